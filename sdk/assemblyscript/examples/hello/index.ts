@@ -1,0 +1,21 @@
+import { Context, obj, Plugin, stringify } from "plugin-host";
+
+Plugin("hello", "Hello", "1.0.0")
+  .HTTP("greet", "/greet", ["GET", "POST"], greet, "Greets and echoes what the request brought along")
+  .HTTP("greet_name", "/greet/:name", ["GET"], greet, "Greets the name in the path");
+
+function greet(ctx: Context): void {
+  const http = ctx.HTTP;
+  const inPath = http.Param("name");
+  const name = inPath.length ? inPath : http.Query("name");
+  const answer = obj()
+    .str("message", "Hello, " + (name.length ? name : "world") + "!")
+    .str("method", http.Method)
+    .str("path", http.Path)
+    .raw("query", stringify(http.Queries))
+    .str("body", http.Method == "POST" ? http.Body : "");
+  const auth = http.Auth;
+  if (auth === null) answer.raw("principal", "null");
+  else answer.raw("principal", obj().str("kind", auth.Kind).num("user_id", auth.UserID).num("service_key_id", auth.ServiceKeyID).toString());
+  ctx.JSON(200, answer);
+}

@@ -1,0 +1,38 @@
+/** What crosses between the main thread and a lane beside shared memory: plain cloneable data. */
+import type { MessagePort } from 'node:worker_threads';
+
+/** The task Piscina hands to a lane; it runs until the lane is told to stop or is ended. */
+export type LaneTask = {
+  memory: SharedArrayBuffer;
+  lane: number;
+  /** Main rings here: the lane posts 0 when main wants a doorbell. */
+  bell: MessagePort;
+  /** Payloads too large for shared memory, both ways; read synchronously, never listened on. */
+  data: MessagePort;
+  /** Main thread's clock minus CLOCK_MONOTONIC in ms, so that deadlines compare. */
+  clockOffsetMs: number;
+  recycle: boolean;
+  /** Path of the file in which the lane notes the plugin version it runs, or null. */
+  noteFile: string | null;
+};
+
+/** A module as the lane needs it. `id` changes with every install, `versionId` with every upload. */
+export type LoadedModule = {
+  id: number;
+  versionId: number;
+  module: WebAssembly.Module;
+  memoryPages: { min: number; max: number };
+  hasInitialize: boolean;
+  config: Readonly<Record<string, string>>;
+  abi: number;
+};
+
+/** Parts of an answer that did not fit its slot. */
+export type LargeOutput = {
+  slot: number;
+  headers: string;
+  answer: Uint8Array;
+  log: Uint8Array;
+  error: string;
+  output: Uint8Array;
+};

@@ -1,0 +1,149 @@
+import { LIMITS } from '../limits.ts';
+
+/**
+ * Shared memory between the main thread and the lanes (threads that run plugins). Both ends are described here.
+ *
+ *   words[ control | queue 0..63 | lane 0..63 ]   Int32Array, hot words each on a 128-byte line of their own
+ *   slots[ 0 .. executionsInFlightMax )           16 KiB each: header, input, output
+ *   calls[ lane 0..63 ]                           64 KiB each: one host call at a time
+ *
+ * A queue belongs to one plugin while it has work in flight: main is the only producer, lanes take by compare-and-swap.
+ * A lane's completion ring has one producer (the lane) and one consumer (main).
+ */
+const LINE = 32;
+
+export const SLOT_COUNT = LIMITS.executionsInFlightMax;
+export const RING_MASK = SLOT_COUNT - 1;
+export const QUEUE_COUNT = LIMITS.activeQueuesMax;
+export const LANE_COUNT = LIMITS.lanesMax;
+
+/** Control words. ARMED: 1 while main wants a doorbell. ACTIVE..: bit q set while queue q may hold work. */
+export const ARMED = 0;
+export const ACTIVE = LINE;
+
+const QUEUES_AT = 2 * LINE;
+export const QUEUE = { head: 0, tail: LINE, running: 2 * LINE, ring: 3 * LINE } as const;
+const QUEUE_WORDS = 3 * LINE + SLOT_COUNT;
+
+const LANES_AT = QUEUES_AT + QUEUE_COUNT * QUEUE_WORDS;
+/**
+ * state: LANE_STATE; doneTail / doneHead: completion ring; current: slot + 1 while an execution runs; sequence: grows
+ * with each execution; queue: queue of the current execution; thread: Linux thread id; threadId: Node's id;
+ * call: CALL_STATE; retire: 1 asks the lane to end its thread between two executions.
+ */
+export const LANE = {
+  state: 0,
+  doneTail: LINE,
+  doneHead: 2 * LINE,
+  current: 3 * LINE,
+  sequence: 3 * LINE + 1,
+  queue: 3 * LINE + 2,
+  thread: 3 * LINE + 3,
+  threadId: 3 * LINE + 4,
+  retire: 3 * LINE + 5,
+  call: 4 * LINE,
+  done: 5 * LINE,
+} as const;
+const LANE_WORDS = 5 * LINE + SLOT_COUNT;
+
+export const LANE_STATE = { awake: 0, asleep: 1, off: 2 } as const;
+/** idle; asked: main must answer; served: main is at it; sleeping: inside poll_oneoff, main has nothing to do. */
+export const CALL_STATE = { idle: 0, asked: 1, served: 2, sleeping: 3 } as const;
+
+export const WORD_COUNT = LANES_AT + LANE_COUNT * LANE_WORDS;
+
+export const SLOT_BYTES = 16 * 1024;
+/** Words of a slot's header. Input words are written by main, the others by the lane. */
+export const SLOT = {
+  moduleId: 0,
+  entry: 1,
+  eventBytes: 2,
+  bodyBytes: 3,
+  /** 1: event and body did not fit and are fetched with the call `fetch_input`. */
+  inputElsewhere: 4,
+  /** Absolute deadline in ms of the main thread's clock, as float64 (word index even). */
+  deadline: 6,
+  outcome: 8,
+  status: 9,
+  headerBytes: 10,
+  answerBytes: 11,
+  logBytes: 12,
+  errorBytes: 13,
+  outputBytes: 14,
+  /** 1: the parts did not fit and were posted on the lane's data port. */
+  outputElsewhere: 15,
+  hostCalls: 16,
+  peakPages: 17,
+  exitCode: 18,
+  /** Run time in ms as float64. */
+  runMs: 20,
+} as const;
+export const SLOT_INPUT_AT = 128;
+export const SLOT_INPUT_BYTES = 6 * 1024;
+export const SLOT_OUTPUT_AT = SLOT_INPUT_AT + SLOT_INPUT_BYTES;
+export const SLOT_OUTPUT_BYTES = SLOT_BYTES - SLOT_OUTPUT_AT;
+
+/** Entry points a slot may ask for. */
+export const ENTRY = { handle: 0, describe: 1 } as const;
+
+/** What became of an execution, as the lane reports it. Kill, crash and expiry are known to main alone. */
+export const OUTCOME = {
+  ok: 0,
+  handlerError: 1,
+  trap: 2,
+  exit: 3,
+  invalidResponse: 4,
+  quota: 5,
+  loadFailed: 6,
+} as const;
+
+export const CALL_BYTES = 64 * 1024;
+/** Words of a call's header: operation, then arguments or result. */
+export const CALL = {
+  operation: 0,
+  /** Bytes of the arguments; the parts stand after each other from `CALL_DATA_AT`. */
+  dataBytes: 1,
+  /** 1: the data was posted on the data port instead. */
+  elsewhere: 2,
+  result: 3,
+  resultBytes: 4,
+  /** Raw part of the result, behind the first `resultBytes`. */
+  bodyBytes: 5,
+  numbers: 6,
+  /** Two words per argument: the value, or the length of a part. */
+  argumentsMax: 8,
+} as const;
+export const CALL_DATA_AT = 128;
+export const CALL_DATA_BYTES = CALL_BYTES - CALL_DATA_AT;
+
+/** Operations beside the rows of HOST_FUNCTIONS, which are numbered by their index. */
+export const OPERATION = { loadModule: 1000, fetchInput: 1001 } as const;
+
+const SLOTS_AT = Math.ceil((WORD_COUNT * 4) / 4096) * 4096;
+const CALLS_AT = SLOTS_AT + SLOT_COUNT * SLOT_BYTES;
+export const SHARED_BYTES = CALLS_AT + LANE_COUNT * CALL_BYTES;
+
+export const queueAt = (q: number): number => QUEUES_AT + q * QUEUE_WORDS;
+export const laneAt = (lane: number): number => LANES_AT + lane * LANE_WORDS;
+/** Byte offset of a slot. */
+export const slotAt = (slot: number): number => SLOTS_AT + slot * SLOT_BYTES;
+/** Byte offset of a lane's call area. */
+export const callAt = (lane: number): number => CALLS_AT + lane * CALL_BYTES;
+
+/** The views both ends take of the shared memory. */
+export type SharedViews = {
+  words: Int32Array;
+  /** The whole memory as 32-bit words, for slot and call headers. */
+  all32: Int32Array;
+  all64: Float64Array;
+  bytes: Uint8Array;
+};
+
+export function viewsOf(memory: SharedArrayBuffer): SharedViews {
+  return {
+    words: new Int32Array(memory, 0, WORD_COUNT),
+    all32: new Int32Array(memory),
+    all64: new Float64Array(memory),
+    bytes: new Uint8Array(memory),
+  };
+}

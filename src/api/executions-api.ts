@@ -1,0 +1,110 @@
+import { ServiceError } from '../errors.ts';
+import type { ExecutionRecords, StoredRecord } from '../executions/execution-records.ts';
+import { idCursorOf, limitOf, queryOf, type Route } from '../http/routes.ts';
+import { jsonReply } from '../message.ts';
+
+export type ExecutionsApiParts = { records: ExecutionRecords };
+
+const LEVELS = ['debug', 'info', 'warn', 'error'];
+
+const OUTCOMES: readonly string[] = [
+  'ok',
+  'handler_error',
+  'trapped',
+  'exited',
+  'invalid_response',
+  'quota',
+  'load_failed',
+  'no_slot',
+  'queue_full',
+  'deadline',
+  'memory_budget',
+  'crashed',
+  'draining',
+];
+
+function recordJson(r: StoredRecord) {
+  return {
+    id: r.id,
+    request_id: r.requestId,
+    plugin_id: r.pluginId,
+    version: r.version,
+    trigger: r.trigger,
+    principal: r.principal,
+    outcome: r.outcome,
+    status: r.status,
+    started_at: r.startedAt,
+    queue_wait_ms: Math.round(r.queueWaitMs * 1000) / 1000,
+    run_ms: Math.round(r.runMs * 1000) / 1000,
+    host_calls: r.hostCalls,
+    peak_pages: r.peakPages,
+    failure: r.failure === '' ? null : r.failure,
+    log_lines: r.log.length,
+  };
+}
+
+function sinceOf(raw: string | undefined): Date | undefined {
+  if (raw === undefined) return undefined;
+  const date = new Date(raw);
+  if (/^\d{4}-\d\d-\d\d/.test(raw) && !Number.isNaN(date.getTime())) return date;
+  throw new ServiceError('validation_failed', 'since must be a time like 2026-01-31T12:00:00Z', {
+    errors: [{ pointer: 'query:since', message: 'must be a time like 2026-01-31T12:00:00Z' }],
+  });
+}
+
+function outcomeOf(raw: string | undefined): string | undefined {
+  if (raw === undefined || OUTCOMES.includes(raw)) return raw;
+  const message = `must be one of ${OUTCOMES.join(', ')}`;
+  throw new ServiceError('validation_failed', `outcome ${message}`, {
+    errors: [{ pointer: 'query:outcome', message }],
+  });
+}
+
+/** Execution records (decisions.md 5). Those of an uninstalled plugin can still be read until they age out. */
+export function executionRoutes(parts: ExecutionsApiParts): Route[] {
+  const { records } = parts;
+  return [
+    {
+      method: 'GET',
+      path: '/api/admin/plugins/:id/executions',
+      guard: 'admin',
+      async handle({ request }) {
+        const query = queryOf(request, ['limit', 'cursor', 'outcome', 'trigger', 'since']);
+        const limit = limitOf(query);
+        const outcome = outcomeOf(query.get('outcome'));
+        const trigger = query.get('trigger');
+        const since = sinceOf(query.get('since'));
+        const rows = await records.list(request.params.id!, {
+          before: idCursorOf(query),
+          limit: limit + 1,
+          ...(outcome === undefined ? {} : { outcome }),
+          ...(trigger === undefined ? {} : { trigger }),
+          ...(since === undefined ? {} : { since }),
+        });
+        const page = rows.slice(0, limit);
+        return jsonReply(200, {
+          items: page.map(recordJson),
+          next_cursor: rows.length > limit ? String(page.at(-1)!.id) : null,
+        });
+      },
+    },
+    {
+      method: 'GET',
+      path: '/api/admin/plugins/:id/executions/:execution',
+      guard: 'admin',
+      async handle({ request }) {
+        const id = Number(request.params.execution);
+        const record = Number.isSafeInteger(id) && id > 0 ? await records.find(request.params.id!, id) : undefined;
+        if (record === undefined)
+          throw new ServiceError(
+            'not_found',
+            `plugin "${request.params.id}" has no execution record ${request.params.execution}`,
+          );
+        return jsonReply(200, {
+          ...recordJson(record),
+          log: record.log.map(l => ({ level: LEVELS[l.level] ?? 'info', text: l.text })),
+        });
+      },
+    },
+  ];
+}

@@ -1,0 +1,199 @@
+import { z } from 'zod';
+import type { Database } from '../db/database.ts';
+import { ServiceError } from '../errors.ts';
+import type { Quarantine } from '../executions/quarantine.ts';
+import { idCursorOf, limitOf, queryOf, type Route } from '../http/routes.ts';
+import { receiveFile } from '../http/upload.ts';
+import { jsonReply } from '../message.ts';
+import { type PluginInstaller, unknownPlugin } from '../plugins/install.ts';
+import { configFieldsOf, fieldErrorsOf } from '../plugins/manifest.ts';
+import {
+  findPlugin,
+  findVersion,
+  listPlugins,
+  listVersions,
+  type PluginRow,
+  type VersionRow,
+} from '../plugins/plugin-store.ts';
+import type { PluginRegistry } from '../plugins/registry.ts';
+import { effectiveAccess } from '../triggers/trigger-access.ts';
+
+export type PluginsApiParts = {
+  db: Database;
+  installer: PluginInstaller;
+  registry: PluginRegistry;
+  quarantine: Quarantine;
+  moduleBytesMax: number;
+};
+
+const installBody = z.strictObject({
+  wasm_key: z.string().min(1).max(100),
+  config: z.record(z.string(), z.unknown()).optional(),
+  accept_permissions: z.union([z.literal(true), z.array(z.string()).max(200)]).optional(),
+});
+const rollbackBody = z.strictObject({ wasm_key: z.string().min(1).max(100) });
+
+/** A checked body, or a 422 that names every place. */
+export function parseBody<T>(schema: z.ZodType<T>, value: unknown): T {
+  const parsed = schema.safeParse(value);
+  if (parsed.success) return parsed.data;
+  const errors = fieldErrorsOf(parsed.error);
+  throw new ServiceError(
+    'validation_failed',
+    `the body is not valid: ${errors[0]?.pointer || '/'} ${errors[0]?.message}`,
+    { errors },
+  );
+}
+
+function versionJson(v: VersionRow, installedId: number | null) {
+  return {
+    wasm_key: v.wasmKey,
+    version: v.version,
+    abi: v.manifest.abi,
+    sha256: v.sha256,
+    size: v.size,
+    permissions: v.permissions,
+    memory_pages: v.runnable.memoryPages,
+    uploaded_at: v.uploadedAt,
+    installed_at: v.installedAt,
+    installed: v.id === installedId,
+  };
+}
+
+/** Config values of an installation; sensitive ones only as set or not. */
+function configJson(v: VersionRow) {
+  return configFieldsOf(v.manifest).map(f => ({
+    name: f.name,
+    description: f.description,
+    required: f.required,
+    sensitive: f.sensitive,
+    ...(f.sensitive ? {} : { value: v.config[f.name] ?? null }),
+  }));
+}
+
+function pluginJson(p: PluginRow, v: VersionRow | undefined) {
+  return {
+    id: p.id,
+    name: v?.manifest.name ?? null,
+    version: v?.version ?? null,
+    state: v === undefined ? 'uploaded' : p.enabled ? 'enabled' : 'disabled',
+    frontend_origins: p.frontendOrigins,
+    created_at: p.createdAt,
+    updated_at: p.updatedAt,
+  };
+}
+
+/** Upload, install and the life of a plugin (service.md 4.4). */
+export function pluginRoutes(parts: PluginsApiParts): Route[] {
+  const { db, installer, quarantine, registry } = parts;
+  const load = async (id: string): Promise<PluginRow> => {
+    const plugin = await findPlugin(db, id);
+    if (plugin === undefined) throw unknownPlugin(id);
+    return plugin;
+  };
+  const detail = async (id: string) => {
+    const plugin = await load(id);
+    const version = plugin.installedVersionId === null ? undefined : await findVersion(db, plugin.installedVersionId);
+    const live = registry.find(id);
+    return {
+      ...pluginJson(plugin, version),
+      installed: version === undefined ? null : versionJson(version, version.id),
+      requirements: version?.manifest.requirements ?? [],
+      permissions: version?.permissions ?? [],
+      config: version === undefined ? [] : configJson(version),
+      findings: version?.findings ?? [],
+      triggers: (version?.manifest.triggers ?? []).map(t => {
+        const settings = live?.triggers.get(t.name)?.settings;
+        return { ...t, ...(settings === undefined ? {} : { effective_access: effectiveAccess(settings) }) };
+      }),
+      quarantine: quarantine
+        .list(id, Date.now())
+        .map(s => ({ trigger: s.trigger === '' ? null : s.trigger, since: s.since, until: s.until, cause: s.cause })),
+    };
+  };
+  const admin = (method: string, path: string, handle: Route['handle']): Route => ({
+    method,
+    path: `/api/admin/plugins${path}`,
+    guard: 'admin',
+    handle,
+  });
+
+  return [
+    admin('POST', '/upload', async ({ request, stream }) => {
+      const version = await receiveFile(request.headers, stream(), 'file', file =>
+        installer.upload(file, parts.moduleBytesMax),
+      );
+      const plugin = await load(version.pluginId);
+      const installed =
+        plugin.installedVersionId === null ? undefined : await findVersion(db, plugin.installedVersionId);
+      return jsonReply(201, {
+        id: version.pluginId,
+        name: version.manifest.name,
+        version: version.version,
+        abi: version.manifest.abi,
+        wasm_key: version.wasmKey,
+        sha256: version.sha256,
+        size: version.size,
+        memory_pages: version.runnable.memoryPages,
+        requirements: version.manifest.requirements,
+        triggers: version.manifest.triggers,
+        permissions: version.permissions,
+        new_permissions:
+          installed === undefined ? [] : version.permissions.filter(p => !installed.permissions.includes(p)),
+        installed_version: installed?.version ?? null,
+        findings: version.findings,
+      });
+    }),
+    admin('POST', '/:id/install', async ({ json, request }) => {
+      const body = parseBody(installBody, await json());
+      await installer.install(request.params.id!, {
+        wasmKey: body.wasm_key,
+        config: body.config,
+        acceptPermissions: body.accept_permissions ?? [],
+      });
+      return jsonReply(200, await detail(request.params.id!));
+    }),
+    admin('POST', '/:id/rollback', async ({ json, request }) => {
+      const body = parseBody(rollbackBody, await json());
+      await installer.rollback(request.params.id!, body.wasm_key);
+      return jsonReply(200, await detail(request.params.id!));
+    }),
+    admin('POST', '/:id/disable', async ({ request }) => {
+      await installer.setEnabled(request.params.id!, false);
+      return jsonReply(200, await detail(request.params.id!));
+    }),
+    admin('POST', '/:id/enable', async ({ request }) => {
+      await installer.setEnabled(request.params.id!, true);
+      return jsonReply(200, await detail(request.params.id!));
+    }),
+    admin('DELETE', '/:id', async ({ request }) => {
+      await installer.uninstall(request.params.id!);
+      return { status: 204, headers: [], body: '' };
+    }),
+    admin('GET', '', async ({ request }) => {
+      const query = queryOf(request, ['limit', 'cursor']);
+      const limit = limitOf(query);
+      const rows = await listPlugins(db, query.get('cursor') ?? '', limit + 1);
+      const page = rows.slice(0, limit);
+      const versions = await Promise.all(
+        page.map(p => (p.installedVersionId === null ? undefined : findVersion(db, p.installedVersionId))),
+      );
+      return jsonReply(200, {
+        items: page.map((p, i) => pluginJson(p, versions[i])),
+        next_cursor: rows.length > limit ? page.at(-1)!.id : null,
+      });
+    }),
+    admin('GET', '/:id', async ({ request }) => jsonReply(200, await detail(request.params.id!))),
+    admin('GET', '/:id/versions', async ({ request }) => {
+      const plugin = await load(request.params.id!);
+      const query = queryOf(request, ['limit', 'cursor']);
+      const limit = limitOf(query);
+      const rows = await listVersions(db, plugin.id, idCursorOf(query), limit + 1);
+      const page = rows.slice(0, limit);
+      return jsonReply(200, {
+        items: page.map(v => versionJson(v, plugin.installedVersionId)),
+        next_cursor: rows.length > limit ? String(page.at(-1)!.id) : null,
+      });
+    }),
+  ];
+}

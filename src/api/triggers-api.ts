@@ -1,0 +1,129 @@
+import { z } from 'zod';
+import type { Database } from '../db/database.ts';
+import { ServiceError } from '../errors.ts';
+import type { Quarantine } from '../executions/quarantine.ts';
+import type { Route } from '../http/routes.ts';
+import { LIMITS } from '../limits.ts';
+import { jsonReply } from '../message.ts';
+import { unknownPlugin } from '../plugins/install.ts';
+import { findPlugin, setFrontendOrigins } from '../plugins/plugin-store.ts';
+import type { InstalledPlugin, InstalledTrigger, PluginRegistry } from '../plugins/registry.ts';
+import { saveTriggerSettings } from '../plugins/trigger-settings.ts';
+import { effectiveAccess } from '../triggers/trigger-access.ts';
+import { parseBody } from './plugins-api.ts';
+
+export type TriggersApiParts = { db: Database; registry: PluginRegistry; quarantine: Quarantine };
+
+/** An origin as browsers send it: scheme, host, port, nothing else (RFC 6454 section 6.2). */
+const origin = z
+  .string()
+  .max(300)
+  .refine(
+    isOrigin,
+    'must be an origin like https://app.example.org: scheme, host, optional port, no path, not * or null',
+  );
+
+function isOrigin(text: string): boolean {
+  return URL.canParse(text) && /^https?:\/\//.test(text) && new URL(text).origin === text;
+}
+
+const origins = z.array(origin).max(LIMITS.originsMax);
+
+/** A key that is left out keeps its value; `frontend_origins: null` inherits the plugin's. */
+const settingsBody = z.strictObject({
+  enabled: z.boolean().optional(),
+  allow_user_session: z.boolean().optional(),
+  allow_service_key: z.boolean().optional(),
+  policy_expression: z.string().max(LIMITS.policyCharsMax).optional(),
+  frontend_origins: origins.nullable().optional(),
+});
+const originsBody = z.strictObject({ origins });
+
+function settingsJson(t: InstalledTrigger) {
+  const s = t.settings;
+  return {
+    plugin_id: t.plugin.id,
+    trigger: t.trigger.name,
+    path: t.trigger.path,
+    methods: t.trigger.methods,
+    enabled: s.enabled,
+    allow_user_session: s.allowUserSession,
+    allow_service_key: s.allowServiceKey,
+    policy_expression: s.policyExpression,
+    frontend_origins: s.frontendOrigins,
+    effective_origins: [...t.origins],
+    effective_access: effectiveAccess(s),
+  };
+}
+
+/** Access settings of triggers, frontend origins, suspensions (service.md 2.3, decisions.md 4 and 5). */
+export function triggerRoutes(parts: TriggersApiParts): Route[] {
+  const { db, quarantine, registry } = parts;
+  const installed = async (id: string): Promise<InstalledPlugin> => {
+    const plugin = registry.find(id);
+    if (plugin !== undefined) return plugin;
+    if ((await findPlugin(db, id)) === undefined) throw unknownPlugin(id);
+    throw new ServiceError('conflict', `plugin "${id}" is uploaded but not installed; install it first`);
+  };
+  const trigger = async (id: string, name: string): Promise<InstalledTrigger> => {
+    const plugin = await installed(id);
+    const found = plugin.triggers.get(name);
+    if (found === undefined)
+      throw new ServiceError(
+        'not_found',
+        `plugin "${id}" has no HTTP trigger "${name}"; it has ${[...plugin.triggers.keys()].join(', ') || 'none'}`,
+      );
+    return found;
+  };
+  const admin = (method: string, path: string, handle: Route['handle']): Route => ({
+    method,
+    path: `/api/admin/plugins/:id${path}`,
+    guard: 'admin',
+    handle,
+  });
+
+  return [
+    admin('GET', '/triggers', async ({ request }) => {
+      const plugin = await installed(request.params.id!);
+      return jsonReply(200, { items: [...plugin.triggers.values()].map(settingsJson), next_cursor: null });
+    }),
+    admin('GET', '/triggers/:name/settings', async ({ request }) =>
+      jsonReply(200, settingsJson(await trigger(request.params.id!, request.params.name!))),
+    ),
+    admin('PUT', '/triggers/:name/settings', async ({ json, request }) => {
+      const before = await trigger(request.params.id!, request.params.name!);
+      const body = parseBody(settingsBody, await json());
+      const s = before.settings;
+      await db.withTransaction(client =>
+        saveTriggerSettings(client, before.plugin.id, before.trigger.name, {
+          enabled: body.enabled ?? s.enabled,
+          allowUserSession: body.allow_user_session ?? s.allowUserSession,
+          allowServiceKey: body.allow_service_key ?? s.allowServiceKey,
+          policyExpression: body.policy_expression ?? s.policyExpression,
+          frontendOrigins: body.frontend_origins === undefined ? s.frontendOrigins : body.frontend_origins,
+        }),
+      );
+      await registry.reload(before.plugin.id);
+      return jsonReply(200, settingsJson(await trigger(request.params.id!, request.params.name!)));
+    }),
+    admin('PUT', '/origins', async ({ json, request }) => {
+      const plugin = await installed(request.params.id!);
+      const body = parseBody(originsBody, await json());
+      await db.withTransaction(client => setFrontendOrigins(client, plugin.id, body.origins));
+      await registry.reload(plugin.id);
+      return jsonReply(200, { plugin_id: plugin.id, origins: body.origins });
+    }),
+    admin('POST', '/triggers/:name/resume', async ({ request }) => {
+      const t = await trigger(request.params.id!, request.params.name!);
+      return jsonReply(200, {
+        plugin_id: t.plugin.id,
+        trigger: t.trigger.name,
+        resumed: await quarantine.resume(t.plugin.id, t.trigger.name),
+      });
+    }),
+    admin('POST', '/resume', async ({ request }) => {
+      const plugin = await installed(request.params.id!);
+      return jsonReply(200, { plugin_id: plugin.id, resumed: await quarantine.resume(plugin.id, '') });
+    }),
+  ];
+}

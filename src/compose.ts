@@ -1,0 +1,245 @@
+import { ENTRY } from './abi/shared-layout.ts';
+import { executionRoutes } from './api/executions-api.ts';
+import { healthRoutes } from './api/health-api.ts';
+import { pluginRoutes } from './api/plugins-api.ts';
+import { triggerRoutes } from './api/triggers-api.ts';
+import { type Config, dataPath } from './config.ts';
+import { type Database, isUnavailable, openDatabase } from './db/database.ts';
+import { migrate } from './db/migrate.ts';
+import { listen, PLUGIN_CHANGED } from './db/notifications.ts';
+import { messageOf, ServiceError } from './errors.ts';
+import { Executor } from './execution/execute.ts';
+import { ExecutionRecords } from './executions/execution-records.ts';
+import { Quarantine } from './executions/quarantine.ts';
+import { type HostCall, makeDispatch } from './host/host-functions.ts';
+import { kvHandlers, sweepExpired } from './host/kv.ts';
+import { makeRouter } from './http/routes.ts';
+import { type Server, startServer } from './http/server.ts';
+import { assertLimits } from './limits.ts';
+import type { Log } from './log.ts';
+import { PluginInstaller } from './plugins/install.ts';
+import { openModuleStorage } from './plugins/module-storage.ts';
+import { findVersion } from './plugins/plugin-store.ts';
+import { PluginRegistry } from './plugins/registry.ts';
+import { loadSecretKey, makeSecretBox } from './plugins/secret-box.ts';
+import { trialCompile } from './plugins/trial-compile.ts';
+import { handleTrigger, TRIGGER_PREFIX } from './triggers/handle-trigger.ts';
+
+export type ServiceOptions = {
+  config: Config;
+  log: Log;
+  setupToken: string;
+  /** File in which lanes note the plugin version they run, or null. */
+  noteFile: string | null;
+  /** Versions that were running at two crashes in a row; their plugins are suspended. */
+  suspects: readonly number[];
+};
+
+export type Service = {
+  readonly server: Server;
+  readonly installer: PluginInstaller;
+  readonly registry: PluginRegistry;
+  readonly executor: Executor<HostCall>;
+  /** Ends everything in order: no new requests, running executions finish, records are written. */
+  stop(graceMs: number): Promise<void>;
+};
+
+const SWEEP_MS = 30_000;
+
+/** Suspends the plugins that took the process along twice (security.md layer 3). */
+async function suspendSuspects(
+  db: Database,
+  quarantine: Quarantine,
+  versions: readonly number[],
+  log: Log,
+): Promise<void> {
+  for (const id of versions) {
+    const version = await findVersion(db, id);
+    if (version === undefined) continue;
+    const cause = `version ${version.version} was running when the service crashed twice in a row`;
+    log.error({ plugin: version.pluginId, version: version.version }, `plugin suspended: ${cause}`);
+    await quarantine.suspend({
+      pluginId: version.pluginId,
+      trigger: '',
+      since: new Date(),
+      until: null,
+      level: 0,
+      cause,
+    });
+  }
+}
+
+/** Repeats work at an interval, never twice at once; errors are logged and the next turn tries again. */
+function every(ms: number, log: Log, name: string, work: () => Promise<unknown>): () => Promise<void> {
+  let running: Promise<unknown> = Promise.resolve();
+  let busy = false;
+  const timer = setInterval(() => {
+    if (busy) return;
+    busy = true;
+    running = work()
+      .catch((error: unknown) => log.warn({ error: messageOf(error) }, `${name} failed; it is tried again`))
+      .finally(() => {
+        busy = false;
+      });
+  }, ms);
+  return async () => {
+    clearInterval(timer);
+    await running;
+  };
+}
+
+/** Builds every object once, in dependency order, and starts the service. The only place that knows everything. */
+export async function startService(options: ServiceOptions): Promise<Service> {
+  assertLimits();
+  const { config, log } = options;
+  const v = config.values;
+  let state: 'starting' | 'ready' | 'draining' = 'starting';
+
+  const db = openDatabase(v['database.url'], v['database.pool_size'], error =>
+    log.warn({ error: error.message }, 'a database connection was lost'),
+  );
+  const applied = await migrate(db);
+  if (applied.length > 0) log.info({ applied }, 'database migrated');
+
+  const storage = openModuleStorage(dataPath(config, 'modules'));
+  const secrets = makeSecretBox(loadSecretKey(v['secrets.key'], dataPath(config, 'secrets.key')));
+  const registry = new PluginRegistry(db, secrets, storage);
+  const quarantine = new Quarantine(db, error =>
+    log.error({ error: messageOf(error) }, 'a suspension could not be stored'),
+  );
+  const records = new ExecutionRecords(db, (error, lost) =>
+    log.warn({ error: messageOf(error), lost }, 'execution records could not be written yet'),
+  );
+  const dispatch = makeDispatch({ ...kvHandlers(db) });
+  const executor = new Executor<HostCall>({
+    lanes: v['execution.lanes'],
+    recycle: v['execution.memory'] === 'recycled',
+    memoryBudgetBytes: v['execution.memory_budget_mb'] * 1024 * 1024,
+    noteFile: options.noteFile,
+    dispatch: (row, args, execution) => dispatch(row, args, execution.context),
+    loadModule: id => registry.loadModule(id),
+    onError: (error, operation) => log.error({ error: messageOf(error), operation }, 'a host call failed'),
+  });
+
+  /** Runs `plugin_describe` of a module that is not installed: no plugin, so no permission at all. */
+  const describe = async (
+    key: string,
+    runnable: { sha256: string; memoryPages: { min: number; max: number }; hasInitialize: boolean },
+  ): Promise<string> => {
+    const [moduleId, takeBack] = registry.lend({ wasmKey: key, ...runnable });
+    try {
+      return await new Promise((resolve, reject) => {
+        executor.execute({
+          pluginId: `describe ${key}`,
+          moduleId,
+          entry: ENTRY.describe,
+          event: '{}',
+          body: null,
+          deadline: performance.now() + v['execution.timeout_ms'],
+          context: { plugin: null, requestId: key, trigger: '' },
+          done(o) {
+            const text = Buffer.from(o.output).toString();
+            if (o.kind === 'ok') resolve(text);
+            else
+              reject(
+                new ServiceError('module_refused', `plugin_describe failed: ${o.kind} ${o.failure}`, {
+                  errors: [{ pointer: '/file', message: o.failure }],
+                }),
+              );
+          },
+        });
+      });
+    } finally {
+      takeBack();
+    }
+  };
+  const installer = new PluginInstaller({ db, storage, registry, secrets, trialCompile, describe });
+
+  await registry.loadAll();
+  await quarantine.load();
+  await suspendSuspects(db, quarantine, options.suspects, log);
+  const refresh = (): void => {
+    Promise.all([registry.loadAll(), quarantine.load()]).catch((error: unknown) =>
+      log.error({ error: messageOf(error) }, 'plugins could not be read anew'),
+    );
+  };
+  const listener = await listen(
+    v['database.url'],
+    [PLUGIN_CHANGED],
+    (_channel, id) => {
+      Promise.all([registry.reload(id), quarantine.load()]).catch((error: unknown) =>
+        log.error({ error: messageOf(error), plugin: id }, 'a changed plugin could not be read'),
+      );
+    },
+    refresh,
+  );
+  executor.start();
+
+  const routes = makeRouter(
+    [
+      ...healthRoutes({ state: () => state, check: async () => void (await db.query('SELECT 1')) }),
+      ...pluginRoutes({ db, installer, registry, quarantine, moduleBytesMax: v['http.max_module'] }),
+      ...triggerRoutes({ db, registry, quarantine }),
+      ...executionRoutes({ records }),
+    ],
+    { mode: v['admin.setup'], token: options.setupToken },
+  );
+  const triggerParts = {
+    registry,
+    quarantine,
+    records,
+    execute: executor.execute.bind(executor),
+    timeoutMs: v['execution.timeout_ms'],
+    bodyBytesMax: v['http.max_body'],
+  };
+  const server = await startServer(v['http.host'], v['http.port'], {
+    triggerPrefix: TRIGGER_PREFIX,
+    handleTrigger: x => handleTrigger(triggerParts, x),
+    async handleRoute(x) {
+      try {
+        await routes(x);
+      } catch (error) {
+        if (isUnavailable(error))
+          throw new ServiceError('unavailable', 'the database does not answer; try again', {
+            cause: error,
+            headers: [['Retry-After', '2']],
+          });
+        throw error;
+      }
+    },
+    onUnknownError: (error, x) =>
+      log.error(
+        {
+          error: messageOf(error),
+          stack: error instanceof Error ? error.stack : undefined,
+          request_id: x.requestId,
+          path: x.path,
+        },
+        'request failed',
+      ),
+  });
+  state = 'ready';
+  const stopSweeps = [
+    every(SWEEP_MS, log, 'removing expired values', () => sweepExpired(db)),
+    every(SWEEP_MS * 20, log, 'removing old execution records', () => records.removeOld()),
+  ];
+
+  return {
+    server,
+    installer,
+    registry,
+    executor,
+    async stop(graceMs) {
+      state = 'draining';
+      server.stopListening();
+      const grace = new Promise<void>(resolve => setTimeout(resolve, graceMs).unref());
+      await Promise.race([executor.drain(), grace]);
+      server.close();
+      await executor.close();
+      for (const stop of stopSweeps) await stop();
+      await listener.close();
+      await records.close();
+      await db.close();
+    },
+  };
+}

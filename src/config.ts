@@ -1,0 +1,225 @@
+import fs from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { closest } from 'fastest-levenshtein';
+import { parse as parseYaml } from 'yaml';
+import { z } from 'zod';
+import { messageOf } from './errors.ts';
+import { LIMITS } from './limits.ts';
+
+/** A mistake in the configuration: one line that says where it is and what would be right. */
+export class ConfigError extends Error {
+  override readonly name = 'ConfigError';
+}
+
+type Row<T> = { default: T; check: z.ZodType<T>; secret?: boolean; about: string };
+
+const row = <T>(check: z.ZodType<T>, value: T, about: string, secret = false): Row<T> => ({
+  default: value,
+  check,
+  about,
+  secret,
+});
+
+const port = z.coerce.number().int().min(0).max(65_535);
+const positive = z.coerce.number().int().min(1);
+const flag = z.union([z.boolean(), z.enum(['true', 'false', '1', '0']).transform(v => v === 'true' || v === '1')]);
+const text = z.string();
+const list = z.union([
+  z.array(z.string()),
+  z.string().transform(s =>
+    s
+      .split(',')
+      .map(p => p.trim())
+      .filter(p => p !== ''),
+  ),
+]);
+
+/** One row per key: default, check, what it means. The environment name is BOT_<SECTION>_<KEY> (decisions.md 1b). */
+const ROWS = {
+  'http.host': row(text.min(1), '127.0.0.1', 'address to listen on'),
+  'http.port': row(port, 8080, 'port to listen on; 0 takes a free one'),
+  'http.public_url': row(text, '', 'address users see, for links; empty: made from host and port'),
+  'http.max_body': row(positive, LIMITS.requestBodyBytesMax, 'largest body of a trigger request, bytes'),
+  'http.max_module': row(positive, LIMITS.moduleBytesMax, 'largest uploaded module, bytes'),
+  'http.trusted_proxies': row<string[]>(list, [], 'CIDR ranges whose X-Forwarded-For is believed'),
+  'data.dir': row(text.min(1), './data', 'everything the service writes is below it'),
+  'database.url': row(text, '', 'PostgreSQL to use; empty: the embedded one', true),
+  'database.pool_size': row(positive.max(200), 20, 'connections to the database'),
+  'admin.setup': row(
+    z.enum(['token', 'loopback', 'open']),
+    'token',
+    'who may use the admin API while no administrator exists',
+  ),
+  'admin.setup_token': row(text, '', 'fixes the setup token; empty: made at first start', true),
+  'secrets.key': row(text, '', '32 bytes in base64 that encrypt stored secrets; empty: <data.dir>/secrets.key', true),
+  'execution.lanes': row(positive.max(LIMITS.lanesMax), 16, 'threads that run plugins'),
+  'execution.memory': row(
+    z.enum(['recycled', 'fresh']),
+    'recycled',
+    'fresh: never use the memory of an ended execution again',
+  ),
+  'execution.memory_budget_mb': row(
+    z.coerce.number().int().min(0),
+    Math.floor(os.totalmem() / 2 / 1024 / 1024),
+    'resident memory of the serving process above which the greatest eater is ended; 0: none',
+  ),
+  'execution.timeout_ms': row(positive.max(LIMITS.executionMsMax), LIMITS.executionMsMax, 'deadline of an execution'),
+  'log.level': row(
+    z.enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']),
+    'info',
+    'least severe log line that is written',
+  ),
+  'log.pretty': row<boolean>(flag, false, 'human-readable start-up lines instead of JSON'),
+} as const;
+
+export type ConfigKey = keyof typeof ROWS;
+type Values = { readonly [K in ConfigKey]: (typeof ROWS)[K] extends Row<infer T> ? T : never };
+
+export type ConfigSource = 'default' | 'file' | 'env';
+export type Config = {
+  readonly values: Values;
+  readonly sources: Readonly<Record<ConfigKey, ConfigSource>>;
+  readonly file: string | null;
+};
+
+const KEYS = Object.keys(ROWS) as ConfigKey[];
+
+/** Environment name of a key: `http.max_body` -> `BOT_HTTP_MAX_BODY`. */
+export function envNameOf(key: string): string {
+  return `BOT_${key.replaceAll('.', '_').toUpperCase()}`;
+}
+
+const isKey = (key: string): key is ConfigKey => Object.hasOwn(ROWS, key);
+
+/** Names that stand in the environment but are no keys: the file itself. */
+const OTHER_ENV = new Set(['BOT_CONFIG']);
+
+function unknownKey(key: string, known: readonly string[], where: string): ConfigError {
+  return new ConfigError(`${where}: unknown key "${key}"; did you mean "${closest(key, known)}"?`);
+}
+
+function flatten(value: unknown, file: string): Map<string, unknown> {
+  const out = new Map<string, unknown>();
+  if (value === null || value === undefined) return out;
+  if (typeof value !== 'object' || Array.isArray(value))
+    throw new ConfigError(`${file}: must be a mapping of sections`);
+  const sections = [...new Set(KEYS.map(k => k.split('.')[0]!))];
+  for (const [section, content] of Object.entries(value)) {
+    if (!sections.includes(section)) throw unknownKey(section, sections, file);
+    if (content === null) continue;
+    if (typeof content !== 'object' || Array.isArray(content))
+      throw new ConfigError(`${file}: section "${section}" must be a mapping`);
+    for (const [name, v] of Object.entries(content)) {
+      const key = `${section}.${name}`;
+      if (!isKey(key)) throw unknownKey(key, KEYS, file);
+      out.set(key, v);
+    }
+  }
+  return out;
+}
+
+function readFile(file: string): Map<string, unknown> {
+  let content: string;
+  try {
+    content = fs.readFileSync(file, 'utf8');
+  } catch (error) {
+    throw new ConfigError(`cannot read the configuration file ${file}: ${messageOf(error)}`);
+  }
+  let value: unknown;
+  try {
+    value = parseYaml(content);
+  } catch (error) {
+    throw new ConfigError(`${file}: ${messageOf(error).split('\n')[0]}`);
+  }
+  return flatten(value, file);
+}
+
+function readEnvironment(
+  env: Readonly<Record<string, string | undefined>>,
+): Map<string, { name: string; value: string }> {
+  const names = new Map<string, string>(KEYS.map(k => [envNameOf(k), k]));
+  const out = new Map<string, { name: string; value: string }>();
+  for (const [name, value] of Object.entries(env)) {
+    if (!name.startsWith('BOT_') || value === undefined || OTHER_ENV.has(name)) continue;
+    const key = names.get(name);
+    if (key === undefined) throw unknownKey(name, [...names.keys()], 'environment');
+    out.set(key, { name, value });
+  }
+  return out;
+}
+
+/**
+ * The effective configuration: default < file < environment.
+ *
+ * @param file path of a YAML file, or null for none
+ * @param env the environment
+ * @throws ConfigError naming the key, where it was given and what would be right
+ */
+export function loadConfig(file: string | null, env: Readonly<Record<string, string | undefined>>): Config {
+  const fromFile = file === null ? new Map<string, unknown>() : readFile(file);
+  const fromEnv = readEnvironment(env);
+  const values: Record<string, unknown> = {};
+  const sources: Record<string, ConfigSource> = {};
+  for (const key of KEYS) {
+    const given = fromEnv.get(key);
+    const source: ConfigSource = given !== undefined ? 'env' : fromFile.has(key) ? 'file' : 'default';
+    const raw = given !== undefined ? given.value : fromFile.has(key) ? fromFile.get(key) : ROWS[key].default;
+    const checked = (ROWS[key] as Row<unknown>).check.safeParse(raw);
+    if (!checked.success) {
+      const where = given !== undefined ? given.name : (file ?? 'default');
+      const shown = ROWS[key].secret ? '(hidden)' : JSON.stringify(raw);
+      throw new ConfigError(
+        `${where}: ${key} is ${shown}: ${checked.error.issues[0]?.message ?? 'invalid'} (${ROWS[key].about})`,
+      );
+    }
+    values[key] = checked.data;
+    sources[key] = source;
+  }
+  return Object.freeze({
+    values: Object.freeze(values) as Values,
+    sources: Object.freeze(sources) as Record<ConfigKey, ConfigSource>,
+    file,
+  });
+}
+
+/** The effective values with their source; secrets are hidden. For `config check`. */
+export function describeConfig(
+  config: Config,
+): Array<{ key: string; value: unknown; source: ConfigSource; env: string; about: string }> {
+  return KEYS.map(key => ({
+    key,
+    value: ROWS[key].secret && config.values[key] !== '' ? '(hidden)' : config.values[key],
+    source: config.sources[key],
+    env: envNameOf(key),
+    about: ROWS[key].about,
+  }));
+}
+
+/** The configuration as environment variables, for a child process: it then needs no file and sees the same values. */
+export function configToEnv(config: Config): Record<string, string> {
+  const env: Record<string, string> = {};
+  for (const key of KEYS) {
+    const value = config.values[key];
+    if (config.sources[key] === 'default' && value === ROWS[key].default) continue;
+    env[envNameOf(key)] = Array.isArray(value) ? value.join(',') : String(value);
+  }
+  return env;
+}
+
+/** The same configuration with some values set, for what the supervisor finds out at start. */
+export function withValues(config: Config, changes: Partial<Values>): Config {
+  const sources = { ...config.sources };
+  for (const key of Object.keys(changes))
+    if (isKey(key)) sources[key] = sources[key] === 'default' ? 'env' : sources[key];
+  return Object.freeze({
+    values: Object.freeze({ ...config.values, ...changes }),
+    sources: Object.freeze(sources),
+    file: config.file,
+  });
+}
+
+/** Absolute path below the data directory. */
+export function dataPath(config: Config, ...parts: string[]): string {
+  return path.resolve(config.values['data.dir'], ...parts);
+}

@@ -1,0 +1,66 @@
+import { createHash } from 'node:crypto';
+import fs from 'node:fs';
+import type { Database } from './database.ts';
+
+const DIRECTORY = new URL('../../sql/', import.meta.url);
+/** Any constant: one migration at a time over all hosts of a database. */
+const LOCK = 7_391_042;
+
+export type Migration = { number: number; name: string; sql: string; sha256: string };
+
+/** The numbered files of `sql/`, in order. They are immutable once released. */
+export function readMigrations(): Migration[] {
+  return fs
+    .readdirSync(DIRECTORY)
+    .filter(f => /^\d{3}_.*\.sql$/.test(f))
+    .sort()
+    .map(f => {
+      const sql = fs.readFileSync(new URL(f, DIRECTORY), 'utf8');
+      return { number: Number(f.slice(0, 3)), name: f, sql, sha256: createHash('sha256').update(sql).digest('hex') };
+    });
+}
+
+/**
+ * Brings the schema up to date, each file in a transaction of its own.
+ *
+ * @returns names of the files applied now
+ * @throws Error when the database was written by a newer release, or an applied file has changed since
+ */
+export async function migrate(db: Database): Promise<string[]> {
+  const all = readMigrations();
+  return await db.withTransaction(async client => {
+    await client.query('SELECT pg_advisory_xact_lock($1)', [LOCK]);
+    await client.query(
+      'CREATE TABLE IF NOT EXISTS schema_migrations (number integer PRIMARY KEY, name text NOT NULL, sha256 text NOT NULL, applied_at timestamptz NOT NULL DEFAULT now())',
+    );
+    const { rows } = await client.query<{ number: number; name: string; sha256: string }>(
+      'SELECT number, name, sha256 FROM schema_migrations ORDER BY number',
+    );
+    const applied = new Map(rows.map(r => [r.number, r]));
+    const newest = all.at(-1)?.number ?? 0;
+    const unknown = rows.find(r => r.number > newest);
+    if (unknown !== undefined)
+      throw new Error(
+        `the database has migration ${unknown.name}, which this release does not know: run the release that wrote it, or a newer one`,
+      );
+    const done: string[] = [];
+    for (const m of all) {
+      const before = applied.get(m.number);
+      if (before !== undefined) {
+        if (before.sha256 !== m.sha256)
+          throw new Error(
+            `migration ${m.name} was changed after it had been applied; applied migrations must stay as they are`,
+          );
+        continue;
+      }
+      await client.query(m.sql);
+      await client.query('INSERT INTO schema_migrations (number, name, sha256) VALUES ($1, $2, $3)', [
+        m.number,
+        m.name,
+        m.sha256,
+      ]);
+      done.push(m.name);
+    }
+    return done;
+  });
+}

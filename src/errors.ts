@@ -1,0 +1,90 @@
+/**
+ * The closed list of refusals and their HTTP statuses (decisions.md 2). A missing status is a compile error.
+ */
+export const STATUS_OF = {
+  malformed_request: 400,
+  unauthorized: 401,
+  forbidden: 403,
+  not_found: 404,
+  method_not_allowed: 405,
+  conflict: 409,
+  permissions_not_accepted: 409,
+  body_too_large: 413,
+  unsupported_media_type: 415,
+  validation_failed: 422,
+  module_refused: 422,
+  internal: 500,
+  plugin_trapped: 502,
+  plugin_error: 502,
+  plugin_response_invalid: 502,
+  plugin_quota_exceeded: 502,
+  no_slot: 503,
+  memory_budget: 503,
+  quarantined: 503,
+  draining: 503,
+  unavailable: 503,
+  deadline_exceeded: 504,
+} as const satisfies Record<string, number>;
+
+export type ErrorCode = keyof typeof STATUS_OF;
+
+/** Short title of each code, constant for the code as RFC 9457 section 3.1.3 asks. */
+export const TITLE_OF: Record<ErrorCode, string> = {
+  malformed_request: 'Malformed request',
+  unauthorized: 'Authentication required',
+  forbidden: 'Access denied',
+  not_found: 'Not found',
+  method_not_allowed: 'Method not allowed',
+  conflict: 'Conflict with the current state',
+  permissions_not_accepted: 'New permissions must be accepted',
+  body_too_large: 'Body too large',
+  unsupported_media_type: 'Unsupported media type',
+  validation_failed: 'Validation failed',
+  module_refused: 'Module refused',
+  internal: 'Internal error',
+  plugin_trapped: 'The plugin crashed',
+  plugin_error: 'The plugin reported an error',
+  plugin_response_invalid: 'The plugin gave an invalid response',
+  plugin_quota_exceeded: 'The plugin exceeded a quota',
+  no_slot: 'No execution slot in time',
+  memory_budget: 'Memory budget of the host used up',
+  quarantined: 'Trigger suspended',
+  draining: 'Shutting down',
+  unavailable: 'Temporarily unavailable',
+  deadline_exceeded: 'Execution time exceeded',
+};
+
+/** One place of a bad input: a JSON pointer (RFC 6901) into the body, or `query:name`, and what would be right. */
+export type FieldError = { pointer: string; message: string };
+
+export type ServiceErrorOptions = {
+  /** Places in the input that are wrong. */
+  errors?: FieldError[];
+  /** Extra response headers, for example `Allow` or `Retry-After`. */
+  headers?: Array<[string, string]>;
+  /** Members added to the problem body, for example the list of new permissions. */
+  extra?: Record<string, unknown>;
+  cause?: unknown;
+};
+
+/** A refusal that the caller may see. `message` is the `detail` of the problem body. */
+export class ServiceError extends Error {
+  readonly code: ErrorCode;
+  readonly errors: FieldError[];
+  readonly headers: Array<[string, string]>;
+  readonly extra: Record<string, unknown>;
+
+  constructor(code: ErrorCode, detail: string, options: ServiceErrorOptions = {}) {
+    super(detail, options.cause === undefined ? undefined : { cause: options.cause });
+    this.name = 'ServiceError';
+    this.code = code;
+    this.errors = options.errors ?? [];
+    this.headers = options.headers ?? [];
+    this.extra = options.extra ?? {};
+  }
+}
+
+/** The text of anything thrown, for logs. */
+export function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

@@ -1,0 +1,318 @@
+import { Buffer } from 'node:buffer';
+import type { HostFunction } from '../abi/host-functions.ts';
+import type { HostArgument, HostResult } from '../abi/host-result.ts';
+import type { LoadedModule } from '../abi/lane-messages.ts';
+import {
+  OUTCOME,
+  SHARED_BYTES,
+  type SharedViews,
+  SLOT,
+  SLOT_COUNT,
+  SLOT_INPUT_AT,
+  SLOT_INPUT_BYTES,
+  SLOT_OUTPUT_AT,
+  slotAt,
+  viewsOf,
+} from '../abi/shared-layout.ts';
+import { HostCallPort } from './host-call-port.ts';
+import { LanePool } from './lane-pool.ts';
+import { type ExecutionOutcome, type LogLine, type OutcomeKind, withoutAnswer } from './outcome.ts';
+import { RunQueues } from './run-queues.ts';
+
+/** One execution to run: plain data and one callback. `C` is what host functions are told about the caller. */
+export type Execution<C> = {
+  pluginId: string;
+  /** Number of the installed version; names the module. */
+  moduleId: number;
+  entry: number;
+  /** Event JSON. */
+  event: string;
+  body: Uint8Array | null;
+  /** Absolute, in ms of `performance.now()` of this thread. */
+  deadline: number;
+  context: C;
+  done(outcome: ExecutionOutcome): void;
+};
+
+export type ExecutorOptions<C> = {
+  lanes: number;
+  recycle: boolean;
+  /** Resident memory in bytes above which the greatest eater is ended; 0 = no budget. */
+  memoryBudgetBytes: number;
+  noteFile: string | null;
+  dispatch(row: HostFunction, args: HostArgument[], execution: Execution<C>): HostResult | Promise<HostResult>;
+  loadModule(id: number): Promise<LoadedModule>;
+  onError(error: unknown, operation: string): void;
+};
+
+const KINDS: Record<number, OutcomeKind> = {
+  [OUTCOME.ok]: 'ok',
+  [OUTCOME.handlerError]: 'handler_error',
+  [OUTCOME.trap]: 'trapped',
+  [OUTCOME.exit]: 'exited',
+  [OUTCOME.invalidResponse]: 'invalid_response',
+  [OUTCOME.quota]: 'quota',
+  [OUTCOME.loadFailed]: 'load_failed',
+};
+
+const SWEEP_MS = 2;
+const MEMORY_CHECK_MS = 20;
+const EMPTY = new Uint8Array(0);
+
+type Admitted<C> = { execution: Execution<C>; admittedAt: number; event: Uint8Array | null };
+
+/** Slot -> lane -> outcome, finally release. The one way plugin code is run. */
+export class Executor<C> {
+  readonly #options: ExecutorOptions<C>;
+  readonly #views: SharedViews;
+  readonly #buffer: Buffer;
+  readonly #queues: RunQueues;
+  readonly #pool: LanePool;
+  readonly #admitted: Array<Admitted<C> | undefined> = new Array(SLOT_COUNT).fill(undefined);
+  #sweep: NodeJS.Timeout | null = null;
+  #memoryCheckAt = 0;
+  #draining = false;
+  #idle: (() => void) | null = null;
+
+  constructor(options: ExecutorOptions<C>) {
+    this.#options = options;
+    const memory = new SharedArrayBuffer(SHARED_BYTES);
+    this.#views = viewsOf(memory);
+    this.#buffer = Buffer.from(memory);
+    this.#queues = new RunQueues(this.#views);
+    const port = new HostCallPort({
+      views: this.#views,
+      dispatch: (row, args, slot) => options.dispatch(row, args, this.#of(slot).execution),
+      loadModule: id => options.loadModule(id),
+      largeInput: slot => this.#largeInput(slot),
+      onError: (error, operation) => options.onError(error, operation),
+    });
+    this.#pool = new LanePool({
+      memory,
+      views: this.#views,
+      lanes: options.lanes,
+      recycle: options.recycle,
+      noteFile: options.noteFile,
+      events: {
+        completed: (slot, lane) => this.#completed(slot, lane),
+        ended: (slot, queue) => this.#threadEnded(slot, queue),
+        asked: lane => {
+          port.serve(lane);
+          // The lane that asked sleeps now; the work behind it must not.
+          if (this.#queues.inFlight > 0) this.#pool.wakeFor(this.#queues.inFlight);
+        },
+      },
+    });
+    port.attach(this.#pool);
+  }
+
+  start(): void {
+    this.#pool.start();
+  }
+
+  get inFlight(): number {
+    return this.#queues.inFlight;
+  }
+
+  get lanesRunning(): number {
+    return this.#pool.running;
+  }
+
+  /** Admits one execution; its callback is called exactly once, later. */
+  execute(execution: Execution<C>): void {
+    if (this.#draining) return this.#refuse(execution, 'draining', 'the host is shutting down');
+    const slot = this.#queues.acquire(execution.pluginId);
+    if (slot === undefined) return this.#refuse(execution, 'queue_full', 'too many executions are waiting');
+    const header = slotAt(slot) >> 2;
+    const { all32, all64 } = this.#views;
+    const bodyBytes = execution.body?.length ?? 0;
+    const at = slotAt(slot) + SLOT_INPUT_AT;
+    // Three bytes are the most one UTF-16 unit takes in UTF-8.
+    const mayFit =
+      execution.event.length * 3 + bodyBytes <= SLOT_INPUT_BYTES ||
+      Buffer.byteLength(execution.event) + bodyBytes <= SLOT_INPUT_BYTES;
+    let event: Uint8Array | null = null;
+    if (mayFit) {
+      const written = this.#buffer.write(execution.event, at, 'utf8');
+      all32[header + SLOT.eventBytes] = written;
+      if (execution.body !== null) this.#buffer.set(execution.body, at + written);
+    } else {
+      event = new TextEncoder().encode(execution.event);
+      all32[header + SLOT.eventBytes] = event.length;
+    }
+    all32[header + SLOT.bodyBytes] = bodyBytes;
+    all32[header + SLOT.inputElsewhere] = mayFit ? 0 : 1;
+    all32[header + SLOT.moduleId] = execution.moduleId;
+    all32[header + SLOT.entry] = execution.entry;
+    all64[(header + SLOT.deadline) >> 1] = execution.deadline;
+    this.#admitted[slot] = { execution, admittedAt: performance.now(), event };
+    this.#queues.push(slot);
+    this.#pool.wakeFor(this.#queues.inFlight);
+    this.#sweep ??= setInterval(() => this.#look(), SWEEP_MS);
+  }
+
+  #refuse(execution: Execution<C>, kind: OutcomeKind, failure: string): void {
+    execution.done(withoutAnswer(kind, failure, 0, 0));
+  }
+
+  #of(slot: number): Admitted<C> {
+    const admitted = this.#admitted[slot];
+    if (admitted === undefined) throw new Error(`slot ${slot} holds no execution`);
+    return admitted;
+  }
+
+  #largeInput(slot: number): { event: Uint8Array; body: Uint8Array } {
+    const { event, execution } = this.#of(slot);
+    return { event: event ?? EMPTY, body: execution.body ?? EMPTY };
+  }
+
+  /** The lane is done with a slot: reads the outcome, tells the caller, frees the slot. */
+  #completed(slot: number, lane: number): void {
+    const { admittedAt, execution } = this.#of(slot);
+    const answered = this.#answered[slot] === 1;
+    const outcome = this.#readOutcome(slot, lane, admittedAt);
+    try {
+      if (!answered) execution.done(outcome);
+    } finally {
+      this.#free(slot);
+    }
+  }
+
+  /** 1 for slots whose caller was answered before their thread was gone. */
+  readonly #answered = new Uint8Array(SLOT_COUNT);
+
+  #free(slot: number): void {
+    this.#admitted[slot] = undefined;
+    this.#answered[slot] = 0;
+    this.#queues.release(slot);
+    if (this.#queues.inFlight > 0) return;
+    this.#idle?.();
+  }
+
+  #readOutcome(slot: number, lane: number, admittedAt: number): ExecutionOutcome {
+    const { all32, all64 } = this.#views;
+    const h = slotAt(slot) >> 2;
+    const runMs = all64[(h + SLOT.runMs) >> 1]!;
+    const outcome: ExecutionOutcome = {
+      kind: KINDS[all32[h + SLOT.outcome]!] ?? 'trapped',
+      status: all32[h + SLOT.status]!,
+      headers: '',
+      body: EMPTY,
+      output: EMPTY,
+      failure: '',
+      log: [],
+      queueWaitMs: Math.max(0, performance.now() - admittedAt - runMs),
+      runMs,
+      hostCalls: all32[h + SLOT.hostCalls]!,
+      peakPages: all32[h + SLOT.peakPages]!,
+    };
+    if (all32[h + SLOT.outputElsewhere] === 1) {
+      const large = this.#pool.receiveOutput(lane);
+      if (large === undefined || large.slot !== slot)
+        return { ...outcome, kind: 'crashed', failure: 'the output of the execution was lost' };
+      return {
+        ...outcome,
+        headers: large.headers,
+        body: large.answer,
+        output: large.output,
+        failure: large.error,
+        log: parseLog(Buffer.from(large.log).toString()),
+      };
+    }
+    const b = this.#buffer;
+    let at = slotAt(slot) + SLOT_OUTPUT_AT;
+    const next = (bytes: number): number => {
+      at += bytes;
+      return at;
+    };
+    outcome.headers = b.latin1Slice(at, next(all32[h + SLOT.headerBytes]!));
+    const bodyBytes = all32[h + SLOT.answerBytes]!;
+    if (bodyBytes > 0) outcome.body = b.subarray(at, next(bodyBytes));
+    if (all32[h + SLOT.logBytes]! > 0) outcome.log = parseLog(b.utf8Slice(at, next(all32[h + SLOT.logBytes]!)));
+    if (all32[h + SLOT.errorBytes]! > 0) outcome.failure = b.utf8Slice(at, next(all32[h + SLOT.errorBytes]!));
+    if (all32[h + SLOT.outputBytes]! > 0) outcome.output = b.subarray(at, next(all32[h + SLOT.outputBytes]!));
+    return outcome;
+  }
+
+  #threadEnded(slot: number, queue: number): void {
+    if (slot < 0) return;
+    const admitted = this.#admitted[slot];
+    this.#queues.endRunning(queue);
+    if (admitted === undefined) return;
+    if (this.#answered[slot] === 0) {
+      this.#answered[slot] = 1;
+      const ran = performance.now() - admitted.admittedAt;
+      admitted.execution.done(withoutAnswer('crashed', 'the thread that ran the plugin ended unexpectedly', 0, ran));
+    }
+    this.#free(slot);
+    if (this.#queues.inFlight > 0) this.#pool.wakeFor(this.#queues.inFlight);
+  }
+
+  /** Every 2 ms while anything is in flight: late ones, burning ones, the memory budget. */
+  #look(): void {
+    if (this.#queues.inFlight === 0) {
+      if (this.#sweep !== null) clearInterval(this.#sweep);
+      this.#sweep = null;
+      return;
+    }
+    const now = performance.now();
+    for (const slot of this.#queues.takeLate(s => this.#of(s).execution.deadline <= now)) {
+      const { admittedAt, execution } = this.#of(slot);
+      try {
+        execution.done(withoutAnswer('no_slot', 'no slot was free before the deadline', now - admittedAt, 0));
+      } finally {
+        this.#free(slot);
+      }
+    }
+    const eater = this.#findEater(now);
+    this.#pool.drain();
+    this.#pool.sweep((slot, ranMs, lane) => {
+      const admitted = this.#admitted[slot];
+      if (admitted === undefined || this.#answered[slot] === 1) return false;
+      const late = admitted.execution.deadline <= now;
+      if (!late && lane !== eater) return false;
+      this.#answered[slot] = 1;
+      const wait = Math.max(0, now - admitted.admittedAt - ranMs);
+      const outcome = late
+        ? withoutAnswer('deadline', 'the execution did not end before its deadline', wait, ranMs)
+        : withoutAnswer('memory_budget', "ended because the host's memory budget was used up", wait, ranMs);
+      admitted.execution.done(outcome);
+      return true;
+    });
+    if (this.#queues.hasRunnable()) this.#pool.wakeFor(this.#queues.inFlight);
+  }
+
+  /** The lane that touched most memory, when the process stands above its budget; -1 otherwise. */
+  #findEater(now: number): number {
+    if (this.#options.memoryBudgetBytes === 0 || now < this.#memoryCheckAt) return -1;
+    this.#memoryCheckAt = now + MEMORY_CHECK_MS;
+    if (process.memoryUsage.rss() <= this.#options.memoryBudgetBytes) return -1;
+    let eater = -1;
+    let most = -1;
+    this.#pool.sweep((_slot, _ranMs, lane) => {
+      const touched = this.#pool.touchedKib(lane);
+      if (touched > most) {
+        most = touched;
+        eater = lane;
+      }
+      return false;
+    });
+    return eater;
+  }
+
+  /** Refuses new executions and resolves when the running ones have ended. */
+  async drain(): Promise<void> {
+    this.#draining = true;
+    if (this.#queues.inFlight > 0) await new Promise<void>(resolve => (this.#idle = resolve));
+  }
+
+  async close(): Promise<void> {
+    if (this.#sweep !== null) clearInterval(this.#sweep);
+    await this.#pool.close();
+  }
+}
+
+/** The lane wrote this text itself; its shape is known. */
+function parseLog(text: string): LogLine[] {
+  return text === '' ? [] : (JSON.parse(text) as LogLine[]);
+}

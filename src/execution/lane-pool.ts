@@ -1,0 +1,350 @@
+import fs from 'node:fs';
+import os from 'node:os';
+import { MessageChannel, type MessagePort, receiveMessageOnPort } from 'node:worker_threads';
+import { Piscina } from 'piscina';
+import type { LaneTask, LargeOutput } from '../abi/lane-messages.ts';
+import { ARMED, CALL_STATE, LANE, LANE_STATE, laneAt, RING_MASK, type SharedViews } from '../abi/shared-layout.ts';
+
+/** Heap of a lane: small generations keep the collector's pauses out of the tail (performance.md 3). */
+const LANE_HEAP = { maxYoungGenerationSizeMb: 3, maxOldGenerationSizeMb: 24 } as const;
+/** A lane that runs longer is not counted as awake. */
+const STUCK_MS = 2;
+/** A lane that runs longer yields the processor to the others (performance.md 4). */
+const DEMOTE_MS = 20;
+/** New threads are started this far apart: eight at once take 200 to 350 ms, one 25 (performance.md 2). */
+const START_SPACING_MS = 100;
+const NICE_LOWEST = 19;
+
+type Lane = {
+  index: number;
+  /** Grows with every thread of this lane; an answer for an older one is dropped. */
+  generation: number;
+  abort: AbortController | null;
+  bell: MessagePort | null;
+  data: MessagePort | null;
+  sequence: number;
+  runningSince: number;
+  stuck: boolean;
+  demoted: boolean;
+  /** Slot that was given up with this thread, or -1. */
+  killedSlot: number;
+  /** Resolves when the ended thread has exited; set by a kill. */
+  gone: Promise<void> | null;
+};
+
+export type LaneEvents = {
+  /** A lane finished the execution in a slot. Its queue's running count is already lowered. */
+  completed(slot: number, lane: number): void;
+  /** The thread is gone; `slot` is what it held, or -1. */
+  ended(slot: number, queue: number, lane: number): void;
+  /** The lane waits for an answer. */
+  asked(lane: number): void;
+};
+
+export type LanePoolOptions = {
+  memory: SharedArrayBuffer;
+  views: SharedViews;
+  lanes: number;
+  recycle: boolean;
+  noteFile: string | null;
+  events: LaneEvents;
+};
+
+/**
+ * The threads that run plugins. Piscina owns them; each runs one long task, a lane, that takes one execution at a time
+ * from the run queues. Main wakes a lane only when no unblocked lane is awake, since a wake costs about 40 us.
+ */
+export class LanePool {
+  readonly #options: LanePoolOptions;
+  readonly #words: Int32Array;
+  readonly #pool: Piscina<LaneTask, void>;
+  readonly #lanes: Lane[];
+  readonly #hot = Math.max(1, os.availableParallelism() - 1);
+  #nextStartAt = 0;
+  #closing = false;
+  readonly #timers = new Set<NodeJS.Timeout>();
+
+  constructor(options: LanePoolOptions) {
+    this.#options = options;
+    this.#words = options.views.words;
+    this.#pool = new Piscina<LaneTask, void>({
+      filename: new URL('../../workers/run-plugin.ts', import.meta.url).href,
+      minThreads: 0,
+      maxThreads: options.lanes,
+      concurrentTasksPerWorker: 1,
+      idleTimeout: 60_000,
+      atomics: 'sync',
+      recordTiming: false,
+      resourceLimits: LANE_HEAP,
+    });
+    this.#lanes = Array.from({ length: options.lanes }, (_, index) => ({
+      index,
+      generation: 0,
+      abort: null,
+      bell: null,
+      data: null,
+      sequence: -1,
+      runningSince: 0,
+      stuck: false,
+      demoted: false,
+      killedSlot: -1,
+      gone: null,
+    }));
+    for (const lane of this.#lanes) this.#words[laneAt(lane.index) + LANE.state] = LANE_STATE.off;
+    Atomics.store(this.#words, ARMED, 1);
+  }
+
+  /** Starts one lane at once and the others behind it, spaced. */
+  start(): void {
+    for (const lane of this.#lanes) this.#startSpaced(lane);
+  }
+
+  #startSpaced(lane: Lane): void {
+    if (this.#closing) return;
+    const now = performance.now();
+    const due = Math.max(now, this.#nextStartAt);
+    // The first of a burst starts at once; a lane that follows a kill must not wait behind the start-up of others.
+    this.#nextStartAt = due + (lane.generation === 0 ? START_SPACING_MS / 4 : START_SPACING_MS);
+    if (due === now) return this.#start(lane);
+    const timer = setTimeout(() => {
+      this.#timers.delete(timer);
+      if (!this.#closing) this.#start(lane);
+    }, due - now);
+    this.#timers.add(timer);
+  }
+
+  #start(lane: Lane): void {
+    const at = laneAt(lane.index);
+    const words = this.#words;
+    for (const word of [LANE.current, LANE.call, LANE.retire, LANE.threadId]) words[at + word] = 0;
+    words[at + LANE.doneHead] = words[at + LANE.doneTail]!;
+    Atomics.store(words, at + LANE.state, LANE_STATE.off);
+    const bell = new MessageChannel();
+    const data = new MessageChannel();
+    const abort = new AbortController();
+    const generation = ++lane.generation;
+    Object.assign(lane, {
+      abort,
+      bell: bell.port1,
+      data: data.port1,
+      sequence: -1,
+      stuck: false,
+      demoted: false,
+      killedSlot: -1,
+      gone: null,
+    });
+    bell.port1.on('message', () => this.drain());
+    const [seconds, nanos] = process.hrtime();
+    const task: LaneTask = {
+      memory: this.#options.memory,
+      lane: lane.index,
+      bell: bell.port2,
+      data: data.port2,
+      clockOffsetMs: performance.now() - (seconds * 1000 + nanos / 1e6),
+      recycle: this.#options.recycle,
+      noteFile: this.#options.noteFile,
+    };
+    const over = (): void => {
+      // Piscina's promise rejects before the thread is gone; what the thread holds is free only then.
+      (lane.gone ?? Promise.resolve()).then(() => this.#ended(lane, generation));
+    };
+    this.#pool.run(task, { transferList: [bell.port2, data.port2], signal: abort.signal }).then(over, over);
+  }
+
+  #ended(lane: Lane, generation: number): void {
+    if (lane.generation !== generation) return;
+    const at = laneAt(lane.index);
+    this.drain();
+    const current = this.#words[at + LANE.current]!;
+    const queue = this.#words[at + LANE.queue]!;
+    this.#words[at + LANE.current] = 0;
+    Atomics.store(this.#words, at + LANE.state, LANE_STATE.off);
+    lane.bell?.close();
+    lane.data?.close();
+    lane.generation++;
+    this.#options.events.ended(current - 1, queue, lane.index);
+    this.#startSpaced(lane);
+  }
+
+  /** Looks at every lane's host call and completions until there is nothing new, then asks for a bell. */
+  drain(): void {
+    const words = this.#words;
+    const { events } = this.#options;
+    for (;;) {
+      let any = false;
+      for (const lane of this.#lanes) {
+        const at = laneAt(lane.index);
+        if (Atomics.load(words, at + LANE.call) === CALL_STATE.asked) {
+          any = true;
+          Atomics.store(words, at + LANE.call, CALL_STATE.served);
+          events.asked(lane.index);
+        }
+        let head = words[at + LANE.doneHead]!;
+        const tail = Atomics.load(words, at + LANE.doneTail);
+        while (head !== tail) {
+          const slot = words[at + LANE.done + (head & RING_MASK)]!;
+          head = (head + 1) | 0;
+          words[at + LANE.doneHead] = head;
+          any = true;
+          events.completed(slot, lane.index);
+        }
+      }
+      if (any) continue;
+      Atomics.store(words, ARMED, 1);
+      if (!this.#pending()) return;
+      Atomics.store(words, ARMED, 0);
+    }
+  }
+
+  #pending(): boolean {
+    const words = this.#words;
+    for (const lane of this.#lanes) {
+      const at = laneAt(lane.index);
+      if (words[at + LANE.doneHead] !== Atomics.load(words, at + LANE.doneTail)) return true;
+      if (Atomics.load(words, at + LANE.call) === CALL_STATE.asked) return true;
+    }
+    return false;
+  }
+
+  /** Lanes that are awake, not blocked in a host call and not at a long execution. */
+  #ready(): number {
+    let n = 0;
+    for (const lane of this.#lanes) {
+      const at = laneAt(lane.index);
+      if (
+        Atomics.load(this.#words, at + LANE.state) === LANE_STATE.awake &&
+        !lane.stuck &&
+        Atomics.load(this.#words, at + LANE.call) === CALL_STATE.idle
+      )
+        n++;
+    }
+    return n;
+  }
+
+  /** Wakes a lane when the waiting work would otherwise stand. `depth` is the number of executions in flight. */
+  wakeFor(depth: number): void {
+    const ready = this.#ready();
+    if (ready === 0 || (ready < this.#hot && depth > 8 * ready)) this.#wakeOne();
+  }
+
+  #wakeOne(): void {
+    const words = this.#words;
+    for (const lane of this.#lanes) {
+      const at = laneAt(lane.index) + LANE.state;
+      if (Atomics.compareExchange(words, at, LANE_STATE.asleep, LANE_STATE.awake) !== LANE_STATE.asleep) continue;
+      Atomics.notify(words, at, 1);
+      return;
+    }
+  }
+
+  /**
+   * Looks after long executions: lowers the priority of the burning ones and reports each running slot with the time
+   * it has run.
+   *
+   * @param running called for every lane that runs an execution; true asks for its thread to be ended
+   */
+  sweep(running: (slot: number, ranMs: number, lane: number) => boolean): void {
+    const now = performance.now();
+    for (const lane of this.#lanes) {
+      const at = laneAt(lane.index);
+      const current = Atomics.load(this.#words, at + LANE.current);
+      const sequence = this.#words[at + LANE.sequence]!;
+      if (current === 0 || sequence !== lane.sequence) {
+        if (lane.demoted) this.#restorePriority(lane);
+        lane.sequence = current === 0 ? -1 : sequence;
+        lane.runningSince = now;
+        lane.stuck = false;
+        if (current === 0) continue;
+      }
+      if (lane.killedSlot >= 0) continue;
+      const ran = now - lane.runningSince;
+      const blocked = Atomics.load(this.#words, at + LANE.call) !== CALL_STATE.idle;
+      if (ran > STUCK_MS) lane.stuck = true;
+      if (ran > DEMOTE_MS && !blocked && !lane.demoted) this.#demote(lane);
+      if (running(current - 1, ran, lane.index)) this.#kill(lane, current - 1);
+    }
+  }
+
+  #demote(lane: Lane): void {
+    lane.demoted = true;
+    this.#setPriority(lane, NICE_LOWEST);
+  }
+
+  #restorePriority(lane: Lane): void {
+    lane.demoted = false;
+    if (this.#setPriority(lane, 0)) return;
+    const at = laneAt(lane.index);
+    Atomics.store(this.#words, at + LANE.retire, 1);
+    if (
+      Atomics.compareExchange(this.#words, at + LANE.state, LANE_STATE.asleep, LANE_STATE.awake) === LANE_STATE.asleep
+    )
+      Atomics.notify(this.#words, at + LANE.state, 1);
+  }
+
+  #setPriority(lane: Lane, nice: number): boolean {
+    const thread = this.#words[laneAt(lane.index) + LANE.thread]!;
+    if (thread <= 0) return true;
+    try {
+      os.setPriority(thread, nice);
+      return true;
+    } catch {
+      return false;
+    }
+  }
+
+  /** Ends the thread of a lane; the slot it holds is reported by `ended` once the thread is gone. */
+  #kill(lane: Lane, slot: number): void {
+    lane.killedSlot = slot;
+    // Should the execution end by itself just now, the lane must not take another one along.
+    Atomics.store(this.#words, laneAt(lane.index) + LANE.retire, 1);
+    const threadId = this.#words[laneAt(lane.index) + LANE.threadId]!;
+    const worker = this.#pool.threads.find(t => t.threadId === threadId);
+    if (worker !== undefined) lane.gone = new Promise(resolve => worker.once('exit', () => resolve()));
+    Atomics.store(this.#words, laneAt(lane.index) + LANE.state, LANE_STATE.off);
+    lane.abort?.abort();
+  }
+
+  /** Memory pages a lane's thread has touched since it started, in KiB; 0 where the system does not tell. */
+  touchedKib(index: number): number {
+    const thread = this.#words[laneAt(index) + LANE.thread]!;
+    try {
+      const stat = fs.readFileSync(`/proc/self/task/${thread}/stat`, 'latin1');
+      return Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[7]) * 4;
+    } catch {
+      return 0;
+    }
+  }
+
+  generationOf(lane: number): number {
+    return this.#lanes[lane]!.generation;
+  }
+
+  post(lane: number, message: unknown, transfer: ArrayBuffer[] = []): void {
+    this.#lanes[lane]!.data?.postMessage(message, transfer);
+  }
+
+  /** Takes what the lane posted before it set the word main has just seen. */
+  receive(lane: number): unknown {
+    const port = this.#lanes[lane]!.data;
+    return port === null ? undefined : receiveMessageOnPort(port)?.message;
+  }
+
+  receiveOutput(lane: number): LargeOutput | undefined {
+    return this.receive(lane) as LargeOutput | undefined;
+  }
+
+  /** Lanes whose thread is up. */
+  get running(): number {
+    return this.#lanes.filter(l => Atomics.load(this.#words, laneAt(l.index) + LANE.state) !== LANE_STATE.off).length;
+  }
+
+  async close(): Promise<void> {
+    this.#closing = true;
+    for (const timer of this.#timers) clearTimeout(timer);
+    for (const lane of this.#lanes) {
+      lane.bell?.close();
+      lane.data?.close();
+    }
+    await this.#pool.destroy();
+  }
+}

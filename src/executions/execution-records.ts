@@ -1,0 +1,215 @@
+import type { Database } from '../db/database.ts';
+import type { LogLine, OutcomeKind } from '../execution/outcome.ts';
+import { LIMITS } from '../limits.ts';
+
+/** What an execution leaves behind (decisions.md 5). `outcome` is `ok` or the error code the caller saw. */
+export type ExecutionRecord = {
+  requestId: string;
+  pluginId: string;
+  version: string;
+  trigger: string;
+  principal: string;
+  outcome: OutcomeKind;
+  status: number;
+  startedAt: Date;
+  queueWaitMs: number;
+  runMs: number;
+  hostCalls: number;
+  peakPages: number;
+  failure: string;
+  log: LogLine[];
+};
+
+export type StoredRecord = ExecutionRecord & { id: number };
+
+export type RecordFilter = { outcome?: string; trigger?: string; since?: Date; before: number; limit: number };
+
+const FLUSH_MS = 250;
+const BATCH = 500;
+/** Records kept in memory while the database is away; the oldest go first, and their number is reported. */
+const BACKLOG_MAX = 10_000;
+
+type RecordSql = {
+  id: string;
+  request_id: string;
+  plugin_id: string;
+  version: string;
+  trigger_name: string;
+  principal: string;
+  outcome: OutcomeKind;
+  status: number;
+  started_at: Date;
+  queue_wait_ms: number;
+  run_ms: number;
+  host_calls: number;
+  peak_pages: number;
+  failure: string;
+  log: LogLine[];
+};
+
+const toRecord = (r: RecordSql): StoredRecord => ({
+  id: Number(r.id),
+  requestId: r.request_id,
+  pluginId: r.plugin_id,
+  version: r.version,
+  trigger: r.trigger_name,
+  principal: r.principal,
+  outcome: r.outcome,
+  status: r.status,
+  startedAt: r.started_at,
+  queueWaitMs: r.queue_wait_ms,
+  runMs: r.run_ms,
+  hostCalls: r.host_calls,
+  peakPages: r.peak_pages,
+  failure: r.failure,
+  log: r.log,
+});
+
+/**
+ * Writes execution records in batches, off the request path. Failures and executions that logged an error are always
+ * kept; of the other successes the first few of each trigger in a second.
+ */
+export class ExecutionRecords {
+  readonly #db: Database;
+  readonly #onError: (error: unknown, lost: number) => void;
+  #backlog: ExecutionRecord[] = [];
+  #timer: NodeJS.Timeout | null = null;
+  #writing: Promise<void> = Promise.resolve();
+  #second = 0;
+  readonly #successes = new Map<string, number>();
+  readonly #logged = new Map<string, { hour: number; bytes: number }>();
+
+  constructor(db: Database, onError: (error: unknown, lost: number) => void) {
+    this.#db = db;
+    this.#onError = onError;
+  }
+
+  /** Whether a success without anything worth keeping is one of the few that are sampled. `nowMs` since the epoch. */
+  wants(pluginId: string, trigger: string, nowMs: number): boolean {
+    const second = Math.floor(nowMs / 1000);
+    if (second !== this.#second) {
+      this.#second = second;
+      this.#successes.clear();
+    }
+    const key = `${pluginId}/${trigger}`;
+    const n = this.#successes.get(key) ?? 0;
+    if (n >= LIMITS.recordedSuccessesPerSecond) return false;
+    this.#successes.set(key, n + 1);
+    return true;
+  }
+
+  append(record: ExecutionRecord): void {
+    this.#backlog.push({ ...record, log: this.#withinHour(record) });
+    this.#timer ??= setTimeout(() => this.#flushSoon(), FLUSH_MS);
+  }
+
+  /** Log lines of a plugin beyond its hourly allowance are dropped, and the record says so (security.md "Log flood"). */
+  #withinHour(record: ExecutionRecord): LogLine[] {
+    if (record.log.length === 0) return record.log;
+    const hour = Math.floor(record.startedAt.getTime() / 3_600_000);
+    const used = this.#logged.get(record.pluginId);
+    const before = used?.hour === hour ? used.bytes : 0;
+    const bytes = record.log.reduce((sum, l) => sum + l.text.length + 16, 0);
+    if (before + bytes > LIMITS.logBytesPerPluginHour)
+      return [
+        {
+          level: 2,
+          text: `log dropped: the plugin has used up its ${LIMITS.logBytesPerPluginHour} bytes of this hour`,
+        },
+      ];
+    this.#logged.set(record.pluginId, { hour, bytes: before + bytes });
+    return record.log;
+  }
+
+  #flushSoon(): void {
+    this.#timer = null;
+    this.#writing = this.#writing.then(() => this.#write());
+  }
+
+  async #write(): Promise<void> {
+    while (this.#backlog.length > 0) {
+      const batch = this.#backlog.splice(0, BATCH);
+      try {
+        await insert(this.#db, batch);
+      } catch (error) {
+        this.#backlog = [...batch, ...this.#backlog];
+        const lost = Math.max(0, this.#backlog.length - BACKLOG_MAX);
+        this.#backlog.splice(0, lost);
+        this.#onError(error, lost);
+        this.#timer ??= setTimeout(() => this.#flushSoon(), 2000);
+        return;
+      }
+    }
+  }
+
+  /** Writes what is there; for the end of the service and for readers that want their own record. */
+  async flush(): Promise<void> {
+    if (this.#timer !== null) clearTimeout(this.#timer);
+    this.#flushSoon();
+    await this.#writing;
+  }
+
+  async close(): Promise<void> {
+    await this.flush();
+    if (this.#timer !== null) clearTimeout(this.#timer);
+  }
+
+  /** Newest first. */
+  async list(pluginId: string, f: RecordFilter): Promise<StoredRecord[]> {
+    await this.flush();
+    const { rows } = await this.#db.query<RecordSql>(
+      `SELECT * FROM plugin_executions
+       WHERE plugin_id = $1 AND id < $2 AND ($3::text IS NULL OR outcome = $3) AND ($4::text IS NULL OR trigger_name = $4)
+         AND ($5::timestamptz IS NULL OR started_at >= $5)
+       ORDER BY id DESC LIMIT $6`,
+      [pluginId, f.before, f.outcome ?? null, f.trigger ?? null, f.since ?? null, f.limit],
+    );
+    return rows.map(toRecord);
+  }
+
+  async find(pluginId: string, id: number): Promise<StoredRecord | undefined> {
+    const { rows } = await this.#db.query<RecordSql>(
+      'SELECT * FROM plugin_executions WHERE plugin_id = $1 AND id = $2',
+      [pluginId, id],
+    );
+    return rows[0] === undefined ? undefined : toRecord(rows[0]);
+  }
+
+  /** Removes records older than their keeping time, some at a time; returns how many. */
+  async removeOld(): Promise<number> {
+    const { rowCount } = await this.#db.query(
+      `DELETE FROM plugin_executions WHERE id IN
+         (SELECT id FROM plugin_executions WHERE started_at < now() - make_interval(days => $1) LIMIT 5000)`,
+      [LIMITS.executionRecordDays],
+    );
+    return rowCount ?? 0;
+  }
+}
+
+async function insert(db: Database, batch: ExecutionRecord[]): Promise<void> {
+  const column = <T>(of: (r: ExecutionRecord) => T): T[] => batch.map(of);
+  // PostgreSQL text and jsonb hold no NUL.
+  const clean = (text: string): string => text.replaceAll('\0', '\\x00');
+  await db.query(
+    `INSERT INTO plugin_executions (request_id, plugin_id, version, trigger_name, principal, outcome, status, started_at,
+       queue_wait_ms, run_ms, host_calls, peak_pages, failure, log)
+     SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::int[], $8::timestamptz[],
+       $9::real[], $10::real[], $11::int[], $12::int[], $13::text[], $14::jsonb[])`,
+    [
+      column(r => r.requestId),
+      column(r => r.pluginId),
+      column(r => r.version),
+      column(r => r.trigger),
+      column(r => r.principal),
+      column(r => r.outcome),
+      column(r => r.status),
+      column(r => r.startedAt),
+      column(r => r.queueWaitMs),
+      column(r => r.runMs),
+      column(r => r.hostCalls),
+      column(r => r.peakPages),
+      column(r => clean(r.failure)),
+      column(r => JSON.stringify(r.log.map(l => ({ level: l.level, text: clean(l.text) })))),
+    ],
+  );
+}

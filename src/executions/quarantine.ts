@@ -1,0 +1,129 @@
+import type { Database } from '../db/database.ts';
+import { LIMITS } from '../limits.ts';
+import { notifyChanged } from '../plugins/plugin-store.ts';
+
+/** A suspended trigger, or a whole plugin when `trigger` is empty. `until` null: until an administrator resumes it. */
+export type Suspension = {
+  pluginId: string;
+  trigger: string;
+  since: Date;
+  until: Date | null;
+  level: number;
+  cause: string;
+};
+
+type SuspensionSql = {
+  plugin_id: string;
+  trigger_name: string;
+  since: Date;
+  until: Date | null;
+  level: number;
+  cause: string;
+};
+
+type Strikes = { times: number[]; level: number };
+
+const keyOf = (pluginId: string, trigger: string): string => `${pluginId}\0${trigger}`;
+
+/**
+ * Suspends a trigger whose executions trap or time out three times in a row within a minute: 30 s, doubling to 10
+ * minutes (decisions.md 5). A success in between forgets the strikes; a whole quiet minute after a suspension forgets
+ * its level.
+ */
+export class Quarantine {
+  readonly #db: Database;
+  readonly #onError: (error: unknown) => void;
+  readonly #strikes = new Map<string, Strikes>();
+  #active = new Map<string, Suspension>();
+
+  constructor(db: Database, onError: (error: unknown) => void) {
+    this.#db = db;
+    this.#onError = onError;
+  }
+
+  /** Reads what is suspended, at start and when another host has changed it. */
+  async load(): Promise<void> {
+    const { rows } = await this.#db.query<SuspensionSql>('SELECT * FROM plugin_quarantine');
+    this.#active = new Map(
+      rows.map(r => [
+        keyOf(r.plugin_id, r.trigger_name),
+        {
+          pluginId: r.plugin_id,
+          trigger: r.trigger_name,
+          since: r.since,
+          until: r.until,
+          level: r.level,
+          cause: r.cause,
+        },
+      ]),
+    );
+  }
+
+  /** The suspension a request runs into, if any. */
+  find(pluginId: string, trigger: string, nowMs: number): Suspension | undefined {
+    if (this.#active.size === 0) return undefined;
+    for (const t of ['', trigger]) {
+      const s = this.#active.get(keyOf(pluginId, t));
+      if (s !== undefined && (s.until === null || s.until.getTime() > nowMs)) return s;
+    }
+    return undefined;
+  }
+
+  list(pluginId: string, nowMs: number): Suspension[] {
+    return [...this.#active.values()].filter(
+      s => s.pluginId === pluginId && (s.until === null || s.until.getTime() > nowMs),
+    );
+  }
+
+  succeeded(pluginId: string, trigger: string): void {
+    if (this.#strikes.size > 0) {
+      const strikes = this.#strikes.get(keyOf(pluginId, trigger));
+      if (strikes !== undefined) strikes.times = [];
+    }
+  }
+
+  /** Counts a trap or a timeout; suspends at the third in a row within a minute. */
+  failed(pluginId: string, trigger: string, cause: string, nowMs: number): void {
+    const key = keyOf(pluginId, trigger);
+    const strikes = this.#strikes.get(key) ?? { times: [], level: 0 };
+    this.#strikes.set(key, strikes);
+    strikes.times = [...strikes.times.filter(t => t > nowMs - LIMITS.quarantineWindowMs), nowMs];
+    if (strikes.times.length < LIMITS.quarantineStrikes) return;
+    const before = this.#active.get(key);
+    const quiet = before?.until != null && before.until.getTime() + LIMITS.quarantineMs < nowMs;
+    const level = before === undefined || quiet ? 0 : before.level + 1;
+    strikes.times = [];
+    const ms = Math.min(LIMITS.quarantineMs, LIMITS.quarantineFirstMs * 2 ** level);
+    void this.suspend({ pluginId, trigger, since: new Date(nowMs), until: new Date(nowMs + ms), level, cause }).catch(
+      this.#onError,
+    );
+  }
+
+  /** Suspends at once on this host, and on the others when the row is written. */
+  async suspend(s: Suspension): Promise<void> {
+    this.#active.set(keyOf(s.pluginId, s.trigger), s);
+    await this.#db.withTransaction(async client => {
+      await client.query(
+        `INSERT INTO plugin_quarantine (plugin_id, trigger_name, since, until, level, cause)
+         SELECT $1, $2, $3, $4, $5, $6 WHERE EXISTS (SELECT 1 FROM plugins WHERE id = $1)
+         ON CONFLICT (plugin_id, trigger_name) DO UPDATE SET since = EXCLUDED.since, until = EXCLUDED.until, level = EXCLUDED.level, cause = EXCLUDED.cause`,
+        [s.pluginId, s.trigger, s.since, s.until, s.level, s.cause],
+      );
+      await notifyChanged(client, s.pluginId);
+    });
+  }
+
+  /** Lifts a suspension; false when there is none. */
+  async resume(pluginId: string, trigger: string): Promise<boolean> {
+    this.#active.delete(keyOf(pluginId, trigger));
+    this.#strikes.delete(keyOf(pluginId, trigger));
+    return await this.#db.withTransaction(async client => {
+      const { rowCount } = await client.query(
+        'DELETE FROM plugin_quarantine WHERE plugin_id = $1 AND trigger_name = $2',
+        [pluginId, trigger],
+      );
+      await notifyChanged(client, pluginId);
+      return (rowCount ?? 0) > 0;
+    });
+  }
+}

@@ -1,0 +1,199 @@
+import type { HttpRequest, HttpResponse } from 'uWebSockets.js';
+import { Buffer } from 'node:buffer';
+import { randomUUID } from 'node:crypto';
+import { STATUS_CODES } from 'node:http';
+import { Readable } from 'node:stream';
+import { ServiceError } from '../errors.ts';
+import type { Reply, Request } from '../message.ts';
+import { problemReply } from './error-reply.ts';
+
+const REQUEST_ID = /^[\w-]{8,64}$/;
+const NO_BODY = new Set([204, 304]);
+
+const statusLines = new Map<number, string>();
+function statusLine(status: number): string {
+  let line = statusLines.get(status);
+  if (line === undefined) {
+    line = `${status} ${STATUS_CODES[status] ?? 'Unknown'}`;
+    statusLines.set(status, line);
+  }
+  return line;
+}
+
+/** Address as text; an IPv4 address mapped into IPv6 is shown as IPv4. */
+function addressOf(res: HttpResponse): string {
+  const text = Buffer.from(res.getRemoteAddressAsText()).latin1Slice();
+  return text.startsWith('0000:0000:0000:0000:0000:ffff:') ? mapped(text) : text;
+}
+
+function mapped(text: string): string {
+  const [a = '0', b = '0'] = text.split(':').slice(6);
+  const high = Number.parseInt(a, 16);
+  const low = Number.parseInt(b, 16);
+  return `${high >> 8}.${high & 255}.${low >> 8}.${low & 255}`;
+}
+
+/**
+ * One HTTP exchange on uWebSockets: everything is copied out of the request before the first await, the body is capped,
+ * a client that goes away is noticed, and there is exactly one corked reply.
+ */
+export class Exchange {
+  readonly method: string;
+  readonly path: string;
+  readonly query: string;
+  readonly headers: Record<string, string>;
+  readonly requestId: string;
+  readonly #res: HttpResponse;
+  #open = true;
+  #onAborted: (() => void) | null = null;
+  #address: string | null = null;
+
+  constructor(res: HttpResponse, req: HttpRequest) {
+    this.#res = res;
+    this.method = req.getCaseSensitiveMethod();
+    this.path = req.getUrl();
+    this.query = req.getQuery() ?? '';
+    const headers: Record<string, string> = {};
+    req.forEach((name, value) => {
+      const before = headers[name];
+      headers[name] = before === undefined ? value : `${before}${name === 'cookie' ? '; ' : ', '}${value}`;
+    });
+    this.headers = headers;
+    const given = headers['x-request-id'];
+    this.requestId = given !== undefined && REQUEST_ID.test(given) ? given : randomUUID();
+    res.onAborted(() => {
+      this.#open = false;
+      this.#onAborted?.();
+    });
+  }
+
+  /** Whether a reply can still reach the client. */
+  get open(): boolean {
+    return this.#open;
+  }
+
+  /** Text of the peer's address; taken on demand, because it costs as much as the rest of the capture. */
+  get remoteAddr(): string {
+    if (this.#address === null) this.#address = this.#open ? addressOf(this.#res) : '';
+    return this.#address;
+  }
+
+  get hasBody(): boolean {
+    const length = this.headers['content-length'];
+    return (length !== undefined && length !== '0') || this.headers['transfer-encoding'] !== undefined;
+  }
+
+  toRequest(params: Record<string, string>): Request {
+    const { headers, method, path, query, remoteAddr, requestId } = this;
+    return { method, path, query, headers, remoteAddr, requestId, params };
+  }
+
+  /**
+   * Collects the body; counts the streamed bytes, whatever Content-Length says.
+   *
+   * @param done called once, unless the client goes away before; `null` when the body is larger than `bytesMax`
+   */
+  collectBody(bytesMax: number, done: (body: Uint8Array | null) => void): void {
+    if (Number(this.headers['content-length'] ?? 0) > bytesMax) return done(null);
+    const chunks: Buffer[] = [];
+    let size = 0;
+    let over = false;
+    this.#res.onData((chunk, isLast) => {
+      if (over || !this.#open) return;
+      size += chunk.byteLength;
+      if (size > bytesMax) {
+        over = true;
+        return done(null);
+      }
+      // The chunk is only valid during this call.
+      chunks.push(Buffer.from(chunk.slice(0)));
+      if (isLast) done(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks, size));
+    });
+  }
+
+  /** @throws ServiceError `body_too_large` naming the limit */
+  readBody(bytesMax: number, limitName: string): Promise<Uint8Array> {
+    if (!this.hasBody) return Promise.resolve(new Uint8Array(0));
+    return new Promise((resolve, reject) => {
+      this.#onAborted = () => reject(new ServiceError('malformed_request', 'the client went away'));
+      this.collectBody(bytesMax, body => {
+        if (body === null) reject(tooLarge(bytesMax, limitName));
+        else resolve(body);
+      });
+    });
+  }
+
+  /** The body as a stream with back pressure, for uploads. */
+  streamBody(): Readable {
+    const res = this.#res;
+    const stream = new Readable({
+      read: () => {
+        if (this.#open) res.resume();
+      },
+    });
+    this.#onAborted = () =>
+      stream.destroy(new ServiceError('malformed_request', 'the client went away in the middle of the upload'));
+    res.onData((chunk, isLast) => {
+      if (stream.destroyed) return;
+      const more = stream.push(Buffer.from(chunk.slice(0)));
+      if (isLast) stream.push(null);
+      else if (!more) res.pause();
+    });
+    return stream;
+  }
+
+  reply(reply: Reply): void {
+    this.replyFlat(reply.status, '', reply.body, reply.headers);
+  }
+
+  /**
+   * Sends the one reply.
+   *
+   * @param flat checked headers as `name NUL value NUL` text
+   * @param extra further headers
+   */
+  replyFlat(
+    status: number,
+    flat: string,
+    body: string | Uint8Array,
+    extra: ReadonlyArray<readonly [string, string]> = [],
+  ): void {
+    if (!this.#open) return;
+    this.#open = false;
+    const res = this.#res;
+    res.cork(() => {
+      res.writeStatus(statusLine(status));
+      if (flat !== '') {
+        const parts = splitFlat(flat);
+        for (let i = 0; i + 1 < parts.length; i += 2) res.writeHeader(parts[i]!, parts[i + 1]!);
+      }
+      for (const [name, value] of extra) res.writeHeader(name, value);
+      res.writeHeader('X-Request-Id', this.requestId);
+      if (NO_BODY.has(status)) res.endWithoutBody();
+      else if (this.method === 'HEAD')
+        res.endWithoutBody(typeof body === 'string' ? Buffer.byteLength(body) : body.length);
+      else res.end(body);
+    });
+  }
+
+  /** Answers a refusal as problem+json and closes a connection whose body was not read to its end. */
+  replyError(error: ServiceError): void {
+    this.reply(problemReply(error, this.path, this.requestId));
+  }
+}
+
+export function tooLarge(bytesMax: number, limitName: string): ServiceError {
+  return new ServiceError('body_too_large', `the body is larger than ${limitName} (${bytesMax} bytes)`);
+}
+
+/** Most plugins send the same few header blocks: splitting is cached by the text. */
+const splitCache = new Map<string, string[]>();
+function splitFlat(flat: string): string[] {
+  let parts = splitCache.get(flat);
+  if (parts === undefined) {
+    parts = flat.split('\0');
+    if (splitCache.size >= 512) splitCache.clear();
+    if (flat.length <= 1024) splitCache.set(flat, parts);
+  }
+  return parts;
+}

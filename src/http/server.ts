@@ -1,0 +1,71 @@
+import { App, type us_listen_socket, us_listen_socket_close, us_socket_local_port } from 'uWebSockets.js';
+import { messageOf, ServiceError } from '../errors.ts';
+import { Exchange } from './exchange.ts';
+
+export type ServerParts = {
+  /** Path prefix of plugin triggers, which have a line of their own. */
+  triggerPrefix: string;
+  handleTrigger(x: Exchange): void;
+  handleRoute(x: Exchange): Promise<void>;
+  onUnknownError(error: unknown, x: Exchange): void;
+};
+
+export type Server = {
+  readonly port: number;
+  /** Stops listening; answers under way go on. */
+  stopListening(): void;
+  close(): void;
+};
+
+/** The one place that turns anything thrown into a reply: refusals as they are, everything else as a 500 without its text. */
+function answerThrown(parts: ServerParts, x: Exchange, error: unknown): void {
+  if (error instanceof ServiceError) return x.replyError(error);
+  parts.onUnknownError(error, x);
+  x.replyError(
+    new ServiceError('internal', `something went wrong here; the log has it under request id ${x.requestId}`),
+  );
+}
+
+/**
+ * Starts the HTTP server.
+ *
+ * @returns once it listens
+ * @throws Error when the address cannot be listened on
+ */
+export function startServer(host: string, port: number, parts: ServerParts): Promise<Server> {
+  const app = App();
+  app.any(`${parts.triggerPrefix}*`, (res, req) => {
+    const x = new Exchange(res, req);
+    try {
+      parts.handleTrigger(x);
+    } catch (error) {
+      answerThrown(parts, x, error);
+    }
+  });
+  app.any('/*', (res, req) => {
+    const x = new Exchange(res, req);
+    parts.handleRoute(x).catch(error => answerThrown(parts, x, error));
+  });
+  return new Promise((resolve, reject) => {
+    app.listen(host, port, (socket: us_listen_socket | false) => {
+      if (!socket) return reject(new Error(`cannot listen on ${host}:${port}`));
+      let listening: us_listen_socket | null = socket;
+      const stopListening = (): void => {
+        if (listening !== null) us_listen_socket_close(listening);
+        listening = null;
+      };
+      resolve({
+        port: us_socket_local_port(socket),
+        stopListening,
+        close() {
+          stopListening();
+          try {
+            app.close();
+          } catch (error) {
+            throw new Error(`closing the server failed: ${messageOf(error)}`);
+          }
+        },
+      });
+    });
+  });
+}

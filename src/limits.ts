@@ -1,0 +1,106 @@
+/**
+ * Every limit of the service by name and unit. Sources: spec service.md section 8, decisions.md 2, security.md.
+ * Limits an operator may move are defaults of configuration keys; the others are fixed here.
+ */
+
+/** One page of WebAssembly linear memory in bytes (WebAssembly core specification 4.2.8). */
+export const PAGE_BYTES = 65_536;
+
+const KIB = 1024;
+const MIB = 1024 * KIB;
+
+export const LIMITS = {
+  /** Memory of one execution: 512 MB (service.md 8). */
+  memoryPagesMax: 8192,
+  /** One absolute time per execution, slot wait included (service.md 8, decisions.md 5). */
+  executionMsMax: 5000,
+  /** Simultaneous executions of one plugin (service.md 8). */
+  slotsPerPlugin: 8,
+  /** Executions admitted by one host at a time, waiting ones included. */
+  executionsInFlightMax: 4096,
+  /** Executions of one plugin admitted at a time, so that one plugin cannot take every place. */
+  waitingPerPluginMax: 1024,
+  /** Plugins with work in flight at one moment; others wait in the main thread. Two 32-bit mask words. */
+  activeQueuesMax: 64,
+  /** Threads that run plugins; more are never started. */
+  lanesMax: 64,
+
+  requestBodyBytesMax: 10 * MIB,
+  responseBodyBytesMax: 10 * MIB,
+  responseHeadersJsonBytesMax: 64 * KIB,
+  moduleBytesMax: 64 * MIB,
+  manifestBytesMax: 256 * KIB,
+  /** Body of an admin request that is JSON. */
+  adminBodyBytesMax: 1 * MIB,
+
+  hostCallsMax: 10_000,
+  hostCallBytesMax: 64 * MIB,
+  /** One argument of a host function that is not a body. */
+  hostCallTextBytesMax: 64 * KIB,
+  logBytesPerExecution: 64 * KIB,
+  logBytesPerPluginHour: 10 * MIB,
+
+  kvKeyBytesMax: 512,
+  kvValueBytesMax: 1 * MIB,
+  kvListMax: 1000,
+
+  /** A guest that grew beyond this is collected off the response path (security.md). */
+  collectAfterBytes: 16 * MIB,
+  /** Above this a new memory is cheaper than zeroing the old one (performance.md 1). */
+  recycleBytesMax: 2 * MIB,
+
+  quarantineStrikes: 3,
+  quarantineWindowMs: 60_000,
+  quarantineFirstMs: 30_000,
+  quarantineMs: 600_000,
+
+  /** Successful executions of one trigger recorded per second; failures are always recorded. */
+  recordedSuccessesPerSecond: 5,
+  executionRecordDays: 14,
+
+  policyCharsMax: 4096,
+  originsMax: 100,
+  listLimitMax: 200,
+} as const;
+
+/** What the gate lets through (security.md "The sandbox", layer 1). */
+export const GATE = {
+  types: 10_000,
+  params: 1000,
+  imports: 1000,
+  functions: 100_000,
+  tables: 4,
+  tableEntries: 100_000,
+  globals: 10_000,
+  exports: 10_000,
+  elementSegments: 10_000,
+  elements: 200_000,
+  dataSegments: 10_000,
+  bodyBytes: 4 * MIB,
+  locals: 10_000,
+  controlInstructions: 200_000,
+  nesting: 10_000,
+  localsTimesControl: 4_000_000,
+} as const;
+
+/**
+ * Checks the relations between limits; called once at start.
+ *
+ * @throws Error naming the relation that does not hold: a programming mistake, not an operator's.
+ */
+export function assertLimits(): void {
+  const relations: Array<[string, boolean]> = [
+    ['memoryPagesMax is 512 MB', LIMITS.memoryPagesMax * PAGE_BYTES === 512 * MIB],
+    [
+      'executionsInFlightMax is a power of two',
+      (LIMITS.executionsInFlightMax & (LIMITS.executionsInFlightMax - 1)) === 0,
+    ],
+    ['activeQueuesMax fits two mask words', LIMITS.activeQueuesMax === 64],
+    ['a plugin can fill its slots', LIMITS.slotsPerPlugin <= LIMITS.lanesMax],
+    ['a kv value fits one execution', LIMITS.kvValueBytesMax <= LIMITS.hostCallBytesMax],
+    ['a recycled memory is below the collection mark', LIMITS.recycleBytesMax < LIMITS.collectAfterBytes],
+    ['one execution cannot use up the plugin-hour of logs', LIMITS.logBytesPerExecution < LIMITS.logBytesPerPluginHour],
+    ['quarantine doubles upwards', LIMITS.quarantineFirstMs < LIMITS.quarantineMs],
+  ];
+  for (const [name, holds] of relations) if (!holds) throw new Error(`limit relation broken: ${name}`);
+}

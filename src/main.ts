@@ -1,0 +1,169 @@
+#!/usr/bin/env node
+import fs from 'node:fs';
+import { parseArgs } from 'node:util';
+import { type Config, ConfigError, dataPath, describeConfig, loadConfig } from './config.ts';
+import { messageOf } from './errors.ts';
+
+/** Process entry and command line; the one place that reads argv and the environment. */
+
+const USAGE = `plugin-host: runs WebAssembly plugins behind HTTP endpoints
+
+  plugin-host serve [--config FILE] [--sample]   run the service; --sample installs the sample plugin
+  plugin-host migrate [--config FILE]            bring the database of database.url up to date
+  plugin-host config check [--config FILE] [--json]
+                                                 print the effective configuration with its sources
+  plugin-host version [--json]
+  plugin-host help
+
+Configuration: defaults < YAML file (--config, else BOT_CONFIG) < environment (BOT_<SECTION>_<KEY>).
+`;
+
+class UsageError extends Error {}
+
+const out = (text: string): void => void process.stdout.write(`${text}\n`);
+
+function version(): string {
+  const text = fs.readFileSync(new URL('../package.json', import.meta.url), 'utf8');
+  const value: unknown = JSON.parse(text);
+  return typeof value === 'object' && value !== null && 'version' in value ? String(value.version) : 'unknown';
+}
+
+async function serve(config: Config, sample: boolean): Promise<void> {
+  const { Supervisor } = await import('./supervisor/supervisor.ts');
+  const { buildSample } = await import('./supervisor/build-sample.ts');
+  const progress = (text: string): void => out(`[plugin-host] ${text}`);
+  const { checkDataDirectory } = await import('./supervisor/supervisor.ts');
+  checkDataDirectory(dataPath(config));
+  const samplePath = sample ? await buildSample(dataPath(config, 'sample'), progress) : null;
+  const supervisor = new Supervisor({
+    config,
+    samplePath,
+    environment: process.env,
+    progress,
+    ready(port, token, first) {
+      if (first) announce(config, port, token, sample);
+      else progress(`ready again on port ${port}`);
+    },
+  });
+  let stopped = false;
+  const stop = (signal: string): void => {
+    if (stopped) {
+      progress('stopping at once');
+      supervisor.kill();
+      return;
+    }
+    stopped = true;
+    progress(`${signal}: stopping`);
+    supervisor.stop().then(() => {
+      progress('stopped');
+      process.exit(0);
+    });
+  };
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => stop(signal));
+  try {
+    await supervisor.start();
+  } catch (error) {
+    await supervisor.stop();
+    if (!stopped) throw error;
+  }
+}
+
+function announce(config: Config, port: number, token: string, sample: boolean): void {
+  const v = config.values;
+  const host = ['0.0.0.0', '::'].includes(v['http.host']) ? '127.0.0.1' : v['http.host'];
+  const base =
+    v['http.public_url'] === ''
+      ? `http://${host.includes(':') ? `[${host}]` : host}:${port}`
+      : v['http.public_url'].replace(/\/$/, '');
+  out('');
+  out(`  plugin host is ready: ${base}`);
+  if (v['admin.setup'] === 'token') {
+    out(`  setup token: ${token}`);
+    out(`  setup link:  ${base}/admin/#token=${token}`);
+    out(`  admin API:   curl -H 'Authorization: Bearer ${token}' ${base}/api/admin/plugins`);
+  }
+  if (sample) out(`  try it:      curl ${base}/api/triggers/http/hello/greet?name=world`);
+  out('');
+}
+
+async function runMigrate(config: Config): Promise<void> {
+  const { openDatabase } = await import('./db/database.ts');
+  const { migrate } = await import('./db/migrate.ts');
+  if (config.values['database.url'] === '')
+    throw new ConfigError('migrate needs database.url (BOT_DATABASE_URL); the embedded database is migrated at start');
+  const db = openDatabase(config.values['database.url'], 1, () => {});
+  try {
+    const applied = await migrate(db);
+    out(applied.length === 0 ? 'the database is up to date' : `applied ${applied.join(', ')}`);
+  } finally {
+    await db.close();
+  }
+}
+
+function configCheck(config: Config, json: boolean): void {
+  const rows = describeConfig(config);
+  if (json) return out(JSON.stringify({ file: config.file, values: rows }, null, 2));
+  const width = Math.max(...rows.map(r => r.key.length));
+  for (const r of rows) out(`${r.key.padEnd(width)}  ${r.source.padEnd(7)}  ${JSON.stringify(r.value)}`);
+}
+
+async function serving(
+  config: Config,
+  notes: string | undefined,
+  suspects: string | undefined,
+  sampleModule: string | undefined,
+): Promise<void> {
+  const { runServing } = await import('./serving.ts');
+  await runServing({
+    config,
+    noteFile: notes ?? null,
+    suspects: (suspects ?? '')
+      .split(',')
+      .filter(s => s !== '')
+      .map(Number),
+    sampleModule: sampleModule ?? null,
+  });
+}
+
+async function main(args: string[]): Promise<void> {
+  const { positionals, values } = parseArgs({
+    args,
+    allowPositionals: true,
+    options: {
+      config: { type: 'string' },
+      sample: { type: 'boolean', default: false },
+      json: { type: 'boolean', default: false },
+      help: { type: 'boolean', short: 'h', default: false },
+      notes: { type: 'string' },
+      suspects: { type: 'string' },
+      'sample-module': { type: 'string' },
+    },
+  });
+  const verb = values.help ? 'help' : positionals.join(' ');
+  const config = (): Config => loadConfig(values.config ?? process.env.BOT_CONFIG ?? null, process.env);
+  switch (verb) {
+    case '':
+    case 'help':
+      return out(USAGE);
+    case 'version':
+      return out(values.json ? JSON.stringify({ version: version(), node: process.version }) : version());
+    case 'serve':
+      return await serve(config(), values.sample);
+    case 'migrate':
+      return await runMigrate(config());
+    case 'config check':
+      return configCheck(config(), values.json);
+    case 'serving':
+      return await serving(config(), values.notes, values.suspects, values['sample-module']);
+    default:
+      throw new UsageError(`there is no command "${verb}"; see: plugin-host help`);
+  }
+}
+
+main(process.argv.slice(2)).catch((error: unknown) => {
+  process.stderr.write(`plugin-host: ${messageOf(error)}\n`);
+  const expected =
+    error instanceof UsageError || (error instanceof Error && ['StartError', 'ConfigError'].includes(error.name));
+  if (!expected && error instanceof Error && error.stack !== undefined) process.stderr.write(`${error.stack}\n`);
+  process.exit(error instanceof UsageError ? 2 : 1);
+});

@@ -1,0 +1,32 @@
+/** Plain values of one HTTP exchange; nothing here knows the server library. */
+
+/** A request as the API handlers see it: copied out of the server before anything is awaited. */
+export type Request = {
+  method: string;
+  /** Path as sent, without the query. */
+  path: string;
+  /** Raw query string, without `?`. */
+  query: string;
+  /** Names in lower case; repeated headers joined by the server with `, `. */
+  headers: Record<string, string>;
+  /** Client address as text, already resolved against trusted proxies. */
+  remoteAddr: string;
+  requestId: string;
+  /** Values of the `:name` segments of the matched route, decoded. */
+  params: Record<string, string>;
+};
+
+export type Reply = {
+  status: number;
+  headers: Array<[string, string]>;
+  body: string | Uint8Array;
+};
+
+/** A JSON answer. `bigint` never reaches it: rows convert ids at the edge. */
+export function jsonReply(status: number, value: unknown, headers: Array<[string, string]> = []): Reply {
+  return {
+    status,
+    headers: [['Content-Type', 'application/json; charset=utf-8'], ...headers],
+    body: JSON.stringify(value),
+  };
+}

@@ -1,0 +1,272 @@
+import { GATE, LIMITS } from '../../limits.ts';
+import { checkFunctionBody, readReferenceType, readValueType } from './function-body.ts';
+import { GateRefusal, leb, Reader } from './reader.ts';
+
+export type ImportedFunction = { module: string; name: string; type: string };
+export type Section = { id: number; start: number; end: number };
+
+/** What the gate read of a module; offsets point into the original bytes. */
+export type ModuleOutline = {
+  sections: Section[];
+  /** Function types as text, `i32,i32->i32`. */
+  types: string[];
+  importedFunctions: ImportedFunction[];
+  /** Where the entries of the import section start, after its count (which may be padded). */
+  importEntriesAt: number;
+  /** Type of each function of the module's own, after the imported ones. */
+  functionTypes: string[];
+  exports: Array<{ name: string; kind: number; index: number; start: number; end: number }>;
+  custom: Array<{ name: string; start: number; end: number }>;
+  memory: { min: number; max: number } | null;
+  /** Replacement for the table section with every maximum capped, or null when there is none. */
+  tableSection: number[] | null;
+};
+
+/** Order in which the sections must stand; custom sections (0) may stand anywhere. */
+const ORDER = [0, 1, 2, 3, 4, 5, 7, 8, 9, 10, 12, 13, 11, 6];
+
+/** Limits of a memory or table: flags 0 and 1 only. */
+function readLimits(r: Reader, what: string): { min: number; max: number | undefined } {
+  const flags = r.byte();
+  if (flags & 4) r.refuse('memory64', `the ${what} is 64-bit; only 32-bit is allowed`);
+  if (flags & 2) r.refuse('shared-memory', `the ${what} is shared; shared memory is not allowed`);
+  if (flags > 1) r.refuse('malformed', `the ${what} has unknown limits 0x${flags.toString(16)}`);
+  const min = r.u32();
+  const max = flags === 1 ? r.u32() : undefined;
+  if (max !== undefined && max < min) r.refuse('malformed', `the ${what} has a maximum below its minimum`);
+  return { min, max };
+}
+
+function skipConstantExpression(r: Reader): void {
+  for (let k = 0; k < 65; k++) {
+    const op = r.byte();
+    if (op === 0x0b) return;
+    if (op === 0x41 || op === 0x23 || op === 0xd2) r.skipLeb(5);
+    else if (op === 0x42) r.skipLeb(10);
+    else if (op === 0x43) r.skip(4);
+    else if (op === 0x44) r.skip(8);
+    else if (op === 0xd0) readReferenceType(r);
+    else if (op === 0xfd) {
+      if (r.u32() !== 12) r.refuse('unknown-instruction', 'a constant expression holds a vector instruction');
+      r.skip(16);
+    } else if (!((op >= 0x6a && op <= 0x6c) || (op >= 0x7c && op <= 0x7e)))
+      r.refuse('unknown-instruction', `a constant expression holds instruction 0x${op.toString(16)}`);
+  }
+  r.refuse('malformed', 'a constant expression is longer than 64 instructions');
+}
+
+function readTypes(r: Reader, out: ModuleOutline): void {
+  const count = r.count(GATE.types, 'types');
+  for (let i = 0; i < count; i++) {
+    const form = r.byte();
+    if (form !== 0x60)
+      r.refuse(
+        'gc-type',
+        `type ${i} is not a function type (0x${form.toString(16)}); garbage-collected types are not allowed`,
+      );
+    const side = (): string =>
+      Array.from({ length: r.count(GATE.params, `values in type ${i}`) }, () => readValueType(r)).join(',');
+    const parameters = side();
+    out.types.push(`${parameters}->${side()}`);
+  }
+}
+
+const KINDS = ['function', 'table', 'memory', 'global', 'tag'];
+
+function readImports(r: Reader, out: ModuleOutline): void {
+  const count = r.count(GATE.imports, 'imports');
+  out.importEntriesAt = r.at;
+  for (let i = 0; i < count; i++) {
+    const module = r.name();
+    const name = r.name();
+    const kind = r.byte();
+    if (kind !== 0)
+      r.refuse(
+        'import-kind',
+        `imports the ${KINDS[kind] ?? `kind ${kind}`} "${module}"."${name}"; only functions may be imported`,
+      );
+    out.importedFunctions.push({ module, name, type: typeAt(r, out, r.u32()) });
+  }
+}
+
+function typeAt(r: Reader, out: ModuleOutline, index: number): string {
+  return out.types[index] ?? r.refuse('malformed', `type ${index} does not exist`);
+}
+
+function readTables(r: Reader, out: ModuleOutline): void {
+  const count = r.count(GATE.tables, 'tables');
+  const body = leb(count);
+  let entries = 0;
+  for (let i = 0; i < count; i++) {
+    const type = r.byte();
+    if (type !== 0x70 && type !== 0x6f)
+      r.refuse('gc-type', `table ${i} has element type 0x${type.toString(16)}; only funcref and externref are allowed`);
+    const { min, max } = readLimits(r, 'table');
+    entries += min;
+    if (entries > GATE.tableEntries)
+      r.refuse('table-size', `tables hold ${entries} entries at start; at most ${GATE.tableEntries}`);
+    const capped = Math.max(min, Math.min(max ?? GATE.tableEntries, GATE.tableEntries));
+    body.push(type, 1, ...leb(min), ...leb(capped));
+  }
+  out.tableSection = body;
+}
+
+function readMemory(r: Reader, out: ModuleOutline): void {
+  const count = r.u32();
+  if (count > 1)
+    r.refuse('multi-memory', `the module has ${count} memories; exactly one is allowed, because the cap is per memory`);
+  if (count === 0) return;
+  const { min, max } = readLimits(r, 'memory');
+  if (min > LIMITS.memoryPagesMax)
+    r.refuse(
+      'memory-initial',
+      `the memory starts with ${min} pages; at most ${LIMITS.memoryPagesMax} (512 MB) are allowed`,
+    );
+  out.memory = { min, max: Math.min(max ?? LIMITS.memoryPagesMax, LIMITS.memoryPagesMax) };
+}
+
+function readGlobals(r: Reader): void {
+  const count = r.count(GATE.globals, 'globals');
+  for (let i = 0; i < count; i++) {
+    readValueType(r);
+    if (r.byte() > 1) r.refuse('malformed', `global ${i} has an unknown mutability`);
+    skipConstantExpression(r);
+  }
+}
+
+function readExports(r: Reader, out: ModuleOutline): void {
+  const count = r.count(GATE.exports, 'exports');
+  for (let i = 0; i < count; i++) {
+    const start = r.at;
+    const name = r.name();
+    const kind = r.byte();
+    const index = r.u32();
+    out.exports.push({ name, kind, index, start, end: r.at });
+  }
+}
+
+function readElements(r: Reader): void {
+  const count = r.count(GATE.elementSegments, 'element segments');
+  let total = 0;
+  for (let i = 0; i < count; i++) {
+    const flags = r.u32();
+    if (flags > 7) r.refuse('malformed', `element segment ${i} has unknown flags`);
+    if (!(flags & 1)) {
+      if (flags & 2) r.u32();
+      skipConstantExpression(r);
+    }
+    if (flags & 3) {
+      if (flags & 4) readReferenceType(r);
+      else r.skip(1);
+    }
+    const items = r.u32();
+    total += items;
+    if (total > GATE.elements) r.refuse('too-many', `more than ${GATE.elements} table elements`);
+    for (let k = 0; k < items; k++) {
+      if (flags & 4) skipConstantExpression(r);
+      else r.skipLeb(5);
+    }
+  }
+}
+
+function readData(r: Reader): void {
+  const count = r.count(GATE.dataSegments, 'data segments');
+  for (let i = 0; i < count; i++) {
+    const flags = r.u32();
+    if (flags > 2) r.refuse('malformed', `data segment ${i} has unknown flags`);
+    if (flags === 2 && r.u32() !== 0) r.refuse('multi-memory', 'a data segment names a second memory');
+    if (flags !== 1) skipConstantExpression(r);
+    r.skip(r.u32());
+  }
+}
+
+function readSection(id: number, r: Reader, out: ModuleOutline): void {
+  switch (id) {
+    case 1:
+      return readTypes(r, out);
+    case 2:
+      return readImports(r, out);
+    case 3: {
+      const count = r.count(GATE.functions, 'functions');
+      for (let i = 0; i < count; i++) out.functionTypes.push(typeAt(r, out, r.u32()));
+      return;
+    }
+    case 4:
+      return readTables(r, out);
+    case 5:
+      return readMemory(r, out);
+    case 6:
+      return readGlobals(r);
+    case 7:
+      return readExports(r, out);
+    case 9:
+      return readElements(r);
+    case 10: {
+      const count = r.u32();
+      if (count !== out.functionTypes.length)
+        r.refuse('malformed', `${count} function bodies for ${out.functionTypes.length} functions`);
+      for (let i = 0; i < count; i++) checkFunctionBody(r, out.importedFunctions.length + i);
+      return;
+    }
+    case 11:
+      return readData(r);
+    default:
+      // 8 start (runs under the deadline), 12 data count, 13 tags: nothing in them needs a bound.
+      r.at = r.end;
+  }
+}
+
+/**
+ * Reads a whole core module and bounds everything V8 does not bound itself. It is no validator: compilation follows.
+ *
+ * @param bytes the module as uploaded
+ * @returns its outline
+ * @throws GateRefusal at the first rule that is broken
+ */
+export function readModule(bytes: Uint8Array): ModuleOutline {
+  const r = new Reader(bytes);
+  if (bytes.length < 8 || bytes[0] !== 0 || bytes[1] !== 0x61 || bytes[2] !== 0x73 || bytes[3] !== 0x6d)
+    throw new GateRefusal('not-wasm', 'this is not a WebAssembly file: it does not start with \\0asm', 0);
+  if (bytes[4] !== 1 || bytes[5] !== 0 || bytes[6] !== 0 || bytes[7] !== 0)
+    throw new GateRefusal(
+      'not-core-module',
+      'this is not a core module of version 1; a component must be built as a core module (WASI preview1, reactor)',
+      4,
+    );
+  const out: ModuleOutline = {
+    sections: [],
+    types: [],
+    importedFunctions: [],
+    importEntriesAt: 0,
+    functionTypes: [],
+    exports: [],
+    custom: [],
+    memory: null,
+    tableSection: null,
+  };
+  r.at = 8;
+  let last = 0;
+  while (r.at < bytes.length) {
+    r.end = bytes.length;
+    const id = r.byte();
+    const length = r.u32();
+    const start = r.at;
+    if (length > bytes.length - start) r.refuse('truncated', `section ${id} reaches beyond the end of the file`);
+    const end = start + length;
+    r.end = end;
+    out.sections.push({ id, start, end });
+    if (id === 0) {
+      const name = r.name();
+      out.custom.push({ name, start: r.at, end });
+      r.at = end;
+      continue;
+    }
+    const place = ORDER[id];
+    if (place === undefined) return r.refuse('unknown-section', `section ${id} is not known to this host`);
+    if (place <= last) r.refuse('malformed', `section ${id} stands twice or in the wrong order`);
+    last = place;
+    readSection(id, r, out);
+    if (r.at !== end) r.refuse('malformed', `section ${id} does not end where its length says`);
+  }
+  return out;
+}

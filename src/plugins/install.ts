@@ -1,0 +1,298 @@
+import { randomBytes } from 'node:crypto';
+import type { Readable } from 'node:stream';
+import type { Database } from '../db/database.ts';
+import { type FieldError, ServiceError } from '../errors.ts';
+import { type Finding, type Inspection, inspectDescribed, inspectModule } from './inspect.ts';
+import { configFieldsOf, databasesOf, type Manifest, parseManifest, permissionsOf } from './manifest.ts';
+import { type ModuleStorage, sha256Of } from './module-storage.ts';
+import {
+  addVersion,
+  findPlugin,
+  findVersion,
+  findVersionByKey,
+  lockPlugin,
+  type Runnable,
+  removePlugin,
+  setEnabled,
+  setInstalled,
+  type VersionRow,
+} from './plugin-store.ts';
+import { type InstalledSecrets, openSecrets, type PluginRegistry, secretsOwner } from './registry.ts';
+import type { SecretBox } from './secret-box.ts';
+
+/** What `PluginInstaller` needs; `describe` runs `plugin_describe` of a module with every permission denied. */
+export type InstallerParts = {
+  db: Database;
+  storage: ModuleStorage;
+  registry: PluginRegistry;
+  secrets: SecretBox;
+  trialCompile(file: string): Promise<string | null>;
+  describe(key: string, runnable: Runnable): Promise<string>;
+};
+
+export type InstallRequest = { wasmKey: string; config: unknown; acceptPermissions: true | readonly string[] };
+
+const refusal = (findings: Finding[]): ServiceError => {
+  const refused = findings.filter(f => f.level === 'refusal');
+  return new ServiceError('module_refused', `the module is refused: ${refused[0]?.message ?? 'unknown reason'}`, {
+    errors: refused.map(f => ({
+      pointer: '/file',
+      message: f.where === undefined ? f.message : `${f.where}: ${f.message}`,
+    })),
+    extra: { findings },
+  });
+};
+
+/** Upload, install, roll back, enable, uninstall (service.md 4.4, decisions.md 5). */
+export class PluginInstaller {
+  readonly #parts: InstallerParts;
+
+  constructor(parts: InstallerParts) {
+    this.#parts = parts;
+  }
+
+  /**
+   * Takes a module in: stores it, passes it through the gate, reads its manifest, compiles it on trial.
+   *
+   * @param source the bytes of the `.wasm`
+   * @returns the new version; nothing is installed yet
+   * @throws ServiceError `module_refused` with every finding; nothing is kept then
+   */
+  async upload(source: Readable, bytesMax: number): Promise<VersionRow> {
+    const { db, storage } = this.#parts;
+    const key = randomBytes(16).toString('hex');
+    const stored = await storage.receive(key, source, bytesMax);
+    try {
+      const bytes = await storage.readUploaded(key);
+      if (sha256Of(bytes) !== stored.sha256) throw new Error('the stored module differs from the upload');
+      const inspection = inspectModule(bytes);
+      if (inspection.rewritten === null || inspection.memoryPages === null) throw refusal(inspection.findings);
+      const runnable = await this.#prepare(key, inspection, inspection.rewritten, inspection.memoryPages);
+      const manifest = inspection.manifest ?? (await this.#describe(key, bytes, inspection, runnable));
+      return await addVersion(db, {
+        pluginId: manifest.id,
+        version: manifest.version,
+        wasmKey: key,
+        sha256: stored.sha256,
+        size: stored.size,
+        manifest,
+        findings: inspection.findings,
+        permissions: permissionsOf(manifest),
+        runnable,
+      });
+    } catch (error) {
+      await storage.remove(key);
+      throw error;
+    }
+  }
+
+  async #prepare(
+    key: string,
+    inspection: Inspection,
+    rewritten: Uint8Array,
+    memoryPages: { min: number; max: number },
+  ): Promise<Runnable> {
+    const { storage, trialCompile } = this.#parts;
+    const { sha256 } = await storage.writeRunnable(key, rewritten);
+    const reason = await trialCompile(storage.runnablePath(key));
+    if (reason !== null)
+      throw refusal([...inspection.findings, { level: 'refusal', rule: 'compile', message: reason }]);
+    return { sha256, memoryPages, hasInitialize: inspection.hasInitialize };
+  }
+
+  async #describe(key: string, bytes: Uint8Array, inspection: Inspection, runnable: Runnable): Promise<Manifest> {
+    const refuse = (message: string, where: string): ServiceError =>
+      refusal([...inspection.findings, { level: 'refusal', rule: 'manifest', message, where }]);
+    const parsed = parseManifest(await this.#parts.describe(key, runnable));
+    if (!parsed.ok)
+      throw refuse(parsed.errors[0]?.message ?? 'invalid', `manifest ${parsed.errors[0]?.pointer || '/'}`);
+    const findings = inspectDescribed(bytes, parsed.manifest);
+    inspection.findings.push(
+      {
+        level: 'note',
+        rule: 'described',
+        message: 'the manifest was given by plugin_describe, not by a plugin.manifest section',
+      },
+      ...findings,
+    );
+    if (findings.some(f => f.level === 'refusal')) throw refusal(inspection.findings);
+    return parsed.manifest;
+  }
+
+  /**
+   * Makes an uploaded version the running one. Executions of the version before finish on it.
+   *
+   * @throws ServiceError `validation_failed` naming each config field, `permissions_not_accepted` naming the new ones
+   */
+  async install(pluginId: string, request: InstallRequest): Promise<VersionRow> {
+    const { db, registry, secrets } = this.#parts;
+    const versionId = await db.withTransaction(async client => {
+      const plugin = await lockPlugin(client, pluginId);
+      if (plugin === undefined) throw unknownPlugin(pluginId);
+      const version = await findVersionByKey(client, pluginId, request.wasmKey);
+      if (version === undefined)
+        throw new ServiceError(
+          'validation_failed',
+          `there is no uploaded version of "${pluginId}" with this wasm_key`,
+          {
+            errors: [{ pointer: '/wasm_key', message: 'must be the wasm_key an upload of this plugin answered' }],
+          },
+        );
+      const before =
+        plugin.installedVersionId === null ? undefined : await findVersion(client, plugin.installedVersionId);
+      if (before !== undefined) requireAccepted(version.permissions, before.permissions, request.acceptPermissions);
+      const kept = before === undefined ? { fields: {}, databases: {} } : openSecrets(secrets, before);
+      const values = checkConfig(version.manifest, request.config, before?.config ?? {}, kept);
+      await setInstalled(client, pluginId, version.id, {
+        config: values.config,
+        secrets: secrets.seal(JSON.stringify(values.secrets), secretsOwner(pluginId)),
+      });
+      return version.id;
+    });
+    await registry.reload(pluginId);
+    return await this.#load(versionId);
+  }
+
+  /** Makes a version that was installed before the running one again, with the configuration it had. */
+  async rollback(pluginId: string, wasmKey: string): Promise<VersionRow> {
+    const { db, registry } = this.#parts;
+    const versionId = await db.withTransaction(async client => {
+      const plugin = await lockPlugin(client, pluginId);
+      if (plugin === undefined) throw unknownPlugin(pluginId);
+      const version = await findVersionByKey(client, pluginId, wasmKey);
+      if (version === undefined)
+        throw new ServiceError('validation_failed', `there is no version of "${pluginId}" with this wasm_key`, {
+          errors: [
+            {
+              pointer: '/wasm_key',
+              message: `must be the wasm_key of a version in GET /api/admin/plugins/${pluginId}/versions`,
+            },
+          ],
+        });
+      if (version.installedAt === null)
+        throw new ServiceError(
+          'conflict',
+          'this version was never installed, so it has no configuration to go back to; install it instead',
+        );
+      if (plugin.installedVersionId === version.id)
+        throw new ServiceError('conflict', 'this version is the installed one already');
+      await setInstalled(client, pluginId, version.id, null);
+      return version.id;
+    });
+    await registry.reload(pluginId);
+    return await this.#load(versionId);
+  }
+
+  async #load(versionId: number): Promise<VersionRow> {
+    const version = await findVersion(this.#parts.db, versionId);
+    if (version === undefined) throw new ServiceError('not_found', 'the version was removed meanwhile');
+    return version;
+  }
+
+  async setEnabled(pluginId: string, enabled: boolean): Promise<void> {
+    const { db, registry } = this.#parts;
+    if ((await findPlugin(db, pluginId)) === undefined) throw unknownPlugin(pluginId);
+    await setEnabled(db, pluginId, enabled);
+    await registry.reload(pluginId);
+  }
+
+  /** Removes a plugin with its versions, settings, keys and values; its execution records stay until they age out. */
+  async uninstall(pluginId: string): Promise<void> {
+    const { db, registry, storage } = this.#parts;
+    const keys = await db.withTransaction(async client => {
+      if ((await lockPlugin(client, pluginId)) === undefined) throw unknownPlugin(pluginId);
+      return await removePlugin(client, pluginId);
+    });
+    await registry.reload(pluginId);
+    for (const key of keys) await storage.remove(key);
+  }
+}
+
+export function unknownPlugin(id: string): ServiceError {
+  return new ServiceError('not_found', `there is no plugin "${id}"`);
+}
+
+function requireAccepted(asked: readonly string[], held: readonly string[], accepted: true | readonly string[]): void {
+  const added = asked.filter(p => !held.includes(p));
+  const open = accepted === true ? [] : added.filter(p => !accepted.includes(p));
+  if (open.length === 0) return;
+  throw new ServiceError(
+    'permissions_not_accepted',
+    `this version asks for permissions the installed one does not have: ${open.join(', ')}`,
+    {
+      errors: [{ pointer: '/accept_permissions', message: `must be true or name ${open.join(', ')}` }],
+      extra: { new_permissions: added },
+    },
+  );
+}
+
+/**
+ * Checks the administrator's config object against the manifest. A sensitive field or database that is left out keeps
+ * its stored value, because stored secrets are never shown.
+ */
+export function checkConfig(
+  manifest: Manifest,
+  given: unknown,
+  storedConfig: Readonly<Record<string, string>>,
+  storedSecrets: InstalledSecrets,
+): { config: Record<string, string>; secrets: InstalledSecrets } {
+  const errors: FieldError[] = [];
+  const object = asObject(given ?? {}, '/config', errors);
+  const fields = configFieldsOf(manifest);
+  const names = new Set(fields.map(f => f.name));
+  for (const key of Object.keys(object))
+    if (key !== 'databases' && !names.has(key))
+      errors.push({
+        pointer: `/config/${key}`,
+        message: `is not a field of this plugin; it has ${[...names].join(', ') || 'none'}`,
+      });
+  const config: Record<string, string> = {};
+  const secrets: InstalledSecrets = { fields: {}, databases: {} };
+  for (const field of fields) {
+    const pointer = `/config/${field.name}`;
+    const raw = Object.hasOwn(object, field.name) ? object[field.name] : undefined;
+    const stored = field.sensitive ? storedSecrets.fields[field.name] : storedConfig[field.name];
+    // Null takes a stored value away; leaving a field out keeps it.
+    const value = raw === undefined ? stored : raw === null ? undefined : raw;
+    if (value === undefined || value === '') {
+      if (field.required) errors.push({ pointer, message: `is required: ${field.description || field.name}` });
+      if (value === undefined) continue;
+    }
+    if (typeof value !== 'string') errors.push({ pointer, message: 'must be a string' });
+    else if (field.sensitive) secrets.fields[field.name] = value;
+    else config[field.name] = value;
+  }
+  const databases = asObject(object.databases ?? {}, '/config/databases', errors);
+  const wanted = databasesOf(manifest);
+  for (const name of Object.keys(databases))
+    if (!wanted.includes(name))
+      errors.push({
+        pointer: `/config/databases/${name}`,
+        message: `is not a database of this plugin; it has ${wanted.join(', ') || 'none'}`,
+      });
+  for (const name of wanted) {
+    const pointer = `/config/databases/${name}`;
+    const value = Object.hasOwn(databases, name) ? databases[name] : storedSecrets.databases[name];
+    if (value === undefined)
+      errors.push({ pointer, message: `is required: the connection string of database "${name}"` });
+    else if (typeof value !== 'string' || !/^postgres(ql)?:\/\//.test(value))
+      errors.push({
+        pointer,
+        message: 'must be a connection string like postgresql://user:password@host:5432/database',
+      });
+    else secrets.databases[name] = value;
+  }
+  if (errors.length > 0)
+    throw new ServiceError(
+      'validation_failed',
+      `the configuration is not complete: ${errors[0]?.pointer} ${errors[0]?.message}`,
+      { errors },
+    );
+  return { config, secrets };
+}
+
+function asObject(value: unknown, pointer: string, errors: FieldError[]): Record<string, unknown> {
+  if (typeof value === 'object' && value !== null && !Array.isArray(value)) return { ...value };
+  errors.push({ pointer, message: 'must be an object' });
+  return {};
+}

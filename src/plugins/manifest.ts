@@ -1,0 +1,168 @@
+import { z } from 'zod';
+import { ABI_NEWEST, ABI_UNSTATED } from '../abi/host-functions.ts';
+import type { FieldError } from '../errors.ts';
+
+/** HTTP methods a trigger may name. */
+export const HTTP_METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'] as const;
+
+const configField = z.object({
+  type: z.literal('string').default('string'),
+  name: z.string().min(1).max(64),
+  description: z.string().max(1000).default(''),
+  required: z.boolean().default(false),
+  sensitive: z.boolean().default(false),
+});
+export type ConfigField = z.infer<typeof configField>;
+
+const kinds = ['sql', 'kv', 'network', 'notify', 'events', 'plugins:call', 'file'] as const;
+
+const requirement = z
+  .object({
+    kind: z.enum(kinds),
+    description: z.string().max(1000).default(''),
+    /** Logical database name; only for `sql`. */
+    name: z.string().min(1).max(64).optional(),
+    /** Id of the plugin to call; only for `plugins:call`. */
+    target: z.string().min(1).max(64).optional(),
+    config: z.array(configField).max(100).default([]),
+  })
+  .refine(r => r.kind !== 'plugins:call' || r.target !== undefined, {
+    path: ['target'],
+    message: 'a plugin dependency needs the id of its target',
+  });
+export type Requirement = z.infer<typeof requirement>;
+
+const triggerName = z
+  .string()
+  .regex(/^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$/, 'letters, digits, _ . and - only, at most 64');
+
+const httpTrigger = z.object({
+  name: triggerName,
+  type: z.literal('http'),
+  description: z.string().max(1000).default(''),
+  path: z
+    .string()
+    .max(512)
+    .regex(/^(\/([A-Za-z0-9._~!$&'()*+,;=@%-]+|:[A-Za-z_][A-Za-z0-9_]*))*\/?$/, 'a path like /profile or /items/:id'),
+  methods: z.array(z.enum(HTTP_METHODS)).min(1, 'at least one HTTP method'),
+});
+
+const messengerTrigger = z.object({
+  name: triggerName,
+  type: z.literal('messenger'),
+  description: z.string().max(1000).default(''),
+});
+
+/** `TriggerHTTP` and `TriggerMessenger` (service.md 1) are accepted beside the short words of the kits. */
+const trigger = z.preprocess(
+  value => {
+    if (typeof value !== 'object' || value === null || !('type' in value)) return value;
+    const type = value.type === 'TriggerHTTP' ? 'http' : value.type === 'TriggerMessenger' ? 'messenger' : value.type;
+    return { ...value, type };
+  },
+  z.discriminatedUnion('type', [httpTrigger, messengerTrigger]),
+);
+export type HttpTrigger = z.infer<typeof httpTrigger>;
+export type MessengerTrigger = z.infer<typeof messengerTrigger>;
+
+const manifest = z.object({
+  abi: z.int().min(1).default(ABI_UNSTATED),
+  id: z.string().regex(/^[a-z0-9][a-z0-9_-]{0,63}$/, 'lower-case letters, digits, _ and -, at most 64'),
+  name: z.string().min(1).max(200),
+  version: z.string().min(1).max(64),
+  requirements: z.array(requirement).max(100).default([]),
+  triggers: z.array(trigger).max(500).default([]),
+});
+export type Manifest = z.infer<typeof manifest>;
+
+/** JSON pointer (RFC 6901) of a zod path. */
+export function pointerOf(path: ReadonlyArray<PropertyKey>): string {
+  return path.map(p => `/${String(p).replaceAll('~', '~0').replaceAll('/', '~1')}`).join('');
+}
+
+/** zod's findings as places of the input. */
+export function fieldErrorsOf(error: z.ZodError): FieldError[] {
+  return error.issues.map(issue => ({ pointer: pointerOf(issue.path), message: issue.message }));
+}
+
+/** The shape two HTTP triggers must not share: parameters are equal whatever their name. */
+export function routeShape(path: string): string {
+  return path.replace(/:[^/]+/g, ':').replace(/(.)\/$/, '$1');
+}
+
+function collisions(m: Manifest): FieldError[] {
+  const errors: FieldError[] = [];
+  const names = new Map<string, number>();
+  const routes = new Map<string, string>();
+  m.triggers.forEach((t, i) => {
+    if (names.has(t.name))
+      errors.push({ pointer: `/triggers/${i}/name`, message: `the name "${t.name}" is used twice` });
+    names.set(t.name, i);
+    if (t.type !== 'http') return;
+    for (const method of new Set(t.methods)) {
+      const key = `${method} ${routeShape(t.path)}`;
+      const other = routes.get(key);
+      if (other !== undefined)
+        errors.push({
+          pointer: `/triggers/${i}/path`,
+          message: `${method} ${t.path || '/'} collides with trigger "${other}"`,
+        });
+      else routes.set(key, t.name);
+    }
+  });
+  const databases = new Set<string>();
+  m.requirements.forEach((r, i) => {
+    if (r.kind !== 'sql') return;
+    const name = r.name ?? 'default';
+    if (databases.has(name))
+      errors.push({ pointer: `/requirements/${i}/name`, message: `the database "${name}" is required twice` });
+    databases.add(name);
+  });
+  return errors;
+}
+
+/**
+ * Turns the JSON of a `plugin.manifest` section (or of `plugin_describe`) into a manifest.
+ *
+ * @param text UTF-8 decoded JSON
+ * @returns the manifest, or every place that is wrong
+ */
+export function parseManifest(text: string): { ok: true; manifest: Manifest } | { ok: false; errors: FieldError[] } {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch (error) {
+    return { ok: false, errors: [{ pointer: '', message: `the manifest is not JSON: ${String(error)}` }] };
+  }
+  const parsed = manifest.safeParse(value);
+  if (!parsed.success) return { ok: false, errors: fieldErrorsOf(parsed.error) };
+  if (parsed.data.abi > ABI_NEWEST)
+    return {
+      ok: false,
+      errors: [
+        {
+          pointer: '/abi',
+          message: `the plugin needs protocol version ${parsed.data.abi}; this host speaks 1 to ${ABI_NEWEST}`,
+        },
+      ],
+    };
+  const errors = collisions(parsed.data);
+  return errors.length > 0 ? { ok: false, errors } : { ok: true, manifest: parsed.data };
+}
+
+/** The permission keys a manifest's requirements produce (service.md 2.1), sorted, each once. */
+export function permissionsOf(m: Manifest): string[] {
+  return [
+    ...new Set(m.requirements.map(r => (r.kind === 'plugins:call' ? `plugins:call:${r.target}` : r.kind))),
+  ].sort();
+}
+
+/** Every config field of a manifest's requirements with the requirement it belongs to. */
+export function configFieldsOf(m: Manifest): ConfigField[] {
+  return m.requirements.flatMap(r => r.config);
+}
+
+/** Logical names of the databases a plugin requires. */
+export function databasesOf(m: Manifest): string[] {
+  return m.requirements.filter(r => r.kind === 'sql').map(r => r.name ?? 'default');
+}

@@ -1,0 +1,93 @@
+import { createHash } from 'node:crypto';
+import fs from 'node:fs';
+import fsp from 'node:fs/promises';
+import path from 'node:path';
+import type { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { ServiceError } from '../errors.ts';
+
+export type StoredModule = { sha256: string; size: number };
+
+/** Uploaded modules on disk: `<key>.wasm` as uploaded, `<key>.run.wasm` as it is compiled. */
+export type ModuleStorage = {
+  /** Streams an upload to disk; the file has its final name only when it is whole and on disk. */
+  receive(key: string, source: Readable, bytesMax: number): Promise<StoredModule>;
+  readUploaded(key: string): Promise<Buffer>;
+  writeRunnable(key: string, bytes: Uint8Array): Promise<StoredModule>;
+  /** @throws Error when the bytes are not the ones that passed the gate (security.md "Module swapped after upload") */
+  readRunnable(key: string, sha256: string): Promise<Buffer>;
+  runnablePath(key: string): string;
+  remove(key: string): Promise<void>;
+};
+
+export const sha256Of = (bytes: Uint8Array): string => createHash('sha256').update(bytes).digest('hex');
+
+async function moveIntoPlace(from: string, to: string): Promise<void> {
+  const handle = await fsp.open(from, 'r');
+  try {
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+  await fsp.rename(from, to);
+}
+
+/** @param directory made when absent */
+export function openModuleStorage(directory: string): ModuleStorage {
+  fs.mkdirSync(directory, { recursive: true });
+  const at = (key: string, ending: string): string => {
+    if (!/^[A-Za-z0-9_-]+$/.test(key)) throw new Error(`"${key}" is no module key`);
+    return path.join(directory, `${key}${ending}`);
+  };
+  return {
+    async receive(key, source, bytesMax) {
+      const hash = createHash('sha256');
+      let size = 0;
+      const partial = at(key, '.part');
+      try {
+        await pipeline(
+          source,
+          async function* (chunks: AsyncIterable<Buffer>) {
+            for await (const chunk of chunks) {
+              size += chunk.length;
+              if (size > bytesMax)
+                throw new ServiceError(
+                  'body_too_large',
+                  `the module is larger than http.max_module (${bytesMax} bytes)`,
+                );
+              hash.update(chunk);
+              yield chunk;
+            }
+          },
+          fs.createWriteStream(partial, { flags: 'wx' }),
+        );
+        await moveIntoPlace(partial, at(key, '.wasm'));
+      } catch (error) {
+        await fsp.rm(partial, { force: true });
+        throw error;
+      }
+      return { sha256: hash.digest('hex'), size };
+    },
+    readUploaded: key => fsp.readFile(at(key, '.wasm')),
+    async writeRunnable(key, bytes) {
+      const partial = at(key, '.run.part');
+      await fsp.writeFile(partial, bytes);
+      await moveIntoPlace(partial, at(key, '.run.wasm'));
+      return { sha256: sha256Of(bytes), size: bytes.length };
+    },
+    async readRunnable(key, sha256) {
+      const bytes = await fsp.readFile(at(key, '.run.wasm'));
+      if (sha256Of(bytes) !== sha256)
+        throw new Error(
+          `the stored module ${key} is not the one that was checked at upload; upload and install it again`,
+        );
+      return bytes;
+    },
+    runnablePath: key => at(key, '.run.wasm'),
+    async remove(key) {
+      await Promise.all(
+        ['.wasm', '.run.wasm', '.part', '.run.part'].map(ending => fsp.rm(at(key, ending), { force: true })),
+      );
+    },
+  };
+}

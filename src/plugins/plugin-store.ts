@@ -1,0 +1,223 @@
+import { z } from 'zod';
+import type { Database, Queryable } from '../db/database.ts';
+import { PLUGIN_CHANGED } from '../db/notifications.ts';
+import type { Finding } from './inspect.ts';
+import type { Manifest } from './manifest.ts';
+
+/** Rows of `plugins` and `plugin_versions`; the only writer of both. */
+export type VersionRow = {
+  id: number;
+  pluginId: string;
+  version: string;
+  wasmKey: string;
+  sha256: string;
+  size: number;
+  manifest: Manifest;
+  findings: Finding[];
+  permissions: string[];
+  config: Record<string, string>;
+  secrets: Buffer | null;
+  runnable: Runnable;
+  uploadedAt: Date;
+  installedAt: Date | null;
+};
+
+/** What is compiled: the rewritten module. */
+export type Runnable = { sha256: string; memoryPages: { min: number; max: number }; hasInitialize: boolean };
+
+export type PluginRow = {
+  id: string;
+  enabled: boolean;
+  installedVersionId: number | null;
+  frontendOrigins: string[];
+  createdAt: Date;
+  updatedAt: Date;
+};
+
+export type NewVersion = Omit<VersionRow, 'id' | 'uploadedAt' | 'installedAt' | 'config' | 'secrets'>;
+
+const runnable = z.object({
+  sha256: z.string(),
+  memoryPages: z.object({ min: z.number(), max: z.number() }),
+  hasInitialize: z.boolean(),
+});
+
+type VersionSql = {
+  id: string;
+  plugin_id: string;
+  version: string;
+  wasm_key: string;
+  sha256: string;
+  size: string;
+  manifest: Manifest;
+  findings: Finding[];
+  permissions: string[];
+  config: Record<string, string> | null;
+  secrets: Buffer | null;
+  runnable: unknown;
+  uploaded_at: Date;
+  installed_at: Date | null;
+};
+type PluginSql = {
+  id: string;
+  enabled: boolean;
+  installed_version_id: string | null;
+  frontend_origins: string[];
+  created_at: Date;
+  updated_at: Date;
+};
+
+const toVersion = (r: VersionSql): VersionRow => ({
+  id: Number(r.id),
+  pluginId: r.plugin_id,
+  version: r.version,
+  wasmKey: r.wasm_key,
+  sha256: r.sha256,
+  size: Number(r.size),
+  manifest: r.manifest,
+  findings: r.findings,
+  permissions: r.permissions,
+  config: r.config ?? {},
+  secrets: r.secrets,
+  runnable: runnable.parse(r.runnable),
+  uploadedAt: r.uploaded_at,
+  installedAt: r.installed_at,
+});
+const toPlugin = (r: PluginSql): PluginRow => ({
+  id: r.id,
+  enabled: r.enabled,
+  installedVersionId: r.installed_version_id === null ? null : Number(r.installed_version_id),
+  frontendOrigins: r.frontend_origins,
+  createdAt: r.created_at,
+  updatedAt: r.updated_at,
+});
+
+export async function addVersion(db: Database, v: NewVersion): Promise<VersionRow> {
+  return await db.withTransaction(async client => {
+    await client.query('INSERT INTO plugins (id) VALUES ($1) ON CONFLICT (id) DO NOTHING', [v.pluginId]);
+    const { rows } = await client.query<VersionSql>(
+      `INSERT INTO plugin_versions (plugin_id, version, wasm_key, sha256, size, manifest, findings, permissions, runnable)
+       VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) RETURNING *`,
+      [
+        v.pluginId,
+        v.version,
+        v.wasmKey,
+        v.sha256,
+        v.size,
+        JSON.stringify(v.manifest),
+        JSON.stringify(v.findings),
+        v.permissions,
+        JSON.stringify(v.runnable),
+      ],
+    );
+    return toVersion(rows[0]!);
+  });
+}
+
+export async function findPlugin(db: Queryable, id: string): Promise<PluginRow | undefined> {
+  const { rows } = await db.query<PluginSql>('SELECT * FROM plugins WHERE id = $1', [id]);
+  return rows[0] === undefined ? undefined : toPlugin(rows[0]);
+}
+
+/** The row stays locked until the transaction ends, so that two installs of one plugin follow each other. */
+export async function lockPlugin(client: Queryable, id: string): Promise<PluginRow | undefined> {
+  const { rows } = await client.query<PluginSql>('SELECT * FROM plugins WHERE id = $1 FOR UPDATE', [id]);
+  return rows[0] === undefined ? undefined : toPlugin(rows[0]);
+}
+
+export async function listPlugins(db: Queryable, after: string, limit: number): Promise<PluginRow[]> {
+  const { rows } = await db.query<PluginSql>('SELECT * FROM plugins WHERE id > $1 ORDER BY id LIMIT $2', [
+    after,
+    limit,
+  ]);
+  return rows.map(toPlugin);
+}
+
+export async function findVersion(db: Queryable, id: number): Promise<VersionRow | undefined> {
+  const { rows } = await db.query<VersionSql>('SELECT * FROM plugin_versions WHERE id = $1', [id]);
+  return rows[0] === undefined ? undefined : toVersion(rows[0]);
+}
+
+export async function findVersionByKey(
+  db: Queryable,
+  pluginId: string,
+  wasmKey: string,
+): Promise<VersionRow | undefined> {
+  const { rows } = await db.query<VersionSql>('SELECT * FROM plugin_versions WHERE plugin_id = $1 AND wasm_key = $2', [
+    pluginId,
+    wasmKey,
+  ]);
+  return rows[0] === undefined ? undefined : toVersion(rows[0]);
+}
+
+export async function listVersions(
+  db: Queryable,
+  pluginId: string,
+  before: number,
+  limit: number,
+): Promise<VersionRow[]> {
+  const { rows } = await db.query<VersionSql>(
+    'SELECT * FROM plugin_versions WHERE plugin_id = $1 AND id < $2 ORDER BY id DESC LIMIT $3',
+    [pluginId, before, limit],
+  );
+  return rows.map(toVersion);
+}
+
+/** Versions that are installed, with their plugins: what a starting host needs. */
+export async function loadInstalled(
+  db: Queryable,
+  pluginId: string | null,
+): Promise<Array<{ plugin: PluginRow; version: VersionRow }>> {
+  const { rows } = await db.query<{ plugin: PluginSql; version_id: string } & VersionSql>(
+    `SELECT v.*, to_jsonb(p) AS plugin FROM plugins p JOIN plugin_versions v ON v.id = p.installed_version_id
+     WHERE $1::text IS NULL OR p.id = $1`,
+    [pluginId],
+  );
+  return rows.map(r => ({ plugin: toPlugin(r.plugin), version: toVersion(r) }));
+}
+
+/** Makes a version the installed one, inside the caller's transaction; hosts are told when it commits. */
+export async function setInstalled(
+  client: Queryable,
+  pluginId: string,
+  versionId: number,
+  values: { config: Record<string, string>; secrets: Buffer } | null,
+): Promise<void> {
+  if (values !== null)
+    await client.query('UPDATE plugin_versions SET config = $2, secrets = $3, installed_at = now() WHERE id = $1', [
+      versionId,
+      JSON.stringify(values.config),
+      values.secrets,
+    ]);
+  await client.query('UPDATE plugins SET installed_version_id = $2, updated_at = now() WHERE id = $1', [
+    pluginId,
+    versionId,
+  ]);
+  await notifyChanged(client, pluginId);
+}
+
+export async function setEnabled(client: Queryable, pluginId: string, enabled: boolean): Promise<void> {
+  await client.query('UPDATE plugins SET enabled = $2, updated_at = now() WHERE id = $1', [pluginId, enabled]);
+  await notifyChanged(client, pluginId);
+}
+
+export async function setFrontendOrigins(client: Queryable, pluginId: string, origins: string[]): Promise<void> {
+  await client.query('UPDATE plugins SET frontend_origins = $2, updated_at = now() WHERE id = $1', [pluginId, origins]);
+  await notifyChanged(client, pluginId);
+}
+
+/** Removes a plugin with everything that belongs to it; returns the keys of its stored modules. */
+export async function removePlugin(client: Queryable, pluginId: string): Promise<string[]> {
+  const { rows } = await client.query<{ wasm_key: string }>(
+    'SELECT wasm_key FROM plugin_versions WHERE plugin_id = $1',
+    [pluginId],
+  );
+  await client.query('DELETE FROM plugins WHERE id = $1', [pluginId]);
+  await notifyChanged(client, pluginId);
+  return rows.map(r => r.wasm_key);
+}
+
+/** Sent when the transaction commits, to every host of this database. */
+export async function notifyChanged(client: Queryable, pluginId: string): Promise<void> {
+  await client.query('SELECT pg_notify($1, $2)', [PLUGIN_CHANGED, pluginId]);
+}

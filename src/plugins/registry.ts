@@ -1,0 +1,204 @@
+import { isDeepStrictEqual } from 'node:util';
+import { ABI_NEWEST } from '../abi/host-functions.ts';
+import type { LoadedModule } from '../abi/lane-messages.ts';
+import type { Database } from '../db/database.ts';
+import { databasesOf, type HttpTrigger, type Manifest } from './manifest.ts';
+import type { ModuleStorage } from './module-storage.ts';
+import { loadInstalled, type PluginRow, type VersionRow } from './plugin-store.ts';
+import type { SecretBox } from './secret-box.ts';
+import { TriggerRoutes } from './trigger-routes.ts';
+import { DEFAULT_SETTINGS, loadTriggerSettings, type TriggerSettings } from './trigger-settings.ts';
+
+/** One HTTP trigger of an installed plugin, ready for requests. */
+export type InstalledTrigger = {
+  plugin: InstalledPlugin;
+  trigger: HttpTrigger;
+  settings: TriggerSettings;
+  /** The plugin's frontend origins or the trigger's override. */
+  origins: ReadonlySet<string>;
+};
+
+export type InstalledPlugin = {
+  id: string;
+  /** Number of the installed version, the same on every host. */
+  versionId: number;
+  /** Names the module with its configuration on this host; changes with every install. */
+  moduleId: number;
+  version: string;
+  manifest: Manifest;
+  permissions: ReadonlySet<string>;
+  config: Readonly<Record<string, string>>;
+  /** Connection strings by logical name. */
+  databases: Readonly<Record<string, string>>;
+  enabled: boolean;
+  routes: TriggerRoutes<InstalledTrigger>;
+  triggers: ReadonlyMap<string, InstalledTrigger>;
+};
+
+/** Secrets of an installation as they are sealed. */
+export type InstalledSecrets = { fields: Record<string, string>; databases: Record<string, string> };
+
+export const secretsOwner = (pluginId: string): string => `plugin:${pluginId}`;
+
+export function openSecrets(box: SecretBox, version: VersionRow): InstalledSecrets {
+  if (version.secrets === null) return { fields: {}, databases: {} };
+  return JSON.parse(box.open(version.secrets, secretsOwner(version.pluginId))) as InstalledSecrets;
+}
+
+type ModuleSource = {
+  versionId: number;
+  wasmKey: string;
+  sha256: string;
+  memoryPages: { min: number; max: number };
+  hasInitialize: boolean;
+  config: Readonly<Record<string, string>>;
+  abi: number;
+};
+
+function assemble(
+  moduleId: number,
+  plugin: PluginRow,
+  version: VersionRow,
+  secrets: InstalledSecrets,
+  settings: Map<string, TriggerSettings>,
+): InstalledPlugin {
+  const triggers = new Map<string, InstalledTrigger>();
+  const wanted = new Set(databasesOf(version.manifest));
+  const installed: InstalledPlugin = {
+    id: plugin.id,
+    versionId: version.id,
+    moduleId,
+    version: version.version,
+    manifest: version.manifest,
+    permissions: new Set(version.permissions),
+    config: { ...version.config, ...secrets.fields },
+    databases: Object.fromEntries(Object.entries(secrets.databases).filter(([name]) => wanted.has(name))),
+    enabled: plugin.enabled,
+    routes: new TriggerRoutes<InstalledTrigger>([]),
+    triggers,
+  };
+  for (const trigger of version.manifest.triggers) {
+    if (trigger.type !== 'http') continue;
+    const own = settings.get(trigger.name) ?? DEFAULT_SETTINGS;
+    triggers.set(trigger.name, {
+      plugin: installed,
+      trigger,
+      settings: own,
+      origins: new Set(own.frontendOrigins ?? plugin.frontendOrigins),
+    });
+  }
+  installed.routes = new TriggerRoutes([...triggers.values()].map(t => ({ trigger: t.trigger, target: t })));
+  return installed;
+}
+
+/**
+ * The installed plugins of this host, in memory. A change is read anew from the database, here at once and on other
+ * hosts when they are notified; executions already admitted go on with the version they were admitted for.
+ */
+export class PluginRegistry {
+  readonly #db: Database;
+  readonly #box: SecretBox;
+  readonly #storage: ModuleStorage;
+  readonly #plugins = new Map<string, InstalledPlugin>();
+  readonly #sources = new Map<number, ModuleSource>();
+  readonly #modules = new Map<number, Promise<LoadedModule>>();
+  #nextModuleId = 1;
+
+  constructor(db: Database, box: SecretBox, storage: ModuleStorage) {
+    this.#db = db;
+    this.#box = box;
+    this.#storage = storage;
+  }
+
+  find(id: string): InstalledPlugin | undefined {
+    return this.#plugins.get(id);
+  }
+
+  get size(): number {
+    return this.#plugins.size;
+  }
+
+  async loadAll(): Promise<void> {
+    const seen = new Set<string>();
+    for (const { plugin, version } of await loadInstalled(this.#db, null)) {
+      seen.add(plugin.id);
+      await this.#put(plugin, version);
+    }
+    for (const id of this.#plugins.keys()) if (!seen.has(id)) this.#drop(id);
+  }
+
+  async reload(id: string): Promise<void> {
+    const [row] = await loadInstalled(this.#db, id);
+    if (row === undefined) this.#drop(id);
+    else await this.#put(row.plugin, row.version);
+  }
+
+  async #put(plugin: PluginRow, version: VersionRow): Promise<void> {
+    const secrets = openSecrets(this.#box, version);
+    const settings = await loadTriggerSettings(this.#db, plugin.id);
+    const before = this.#plugins.get(plugin.id);
+    const config = { ...version.config, ...secrets.fields };
+    const same = before?.versionId === version.id && isDeepStrictEqual(before.config, config);
+    const installed = assemble(same ? before.moduleId : this.#nextModuleId++, plugin, version, secrets, settings);
+    const { memoryPages, hasInitialize, sha256 } = version.runnable;
+    this.#sources.set(installed.moduleId, {
+      versionId: version.id,
+      wasmKey: version.wasmKey,
+      sha256,
+      memoryPages,
+      hasInitialize,
+      config,
+      abi: version.manifest.abi,
+    });
+    this.#plugins.set(plugin.id, installed);
+    if (before !== undefined && !same) this.#forgetLater(before.moduleId);
+  }
+
+  #drop(id: string): void {
+    const before = this.#plugins.get(id);
+    this.#plugins.delete(id);
+    if (before !== undefined) this.#forgetLater(before.moduleId);
+  }
+
+  /** Executions of the old version may still have to load it; none lives longer than the deadline. */
+  #forgetLater(moduleId: number): void {
+    setTimeout(() => this.#forget(moduleId), 60_000).unref();
+  }
+
+  #forget(moduleId: number): void {
+    this.#sources.delete(moduleId);
+    this.#modules.delete(moduleId);
+  }
+
+  /** Names a module that is not installed, for `plugin_describe` at upload; the second value takes the name back. */
+  lend(source: Omit<ModuleSource, 'versionId' | 'config' | 'abi'>): [number, () => void] {
+    const id = this.#nextModuleId++;
+    this.#sources.set(id, { ...source, versionId: 0, config: {}, abi: ABI_NEWEST });
+    return [id, () => this.#forget(id)];
+  }
+
+  /** The compiled module of a version; compiled at its first use, from bytes whose SHA-256 is checked. */
+  loadModule(id: number): Promise<LoadedModule> {
+    const known = this.#modules.get(id);
+    if (known !== undefined) return known;
+    const loading = this.#compile(id);
+    this.#modules.set(id, loading);
+    loading.catch(() => this.#modules.delete(id));
+    return loading;
+  }
+
+  async #compile(id: number): Promise<LoadedModule> {
+    const source = this.#sources.get(id);
+    if (source === undefined) throw new Error(`module ${id} is not installed on this host any more`);
+    const module = await WebAssembly.compile(await this.#storage.readRunnable(source.wasmKey, source.sha256));
+    return {
+      id,
+      module,
+      versionId: source.versionId,
+      memoryPages: source.memoryPages,
+      hasInitialize: source.hasInitialize,
+      config: source.config,
+      abi: source.abi,
+    };
+  }
+}

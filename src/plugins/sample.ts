@@ -1,0 +1,24 @@
+import { Readable } from 'node:stream';
+import { LIMITS } from '../limits.ts';
+import type { PluginInstaller } from './install.ts';
+import type { PluginRegistry } from './registry.ts';
+
+/** Id of the sample plugin (decisions.md 1b). */
+export const SAMPLE_ID = 'hello';
+
+/**
+ * Installs the sample plugin the way an administrator would, unless it is there already.
+ *
+ * @param bytes its module
+ * @returns whether it was installed now
+ */
+export async function installSample(
+  installer: PluginInstaller,
+  registry: PluginRegistry,
+  bytes: Uint8Array,
+): Promise<boolean> {
+  if (registry.find(SAMPLE_ID) !== undefined) return false;
+  const version = await installer.upload(Readable.from([bytes]), LIMITS.moduleBytesMax);
+  await installer.install(version.pluginId, { wasmKey: version.wasmKey, config: {}, acceptPermissions: [] });
+  return true;
+}

@@ -1,0 +1,66 @@
+import type { Queryable } from '../db/database.ts';
+import { notifyChanged } from './plugin-store.ts';
+
+/** Access settings of one HTTP trigger (service.md 2.3). `frontendOrigins` null inherits the plugin's. */
+export type TriggerSettings = {
+  enabled: boolean;
+  allowUserSession: boolean;
+  allowServiceKey: boolean;
+  policyExpression: string;
+  frontendOrigins: string[] | null;
+};
+
+/** What holds for a trigger nobody has set anything for: public, as service.md 5.2.3 defines both flags off. */
+export const DEFAULT_SETTINGS: Readonly<TriggerSettings> = {
+  enabled: true,
+  allowUserSession: false,
+  allowServiceKey: false,
+  policyExpression: '',
+  frontendOrigins: null,
+};
+
+type SettingsSql = {
+  trigger_name: string;
+  enabled: boolean;
+  allow_user_session: boolean;
+  allow_service_key: boolean;
+  policy_expression: string;
+  frontend_origins: string[] | null;
+};
+
+/** Stored settings of a plugin's triggers by name. */
+export async function loadTriggerSettings(db: Queryable, pluginId: string): Promise<Map<string, TriggerSettings>> {
+  const { rows } = await db.query<SettingsSql>('SELECT * FROM plugin_trigger_settings WHERE plugin_id = $1', [
+    pluginId,
+  ]);
+  return new Map(
+    rows.map(r => [
+      r.trigger_name,
+      {
+        enabled: r.enabled,
+        allowUserSession: r.allow_user_session,
+        allowServiceKey: r.allow_service_key,
+        policyExpression: r.policy_expression,
+        frontendOrigins: r.frontend_origins,
+      },
+    ]),
+  );
+}
+
+export async function saveTriggerSettings(
+  client: Queryable,
+  pluginId: string,
+  trigger: string,
+  s: TriggerSettings,
+): Promise<void> {
+  await client.query(
+    `INSERT INTO plugin_trigger_settings
+       (plugin_id, trigger_name, enabled, allow_user_session, allow_service_key, policy_expression, frontend_origins)
+     VALUES ($1, $2, $3, $4, $5, $6, $7)
+     ON CONFLICT (plugin_id, trigger_name) DO UPDATE SET enabled = EXCLUDED.enabled, allow_user_session = EXCLUDED.allow_user_session,
+       allow_service_key = EXCLUDED.allow_service_key, policy_expression = EXCLUDED.policy_expression,
+       frontend_origins = EXCLUDED.frontend_origins, updated_at = now()`,
+    [pluginId, trigger, s.enabled, s.allowUserSession, s.allowServiceKey, s.policyExpression, s.frontendOrigins],
+  );
+  await notifyChanged(client, pluginId);
+}

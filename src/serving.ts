@@ -1,0 +1,79 @@
+import fs from 'node:fs';
+import { startService } from './compose.ts';
+import type { Config } from './config.ts';
+import { isUnavailable } from './db/database.ts';
+import { messageOf } from './errors.ts';
+import { makeLog } from './log.ts';
+import { installSample } from './plugins/sample.ts';
+import type { ServingMessage } from './supervisor/supervisor.ts';
+
+export type ServingOptions = {
+  config: Config;
+  noteFile: string | null;
+  suspects: readonly number[];
+  sampleModule: string | null;
+};
+
+const GRACE_MS = 10_000;
+
+function tell(message: ServingMessage): void {
+  process.send?.(message);
+}
+
+/** What went wrong at start, in one line that says what to do. */
+function startFailure(error: unknown, config: Config): string {
+  if (isUnavailable(error)) {
+    const url = config.values['database.url'];
+    const where = URL.canParse(url) ? new URL(url).host : 'the configured address';
+    return `the database at ${where} does not answer: ${messageOf(error)}; start it or correct database.url (BOT_DATABASE_URL)`;
+  }
+  const code = error instanceof Error && 'code' in error ? String(error.code) : '';
+  if (['28P01', '28000', '3D000'].includes(code))
+    return `the database refuses the connection: ${messageOf(error)}; correct database.url (BOT_DATABASE_URL)`;
+  return messageOf(error);
+}
+
+/** The serving process: front end and plugin threads. It ends when its supervisor does. */
+export async function runServing(options: ServingOptions): Promise<void> {
+  const { config } = options;
+  const log = makeLog(config.values['log.level']);
+  let stopping = false;
+  try {
+    const service = await startService({
+      config,
+      log,
+      setupToken: config.values['admin.setup_token'],
+      noteFile: options.noteFile,
+      suspects: options.suspects,
+    });
+    const stop = (why: string): void => {
+      if (stopping) return;
+      stopping = true;
+      log.info({ why }, 'stopping');
+      service.stop(GRACE_MS).then(
+        () => process.exit(0),
+        (error: unknown) => {
+          log.error({ error: messageOf(error) }, 'stopping failed');
+          process.exit(1);
+        },
+      );
+    };
+    process.on('SIGTERM', () => stop('SIGTERM'));
+    process.on('SIGINT', () => stop('SIGINT'));
+    process.on('disconnect', () => stop('the supervisor is gone'));
+    if (options.sampleModule !== null) {
+      const bytes = fs.readFileSync(options.sampleModule);
+      if (await installSample(service.installer, service.registry, bytes)) log.info('sample plugin installed');
+    }
+    log.info({ port: service.server.port, plugins: service.registry.size }, 'ready');
+    tell({ kind: 'listening', port: service.server.port });
+  } catch (error) {
+    const message = startFailure(error, config);
+    log.fatal(
+      { error: message, stack: error instanceof Error ? error.stack : undefined },
+      'the service could not start',
+    );
+    tell({ kind: 'failed', message });
+    setTimeout(() => process.exit(1), 50);
+  }
+}

@@ -1,0 +1,35 @@
+import { createHash } from 'node:crypto';
+import fs from 'node:fs';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { buildPlugin } from '../../sdk/assemblyscript/build.ts';
+
+const KIT = fileURLToPath(new URL('../../sdk/assemblyscript/', import.meta.url));
+
+function sourcesOf(directory: string): string[] {
+  return fs
+    .readdirSync(directory, { recursive: true, encoding: 'utf8' })
+    .filter(f => /\.(ts|mjs|json)$/.test(f))
+    .sort()
+    .map(f => path.join(directory, f));
+}
+
+/**
+ * Builds the sample plugin `hello` from source, once for each state of its sources.
+ *
+ * @param directory where the module is kept
+ * @returns path of the module
+ */
+export async function buildSample(directory: string, progress: (text: string) => void): Promise<string> {
+  const hash = createHash('sha256');
+  for (const d of ['assembly', 'examples/hello'])
+    for (const f of sourcesOf(path.join(KIT, d))) hash.update(fs.readFileSync(f));
+  const target = path.join(directory, `hello-${hash.digest('hex').slice(0, 16)}.wasm`);
+  if (fs.existsSync(target)) return target;
+  progress('building the sample plugin (once)');
+  fs.mkdirSync(directory, { recursive: true });
+  const partial = `${target}.${process.pid}.part`;
+  fs.writeFileSync(partial, await buildPlugin(path.join(KIT, 'examples/hello/index.ts')));
+  fs.renameSync(partial, target);
+  return target;
+}

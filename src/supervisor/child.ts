@@ -1,0 +1,58 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+
+/** Waits double from the first value to the last and start anew after a quiet minute. */
+const BACKOFF_MS = [0, 100, 200, 400, 800, 1600, 3200, 6400, 10_000] as const;
+const QUIET_MS = 60_000;
+
+/** How long to wait before the next start of a child that keeps ending. */
+export class Backoff {
+  #failures = 0;
+  #lastAt = Number.NEGATIVE_INFINITY;
+
+  /** @param nowMs monotonic time of the failure */
+  next(nowMs: number): number {
+    this.#failures = nowMs - this.#lastAt > QUIET_MS ? 0 : this.#failures + 1;
+    this.#lastAt = nowMs;
+    return BACKOFF_MS[Math.min(this.#failures, BACKOFF_MS.length - 1)] ?? 0;
+  }
+}
+
+/** Resolves when the child is gone; false when it is still there after `ms`. */
+export function exited(child: ChildProcess, ms: number): Promise<boolean> {
+  if (child.exitCode !== null || child.signalCode !== null) return Promise.resolve(true);
+  return new Promise(resolve => {
+    const timer = setTimeout(() => resolve(false), ms);
+    child.once('exit', () => {
+      clearTimeout(timer);
+      resolve(true);
+    });
+  });
+}
+
+/**
+ * Starts a program that must not outlive this process, however this process ends: a shell holds the read end of a pipe
+ * and interrupts the program when the pipe closes. The child has a process group of its own, so that Ctrl-C reaches the
+ * supervisor alone and the order of stopping is ours.
+ *
+ * @param signal shell name of the signal that makes the program stop in good order
+ */
+export function spawnGuarded(
+  command: string,
+  args: readonly string[],
+  signal: string,
+  env: NodeJS.ProcessEnv,
+): ChildProcess {
+  const script = `
+    exec 3<&0
+    "$@" 3<&- </dev/null &
+    child=$!
+    { cat <&3 >/dev/null; kill -${signal} $child 2>/dev/null; } &
+    wait $child
+    code=$?
+    exit $code`;
+  return spawn('/bin/sh', ['-c', script, 'sh', command, ...args], {
+    stdio: ['pipe', 'pipe', 'pipe'],
+    detached: true,
+    env,
+  });
+}

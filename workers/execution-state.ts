@@ -1,0 +1,69 @@
+import { LIMITS } from '../src/limits.ts';
+
+const EMPTY = new Uint8Array(0);
+
+export type Response = { status: number; headers: Uint8Array; body: Uint8Array };
+
+/** What one execution has gathered so far. One object per lane, reset before every execution. */
+export class ExecutionState {
+  /** Inside the start function and `_initialize`: host functions answer "permission denied" (abi.md). */
+  initializing = true;
+  /** Set once the guest must not run on; every later host call traps. */
+  ended: 'exit' | 'quota' | 'fault' | null = null;
+  exitCode = 0;
+  event: Uint8Array = EMPTY;
+  body: Uint8Array = EMPTY;
+  parked: Uint8Array = EMPTY;
+  parkedBody: Uint8Array = EMPTY;
+  error = '';
+  response: Response | null = null;
+  /** Why the last `respond` was refused, while none was accepted after it. */
+  invalidResponse: string | null = null;
+  output: Uint8Array = EMPTY;
+  failure: string | null = null;
+  logLines: Array<{ level: number; text: string }> = [];
+  logBytes = 0;
+  logTruncated = false;
+  hostCalls = 0;
+  hostCallBytes = 0;
+  deadline = 0;
+  entry = 0;
+  config: Readonly<Record<string, string>> = {};
+  abi = 0;
+
+  reset(): void {
+    this.initializing = true;
+    this.ended = null;
+    this.exitCode = 0;
+    this.parked = EMPTY;
+    this.parkedBody = EMPTY;
+    this.error = '';
+    this.response = null;
+    this.invalidResponse = null;
+    this.output = EMPTY;
+    this.failure = null;
+    if (this.logLines.length > 0) this.logLines = [];
+    this.logBytes = 0;
+    this.logTruncated = false;
+    this.hostCalls = 0;
+    this.hostCallBytes = 0;
+  }
+
+  /** Room for log text; the first text beyond it is cut and marked, the rest is dropped (security.md "Log flood"). */
+  log(level: number, text: string): void {
+    const room = LIMITS.logBytesPerExecution - this.logBytes;
+    if (room <= 0 || this.logLines.length >= 10_000) {
+      this.logTruncated = true;
+      return;
+    }
+    const kept = text.length > room ? text.slice(0, room) : text;
+    if (kept.length < text.length) this.logTruncated = true;
+    this.logBytes += kept.length + 16;
+    this.logLines.push({ level, text: escapeControls(kept) });
+  }
+}
+
+/** Control characters as `\xNN`; tab and newline stay. */
+export function escapeControls(text: string): string {
+  return text.replace(/[\x00-\x08\x0b-\x1f\x7f-\x9f]/g, c => `\\x${c.charCodeAt(0).toString(16).padStart(2, '0')}`);
+}

@@ -1,0 +1,253 @@
+import { Buffer } from 'node:buffer';
+import { type MessagePort, receiveMessageOnPort } from 'node:worker_threads';
+import { HOST_ERROR, HOST_ERROR_TEXT, type HostErrorCode, type HostFunction } from '../src/abi/host-functions.ts';
+import type { LoadedModule } from '../src/abi/lane-messages.ts';
+import {
+  ARMED,
+  CALL,
+  CALL_DATA_AT,
+  CALL_DATA_BYTES,
+  CALL_STATE,
+  callAt,
+  LANE,
+  laneAt,
+  OPERATION,
+  type SharedViews,
+  SLOT_OUTPUT_AT,
+  SLOT_OUTPUT_BYTES,
+  slotAt,
+} from '../src/abi/shared-layout.ts';
+import { LIMITS } from '../src/limits.ts';
+import type { ExecutionState } from './execution-state.ts';
+import type { GuestMemory } from './guest-memory.ts';
+import { trap } from './trap.ts';
+
+/**
+ * The lane's end of the blocking channel to the host (the other end: execution/host-call-port). The arguments stand in
+ * the lane's call area; the lane sets the call word, rings if main wants a bell, and sleeps until main clears the word.
+ */
+export class HostChannel {
+  readonly #views: SharedViews;
+  readonly #bell: MessagePort;
+  readonly #data: MessagePort;
+  readonly #state: ExecutionState;
+  readonly #guest: GuestMemory;
+  readonly #call: number;
+  readonly #header: number;
+  readonly #dataAt: number;
+  #outputAt = 0;
+
+  constructor(
+    views: SharedViews,
+    lane: number,
+    bell: MessagePort,
+    data: MessagePort,
+    state: ExecutionState,
+    guest: GuestMemory,
+  ) {
+    this.#views = views;
+    this.#bell = bell;
+    this.#data = data;
+    this.#state = state;
+    this.#guest = guest;
+    this.#call = laneAt(lane) + LANE.call;
+    this.#header = callAt(lane) >> 2;
+    this.#dataAt = callAt(lane) + CALL_DATA_AT;
+  }
+
+  /** Names the slot whose output area `keepBody` may fill. */
+  beginSlot(slot: number): void {
+    this.#outputAt = slotAt(slot) + SLOT_OUTPUT_AT;
+  }
+
+  /** Wakes the main thread unless it is draining anyway. */
+  ring(): void {
+    if (Atomics.exchange(this.#views.words, ARMED, 0) === 1) this.#bell.postMessage(0);
+  }
+
+  /** Copies an answer out of the guest: behind its headers in the slot if it fits, else into a buffer of its own. */
+  keepBody(headers: Uint8Array, body: Uint8Array): Uint8Array {
+    if (headers.length + body.length > SLOT_OUTPUT_BYTES) return body.slice();
+    const at = this.#outputAt + headers.length;
+    this.#views.bytes.set(body, at);
+    return this.#views.bytes.subarray(at, at + body.length);
+  }
+
+  /** Says that the lane sleeps in `poll_oneoff`, so that another lane takes the queued work. */
+  sleeping(on: boolean): void {
+    Atomics.store(this.#views.words, this.#call, on ? CALL_STATE.sleeping : CALL_STATE.idle);
+    if (on) this.ring();
+  }
+
+  #exchange(operation: number): void {
+    const { all32, words } = this.#views;
+    all32[this.#header + CALL.operation] = operation;
+    Atomics.store(words, this.#call, CALL_STATE.asked);
+    this.ring();
+    while (Atomics.load(words, this.#call) !== CALL_STATE.idle) {
+      Atomics.wait(words, this.#call, CALL_STATE.asked);
+      Atomics.wait(words, this.#call, CALL_STATE.served);
+    }
+  }
+
+  /** Waits for an answer that a stack overflow in the guest may have left outstanding. */
+  settle(): void {
+    const { words } = this.#views;
+    for (;;) {
+      const now = Atomics.load(words, this.#call);
+      if (now === CALL_STATE.idle) return;
+      if (now === CALL_STATE.sleeping) {
+        Atomics.store(words, this.#call, CALL_STATE.idle);
+        return;
+      }
+      Atomics.wait(words, this.#call, now);
+    }
+  }
+
+  #received(): unknown {
+    for (;;) {
+      const message = receiveMessageOnPort(this.#data);
+      if (message !== undefined) return message.message;
+    }
+  }
+
+  /** Fetches the module of a version; undefined when the host cannot load it, with the reason in `state.failure`. */
+  loadModule(id: number): LoadedModule | undefined {
+    this.#views.all32[this.#header + CALL.numbers] = id;
+    this.#views.all32[this.#header + CALL.elsewhere] = 0;
+    this.#exchange(OPERATION.loadModule);
+    if (this.#views.all32[this.#header + CALL.result] !== 0) {
+      this.#state.failure = this.#resultText();
+      return undefined;
+    }
+    return this.#received() as LoadedModule;
+  }
+
+  /** Fetches an event and body that did not fit the slot. */
+  fetchInput(slot: number): { event: Uint8Array; body: Uint8Array } {
+    this.#views.all32[this.#header + CALL.numbers] = slot;
+    this.#views.all32[this.#header + CALL.elsewhere] = 0;
+    this.#exchange(OPERATION.fetchInput);
+    return this.#received() as { event: Uint8Array; body: Uint8Array };
+  }
+
+  #resultText(): string {
+    const length = this.#views.all32[this.#header + CALL.resultBytes] ?? 0;
+    return Buffer.from(this.#views.bytes.slice(this.#dataAt, this.#dataAt + length)).toString();
+  }
+
+  #quota(bytes: number): void {
+    this.#state.hostCallBytes += bytes;
+    if (this.#state.hostCallBytes <= LIMITS.hostCallBytesMax) return;
+    this.#state.ended = 'quota';
+    this.#state.failure = `more than ${LIMITS.hostCallBytesMax} bytes through host calls in one execution`;
+    trap();
+  }
+
+  /** Lengths are checked before anything is copied; returns the total, or an error code below zero. */
+  #measure(row: HostFunction, args: ReadonlyArray<number | bigint>): number {
+    let total = 0;
+    let a = 0;
+    for (const kind of row.parameters) {
+      if (kind === 'i32' || kind === 'i64') {
+        a++;
+        continue;
+      }
+      const pointer = Number(args[a++]);
+      const length = Number(args[a++]) >>> 0;
+      if (!this.#guest.holds(pointer, length))
+        return this.#fail(HOST_ERROR.invalid, 'the pointer and length do not lie inside the memory');
+      if (kind === 'buf') continue;
+      const max =
+        kind === 'bytes'
+          ? LIMITS.requestBodyBytesMax
+          : kind === 'json'
+            ? LIMITS.kvValueBytesMax
+            : LIMITS.hostCallTextBytesMax;
+      if (length > max)
+        return this.#fail(
+          HOST_ERROR.tooLarge,
+          `an argument of ${row.name} has ${length} bytes; at most ${max} are allowed`,
+        );
+      total += length;
+    }
+    return total;
+  }
+
+  #fail(code: HostErrorCode, text: string): number {
+    this.#state.error = text;
+    return code;
+  }
+
+  /**
+   * One host call: copies the arguments out of the guest, waits for the host, parks the result.
+   *
+   * @param operation index of the row in HOST_FUNCTIONS
+   * @returns what the guest gets: a value or length, or an error code below zero
+   */
+  call(row: HostFunction, operation: number, args: ReadonlyArray<number | bigint>): number {
+    const total = this.#measure(row, args);
+    if (total < 0) return total;
+    this.#quota(total);
+    const { all32, bytes } = this.#views;
+    const elsewhere = total > CALL_DATA_BYTES ? new Uint8Array(total) : null;
+    let at = 0;
+    let a = 0;
+    let buffer: { pointer: number; length: number } | null = null;
+    for (let k = 0; k < row.parameters.length; k++) {
+      const kind = row.parameters[k];
+      const word = this.#header + CALL.numbers + 2 * k;
+      if (kind === 'i64') {
+        const value = BigInt.asUintN(64, BigInt(args[a++] ?? 0));
+        all32[word] = Number(value & 0xffffffffn);
+        all32[word + 1] = Number(value >> 32n);
+        continue;
+      }
+      if (kind === 'i32') {
+        all32[word] = Number(args[a++]);
+        continue;
+      }
+      const pointer = Number(args[a++]);
+      const length = Number(args[a++]) >>> 0;
+      all32[word] = length;
+      if (kind === 'buf') {
+        buffer = { pointer, length };
+        continue;
+      }
+      if (elsewhere === null) bytes.set(this.#guest.range(pointer, length), this.#dataAt + at);
+      else elsewhere.set(this.#guest.range(pointer, length), at);
+      at += length;
+    }
+    all32[this.#header + CALL.dataBytes] = total;
+    all32[this.#header + CALL.elsewhere] = elsewhere === null ? 0 : 1;
+    if (elsewhere !== null) this.#data.postMessage(elsewhere, [elsewhere.buffer]);
+    this.#exchange(operation);
+    return this.#take(buffer);
+  }
+
+  /** Takes the host's answer; views of the guest are fresh, since other code ran meanwhile. */
+  #take(buffer: { pointer: number; length: number } | null): number {
+    const { all32, bytes } = this.#views;
+    const h = this.#header;
+    const result = all32[h + CALL.result] ?? HOST_ERROR.internal;
+    const length = all32[h + CALL.resultBytes] ?? 0;
+    const bodyLength = all32[h + CALL.bodyBytes] ?? 0;
+    const whole =
+      all32[h + CALL.elsewhere] === 1
+        ? (this.#received() as Uint8Array)
+        : bytes.slice(this.#dataAt, this.#dataAt + length + bodyLength);
+    this.#quota(length + bodyLength);
+    if (result < 0) {
+      this.#state.error =
+        length > 0 ? Buffer.from(whole).toString() : (HOST_ERROR_TEXT[result as HostErrorCode] ?? 'error');
+      return result;
+    }
+    if (buffer !== null) {
+      this.#guest.write(whole.subarray(0, length), buffer.pointer, buffer.length);
+      return result;
+    }
+    this.#state.parked = whole.subarray(0, length);
+    this.#state.parkedBody = whole.subarray(length);
+    return result;
+  }
+}

@@ -1,0 +1,64 @@
+import type { LoadedModule } from '../src/abi/lane-messages.ts';
+import { LIMITS, PAGE_BYTES } from '../src/limits.ts';
+import type { GuestMemory } from './guest-memory.ts';
+
+export type SharedImports = {
+  plugin_host: WebAssembly.ModuleImports;
+  wasi_snapshot_preview1: WebAssembly.ModuleImports;
+};
+
+/** A zero-filled memory with its views and the imports object that names it. */
+type Holder = { memory: WebAssembly.Memory; bytes: Uint8Array; view: DataView; imports: WebAssembly.Imports };
+
+/**
+ * One plugin version on one lane. Every execution gets a new instance: globals, tables, start function, data segments.
+ * Only a zero-filled backing store is used again, for the same plugin on the same thread, and only when the execution
+ * before ended normally and did not grow it (performance.md 1).
+ */
+export class PluginRuntime {
+  readonly loaded: LoadedModule;
+  readonly #shared: SharedImports;
+  readonly #recycle: boolean;
+  #spare: Holder | null = null;
+  #current: Holder | null = null;
+
+  constructor(loaded: LoadedModule, shared: SharedImports, recycle: boolean) {
+    this.loaded = loaded;
+    this.#shared = shared;
+    this.#recycle = recycle && loaded.memoryPages.min * PAGE_BYTES <= LIMITS.recycleBytesMax;
+  }
+
+  #newHolder(): Holder {
+    const { min, max } = this.loaded.memoryPages;
+    const memory = new WebAssembly.Memory({ initial: min, maximum: max });
+    return {
+      memory,
+      bytes: new Uint8Array(memory.buffer),
+      view: new DataView(memory.buffer),
+      imports: { ...this.#shared, $host: { mem: memory } },
+    };
+  }
+
+  /**
+   * Makes the instance and binds its memory. The start function of the module runs in here.
+   *
+   * @throws whatever the module's start or its data segments raise
+   */
+  instantiate(guest: GuestMemory): WebAssembly.Exports {
+    const holder = this.#spare ?? this.#newHolder();
+    this.#spare = null;
+    this.#current = holder;
+    guest.bind(holder.memory, holder.bytes, holder.view);
+    return new WebAssembly.Instance(this.loaded.module, holder.imports).exports;
+  }
+
+  /** Ends the execution: the memory is zeroed and kept, or dropped. */
+  release(clean: boolean): void {
+    const holder = this.#current;
+    this.#current = null;
+    // A grown memory has detached the buffer its first views were made of.
+    if (holder === null || !clean || !this.#recycle || holder.bytes.length === 0) return;
+    holder.bytes.fill(0);
+    this.#spare = holder;
+  }
+}

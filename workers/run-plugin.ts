@@ -1,0 +1,349 @@
+import { Buffer } from 'node:buffer';
+import fs from 'node:fs';
+import v8 from 'node:v8';
+import vm from 'node:vm';
+import { threadId } from 'node:worker_threads';
+import type { LaneTask, LargeOutput } from '../src/abi/lane-messages.ts';
+import {
+  ACTIVE,
+  ENTRY,
+  LANE,
+  LANE_STATE,
+  laneAt,
+  OUTCOME,
+  QUEUE,
+  QUEUE_COUNT,
+  queueAt,
+  RING_MASK,
+  SLOT,
+  SLOT_INPUT_AT,
+  SLOT_OUTPUT_AT,
+  SLOT_OUTPUT_BYTES,
+  slotAt,
+  viewsOf,
+} from '../src/abi/shared-layout.ts';
+import { LIMITS, PAGE_BYTES } from '../src/limits.ts';
+import { ExecutionState } from './execution-state.ts';
+import { GuestMemory } from './guest-memory.ts';
+import { HostChannel } from './host-channel.ts';
+import { makeHostImports } from './host-imports.ts';
+import { PluginRuntime } from './plugin-runtime.ts';
+import { makeWasi } from './wasi.ts';
+
+const EMPTY = new Uint8Array(0);
+/** Plugin versions a lane keeps at hand; the one used longest ago goes first. */
+const RUNTIMES_MAX = 64;
+
+/** Thread id of this thread as Linux knows it, so that the host can lower its priority; 0 elsewhere. */
+function linuxThreadId(): number {
+  try {
+    return Number(fs.readlinkSync('/proc/thread-self').split('/').pop());
+  } catch {
+    return 0;
+  }
+}
+
+/** A collection on request, without exposing `gc` to the process. */
+function makeCollect(): () => void {
+  v8.setFlagsFromString('--expose-gc');
+  const gc: unknown = vm.runInNewContext('gc');
+  return typeof gc === 'function' ? () => void gc() : () => {};
+}
+
+/** One lane: takes one execution at a time from the run queues until its thread is ended. */
+class Lane {
+  readonly #task: LaneTask;
+  readonly #views;
+  readonly #at: number;
+  readonly #state = new ExecutionState();
+  readonly #guest = new GuestMemory();
+  readonly #channel: HostChannel;
+  readonly #wasi;
+  readonly #shared;
+  readonly #runtimes = new Map<number, PluginRuntime>();
+  readonly #clockDelta: number;
+  readonly #collect = makeCollect();
+  readonly #noteFd: number | null;
+  readonly #note = new Int32Array(1);
+  /** Whether the guest came back by itself; what trapped or exited may have left anything behind. */
+  #returned = false;
+  #next = 0;
+  #slot = 0;
+
+  constructor(task: LaneTask) {
+    this.#task = task;
+    this.#views = viewsOf(task.memory);
+    this.#at = laneAt(task.lane);
+    const [seconds, nanos] = process.hrtime();
+    this.#clockDelta = seconds * 1000 + nanos / 1e6 - performance.now() + task.clockOffsetMs;
+    this.#channel = new HostChannel(this.#views, task.lane, task.bell, task.data, this.#state, this.#guest);
+    this.#wasi = makeWasi(this.#state, this.#guest, {
+      remainingMs: () => this.#state.deadline - this.#now(),
+      sleeping: on => this.#channel.sleeping(on),
+    });
+    this.#shared = {
+      plugin_host: makeHostImports(this.#state, this.#guest, this.#channel) as WebAssembly.ModuleImports,
+      wasi_snapshot_preview1: this.#wasi.functions as WebAssembly.ModuleImports,
+    };
+    this.#noteFd = task.noteFile === null ? null : fs.openSync(task.noteFile, 'r+');
+  }
+
+  /** Milliseconds of the main thread's clock. */
+  #now(): number {
+    return performance.now() + this.#clockDelta;
+  }
+
+  /** Notes the version this lane runs where a crash of the process cannot take it along (security.md layer 3). */
+  #noteVersion(id: number): void {
+    if (this.#noteFd === null || this.#note[0] === id) return;
+    this.#note[0] = id;
+    fs.writeSync(this.#noteFd, new Uint8Array(this.#note.buffer), 0, 4, this.#task.lane * 4);
+  }
+
+  run(): void {
+    const { words } = this.#views;
+    words[this.#at + LANE.thread] = linuxThreadId();
+    words[this.#at + LANE.threadId] = threadId;
+    Atomics.store(words, this.#at + LANE.state, LANE_STATE.awake);
+    this.#channel.ring();
+    for (;;) {
+      // A lane whose priority was lowered may not raise it again: it ends, and the host starts a new one.
+      if (Atomics.load(words, this.#at + LANE.retire) === 1 && Atomics.load(words, this.#at + LANE.call) === 0)
+        process.exit(0);
+      const queue = this.#take();
+      if (queue >= 0) this.#execute(queue);
+      else this.#sleep();
+    }
+  }
+
+  /**
+   * Takes the next execution: plugins take turns, starting behind the one served last. Sets `#slot`.
+   *
+   * @returns the queue it came from, or -1 when there is nothing this lane may run
+   */
+  #take(): number {
+    const { words } = this.#views;
+    const low = Atomics.load(words, ACTIVE);
+    const high = Atomics.load(words, ACTIVE + 1);
+    if ((low | high) === 0) return -1;
+    for (let k = 0; k < QUEUE_COUNT; k++) {
+      const q = (this.#next + k) & (QUEUE_COUNT - 1);
+      if ((((q < 32 ? low : high) >>> (q & 31)) & 1) === 0) continue;
+      const at = queueAt(q);
+      for (;;) {
+        const head = Atomics.load(words, at + QUEUE.head);
+        if (head === Atomics.load(words, at + QUEUE.tail)) break;
+        if (Atomics.add(words, at + QUEUE.running, 1) >= LIMITS.slotsPerPlugin) {
+          Atomics.sub(words, at + QUEUE.running, 1);
+          break;
+        }
+        const slot = words[at + QUEUE.ring + (head & RING_MASK)]!;
+        if (Atomics.compareExchange(words, at + QUEUE.head, head, (head + 1) | 0) === head) {
+          words[this.#at + LANE.queue] = q;
+          words[this.#at + LANE.sequence] = (words[this.#at + LANE.sequence]! + 1) | 0;
+          Atomics.store(words, this.#at + LANE.current, slot + 1);
+          this.#slot = slot;
+          this.#next = q + 1;
+          return q;
+        }
+        Atomics.sub(words, at + QUEUE.running, 1);
+      }
+    }
+    return -1;
+  }
+
+  /** Work may have arrived between the last look and the sleep: looks once more after saying "asleep". */
+  #sleep(): void {
+    const { words } = this.#views;
+    this.#noteVersion(0);
+    Atomics.store(words, this.#at + LANE.state, LANE_STATE.asleep);
+    if (
+      this.#mayTake() &&
+      Atomics.compareExchange(words, this.#at + LANE.state, LANE_STATE.asleep, LANE_STATE.awake) === LANE_STATE.asleep
+    )
+      return;
+    Atomics.wait(words, this.#at + LANE.state, LANE_STATE.asleep);
+  }
+
+  #mayTake(): boolean {
+    const { words } = this.#views;
+    for (let half = 0; half < 2; half++) {
+      let mask = Atomics.load(words, ACTIVE + half);
+      while (mask !== 0) {
+        const bit = 31 - Math.clz32(mask & -mask);
+        mask &= mask - 1;
+        const at = queueAt(half * 32 + bit);
+        if (
+          Atomics.load(words, at + QUEUE.head) !== Atomics.load(words, at + QUEUE.tail) &&
+          Atomics.load(words, at + QUEUE.running) < LIMITS.slotsPerPlugin
+        )
+          return true;
+      }
+    }
+    return false;
+  }
+
+  #runtime(id: number): PluginRuntime | undefined {
+    const known = this.#runtimes.get(id);
+    if (known !== undefined) return known;
+    const loaded = this.#channel.loadModule(id);
+    if (loaded === undefined) return undefined;
+    const runtime = new PluginRuntime(loaded, this.#shared, this.#task.recycle);
+    if (this.#runtimes.size >= RUNTIMES_MAX) {
+      const oldest = this.#runtimes.keys().next();
+      if (!oldest.done) this.#runtimes.delete(oldest.value);
+    }
+    this.#runtimes.set(id, runtime);
+    return runtime;
+  }
+
+  #execute(queue: number): void {
+    const { words, all32, all64 } = this.#views;
+    const slot = this.#slot;
+    const header = slotAt(slot) >> 2;
+    const started = performance.now();
+    this.#state.reset();
+    this.#wasi.reset();
+    this.#channel.beginSlot(slot);
+    this.#state.deadline = all64[(header + SLOT.deadline) >> 1]!;
+    const runtime = this.#runtime(all32[header + SLOT.moduleId]!);
+    if (runtime !== undefined) this.#noteVersion(runtime.loaded.versionId);
+    const outcome = runtime === undefined ? OUTCOME.loadFailed : this.#runGuest(runtime, slot, header);
+    this.#channel.settle();
+    all32[header + SLOT.outcome] = outcome;
+    all32[header + SLOT.hostCalls] = this.#state.hostCalls;
+    const pages = this.#guest.pages;
+    all32[header + SLOT.peakPages] = pages;
+    all32[header + SLOT.exitCode] = this.#state.exitCode;
+    this.#writeOutput(slot, header);
+    all64[(header + SLOT.runMs) >> 1] = performance.now() - started;
+    // No call of ours stands between these lines: a thread ended before the last one still holds its slot.
+    const tail = words[this.#at + LANE.doneTail]!;
+    words[this.#at + LANE.done + (tail & RING_MASK)] = slot;
+    Atomics.store(words, this.#at + LANE.doneTail, (tail + 1) | 0);
+    Atomics.sub(words, queueAt(queue) + QUEUE.running, 1);
+    Atomics.store(words, this.#at + LANE.current, 0);
+    this.#channel.ring();
+    runtime?.release(this.#returned && this.#state.ended === null);
+    if (pages * PAGE_BYTES > LIMITS.collectAfterBytes) this.#collect();
+  }
+
+  #runGuest(runtime: PluginRuntime, slot: number, header: number): number {
+    const { all32, bytes } = this.#views;
+    const state = this.#state;
+    if (all32[header + SLOT.inputElsewhere] === 1) {
+      const input = this.#channel.fetchInput(slot);
+      state.event = input.event;
+      state.body = input.body;
+    } else {
+      const at = slotAt(slot) + SLOT_INPUT_AT;
+      const eventEnd = at + all32[header + SLOT.eventBytes]!;
+      state.event = bytes.subarray(at, eventEnd);
+      state.body = bytes.subarray(eventEnd, eventEnd + all32[header + SLOT.bodyBytes]!);
+    }
+    state.entry = all32[header + SLOT.entry]!;
+    state.config = runtime.loaded.config;
+    state.abi = runtime.loaded.abi;
+    this.#returned = false;
+    try {
+      const exports = runtime.instantiate(this.#guest);
+      if (runtime.loaded.hasInitialize) callEntry(exports._initialize);
+      state.initializing = false;
+      const code = callEntry(state.entry === ENTRY.describe ? exports.plugin_describe : exports.plugin_handle);
+      this.#returned = true;
+      return this.#judge(code);
+    } catch (error) {
+      return this.#judgeThrown(error);
+    }
+  }
+
+  #judge(code: unknown): number {
+    const state = this.#state;
+    // A guest that caught what ended it still has not ended well.
+    if (state.ended === 'exit') return state.exitCode === 0 ? OUTCOME.ok : OUTCOME.exit;
+    if (state.ended === 'quota') return OUTCOME.quota;
+    if (state.ended === 'fault') return OUTCOME.trap;
+    if (typeof code === 'number' && code < 0) {
+      state.failure ??= `the handler returned ${code}`;
+      return OUTCOME.handlerError;
+    }
+    if (state.failure !== null) return OUTCOME.handlerError;
+    if (state.invalidResponse !== null) {
+      state.failure = state.invalidResponse;
+      return OUTCOME.invalidResponse;
+    }
+    return OUTCOME.ok;
+  }
+
+  #judgeThrown(error: unknown): number {
+    const state = this.#state;
+    if (state.ended === 'quota') return OUTCOME.quota;
+    if (state.ended === 'exit') {
+      if (state.exitCode === 0) return OUTCOME.ok;
+      state.failure = `the plugin exited with code ${state.exitCode}`;
+      return OUTCOME.exit;
+    }
+    const message = error instanceof Error ? error.message : String(error);
+    const stack =
+      error instanceof Error
+        ? (error.stack ?? '')
+            .split('\n')
+            .filter(l => l.includes('wasm'))
+            .slice(0, 8)
+            .join('\n')
+        : '';
+    state.failure = `${state.failure === null ? '' : `${state.failure}\n`}${message}${stack === '' ? '' : `\n${stack}`}`;
+    return OUTCOME.trap;
+  }
+
+  /** Headers, answer, log, error and output behind each other in the slot, or all of them on the data port. */
+  #writeOutput(slot: number, header: number): void {
+    const { all32, bytes } = this.#views;
+    const state = this.#state;
+    const response = state.response;
+    const headers = response?.headers ?? EMPTY;
+    const answer = response?.body ?? EMPTY;
+    if (state.logTruncated) state.logLines.push({ level: 2, text: `log cut at ${LIMITS.logBytesPerExecution} bytes` });
+    const log = state.logLines.length === 0 ? EMPTY : Buffer.from(JSON.stringify(state.logLines));
+    const error = state.failure === null ? EMPTY : Buffer.from(state.failure.slice(0, 4096));
+    all32[header + SLOT.status] = response?.status ?? 0;
+    all32[header + SLOT.headerBytes] = headers.length;
+    all32[header + SLOT.answerBytes] = answer.length;
+    all32[header + SLOT.logBytes] = log.length;
+    all32[header + SLOT.errorBytes] = error.length;
+    all32[header + SLOT.outputBytes] = state.output.length;
+    const total = headers.length + answer.length + log.length + error.length + state.output.length;
+    if (total > SLOT_OUTPUT_BYTES) {
+      const large: LargeOutput = {
+        slot,
+        headers: Buffer.from(headers).latin1Slice(),
+        answer: Uint8Array.from(answer),
+        log: Uint8Array.from(log),
+        error: state.failure ?? '',
+        output: Uint8Array.from(state.output),
+      };
+      this.#task.data.postMessage(large);
+      all32[header + SLOT.outputElsewhere] = 1;
+      return;
+    }
+    all32[header + SLOT.outputElsewhere] = 0;
+    let at = slotAt(slot) + SLOT_OUTPUT_AT;
+    bytes.set(headers, at);
+    // The answer stands behind the headers already (`keepBody`), unless it was kept apart.
+    if (answer.byteOffset !== at + headers.length || answer.buffer !== bytes.buffer)
+      bytes.set(answer, at + headers.length);
+    at += headers.length + answer.length;
+    bytes.set(log, at);
+    bytes.set(error, at + log.length);
+    bytes.set(state.output, at + log.length + error.length);
+  }
+}
+
+function callEntry(entry: unknown): unknown {
+  return typeof entry === 'function' ? entry() : undefined;
+}
+
+/** Piscina's entry: runs until the task is aborted, which ends the thread. */
+export default function lane(task: LaneTask): void {
+  new Lane(task).run();
+}
