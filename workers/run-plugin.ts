@@ -33,6 +33,8 @@ import { makeWasi } from './wasi.ts';
 const EMPTY = new Uint8Array(0);
 /** Plugin versions a lane keeps at hand; the one used longest ago goes first. */
 const RUNTIMES_MAX = 64;
+/** An idle lane takes its note back after this time. */
+const NOTE_IDLE_MS = 50;
 
 /** Thread id of this thread as Linux knows it, so that the host can lower its priority; 0 elsewhere. */
 function linuxThreadId(): number {
@@ -155,13 +157,15 @@ class Lane {
   /** Work may have arrived between the last look and the sleep: looks once more after saying "asleep". */
   #sleep(): void {
     const { words } = this.#views;
-    this.#noteVersion(0);
     Atomics.store(words, this.#at + LANE.state, LANE_STATE.asleep);
     if (
       this.#mayTake() &&
       Atomics.compareExchange(words, this.#at + LANE.state, LANE_STATE.asleep, LANE_STATE.awake) === LANE_STATE.asleep
     )
       return;
+    // The note is taken back only by a lane that stays idle: a file write for every short sleep would cost more.
+    if (Atomics.wait(words, this.#at + LANE.state, LANE_STATE.asleep, NOTE_IDLE_MS) !== 'timed-out') return;
+    this.#noteVersion(0);
     Atomics.wait(words, this.#at + LANE.state, LANE_STATE.asleep);
   }
 

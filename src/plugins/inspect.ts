@@ -2,7 +2,7 @@ import { ABI_NEWEST, HOST_FUNCTION_BY_NAME, WASI_SIGNATURES, wasmParametersOf } 
 import { LIMITS } from '../limits.ts';
 import { type ModuleOutline, readModule } from './gate/module.ts';
 import { GateRefusal } from './gate/reader.ts';
-import { rewriteModule } from './gate/rewrite.ts';
+import { type Rewritten, rewriteModule } from './gate/rewrite.ts';
 import { type Manifest, parseManifest } from './manifest.ts';
 
 /** One thing the gate found, in plain words. `refusal` stops the upload, `warning` and `note` are for the reader. */
@@ -15,9 +15,8 @@ export type Inspection = {
   /** True when the manifest has to be asked of the module itself (`plugin_describe`). */
   mustDescribe: boolean;
   memoryPages: { min: number; max: number } | null;
-  hasInitialize: boolean;
   /** The module to compile; null when something is refused. */
-  rewritten: Uint8Array | null;
+  rewritten: Rewritten | null;
 };
 
 const ENTRY_TYPES: Readonly<Record<string, string>> = {
@@ -166,7 +165,6 @@ export function inspectModule(bytes: Uint8Array): Inspection {
     manifest: null,
     mustDescribe: false,
     memoryPages: null,
-    hasInitialize: false,
     rewritten: null,
   });
   let outline: ModuleOutline;
@@ -191,22 +189,24 @@ export function inspectModule(bytes: Uint8Array): Inspection {
   checkImports(outline, manifest?.abi ?? ABI_NEWEST, findings);
   if (manifest !== null) findings.push(...comparePermissions(hostImportsOf(outline), manifest));
   if (findings.some(f => f.level === 'refusal')) return refused();
-  const hasInitialize = outline.exports.some(e => e.name === '_initialize');
   return {
     findings,
     manifest,
     mustDescribe,
     memoryPages: outline.memory,
-    hasInitialize,
-    rewritten: rewriteModule(bytes, outline),
+    rewritten: rewriteModule(bytes, outline, mustDescribe ? 'plugin_describe' : 'plugin_handle'),
   };
 }
 
-/** Checks a described manifest against the imports of its module: the part of the gate that needs both. */
-export function inspectDescribed(bytes: Uint8Array, manifest: Manifest): Finding[] {
+/**
+ * The rest of the gate for a module whose manifest was given by `plugin_describe`.
+ *
+ * @returns findings of the imports against the manifest, and the module to compile from then on
+ */
+export function inspectDescribed(bytes: Uint8Array, manifest: Manifest): { findings: Finding[]; rewritten: Rewritten } {
   const outline = readModule(bytes);
   const findings: Finding[] = [];
   checkImports(outline, manifest.abi, findings);
   findings.push(...comparePermissions(hostImportsOf(outline), manifest));
-  return findings;
+  return { findings, rewritten: rewriteModule(bytes, outline, 'plugin_handle') };
 }

@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import type { Readable } from 'node:stream';
 import type { Database } from '../db/database.ts';
 import { type FieldError, ServiceError } from '../errors.ts';
+import type { Rewritten } from './gate/rewrite.ts';
 import { type Finding, type Inspection, inspectDescribed, inspectModule } from './inspect.ts';
 import { configFieldsOf, databasesOf, type Manifest, parseManifest, permissionsOf } from './manifest.ts';
 import { type ModuleStorage, sha256Of } from './module-storage.ts';
@@ -67,8 +68,22 @@ export class PluginInstaller {
       if (sha256Of(bytes) !== stored.sha256) throw new Error('the stored module differs from the upload');
       const inspection = inspectModule(bytes);
       if (inspection.rewritten === null || inspection.memoryPages === null) throw refusal(inspection.findings);
-      const runnable = await this.#prepare(key, inspection, inspection.rewritten, inspection.memoryPages);
-      const manifest = inspection.manifest ?? (await this.#describe(key, bytes, inspection, runnable));
+      let runnable = await this.#prepare(key, inspection.findings, inspection.rewritten, inspection.memoryPages);
+      let manifest = inspection.manifest;
+      if (manifest === null) {
+        manifest = await this.#describe(key, inspection, runnable);
+        const described = inspectDescribed(bytes, manifest);
+        inspection.findings.push(
+          {
+            level: 'note',
+            rule: 'described',
+            message: 'the manifest was given by plugin_describe, not by a plugin.manifest section',
+          },
+          ...described.findings,
+        );
+        if (described.findings.some(f => f.level === 'refusal')) throw refusal(inspection.findings);
+        runnable = await this.#prepare(key, inspection.findings, described.rewritten, inspection.memoryPages);
+      }
       return await addVersion(db, {
         pluginId: manifest.id,
         version: manifest.version,
@@ -88,35 +103,29 @@ export class PluginInstaller {
 
   async #prepare(
     key: string,
-    inspection: Inspection,
-    rewritten: Uint8Array,
+    findings: Finding[],
+    rewritten: Rewritten,
     memoryPages: { min: number; max: number },
   ): Promise<Runnable> {
     const { storage, trialCompile } = this.#parts;
-    const { sha256 } = await storage.writeRunnable(key, rewritten);
+    const { sha256 } = await storage.writeRunnable(key, rewritten.bytes);
     const reason = await trialCompile(storage.runnablePath(key));
-    if (reason !== null)
-      throw refusal([...inspection.findings, { level: 'refusal', rule: 'compile', message: reason }]);
-    return { sha256, memoryPages, hasInitialize: inspection.hasInitialize };
+    if (reason !== null) throw refusal([...findings, { level: 'refusal', rule: 'compile', message: reason }]);
+    return { sha256, memoryPages, hasInitialize: rewritten.hasInitialize };
   }
 
-  async #describe(key: string, bytes: Uint8Array, inspection: Inspection, runnable: Runnable): Promise<Manifest> {
-    const refuse = (message: string, where: string): ServiceError =>
-      refusal([...inspection.findings, { level: 'refusal', rule: 'manifest', message, where }]);
+  async #describe(key: string, inspection: Inspection, runnable: Runnable): Promise<Manifest> {
     const parsed = parseManifest(await this.#parts.describe(key, runnable));
-    if (!parsed.ok)
-      throw refuse(parsed.errors[0]?.message ?? 'invalid', `manifest ${parsed.errors[0]?.pointer || '/'}`);
-    const findings = inspectDescribed(bytes, parsed.manifest);
-    inspection.findings.push(
-      {
-        level: 'note',
-        rule: 'described',
-        message: 'the manifest was given by plugin_describe, not by a plugin.manifest section',
-      },
-      ...findings,
+    if (parsed.ok) return parsed.manifest;
+    const findings = parsed.errors.map(
+      (e): Finding => ({
+        level: 'refusal',
+        rule: 'manifest',
+        message: e.message,
+        where: `manifest ${e.pointer || '/'}`,
+      }),
     );
-    if (findings.some(f => f.level === 'refusal')) throw refusal(inspection.findings);
-    return parsed.manifest;
+    throw refusal([...inspection.findings, ...findings]);
   }
 
   /**

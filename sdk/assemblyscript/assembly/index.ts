@@ -1,9 +1,11 @@
 import * as abi from "./abi";
 import { arr, Json, Obj, obj, quote } from "./json";
-export { arr, Json, Obj, obj, quote, stringify } from "./json";
+export { arr, Bytes, Json, Kind, Obj, obj, quote } from "./json";
 
 const ABI = 4;
 const NOT_FOUND = -2;
+/** `{"Content-Type":"application/json"}` as bytes, so that the common answer encodes nothing. */
+const JSON_HEADERS: StaticArray<u8> = [123, 34, 67, 111, 110, 116, 101, 110, 116, 45, 84, 121, 112, 101, 34, 58, 34, 97, 112, 112, 108, 105, 99, 97, 116, 105, 111, 110, 47, 106, 115, 111, 110, 34, 125];
 
 function utf8(s: string): ArrayBuffer {
   return String.UTF8.encode(s);
@@ -231,7 +233,8 @@ export class Context {
   }
   /** Answers with JSON and `Content-Type: application/json`. */
   JSON(status: i32, value: Obj): void {
-    this.SetHTTPResponse(status, '{"Content-Type":"application/json"}', value.toString());
+    const body = value.finish();
+    abi.respond(status, changetype<usize>(JSON_HEADERS), JSON_HEADERS.length, body.pointer, body.length);
   }
   /** Answers with any status, headers (a JSON object of strings) and body; the error text when the host refuses it. */
   SetHTTPResponse(status: i32, headers: string, body: string): string | null {
@@ -279,11 +282,11 @@ export class Context {
     const n = abi.kv_list(ptr(p), p.byteLength, ptr(a), a.byteLength, limit);
     if (n < 0) return new Result<KeyPage>(new KeyPage([], null), lastError());
     const page = Json.parse(result(n));
-    const items = page.get("keys").items;
+    const items = page.get("keys").items();
     const keys: string[] = [];
-    for (let i = 0; i < items.length; i++) keys.push(items[i].raw);
+    for (let i = 0; i < items.length; i++) keys.push(items[i].text);
     const next = page.get("next");
-    return new Result<KeyPage>(new KeyPage(keys, next.isNull ? null : next.raw));
+    return new Result<KeyPage>(new KeyPage(keys, next.isNull ? null : next.text));
   }
 }
 

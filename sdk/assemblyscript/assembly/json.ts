@@ -1,194 +1,242 @@
-// A small JSON reader (UTF-8 in, tree out) and writer. The host sends well-formed JSON; text of other origin is read with
-// bounds checked, and what is not JSON reads as null.
+// JSON without a tree. A value is a place in UTF-8 text; members are looked up by scanning, which for the small documents
+// of events is faster than building objects. Text of unknown origin is checked once, by `Json.parse`; what is not JSON
+// reads as null. The writer appends UTF-8 to one growing buffer.
 const QUOTE: u8 = 34;
 const BACKSLASH: u8 = 92;
 const DEPTH_MAX = 64;
 
 export const enum Kind { Null, Bool, Number, String, Array, Object }
 
-export class Json {
-  kind: i32 = Kind.Null;
-  /** Text of a string, digits of a number. */
-  raw: string = "";
-  flag: bool = false;
-  keys: string[] = [];
-  items: Json[] = [];
+// @ts-ignore: decorators are valid here
+@inline function isSpace(c: u8): bool {
+  return c == 32 || c == 10 || c == 13 || c == 9;
+}
 
-  static parse(buf: ArrayBuffer): Json {
-    const p = new Parser(changetype<usize>(buf), buf.byteLength);
-    const value = p.value(0);
-    p.space();
-    return p.bad || p.at < p.end ? NULL : value;
+function skipSpace(at: usize, end: usize): usize {
+  while (at < end && isSpace(load<u8>(at))) at++;
+  return at;
+}
+
+/** Behind the closing quote of the string at `at`; 0 when there is none. */
+function skipString(at: usize, end: usize): usize {
+  at++;
+  while (at < end) {
+    const c = load<u8>(at);
+    if (c == QUOTE) return at + 1;
+    at += c == BACKSLASH ? 2 : 1;
+  }
+  return 0;
+}
+
+/** Behind the value at `at`; 0 when it is not JSON. */
+function skipValue(at: usize, end: usize, depth: i32): usize {
+  at = skipSpace(at, end);
+  if (at >= end || depth > DEPTH_MAX) return 0;
+  const c = load<u8>(at);
+  if (c == QUOTE) return skipString(at, end);
+  if (c == 123 || c == 91) return skipGroup(at, end, depth, c == 123);
+  if (c == 116) return end - at >= 4 && load<u32>(at) == 0x65757274 ? at + 4 : 0;
+  if (c == 110) return end - at >= 4 && load<u32>(at) == 0x6c6c756e ? at + 4 : 0;
+  if (c == 102) return end - at >= 5 && load<u32>(at + 1) == 0x65736c61 ? at + 5 : 0;
+  const from = at;
+  while (at < end) {
+    const d = load<u8>(at);
+    if ((d < 48 || d > 57) && d != 43 && d != 45 && d != 46 && d != 69 && d != 101) break;
+    at++;
+  }
+  return at == from ? 0 : at;
+}
+
+function skipGroup(at: usize, end: usize, depth: i32, members: bool): usize {
+  const close: u8 = members ? 125 : 93;
+  at = skipSpace(at + 1, end);
+  if (at < end && load<u8>(at) == close) return at + 1;
+  while (true) {
+    if (members) {
+      at = skipSpace(at, end);
+      if (at >= end || load<u8>(at) != QUOTE) return 0;
+      at = skipString(at, end);
+      if (at == 0) return 0;
+      at = skipSpace(at, end);
+      if (at >= end || load<u8>(at) != 58) return 0;
+      at++;
+    }
+    at = skipValue(at, end, depth + 1);
+    if (at == 0) return 0;
+    at = skipSpace(at, end);
+    if (at >= end) return 0;
+    const c = load<u8>(at++);
+    if (c == close) return at;
+    if (c != 44) return 0;
+  }
+}
+
+/** Whether the JSON string at `at` (its opening quote) is `key`. */
+function sameText(at: usize, to: usize, key: string): bool {
+  const n = key.length;
+  if (to - at - 2 == <usize>n) {
+    let k = 0;
+    while (k < n) {
+      const c = load<u8>(at + 1 + k);
+      if (c >= 128 || c == BACKSLASH || <i32>c != key.charCodeAt(k)) break;
+      k++;
+    }
+    if (k == n) return true;
+  }
+  for (let p = at + 1; p < to - 1; p++) {
+    const c = load<u8>(p);
+    if (c >= 128 || c == BACKSLASH) return textOf(at, to) == key;
+  }
+  return false;
+}
+
+/** Text of the JSON string between its quotes. */
+function textOf(from: usize, to: usize): string {
+  for (let p = from + 1; p < to - 1; p++) if (load<u8>(p) == BACKSLASH) return unescape(String.UTF8.decodeUnsafe(from + 1, to - from - 2));
+  return String.UTF8.decodeUnsafe(from + 1, to - from - 2);
+}
+
+const MEMBER_BYTES = 16;
+
+export class Json {
+  private places: ArrayBuffer | null = null;
+  private members: i32 = 0;
+
+  /** `keep` holds the text alive; [from, to) is this value's part of it, empty for an absent one. */
+  constructor(private keep: ArrayBuffer, readonly from: usize, readonly to: usize) {}
+
+  /** Reads UTF-8 text; null when it is not exactly one JSON value. */
+  static parse(text: ArrayBuffer): Json {
+    const start = changetype<usize>(text);
+    const end = start + text.byteLength;
+    const from = skipSpace(start, end);
+    const to = skipValue(from, end, 0);
+    return to == 0 || skipSpace(to, end) != end ? ABSENT : new Json(text, from, to);
   }
 
   static parseText(text: string): Json {
     return Json.parse(String.UTF8.encode(text));
   }
 
-  get(key: string): Json {
-    for (let i = 0, n = this.keys.length; i < n; i++) if (unchecked(this.keys[i]) == key) return unchecked(this.items[i]);
-    return NULL;
-  }
-
-  has(key: string): bool {
-    return this.keys.includes(key);
-  }
-
-  at(index: i32): Json {
-    return index >= 0 && index < this.items.length ? this.items[index] : NULL;
-  }
-
-  /** Text of a string or digits of a number, empty for anything else. */
-  str(key: string): string {
-    return this.get(key).raw;
-  }
-
-  /** An integer, exact over all 64 bits. */
-  i64(key: string): i64 {
-    const raw = this.get(key).raw;
-    return raw.length ? I64.parseInt(raw) : 0;
-  }
-
-  bool(key: string): bool {
-    return this.get(key).flag;
+  get kind(): Kind {
+    if (this.from >= this.to) return Kind.Null;
+    const c = load<u8>(this.from);
+    if (c == 123) return Kind.Object;
+    if (c == 91) return Kind.Array;
+    if (c == QUOTE) return Kind.String;
+    if (c == 116 || c == 102) return Kind.Bool;
+    return c == 110 ? Kind.Null : Kind.Number;
   }
 
   get isNull(): bool {
     return this.kind == Kind.Null;
   }
 
-  get length(): i32 {
-    return this.items.length;
-  }
-}
-
-const NULL = new Json();
-
-class Parser {
-  at: usize;
-  end: usize;
-  bad: bool = false;
-
-  constructor(from: usize, length: i32) {
-    this.at = from;
-    this.end = from + length;
-  }
-
-  space(): void {
-    while (this.at < this.end && load<u8>(this.at) <= 32) this.at++;
-  }
-
-  private take(c: u8): bool {
-    if (this.at < this.end && load<u8>(this.at) == c) {
-      this.at++;
-      return true;
-    }
-    return false;
-  }
-
-  private fail(): Json {
-    this.bad = true;
-    this.at = this.end;
-    return NULL;
-  }
-
-  value(depth: i32): Json {
-    this.space();
-    if (this.at >= this.end || depth > DEPTH_MAX) return this.fail();
-    const c = load<u8>(this.at);
-    if (c == 123) return this.object(depth);
-    if (c == 91) return this.array(depth);
-    const j = new Json();
-    if (c == QUOTE) {
-      j.kind = Kind.String;
-      j.raw = this.text();
-      return j;
-    }
-    if (c == 116 || c == 102) {
-      const n: usize = c == 116 ? 4 : 5;
-      if (this.end - this.at < n) return this.fail();
-      j.kind = Kind.Bool;
-      j.flag = c == 116;
-      this.at += n;
-      return j;
-    }
-    if (c == 110) {
-      if (this.end - this.at < 4) return this.fail();
-      this.at += 4;
-      return j;
-    }
-    const from = this.at;
-    while (this.at < this.end) {
-      const d = load<u8>(this.at);
-      if ((d < 48 || d > 57) && d != 43 && d != 45 && d != 46 && d != 69 && d != 101) break;
-      this.at++;
-    }
-    if (this.at == from) return this.fail();
-    j.kind = Kind.Number;
-    j.raw = String.UTF8.decodeUnsafe(from, this.at - from);
-    return j;
-  }
-
-  private object(depth: i32): Json {
-    const j = new Json();
-    j.kind = Kind.Object;
-    this.at++;
-    this.space();
-    if (this.take(125)) return j;
-    while (true) {
-      this.space();
-      if (this.at >= this.end || load<u8>(this.at) != QUOTE) return this.fail();
-      const key = this.text();
-      this.space();
-      if (!this.take(58)) return this.fail();
-      const value = this.value(depth + 1);
-      if (this.bad) return NULL;
-      j.keys.push(key);
-      j.items.push(value);
-      this.space();
-      if (this.take(44)) continue;
-      return this.take(125) ? j : this.fail();
-    }
-  }
-
-  private array(depth: i32): Json {
-    const j = new Json();
-    j.kind = Kind.Array;
-    this.at++;
-    this.space();
-    if (this.take(93)) return j;
-    while (true) {
-      const value = this.value(depth + 1);
-      if (this.bad) return NULL;
-      j.items.push(value);
-      this.space();
-      if (this.take(44)) continue;
-      return this.take(93) ? j : this.fail();
-    }
-  }
-
-  private text(): string {
-    this.at++;
-    const from = this.at;
-    let escaped = false;
-    while (this.at < this.end) {
-      const c = load<u8>(this.at);
-      if (c == QUOTE) break;
-      if (c == BACKSLASH) {
-        escaped = true;
-        this.at++;
+  /** Places of an object's members, found once: opening quote, end of the key, start and end of the value. */
+  private index(): ArrayBuffer {
+    let room = new ArrayBuffer(16 * MEMBER_BYTES);
+    let n = 0;
+    let at = skipSpace(this.from + 1, this.to);
+    while (at < this.to && load<u8>(at) == QUOTE) {
+      if ((n + 1) * MEMBER_BYTES > room.byteLength) {
+        const bigger = new ArrayBuffer(room.byteLength * 2);
+        memory.copy(changetype<usize>(bigger), changetype<usize>(room), room.byteLength);
+        room = bigger;
       }
-      this.at++;
+      const m = changetype<usize>(room) + n * MEMBER_BYTES;
+      const keyEnd = skipString(at, this.to);
+      const from = skipSpace(skipSpace(keyEnd, this.to) + 1, this.to);
+      const to = skipValue(from, this.to, 0);
+      store<u32>(m, <u32>at, 0);
+      store<u32>(m, <u32>keyEnd, 4);
+      store<u32>(m, <u32>from, 8);
+      store<u32>(m, <u32>to, 12);
+      n++;
+      at = skipSpace(skipSpace(to, this.to) + 1, this.to);
     }
-    if (this.at >= this.end) {
-      this.fail();
-      return "";
+    this.members = n;
+    this.places = room;
+    return room;
+  }
+
+  /** A member by name; null when there is none. The last of equal names counts, as everywhere. */
+  get(key: string): Json {
+    if (this.kind != Kind.Object) return ABSENT;
+    const known = this.places;
+    const base = changetype<usize>(known === null ? this.index() : known);
+    for (let k = this.members - 1; k >= 0; k--) {
+      const m = base + k * MEMBER_BYTES;
+      if (sameText(load<u32>(m, 0), load<u32>(m, 4), key)) return new Json(this.keep, load<u32>(m, 8), load<u32>(m, 12));
     }
-    const raw = String.UTF8.decodeUnsafe(from, this.at - from);
-    this.at++;
-    return escaped ? unescape(raw) : raw;
+    return ABSENT;
+  }
+
+  has(key: string): bool {
+    return this.get(key).from != 0;
+  }
+
+  /** Names of an object's members, in order. */
+  keys(): string[] {
+    const out: string[] = [];
+    if (this.kind != Kind.Object) return out;
+    let at = skipSpace(this.from + 1, this.to);
+    while (at < this.to && load<u8>(at) == QUOTE) {
+      const keyEnd = skipString(at, this.to);
+      out.push(textOf(at, keyEnd));
+      const to = skipValue(skipSpace(keyEnd, this.to) + 1, this.to, 0);
+      at = skipSpace(skipSpace(to, this.to) + 1, this.to);
+    }
+    return out;
+  }
+
+  /** Elements of an array, in order. */
+  items(): Json[] {
+    const out: Json[] = [];
+    if (this.kind != Kind.Array) return out;
+    let at = skipSpace(this.from + 1, this.to);
+    while (at < this.to && load<u8>(at) != 93) {
+      const to = skipValue(at, this.to, 0);
+      out.push(new Json(this.keep, at, to));
+      at = skipSpace(skipSpace(to, this.to) + 1, this.to);
+    }
+    return out;
+  }
+
+  /** Text of a string, digits of a number, empty for anything else. */
+  get text(): string {
+    const kind = this.kind;
+    if (kind == Kind.String) return textOf(this.from, this.to);
+    return kind == Kind.Number ? String.UTF8.decodeUnsafe(this.from, this.to - this.from) : "";
+  }
+
+  /** An integer, exact over all 64 bits; 0 for anything else. */
+  get integer(): i64 {
+    return this.kind == Kind.Number ? I64.parseInt(this.text) : 0;
+  }
+
+  get flag(): bool {
+    return this.kind == Kind.Bool && load<u8>(this.from) == 116;
+  }
+
+  str(key: string): string {
+    return this.get(key).text;
+  }
+
+  i64(key: string): i64 {
+    return this.get(key).integer;
+  }
+
+  bool(key: string): bool {
+    return this.get(key).flag;
+  }
+
+  /** The value as JSON text. */
+  toString(): string {
+    return this.from >= this.to ? "null" : String.UTF8.decodeUnsafe(this.from, this.to - this.from);
   }
 }
+
+const ABSENT = new Json(new ArrayBuffer(0), 0, 0);
 
 function unescape(raw: string): string {
   let out = "";
@@ -214,65 +262,152 @@ function unescape(raw: string): string {
   return out;
 }
 
-export function quote(s: string): string {
-  let clean = true;
-  for (let i = 0, n = s.length; i < n; i++) {
-    const c = s.charCodeAt(i);
-    if (c < 32 || c == 34 || c == 92) {
-      clean = false;
-      break;
+/** UTF-8 text that grows. */
+export class Bytes {
+  private room: ArrayBuffer = new ArrayBuffer(256);
+  length: i32 = 0;
+
+  get pointer(): usize {
+    return changetype<usize>(this.room);
+  }
+
+  /** A place for `n` more bytes. */
+  private more(n: i32): usize {
+    const need = this.length + n;
+    if (need > this.room.byteLength) {
+      const bigger = new ArrayBuffer(max(need, this.room.byteLength * 2));
+      memory.copy(changetype<usize>(bigger), this.pointer, this.length);
+      this.room = bigger;
     }
+    return this.pointer + this.length;
   }
-  if (clean) return '"' + s + '"';
-  let out = '"';
-  for (let i = 0, n = s.length; i < n; i++) {
-    const c = s.charCodeAt(i);
-    if (c == 34) out += '\\"';
-    else if (c == 92) out += "\\\\";
-    else if (c == 10) out += "\\n";
-    else if (c == 13) out += "\\r";
-    else if (c == 9) out += "\\t";
-    else if (c < 32) out += "\\u00" + (c < 16 ? "0" : "1") + "0123456789abcdef".charAt(c & 15);
-    else out += String.fromCharCode(c);
+
+  byte(c: u8): void {
+    store<u8>(this.more(1), c);
+    this.length++;
   }
-  return out + '"';
+
+  /** Bytes that are UTF-8 already. */
+  raw(from: usize, length: i32): void {
+    memory.copy(this.more(length), from, length);
+    this.length += length;
+  }
+
+  /** Text as it is. */
+  plain(s: string): void {
+    const n = s.length;
+    const at = this.more(n * 3);
+    this.length += <i32>String.UTF8.encodeUnsafe(changetype<usize>(s), n, at);
+  }
+
+  /** Text as a JSON string. */
+  quoted(s: string): void {
+    const n = s.length;
+    // Six bytes are the most one UTF-16 unit takes.
+    let at = this.more(n * 6 + 2);
+    const start = at;
+    store<u8>(at++, QUOTE);
+    for (let i = 0; i < n; i++) {
+      const c = <u32>s.charCodeAt(i);
+      if (c < 128) {
+        if (c >= 32 && c != 34 && c != 92) store<u8>(at++, <u8>c);
+        else if (c == 34 || c == 92 || c == 10 || c == 13 || c == 9) {
+          store<u8>(at++, BACKSLASH);
+          store<u8>(at++, c == 10 ? 110 : c == 13 ? 114 : c == 9 ? 116 : <u8>c);
+        } else {
+          store<u32>(at, 0x3030755c);
+          store<u8>(at + 4, c < 16 ? 48 : 49);
+          const low = c & 15;
+          store<u8>(at + 5, <u8>(low < 10 ? 48 + low : 87 + low));
+          at += 6;
+        }
+      } else {
+        // Surrogates stay together: encode the rest of the run at once.
+        let k = i + 1;
+        while (k < n && s.charCodeAt(k) >= 128) k++;
+        at += String.UTF8.encodeUnsafe(changetype<usize>(s) + (<usize>i << 1), k - i, at);
+        i = k - 1;
+      }
+    }
+    store<u8>(at++, QUOTE);
+    this.length += <i32>(at - start);
+  }
+
+  toString(): string {
+    return String.UTF8.decodeUnsafe(this.pointer, this.length);
+  }
 }
 
 /** Writes an object member by member: `obj().str("a", "b").num("n", 1)`. */
 export class Obj {
-  private text: string = "";
+  readonly bytes: Bytes = new Bytes();
+  private open: bool = true;
+
+  constructor() {
+    this.bytes.byte(123);
+  }
 
   private key(k: string): void {
-    this.text += (this.text.length ? "," : "") + quote(k) + ":";
+    if (this.bytes.length > 1) this.bytes.byte(44);
+    this.bytes.quoted(k);
+    this.bytes.byte(58);
   }
 
   str(k: string, v: string): Obj {
     this.key(k);
-    this.text += quote(v);
+    this.bytes.quoted(v);
     return this;
   }
 
   num(k: string, v: i64): Obj {
     this.key(k);
-    this.text += v.toString();
+    this.bytes.plain(v.toString());
     return this;
   }
 
   bool(k: string, v: bool): Obj {
     this.key(k);
-    this.text += v ? "true" : "false";
+    this.bytes.plain(v ? "true" : "false");
     return this;
   }
 
-  /** A value that is JSON already. */
+  /** A value that was read. */
+  json(k: string, v: Json): Obj {
+    this.key(k);
+    if (v.from < v.to) this.bytes.raw(v.from, <i32>(v.to - v.from));
+    else this.bytes.plain("null");
+    return this;
+  }
+
+  /** An object inside this one; null for none. */
+  object(k: string, v: Obj | null): Obj {
+    this.key(k);
+    if (v === null) this.bytes.plain("null");
+    else {
+      const inner = v.finish();
+      this.bytes.raw(inner.pointer, inner.length);
+    }
+    return this;
+  }
+
+  /** Text that is JSON already. */
   raw(k: string, v: string): Obj {
     this.key(k);
-    this.text += v;
+    this.bytes.plain(v);
     return this;
+  }
+
+  /** The finished text; nothing can be added after it. */
+  finish(): Bytes {
+    if (this.open) {
+      this.open = false;
+      this.bytes.byte(125);
+    }
+    return this.bytes;
   }
 
   toString(): string {
-    return "{" + this.text + "}";
+    return this.finish().toString();
   }
 }
 
@@ -280,18 +415,14 @@ export function obj(): Obj {
   return new Obj();
 }
 
-/** An array of values that are JSON already. */
+/** An array of values that are JSON text already. */
 export function arr(items: string[]): string {
   return "[" + items.join(",") + "]";
 }
 
-/** A JSON value as text again. */
-export function stringify(j: Json): string {
-  if (j.kind == Kind.String) return quote(j.raw);
-  if (j.kind == Kind.Number) return j.raw;
-  if (j.kind == Kind.Bool) return j.flag ? "true" : "false";
-  if (j.kind == Kind.Null) return "null";
-  const parts: string[] = [];
-  for (let i = 0; i < j.items.length; i++) parts.push((j.kind == Kind.Object ? quote(j.keys[i]) + ":" : "") + stringify(j.items[i]));
-  return j.kind == Kind.Object ? "{" + parts.join(",") + "}" : "[" + parts.join(",") + "]";
+/** A string as JSON text. */
+export function quote(s: string): string {
+  const b = new Bytes();
+  b.quoted(s);
+  return b.toString();
 }

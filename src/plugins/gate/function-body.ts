@@ -56,10 +56,12 @@ function skipVectorInstruction(r: Reader): void {
 function skipPrefixedInstruction(r: Reader): void {
   const op = r.u32();
   if (op <= 7) return;
+  if (op === 9) r.namesDataSegments = true;
   if (op === 9 || op === 13 || (op >= 15 && op <= 17)) return r.skipLeb(5);
   if (op === 8 || op === 10 || op === 12 || op === 14) {
     // memory.init and memory.copy name memories; only index 0 exists.
     if (op === 8) {
+      r.namesDataSegments = true;
       r.skipLeb(5);
       if (r.u32() !== 0) r.refuse('multi-memory', NAMES_MEMORY);
     } else if (op === 10) {

@@ -5,6 +5,9 @@ import { GateRefusal, leb, Reader } from './reader.ts';
 export type ImportedFunction = { module: string; name: string; type: string };
 export type Section = { id: number; start: number; end: number };
 
+/** Bytes of the module that fill the memory at an address before anything runs. */
+export type DataImage = { address: number; start: number; end: number };
+
 /** What the gate read of a module; offsets point into the original bytes. */
 export type ModuleOutline = {
   sections: Section[];
@@ -18,6 +21,9 @@ export type ModuleOutline = {
   exports: Array<{ name: string; kind: number; index: number; start: number; end: number }>;
   custom: Array<{ name: string; start: number; end: number }>;
   memory: { min: number; max: number } | null;
+  /** Active data segments with constant offsets, in order; null when there is any other kind or code names them. */
+  images: DataImage[] | null;
+  hasStart: boolean;
   /** Replacement for the table section with every maximum capped, or null when there is none. */
   tableSection: number[] | null;
 };
@@ -169,15 +175,36 @@ function readElements(r: Reader): void {
   }
 }
 
-function readData(r: Reader): void {
+function readData(r: Reader, out: ModuleOutline): void {
   const count = r.count(GATE.dataSegments, 'data segments');
+  let images: DataImage[] | null = r.namesDataSegments ? null : [];
   for (let i = 0; i < count; i++) {
     const flags = r.u32();
     if (flags > 2) r.refuse('malformed', `data segment ${i} has unknown flags`);
     if (flags === 2 && r.u32() !== 0) r.refuse('multi-memory', 'a data segment names a second memory');
-    if (flags !== 1) skipConstantExpression(r);
-    r.skip(r.u32());
+    const address = flags === 1 ? null : readOffset(r);
+    const length = r.u32();
+    const start = r.at;
+    r.skip(length);
+    if (address === null) images = null;
+    else images?.push({ address, start, end: r.at });
   }
+  out.images = images;
+}
+
+/** The offset of a segment: an address when it is one constant, else null. */
+function readOffset(r: Reader): number | null {
+  const from = r.at;
+  if (r.byte() === 0x41) {
+    const value = r.s32();
+    if (r.peek() === 0x0b) {
+      r.at++;
+      return value >>> 0;
+    }
+  }
+  r.at = from;
+  skipConstantExpression(r);
+  return null;
 }
 
 function readSection(id: number, r: Reader, out: ModuleOutline): void {
@@ -209,9 +236,13 @@ function readSection(id: number, r: Reader, out: ModuleOutline): void {
       return;
     }
     case 11:
-      return readData(r);
+      return readData(r, out);
+    case 8:
+      out.hasStart = true;
+      r.at = r.end;
+      return;
     default:
-      // 8 start (runs under the deadline), 12 data count, 13 tags: nothing in them needs a bound.
+      // Data count, tags: nothing in them needs a bound.
       r.at = r.end;
   }
 }
@@ -242,6 +273,8 @@ export function readModule(bytes: Uint8Array): ModuleOutline {
     exports: [],
     custom: [],
     memory: null,
+    images: null,
+    hasStart: false,
     tableSection: null,
   };
   r.at = 8;

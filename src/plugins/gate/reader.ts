@@ -18,6 +18,8 @@ export class Reader {
   readonly bytes: Uint8Array;
   at: number;
   end: number;
+  /** Set when code names data segments by index (memory.init, data.drop), so that they must stay as they are. */
+  namesDataSegments = false;
 
   constructor(bytes: Uint8Array, at = 0, end = bytes.length) {
     this.bytes = bytes;
@@ -77,10 +79,38 @@ export class Reader {
     }
   }
 
+  /** Signed LEB128 of 32 bits. */
+  s32(): number {
+    let value = 0;
+    let shift = 0;
+    for (let k = 0; k < 5; k++) {
+      const b = this.byte();
+      value |= (b & 127) << shift;
+      shift += 7;
+      if (b < 128) return shift < 32 && (b & 64) !== 0 ? value | (-1 << shift) : value;
+    }
+    return this.refuse('malformed', 'an integer is longer than 5 bytes');
+  }
+
   count(max: number, what: string): number {
     const n = this.u32();
     if (n > max) this.refuse('too-many', `${n} ${what}; at most ${max} are allowed`);
     return n;
+  }
+}
+
+/** Signed LEB128 bytes of a 32-bit integer. */
+export function signedLeb(value: number): number[] {
+  const out: number[] = [];
+  let rest = value | 0;
+  for (;;) {
+    const low = rest & 127;
+    rest >>= 7;
+    if ((rest === 0 && (low & 64) === 0) || (rest === -1 && (low & 64) !== 0)) {
+      out.push(low);
+      return out;
+    }
+    out.push(low | 128);
   }
 }
 

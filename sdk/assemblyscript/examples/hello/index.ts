@@ -1,4 +1,4 @@
-import { Context, obj, Plugin, stringify } from "plugin-host";
+import { Context, obj, Plugin } from "plugin-host";
 
 Plugin("hello", "Hello", "1.0.0")
   .HTTP("greet", "/greet", ["GET", "POST"], greet, "Greets and echoes what the request brought along")
@@ -12,10 +12,12 @@ function greet(ctx: Context): void {
     .str("message", "Hello, " + (name.length ? name : "world") + "!")
     .str("method", http.Method)
     .str("path", http.Path)
-    .raw("query", stringify(http.Queries))
+    .json("query", http.Queries)
     .str("body", http.Method == "POST" ? http.Body : "");
   const auth = http.Auth;
-  if (auth === null) answer.raw("principal", "null");
-  else answer.raw("principal", obj().str("kind", auth.Kind).num("user_id", auth.UserID).num("service_key_id", auth.ServiceKeyID).toString());
+  answer.object(
+    "principal",
+    auth === null ? null : obj().str("kind", auth.Kind).num("user_id", auth.UserID).num("service_key_id", auth.ServiceKeyID),
+  );
   ctx.JSON(200, answer);
 }
