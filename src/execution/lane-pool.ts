@@ -26,6 +26,9 @@ type Lane = {
   runningSince: number;
   stuck: boolean;
   demoted: boolean;
+  /** When the processor time of the running execution was last read, and what it was; 0 = not yet. */
+  cpuAt: number;
+  cpuMs: number;
   /** Slot that was given up with this thread, or -1. */
   killedSlot: number;
   /** Resolves when the ended thread has exited; set by a kill. */
@@ -87,6 +90,8 @@ export class LanePool {
       runningSince: 0,
       stuck: false,
       demoted: false,
+      cpuAt: 0,
+      cpuMs: 0,
       killedSlot: -1,
       gone: null,
     }));
@@ -254,20 +259,43 @@ export class LanePool {
         lane.sequence = current === 0 ? -1 : sequence;
         lane.runningSince = now;
         lane.stuck = false;
+        lane.cpuAt = 0;
         if (current === 0) continue;
       }
       if (lane.killedSlot >= 0) continue;
       const ran = now - lane.runningSince;
       const blocked = Atomics.load(this.#words, at + LANE.call) !== CALL_STATE.idle;
       if (ran > STUCK_MS) lane.stuck = true;
-      if (ran > DEMOTE_MS && !blocked && !lane.demoted) this.#demote(lane);
+      if (ran > DEMOTE_MS && !blocked && !lane.demoted) this.#demoteIfBurning(lane, now);
       if (running(current - 1, ran, lane.index)) this.#kill(lane, current - 1);
     }
   }
 
-  #demote(lane: Lane): void {
+  /** Processor time counts, not the clock: a lane that was only kept waiting must not be put behind the others. */
+  #demoteIfBurning(lane: Lane, now: number): void {
+    const cpuMs = this.#cpuMs(lane.index);
+    if (lane.cpuAt === 0) {
+      lane.cpuAt = now;
+      lane.cpuMs = cpuMs;
+      return;
+    }
+    if (now - lane.cpuAt < DEMOTE_MS) return;
+    const burnt = cpuMs - lane.cpuMs;
+    lane.cpuAt = now;
+    lane.cpuMs = cpuMs;
+    if (burnt < DEMOTE_MS / 4) return;
     lane.demoted = true;
     this.#setPriority(lane, NICE_LOWEST);
+  }
+
+  /** Processor time of a lane's thread in ms; 0 where the system does not tell. */
+  #cpuMs(index: number): number {
+    const thread = this.#words[laneAt(index) + LANE.thread]!;
+    try {
+      return Number(fs.readFileSync(`/proc/self/task/${thread}/schedstat`, 'latin1').split(' ')[0]) / 1e6;
+    } catch {
+      return 0;
+    }
   }
 
   #restorePriority(lane: Lane): void {

@@ -20,13 +20,13 @@ const HOST_BEARER = /^\s*bearer\s+ph[tk]_/i;
 /** Headers a plugin may see: the host's own sessions, tokens and keys are not the plugin's business. */
 function visibleHeaders(headers: Readonly<Record<string, string>>): Readonly<Record<string, string>> {
   const { authorization, cookie } = headers;
-  const hideCookie = cookie !== undefined && cookie.includes('_session');
+  const hideCookie = cookie?.includes('_session');
   const hideBearer = authorization !== undefined && HOST_BEARER.test(authorization);
   if (!hideCookie && !hideBearer) return headers;
   const visible = { ...headers };
   if (hideBearer) delete visible.authorization;
   if (hideCookie) {
-    const rest = cookie
+    const rest = (cookie ?? "")
       .split(';')
       .filter(c => !HOST_COOKIE.test(c))
       .join(';')

@@ -1,0 +1,44 @@
+import path from 'node:path';
+import t from 'tap';
+import { configToEnv, describeConfig, envNameOf, loadConfig } from '../src/config.ts';
+
+const file = (t: Tap, text: string): string => path.join(t.testdir({ 'host.yaml': text }), 'host.yaml');
+type Tap = { testdir(files: Record<string, string>): string };
+
+t.test('a value comes from the environment, else from the file, else from the defaults', async t => {
+  const f = file(t, 'http:\n  port: 9000\n  host: 127.0.0.2\n');
+  const config = loadConfig(f, { BOT_HTTP_PORT: '9001', PATH: '/bin' });
+  t.equal(config.values['http.port'], 9001);
+  t.equal(config.values['http.host'], '127.0.0.2');
+  t.equal(config.values['data.dir'], './data');
+  t.same([config.sources['http.port'], config.sources['http.host'], config.sources['data.dir']], ['env', 'file', 'default']);
+});
+
+t.test('an unknown key is refused and the nearest known one is named', async t => {
+  t.throws(() => loadConfig(file(t, 'http:\n  prot: 1\n'), {}), /unknown key "http.prot"; did you mean "http.port"/);
+  t.throws(() => loadConfig(file(t, 'htpp:\n  port: 1\n'), {}), /unknown key "htpp"; did you mean "http"/);
+  t.throws(() => loadConfig(null, { BOT_HTTP_PROT: '1' }), /unknown key "BOT_HTTP_PROT"; did you mean "BOT_HTTP_PORT"/);
+});
+
+t.test('a wrong value is refused with its place and what is right', async t => {
+  t.throws(() => loadConfig(null, { BOT_HTTP_PORT: 'many' }), /BOT_HTTP_PORT: http.port is "many".*port to listen on/);
+  t.throws(() => loadConfig(file(t, 'http:\n  port: 70000\n'), {}), /http.port is 70000/);
+  t.throws(() => loadConfig(file(t, 'http: 8080\n'), {}), /section "http" must be a mapping/);
+  t.throws(() => loadConfig(file(t, 'http: [\n'), {}), /host.yaml/);
+  t.throws(() => loadConfig('/nowhere/x.yaml', {}), /cannot read the configuration file/);
+});
+
+t.test('secrets are hidden where the configuration is shown, also in errors', async t => {
+  const config = loadConfig(null, { BOT_DATABASE_URL: 'postgresql://u:hunter2@h/d', BOT_ADMIN_SETUP_TOKEN: 'hunter2' });
+  t.notMatch(JSON.stringify(describeConfig(config)), /hunter2/);
+  t.match(describeConfig(config).find(r => r.key === 'database.url'), { value: '(hidden)', source: 'env', env: 'BOT_DATABASE_URL' });
+});
+
+t.test('the environment made for a child gives it the same values', async t => {
+  const config = loadConfig(file(t, 'http:\n  trusted_proxies: [10.0.0.0/8, 192.168.0.0/16]\n'), { BOT_HTTP_PORT: '0', BOT_LOG_PRETTY: 'true' });
+  t.same(loadConfig(null, configToEnv(config)).values, config.values);
+});
+
+t.test('environment names are made from the keys', async t => {
+  t.equal(envNameOf('http.max_body'), 'BOT_HTTP_MAX_BODY');
+});

@@ -1,0 +1,73 @@
+import { spawn } from 'node:child_process';
+import fs from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { openDatabase } from '../src/db/database.ts';
+import { migrate } from '../src/db/migrate.ts';
+import { WASM_FLAGS } from '../src/plugins/trial-compile.ts';
+import { startPostgres } from '../src/supervisor/embedded-postgres.ts';
+import { TEMPLATE } from './support/database.ts';
+
+/**
+ * Runs the tests on a PostgreSQL of their own: `npm test [-- FILE...]`. Every test file makes its database from a
+ * migrated template. The last line is `N passed, N failed`.
+ */
+const root = path.resolve(import.meta.dirname, '..');
+const directory = fs.mkdtempSync(path.join(os.tmpdir(), 'plugin-host-test-'));
+// The account PostgreSQL runs as must be able to walk through it.
+fs.chmodSync(directory, 0o711);
+
+function run(command: string, args: string[], env: NodeJS.ProcessEnv, onLine: (line: string) => void): Promise<number> {
+  const child = spawn(command, args, { cwd: root, env, stdio: ['ignore', 'pipe', 'inherit'] });
+  let rest = '';
+  child.stdout.on('data', (chunk: Buffer) => {
+    const lines = (rest + chunk.toString()).split('\n');
+    rest = lines.pop() ?? '';
+    for (const line of lines) onLine(line);
+  });
+  return new Promise((resolve, reject) => {
+    child.once('error', reject);
+    child.once('close', code => {
+      if (rest !== '') onLine(rest);
+      resolve(code ?? 1);
+    });
+  });
+}
+
+const tap = path.join(root, 'node_modules/tap/dist/esm/run.mjs');
+const files = process.argv.slice(2);
+let passed = 0;
+let failed = 0;
+let code = 1;
+const postgres = await startPostgres({
+  directory: path.join(directory, 'pg'),
+  progress: text => console.log(`# ${text}`),
+  settings: { fsync: 'off', synchronous_commit: 'off', full_page_writes: 'off', max_connections: '300' },
+});
+try {
+  const db = openDatabase(postgres.url, 1, () => {});
+  await db.query(`CREATE DATABASE ${TEMPLATE}`);
+  await db.close();
+  const template = openDatabase(postgres.url.replace('/plugin_host?', `/${TEMPLATE}?`), 1, () => {});
+  await migrate(template);
+  await template.close();
+  const env = { ...process.env, TEST_DATABASE_URL: postgres.url, TEST_DIRECTORY: directory };
+  for (const name of Object.keys(env)) if (name.startsWith('BOT_')) delete env[name as keyof typeof env];
+  // The runner's own test class is made once; doing it first keeps its plugin list the one of .taprc.
+  await run(process.execPath, [tap, 'build'], env, () => {});
+  const args = [tap, 'run', '--disable-coverage', '--allow-empty-coverage', '--reporter=tap', '--jobs=2', '--timeout=240'];
+  for (const flag of WASM_FLAGS) args.push(`--node-arg=${flag}`);
+  code = await run(process.execPath, [...args, ...(files.length > 0 ? files : ['test/**/*.test.ts'])], env, line => {
+    if (/^ {4}(not )?ok /.test(line)) {
+      if (line.startsWith('    ok')) passed++;
+      else failed++;
+    }
+    // Whole files, failures with their details, and what tests print (seeds).
+    if (/^(not )?ok |^\s*not ok |^\s+(diff|stack|at|message|found|wanted|compare|error|code|tapCaught)|^\s+[-+@]|^#|^\s*# seed/.test(line)) console.log(line);
+  });
+} finally {
+  await postgres.stop();
+  fs.rmSync(directory, { recursive: true, force: true });
+}
+console.log(`${passed} passed, ${failed} failed`);
+process.exit(code === 0 && failed === 0 && passed > 0 ? 0 : 1);

@@ -1,0 +1,92 @@
+import fs from 'node:fs';
+import path from 'node:path';
+import { startService, type Service } from '../../src/compose.ts';
+import { loadConfig } from '../../src/config.ts';
+import { makeLog } from '../../src/log.ts';
+import { makeDatabase } from './database.ts';
+
+export const TOKEN = 'test-setup-token';
+
+export type Json = { [key: string]: JsonValue };
+export type JsonValue = string | number | boolean | null | JsonValue[] | Json;
+
+export type Answer = { status: number; headers: Headers; text: string; json: Json };
+
+export type TestService = {
+  base: string;
+  service: Service;
+  databaseUrl: string;
+  directory: string;
+  /** A request to the admin API with the setup token. */
+  admin(method: string, path: string, body?: unknown): Promise<Answer>;
+  upload(bytes: Uint8Array): Promise<Answer>;
+  /** Uploads and installs; answers the upload's wasm_key. */
+  install(bytes: Uint8Array, config?: Json): Promise<{ id: string; wasmKey: string }>;
+  trigger(path: string, init?: RequestInit): Promise<Answer>;
+  stop(): Promise<void>;
+};
+
+export async function request(url: string, init: RequestInit = {}): Promise<Answer> {
+  const response = await fetch(url, { redirect: 'manual', ...init });
+  const text = await response.text();
+  let json: Json = {};
+  try {
+    json = JSON.parse(text) as Json;
+  } catch {
+    // Not every answer is JSON; the test looks at the text then.
+  }
+  return { status: response.status, headers: response.headers, text, json };
+}
+
+function filled(bytes: Uint8Array, field = 'file'): FormData {
+  const form = new FormData();
+  form.append(field, new Blob([new Uint8Array(bytes)]), 'plugin.wasm');
+  return form;
+}
+
+/** A whole service in this process, on a database, a directory and a port of its own. */
+export async function startTestService(env: Record<string, string> = {}): Promise<TestService> {
+  const database = await makeDatabase();
+  const directory = fs.mkdtempSync(path.join(process.env.TEST_DIRECTORY ?? '/tmp', 'service-'));
+  const config = loadConfig(null, {
+    BOT_HTTP_PORT: '0',
+    BOT_DATA_DIR: directory,
+    BOT_DATABASE_URL: database.url,
+    BOT_DATABASE_POOL_SIZE: '10',
+    BOT_EXECUTION_LANES: '12',
+    ...env,
+  });
+  const log = makeLog(process.env.TEST_LOG ?? 'silent');
+  const service = await startService({ config, log, setupToken: TOKEN, noteFile: null, suspects: [] });
+  const base = `http://127.0.0.1:${service.server.port}`;
+  const authorization = `Bearer ${TOKEN}`;
+  const self: TestService = {
+    base,
+    service,
+    databaseUrl: database.url,
+    directory,
+    admin: (method, where, body) =>
+      request(`${base}/api/admin${where}`, {
+        method,
+        headers: { authorization, ...(body === undefined ? {} : { 'content-type': 'application/json' }) },
+        ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+      }),
+    upload: bytes => request(`${base}/api/admin/plugins/upload`, { method: 'POST', headers: { authorization }, body: filled(bytes) }),
+    async install(bytes, config = {}) {
+      const uploaded = await self.upload(bytes);
+      if (uploaded.status !== 201) throw new Error(`upload: ${uploaded.status} ${uploaded.text}`);
+      const id = String(uploaded.json.id);
+      const wasmKey = String(uploaded.json.wasm_key);
+      const installed = await self.admin('POST', `/plugins/${id}/install`, { wasm_key: wasmKey, config, accept_permissions: true });
+      if (installed.status !== 200) throw new Error(`install: ${installed.status} ${installed.text}`);
+      return { id, wasmKey };
+    },
+    trigger: (where, init) => request(`${base}/api/triggers/http/${where}`, init),
+    async stop() {
+      await service.stop(5000);
+      await database.drop();
+      fs.rmSync(directory, { recursive: true, force: true });
+    },
+  };
+  return self;
+}

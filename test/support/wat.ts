@@ -1,0 +1,75 @@
+import wabtInit from 'wabt';
+import { HOST_FUNCTION_BY_NAME, wasmParametersOf } from '../../src/abi/host-functions.ts';
+import { withCustomSection } from '../../sdk/assemblyscript/build.ts';
+
+const wabt = await wabtInit();
+
+const FEATURES = { exceptions: true, bulk_memory: true, simd: true, sign_extension: true, mutable_globals: true, multi_value: true, reference_types: true, tail_call: true, threads: true, multi_memory: true, memory64: true, gc: false };
+
+/** A module from text; `check: false` lets through what only the gate is to refuse. */
+export function assemble(wat: string, check = true): Uint8Array {
+  const module = wabt.parseWat('test.wat', wat, FEATURES);
+  if (check) module.validate();
+  return new Uint8Array(module.toBinary({}).buffer);
+}
+
+/** Import lines for host functions, each known in the module as `$name`. */
+export function hostImports(...names: string[]): string {
+  return names
+    .map(name => {
+      const row = HOST_FUNCTION_BY_NAME.get(name);
+      if (row === undefined) throw new Error(`no host function ${name}`);
+      const params = wasmParametersOf(row).join(' ');
+      return `(import "plugin_host" "${name}" (func $${name} ${params === '' ? '' : `(param ${params})`} (result i32)))`;
+    })
+    .join('\n');
+}
+
+export type WatPlugin = {
+  id?: string;
+  version?: string;
+  abi?: number;
+  imports?: string[];
+  /** Further imports as text. */
+  moreImports?: string;
+  requirements?: Array<Record<string, unknown>>;
+  triggers?: Array<Record<string, unknown>>;
+  memory?: string;
+  /** Definitions beside the handler. */
+  body?: string;
+  /** Instructions of `plugin_handle`; must leave an i32. */
+  handle: string;
+};
+
+export const manifestOf = (p: Pick<WatPlugin, 'id' | 'version' | 'abi' | 'requirements' | 'triggers'>): Record<string, unknown> => ({
+  abi: p.abi ?? 4,
+  id: p.id ?? 'test',
+  name: 'Test',
+  version: p.version ?? '1.0.0',
+  requirements: p.requirements ?? [],
+  triggers: p.triggers ?? [{ name: 'run', type: 'http', path: '/run', methods: ['GET', 'POST'] }],
+});
+
+export function withManifest(module: Uint8Array, manifest: unknown): Uint8Array {
+  return withCustomSection(module, 'plugin.manifest', new TextEncoder().encode(JSON.stringify(manifest)));
+}
+
+/** A plugin from WAT: memory exported, manifest in its section. */
+export function watPlugin(p: WatPlugin): Uint8Array {
+  const wat = `(module
+    ${hostImports(...(p.imports ?? []))}
+    ${p.moreImports ?? ''}
+    (memory (export "memory") ${p.memory ?? '1'})
+    ${p.body ?? ''}
+    (func (export "plugin_handle") (result i32) ${p.handle}))`;
+  return withManifest(assemble(wat), manifestOf(p));
+}
+
+/** Instructions that answer 200 with the text at an address; needs the import `respond` and the data placed there. */
+export function respondText(address: number, length: number): string {
+  return `(drop (call $respond (i32.const 200) (i32.const 0) (i32.const 0) (i32.const ${address}) (i32.const ${length})))`;
+}
+
+/** A plugin that answers `ok`, for watching the neighbours of hostile ones. */
+export const okPlugin = (id = 'neighbour'): Uint8Array =>
+  watPlugin({ id, imports: ['respond'], body: '(data (i32.const 64) "ok")', handle: `${respondText(64, 2)} (i32.const 0)` });
