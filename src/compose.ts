@@ -118,7 +118,11 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     noteFile: options.noteFile,
     dispatch: (row, args, execution) => dispatch(row, args, execution.context),
     loadModule: id => registry.loadModule(id),
-    onError: (error, operation) => log.error({ error: messageOf(error), operation }, 'a host call failed'),
+    onError: (error, operation) =>
+      log.error(
+        { error: messageOf(error), operation },
+        operation === 'lane' ? 'a plugin thread ended' : 'a host call failed',
+      ),
   });
 
   /** Runs `plugin_describe` of a module that is not installed: no plugin, so no permission at all. */

@@ -11,7 +11,10 @@ t.test('a value comes from the environment, else from the file, else from the de
   t.equal(config.values['http.port'], 9001);
   t.equal(config.values['http.host'], '127.0.0.2');
   t.equal(config.values['data.dir'], './data');
-  t.same([config.sources['http.port'], config.sources['http.host'], config.sources['data.dir']], ['env', 'file', 'default']);
+  t.same(
+    [config.sources['http.port'], config.sources['http.host'], config.sources['data.dir']],
+    ['env', 'file', 'default'],
+  );
 });
 
 t.test('an unknown key is refused and the nearest known one is named', async t => {
@@ -31,11 +34,17 @@ t.test('a wrong value is refused with its place and what is right', async t => {
 t.test('secrets are hidden where the configuration is shown, also in errors', async t => {
   const config = loadConfig(null, { BOT_DATABASE_URL: 'postgresql://u:hunter2@h/d', BOT_ADMIN_SETUP_TOKEN: 'hunter2' });
   t.notMatch(JSON.stringify(describeConfig(config)), /hunter2/);
-  t.match(describeConfig(config).find(r => r.key === 'database.url'), { value: '(hidden)', source: 'env', env: 'BOT_DATABASE_URL' });
+  t.match(
+    describeConfig(config).find(r => r.key === 'database.url'),
+    { value: '(hidden)', source: 'env', env: 'BOT_DATABASE_URL' },
+  );
 });
 
 t.test('the environment made for a child gives it the same values', async t => {
-  const config = loadConfig(file(t, 'http:\n  trusted_proxies: [10.0.0.0/8, 192.168.0.0/16]\n'), { BOT_HTTP_PORT: '0', BOT_LOG_PRETTY: 'true' });
+  const config = loadConfig(file(t, 'http:\n  trusted_proxies: [10.0.0.0/8, 192.168.0.0/16]\n'), {
+    BOT_HTTP_PORT: '0',
+    BOT_LOG_PRETTY: 'true',
+  });
   t.same(loadConfig(null, configToEnv(config)).values, config.values);
 });
 

@@ -55,15 +55,29 @@ try {
   for (const name of Object.keys(env)) if (name.startsWith('BOT_')) delete env[name as keyof typeof env];
   // The runner's own test class is made once; doing it first keeps its plugin list the one of .taprc.
   await run(process.execPath, [tap, 'build'], env, () => {});
-  const args = [tap, 'run', '--disable-coverage', '--allow-empty-coverage', '--reporter=tap', '--jobs=2', '--timeout=240'];
+  const args = [
+    tap,
+    'run',
+    '--disable-coverage',
+    '--allow-empty-coverage',
+    '--reporter=tap',
+    '--jobs=2',
+    '--timeout=240',
+  ];
   for (const flag of WASM_FLAGS) args.push(`--node-arg=${flag}`);
   code = await run(process.execPath, [...args, ...(files.length > 0 ? files : ['test/**/*.test.ts'])], env, line => {
-    if (/^ {4}(not )?ok /.test(line)) {
-      if (line.startsWith('    ok')) passed++;
-      else failed++;
+    const totals = /^# \{ total: (\d+)(?:, pass: (\d+))?(?:, fail: (\d+))?/.exec(line);
+    if (totals !== null) {
+      passed = Number(totals[2] ?? 0);
+      failed = Number(totals[1]) - passed;
     }
     // Whole files, failures with their details, and what tests print (seeds).
-    if (/^(not )?ok |^\s*not ok |^\s+(diff|stack|at|message|found|wanted|compare|error|code|tapCaught)|^\s+[-+@]|^#|^\s*# seed/.test(line)) console.log(line);
+    if (
+      /^(not )?ok |^\s*not ok |^\s+(diff|stack|at|message|found|wanted|compare|error|code|tapCaught)|^\s+[-+@]|^#|^\s*# seed/.test(
+        line,
+      )
+    )
+      console.log(line);
   });
 } finally {
   await postgres.stop();

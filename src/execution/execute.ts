@@ -93,6 +93,7 @@ export class Executor<C> {
       lanes: options.lanes,
       recycle: options.recycle,
       noteFile: options.noteFile,
+      onThreadError: error => options.onError(error, 'lane'),
       events: {
         completed: (slot, lane) => this.#completed(slot, lane),
         ended: (slot, queue) => this.#threadEnded(slot, queue),

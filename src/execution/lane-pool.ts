@@ -51,6 +51,8 @@ export type LanePoolOptions = {
   recycle: boolean;
   noteFile: string | null;
   events: LaneEvents;
+  /** Told of threads that end by an error of their own, for the log. */
+  onThreadError(error: unknown): void;
 };
 
 /**
@@ -78,8 +80,13 @@ export class LanePool {
       idleTimeout: 60_000,
       atomics: 'sync',
       recordTiming: false,
+      // Nothing of the process's own options (loaders, profilers) belongs into a thread that runs plugins.
+      execArgv: [],
+      env: {},
       resourceLimits: LANE_HEAP,
     });
+    // Without a listener the error of a thread would end the process; the rejection of its task is what we act on.
+    this.#pool.on('error', () => {});
     this.#lanes = Array.from({ length: options.lanes }, (_, index) => ({
       index,
       generation: 0,
@@ -149,11 +156,13 @@ export class LanePool {
       recycle: this.#options.recycle,
       noteFile: this.#options.noteFile,
     };
-    const over = (): void => {
+    const over = (error?: unknown): void => {
+      if (lane.generation !== generation) return;
+      if (!abort.signal.aborted && !this.#closing && error !== undefined) this.#options.onThreadError(error);
       // Piscina's promise rejects before the thread is gone; what the thread holds is free only then.
       (lane.gone ?? Promise.resolve()).then(() => this.#ended(lane, generation));
     };
-    this.#pool.run(task, { transferList: [bell.port2, data.port2], signal: abort.signal }).then(over, over);
+    this.#pool.run(task, { transferList: [bell.port2, data.port2], signal: abort.signal }).then(() => over(), over);
   }
 
   #ended(lane: Lane, generation: number): void {

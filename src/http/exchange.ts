@@ -45,6 +45,7 @@ export class Exchange {
   readonly requestId: string;
   readonly #res: HttpResponse;
   #open = true;
+  #paused = false;
   #onAborted: (() => void) | null = null;
   #address: string | null = null;
 
@@ -128,7 +129,8 @@ export class Exchange {
     const res = this.#res;
     const stream = new Readable({
       read: () => {
-        if (this.#open) res.resume();
+        if (this.#paused && this.#open) res.resume();
+        this.#paused = false;
       },
     });
     this.#onAborted = () =>
@@ -137,7 +139,14 @@ export class Exchange {
       if (stream.destroyed) return;
       const more = stream.push(Buffer.from(chunk.slice(0)));
       if (isLast) stream.push(null);
-      else if (!more) res.pause();
+      // Several chunks may come out of one read of the socket, the last one after a pause.
+      if (isLast && this.#paused) {
+        res.resume();
+        this.#paused = false;
+      } else if (!isLast && !more && !this.#paused) {
+        res.pause();
+        this.#paused = true;
+      }
     });
     return stream;
   }
@@ -161,6 +170,9 @@ export class Exchange {
     if (!this.#open) return;
     this.#open = false;
     const res = this.#res;
+    // A refusal in the middle of an upload: the rest must be read, or the connection stands still.
+    if (this.#paused) res.resume();
+    this.#paused = false;
     res.cork(() => {
       res.writeStatus(statusLine(status));
       if (flat !== '') {

@@ -26,7 +26,7 @@ function visibleHeaders(headers: Readonly<Record<string, string>>): Readonly<Rec
   const visible = { ...headers };
   if (hideBearer) delete visible.authorization;
   if (hideCookie) {
-    const rest = (cookie ?? "")
+    const rest = (cookie ?? '')
       .split(';')
       .filter(c => !HOST_COOKIE.test(c))
       .join(';')

@@ -1,6 +1,6 @@
 import fs from 'node:fs';
 import path from 'node:path';
-import { startService, type Service } from '../../src/compose.ts';
+import { type Service, startService } from '../../src/compose.ts';
 import { loadConfig } from '../../src/config.ts';
 import { makeLog } from '../../src/log.ts';
 import { makeDatabase } from './database.ts';
@@ -71,13 +71,18 @@ export async function startTestService(env: Record<string, string> = {}): Promis
         headers: { authorization, ...(body === undefined ? {} : { 'content-type': 'application/json' }) },
         ...(body === undefined ? {} : { body: JSON.stringify(body) }),
       }),
-    upload: bytes => request(`${base}/api/admin/plugins/upload`, { method: 'POST', headers: { authorization }, body: filled(bytes) }),
+    upload: bytes =>
+      request(`${base}/api/admin/plugins/upload`, { method: 'POST', headers: { authorization }, body: filled(bytes) }),
     async install(bytes, config = {}) {
       const uploaded = await self.upload(bytes);
       if (uploaded.status !== 201) throw new Error(`upload: ${uploaded.status} ${uploaded.text}`);
       const id = String(uploaded.json.id);
       const wasmKey = String(uploaded.json.wasm_key);
-      const installed = await self.admin('POST', `/plugins/${id}/install`, { wasm_key: wasmKey, config, accept_permissions: true });
+      const installed = await self.admin('POST', `/plugins/${id}/install`, {
+        wasm_key: wasmKey,
+        config,
+        accept_permissions: true,
+      });
       if (installed.status !== 200) throw new Error(`install: ${installed.status} ${installed.text}`);
       return { id, wasmKey };
     },

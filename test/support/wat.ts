@@ -1,10 +1,23 @@
 import wabtInit from 'wabt';
-import { HOST_FUNCTION_BY_NAME, wasmParametersOf } from '../../src/abi/host-functions.ts';
 import { withCustomSection } from '../../sdk/assemblyscript/build.ts';
+import { HOST_FUNCTION_BY_NAME, wasmParametersOf } from '../../src/abi/host-functions.ts';
 
 const wabt = await wabtInit();
 
-const FEATURES = { exceptions: true, bulk_memory: true, simd: true, sign_extension: true, mutable_globals: true, multi_value: true, reference_types: true, tail_call: true, threads: true, multi_memory: true, memory64: true, gc: false };
+const FEATURES = {
+  exceptions: true,
+  bulk_memory: true,
+  simd: true,
+  sign_extension: true,
+  mutable_globals: true,
+  multi_value: true,
+  reference_types: true,
+  tail_call: true,
+  threads: true,
+  multi_memory: true,
+  memory64: true,
+  gc: false,
+};
 
 /** A module from text; `check: false` lets through what only the gate is to refuse. */
 export function assemble(wat: string, check = true): Uint8Array {
@@ -41,7 +54,9 @@ export type WatPlugin = {
   handle: string;
 };
 
-export const manifestOf = (p: Pick<WatPlugin, 'id' | 'version' | 'abi' | 'requirements' | 'triggers'>): Record<string, unknown> => ({
+export const manifestOf = (
+  p: Pick<WatPlugin, 'id' | 'version' | 'abi' | 'requirements' | 'triggers'>,
+): Record<string, unknown> => ({
   abi: p.abi ?? 4,
   id: p.id ?? 'test',
   name: 'Test',
@@ -72,4 +87,9 @@ export function respondText(address: number, length: number): string {
 
 /** A plugin that answers `ok`, for watching the neighbours of hostile ones. */
 export const okPlugin = (id = 'neighbour'): Uint8Array =>
-  watPlugin({ id, imports: ['respond'], body: '(data (i32.const 64) "ok")', handle: `${respondText(64, 2)} (i32.const 0)` });
+  watPlugin({
+    id,
+    imports: ['respond'],
+    body: '(data (i32.const 64) "ok")',
+    handle: `${respondText(64, 2)} (i32.const 0)`,
+  });

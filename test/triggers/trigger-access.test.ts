@@ -1,10 +1,26 @@
 import t from 'tap';
-import { type AccessDecision, decideAccess, type EffectiveAccess, effectiveAccess, type PrincipalKind } from '../../src/triggers/trigger-access.ts';
+import {
+  type AccessDecision,
+  decideAccess,
+  type EffectiveAccess,
+  effectiveAccess,
+  type PrincipalKind,
+} from '../../src/triggers/trigger-access.ts';
 
-const show = (d: AccessDecision): string => (d.kind === 'allow' ? `allow as ${d.as}` : d.kind === 'refuse' ? `refuse ${d.reason}` : 'evaluate');
+const show = (d: AccessDecision): string =>
+  d.kind === 'allow' ? `allow as ${d.as}` : d.kind === 'refuse' ? `refuse ${d.reason}` : 'evaluate';
 
 /** service.md 5.2 and decisions.md 4, written out: flags user/service, policy, principal, policy result. */
-const TABLE: Array<[user: boolean, service: boolean, policy: boolean, principal: PrincipalKind, result: boolean | undefined, want: string]> = [
+const TABLE: Array<
+  [
+    user: boolean,
+    service: boolean,
+    policy: boolean,
+    principal: PrincipalKind,
+    result: boolean | undefined,
+    want: string,
+  ]
+> = [
   [false, false, false, 'none', undefined, 'allow as public'],
   [false, false, false, 'user', undefined, 'allow as public'],
   [false, false, false, 'service', undefined, 'allow as public'],
@@ -41,7 +57,11 @@ const TABLE: Array<[user: boolean, service: boolean, policy: boolean, principal:
 t.test('the access decision answers every row of its table', async t => {
   for (const [allowUserSession, allowServiceKey, policy, principal, result, want] of TABLE) {
     const settings = { enabled: true, allowUserSession, allowServiceKey, policyExpression: policy ? 'true' : '' };
-    t.equal(show(decideAccess(settings, principal, result)), want, `user ${allowUserSession} service ${allowServiceKey} policy ${policy} ${principal} ${result}`);
+    t.equal(
+      show(decideAccess(settings, principal, result)),
+      want,
+      `user ${allowUserSession} service ${allowServiceKey} policy ${policy} ${principal} ${result}`,
+    );
   }
 });
 
@@ -63,11 +83,20 @@ t.test('over all combinations nobody is let in without a flag that names them, e
         for (const policyExpression of ['', 'x'])
           for (const principal of ['none', 'user', 'service'] as const)
             for (const result of [undefined, true, false]) {
-              const d = decideAccess({ enabled, allowUserSession: user, allowServiceKey: service, policyExpression }, principal, result);
+              const d = decideAccess(
+                { enabled, allowUserSession: user, allowServiceKey: service, policyExpression },
+                principal,
+                result,
+              );
               if (d.kind !== 'allow') continue;
               const isPublic = !user && !service && policyExpression === '';
               const named = (principal === 'user' && user) || (principal === 'service' && service);
-              t.ok(enabled && (isPublic ? d.as === 'public' : named && d.as === principal && (policyExpression === '' || result === true)));
+              t.ok(
+                enabled &&
+                  (isPublic
+                    ? d.as === 'public'
+                    : named && d.as === principal && (policyExpression === '' || result === true)),
+              );
             }
 });
 

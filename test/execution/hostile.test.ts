@@ -1,0 +1,282 @@
+import fs from 'node:fs';
+import t from 'tap';
+import { HOST_FUNCTIONS, wasmParametersOf } from '../../src/abi/host-functions.ts';
+import { startTestService, type TestService } from '../support/service.ts';
+import { okPlugin, respondText, watPlugin } from '../support/wat.ts';
+
+const LOOP = '(loop $l (br $l))';
+
+/** Asks the neighbour again and again while `work` runs; every answer must be as always. */
+async function whileNeighbourAnswers<T>(s: TestService, work: Promise<T>): Promise<T> {
+  let over = false;
+  const asking = (async () => {
+    let asked = 0;
+    while (!over || asked === 0) {
+      const a = await s.trigger('neighbour/run');
+      if (a.status !== 200 || a.text !== 'ok') throw new Error(`the neighbour answered ${a.status} ${a.text}`);
+      asked++;
+    }
+    return asked;
+  })();
+  const result = await work.finally(() => {
+    over = true;
+  });
+  t.ok((await asking) > 0);
+  return result;
+}
+
+const outcomes = async (s: TestService, id: string): Promise<string[]> => {
+  const { json } = await s.admin('GET', `/plugins/${id}/executions`);
+  return (json.items as Array<{ outcome: string; status: number; failure: string | null }>).map(
+    r => `${r.status} ${r.outcome}`,
+  );
+};
+
+const threads = (): number => fs.readdirSync('/proc/self/task').length;
+
+t.test('hostile plugins', async t => {
+  const s = await startTestService();
+  t.teardown(() => s.stop());
+  await s.install(okPlugin());
+  await s.trigger('neighbour/run');
+
+  const loops: Array<[string, Uint8Array]> = [
+    ['in its handler', watPlugin({ id: 'loop_handler', handle: `${LOOP} (i32.const 0)` })],
+    [
+      'in its start function',
+      watPlugin({ id: 'loop_start', body: `(func $s ${LOOP}) (start $s)`, handle: '(i32.const 0)' }),
+    ],
+    [
+      'in _initialize',
+      watPlugin({ id: 'loop_init', body: `(func (export "_initialize") ${LOOP})`, handle: '(i32.const 0)' }),
+    ],
+    [
+      'behind a catch_all',
+      watPlugin({
+        id: 'loop_catch',
+        moreImports: '(import "wasi_snapshot_preview1" "proc_exit" (func $exit (param i32)))',
+        handle: `(loop $l (try (do (call $exit (i32.const 3))) (catch_all)) (br $l)) (i32.const 0)`,
+      }),
+    ],
+  ];
+  for (const [where, module] of loops) await s.install(module).catch(e => t.fail(`${where}: ${e}`));
+
+  t.test('an endless loop answers 504 at the deadline, and its neighbours do not notice', async t => {
+    const before = threads();
+    const ids = ['loop_handler', 'loop_start', 'loop_init'];
+    const started = performance.now();
+    const answers = await whileNeighbourAnswers(s, Promise.all(ids.map(id => s.trigger(`${id}/run`))));
+    const took = performance.now() - started;
+    for (const a of answers) {
+      t.equal(a.status, 504);
+      t.match(a.json, { code: 'deadline_exceeded', status: 504, detail: /5000 ms/ });
+    }
+    t.ok(took >= 5000, 'not before the deadline');
+    for (const id of ids) t.same(await outcomes(s, id), ['504 deadline']);
+    for (let k = 0; k < 200 && s.service.executor.lanesRunning < 12; k++) await new Promise(r => setTimeout(r, 25));
+    t.equal(s.service.executor.lanesRunning, 12, 'the ended threads were replaced');
+    t.equal(s.service.executor.inFlight, 0, 'no slot is kept');
+    t.ok(threads() <= before + 1, 'no thread is left over');
+  });
+
+  t.test('a plugin that catches everything cannot run on after proc_exit', async t => {
+    const a = await s.trigger('loop_catch/run');
+    t.equal(a.status, 502);
+    t.same(await outcomes(s, 'loop_catch'), ['502 exited']);
+  });
+
+  t.test('a trap is 502, the cause is in the record and not in the answer', async t => {
+    await s.install(watPlugin({ id: 'trap', handle: 'unreachable' }));
+    const a = await s.trigger('trap/run');
+    t.equal(a.status, 502);
+    t.match(a.json, { code: 'plugin_trapped' });
+    t.notMatch(a.text, /unreachable/);
+    const { json } = await s.admin('GET', '/plugins/trap/executions');
+    t.match(json.items, [{ outcome: 'trapped', failure: /unreachable/ }]);
+  });
+
+  t.test('a stack that overflows is a trap, in the plugin and inside a host call', async t => {
+    await s.install(
+      watPlugin({
+        id: 'stack',
+        body: '(func $f (param i64) (call $f (local.get 0)) (drop (i64.add (local.get 0) (i64.const 1))))',
+        handle: '(call $f (i64.const 1)) (i32.const 0)',
+      }),
+    );
+    t.equal((await s.trigger('stack/run')).status, 502);
+    await s.install(
+      watPlugin({
+        id: 'stack_host',
+        imports: ['config_get', 'kv_get', 'respond'],
+        requirements: [{ kind: 'kv', description: 'x' }],
+        body: `(data (i32.const 64) "ok") (func $f (try (do (drop (call $kv_get (i32.const 64) (i32.const 2))) (call $f)) (catch_all)))`,
+        handle: `(call $f) ${respondText(64, 2)} (i32.const 0)`,
+      }),
+    );
+    const a = await whileNeighbourAnswers(s, s.trigger('stack_host/run'));
+    t.ok([200, 502, 504].includes(a.status), `answered ${a.status}`);
+    t.equal((await s.trigger('neighbour/run')).text, 'ok');
+  });
+
+  t.test('memory beyond 512 MB is refused to the plugin, and given back afterwards', async t => {
+    // Grows page by page and touches each; answers the number of pages it got.
+    await s.install(
+      watPlugin({
+        id: 'eater',
+        imports: ['respond'],
+        handle: `(local $p i32)
+          (block $full (loop $l
+            (br_if $full (i32.eq (memory.grow (i32.const 64)) (i32.const -1)))
+            (i32.store (i32.sub (i32.mul (memory.size) (i32.const 65536)) (i32.const 8)) (i32.const 7))
+            (br $l)))
+          (i32.store (i32.const 64) (memory.size))
+          ${respondText(64, 4)} (i32.const 0)`,
+      }),
+    );
+    const response = await whileNeighbourAnswers(
+      s,
+      fetch(`${s.base}/api/triggers/http/eater/run`).then(async r => ({
+        status: r.status,
+        body: Buffer.from(await r.arrayBuffer()),
+      })),
+    );
+    t.equal(response.status, 200);
+    const pages = response.body.readUInt32LE(0);
+    t.ok(pages > 8000 && pages <= 8192, `${pages} pages`);
+    const { json } = await s.admin('GET', '/plugins/eater/executions');
+    t.match(json.items, [{ peak_pages: pages }]);
+  });
+
+  t.test('a log flood is cut, and the record says so', async t => {
+    await s.install(
+      watPlugin({
+        id: 'flood',
+        imports: ['log', 'respond'],
+        memory: '2',
+        body: '(data (i32.const 64) "ok\\1b[2J")',
+        handle: `(local $i i32)
+          (loop $l (drop (call $log (i32.const 1) (i32.const 64) (i32.const 1000)))
+            (br_if $l (i32.lt_u (local.tee $i (i32.add (local.get $i) (i32.const 1))) (i32.const 5000))))
+          ${respondText(64, 2)} (i32.const 0)`,
+      }),
+    );
+    t.equal((await s.trigger('flood/run')).status, 200);
+    const { json } = await s.admin('GET', '/plugins/flood/executions');
+    const id = (json.items as Array<{ id: number }>)[0]?.id;
+    const log = (await s.admin('GET', `/plugins/flood/executions/${id}`)).json.log as Array<{
+      level: string;
+      text: string;
+    }>;
+    t.ok(JSON.stringify(log).length < 64 * 1024 * 6 + 1000);
+    t.match(log.at(-1), { level: 'warn', text: /log cut at 65536 bytes/ });
+    t.match(log[0]?.text, /^ok\\x1b\[2J/, 'control characters are escaped');
+  });
+
+  t.test('more than 10,000 host calls end the execution, also behind a catch_all', async t => {
+    await s.install(
+      watPlugin({
+        id: 'calls',
+        imports: ['input_len', 'respond'],
+        body: '(data (i32.const 64) "ok")',
+        handle: `(loop $l (try (do (drop (call $input_len (i32.const 0)))) (catch_all)) (br $l)) ${respondText(64, 2)} (i32.const 0)`,
+      }),
+    );
+    const a = await s.trigger('calls/run');
+    t.equal(a.status, 502);
+    t.match(a.json, { code: 'plugin_quota_exceeded', detail: /10000 host calls/ });
+  });
+
+  t.test('headers that would break the protocol or touch what is the host’s are refused', async t => {
+    const bad: Array<[string, RegExp]> = [
+      ['{"X":"a\\r\\nSet-Cookie: admin_session=1"}', /control/],
+      ['{"X\\r\\nY":"a"}', /not a token/],
+      ['{"Content-Length":"5"}', /set by the host alone/],
+      ['{"transfer-encoding":"chunked"}', /set by the host alone/],
+      ['{"Connection":"close"}', /set by the host alone/],
+      ['{"Set-Cookie":"admin_session=x"}', /own cookies/],
+      ['{"set-cookie":[" user_session =x"]}', /own cookies/],
+      ['{"Clear-Site-Data":"*"}', /set by the host alone/],
+      ['{"Access-Control-Allow-Origin":"*"}', /set by the host alone/],
+      ['{"X":"\\u0100"}', /non-Latin-1/],
+      ['{"X":5}', /not a string/],
+      ['[1]', /not a JSON object/],
+      ['{', /not JSON/],
+    ];
+    let n = 0;
+    for (const [headers, reason] of bad) {
+      const id = `header_${n++}`;
+      const length = Buffer.byteLength(headers);
+      const data = [...Buffer.from(headers)].map(b => `\\${b.toString(16).padStart(2, '0')}`).join('');
+      await s.install(
+        watPlugin({
+          id,
+          imports: ['respond'],
+          body: `(data (i32.const 64) "${data}")`,
+          handle: `(drop (call $respond (i32.const 200) (i32.const 64) (i32.const ${length}) (i32.const 0) (i32.const 0))) (i32.const 0)`,
+        }),
+      );
+      const a = await s.trigger(`${id}/run`);
+      t.equal(a.status, 502, headers);
+      t.match(a.json, { code: 'plugin_response_invalid', detail: reason });
+      t.equal(a.headers.get('set-cookie'), null);
+    }
+    for (const status of [199, 600, 0, -1]) {
+      await s.install(
+        watPlugin({
+          id: `status_${n++}`,
+          imports: ['respond'],
+          handle: `(drop (call $respond (i32.const ${status}) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0))) (i32.const 0)`,
+        }),
+      );
+      t.equal((await s.trigger(`status_${n - 1}/run`)).status, 502);
+    }
+  });
+
+  t.test('every host function answers -3 to a pointer outside the memory and goes on', async t => {
+    for (const row of HOST_FUNCTIONS) {
+      const pairs = row.parameters.filter(p => p !== 'i32' && p !== 'i64').length;
+      if (pairs === 0) continue;
+      // One pair at a time points outside: behind the end, over the end, wrapping around.
+      for (let bad = 0; bad < pairs; bad++) {
+        const calls = [
+          [65_536, 1],
+          [65_535, 2],
+          [-1, 2],
+          [1, -1],
+          [-16, -16],
+        ].map(([pointer, length]) => {
+          let k = -1;
+          const args = row.parameters.flatMap(p => {
+            if (p === 'i32') return ['(i32.const 1)'];
+            if (p === 'i64') return ['(i64.const 0)'];
+            k++;
+            return k === bad
+              ? [`(i32.const ${pointer})`, `(i32.const ${length})`]
+              : ['(i32.const 64)', '(i32.const 2)'];
+          });
+          return `(if (i32.ne (call $${row.name} ${row.name === 'respond' ? ['(i32.const 200)', ...args.slice(1)].join(' ') : args.join(' ')}) (i32.const -3)) (then (return (i32.const -100))))`;
+        });
+        t.equal(wasmParametersOf(row).length, row.parameters.length + pairs);
+        const id = `p_${row.name}_${bad}`;
+        // Permissions stand before arguments only for functions of the host; local ones check the pair alone.
+        const requirements =
+          row.permission === null
+            ? []
+            : [row.permission === 'plugins:call' ? { kind: 'plugins:call', target: 'ok' } : { kind: row.permission }];
+        const imports = [...new Set([row.name, 'respond'])];
+        await s.install(
+          watPlugin({
+            id,
+            imports,
+            requirements,
+            body: '(data (i32.const 64) "ok")',
+            handle: `${calls.join('\n')} ${respondText(64, 2)} (i32.const 0)`,
+          }),
+          row.permission === 'sql' ? { databases: { default: 'postgresql://nowhere/none' } } : {},
+        );
+        const a = await s.trigger(`${id}/run`);
+        t.equal(`${a.status} ${a.text}`, '200 ok', id);
+      }
+    }
+  });
+});
