@@ -1,0 +1,135 @@
+import t from 'tap';
+import { startTestService } from '../support/service.ts';
+import { respondText, watPlugin } from '../support/wat.ts';
+
+/** Sleeps in poll_oneoff for the milliseconds given, then answers. */
+const sleeper = (id: string, ms: number): Uint8Array =>
+  watPlugin({
+    id,
+    imports: ['respond'],
+    moreImports: '(import "wasi_snapshot_preview1" "poll_oneoff" (func $poll (param i32 i32 i32 i32) (result i32)))',
+    body: '(data (i32.const 64) "ok")',
+    handle: `
+      (i32.store (i32.const 1040) (i32.const 1))
+      (i64.store (i32.const 1048) (i64.const ${ms}000000))
+      (drop (call $poll (i32.const 1024) (i32.const 2048) (i32.const 1) (i32.const 4096)))
+      ${respondText(64, 2)} (i32.const 0)`,
+  });
+
+t.test(
+  'of 64 clients of a plugin that sleeps a second never more than 8 run at once, and those that cannot make it are told why',
+  async t => {
+    const s = await startTestService({ BOT_EXECUTION_LANES: '20' });
+    t.teardown(() => s.stop());
+    await s.install(sleeper('sleeper', 1000));
+    await s.install(sleeper('short', 1));
+    await s.trigger('short/run');
+    const started = performance.now();
+    let otherAnswers = 0;
+    let over = false;
+    const others = (async () => {
+      while (!over) {
+        const before = performance.now();
+        if ((await s.trigger('short/run')).status === 200 && performance.now() - before < 1000) otherAnswers++;
+      }
+    })();
+    const answers = await Promise.all(
+      Array.from({ length: 64 }, async () => {
+        const a = await s.trigger('sleeper/run');
+        return { ...a, at: performance.now() - started };
+      }),
+    );
+    over = true;
+    await others;
+    const served = answers.filter(a => a.status === 200);
+    const late = answers.filter(a => a.status !== 200);
+    t.ok(
+      served.length >= 24 && served.length <= 40,
+      `${served.length} of 64 are served in five seconds, eight a second`,
+    );
+    // Answers in any second and the one before it: never more than eight were alive at a time.
+    for (const a of served)
+      t.ok(served.filter(b => b.at > a.at - 950 && b.at <= a.at).length <= 8, 'never more than eight in one second');
+    for (const a of late) {
+      t.ok([503, 504].includes(a.status), `answered ${a.status}`);
+      if (a.status !== 503) continue;
+      t.equal(a.headers.get('retry-after'), '1');
+      t.match(a.json, { code: 'no_slot', detail: /slotsPerPlugin/ });
+    }
+    t.ok(late.filter(a => a.status === 503).length >= 16, 'those that cannot make it are told why');
+    t.ok(otherAnswers > 20, 'another plugin is served meanwhile');
+  },
+);
+
+t.test('waiting executions are served in the order in which they came', async t => {
+  const s = await startTestService();
+  t.teardown(() => s.stop());
+  await s.install(sleeper('sleeper', 200));
+  await s.trigger('sleeper/run');
+  const order: number[] = [];
+  await Promise.all(
+    Array.from({ length: 40 }, async (_, k) => {
+      await new Promise(resolve => setTimeout(resolve, k * 4));
+      t.equal((await s.trigger('sleeper/run')).status, 200);
+      order.push(k);
+    }),
+  );
+  for (let k = 0; k < order.length; k++)
+    t.ok(Math.abs((order[k] ?? 0) - k) < 9, 'first come, first served, within one batch of eight');
+});
+
+t.test('one plugin cannot take every place that waits', async t => {
+  const s = await startTestService({ BOT_EXECUTION_TIMEOUT_MS: '1500' });
+  t.teardown(() => s.stop());
+  await s.install(sleeper('hog', 1400));
+  await s.install(sleeper('short', 1));
+  const { executor, registry } = s.service;
+  const plugin = registry.find('hog');
+  if (plugin === undefined) throw new Error('not installed');
+  const kinds = new Map<string, number>();
+  let ended = 0;
+  const all = 1100;
+  await new Promise<void>(resolve => {
+    for (let k = 0; k < all; k++)
+      executor.execute({
+        pluginId: 'hog',
+        moduleId: plugin.moduleId,
+        entry: 0,
+        event: '{}',
+        body: null,
+        deadline: performance.now() + 1500,
+        context: { plugin, requestId: 'r', trigger: 'run' },
+        done(o) {
+          kinds.set(o.kind, (kinds.get(o.kind) ?? 0) + 1);
+          if (++ended === all) resolve();
+        },
+      });
+    t.equal(kinds.get('queue_full'), 76, 'beyond 1024 a refusal comes at once');
+    void s.trigger('short/run').then(a => t.equal(a.status, 200));
+  });
+  for (let k = 0; k < 200 && executor.inFlight > 0; k++) await new Promise(r => setTimeout(r, 10));
+  t.equal(executor.inFlight, 0, 'slots are given back when the ended threads are gone');
+  t.ok((kinds.get('no_slot') ?? 0) > 900);
+});
+
+t.test('executions of the old version finish on the old version', async t => {
+  const s = await startTestService();
+  t.teardown(() => s.stop());
+  const versioned = (version: string, text: string, ms: number): Uint8Array =>
+    watPlugin({
+      id: 'v',
+      version,
+      imports: ['respond'],
+      moreImports: '(import "wasi_snapshot_preview1" "poll_oneoff" (func $poll (param i32 i32 i32 i32) (result i32)))',
+      body: `(data (i32.const 64) "${text}")`,
+      handle: `(i64.store (i32.const 1048) (i64.const ${ms}000000)) (i32.store (i32.const 1040) (i32.const 1))
+        (drop (call $poll (i32.const 1024) (i32.const 2048) (i32.const 1) (i32.const 4096))) ${respondText(64, 3)} (i32.const 0)`,
+    });
+  await s.install(versioned('1', 'one', 1500));
+  const old = s.trigger('v/run');
+  for (let k = 0; k < 100 && s.service.executor.inFlight === 0; k++) await new Promise(r => setTimeout(r, 5));
+  await s.install(versioned('2', 'two', 1));
+  t.equal((await s.trigger('v/run')).text, 'two', 'new requests get the new version at once');
+  t.equal(s.service.executor.inFlight, 1, 'the old execution still runs');
+  t.equal((await old).text, 'one');
+});
