@@ -75,7 +75,7 @@ export const GATE = {
   exports: 10_000,
   elementSegments: 10_000,
   elements: 200_000,
-  dataSegments: 10_000,
+  dataSegments: 100_000,
   bodyBytes: 4 * MIB,
   locals: 10_000,
   controlInstructions: 200_000,

@@ -1,0 +1,176 @@
+import { execFileSync } from 'node:child_process';
+import fs from 'node:fs';
+import path from 'node:path';
+import t from 'tap';
+import { type Finding, inspectModule } from '../../src/plugins/inspect.ts';
+import { GateRefusal, leb } from '../../src/plugins/gate/reader.ts';
+import { trialCompile } from '../../src/plugins/trial-compile.ts';
+import { buildExample } from '../support/sdk.ts';
+import { startTestService } from '../support/service.ts';
+import { assemble, hostImports, manifestOf, respondText, watPlugin, withManifest } from '../support/wat.ts';
+
+const SOURCES = path.resolve(import.meta.dirname, 'sources');
+const GOOD = '(memory (export "memory") 1) (func (export "plugin_handle") (result i32) (i32.const 0))';
+
+const refusals = (bytes: Uint8Array): Finding[] => inspectModule(bytes).findings.filter(f => f.level === 'refusal');
+const plugin = (wat: string): Uint8Array => withManifest(assemble(`(module ${wat})`, false), manifestOf({}));
+
+/** A module from raw sections: what no assembler would write. */
+function raw(sections: Array<[number, number[]]>): Uint8Array {
+  return Uint8Array.from([0, 0x61, 0x73, 0x6d, 1, 0, 0, 0, ...sections.flatMap(([id, body]) => [id, ...leb(body.length), ...body])]);
+}
+
+async function modules(): Promise<Array<[string, Uint8Array]>> {
+  const out: Array<[string, Uint8Array]> = [
+    ['AssemblyScript hello', await buildExample('hello')],
+    ['AssemblyScript guestbook', await buildExample('guestbook')],
+    ['C', fs.readFileSync(path.join(SOURCES, 'echo-c.wasm'))],
+    ['Rust', fs.readFileSync(path.join(SOURCES, 'echo-rust.wasm'))],
+  ];
+  const go = ['/usr/local/go/bin/go', '/usr/bin/go', '/usr/lib/go/bin/go'].find(f => fs.existsSync(f));
+  if (go !== undefined) {
+    const target = path.join(process.env.TEST_DIRECTORY ?? '/tmp', `echo-go-${process.pid}.wasm`);
+    execFileSync(go, ['build', '-buildmode=c-shared', '-o', target, 'echo.go'], { cwd: SOURCES, env: { ...process.env, GOOS: 'wasip1', GOARCH: 'wasm', GOTOOLCHAIN: 'local' } });
+    out.push(['Go', fs.readFileSync(target)]);
+  }
+  return out;
+}
+
+t.test('the gate accepts what the toolchains produce, and the modules run', async t => {
+  const s = await startTestService();
+  t.teardown(() => s.stop());
+  for (const [name, bytes] of await modules()) {
+    t.same(refusals(bytes), [], name);
+    const { id } = await s.install(bytes, name.includes('guestbook') ? { moderator_key: 'k' } : {});
+    if (!id.endsWith('_echo')) continue;
+    const a = await s.trigger(`${id}/echo`, { method: 'POST', body: 'привет' });
+    t.equal(`${a.status} ${a.text} ${a.headers.get('x-lang')}`, `200 привет ${id.replace('_echo', '')}`);
+    const { json } = await s.admin('GET', `/plugins/${id}/executions`);
+    const [first] = json.items as Array<{ id: number }>;
+    const record = await s.admin('GET', `/plugins/${id}/executions/${first?.id}`);
+    t.match(record.json.log, [{ level: 'info', text: 'echo of 12 bytes' }], 'standard output becomes log lines');
+  }
+});
+
+t.test('the gate refuses each killer with its rule and a reason in plain words', async t => {
+  const many = (n: number, text: string): string => Array.from({ length: n }, () => text).join(' ');
+  const killers: Array<[string, string, Uint8Array]> = [
+    ['a table of 8 million entries', 'table-size', plugin(`(table 8000000 funcref) ${GOOD}`)],
+    ['100,000 tables', 'too-many', raw([[1, [0]], [4, [...leb(100_000), ...Array.from({ length: 100_000 }, () => [0x70, 0, 0]).flat()]]])],
+    ['50,000 locals', 'locals', plugin(`(memory (export "memory") 1) (func (export "plugin_handle") (result i32) (local ${many(50_000, 'i64')}) (i32.const 0))`)],
+    ['locals times ifs', 'locals-times-control', plugin(`(memory (export "memory") 1) (func (export "plugin_handle") (result i32) (local ${many(9000, 'i64')}) ${many(1000, '(if (i32.const 1) (then))')} (i32.const 0))`)],
+    ['blocks nested 20,000 deep', 'nesting', raw([[1, [1, 0x60, 0, 0]], [3, [1, 0]], [10, [1, ...leb(60_003), 0, ...Array.from({ length: 20_000 }, () => [0x02, 0x40]).flat(), ...Array.from({ length: 20_001 }, () => 0x0b), 0]]])],
+    ['a garbage-collected struct', 'gc-type', raw([[1, [1, 0x5f, 1, 0x7f, 0]]])],
+    ['a garbage-collected array', 'gc-type', raw([[1, [1, 0x5e, 0x78, 1]]])],
+    ['a recursive type group', 'gc-type', raw([[1, [1, 0x4e, 1, 0x60, 0, 0]]])],
+    ['a 64-bit memory', 'memory64', raw([[5, [1, 4, 1]]])],
+    ['two memories', 'multi-memory', raw([[5, [2, 0, 1, 0, 1]]])],
+    ['a shared memory', 'shared-memory', raw([[5, [1, 3, 1, 2]]])],
+    ['an imported memory', 'import-kind', plugin('(import "env" "memory" (memory 1)) (func (export "plugin_handle") (result i32) (i32.const 0))')],
+    ['an imported table', 'import-kind', plugin(`(import "env" "t" (table 1 funcref)) ${GOOD}`)],
+    ['an imported global', 'import-kind', plugin(`(import "env" "g" (global i32)) ${GOOD}`)],
+    ['an initial memory of 8193 pages', 'memory-initial', plugin('(memory (export "memory") 8193) (func (export "plugin_handle") (result i32) (i32.const 0))')],
+    ['no memory', 'no-memory', plugin('(func (export "plugin_handle") (result i32) (i32.const 0))')],
+    ['a hidden memory', 'memory-not-exported', plugin('(memory 1) (func (export "plugin_handle") (result i32) (i32.const 0))')],
+    ['no entry', 'no-entry', plugin('(memory (export "memory") 1)')],
+    ['an entry of another type', 'entry-signature', plugin('(memory (export "memory") 1) (func (export "plugin_handle"))')],
+    ['an _initialize with a result', 'entry-signature', plugin(`(func (export "_initialize") (result i32) (i32.const 1)) ${GOOD}`)],
+    ['a command', 'command', plugin(`(func (export "_start")) ${GOOD}`)],
+    ['an unknown module', 'import-unknown', plugin(`(import "env" "abort" (func (param i32))) ${GOOD}`)],
+    ['an unknown host function', 'import-unknown', plugin(`(import "plugin_host" "shell" (func (param i32))) ${GOOD}`)],
+    ['an unknown WASI function', 'import-unknown', plugin(`(import "wasi_snapshot_preview1" "fork" (func)) ${GOOD}`)],
+    ['a host function of another type', 'import-signature', plugin(`(import "plugin_host" "kv_get" (func (param i64) (result i32))) ${GOOD}`)],
+    ['a WASI function of another type', 'import-signature', plugin(`(import "wasi_snapshot_preview1" "proc_exit" (func (param i64))) ${GOOD}`)],
+    ['atomic instructions', 'threads', raw([[1, [1, 0x60, 0, 0]], [3, [1, 0]], [10, [1, 5, 0, 0xfe, 3, 0, 0x0b]]])],
+    ['no manifest', 'manifest', assemble(`(module ${GOOD})`)],
+    ['two manifests', 'manifest', withManifest(plugin(GOOD), manifestOf({}))],
+    ['a manifest that is not JSON', 'manifest', withManifest(assemble(`(module ${GOOD})`), undefined)],
+    ['a newer protocol', 'manifest', withManifest(assemble(`(module ${GOOD})`), manifestOf({ abi: 5 }))],
+    ['a text file', 'not-wasm', Buffer.from('hello')],
+    ['an empty file', 'not-wasm', new Uint8Array(0)],
+    ['a component', 'not-core-module', Uint8Array.from([0, 0x61, 0x73, 0x6d, 0x0d, 0, 1, 0])],
+    ['a module cut short', 'truncated', plugin(GOOD).subarray(0, 40)],
+  ];
+  for (const [name, rule, bytes] of killers) {
+    const found = refusals(bytes);
+    t.ok(found.some(f => f.rule === rule), `${name}: ${rule}, found ${JSON.stringify(found)}`);
+    for (const f of found) t.ok(f.message.length > 10, 'the reason is a sentence');
+  }
+});
+
+t.test('a host function newer than the declared protocol is refused by name, an older protocol is served', async t => {
+  const file = (abi: number): Uint8Array => withManifest(assemble(`(module ${hostImports('file_read_into')} ${GOOD})`), manifestOf({ abi }));
+  t.match(refusals(file(3)), [{ rule: 'import-newer', where: 'import plugin_host.file_read_into', message: /since protocol version 4/ }]);
+  t.same(refusals(file(4)), []);
+  const s = await startTestService();
+  t.teardown(() => s.stop());
+  for (const abi of [1, 2, 3, 4]) {
+    await s.install(watPlugin({ id: `v${abi}`, abi, imports: ['respond'], body: '(data (i32.const 64) "ok")', handle: `${respondText(64, 2)} (i32.const 0)` }));
+    t.equal((await s.trigger(`v${abi}/run`)).text, 'ok');
+  }
+  const unstated = manifestOf({ id: 'unstated' });
+  delete unstated.abi;
+  const answer = await s.upload(withManifest(assemble(`(module ${GOOD})`), unstated));
+  t.match(answer.json, { id: 'unstated', abi: 3 }, 'a manifest without abi counts as protocol 3');
+});
+
+t.test('a table cannot grow beyond its cap and the process lives', async t => {
+  const s = await startTestService();
+  t.teardown(() => s.stop());
+  await s.install(
+    watPlugin({
+      id: 'grower',
+      imports: ['respond'],
+      body: '(table $t 1 funcref)',
+      handle: `(block $end (loop $l (br_if $end (i32.eq (table.grow $t (ref.null func) (i32.const 1000)) (i32.const -1))) (br $l)))
+        (i32.store (i32.const 64) (table.size $t)) ${respondText(64, 4)} (i32.const 0)`,
+    }),
+  );
+  const r = await fetch(`${s.base}/api/triggers/http/grower/run`);
+  t.equal(r.status, 200);
+  t.ok(Buffer.from(await r.arrayBuffer()).readUInt32LE(0) <= 100_000);
+});
+
+t.test('a module the compiler refuses is refused with its words, and the trial has a memory limit', async t => {
+  const file = path.join(t.testdir({}), 'bad.wasm');
+  // Passes the gate, which is no validator: an i64 where an i32 is wanted.
+  fs.writeFileSync(file, assemble('(module (func (result i32) (i64.const 0)))', false));
+  t.match(await trialCompile(file), /type error|expected i32/i);
+  fs.writeFileSync(file, assemble('(module (func))'));
+  t.equal(await trialCompile(file), null);
+});
+
+t.test('mutants of real modules never get past the caps and never raise an unclassified error', async t => {
+  const seed = Math.floor(Math.random() * 2 ** 31);
+  t.comment(`seed ${seed}`);
+  let state = seed;
+  const next = (n: number): number => {
+    state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
+    return state % n;
+  };
+  const originals = [await buildExample('hello'), fs.readFileSync(path.join(SOURCES, 'echo-c.wasm'))];
+  let accepted = 0;
+  for (let k = 0; k < 4000; k++) {
+    const original = originals[k % 2]!;
+    const bytes = Uint8Array.from(original);
+    // Mostly the small sections at the front, where the limits stand.
+    for (let m = 0; m <= next(3); m++) bytes[next(3) === 0 ? next(bytes.length) : next(400)] = next(256);
+    try {
+      const { rewritten } = inspectModule(bytes);
+      if (rewritten === null) continue;
+      accepted++;
+      let module: WebAssembly.Module;
+      try {
+        module = new WebAssembly.Module(rewritten.bytes);
+      } catch (error) {
+        t.ok(error instanceof WebAssembly.CompileError, 'only the compiler may refuse it now');
+        continue;
+      }
+      const memories = WebAssembly.Module.imports(module).filter(i => i.kind !== 'function');
+      if (memories.length !== 1 || memories[0]?.name !== 'mem') t.fail(`mutant ${k} imports ${JSON.stringify(memories)}`);
+    } catch (error) {
+      if (!(error instanceof GateRefusal)) t.fail(`mutant ${k}: ${String(error)}`);
+    }
+  }
+  t.ok(accepted > 100, `${accepted} mutants passed the gate`);
+});
