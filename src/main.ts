@@ -107,24 +107,6 @@ function configCheck(config: Config, json: boolean): void {
   for (const r of rows) out(`${r.key.padEnd(width)}  ${r.source.padEnd(7)}  ${JSON.stringify(r.value)}`);
 }
 
-async function serving(
-  config: Config,
-  notes: string | undefined,
-  suspects: string | undefined,
-  sampleModule: string | undefined,
-): Promise<void> {
-  const { runServing } = await import('./serving.ts');
-  await runServing({
-    config,
-    noteFile: notes ?? null,
-    suspects: (suspects ?? '')
-      .split(',')
-      .filter(s => s !== '')
-      .map(Number),
-    sampleModule: sampleModule ?? null,
-  });
-}
-
 async function main(args: string[]): Promise<void> {
   const { positionals, values } = parseArgs({
     args,
@@ -134,11 +116,10 @@ async function main(args: string[]): Promise<void> {
       sample: { type: 'boolean', default: false },
       json: { type: 'boolean', default: false },
       help: { type: 'boolean', short: 'h', default: false },
-      notes: { type: 'string' },
-      suspects: { type: 'string' },
-      'sample-module': { type: 'string' },
     },
   });
+  // The supervisor's own child; the data directory behind the word tells operators whose it is.
+  if (positionals[0] === 'serving') return (await import('./serving.ts')).runServing();
   const verb = values.help ? 'help' : positionals.join(' ');
   const config = (): Config => loadConfig(values.config ?? process.env.BOT_CONFIG ?? null, process.env);
   switch (verb) {
@@ -153,8 +134,6 @@ async function main(args: string[]): Promise<void> {
       return await runMigrate(config());
     case 'config check':
       return configCheck(config(), values.json);
-    case 'serving':
-      return await serving(config(), values.notes, values.suspects, values['sample-module']);
     default:
       throw new UsageError(`there is no command "${verb}"; see: plugin-host help`);
   }

@@ -1,18 +1,11 @@
 import fs from 'node:fs';
 import { startService } from './compose.ts';
-import type { Config } from './config.ts';
+import { type Config, loadConfig } from './config.ts';
 import { isUnavailable } from './db/database.ts';
 import { messageOf } from './errors.ts';
 import { makeLog } from './log.ts';
 import { installSample } from './plugins/sample.ts';
-import type { ServingMessage } from './supervisor/supervisor.ts';
-
-export type ServingOptions = {
-  config: Config;
-  noteFile: string | null;
-  suspects: readonly number[];
-  sampleModule: string | null;
-};
+import type { GoMessage, ServingMessage } from './supervisor/supervisor.ts';
 
 const GRACE_MS = 10_000;
 
@@ -33,9 +26,23 @@ function startFailure(error: unknown, config: Config): string {
   return messageOf(error);
 }
 
-/** The serving process: front end and plugin threads. It ends when its supervisor does. */
-export async function runServing(options: ServingOptions): Promise<void> {
-  const { config } = options;
+/** Stands by, everything loaded, until the supervisor says go; ends when the supervisor does. */
+export function runServing(): void {
+  let running = false;
+  process.on('message', (message: GoMessage) => {
+    running = true;
+    void serve(message);
+  });
+  process.on('disconnect', () => {
+    if (!running) process.exit(0);
+  });
+  // The signals of a terminal are the supervisor's to act on.
+  process.on('SIGINT', () => {});
+}
+
+/** The serving process: front end and plugin threads. */
+async function serve(options: GoMessage): Promise<void> {
+  const config = loadConfig(null, options.env);
   const log = makeLog(config.values['log.level']);
   let stopping = false;
   try {
@@ -59,7 +66,6 @@ export async function runServing(options: ServingOptions): Promise<void> {
       );
     };
     process.on('SIGTERM', () => stop('SIGTERM'));
-    process.on('SIGINT', () => stop('SIGINT'));
     process.on('disconnect', () => stop('the supervisor is gone'));
     if (options.sampleModule !== null) {
       const bytes = fs.readFileSync(options.sampleModule);

@@ -81,7 +81,7 @@ try {
   });
 } finally {
   await postgres.stop();
-  fs.rmSync(directory, { recursive: true, force: true });
+  fs.rmSync(directory, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 });
 }
 console.log(`${passed} passed, ${failed} failed`);
 process.exit(code === 0 && failed === 0 && passed > 0 ? 0 : 1);

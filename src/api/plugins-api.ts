@@ -120,9 +120,11 @@ export function pluginRoutes(parts: PluginsApiParts): Route[] {
 
   return [
     admin('POST', '/upload', async ({ request, stream }) => {
-      const version = await receiveFile(request.headers, stream(), 'file', file =>
-        installer.upload(file, parts.moduleBytesMax),
-      );
+      const received = await receiveFile(request.headers, stream(), 'file', {
+        receive: file => installer.receive(file, parts.moduleBytesMax),
+        discard: module => installer.discard(module),
+      });
+      const version = await installer.admit(received);
       const plugin = await load(version.pluginId);
       const installed =
         plugin.installedVersionId === null ? undefined : await findVersion(db, plugin.installedVersionId);

@@ -1,6 +1,17 @@
 import type { Readable } from 'node:stream';
 import busboy from 'busboy';
-import { ServiceError } from '../errors.ts';
+import { messageOf, ServiceError } from '../errors.ts';
+
+/** What is done with the file of a form. A form that turns out wrong behind its file has it discarded. */
+export type FileReceiver<T> = { receive(file: Readable): Promise<T>; discard(received: T): Promise<void> };
+
+function parserFor(headers: Readonly<Record<string, string>>): busboy.Busboy {
+  try {
+    return busboy({ headers, limits: { files: 4, fields: 20, fieldSize: 4096, parts: 24 } });
+  } catch (error) {
+    throw new ServiceError('malformed_request', `the multipart form cannot be read: ${messageOf(error)}`);
+  }
+}
 
 /**
  * Streams the one file of a multipart form to a receiver.
@@ -8,70 +19,58 @@ import { ServiceError } from '../errors.ts';
  * @param headers of the request
  * @param body the request body
  * @param field name of the form field that holds the file
- * @param receive consumes the file; its result is returned
- * @throws ServiceError 415 for another media type, 422 when the field is missing or stands twice
+ * @returns what the receiver made of the file, once the whole form has been read
+ * @throws ServiceError 415 for another media type, 400 for a broken form, 422 when the field is missing or stands twice
  */
-export function receiveFile<T>(
+export async function receiveFile<T>(
   headers: Readonly<Record<string, string>>,
   body: Readable,
   field: string,
-  receive: (file: Readable) => Promise<T>,
+  receiver: FileReceiver<T>,
 ): Promise<T> {
-  const type = headers['content-type'] ?? '';
-  if (!/^multipart\/form-data\s*;/i.test(type)) {
-    body.resume();
-    throw new ServiceError(
-      'unsupported_media_type',
-      `send a multipart/form-data form with the file in field "${field}", for example: curl -F ${field}=@plugin.wasm`,
-    );
-  }
-  return new Promise((resolve, reject) => {
-    let received: Promise<T> | null = null;
-    const invalid = (message: string): ServiceError =>
-      new ServiceError('validation_failed', message, { errors: [{ pointer: `/${field}`, message }] });
-    let problem: ServiceError | null = null;
-    let form: busboy.Busboy;
-    try {
-      form = busboy({ headers, limits: { files: 4, fields: 20, fieldSize: 4096, parts: 24 } });
-    } catch (error) {
-      body.resume();
-      return reject(
-        new ServiceError(
-          'malformed_request',
-          `the multipart form cannot be read: ${error instanceof Error ? error.message : 'unknown'}`,
-        ),
+  try {
+    const type = headers['content-type'] ?? '';
+    if (!/^multipart\/form-data\s*;/i.test(type))
+      throw new ServiceError(
+        'unsupported_media_type',
+        `send a multipart/form-data form with the file in field "${field}", for example: curl -F ${field}=@plugin.wasm`,
       );
-    }
-    const stop = (error: unknown): void => {
-      body.unpipe(form);
-      body.resume();
-      reject(error);
-    };
+    return await readForm(parserFor(headers), body, field, receiver);
+  } finally {
+    // What is left of the body is read and dropped, so that the connection can be used again.
+    body.unpipe();
+    body.resume();
+  }
+}
+
+async function readForm<T>(form: busboy.Busboy, body: Readable, field: string, receiver: FileReceiver<T>): Promise<T> {
+  const invalid = (message: string): ServiceError =>
+    new ServiceError('validation_failed', message, { errors: [{ pointer: `/${field}`, message }] });
+  let receiving: Promise<T> | null = null;
+  let problem: unknown = null;
+  await new Promise<void>(resolve => {
     form.on('file', (name, file) => {
-      if (name !== field)
-        problem = invalid(`the form has a file in field "${name}"; the module belongs into "${field}"`);
-      else if (received !== null) problem = invalid(`field "${field}" stands twice`);
+      if (name !== field) problem ??= invalid(`the form has a file in field "${name}"; it belongs into "${field}"`);
+      else if (receiving !== null) problem ??= invalid(`field "${field}" stands twice`);
       if (problem !== null) return file.resume();
-      received = receive(file);
-      received.catch(stop);
+      receiving = receiver.receive(file);
+      receiving.catch(() => resolve());
     });
-    form.on('error', error =>
-      stop(
-        new ServiceError(
-          'malformed_request',
-          `the multipart form is broken: ${error instanceof Error ? error.message : 'unknown'}`,
-        ),
-      ),
-    );
+    form.on('error', error => {
+      problem ??= new ServiceError('malformed_request', `the multipart form is broken: ${messageOf(error)}`);
+      resolve();
+    });
     body.on('error', error => {
+      problem ??= error;
       form.destroy(error);
-      reject(error);
+      resolve();
     });
-    form.on('close', () => {
-      if (problem !== null) return reject(problem);
-      if (received === null) return reject(invalid(`the form has no file in field "${field}"`));
-      received.then(resolve, reject);
-    });
+    form.on('close', resolve);
     body.pipe(form);
   });
+  if (receiving === null) throw problem ?? invalid(`the form has no file in field "${field}"`);
+  const received: T = await receiving;
+  if (problem === null) return received;
+  await receiver.discard(received);
+  throw problem;
 }

@@ -5,7 +5,7 @@ import { type FieldError, ServiceError } from '../errors.ts';
 import type { Rewritten } from './gate/rewrite.ts';
 import { type Finding, type Inspection, inspectDescribed, inspectModule } from './inspect.ts';
 import { configFieldsOf, databasesOf, type Manifest, parseManifest, permissionsOf } from './manifest.ts';
-import { type ModuleStorage, sha256Of } from './module-storage.ts';
+import { type ModuleStorage, type StoredModule, sha256Of } from './module-storage.ts';
 import {
   addVersion,
   findPlugin,
@@ -31,6 +31,9 @@ export type InstallerParts = {
   describe(key: string, runnable: Runnable): Promise<string>;
 };
 
+/** An upload on disk that has not passed the gate. */
+export type ReceivedModule = StoredModule & { key: string };
+
 export type InstallRequest = { wasmKey: string; config: unknown; acceptPermissions: true | readonly string[] };
 
 const refusal = (findings: Finding[]): ServiceError => {
@@ -52,20 +55,29 @@ export class PluginInstaller {
     this.#parts = parts;
   }
 
+  /** Takes the bytes of a module in; nothing looks at them yet. */
+  async receive(source: Readable, bytesMax: number): Promise<ReceivedModule> {
+    const key = randomBytes(16).toString('hex');
+    return { key, ...(await this.#parts.storage.receive(key, source, bytesMax)) };
+  }
+
+  /** Forgets bytes that were received. */
+  async discard(received: ReceivedModule): Promise<void> {
+    await this.#parts.storage.remove(received.key);
+  }
+
   /**
-   * Takes a module in: stores it, passes it through the gate, reads its manifest, compiles it on trial.
+   * Passes received bytes through the gate, reads their manifest, compiles them on trial.
    *
-   * @param source the bytes of the `.wasm`
    * @returns the new version; nothing is installed yet
    * @throws ServiceError `module_refused` with every finding; nothing is kept then
    */
-  async upload(source: Readable, bytesMax: number): Promise<VersionRow> {
+  async admit(received: ReceivedModule): Promise<VersionRow> {
     const { db, storage } = this.#parts;
-    const key = randomBytes(16).toString('hex');
-    const stored = await storage.receive(key, source, bytesMax);
+    const { key } = received;
     try {
       const bytes = await storage.readUploaded(key);
-      if (sha256Of(bytes) !== stored.sha256) throw new Error('the stored module differs from the upload');
+      if (sha256Of(bytes) !== received.sha256) throw new Error('the stored module differs from the upload');
       const inspection = inspectModule(bytes);
       if (inspection.rewritten === null || inspection.memoryPages === null) throw refusal(inspection.findings);
       let runnable = await this.#prepare(key, inspection.findings, inspection.rewritten, inspection.memoryPages);
@@ -88,8 +100,8 @@ export class PluginInstaller {
         pluginId: manifest.id,
         version: manifest.version,
         wasmKey: key,
-        sha256: stored.sha256,
-        size: stored.size,
+        sha256: received.sha256,
+        size: received.size,
         manifest,
         findings: inspection.findings,
         permissions: permissionsOf(manifest),

@@ -18,7 +18,7 @@ export async function installSample(
   bytes: Uint8Array,
 ): Promise<boolean> {
   if (registry.find(SAMPLE_ID) !== undefined) return false;
-  const version = await installer.upload(Readable.from([bytes]), LIMITS.moduleBytesMax);
+  const version = await installer.admit(await installer.receive(Readable.from([bytes]), LIMITS.moduleBytesMax));
   await installer.install(version.pluginId, { wasmKey: version.wasmKey, config: {}, acceptPermissions: [] });
   return true;
 }

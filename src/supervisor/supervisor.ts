@@ -2,6 +2,7 @@ import { type ChildProcess, fork } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import fs from 'node:fs';
 import net from 'node:net';
+import path from 'node:path';
 import { type Config, configToEnv, dataPath, withValues } from '../config.ts';
 import { messageOf } from '../errors.ts';
 import { LIMITS } from '../limits.ts';
@@ -11,6 +12,15 @@ import { MAIN, type RunningPostgres, StartError, startPostgres } from './embedde
 
 /** What the serving process tells its supervisor. */
 export type ServingMessage = { kind: 'listening'; port: number } | { kind: 'failed'; message: string };
+
+/** What a serving process that stands by is told to begin with: the effective configuration as environment. */
+export type GoMessage = {
+  kind: 'go';
+  env: Record<string, string>;
+  noteFile: string;
+  suspects: number[];
+  sampleModule: string | null;
+};
 
 export type SupervisorOptions = {
   config: Config;
@@ -23,17 +33,26 @@ export type SupervisorOptions = {
 };
 
 const DRAIN_MS = 12_000;
+/** The next process loads once the first has its start-up behind it. */
+const STANDBY_DELAY_MS = 500;
+
+/** Makes a directory and its parents one by one: `recursive` never returns below /proc. */
+function makeDirectory(directory: string): void {
+  if (fs.existsSync(directory)) return;
+  makeDirectory(path.dirname(directory));
+  fs.mkdirSync(directory);
+}
 
 /** The data directory exists, can be written and has room. */
 export function checkDataDirectory(directory: string): void {
-  const probe = `${directory}/.write-test-${process.pid}`;
+  const probe = path.join(directory, `.write-test-${process.pid}`);
   try {
-    fs.mkdirSync(directory, { recursive: true });
+    makeDirectory(directory);
     fs.writeFileSync(probe, Buffer.alloc(64 * 1024));
     fs.rmSync(probe);
   } catch (error) {
-    fs.rmSync(probe, { force: true });
     const code = error instanceof Error && 'code' in error ? error.code : '';
+    if (code === 'ENOSPC') fs.rmSync(probe, { force: true });
     const what = code === 'ENOSPC' ? 'is full; free some space' : 'cannot be written; change its owner';
     throw new StartError(
       `the data directory ${directory} ${what} or name another one with data.dir (BOT_DATA_DIR): ${messageOf(error)}`,
@@ -71,6 +90,9 @@ export class Supervisor {
   readonly #noteFile: string;
   #postgres: RunningPostgres | null = null;
   #serving: ChildProcess | null = null;
+  /** Loaded and waiting, so that a crash costs less than half a second. */
+  #standby: ChildProcess | null = null;
+  #standbyTimer: NodeJS.Timeout | null = null;
   #stopping: Promise<void> | null = null;
   #wasReady = false;
   #running = new Set<number>();
@@ -92,9 +114,27 @@ export class Supervisor {
     const v = this.#config.values;
     checkDataDirectory(dataPath(this.#config));
     await checkPort(v['http.host'], v['http.port']);
+    // Its modules load while the database starts.
+    this.#standby = this.#spawn();
     if (v['database.url'] === '') await this.#startPostgres();
     this.#options.progress('starting the serving process');
     await this.#startServing([]);
+  }
+
+  /** A process that has loaded everything and waits to be told to begin. */
+  #spawn(): ChildProcess {
+    const child = fork(MAIN, ['serving', dataPath(this.#config)], {
+      execPath: process.execPath,
+      execArgv: [...WASM_FLAGS],
+      // A process group of its own: Ctrl-C reaches the supervisor alone, which stops things in order.
+      detached: true,
+      stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
+      env: withoutBot(this.#options.environment),
+    });
+    child.once('exit', () => {
+      if (this.#standby === child) this.#standby = null;
+    });
+    return child;
   }
 
   async #startPostgres(): Promise<void> {
@@ -126,22 +166,17 @@ export class Supervisor {
   /** Resolves when the new process listens; rejects when it says that it cannot. */
   #startServing(suspects: number[]): Promise<void> {
     fs.writeFileSync(this.#noteFile, new Uint8Array((LIMITS.lanesMax + 1) * 4), { mode: 0o600 });
-    const args = ['serving', '--notes', this.#noteFile];
-    if (this.#options.samplePath !== null) args.push('--sample-module', this.#options.samplePath);
-    if (suspects.length > 0) args.push('--suspects', suspects.join(','));
-    const child = fork(MAIN, args, {
-      execPath: process.execPath,
-      execArgv: [...WASM_FLAGS],
-      // A process group of its own: Ctrl-C reaches the supervisor alone, which stops things in order.
-      detached: true,
-      stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
-      env: {
-        ...withoutBot(this.#options.environment),
-        ...configToEnv(this.#config),
-        BOT_ADMIN_SETUP_TOKEN: this.#setupToken,
-      },
-    });
+    const child = this.#standby ?? this.#spawn();
+    this.#standby = null;
     this.#serving = child;
+    const go: GoMessage = {
+      kind: 'go',
+      env: { ...configToEnv(this.#config), BOT_ADMIN_SETUP_TOKEN: this.#setupToken },
+      noteFile: this.#noteFile,
+      suspects,
+      sampleModule: this.#options.samplePath,
+    };
+    child.send(go);
     return new Promise((resolve, reject) => {
       child.on('message', (message: ServingMessage) => {
         if (message.kind === 'failed') return reject(new StartError(message.message));
@@ -149,6 +184,9 @@ export class Supervisor {
         if (message.port !== this.#config.values['http.port'])
           this.#config = withValues(this.#config, { 'http.port': message.port });
         this.#wasReady = true;
+        this.#standbyTimer = setTimeout(() => {
+          if (this.#stopping === null) this.#standby ??= this.#spawn();
+        }, STANDBY_DELAY_MS);
         resolve();
       });
       child.once('exit', (code, signal) => {
@@ -200,6 +238,8 @@ export class Supervisor {
   }
 
   async #stop(): Promise<void> {
+    if (this.#standbyTimer !== null) clearTimeout(this.#standbyTimer);
+    this.#standby?.kill('SIGKILL');
     const serving = this.#serving;
     if (serving !== null && serving.exitCode === null && serving.signalCode === null) {
       serving.kill('SIGTERM');
@@ -214,6 +254,7 @@ export class Supervisor {
 
   /** Ends everything at once, for a second Ctrl-C. */
   kill(): void {
+    this.#standby?.kill('SIGKILL');
     this.#serving?.kill('SIGKILL');
     this.#postgres?.process.stdin?.end();
   }

@@ -1,0 +1,327 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import fs from 'node:fs';
+import net from 'node:net';
+import path from 'node:path';
+import t from 'tap';
+import { freePort } from '../../src/supervisor/embedded-postgres.ts';
+import { request } from '../support/service.ts';
+import { assemble, hostImports, manifestOf, withManifest } from '../support/wat.ts';
+
+const MAIN = path.resolve(import.meta.dirname, '../../src/main.ts');
+const ROOT = process.env.TEST_DIRECTORY ?? '/tmp';
+
+type Run = {
+  child: ChildProcess;
+  output(): string;
+  until(text: RegExp, ms?: number): Promise<RegExpMatchArray>;
+  exited: Promise<number | null>;
+};
+
+/** The service as a user starts it, in a directory of its own. */
+function start(directory: string, env: Record<string, string>, args: string[] = ['serve']): Run {
+  const clean = Object.fromEntries(
+    Object.entries(process.env).filter(([k]) => !k.startsWith('BOT_') && !k.startsWith('TAP') && k !== 'NODE_OPTIONS'),
+  );
+  const child = spawn(process.execPath, [MAIN, ...args], {
+    env: { ...clean, BOT_DATA_DIR: directory, BOT_EXECUTION_LANES: '8', ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  let text = '';
+  child.stdout.on('data', (c: Buffer) => (text += c.toString()));
+  child.stderr.on('data', (c: Buffer) => (text += c.toString()));
+  const exited = new Promise<number | null>(resolve => child.once('exit', resolve));
+  return {
+    child,
+    output: () => text,
+    exited,
+    async until(pattern, ms = 60_000) {
+      for (const end = Date.now() + ms; Date.now() < end; ) {
+        const m = pattern.exec(text);
+        if (m !== null) return m;
+        await new Promise(r => setTimeout(r, 20));
+      }
+      throw new Error(`no ${pattern} in:\n${text}`);
+    },
+  };
+}
+
+/** Processes whose command line or environment names the data directory. */
+function processesOf(directory: string): string[] {
+  return fs
+    .readdirSync('/proc')
+    .filter(p => /^\d+$/.test(p) && Number(p) !== process.pid)
+    .filter(p => {
+      try {
+        const text = fs.readFileSync(`/proc/${p}/cmdline`, 'latin1') + fs.readFileSync(`/proc/${p}/environ`, 'latin1');
+        return text.includes(directory) && !/^State:\s+Z/m.test(fs.readFileSync(`/proc/${p}/status`, 'latin1'));
+      } catch {
+        return false;
+      }
+    });
+}
+
+async function gone(directory: string, ms: number): Promise<boolean> {
+  for (const end = Date.now() + ms; Date.now() < end; ) {
+    if (processesOf(directory).length === 0) return true;
+    await new Promise(r => setTimeout(r, 50));
+  }
+  return false;
+}
+
+const servingPid = (supervisor: number): number =>
+  Number(
+    fs.readdirSync('/proc').find(p => {
+      try {
+        return (
+          new RegExp(`\\) \\S ${supervisor} `).test(fs.readFileSync(`/proc/${p}/stat`, 'latin1')) &&
+          fs.readFileSync(`/proc/${p}/cmdline`, 'latin1').includes('serving')
+        );
+      } catch {
+        return false;
+      }
+    }),
+  );
+
+t.test('the first start builds the sample, prints a curl line that works, and the second finds its data', async t => {
+  const directory = fs.mkdtempSync(path.join(ROOT, 'start-'));
+  const port = String(await freePort());
+  const first = start(directory, { BOT_HTTP_PORT: port }, ['serve', '--sample']);
+  t.teardown(() => first.child.kill('SIGKILL'));
+  const [, url = ''] = await first.until(/try it:\s+curl (\S+)/);
+  const [, token = ''] = await first.until(/setup token: (\S+)/);
+  t.match(
+    first.output(),
+    /building the sample plugin[\s\S]*initialising the embedded PostgreSQL[\s\S]*starting the serving process/,
+    'a line for each slow step',
+  );
+  t.match(first.output(), new RegExp(`setup link:\\s+http://127.0.0.1:${port}/admin/#token=${token}`));
+  t.match((await request(url)).json, { message: 'Hello, world!' });
+  const authorization = `Bearer ${token}`;
+  t.match((await request(`http://127.0.0.1:${port}/api/admin/plugins`, { headers: { authorization } })).json, {
+    items: [{ id: 'hello', state: 'enabled' }],
+  });
+  t.match((await request(`http://127.0.0.1:${port}/readyz`)).json, { status: 'ready' });
+  t.match((await request(`http://127.0.0.1:${port}/healthz`)).json, { status: 'alive' });
+  await request(`http://127.0.0.1:${port}/api/admin/plugins/hello/origins`, {
+    method: 'PUT',
+    headers: { authorization, 'content-type': 'application/json' },
+    body: '{"origins":["https://kept.example"]}',
+  });
+  first.child.kill('SIGINT');
+  t.equal(await first.exited, 0);
+  t.match(first.output(), /SIGINT: stopping[\s\S]*stopped/);
+  t.ok(await gone(directory, 3000), 'no child is left');
+
+  const second = start(directory, { BOT_HTTP_PORT: port }, ['serve', '--sample']);
+  t.teardown(() => second.child.kill('SIGKILL'));
+  await second.until(/setup token: (\S+)/);
+  const [, again = ''] = /setup token: (\S+)/.exec(second.output()) ?? [];
+  t.notMatch(second.output(), /building|initialising/);
+  t.match(
+    (
+      await request(`http://127.0.0.1:${port}/api/admin/plugins/hello`, {
+        headers: { authorization: `Bearer ${again}` },
+      })
+    ).json,
+    { frontend_origins: ['https://kept.example'] },
+  );
+  // Killed outright: the serving process and PostgreSQL notice and end by themselves.
+  second.child.kill('SIGKILL');
+  t.ok(
+    await gone(directory, 10_000),
+    `no child survives the supervisor: ${processesOf(directory).map(p => fs.readFileSync(`/proc/${p}/cmdline`, 'latin1'))}`,
+  );
+});
+
+t.test('kill -9 of the serving process under load: it answers again, and what was acknowledged is there', async t => {
+  const directory = fs.mkdtempSync(path.join(ROOT, 'kill-'));
+  const port = String(await freePort());
+  const run = start(directory, { BOT_HTTP_PORT: port, BOT_ADMIN_SETUP_TOKEN: 'tok' });
+  t.teardown(async () => {
+    run.child.kill('SIGTERM');
+    await run.exited;
+  });
+  await run.until(/is ready/);
+  const base = `http://127.0.0.1:${port}`;
+  const authorization = 'Bearer tok';
+  // Stores the body under itself and answers it: an answer is an acknowledgement.
+  const keeper = (id: string): Uint8Array =>
+    withManifest(
+      assemble(`(module ${hostImports('respond', 'input_len', 'input_read', 'kv_set', 'kv_list', 'result_read')}
+      (memory (export "memory") 4)
+      (func (export "plugin_handle") (result i32) (local $n i32)
+        (local.set $n (call $input_len (i32.const 1)))
+        (drop (call $input_read (i32.const 1) (i32.const 1024) (local.get $n)))
+        (if (i32.ne (call $kv_set (i32.const 1024) (local.get $n) (i32.const 1024) (local.get $n) (i32.const 0)) (i32.const 0)) (then (return (i32.const -1))))
+        (drop (call $respond (i32.const 200) (i32.const 0) (i32.const 0) (i32.const 1024) (local.get $n)))
+        (i32.const 0)))`),
+      manifestOf({ id, requirements: [{ kind: 'kv' }] }),
+    );
+  // Two, because one plugin that runs at two crashes in a row is suspended, as another test shows.
+  const ids = ['keeper_a', 'keeper_b'];
+  for (const id of ids) {
+    const form = new FormData();
+    form.append('file', new Blob([new Uint8Array(keeper(id))]), 'k.wasm');
+    const uploaded = await request(`${base}/api/admin/plugins/upload`, {
+      method: 'POST',
+      headers: { authorization },
+      body: form,
+    });
+    const installed = await request(`${base}/api/admin/plugins/${id}/install`, {
+      method: 'POST',
+      headers: { authorization, 'content-type': 'application/json' },
+      body: JSON.stringify({ wasm_key: uploaded.json.wasm_key }),
+    });
+    t.equal(installed.status, 200);
+  }
+
+  const acknowledged: string[] = [];
+  let over = false;
+  const downs: number[] = [];
+  let n = 0;
+  let loaded = 'keeper_a';
+  const client = async (): Promise<void> => {
+    while (!over) {
+      const key = `k${n++}`;
+      try {
+        const a = await request(`${base}/api/triggers/http/${loaded}/run`, { method: 'POST', body: key });
+        if (a.status === 200 && a.text === key) acknowledged.push(key);
+      } catch {
+        await new Promise(r => setTimeout(r, 10));
+      }
+    }
+  };
+  const clients = Array.from({ length: 8 }, client);
+  for (let k = 0; k < 4; k++) {
+    const target = acknowledged.length + 50;
+    for (const end = Date.now() + 10_000; acknowledged.length < target && Date.now() < end; )
+      await new Promise(r => setTimeout(r, 5));
+    t.ok(acknowledged.length >= target, 'the plugin is under load');
+    const pid = servingPid(run.child.pid ?? 0);
+    process.kill(pid, 'SIGKILL');
+    const at = performance.now();
+    loaded = ids[(k + 1) % 2] ?? 'keeper_a';
+    const answers = (): Promise<boolean> =>
+      request(`${base}/healthz`).then(
+        a => a.status === 200,
+        () => false,
+      );
+    for (const end = Date.now() + 15_000; !(await answers()) && Date.now() < end; )
+      await new Promise(r => setTimeout(r, 5));
+    downs.push(performance.now() - at);
+  }
+  over = true;
+  await Promise.all(clients);
+  t.comment(`answered again after ${downs.map(d => `${Math.round(d)} ms`).join(', ')}`);
+  const { openDatabase } = await import('../../src/db/database.ts');
+  const password = fs.readFileSync(path.join(directory, 'postgres.password'), 'utf8').trim();
+  const db = openDatabase(
+    `postgresql://plugin_host:${password}@localhost:5432/plugin_host?host=${encodeURIComponent(path.join(directory, 'postgres-run'))}`,
+    1,
+    () => {},
+  );
+  const { rows } = await db.query<{ key: string }>("SELECT key FROM plugin_kv WHERE plugin_id LIKE 'keeper%'");
+  await db.close();
+  const stored = new Set(rows.map(r => r.key));
+  t.same(
+    acknowledged.filter(k => !stored.has(k)),
+    [],
+    `all of ${acknowledged.length} acknowledged writes are there`,
+  );
+});
+
+t.test('a plugin version that was running at two crashes in a row is suspended, with the reason', async t => {
+  const directory = fs.mkdtempSync(path.join(ROOT, 'crash-'));
+  const port = String(await freePort());
+  const run = start(directory, { BOT_HTTP_PORT: port, BOT_ADMIN_SETUP_TOKEN: 'tok' });
+  t.teardown(async () => {
+    run.child.kill('SIGTERM');
+    await run.exited;
+  });
+  await run.until(/is ready/);
+  const base = `http://127.0.0.1:${port}`;
+  const headers = { authorization: 'Bearer tok' };
+  const put = async (id: string, handle: string): Promise<void> => {
+    const form = new FormData();
+    form.append(
+      'file',
+      new Blob([
+        new Uint8Array(
+          withManifest(
+            assemble(
+              `(module (memory (export "memory") 1) (func (export "plugin_handle") (result i32) ${handle} (i32.const 0)))`,
+            ),
+            manifestOf({ id }),
+          ),
+        ),
+      ]),
+      'k.wasm',
+    );
+    const { json } = await request(`${base}/api/admin/plugins/upload`, { method: 'POST', headers, body: form });
+    await request(`${base}/api/admin/plugins/${id}/install`, {
+      method: 'POST',
+      headers: { ...headers, 'content-type': 'application/json' },
+      body: JSON.stringify({ wasm_key: json.wasm_key }),
+    });
+  };
+  await put('killer', '(loop $l (br $l))');
+  await put('innocent', '');
+  // The loop stands for a plugin that takes the process along: the process is killed while it runs.
+  for (let k = 0; k < 2; k++) {
+    for (
+      let tries = 0;
+      tries < 200 &&
+      (await request(`${base}/api/triggers/http/innocent/run`).catch(() => ({ status: 0 }))).status !== 204;
+      tries++
+    )
+      await new Promise(r => setTimeout(r, 20));
+    const asked = request(`${base}/api/triggers/http/killer/run`).catch(() => null);
+    await new Promise(r => setTimeout(r, 300));
+    process.kill(servingPid(run.child.pid ?? 0), 'SIGSEGV');
+    await asked;
+    await run.until(new RegExp(`(ready again[\\s\\S]*){${k + 1}}`), 20_000);
+  }
+  t.match(run.output(), /were running at this and the last crash and are suspended/);
+  t.match(await request(`${base}/api/triggers/http/killer/run`), {
+    status: 503,
+    json: { code: 'quarantined', detail: /until an administrator resumes/ },
+  });
+  t.equal((await request(`${base}/api/triggers/http/innocent/run`)).status, 204);
+  t.match((await request(`${base}/api/admin/plugins/killer`, { headers })).json, {
+    quarantine: [{ trigger: null, until: null, cause: /crashed twice in a row/ }],
+  });
+  await request(`${base}/api/admin/plugins/killer/resume`, { method: 'POST', headers });
+  t.match((await request(`${base}/api/admin/plugins/killer`, { headers })).json, { quarantine: [] });
+});
+
+t.test('mistakes at start are one line that says what to do', async t => {
+  const directory = fs.mkdtempSync(path.join(ROOT, 'bad-'));
+  const fails = async (env: Record<string, string>, want: RegExp, args?: string[]): Promise<void> => {
+    const run = start(directory, env, args);
+    t.equal(await run.exited, args?.[0] === 'nonsense' ? 2 : 1, String(want));
+    const lines = run
+      .output()
+      .split('\n')
+      .filter(l => l.startsWith('plugin-host: '));
+    t.equal(lines.length, 1, run.output());
+    t.match(lines[0], want);
+    t.notMatch(run.output(), /\n {4}at /, 'no stack');
+  };
+  const taken = net.createServer().listen(0, '127.0.0.1');
+  await new Promise(resolve => taken.once('listening', resolve));
+  const address = taken.address();
+  const port = typeof address === 'object' && address !== null ? address.port : 0;
+  t.teardown(() => taken.close());
+  await fails({ BOT_HTTP_PORT: String(port) }, /taken by another program.*http.port \(BOT_HTTP_PORT\)/);
+  await fails({ BOT_DATA_DIR: '/proc/nothing' }, /data directory .* cannot be written.*BOT_DATA_DIR/);
+  await fails({ BOT_DATA_DIR: '/dev/full' }, /data directory .*BOT_DATA_DIR/);
+  await fails(
+    { BOT_HTTP_PORT: '0', BOT_DATABASE_URL: 'postgresql://u:hunter2@127.0.0.1:1/x' },
+    /database at 127.0.0.1:1 does not answer.*BOT_DATABASE_URL/,
+  );
+  await fails({ BOT_HTTP_PORT: 'x' }, /BOT_HTTP_PORT/);
+  await fails({ BOT_HTTP_HOST: '203.0.113.1', BOT_HTTP_PORT: '0' }, /no address of this machine.*BOT_HTTP_HOST/);
+  await fails({ BOT_NONSENSE: '1' }, /unknown key "BOT_NONSENSE"/);
+  await fails({}, /no command "nonsense"/, ['nonsense']);
+  t.ok(await gone(directory, 3000));
+});

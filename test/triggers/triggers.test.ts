@@ -1,0 +1,341 @@
+import http from 'node:http';
+import t from 'tap';
+import { buildExample } from '../support/sdk.ts';
+import { type Answer, startTestService } from '../support/service.ts';
+import { respondText, watPlugin } from '../support/wat.ts';
+
+/** Answers its own name, so that routing can be seen. */
+const named = (id: string, triggers: Array<{ name: string; path: string; methods: string[] }>): Uint8Array =>
+  watPlugin({
+    id,
+    imports: ['respond', 'input_len', 'input_read'],
+    memory: '4',
+    triggers: triggers.map(x => ({ type: 'http', ...x })),
+    handle: `(local $n i32) (local.set $n (call $input_len (i32.const 0))) (drop (call $input_read (i32.const 0) (i32.const 1024) (local.get $n)))
+      (drop (call $respond (i32.const 200) (i32.const 0) (i32.const 0) (i32.const 1024) (local.get $n))) (i32.const 0)`,
+  });
+
+const event = (a: Answer) =>
+  a.json as {
+    trigger: string;
+    request_id: string;
+    http: {
+      params: Record<string, string>;
+      path: string;
+      headers: Record<string, string>;
+      query: Record<string, string>;
+      auth: null;
+      remote_addr: string;
+      method: string;
+    };
+  };
+
+t.test('requests find their trigger by path and method, the longest literal match first', async t => {
+  const s = await startTestService();
+  t.teardown(() => s.stop());
+  await s.install(
+    named('routes', [
+      { name: 'root', path: '', methods: ['GET'] },
+      { name: 'list', path: '/items', methods: ['GET'] },
+      { name: 'add', path: '/items', methods: ['POST', 'PUT'] },
+      { name: 'one', path: '/items/:id', methods: ['GET'] },
+      { name: 'new', path: '/items/new', methods: ['GET'] },
+      { name: 'part', path: '/items/:id/parts/:part', methods: ['GET', 'DELETE'] },
+      { name: 'any', path: '/:kind/:id', methods: ['GET'] },
+    ]),
+  );
+  const rows: Array<[string, string, string, Record<string, string>]> = [
+    ['GET', '', 'root', {}],
+    ['GET', '/', 'root', {}],
+    ['GET', '/items', 'list', {}],
+    ['GET', '/items/', 'list', {}],
+    ['POST', '/items', 'add', {}],
+    ['PUT', '/items', 'add', {}],
+    ['GET', '/items/new', 'new', {}],
+    ['GET', '/items/5', 'one', { id: '5' }],
+    ['GET', '/items/%D0%90%2Fb', 'one', { id: 'А/b' }],
+    ['DELETE', '/items/5/parts/6', 'part', { id: '5', part: '6' }],
+    ['GET', '/other/7', 'any', { kind: 'other', id: '7' }],
+  ];
+  for (const [method, path, name, params] of rows) {
+    const a = await s.trigger(`routes${path}?a=1&b=%D1%8F`, { method });
+    t.equal(a.status, 200, `${method} ${path}`);
+    t.equal(event(a).trigger, name, `${method} ${path}`);
+    t.same(event(a).http.params, params);
+    t.match(event(a).http, { method, path, query: { a: '1', b: 'я' }, auth: null, remote_addr: '127.0.0.1' });
+  }
+  const wrong = await s.trigger('routes/items', { method: 'DELETE' });
+  t.equal(wrong.status, 405);
+  t.equal(wrong.headers.get('allow'), 'GET, POST, PUT');
+  for (const path of ['routes/a/b/c', 'routes/items/5/parts', 'nothing/x', 'nothing', '', 'routes/items/%ff'])
+    t.equal((await s.trigger(path)).status, 404, path);
+});
+
+t.test('two triggers that collide are refused at upload and named', async t => {
+  const s = await startTestService();
+  t.teardown(() => s.stop());
+  const a = await s.upload(
+    named('bad', [
+      { name: 'a', path: '/x/:id', methods: ['GET', 'POST'] },
+      { name: 'b', path: '/x/:other', methods: ['POST'] },
+    ]),
+  );
+  t.match(a, {
+    status: 422,
+    json: {
+      code: 'module_refused',
+      errors: [{ message: /manifest \/triggers\/1\/path: POST \/x\/:other collides with trigger "a"/ }],
+    },
+  });
+});
+
+t.test('the sample plugin echoes path, query, body and principal', async t => {
+  const s = await startTestService();
+  t.teardown(() => s.stop());
+  await s.install(await buildExample('hello'));
+  const a = await s.trigger('hello/greet?name=%D0%90%D0%BD%D0%BD%D0%B0&x="q"');
+  t.equal(a.headers.get('content-type'), 'application/json');
+  t.same(a.json, {
+    message: 'Hello, Анна!',
+    method: 'GET',
+    path: '/greet',
+    query: { name: 'Анна', x: '"q"' },
+    body: '',
+    principal: null,
+  });
+  const p = await s.trigger('hello/greet', { method: 'POST', body: '{"a":"\\u0000 𝄞\n"}' });
+  t.match(p.json, { body: '{"a":"\\u0000 𝄞\n"}', method: 'POST' });
+  t.match((await s.trigger('hello/greet/Eva')).json, { message: 'Hello, Eva!' });
+});
+
+t.test(
+  'a request id is taken over when it is well formed, else made; it is returned and given to the plugin',
+  async t => {
+    const s = await startTestService();
+    t.teardown(() => s.stop());
+    await s.install(named('ids', [{ name: 'x', path: '/x', methods: ['GET'] }]));
+    const given = await s.trigger('ids/x', { headers: { 'x-request-id': 'abcdefgh-123' } });
+    t.equal(given.headers.get('x-request-id'), 'abcdefgh-123');
+    t.equal(event(given).request_id, 'abcdefgh-123');
+    for (const bad of ['short', 'has spaces in it', 'x'.repeat(65), 'quote"quote"']) {
+      const a = await s.trigger('ids/x', { headers: { 'x-request-id': bad } });
+      t.match(a.headers.get('x-request-id'), /^[0-9a-f-]{36}$/, bad);
+      t.equal(event(a).request_id, a.headers.get('x-request-id'));
+    }
+    t.match((await s.trigger('none')).headers.get('x-request-id'), /./, 'refusals carry one too');
+  },
+);
+
+t.test('the host’s own cookies and tokens are not shown to plugins', async t => {
+  const s = await startTestService();
+  t.teardown(() => s.stop());
+  await s.install(named('spy', [{ name: 'x', path: '/x', methods: ['GET'] }]));
+  const ask = async (headers: Record<string, string>) => event(await s.trigger('spy/x', { headers })).http.headers;
+  t.equal((await ask({ cookie: 'a=1; admin_session=s3cret; b=2; user_session=s3cret' })).cookie, 'a=1; b=2');
+  t.equal((await ask({ cookie: 'user_session=s3cret' })).cookie, undefined);
+  t.equal((await ask({ authorization: 'Bearer pht_abc.s3cret' })).authorization, undefined);
+  t.equal((await ask({ authorization: 'bearer phk_abc.s3cret' })).authorization, undefined);
+  t.equal(
+    (await ask({ authorization: 'Bearer other' })).authorization,
+    'Bearer other',
+    "a plugin's own scheme is its own business",
+  );
+});
+
+t.test('settings: enabled, both flags, policy and origins, with the access they amount to', async t => {
+  const s = await startTestService();
+  t.teardown(() => s.stop());
+  await s.install(named('set', [{ name: 'x', path: '/x', methods: ['GET'] }]));
+  const put = (body: unknown) => s.admin('PUT', '/plugins/set/triggers/x/settings', body);
+  t.match((await s.admin('GET', '/plugins/set/triggers/x/settings')).json, {
+    enabled: true,
+    allow_user_session: false,
+    allow_service_key: false,
+    policy_expression: '',
+    frontend_origins: null,
+    effective_access: 'public',
+  });
+  t.equal((await s.trigger('set/x')).status, 200);
+  const rows: Array<[Record<string, unknown>, string, number]> = [
+    [{ allow_user_session: true }, 'user', 401],
+    [{ allow_service_key: true }, 'user_or_service', 401],
+    [{ allow_user_session: false }, 'service', 401],
+    [{ allow_service_key: false, policy_expression: 'true' }, 'nobody', 401],
+    [{ policy_expression: '' }, 'public', 200],
+    [{ enabled: false }, 'disabled', 404],
+    [{ enabled: true }, 'public', 200],
+  ];
+  for (const [body, access, status] of rows) {
+    t.match(await put(body), { status: 200, json: { effective_access: access } });
+    const a = await s.trigger('set/x');
+    t.equal(a.status, status, JSON.stringify(body));
+    if (status === 401) t.match(a.headers.get('www-authenticate'), /Bearer/);
+  }
+  for (const [body, pointer] of [
+    [{ enabled: 'yes' }, '/enabled'],
+    [{ policy_expression: 'x'.repeat(4097) }, '/policy_expression'],
+    [{ frontend_origins: ['https://a.example/path'] }, '/frontend_origins/0'],
+    [{ frontend_origins: ['*'] }, '/frontend_origins/0'],
+    [{ frontend_origins: ['null'] }, '/frontend_origins/0'],
+    [{ unknown: 1 }, ''],
+  ] as const)
+    t.match(await put(body), { status: 422, json: { errors: [{ pointer }] } }, JSON.stringify(body));
+  t.match(await s.admin('PUT', '/plugins/set/triggers/nope/settings', {}), {
+    status: 404,
+    json: { detail: /it has x/ },
+  });
+  t.equal((await s.admin('PUT', '/plugins/nope/triggers/x/settings', {})).status, 404);
+  t.match((await s.admin('GET', '/plugins/set/triggers')).json, {
+    items: [{ trigger: 'x', effective_access: 'public' }],
+  });
+});
+
+t.test('a protected trigger opened by browser navigation redirects to the login, everything else gets 401', async t => {
+  const s = await startTestService();
+  t.teardown(() => s.stop());
+  await s.install(named('nav', [{ name: 'x', path: '/x', methods: ['GET', 'POST'] }]));
+  await s.admin('PUT', '/plugins/nav/triggers/x/settings', { allow_user_session: true });
+  // Undici forbids some of these headers, so the request is made by node:http.
+  const ask = (
+    method: string,
+    headers: Record<string, string>,
+  ): Promise<{ status: number; location: string | undefined }> =>
+    new Promise((resolve, reject) => {
+      const r = http.request(`${s.base}/api/triggers/http/nav/x?a=1&b=2`, { method, headers, agent: false }, res => {
+        res.resume();
+        res.on('end', () => resolve({ status: res.statusCode ?? 0, location: res.headers.location }));
+      });
+      r.on('error', reject);
+      r.end();
+    });
+  const login = '/api/auth/idp/start?return_to=%2Fapi%2Ftriggers%2Fhttp%2Fnav%2Fx%3Fa%3D1%26b%3D2';
+  t.same(await ask('GET', { 'Sec-Fetch-Mode': 'navigate' }), { status: 302, location: login });
+  t.same(await ask('GET', { Accept: 'text/html,application/xhtml+xml,*/*;q=0.8' }), { status: 302, location: login });
+  t.equal((await ask('GET', { 'Sec-Fetch-Mode': 'cors', Accept: 'text/html' })).status, 401);
+  t.equal((await ask('GET', { Accept: 'application/json, text/html' })).status, 401);
+  t.equal((await ask('GET', {})).status, 401);
+  t.equal((await ask('POST', { 'Sec-Fetch-Mode': 'navigate' })).status, 401);
+});
+
+t.test(
+  'CORS: listed origins only, with credentials, and preflights are answered without running the plugin',
+  async t => {
+    const s = await startTestService();
+    t.teardown(() => s.stop());
+    await s.install(
+      named('cors', [
+        { name: 'x', path: '/x', methods: ['GET', 'POST'] },
+        { name: 'y', path: '/y', methods: ['GET'] },
+      ]),
+    );
+    const good = 'https://app.example';
+    const ask = (
+      path: string,
+      method: string,
+      origin: string,
+      more: Record<string, string> = {},
+    ): Promise<Record<string, unknown>> =>
+      new Promise((resolve, reject) => {
+        const r = http.request(
+          `${s.base}/api/triggers/http/cors${path}`,
+          { method, headers: { Origin: origin, ...more }, agent: false },
+          res => {
+            res.resume();
+            res.on('end', () => resolve({ ...res.headers, status: res.statusCode ?? 0 }));
+          },
+        );
+        r.on('error', reject);
+        r.end();
+      });
+    t.equal((await ask('/x', 'GET', good))['access-control-allow-origin'], undefined, 'no origin is listed at first');
+    t.match(await s.admin('PUT', '/plugins/cors/origins', { origins: [good] }), { status: 200 });
+    t.match(await s.admin('PUT', '/plugins/cors/origins', { origins: ['https://app.example/'] }), {
+      status: 422,
+      json: { errors: [{ pointer: '/origins/0' }] },
+    });
+    t.match(await ask('/x', 'GET', good), {
+      status: 200,
+      'access-control-allow-origin': good,
+      'access-control-allow-credentials': 'true',
+      vary: 'Origin',
+    });
+    for (const evil of [
+      'https://evil.example',
+      'null',
+      'https://app.example.evil',
+      'http://app.example',
+      'https://app.example:444',
+    ]) {
+      const h = await ask('/x', 'GET', evil);
+      t.equal(h['access-control-allow-origin'], undefined, evil);
+      t.equal(h.vary, 'Origin');
+    }
+    const preflight = { 'Access-Control-Request-Method': 'POST', 'Access-Control-Request-Headers': 'content-type,x-a' };
+    t.match(await ask('/x', 'OPTIONS', good, preflight), {
+      status: 204,
+      'access-control-allow-origin': good,
+      'access-control-allow-methods': 'GET, POST',
+      'access-control-allow-headers': 'content-type,x-a',
+      'access-control-max-age': '600',
+    });
+    t.equal((await ask('/x', 'OPTIONS', 'https://evil.example', preflight))['access-control-allow-origin'], undefined);
+    await s.admin('PUT', '/plugins/cors/triggers/y/settings', { frontend_origins: [] });
+    t.equal(
+      (await ask('/y', 'GET', good))['access-control-allow-origin'],
+      undefined,
+      'a trigger may override the plugin',
+    );
+    t.match(await ask('/z', 'GET', good), { status: 404 });
+    await s.install(watPlugin({ id: 'crasher', handle: 'unreachable' }));
+    await s.admin('PUT', '/plugins/crasher/origins', { origins: [good] });
+    const r = await fetch(`${s.base}/api/triggers/http/crasher/run`, {
+      method: 'OPTIONS',
+      headers: { origin: good, 'access-control-request-method': 'POST' },
+    });
+    t.equal(r.status, 204);
+    t.match((await s.admin('GET', '/plugins/crasher/executions')).json, { items: [] }, 'a preflight runs no plugin');
+  },
+);
+
+t.test('a handler that gives no response is 204, one that reports an error is 502', async t => {
+  const s = await startTestService();
+  t.teardown(() => s.stop());
+  await s.install(watPlugin({ id: 'quiet', handle: '(i32.const 0)' }));
+  t.equal((await s.trigger('quiet/run')).status, 204);
+  await s.install(watPlugin({ id: 'negative', handle: '(i32.const -7)' }));
+  t.match(await s.trigger('negative/run'), { status: 502, json: { code: 'plugin_error' } });
+  await s.install(
+    watPlugin({
+      id: 'says',
+      imports: ['fail', 'respond'],
+      body: '(data (i32.const 64) "secret reason")',
+      handle: `(drop (call $fail (i32.const 64) (i32.const 13))) ${respondText(64, 2)} (i32.const 0)`,
+    }),
+  );
+  const a = await s.trigger('says/run');
+  t.equal(a.status, 502);
+  t.notMatch(a.text, /secret reason/);
+  t.match((await s.admin('GET', '/plugins/says/executions')).json, {
+    items: [{ outcome: 'handler_error', failure: 'secret reason' }],
+  });
+});
+
+t.test('HEAD, 204 and 304 carry no body, and the connection stays usable', async t => {
+  const s = await startTestService();
+  t.teardown(() => s.stop());
+  const status = (id: string, code: number): Uint8Array =>
+    watPlugin({
+      id,
+      imports: ['respond'],
+      triggers: [{ name: 'run', type: 'http', path: '/run', methods: ['GET', 'HEAD'] }],
+      body: '(data (i32.const 64) "body")',
+      handle: `(drop (call $respond (i32.const ${code}) (i32.const 0) (i32.const 0) (i32.const 64) (i32.const 4))) (i32.const 0)`,
+    });
+  for (const code of [200, 204, 304]) await s.install(status(`s${code}`, code));
+  for (let k = 0; k < 3; k++) {
+    const head = await s.trigger('s200/run', { method: 'HEAD' });
+    t.same([head.status, head.text, head.headers.get('content-length')], [200, '', '4']);
+    t.same([(await s.trigger('s204/run')).status, (await s.trigger('s304/run')).status], [204, 304]);
+    t.equal((await s.trigger('s200/run')).text, 'body');
+  }
+});
