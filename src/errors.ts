@@ -84,6 +84,11 @@ export class ServiceError extends Error {
   }
 }
 
+/** A body that is larger than a limit, by its name and value. */
+export function tooLarge(bytesMax: number, limitName: string): ServiceError {
+  return new ServiceError('body_too_large', `the body is larger than ${limitName} (${bytesMax} bytes)`);
+}
+
 /** The text of anything thrown, for logs. */
 export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);

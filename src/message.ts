@@ -1,3 +1,5 @@
+import type { ServiceError } from './errors.ts';
+
 /** Plain values of one HTTP exchange; nothing here knows the server library. */
 
 /** A request as the API handlers see it: copied out of the server before anything is awaited. */
@@ -30,3 +32,24 @@ export function jsonReply(status: number, value: unknown, headers: Array<[string
     body: JSON.stringify(value),
   };
 }
+
+/** What the trigger line needs of an exchange with a client; `http/exchange` is one. */
+export type TriggerExchange = {
+  readonly method: string;
+  readonly path: string;
+  readonly query: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly requestId: string;
+  readonly remoteAddr: string;
+  readonly hasBody: boolean;
+  /** Collects the body and calls once, with null when it is larger than `bytesMax`; never when the client goes away. */
+  collectBody(bytesMax: number, done: (body: Uint8Array | null) => void): void;
+  /** `flat` is checked headers as `name NUL value NUL` text; `extra` further ones. */
+  replyFlat(
+    status: number,
+    flat: string,
+    body: string | Uint8Array,
+    extra?: ReadonlyArray<readonly [string, string]>,
+  ): void;
+  replyError(error: ServiceError): void;
+};

@@ -5,14 +5,12 @@ import vm from 'node:vm';
 import { threadId } from 'node:worker_threads';
 import type { LaneTask, LargeOutput } from '../src/abi/lane-messages.ts';
 import {
-  ACTIVE,
   ENTRY,
   LANE,
   LANE_STATE,
   laneAt,
   OUTCOME,
   QUEUE,
-  QUEUE_COUNT,
   queueAt,
   RING_MASK,
   SLOT,
@@ -28,6 +26,7 @@ import { GuestMemory } from './guest-memory.ts';
 import { HostChannel } from './host-channel.ts';
 import { makeHostImports } from './host-imports.ts';
 import { PluginRuntime } from './plugin-runtime.ts';
+import { mayTake, type Taken, takeWork } from './take-work.ts';
 import { makeWasi } from './wasi.ts';
 
 const EMPTY = new Uint8Array(0);
@@ -70,7 +69,6 @@ class Lane {
   /** Whether the guest came back by itself; what trapped or exited may have left anything behind. */
   #returned = false;
   #next = 0;
-  #slot = 0;
 
   constructor(task: LaneTask) {
     this.#task = task;
@@ -112,46 +110,12 @@ class Lane {
       // A lane whose priority was lowered may not raise it again: it ends, and the host starts a new one.
       if (Atomics.load(words, this.#at + LANE.retire) === 1 && Atomics.load(words, this.#at + LANE.call) === 0)
         process.exit(0);
-      const queue = this.#take();
-      if (queue >= 0) this.#execute(queue);
-      else this.#sleep();
+      const taken = takeWork(words, this.#at, this.#next);
+      if (taken !== null) {
+        this.#next = taken.queue + 1;
+        this.#execute(taken);
+      } else this.#sleep();
     }
-  }
-
-  /**
-   * Takes the next execution: plugins take turns, starting behind the one served last. Sets `#slot`.
-   *
-   * @returns the queue it came from, or -1 when there is nothing this lane may run
-   */
-  #take(): number {
-    const { words } = this.#views;
-    const low = Atomics.load(words, ACTIVE);
-    const high = Atomics.load(words, ACTIVE + 1);
-    if ((low | high) === 0) return -1;
-    for (let k = 0; k < QUEUE_COUNT; k++) {
-      const q = (this.#next + k) & (QUEUE_COUNT - 1);
-      if ((((q < 32 ? low : high) >>> (q & 31)) & 1) === 0) continue;
-      const at = queueAt(q);
-      for (;;) {
-        const head = Atomics.load(words, at + QUEUE.head);
-        if (head === Atomics.load(words, at + QUEUE.tail)) break;
-        if (Atomics.add(words, at + QUEUE.running, 1) >= LIMITS.slotsPerPlugin) {
-          Atomics.sub(words, at + QUEUE.running, 1);
-          break;
-        }
-        const slot = words[at + QUEUE.ring + (head & RING_MASK)]!;
-        if (Atomics.compareExchange(words, at + QUEUE.head, head, (head + 1) | 0) === head) {
-          words[this.#at + LANE.queue] = q;
-          words[this.#at + LANE.sequence] = (words[this.#at + LANE.sequence]! + 1) | 0;
-          Atomics.store(words, this.#at + LANE.current, slot + 1);
-          this.#slot = slot;
-          this.#next = q + 1;
-          return q;
-        }
-        Atomics.sub(words, at + QUEUE.running, 1);
-      }
-    }
-    return -1;
   }
 
   /** Work may have arrived between the last look and the sleep: looks once more after saying "asleep". */
@@ -159,7 +123,7 @@ class Lane {
     const { words } = this.#views;
     Atomics.store(words, this.#at + LANE.state, LANE_STATE.asleep);
     if (
-      this.#mayTake() &&
+      mayTake(this.#views.words) &&
       Atomics.compareExchange(words, this.#at + LANE.state, LANE_STATE.asleep, LANE_STATE.awake) === LANE_STATE.asleep
     )
       return;
@@ -167,24 +131,6 @@ class Lane {
     if (Atomics.wait(words, this.#at + LANE.state, LANE_STATE.asleep, NOTE_IDLE_MS) !== 'timed-out') return;
     this.#noteVersion(0);
     Atomics.wait(words, this.#at + LANE.state, LANE_STATE.asleep);
-  }
-
-  #mayTake(): boolean {
-    const { words } = this.#views;
-    for (let half = 0; half < 2; half++) {
-      let mask = Atomics.load(words, ACTIVE + half);
-      while (mask !== 0) {
-        const bit = 31 - Math.clz32(mask & -mask);
-        mask &= mask - 1;
-        const at = queueAt(half * 32 + bit);
-        if (
-          Atomics.load(words, at + QUEUE.head) !== Atomics.load(words, at + QUEUE.tail) &&
-          Atomics.load(words, at + QUEUE.running) < LIMITS.slotsPerPlugin
-        )
-          return true;
-      }
-    }
-    return false;
   }
 
   #runtime(id: number): PluginRuntime | undefined {
@@ -201,9 +147,8 @@ class Lane {
     return runtime;
   }
 
-  #execute(queue: number): void {
+  #execute({ queue, slot }: Taken): void {
     const { words, all32, all64 } = this.#views;
-    const slot = this.#slot;
     const header = slotAt(slot) >> 2;
     const started = performance.now();
     this.#state.reset();

@@ -1,7 +1,7 @@
 import { ServiceError } from '../errors.ts';
 import type { ExecutionRecords, StoredRecord } from '../executions/execution-records.ts';
-import { idCursorOf, limitOf, queryOf, type Route } from '../http/routes.ts';
 import { jsonReply } from '../message.ts';
+import { idCursorOf, limitOf, queryOf, type Route } from './route.ts';
 
 export type ExecutionsApiParts = { records: ExecutionRecords };
 

@@ -1,5 +1,5 @@
-import type { Route } from '../http/routes.ts';
 import { jsonReply } from '../message.ts';
+import type { Route } from './route.ts';
 
 /** `ready` is false while the service starts or drains; `check` asks the database. */
 export type HealthParts = { state(): 'starting' | 'ready' | 'draining'; check(): Promise<void> };

@@ -2,8 +2,6 @@ import { z } from 'zod';
 import type { Database } from '../db/database.ts';
 import { ServiceError } from '../errors.ts';
 import type { Quarantine } from '../executions/quarantine.ts';
-import { idCursorOf, limitOf, queryOf, type Route } from '../http/routes.ts';
-import { receiveFile } from '../http/upload.ts';
 import { jsonReply } from '../message.ts';
 import { type PluginInstaller, unknownPlugin } from '../plugins/install.ts';
 import { configFieldsOf, fieldErrorsOf } from '../plugins/manifest.ts';
@@ -17,6 +15,8 @@ import {
 } from '../plugins/plugin-store.ts';
 import type { PluginRegistry } from '../plugins/registry.ts';
 import { effectiveAccess } from '../triggers/trigger-access.ts';
+import { receiveFile } from './receive-file.ts';
+import { idCursorOf, limitOf, queryOf, type Route } from './route.ts';
 
 export type PluginsApiParts = {
   db: Database;

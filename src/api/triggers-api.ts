@@ -2,7 +2,6 @@ import { z } from 'zod';
 import type { Database } from '../db/database.ts';
 import { ServiceError } from '../errors.ts';
 import type { Quarantine } from '../executions/quarantine.ts';
-import type { Route } from '../http/routes.ts';
 import { LIMITS } from '../limits.ts';
 import { jsonReply } from '../message.ts';
 import { unknownPlugin } from '../plugins/install.ts';
@@ -11,6 +10,7 @@ import type { InstalledPlugin, InstalledTrigger, PluginRegistry } from '../plugi
 import { saveTriggerSettings } from '../plugins/trigger-settings.ts';
 import { effectiveAccess } from '../triggers/trigger-access.ts';
 import { parseBody } from './plugins-api.ts';
+import type { Route } from './route.ts';
 
 export type TriggersApiParts = { db: Database; registry: PluginRegistry; quarantine: Quarantine };
 

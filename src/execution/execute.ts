@@ -1,22 +1,21 @@
 import { Buffer } from 'node:buffer';
+import { type ExecutionOutcome, type OutcomeKind, withoutAnswer } from '../abi/execution-outcome.ts';
 import type { HostFunction } from '../abi/host-functions.ts';
 import type { HostArgument, HostResult } from '../abi/host-result.ts';
 import type { LoadedModule } from '../abi/lane-messages.ts';
 import {
-  OUTCOME,
   SHARED_BYTES,
   type SharedViews,
   SLOT,
   SLOT_COUNT,
   SLOT_INPUT_AT,
   SLOT_INPUT_BYTES,
-  SLOT_OUTPUT_AT,
   slotAt,
   viewsOf,
 } from '../abi/shared-layout.ts';
 import { HostCallPort } from './host-call-port.ts';
 import { LanePool } from './lane-pool.ts';
-import { type ExecutionOutcome, type LogLine, type OutcomeKind, withoutAnswer } from './outcome.ts';
+import { readOutcome } from './read-outcome.ts';
 import { RunQueues } from './run-queues.ts';
 
 /** One execution to run: plain data and one callback. `C` is what host functions are told about the caller. */
@@ -43,16 +42,6 @@ export type ExecutorOptions<C> = {
   dispatch(row: HostFunction, args: HostArgument[], execution: Execution<C>): HostResult | Promise<HostResult>;
   loadModule(id: number): Promise<LoadedModule>;
   onError(error: unknown, operation: string): void;
-};
-
-const KINDS: Record<number, OutcomeKind> = {
-  [OUTCOME.ok]: 'ok',
-  [OUTCOME.handlerError]: 'handler_error',
-  [OUTCOME.trap]: 'trapped',
-  [OUTCOME.exit]: 'exited',
-  [OUTCOME.invalidResponse]: 'invalid_response',
-  [OUTCOME.quota]: 'quota',
-  [OUTCOME.loadFailed]: 'load_failed',
 };
 
 const SWEEP_MS = 2;
@@ -171,7 +160,7 @@ export class Executor<C> {
   #completed(slot: number, lane: number): void {
     const { admittedAt, execution } = this.#of(slot);
     const answered = this.#answered[slot] === 1;
-    const outcome = this.#readOutcome(slot, lane, admittedAt);
+    const outcome = readOutcome(this.#views, this.#buffer, slot, admittedAt, () => this.#pool.receiveOutput(lane));
     try {
       if (!answered) execution.done(outcome);
     } finally {
@@ -188,51 +177,6 @@ export class Executor<C> {
     this.#queues.release(slot);
     if (this.#queues.inFlight > 0) return;
     this.#idle?.();
-  }
-
-  #readOutcome(slot: number, lane: number, admittedAt: number): ExecutionOutcome {
-    const { all32, all64 } = this.#views;
-    const h = slotAt(slot) >> 2;
-    const runMs = all64[(h + SLOT.runMs) >> 1]!;
-    const outcome: ExecutionOutcome = {
-      kind: KINDS[all32[h + SLOT.outcome]!] ?? 'trapped',
-      status: all32[h + SLOT.status]!,
-      headers: '',
-      body: EMPTY,
-      output: EMPTY,
-      failure: '',
-      log: [],
-      queueWaitMs: Math.max(0, performance.now() - admittedAt - runMs),
-      runMs,
-      hostCalls: all32[h + SLOT.hostCalls]!,
-      peakPages: all32[h + SLOT.peakPages]!,
-    };
-    if (all32[h + SLOT.outputElsewhere] === 1) {
-      const large = this.#pool.receiveOutput(lane);
-      if (large === undefined || large.slot !== slot)
-        return { ...outcome, kind: 'crashed', failure: 'the output of the execution was lost' };
-      return {
-        ...outcome,
-        headers: large.headers,
-        body: large.answer,
-        output: large.output,
-        failure: large.error,
-        log: parseLog(Buffer.from(large.log).toString()),
-      };
-    }
-    const b = this.#buffer;
-    let at = slotAt(slot) + SLOT_OUTPUT_AT;
-    const next = (bytes: number): number => {
-      at += bytes;
-      return at;
-    };
-    outcome.headers = b.latin1Slice(at, next(all32[h + SLOT.headerBytes]!));
-    const bodyBytes = all32[h + SLOT.answerBytes]!;
-    if (bodyBytes > 0) outcome.body = b.subarray(at, next(bodyBytes));
-    if (all32[h + SLOT.logBytes]! > 0) outcome.log = parseLog(b.utf8Slice(at, next(all32[h + SLOT.logBytes]!)));
-    if (all32[h + SLOT.errorBytes]! > 0) outcome.failure = b.utf8Slice(at, next(all32[h + SLOT.errorBytes]!));
-    if (all32[h + SLOT.outputBytes]! > 0) outcome.output = b.subarray(at, next(all32[h + SLOT.outputBytes]!));
-    return outcome;
   }
 
   #threadEnded(slot: number, queue: number): void {
@@ -311,9 +255,4 @@ export class Executor<C> {
     if (this.#sweep !== null) clearInterval(this.#sweep);
     await this.#pool.close();
   }
-}
-
-/** The lane wrote this text itself; its shape is known. */
-function parseLog(text: string): LogLine[] {
-  return text === '' ? [] : (JSON.parse(text) as LogLine[]);
 }

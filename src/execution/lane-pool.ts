@@ -1,9 +1,9 @@
-import fs from 'node:fs';
 import os from 'node:os';
 import { MessageChannel, type MessagePort, receiveMessageOnPort } from 'node:worker_threads';
 import { Piscina } from 'piscina';
 import type { LaneTask, LargeOutput } from '../abi/lane-messages.ts';
 import { ARMED, CALL_STATE, LANE, LANE_STATE, laneAt, RING_MASK, type SharedViews } from '../abi/shared-layout.ts';
+import { cpuMs, setThreadPriority, touchedKib } from './lane-thread.ts';
 
 /** Heap of a lane: small generations keep the collector's pauses out of the tail (performance.md 3). */
 const LANE_HEAP = { maxYoungGenerationSizeMb: 3, maxOldGenerationSizeMb: 24 } as const;
@@ -282,51 +282,30 @@ export class LanePool {
 
   /** Processor time counts, not the clock: a lane that was only kept waiting must not be put behind the others. */
   #demoteIfBurning(lane: Lane, now: number): void {
-    const cpuMs = this.#cpuMs(lane.index);
+    const cpuNowMs = cpuMs(this.#threadOf(lane.index));
     if (lane.cpuAt === 0) {
       lane.cpuAt = now;
-      lane.cpuMs = cpuMs;
+      lane.cpuMs = cpuNowMs;
       return;
     }
     if (now - lane.cpuAt < DEMOTE_MS) return;
-    const burnt = cpuMs - lane.cpuMs;
+    const burnt = cpuNowMs - lane.cpuMs;
     lane.cpuAt = now;
-    lane.cpuMs = cpuMs;
+    lane.cpuMs = cpuNowMs;
     if (burnt < DEMOTE_MS / 4) return;
     lane.demoted = true;
-    this.#setPriority(lane, NICE_LOWEST);
-  }
-
-  /** Processor time of a lane's thread in ms; 0 where the system does not tell. */
-  #cpuMs(index: number): number {
-    const thread = this.#words[laneAt(index) + LANE.thread]!;
-    try {
-      return Number(fs.readFileSync(`/proc/self/task/${thread}/schedstat`, 'latin1').split(' ')[0]) / 1e6;
-    } catch {
-      return 0;
-    }
+    setThreadPriority(this.#threadOf(lane.index), NICE_LOWEST);
   }
 
   #restorePriority(lane: Lane): void {
     lane.demoted = false;
-    if (this.#setPriority(lane, 0)) return;
+    if (setThreadPriority(this.#threadOf(lane.index), 0)) return;
     const at = laneAt(lane.index);
     Atomics.store(this.#words, at + LANE.retire, 1);
     if (
       Atomics.compareExchange(this.#words, at + LANE.state, LANE_STATE.asleep, LANE_STATE.awake) === LANE_STATE.asleep
     )
       Atomics.notify(this.#words, at + LANE.state, 1);
-  }
-
-  #setPriority(lane: Lane, nice: number): boolean {
-    const thread = this.#words[laneAt(lane.index) + LANE.thread]!;
-    if (thread <= 0) return true;
-    try {
-      os.setPriority(thread, nice);
-      return true;
-    } catch {
-      return false;
-    }
   }
 
   /** Ends the thread of a lane; the slot it holds is reported by `ended` once the thread is gone. */
@@ -341,15 +320,13 @@ export class LanePool {
     lane.abort?.abort();
   }
 
-  /** Memory pages a lane's thread has touched since it started, in KiB; 0 where the system does not tell. */
+  #threadOf(index: number): number {
+    return this.#words[laneAt(index) + LANE.thread]!;
+  }
+
+  /** Memory a lane's thread has touched since it started, in KiB; 0 where the system does not tell. */
   touchedKib(index: number): number {
-    const thread = this.#words[laneAt(index) + LANE.thread]!;
-    try {
-      const stat = fs.readFileSync(`/proc/self/task/${thread}/stat`, 'latin1');
-      return Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[7]) * 4;
-    } catch {
-      return 0;
-    }
+    return touchedKib(this.#threadOf(index));
   }
 
   generationOf(lane: number): number {

@@ -1,5 +1,5 @@
+import type { LogLine, OutcomeKind } from '../abi/execution-outcome.ts';
 import type { Database } from '../db/database.ts';
-import type { LogLine, OutcomeKind } from '../execution/outcome.ts';
 import { LIMITS } from '../limits.ts';
 
 /** What an execution leaves behind (decisions.md 5). `outcome` is `ok` or the error code the caller saw. */

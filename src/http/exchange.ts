@@ -3,8 +3,8 @@ import { Buffer } from 'node:buffer';
 import { randomUUID } from 'node:crypto';
 import { STATUS_CODES } from 'node:http';
 import { Readable } from 'node:stream';
-import { ServiceError } from '../errors.ts';
-import type { Reply, Request } from '../message.ts';
+import { ServiceError, tooLarge } from '../errors.ts';
+import type { Reply, Request, TriggerExchange } from '../message.ts';
 import { problemReply } from './error-reply.ts';
 
 const REQUEST_ID = /^[\w-]{8,64}$/;
@@ -37,7 +37,7 @@ function mapped(text: string): string {
  * One HTTP exchange on uWebSockets: everything is copied out of the request before the first await, the body is capped,
  * a client that goes away is noticed, and there is exactly one corked reply.
  */
-export class Exchange {
+export class Exchange implements TriggerExchange {
   readonly method: string;
   readonly path: string;
   readonly query: string;
@@ -192,10 +192,6 @@ export class Exchange {
   replyError(error: ServiceError): void {
     this.reply(problemReply(error, this.path, this.requestId));
   }
-}
-
-export function tooLarge(bytesMax: number, limitName: string): ServiceError {
-  return new ServiceError('body_too_large', `the body is larger than ${limitName} (${bytesMax} bytes)`);
 }
 
 /** Most plugins send the same few header blocks: splitting is cached by the text. */

@@ -1,9 +1,7 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
+import type { Guard } from '../api/route.ts';
 import { ServiceError } from '../errors.ts';
 import type { Request } from '../message.ts';
-
-/** Who a route lets in. `admin`: the admin API, open in setup mode to whoever `admin.setup` names (decisions.md 3). */
-export type Guard = 'none' | 'admin';
 
 export type SetupAccess = { mode: 'token' | 'loopback' | 'open'; token: string };
 

@@ -1,15 +1,8 @@
-import type { Readable } from 'node:stream';
-import { type FieldError, ServiceError } from '../errors.ts';
+import type { Route } from '../api/route.ts';
+import { ServiceError } from '../errors.ts';
 import { LIMITS } from '../limits.ts';
-import type { Reply, Request } from '../message.ts';
 import type { Exchange } from './exchange.ts';
-import { checkGuard, type Guard, type SetupAccess } from './guards.ts';
-
-/** What a handler may read besides the request: its JSON body, or the body as a stream. */
-export type RouteInput = { request: Request; json(): Promise<unknown>; stream(): Readable };
-
-/** One row of the API: method, path with `:name` segments, guard, handler. */
-export type Route = { method: string; path: string; guard: Guard; handle(input: RouteInput): Promise<Reply> | Reply };
+import { checkGuard, type SetupAccess } from './guards.ts';
 
 type Compiled = Route & { segments: string[] };
 
@@ -74,43 +67,4 @@ export function makeRouter(routes: readonly Route[], setup: SetupAccess): (x: Ex
       headers: [['Allow', methods]],
     });
   };
-}
-
-/** Values of a query string by name; unknown names are refused, so that a typing error does not widen an answer. */
-export function queryOf(request: Request, known: readonly string[]): Map<string, string> {
-  const out = new Map<string, string>();
-  const errors: FieldError[] = [];
-  for (const [name, value] of new URLSearchParams(request.query)) {
-    if (!known.includes(name))
-      errors.push({ pointer: `query:${name}`, message: `is not a parameter here; known are ${known.join(', ')}` });
-    out.set(name, value);
-  }
-  if (errors.length > 0)
-    throw new ServiceError(
-      'validation_failed',
-      `unknown query parameter: ${errors.map(e => e.pointer.slice(6)).join(', ')}`,
-      { errors },
-    );
-  return out;
-}
-
-/** `limit` of a list, 1 to 200, 50 when absent. */
-export function limitOf(query: ReadonlyMap<string, string>): number {
-  const raw = query.get('limit');
-  if (raw === undefined) return 50;
-  const n = Number(raw);
-  if (Number.isInteger(n) && n >= 1 && n <= LIMITS.listLimitMax) return n;
-  throw new ServiceError('validation_failed', `limit must be a whole number from 1 to ${LIMITS.listLimitMax}`, {
-    errors: [{ pointer: 'query:limit', message: `must be a whole number from 1 to ${LIMITS.listLimitMax}` }],
-  });
-}
-
-/** Keyset cursor of a list of descending ids; opaque to the client. */
-export function idCursorOf(query: ReadonlyMap<string, string>): number {
-  const raw = query.get('cursor');
-  if (raw === undefined) return Number.MAX_SAFE_INTEGER;
-  if (/^\d{1,15}$/.test(raw)) return Number(raw);
-  throw new ServiceError('validation_failed', 'cursor must be the next_cursor of the page before', {
-    errors: [{ pointer: 'query:cursor', message: 'must be the next_cursor of the page before' }],
-  });
 }

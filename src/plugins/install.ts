@@ -1,11 +1,12 @@
 import { randomBytes } from 'node:crypto';
 import type { Readable } from 'node:stream';
 import type { Database } from '../db/database.ts';
-import { type FieldError, ServiceError } from '../errors.ts';
+import { ServiceError } from '../errors.ts';
 import type { Rewritten } from './gate/rewrite.ts';
 import { type Finding, type Inspection, inspectDescribed, inspectModule } from './inspect.ts';
-import { configFieldsOf, databasesOf, type Manifest, parseManifest, permissionsOf } from './manifest.ts';
+import { type Manifest, parseManifest, permissionsOf } from './manifest.ts';
 import { type ModuleStorage, type StoredModule, sha256Of } from './module-storage.ts';
+import { checkConfig } from './plugin-config.ts';
 import {
   addVersion,
   findPlugin,
@@ -18,7 +19,7 @@ import {
   setInstalled,
   type VersionRow,
 } from './plugin-store.ts';
-import { type InstalledSecrets, openSecrets, type PluginRegistry, secretsOwner } from './registry.ts';
+import { openSecrets, type PluginRegistry, secretsOwner } from './registry.ts';
 import type { SecretBox } from './secret-box.ts';
 
 /** What `PluginInstaller` needs; `describe` runs `plugin_describe` of a module with every permission denied. */
@@ -245,75 +246,4 @@ function requireAccepted(asked: readonly string[], held: readonly string[], acce
       extra: { new_permissions: added },
     },
   );
-}
-
-/**
- * Checks the administrator's config object against the manifest. A sensitive field or database that is left out keeps
- * its stored value, because stored secrets are never shown.
- */
-export function checkConfig(
-  manifest: Manifest,
-  given: unknown,
-  storedConfig: Readonly<Record<string, string>>,
-  storedSecrets: InstalledSecrets,
-): { config: Record<string, string>; secrets: InstalledSecrets } {
-  const errors: FieldError[] = [];
-  const object = asObject(given ?? {}, '/config', errors);
-  const fields = configFieldsOf(manifest);
-  const names = new Set(fields.map(f => f.name));
-  for (const key of Object.keys(object))
-    if (key !== 'databases' && !names.has(key))
-      errors.push({
-        pointer: `/config/${key}`,
-        message: `is not a field of this plugin; it has ${[...names].join(', ') || 'none'}`,
-      });
-  const config: Record<string, string> = {};
-  const secrets: InstalledSecrets = { fields: {}, databases: {} };
-  for (const field of fields) {
-    const pointer = `/config/${field.name}`;
-    const raw = Object.hasOwn(object, field.name) ? object[field.name] : undefined;
-    const stored = field.sensitive ? storedSecrets.fields[field.name] : storedConfig[field.name];
-    // Null takes a stored value away; leaving a field out keeps it.
-    const value = raw === undefined ? stored : raw === null ? undefined : raw;
-    if (value === undefined || value === '') {
-      if (field.required) errors.push({ pointer, message: `is required: ${field.description || field.name}` });
-      if (value === undefined) continue;
-    }
-    if (typeof value !== 'string') errors.push({ pointer, message: 'must be a string' });
-    else if (field.sensitive) secrets.fields[field.name] = value;
-    else config[field.name] = value;
-  }
-  const databases = asObject(object.databases ?? {}, '/config/databases', errors);
-  const wanted = databasesOf(manifest);
-  for (const name of Object.keys(databases))
-    if (!wanted.includes(name))
-      errors.push({
-        pointer: `/config/databases/${name}`,
-        message: `is not a database of this plugin; it has ${wanted.join(', ') || 'none'}`,
-      });
-  for (const name of wanted) {
-    const pointer = `/config/databases/${name}`;
-    const value = Object.hasOwn(databases, name) ? databases[name] : storedSecrets.databases[name];
-    if (value === undefined)
-      errors.push({ pointer, message: `is required: the connection string of database "${name}"` });
-    else if (typeof value !== 'string' || !/^postgres(ql)?:\/\//.test(value))
-      errors.push({
-        pointer,
-        message: 'must be a connection string like postgresql://user:password@host:5432/database',
-      });
-    else secrets.databases[name] = value;
-  }
-  if (errors.length > 0)
-    throw new ServiceError(
-      'validation_failed',
-      `the configuration is not complete: ${errors[0]?.pointer} ${errors[0]?.message}`,
-      { errors },
-    );
-  return { config, secrets };
-}
-
-function asObject(value: unknown, pointer: string, errors: FieldError[]): Record<string, unknown> {
-  if (typeof value === 'object' && value !== null && !Array.isArray(value)) return { ...value };
-  errors.push({ pointer, message: 'must be an object' });
-  return {};
 }

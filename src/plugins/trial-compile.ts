@@ -1,11 +1,12 @@
 import { spawn } from 'node:child_process';
+import fs from 'node:fs/promises';
 import { GATE, LIMITS } from '../limits.ts';
 
 /** Address space of the child in KiB: Node itself reserves below 4 GiB. */
 const ADDRESS_SPACE_KIB = 6 * 1024 * 1024;
 const TIMEOUT_MS = 20_000;
 /** Plain JavaScript: stripping types from a file would itself reserve more address space than the trial has. */
-const SCRIPT = "new WebAssembly.Module(require('node:fs').readFileSync(process.argv[1]))";
+const SCRIPT = "new WebAssembly.Module(require('node:fs').readFileSync(0))";
 
 /** Flags of every process that compiles plugins; worker threads and NODE_OPTIONS refuse them (security.md layer 2). */
 export const WASM_FLAGS = [
@@ -22,21 +23,23 @@ export const WASM_FLAGS = [
  */
 export async function trialCompile(file: string): Promise<string | null> {
   const script = `ulimit -v ${ADDRESS_SPACE_KIB} && exec "$0" "$@"`;
-  const args = [process.execPath, '--no-wasm-lazy-compilation', ...WASM_FLAGS, '-e', SCRIPT, file];
+  const args = [process.execPath, '--no-wasm-lazy-compilation', ...WASM_FLAGS, '-e', SCRIPT];
+  const module = await fs.open(file, 'r');
   const child = spawn('/bin/sh', ['-c', script, ...args], {
-    stdio: ['ignore', 'ignore', 'pipe'],
+    stdio: [module.fd, 'ignore', 'pipe'],
     env: {},
     timeout: TIMEOUT_MS,
     killSignal: 'SIGKILL',
   });
   let text = '';
-  child.stderr.on('data', (chunk: Buffer) => {
+  child.stderr?.on('data', (chunk: Buffer) => {
     if (text.length < 10_000) text += chunk.toString();
   });
   const [code, signal] = await new Promise<[number | null, NodeJS.Signals | null]>((resolve, reject) => {
     child.once('error', reject);
     child.once('close', (c, s) => resolve([c, s]));
   });
+  await module.close();
   if (code === 0) return null;
   const compile = /CompileError: (.*)/.exec(text)?.[1];
   if (compile !== undefined) return compile;

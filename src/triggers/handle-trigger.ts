@@ -1,12 +1,11 @@
+import type { ExecutionOutcome } from '../abi/execution-outcome.ts';
 import { ENTRY } from '../abi/shared-layout.ts';
-import { ServiceError } from '../errors.ts';
+import { ServiceError, tooLarge } from '../errors.ts';
 import type { Execution } from '../execution/execute.ts';
-import type { ExecutionOutcome } from '../execution/outcome.ts';
 import type { ExecutionRecords } from '../executions/execution-records.ts';
 import type { Quarantine } from '../executions/quarantine.ts';
 import type { HostCall } from '../host/host-functions.ts';
-import type { Exchange } from '../http/exchange.ts';
-import { tooLarge } from '../http/exchange.ts';
+import type { TriggerExchange } from '../message.ts';
 import type { InstalledTrigger, PluginRegistry } from '../plugins/registry.ts';
 import { corsHeaders, isPreflight, preflightHeaders } from './cors.ts';
 import { refusalOf } from './outcome-reply.ts';
@@ -32,7 +31,7 @@ export type TriggerParts = {
  *
  * @throws ServiceError for every refusal before the execution; the caller of this function answers it
  */
-export function handleTrigger(parts: TriggerParts, x: Exchange): void {
+export function handleTrigger(parts: TriggerParts, x: TriggerExchange): void {
   const admittedAt = performance.now();
   const slash = x.path.indexOf('/', TRIGGER_PREFIX.length);
   const pluginId = x.path.slice(TRIGGER_PREFIX.length, slash < 0 ? undefined : slash);
@@ -97,7 +96,7 @@ export function handleTrigger(parts: TriggerParts, x: Exchange): void {
 
 /** No way in: a browser that navigates is sent to the login, everybody else gets 401 (service.md 5.3.5, 7). */
 function refuseAccess(
-  x: Exchange,
+  x: TriggerExchange,
   t: InstalledTrigger,
   disabled: boolean,
   cors: ReadonlyArray<readonly [string, string]>,
@@ -117,7 +116,7 @@ function refuseAccess(
 }
 
 /** decisions.md 4: `Sec-Fetch-Mode: navigate`, or without that header an Accept that names text/html first. */
-function isNavigation(x: Exchange): boolean {
+function isNavigation(x: TriggerExchange): boolean {
   if (x.method !== 'GET') return false;
   const mode = x.headers['sec-fetch-mode'];
   if (mode !== undefined) return mode === 'navigate';
@@ -138,7 +137,7 @@ function suspendedError(until: Date | null, cors: ReadonlyArray<readonly [string
 /** The execution is over: answers, counts strikes, leaves a record. */
 function finish(
   parts: TriggerParts,
-  x: Exchange,
+  x: TriggerExchange,
   t: InstalledTrigger,
   o: ExecutionOutcome,
   cors: ReadonlyArray<readonly [string, string]>,

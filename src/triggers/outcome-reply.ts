@@ -1,5 +1,5 @@
+import type { ExecutionOutcome, OutcomeKind } from '../abi/execution-outcome.ts';
 import { type ErrorCode, ServiceError, STATUS_OF } from '../errors.ts';
-import type { ExecutionOutcome, OutcomeKind } from '../execution/outcome.ts';
 import { LIMITS } from '../limits.ts';
 
 type Failure = Exclude<OutcomeKind, 'ok'>;

@@ -126,7 +126,7 @@ t.test('hostile plugins', async t => {
         imports: ['respond'],
         handle: `(local $p i32)
           (block $full (loop $l
-            (br_if $full (i32.eq (memory.grow (i32.const 64)) (i32.const -1)))
+            (br_if $full (i32.eq (memory.grow (i32.const 1023)) (i32.const -1)))
             (i32.store (i32.sub (i32.mul (memory.size) (i32.const 65536)) (i32.const 8)) (i32.const 7))
             (br $l)))
           (i32.store (i32.const 64) (memory.size))

@@ -1,0 +1,57 @@
+import t from 'tap';
+import { type ErrorCode, ServiceError, STATUS_OF, TITLE_OF } from '../src/errors.ts';
+import { problemReply } from '../src/http/error-reply.ts';
+
+/** decisions.md 2, written out: the codes are an interface, so a change must be made twice. */
+const WANT: Record<ErrorCode, number> = {
+  malformed_request: 400,
+  unauthorized: 401,
+  forbidden: 403,
+  not_found: 404,
+  method_not_allowed: 405,
+  conflict: 409,
+  permissions_not_accepted: 409,
+  body_too_large: 413,
+  unsupported_media_type: 415,
+  validation_failed: 422,
+  module_refused: 422,
+  internal: 500,
+  plugin_trapped: 502,
+  plugin_error: 502,
+  plugin_response_invalid: 502,
+  plugin_quota_exceeded: 502,
+  no_slot: 503,
+  memory_budget: 503,
+  quarantined: 503,
+  draining: 503,
+  unavailable: 503,
+  deadline_exceeded: 504,
+};
+
+t.test('every error code has its status and a title', async t => {
+  t.same(STATUS_OF, WANT);
+  t.same(Object.keys(TITLE_OF).sort(), Object.keys(WANT).sort());
+});
+
+t.test('an error body is a problem document with the members clients rely on', async t => {
+  const error = new ServiceError('validation_failed', 'limit is wrong', {
+    errors: [{ pointer: '/limit', message: 'must be 1' }],
+    headers: [['Allow', 'GET']],
+    extra: { more: 1 },
+  });
+  const reply = problemReply(error, '/api/x', 'request-1');
+  t.equal(reply.status, 422);
+  t.match(reply.headers, [['Content-Type', /^application\/problem\+json/]]);
+  t.same(JSON.parse(String(reply.body)), {
+    type: 'urn:plugin-host:error:validation_failed',
+    title: 'Validation failed',
+    status: 422,
+    detail: 'limit is wrong',
+    instance: '/api/x',
+    code: 'validation_failed',
+    request_id: 'request-1',
+    error: 'limit is wrong',
+    errors: [{ pointer: '/limit', message: 'must be 1' }],
+    more: 1,
+  });
+});

@@ -1,0 +1,58 @@
+import { ACTIVE, LANE, QUEUE, QUEUE_COUNT, queueAt, RING_MASK } from '../src/abi/shared-layout.ts';
+import { LIMITS } from '../src/limits.ts';
+
+/** An execution a lane has taken: it counts as running in its queue. */
+export type Taken = { queue: number; slot: number };
+
+/**
+ * Takes the next execution: plugins take turns, starting behind the one served last.
+ *
+ * @param laneWords word index of the lane, where what it holds is noted at once
+ * @param after queue to begin with
+ * @returns null when there is nothing this lane may run
+ */
+export function takeWork(words: Int32Array, laneWords: number, after: number): Taken | null {
+  const low = Atomics.load(words, ACTIVE);
+  const high = Atomics.load(words, ACTIVE + 1);
+  if ((low | high) === 0) return null;
+  for (let k = 0; k < QUEUE_COUNT; k++) {
+    const q = (after + k) & (QUEUE_COUNT - 1);
+    if ((((q < 32 ? low : high) >>> (q & 31)) & 1) === 0) continue;
+    const at = queueAt(q);
+    for (;;) {
+      const head = Atomics.load(words, at + QUEUE.head);
+      if (head === Atomics.load(words, at + QUEUE.tail)) break;
+      if (Atomics.add(words, at + QUEUE.running, 1) >= LIMITS.slotsPerPlugin) {
+        Atomics.sub(words, at + QUEUE.running, 1);
+        break;
+      }
+      const slot = words[at + QUEUE.ring + (head & RING_MASK)]!;
+      if (Atomics.compareExchange(words, at + QUEUE.head, head, (head + 1) | 0) === head) {
+        words[laneWords + LANE.queue] = q;
+        words[laneWords + LANE.sequence] = (words[laneWords + LANE.sequence]! + 1) | 0;
+        Atomics.store(words, laneWords + LANE.current, slot + 1);
+        return { queue: q, slot };
+      }
+      Atomics.sub(words, at + QUEUE.running, 1);
+    }
+  }
+  return null;
+}
+
+/** Whether any queue holds work that a free slot of its plugin would let run. */
+export function mayTake(words: Int32Array): boolean {
+  for (let half = 0; half < 2; half++) {
+    let mask = Atomics.load(words, ACTIVE + half);
+    while (mask !== 0) {
+      const bit = 31 - Math.clz32(mask & -mask);
+      mask &= mask - 1;
+      const at = queueAt(half * 32 + bit);
+      if (
+        Atomics.load(words, at + QUEUE.head) !== Atomics.load(words, at + QUEUE.tail) &&
+        Atomics.load(words, at + QUEUE.running) < LIMITS.slotsPerPlugin
+      )
+        return true;
+    }
+  }
+  return false;
+}
