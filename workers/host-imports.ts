@@ -42,7 +42,7 @@ class HeaderCache {
 export function makeHostImports(
   state: ExecutionState,
   guest: GuestMemory,
-  channel: HostChannel,
+  channel: Pick<HostChannel, 'keepBody' | 'call'>,
 ): Record<string, HostImport> {
   const headers = new HeaderCache();
 

@@ -1,0 +1,150 @@
+import { spawn, spawnSync } from 'node:child_process';
+import net from 'node:net';
+
+export type Load = { perSecond: number; p50: number; p99: number; p999: number; failed: number };
+
+const quantile = (sorted: Float64Array, q: number): number =>
+  sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * q))] ?? 0;
+
+function summary(latencies: number[], seconds: number, failed: number): Load {
+  const sorted = Float64Array.from(latencies).sort();
+  return {
+    perSecond: latencies.length / seconds,
+    p50: quantile(sorted, 0.5),
+    p99: quantile(sorted, 0.99),
+    p999: quantile(sorted, 0.999),
+    failed,
+  };
+}
+
+/** One keep-alive connection that answers one request at a time. */
+class Connection {
+  readonly #socket: net.Socket;
+  #left = -1;
+  #done: ((status: number) => void) | null = null;
+  #status = 0;
+
+  constructor(port: number) {
+    this.#socket = net.connect(port, '127.0.0.1').setNoDelay(true);
+    this.#socket.on('data', chunk => this.#data(chunk));
+    this.#socket.on('error', () => this.#done?.(0));
+  }
+
+  #data(chunk: Buffer): void {
+    if (this.#left < 0) {
+      const text = chunk.latin1Slice(0, Math.min(chunk.length, 2048));
+      const end = text.indexOf('\r\n\r\n');
+      this.#status = Number(text.slice(9, 12));
+      this.#left = Number(/content-length: (\d+)/i.exec(text)?.[1] ?? 0) - (chunk.length - end - 4);
+    } else this.#left -= chunk.length;
+    if (this.#left > 0) return;
+    this.#left = -1;
+    this.#done?.(this.#status);
+  }
+
+  send(request: Buffer, done: (status: number) => void): void {
+    this.#done = done;
+    this.#socket.write(request);
+  }
+
+  close(): void {
+    this.#socket.destroy();
+  }
+}
+
+const bytesOf = (port: number, path: string): Buffer =>
+  Buffer.from(`GET ${path} HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\n\r\n`);
+
+const wrk = spawnSync('wrk', ['-v']).error === undefined;
+export const generator = wrk ? 'wrk' : 'own generator (install wrk: a Node generator is slower than what it measures)';
+
+const toMs = (text: string): number =>
+  Number.parseFloat(text) * (text.endsWith('us') ? 0.001 : text.endsWith('ms') ? 1 : 1000);
+
+async function withWrk(port: number, path: string, connections: number, seconds: number): Promise<Load> {
+  const child = spawn('wrk', [
+    '-t1',
+    `-c${connections}`,
+    `-d${seconds}`,
+    '--latency',
+    `http://127.0.0.1:${port}${path}`,
+  ]);
+  let text = '';
+  child.stdout.on('data', (c: Buffer) => (text += c.toString()));
+  await new Promise(resolve => child.once('close', resolve));
+  const of = (pattern: RegExp): string => pattern.exec(text)?.[1] ?? '0';
+  const p99 = toMs(of(/99%\s+(\S+)/));
+  return {
+    perSecond: Number(of(/Requests\/sec:\s+(\S+)/)),
+    p50: toMs(of(/50%\s+(\S+)/)),
+    p99,
+    p999: p99,
+    failed: Number(of(/Non-2xx or 3xx responses: (\d+)/)),
+  };
+}
+
+/** Closed loop: every connection sends its next request when it has its answer. */
+export async function closedLoop(port: number, path: string, connections: number, seconds: number): Promise<Load> {
+  if (wrk) return await withWrk(port, path, connections, seconds);
+  const request = bytesOf(port, path);
+  const latencies: number[] = [];
+  let failed = 0;
+  const end = performance.now() + seconds * 1000;
+  await Promise.all(
+    Array.from(
+      { length: connections },
+      () =>
+        new Promise<void>(resolve => {
+          const c = new Connection(port);
+          const next = (): void => {
+            const at = performance.now();
+            if (at >= end) {
+              c.close();
+              return resolve();
+            }
+            c.send(request, status => {
+              if (status === 200) latencies.push(performance.now() - at);
+              else failed++;
+              next();
+            });
+          };
+          next();
+        }),
+    ),
+  );
+  return summary(latencies, seconds, failed);
+}
+
+/** Open loop: requests leave at a fixed rate; latency counts from when they should have left. */
+export async function openLoop(port: number, path: string, perSecond: number, seconds: number): Promise<Load> {
+  const request = bytesOf(port, path);
+  const latencies: number[] = [];
+  let failed = 0;
+  const idle: Connection[] = Array.from({ length: 64 }, () => new Connection(port));
+  const due: number[] = [];
+  const send = (): void => {
+    while (due.length > 0) {
+      const c = idle.pop();
+      if (c === undefined) return;
+      const at = due.shift() ?? 0;
+      c.send(request, status => {
+        if (status === 200) latencies.push(performance.now() - at);
+        else failed++;
+        idle.push(c);
+        send();
+      });
+    }
+  };
+  const start = performance.now() + 50;
+  const total = Math.round(perSecond * seconds);
+  for (let k = 0; k < total; ) {
+    const now = performance.now();
+    for (; k < total && start + (k * 1000) / perSecond <= now; k++) due.push(start + (k * 1000) / perSecond);
+    send();
+    await new Promise(resolve => setTimeout(resolve, 1));
+  }
+  for (let k = 0; k < 500 && latencies.length + failed < total; k++)
+    await new Promise(resolve => setTimeout(resolve, 10));
+  for (const c of idle) c.close();
+  return summary(latencies, seconds, failed);
+}

@@ -1,0 +1,310 @@
+import { type ChildProcess, execFileSync, fork, spawn } from 'node:child_process';
+import fs from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { openDatabase } from '../src/db/database.ts';
+import { inspectModule } from '../src/plugins/inspect.ts';
+import { freePort } from '../src/supervisor/embedded-postgres.ts';
+import { buildExample } from '../test/support/sdk.ts';
+import { assemble, hostImports, manifestOf, withManifest } from '../test/support/wat.ts';
+import { ExecutionState } from '../workers/execution-state.ts';
+import { GuestMemory } from '../workers/guest-memory.ts';
+import { makeHostImports } from '../workers/host-imports.ts';
+import { PluginRuntime } from '../workers/plugin-runtime.ts';
+import { closedLoop, generator, type Load, openLoop } from './load.ts';
+
+const here = import.meta.dirname;
+const root = path.resolve(here, '..');
+const directory = fs.mkdtempSync(path.join(os.tmpdir(), 'plugin-host-bench-'));
+fs.chmodSync(directory, 0o711);
+const SECONDS = Number(process.argv[2] ?? 3);
+const ROUNDS = 5;
+const children: ChildProcess[] = [];
+
+type Row = { name: string; value: string; want?: string };
+const rows: Row[] = [];
+const median = (values: number[]): number => [...values].sort((a, b) => a - b)[Math.floor(values.length / 2)] ?? 0;
+const add = (name: string, value: string, want = ''): void => {
+  rows.push({ name, value, want });
+  console.log(`  ${name.padEnd(62)} ${value.padStart(16)}  ${want}`);
+};
+
+async function peer(kind: string, module = ''): Promise<number> {
+  const port = await freePort();
+  const child = fork(path.join(here, 'peer.ts'), [kind, String(port), module], {
+    stdio: ['ignore', 'pipe', 'inherit', 'ipc'],
+  });
+  children.push(child);
+  await new Promise(resolve => child.stdout?.once('data', resolve));
+  return port;
+}
+
+async function startHost(): Promise<{ port: number; ms: number; stop(): Promise<void> }> {
+  const port = await freePort();
+  const at = performance.now();
+  const child = spawn(process.execPath, [path.join(root, 'src/main.ts'), 'serve', '--sample'], {
+    env: {
+      PATH: process.env.PATH,
+      BOT_DATA_DIR: path.join(directory, 'data'),
+      BOT_HTTP_PORT: String(port),
+      BOT_ADMIN_SETUP_TOKEN: 'bench',
+      BOT_LOG_LEVEL: 'warn',
+    },
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  children.push(child);
+  let text = '';
+  await new Promise<void>(resolve =>
+    child.stdout.on('data', (c: Buffer) => {
+      text += c.toString();
+      if (text.includes('is ready')) resolve();
+    }),
+  );
+  const ms = performance.now() - at;
+  return {
+    port,
+    ms,
+    async stop() {
+      child.kill('SIGTERM');
+      await new Promise(resolve => child.once('exit', resolve));
+    },
+  };
+}
+
+async function install(port: number, bytes: Uint8Array): Promise<void> {
+  const base = `http://127.0.0.1:${port}/api/admin/plugins`;
+  const headers = { authorization: 'Bearer bench' };
+  const form = new FormData();
+  form.append('file', new Blob([new Uint8Array(bytes)]), 'p.wasm');
+  const uploaded = (await (await fetch(`${base}/upload`, { method: 'POST', headers, body: form })).json()) as {
+    id: string;
+    wasm_key: string;
+  };
+  const r = await fetch(`${base}/${uploaded.id}/install`, {
+    method: 'POST',
+    headers: { ...headers, 'content-type': 'application/json' },
+    body: JSON.stringify({ wasm_key: uploaded.wasm_key }),
+  });
+  if (r.status !== 200) throw new Error(await r.text());
+}
+
+/** Time of an execution inside a lane, without queues and HTTP. */
+async function instanceTimes(): Promise<void> {
+  const inspection = inspectModule(await buildExample('hello'));
+  if (inspection.rewritten === null || inspection.memoryPages === null) throw new Error('the sample is refused');
+  const module = new WebAssembly.Module(inspection.rewritten.bytes);
+  const loaded = {
+    id: 1,
+    versionId: 1,
+    module,
+    memoryPages: inspection.memoryPages,
+    hasInitialize: inspection.rewritten.hasInitialize,
+    config: {},
+    abi: 4,
+  };
+  const state = new ExecutionState();
+  const guest = new GuestMemory();
+  const channel = { keepBody: (_h: Uint8Array, b: Uint8Array) => b, call: () => -5 };
+  const imports = makeHostImports(state, guest, channel) as WebAssembly.ModuleImports;
+  const shared = { plugin_host: imports, wasi_snapshot_preview1: {} };
+  state.event = Buffer.from(
+    '{"kind":"http","trigger":"greet","request_id":"x","deadline_ms":5000,"http":{"method":"GET","path":"/greet","query":{},"headers":{"host":"127.0.0.1:8080"},"remote_addr":"127.0.0.1","auth":null,"params":{}}}',
+  );
+  for (const recycle of [true, false]) {
+    const runtime = new PluginRuntime(loaded, shared, recycle);
+    const times: number[] = [];
+    for (let round = 0; round < 5; round++) {
+      const n = 20_000;
+      const at = performance.now();
+      for (let k = 0; k < n; k++) {
+        state.reset();
+        const e = runtime.instantiate(guest);
+        state.initializing = false;
+        if (typeof e.plugin_handle === 'function') e.plugin_handle();
+        runtime.release(true);
+      }
+      times.push(((performance.now() - at) * 1000) / n);
+    }
+    add(`execution of the sample alone, memory ${recycle ? 'recycled' : 'fresh'}`, `${median(times).toFixed(1)} us`);
+  }
+}
+
+const KV_CALLS = 200;
+const kvPlugin = (): Uint8Array =>
+  withManifest(
+    assemble(`(module ${hostImports('respond', 'kv_get', 'kv_set')} (memory (export "memory") 1) (data (i32.const 64) "k") (data (i32.const 128) "a value of some length for the benchmark")
+      (func (export "plugin_handle") (result i32) (local $i i32)
+        (drop (call $kv_set (i32.const 64) (i32.const 1) (i32.const 128) (i32.const 39) (i32.const 0)))
+        (loop $l (drop (call $kv_get (i32.const 64) (i32.const 1)))
+          (br_if $l (i32.lt_u (local.tee $i (i32.add (local.get $i) (i32.const 1))) (i32.const ${KV_CALLS}))))
+        (drop (call $respond (i32.const 200) (i32.const 0) (i32.const 0) (i32.const 64) (i32.const 1))) (i32.const 0)))`),
+    manifestOf({ id: 'kvbench', requirements: [{ kind: 'kv' }] }),
+  );
+const sleeper = (): Uint8Array =>
+  withManifest(
+    assemble(`(module ${hostImports('respond')} (import "wasi_snapshot_preview1" "poll_oneoff" (func $poll (param i32 i32 i32 i32) (result i32)))
+      (memory (export "memory") 1)
+      (func (export "plugin_handle") (result i32)
+        (i32.store (i32.const 1040) (i32.const 1)) (i64.store (i32.const 1048) (i64.const 50000000))
+        (drop (call $poll (i32.const 1024) (i32.const 2048) (i32.const 1) (i32.const 4096)))
+        (drop (call $respond (i32.const 200) (i32.const 0) (i32.const 0) (i32.const 64) (i32.const 1))) (i32.const 0)))`),
+    manifestOf({ id: 'sleeper' }),
+  );
+const burner = (): Uint8Array =>
+  withManifest(
+    assemble(
+      `(module (memory (export "memory") 1) (func (export "plugin_handle") (result i32) (loop $l (br $l)) (i32.const 0)))`,
+    ),
+    manifestOf({ id: 'burner' }),
+  );
+
+const GREET = '/api/triggers/http/hello/greet';
+
+async function throughput(port: number, extism: number): Promise<void> {
+  const bare = await peer('bare');
+  const all: Record<'bare' | 'host' | 'extism', Load[]> = { bare: [], host: [], extism: [] };
+  await closedLoop(port, GREET, 64, 3);
+  // In turns, so that a noisy minute meets all of them.
+  for (let k = 0; k < ROUNDS; k++) {
+    all.bare.push(await closedLoop(bare, '/', 64, SECONDS));
+    all.host.push(await closedLoop(port, GREET, 64, SECONDS));
+    all.extism.push(await closedLoop(extism, '/', 64, SECONDS));
+  }
+  const rate = (k: keyof typeof all): number => median(all[k].map(l => l.perSecond));
+  const p99 = (k: keyof typeof all): number => median(all[k].map(l => l.p99));
+  for (const k of ['bare', 'host', 'extism'] as const)
+    add(
+      `${k}: requests/s, p50, p99`,
+      `${Math.round(rate(k))}`,
+      `${median(all[k].map(l => l.p50)).toFixed(2)} ms, ${p99(k).toFixed(2)} ms, failed ${all[k].reduce((n, l) => n + l.failed, 0)}`,
+    );
+  const ratios = all.host.map((l, k) => l.perSecond / (all.bare[k]?.perSecond ?? 1));
+  add('sample trigger / bare uWebSockets, 64 connections', median(ratios).toFixed(3), 'at least 0.25, aim 0.40');
+  add('p99 of it / p99 of bare uWebSockets', `${(p99('host') / p99('bare')).toFixed(1)} x`, 'at most 10 x, aim 5 x');
+  add(
+    'sample trigger / Extism, fresh plugin per request',
+    `${(rate('host') / rate('extism')).toFixed(1)} x`,
+    'at least 4 x, aim 9 x',
+  );
+}
+
+async function fixedRate(port: number): Promise<void> {
+  for (const rate of [500, 2000, 5000]) {
+    const l = await openLoop(port, GREET, rate, SECONDS);
+    add(
+      `open loop at ${rate}/s: p50, p99, p999`,
+      `${l.p50.toFixed(2)} ms`,
+      `${l.p99.toFixed(2)} ms, ${l.p999.toFixed(2)} ms, failed ${l.failed}`,
+    );
+  }
+}
+
+async function contention(port: number): Promise<void> {
+  await install(port, sleeper());
+  const l = await closedLoop(port, '/api/triggers/http/sleeper/run', 64, SECONDS);
+  add(
+    '64 clients of a plugin that sleeps 50 ms (8 slots: 160/s at best)',
+    `${l.perSecond.toFixed(0)}/s`,
+    `failed ${l.failed}`,
+  );
+  await install(port, burner());
+  const quiet = await closedLoop(port, GREET, 16, SECONDS);
+  const asking = Array.from({ length: 8 }, () =>
+    fetch(`http://127.0.0.1:${port}/api/triggers/http/burner/run`).then(r => r.status),
+  );
+  await new Promise(resolve => setTimeout(resolve, 300));
+  const noisy = await closedLoop(port, GREET, 16, Math.min(SECONDS, 4));
+  await Promise.all(asking);
+  add(
+    "honest plugin's throughput beside 8 burning executions / quiet",
+    (noisy.perSecond / quiet.perSecond).toFixed(2),
+    'at least 0.4, aim 0.6',
+  );
+  add("honest plugin's p99 meanwhile / quiet", `${(noisy.p99 / quiet.p99).toFixed(1)} x`, 'at most 5 x, aim 2.5 x');
+}
+
+async function hostCalls(port: number): Promise<void> {
+  await install(port, kvPlugin());
+  const url = `http://127.0.0.1:${port}/api/triggers/http/kvbench/run`;
+  await fetch(url);
+  const password = fs.readFileSync(path.join(directory, 'data/postgres.password'), 'utf8').trim();
+  const db = openDatabase(
+    `postgresql://plugin_host:${password}@localhost:5432/plugin_host?host=${encodeURIComponent(path.join(directory, 'data/postgres-run'))}`,
+    1,
+    () => {},
+  );
+  const query = {
+    name: 'g',
+    text: 'SELECT value FROM plugin_kv WHERE plugin_id = $1 AND key = $2 AND (expires_at IS NULL OR expires_at > now())',
+    values: ['kvbench', 'k'],
+  };
+  const plain: number[] = [];
+  const inside: number[] = [];
+  for (let round = 0; round < 9; round++) {
+    let at = performance.now();
+    for (let k = 0; k < KV_CALLS; k++) await db.query(query);
+    plain.push(((performance.now() - at) * 1000) / KV_CALLS);
+    at = performance.now();
+    await (await fetch(url)).text();
+    inside.push(((performance.now() - at) * 1000) / KV_CALLS);
+  }
+  await db.close();
+  add(
+    'kv_get from a plugin',
+    `${median(inside).toFixed(0)} us`,
+    `the same query from plain Node ${median(plain).toFixed(0)} us`,
+  );
+  add(
+    'kv_get from a plugin / the same query from plain Node',
+    `${(median(inside) / median(plain)).toFixed(2)} x`,
+    'at most 1.5 x, aim 1.1 x',
+  );
+}
+
+function buildExtism(): string {
+  const out = path.join(directory, 'extism.wasm');
+  execFileSync(
+    process.execPath,
+    [
+      path.join(root, 'node_modules/assemblyscript/bin/asc.js'),
+      'extism/greet.ts',
+      '--outFile',
+      out,
+      '-O3',
+      '--runtime',
+      'stub',
+      '--use',
+      'abort=extism/greet/myAbort',
+    ],
+    { cwd: here, stdio: 'inherit' },
+  );
+  return out;
+}
+
+try {
+  console.log(
+    `${os.availableParallelism()} cores, Node ${process.version}, load from ${generator}, ${ROUNDS} rounds of ${SECONDS} s, medians\n`,
+  );
+  const first = await startHost();
+  await first.stop();
+  const host = await startHost();
+  add('start to ready, embedded, second start', `${(host.ms / 1000).toFixed(2)} s`, 'at most 3 s, aim 1.5 s');
+  await throughput(host.port, await peer('extism', buildExtism()));
+  await fixedRate(host.port);
+  await contention(host.port);
+  await hostCalls(host.port);
+  await host.stop();
+  await instanceTimes();
+  fs.mkdirSync(path.join(here, 'results'), { recursive: true });
+  const file = path.join(here, 'results', `${new Date().toISOString().replaceAll(':', '-')}.json`);
+  fs.writeFileSync(
+    file,
+    `${JSON.stringify({ node: process.version, cores: os.availableParallelism(), generator, rows }, null, 2)}\n`,
+  );
+  console.log(`\nwritten to ${path.relative(root, file)}`);
+} finally {
+  for (const child of children) child.kill();
+  await new Promise(resolve => setTimeout(resolve, 500));
+  fs.rmSync(directory, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 });
+}
+process.exit(0);
