@@ -15,7 +15,7 @@ import { type HostCall, makeDispatch } from './host/host-functions.ts';
 import { kvHandlers, sweepExpired } from './host/kv.ts';
 import { makeRouter } from './http/routes.ts';
 import { type Server, startServer } from './http/server.ts';
-import { assertLimits } from './limits.ts';
+import { assertLimits, LIMITS } from './limits.ts';
 import type { Log } from './log.ts';
 import { PluginInstaller } from './plugins/install.ts';
 import { openModuleStorage } from './plugins/module-storage.ts';
@@ -195,6 +195,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     execute: executor.execute.bind(executor),
     timeoutMs: v['execution.timeout_ms'],
     bodyBytesMax: v['http.max_body'],
+    bodyMsMax: LIMITS.bodyMsMax,
   };
   const server = await startServer(v['http.host'], v['http.port'], {
     triggerPrefix: TRIGGER_PREFIX,

@@ -26,6 +26,8 @@ export const LIMITS = {
   lanesMax: 64,
 
   requestBodyBytesMax: 10 * MIB,
+  /** Time for the body of a request to arrive. */
+  bodyMsMax: 30_000,
   responseBodyBytesMax: 10 * MIB,
   responseHeadersJsonBytesMax: 64 * KIB,
   moduleBytesMax: 64 * MIB,
@@ -67,6 +69,8 @@ export const LIMITS = {
 export const GATE = {
   types: 10_000,
   params: 1000,
+  typeValues: 100_000,
+  tags: 1000,
   imports: 1000,
   functions: 100_000,
   tables: 4,

@@ -42,8 +42,8 @@ export type TriggerExchange = {
   readonly requestId: string;
   readonly remoteAddr: string;
   readonly hasBody: boolean;
-  /** Collects the body and calls once, with null when it is larger than `bytesMax`; never when the client goes away. */
-  collectBody(bytesMax: number, done: (body: Uint8Array | null) => void): void;
+  /** Collects the body and calls once, with the reason when there is none to be had; never when the client goes away. */
+  collectBody(bytesMax: number, msMax: number, done: (body: Uint8Array | 'too_large' | 'too_slow') => void): void;
   /** `flat` is checked headers as `name NUL value NUL` text; `extra` further ones. */
   replyFlat(
     status: number,

@@ -9,6 +9,7 @@ const WANT: Record<ErrorCode, number> = {
   forbidden: 403,
   not_found: 404,
   method_not_allowed: 405,
+  request_timeout: 408,
   conflict: 409,
   permissions_not_accepted: 409,
   body_too_large: 413,

@@ -56,7 +56,8 @@ export class ExecutionState {
       this.logTruncated = true;
       return;
     }
-    const kept = text.length > room ? text.slice(0, room) : text;
+    // A cut may halve a surrogate pair, which no database takes.
+    const kept = (text.length > room ? text.slice(0, room) : text).toWellFormed();
     if (kept.length < text.length) this.logTruncated = true;
     this.logBytes += kept.length + 16;
     this.logLines.push({ level, text: escapeControls(kept) });

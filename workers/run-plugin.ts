@@ -135,7 +135,14 @@ class Lane {
 
   #runtime(id: number): PluginRuntime | undefined {
     const known = this.#runtimes.get(id);
-    if (known !== undefined) return known;
+    if (known !== undefined) {
+      // Order of use; only worth its time when something may have to go.
+      if (this.#runtimes.size > RUNTIMES_MAX / 2) {
+        this.#runtimes.delete(id);
+        this.#runtimes.set(id, known);
+      }
+      return known;
+    }
     const loaded = this.#channel.loadModule(id);
     if (loaded === undefined) return undefined;
     const runtime = new PluginRuntime(loaded, this.#shared, this.#task.recycle);
@@ -159,6 +166,7 @@ class Lane {
     if (runtime !== undefined) this.#noteVersion(runtime.loaded.versionId);
     const outcome = runtime === undefined ? OUTCOME.loadFailed : this.#runGuest(runtime, slot, header);
     this.#channel.settle();
+    this.#wasi.flush();
     all32[header + SLOT.outcome] = outcome;
     all32[header + SLOT.hostCalls] = this.#state.hostCalls;
     const pages = this.#guest.pages;
@@ -166,6 +174,8 @@ class Lane {
     all32[header + SLOT.exitCode] = this.#state.exitCode;
     this.#writeOutput(slot, header);
     all64[(header + SLOT.runMs) >> 1] = performance.now() - started;
+    // A host call that broke off in the middle may have left a message on the way: this thread takes no more work.
+    if (this.#state.ended === 'fault') Atomics.store(words, this.#at + LANE.retire, 1);
     // No call of ours stands between these lines: a thread ended before the last one still holds its slot.
     const tail = words[this.#at + LANE.doneTail]!;
     words[this.#at + LANE.done + (tail & RING_MASK)] = slot;
@@ -294,5 +304,6 @@ function callEntry(entry: unknown): unknown {
 
 /** Piscina's entry: runs until the task is aborted, which ends the thread. */
 export default function lane(task: LaneTask): void {
+  Error.stackTraceLimit = 8;
   new Lane(task).run();
 }

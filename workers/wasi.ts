@@ -30,6 +30,8 @@ export type WasiHost = {
   functions: Record<string, WasiFunction>;
   /** Opens the three standard descriptors again; before every execution. */
   reset(): void;
+  /** What was written without a newline at its end becomes a log line too. */
+  flush(): void;
 };
 
 /** What the clocks and sleeps need of the lane. */
@@ -240,6 +242,12 @@ export function makeWasi(state: ExecutionState, guest: GuestMemory, lane: WasiLa
     reset() {
       open.fill(true);
       for (const fd of [1, 2]) partial[fd] = '';
+    },
+    flush() {
+      for (const fd of [1, 2]) {
+        if (partial[fd] !== '') state.log(fd === 2 ? 3 : 1, partial[fd] ?? '');
+        partial[fd] = '';
+      }
     },
   };
 }

@@ -1,3 +1,5 @@
+import { LIMITS } from '../limits.ts';
+
 /**
  * Headers of a plugin's answer (abi.md `respond`): checked where the plugin runs, carried flat as `name NUL value NUL`.
  * The server library writes values raw, so what passes here reaches the wire (security.md "Response smuggling").
@@ -22,6 +24,11 @@ const REFUSED = new Set([
 
 /** Cookies of the host's own sessions. */
 const HOST_COOKIES = /^\s*(user_session|admin_session)\s*=/i;
+/** A cookie without a name is sent back as if its value were `name=value`. */
+const NAMED_COOKIE = /^\s*[!#$%&'*+\-.^_`|~0-9A-Za-z]+\s*=/;
+/** A list of values repeats its name, so what goes out is counted, not what came in. */
+const FLAT_CHARS_MAX = LIMITS.responseHeadersJsonBytesMax;
+const LINES_MAX = 200;
 
 export type CheckedHeaders = { ok: true; flat: string } | { ok: false; reason: string };
 
@@ -37,6 +44,7 @@ function checkOne(name: string, value: unknown): string | null {
     return `header ${shown(name)} is set by the host alone`;
   if (typeof value !== 'string') return `header ${shown(name)} has a value that is not a string`;
   if (!VALUE.test(value)) return `header ${shown(name)} has a value with control or non-Latin-1 characters`;
+  if (lower === 'set-cookie' && !NAMED_COOKIE.test(value)) return 'Set-Cookie has no cookie name';
   if (lower === 'set-cookie' && HOST_COOKIES.test(value)) return "Set-Cookie names one of the host's own cookies";
   return null;
 }
@@ -57,11 +65,15 @@ export function checkResponseHeaders(json: string): CheckedHeaders {
   if (typeof value !== 'object' || value === null || Array.isArray(value))
     return { ok: false, reason: 'the headers are not a JSON object' };
   let flat = '';
+  let lines = 0;
   for (const [name, given] of Object.entries(value)) {
     const values: unknown[] = Array.isArray(given) ? given : [given];
     for (const v of values) {
       const reason = checkOne(name, v);
       if (reason !== null) return { ok: false, reason };
+      if (++lines > LINES_MAX) return { ok: false, reason: `there are more than ${LINES_MAX} header lines` };
+      if (flat.length + name.length + String(v).length + 2 > FLAT_CHARS_MAX)
+        return { ok: false, reason: `the headers are larger than ${FLAT_CHARS_MAX} bytes` };
       flat += `${name}\0${String(v)}\0`;
     }
   }

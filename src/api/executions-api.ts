@@ -46,7 +46,8 @@ function recordJson(r: StoredRecord) {
 function sinceOf(raw: string | undefined): Date | undefined {
   if (raw === undefined) return undefined;
   const date = new Date(raw);
-  if (/^\d{4}-\d\d-\d\d/.test(raw) && !Number.isNaN(date.getTime())) return date;
+  if (/^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d)?)?$/.test(raw) && !Number.isNaN(date.getTime()))
+    return date;
   throw new ServiceError('validation_failed', 'since must be a time like 2026-01-31T12:00:00Z', {
     errors: [{ pointer: 'query:since', message: 'must be a time like 2026-01-31T12:00:00Z' }],
   });

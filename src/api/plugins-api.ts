@@ -35,6 +35,10 @@ const rollbackBody = z.strictObject({ wasm_key: z.string().min(1).max(100) });
 
 /** A checked body, or a 422 that names every place. */
 export function parseBody<T>(schema: z.ZodType<T>, value: unknown): T {
+  if (JSON.stringify(value).includes('\\u0000'))
+    throw new ServiceError('validation_failed', 'the body holds a NUL character, which no text here may', {
+      errors: [{ pointer: '', message: 'must not hold a NUL character' }],
+    });
   const parsed = schema.safeParse(value);
   if (parsed.success) return parsed.data;
   const errors = fieldErrorsOf(parsed.error);

@@ -69,7 +69,10 @@ async function readForm<T>(form: busboy.Busboy, body: Readable, field: string, r
     body.pipe(form);
   });
   if (receiving === null) throw problem ?? invalid(`the form has no file in field "${field}"`);
-  const received: T = await receiving;
+  const received: T = await (receiving as Promise<T>).catch((error: unknown) => {
+    // The file's own error only says that the form ended early.
+    throw error instanceof ServiceError ? error : (problem ?? error);
+  });
   if (problem === null) return received;
   await receiver.discard(received);
   throw problem;

@@ -19,12 +19,13 @@ export function queryOf(request: Request, known: readonly string[]): Map<string,
   for (const [name, value] of new URLSearchParams(request.query)) {
     if (!known.includes(name))
       errors.push({ pointer: `query:${name}`, message: `is not a parameter here; known are ${known.join(', ')}` });
+    if (value.includes('\0')) errors.push({ pointer: `query:${name}`, message: 'must not hold a NUL character' });
     out.set(name, value);
   }
   if (errors.length > 0)
     throw new ServiceError(
       'validation_failed',
-      `unknown query parameter: ${errors.map(e => e.pointer.slice(6)).join(', ')}`,
+      `query parameter ${errors[0]?.pointer.slice(6)} ${errors[0]?.message}`,
       { errors },
     );
   return out;

@@ -7,7 +7,7 @@ import { jsonReply } from '../message.ts';
 import { unknownPlugin } from '../plugins/install.ts';
 import { findPlugin, setFrontendOrigins } from '../plugins/plugin-store.ts';
 import type { InstalledPlugin, InstalledTrigger, PluginRegistry } from '../plugins/registry.ts';
-import { saveTriggerSettings } from '../plugins/trigger-settings.ts';
+import { changeTriggerSettings } from '../plugins/trigger-settings.ts';
 import { effectiveAccess } from '../triggers/trigger-access.ts';
 import { parseBody } from './plugins-api.ts';
 import type { Route } from './route.ts';
@@ -93,14 +93,13 @@ export function triggerRoutes(parts: TriggersApiParts): Route[] {
     admin('PUT', '/triggers/:name/settings', async ({ json, request }) => {
       const before = await trigger(request.params.id!, request.params.name!);
       const body = parseBody(settingsBody, await json());
-      const s = before.settings;
       await db.withTransaction(client =>
-        saveTriggerSettings(client, before.plugin.id, before.trigger.name, {
-          enabled: body.enabled ?? s.enabled,
-          allowUserSession: body.allow_user_session ?? s.allowUserSession,
-          allowServiceKey: body.allow_service_key ?? s.allowServiceKey,
-          policyExpression: body.policy_expression ?? s.policyExpression,
-          frontendOrigins: body.frontend_origins === undefined ? s.frontendOrigins : body.frontend_origins,
+        changeTriggerSettings(client, before.plugin.id, before.trigger.name, {
+          enabled: body.enabled,
+          allowUserSession: body.allow_user_session,
+          allowServiceKey: body.allow_service_key,
+          policyExpression: body.policy_expression,
+          frontendOrigins: body.frontend_origins,
         }),
       );
       await registry.reload(before.plugin.id);

@@ -218,20 +218,22 @@ export class Executor<C> {
       if (!late && lane !== eater) return false;
       this.#answered[slot] = 1;
       const wait = Math.max(0, now - admitted.admittedAt - ranMs);
-      const outcome = late
-        ? withoutAnswer('deadline', 'the execution did not end before its deadline', wait, ranMs)
-        : withoutAnswer('memory_budget', "ended because the host's memory budget was used up", wait, ranMs);
-      admitted.execution.done(outcome);
+      admitted.execution.done(
+        late
+          ? lateOutcome(wait, ranMs)
+          : withoutAnswer('memory_budget', "ended because the host's memory budget was used up", wait, ranMs),
+      );
       return true;
     });
-    if (this.#queues.hasRunnable()) this.#pool.wakeFor(this.#queues.inFlight);
+    if (this.#queues.hasRunnable()) this.#pool.wakeOrGrow(this.#queues.inFlight);
   }
 
   /** The lane that touched most memory, when the process stands above its budget; -1 otherwise. */
   #findEater(now: number): number {
     if (this.#options.memoryBudgetBytes === 0 || now < this.#memoryCheckAt) return -1;
     this.#memoryCheckAt = now + MEMORY_CHECK_MS;
-    if (process.memoryUsage.rss() <= this.#options.memoryBudgetBytes) return -1;
+    // What an ended thread held must be gone before another one is chosen.
+    if (this.#pool.killing || process.memoryUsage.rss() <= this.#options.memoryBudgetBytes) return -1;
     let eater = -1;
     let most = -1;
     this.#pool.sweep((_slot, _ranMs, lane) => {
@@ -255,4 +257,16 @@ export class Executor<C> {
     if (this.#sweep !== null) clearInterval(this.#sweep);
     await this.#pool.close();
   }
+}
+
+/** An execution that waited longer than it ran was not given its time: the wait is to blame, not the plugin. */
+function lateOutcome(waitMs: number, ranMs: number): ExecutionOutcome {
+  return waitMs > ranMs
+    ? withoutAnswer(
+        'no_slot',
+        `a slot was free only after ${Math.round(waitMs)} ms, too late to end in time`,
+        waitMs,
+        ranMs,
+      )
+    : withoutAnswer('deadline', 'the execution did not end before its deadline', waitMs, ranMs);
 }

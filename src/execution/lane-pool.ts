@@ -3,7 +3,8 @@ import { MessageChannel, type MessagePort, receiveMessageOnPort } from 'node:wor
 import { Piscina } from 'piscina';
 import type { LaneTask, LargeOutput } from '../abi/lane-messages.ts';
 import { ARMED, CALL_STATE, LANE, LANE_STATE, laneAt, RING_MASK, type SharedViews } from '../abi/shared-layout.ts';
-import { cpuMs, setThreadPriority, touchedKib } from './lane-thread.ts';
+import { LIMITS } from '../limits.ts';
+import { cpuMs, mayRaisePriority, setThreadPriority, touchedKib } from './lane-thread.ts';
 
 /** Heap of a lane: small generations keep the collector's pauses out of the tail (performance.md 3). */
 const LANE_HEAP = { maxYoungGenerationSizeMb: 3, maxOldGenerationSizeMb: 24 } as const;
@@ -11,6 +12,8 @@ const LANE_HEAP = { maxYoungGenerationSizeMb: 3, maxOldGenerationSizeMb: 24 } as
 const STUCK_MS = 2;
 /** A lane that runs longer yields the processor to the others (performance.md 4). */
 const DEMOTE_MS = 20;
+/** Where a priority cannot be raised again, lowering costs the thread: only a long burner is worth it. */
+const DEMOTE_FOR_GOOD_MS = 500;
 /** New threads are started this far apart: eight at once take 200 to 350 ms, one 25 (performance.md 2). */
 const START_SPACING_MS = 100;
 const NICE_LOWEST = 19;
@@ -29,6 +32,8 @@ type Lane = {
   /** When the processor time of the running execution was last read, and what it was; 0 = not yet. */
   cpuAt: number;
   cpuMs: number;
+  /** Memory the thread had touched when its running execution was first seen as long, in KiB; -1 = not yet. */
+  touchedKib: number;
   /** Slot that was given up with this thread, or -1. */
   killedSlot: number;
   /** Resolves when the ended thread has exited; set by a kill. */
@@ -47,6 +52,7 @@ export type LaneEvents = {
 export type LanePoolOptions = {
   memory: SharedArrayBuffer;
   views: SharedViews;
+  /** Threads that are started at once; more come when all of them are blocked and work waits. */
   lanes: number;
   recycle: boolean;
   noteFile: string | null;
@@ -64,7 +70,10 @@ export class LanePool {
   readonly #words: Int32Array;
   readonly #pool: Piscina<LaneTask, void>;
   readonly #lanes: Lane[];
+  readonly #canRaise = mayRaisePriority();
   readonly #hot = Math.max(1, os.availableParallelism() - 1);
+  /** Lanes in use; those behind are spare places. */
+  #started: number;
   #nextStartAt = 0;
   #closing = false;
   readonly #timers = new Set<NodeJS.Timeout>();
@@ -75,7 +84,7 @@ export class LanePool {
     this.#pool = new Piscina<LaneTask, void>({
       filename: new URL('../../workers/run-plugin.ts', import.meta.url).href,
       minThreads: 0,
-      maxThreads: options.lanes,
+      maxThreads: LIMITS.lanesMax,
       concurrentTasksPerWorker: 1,
       idleTimeout: 60_000,
       atomics: 'sync',
@@ -87,7 +96,8 @@ export class LanePool {
     });
     // Without a listener the error of a thread would end the process; the rejection of its task is what we act on.
     this.#pool.on('error', () => {});
-    this.#lanes = Array.from({ length: options.lanes }, (_, index) => ({
+    this.#started = options.lanes;
+    this.#lanes = Array.from({ length: LIMITS.lanesMax }, (_, index) => ({
       index,
       generation: 0,
       abort: null,
@@ -99,6 +109,7 @@ export class LanePool {
       demoted: false,
       cpuAt: 0,
       cpuMs: 0,
+      touchedKib: -1,
       killedSlot: -1,
       gone: null,
     }));
@@ -108,7 +119,7 @@ export class LanePool {
 
   /** Starts one lane at once and the others behind it, spaced. */
   start(): void {
-    for (const lane of this.#lanes) this.#startSpaced(lane);
+    for (const lane of this.#lanes.slice(0, this.#started)) this.#startSpaced(lane);
   }
 
   #startSpaced(lane: Lane): void {
@@ -158,7 +169,9 @@ export class LanePool {
     };
     const over = (error?: unknown): void => {
       if (lane.generation !== generation) return;
-      if (!abort.signal.aborted && !this.#closing && error !== undefined) this.#options.onThreadError(error);
+      const retired = Atomics.load(words, at + LANE.retire) === 1;
+      if (!abort.signal.aborted && !this.#closing && !retired && error !== undefined)
+        this.#options.onThreadError(error);
       // Piscina's promise rejects before the thread is gone; what the thread holds is free only then.
       (lane.gone ?? Promise.resolve()).then(() => this.#ended(lane, generation));
     };
@@ -176,8 +189,12 @@ export class LanePool {
     lane.bell?.close();
     lane.data?.close();
     lane.generation++;
+    const killed = lane.killedSlot >= 0;
+    lane.killedSlot = -1;
     this.#options.events.ended(current - 1, queue, lane.index);
-    this.#startSpaced(lane);
+    // Kills come in bursts, which are spaced; a lane that retired is replaced at once.
+    if (killed) this.#startSpaced(lane);
+    else if (!this.#closing) this.#start(lane);
   }
 
   /** Looks at every lane's host call and completions until there is nothing new, then asks for a bell. */
@@ -186,7 +203,8 @@ export class LanePool {
     const { events } = this.#options;
     for (;;) {
       let any = false;
-      for (const lane of this.#lanes) {
+      for (let k = 0; k < this.#started; k++) {
+        const lane = this.#lanes[k]!;
         const at = laneAt(lane.index);
         if (Atomics.load(words, at + LANE.call) === CALL_STATE.asked) {
           any = true;
@@ -212,7 +230,8 @@ export class LanePool {
 
   #pending(): boolean {
     const words = this.#words;
-    for (const lane of this.#lanes) {
+    for (let k = 0; k < this.#started; k++) {
+      const lane = this.#lanes[k]!;
       const at = laneAt(lane.index);
       if (words[at + LANE.doneHead] !== Atomics.load(words, at + LANE.doneTail)) return true;
       if (Atomics.load(words, at + LANE.call) === CALL_STATE.asked) return true;
@@ -223,7 +242,8 @@ export class LanePool {
   /** Lanes that are awake, not blocked in a host call and not at a long execution. */
   #ready(): number {
     let n = 0;
-    for (const lane of this.#lanes) {
+    for (let k = 0; k < this.#started; k++) {
+      const lane = this.#lanes[k]!;
       const at = laneAt(lane.index);
       if (
         Atomics.load(this.#words, at + LANE.state) === LANE_STATE.awake &&
@@ -241,14 +261,32 @@ export class LanePool {
     if (ready === 0 || (ready < this.#hot && depth > 8 * ready)) this.#wakeOne();
   }
 
-  #wakeOne(): void {
+  /**
+   * For work that waits although no lane is ready: wakes one, or starts one more when every thread is blocked or at a
+   * long execution, so that plugins that sleep in all their slots do not hold up the others.
+   */
+  wakeOrGrow(depth: number): void {
+    const ready = this.#ready();
+    if (ready > 0 || this.#wakeOne()) {
+      if (ready > 0 && ready < this.#hot && depth > 8 * ready) this.#wakeOne();
+      return;
+    }
+    if (this.#started >= this.#lanes.length || this.running < this.#started) return;
+    const lane = this.#lanes[this.#started++]!;
+    this.#start(lane);
+  }
+
+  /** Whether there was one asleep. */
+  #wakeOne(): boolean {
     const words = this.#words;
-    for (const lane of this.#lanes) {
+    for (let k = 0; k < this.#started; k++) {
+      const lane = this.#lanes[k]!;
       const at = laneAt(lane.index) + LANE.state;
       if (Atomics.compareExchange(words, at, LANE_STATE.asleep, LANE_STATE.awake) !== LANE_STATE.asleep) continue;
       Atomics.notify(words, at, 1);
-      return;
+      return true;
     }
+    return false;
   }
 
   /**
@@ -259,7 +297,8 @@ export class LanePool {
    */
   sweep(running: (slot: number, ranMs: number, lane: number) => boolean): void {
     const now = performance.now();
-    for (const lane of this.#lanes) {
+    for (let k = 0; k < this.#started; k++) {
+      const lane = this.#lanes[k]!;
       const at = laneAt(lane.index);
       const current = Atomics.load(this.#words, at + LANE.current);
       const sequence = this.#words[at + LANE.sequence]!;
@@ -269,12 +308,16 @@ export class LanePool {
         lane.runningSince = now;
         lane.stuck = false;
         lane.cpuAt = 0;
+        lane.touchedKib = -1;
         if (current === 0) continue;
       }
       if (lane.killedSlot >= 0) continue;
       const ran = now - lane.runningSince;
       const blocked = Atomics.load(this.#words, at + LANE.call) !== CALL_STATE.idle;
-      if (ran > STUCK_MS) lane.stuck = true;
+      if (ran > STUCK_MS && !lane.stuck) {
+        lane.stuck = true;
+        lane.touchedKib = touchedKib(this.#threadOf(lane.index));
+      }
       if (ran > DEMOTE_MS && !blocked && !lane.demoted) this.#demoteIfBurning(lane, now);
       if (running(current - 1, ran, lane.index)) this.#kill(lane, current - 1);
     }
@@ -288,11 +331,12 @@ export class LanePool {
       lane.cpuMs = cpuNowMs;
       return;
     }
-    if (now - lane.cpuAt < DEMOTE_MS) return;
+    const patience = this.#canRaise ? DEMOTE_MS : DEMOTE_FOR_GOOD_MS;
+    if (now - lane.cpuAt < patience) return;
     const burnt = cpuNowMs - lane.cpuMs;
     lane.cpuAt = now;
     lane.cpuMs = cpuNowMs;
-    if (burnt < DEMOTE_MS / 4) return;
+    if (burnt < patience / 4) return;
     lane.demoted = true;
     setThreadPriority(this.#threadOf(lane.index), NICE_LOWEST);
   }
@@ -310,9 +354,12 @@ export class LanePool {
 
   /** Ends the thread of a lane; the slot it holds is reported by `ended` once the thread is gone. */
   #kill(lane: Lane, slot: number): void {
-    lane.killedSlot = slot;
     // Should the execution end by itself just now, the lane must not take another one along.
-    Atomics.store(this.#words, laneAt(lane.index) + LANE.retire, 1);
+    const at = laneAt(lane.index);
+    Atomics.store(this.#words, at + LANE.retire, 1);
+    // It has ended by itself since it was looked at: the thread retires after what it does now.
+    if (Atomics.load(this.#words, at + LANE.current) !== slot + 1) return;
+    lane.killedSlot = slot;
     const threadId = this.#words[laneAt(lane.index) + LANE.threadId]!;
     const worker = this.#pool.threads.find(t => t.threadId === threadId);
     if (worker !== undefined) lane.gone = new Promise(resolve => worker.once('exit', () => resolve()));
@@ -324,9 +371,15 @@ export class LanePool {
     return this.#words[laneAt(index) + LANE.thread]!;
   }
 
-  /** Memory a lane's thread has touched since it started, in KiB; 0 where the system does not tell. */
+  /** Memory that the running execution of a lane has touched, in KiB; 0 for a short one. */
   touchedKib(index: number): number {
-    return touchedKib(this.#threadOf(index));
+    const before = this.#lanes[index]!.touchedKib;
+    return before < 0 ? 0 : Math.max(0, touchedKib(this.#threadOf(index)) - before);
+  }
+
+  /** Whether a thread is being ended; what it held is not free yet. */
+  get killing(): boolean {
+    return this.#lanes.some(l => l.killedSlot >= 0);
   }
 
   generationOf(lane: number): number {

@@ -32,3 +32,15 @@ export function setThreadPriority(thread: number, nice: number): boolean {
     return false;
   }
 }
+
+const CAP_SYS_NICE = 23;
+
+/** Whether this process may raise a priority it has lowered (capabilities(7)); assumed where the system does not tell. */
+export function mayRaisePriority(): boolean {
+  try {
+    const effective = /^CapEff:\s*([0-9a-f]+)/m.exec(fs.readFileSync('/proc/self/status', 'latin1'))?.[1] ?? '0';
+    return ((BigInt(`0x${effective}`) >> BigInt(CAP_SYS_NICE)) & 1n) === 1n;
+  } catch {
+    return true;
+  }
+}

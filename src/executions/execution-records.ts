@@ -1,5 +1,5 @@
 import type { LogLine, OutcomeKind } from '../abi/execution-outcome.ts';
-import type { Database } from '../db/database.ts';
+import { type Database, isUnavailable } from '../db/database.ts';
 import { LIMITS } from '../limits.ts';
 
 /** What an execution leaves behind (decisions.md 5). `outcome` is `ok` or the error code the caller saw. */
@@ -26,6 +26,8 @@ export type RecordFilter = { outcome?: string; trigger?: string; since?: Date; b
 
 const FLUSH_MS = 250;
 const BATCH = 500;
+const RETRY_MS = 2000;
+const REMOVED_AT_ONCE = 5000;
 /** Records kept in memory while the database is away; the oldest go first, and their number is reported. */
 const BACKLOG_MAX = 10_000;
 
@@ -76,6 +78,7 @@ export class ExecutionRecords {
   #timer: NodeJS.Timeout | null = null;
   #writing: Promise<void> = Promise.resolve();
   #second = 0;
+  #lost = 0;
   readonly #successes = new Map<string, number>();
   readonly #logged = new Map<string, { hour: number; bytes: number }>();
 
@@ -99,6 +102,10 @@ export class ExecutionRecords {
   }
 
   append(record: ExecutionRecord): void {
+    if (this.#backlog.length >= BACKLOG_MAX) {
+      this.#lost++;
+      return;
+    }
     this.#backlog.push({ ...record, log: this.#withinHour(record) });
     this.#timer ??= setTimeout(() => this.#flushSoon(), FLUSH_MS);
   }
@@ -132,14 +139,21 @@ export class ExecutionRecords {
       try {
         await insert(this.#db, batch);
       } catch (error) {
-        this.#backlog = [...batch, ...this.#backlog];
-        const lost = Math.max(0, this.#backlog.length - BACKLOG_MAX);
-        this.#backlog.splice(0, lost);
-        this.#onError(error, lost);
-        this.#timer ??= setTimeout(() => this.#flushSoon(), 2000);
-        return;
+        if (isUnavailable(error)) return this.#putBack(batch, error);
+        // One of them is not to be written: the others must not wait for it.
+        for (const one of batch) await insert(this.#db, [one]).catch((e: unknown) => this.#onError(e, 1));
       }
     }
+    if (this.#lost > 0) this.#onError(new Error('more records than can be written'), this.#lost);
+    this.#lost = 0;
+  }
+
+  #putBack(batch: ExecutionRecord[], error: unknown): void {
+    this.#backlog = [...batch, ...this.#backlog];
+    const over = Math.max(0, this.#backlog.length - BACKLOG_MAX);
+    this.#backlog.splice(0, over);
+    this.#onError(error, over);
+    this.#timer ??= setTimeout(() => this.#flushSoon(), RETRY_MS);
   }
 
   /** Writes what is there; for the end of the service and for readers that want their own record. */
@@ -177,19 +191,22 @@ export class ExecutionRecords {
 
   /** Removes records older than their keeping time, some at a time; returns how many. */
   async removeOld(): Promise<number> {
-    const { rowCount } = await this.#db.query(
-      `DELETE FROM plugin_executions WHERE id IN
-         (SELECT id FROM plugin_executions WHERE started_at < now() - make_interval(days => $1) LIMIT 5000)`,
-      [LIMITS.executionRecordDays],
-    );
-    return rowCount ?? 0;
+    for (let removed = 0; ; ) {
+      const { rowCount } = await this.#db.query(
+        `DELETE FROM plugin_executions WHERE id IN
+           (SELECT id FROM plugin_executions WHERE started_at < now() - make_interval(days => $1) LIMIT $2)`,
+        [LIMITS.executionRecordDays, REMOVED_AT_ONCE],
+      );
+      removed += rowCount ?? 0;
+      if ((rowCount ?? 0) < REMOVED_AT_ONCE) return removed;
+    }
   }
 }
 
 async function insert(db: Database, batch: ExecutionRecord[]): Promise<void> {
   const column = <T>(of: (r: ExecutionRecord) => T): T[] => batch.map(of);
   // PostgreSQL text and jsonb hold no NUL.
-  const clean = (text: string): string => text.replaceAll('\0', '\\x00');
+  const clean = (text: string): string => text.toWellFormed().replaceAll('\0', '\\x00');
   await db.query(
     `INSERT INTO plugin_executions (request_id, plugin_id, version, trigger_name, principal, outcome, status, started_at,
        queue_wait_ms, run_ms, host_calls, peak_pages, failure, log)

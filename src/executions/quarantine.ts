@@ -35,6 +35,8 @@ export class Quarantine {
   readonly #onError: (error: unknown) => void;
   readonly #strikes = new Map<string, Strikes>();
   #active = new Map<string, Suspension>();
+  /** Suspensions whose row is not written yet: reading the table must not lose them. */
+  readonly #writing = new Map<string, Suspension>();
 
   constructor(db: Database, onError: (error: unknown) => void) {
     this.#db = db;
@@ -57,6 +59,7 @@ export class Quarantine {
         },
       ]),
     );
+    for (const [key, s] of this.#writing) this.#active.set(key, s);
   }
 
   /** The suspension a request runs into, if any. */
@@ -84,6 +87,8 @@ export class Quarantine {
 
   /** Counts a trap or a timeout; suspends at the third in a row within a minute. */
   failed(pluginId: string, trigger: string, cause: string, nowMs: number): void {
+    // What was under way when the suspension began says nothing new.
+    if (this.find(pluginId, trigger, nowMs) !== undefined) return;
     const key = keyOf(pluginId, trigger);
     const strikes = this.#strikes.get(key) ?? { times: [], level: 0 };
     this.#strikes.set(key, strikes);
@@ -101,7 +106,17 @@ export class Quarantine {
 
   /** Suspends at once on this host, and on the others when the row is written. */
   async suspend(s: Suspension): Promise<void> {
-    this.#active.set(keyOf(s.pluginId, s.trigger), s);
+    const key = keyOf(s.pluginId, s.trigger);
+    this.#active.set(key, s);
+    this.#writing.set(key, s);
+    try {
+      await this.#write(s);
+    } finally {
+      if (this.#writing.get(key) === s) this.#writing.delete(key);
+    }
+  }
+
+  async #write(s: Suspension): Promise<void> {
     await this.#db.withTransaction(async client => {
       await client.query(
         `INSERT INTO plugin_quarantine (plugin_id, trigger_name, since, until, level, cause)

@@ -26,6 +26,9 @@ const LIST = {
          AND (expires_at IS NULL OR expires_at > now()) ORDER BY key LIMIT $4`,
 };
 
+/** Rows one statement removes, so that no lock is held for long. */
+const SWEPT_AT_ONCE = 5000;
+
 function badKey(key: string): HostResult | null {
   if (key === '') return hostError(HOST_ERROR.invalid, 'the key is empty');
   if (key.includes('\0')) return hostError(HOST_ERROR.invalid, 'the key holds a NUL character');
@@ -85,9 +88,13 @@ export function kvHandlers(db: Database): Record<'kv_get' | 'kv_set' | 'kv_delet
 
 /** Removes values whose time has come, some at a time; returns how many. They are invisible before that already. */
 export async function sweepExpired(db: Database): Promise<number> {
-  const { rowCount } = await db.query(
-    `DELETE FROM plugin_kv WHERE ctid = ANY (ARRAY
-       (SELECT ctid FROM plugin_kv WHERE expires_at <= now() LIMIT 5000 FOR UPDATE SKIP LOCKED))`,
-  );
-  return rowCount ?? 0;
+  for (let removed = 0; ; ) {
+    const { rowCount } = await db.query(
+      `DELETE FROM plugin_kv WHERE ctid = ANY (ARRAY
+         (SELECT ctid FROM plugin_kv WHERE expires_at <= now() LIMIT $1 FOR UPDATE SKIP LOCKED))`,
+      [SWEPT_AT_ONCE],
+    );
+    removed += rowCount ?? 0;
+    if ((rowCount ?? 0) < SWEPT_AT_ONCE) return removed;
+  }
 }

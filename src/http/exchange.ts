@@ -4,6 +4,7 @@ import { randomUUID } from 'node:crypto';
 import { STATUS_CODES } from 'node:http';
 import { Readable } from 'node:stream';
 import { ServiceError, tooLarge } from '../errors.ts';
+import { LIMITS } from '../limits.ts';
 import type { Reply, Request, TriggerExchange } from '../message.ts';
 import { problemReply } from './error-reply.ts';
 
@@ -54,7 +55,8 @@ export class Exchange implements TriggerExchange {
     this.method = req.getCaseSensitiveMethod();
     this.path = req.getUrl();
     this.query = req.getQuery() ?? '';
-    const headers: Record<string, string> = {};
+    // Without a prototype: a header may be called `constructor`.
+    const headers: Record<string, string> = Object.create(null);
     req.forEach((name, value) => {
       const before = headers[name];
       headers[name] = before === undefined ? value : `${before}${name === 'cookie' ? '; ' : ', '}${value}`;
@@ -92,33 +94,40 @@ export class Exchange implements TriggerExchange {
   /**
    * Collects the body; counts the streamed bytes, whatever Content-Length says.
    *
-   * @param done called once, unless the client goes away before; `null` when the body is larger than `bytesMax`
+   * @param done called once, unless the client goes away before
    */
-  collectBody(bytesMax: number, done: (body: Uint8Array | null) => void): void {
-    if (Number(this.headers['content-length'] ?? 0) > bytesMax) return done(null);
+  collectBody(bytesMax: number, msMax: number, done: (body: Uint8Array | 'too_large' | 'too_slow') => void): void {
+    if (Number(this.headers['content-length'] ?? 0) > bytesMax) return done('too_large');
     const chunks: Buffer[] = [];
     let size = 0;
     let over = false;
+    const end = (result: Uint8Array | 'too_large' | 'too_slow'): void => {
+      over = true;
+      clearTimeout(timer);
+      done(result);
+    };
+    const timer = setTimeout(() => {
+      if (!over && this.#open) end('too_slow');
+    }, msMax);
     this.#res.onData((chunk, isLast) => {
       if (over || !this.#open) return;
       size += chunk.byteLength;
-      if (size > bytesMax) {
-        over = true;
-        return done(null);
-      }
+      if (size > bytesMax) return end('too_large');
       // The chunk is only valid during this call.
       chunks.push(Buffer.from(chunk.slice(0)));
-      if (isLast) done(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks, size));
+      if (isLast) end(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks, size));
     });
   }
 
-  /** @throws ServiceError `body_too_large` naming the limit */
+  /** @throws ServiceError `body_too_large` naming the limit, `request_timeout` */
   readBody(bytesMax: number, limitName: string): Promise<Uint8Array> {
     if (!this.hasBody) return Promise.resolve(new Uint8Array(0));
     return new Promise((resolve, reject) => {
       this.#onAborted = () => reject(new ServiceError('malformed_request', 'the client went away'));
-      this.collectBody(bytesMax, body => {
-        if (body === null) reject(tooLarge(bytesMax, limitName));
+      this.collectBody(bytesMax, LIMITS.bodyMsMax, body => {
+        if (body === 'too_large') reject(tooLarge(bytesMax, limitName));
+        else if (body === 'too_slow')
+          reject(new ServiceError('request_timeout', `the body did not arrive within ${LIMITS.bodyMsMax} ms`));
         else resolve(body);
       });
     });

@@ -15,7 +15,9 @@ function matches(route: Compiled, segments: string[]): Record<string, string> | 
     if (want.startsWith(':')) {
       if (given === '') return null;
       try {
-        params[want.slice(1)] = decodeURIComponent(given);
+        const text = decodeURIComponent(given);
+        if (text.includes('\0')) throw new Error('NUL');
+        params[want.slice(1)] = text;
       } catch {
         throw new ServiceError('malformed_request', `"${given}" in the path is not valid percent-encoding`);
       }

@@ -134,6 +134,8 @@ export function parseManifest(text: string): { ok: true; manifest: Manifest } | 
   } catch (error) {
     return { ok: false, errors: [{ pointer: '', message: `the manifest is not JSON: ${String(error)}` }] };
   }
+  if (JSON.stringify(value)?.includes('\\u0000'))
+    return { ok: false, errors: [{ pointer: '', message: 'the manifest holds a NUL character' }] };
   const parsed = manifest.safeParse(value);
   if (!parsed.success) return { ok: false, errors: fieldErrorsOf(parsed.error) };
   if (parsed.data.abi > ABI_NEWEST)

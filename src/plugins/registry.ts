@@ -102,6 +102,7 @@ export class PluginRegistry {
   readonly #plugins = new Map<string, InstalledPlugin>();
   readonly #sources = new Map<number, ModuleSource>();
   readonly #modules = new Map<number, Promise<LoadedModule>>();
+  readonly #reloads = new Map<string, Promise<void>>();
   #nextModuleId = 1;
 
   constructor(db: Database, box: SecretBox, storage: ModuleStorage) {
@@ -127,7 +128,18 @@ export class PluginRegistry {
     for (const id of this.#plugins.keys()) if (!seen.has(id)) this.#drop(id);
   }
 
-  async reload(id: string): Promise<void> {
+  /** Reads one plugin anew. Reloads of a plugin follow each other, so that an older answer never comes last. */
+  reload(id: string): Promise<void> {
+    const next = (this.#reloads.get(id) ?? Promise.resolve()).catch(() => {}).then(() => this.#reload(id));
+    this.#reloads.set(id, next);
+    const forget = (): void => {
+      if (this.#reloads.get(id) === next) this.#reloads.delete(id);
+    };
+    next.then(forget, forget);
+    return next;
+  }
+
+  async #reload(id: string): Promise<void> {
     const [row] = await loadInstalled(this.#db, id);
     if (row === undefined) this.#drop(id);
     else await this.#put(row.plugin, row.version);

@@ -1,5 +1,5 @@
 import type { Queryable } from '../db/database.ts';
-import { notifyChanged } from './plugin-store.ts';
+import { lockPlugin, notifyChanged } from './plugin-store.ts';
 
 /** Access settings of one HTTP trigger (service.md 2.3). `frontendOrigins` null inherits the plugin's. */
 export type TriggerSettings = {
@@ -47,7 +47,32 @@ export async function loadTriggerSettings(db: Queryable, pluginId: string): Prom
   );
 }
 
-export async function saveTriggerSettings(
+/** What is to change; an undefined member keeps what is stored. */
+export type SettingsChange = { [K in keyof TriggerSettings]: TriggerSettings[K] | undefined };
+
+/**
+ * Changes settings inside the caller's transaction. The plugin's row is locked first, so that of two changes made at the
+ * same time none is lost.
+ */
+export async function changeTriggerSettings(
+  client: Queryable,
+  pluginId: string,
+  trigger: string,
+  change: SettingsChange,
+): Promise<void> {
+  await lockPlugin(client, pluginId);
+  const before = (await loadTriggerSettings(client, pluginId)).get(trigger) ?? DEFAULT_SETTINGS;
+  const s: TriggerSettings = {
+    enabled: change.enabled ?? before.enabled,
+    allowUserSession: change.allowUserSession ?? before.allowUserSession,
+    allowServiceKey: change.allowServiceKey ?? before.allowServiceKey,
+    policyExpression: change.policyExpression ?? before.policyExpression,
+    frontendOrigins: change.frontendOrigins === undefined ? before.frontendOrigins : change.frontendOrigins,
+  };
+  await saveTriggerSettings(client, pluginId, trigger, s);
+}
+
+async function saveTriggerSettings(
   client: Queryable,
   pluginId: string,
   trigger: string,

@@ -14,7 +14,7 @@ import { httpEvent } from './trigger-event.ts';
 
 export const TRIGGER_PREFIX = '/api/triggers/http/';
 const LOGIN_PATH = '/api/auth/idp/start';
-const CAUSES_QUARANTINE: ReadonlySet<string> = new Set(['trapped', 'deadline', 'crashed', 'memory_budget']);
+const CAUSES_QUARANTINE: ReadonlySet<string> = new Set(['trapped', 'deadline', 'crashed']);
 
 export type TriggerParts = {
   registry: PluginRegistry;
@@ -23,16 +23,42 @@ export type TriggerParts = {
   execute(execution: Execution<HostCall>): void;
   timeoutMs: number;
   bodyBytesMax: number;
+  /** Time for a body to arrive. */
+  bodyMsMax: number;
 };
 
+/** A request that may run: its trigger, parameters and CORS headers. */
+type Admitted = { target: InstalledTrigger; path: string; params: Record<string, string>; cors: CorsHeaders };
+type CorsHeaders = ReadonlyArray<readonly [string, string]>;
+
 /**
- * One request to a plugin's HTTP trigger, from top to bottom: find the trigger, ask who calls, ask whether they may,
- * start the deadline, execute, reply (service.md 4.1, 5.2; decisions.md 4 and 5).
+ * One request to a plugin's HTTP trigger, from top to bottom: find the trigger, ask who calls and whether they may, start
+ * the deadline, execute, reply (service.md 4.1, 5.2; decisions.md 4 and 5).
  *
  * @throws ServiceError for every refusal before the execution; the caller of this function answers it
  */
 export function handleTrigger(parts: TriggerParts, x: TriggerExchange): void {
-  const admittedAt = performance.now();
+  const admitted = admit(parts, x);
+  if (admitted === null) return;
+  if (!x.hasBody) {
+    run(parts, x, admitted, null);
+    return;
+  }
+  x.collectBody(parts.bodyBytesMax, parts.bodyMsMax, body => {
+    try {
+      if (!(body instanceof Uint8Array)) throw bodyRefusal(body, parts);
+      // While the body came in, the plugin may have been disabled, its access changed or its version switched.
+      const now = admit(parts, x);
+      if (now !== null) run(parts, x, now, body);
+    } catch (error) {
+      if (!(error instanceof ServiceError)) throw error;
+      x.replyError(error);
+    }
+  });
+}
+
+/** Which trigger, and may the caller? Null when the answer has been given already. */
+function admit(parts: TriggerParts, x: TriggerExchange): Admitted | null {
   const slash = x.path.indexOf('/', TRIGGER_PREFIX.length);
   const pluginId = x.path.slice(TRIGGER_PREFIX.length, slash < 0 ? undefined : slash);
   const path = slash < 0 ? '' : x.path.slice(slash);
@@ -41,57 +67,65 @@ export function handleTrigger(parts: TriggerParts, x: TriggerExchange): void {
   const plugin = parts.registry.find(pluginId);
   if (plugin === undefined || !plugin.enabled)
     throw new ServiceError('not_found', `there is no plugin "${pluginId}" with HTTP triggers here`);
-  if (isPreflight(x.method, x.headers)) return x.replyFlat(204, '', '', preflightHeaders(plugin, path, x.headers));
+  if (isPreflight(x.method, x.headers)) {
+    x.replyFlat(204, '', '', preflightHeaders(plugin, path, x.headers));
+    return null;
+  }
   const match = plugin.routes.match(x.method, path);
   if (match.kind === 'none')
     throw new ServiceError('not_found', `plugin "${pluginId}" has no trigger at "${path || '/'}"`);
-  if (match.kind === 'method')
-    throw new ServiceError(
-      'method_not_allowed',
-      `${x.method} is not handled here; ${match.allow.join(', ')} ${match.allow.length > 1 ? 'are' : 'is'}`,
-      {
-        headers: [['Allow', match.allow.join(', ')]],
-      },
-    );
+  if (match.kind === 'method') {
+    const allow = match.allow.join(', ');
+    throw new ServiceError('method_not_allowed', `${x.method} is not handled here; allowed: ${allow}`, {
+      headers: [['Allow', allow]],
+    });
+  }
   const { params, target } = match;
   const cors = corsHeaders(target, x.headers.origin);
 
   // 2. Who calls, and may they?
   const decision = decideAccess(target.settings, 'none');
-  if (decision.kind !== 'allow')
-    return refuseAccess(x, target, decision.kind === 'refuse' && decision.reason === 'disabled', cors);
+  if (decision.kind !== 'allow') {
+    refuseAccess(x, target, decision.kind === 'refuse' && decision.reason === 'disabled', cors);
+    return null;
+  }
   const suspended = parts.quarantine.find(pluginId, target.trigger.name, Date.now());
   if (suspended !== undefined) throw suspendedError(suspended.until, cors);
+  return { target, path, params, cors };
+}
 
-  // 3. The deadline runs from here; the body is part of the request, not of the execution.
-  const run = (body: Uint8Array | null): void => {
-    const remoteAddr = x.remoteAddr;
-    parts.execute({
-      pluginId,
-      moduleId: plugin.moduleId,
-      entry: ENTRY.handle,
-      event: httpEvent(target.trigger, x.requestId, parts.timeoutMs, {
-        method: x.method,
-        path,
-        query: x.query,
-        headers: x.headers,
-        remoteAddr,
-        params,
-        auth: null,
-      }),
-      body,
-      deadline: (body === null ? admittedAt : performance.now()) + parts.timeoutMs,
-      context: { plugin, requestId: x.requestId, trigger: target.trigger.name },
-      done: outcome => finish(parts, x, target, outcome, cors),
-    });
-  };
-
-  // 4. Execute and reply.
-  if (!x.hasBody) return run(null);
-  x.collectBody(parts.bodyBytesMax, body => {
-    if (body === null) x.replyError(tooLarge(parts.bodyBytesMax, 'http.max_body'));
-    else run(body);
+/** Starts the deadline, executes, replies. The body is part of the request, not of the execution. */
+function run(
+  parts: TriggerParts,
+  x: TriggerExchange,
+  { cors, params, path, target }: Admitted,
+  body: Uint8Array | null,
+): void {
+  const { plugin, trigger } = target;
+  const { headers, method, query, remoteAddr, requestId } = x;
+  parts.execute({
+    pluginId: plugin.id,
+    moduleId: plugin.moduleId,
+    entry: ENTRY.handle,
+    event: httpEvent(trigger, requestId, parts.timeoutMs, {
+      method,
+      path,
+      query,
+      headers,
+      remoteAddr,
+      params,
+      auth: null,
+    }),
+    body,
+    deadline: performance.now() + parts.timeoutMs,
+    context: { plugin, requestId, trigger: trigger.name },
+    done: outcome => finish(parts, x, target, outcome, cors),
   });
+}
+
+function bodyRefusal(why: 'too_large' | 'too_slow', parts: TriggerParts): ServiceError {
+  if (why === 'too_large') return tooLarge(parts.bodyBytesMax, 'http.max_body');
+  return new ServiceError('request_timeout', `the body did not arrive within ${parts.bodyMsMax} ms`);
 }
 
 /** No way in: a browser that navigates is sent to the login, everybody else gets 401 (service.md 5.3.5, 7). */

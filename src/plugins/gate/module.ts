@@ -63,6 +63,7 @@ function skipConstantExpression(r: Reader): void {
 
 function readTypes(r: Reader, out: ModuleOutline): void {
   const count = r.count(GATE.types, 'types');
+  let values = 0;
   for (let i = 0; i < count; i++) {
     const form = r.byte();
     if (form !== 0x60)
@@ -70,8 +71,12 @@ function readTypes(r: Reader, out: ModuleOutline): void {
         'gc-type',
         `type ${i} is not a function type (0x${form.toString(16)}); garbage-collected types are not allowed`,
       );
-    const side = (): string =>
-      Array.from({ length: r.count(GATE.params, `values in type ${i}`) }, () => readValueType(r)).join(',');
+    const side = (): string => {
+      const n = r.count(GATE.params, `values in type ${i}`);
+      values += n;
+      if (values > GATE.typeValues) r.refuse('too-many', `the types have more than ${GATE.typeValues} values together`);
+      return Array.from({ length: n }, () => readValueType(r)).join(',');
+    };
     const parameters = side();
     out.types.push(`${parameters}->${side()}`);
   }
@@ -241,8 +246,16 @@ function readSection(id: number, r: Reader, out: ModuleOutline): void {
       out.hasStart = true;
       r.at = r.end;
       return;
+    case 13: {
+      const count = r.count(GATE.tags, 'tags');
+      for (let i = 0; i < count; i++) {
+        r.skip(1);
+        typeAt(r, out, r.u32());
+      }
+      return;
+    }
     default:
-      // Data count, tags: nothing in them needs a bound.
+      // Data count: checked by the compiler against the data section.
       r.at = r.end;
   }
 }

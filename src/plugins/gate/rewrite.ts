@@ -6,6 +6,9 @@ import { leb, signedLeb } from './reader.ts';
 /** Where a rewritten module takes its memory from. No uploaded module can name it: imports are checked before. */
 export const MEMORY_IMPORT = { module: '$host', name: 'mem' } as const;
 
+/** Names are copied once per frame of a stack: a large section would fill the heap of the thread. */
+const NAME_BYTES_MAX = 256 * 1024;
+
 /** Zeros between two data segments that are cheaper to copy than a segment of their own. */
 const GAP_BYTES_MAX = 256;
 
@@ -47,7 +50,7 @@ export function rewriteModule(
   for (const s of outline.sections) {
     if (s.id === SECTION.custom) {
       // Function names make the stack of a trap readable; other custom sections are dead weight.
-      if (outline.custom.some(c => c.name === 'name' && c.end === s.end)) keep(s);
+      if (s.end - s.start <= NAME_BYTES_MAX && outline.custom.some(c => c.name === 'name' && c.end === s.end)) keep(s);
     } else if (s.id === SECTION.import || s.id === SECTION.memory) {
       // Made anew, or gone into the imports.
     } else if (s.id === SECTION.table && outline.tableSection !== null)
