@@ -1,4 +1,5 @@
 import { ENTRY } from './abi/shared-layout.ts';
+import { adminPageRoutes } from './api/admin-page.ts';
 import { executionRoutes } from './api/executions-api.ts';
 import { healthRoutes } from './api/health-api.ts';
 import { pluginRoutes } from './api/plugins-api.ts';
@@ -185,6 +186,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       ...pluginRoutes({ db, installer, registry, quarantine, moduleBytesMax: v['http.max_module'] }),
       ...triggerRoutes({ db, registry, quarantine }),
       ...executionRoutes({ records }),
+      ...adminPageRoutes(),
     ],
     { mode: v['admin.setup'], token: options.setupToken },
   );

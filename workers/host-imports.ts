@@ -19,18 +19,33 @@ type HostImport = (...args: Array<number | bigint>) => number;
 /** All imports here have i32 parameters unless the row says i64; WebAssembly passes exactly these. */
 const int = (value: number | bigint | undefined): number => Number(value ?? 0);
 
-/** Checked headers by the guest's text: most plugins send the same few again and again. */
+/** Checked headers by the guest's bytes: most plugins send the same few again and again. */
 class HeaderCache {
   #entries = new Map<string, Uint8Array | string>();
+  #lastJson = new Uint8Array(0);
+  #lastChecked: Uint8Array | string = new Uint8Array(0);
 
   /** Flat header bytes, or the reason they are refused. */
-  check(json: string): Uint8Array | string {
-    const known = this.#entries.get(json);
+  check(json: Uint8Array, decode: () => string | undefined): Uint8Array | string {
+    // The same as the time before: no text is made.
+    if (json.length === this.#lastJson.length && Buffer.compare(json, this.#lastJson) === 0) return this.#lastChecked;
+    const text = decode();
+    if (text === undefined) return 'the headers are not valid UTF-8';
+    const checked = this.#checkText(text);
+    if (json.length <= 1024) {
+      this.#lastJson = json.slice();
+      this.#lastChecked = checked;
+    }
+    return checked;
+  }
+
+  #checkText(text: string): Uint8Array | string {
+    const known = this.#entries.get(text);
     if (known !== undefined) return known;
-    const checked = checkResponseHeaders(json);
+    const checked = checkResponseHeaders(text);
     const value = checked.ok ? Uint8Array.from(Buffer.from(checked.flat, 'latin1')) : checked.reason;
     if (this.#entries.size >= 64) this.#entries.clear();
-    if (json.length <= 1024) this.#entries.set(json, value);
+    if (text.length <= 1024) this.#entries.set(text, value);
     return value;
   }
 }
@@ -93,8 +108,7 @@ export function makeHostImports(
         return refuse(HOST_ERROR.tooLarge, `the headers are larger than ${LIMITS.responseHeadersJsonBytesMax} bytes`);
       if (bl >>> 0 > LIMITS.responseBodyBytesMax)
         return refuse(HOST_ERROR.tooLarge, `the body is larger than ${LIMITS.responseBodyBytesMax} bytes`);
-      const text = guest.text(ha, hl);
-      const checked = text === undefined ? 'the headers are not valid UTF-8' : headers.check(text);
+      const checked = headers.check(guest.range(ha, hl), () => guest.text(ha, hl));
       if (typeof checked === 'string') return refuse(HOST_ERROR.invalid, checked);
       state.invalidResponse = null;
       state.response = { status: code, headers: checked, body: channel.keepBody(checked, guest.range(ba, bl)) };

@@ -136,6 +136,7 @@ export class Executor<C> {
     all32[header + SLOT.entry] = execution.entry;
     all64[(header + SLOT.deadline) >> 1] = execution.deadline;
     this.#admitted[slot] = { execution, admittedAt: performance.now(), event };
+    this.#pool.drainSoon();
     this.#queues.push(slot);
     this.#pool.wakeFor(this.#queues.inFlight);
     this.#sweep ??= setInterval(() => this.#look(), SWEEP_MS);

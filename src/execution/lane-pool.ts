@@ -76,6 +76,7 @@ export class LanePool {
   #started: number;
   #nextStartAt = 0;
   #closing = false;
+  #drainSoon = false;
   readonly #timers = new Set<NodeJS.Timeout>();
 
   constructor(options: LanePoolOptions) {
@@ -197,6 +198,20 @@ export class LanePool {
     else if (!this.#closing) this.#start(lane);
   }
 
+  /**
+   * Announces that main looks at the lanes once it has read its sockets: until then no lane needs to ring, and one look
+   * serves all requests of an event-loop turn.
+   */
+  drainSoon(): void {
+    if (this.#drainSoon) return;
+    this.#drainSoon = true;
+    Atomics.store(this.#words, ARMED, 0);
+    setImmediate(() => {
+      this.#drainSoon = false;
+      this.drain();
+    });
+  }
+
   /** Looks at every lane's host call and completions until there is nothing new, then asks for a bell. */
   drain(): void {
     const words = this.#words;
@@ -240,7 +255,7 @@ export class LanePool {
   }
 
   /** Lanes that are awake, not blocked in a host call and not at a long execution. */
-  #ready(): number {
+  #ready(enough: number): number {
     let n = 0;
     for (let k = 0; k < this.#started; k++) {
       const lane = this.#lanes[k]!;
@@ -250,14 +265,14 @@ export class LanePool {
         !lane.stuck &&
         Atomics.load(this.#words, at + LANE.call) === CALL_STATE.idle
       )
-        n++;
+        if (++n >= enough) return n;
     }
     return n;
   }
 
   /** Wakes a lane when the waiting work would otherwise stand. `depth` is the number of executions in flight. */
   wakeFor(depth: number): void {
-    const ready = this.#ready();
+    const ready = this.#ready(this.#hot);
     if (ready === 0 || (ready < this.#hot && depth > 8 * ready)) this.#wakeOne();
   }
 
@@ -266,7 +281,7 @@ export class LanePool {
    * long execution, so that plugins that sleep in all their slots do not hold up the others.
    */
   wakeOrGrow(depth: number): void {
-    const ready = this.#ready();
+    const ready = this.#ready(this.#hot);
     if (ready > 0 || this.#wakeOne()) {
       if (ready > 0 && ready < this.#hot && depth > 8 * ready) this.#wakeOne();
       return;

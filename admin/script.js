@@ -1,0 +1,95 @@
+// The administration page of setup mode: lists plugins, uploads one, shows what it asks for, installs it.
+const element = id => document.getElementById(id);
+// The token of the setup link stands behind #, which browsers do not send; it is taken out of the address at once.
+let token = new URLSearchParams(location.hash.slice(1)).get('token') ?? '';
+if (token !== '') history.replaceState(null, '', location.pathname);
+let uploaded = null;
+
+async function api(method, path, body) {
+  const isForm = body instanceof FormData;
+  const response = await fetch(`/api/admin${path}`, {
+    method,
+    headers: { authorization: `Bearer ${token}`, ...(body && !isForm ? { 'content-type': 'application/json' } : {}) },
+    body: isForm ? body : body && JSON.stringify(body),
+  });
+  const answer = response.status === 204 ? {} : await response.json();
+  if (!response.ok) {
+    const places = (answer.errors ?? []).map(e => `${e.pointer} ${e.message}`).join('\n');
+    throw new Error(places || answer.detail || `HTTP ${response.status}`);
+  }
+  return answer;
+}
+
+async function show() {
+  const { items } = await api('GET', '/plugins?limit=200');
+  const rows = await Promise.all(
+    items.map(async p => {
+      const { triggers } = await api('GET', `/plugins/${encodeURIComponent(p.id)}`);
+      const row = document.createElement('tr');
+      const access = triggers
+        .map(t => `${t.name} ${(t.methods ?? []).join('/')} ${t.path ?? ''}: ${t.effective_access ?? t.type}`)
+        .join('\n');
+      for (const text of [p.id, p.name ?? '', p.version ?? '', p.state, access]) {
+        const cell = row.appendChild(document.createElement('td'));
+        cell.style.whiteSpace = 'pre-line';
+        cell.textContent = text;
+      }
+      return row;
+    }),
+  );
+  document.querySelector('tbody').replaceChildren(...rows);
+  element('plugins').hidden = false;
+  element('login').hidden = true;
+}
+
+const attempt = work => async event => {
+  event?.preventDefault();
+  element('message').textContent = '';
+  try {
+    await work();
+  } catch (error) {
+    element('message').textContent = error.message;
+  }
+};
+
+element('login').addEventListener(
+  'submit',
+  attempt(async () => {
+    token = element('token').value.trim();
+    await show();
+  }),
+);
+
+element('upload').addEventListener(
+  'submit',
+  attempt(async () => {
+    const form = new FormData();
+    form.append('file', document.querySelector('input[type=file]').files[0]);
+    uploaded = await api('POST', '/plugins/upload', form);
+    const { id, name, version, permissions, new_permissions, requirements, triggers, findings } = uploaded;
+    document.querySelector('pre').textContent = JSON.stringify(
+      { id, name, version, permissions, new_permissions, requirements, triggers, findings },
+      null,
+      2,
+    );
+    element('review').hidden = false;
+    await show();
+  }),
+);
+
+element('install').addEventListener(
+  'click',
+  attempt(async () => {
+    const config = JSON.parse(document.querySelector('textarea').value);
+    await api('POST', `/plugins/${encodeURIComponent(uploaded.id)}/install`, {
+      wasm_key: uploaded.wasm_key,
+      config,
+      accept_permissions: uploaded.new_permissions,
+    });
+    element('review').hidden = true;
+    element('message').textContent = `${uploaded.id} ${uploaded.version} is installed`;
+    await show();
+  }),
+);
+
+if (token !== '') attempt(show)();
