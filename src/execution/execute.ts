@@ -2,7 +2,7 @@ import { Buffer } from 'node:buffer';
 import { type ExecutionOutcome, type OutcomeKind, withoutAnswer } from '../abi/execution-outcome.ts';
 import type { HostFunction } from '../abi/host-functions.ts';
 import type { HostArgument, HostResult } from '../abi/host-result.ts';
-import type { LoadedModule } from '../abi/lane-messages.ts';
+import type { LargeOutput, LoadedModule } from '../abi/lane-messages.ts';
 import {
   SHARED_BYTES,
   type SharedViews,
@@ -161,7 +161,13 @@ export class Executor<C> {
   #completed(slot: number, lane: number): void {
     const { admittedAt, execution } = this.#of(slot);
     const answered = this.#answered[slot] === 1;
-    const outcome = readOutcome(this.#views, this.#buffer, slot, admittedAt, () => this.#pool.receiveOutput(lane));
+    const outcome = readOutcome(
+      this.#views,
+      this.#buffer,
+      slot,
+      admittedAt,
+      () => this.#pool.receive(lane) as LargeOutput | undefined,
+    );
     try {
       if (!answered) execution.done(outcome);
     } finally {

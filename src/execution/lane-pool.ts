@@ -1,44 +1,18 @@
 import os from 'node:os';
-import { MessageChannel, type MessagePort, receiveMessageOnPort } from 'node:worker_threads';
+import { MessageChannel, receiveMessageOnPort } from 'node:worker_threads';
 import { Piscina } from 'piscina';
-import type { LaneTask, LargeOutput } from '../abi/lane-messages.ts';
+import type { LaneTask } from '../abi/lane-messages.ts';
 import { ARMED, CALL_STATE, LANE, LANE_STATE, laneAt, RING_MASK, type SharedViews } from '../abi/shared-layout.ts';
 import { LIMITS } from '../limits.ts';
-import { cpuMs, mayRaisePriority, setThreadPriority, touchedKib } from './lane-thread.ts';
+import { DEMOTE_MS, demoteIfBurning, type Lane, makeLane, restorePriority } from './lane.ts';
+import { touchedKib } from './lane-thread.ts';
 
 /** Heap of a lane: small generations keep the collector's pauses out of the tail (performance.md 3). */
 const LANE_HEAP = { maxYoungGenerationSizeMb: 3, maxOldGenerationSizeMb: 24 } as const;
 /** A lane that runs longer is not counted as awake. */
 const STUCK_MS = 2;
-/** A lane that runs longer yields the processor to the others (performance.md 4). */
-const DEMOTE_MS = 20;
-/** Where a priority cannot be raised again, lowering costs the thread: only a long burner is worth it. */
-const DEMOTE_FOR_GOOD_MS = 500;
 /** New threads are started this far apart: eight at once take 200 to 350 ms, one 25 (performance.md 2). */
 const START_SPACING_MS = 100;
-const NICE_LOWEST = 19;
-
-type Lane = {
-  index: number;
-  /** Grows with every thread of this lane; an answer for an older one is dropped. */
-  generation: number;
-  abort: AbortController | null;
-  bell: MessagePort | null;
-  data: MessagePort | null;
-  sequence: number;
-  runningSince: number;
-  stuck: boolean;
-  demoted: boolean;
-  /** When the processor time of the running execution was last read, and what it was; 0 = not yet. */
-  cpuAt: number;
-  cpuMs: number;
-  /** Memory the thread had touched when its running execution was first seen as long, in KiB; -1 = not yet. */
-  touchedKib: number;
-  /** Slot that was given up with this thread, or -1. */
-  killedSlot: number;
-  /** Resolves when the ended thread has exited; set by a kill. */
-  gone: Promise<void> | null;
-};
 
 export type LaneEvents = {
   /** A lane finished the execution in a slot. Its queue's running count is already lowered. */
@@ -70,7 +44,6 @@ export class LanePool {
   readonly #words: Int32Array;
   readonly #pool: Piscina<LaneTask, void>;
   readonly #lanes: Lane[];
-  readonly #canRaise = mayRaisePriority();
   readonly #hot = Math.max(1, os.availableParallelism() - 1);
   /** Lanes in use; those behind are spare places. */
   #started: number;
@@ -98,22 +71,7 @@ export class LanePool {
     // Without a listener the error of a thread would end the process; the rejection of its task is what we act on.
     this.#pool.on('error', () => {});
     this.#started = options.lanes;
-    this.#lanes = Array.from({ length: LIMITS.lanesMax }, (_, index) => ({
-      index,
-      generation: 0,
-      abort: null,
-      bell: null,
-      data: null,
-      sequence: -1,
-      runningSince: 0,
-      stuck: false,
-      demoted: false,
-      cpuAt: 0,
-      cpuMs: 0,
-      touchedKib: -1,
-      killedSlot: -1,
-      gone: null,
-    }));
+    this.#lanes = Array.from({ length: LIMITS.lanesMax }, (_, index) => makeLane(index));
     for (const lane of this.#lanes) this.#words[laneAt(lane.index) + LANE.state] = LANE_STATE.off;
     Atomics.store(this.#words, ARMED, 1);
   }
@@ -318,7 +276,7 @@ export class LanePool {
       const current = Atomics.load(this.#words, at + LANE.current);
       const sequence = this.#words[at + LANE.sequence]!;
       if (current === 0 || sequence !== lane.sequence) {
-        if (lane.demoted) this.#restorePriority(lane);
+        if (lane.demoted && !restorePriority(lane, this.#threadOf(lane.index))) this.#retire(lane);
         lane.sequence = current === 0 ? -1 : sequence;
         lane.runningSince = now;
         lane.stuck = false;
@@ -333,32 +291,13 @@ export class LanePool {
         lane.stuck = true;
         lane.touchedKib = touchedKib(this.#threadOf(lane.index));
       }
-      if (ran > DEMOTE_MS && !blocked && !lane.demoted) this.#demoteIfBurning(lane, now);
+      if (ran > DEMOTE_MS && !blocked && !lane.demoted) demoteIfBurning(lane, this.#threadOf(lane.index), now);
       if (running(current - 1, ran, lane.index)) this.#kill(lane, current - 1);
     }
   }
 
-  /** Processor time counts, not the clock: a lane that was only kept waiting must not be put behind the others. */
-  #demoteIfBurning(lane: Lane, now: number): void {
-    const cpuNowMs = cpuMs(this.#threadOf(lane.index));
-    if (lane.cpuAt === 0) {
-      lane.cpuAt = now;
-      lane.cpuMs = cpuNowMs;
-      return;
-    }
-    const patience = this.#canRaise ? DEMOTE_MS : DEMOTE_FOR_GOOD_MS;
-    if (now - lane.cpuAt < patience) return;
-    const burnt = cpuNowMs - lane.cpuMs;
-    lane.cpuAt = now;
-    lane.cpuMs = cpuNowMs;
-    if (burnt < patience / 4) return;
-    lane.demoted = true;
-    setThreadPriority(this.#threadOf(lane.index), NICE_LOWEST);
-  }
-
-  #restorePriority(lane: Lane): void {
-    lane.demoted = false;
-    if (setThreadPriority(this.#threadOf(lane.index), 0)) return;
+  /** Asks a lane to end its thread between two executions. */
+  #retire(lane: Lane): void {
     const at = laneAt(lane.index);
     Atomics.store(this.#words, at + LANE.retire, 1);
     if (
@@ -409,10 +348,6 @@ export class LanePool {
   receive(lane: number): unknown {
     const port = this.#lanes[lane]!.data;
     return port === null ? undefined : receiveMessageOnPort(port)?.message;
-  }
-
-  receiveOutput(lane: number): LargeOutput | undefined {
-    return this.receive(lane) as LargeOutput | undefined;
   }
 
   /** Lanes whose thread is up. */

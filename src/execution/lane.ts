@@ -1,0 +1,78 @@
+import type { MessagePort } from 'node:worker_threads';
+import { cpuMs, mayRaisePriority, setThreadPriority } from './lane-thread.ts';
+
+/** A lane that runs longer yields the processor to the others (performance.md 4). */
+export const DEMOTE_MS = 20;
+/** Where a priority cannot be raised again, lowering costs the thread: only a long burner is worth it. */
+const DEMOTE_FOR_GOOD_MS = 500;
+const NICE_LOWEST = 19;
+const canRaise = mayRaisePriority();
+
+/** What main knows of one lane. */
+export type Lane = {
+  index: number;
+  /** Grows with every thread of this lane; an answer for an older one is dropped. */
+  generation: number;
+  abort: AbortController | null;
+  bell: MessagePort | null;
+  data: MessagePort | null;
+  sequence: number;
+  runningSince: number;
+  stuck: boolean;
+  demoted: boolean;
+  /** When the processor time of the running execution was last read, and what it was; 0 = not yet. */
+  cpuAt: number;
+  cpuMs: number;
+  /** Memory the thread had touched when its running execution was first seen as long, in KiB; -1 = not yet. */
+  touchedKib: number;
+  /** Slot that was given up with this thread, or -1. */
+  killedSlot: number;
+  /** Resolves when the ended thread has exited; set by a kill. */
+  gone: Promise<void> | null;
+};
+
+export function makeLane(index: number): Lane {
+  return {
+    index,
+    generation: 0,
+    abort: null,
+    bell: null,
+    data: null,
+    sequence: -1,
+    runningSince: 0,
+    stuck: false,
+    demoted: false,
+    cpuAt: 0,
+    cpuMs: 0,
+    touchedKib: -1,
+    killedSlot: -1,
+    gone: null,
+  };
+}
+
+/**
+ * Lowers the priority of a lane whose execution burns. Processor time counts, not the clock: a lane that was only kept
+ * waiting must not be put behind the others.
+ */
+export function demoteIfBurning(lane: Lane, thread: number, now: number): void {
+  const cpuNowMs = cpuMs(thread);
+  if (lane.cpuAt === 0) {
+    lane.cpuAt = now;
+    lane.cpuMs = cpuNowMs;
+    return;
+  }
+  const patience = canRaise ? DEMOTE_MS : DEMOTE_FOR_GOOD_MS;
+  if (now - lane.cpuAt < patience) return;
+  const burnt = cpuNowMs - lane.cpuMs;
+  lane.cpuAt = now;
+  lane.cpuMs = cpuNowMs;
+  if (burnt < patience / 4) return;
+  lane.demoted = true;
+  setThreadPriority(thread, NICE_LOWEST);
+}
+
+/** Gives a lane its priority back after a burning execution; false when this process may not. */
+export function restorePriority(lane: Lane, thread: number): boolean {
+  lane.demoted = false;
+  return setThreadPriority(thread, 0);
+}
