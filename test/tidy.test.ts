@@ -10,7 +10,7 @@ type Source = { file: string; text: string; imports: string[] };
 function sources(...directories: string[]): Source[] {
   return directories
     .flatMap(d => fs.readdirSync(path.join(root, d), { recursive: true, encoding: 'utf8' }).map(f => `${d}/${f}`))
-    .filter(f => f.endsWith('.ts'))
+    .filter(f => f.endsWith('.ts') && !f.includes('node_modules/'))
     .sort()
     .map(file => {
       const text = fs.readFileSync(path.join(root, file), 'utf8');
