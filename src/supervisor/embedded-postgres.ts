@@ -92,7 +92,8 @@ function reachable(target: string): boolean {
 
 /**
  * The command that runs a binary as the account. Where it cannot walk to the files (a checkout below /root), it keeps
- * the one capability to do so; nothing is copied and no directory is opened up.
+ * the one capability to do so; nothing is copied and no directory is opened up. Without the secure bit, access(2) would
+ * look at the files without that capability.
  */
 function asAccount(
   account: Account | null,
@@ -104,7 +105,7 @@ function asAccount(
   const keep =
     reachable(path.dirname(binary)) && reachable(path.dirname(directory))
       ? []
-      : ['--inh-caps=+dac_override', '--ambient-caps=+dac_override'];
+      : ['--inh-caps=+dac_override', '--ambient-caps=+dac_override', '--securebits=+no_setuid_fixup'];
   return [
     'setpriv',
     [`--reuid=${account.uid}`, `--regid=${account.gid}`, '--clear-groups', ...keep, '--', binary, ...args],
