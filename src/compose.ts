@@ -14,6 +14,7 @@ import { ExecutionRecords } from './executions/execution-records.ts';
 import { Quarantine } from './executions/quarantine.ts';
 import { type HostCall, makeDispatch } from './host/host-functions.ts';
 import { kvHandlers, sweepExpired } from './host/kv.ts';
+import { makeClientAddress } from './http/client-address.ts';
 import { makeRouter } from './http/routes.ts';
 import { type Server, startServer } from './http/server.ts';
 import { assertLimits, LIMITS } from './limits.ts';
@@ -201,6 +202,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
   };
   const server = await startServer(v['http.host'], v['http.port'], {
     triggerPrefix: TRIGGER_PREFIX,
+    clientAddress: makeClientAddress(v['http.trusted_proxies']),
     handleTrigger: x => handleTrigger(triggerParts, x),
     async handleRoute(x) {
       try {

@@ -23,7 +23,6 @@ const row = <T>(check: z.ZodType<T>, value: T, about: string, secret = false): R
 
 const port = z.coerce.number().int().min(0).max(65_535);
 const positive = z.coerce.number().int().min(1);
-const flag = z.union([z.boolean(), z.enum(['true', 'false', '1', '0']).transform(v => v === 'true' || v === '1')]);
 const text = z.string();
 const list = z.union([
   z.array(z.string()),
@@ -70,7 +69,6 @@ const ROWS = {
     'info',
     'least severe log line that is written',
   ),
-  'log.pretty': row<boolean>(flag, false, 'human-readable start-up lines instead of JSON'),
 } as const;
 
 export type ConfigKey = keyof typeof ROWS;

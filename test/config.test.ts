@@ -43,7 +43,7 @@ t.test('secrets are hidden where the configuration is shown, also in errors', as
 t.test('the environment made for a child gives it the same values', async t => {
   const config = loadConfig(file(t, 'http:\n  trusted_proxies: [10.0.0.0/8, 192.168.0.0/16]\n'), {
     BOT_HTTP_PORT: '0',
-    BOT_LOG_PRETTY: 'true',
+    BOT_LOG_LEVEL: 'warn',
   });
   t.same(loadConfig(null, configToEnv(config)).values, config.values);
 });

@@ -1,14 +1,20 @@
 import type { HttpRequest, HttpResponse } from 'uWebSockets.js';
 import { Buffer } from 'node:buffer';
-import { randomUUID } from 'node:crypto';
+import { randomBytes } from 'node:crypto';
 import { STATUS_CODES } from 'node:http';
 import { Readable } from 'node:stream';
 import { ServiceError, tooLarge } from '../errors.ts';
 import { LIMITS } from '../limits.ts';
 import type { Reply, Request, TriggerExchange } from '../message.ts';
+import type { ClientAddress } from './client-address.ts';
 import { problemReply } from './error-reply.ts';
 
 const REQUEST_ID = /^[\w-]{8,64}$/;
+/** Request ids of this process: a random part and a counter, unique over hosts and cheap to make. */
+const ID_PREFIX = randomBytes(8).toString('hex');
+let lastId = 0;
+const makeRequestId = (): string => `${ID_PREFIX}-${(++lastId).toString(36).padStart(7, '0')}`;
+
 const NO_BODY = new Set([204, 304]);
 
 const statusLines = new Map<number, string>();
@@ -45,12 +51,14 @@ export class Exchange implements TriggerExchange {
   readonly headers: Record<string, string>;
   readonly requestId: string;
   readonly #res: HttpResponse;
+  readonly #clientAddress: ClientAddress;
   #open = true;
   #paused = false;
   #onAborted: (() => void) | null = null;
   #address: string | null = null;
 
-  constructor(res: HttpResponse, req: HttpRequest) {
+  constructor(res: HttpResponse, req: HttpRequest, clientAddress: ClientAddress) {
+    this.#clientAddress = clientAddress;
     this.#res = res;
     this.method = req.getCaseSensitiveMethod();
     this.path = req.getUrl();
@@ -63,7 +71,7 @@ export class Exchange implements TriggerExchange {
     });
     this.headers = headers;
     const given = headers['x-request-id'];
-    this.requestId = given !== undefined && REQUEST_ID.test(given) ? given : randomUUID();
+    this.requestId = given !== undefined && REQUEST_ID.test(given) ? given : makeRequestId();
     res.onAborted(() => {
       this.#open = false;
       this.#onAborted?.();
@@ -75,9 +83,9 @@ export class Exchange implements TriggerExchange {
     return this.#open;
   }
 
-  /** Text of the peer's address; taken on demand, because it costs as much as the rest of the capture. */
+  /** Text of the client's address; taken on demand, because it costs as much as the rest of the capture. */
   get remoteAddr(): string {
-    if (this.#address === null) this.#address = this.#open ? addressOf(this.#res) : '';
+    this.#address ??= this.#open ? this.#clientAddress(addressOf(this.#res), this.headers) : '';
     return this.#address;
   }
 

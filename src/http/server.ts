@@ -1,10 +1,12 @@
 import { App, type us_listen_socket, us_listen_socket_close, us_socket_local_port } from 'uWebSockets.js';
 import { messageOf, ServiceError } from '../errors.ts';
+import type { ClientAddress } from './client-address.ts';
 import { Exchange } from './exchange.ts';
 
 export type ServerParts = {
   /** Path prefix of plugin triggers, which have a line of their own. */
   triggerPrefix: string;
+  clientAddress: ClientAddress;
   handleTrigger(x: Exchange): void;
   handleRoute(x: Exchange): Promise<void>;
   onUnknownError(error: unknown, x: Exchange): void;
@@ -35,7 +37,7 @@ function answerThrown(parts: ServerParts, x: Exchange, error: unknown): void {
 export function startServer(host: string, port: number, parts: ServerParts): Promise<Server> {
   const app = App();
   app.any(`${parts.triggerPrefix}*`, (res, req) => {
-    const x = new Exchange(res, req);
+    const x = new Exchange(res, req, parts.clientAddress);
     try {
       parts.handleTrigger(x);
     } catch (error) {
@@ -43,7 +45,7 @@ export function startServer(host: string, port: number, parts: ServerParts): Pro
     }
   });
   app.any('/*', (res, req) => {
-    const x = new Exchange(res, req);
+    const x = new Exchange(res, req, parts.clientAddress);
     parts.handleRoute(x).catch(error => answerThrown(parts, x, error));
   });
   return new Promise((resolve, reject) => {
