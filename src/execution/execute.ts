@@ -15,6 +15,7 @@ import {
 } from '../abi/shared-layout.ts';
 import { HostCallPort } from './host-call-port.ts';
 import { LanePool } from './lane-pool.ts';
+import { prepareLaneSource } from './lane-source.ts';
 import { readOutcome } from './read-outcome.ts';
 import { RunQueues } from './run-queues.ts';
 
@@ -38,6 +39,8 @@ export type ExecutorOptions<C> = {
   recycle: boolean;
   /** Resident memory in bytes above which the greatest eater is ended; 0 = no budget. */
   memoryBudgetBytes: number;
+  /** Directory for the lane's stripped sources. */
+  cacheDirectory: string;
   noteFile: string | null;
   dispatch(row: HostFunction, args: HostArgument[], execution: Execution<C>): HostResult | Promise<HostResult>;
   loadModule(id: number): Promise<LoadedModule>;
@@ -81,6 +84,7 @@ export class Executor<C> {
       views: this.#views,
       lanes: options.lanes,
       recycle: options.recycle,
+      laneFile: prepareLaneSource(options.cacheDirectory),
       noteFile: options.noteFile,
       onThreadError: error => options.onError(error, 'lane'),
       events: {

@@ -13,6 +13,8 @@ const LANE_HEAP = { maxYoungGenerationSizeMb: 3, maxOldGenerationSizeMb: 24 } as
 const STUCK_MS = 2;
 /** New threads are started this far apart: eight at once take 200 to 350 ms, one 25 (performance.md 2). */
 const START_SPACING_MS = 100;
+/** Lanes that may be starting at one moment because work waits. */
+const STARTING_MAX = 4;
 
 export type LaneEvents = {
   /** A lane finished the execution in a slot. Its queue's running count is already lowered. */
@@ -29,6 +31,7 @@ export type LanePoolOptions = {
   /** Threads that are started at once; more come when all of them are blocked and work waits. */
   lanes: number;
   recycle: boolean;
+  laneFile: string;
   noteFile: string | null;
   events: LaneEvents;
   /** Told of threads that end by an error of their own, for the log. */
@@ -56,7 +59,7 @@ export class LanePool {
     this.#options = options;
     this.#words = options.views.words;
     this.#pool = new Piscina<LaneTask, void>({
-      filename: new URL('../../workers/run-plugin.ts', import.meta.url).href,
+      filename: options.laneFile,
       minThreads: 0,
       maxThreads: LIMITS.lanesMax,
       concurrentTasksPerWorker: 1,
@@ -244,7 +247,7 @@ export class LanePool {
       if (ready > 0 && ready < this.#hot && depth > 8 * ready) this.#wakeOne();
       return;
     }
-    if (this.#started >= this.#lanes.length || this.running < this.#started) return;
+    if (this.#started >= this.#lanes.length || this.#started - this.running >= STARTING_MAX) return;
     const lane = this.#lanes[this.#started++]!;
     this.#start(lane);
   }

@@ -1,0 +1,43 @@
+import { createHash } from 'node:crypto';
+import fs from 'node:fs';
+import { stripTypeScriptTypes } from 'node:module';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+const ROOT = fileURLToPath(new URL('../../', import.meta.url));
+/** All a lane may import (the sandbox holds no authority). */
+const FOLDERS = ['workers', 'src/abi'];
+const FILES = ['src/limits.ts'];
+
+/**
+ * Strips the types of what a lane runs once, by Node's own stripper, instead of in every thread: that takes 100 ms each,
+ * three times as long as the thread itself.
+ *
+ * @param directory where the stripped files are kept, by the hash of their sources
+ * @returns path of the lane's entry
+ */
+export function prepareLaneSource(directory: string): string {
+  const files = [...FOLDERS.flatMap(d => fs.readdirSync(path.join(ROOT, d)).map(f => `${d}/${f}`)), ...FILES]
+    .filter(f => f.endsWith('.ts'))
+    .sort();
+  const sources = files.map(f => ({ file: f, text: fs.readFileSync(path.join(ROOT, f), 'utf8') }));
+  const hash = createHash('sha256').update(process.version);
+  for (const s of sources) hash.update(`\0${s.file}\0${s.text}`);
+  const target = path.join(directory, `lane-${hash.digest('hex').slice(0, 16)}`);
+  const entry = path.join(target, 'workers/run-plugin.mjs');
+  if (fs.existsSync(entry)) return entry;
+  const partial = `${target}.${process.pid}.part`;
+  for (const { file, text } of sources) {
+    const to = path.join(partial, file.replace(/\.ts$/, '.mjs'));
+    fs.mkdirSync(path.dirname(to), { recursive: true });
+    fs.writeFileSync(to, stripTypeScriptTypes(text).replace(/(from\s*'\.{1,2}\/[^']*)\.ts'/g, "$1.mjs'"));
+  }
+  try {
+    fs.renameSync(partial, target);
+  } catch (error) {
+    // Another host on this directory was faster; its files are the same.
+    fs.rmSync(partial, { recursive: true, force: true });
+    if (!fs.existsSync(entry)) throw error;
+  }
+  return entry;
+}
