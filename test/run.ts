@@ -73,7 +73,7 @@ try {
     }
     // Whole files, failures with their details, and what tests print (seeds).
     if (
-      /^(not )?ok |^\s*not ok |^\s+(diff|stack|at|message|found|wanted|compare|error|code|tapCaught)|^\s+[-+@]|^#|^\s*# seed/.test(
+      /^(not )?ok |^\s*not ok |^\s+(diff|stack|at|message|found|wanted|compare|error|code|exitCode|signal|tapCaught)|^\s+[-+@]|^#|^\s*# seed/.test(
         line,
       )
     )

@@ -2,9 +2,9 @@ import os from 'node:os';
 import { MessageChannel, receiveMessageOnPort } from 'node:worker_threads';
 import { Piscina } from 'piscina';
 import type { LaneTask } from '../abi/lane-messages.ts';
-import { ARMED, CALL_STATE, LANE, LANE_STATE, laneAt, RING_MASK, type SharedViews } from '../abi/shared-layout.ts';
+import { ARMED, CALL_STATE, LANE, LANE_STATE, laneAt, RING_MASK } from '../abi/shared-layout.ts';
 import { LIMITS } from '../limits.ts';
-import { DEMOTE_MS, demoteIfBurning, type Lane, makeLane, restorePriority } from './lane.ts';
+import { DEMOTE_MS, demoteIfBurning, type Lane, type LanePoolOptions, makeLane, restorePriority } from './lane.ts';
 import { touchedKib } from './lane-thread.ts';
 
 /** Heap of a lane: small generations keep the collector's pauses out of the tail (performance.md 3). */
@@ -13,30 +13,10 @@ const LANE_HEAP = { maxYoungGenerationSizeMb: 3, maxOldGenerationSizeMb: 24 } as
 const STUCK_MS = 2;
 /** New threads are started this far apart: eight at once take 200 to 350 ms, one 25 (performance.md 2). */
 const START_SPACING_MS = 100;
+/** A thread that has not loaded by then never will. */
+const LOADING_MS_MAX = 5000;
 /** Lanes that may be starting at one moment because work waits. */
 const STARTING_MAX = 4;
-
-export type LaneEvents = {
-  /** A lane finished the execution in a slot. Its queue's running count is already lowered. */
-  completed(slot: number, lane: number): void;
-  /** The thread is gone; `slot` is what it held, or -1. */
-  ended(slot: number, queue: number, lane: number): void;
-  /** The lane waits for an answer. */
-  asked(lane: number): void;
-};
-
-export type LanePoolOptions = {
-  memory: SharedArrayBuffer;
-  views: SharedViews;
-  /** Threads that are started at once; more come when all of them are blocked and work waits. */
-  lanes: number;
-  recycle: boolean;
-  laneFile: string;
-  noteFile: string | null;
-  events: LaneEvents;
-  /** Told of threads that end by an error of their own, for the log. */
-  onThreadError(error: unknown): void;
-};
 
 /**
  * The threads that run plugins. Piscina owns them; each runs one long task, a lane, that takes one execution at a time
@@ -151,6 +131,7 @@ export class LanePool {
     lane.bell?.close();
     lane.data?.close();
     lane.generation++;
+    lane.abort = null;
     const killed = lane.killedSlot >= 0;
     lane.killedSlot = -1;
     this.#options.events.ended(current - 1, queue, lane.index);
@@ -358,9 +339,18 @@ export class LanePool {
     return this.#lanes.filter(l => Atomics.load(this.#words, laneAt(l.index) + LANE.state) !== LANE_STATE.off).length;
   }
 
+  /** Threads that are loading their modules: Node aborts the process when one of them is ended right then. */
+  get #loading(): boolean {
+    return this.#lanes.some(
+      l => l.abort !== null && l.killedSlot < 0 && this.#words[laneAt(l.index) + LANE.threadId] === 0,
+    );
+  }
+
   async close(): Promise<void> {
     this.#closing = true;
     for (const timer of this.#timers) clearTimeout(timer);
+    const until = performance.now() + LOADING_MS_MAX;
+    while (this.#loading && performance.now() < until) await new Promise(resolve => setTimeout(resolve, 5));
     for (const lane of this.#lanes) {
       lane.bell?.close();
       lane.data?.close();

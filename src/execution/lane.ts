@@ -1,4 +1,5 @@
 import type { MessagePort } from 'node:worker_threads';
+import type { SharedViews } from '../abi/shared-layout.ts';
 import { cpuMs, mayRaisePriority, setThreadPriority } from './lane-thread.ts';
 
 /** A lane that runs longer yields the processor to the others (performance.md 4). */
@@ -29,6 +30,28 @@ export type Lane = {
   killedSlot: number;
   /** Resolves when the ended thread has exited; set by a kill. */
   gone: Promise<void> | null;
+};
+
+export type LaneEvents = {
+  /** A lane finished the execution in a slot. Its queue's running count is already lowered. */
+  completed(slot: number, lane: number): void;
+  /** The thread is gone; `slot` is what it held, or -1. */
+  ended(slot: number, queue: number, lane: number): void;
+  /** The lane waits for an answer. */
+  asked(lane: number): void;
+};
+
+export type LanePoolOptions = {
+  memory: SharedArrayBuffer;
+  views: SharedViews;
+  /** Threads that are started at once; more come when all of them are blocked and work waits. */
+  lanes: number;
+  recycle: boolean;
+  laneFile: string;
+  noteFile: string | null;
+  events: LaneEvents;
+  /** Told of threads that end by an error of their own, for the log. */
+  onThreadError(error: unknown): void;
 };
 
 export function makeLane(index: number): Lane {

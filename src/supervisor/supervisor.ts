@@ -125,7 +125,7 @@ export class Supervisor {
   #spawn(): ChildProcess {
     const child = fork(MAIN, ['serving', dataPath(this.#config)], {
       execPath: process.execPath,
-      execArgv: [...WASM_FLAGS],
+      execArgv: [...WASM_FLAGS, '--disable-warning=ExperimentalWarning'],
       // A process group of its own: Ctrl-C reaches the supervisor alone, which stops things in order.
       detached: true,
       stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
