@@ -11,7 +11,6 @@ function utf8(s: string): ArrayBuffer {
   return String.UTF8.encode(s);
 }
 
-// @ts-ignore: decorators are valid here
 @inline function ptr(b: ArrayBuffer): usize {
   return changetype<usize>(b);
 }

@@ -7,7 +7,6 @@ const DEPTH_MAX = 64;
 
 export const enum Kind { Null, Bool, Number, String, Array, Object }
 
-// @ts-ignore: decorators are valid here
 @inline function isSpace(c: u8): bool {
   return c == 32 || c == 10 || c == 13 || c == 9;
 }
