@@ -5,6 +5,7 @@ import t from 'tap';
 import { type Finding, inspectModule } from '../../src/plugins/inspect.ts';
 import { GateRefusal, leb } from '../../src/plugins/gate/reader.ts';
 import { trialCompile } from '../../src/plugins/trial-compile.ts';
+import { withCustomSection } from '../../sdk/assemblyscript/build.ts';
 import { buildExample } from '../support/sdk.ts';
 import { startTestService } from '../support/service.ts';
 import { assemble, hostImports, manifestOf, respondText, watPlugin, withManifest } from '../support/wat.ts';
@@ -129,6 +130,19 @@ t.test('a table cannot grow beyond its cap and the process lives', async t => {
   const r = await fetch(`${s.base}/api/triggers/http/grower/run`);
   t.equal(r.status, 200);
   t.ok(Buffer.from(await r.arrayBuffer()).readUInt32LE(0) <= 100_000);
+});
+
+t.test('a huge function name cannot fill the heap of the thread that prints the stack of a trap', async t => {
+  const s = await startTestService();
+  t.teardown(() => s.stop());
+  const recursive = watPlugin({ id: 'name_bomb', body: '(func $f (call $f))', handle: '(call $f) (i32.const 0)' });
+  // A name section (core specification 7.4.1) that gives $f a name of 20 MB.
+  const length = 20_000_000;
+  const map = [1, 0, ...leb(length)];
+  const content = Buffer.concat([Uint8Array.from([1, ...leb(map.length + length), ...map]), Buffer.alloc(length, 'x')]);
+  await s.install(withCustomSection(recursive, 'name', content));
+  t.equal((await s.trigger('name_bomb/run')).status, 502, 'a trap like any other');
+  t.equal((await s.trigger('name_bomb/run')).status, 502, 'and the service lives');
 });
 
 t.test('a module the compiler refuses is refused with its words, and the trial has a memory limit', async t => {

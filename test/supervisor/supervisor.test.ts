@@ -68,6 +68,20 @@ async function gone(directory: string, ms: number): Promise<boolean> {
   return false;
 }
 
+/** Uploads and installs a plugin in a service whose setup token is `tok`. */
+async function install(base: string, id: string, bytes: Uint8Array): Promise<void> {
+  const headers = { authorization: 'Bearer tok' };
+  const form = new FormData();
+  form.append('file', new Blob([new Uint8Array(bytes)]), 'plugin.wasm');
+  const uploaded = await request(`${base}/api/admin/plugins/upload`, { method: 'POST', headers, body: form });
+  const installed = await request(`${base}/api/admin/plugins/${id}/install`, {
+    method: 'POST',
+    headers: { ...headers, 'content-type': 'application/json' },
+    body: JSON.stringify({ wasm_key: uploaded.json.wasm_key }),
+  });
+  if (installed.status !== 200) throw new Error(`install ${id}: ${uploaded.text} ${installed.text}`);
+}
+
 const servingPid = (supervisor: number): number =>
   Number(
     fs.readdirSync('/proc').find(p => {
@@ -143,7 +157,6 @@ t.test('kill -9 of the serving process under load: it answers again, and what wa
   });
   await run.until(/is ready/);
   const base = `http://127.0.0.1:${port}`;
-  const authorization = 'Bearer tok';
   // Stores the body under itself and answers it: an answer is an acknowledgement.
   const keeper = (id: string): Uint8Array =>
     withManifest(
@@ -159,21 +172,7 @@ t.test('kill -9 of the serving process under load: it answers again, and what wa
     );
   // Two, because one plugin that runs at two crashes in a row is suspended, as another test shows.
   const ids = ['keeper_a', 'keeper_b'];
-  for (const id of ids) {
-    const form = new FormData();
-    form.append('file', new Blob([new Uint8Array(keeper(id))]), 'k.wasm');
-    const uploaded = await request(`${base}/api/admin/plugins/upload`, {
-      method: 'POST',
-      headers: { authorization },
-      body: form,
-    });
-    const installed = await request(`${base}/api/admin/plugins/${id}/install`, {
-      method: 'POST',
-      headers: { authorization, 'content-type': 'application/json' },
-      body: JSON.stringify({ wasm_key: uploaded.json.wasm_key }),
-    });
-    t.equal(installed.status, 200);
-  }
+  for (const id of ids) await install(base, id, keeper(id));
 
   const acknowledged: string[] = [];
   let over = false;
@@ -242,27 +241,10 @@ t.test('a plugin version that was running at two crashes in a row is suspended, 
   const base = `http://127.0.0.1:${port}`;
   const headers = { authorization: 'Bearer tok' };
   const put = async (id: string, handle: string): Promise<void> => {
-    const form = new FormData();
-    form.append(
-      'file',
-      new Blob([
-        new Uint8Array(
-          withManifest(
-            assemble(
-              `(module (memory (export "memory") 1) (func (export "plugin_handle") (result i32) ${handle} (i32.const 0)))`,
-            ),
-            manifestOf({ id }),
-          ),
-        ),
-      ]),
-      'k.wasm',
+    const module = assemble(
+      `(module (memory (export "memory") 1) (func (export "plugin_handle") (result i32) ${handle} (i32.const 0)))`,
     );
-    const { json } = await request(`${base}/api/admin/plugins/upload`, { method: 'POST', headers, body: form });
-    await request(`${base}/api/admin/plugins/${id}/install`, {
-      method: 'POST',
-      headers: { ...headers, 'content-type': 'application/json' },
-      body: JSON.stringify({ wasm_key: json.wasm_key }),
-    });
+    await install(base, id, withManifest(module, manifestOf({ id })));
   };
   await put('killer', '(loop $l (br $l))');
   await put('innocent', '');

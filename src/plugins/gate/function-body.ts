@@ -45,11 +45,11 @@ function skipMemoryArgument(r: Reader): void {
 function skipVectorInstruction(r: Reader): void {
   const op = r.u32();
   if (op <= 11 || op === 92 || op === 93) skipMemoryArgument(r);
-  else if (op === 12 || op === 13) r.skip(16);
-  else if (op >= 21 && op <= 34) r.skip(1);
+  else if (op === 12 || op === 13) r.advance(16);
+  else if (op >= 21 && op <= 34) r.advance(1);
   else if (op >= 84 && op <= 91) {
     skipMemoryArgument(r);
-    r.skip(1);
+    r.advance(1);
   } else if (op > 275) r.refuse('unknown-instruction', `vector instruction ${op} is not known to this host`);
 }
 
@@ -146,9 +146,9 @@ function skipPlain(r: Reader, op: number): void {
     case 0x42:
       return r.skipLeb(10);
     case 0x43:
-      return r.skip(4);
+      return r.advance(4);
     case 0x44:
-      return r.skip(8);
+      return r.advance(8);
     case 0x11:
     case 0x13:
       r.skipLeb(5);

@@ -49,12 +49,12 @@ function skipConstantExpression(r: Reader): void {
     if (op === 0x0b) return;
     if (op === 0x41 || op === 0x23 || op === 0xd2) r.skipLeb(5);
     else if (op === 0x42) r.skipLeb(10);
-    else if (op === 0x43) r.skip(4);
-    else if (op === 0x44) r.skip(8);
+    else if (op === 0x43) r.advance(4);
+    else if (op === 0x44) r.advance(8);
     else if (op === 0xd0) readReferenceType(r);
     else if (op === 0xfd) {
       if (r.u32() !== 12) r.refuse('unknown-instruction', 'a constant expression holds a vector instruction');
-      r.skip(16);
+      r.advance(16);
     } else if (!((op >= 0x6a && op <= 0x6c) || (op >= 0x7c && op <= 0x7e)))
       r.refuse('unknown-instruction', `a constant expression holds instruction 0x${op.toString(16)}`);
   }
@@ -168,7 +168,7 @@ function readElements(r: Reader): void {
     }
     if (flags & 3) {
       if (flags & 4) readReferenceType(r);
-      else r.skip(1);
+      else r.advance(1);
     }
     const items = r.u32();
     total += items;
@@ -190,7 +190,7 @@ function readData(r: Reader, out: ModuleOutline): void {
     const address = flags === 1 ? null : readOffset(r);
     const length = r.u32();
     const start = r.at;
-    r.skip(length);
+    r.advance(length);
     if (address === null) images = null;
     else images?.push({ address, start, end: r.at });
   }
@@ -249,7 +249,7 @@ function readSection(id: number, r: Reader, out: ModuleOutline): void {
     case 13: {
       const count = r.count(GATE.tags, 'tags');
       for (let i = 0; i < count; i++) {
-        r.skip(1);
+        r.advance(1);
         typeAt(r, out, r.u32());
       }
       return;

@@ -41,7 +41,8 @@ export class Reader {
     return this.bytes[this.at]!;
   }
 
-  skip(count: number): void {
+  /** Moves on by a number of bytes that must still be there. */
+  advance(count: number): void {
     if (count > this.end - this.at) this.refuse('truncated', 'a length points beyond the end of its section');
     this.at += count;
   }
@@ -71,7 +72,7 @@ export class Reader {
   name(): string {
     const length = this.u32();
     const from = this.at;
-    this.skip(length);
+    this.advance(length);
     try {
       return utf8.decode(this.bytes.subarray(from, this.at));
     } catch {
