@@ -83,5 +83,7 @@ try {
   await postgres.stop();
   fs.rmSync(directory, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 });
 }
+// A file that ended without saying so (a crash) fails no assertion.
+if (code !== 0 && failed === 0) failed = 1;
 console.log(`${passed} passed, ${failed} failed`);
 process.exit(code === 0 && failed === 0 && passed > 0 ? 0 : 1);
