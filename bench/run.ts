@@ -92,24 +92,25 @@ async function install(port: number, bytes: Uint8Array): Promise<void> {
 async function instanceTimes(): Promise<void> {
   const inspection = inspectModule(await buildExample('hello'));
   if (inspection.rewritten === null || inspection.memoryPages === null) throw new Error('the sample is refused');
-  const module = new WebAssembly.Module(inspection.rewritten.bytes);
+  const module = new WebAssembly.Module(inspection.rewritten);
   const loaded = {
     id: 1,
     versionId: 1,
     module,
     memoryPages: inspection.memoryPages,
-    hasInitialize: inspection.rewritten.hasInitialize,
     config: {},
     abi: 4,
   };
-  const state = new ExecutionState();
+  const control = new WebAssembly.Memory({ initial: 1, maximum: 1 });
+  const state = new ExecutionState(new Int32Array(control.buffer));
   const guest = new GuestMemory();
-  const channel = { keepBody: (_h: Uint8Array, b: Uint8Array) => b, call: () => -5 };
-  const imports = makeHostImports(state, guest, channel) as WebAssembly.ModuleImports;
-  const shared = { plugin_host: imports, wasi_snapshot_preview1: {} };
-  state.event = Buffer.from(
+  const channel = { keepBody: () => null, call: () => -5 };
+  const imports = makeHostImports(state, guest, channel);
+  const shared = { plugin_host: imports, wasi_snapshot_preview1: {}, control };
+  const event = Buffer.from(
     '{"kind":"http","trigger":"greet","request_id":"x","deadline_ms":5000,"http":{"method":"GET","path":"/greet","query":{},"headers":{"host":"127.0.0.1:8080"},"remote_addr":"127.0.0.1","auth":null,"params":{}}}',
   );
+  state.event.set(event, 0, event.length);
   for (const recycle of [true, false]) {
     const runtime = new PluginRuntime(loaded, shared, recycle);
     const times: number[] = [];
@@ -118,9 +119,7 @@ async function instanceTimes(): Promise<void> {
       const at = performance.now();
       for (let k = 0; k < n; k++) {
         state.reset();
-        const e = runtime.instantiate(guest);
-        state.initializing = false;
-        if (typeof e.plugin_handle === 'function') e.plugin_handle();
+        runtime.run(guest);
         runtime.release(true);
       }
       times.push(((performance.now() - at) * 1000) / n);

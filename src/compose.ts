@@ -21,7 +21,7 @@ import { assertLimits, LIMITS } from './limits.ts';
 import type { Log } from './log.ts';
 import { PluginInstaller } from './plugins/install.ts';
 import { openModuleStorage } from './plugins/module-storage.ts';
-import { findVersion } from './plugins/plugin-store.ts';
+import { findVersion, type Runnable } from './plugins/plugin-store.ts';
 import { PluginRegistry } from './plugins/registry.ts';
 import { loadSecretKey, makeSecretBox } from './plugins/secret-box.ts';
 import { trialCompile } from './plugins/trial-compile.ts';
@@ -129,11 +129,8 @@ export async function startService(options: ServiceOptions): Promise<Service> {
   });
 
   /** Runs `plugin_describe` of a module that is not installed: no plugin, so no permission at all. */
-  const describe = async (
-    key: string,
-    runnable: { sha256: string; memoryPages: { min: number; max: number }; hasInitialize: boolean },
-  ): Promise<string> => {
-    const [moduleId, takeBack] = registry.lend({ wasmKey: key, ...runnable });
+  const describe = async (key: string, runnable: Runnable): Promise<string> => {
+    const [moduleId, takeBack] = registry.lend(key, runnable);
     try {
       return await new Promise((resolve, reject) => {
         executor.execute({

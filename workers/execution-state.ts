@@ -1,18 +1,37 @@
+import { CONTROL } from '../src/abi/host-memory.ts';
 import { LIMITS } from '../src/limits.ts';
 
 const EMPTY = new Uint8Array(0);
 
-export type Response = { status: number; headers: Uint8Array; body: Uint8Array };
+/** A range of bytes that is not worth a view of its own before somebody reads it. */
+export class Span {
+  source: Uint8Array = EMPTY;
+  from = 0;
+  length = 0;
+
+  set(source: Uint8Array, from: number, length: number): void {
+    this.source = source;
+    this.from = from;
+    this.length = length;
+  }
+
+  view(): Uint8Array {
+    return this.source.subarray(this.from, this.from + this.length);
+  }
+}
+
+/** `body` is null while the answer stands in the slot, right behind the headers. */
+export type Response = { status: number; headers: Uint8Array; body: Uint8Array | null; bodyBytes: number };
 
 /** What one execution has gathered so far. One object per lane, reset before every execution. */
 export class ExecutionState {
-  /** Inside the start function and `_initialize`: host functions answer "permission denied" (abi.md). */
-  initializing = true;
+  /** Backs the control memory, which the module's start function writes (src/abi/host-memory). */
+  readonly control: Int32Array;
   /** Set once the guest must not run on; every later host call traps. */
   ended: 'exit' | 'quota' | 'fault' | null = null;
   exitCode = 0;
-  event: Uint8Array = EMPTY;
-  body: Uint8Array = EMPTY;
+  readonly event = new Span();
+  readonly body = new Span();
   parked: Uint8Array = EMPTY;
   parkedBody: Uint8Array = EMPTY;
   error = '';
@@ -31,8 +50,18 @@ export class ExecutionState {
   config: Readonly<Record<string, string>> = {};
   abi = 0;
 
+  constructor(control: Int32Array) {
+    this.control = control;
+  }
+
+  /** Inside the start function and `_initialize`: host functions answer "permission denied" (abi.md). */
+  get initializing(): boolean {
+    return this.control[CONTROL.entered] === 0;
+  }
+
   reset(): void {
-    this.initializing = true;
+    this.control[CONTROL.entered] = 0;
+    this.control[CONTROL.code] = 0;
     this.ended = null;
     this.exitCode = 0;
     this.parked = EMPTY;

@@ -3,7 +3,9 @@ import { type MessagePort, receiveMessageOnPort } from 'node:worker_threads';
 import { HOST_ERROR, HOST_ERROR_TEXT, type HostErrorCode, type HostFunction } from '../src/abi/host-functions.ts';
 import type { LoadedModule } from '../src/abi/lane-messages.ts';
 import {
-  ARMED,
+  BELL,
+  BELL_BITS,
+  BELL_WANTED,
   CALL,
   CALL_DATA_AT,
   CALL_DATA_BYTES,
@@ -33,6 +35,7 @@ export class HostChannel {
   readonly #state: ExecutionState;
   readonly #guest: GuestMemory;
   readonly #call: number;
+  readonly #bellBit: number;
   readonly #header: number;
   readonly #dataAt: number;
   #outputAt = 0;
@@ -51,6 +54,7 @@ export class HostChannel {
     this.#state = state;
     this.#guest = guest;
     this.#call = laneAt(lane) + LANE.call;
+    this.#bellBit = 1 << (lane % BELL_BITS);
     this.#header = callAt(lane) >> 2;
     this.#dataAt = callAt(lane) + CALL_DATA_AT;
   }
@@ -60,29 +64,36 @@ export class HostChannel {
     this.#outputAt = slotAt(slot) + SLOT_OUTPUT_AT;
   }
 
-  /** Wakes the main thread unless it is draining anyway. */
+  /** Tells the main thread to look at this lane when it next looks at any. */
+  mark(): void {
+    Atomics.or(this.#views.words, BELL, this.#bellBit);
+  }
+
+  /** Wakes the main thread if it sleeps and nobody has woken it yet. */
   ring(): void {
-    if (Atomics.exchange(this.#views.words, ARMED, 0) === 1) this.#bell.postMessage(0);
+    if (Atomics.and(this.#views.words, BELL, ~BELL_WANTED) < 0) this.#bell.postMessage(0);
   }
 
   /** Copies an answer out of the guest: behind its headers in the slot if it fits, else into a buffer of its own. */
-  keepBody(headers: Uint8Array, body: Uint8Array): Uint8Array {
+  keepBody(headers: Uint8Array, body: Uint8Array): Uint8Array | null {
     if (headers.length + body.length > SLOT_OUTPUT_BYTES) return body.slice();
-    const at = this.#outputAt + headers.length;
-    this.#views.bytes.set(body, at);
-    return this.#views.bytes.subarray(at, at + body.length);
+    this.#views.bytes.set(body, this.#outputAt + headers.length);
+    return null;
   }
 
   /** Says that the lane sleeps in `poll_oneoff`, so that another lane takes the queued work. */
   sleeping(on: boolean): void {
     Atomics.store(this.#views.words, this.#call, on ? CALL_STATE.sleeping : CALL_STATE.idle);
-    if (on) this.ring();
+    if (!on) return;
+    this.mark();
+    this.ring();
   }
 
   #exchange(operation: number): void {
     const { all32, words } = this.#views;
     all32[this.#header + CALL.operation] = operation;
     Atomics.store(words, this.#call, CALL_STATE.asked);
+    this.mark();
     this.ring();
     while (Atomics.load(words, this.#call) !== CALL_STATE.idle) {
       Atomics.wait(words, this.#call, CALL_STATE.asked);

@@ -6,18 +6,19 @@ import {
   HOST_FUNCTIONS,
   type HostErrorCode,
   type HostFunction,
+  wasmParametersOf,
 } from '../src/abi/host-functions.ts';
 import { checkResponseHeaders } from '../src/abi/response-headers.ts';
 import { LIMITS } from '../src/limits.ts';
-import type { ExecutionState } from './execution-state.ts';
+import type { ExecutionState, Span } from './execution-state.ts';
 import type { GuestMemory } from './guest-memory.ts';
 import type { HostChannel } from './host-channel.ts';
 import { trap } from './trap.ts';
+import { type WasmSignature, wasmFunctions } from './wasm-link.ts';
 
-type HostImport = (...args: Array<number | bigint>) => number;
-
-/** All imports here have i32 parameters unless the row says i64; WebAssembly passes exactly these. */
-const int = (value: number | bigint | undefined): number => Number(value ?? 0);
+/** At most six values; what a function does not take is undefined. A fixed list costs less than a rest parameter. */
+type Values = [a: number, b: number, c: number, d: number, e: number, f: number];
+type LocalFunction = (...values: Values) => number;
 
 /** Checked headers by the guest's bytes: most plugins send the same few again and again. */
 class HeaderCache {
@@ -58,7 +59,7 @@ export function makeHostImports(
   state: ExecutionState,
   guest: GuestMemory,
   channel: Pick<HostChannel, 'keepBody' | 'call'>,
-): Record<string, HostImport> {
+): Record<string, WebAssembly.ExportValue> {
   const headers = new HeaderCache();
 
   const fail = (code: HostErrorCode, text?: string): number => {
@@ -68,39 +69,38 @@ export function makeHostImports(
   const badPair = (): number => fail(HOST_ERROR.invalid, 'the pointer and length do not lie inside the memory');
   const copyOut = (source: Uint8Array, pointer: number, length: number): number =>
     guest.holds(pointer, length) ? guest.write(source, pointer, length) : badPair();
-  const input = (kind: number): Uint8Array | null => (kind === 0 ? state.event : kind === 1 ? state.body : null);
+  const input = (kind: number): Span | null => (kind === 0 ? state.event : kind === 1 ? state.body : null);
 
-  const local: Record<string, HostImport> = {
+  const local: Record<string, LocalFunction> = {
     input_len(kind) {
-      return input(int(kind))?.length ?? fail(HOST_ERROR.invalid, 'input kind must be 0 (event) or 1 (body)');
+      return input(kind)?.length ?? fail(HOST_ERROR.invalid, 'input kind must be 0 (event) or 1 (body)');
     },
     input_read(kind, pointer, length) {
-      const source = input(int(kind));
+      const source = input(kind);
       if (source === null) return fail(HOST_ERROR.invalid, 'input kind must be 0 (event) or 1 (body)');
-      return copyOut(source, int(pointer), int(length));
+      return copyOut(source.view(), pointer, length);
     },
-    result_read: (pointer, length) => copyOut(state.parked, int(pointer), int(length)),
+    result_read: (pointer, length) => copyOut(state.parked, pointer, length),
     body_len: () => state.parkedBody.length,
     body_read(offset, pointer, length) {
-      const from = int(offset) >>> 0;
+      const from = offset >>> 0;
       if (from > state.parkedBody.length) return fail(HOST_ERROR.invalid, 'the offset lies beyond the body');
-      return copyOut(state.parkedBody.subarray(from), int(pointer), int(length));
+      return copyOut(state.parkedBody.subarray(from), pointer, length);
     },
     error_len: () => Buffer.byteLength(state.error),
-    error_read: (pointer, length) => copyOut(Buffer.from(state.error), int(pointer), int(length)),
+    error_read: (pointer, length) => copyOut(Buffer.from(state.error), pointer, length),
     output(pointer, length) {
-      if (!guest.holds(int(pointer), int(length))) return badPair();
-      if (int(length) >>> 0 > LIMITS.responseBodyBytesMax) return fail(HOST_ERROR.tooLarge);
-      state.output = guest.range(int(pointer), int(length)).slice();
+      if (!guest.holds(pointer, length)) return badPair();
+      if (length >>> 0 > LIMITS.responseBodyBytesMax) return fail(HOST_ERROR.tooLarge);
+      state.output = guest.range(pointer, length).slice();
       return 0;
     },
-    respond(status, headersAt, headersLength, bodyAt, bodyLength) {
+    respond(code, ha, hl, ba, bl) {
       const refuse = (code: HostErrorCode, text: string): number => {
         state.invalidResponse = text;
         state.response = null;
         return fail(code, text);
       };
-      const [code, ha, hl, ba, bl] = [int(status), int(headersAt), int(headersLength), int(bodyAt), int(bodyLength)];
       if (state.entry !== 0) return fail(HOST_ERROR.invalid, 'respond is for HTTP triggers');
       if (!guest.holds(ha, hl) || !guest.holds(ba, bl)) return badPair();
       if (code < 200 || code > 599) return refuse(HOST_ERROR.invalid, `status ${code} is not between 200 and 599`);
@@ -111,25 +111,30 @@ export function makeHostImports(
       const checked = headers.check(guest.range(ha, hl), () => guest.text(ha, hl));
       if (typeof checked === 'string') return refuse(HOST_ERROR.invalid, checked);
       state.invalidResponse = null;
-      state.response = { status: code, headers: checked, body: channel.keepBody(checked, guest.range(ba, bl)) };
+      const body = guest.range(ba, bl);
+      state.response = {
+        status: code,
+        headers: checked,
+        body: channel.keepBody(checked, body),
+        bodyBytes: body.length,
+      };
       return 0;
     },
     reply: () => fail(HOST_ERROR.invalid, 'reply is for messenger triggers'),
     fail(pointer, length) {
-      if (!guest.holds(int(pointer), int(length))) return badPair();
-      state.failure = guest.lenientText(int(pointer), Math.min(int(length) >>> 0, 4096));
+      if (!guest.holds(pointer, length)) return badPair();
+      state.failure = guest.lenientText(pointer, Math.min(length >>> 0, 4096));
       return 0;
     },
     log(level, pointer, length) {
-      const l = int(level);
-      if (l < 0 || l > 3) return fail(HOST_ERROR.invalid, 'the level must be 0 to 3');
-      if (!guest.holds(int(pointer), int(length))) return badPair();
-      state.log(l, guest.lenientText(int(pointer), Math.min(int(length) >>> 0, LIMITS.logBytesPerExecution)));
+      if (level < 0 || level > 3) return fail(HOST_ERROR.invalid, 'the level must be 0 to 3');
+      if (!guest.holds(pointer, length)) return badPair();
+      state.log(level, guest.lenientText(pointer, Math.min(length >>> 0, LIMITS.logBytesPerExecution)));
       return 0;
     },
     config_get(pointer, length) {
-      if (!guest.holds(int(pointer), int(length))) return badPair();
-      const key = guest.text(int(pointer), Math.min(int(length) >>> 0, LIMITS.hostCallTextBytesMax));
+      if (!guest.holds(pointer, length)) return badPair();
+      const key = guest.text(pointer, Math.min(length >>> 0, LIMITS.hostCallTextBytesMax));
       const value = key !== undefined && Object.hasOwn(state.config, key) ? state.config[key] : undefined;
       if (value === undefined) return fail(HOST_ERROR.notFound, `there is no configuration value "${key ?? ''}"`);
       state.parked = Buffer.from(value);
@@ -141,31 +146,42 @@ export function makeHostImports(
     },
   };
 
-  const guarded = (row: HostFunction, run: HostImport): HostImport => {
-    return (...args) => {
-      if (state.ended !== null) trap();
-      if (state.initializing && state.entry === 0) return fail(HOST_ERROR.denied);
-      if (++state.hostCalls > LIMITS.hostCallsMax) {
-        state.ended = 'quota';
-        state.failure = `more than ${LIMITS.hostCallsMax} host calls in one execution`;
-        trap();
-      }
+  /** What is asked before every call: 0, or the refusal. */
+  const enter = (): number => {
+    if (state.ended !== null) trap();
+    if (state.initializing && state.entry === 0) return fail(HOST_ERROR.denied);
+    if (++state.hostCalls > LIMITS.hostCallsMax) {
+      state.ended = 'quota';
+      state.failure = `more than ${LIMITS.hostCallsMax} host calls in one execution`;
+      trap();
+    }
+    return 0;
+  };
+  /** Only a stack that ran out or a mistake of ours gets here; the guest must not catch it and run on. */
+  const broken = (row: HostFunction, error: unknown): never => {
+    state.ended ??= 'fault';
+    state.failure ??= `host function ${row.name} failed: ${error instanceof Error ? error.message : 'unknown'}`;
+    trap();
+  };
+  const guarded =
+    (row: HostFunction, run: LocalFunction): LocalFunction =>
+    (a, b, c, d, e, f) => {
+      const refusal = enter();
+      if (refusal !== 0) return refusal;
       try {
-        return run(...args);
+        return run(a, b, c, d, e, f);
       } catch (error) {
-        // Only a stack that ran out or a mistake of ours gets here; the guest must not catch it and run on.
-        state.ended ??= 'fault';
-        state.failure ??= `host function ${row.name} failed: ${error instanceof Error ? error.message : 'unknown'}`;
-        trap();
+        return broken(row, error);
       }
     };
-  };
 
-  const imports: Record<string, HostImport> = {};
+  const functions: Record<string, LocalFunction> = {};
+  const signatures = new Map<string, WasmSignature>();
   HOST_FUNCTIONS.forEach((row, operation) => {
     const own = local[row.name];
     if (row.local && own === undefined) throw new Error(`host function ${row.name} is local but has no body`);
-    imports[row.name] = guarded(row, own ?? ((...args) => channel.call(row, operation, args)));
+    functions[row.name] = guarded(row, own ?? ((...values) => channel.call(row, operation, values)));
+    signatures.set(row.name, { parameters: wasmParametersOf(row), result: true });
   });
-  return imports;
+  return wasmFunctions(functions, signatures);
 }

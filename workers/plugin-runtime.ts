@@ -1,3 +1,4 @@
+import { CONTROL_MEMORY, GUEST_MEMORY, HOST_MODULE } from '../src/abi/host-memory.ts';
 import type { LoadedModule } from '../src/abi/lane-messages.ts';
 import { LIMITS, PAGE_BYTES } from '../src/limits.ts';
 import type { GuestMemory } from './guest-memory.ts';
@@ -5,6 +6,7 @@ import type { GuestMemory } from './guest-memory.ts';
 export type SharedImports = {
   plugin_host: WebAssembly.ModuleImports;
   wasi_snapshot_preview1: WebAssembly.ModuleImports;
+  control: WebAssembly.Memory;
 };
 
 /** A zero-filled memory with its views and the imports object that names it. */
@@ -30,26 +32,32 @@ export class PluginRuntime {
 
   #newHolder(): Holder {
     const { min, max } = this.loaded.memoryPages;
+    const { control, plugin_host, wasi_snapshot_preview1 } = this.#shared;
     const memory = new WebAssembly.Memory({ initial: min, maximum: max });
     return {
       memory,
       bytes: new Uint8Array(memory.buffer),
       view: new DataView(memory.buffer),
-      imports: { ...this.#shared, $host: { mem: memory } },
+      imports: {
+        plugin_host,
+        wasi_snapshot_preview1,
+        [HOST_MODULE]: { [GUEST_MEMORY]: memory, [CONTROL_MEMORY]: control },
+      },
     };
   }
 
   /**
-   * Makes the instance and binds its memory. The start function of the module runs in here.
+   * Makes the instance on its bound memory, which is the whole execution: the rewritten module's start function runs the
+   * module's own start function, `_initialize` and the entry.
    *
-   * @throws whatever the module's start or its data segments raise
+   * @throws whatever the guest or its data segments raise
    */
-  instantiate(guest: GuestMemory): WebAssembly.Exports {
+  run(guest: GuestMemory): void {
     const holder = this.#spare ?? this.#newHolder();
     this.#spare = null;
     this.#current = holder;
     guest.bind(holder.memory, holder.bytes, holder.view);
-    return new WebAssembly.Instance(this.loaded.module, holder.imports).exports;
+    new WebAssembly.Instance(this.loaded.module, holder.imports);
   }
 
   /** Ends the execution: the memory is zeroed and kept, or dropped. */

@@ -3,9 +3,9 @@ import fs from 'node:fs';
 import v8 from 'node:v8';
 import vm from 'node:vm';
 import { threadId } from 'node:worker_threads';
+import { CONTROL } from '../src/abi/host-memory.ts';
 import type { LaneTask, LargeOutput } from '../src/abi/lane-messages.ts';
 import {
-  ENTRY,
   LANE,
   LANE_STATE,
   laneAt,
@@ -34,6 +34,8 @@ const EMPTY = new Uint8Array(0);
 const RUNTIMES_MAX = 64;
 /** An idle lane takes its note back after this time. */
 const NOTE_IDLE_MS = 50;
+const REPORT_AT = 8;
+const REPORT_MS = 0.1;
 
 /** Thread id of this thread as Linux knows it, so that the host can lower its priority; 0 elsewhere. */
 function linuxThreadId(): number {
@@ -56,7 +58,8 @@ class Lane {
   readonly #task: LaneTask;
   readonly #views;
   readonly #at: number;
-  readonly #state = new ExecutionState();
+  readonly #control = new WebAssembly.Memory({ initial: 1, maximum: 1 });
+  readonly #state = new ExecutionState(new Int32Array(this.#control.buffer));
   readonly #guest = new GuestMemory();
   readonly #channel: HostChannel;
   readonly #wasi;
@@ -69,6 +72,9 @@ class Lane {
   /** Whether the guest came back by itself; what trapped or exited may have left anything behind. */
   #returned = false;
   #next = 0;
+  /** Executions ended since main was last woken, and how long the last one took. */
+  #unreported = 0;
+  #lastRunMs = 0;
 
   constructor(task: LaneTask) {
     this.#task = task;
@@ -82,8 +88,9 @@ class Lane {
       sleeping: on => this.#channel.sleeping(on),
     });
     this.#shared = {
-      plugin_host: makeHostImports(this.#state, this.#guest, this.#channel) as WebAssembly.ModuleImports,
-      wasi_snapshot_preview1: this.#wasi.functions as WebAssembly.ModuleImports,
+      plugin_host: makeHostImports(this.#state, this.#guest, this.#channel),
+      wasi_snapshot_preview1: this.#wasi.functions,
+      control: this.#control,
     };
     this.#noteFd = task.noteFile === null ? null : fs.openSync(task.noteFile, 'r+');
   }
@@ -105,17 +112,35 @@ class Lane {
     words[this.#at + LANE.thread] = linuxThreadId();
     words[this.#at + LANE.threadId] = threadId;
     Atomics.store(words, this.#at + LANE.state, LANE_STATE.awake);
+    this.#channel.mark();
     this.#channel.ring();
     for (;;) {
       // A lane whose priority was lowered may not raise it again: it ends, and the host starts a new one.
-      if (Atomics.load(words, this.#at + LANE.retire) === 1 && Atomics.load(words, this.#at + LANE.call) === 0)
+      if (Atomics.load(words, this.#at + LANE.retire) === 1 && Atomics.load(words, this.#at + LANE.call) === 0) {
+        this.#report();
         process.exit(0);
+      }
       const taken = takeWork(words, this.#at, this.#next);
-      if (taken !== null) {
+      if (taken === null) {
+        this.#report();
+        this.#sleep();
+      } else {
+        if (this.#unreported >= REPORT_AT || this.#lastRunMs > REPORT_MS || taken.queue + 1 !== this.#next)
+          this.#report();
         this.#next = taken.queue + 1;
         this.#execute(taken);
-      } else this.#sleep();
+      }
     }
+  }
+
+  /**
+   * Wakes the main thread for what has ended. Waking costs more than a short execution: while executions of one plugin
+   * follow each other quickly, several share one wake. Main looks every 2 ms in any case.
+   */
+  #report(): void {
+    if (this.#unreported === 0) return;
+    this.#unreported = 0;
+    this.#channel.ring();
   }
 
   /** Work may have arrived between the last look and the sleep: looks once more after saying "asleep". */
@@ -173,7 +198,8 @@ class Lane {
     all32[header + SLOT.peakPages] = pages;
     all32[header + SLOT.exitCode] = this.#state.exitCode;
     this.#writeOutput(slot, header);
-    all64[(header + SLOT.runMs) >> 1] = performance.now() - started;
+    this.#lastRunMs = performance.now() - started;
+    all64[(header + SLOT.runMs) >> 1] = this.#lastRunMs;
     // A host call that broke off in the middle may have left a message on the way: this thread takes no more work.
     if (this.#state.ended === 'fault') Atomics.store(words, this.#at + LANE.retire, 1);
     // No call of ours stands between these lines: a thread ended before the last one still holds its slot.
@@ -182,7 +208,8 @@ class Lane {
     Atomics.store(words, this.#at + LANE.doneTail, (tail + 1) | 0);
     Atomics.sub(words, queueAt(queue) + QUEUE.running, 1);
     Atomics.store(words, this.#at + LANE.current, 0);
-    this.#channel.ring();
+    this.#channel.mark();
+    this.#unreported++;
     runtime?.release(this.#returned && this.#state.ended === null);
     if (pages * PAGE_BYTES > LIMITS.collectAfterBytes) this.#collect();
   }
@@ -192,37 +219,34 @@ class Lane {
     const state = this.#state;
     if (all32[header + SLOT.inputElsewhere] === 1) {
       const input = this.#channel.fetchInput(slot);
-      state.event = input.event;
-      state.body = input.body;
+      state.event.set(input.event, 0, input.event.length);
+      state.body.set(input.body, 0, input.body.length);
     } else {
       const at = slotAt(slot) + SLOT_INPUT_AT;
-      const eventEnd = at + all32[header + SLOT.eventBytes]!;
-      state.event = bytes.subarray(at, eventEnd);
-      state.body = bytes.subarray(eventEnd, eventEnd + all32[header + SLOT.bodyBytes]!);
+      const eventBytes = all32[header + SLOT.eventBytes]!;
+      state.event.set(bytes, at, eventBytes);
+      state.body.set(bytes, at + eventBytes, all32[header + SLOT.bodyBytes]!);
     }
     state.entry = all32[header + SLOT.entry]!;
     state.config = runtime.loaded.config;
     state.abi = runtime.loaded.abi;
     this.#returned = false;
     try {
-      const exports = runtime.instantiate(this.#guest);
-      if (runtime.loaded.hasInitialize) callEntry(exports._initialize);
-      state.initializing = false;
-      const code = callEntry(state.entry === ENTRY.describe ? exports.plugin_describe : exports.plugin_handle);
+      runtime.run(this.#guest);
       this.#returned = true;
-      return this.#judge(code);
+      return this.#judge(state.control[CONTROL.code] ?? 0);
     } catch (error) {
       return this.#judgeThrown(error);
     }
   }
 
-  #judge(code: unknown): number {
+  #judge(code: number): number {
     const state = this.#state;
     // A guest that caught what ended it still has not ended well.
     if (state.ended === 'exit') return state.exitCode === 0 ? OUTCOME.ok : OUTCOME.exit;
     if (state.ended === 'quota') return OUTCOME.quota;
     if (state.ended === 'fault') return OUTCOME.trap;
-    if (typeof code === 'number' && code < 0) {
+    if (code < 0) {
       state.failure ??= `the handler returned ${code}`;
       return OUTCOME.handlerError;
     }
@@ -261,22 +285,23 @@ class Lane {
     const state = this.#state;
     const response = state.response;
     const headers = response?.headers ?? EMPTY;
-    const answer = response?.body ?? EMPTY;
+    const answerBytes = response?.bodyBytes ?? 0;
     if (state.logTruncated) state.logLines.push({ level: 2, text: `log cut at ${LIMITS.logBytesPerExecution} bytes` });
     const log = state.logLines.length === 0 ? EMPTY : Buffer.from(JSON.stringify(state.logLines));
     const error = state.failure === null ? EMPTY : Buffer.from(state.failure.slice(0, 4096));
     all32[header + SLOT.status] = response?.status ?? 0;
     all32[header + SLOT.headerBytes] = headers.length;
-    all32[header + SLOT.answerBytes] = answer.length;
+    all32[header + SLOT.answerBytes] = answerBytes;
     all32[header + SLOT.logBytes] = log.length;
     all32[header + SLOT.errorBytes] = error.length;
     all32[header + SLOT.outputBytes] = state.output.length;
-    const total = headers.length + answer.length + log.length + error.length + state.output.length;
+    const answerAt = slotAt(slot) + SLOT_OUTPUT_AT + headers.length;
+    const total = headers.length + answerBytes + log.length + error.length + state.output.length;
     if (total > SLOT_OUTPUT_BYTES) {
       const large: LargeOutput = {
         slot,
         headers: Buffer.from(headers).latin1Slice(),
-        answer: Uint8Array.from(answer),
+        answer: response === null ? EMPTY : (response.body ?? bytes.slice(answerAt, answerAt + answerBytes)),
         log: Uint8Array.from(log),
         error: state.failure ?? '',
         output: Uint8Array.from(state.output),
@@ -286,20 +311,15 @@ class Lane {
       return;
     }
     all32[header + SLOT.outputElsewhere] = 0;
-    let at = slotAt(slot) + SLOT_OUTPUT_AT;
-    bytes.set(headers, at);
+    if (headers.length > 0) bytes.set(headers, answerAt - headers.length);
     // The answer stands behind the headers already (`keepBody`), unless it was kept apart.
-    if (answer.byteOffset !== at + headers.length || answer.buffer !== bytes.buffer)
-      bytes.set(answer, at + headers.length);
-    at += headers.length + answer.length;
-    bytes.set(log, at);
-    bytes.set(error, at + log.length);
-    bytes.set(state.output, at + log.length + error.length);
+    if (response !== null && response.body !== null) bytes.set(response.body, answerAt);
+    let at = answerAt + answerBytes;
+    for (const part of [log, error, state.output]) {
+      if (part.length > 0) bytes.set(part, at);
+      at += part.length;
+    }
   }
-}
-
-function callEntry(entry: unknown): unknown {
-  return typeof entry === 'function' ? entry() : undefined;
 }
 
 /** Piscina's entry: runs until the task is aborted, which ends the thread. */

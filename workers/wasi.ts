@@ -3,6 +3,7 @@ import { LIMITS } from '../src/limits.ts';
 import type { ExecutionState } from './execution-state.ts';
 import type { GuestMemory } from './guest-memory.ts';
 import { trap } from './trap.ts';
+import { type WasmSignature, wasmFunctions } from './wasm-link.ts';
 
 /** WASI preview1 error numbers this host answers. */
 const ERRNO = {
@@ -27,7 +28,7 @@ const SUBSCRIPTIONS_MAX = 128;
 type WasiFunction = (...args: never[]) => number | undefined;
 
 export type WasiHost = {
-  functions: Record<string, WasiFunction>;
+  functions: Record<string, WebAssembly.ExportValue>;
   /** Opens the three standard descriptors again; before every execution. */
   reset(): void;
   /** What was written without a newline at its end becomes a log line too. */
@@ -238,7 +239,7 @@ export function makeWasi(state: ExecutionState, guest: GuestMemory, lane: WasiLa
     functions[name] = (fd: number) => (isOpen(fd) ? whenOpen : ERRNO.badf);
   }
   return {
-    functions: guardAll(functions, state),
+    functions: wasmFunctions(guardAll(functions, state), wasiSignatures()),
     reset() {
       open.fill(true);
       for (const fd of [1, 2]) partial[fd] = '';
@@ -250,6 +251,15 @@ export function makeWasi(state: ExecutionState, guest: GuestMemory, lane: WasiLa
       }
     },
   };
+}
+
+function wasiSignatures(): Map<string, WasmSignature> {
+  return new Map(
+    Object.entries(WASI_SIGNATURES).map(([name, letters]) => [
+      name,
+      { parameters: [...letters].map(l => (l === 'I' ? 'i64' : 'i32')), result: name !== 'proc_exit' },
+    ]),
+  );
 }
 
 /** After the end of an execution nothing answers any more; a stack that ran out must not be caught by the guest. */

@@ -22,7 +22,6 @@ export type LoadedModule = {
   versionId: number;
   module: WebAssembly.Module;
   memoryPages: { min: number; max: number };
-  hasInitialize: boolean;
   config: Readonly<Record<string, string>>;
   abi: number;
 };

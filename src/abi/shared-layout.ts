@@ -17,8 +17,13 @@ export const RING_MASK = SLOT_COUNT - 1;
 export const QUEUE_COUNT = LIMITS.activeQueuesMax;
 export const LANE_COUNT = LIMITS.lanesMax;
 
-/** Control words. ARMED: 1 while main wants a doorbell. ACTIVE..: bit q set while queue q may hold work. */
-export const ARMED = 0;
+/**
+ * Control words. BELL: bits 0 to 30 name the lanes (index modulo 31) that main has to look at, the sign bit says that main
+ * wants a doorbell. ACTIVE..: bit q set while queue q may hold work.
+ */
+export const BELL = 0;
+export const BELL_BITS = 31;
+export const BELL_WANTED = 1 << BELL_BITS;
 export const ACTIVE = LINE;
 
 const QUEUES_AT = 2 * LINE;

@@ -221,7 +221,7 @@ export class Executor<C> {
       }
     }
     const eater = this.#findEater(now);
-    this.#pool.drain();
+    this.#pool.drainAll();
     this.#pool.sweep((slot, ranMs, lane) => {
       const admitted = this.#admitted[slot];
       if (admitted === undefined || this.#answered[slot] === 1) return false;

@@ -2,7 +2,7 @@ import os from 'node:os';
 import { MessageChannel, receiveMessageOnPort } from 'node:worker_threads';
 import { Piscina } from 'piscina';
 import type { LaneTask } from '../abi/lane-messages.ts';
-import { ARMED, CALL_STATE, LANE, LANE_STATE, laneAt, RING_MASK } from '../abi/shared-layout.ts';
+import { BELL, BELL_BITS, BELL_WANTED, CALL_STATE, LANE, LANE_STATE, laneAt, RING_MASK } from '../abi/shared-layout.ts';
 import { LIMITS } from '../limits.ts';
 import { DEMOTE_MS, demoteIfBurning, type Lane, type LanePoolOptions, makeLane, restorePriority } from './lane.ts';
 import { touchedKib } from './lane-thread.ts';
@@ -56,7 +56,7 @@ export class LanePool {
     this.#started = options.lanes;
     this.#lanes = Array.from({ length: LIMITS.lanesMax }, (_, index) => makeLane(index));
     for (const lane of this.#lanes) this.#words[laneAt(lane.index) + LANE.state] = LANE_STATE.off;
-    Atomics.store(this.#words, ARMED, 1);
+    Atomics.store(this.#words, BELL, BELL_WANTED);
   }
 
   /** Starts one lane at once and the others behind it, spaced. */
@@ -123,7 +123,7 @@ export class LanePool {
   #ended(lane: Lane, generation: number): void {
     if (lane.generation !== generation) return;
     const at = laneAt(lane.index);
-    this.drain();
+    this.#drainLane(lane);
     const current = this.#words[at + LANE.current]!;
     const queue = this.#words[at + LANE.queue]!;
     this.#words[at + LANE.current] = 0;
@@ -147,53 +147,48 @@ export class LanePool {
   drainSoon(): void {
     if (this.#drainSoon) return;
     this.#drainSoon = true;
-    Atomics.store(this.#words, ARMED, 0);
+    Atomics.and(this.#words, BELL, ~BELL_WANTED);
     setImmediate(() => {
       this.#drainSoon = false;
       this.drain();
     });
   }
 
-  /** Looks at every lane's host call and completions until there is nothing new, then asks for a bell. */
+  /** Looks at the lanes that have something until none has, then asks for a bell. */
   drain(): void {
     const words = this.#words;
-    const { events } = this.#options;
     for (;;) {
-      let any = false;
-      for (let k = 0; k < this.#started; k++) {
-        const lane = this.#lanes[k]!;
-        const at = laneAt(lane.index);
-        if (Atomics.load(words, at + LANE.call) === CALL_STATE.asked) {
-          any = true;
-          Atomics.store(words, at + LANE.call, CALL_STATE.served);
-          events.asked(lane.index);
-        }
-        let head = words[at + LANE.doneHead]!;
-        const tail = Atomics.load(words, at + LANE.doneTail);
-        while (head !== tail) {
-          const slot = words[at + LANE.done + (head & RING_MASK)]!;
-          head = (head + 1) | 0;
-          words[at + LANE.doneHead] = head;
-          any = true;
-          events.completed(slot, lane.index);
-        }
+      const lanes = Atomics.exchange(words, BELL, 0) & ~BELL_WANTED;
+      if (lanes === 0 && Atomics.compareExchange(words, BELL, 0, BELL_WANTED) === 0) return;
+      for (let rest = lanes; rest !== 0; rest &= rest - 1) {
+        const bit = 31 - Math.clz32(rest & -rest);
+        for (let k = bit; k < this.#started; k += BELL_BITS) this.#drainLane(this.#lanes[k]!);
       }
-      if (any) continue;
-      Atomics.store(words, ARMED, 1);
-      if (!this.#pending()) return;
-      Atomics.store(words, ARMED, 0);
     }
   }
 
-  #pending(): boolean {
+  /** Looks at every lane, whether it has called or not: a lane may have ended before it could. */
+  drainAll(): void {
+    Atomics.or(this.#words, BELL, ~BELL_WANTED);
+    this.drain();
+  }
+
+  #drainLane(lane: Lane): void {
     const words = this.#words;
-    for (let k = 0; k < this.#started; k++) {
-      const lane = this.#lanes[k]!;
-      const at = laneAt(lane.index);
-      if (words[at + LANE.doneHead] !== Atomics.load(words, at + LANE.doneTail)) return true;
-      if (Atomics.load(words, at + LANE.call) === CALL_STATE.asked) return true;
+    const { events } = this.#options;
+    const at = laneAt(lane.index);
+    if (Atomics.load(words, at + LANE.call) === CALL_STATE.asked) {
+      Atomics.store(words, at + LANE.call, CALL_STATE.served);
+      events.asked(lane.index);
     }
-    return false;
+    let head = words[at + LANE.doneHead]!;
+    const tail = Atomics.load(words, at + LANE.doneTail);
+    while (head !== tail) {
+      const slot = words[at + LANE.done + (head & RING_MASK)]!;
+      head = (head + 1) | 0;
+      words[at + LANE.doneHead] = head;
+      events.completed(slot, lane.index);
+    }
   }
 
   /** Lanes that are awake, not blocked in a host call and not at a long execution. */

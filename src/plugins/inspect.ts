@@ -2,7 +2,7 @@ import { ABI_NEWEST, HOST_FUNCTION_BY_NAME, WASI_SIGNATURES, wasmParametersOf } 
 import { LIMITS } from '../limits.ts';
 import { type ModuleOutline, readModule } from './gate/module.ts';
 import { GateRefusal } from './gate/reader.ts';
-import { type Rewritten, rewriteModule } from './gate/rewrite.ts';
+import { rewriteModule } from './gate/rewrite.ts';
 import { type Manifest, parseManifest } from './manifest.ts';
 
 /** One thing the gate found, in plain words. `refusal` stops the upload, `warning` and `note` are for the reader. */
@@ -16,7 +16,7 @@ export type Inspection = {
   mustDescribe: boolean;
   memoryPages: { min: number; max: number } | null;
   /** The module to compile; null when something is refused. */
-  rewritten: Rewritten | null;
+  rewritten: Uint8Array | null;
 };
 
 const ENTRY_TYPES: Readonly<Record<string, string>> = {
@@ -203,7 +203,10 @@ export function inspectModule(bytes: Uint8Array): Inspection {
  *
  * @returns findings of the imports against the manifest, and the module to compile from then on
  */
-export function inspectDescribed(bytes: Uint8Array, manifest: Manifest): { findings: Finding[]; rewritten: Rewritten } {
+export function inspectDescribed(
+  bytes: Uint8Array,
+  manifest: Manifest,
+): { findings: Finding[]; rewritten: Uint8Array } {
   const outline = readModule(bytes);
   const findings: Finding[] = [];
   checkImports(outline, manifest.abi, findings);

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import type { Readable } from 'node:stream';
 import type { Database } from '../db/database.ts';
 import { ServiceError } from '../errors.ts';
-import type { Rewritten } from './gate/rewrite.ts';
+import { RUNNABLE_FORMAT } from './gate/rewrite.ts';
 import { type Finding, type Inspection, inspectDescribed, inspectModule } from './inspect.ts';
 import { type Manifest, parseManifest, permissionsOf } from './manifest.ts';
 import { type ModuleStorage, type StoredModule, sha256Of } from './module-storage.ts';
@@ -28,7 +28,7 @@ export type InstallerParts = {
   storage: ModuleStorage;
   registry: PluginRegistry;
   secrets: SecretBox;
-  trialCompile(file: string): Promise<string | null>;
+  trialCompile(uploaded: string, runnable: string): Promise<string | null>;
   describe(key: string, runnable: Runnable): Promise<string>;
 };
 
@@ -117,14 +117,14 @@ export class PluginInstaller {
   async #prepare(
     key: string,
     findings: Finding[],
-    rewritten: Rewritten,
+    rewritten: Uint8Array,
     memoryPages: { min: number; max: number },
   ): Promise<Runnable> {
     const { storage, trialCompile } = this.#parts;
-    const { sha256 } = await storage.writeRunnable(key, rewritten.bytes);
-    const reason = await trialCompile(storage.runnablePath(key));
+    const { sha256 } = await storage.writeRunnable(key, rewritten);
+    const reason = await trialCompile(storage.uploadedPath(key), storage.runnablePath(key));
     if (reason !== null) throw refusal([...findings, { level: 'refusal', rule: 'compile', message: reason }]);
-    return { sha256, memoryPages, hasInitialize: rewritten.hasInitialize };
+    return { sha256, memoryPages, format: RUNNABLE_FORMAT };
   }
 
   async #describe(key: string, inspection: Inspection, runnable: Runnable): Promise<Manifest> {

@@ -16,6 +16,7 @@ export type ModuleStorage = {
   writeRunnable(key: string, bytes: Uint8Array): Promise<StoredModule>;
   /** @throws Error when the bytes are not the ones that passed the gate (security.md "Module swapped after upload") */
   readRunnable(key: string, sha256: string): Promise<Buffer>;
+  uploadedPath(key: string): string;
   runnablePath(key: string): string;
   remove(key: string): Promise<void>;
 };
@@ -83,6 +84,7 @@ export function openModuleStorage(directory: string): ModuleStorage {
         );
       return bytes;
     },
+    uploadedPath: key => at(key, '.wasm'),
     runnablePath: key => at(key, '.run.wasm'),
     async remove(key) {
       await Promise.all(

@@ -22,8 +22,8 @@ export type VersionRow = {
   installedAt: Date | null;
 };
 
-/** What is compiled: the rewritten module. */
-export type Runnable = { sha256: string; memoryPages: { min: number; max: number }; hasInitialize: boolean };
+/** What is compiled: the rewritten module. `format` is the gate's RUNNABLE_FORMAT when it was made. */
+export type Runnable = { sha256: string; memoryPages: { min: number; max: number }; format: number };
 
 export type PluginRow = {
   id: string;
@@ -39,7 +39,7 @@ export type NewVersion = Omit<VersionRow, 'id' | 'uploadedAt' | 'installedAt' | 
 const runnable = z.object({
   sha256: z.string(),
   memoryPages: z.object({ min: z.number(), max: z.number() }),
-  hasInitialize: z.boolean(),
+  format: z.number().default(1),
 });
 
 type VersionSql = {

@@ -2,9 +2,11 @@ import { isDeepStrictEqual } from 'node:util';
 import { ABI_NEWEST } from '../abi/host-functions.ts';
 import type { LoadedModule } from '../abi/lane-messages.ts';
 import type { Database } from '../db/database.ts';
+import { RUNNABLE_FORMAT } from './gate/rewrite.ts';
+import { inspectDescribed } from './inspect.ts';
 import { databasesOf, type HttpTrigger, type Manifest } from './manifest.ts';
-import type { ModuleStorage } from './module-storage.ts';
-import { loadInstalled, type PluginRow, type VersionRow } from './plugin-store.ts';
+import { type ModuleStorage, sha256Of } from './module-storage.ts';
+import { loadInstalled, type PluginRow, type Runnable, type VersionRow } from './plugin-store.ts';
 import type { SecretBox } from './secret-box.ts';
 import { TriggerRoutes } from './trigger-routes.ts';
 import { DEFAULT_SETTINGS, loadTriggerSettings, type TriggerSettings } from './trigger-settings.ts';
@@ -48,9 +50,10 @@ export function openSecrets(box: SecretBox, version: VersionRow): InstalledSecre
 type ModuleSource = {
   versionId: number;
   wasmKey: string;
-  sha256: string;
-  memoryPages: { min: number; max: number };
-  hasInitialize: boolean;
+  /** SHA-256 of the module as uploaded. */
+  uploadSha256: string;
+  runnable: Runnable;
+  manifest: Manifest | null;
   config: Readonly<Record<string, string>>;
   abi: number;
 };
@@ -152,13 +155,12 @@ export class PluginRegistry {
     const config = { ...version.config, ...secrets.fields };
     const same = before?.versionId === version.id && isDeepStrictEqual(before.config, config);
     const installed = assemble(same ? before.moduleId : this.#nextModuleId++, plugin, version, secrets, settings);
-    const { memoryPages, hasInitialize, sha256 } = version.runnable;
     this.#sources.set(installed.moduleId, {
       versionId: version.id,
       wasmKey: version.wasmKey,
-      sha256,
-      memoryPages,
-      hasInitialize,
+      uploadSha256: version.sha256,
+      runnable: version.runnable,
+      manifest: version.manifest,
       config,
       abi: version.manifest.abi,
     });
@@ -183,9 +185,17 @@ export class PluginRegistry {
   }
 
   /** Names a module that is not installed, for `plugin_describe` at upload; the second value takes the name back. */
-  lend(source: Omit<ModuleSource, 'versionId' | 'config' | 'abi'>): [number, () => void] {
+  lend(wasmKey: string, runnable: Runnable): [number, () => void] {
     const id = this.#nextModuleId++;
-    this.#sources.set(id, { ...source, versionId: 0, config: {}, abi: ABI_NEWEST });
+    this.#sources.set(id, {
+      versionId: 0,
+      wasmKey,
+      uploadSha256: '',
+      runnable,
+      manifest: null,
+      config: {},
+      abi: ABI_NEWEST,
+    });
     return [id, () => this.#forget(id)];
   }
 
@@ -202,15 +212,24 @@ export class PluginRegistry {
   async #compile(id: number): Promise<LoadedModule> {
     const source = this.#sources.get(id);
     if (source === undefined) throw new Error(`module ${id} is not installed on this host any more`);
-    const module = await WebAssembly.compile(await this.#storage.readRunnable(source.wasmKey, source.sha256));
+    const module = await WebAssembly.compile(await this.#runnableBytes(source));
     return {
       id,
       module,
       versionId: source.versionId,
-      memoryPages: source.memoryPages,
-      hasInitialize: source.hasInitialize,
+      memoryPages: source.runnable.memoryPages,
       config: source.config,
       abi: source.abi,
     };
+  }
+
+  /** The rewritten module; made anew from the upload when an older host has rewritten it in its own way. */
+  async #runnableBytes({ manifest, runnable, uploadSha256, wasmKey }: ModuleSource): Promise<Uint8Array<ArrayBuffer>> {
+    if (runnable.format === RUNNABLE_FORMAT)
+      return Uint8Array.from(await this.#storage.readRunnable(wasmKey, runnable.sha256));
+    const uploaded = await this.#storage.readUploaded(wasmKey);
+    if (manifest === null || sha256Of(uploaded) !== uploadSha256)
+      throw new Error(`the stored module ${wasmKey} is not the one that was uploaded; upload and install it again`);
+    return Uint8Array.from(inspectDescribed(uploaded, manifest).rewritten);
   }
 }

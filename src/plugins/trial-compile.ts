@@ -6,7 +6,8 @@ import { GATE, LIMITS } from '../limits.ts';
 const ADDRESS_SPACE_KIB = 6 * 1024 * 1024;
 const TIMEOUT_MS = 20_000;
 /** Plain JavaScript: stripping types from a file would itself reserve more address space than the trial has. */
-const SCRIPT = "new WebAssembly.Module(require('node:fs').readFileSync(0))";
+const SCRIPT =
+  "const {readFileSync: r} = require('node:fs'); const b = r(3); if (!WebAssembly.validate(b)) new WebAssembly.Module(b); new WebAssembly.Module(r(0))";
 
 /** Flags of every process that compiles plugins; worker threads and NODE_OPTIONS refuse them (security.md layer 2). */
 export const WASM_FLAGS = [
@@ -16,17 +17,19 @@ export const WASM_FLAGS = [
 
 /**
  * Compiles a module in a child process under an address-space limit with lazy compilation off, so that a module the
- * compiler chokes on takes nothing along.
+ * compiler chokes on takes nothing along. The upload is validated too: what it may not name (the control memory) exists
+ * only in the rewritten module, so there the compiler would not object.
  *
- * @param file the rewritten module
+ * @param uploaded file of the module as uploaded
+ * @param runnable file of the rewritten module
  * @returns null when it compiles, else the reason in plain words
  */
-export async function trialCompile(file: string): Promise<string | null> {
+export async function trialCompile(uploaded: string, runnable: string): Promise<string | null> {
   const script = `ulimit -v ${ADDRESS_SPACE_KIB} && exec "$0" "$@"`;
   const args = [process.execPath, '--no-wasm-lazy-compilation', ...WASM_FLAGS, '-e', SCRIPT];
-  const module = await fs.open(file, 'r');
+  const [module, original] = await Promise.all([fs.open(runnable, 'r'), fs.open(uploaded, 'r')]);
   const child = spawn('/bin/sh', ['-c', script, ...args], {
-    stdio: [module.fd, 'ignore', 'pipe'],
+    stdio: [module.fd, 'ignore', 'pipe', original.fd],
     env: {},
     timeout: TIMEOUT_MS,
     killSignal: 'SIGKILL',
@@ -39,7 +42,7 @@ export async function trialCompile(file: string): Promise<string | null> {
     child.once('error', reject);
     child.once('close', (c, s) => resolve([c, s]));
   });
-  await module.close();
+  await Promise.all([module.close(), original.close()]);
   if (code === 0) return null;
   const compile = /CompileError: (.*)/.exec(text)?.[1];
   if (compile !== undefined) return compile;

@@ -3,7 +3,9 @@ import fs from 'node:fs';
 import path from 'node:path';
 import t from 'tap';
 import { type Finding, inspectModule } from '../../src/plugins/inspect.ts';
-import { GateRefusal, leb } from '../../src/plugins/gate/reader.ts';
+import { CONTROL } from '../../src/abi/host-memory.ts';
+import { leb } from '../../src/abi/leb.ts';
+import { GateRefusal } from '../../src/plugins/gate/reader.ts';
 import { trialCompile } from '../../src/plugins/trial-compile.ts';
 import { withCustomSection } from '../../sdk/assemblyscript/build.ts';
 import { buildExample } from '../support/sdk.ts';
@@ -149,9 +151,82 @@ t.test('a module the compiler refuses is refused with its words, and the trial h
   const file = path.join(t.testdir({}), 'bad.wasm');
   // Passes the gate, which is no validator: an i64 where an i32 is wanted.
   fs.writeFileSync(file, assemble('(module (func (result i32) (i64.const 0)))', false));
-  t.match(await trialCompile(file), /type error|expected i32/i);
+  t.match(await trialCompile(file, file), /type error|expected i32/i);
   fs.writeFileSync(file, assemble('(module (func))'));
-  t.equal(await trialCompile(file), null);
+  t.equal(await trialCompile(file, file), null);
+});
+
+/** A module with one memory whose `plugin_handle` is the given instructions. */
+const withBody = (...code: number[]): Uint8Array =>
+  withManifest(
+    raw([
+      [1, [1, 0x60, 0, 1, 0x7f]],
+      [3, [1, 0]],
+      [5, [1, 0, 1]],
+      [7, [2, ...leb(6), ...Buffer.from('memory'), 2, 0, ...leb(13), ...Buffer.from('plugin_handle'), 0, 0]],
+      [10, [1, ...leb(code.length + 4), 0, ...code, 0x41, 0, 0x0b]],
+    ]),
+    manifestOf({}),
+  );
+
+t.test("no guest instruction reaches the host's control memory, which is memory 1 of the rewritten module", async t => {
+  const names: Array<[string, number[]]> = [
+    ['i32.load', [0x41, 0, 0x28, 0x42, 1, 0, 0x1a]],
+    ['i32.store', [0x41, 0, 0x41, 1, 0x36, 0x42, 1, 0]],
+    ['i64.store32 with a padded alignment', [0x41, 0, 0x42, 1, 0x3e, 0xc2, 0, 1, 0]],
+    ['memory.size', [0x3f, 1, 0x1a]],
+    ['memory.grow', [0x41, 0, 0x40, 1, 0x1a]],
+    ['memory.fill', [0x41, 0, 0x41, 0, 0x41, 0, 0xfc, 11, 1]],
+    ['memory.copy to it', [0x41, 0, 0x41, 0, 0x41, 0, 0xfc, 10, 1, 0]],
+    ['memory.copy from it', [0x41, 0, 0x41, 0, 0x41, 0, 0xfc, 10, 0, 1]],
+    ['v128.load', [0x41, 0, 0xfd, 0, 0x40, 1, 0, 0x1a]],
+    ['v128.load8_lane', [0x41, 0, 0xfd, 12, ...Array.from({ length: 16 }, () => 0), 0xfd, 84, 0x40, 1, 0, 0, 0x1a]],
+  ];
+  const file = path.join(t.testdir({}), 'named.wasm');
+  for (const [name, code] of names) {
+    const bytes = withBody(...code);
+    t.match(refusals(bytes), [{ rule: 'multi-memory' }], name);
+    // Should the gate ever miss one: the compiler validates the upload, in which that memory does not exist.
+    fs.writeFileSync(file, bytes);
+    t.match(await trialCompile(file, file), /memory index 1/i, `${name}, to the compiler`);
+  }
+  t.same(refusals(withBody(0x3f, 0, 0x1a)), [], 'the same module on its own memory passes');
+});
+
+t.test('a rewritten module exports nothing, and making an instance runs start, `_initialize` and the entry in this order', t => {
+  const order = (extra: string): number[] => {
+    const seen: number[] = [];
+    const { rewritten } = inspectModule(
+      plugin(`${hostImports('log')} (memory (export "memory") 1)
+        (func $say (param i32) (drop (call $log (local.get 0) (i32.const 0) (i32.const 0))))
+        (func $start (call $say (i32.const 1))) (func $init (call $say (i32.const 2)))
+        (func (export "plugin_handle") (result i32) (call $say (i32.const 3)) (i32.const -7)) ${extra}`),
+    );
+    if (rewritten === null) throw new Error('refused');
+    const module = new WebAssembly.Module(Uint8Array.from(rewritten));
+    t.same(WebAssembly.Module.exports(module), []);
+    const ctl = new WebAssembly.Memory({ initial: 1, maximum: 1 });
+    const words = new Int32Array(ctl.buffer);
+    const log = (level: number): number => seen.push(level * 10 + (words[CONTROL.entered] ?? 9));
+    const mem = new WebAssembly.Memory({ initial: 1, maximum: 8192 });
+    new WebAssembly.Instance(module, { plugin_host: { log }, $host: { mem, ctl } });
+    t.equal(words[CONTROL.code], -7);
+    return seen;
+  };
+  t.same(order(''), [31]);
+  t.same(order('(start $start)'), [10, 31]);
+  t.same(order('(export "_initialize" (func $init))'), [20, 31]);
+  t.same(order('(export "_initialize" (func $init)) (start $start)'), [10, 20, 31]);
+  t.end();
+});
+
+t.test('an entry that is itself an imported function, in a module without functions of its own', t => {
+  const { findings, rewritten } = inspectModule(
+    plugin(`${hostImports('body_len')} (memory (export "memory") 1) (export "plugin_handle" (func $body_len))`),
+  );
+  t.same(findings, []);
+  t.ok(rewritten !== null && WebAssembly.validate(Uint8Array.from(rewritten)));
+  t.end();
 });
 
 t.test('mutants of real modules never get past the caps and never raise an unclassified error', async t => {
@@ -175,13 +250,14 @@ t.test('mutants of real modules never get past the caps and never raise an uncla
       accepted++;
       let module: WebAssembly.Module;
       try {
-        module = new WebAssembly.Module(rewritten.bytes);
+        module = new WebAssembly.Module(rewritten);
       } catch (error) {
         t.ok(error instanceof WebAssembly.CompileError, 'only the compiler may refuse it now');
         continue;
       }
       const memories = WebAssembly.Module.imports(module).filter(i => i.kind !== 'function');
-      if (memories.length !== 1 || memories[0]?.name !== 'mem') t.fail(`mutant ${k} imports ${JSON.stringify(memories)}`);
+      if (memories.map(m => m.name).join() !== 'mem,ctl') t.fail(`mutant ${k} imports ${JSON.stringify(memories)}`);
+      if (WebAssembly.Module.exports(module).length > 0) t.fail(`mutant ${k} exports something`);
     } catch (error) {
       if (!(error instanceof GateRefusal)) t.fail(`mutant ${k}: ${String(error)}`);
     }

@@ -157,6 +157,23 @@ t.test('a module that was swapped on disk after its upload is not run', async t 
   t.match((await s.admin('GET', '/plugins/swap/executions')).json, { items: [{ outcome: 'load_failed', failure: /not the one that was checked/ }] });
 });
 
+t.test('a module that an older host has rewritten in its own way is rewritten anew from the upload', async t => {
+  const s = await startTestService();
+  t.teardown(() => s.stop());
+  const { wasmKey } = await s.install(answering('ok', { id: 'older' }));
+  const changed = await s.install(answering('ok', { id: 'changed' }));
+  const db = openDatabase(s.databaseUrl, 1, () => {});
+  t.teardown(() => db.close());
+  await db.query(`UPDATE plugin_versions SET runnable = runnable - 'format' || '{"hasInitialize": true}'`);
+  const modules = path.join(s.directory, 'modules');
+  fs.writeFileSync(path.join(modules, `${wasmKey}.run.wasm`), 'as it once was');
+  fs.appendFileSync(path.join(modules, `${changed.wasmKey}.wasm`), '\0');
+  await s.service.registry.loadAll();
+  t.equal((await s.trigger('older/run')).text, 'ok');
+  t.equal((await s.trigger('changed/run')).status, 500, 'an upload that was changed is not run');
+  t.match((await s.admin('GET', '/plugins/changed/executions')).json, { items: [{ outcome: 'load_failed', failure: /not the one that was uploaded/ }] });
+});
+
 t.test('two hosts on one database: what one installs the other runs after it was told', async t => {
   const s = await startTestService();
   t.teardown(() => s.stop());

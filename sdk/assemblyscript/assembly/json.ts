@@ -19,6 +19,20 @@ function skipSpace(at: usize, end: usize): usize {
 /** Behind the closing quote of the string at `at`; 0 when there is none. */
 function skipString(at: usize, end: usize): usize {
   at++;
+  // Eight bytes at once: the lowest high bit of `found` marks the first quote or backslash.
+  while (at + 8 <= end) {
+    const word = load<u64>(at);
+    const quotes = word ^ 0x2222222222222222;
+    const slashes = word ^ 0x5c5c5c5c5c5c5c5c;
+    const found = (((quotes - 0x0101010101010101) & ~quotes) | ((slashes - 0x0101010101010101) & ~slashes)) & 0x8080808080808080;
+    if (found == 0) {
+      at += 8;
+      continue;
+    }
+    at += <usize>(ctz(found) >> 3);
+    if (load<u8>(at) == QUOTE) return at + 1;
+    at += 2;
+  }
   while (at < end) {
     const c = load<u8>(at);
     if (c == QUOTE) return at + 1;
@@ -111,6 +125,12 @@ export class Json {
     const from = skipSpace(start, end);
     const to = skipValue(from, end, 0);
     return to == 0 || skipSpace(to, end) != end ? ABSENT : new Json(text, from, to);
+  }
+
+  /** Text that is known to be one JSON value: the host's own. */
+  static trusted(text: ArrayBuffer): Json {
+    const start = changetype<usize>(text);
+    return new Json(text, start, start + text.byteLength);
   }
 
   static parseText(text: string): Json {

@@ -1,6 +1,7 @@
+import { leb } from '../../abi/leb.ts';
 import { GATE, LIMITS } from '../../limits.ts';
 import { checkFunctionBody, readReferenceType, readValueType } from './function-body.ts';
-import { GateRefusal, leb, Reader } from './reader.ts';
+import { GateRefusal, Reader } from './reader.ts';
 
 export type ImportedFunction = { module: string; name: string; type: string };
 export type Section = { id: number; start: number; end: number };
@@ -14,8 +15,8 @@ export type ModuleOutline = {
   /** Function types as text, `i32,i32->i32`. */
   types: string[];
   importedFunctions: ImportedFunction[];
-  /** Where the entries of the import section start, after its count (which may be padded). */
-  importEntriesAt: number;
+  /** Where the entries of a section start, after its count (which may be padded). */
+  entriesAt: { types: number; imports: number; functions: number; code: number };
   /** Type of each function of the module's own, after the imported ones. */
   functionTypes: string[];
   exports: Array<{ name: string; kind: number; index: number; start: number; end: number }>;
@@ -23,7 +24,8 @@ export type ModuleOutline = {
   memory: { min: number; max: number } | null;
   /** Active data segments with constant offsets, in order; null when there is any other kind or code names them. */
   images: DataImage[] | null;
-  hasStart: boolean;
+  /** Function that runs when an instance is made. */
+  start: number | null;
   /** Replacement for the table section with every maximum capped, or null when there is none. */
   tableSection: number[] | null;
 };
@@ -63,6 +65,7 @@ function skipConstantExpression(r: Reader): void {
 
 function readTypes(r: Reader, out: ModuleOutline): void {
   const count = r.count(GATE.types, 'types');
+  out.entriesAt.types = r.at;
   let values = 0;
   for (let i = 0; i < count; i++) {
     const form = r.byte();
@@ -86,7 +89,7 @@ const KINDS = ['function', 'table', 'memory', 'global', 'tag'];
 
 function readImports(r: Reader, out: ModuleOutline): void {
   const count = r.count(GATE.imports, 'imports');
-  out.importEntriesAt = r.at;
+  out.entriesAt.imports = r.at;
   for (let i = 0; i < count; i++) {
     const module = r.name();
     const name = r.name();
@@ -220,6 +223,7 @@ function readSection(id: number, r: Reader, out: ModuleOutline): void {
       return readImports(r, out);
     case 3: {
       const count = r.count(GATE.functions, 'functions');
+      out.entriesAt.functions = r.at;
       for (let i = 0; i < count; i++) out.functionTypes.push(typeAt(r, out, r.u32()));
       return;
     }
@@ -235,6 +239,7 @@ function readSection(id: number, r: Reader, out: ModuleOutline): void {
       return readElements(r);
     case 10: {
       const count = r.u32();
+      out.entriesAt.code = r.at;
       if (count !== out.functionTypes.length)
         r.refuse('malformed', `${count} function bodies for ${out.functionTypes.length} functions`);
       for (let i = 0; i < count; i++) checkFunctionBody(r, out.importedFunctions.length + i);
@@ -243,8 +248,7 @@ function readSection(id: number, r: Reader, out: ModuleOutline): void {
     case 11:
       return readData(r, out);
     case 8:
-      out.hasStart = true;
-      r.at = r.end;
+      out.start = r.u32();
       return;
     case 13: {
       const count = r.count(GATE.tags, 'tags');
@@ -281,13 +285,13 @@ export function readModule(bytes: Uint8Array): ModuleOutline {
     sections: [],
     types: [],
     importedFunctions: [],
-    importEntriesAt: 0,
+    entriesAt: { types: 0, imports: 0, functions: 0, code: 0 },
     functionTypes: [],
     exports: [],
     custom: [],
     memory: null,
     images: null,
-    hasStart: false,
+    start: null,
     tableSection: null,
   };
   r.at = 8;

@@ -1,10 +1,11 @@
 import { Buffer } from 'node:buffer';
+import { CONTROL, CONTROL_MEMORY, GUEST_MEMORY, HOST_MODULE } from '../../abi/host-memory.ts';
+import { leb, signedLeb } from '../../abi/leb.ts';
 import { PAGE_BYTES } from '../../limits.ts';
-import type { DataImage, ModuleOutline, Section } from './module.ts';
-import { leb, signedLeb } from './reader.ts';
+import type { DataImage, ModuleOutline } from './module.ts';
 
-/** Where a rewritten module takes its memory from. No uploaded module can name it: imports are checked before. */
-export const MEMORY_IMPORT = { module: '$host', name: 'mem' } as const;
+/** Grows with every change of what `rewriteModule` makes: modules rewritten before it are rewritten anew. */
+export const RUNNABLE_FORMAT = 2;
 
 /** Names are copied once per frame of a stack: a large section would fill the heap of the thread. */
 const NAME_BYTES_MAX = 256 * 1024;
@@ -12,69 +13,98 @@ const NAME_BYTES_MAX = 256 * 1024;
 /** Zeros between two data segments that are cheaper to copy than a segment of their own. */
 const GAP_BYTES_MAX = 256;
 
-export type Rewritten = {
-  bytes: Uint8Array;
-  /** Whether `_initialize` still has to be called: the module has a start function of its own beside it. */
-  hasInitialize: boolean;
-};
-
-const SECTION = { custom: 0, import: 2, table: 4, memory: 5, export: 7, start: 8, data: 11, dataCount: 12 } as const;
+const SECTION = {
+  custom: 0,
+  type: 1,
+  import: 2,
+  function: 3,
+  table: 4,
+  memory: 5,
+  export: 7,
+  start: 8,
+  code: 10,
+  data: 11,
+  dataCount: 12,
+} as const;
 
 /**
  * Rewrites a module that passed the gate: its memory becomes an import with a capped maximum, table maxima are capped,
- * `_initialize` becomes the start function, neighbouring data segments become one, and of the exports only the entry is
- * left. Each of these is time per instance (an export 3.5 us, an import 0.5, a data segment 0.02). Function, table,
- * global and type indices do not move; memory index 0 stays.
+ * neighbouring data segments become one, and nothing is exported: one start function is added, which runs the module's own
+ * start function, `_initialize` and the entry. Making an instance is then the whole execution. Each of these is time per
+ * instance (an export 1 us, a data segment 0.02). Function, table, global and type indices do not move; memory index 0 stays.
  *
  * @param bytes the module as uploaded
- * @param outline what `readModule` returned for these bytes, with a memory
- * @param entry the export to keep
+ * @param outline what `readModule` returned for these bytes, with a memory and the entry
+ * @param entry the export to run
  */
 export function rewriteModule(
   bytes: Uint8Array,
   outline: ModuleOutline,
   entry: 'plugin_handle' | 'plugin_describe',
-): Rewritten {
+): Uint8Array {
   const memory = outline.memory;
-  if (memory === null) throw new Error('rewriteModule needs a module with a memory');
-  const initialize = outline.exports.find(e => e.name === '_initialize' && e.kind === 0);
-  const asStart = initialize !== undefined && !outline.hasStart;
-  const hasInitialize = initialize !== undefined && !asStart;
-  const kept = outline.exports.filter(
-    e => e.kind === 0 && (e.name === entry || (hasInitialize && e.name === '_initialize')),
-  );
+  const indexOf = (name: string): number | undefined =>
+    outline.exports.find(e => e.name === name && e.kind === 0)?.index;
+  const entryIndex = indexOf(entry);
+  if (memory === null || entryIndex === undefined) throw new Error(`rewriteModule needs a memory and ${entry}`);
   const images = mergeImages(bytes, outline.images, memory.min * PAGE_BYTES);
+  // The type `() -> ()` of the added function: one of the module's, or one more.
+  const known = outline.types.indexOf('->');
+  const typeIndex = known < 0 ? outline.types.length : known;
+  const added = outline.importedFunctions.length + outline.functionTypes.length;
+  const body = runBody([outline.start ?? undefined, indexOf('_initialize')], entryIndex);
+  const { entriesAt } = outline;
 
   const sections: Array<{ id: number; parts: Uint8Array[] }> = [];
-  const keep = (s: Section): void => void sections.push({ id: s.id, parts: [bytes.subarray(s.start, s.end)] });
   for (const s of outline.sections) {
+    const put = (...parts: Uint8Array[]): void => void sections.push({ id: s.id, parts });
+    const oneMore = (from: number, count: number, entry: number[]): void =>
+      put(Uint8Array.from(leb(count + 1)), bytes.subarray(from, s.end), Uint8Array.from(entry));
     if (s.id === SECTION.custom) {
       // Function names make the stack of a trap readable; other custom sections are dead weight.
-      if (s.end - s.start <= NAME_BYTES_MAX && outline.custom.some(c => c.name === 'name' && c.end === s.end)) keep(s);
-    } else if (s.id === SECTION.import || s.id === SECTION.memory) {
-      // Made anew, or gone into the imports.
-    } else if (s.id === SECTION.table && outline.tableSection !== null)
-      sections.push({ id: s.id, parts: [Uint8Array.from(outline.tableSection)] });
-    else if (s.id === SECTION.export)
-      sections.push({
-        id: s.id,
-        parts: [Uint8Array.from(leb(kept.length)), ...kept.map(e => bytes.subarray(e.start, e.end))],
-      });
+      if (s.end - s.start <= NAME_BYTES_MAX && outline.custom.some(c => c.name === 'name' && c.end === s.end))
+        put(bytes.subarray(s.start, s.end));
+    } else if (s.id === SECTION.type && known < 0) oneMore(entriesAt.types, outline.types.length, [0x60, 0, 0]);
+    else if (s.id === SECTION.function) oneMore(entriesAt.functions, outline.functionTypes.length, leb(typeIndex));
+    else if (s.id === SECTION.code)
+      oneMore(entriesAt.code, outline.functionTypes.length, [...leb(body.length), ...body]);
+    else if (s.id === SECTION.table && outline.tableSection !== null) put(Uint8Array.from(outline.tableSection));
     else if (s.id === SECTION.data && images !== null)
-      sections.push({ id: s.id, parts: [Uint8Array.from(leb(images.length)), ...images.map(i => i.segment)] });
-    else if (s.id === SECTION.dataCount && images !== null)
-      sections.push({ id: s.id, parts: [Uint8Array.from(leb(images.length))] });
-    else keep(s);
+      put(Uint8Array.from(leb(images.length)), ...images.map(i => i.segment));
+    else if (s.id === SECTION.dataCount && images !== null) put(Uint8Array.from(leb(images.length)));
+    // Made anew, or gone into the imports and the added function.
+    else if (![SECTION.import, SECTION.memory, SECTION.export, SECTION.start].some(id => id === s.id))
+      put(bytes.subarray(s.start, s.end));
   }
   insertOrdered(sections, SECTION.import, importSection(bytes, outline, memory));
-  if (asStart) insertOrdered(sections, SECTION.start, [Uint8Array.from(leb(initialize.index))]);
+  insertOrdered(sections, SECTION.start, [Uint8Array.from(leb(added))]);
+  if (outline.functionTypes.length === 0) {
+    // Every function is imported, even the entry.
+    insertOrdered(sections, SECTION.function, [Uint8Array.from([1, ...leb(typeIndex)])]);
+    insertOrdered(sections, SECTION.code, [Uint8Array.from([1, ...leb(body.length), ...body])]);
+  }
 
   const out: Uint8Array[] = [bytes.subarray(0, 8)];
   for (const { id, parts } of sections) {
     const length = parts.reduce((sum, p) => sum + p.length, 0);
     out.push(Uint8Array.from([id, ...leb(length)]), ...parts);
   }
-  return { bytes: Buffer.concat(out), hasInitialize };
+  return Buffer.concat(out);
+}
+
+/** Calls what runs before the entry, says so in the control memory, calls the entry and keeps what it returns there. */
+function runBody(before: Array<number | undefined>, entry: number): number[] {
+  const call = (index: number): number[] => [0x10, ...leb(index)];
+  const constant = (value: number): number[] => [0x41, value];
+  /** `i32.store` into memory 1 at a word. */
+  const store = (word: number): number[] => [0x36, 0x42, 1, ...leb(word * 4)];
+  return [
+    0,
+    ...before.flatMap(index => (index === undefined ? [] : call(index))),
+    ...[...constant(0), ...constant(1), ...store(CONTROL.entered)],
+    ...[...constant(0), ...call(entry), ...store(CONTROL.code)],
+    0x0b,
+  ];
 }
 
 /** Puts a section before the first one that must stand behind it; custom sections stand anywhere. */
@@ -88,17 +118,14 @@ function insertOrdered(sections: Array<{ id: number; parts: Uint8Array[] }>, id:
 function importSection(bytes: Uint8Array, outline: ModuleOutline, memory: { min: number; max: number }): Uint8Array[] {
   const old = outline.sections.find(s => s.id === SECTION.import);
   const text = (s: string): number[] => [...leb(s.length), ...Buffer.from(s)];
+  const memoryImport = (name: string, min: number, max: number): number[] => [
+    ...[...text(HOST_MODULE), ...text(name)],
+    ...[2, 1, ...leb(min), ...leb(max)],
+  ];
   return [
-    Uint8Array.from(leb(outline.importedFunctions.length + 1)),
-    old === undefined ? new Uint8Array(0) : bytes.subarray(outline.importEntriesAt, old.end),
-    Uint8Array.from([
-      ...text(MEMORY_IMPORT.module),
-      ...text(MEMORY_IMPORT.name),
-      2,
-      1,
-      ...leb(memory.min),
-      ...leb(memory.max),
-    ]),
+    Uint8Array.from(leb(outline.importedFunctions.length + 2)),
+    old === undefined ? new Uint8Array(0) : bytes.subarray(outline.entriesAt.imports, old.end),
+    Uint8Array.from([...memoryImport(GUEST_MEMORY, memory.min, memory.max), ...memoryImport(CONTROL_MEMORY, 1, 1)]),
   ];
 }
 
