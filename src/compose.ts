@@ -220,6 +220,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
           error: messageOf(error),
           stack: error instanceof Error ? error.stack : undefined,
           request_id: x.requestId,
+          ...(x.traceId === '' ? {} : { trace_id: x.traceId }),
           path: x.path,
         },
         'request failed',

@@ -40,6 +40,8 @@ export type TriggerExchange = {
   readonly query: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly requestId: string;
+  /** Trace id of the caller's trace context, or empty. */
+  readonly traceId: string;
   readonly remoteAddr: string;
   readonly hasBody: boolean;
   /** Collects the body and calls once, with the reason when there is none to be had; never when the client goes away. */

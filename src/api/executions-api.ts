@@ -27,6 +27,7 @@ function recordJson(r: StoredRecord) {
   return {
     id: r.id,
     request_id: r.requestId,
+    trace_id: r.traceId === '' ? null : r.traceId,
     plugin_id: r.pluginId,
     version: r.version,
     trigger: r.trigger,
@@ -70,17 +71,21 @@ export function executionRoutes(parts: ExecutionsApiParts): Route[] {
       path: '/api/admin/plugins/:id/executions',
       guard: 'admin',
       async handle({ request }) {
-        const query = queryOf(request, ['limit', 'cursor', 'outcome', 'trigger', 'since']);
+        const query = queryOf(request, ['limit', 'cursor', 'outcome', 'trigger', 'since', 'request_id', 'trace_id']);
         const limit = limitOf(query);
         const outcome = outcomeOf(query.get('outcome'));
         const trigger = query.get('trigger');
         const since = sinceOf(query.get('since'));
+        const requestId = query.get('request_id');
+        const traceId = query.get('trace_id');
         const rows = await records.list(request.params.id!, {
           before: idCursorOf(query),
           limit: limit + 1,
           ...(outcome === undefined ? {} : { outcome }),
           ...(trigger === undefined ? {} : { trigger }),
           ...(since === undefined ? {} : { since }),
+          ...(requestId === undefined ? {} : { requestId }),
+          ...(traceId === undefined ? {} : { traceId }),
         });
         const page = rows.slice(0, limit);
         return jsonReply(200, {

@@ -5,6 +5,8 @@ import { LIMITS } from '../limits.ts';
 /** What an execution leaves behind (decisions.md 5). `outcome` is `ok` or the error code the caller saw. */
 export type ExecutionRecord = {
   requestId: string;
+  /** Trace id of the caller's trace context, or empty. */
+  traceId: string;
   pluginId: string;
   version: string;
   trigger: string;
@@ -22,7 +24,15 @@ export type ExecutionRecord = {
 
 export type StoredRecord = ExecutionRecord & { id: number };
 
-export type RecordFilter = { outcome?: string; trigger?: string; since?: Date; before: number; limit: number };
+export type RecordFilter = {
+  outcome?: string;
+  trigger?: string;
+  since?: Date;
+  requestId?: string;
+  traceId?: string;
+  before: number;
+  limit: number;
+};
 
 const FLUSH_MS = 250;
 const BATCH = 500;
@@ -34,6 +44,7 @@ const BACKLOG_MAX = 10_000;
 type RecordSql = {
   id: string;
   request_id: string;
+  trace_id: string;
   plugin_id: string;
   version: string;
   trigger_name: string;
@@ -52,6 +63,7 @@ type RecordSql = {
 const toRecord = (r: RecordSql): StoredRecord => ({
   id: Number(r.id),
   requestId: r.request_id,
+  traceId: r.trace_id,
   pluginId: r.plugin_id,
   version: r.version,
   trigger: r.trigger_name,
@@ -174,9 +186,19 @@ export class ExecutionRecords {
     const { rows } = await this.#db.query<RecordSql>(
       `SELECT * FROM plugin_executions
        WHERE plugin_id = $1 AND id < $2 AND ($3::text IS NULL OR outcome = $3) AND ($4::text IS NULL OR trigger_name = $4)
-         AND ($5::timestamptz IS NULL OR started_at >= $5)
+         AND ($5::timestamptz IS NULL OR started_at >= $5) AND ($7::text IS NULL OR request_id = $7)
+         AND ($8::text IS NULL OR trace_id = $8)
        ORDER BY id DESC LIMIT $6`,
-      [pluginId, f.before, f.outcome ?? null, f.trigger ?? null, f.since ?? null, f.limit],
+      [
+        pluginId,
+        f.before,
+        f.outcome ?? null,
+        f.trigger ?? null,
+        f.since ?? null,
+        f.limit,
+        f.requestId ?? null,
+        f.traceId ?? null,
+      ],
     );
     return rows.map(toRecord);
   }
@@ -209,9 +231,9 @@ async function insert(db: Database, batch: ExecutionRecord[]): Promise<void> {
   const clean = (text: string): string => text.toWellFormed().replaceAll('\0', '\\x00');
   await db.query(
     `INSERT INTO plugin_executions (request_id, plugin_id, version, trigger_name, principal, outcome, status, started_at,
-       queue_wait_ms, run_ms, host_calls, peak_pages, failure, log)
+       queue_wait_ms, run_ms, host_calls, peak_pages, failure, log, trace_id)
      SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::int[], $8::timestamptz[],
-       $9::real[], $10::real[], $11::int[], $12::int[], $13::text[], $14::jsonb[])`,
+       $9::real[], $10::real[], $11::int[], $12::int[], $13::text[], $14::jsonb[], $15::text[])`,
     [
       column(r => r.requestId),
       column(r => r.pluginId),
@@ -227,6 +249,7 @@ async function insert(db: Database, batch: ExecutionRecord[]): Promise<void> {
       column(r => r.peakPages),
       column(r => clean(r.failure)),
       column(r => JSON.stringify(r.log.map(l => ({ level: l.level, text: clean(l.text) })))),
+      column(r => r.traceId),
     ],
   );
 }

@@ -2,6 +2,7 @@ import type { HttpRequest, HttpResponse } from 'uWebSockets.js';
 import { Buffer } from 'node:buffer';
 import { randomBytes } from 'node:crypto';
 import { STATUS_CODES } from 'node:http';
+import { SocketAddress } from 'node:net';
 import { Readable } from 'node:stream';
 import { ServiceError, tooLarge } from '../errors.ts';
 import { LIMITS } from '../limits.ts';
@@ -10,6 +11,8 @@ import type { ClientAddress } from './client-address.ts';
 import { problemReply } from './error-reply.ts';
 
 const REQUEST_ID = /^[\w-]{8,64}$/;
+/** `traceparent` of a W3C trace context: version (ff is none), trace id, parent id, flags; later versions may append. */
+const TRACEPARENT = /^(?!ff)[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}(?:$|-)/;
 /**
  * Headers by name, without anything inherited: a header may be called `constructor`. A class keeps the object in V8's fast
  * mode, which `Object.create(null)` does not.
@@ -37,17 +40,31 @@ function statusLine(status: number): string {
   return line;
 }
 
-/** Address as text; an IPv4 address mapped into IPv6 is shown as IPv4. */
+const ADDRESSES_MAX = 4096;
+const addresses = new Map<number, string>();
+
+/**
+ * Address as text (RFC 5952); an IPv4 address mapped into IPv6 is shown as IPv4. The library's own text is made by `printf` and takes
+ * longer than the bytes and a look into a map.
+ */
 function addressOf(res: HttpResponse): string {
-  const text = Buffer.from(res.getRemoteAddressAsText()).latin1Slice();
-  return text.startsWith('0000:0000:0000:0000:0000:ffff:') ? mapped(text) : text;
+  const bytes = new DataView(res.getRemoteAddress());
+  if (bytes.byteLength === 4) return ipv4(bytes.getUint32(0));
+  if (bytes.byteLength !== 16) return '';
+  const mapped = bytes.getBigUint64(0) === 0n && bytes.getUint32(8) === 0xffff;
+  if (mapped) return ipv4(bytes.getUint32(12));
+  const address = Buffer.from(res.getRemoteAddressAsText()).latin1Slice();
+  return new SocketAddress({ family: 'ipv6', address }).address;
 }
 
-function mapped(text: string): string {
-  const [a = '0', b = '0'] = text.split(':').slice(6);
-  const high = Number.parseInt(a, 16);
-  const low = Number.parseInt(b, 16);
-  return `${high >> 8}.${high & 255}.${low >> 8}.${low & 255}`;
+function ipv4(bits: number): string {
+  let text = addresses.get(bits);
+  if (text === undefined) {
+    text = `${bits >>> 24}.${(bits >>> 16) & 255}.${(bits >>> 8) & 255}.${bits & 255}`;
+    if (addresses.size >= ADDRESSES_MAX) addresses.clear();
+    addresses.set(bits, text);
+  }
+  return text;
 }
 
 /**
@@ -90,6 +107,14 @@ export class Exchange implements TriggerExchange {
   /** Whether a reply can still reach the client. */
   get open(): boolean {
     return this.#open;
+  }
+
+  /** Trace id of the caller's trace context, or empty when it sent none that is valid. */
+  get traceId(): string {
+    const given = this.headers.traceparent;
+    // Version 00 has nothing behind its flags.
+    if (given === undefined || (given.startsWith('00-') && given.length !== 55)) return '';
+    return TRACEPARENT.exec(given)?.[1] ?? '';
   }
 
   /** Text of the client's address; taken on demand, because it costs as much as the rest of the capture. */

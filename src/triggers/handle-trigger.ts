@@ -196,6 +196,7 @@ function finish(
   }
   parts.records.append({
     requestId: x.requestId,
+    traceId: x.traceId,
     pluginId: plugin.id,
     version: plugin.version,
     trigger: trigger.name,

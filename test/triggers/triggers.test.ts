@@ -1,7 +1,7 @@
 import http from 'node:http';
 import t from 'tap';
 import { buildExample } from '../support/sdk.ts';
-import { type Answer, startTestService } from '../support/service.ts';
+import { type Answer, request, startTestService } from '../support/service.ts';
 import { respondText, watPlugin } from '../support/wat.ts';
 
 /** Answers its own name, so that routing can be seen. */
@@ -69,6 +69,50 @@ t.test('requests find their trigger by path and method, the longest literal matc
   t.equal(wrong.headers.get('allow'), 'GET, POST, PUT');
   for (const path of ['routes/a/b/c', 'routes/items/5/parts', 'nothing/x', 'nothing', '', 'routes/items/%ff'])
     t.equal((await s.trigger(path)).status, 404, path);
+});
+
+t.test('the trace id of a valid traceparent stands in the execution record, which is found by it', async t => {
+  const s = await startTestService();
+  t.teardown(() => s.stop());
+  await s.install(named('traced', [{ name: 'x', path: '/x', methods: ['GET'] }]));
+  const trace = '4bf92f3577b34da6a3ce929d0e0e4736';
+  const parent = '00f067aa0ba902b7';
+  const good = [`00-${trace}-${parent}-01`, `01-${trace}-${parent}-00-more`];
+  const bad = [
+    `ff-${trace}-${parent}-01`,
+    `00-${'0'.repeat(32)}-${parent}-01`,
+    `00-${trace}-${'0'.repeat(16)}-01`,
+    `00-${trace}-${parent}-01-more`,
+    `00-${trace.toUpperCase()}-${parent}-01`,
+    `00-${trace}-${parent}`,
+    `01-${trace}-${parent}-0102`,
+  ];
+  for (const [k, traceparent] of [...good, ...bad].entries()) {
+    const a = await s.trigger('traced/x', { headers: { traceparent, 'x-request-id': `request-${k}` } });
+    t.equal(event(a).http.headers.traceparent, traceparent, 'the plugin sees the header as it came');
+  }
+  const found = async (query: string) =>
+    ((await s.admin('GET', `/plugins/traced/executions?${query}`)).json.items as Array<{ request_id: string }>).map(
+      r => r.request_id,
+    );
+  t.same(await found(`trace_id=${trace}`), ['request-1', 'request-0']);
+  t.same(await found('request_id=request-3'), ['request-3']);
+  t.match((await s.admin('GET', '/plugins/traced/executions?request_id=request-3')).json, {
+    items: [{ trace_id: null }],
+  });
+});
+
+t.test('IPv6 clients are shown as IPv6, IPv4 clients of the same socket as IPv4', async t => {
+  const s = await startTestService({ BOT_HTTP_HOST: '::' });
+  t.teardown(() => s.stop());
+  await s.install(named('who', [{ name: 'x', path: '/x', methods: ['GET'] }]));
+  for (const [host, address] of [
+    ['[::1]', '::1'],
+    ['127.0.0.1', '127.0.0.1'],
+  ]) {
+    const a = await request(`http://${host}:${s.service.server.port}/api/triggers/http/who/x`);
+    t.equal(event(a).http.remote_addr, address);
+  }
 });
 
 t.test('two triggers that collide are refused at upload and named', async t => {
