@@ -3,9 +3,10 @@ import type { Readable } from 'node:stream';
 import type { Database } from '../db/database.ts';
 import { ServiceError } from '../errors.ts';
 import { RUNNABLE_FORMAT } from './gate/rewrite.ts';
-import { type Finding, type Inspection, inspectDescribed, inspectModule } from './inspect.ts';
+import type { Finding, Inspection } from './inspect.ts';
+import { type InspectedFile, inspectFile } from './inspect-thread.ts';
 import { type Manifest, parseManifest, permissionsOf } from './manifest.ts';
-import { type ModuleStorage, type StoredModule, sha256Of } from './module-storage.ts';
+import type { ModuleStorage, StoredModule } from './module-storage.ts';
 import { checkConfig } from './plugin-config.ts';
 import {
   addVersion,
@@ -77,15 +78,15 @@ export class PluginInstaller {
     const { db, storage } = this.#parts;
     const { key } = received;
     try {
-      const bytes = await storage.readUploaded(key);
-      if (sha256Of(bytes) !== received.sha256) throw new Error('the stored module differs from the upload');
-      const inspection = inspectModule(bytes);
-      if (inspection.rewritten === null || inspection.memoryPages === null) throw refusal(inspection.findings);
-      let runnable = await this.#prepare(key, inspection.findings, inspection.rewritten, inspection.memoryPages);
+      const file = storage.uploadedPath(key);
+      const inspection = await inspectFile({ file, sha256: received.sha256, manifest: null });
+      const { memoryPages } = inspection;
+      if (memoryPages === null) throw refusal(inspection.findings);
+      let runnable = await this.#prepare(key, inspection, memoryPages);
       let manifest = inspection.manifest;
       if (manifest === null) {
         manifest = await this.#describe(key, inspection, runnable);
-        const described = inspectDescribed(bytes, manifest);
+        const described = await inspectFile({ file, sha256: received.sha256, manifest });
         inspection.findings.push(
           {
             level: 'note',
@@ -94,8 +95,8 @@ export class PluginInstaller {
           },
           ...described.findings,
         );
-        if (described.findings.some(f => f.level === 'refusal')) throw refusal(inspection.findings);
-        runnable = await this.#prepare(key, inspection.findings, described.rewritten, inspection.memoryPages);
+        described.findings = inspection.findings;
+        runnable = await this.#prepare(key, described, memoryPages);
       }
       return await addVersion(db, {
         pluginId: manifest.id,
@@ -116,15 +117,15 @@ export class PluginInstaller {
 
   async #prepare(
     key: string,
-    findings: Finding[],
-    rewritten: Uint8Array,
+    { findings, rewritten, rewrittenSha256 }: InspectedFile,
     memoryPages: { min: number; max: number },
   ): Promise<Runnable> {
+    if (rewritten === null || findings.some(f => f.level === 'refusal')) throw refusal(findings);
     const { storage, trialCompile } = this.#parts;
-    const { sha256 } = await storage.writeRunnable(key, rewritten);
+    await storage.writeRunnable(key, rewritten);
     const reason = await trialCompile(storage.uploadedPath(key), storage.runnablePath(key));
     if (reason !== null) throw refusal([...findings, { level: 'refusal', rule: 'compile', message: reason }]);
-    return { sha256, memoryPages, format: RUNNABLE_FORMAT };
+    return { sha256: rewrittenSha256, memoryPages, format: RUNNABLE_FORMAT };
   }
 
   async #describe(key: string, inspection: Inspection, runnable: Runnable): Promise<Manifest> {

@@ -12,10 +12,9 @@ export type StoredModule = { sha256: string; size: number };
 export type ModuleStorage = {
   /** Streams an upload to disk; the file has its final name only when it is whole and on disk. */
   receive(key: string, source: Readable, bytesMax: number): Promise<StoredModule>;
-  readUploaded(key: string): Promise<Buffer>;
-  writeRunnable(key: string, bytes: Uint8Array): Promise<StoredModule>;
+  writeRunnable(key: string, bytes: Uint8Array): Promise<void>;
   /** @throws Error when the bytes are not the ones that passed the gate (security.md "Module swapped after upload") */
-  readRunnable(key: string, sha256: string): Promise<Buffer>;
+  readRunnable(key: string, sha256: string): Promise<Uint8Array<ArrayBuffer>>;
   uploadedPath(key: string): string;
   runnablePath(key: string): string;
   remove(key: string): Promise<void>;
@@ -69,16 +68,16 @@ export function openModuleStorage(directory: string): ModuleStorage {
       }
       return { sha256: hash.digest('hex'), size };
     },
-    readUploaded: key => fsp.readFile(at(key, '.wasm')),
     async writeRunnable(key, bytes) {
       const partial = at(key, '.run.part');
       await fsp.writeFile(partial, bytes);
       await moveIntoPlace(partial, at(key, '.run.wasm'));
-      return { sha256: sha256Of(bytes), size: bytes.length };
     },
     async readRunnable(key, sha256) {
-      const bytes = await fsp.readFile(at(key, '.run.wasm'));
-      if (sha256Of(bytes) !== sha256)
+      const bytes = new Uint8Array(await fsp.readFile(at(key, '.run.wasm')));
+      // Off this thread: a large module takes a while.
+      const digest = await crypto.subtle.digest('SHA-256', bytes);
+      if (Buffer.from(digest).toString('hex') !== sha256)
         throw new Error(
           `the stored module ${key} is not the one that was checked at upload; upload and install it again`,
         );

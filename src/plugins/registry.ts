@@ -3,9 +3,9 @@ import { ABI_NEWEST } from '../abi/host-functions.ts';
 import type { LoadedModule } from '../abi/lane-messages.ts';
 import type { Database } from '../db/database.ts';
 import { RUNNABLE_FORMAT } from './gate/rewrite.ts';
-import { inspectDescribed } from './inspect.ts';
+import { inspectFile } from './inspect-thread.ts';
 import { databasesOf, type HttpTrigger, type Manifest } from './manifest.ts';
-import { type ModuleStorage, sha256Of } from './module-storage.ts';
+import type { ModuleStorage } from './module-storage.ts';
 import { loadInstalled, type PluginRow, type Runnable, type VersionRow } from './plugin-store.ts';
 import type { SecretBox } from './secret-box.ts';
 import { TriggerRoutes } from './trigger-routes.ts';
@@ -225,11 +225,11 @@ export class PluginRegistry {
 
   /** The rewritten module; made anew from the upload when an older host has rewritten it in its own way. */
   async #runnableBytes({ manifest, runnable, uploadSha256, wasmKey }: ModuleSource): Promise<Uint8Array<ArrayBuffer>> {
-    if (runnable.format === RUNNABLE_FORMAT)
-      return Uint8Array.from(await this.#storage.readRunnable(wasmKey, runnable.sha256));
-    const uploaded = await this.#storage.readUploaded(wasmKey);
-    if (manifest === null || sha256Of(uploaded) !== uploadSha256)
-      throw new Error(`the stored module ${wasmKey} is not the one that was uploaded; upload and install it again`);
-    return Uint8Array.from(inspectDescribed(uploaded, manifest).rewritten);
+    if (runnable.format === RUNNABLE_FORMAT) return await this.#storage.readRunnable(wasmKey, runnable.sha256);
+    const file = this.#storage.uploadedPath(wasmKey);
+    const { findings, rewritten } = await inspectFile({ file, sha256: uploadSha256, manifest });
+    if (rewritten === null)
+      throw new Error(`the gate refuses the stored module ${wasmKey} now: ${findings.map(f => f.message).join('; ')}`);
+    return Uint8Array.from(rewritten);
   }
 }

@@ -1,0 +1,74 @@
+import { availableParallelism } from 'node:os';
+import { Worker } from 'node:worker_threads';
+import type { Inspection } from './inspect.ts';
+import type { Manifest } from './manifest.ts';
+
+/**
+ * The gate, in a thread of its own: reading a module of 60 MB takes most of a second, which no request should wait for.
+ */
+export type InspectionOrder = {
+  /** The module as uploaded. */
+  file: string;
+  sha256: string;
+  /** What `plugin_describe` has given, when the module itself carries no manifest. */
+  manifest: Manifest | null;
+};
+
+export type InspectedFile = Inspection & { rewrittenSha256: string };
+
+/** What the thread posts. */
+export type InspectionAnswer = { ok: true; inspected: InspectedFile } | { ok: false; message: string };
+
+/** A thread beyond it ends, and the module is refused: the rules of the gate bound what a module makes it hold. */
+const HEAP_MB = 512;
+const AT_ONCE = Math.max(1, Math.floor(availableParallelism() / 2));
+let running = 0;
+const waiting: Array<() => void> = [];
+
+/**
+ * Passes the module in a file through the gate.
+ *
+ * @returns the findings and, when none is a refusal, the module to compile
+ * @throws Error when the file is not the one that was uploaded or cannot be read
+ */
+export async function inspectFile(order: InspectionOrder): Promise<InspectedFile> {
+  if (running >= AT_ONCE) await new Promise<void>(resolve => waiting.push(resolve));
+  running++;
+  try {
+    return await inThread(order);
+  } finally {
+    running--;
+    waiting.shift()?.();
+  }
+}
+
+function inThread(order: InspectionOrder): Promise<InspectedFile> {
+  const worker = new Worker(new URL('./inspect-worker.ts', import.meta.url), {
+    workerData: order,
+    env: {},
+    resourceLimits: { maxOldGenerationSizeMb: HEAP_MB },
+  });
+  return new Promise((resolve, reject) => {
+    worker.once('message', (answer: InspectionAnswer) => {
+      if (answer.ok) resolve(answer.inspected);
+      else reject(new Error(answer.message));
+    });
+    worker.once('error', error => {
+      if ('code' in error && error.code === 'ERR_WORKER_OUT_OF_MEMORY')
+        resolve(refused('memory', `reading the module takes more than ${HEAP_MB} MB of memory`));
+      else reject(error);
+    });
+    worker.once('exit', () => reject(new Error('the thread that read the module ended without an answer')));
+  });
+}
+
+function refused(rule: string, message: string): InspectedFile {
+  return {
+    findings: [{ level: 'refusal', rule, message }],
+    manifest: null,
+    mustDescribe: false,
+    memoryPages: null,
+    rewritten: null,
+    rewrittenSha256: '',
+  };
+}
