@@ -44,7 +44,7 @@ export function parseBody<T>(schema: z.ZodType<T>, value: unknown): T {
   const errors = fieldErrorsOf(parsed.error);
   throw new ServiceError(
     'validation_failed',
-    `the body is not valid: ${errors[0]?.pointer || '/'} ${errors[0]?.message}`,
+    `the body is not valid: ${errors.map(e => `${e.pointer || 'the body'} ${e.message}`).join('; ')}`,
     { errors },
   );
 }

@@ -1,8 +1,8 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 
-/** Waits double from the first value to the last and start anew after a quiet minute. */
-const BACKOFF_MS = [0, 100, 200, 400, 800, 1600, 3200, 6400, 10_000] as const;
-const QUIET_MS = 60_000;
+/** A child that ran for a while before it ended starts again at once; one that keeps ending waits longer each time. */
+const BACKOFF_MS = [0, 0, 0, 100, 200, 400, 800, 1600, 3200, 6400, 10_000] as const;
+const QUIET_MS = 3000;
 
 /** How long to wait before the next start of a child that keeps ending. */
 export class Backoff {

@@ -221,7 +221,7 @@ t.test('settings: enabled, both flags, policy and origins, with the access they 
     [{ frontend_origins: ['https://a.example/path'] }, '/frontend_origins/0'],
     [{ frontend_origins: ['*'] }, '/frontend_origins/0'],
     [{ frontend_origins: ['null'] }, '/frontend_origins/0'],
-    [{ unknown: 1 }, ''],
+    [{ unknown: 1 }, '/unknown'],
   ] as const)
     t.match(await put(body), { status: 422, json: { errors: [{ pointer }] } }, JSON.stringify(body));
   t.match(await s.admin('PUT', '/plugins/set/triggers/nope/settings', {}), {

@@ -1,0 +1,478 @@
+import fs from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { GateRefusal } from '../src/plugins/gate/reader.ts';
+import { inspectModule } from '../src/plugins/inspect.ts';
+import { buildExample } from '../test/support/sdk.ts';
+import { assemble, hostImports, manifestOf, withManifest } from '../test/support/wat.ts';
+import { admin, type Host, install, startHost } from './host.ts';
+import { closedLoop } from './load.ts';
+
+/**
+ * The figures that take long: what the service holds over many kills, executions, mutants, crashes, and under hostile
+ * traffic. `npm run endure` runs all of it but the soak; `npm run endure -- NAME [COUNT] [SEED]` one of them.
+ */
+
+const directory = fs.mkdtempSync(path.join(os.tmpdir(), 'plugin-host-endure-'));
+fs.chmodSync(directory, 0o711);
+const [only, countGiven, seedGiven] = process.argv.slice(2);
+const seed = seedGiven === undefined ? (Math.random() * 2 ** 32) >>> 0 : Number(seedGiven);
+let state = seed;
+const next = (n: number): number => {
+  state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
+  return Math.floor((state / 2 ** 32) * n);
+};
+let failed = 0;
+const report = (name: string, ok: boolean, text: string): void => {
+  if (!ok) failed++;
+  console.log(`${ok ? 'ok    ' : 'NOT OK'} ${name.padEnd(10)} ${text}`);
+};
+const pause = (ms: number): Promise<void> => new Promise(resolve => setTimeout(resolve, ms));
+const trigger = (port: number, where: string, init?: RequestInit): Promise<Response> =>
+  fetch(`http://127.0.0.1:${port}/api/triggers/http/${where}`, init);
+
+const burner = (id: string): Uint8Array =>
+  withManifest(
+    assemble(
+      `(module (memory (export "memory") 1) (func (export "plugin_handle") (result i32) (loop $l (br $l)) (i32.const 0)))`,
+    ),
+    manifestOf({ id }),
+  );
+
+/** Process ids of the children of a process. */
+const childrenOf = (pid: number): number[] =>
+  fs
+    .readFileSync(`/proc/${pid}/task/${pid}/children`, 'latin1')
+    .split(' ')
+    .filter(p => p !== '')
+    .map(Number);
+
+/** The child that listens on a port: the serving process, not the one that stands by. */
+function servingPid(host: Host): number {
+  const wanted = `:${host.port.toString(16).toUpperCase().padStart(4, '0')} `;
+  const line = fs
+    .readFileSync('/proc/net/tcp', 'latin1')
+    .split('\n')
+    .find(l => l.includes(wanted) && l.includes(' 0A '));
+  const inode = line?.trim().split(/\s+/)[9];
+  for (const pid of childrenOf(host.pid))
+    try {
+      for (const fd of fs.readdirSync(`/proc/${pid}/fd`))
+        if (fs.readlinkSync(`/proc/${pid}/fd/${fd}`) === `socket:[${inode}]`) return pid;
+    } catch {
+      // It has just ended, or one of its files was closed.
+    }
+  return 0;
+}
+
+const memoryMb = (pid: number): number =>
+  Number(/VmRSS:\s+(\d+)/.exec(fs.readFileSync(`/proc/${pid}/status`, 'latin1'))?.[1]) / 1024;
+const threads = (pid: number): number => fs.readdirSync(`/proc/${pid}/task`).length;
+
+/** 24 endless loops of three plugins at once, on a warm host: 504 at the deadline, the threads gone soon after. */
+async function loops(): Promise<void> {
+  const host = await startHost(directory);
+  try {
+    for (const id of ['loop_a', 'loop_b', 'loop_c']) await install(host.port, burner(id));
+    await closedLoop(host.port, '/api/triggers/http/hello/greet', 8, 2);
+    const pid = servingPid(host);
+    const before = threads(pid);
+    const one = async (id: string): Promise<[number, number]> => {
+      const at = performance.now();
+      const status = (await trigger(host.port, `${id}/run`)).status;
+      return [status, performance.now() - at];
+    };
+    const single = await one('loop_a');
+    report(
+      'loop',
+      single[0] === 504 && single[1] < 5150,
+      `one loop: ${single[0]} after ${single[1].toFixed(0)} ms (5000 + 150)`,
+    );
+    await admin(host.port, 'POST', '/plugins/loop_a/triggers/run/resume');
+    const all = await Promise.all(Array.from({ length: 24 }, (_, k) => one(`loop_${'abc'[k % 3]}`)));
+    const worst = Math.max(...all.map(a => a[1]));
+    report(
+      'loops',
+      all.every(a => a[0] === 504) && worst < 5250,
+      `24 loops: the last after ${worst.toFixed(0)} ms (5000 + 250), statuses ${[...new Set(all.map(a => a[0]))].join(', ')}`,
+    );
+    await pause(2000);
+    report(
+      'loops',
+      (await trigger(host.port, 'hello/greet')).status === 200,
+      `threads before ${before}, two seconds after ${threads(pid)}`,
+    );
+  } finally {
+    await host.stop();
+  }
+}
+
+/** Kills by deadline, with a short one so that it does not take long; memory and threads are back afterwards. */
+async function kills(count: number): Promise<void> {
+  const host = await startHost(directory, { BOT_EXECUTION_TIMEOUT_MS: '300' });
+  try {
+    await install(host.port, burner('kill_me'));
+    const round = async (n: number): Promise<number> => {
+      let timeouts = 0;
+      // New threads are started 100 ms apart; who waits for one beyond the deadline is told so (503) and was no kill.
+      while (timeouts < n) {
+        await admin(host.port, 'POST', '/plugins/kill_me/triggers/run/resume');
+        const all = await Promise.all(
+          Array.from({ length: Math.min(8, n - timeouts) }, () =>
+            trigger(host.port, 'kill_me/run').then(r => r.status),
+          ),
+        );
+        timeouts += all.filter(s => s === 504).length;
+        if (all.some(s => s !== 504 && s !== 503)) throw new Error(`statuses ${all.join(', ')}`);
+      }
+      await pause(3000);
+      return timeouts;
+    };
+    await closedLoop(host.port, '/api/triggers/http/hello/greet', 64, 3);
+    await round(16);
+    const pid = servingPid(host);
+    const [mb, n] = [memoryMb(pid), threads(pid)];
+    const timeouts = await round(count);
+    const grown = memoryMb(pid) - mb;
+    report(
+      'kills',
+      timeouts === count && grown <= 25 && threads(pid) === n,
+      `${timeouts} of ${count} kills answered 504; memory ${grown >= 0 ? '+' : ''}${grown.toFixed(1)} MB (at most 25), threads ${n} before, ${threads(pid)} after`,
+    );
+  } finally {
+    await host.stop();
+  }
+}
+
+/** Small executions: none fails, memory stays. */
+async function small(count: number): Promise<void> {
+  const host = await startHost(directory);
+  try {
+    await closedLoop(host.port, '/api/triggers/http/hello/greet', 64, 3);
+    const pid = servingPid(host);
+    const mb = memoryMb(pid);
+    let bad = 0;
+    for (let k = 0; k < count; k += 50) {
+      const all = await Promise.all(Array.from({ length: 50 }, () => trigger(host.port, 'hello/greet')));
+      bad += all.filter(r => r.status !== 200).length;
+      await Promise.all(all.map(r => r.arrayBuffer()));
+    }
+    const grown = memoryMb(pid) - mb;
+    report(
+      'small',
+      bad === 0 && grown <= 30,
+      `${count} executions: ${bad} failed; memory ${grown >= 0 ? '+' : ''}${grown.toFixed(1)} MB (at most 30)`,
+    );
+  } finally {
+    await host.stop();
+  }
+}
+
+/** Mutants of real modules: none gets past the caps, none raises an unclassified error, none ends the process. */
+async function mutants(count: number): Promise<void> {
+  const sources = path.resolve(import.meta.dirname, '../test/plugins/sources');
+  const originals = [
+    await buildExample('hello'),
+    await buildExample('guestbook'),
+    ...['echo-c.wasm', 'echo-rust.wasm'].map(f => fs.readFileSync(path.join(sources, f))),
+  ];
+  let [accepted, compiled, unclassified, escaped] = [0, 0, 0, 0];
+  for (let k = 0; k < count; k++) {
+    const bytes = Uint8Array.from(originals[k % originals.length] ?? []);
+    for (let m = next(4); m >= 0; m--) bytes[next(3) === 0 ? next(bytes.length) : next(400)] = next(256);
+    let rewritten: Uint8Array | null;
+    try {
+      ({ rewritten } = inspectModule(bytes));
+    } catch (error) {
+      unclassified++;
+      console.log(`mutant ${k}: ${error instanceof GateRefusal ? 'refusal that was not caught' : String(error)}`);
+      continue;
+    }
+    if (rewritten === null) continue;
+    accepted++;
+    try {
+      const module = new WebAssembly.Module(Uint8Array.from(rewritten));
+      compiled++;
+      const memories = WebAssembly.Module.imports(module).filter(i => i.kind !== 'function');
+      if (memories.map(i => i.name).join() !== 'mem,ctl' || WebAssembly.Module.exports(module).length > 0) escaped++;
+    } catch (error) {
+      if (!(error instanceof WebAssembly.CompileError)) unclassified++;
+    }
+  }
+  report(
+    'mutants',
+    unclassified === 0 && escaped === 0,
+    `seed ${seed}: ${count} mutants, ${accepted} passed the gate, ${compiled} compiled; ${unclassified} unclassified errors, ${escaped} past the caps`,
+  );
+}
+
+const journal = (): Uint8Array =>
+  withManifest(
+    assemble(`(module ${hostImports('input_len', 'input_read', 'respond', 'kv_get', 'kv_set', 'fail')} (memory (export "memory") 1)
+      (func $body (result i32) (drop (call $input_read (i32.const 1) (i32.const 1024) (i32.const 1024))) (call $input_len (i32.const 1)))
+      (func (export "plugin_handle") (result i32) (local $n i32) (local $r i32)
+        (local.set $n (call $body))
+        ;; A body that begins with "?" asks for the key behind it, anything else is stored under itself.
+        (if (i32.eq (i32.load8_u (i32.const 1024)) (i32.const 63))
+          (then (local.set $r (call $kv_get (i32.const 1025) (i32.sub (local.get $n) (i32.const 1)))))
+          (else (local.set $r (call $kv_set (i32.const 1024) (local.get $n) (i32.const 1024) (local.get $n) (i32.const 0)))))
+        (drop (call $respond (if (result i32) (i32.lt_s (local.get $r) (i32.const 0)) (then (i32.const 500)) (else (i32.const 200)))
+          (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0)))
+        (i32.const 0)))`),
+    manifestOf({ id: 'journal', requirements: [{ kind: 'kv' }] }),
+  );
+
+/** Seeded kill -9 of the serving process and of PostgreSQL under writes: what was acknowledged is there afterwards. */
+async function crashes(count: number): Promise<void> {
+  const host = await startHost(directory);
+  const acknowledged: string[] = [];
+  let writing = true;
+  try {
+    await install(host.port, journal());
+    const writer = async (w: number): Promise<void> => {
+      for (let k = 0; writing; k++) {
+        const key = `${w}-${k}`;
+        const ok = await trigger(host.port, 'journal/run', {
+          method: 'POST',
+          body: key,
+          signal: AbortSignal.timeout(8000),
+        }).then(
+          async r => {
+            await r.arrayBuffer();
+            return r.status === 200;
+          },
+          () => false,
+        );
+        if (ok) acknowledged.push(key);
+        else await pause(20);
+      }
+    };
+    let installs = 0;
+    const installer = async (): Promise<void> => {
+      while (writing) {
+        await install(host.port, burner(`half_${next(5)}`)).then(
+          () => installs++,
+          () => {},
+        );
+        await pause(200);
+      }
+    };
+    const busy = [...Array.from({ length: 4 }, (_, w) => writer(w)), installer()];
+    // What was running at two crashes in a row is suspended, whoever caused them.
+    const resumeAll = async (): Promise<void> => {
+      for (const id of ['journal', 'hello', ...[0, 1, 2, 3, 4].map(n => `half_${n}`)])
+        await admin(host.port, 'POST', `/plugins/${id}/resume`).then(
+          r => r.arrayBuffer(),
+          () => {},
+        );
+    };
+    const back: number[] = [];
+    const backSoon: number[] = [];
+    let ofPostgres = 0;
+    for (let k = 0; k < count; k++) {
+      await resumeAll();
+      // Half of the kills meet a process that has run for a while, half one that has just come back.
+      const soon = next(2) === 0;
+      await pause(soon ? 100 + next(1500) : 3200 + next(1000));
+      const postgres = next(4) === 0;
+      const file = path.join(host.data, 'postgres/postmaster.pid');
+      const pid =
+        postgres && fs.existsSync(file) ? Number(fs.readFileSync(file, 'latin1').split('\n')[0]) : servingPid(host);
+      if (pid === 0) continue;
+      const at = performance.now();
+      try {
+        process.kill(pid, 'SIGKILL');
+      } catch {
+        continue;
+      }
+      if (postgres) {
+        ofPostgres++;
+        // The next kill comes when it serves again: what is asked is that it comes back, not that it never goes.
+        for (
+          let i = 0;
+          i < 600 &&
+          (await trigger(host.port, 'journal/run', { method: 'POST', body: '?0-0' }).then(
+            r => r.status,
+            () => 0,
+          )) >= 500;
+          i++
+        )
+          await pause(20);
+        continue;
+      }
+      while (
+        (await trigger(host.port, 'hello/greet').then(
+          r => r.status,
+          () => 0,
+        )) !== 200
+      ) {
+        await pause(5);
+        if (performance.now() - at > 20_000) throw new Error('the service does not come back');
+      }
+      (soon ? backSoon : back).push(performance.now() - at);
+    }
+    writing = false;
+    await Promise.all(busy);
+    await resumeAll();
+    let lost = 0;
+    for (const key of acknowledged) {
+      const r = await trigger(host.port, 'journal/run', { method: 'POST', body: `?${key}` });
+      await r.arrayBuffer();
+      if (r.status !== 200) lost++;
+    }
+    const plugins = (await (await admin(host.port, 'GET', '/plugins?limit=100')).json()) as {
+      items: Array<{ id: string }>;
+    };
+    let half = 0;
+    for (const { id } of plugins.items.filter(p => p.id.startsWith('half_'))) {
+      const one = (await (await admin(host.port, 'GET', `/plugins/${id}`)).json()) as { installed_version: unknown };
+      const answers = one.installed_version === null ? 404 : 504;
+      if (one.installed_version !== null) await admin(host.port, 'POST', `/plugins/${id}/triggers/run/resume`);
+      if ((await trigger(host.port, `${id}/run`)).status !== answers) half++;
+    }
+    back.sort((a, b) => a - b);
+    backSoon.sort((a, b) => a - b);
+    report(
+      'crashes',
+      lost === 0 && half === 0,
+      `seed ${seed}: ${back.length + backSoon.length} kills of the serving process, ${ofPostgres} of PostgreSQL; ${acknowledged.length} acknowledged writes, ${lost} lost; ${installs} installs, ${half} half done`,
+    );
+    report(
+      'crashes',
+      (back.at(-1) ?? 0) < 1000,
+      `answers again after ${back[back.length >> 1]?.toFixed(0)} ms (median), ${back.at(-1)?.toFixed(0)} ms (longest; at most 1000); when killed again within 1.6 s ${backSoon[backSoon.length >> 1]?.toFixed(0)} and ${backSoon.at(-1)?.toFixed(0)} ms`,
+    );
+  } finally {
+    writing = false;
+    await host.stop();
+  }
+  const left = fs.readdirSync('/proc').filter(p => /^\d+$/.test(p) && readCommand(p).includes(directory));
+  report('crashes', left.length === 0, `processes left after the supervisor ended: ${left.length}`);
+}
+
+function readCommand(pid: string): string {
+  try {
+    return fs.readFileSync(`/proc/${pid}/cmdline`, 'latin1');
+  } catch {
+    return '';
+  }
+}
+
+const HOSTILE: Record<string, string> = {
+  loop: '(loop $l (br $l)) (i32.const 0)',
+  trap: '(unreachable)',
+  eater:
+    '(loop $l (br_if $l (i32.ne (memory.grow (i32.const 64)) (i32.const -1)))) (memory.fill (i32.const 0) (i32.const 1) (i32.const 60000000)) (i32.const 0)',
+  recurse: '(call $deep)',
+};
+
+/** Hours in minutes: honest traffic with and without 5 % hostile requests; memory after the warm-up and the tail. */
+async function soak(minutes: number): Promise<void> {
+  const host = await startHost(directory, { BOT_EXECUTION_TIMEOUT_MS: '1000' });
+  try {
+    for (const [id, code] of Object.entries(HOSTILE))
+      await install(
+        host.port,
+        withManifest(
+          assemble(
+            `(module (memory (export "memory") 1) (func $deep (result i32) (call $deep)) (func (export "plugin_handle") (result i32) ${code}))`,
+          ),
+          manifestOf({ id }),
+        ),
+      );
+    // A few hundred requests a second, so that latency tells of the host and not of a full machine.
+    const honest = async (
+      seconds: number,
+      withHostile: boolean,
+    ): Promise<{ p99: number; failed: number; n: number }> => {
+      const until = performance.now() + seconds * 1000;
+      const times: number[] = [];
+      let bad = 0;
+      const client = async (): Promise<void> => {
+        while (performance.now() < until) {
+          if (withHostile && next(20) === 0) {
+            const id = Object.keys(HOSTILE)[next(4)] ?? 'trap';
+            void trigger(host.port, `${id}/run`).then(
+              r => r.arrayBuffer(),
+              () => {},
+            );
+          }
+          const at = performance.now();
+          const ok = await trigger(host.port, 'hello/greet').then(
+            r => r.arrayBuffer().then(() => r.status === 200),
+            () => false,
+          );
+          if (!ok) bad++;
+          times.push(performance.now() - at);
+          await pause(next(20));
+        }
+      };
+      const resume = setInterval(() => {
+        for (const id of Object.keys(HOSTILE))
+          void admin(host.port, 'POST', `/plugins/${id}/triggers/run/resume`).then(
+            r => r.arrayBuffer(),
+            () => {},
+          );
+      }, 5000);
+      await Promise.all(Array.from({ length: 4 }, client));
+      clearInterval(resume);
+      times.sort((a, b) => a - b);
+      return { p99: times[Math.floor(times.length * 0.99)] ?? 0, failed: bad, n: times.length };
+    };
+    await honest(30, true);
+    const quiet = await honest(60, false);
+    const pid = servingPid(host);
+    const readings: number[] = [];
+    const hostile: number[] = [];
+    let [bad, n] = [0, 0];
+    for (let m = 0; m < minutes; m++) {
+      const h = await honest(60, true);
+      hostile.push(h.p99);
+      bad += h.failed;
+      n += h.n;
+      readings.push(memoryMb(pid));
+      console.log(
+        `       minute ${m + 1}: p99 ${h.p99.toFixed(1)} ms, ${h.failed} of ${h.n} failed, ${readings.at(-1)?.toFixed(0)} MB, ${threads(pid)} threads`,
+      );
+    }
+    const third = Math.max(1, Math.floor(minutes / 3));
+    const mean = (v: number[]): number => v.reduce((a, b) => a + b, 0) / v.length;
+    const grown = mean(readings.slice(-third)) - mean(readings.slice(0, third));
+    const p99 = hostile.sort((a, b) => a - b)[hostile.length >> 1] ?? 0;
+    report(
+      'soak',
+      bad === 0 && servingPid(host) === pid,
+      `seed ${seed}: ${minutes} min, ${n} honest requests, ${bad} failed; the process never ended: ${servingPid(host) === pid}`,
+    );
+    report(
+      'soak',
+      p99 <= quiet.p99 * 1.5,
+      `honest p99 ${p99.toFixed(1)} ms with hostile traffic, ${quiet.p99.toFixed(1)} ms without (${(p99 / quiet.p99).toFixed(2)} x, at most 1.5)`,
+    );
+    report(
+      'soak',
+      grown < 30,
+      `memory of the last third against the first: ${grown >= 0 ? '+' : ''}${grown.toFixed(1)} MB`,
+    );
+  } finally {
+    await host.stop();
+  }
+}
+
+const figures: Record<string, [number, (count: number) => Promise<void>]> = {
+  loops: [1, () => loops()],
+  kills: [100, kills],
+  small: [20_000, small],
+  crashes: [200, crashes],
+  mutants: [1_000_000, mutants],
+  soak: [30, soak],
+};
+try {
+  for (const [name, [count, run]] of Object.entries(figures)) {
+    if (only === undefined ? name === 'soak' : name !== only) continue;
+    await run(countGiven === undefined ? count : Number(countGiven));
+  }
+} finally {
+  fs.rmSync(directory, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 });
+}
+process.exit(failed === 0 ? 0 : 1);

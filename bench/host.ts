@@ -1,0 +1,81 @@
+import { spawn } from 'node:child_process';
+import path from 'node:path';
+import { freePort } from '../src/supervisor/embedded-postgres.ts';
+
+/** A service as an operator starts it, in processes of its own. */
+export type Host = {
+  port: number;
+  /** Process id of the supervisor. */
+  pid: number;
+  /** From the start of the command to its word that it is ready. */
+  startMs: number;
+  data: string;
+  stop(): Promise<void>;
+};
+
+const MAIN = path.resolve(import.meta.dirname, '../src/main.ts');
+const TOKEN = 'bench';
+
+export async function startHost(directory: string, env: Record<string, string> = {}): Promise<Host> {
+  const port = await freePort();
+  const data = path.join(directory, 'data');
+  const at = performance.now();
+  const child = spawn(process.execPath, [MAIN, 'serve', '--sample'], {
+    env: {
+      PATH: process.env.PATH,
+      BOT_DATA_DIR: data,
+      BOT_HTTP_PORT: String(port),
+      BOT_ADMIN_SETUP_TOKEN: TOKEN,
+      BOT_LOG_LEVEL: 'error',
+      ...env,
+    },
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  let text = '';
+  await new Promise<void>((resolve, reject) => {
+    child.stdout.on('data', (c: Buffer) => {
+      text += c.toString();
+      if (text.includes('is ready')) resolve();
+    });
+    child.once('exit', code => reject(new Error(`the service ended with code ${code}: ${text}`)));
+  });
+  const startMs = performance.now() - at;
+  return {
+    port,
+    pid: child.pid ?? 0,
+    startMs,
+    data,
+    async stop() {
+      if (child.exitCode !== null || child.signalCode !== null) return;
+      const gone = new Promise(resolve => child.once('exit', resolve));
+      child.kill('SIGTERM');
+      await gone;
+    },
+  };
+}
+
+/** A request to the admin API. */
+export async function admin(port: number, method: string, where: string, body?: unknown): Promise<Response> {
+  return await fetch(`http://127.0.0.1:${port}/api/admin${where}`, {
+    method,
+    headers: {
+      authorization: `Bearer ${TOKEN}`,
+      ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+    },
+    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+  });
+}
+
+export async function install(port: number, bytes: Uint8Array): Promise<void> {
+  const form = new FormData();
+  form.append('file', new Blob([new Uint8Array(bytes)]), 'p.wasm');
+  const uploaded = (await (
+    await fetch(`http://127.0.0.1:${port}/api/admin/plugins/upload`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${TOKEN}` },
+      body: form,
+    })
+  ).json()) as { id: string; wasm_key: string };
+  const r = await admin(port, 'POST', `/plugins/${uploaded.id}/install`, { wasm_key: uploaded.wasm_key });
+  if (r.status !== 200) throw new Error(await r.text());
+}
