@@ -1,8 +1,10 @@
 import { ENTRY } from './abi/shared-layout.ts';
 import { adminPageRoutes } from './api/admin-page.ts';
+import { authRoutes } from './api/auth-api.ts';
 import { executionRoutes } from './api/executions-api.ts';
 import { healthRoutes } from './api/health-api.ts';
 import { pluginRoutes } from './api/plugins-api.ts';
+import { serviceKeyRoutes } from './api/service-keys-api.ts';
 import { triggerRoutes } from './api/triggers-api.ts';
 import { type Config, dataPath } from './config.ts';
 import { type Database, isUnavailable, openDatabase } from './db/database.ts';
@@ -15,8 +17,13 @@ import { Quarantine } from './executions/quarantine.ts';
 import { type HostCall, makeDispatch } from './host/host-functions.ts';
 import { kvHandlers, sweepExpired } from './host/kv.ts';
 import { makeClientAddress } from './http/client-address.ts';
+import { checkSetup, cookieOf, fromHere, Guards } from './http/guards.ts';
 import { makeRouter } from './http/routes.ts';
 import { type Server, startServer } from './http/server.ts';
+import { removeOldFailures } from './identity/admin-accounts.ts';
+import { IDENTITY_CHANGED, parseIdentityChange } from './identity/identity-changes.ts';
+import { Principals } from './identity/principals.ts';
+import { endSession, removeEndedSessions } from './identity/sessions.ts';
 import { assertLimits, LIMITS } from './limits.ts';
 import type { Log } from './log.ts';
 import { PluginInstaller } from './plugins/install.ts';
@@ -162,15 +169,22 @@ export async function startService(options: ServiceOptions): Promise<Service> {
   await registry.loadAll();
   await quarantine.load();
   await suspendSuspects(db, quarantine, options.suspects, log);
+  const principals = new Principals(
+    db,
+    { userToken: v['admin.user_token_prefix'], serviceKey: v['admin.service_key_prefix'] },
+    error => log.warn({ error: messageOf(error) }, 'last-used times could not be written yet'),
+  );
   const refresh = (): void => {
+    principals.changed(null);
     Promise.all([registry.loadAll(), quarantine.load()]).catch((error: unknown) =>
       log.error({ error: messageOf(error) }, 'plugins could not be read anew'),
     );
   };
   const listener = await listen(
     v['database.url'],
-    [PLUGIN_CHANGED],
-    (_channel, id) => {
+    [PLUGIN_CHANGED, IDENTITY_CHANGED],
+    (channel, id) => {
+      if (channel === IDENTITY_CHANGED) return principals.changed(parseIdentityChange(id));
       Promise.all([registry.reload(id), quarantine.load()]).catch((error: unknown) =>
         log.error({ error: messageOf(error), plugin: id }, 'a changed plugin could not be read'),
       );
@@ -179,19 +193,36 @@ export async function startService(options: ServiceOptions): Promise<Service> {
   );
   executor.start();
 
+  const setup = { mode: v['admin.setup'], token: options.setupToken };
+  const guards = new Guards(db, setup, error =>
+    log.warn({ error: messageOf(error) }, 'last-used times could not be written yet'),
+  );
   const routes = makeRouter(
     [
       ...healthRoutes({ state: () => state, check: async () => void (await db.query('SELECT 1')) }),
       ...pluginRoutes({ db, installer, registry, quarantine, moduleBytesMax: v['http.max_module'] }),
       ...triggerRoutes({ db, registry, quarantine }),
       ...executionRoutes({ records }),
+      ...authRoutes({
+        db,
+        userTokenPrefix: v['admin.user_token_prefix'],
+        secureCookies: v['http.public_url'].startsWith('https:'),
+        inSetupMode: () => guards.inSetupMode(),
+        admin: request => guards.admin(request),
+        endSession: (request, cookie) =>
+          endSession(db, cookie === 'user_session' ? 'user' : 'admin', cookieOf(request, cookie)),
+        checkSetup: request => checkSetup(request, setup),
+        fromHere,
+      }),
+      ...serviceKeyRoutes({ db, prefix: v['admin.service_key_prefix'] }),
       ...adminPageRoutes(),
     ],
-    { mode: v['admin.setup'], token: options.setupToken },
+    guards,
   );
   const triggerParts = {
     registry,
     quarantine,
+    principals,
     records,
     execute: executor.execute.bind(executor),
     timeoutMs: v['execution.timeout_ms'],
@@ -230,24 +261,34 @@ export async function startService(options: ServiceOptions): Promise<Service> {
   const stopSweeps = [
     every(SWEEP_MS, log, 'removing expired values', () => sweepExpired(db)),
     every(SWEEP_MS * 20, log, 'removing old execution records', () => records.removeOld()),
+    every(SWEEP_MS * 10, log, 'removing ended sessions', () =>
+      Promise.all([removeEndedSessions(db), removeOldFailures(db)]),
+    ),
   ];
 
+  const stop = async (graceMs: number): Promise<void> => {
+    state = 'draining';
+    server.stopListening();
+    const grace = new Promise<void>(resolve => setTimeout(resolve, graceMs).unref());
+    await Promise.race([executor.drain(), grace]);
+    server.close();
+    await executor.close();
+    for (const stopSweep of stopSweeps) await stopSweep();
+    await listener.close();
+    await records.close();
+    await principals.close();
+    await guards.close();
+    await db.close();
+  };
+  let stopped: Promise<void> | null = null;
   return {
     server,
     installer,
     registry,
     executor,
-    async stop(graceMs) {
-      state = 'draining';
-      server.stopListening();
-      const grace = new Promise<void>(resolve => setTimeout(resolve, graceMs).unref());
-      await Promise.race([executor.drain(), grace]);
-      server.close();
-      await executor.close();
-      for (const stop of stopSweeps) await stop();
-      await listener.close();
-      await records.close();
-      await db.close();
+    stop(graceMs) {
+      stopped ??= stop(graceMs);
+      return stopped;
     },
   };
 }

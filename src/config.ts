@@ -51,6 +51,8 @@ const ROWS = {
     'who may use the admin API while no administrator exists',
   ),
   'admin.setup_token': row(text, '', 'fixes the setup token; empty: made at first start', true),
+  'admin.user_token_prefix': row(text.regex(/^[a-z]{2,8}_$/), 'pht_', 'begins every user token'),
+  'admin.service_key_prefix': row(text.regex(/^[a-z]{2,8}_$/), 'phk_', 'begins every service key'),
   'secrets.key': row(text, '', '32 bytes in base64 that encrypt stored secrets; empty: <data.dir>/secrets.key', true),
   'execution.lanes': row(positive.max(LIMITS.lanesMax), 16, 'threads that run plugins'),
   'execution.memory': row(

@@ -24,6 +24,18 @@ export type Reply = {
   body: string | Uint8Array;
 };
 
+/**
+ * Whether a request comes from a page of this origin, or from something that is no page: a browser names itself in
+ * `Sec-Fetch-Site`, an older one at least in `Origin`; what sends neither is no browser and carries nobody's cookies but its own.
+ */
+export function isOwnOrigin(headers: Readonly<Record<string, string>>): boolean {
+  const site = headers['sec-fetch-site'];
+  if (site !== undefined) return site === 'same-origin' || site === 'none';
+  const { host, origin } = headers;
+  if (origin === undefined) return true;
+  return host !== undefined && (origin === `http://${host}` || origin === `https://${host}`);
+}
+
 /** A JSON answer. `bigint` never reaches it: rows convert ids at the edge. */
 export function jsonReply(status: number, value: unknown, headers: Array<[string, string]> = []): Reply {
   return {

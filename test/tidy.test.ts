@@ -30,7 +30,7 @@ const LAYERS = [
   ['src/api', 'src/triggers'],
   ['src/execution', 'src/host'],
   ['src/executions'],
-  ['src/plugins'],
+  ['src/plugins', 'src/identity'],
   ['src/db', 'src/log.ts', 'src/config.ts'],
   ['src/message.ts'],
   ['src/abi', 'src/errors.ts', 'src/limits.ts'],

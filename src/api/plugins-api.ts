@@ -16,7 +16,7 @@ import {
 import type { PluginRegistry } from '../plugins/registry.ts';
 import { effectiveAccess } from '../triggers/trigger-access.ts';
 import { receiveFile } from './receive-file.ts';
-import { idCursorOf, limitOf, queryOf, type Route } from './route.ts';
+import { type Guard, idCursorOf, limitOf, queryOf, type Route } from './route.ts';
 
 export type PluginsApiParts = {
   db: Database;
@@ -115,12 +115,14 @@ export function pluginRoutes(parts: PluginsApiParts): Route[] {
         .map(s => ({ trigger: s.trigger === '' ? null : s.trigger, since: s.since, until: s.until, cause: s.cause })),
     };
   };
-  const admin = (method: string, path: string, handle: Route['handle']): Route => ({
+  const admin = (method: string, path: string, handle: Route['handle'], guard: Guard = 'admin'): Route => ({
     method,
     path: `/api/admin/plugins${path}`,
-    guard: 'admin',
+    guard,
     handle,
   });
+  const recent = (method: string, path: string, handle: Route['handle']): Route =>
+    admin(method, path, handle, 'admin_recent');
 
   return [
     admin('POST', '/upload', async ({ request, stream }) => {
@@ -150,7 +152,7 @@ export function pluginRoutes(parts: PluginsApiParts): Route[] {
         findings: version.findings,
       });
     }),
-    admin('POST', '/:id/install', async ({ json, request }) => {
+    recent('POST', '/:id/install', async ({ json, request }) => {
       const body = parseBody(installBody, await json());
       await installer.install(request.params.id!, {
         wasmKey: body.wasm_key,
@@ -159,7 +161,7 @@ export function pluginRoutes(parts: PluginsApiParts): Route[] {
       });
       return jsonReply(200, await detail(request.params.id!));
     }),
-    admin('POST', '/:id/rollback', async ({ json, request }) => {
+    recent('POST', '/:id/rollback', async ({ json, request }) => {
       const body = parseBody(rollbackBody, await json());
       await installer.rollback(request.params.id!, body.wasm_key);
       return jsonReply(200, await detail(request.params.id!));
@@ -172,7 +174,7 @@ export function pluginRoutes(parts: PluginsApiParts): Route[] {
       await installer.setEnabled(request.params.id!, true);
       return jsonReply(200, await detail(request.params.id!));
     }),
-    admin('DELETE', '/:id', async ({ request }) => {
+    recent('DELETE', '/:id', async ({ request }) => {
       await installer.uninstall(request.params.id!);
       return { status: 204, headers: [], body: '' };
     }),

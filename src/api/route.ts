@@ -1,13 +1,26 @@
 import type { Readable } from 'node:stream';
 import { type FieldError, ServiceError } from '../errors.ts';
+import type { AdminAccount } from '../identity/admin-accounts.ts';
+import type { Session } from '../identity/sessions.ts';
 import { LIMITS } from '../limits.ts';
 import type { Reply, Request } from '../message.ts';
 
-/** Who a route lets in. `admin`: the admin API, open in setup mode to whoever `admin.setup` names (decisions.md 3). */
-export type Guard = 'none' | 'admin';
+/**
+ * Who a route lets in. `admin`: an administrator, or in setup mode whoever `admin.setup` names (decisions.md 3);
+ * `admin_recent`: the same with a password given in the last ten minutes; `admin_session`: an administrator, even one who
+ * must change the password first; `user`: a logged-in user.
+ */
+export type Guard = 'none' | 'admin' | 'admin_recent' | 'admin_session' | 'user';
+
+/** Who was let in. */
+export type Caller =
+  | { kind: 'anyone' }
+  | { kind: 'setup' }
+  | { kind: 'admin'; session: Session; account: AdminAccount }
+  | { kind: 'user'; session: Session };
 
 /** What a handler may read besides the request: its JSON body, or the body as a stream. */
-export type RouteInput = { request: Request; json(): Promise<unknown>; stream(): Readable };
+export type RouteInput = { request: Request; caller: Caller; json(): Promise<unknown>; stream(): Readable };
 
 /** One row of the API: method, path with `:name` segments, guard, handler. */
 export type Route = { method: string; path: string; guard: Guard; handle(input: RouteInput): Promise<Reply> | Reply };

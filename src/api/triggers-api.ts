@@ -10,7 +10,7 @@ import type { InstalledPlugin, InstalledTrigger, PluginRegistry } from '../plugi
 import { changeTriggerSettings } from '../plugins/trigger-settings.ts';
 import { effectiveAccess } from '../triggers/trigger-access.ts';
 import { parseBody } from './plugins-api.ts';
-import type { Route } from './route.ts';
+import type { Guard, Route } from './route.ts';
 
 export type TriggersApiParts = { db: Database; registry: PluginRegistry; quarantine: Quarantine };
 
@@ -75,12 +75,15 @@ export function triggerRoutes(parts: TriggersApiParts): Route[] {
       );
     return found;
   };
-  const admin = (method: string, path: string, handle: Route['handle']): Route => ({
+  const admin = (method: string, path: string, handle: Route['handle'], guard: Guard = 'admin'): Route => ({
     method,
     path: `/api/admin/plugins/:id${path}`,
-    guard: 'admin',
+    guard,
     handle,
   });
+  /** Who may call what is a dangerous thing to change (security.md). */
+  const recent = (method: string, path: string, handle: Route['handle']): Route =>
+    admin(method, path, handle, 'admin_recent');
 
   return [
     admin('GET', '/triggers', async ({ request }) => {
@@ -90,7 +93,7 @@ export function triggerRoutes(parts: TriggersApiParts): Route[] {
     admin('GET', '/triggers/:name/settings', async ({ request }) =>
       jsonReply(200, settingsJson(await trigger(request.params.id!, request.params.name!))),
     ),
-    admin('PUT', '/triggers/:name/settings', async ({ json, request }) => {
+    recent('PUT', '/triggers/:name/settings', async ({ json, request }) => {
       const before = await trigger(request.params.id!, request.params.name!);
       const body = parseBody(settingsBody, await json());
       await db.withTransaction(client =>
@@ -105,7 +108,7 @@ export function triggerRoutes(parts: TriggersApiParts): Route[] {
       await registry.reload(before.plugin.id);
       return jsonReply(200, settingsJson(await trigger(request.params.id!, request.params.name!)));
     }),
-    admin('PUT', '/origins', async ({ json, request }) => {
+    recent('PUT', '/origins', async ({ json, request }) => {
       const plugin = await installed(request.params.id!);
       const body = parseBody(originsBody, await json());
       await db.withTransaction(client => setFrontendOrigins(client, plugin.id, body.origins));

@@ -4,8 +4,7 @@ import { randomBytes } from 'node:crypto';
 import { STATUS_CODES } from 'node:http';
 import { SocketAddress } from 'node:net';
 import { Readable } from 'node:stream';
-import { ServiceError, tooLarge } from '../errors.ts';
-import { LIMITS } from '../limits.ts';
+import { ServiceError } from '../errors.ts';
 import type { Reply, Request, TriggerExchange } from '../message.ts';
 import type { ClientAddress } from './client-address.ts';
 import { problemReply } from './error-reply.ts';
@@ -158,20 +157,6 @@ export class Exchange implements TriggerExchange {
       // The chunk is only valid during this call.
       chunks.push(Buffer.from(chunk.slice(0)));
       if (isLast) end(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks, size));
-    });
-  }
-
-  /** @throws ServiceError `body_too_large` naming the limit, `request_timeout` */
-  readBody(bytesMax: number, limitName: string): Promise<Uint8Array> {
-    if (!this.hasBody) return Promise.resolve(new Uint8Array(0));
-    return new Promise((resolve, reject) => {
-      this.#onAborted = () => reject(new ServiceError('malformed_request', 'the client went away'));
-      this.collectBody(bytesMax, LIMITS.bodyMsMax, body => {
-        if (body === 'too_large') reject(tooLarge(bytesMax, limitName));
-        else if (body === 'too_slow')
-          reject(new ServiceError('request_timeout', `the body did not arrive within ${LIMITS.bodyMsMax} ms`));
-        else resolve(body);
-      });
     });
   }
 

@@ -1,7 +1,11 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
-import type { Guard } from '../api/route.ts';
+import type { Caller, Guard } from '../api/route.ts';
+import type { Database } from '../db/database.ts';
 import { ServiceError } from '../errors.ts';
-import type { Request } from '../message.ts';
+import { adminsExist, findAdmin } from '../identity/admin-accounts.ts';
+import { LastUsed } from '../identity/last-used.ts';
+import { findSession, touchSessions } from '../identity/sessions.ts';
+import { isOwnOrigin, type Request } from '../message.ts';
 
 export type SetupAccess = { mode: 'token' | 'loopback' | 'open'; token: string };
 
@@ -16,9 +20,101 @@ export function bearerOf(request: Request): string | null {
   return /^Bearer +(\S+) *$/i.exec(request.headers.authorization ?? '')?.[1] ?? null;
 }
 
-/** @throws ServiceError `unauthorized` when the guard does not let the request in */
-export function checkGuard(guard: Guard, request: Request, setup: SetupAccess): void {
-  if (guard === 'none' || setup.mode === 'open') return;
+const RECENT_MS = 10 * 60_000;
+const FLUSH_MS = 5000;
+
+/** Value of a cookie, or empty. */
+export function cookieOf(request: Request, name: string): string {
+  for (const part of (request.headers.cookie ?? '').split(';')) {
+    const at = part.indexOf('=');
+    if (at > 0 && part.slice(0, at).trim() === name) return part.slice(at + 1).trim();
+  }
+  return '';
+}
+
+/** Asks who calls the API, and lets in whom the row names. */
+export class Guards {
+  readonly #db: Database;
+  readonly #setup: SetupAccess;
+  readonly #used: LastUsed;
+  readonly #timer: NodeJS.Timeout;
+  /** Stays true: the last administrator is never removed. */
+  #adminsExist = false;
+
+  constructor(db: Database, setup: SetupAccess, onError: (error: unknown) => void) {
+    this.#db = db;
+    this.#setup = setup;
+    this.#used = new LastUsed(entries => touchSessions(db, entries), onError);
+    this.#timer = setInterval(() => void this.#used.flush(), FLUSH_MS);
+  }
+
+  /** Setup mode lasts until there is an administrator (service.md 3.3). */
+  async inSetupMode(): Promise<boolean> {
+    this.#adminsExist ||= await adminsExist(this.#db);
+    return !this.#adminsExist;
+  }
+
+  /** @throws ServiceError when the guard does not let the request in */
+  async check(guard: Guard, request: Request): Promise<Caller> {
+    if (guard === 'none') return { kind: 'anyone' };
+    if (guard === 'user') return await this.#user(request);
+    if (guard !== 'admin_session' && (await this.inSetupMode())) {
+      checkSetup(request, this.#setup);
+      return { kind: 'setup' };
+    }
+    const caller = await this.admin(request);
+    if (caller === null)
+      throw new ServiceError('unauthorized', 'log in as an administrator: POST /api/admin/auth/login');
+    fromHere(request);
+    if (guard === 'admin_session') return caller;
+    if (caller.account.mustChangePassword)
+      throw new ServiceError(
+        'password_change_required',
+        'change the temporary password first: PUT /api/admin/auth/password',
+      );
+    const passwordAt = caller.session.passwordAt?.getTime() ?? 0;
+    if (guard === 'admin_recent' && Date.now() - passwordAt > RECENT_MS)
+      throw new ServiceError(
+        'password_confirmation_required',
+        'this action wants the password again: POST /api/admin/auth/confirm, then repeat it within ten minutes',
+      );
+    return caller;
+  }
+
+  /** The administrator whose session a request carries, or null. */
+  async admin(request: Request): Promise<Extract<Caller, { kind: 'admin' }> | null> {
+    const session = await findSession(this.#db, 'admin', cookieOf(request, 'admin_session'), Date.now());
+    if (session === undefined) return null;
+    const account = await findAdmin(this.#db, session.userId);
+    if (account === undefined) return null;
+    this.#used.note(session.id, Date.now());
+    return { kind: 'admin', session, account };
+  }
+
+  async #user(request: Request): Promise<Caller> {
+    const session = await findSession(this.#db, 'user', cookieOf(request, 'user_session'), Date.now());
+    if (session === undefined)
+      throw new ServiceError('unauthorized', 'log in first: the cookie user_session is needed');
+    fromHere(request);
+    this.#used.note(session.id, Date.now());
+    return { kind: 'user', session };
+  }
+
+  async close(): Promise<void> {
+    clearInterval(this.#timer);
+    await this.#used.flush();
+  }
+}
+
+/** CSRF rule of decisions.md 3: what changes something must come from our own pages. */
+export function fromHere(request: Request): void {
+  if (request.method === 'GET' || request.method === 'HEAD' || isOwnOrigin(request.headers)) return;
+  throw new ServiceError('forbidden', 'a request with a session cookie must come from a page of this site');
+}
+
+/** @throws ServiceError `unauthorized` when the request may not use the admin API in setup mode */
+export function checkSetup(request: Request, setup: SetupAccess): void {
+  if (setup.mode === 'open') return;
   if (setup.mode === 'loopback') {
     if (isLoopback(request.remoteAddr)) return;
     throw new ServiceError('unauthorized', 'the admin API is open to loopback addresses only (admin.setup: loopback)');

@@ -1,8 +1,9 @@
+import { Readable } from 'node:stream';
 import type { Route } from '../api/route.ts';
-import { ServiceError } from '../errors.ts';
+import { ServiceError, tooLarge } from '../errors.ts';
 import { LIMITS } from '../limits.ts';
 import type { Exchange } from './exchange.ts';
-import { checkGuard, type SetupAccess } from './guards.ts';
+import type { Guards } from './guards.ts';
 
 type Compiled = Route & { segments: string[] };
 
@@ -26,14 +27,34 @@ function matches(route: Compiled, segments: string[]): Record<string, string> | 
   return params;
 }
 
-async function readJson(x: Exchange): Promise<unknown> {
+/** Collects a body; counts the streamed bytes, whatever Content-Length says. */
+async function collect(stream: Readable): Promise<Buffer> {
+  const chunks: Buffer[] = [];
+  let size = 0;
+  const timer = setTimeout(
+    () => stream.destroy(new ServiceError('request_timeout', `the body did not arrive within ${LIMITS.bodyMsMax} ms`)),
+    LIMITS.bodyMsMax,
+  );
+  try {
+    for await (const chunk of stream as AsyncIterable<Buffer>) {
+      size += chunk.length;
+      if (size > LIMITS.adminBodyBytesMax) throw tooLarge(LIMITS.adminBodyBytesMax, 'adminBodyBytesMax');
+      chunks.push(chunk);
+    }
+  } finally {
+    clearTimeout(timer);
+  }
+  return Buffer.concat(chunks, size);
+}
+
+async function readJson(x: Exchange, stream: Readable): Promise<unknown> {
   const type = x.headers['content-type'] ?? '';
   if (x.hasBody && !/^application\/(json|[\w.+-]+\+json)\s*(;|$)/i.test(type))
     throw new ServiceError(
       'unsupported_media_type',
       `the body must be application/json, not ${type === '' ? 'untyped' : JSON.stringify(type.slice(0, 100))}`,
     );
-  const body = await x.readBody(LIMITS.adminBodyBytesMax, 'adminBodyBytesMax');
+  const body = await collect(stream);
   if (body.length === 0) throw new ServiceError('malformed_request', 'a JSON body is needed; the request has none');
   try {
     return JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(body));
@@ -46,7 +67,7 @@ async function readJson(x: Exchange): Promise<unknown> {
 }
 
 /** The whole API beside the triggers, as rows. */
-export function makeRouter(routes: readonly Route[], setup: SetupAccess): (x: Exchange) => Promise<void> {
+export function makeRouter(routes: readonly Route[], guards: Guards): (x: Exchange) => Promise<void> {
   const compiled: Compiled[] = routes.map(r => ({ ...r, segments: r.path.split('/') }));
   return async x => {
     const segments = x.path.split('/');
@@ -59,8 +80,15 @@ export function makeRouter(routes: readonly Route[], setup: SetupAccess): (x: Ex
         continue;
       }
       const request = x.toRequest(params);
-      checkGuard(route.guard, request, setup);
-      x.reply(await route.handle({ request, json: () => readJson(x), stream: () => x.streamBody() }));
+      // The body must be taken from the first moment on, or it is lost while the guard asks the database.
+      const stream = x.hasBody ? x.streamBody() : Readable.from([]);
+      stream.on('error', () => {});
+      try {
+        const caller = await guards.check(route.guard, request);
+        x.reply(await route.handle({ request, caller, json: () => readJson(x, stream), stream: () => stream }));
+      } finally {
+        stream.destroy();
+      }
       return;
     }
     if (allow.size === 0) throw new ServiceError('not_found', `there is nothing at ${x.path}`);

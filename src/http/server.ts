@@ -7,7 +7,7 @@ export type ServerParts = {
   /** Path prefix of plugin triggers, which have a line of their own. */
   triggerPrefix: string;
   clientAddress: ClientAddress;
-  handleTrigger(x: Exchange): void;
+  handleTrigger(x: Exchange): undefined | Promise<void>;
   handleRoute(x: Exchange): Promise<void>;
   onUnknownError(error: unknown, x: Exchange): void;
 };
@@ -39,7 +39,7 @@ export function startServer(host: string, port: number, parts: ServerParts): Pro
   app.any(`${parts.triggerPrefix}*`, (res, req) => {
     const x = new Exchange(res, req, parts.clientAddress);
     try {
-      parts.handleTrigger(x);
+      parts.handleTrigger(x)?.catch(error => answerThrown(parts, x, error));
     } catch (error) {
       answerThrown(parts, x, error);
     }

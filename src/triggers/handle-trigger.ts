@@ -5,12 +5,13 @@ import type { Execution } from '../execution/execute.ts';
 import type { ExecutionRecords } from '../executions/execution-records.ts';
 import type { Quarantine } from '../executions/quarantine.ts';
 import type { HostCall } from '../host/host-functions.ts';
-import type { TriggerExchange } from '../message.ts';
+import { credentialOf, mayCall, type Principal, type Principals } from '../identity/principals.ts';
+import { isOwnOrigin, type TriggerExchange } from '../message.ts';
 import type { InstalledTrigger, PluginRegistry } from '../plugins/registry.ts';
 import { corsHeaders, isPreflight, preflightHeaders } from './cors.ts';
 import { refusalOf } from './outcome-reply.ts';
-import { decideAccess } from './trigger-access.ts';
-import { httpEvent } from './trigger-event.ts';
+import { type AccessDecision, decideAccess, effectiveAccess } from './trigger-access.ts';
+import { type HttpAuth, httpEvent } from './trigger-event.ts';
 
 export const TRIGGER_PREFIX = '/api/triggers/http/';
 const LOGIN_PATH = '/api/auth/idp/start';
@@ -19,6 +20,7 @@ const CAUSES_QUARANTINE: ReadonlySet<string> = new Set(['trapped', 'deadline', '
 export type TriggerParts = {
   registry: PluginRegistry;
   quarantine: Quarantine;
+  principals: Principals;
   records: ExecutionRecords;
   execute(execution: Execution<HostCall>): void;
   timeoutMs: number;
@@ -27,43 +29,32 @@ export type TriggerParts = {
   bodyMsMax: number;
 };
 
-/** A request that may run: its trigger, parameters and CORS headers. */
-type Admitted = { target: InstalledTrigger; path: string; params: Record<string, string>; cors: CorsHeaders };
+/** A trigger that was asked for, with its parameters and CORS headers. */
+type Found = { target: InstalledTrigger; path: string; params: Record<string, string>; cors: CorsHeaders };
 type CorsHeaders = ReadonlyArray<readonly [string, string]>;
+type Body = Uint8Array | 'too_large' | 'too_slow';
 
 /**
  * One request to a plugin's HTTP trigger, from top to bottom: find the trigger, ask who calls and whether they may, start
  * the deadline, execute, reply (service.md 4.1, 5.2; decisions.md 4 and 5).
  *
+ * @returns a promise only while the database has to be asked who calls
  * @throws ServiceError for every refusal before the execution; the caller of this function answers it
  */
-export function handleTrigger(parts: TriggerParts, x: TriggerExchange): void {
-  const admitted = admit(parts, x);
-  if (admitted === null) return;
-  if (!x.hasBody) {
-    run(parts, x, admitted, null);
-    return;
-  }
-  x.collectBody(parts.bodyBytesMax, parts.bodyMsMax, body => {
-    try {
-      if (!(body instanceof Uint8Array)) throw bodyRefusal(body, parts);
-      // While the body came in, the plugin may have been disabled, its access changed or its version switched.
-      const now = admit(parts, x);
-      if (now !== null) run(parts, x, now, body);
-    } catch (error) {
-      if (!(error instanceof ServiceError)) throw error;
-      x.replyError(error);
-    }
-  });
+export function handleTrigger(parts: TriggerParts, x: TriggerExchange): undefined | Promise<void> {
+  const found = find(parts, x);
+  if (found === null) return undefined;
+  const principal = authenticate(parts, x, found.target);
+  if (principal instanceof Promise) return enterLater(parts, x, found, principal);
+  enter(parts, x, found, principal);
+  return undefined;
 }
 
-/** Which trigger, and may the caller? Null when the answer has been given already. */
-function admit(parts: TriggerParts, x: TriggerExchange): Admitted | null {
+/** 1. Which trigger? A disabled plugin or trigger looks like one that does not exist. Null: the answer was given already. */
+function find(parts: TriggerParts, x: TriggerExchange): Found | null {
   const slash = x.path.indexOf('/', TRIGGER_PREFIX.length);
   const pluginId = x.path.slice(TRIGGER_PREFIX.length, slash < 0 ? undefined : slash);
   const path = slash < 0 ? '' : x.path.slice(slash);
-
-  // 1. Which trigger? A disabled plugin or trigger looks like one that does not exist.
   const plugin = parts.registry.find(pluginId);
   if (plugin === undefined || !plugin.enabled)
     throw new ServiceError('not_found', `there is no plugin "${pluginId}" with HTTP triggers here`);
@@ -81,24 +72,85 @@ function admit(parts: TriggerParts, x: TriggerExchange): Admitted | null {
     });
   }
   const { params, target } = match;
-  const cors = corsHeaders(target, x.headers.origin);
-
-  // 2. Who calls, and may they?
-  const decision = decideAccess(target.settings, 'none');
-  if (decision.kind !== 'allow') {
-    refuseAccess(x, target, decision.kind === 'refuse' && decision.reason === 'disabled', cors);
-    return null;
-  }
-  const suspended = parts.quarantine.find(pluginId, target.trigger.name, Date.now());
-  if (suspended !== undefined) throw suspendedError(suspended.until, cors);
-  return { target, path, params, cors };
+  if (!target.settings.enabled) throw new ServiceError('not_found', `plugin "${pluginId}" has no trigger at this path`);
+  return { target, path, params, cors: corsHeaders(target, x.headers.origin) };
 }
 
-/** Starts the deadline, executes, replies. The body is part of the request, not of the execution. */
+/** 2. Who calls? Nobody is asked on a public trigger; null: no valid credential. */
+function authenticate(
+  parts: TriggerParts,
+  x: TriggerExchange,
+  { settings }: InstalledTrigger,
+): Principal | null | Promise<Principal | null> {
+  if (effectiveAccess(settings) === 'public') return null;
+  const credential = credentialOf(x.headers);
+  if (credential === null) return null;
+  const now = Date.now();
+  return parts.principals.peek(credential, now) ?? parts.principals.verify(credential, now);
+}
+
+/** 3. May they? False: the answer was given already. */
+function admit(parts: TriggerParts, x: TriggerExchange, found: Found, principal: Principal | null): boolean {
+  const { cors, target } = found;
+  const { plugin, settings, trigger } = target;
+  const decision = decideAccess(settings, principal?.kind ?? 'none');
+  if (decision.kind === 'refuse' && decision.reason === 'no_credential') {
+    refuseUnknown(x, cors);
+    return false;
+  }
+  if (decision.kind !== 'allow') throw forbidden(refusalText(decision, principal), cors);
+  if (principal !== null && !mayCall(principal, plugin.id, trigger.name))
+    throw forbidden(`this service key has no scope for trigger "${trigger.name}" of plugin "${plugin.id}"`, cors);
+  if (principal?.kind === 'user' && principal.via === 'session' && !comesFromHere(x, target))
+    throw forbidden('a request with a session cookie must come from this site or from an origin of the plugin', cors);
+  const suspended = parts.quarantine.find(plugin.id, trigger.name, Date.now());
+  if (suspended !== undefined) throw suspendedError(suspended.until, cors);
+  return true;
+}
+
+/** 4. Takes the body, and runs. */
+function enter(parts: TriggerParts, x: TriggerExchange, found: Found, principal: Principal | null): void {
+  if (!admit(parts, x, found, principal)) return;
+  if (!x.hasBody) return run(parts, x, found, principal, null);
+  x.collectBody(parts.bodyBytesMax, parts.bodyMsMax, body => {
+    try {
+      runWithBody(parts, x, principal, body);
+    } catch (error) {
+      if (!(error instanceof ServiceError)) throw error;
+      x.replyError(error);
+    }
+  });
+}
+
+/** The same while the database is asked; the body must be taken from the first moment on, or it is lost. */
+async function enterLater(
+  parts: TriggerParts,
+  x: TriggerExchange,
+  found: Found,
+  asked: Promise<Principal | null>,
+): Promise<void> {
+  const body = x.hasBody
+    ? new Promise<Body>(resolve => x.collectBody(parts.bodyBytesMax, parts.bodyMsMax, resolve))
+    : null;
+  const principal = await asked;
+  if (!admit(parts, x, found, principal)) return;
+  if (body === null) run(parts, x, found, principal, null);
+  else runWithBody(parts, x, principal, await body);
+}
+
+/** While the body came in, the plugin may have been disabled, its access changed or its version switched. */
+function runWithBody(parts: TriggerParts, x: TriggerExchange, principal: Principal | null, body: Body): void {
+  if (!(body instanceof Uint8Array)) throw bodyRefusal(body, parts);
+  const found = find(parts, x);
+  if (found !== null && admit(parts, x, found, principal)) run(parts, x, found, principal, body);
+}
+
+/** 5. Starts the deadline, executes, replies. The body is part of the request, not of the execution. */
 function run(
   parts: TriggerParts,
   x: TriggerExchange,
-  { cors, params, path, target }: Admitted,
+  { cors, params, path, target }: Found,
+  principal: Principal | null,
   body: Uint8Array | null,
 ): void {
   const { plugin, trigger } = target;
@@ -114,13 +166,40 @@ function run(
       headers,
       remoteAddr,
       params,
-      auth: null,
+      auth: authOf(principal),
     }),
     body,
     deadline: performance.now() + parts.timeoutMs,
     context: { plugin, requestId, trigger: trigger.name },
-    done: outcome => finish(parts, x, target, outcome, cors),
+    done: outcome => finish(parts, x, target, principal, outcome, cors),
   });
+}
+
+/** `ctx.HTTP.Auth` (service.md 2.4). */
+function authOf(p: Principal | null): HttpAuth | null {
+  if (p === null) return null;
+  return p.kind === 'user' ? { kind: 'user', user_id: p.userId } : { kind: 'service', service_key_id: p.keyId };
+}
+
+/** The principal as it stands in the execution record. */
+function recordedPrincipal(p: Principal | null): string {
+  if (p === null) return 'public';
+  return p.kind === 'user' ? `user:${p.userId}` : `service:${p.keyId}`;
+}
+
+/** CSRF rule of decisions.md 3: what a browser sends along by itself counts only from our pages and the plugin's. */
+function comesFromHere(x: TriggerExchange, target: InstalledTrigger): boolean {
+  if (x.method === 'GET' || x.method === 'HEAD') return true;
+  return isOwnOrigin(x.headers) || (x.headers.origin !== undefined && target.origins.has(x.headers.origin));
+}
+
+function refusalText(decision: AccessDecision, principal: Principal | null): string {
+  if (decision.kind === 'evaluate') return 'this trigger has a policy, and policies are not evaluated yet';
+  return `this trigger does not accept ${principal?.kind === 'service' ? 'service keys' : 'user sessions and tokens'}`;
+}
+
+function forbidden(detail: string, cors: CorsHeaders): ServiceError {
+  return new ServiceError('forbidden', detail, { headers: cors.map(([n, v]): [string, string] => [n, v]) });
 }
 
 function bodyRefusal(why: 'too_large' | 'too_slow', parts: TriggerParts): ServiceError {
@@ -128,14 +207,8 @@ function bodyRefusal(why: 'too_large' | 'too_slow', parts: TriggerParts): Servic
   return new ServiceError('request_timeout', `the body did not arrive within ${parts.bodyMsMax} ms`);
 }
 
-/** No way in: a browser that navigates is sent to the login, everybody else gets 401 (service.md 5.3.5, 7). */
-function refuseAccess(
-  x: TriggerExchange,
-  t: InstalledTrigger,
-  disabled: boolean,
-  cors: ReadonlyArray<readonly [string, string]>,
-): void {
-  if (disabled) throw new ServiceError('not_found', `plugin "${t.plugin.id}" has no trigger at this path`);
+/** Nobody we know: a browser that navigates is sent to the login, everybody else gets 401 (service.md 5.3.5, 7). */
+function refuseUnknown(x: TriggerExchange, cors: CorsHeaders): void {
   if (isNavigation(x)) {
     const back = encodeURIComponent(x.query === '' ? x.path : `${x.path}?${x.query}`);
     return x.replyFlat(302, '', '', [
@@ -144,9 +217,20 @@ function refuseAccess(
       ...cors,
     ]);
   }
-  throw new ServiceError('unauthorized', 'this trigger needs a login or a token', {
-    headers: [['WWW-Authenticate', 'Bearer realm="plugin-host"'], ...cors.map(([n, v]): [string, string] => [n, v])],
-  });
+  const given = x.headers.authorization !== undefined;
+  throw new ServiceError(
+    'unauthorized',
+    given
+      ? 'the token or key is not valid: unknown, expired or revoked'
+      : 'this trigger needs a login, a user token or a service key',
+    {
+      headers: [
+        // RFC 6750 section 3.1: the error is named only when a token was given.
+        ['WWW-Authenticate', `Bearer realm="plugin-host"${given ? ', error="invalid_token"' : ''}`],
+        ...cors.map(([n, v]): [string, string] => [n, v]),
+      ],
+    },
+  );
 }
 
 /** decisions.md 4: `Sec-Fetch-Mode: navigate`, or without that header an Accept that names text/html first. */
@@ -173,6 +257,7 @@ function finish(
   parts: TriggerParts,
   x: TriggerExchange,
   t: InstalledTrigger,
+  principal: Principal | null,
   o: ExecutionOutcome,
   cors: ReadonlyArray<readonly [string, string]>,
 ): void {
@@ -200,7 +285,7 @@ function finish(
     pluginId: plugin.id,
     version: plugin.version,
     trigger: trigger.name,
-    principal: 'public',
+    principal: recordedPrincipal(principal),
     outcome: o.kind,
     status,
     startedAt: new Date(now - o.queueWaitMs - o.runMs),

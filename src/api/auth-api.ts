@@ -1,0 +1,290 @@
+import { z } from 'zod';
+import type { Database } from '../db/database.ts';
+import { ServiceError } from '../errors.ts';
+import { type AdminAccount, addFirstAdmin, checkPassword, logIn, setPassword } from '../identity/admin-accounts.ts';
+import { passwordProblem } from '../identity/password.ts';
+import {
+  ADMIN_SESSION_MS,
+  addSession,
+  confirmPassword,
+  listSessions,
+  revokeSession,
+  type Session,
+  USER_SESSION_MS,
+} from '../identity/sessions.ts';
+import { addUserToken, listUserTokens, revokeUserToken, type UserToken } from '../identity/user-tokens.ts';
+import { jsonReply, type Reply, type Request } from '../message.ts';
+import { parseBody } from './plugins-api.ts';
+import type { Caller, Route } from './route.ts';
+
+export type AuthApiParts = {
+  db: Database;
+  userTokenPrefix: string;
+  /** Whether users reach the service over https: cookies are then for https alone. */
+  secureCookies: boolean;
+  inSetupMode(): Promise<boolean>;
+  /** The session of an administrator and of a user, for checks and logout. */
+  admin(request: Request): Promise<Extract<Caller, { kind: 'admin' }> | null>;
+  endSession(request: Request, cookie: 'user_session' | 'admin_session'): Promise<void>;
+  checkSetup(request: Request): void;
+  fromHere(request: Request): void;
+};
+
+const email = z
+  .string()
+  .max(254)
+  .regex(/^[^\s@]+@[^\s@]+$/, 'must be an email address');
+const password = z.string().max(1000);
+const newPassword = password.superRefine((text, ctx) => {
+  const problem = passwordProblem(text);
+  if (problem !== null) ctx.addIssue({ code: 'custom', message: problem });
+});
+const loginBody = z.strictObject({ email: z.string().max(254), password });
+const setupBody = z.strictObject({ email, password: newPassword, name: z.string().max(200).optional() });
+const passwordBody = z.strictObject({ current_password: password, new_password: newPassword });
+const confirmBody = z.strictObject({ password });
+const tokenBody = z.strictObject({
+  name: z.string().min(1, 'must not be empty').max(200),
+  expires_at: z.iso
+    .datetime({ offset: true, message: 'must be a time like 2027-01-31T12:00:00Z' })
+    .nullable()
+    .optional(),
+});
+
+const sessionJson = (s: Session, own: number) => ({
+  id: s.id,
+  kind: s.kind,
+  created_at: s.createdAt,
+  last_used_at: s.lastUsedAt,
+  expires_at: s.expiresAt,
+  address: s.address,
+  user_agent: s.userAgent,
+  current: s.id === own,
+});
+const tokenJson = (t: UserToken) => ({
+  id: t.id,
+  name: t.name,
+  public: t.public,
+  created_at: t.createdAt,
+  expires_at: t.expiresAt,
+  last_used_at: t.lastUsedAt,
+});
+
+const adminJson = (a: AdminAccount) => ({
+  global_user_id: a.userId,
+  email: a.email,
+  must_change_password: a.mustChangePassword,
+});
+
+const NO_STORE: [string, string] = ['Cache-Control', 'no-store'];
+
+/** A number in a path, or 404. */
+function idOf(request: Request, name: string): number {
+  const id = Number(request.params[name]);
+  if (!Number.isSafeInteger(id) || id < 1)
+    throw new ServiceError('not_found', `there is no ${name} "${request.params[name]}"`);
+  return id;
+}
+
+function userOf(caller: Caller): Session {
+  if (caller.kind !== 'user') throw new Error('the guard lets users in alone');
+  return caller.session;
+}
+
+function adminOf(caller: Caller): Extract<Caller, { kind: 'admin' }> {
+  if (caller.kind !== 'admin') throw new Error('the guard lets administrators in alone');
+  return caller;
+}
+
+/** Login, tokens, sessions (service.md 4.2, 5.4). */
+export function authRoutes(parts: AuthApiParts): Route[] {
+  const { db } = parts;
+
+  const cookie = (name: string, value: string, ms: number): [string, string] => [
+    'Set-Cookie',
+    `${name}=${value}; Path=/; Max-Age=${Math.floor(ms / 1000)}; HttpOnly; SameSite=Lax${parts.secureCookies ? '; Secure' : ''}`,
+  ];
+  const cleared = (): Array<[string, string]> => [
+    cookie('admin_session', '', 0),
+    cookie('user_session', '', 0),
+    NO_STORE,
+  ];
+
+  /** Both sessions of an administrator: the second is for the frontends of plugins (service.md 5.4.2). */
+  const open = async (request: Request, userId: number, body: unknown): Promise<Reply> => {
+    const common = { userId, address: request.remoteAddr, userAgent: request.headers['user-agent'] ?? '' };
+    const [admin, user] = await db.withTransaction(async client => [
+      await addSession(client, { ...common, kind: 'admin', withPassword: true }),
+      await addSession(client, { ...common, kind: 'user', withPassword: false }),
+    ]);
+    return jsonReply(200, body, [
+      cookie('admin_session', admin?.secret ?? '', ADMIN_SESSION_MS),
+      cookie('user_session', user?.secret ?? '', USER_SESSION_MS),
+      NO_STORE,
+    ]);
+  };
+  const logOut = async (request: Request): Promise<Reply> => {
+    parts.fromHere(request);
+    await parts.endSession(request, 'admin_session');
+    await parts.endSession(request, 'user_session');
+    return { status: 204, headers: cleared(), body: '' };
+  };
+
+  return [
+    {
+      method: 'POST',
+      path: '/api/admin/auth/setup',
+      guard: 'none',
+      async handle({ json, request }) {
+        if (!(await parts.inSetupMode()))
+          throw new ServiceError('conflict', 'there is an administrator already; log in');
+        parts.checkSetup(request);
+        const body = parseBody(setupBody, await json());
+        const account = await addFirstAdmin(db, {
+          email: body.email,
+          password: body.password,
+          displayName: body.name ?? body.email,
+        });
+        return await open(request, account.userId, { admin: adminJson(account) });
+      },
+    },
+    {
+      method: 'POST',
+      path: '/api/admin/auth/login',
+      guard: 'none',
+      async handle({ json, request }) {
+        parts.fromHere(request);
+        const body = parseBody(loginBody, await json());
+        const account = await logIn(db, body.email, body.password, request.remoteAddr);
+        return await open(request, account.userId, { admin: adminJson(account) });
+      },
+    },
+    {
+      method: 'GET',
+      path: '/api/admin/auth/check',
+      guard: 'none',
+      async handle({ request }) {
+        const setupMode = await parts.inSetupMode();
+        const caller = setupMode ? null : await parts.admin(request);
+        return jsonReply(
+          200,
+          {
+            authenticated: setupMode || caller !== null,
+            setup_mode: setupMode,
+            ...(caller === null ? {} : { admin: adminJson(caller.account) }),
+          },
+          [NO_STORE],
+        );
+      },
+    },
+    {
+      method: 'PUT',
+      path: '/api/admin/auth/password',
+      guard: 'admin_session',
+      async handle({ caller, json, request }) {
+        const { account } = adminOf(caller);
+        const body = parseBody(passwordBody, await json());
+        await checkPassword(db, account, body.current_password, request.remoteAddr);
+        if (body.new_password === body.current_password)
+          throw new ServiceError('validation_failed', 'the new password is the current one', {
+            errors: [{ pointer: '/new_password', message: 'must differ from the current password' }],
+          });
+        await setPassword(db, account.userId, body.new_password);
+        return await open(request, account.userId, { admin: adminJson({ ...account, mustChangePassword: false }) });
+      },
+    },
+    {
+      method: 'POST',
+      path: '/api/admin/auth/confirm',
+      guard: 'admin_session',
+      async handle({ caller, json, request }) {
+        const { account, session } = adminOf(caller);
+        const body = parseBody(confirmBody, await json());
+        await checkPassword(db, account, body.password, request.remoteAddr);
+        await confirmPassword(db, session.id);
+        return { status: 204, headers: [], body: '' };
+      },
+    },
+    { method: 'POST', path: '/api/admin/auth/logout', guard: 'none', handle: ({ request }) => logOut(request) },
+    { method: 'POST', path: '/api/auth/logout', guard: 'none', handle: ({ request }) => logOut(request) },
+    {
+      method: 'POST',
+      path: '/api/auth/tokens',
+      guard: 'user',
+      async handle({ caller, json }) {
+        const body = parseBody(tokenBody, await json());
+        const expiresAt = body.expires_at == null ? null : new Date(body.expires_at);
+        if (expiresAt !== null && expiresAt.getTime() <= Date.now())
+          throw new ServiceError('validation_failed', 'expires_at lies in the past', {
+            errors: [{ pointer: '/expires_at', message: 'must lie in the future' }],
+          });
+        const { text, token } = await addUserToken(db, parts.userTokenPrefix, {
+          userId: userOf(caller).userId,
+          name: body.name,
+          expiresAt,
+        });
+        return jsonReply(201, { ...tokenJson(token), token: text }, [NO_STORE]);
+      },
+    },
+    {
+      method: 'GET',
+      path: '/api/auth/tokens',
+      guard: 'user',
+      async handle({ caller }) {
+        return jsonReply(200, {
+          items: (await listUserTokens(db, userOf(caller).userId)).map(tokenJson),
+          next_cursor: null,
+        });
+      },
+    },
+    {
+      method: 'DELETE',
+      path: '/api/auth/tokens/:token',
+      guard: 'user',
+      async handle({ caller, request }) {
+        if (!(await revokeUserToken(db, userOf(caller).userId, idOf(request, 'token'))))
+          throw new ServiceError('not_found', `you have no token ${request.params.token}`);
+        return { status: 204, headers: [], body: '' };
+      },
+    },
+    {
+      method: 'GET',
+      path: '/api/auth/sessions',
+      guard: 'user',
+      async handle({ caller }) {
+        const own = userOf(caller);
+        const items = await listSessions(db, own.userId, Date.now());
+        return jsonReply(200, { items: items.map(s => sessionJson(s, own.id)), next_cursor: null });
+      },
+    },
+    {
+      method: 'DELETE',
+      path: '/api/auth/sessions/:session',
+      guard: 'user',
+      async handle({ caller, request }) {
+        if (!(await revokeSession(db, userOf(caller).userId, idOf(request, 'session'))))
+          throw new ServiceError('not_found', `you have no session ${request.params.session}`);
+        return { status: 204, headers: [], body: '' };
+      },
+    },
+    {
+      method: 'GET',
+      path: '/api/admin/users/:user/sessions',
+      guard: 'admin',
+      async handle({ request }) {
+        const items = await listSessions(db, idOf(request, 'user'), Date.now());
+        return jsonReply(200, { items: items.map(s => sessionJson(s, 0)), next_cursor: null });
+      },
+    },
+    {
+      method: 'DELETE',
+      path: '/api/admin/users/:user/sessions/:session',
+      guard: 'admin',
+      async handle({ request }) {
+        if (!(await revokeSession(db, idOf(request, 'user'), idOf(request, 'session'))))
+          throw new ServiceError('not_found', `user ${request.params.user} has no session ${request.params.session}`);
+        return { status: 204, headers: [], body: '' };
+      },
+    },
+  ];
+}

@@ -1,0 +1,43 @@
+import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
+
+/** `<prefix><public>.<secret>`: 12 random bytes name the credential, 32 prove it (decisions.md 3). */
+const PUBLIC_BYTES = 12;
+const SECRET_BYTES = 32;
+const PARTS = /^([A-Za-z0-9_-]{16})\.([A-Za-z0-9_-]{43})$/;
+
+export type NewBearer = { text: string; public: string; sha256: Buffer };
+
+export const sha256 = (text: string): Buffer => createHash('sha256').update(text).digest();
+
+/** A credential that is shown once; only its hash is kept. */
+export function makeBearer(prefix: string): NewBearer {
+  const name = randomBytes(PUBLIC_BYTES).toString('base64url');
+  const secret = makeSecret();
+  return { text: `${prefix}${name}.${secret.text}`, public: name, sha256: secret.sha256 };
+}
+
+/** 256 random bits, as text and hashed. */
+export function makeSecret(): { text: string; sha256: Buffer } {
+  const text = randomBytes(SECRET_BYTES).toString('base64url');
+  return { text, sha256: sha256(text) };
+}
+
+/** The parts of a credential with this prefix, or null when it has another shape. */
+export function parseBearer(text: string, prefix: string): { public: string; secret: string } | null {
+  if (!text.startsWith(prefix)) return null;
+  const parts = PARTS.exec(text.slice(prefix.length));
+  return parts === null ? null : { public: parts[1] ?? '', secret: parts[2] ?? '' };
+}
+
+const ABSENT = sha256('absent');
+
+/** Whether a secret has one of the hashes; takes the same time when there is none (security.md "Key lookup timing"). */
+export function secretMatches(secret: string, ...hashes: Array<Buffer | null>): boolean {
+  const given = sha256(secret);
+  let matches = false;
+  for (const hash of hashes.length === 0 ? [null] : hashes) {
+    const equal = timingSafeEqual(given, hash ?? ABSENT);
+    matches = (equal && hash !== null) || matches;
+  }
+  return matches;
+}

@@ -1,0 +1,137 @@
+import { LRUCache } from 'lru-cache';
+import type { Database } from '../db/database.ts';
+import type { IdentityChange } from './identity-changes.ts';
+import { LastUsed } from './last-used.ts';
+import { type KeyScope, keyOpens, touchServiceKeys, verifyServiceKey } from './service-keys.ts';
+import { findSession, touchSessions } from './sessions.ts';
+import { touchUserTokens, verifyUserToken } from './user-tokens.ts';
+
+/** Who calls a trigger (service.md 5.1). */
+export type Principal =
+  | { kind: 'user'; userId: number; via: 'session' | 'token'; credentialId: number }
+  | { kind: 'service'; keyId: number; scopes: readonly KeyScope[] };
+
+export type TokenPrefixes = { userToken: string; serviceKey: string };
+
+/** What a request carries: at most one credential counts, the header before the cookie. */
+export type Credential = { kind: 'bearer' | 'cookie'; text: string };
+
+const SESSION_COOKIE = /(?:^|;)\s*user_session=([^;\s]*)/;
+const BEARER = /^Bearer +(\S+) *$/i;
+
+/** The credential of a request's headers, or null. */
+export function credentialOf(headers: Readonly<Record<string, string>>): Credential | null {
+  const bearer = headers.authorization === undefined ? null : BEARER.exec(headers.authorization);
+  if (bearer !== null) return { kind: 'bearer', text: bearer[1] ?? '' };
+  const cookie = headers.cookie === undefined ? null : SESSION_COOKIE.exec(headers.cookie);
+  return cookie === null ? null : { kind: 'cookie', text: cookie[1] ?? '' };
+}
+
+/** Whether a service key may call a trigger; users may as far as the settings say. */
+export function mayCall(p: Principal, pluginId: string, trigger: string): boolean {
+  return p.kind === 'user' || keyOpens(p, pluginId, trigger);
+}
+
+const CACHED_MAX = 20_000;
+const CACHE_MS = 10_000;
+const FLUSH_MS = 5000;
+
+type Cached = { principal: Principal; expiresAt: number };
+
+/**
+ * Tells who holds a credential. What was verified is remembered for 10 s, so that the hot path asks no database; a
+ * revocation anywhere drops it at once (`changed`, fed by NOTIFY).
+ */
+export class Principals {
+  readonly #db: Database;
+  readonly #prefixes: TokenPrefixes;
+  readonly #cache = new LRUCache<string, Cached>({ max: CACHED_MAX, ttl: CACHE_MS });
+  readonly #used: Record<'session' | 'token' | 'service', LastUsed>;
+  readonly #timer: NodeJS.Timeout;
+  /** Grows with every change: an answer read before it is not remembered. */
+  #changes = 0;
+
+  constructor(db: Database, prefixes: TokenPrefixes, onError: (error: unknown) => void) {
+    this.#db = db;
+    this.#prefixes = prefixes;
+    this.#used = {
+      session: new LastUsed(entries => touchSessions(db, entries), onError),
+      token: new LastUsed(entries => touchUserTokens(db, entries), onError),
+      service: new LastUsed(entries => touchServiceKeys(db, entries), onError),
+    };
+    this.#timer = setInterval(() => void this.#flush(), FLUSH_MS);
+  }
+
+  /** The principal, when it was verified a moment ago. */
+  peek(c: Credential, nowMs: number): Principal | undefined {
+    const cached = this.#cache.get(c.text);
+    if (cached === undefined || cached.expiresAt <= nowMs) return undefined;
+    this.#note(cached.principal, nowMs);
+    return cached.principal;
+  }
+
+  /** Asks the database; null when the credential is not valid. */
+  async verify(c: Credential, nowMs: number): Promise<Principal | null> {
+    const changes = this.#changes;
+    const found = c.kind === 'cookie' ? await this.#session(c.text, nowMs) : await this.#bearer(c.text, nowMs);
+    if (found === null) return null;
+    if (changes === this.#changes) this.#cache.set(c.text, found);
+    this.#note(found.principal, nowMs);
+    return found.principal;
+  }
+
+  async #session(text: string, nowMs: number): Promise<Cached | null> {
+    const s = await findSession(this.#db, 'user', text, nowMs);
+    if (s === undefined) return null;
+    return {
+      principal: { kind: 'user', userId: s.userId, via: 'session', credentialId: s.id },
+      expiresAt: s.expiresAt.getTime(),
+    };
+  }
+
+  async #bearer(text: string, nowMs: number): Promise<Cached | null> {
+    const { serviceKey, userToken } = this.#prefixes;
+    if (text.startsWith(userToken)) {
+      const t = await verifyUserToken(this.#db, userToken, text, nowMs);
+      if (t === undefined) return null;
+      return {
+        principal: { kind: 'user', userId: t.userId, via: 'token', credentialId: t.id },
+        expiresAt: t.expiresAt?.getTime() ?? Number.POSITIVE_INFINITY,
+      };
+    }
+    const k = await verifyServiceKey(this.#db, serviceKey, text, nowMs);
+    if (k === undefined) return null;
+    // With an overlap under way the old secret ends before the cache would ask again.
+    const ends = [k.expiresAt, k.oldUntil].filter(d => d !== null && d.getTime() > nowMs).map(d => d?.getTime() ?? 0);
+    return { principal: { kind: 'service', keyId: k.id, scopes: k.scopes }, expiresAt: Math.min(...ends) };
+  }
+
+  #note(p: Principal, nowMs: number): void {
+    if (p.kind === 'service') this.#used.service.note(p.keyId, nowMs);
+    else this.#used[p.via].note(p.credentialId, nowMs);
+  }
+
+  /** Forgets what a change touches; null: everything, when changes may have been missed. */
+  changed(change: IdentityChange | null): void {
+    this.#changes++;
+    if (change === null) return this.#cache.clear();
+    for (const [text, { principal: p }] of this.#cache.entries()) {
+      const touched =
+        change.what === 'key'
+          ? p.kind === 'service' && p.keyId === change.id
+          : change.what === 'user'
+            ? p.kind === 'user' && p.userId === change.id
+            : p.kind === 'user' && p.via === change.what && p.credentialId === change.id;
+      if (touched) this.#cache.delete(text);
+    }
+  }
+
+  async #flush(): Promise<void> {
+    for (const used of Object.values(this.#used)) await used.flush();
+  }
+
+  async close(): Promise<void> {
+    clearInterval(this.#timer);
+    await this.#flush();
+  }
+}

@@ -1,0 +1,151 @@
+import type { Database, Queryable } from '../db/database.ts';
+import { makeBearer, makeSecret, parseBearer, secretMatches } from './bearer-secret.ts';
+import { notifyIdentity } from './identity-changes.ts';
+
+/** One trigger a key opens; an empty name stands for all triggers of the plugin. */
+export type KeyScope = { pluginId: string; trigger: string };
+
+export type ServiceKey = {
+  id: number;
+  name: string;
+  public: string;
+  scopes: KeyScope[];
+  createdAt: Date;
+  rotatedAt: Date | null;
+  /** Until when the secret before the last rotation is still good. */
+  oldUntil: Date | null;
+  expiresAt: Date | null;
+  lastUsedAt: Date | null;
+};
+
+type KeySql = {
+  id: string;
+  name: string;
+  public: string;
+  secret_sha256: Buffer;
+  old_secret_sha256: Buffer | null;
+  old_until: Date | null;
+  created_at: Date;
+  rotated_at: Date | null;
+  expires_at: Date | null;
+  last_used_at: Date | null;
+  scopes: Array<{ plugin_id: string; trigger_name: string }>;
+};
+
+const SELECT = `SELECT k.*, coalesce((SELECT jsonb_agg(jsonb_build_object('plugin_id', s.plugin_id, 'trigger_name', s.trigger_name)
+    ORDER BY s.plugin_id, s.trigger_name) FROM service_key_scopes s WHERE s.service_key_id = k.id), '[]') AS scopes
+  FROM service_keys k`;
+
+const toKey = (r: KeySql): ServiceKey => ({
+  id: Number(r.id),
+  name: r.name,
+  public: r.public,
+  scopes: r.scopes.map(s => ({ pluginId: s.plugin_id, trigger: s.trigger_name })),
+  createdAt: r.created_at,
+  rotatedAt: r.rotated_at,
+  oldUntil: r.old_until,
+  expiresAt: r.expires_at,
+  lastUsedAt: r.last_used_at,
+});
+
+/** Whether a key opens a trigger (service.md 5.1: the specific pair of plugin and trigger name). */
+export function keyOpens(key: { scopes: readonly KeyScope[] }, pluginId: string, trigger: string): boolean {
+  return key.scopes.some(s => s.pluginId === pluginId && (s.trigger === '' || s.trigger === trigger));
+}
+
+/** @returns the key with its text, which is shown once and kept nowhere */
+export async function addServiceKey(
+  db: Database,
+  prefix: string,
+  key: { name: string; scopes: readonly KeyScope[]; expiresAt: Date | null },
+): Promise<{ key: ServiceKey; text: string }> {
+  const bearer = makeBearer(prefix);
+  return await db.withTransaction(async client => {
+    const { rows } = await client.query<{ id: string }>(
+      'INSERT INTO service_keys (name, public, secret_sha256, expires_at) VALUES ($1, $2, $3, $4) RETURNING id',
+      [key.name, bearer.public, bearer.sha256, key.expiresAt],
+    );
+    const id = Number(rows[0]?.id);
+    await client.query(
+      'INSERT INTO service_key_scopes (service_key_id, plugin_id, trigger_name) SELECT $1, * FROM unnest($2::text[], $3::text[])',
+      [id, key.scopes.map(s => s.pluginId), key.scopes.map(s => s.trigger)],
+    );
+    const added = await findServiceKey(client, id);
+    if (added === undefined) throw new Error('the key just added is not there');
+    return { key: added, text: bearer.text };
+  });
+}
+
+export async function findServiceKey(db: Queryable, id: number): Promise<ServiceKey | undefined> {
+  const { rows } = await db.query<KeySql>(`${SELECT} WHERE k.id = $1`, [id]);
+  return rows[0] === undefined ? undefined : toKey(rows[0]);
+}
+
+/** The key a text belongs to; undefined when it is unknown, wrong, expired, or rotated away. */
+export async function verifyServiceKey(
+  db: Queryable,
+  prefix: string,
+  text: string,
+  nowMs: number,
+): Promise<ServiceKey | undefined> {
+  const parts = parseBearer(text, prefix);
+  if (parts === null) return undefined;
+  const { rows } = await db.query<KeySql>(`${SELECT} WHERE k.public = $1`, [parts.public]);
+  const row = rows[0];
+  const overlap = row?.old_until != null && row.old_until.getTime() > nowMs;
+  const right = secretMatches(
+    parts.secret,
+    row?.secret_sha256 ?? null,
+    overlap ? (row?.old_secret_sha256 ?? null) : null,
+  );
+  if (!right || row === undefined) return undefined;
+  return row.expires_at !== null && row.expires_at.getTime() <= nowMs ? undefined : toKey(row);
+}
+
+/** Newest first. */
+export async function listServiceKeys(db: Queryable, before: number, limit: number): Promise<ServiceKey[]> {
+  const { rows } = await db.query<KeySql>(`${SELECT} WHERE k.id < $1 ORDER BY k.id DESC LIMIT $2`, [before, limit]);
+  return rows.map(toKey);
+}
+
+/**
+ * Gives a key a new secret; the old one stays good for the overlap.
+ *
+ * @returns the key with its new text, or undefined when there is no such key
+ */
+export async function rotateServiceKey(
+  db: Database,
+  prefix: string,
+  id: number,
+  overlapSeconds: number,
+): Promise<{ key: ServiceKey; text: string } | undefined> {
+  const secret = makeSecret();
+  return await db.withTransaction(async client => {
+    await client.query(
+      `UPDATE service_keys SET old_secret_sha256 = secret_sha256, old_until = now() + make_interval(secs => $2),
+         secret_sha256 = $3, rotated_at = now() WHERE id = $1`,
+      [id, overlapSeconds, secret.sha256],
+    );
+    const key = await findServiceKey(client, id);
+    if (key === undefined) return undefined;
+    await notifyIdentity(client, { what: 'key', id });
+    return { key, text: `${prefix}${key.public}.${secret.text}` };
+  });
+}
+
+/** Revokes a key on every host; false when there is none. */
+export async function revokeServiceKey(db: Database, id: number): Promise<boolean> {
+  return await db.withTransaction(async client => {
+    const { rowCount } = await client.query('DELETE FROM service_keys WHERE id = $1', [id]);
+    await notifyIdentity(client, { what: 'key', id });
+    return (rowCount ?? 0) > 0;
+  });
+}
+
+export async function touchServiceKeys(db: Queryable, entries: ReadonlyArray<{ id: number; at: Date }>): Promise<void> {
+  await db.query(
+    `UPDATE service_keys k SET last_used_at = greatest(k.last_used_at, u.at)
+     FROM unnest($1::bigint[], $2::timestamptz[]) AS u (id, at) WHERE k.id = u.id`,
+    [entries.map(e => e.id), entries.map(e => e.at)],
+  );
+}

@@ -1,0 +1,157 @@
+import type { Database, Queryable } from '../db/database.ts';
+import { makeSecret, sha256 } from './bearer-secret.ts';
+import { notifyIdentity } from './identity-changes.ts';
+
+export type SessionKind = 'user' | 'admin';
+
+/** Lifetimes of decisions.md 3, in ms. */
+export const USER_SESSION_MS = 30 * 24 * 3_600_000;
+export const ADMIN_SESSION_MS = 12 * 3_600_000;
+export const ADMIN_IDLE_MS = 2 * 3_600_000;
+
+export type Session = {
+  id: number;
+  kind: SessionKind;
+  userId: number;
+  createdAt: Date;
+  lastUsedAt: Date;
+  expiresAt: Date;
+  passwordAt: Date | null;
+  address: string;
+  userAgent: string;
+};
+
+type SessionSql = {
+  id: string;
+  kind: SessionKind;
+  global_user_id: string;
+  created_at: Date;
+  last_used_at: Date;
+  expires_at: Date;
+  password_at: Date | null;
+  address: string;
+  user_agent: string;
+};
+
+const toSession = (r: SessionSql): Session => ({
+  id: Number(r.id),
+  kind: r.kind,
+  userId: Number(r.global_user_id),
+  createdAt: r.created_at,
+  lastUsedAt: r.last_used_at,
+  expiresAt: r.expires_at,
+  passwordAt: r.password_at,
+  address: r.address,
+  userAgent: r.user_agent,
+});
+
+export type NewSession = {
+  kind: SessionKind;
+  userId: number;
+  /** Whether the password was given just now. */
+  withPassword: boolean;
+  address: string;
+  userAgent: string;
+};
+
+/** Whether a session may still be used; an admin session also ends when it lies idle. */
+export function isLive(s: Session, nowMs: number): boolean {
+  if (s.expiresAt.getTime() <= nowMs) return false;
+  return s.kind === 'user' || s.lastUsedAt.getTime() + ADMIN_IDLE_MS > nowMs;
+}
+
+/** @returns the session with its secret, which is the cookie's value and kept nowhere */
+export async function addSession(db: Queryable, s: NewSession): Promise<{ session: Session; secret: string }> {
+  const secret = makeSecret();
+  const { rows } = await db.query<SessionSql>(
+    `INSERT INTO sessions (kind, global_user_id, secret_sha256, expires_at, password_at, address, user_agent)
+     VALUES ($1, $2, $3, now() + make_interval(secs => $4), CASE WHEN $5 THEN now() END, $6, $7) RETURNING *`,
+    [
+      s.kind,
+      s.userId,
+      secret.sha256,
+      (s.kind === 'user' ? USER_SESSION_MS : ADMIN_SESSION_MS) / 1000,
+      s.withPassword,
+      s.address,
+      s.userAgent.slice(0, 400).toWellFormed(),
+    ],
+  );
+  const row = rows[0];
+  if (row === undefined) throw new Error('INSERT returned no row');
+  return { session: toSession(row), secret: secret.text };
+}
+
+/** A live session by its cookie; undefined when there is none. */
+export async function findSession(
+  db: Queryable,
+  kind: SessionKind,
+  secret: string,
+  nowMs: number,
+): Promise<Session | undefined> {
+  if (!/^[A-Za-z0-9_-]{43}$/.test(secret)) return undefined;
+  const { rows } = await db.query<SessionSql>('SELECT * FROM sessions WHERE secret_sha256 = $1 AND kind = $2', [
+    sha256(secret),
+    kind,
+  ]);
+  const session = rows[0] === undefined ? undefined : toSession(rows[0]);
+  return session !== undefined && isLive(session, nowMs) ? session : undefined;
+}
+
+/** Newest first; the live ones alone. */
+export async function listSessions(db: Queryable, userId: number, nowMs: number): Promise<Session[]> {
+  const { rows } = await db.query<SessionSql>('SELECT * FROM sessions WHERE global_user_id = $1 ORDER BY id DESC', [
+    userId,
+  ]);
+  return rows.map(toSession).filter(s => isLive(s, nowMs));
+}
+
+/** Ends a session on every host; false when the user has none with this id. */
+export async function revokeSession(db: Database, userId: number, id: number): Promise<boolean> {
+  return await db.withTransaction(async client => {
+    const { rowCount } = await client.query('DELETE FROM sessions WHERE id = $1 AND global_user_id = $2', [id, userId]);
+    await notifyIdentity(client, { what: 'session', id });
+    return (rowCount ?? 0) > 0;
+  });
+}
+
+/** Ends the session a cookie belongs to, if any. */
+export async function endSession(db: Database, kind: SessionKind, secret: string): Promise<void> {
+  await db.withTransaction(async client => {
+    const { rows } = await client.query<{ id: string }>(
+      'DELETE FROM sessions WHERE secret_sha256 = $1 AND kind = $2 RETURNING id',
+      [sha256(secret), kind],
+    );
+    for (const { id } of rows) await notifyIdentity(client, { what: 'session', id: Number(id) });
+  });
+}
+
+/** Ends every session of a user; part of a transaction. */
+export async function revokeAllSessions(client: Queryable, userId: number): Promise<void> {
+  await client.query('DELETE FROM sessions WHERE global_user_id = $1', [userId]);
+  await notifyIdentity(client, { what: 'user', id: userId });
+}
+
+/** Notes that the password was given just now. */
+export async function confirmPassword(db: Queryable, id: number): Promise<void> {
+  await db.query('UPDATE sessions SET password_at = now() WHERE id = $1', [id]);
+  await notifyIdentity(db, { what: 'session', id });
+}
+
+/** Writes last-used times; a user session moves its end along. */
+export async function touchSessions(db: Queryable, entries: ReadonlyArray<{ id: number; at: Date }>): Promise<void> {
+  await db.query(
+    `UPDATE sessions s SET last_used_at = greatest(s.last_used_at, u.at),
+       expires_at = CASE WHEN s.kind = 'user' THEN greatest(s.expires_at, u.at + make_interval(secs => $3)) ELSE s.expires_at END
+     FROM unnest($1::bigint[], $2::timestamptz[]) AS u (id, at) WHERE s.id = u.id`,
+    [entries.map(e => e.id), entries.map(e => e.at), USER_SESSION_MS / 1000],
+  );
+}
+
+/** Removes what has ended; returns how many. */
+export async function removeEndedSessions(db: Queryable): Promise<number> {
+  const { rowCount } = await db.query(
+    `DELETE FROM sessions WHERE expires_at < now() OR (kind = 'admin' AND last_used_at < now() - make_interval(secs => $1))`,
+    [ADMIN_IDLE_MS / 1000],
+  );
+  return rowCount ?? 0;
+}

@@ -1,0 +1,95 @@
+import type { Database, Queryable } from '../db/database.ts';
+import { makeBearer, parseBearer, secretMatches } from './bearer-secret.ts';
+import { notifyIdentity } from './identity-changes.ts';
+
+/** A bearer token of a user: the same principal as the user's session (service.md 5.1). */
+export type UserToken = {
+  id: number;
+  userId: number;
+  name: string;
+  public: string;
+  createdAt: Date;
+  expiresAt: Date | null;
+  lastUsedAt: Date | null;
+};
+
+type TokenSql = {
+  id: string;
+  global_user_id: string;
+  name: string;
+  public: string;
+  secret_sha256: Buffer;
+  created_at: Date;
+  expires_at: Date | null;
+  last_used_at: Date | null;
+};
+
+const toToken = (r: TokenSql): UserToken => ({
+  id: Number(r.id),
+  userId: Number(r.global_user_id),
+  name: r.name,
+  public: r.public,
+  createdAt: r.created_at,
+  expiresAt: r.expires_at,
+  lastUsedAt: r.last_used_at,
+});
+
+/** @returns the token with its text, which is shown once and kept nowhere */
+export async function addUserToken(
+  db: Queryable,
+  prefix: string,
+  token: { userId: number; name: string; expiresAt: Date | null },
+): Promise<{ token: UserToken; text: string }> {
+  const bearer = makeBearer(prefix);
+  const { rows } = await db.query<TokenSql>(
+    `INSERT INTO user_tokens (global_user_id, name, public, secret_sha256, expires_at) VALUES ($1, $2, $3, $4, $5) RETURNING *`,
+    [token.userId, token.name, bearer.public, bearer.sha256, token.expiresAt],
+  );
+  const row = rows[0];
+  if (row === undefined) throw new Error('INSERT returned no row');
+  return { token: toToken(row), text: bearer.text };
+}
+
+/** The token a text belongs to; undefined when it is unknown, wrong or expired. */
+export async function verifyUserToken(
+  db: Queryable,
+  prefix: string,
+  text: string,
+  nowMs: number,
+): Promise<UserToken | undefined> {
+  const parts = parseBearer(text, prefix);
+  if (parts === null) return undefined;
+  const { rows } = await db.query<TokenSql>('SELECT * FROM user_tokens WHERE public = $1', [parts.public]);
+  const row = rows[0];
+  const right = secretMatches(parts.secret, row?.secret_sha256 ?? null);
+  if (!right || row === undefined) return undefined;
+  return row.expires_at !== null && row.expires_at.getTime() <= nowMs ? undefined : toToken(row);
+}
+
+/** Newest first. */
+export async function listUserTokens(db: Queryable, userId: number): Promise<UserToken[]> {
+  const { rows } = await db.query<TokenSql>('SELECT * FROM user_tokens WHERE global_user_id = $1 ORDER BY id DESC', [
+    userId,
+  ]);
+  return rows.map(toToken);
+}
+
+/** Revokes a token on every host; false when the user has none with this id. */
+export async function revokeUserToken(db: Database, userId: number, id: number): Promise<boolean> {
+  return await db.withTransaction(async client => {
+    const { rowCount } = await client.query('DELETE FROM user_tokens WHERE id = $1 AND global_user_id = $2', [
+      id,
+      userId,
+    ]);
+    await notifyIdentity(client, { what: 'token', id });
+    return (rowCount ?? 0) > 0;
+  });
+}
+
+export async function touchUserTokens(db: Queryable, entries: ReadonlyArray<{ id: number; at: Date }>): Promise<void> {
+  await db.query(
+    `UPDATE user_tokens t SET last_used_at = greatest(t.last_used_at, u.at)
+     FROM unnest($1::bigint[], $2::timestamptz[]) AS u (id, at) WHERE t.id = u.id`,
+    [entries.map(e => e.id), entries.map(e => e.at)],
+  );
+}

@@ -1,0 +1,192 @@
+import t from 'tap';
+import { openDatabase } from '../../src/db/database.ts';
+import { request, startTestService, TOKEN } from '../support/service.ts';
+import { watPlugin } from '../support/wat.ts';
+
+const PASSWORD = 'correct horse battery';
+const EMAIL = 'root@uni.example';
+
+async function world(t: { teardown(fn: () => unknown): void }) {
+  const s = await startTestService();
+  t.teardown(() => s.stop());
+  const db = openDatabase(s.databaseUrl, 2, () => {});
+  t.teardown(() => db.close());
+  const call = (method: string, path: string, body?: unknown, headers: Record<string, string> = {}) =>
+    request(`${s.base}${path}`, {
+      method,
+      headers: { ...(body === undefined ? {} : { 'content-type': 'application/json' }), ...headers },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    });
+  const setup = (body: unknown = { email: EMAIL, password: PASSWORD, name: 'Root' }) =>
+    call('POST', '/api/admin/auth/setup', body, { authorization: `Bearer ${TOKEN}` });
+  const login = (email = EMAIL, password = PASSWORD) => call('POST', '/api/admin/auth/login', { email, password });
+  return { s, db, call, setup, login };
+}
+
+/** Cookies of an answer, as a browser would send them back. */
+const cookiesOf = (headers: Headers): Record<string, string> => ({
+  cookie: headers
+    .getSetCookie()
+    .map(c => c.split(';')[0] ?? '')
+    .filter(c => !c.endsWith('='))
+    .join('; '),
+});
+
+t.test('of fifty parallel attempts to become the first administrator one wins, and setup mode closes', async t => {
+  const { call, db, s, setup } = await world(t);
+  t.match((await call('GET', '/api/admin/auth/check')).json, { authenticated: true, setup_mode: true });
+  t.equal(
+    (await call('POST', '/api/admin/auth/setup', { email: EMAIL, password: PASSWORD })).status,
+    401,
+    'without the setup token',
+  );
+  const all = await Promise.all(
+    Array.from({ length: 50 }, (_, k) => setup({ email: `a${k}@uni.example`, password: PASSWORD })),
+  );
+  t.equal(all.filter(a => a.status === 200).length, 1);
+  t.equal(all.filter(a => a.status === 409).length, 49);
+  const { rows } = await db.query('SELECT 1 FROM admin_credentials');
+  t.equal(rows.length, 1);
+  const { rows: users } = await db.query('SELECT 1 FROM global_users');
+  t.equal(users.length, 1, 'the others leave nothing behind');
+  t.match((await call('GET', '/api/admin/auth/check')).json, { authenticated: false, setup_mode: false });
+  t.equal((await s.admin('GET', '/plugins')).status, 401, 'the setup token opens nothing any more');
+  t.equal((await setup()).status, 409);
+});
+
+t.test('an administrator logs in, works, and logs out', async t => {
+  const { call, db, setup, login } = await world(t);
+  await setup();
+  const a = await login();
+  t.equal(a.status, 200);
+  t.match(a.json, { admin: { email: EMAIL, must_change_password: false } });
+  const [admin, user] = a.headers.getSetCookie();
+  t.match(admin, /^admin_session=[\w-]{43}; Path=\/; Max-Age=43200; HttpOnly; SameSite=Lax$/);
+  t.match(user, /^user_session=[\w-]{43}; Path=\/; Max-Age=2592000; HttpOnly; SameSite=Lax$/);
+  const me = cookiesOf(a.headers);
+  t.equal((await call('GET', '/api/admin/plugins', undefined, me)).status, 200);
+  t.match((await call('GET', '/api/admin/auth/check', undefined, me)).json, {
+    authenticated: true,
+    admin: { email: EMAIL },
+  });
+  const userOnly = { cookie: me.cookie?.split('; ').find(c => c.startsWith('user_')) ?? '' };
+  t.equal(
+    (await call('GET', '/api/admin/plugins', undefined, userOnly)).status,
+    401,
+    'user_session does not open /api/admin',
+  );
+  t.equal((await call('GET', '/api/auth/sessions', undefined, userOnly)).status, 200);
+  const { rows } = await db.query<{ row: string }>('SELECT s::text AS row FROM sessions s');
+  for (const { row } of rows)
+    t.notMatch(row, me.cookie?.split('=')[1]?.slice(0, 43) ?? 'x', 'secrets are stored as hashes');
+
+  t.equal(
+    (await call('POST', '/api/admin/auth/logout', undefined, { ...me, origin: 'https://evil.example' })).status,
+    403,
+  );
+  const out = await call('POST', '/api/admin/auth/logout', undefined, me);
+  t.equal(out.status, 204);
+  t.match(out.headers.getSetCookie(), [/^admin_session=; .*Max-Age=0/, /^user_session=; .*Max-Age=0/]);
+  t.equal((await call('GET', '/api/admin/plugins', undefined, me)).status, 401);
+  t.equal((await call('GET', '/api/auth/sessions', undefined, me)).status, 401);
+});
+
+t.test('an admin session ends after twelve hours, or after two without use', async t => {
+  const { call, db, setup } = await world(t);
+  const me = cookiesOf((await setup()).headers);
+  t.equal((await call('GET', '/api/admin/plugins', undefined, me)).status, 200);
+  await db.query("UPDATE sessions SET last_used_at = now() - interval '2 hours 1 second' WHERE kind = 'admin'");
+  t.equal((await call('GET', '/api/admin/plugins', undefined, me)).status, 401);
+  await db.query(
+    "UPDATE sessions SET last_used_at = now(), expires_at = now() - interval '1 second' WHERE kind = 'admin'",
+  );
+  t.equal((await call('GET', '/api/admin/plugins', undefined, me)).status, 401);
+});
+
+t.test('a wrong password and an unknown email get one answer; five failures make account and address wait', async t => {
+  const { call, db, login, setup } = await world(t);
+  await setup();
+  const wrong = await login(EMAIL, 'not the password');
+  const unknown = await login('nobody@uni.example', 'not the password');
+  t.same([wrong.status, wrong.json.detail], [401, 'email or password is wrong']);
+  t.same([unknown.status, unknown.json.detail], [401, 'email or password is wrong']);
+  t.equal(
+    (await login(EMAIL, `${PASSWORD}${'x'.repeat(80)}`)).status,
+    401,
+    'a password beyond 72 bytes is not cut to a right one',
+  );
+  for (let k = 0; k < 2; k++) await login('other@uni.example', 'no');
+  const waiting = await login();
+  t.equal(waiting.status, 429, 'the address waits, even with the right password');
+  t.ok(Number(waiting.headers.get('retry-after')) > 800);
+  await db.query("UPDATE login_failures SET failed_at = failed_at - interval '16 minutes'");
+  t.equal((await login()).status, 200);
+  t.equal((await call('POST', '/api/admin/auth/login', { email: EMAIL })).status, 422);
+});
+
+t.test('a new password follows the rules, ends every session and opens a new one', async t => {
+  const { call, db, login, setup } = await world(t);
+  const first = cookiesOf((await setup()).headers);
+  const second = cookiesOf((await login()).headers);
+  const put = (body: unknown, headers: Record<string, string>) =>
+    call('PUT', '/api/admin/auth/password', body, headers);
+  t.equal((await put({ current_password: PASSWORD, new_password: 'new password 1' }, {})).status, 401);
+  const rows: Array<[string, RegExp]> = [
+    ['short', /at least 10 bytes/],
+    ['ы'.repeat(37), /has 74 bytes; at most 72/],
+    [PASSWORD, /must differ/],
+  ];
+  for (const [text, message] of rows) {
+    const a = await put({ current_password: PASSWORD, new_password: text }, first);
+    t.equal(a.status, 422, text);
+    t.match(a.json, { errors: [{ pointer: '/new_password', message }] });
+  }
+  t.equal((await put({ current_password: 'wrong password', new_password: 'new password 1' }, first)).status, 401);
+  const changed = await put({ current_password: PASSWORD, new_password: 'ы'.repeat(36) }, first);
+  t.equal(changed.status, 200);
+  for (const old of [first, second]) t.equal((await call('GET', '/api/admin/plugins', undefined, old)).status, 401);
+  t.equal((await call('GET', '/api/admin/plugins', undefined, cookiesOf(changed.headers))).status, 200);
+  t.equal((await login()).status, 401);
+  t.equal((await login(EMAIL, 'ы'.repeat(36))).status, 200);
+
+  await db.query('UPDATE admin_credentials SET must_change_password = true');
+  const temporary = cookiesOf((await login(EMAIL, 'ы'.repeat(36))).headers);
+  t.match((await call('GET', '/api/admin/plugins', undefined, temporary)).json, {
+    status: 403,
+    code: 'password_change_required',
+  });
+  await db.query("UPDATE admin_credentials SET temporary_until = now() - interval '1 second'");
+  t.equal((await login(EMAIL, 'ы'.repeat(36))).status, 401, 'a temporary password lapses');
+});
+
+t.test('dangerous actions want a password that was given in the last ten minutes', async t => {
+  const { call, db, s, setup } = await world(t);
+  await s.install(watPlugin({ id: 'here', imports: ['respond'], handle: '(i32.const 0)' }));
+  const me = cookiesOf((await setup()).headers);
+  const settings = '/api/admin/plugins/here/triggers/run/settings';
+  t.equal((await call('PUT', settings, { enabled: true }, me)).status, 200);
+  await db.query("UPDATE sessions SET password_at = now() - interval '11 minutes'");
+  const dangerous: Array<[string, string, unknown]> = [
+    ['PUT', settings, { enabled: true }],
+    ['PUT', '/api/admin/plugins/here/origins', { origins: [] }],
+    ['POST', '/api/admin/plugins/here/install', { wasm_key: 'x' }],
+    ['POST', '/api/admin/plugins/here/rollback', { wasm_key: 'x' }],
+    ['DELETE', '/api/admin/plugins/here', undefined],
+    ['POST', '/api/admin/service-keys', { name: 'x', scopes: [{ plugin_id: 'here' }] }],
+  ];
+  for (const [method, path, body] of dangerous)
+    t.match(
+      (await call(method, path, body, me)).json,
+      { status: 403, code: 'password_confirmation_required' },
+      `${method} ${path}`,
+    );
+  t.equal((await call('GET', settings, undefined, me)).status, 200, 'reading goes on');
+  t.equal((await call('POST', '/api/admin/auth/confirm', { password: 'wrong password' }, me)).status, 401);
+  t.equal((await call('POST', '/api/admin/auth/confirm', { password: PASSWORD }, me)).status, 204);
+  t.equal((await call('PUT', settings, { enabled: true }, me)).status, 200);
+  t.equal(
+    (await call('PUT', settings, { enabled: true }, { ...me, 'sec-fetch-site': 'cross-site' })).status,
+    403,
+    'from elsewhere nothing',
+  );
+});
