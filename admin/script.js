@@ -1,23 +1,48 @@
-// The administration page of setup mode: lists plugins, uploads one, shows what it asks for, installs it.
+// The administration page: first administrator, login, the plugins; uploads one, shows what it asks for, installs it.
 const element = id => document.getElementById(id);
 // The token of the setup link stands behind #, which browsers do not send; it is taken out of the address at once.
 let token = new URLSearchParams(location.hash.slice(1)).get('token') ?? '';
 if (token !== '') history.replaceState(null, '', location.pathname);
 let uploaded = null;
 
+let password = '';
+
 async function api(method, path, body) {
   const isForm = body instanceof FormData;
   const response = await fetch(`/api/admin${path}`, {
     method,
-    headers: { authorization: `Bearer ${token}`, ...(body && !isForm ? { 'content-type': 'application/json' } : {}) },
+    headers: {
+      ...(token === '' ? {} : { authorization: `Bearer ${token}` }),
+      ...(body && !isForm ? { 'content-type': 'application/json' } : {}),
+    },
     body: isForm ? body : body && JSON.stringify(body),
   });
   const answer = response.status === 204 ? {} : await response.json();
-  if (!response.ok) {
-    const places = (answer.errors ?? []).map(e => `${e.pointer} ${e.message}`).join('\n');
-    throw new Error(places || answer.detail || `HTTP ${response.status}`);
+  if (response.ok) return answer;
+  if (answer.code === 'password_confirmation_required') {
+    const again = prompt('This action wants your password again:');
+    if (again !== null) {
+      await api('POST', '/auth/confirm', { password: again });
+      return await api(method, path, body);
+    }
   }
-  return answer;
+  const places = (answer.errors ?? []).map(e => `${e.pointer} ${e.message}`).join('\n');
+  throw new Error(places || answer.detail || `HTTP ${response.status}`);
+}
+
+/** Shows what this caller may see: the setup token's form, the login, the change of a temporary password, or the plugins. */
+async function start() {
+  const { admin, authenticated, setup_mode } = await api('GET', '/auth/check');
+  const needsToken = setup_mode && token === '';
+  const mustChange = admin?.must_change_password === true;
+  element('token-form').hidden = !needsToken;
+  element('login').hidden = authenticated;
+  element('change').hidden = !mustChange;
+  element('first').hidden = !setup_mode;
+  element('who').hidden = admin === undefined;
+  element('who').firstElementChild.textContent = admin?.email ?? '';
+  element('plugins').hidden = true;
+  if (authenticated && !needsToken && !mustChange) await show();
 }
 
 async function show() {
@@ -39,7 +64,6 @@ async function show() {
   );
   document.querySelector('tbody').replaceChildren(...rows);
   element('plugins').hidden = false;
-  element('login').hidden = true;
 }
 
 const attempt = work => async event => {
@@ -52,11 +76,53 @@ const attempt = work => async event => {
   }
 };
 
-element('login').addEventListener(
+element('token-form').addEventListener(
   'submit',
   attempt(async () => {
     token = element('token').value.trim();
-    await show();
+    await start();
+  }),
+);
+
+element('login').addEventListener(
+  'submit',
+  attempt(async () => {
+    password = element('password').value;
+    await api('POST', '/auth/login', { email: element('email').value, password });
+    element('password').value = '';
+    await start();
+  }),
+);
+
+element('change').addEventListener(
+  'submit',
+  attempt(async () => {
+    const current = password || prompt('Your current password:');
+    await api('PUT', '/auth/password', { current_password: current, new_password: element('new-password').value });
+    password = '';
+    element('new-password').value = '';
+    await start();
+  }),
+);
+
+element('setup').addEventListener(
+  'submit',
+  attempt(async () => {
+    await api('POST', '/auth/setup', {
+      email: element('first-email').value,
+      password: element('first-password').value,
+    });
+    token = '';
+    element('first-password').value = '';
+    await start();
+  }),
+);
+
+element('logout').addEventListener(
+  'click',
+  attempt(async () => {
+    await api('POST', '/auth/logout');
+    await start();
   }),
 );
 
@@ -92,4 +158,4 @@ element('install').addEventListener(
   }),
 );
 
-if (token !== '') attempt(show)();
+attempt(start)();

@@ -49,6 +49,8 @@ export type Service = {
   readonly installer: PluginInstaller;
   readonly registry: PluginRegistry;
   readonly executor: Executor<HostCall>;
+  /** Whether there is no administrator yet (service.md 3.3). */
+  inSetupMode(): Promise<boolean>;
   /** Ends everything in order: no new requests, running executions finish, records are written. */
   stop(graceMs: number): Promise<void>;
 };
@@ -286,6 +288,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     installer,
     registry,
     executor,
+    inSetupMode: () => guards.inSetupMode(),
     stop(graceMs) {
       stopped ??= stop(graceMs);
       return stopped;

@@ -68,7 +68,7 @@ async function serve(config: Config, sample: boolean): Promise<void> {
   }
 }
 
-function announce(config: Config, port: number, token: string, sample: boolean): void {
+function announce(config: Config, port: number, token: string | null, sample: boolean): void {
   const v = config.values;
   const host = ['0.0.0.0', '::'].includes(v['http.host']) ? '127.0.0.1' : v['http.host'];
   const base =
@@ -77,7 +77,8 @@ function announce(config: Config, port: number, token: string, sample: boolean):
       : v['http.public_url'].replace(/\/$/, '');
   out('');
   out(`  plugin host is ready: ${base}`);
-  if (v['admin.setup'] === 'token') {
+  if (token === null) out(`  admin page:  ${base}/admin/`);
+  else if (v['admin.setup'] === 'token') {
     out(`  setup token: ${token}`);
     out(`  setup link:  ${base}/admin/#token=${token}`);
     out(`  admin API:   curl -H 'Authorization: Bearer ${token}' ${base}/api/admin/plugins`);

@@ -72,7 +72,7 @@ async function serve(options: GoMessage): Promise<void> {
       if (await installSample(service.installer, service.registry, bytes)) log.info('sample plugin installed');
     }
     log.info({ port: service.server.port, plugins: service.registry.size }, 'ready');
-    tell({ kind: 'listening', port: service.server.port });
+    tell({ kind: 'listening', port: service.server.port, setupMode: await service.inSetupMode() });
   } catch (error) {
     const message = startFailure(error, config);
     log.fatal(

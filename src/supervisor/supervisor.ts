@@ -11,7 +11,9 @@ import { Backoff, exited } from './child.ts';
 import { MAIN, type RunningPostgres, StartError, startPostgres } from './embedded-postgres.ts';
 
 /** What the serving process tells its supervisor. */
-export type ServingMessage = { kind: 'listening'; port: number } | { kind: 'failed'; message: string };
+export type ServingMessage =
+  | { kind: 'listening'; port: number; setupMode: boolean }
+  | { kind: 'failed'; message: string };
 
 /** What a serving process that stands by is told to begin with: the effective configuration as environment. */
 export type GoMessage = {
@@ -28,8 +30,8 @@ export type SupervisorOptions = {
   samplePath: string | null;
   environment: NodeJS.ProcessEnv;
   progress(text: string): void;
-  /** Called whenever the service is ready, also after a restart. */
-  ready(port: number, setupToken: string, first: boolean): void;
+  /** Called whenever the service is ready, also after a restart; the token is null once setup mode is over. */
+  ready(port: number, setupToken: string | null, first: boolean): void;
 };
 
 const DRAIN_MS = 12_000;
@@ -180,7 +182,7 @@ export class Supervisor {
     return new Promise((resolve, reject) => {
       child.on('message', (message: ServingMessage) => {
         if (message.kind === 'failed') return reject(new StartError(message.message));
-        this.#options.ready(message.port, this.#setupToken, !this.#wasReady);
+        this.#options.ready(message.port, message.setupMode ? this.#setupToken : null, !this.#wasReady);
         if (message.port !== this.#config.values['http.port'])
           this.#config = withValues(this.#config, { 'http.port': message.port });
         this.#wasReady = true;
