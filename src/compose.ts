@@ -277,6 +277,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     await executor.close();
     for (const stopSweep of stopSweeps) await stopSweep();
     await listener.close();
+    await quarantine.close();
     await records.close();
     await principals.close();
     await guards.close();

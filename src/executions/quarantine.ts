@@ -38,6 +38,8 @@ export class Quarantine {
   /** Suspensions whose row is not written yet: reading the table must not lose them. */
   readonly #writing = new Map<string, Suspension>();
 
+  readonly #pending = new Set<Promise<void>>();
+
   constructor(db: Database, onError: (error: unknown) => void) {
     this.#db = db;
     this.#onError = onError;
@@ -99,9 +101,17 @@ export class Quarantine {
     const level = before === undefined || quiet ? 0 : before.level + 1;
     strikes.times = [];
     const ms = Math.min(LIMITS.quarantineMs, LIMITS.quarantineFirstMs * 2 ** level);
-    void this.suspend({ pluginId, trigger, since: new Date(nowMs), until: new Date(nowMs + ms), level, cause }).catch(
-      this.#onError,
-    );
+    const written = this.suspend({
+      pluginId,
+      trigger,
+      since: new Date(nowMs),
+      until: new Date(nowMs + ms),
+      level,
+      cause,
+    })
+      .catch(this.#onError)
+      .finally(() => this.#pending.delete(written));
+    this.#pending.add(written);
   }
 
   /** Suspends at once on this host, and on the others when the row is written. */
@@ -126,6 +136,11 @@ export class Quarantine {
       );
       await notifyChanged(client, s.pluginId);
     });
+  }
+
+  /** Waits for suspensions that are being written. */
+  async close(): Promise<void> {
+    await Promise.all(this.#pending);
   }
 
   /** Lifts a suspension; false when there is none. */

@@ -65,6 +65,7 @@ t.test('a suspension lasts twice as long every time, up to ten minutes', async t
   );
   for (const at of [0, 61_000, 122_000]) q.failed('moody', 'b', 'deadline', now + at);
   t.equal(q.find('moody', 'b', now + 122_000), undefined, 'three in three minutes are not three in one');
+  await q.close();
 });
 
 t.test('execution records are filtered, paged and show their log', async t => {
