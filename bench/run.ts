@@ -52,7 +52,6 @@ async function instanceTimes(): Promise<void> {
     module,
     memoryPages: inspection.memoryPages,
     config: {},
-    abi: 4,
   };
   const control = new WebAssembly.Memory({ initial: 1, maximum: 1 });
   const state = new ExecutionState(new Int32Array(control.buffer));

@@ -168,6 +168,11 @@ export async function startService(options: ServiceOptions): Promise<Service> {
   };
   const installer = new PluginInstaller({ db, storage, registry, secrets, trialCompile, describe });
 
+  await installer.upgrade((version, problem) => {
+    const what = { plugin: version.pluginId, version: version.version };
+    if (problem === null) log.info(what, 'stored module brought up to date');
+    else log.error({ ...what, problem }, 'a stored module cannot be brought up to date; upload it again');
+  });
   await registry.loadAll();
   await quarantine.load();
   await suspendSuspects(db, quarantine, options.suspects, log);
@@ -263,6 +268,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
   const stopSweeps = [
     every(SWEEP_MS, log, 'removing expired values', () => sweepExpired(db)),
     every(SWEEP_MS * 20, log, 'removing old execution records', () => records.removeOld()),
+    every(SWEEP_MS * 20, log, 'removing files of broken uploads', () => installer.removeOrphans()),
     every(SWEEP_MS * 10, log, 'removing ended sessions', () =>
       Promise.all([removeEndedSessions(db), removeOldFailures(db)]),
     ),

@@ -77,6 +77,7 @@ export const GATE = {
   tableEntries: 100_000,
   globals: 10_000,
   exports: 10_000,
+  customSections: 10_000,
   elementSegments: 10_000,
   elements: 200_000,
   dataSegments: 100_000,

@@ -48,7 +48,6 @@ export class ExecutionState {
   deadline = 0;
   entry = 0;
   config: Readonly<Record<string, string>> = {};
-  abi = 0;
 
   constructor(control: Int32Array) {
     this.control = control;

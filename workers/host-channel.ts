@@ -26,7 +26,7 @@ import { trap } from './trap.ts';
 
 /**
  * The lane's end of the blocking channel to the host (the other end: execution/host-call-port). The arguments stand in
- * the lane's call area; the lane sets the call word, rings if main wants a bell, and sleeps until main clears the word.
+ * the lane's call area; the lane sets the call word, marks itself, rings if main wants a bell, and sleeps until main clears the word.
  */
 export class HostChannel {
   readonly #views: SharedViews;

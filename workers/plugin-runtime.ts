@@ -23,6 +23,8 @@ export class PluginRuntime {
   readonly #recycle: boolean;
   #spare: Holder | null = null;
   #current: Holder | null = null;
+  /** Unknown plugins are taken for slow ones. */
+  #expectedMs = 10;
 
   constructor(loaded: LoadedModule, shared: SharedImports, recycle: boolean) {
     this.loaded = loaded;
@@ -58,6 +60,15 @@ export class PluginRuntime {
     this.#current = holder;
     guest.bind(holder.memory, holder.bytes, holder.view);
     new WebAssembly.Instance(this.loaded.module, holder.imports);
+  }
+
+  /** Notes how long an execution took; one long one is remembered for about twenty short ones. */
+  took(ms: number): void {
+    this.#expectedMs = Math.max(ms, this.#expectedMs * 0.8);
+  }
+
+  get expectedMs(): number {
+    return this.#expectedMs;
   }
 
   /** Ends the execution: the memory is zeroed and kept, or dropped. */

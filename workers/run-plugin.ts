@@ -35,7 +35,7 @@ const RUNTIMES_MAX = 64;
 /** An idle lane takes its note back after this time. */
 const NOTE_IDLE_MS = 50;
 const REPORT_AT = 8;
-const REPORT_MS = 0.1;
+const SHORT_MS = 0.1;
 
 /** Thread id of this thread as Linux knows it, so that the host can lower its priority; 0 elsewhere. */
 function linuxThreadId(): number {
@@ -125,8 +125,7 @@ class Lane {
         this.#report();
         this.#sleep();
       } else {
-        if (this.#unreported >= REPORT_AT || this.#lastRunMs > REPORT_MS || taken.queue + 1 !== this.#next)
-          this.#report();
+        if (this.#unreported >= REPORT_AT || !this.#isShort(taken)) this.#report();
         this.#next = taken.queue + 1;
         this.#execute(taken);
       }
@@ -134,13 +133,19 @@ class Lane {
   }
 
   /**
-   * Wakes the main thread for what has ended. Waking costs more than a short execution: while executions of one plugin
-   * follow each other quickly, several share one wake. Main looks every 2 ms in any case.
+   * Wakes the main thread for what has ended. Waking costs more than a short execution: while the next ones are of plugins
+   * whose executions were all short of late, several share one wake. Main looks every 2 ms in any case.
    */
   #report(): void {
     if (this.#unreported === 0) return;
     this.#unreported = 0;
     this.#channel.ring();
+  }
+
+  /** Whether the execution just taken will, by all that is known of its plugin here, not keep others waiting. */
+  #isShort({ slot }: Taken): boolean {
+    const moduleId = this.#views.all32[(slotAt(slot) >> 2) + SLOT.moduleId]!;
+    return (this.#runtimes.get(moduleId)?.expectedMs ?? Number.POSITIVE_INFINITY) <= SHORT_MS;
   }
 
   /** Work may have arrived between the last look and the sleep: looks once more after saying "asleep". */
@@ -211,7 +216,11 @@ class Lane {
     this.#channel.mark();
     this.#unreported++;
     runtime?.release(this.#returned && this.#state.ended === null);
-    if (pages * PAGE_BYTES > LIMITS.collectAfterBytes) this.#collect();
+    runtime?.took(this.#lastRunMs);
+    if (pages * PAGE_BYTES <= LIMITS.collectAfterBytes) return;
+    // The answer must not wait for the collection.
+    this.#report();
+    this.#collect();
   }
 
   #runGuest(runtime: PluginRuntime, slot: number, header: number): number {
@@ -229,7 +238,6 @@ class Lane {
     }
     state.entry = all32[header + SLOT.entry]!;
     state.config = runtime.loaded.config;
-    state.abi = runtime.loaded.abi;
     this.#returned = false;
     try {
       runtime.run(this.#guest);
@@ -266,7 +274,12 @@ class Lane {
       state.failure = `the plugin exited with code ${state.exitCode}`;
       return OUTCOME.exit;
     }
-    const message = error instanceof Error ? error.message : String(error);
+    const message =
+      Object.prototype.toString.call(error) === '[object WebAssembly.Exception]'
+        ? `an exception was thrown and not caught${state.initializing ? ' in the start function or _initialize' : ''}`
+        : error instanceof Error
+          ? error.message
+          : String(error);
     const stack =
       error instanceof Error
         ? (error.stack ?? '')

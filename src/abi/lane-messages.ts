@@ -5,7 +5,7 @@ import type { MessagePort } from 'node:worker_threads';
 export type LaneTask = {
   memory: SharedArrayBuffer;
   lane: number;
-  /** Main rings here: the lane posts 0 when main wants a doorbell. */
+  /** The doorbell: the lane posts 0 when main sleeps and wants it. */
   bell: MessagePort;
   /** Payloads too large for shared memory, both ways; read synchronously, never listened on. */
   data: MessagePort;
@@ -23,7 +23,6 @@ export type LoadedModule = {
   module: WebAssembly.Module;
   memoryPages: { min: number; max: number };
   config: Readonly<Record<string, string>>;
-  abi: number;
 };
 
 /** Parts of an answer that did not fit its slot. */

@@ -177,10 +177,8 @@ export class LanePool {
     const words = this.#words;
     const { events } = this.#options;
     const at = laneAt(lane.index);
-    if (Atomics.load(words, at + LANE.call) === CALL_STATE.asked) {
-      Atomics.store(words, at + LANE.call, CALL_STATE.served);
-      events.asked(lane.index);
-    }
+    // The lane asks after its last completion: what it posted for that one must be taken from the data port first.
+    const asked = Atomics.load(words, at + LANE.call) === CALL_STATE.asked;
     let head = words[at + LANE.doneHead]!;
     const tail = Atomics.load(words, at + LANE.doneTail);
     while (head !== tail) {
@@ -189,6 +187,9 @@ export class LanePool {
       words[at + LANE.doneHead] = head;
       events.completed(slot, lane.index);
     }
+    if (!asked) return;
+    Atomics.store(words, at + LANE.call, CALL_STATE.served);
+    events.asked(lane.index);
   }
 
   /** Lanes that are awake, not blocked in a host call and not at a long execution. */

@@ -19,6 +19,8 @@ export type InspectedFile = Inspection & { rewrittenSha256: string };
 /** What the thread posts. */
 export type InspectionAnswer = { ok: true; inspected: InspectedFile } | { ok: false; message: string };
 
+/** Reading 64 MB takes a second; the rules of the gate bound what a module can make of it. */
+const TIMEOUT_MS = 20_000;
 /** A thread beyond it ends, and the module is refused: the rules of the gate bound what a module makes it hold. */
 const HEAP_MB = 512;
 const AT_ONCE = Math.max(1, Math.floor(availableParallelism() / 2));
@@ -49,6 +51,10 @@ function inThread(order: InspectionOrder): Promise<InspectedFile> {
     resourceLimits: { maxOldGenerationSizeMb: HEAP_MB },
   });
   return new Promise((resolve, reject) => {
+    const timer = setTimeout(() => {
+      resolve(refused('time', `reading the module takes longer than ${TIMEOUT_MS / 1000} s`));
+      void worker.terminate();
+    }, TIMEOUT_MS);
     worker.once('message', (answer: InspectionAnswer) => {
       if (answer.ok) resolve(answer.inspected);
       else reject(new Error(answer.message));
@@ -58,7 +64,10 @@ function inThread(order: InspectionOrder): Promise<InspectedFile> {
         resolve(refused('memory', `reading the module takes more than ${HEAP_MB} MB of memory`));
       else reject(error);
     });
-    worker.once('exit', () => reject(new Error('the thread that read the module ended without an answer')));
+    worker.once('exit', () => {
+      clearTimeout(timer);
+      reject(new Error('the thread that read the module ended without an answer'));
+    });
   });
 }
 

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import type { Readable } from 'node:stream';
 import type { Database } from '../db/database.ts';
-import { ServiceError } from '../errors.ts';
+import { messageOf, ServiceError } from '../errors.ts';
 import { RUNNABLE_FORMAT } from './gate/rewrite.ts';
 import type { Finding, Inspection } from './inspect.ts';
 import { type InspectedFile, inspectFile } from './inspect-thread.ts';
@@ -13,15 +13,20 @@ import {
   findPlugin,
   findVersion,
   findVersionByKey,
+  listModuleKeys,
+  listOutdated,
   lockPlugin,
   type Runnable,
   removePlugin,
   setEnabled,
   setInstalled,
+  setRunnable,
   type VersionRow,
 } from './plugin-store.ts';
 import { openSecrets, type PluginRegistry, secretsOwner } from './registry.ts';
 import type { SecretBox } from './secret-box.ts';
+
+const ORPHAN_MS_MIN = 3_600_000;
 
 /** What `PluginInstaller` needs; `describe` runs `plugin_describe` of a module with every permission denied. */
 export type InstallerParts = {
@@ -113,6 +118,34 @@ export class PluginInstaller {
       await storage.remove(key);
       throw error;
     }
+  }
+
+  /**
+   * Makes anew what an older host has rewritten in its own way, from the uploads; before the service serves.
+   *
+   * @param report told of each version: done, or the reason why it cannot be
+   */
+  async upgrade(report: (version: VersionRow, problem: string | null) => void): Promise<void> {
+    const { db, storage } = this.#parts;
+    for (const version of await listOutdated(db, RUNNABLE_FORMAT)) {
+      try {
+        const file = storage.uploadedPath(version.wasmKey);
+        const inspection = await inspectFile({ file, sha256: version.sha256, manifest: version.manifest });
+        await setRunnable(
+          db,
+          version.id,
+          await this.#prepare(version.wasmKey, inspection, version.runnable.memoryPages),
+        );
+        report(version, null);
+      } catch (error) {
+        report(version, messageOf(error));
+      }
+    }
+  }
+
+  /** Removes files that belong to no version: a crash in the middle of an upload leaves them. Returns how many. */
+  async removeOrphans(): Promise<number> {
+    return await this.#parts.storage.removeOrphans(await listModuleKeys(this.#parts.db), ORPHAN_MS_MIN);
   }
 
   async #prepare(

@@ -5,10 +5,13 @@ import path from 'node:path';
 import type { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { ServiceError } from '../errors.ts';
+import { RUNNABLE_FORMAT } from './gate/rewrite.ts';
+
+const RUNNABLE = `.run${RUNNABLE_FORMAT}.wasm`;
 
 export type StoredModule = { sha256: string; size: number };
 
-/** Uploaded modules on disk: `<key>.wasm` as uploaded, `<key>.run.wasm` as it is compiled. */
+/** Uploaded modules on disk: `<key>.wasm` as uploaded, `<key>.run<format>.wasm` as it is compiled. */
 export type ModuleStorage = {
   /** Streams an upload to disk; the file has its final name only when it is whole and on disk. */
   receive(key: string, source: Readable, bytesMax: number): Promise<StoredModule>;
@@ -18,6 +21,14 @@ export type ModuleStorage = {
   uploadedPath(key: string): string;
   runnablePath(key: string): string;
   remove(key: string): Promise<void>;
+  /**
+   * Removes what no version belongs to: uploads that a crash has cut off.
+   *
+   * @param known keys of all versions
+   * @param ageMsMin younger files may belong to an upload that is under way, here or on another host
+   * @returns how many files
+   */
+  removeOrphans(known: ReadonlySet<string>, ageMsMin: number): Promise<number>;
 };
 
 export const sha256Of = (bytes: Uint8Array): string => createHash('sha256').update(bytes).digest('hex');
@@ -69,12 +80,12 @@ export function openModuleStorage(directory: string): ModuleStorage {
       return { sha256: hash.digest('hex'), size };
     },
     async writeRunnable(key, bytes) {
-      const partial = at(key, '.run.part');
+      const partial = at(key, `.run${RUNNABLE_FORMAT}.part`);
       await fsp.writeFile(partial, bytes);
-      await moveIntoPlace(partial, at(key, '.run.wasm'));
+      await moveIntoPlace(partial, at(key, RUNNABLE));
     },
     async readRunnable(key, sha256) {
-      const bytes = new Uint8Array(await fsp.readFile(at(key, '.run.wasm')));
+      const bytes = new Uint8Array(await fsp.readFile(at(key, RUNNABLE)));
       // Off this thread: a large module takes a while.
       const digest = await crypto.subtle.digest('SHA-256', bytes);
       if (Buffer.from(digest).toString('hex') !== sha256)
@@ -84,11 +95,22 @@ export function openModuleStorage(directory: string): ModuleStorage {
       return bytes;
     },
     uploadedPath: key => at(key, '.wasm'),
-    runnablePath: key => at(key, '.run.wasm'),
+    runnablePath: key => at(key, RUNNABLE),
     async remove(key) {
-      await Promise.all(
-        ['.wasm', '.run.wasm', '.part', '.run.part'].map(ending => fsp.rm(at(key, ending), { force: true })),
-      );
+      for (const file of await fsp.readdir(directory))
+        if (file.startsWith(`${key}.`)) await fsp.rm(path.join(directory, file), { force: true });
+    },
+    async removeOrphans(known, ageMsMin) {
+      let removed = 0;
+      for (const file of await fsp.readdir(directory)) {
+        const at = path.join(directory, file);
+        if (known.has(file.split('.')[0] ?? '')) continue;
+        const stat = await fsp.stat(at).catch(() => undefined);
+        if (stat === undefined || Date.now() - stat.mtimeMs < ageMsMin) continue;
+        await fsp.rm(at, { force: true });
+        removed++;
+      }
+      return removed;
     },
   };
 }

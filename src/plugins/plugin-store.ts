@@ -177,6 +177,25 @@ export async function loadInstalled(
 }
 
 /** Makes a version the installed one, inside the caller's transaction; hosts are told when it commits. */
+/** Versions whose runnable was made in another format, by an older host. */
+export async function listOutdated(db: Queryable, format: number): Promise<VersionRow[]> {
+  const { rows } = await db.query<VersionSql>(
+    "SELECT * FROM plugin_versions WHERE coalesce((runnable ->> 'format')::int, 1) <> $1 ORDER BY id",
+    [format],
+  );
+  return rows.map(toVersion);
+}
+
+export async function setRunnable(db: Queryable, versionId: number, runnable: Runnable): Promise<void> {
+  await db.query('UPDATE plugin_versions SET runnable = $2 WHERE id = $1', [versionId, JSON.stringify(runnable)]);
+}
+
+/** Keys of all modules that belong to a version. */
+export async function listModuleKeys(db: Queryable): Promise<Set<string>> {
+  const { rows } = await db.query<{ wasm_key: string }>('SELECT wasm_key FROM plugin_versions');
+  return new Set(rows.map(r => r.wasm_key));
+}
+
 export async function setInstalled(
   client: Queryable,
   pluginId: string,

@@ -1,9 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
-import { ABI_NEWEST } from '../abi/host-functions.ts';
 import type { LoadedModule } from '../abi/lane-messages.ts';
 import type { Database } from '../db/database.ts';
-import { RUNNABLE_FORMAT } from './gate/rewrite.ts';
-import { inspectFile } from './inspect-thread.ts';
 import { databasesOf, type HttpTrigger, type Manifest } from './manifest.ts';
 import type { ModuleStorage } from './module-storage.ts';
 import { loadInstalled, type PluginRow, type Runnable, type VersionRow } from './plugin-store.ts';
@@ -50,12 +47,8 @@ export function openSecrets(box: SecretBox, version: VersionRow): InstalledSecre
 type ModuleSource = {
   versionId: number;
   wasmKey: string;
-  /** SHA-256 of the module as uploaded. */
-  uploadSha256: string;
   runnable: Runnable;
-  manifest: Manifest | null;
   config: Readonly<Record<string, string>>;
-  abi: number;
 };
 
 function assemble(
@@ -158,11 +151,8 @@ export class PluginRegistry {
     this.#sources.set(installed.moduleId, {
       versionId: version.id,
       wasmKey: version.wasmKey,
-      uploadSha256: version.sha256,
       runnable: version.runnable,
-      manifest: version.manifest,
       config,
-      abi: version.manifest.abi,
     });
     this.#plugins.set(plugin.id, installed);
     if (before !== undefined && !same) this.#forgetLater(before.moduleId);
@@ -190,11 +180,8 @@ export class PluginRegistry {
     this.#sources.set(id, {
       versionId: 0,
       wasmKey,
-      uploadSha256: '',
       runnable,
-      manifest: null,
       config: {},
-      abi: ABI_NEWEST,
     });
     return [id, () => this.#forget(id)];
   }
@@ -212,24 +199,13 @@ export class PluginRegistry {
   async #compile(id: number): Promise<LoadedModule> {
     const source = this.#sources.get(id);
     if (source === undefined) throw new Error(`module ${id} is not installed on this host any more`);
-    const module = await WebAssembly.compile(await this.#runnableBytes(source));
+    const module = await WebAssembly.compile(await this.#storage.readRunnable(source.wasmKey, source.runnable.sha256));
     return {
       id,
       module,
       versionId: source.versionId,
       memoryPages: source.runnable.memoryPages,
       config: source.config,
-      abi: source.abi,
     };
-  }
-
-  /** The rewritten module; made anew from the upload when an older host has rewritten it in its own way. */
-  async #runnableBytes({ manifest, runnable, uploadSha256, wasmKey }: ModuleSource): Promise<Uint8Array<ArrayBuffer>> {
-    if (runnable.format === RUNNABLE_FORMAT) return await this.#storage.readRunnable(wasmKey, runnable.sha256);
-    const file = this.#storage.uploadedPath(wasmKey);
-    const { findings, rewritten } = await inspectFile({ file, sha256: uploadSha256, manifest });
-    if (rewritten === null)
-      throw new Error(`the gate refuses the stored module ${wasmKey} now: ${findings.map(f => f.message).join('; ')}`);
-    return Uint8Array.from(rewritten);
   }
 }

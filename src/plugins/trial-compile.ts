@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process';
-import fs from 'node:fs/promises';
+import fs from 'node:fs';
 import { GATE, LIMITS } from '../limits.ts';
 
 /** Address space of the child in KiB: Node itself reserves below 4 GiB. */
@@ -27,22 +27,28 @@ export const WASM_FLAGS = [
 export async function trialCompile(uploaded: string, runnable: string): Promise<string | null> {
   const script = `ulimit -v ${ADDRESS_SPACE_KIB} && exec "$0" "$@"`;
   const args = [process.execPath, '--no-wasm-lazy-compilation', ...WASM_FLAGS, '-e', SCRIPT];
-  const [module, original] = await Promise.all([fs.open(runnable, 'r'), fs.open(uploaded, 'r')]);
-  const child = spawn('/bin/sh', ['-c', script, ...args], {
-    stdio: [module.fd, 'ignore', 'pipe', original.fd],
-    env: {},
-    timeout: TIMEOUT_MS,
-    killSignal: 'SIGKILL',
-  });
+  const files = [uploaded, runnable].map(file => fs.openSync(file, 'r'));
   let text = '';
-  child.stderr?.on('data', (chunk: Buffer) => {
-    if (text.length < 10_000) text += chunk.toString();
-  });
-  const [code, signal] = await new Promise<[number | null, NodeJS.Signals | null]>((resolve, reject) => {
-    child.once('error', reject);
-    child.once('close', (c, s) => resolve([c, s]));
-  });
-  await Promise.all([module.close(), original.close()]);
+  let code: number | null;
+  let signal: NodeJS.Signals | null;
+  try {
+    const [original = 'ignore', module = 'ignore'] = files;
+    const child = spawn('/bin/sh', ['-c', script, ...args], {
+      stdio: [module, 'ignore', 'pipe', original],
+      env: {},
+      timeout: TIMEOUT_MS,
+      killSignal: 'SIGKILL',
+    });
+    child.stderr?.on('data', (chunk: Buffer) => {
+      if (text.length < 10_000) text += chunk.toString();
+    });
+    [code, signal] = await new Promise<[number | null, NodeJS.Signals | null]>((resolve, reject) => {
+      child.once('error', reject);
+      child.once('close', (c, s) => resolve([c, s]));
+    });
+  } finally {
+    for (const file of files) fs.closeSync(file);
+  }
   if (code === 0) return null;
   const compile = /CompileError: (.*)/.exec(text)?.[1];
   if (compile !== undefined) return compile;

@@ -1,19 +1,29 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 
-/** A child that ran for a while before it ended starts again at once; one that keeps ending waits longer each time. */
 const BACKOFF_MS = [0, 0, 0, 100, 200, 400, 800, 1600, 3200, 6400, 10_000] as const;
+/** Who was ready for that long has not failed at starting. */
 const QUIET_MS = 3000;
 
-/** How long to wait before the next start of a child that keeps ending. */
+/**
+ * How long to wait before the next start of a child: none after it had been ready for a while, longer each time while it
+ * keeps ending before that.
+ */
 export class Backoff {
   #failures = 0;
-  #lastAt = Number.NEGATIVE_INFINITY;
+  #readyAt: number | null = null;
 
-  /** @param nowMs monotonic time of the failure */
+  /** @param nowMs monotonic time at which the child became ready */
+  ready(nowMs: number): void {
+    this.#readyAt = nowMs;
+  }
+
+  /** @param nowMs monotonic time at which the child ended */
   next(nowMs: number): number {
-    this.#failures = nowMs - this.#lastAt > QUIET_MS ? 0 : this.#failures + 1;
-    this.#lastAt = nowMs;
-    return BACKOFF_MS[Math.min(this.#failures, BACKOFF_MS.length - 1)] ?? 0;
+    if (this.#readyAt !== null && nowMs - this.#readyAt >= QUIET_MS) this.#failures = 0;
+    this.#readyAt = null;
+    const wait = BACKOFF_MS[Math.min(this.#failures, BACKOFF_MS.length - 1)] ?? 0;
+    this.#failures++;
+    return wait;
   }
 }
 

@@ -136,6 +136,8 @@ export class Supervisor {
     child.once('exit', () => {
       if (this.#standby === child) this.#standby = null;
     });
+    // A process that could not be made says so here; who needs it sees that it has no pid.
+    child.on('error', error => this.#options.progress(`a process could not be started: ${messageOf(error)}`));
     return child;
   }
 
@@ -145,6 +147,7 @@ export class Supervisor {
       progress: this.#options.progress,
     });
     this.#postgres = postgres;
+    this.#postgresBackoff.ready(performance.now());
     this.#config = withValues(this.#config, { 'database.url': postgres.url });
     postgres.process.once('exit', () => {
       if (this.#stopping !== null) return;
@@ -165,8 +168,8 @@ export class Supervisor {
     }
   }
 
-  /** Resolves when the new process listens; rejects when it says that it cannot. */
-  #startServing(suspects: number[]): Promise<void> {
+  /** Resolves when the new process listens; rejects when it says that it cannot, or cannot be made. */
+  async #startServing(suspects: number[], made: () => void = () => {}): Promise<void> {
     fs.writeFileSync(this.#noteFile, new Uint8Array((LIMITS.lanesMax + 1) * 4), { mode: 0o600 });
     const child = this.#standby ?? this.#spawn();
     this.#standby = null;
@@ -178,17 +181,18 @@ export class Supervisor {
       suspects,
       sampleModule: this.#options.samplePath,
     };
+    if (child.pid === undefined) throw new StartError('the system cannot start another process now');
     child.send(go);
-    return new Promise((resolve, reject) => {
+    made();
+    await new Promise<void>((resolve, reject) => {
       child.on('message', (message: ServingMessage) => {
         if (message.kind === 'failed') return reject(new StartError(message.message));
+        this.#servingBackoff.ready(performance.now());
         this.#options.ready(message.port, message.setupMode ? this.#setupToken : null, !this.#wasReady);
         if (message.port !== this.#config.values['http.port'])
           this.#config = withValues(this.#config, { 'http.port': message.port });
         this.#wasReady = true;
-        this.#standbyTimer = setTimeout(() => {
-          if (this.#stopping === null) this.#standby ??= this.#spawn();
-        }, STANDBY_DELAY_MS);
+        this.#standbyTimer = setTimeout(() => this.#prepareStandby(), STANDBY_DELAY_MS);
         resolve();
       });
       child.once('exit', (code, signal) => {
@@ -202,7 +206,18 @@ export class Supervisor {
     });
   }
 
+  /** Without one the next crash costs longer, so a system that has no room for it now is no reason to end. */
+  #prepareStandby(): void {
+    if (this.#stopping !== null || this.#standby !== null) return;
+    try {
+      this.#standby = this.#spawn();
+    } catch (error) {
+      this.#options.progress(`no process can stand by: ${messageOf(error)}`);
+    }
+  }
+
   #servingEnded(how: string): void {
+    if (this.#standbyTimer !== null) clearTimeout(this.#standbyTimer);
     const running = this.#readNotes();
     const suspects = [...running].filter(v => this.#running.has(v));
     this.#running = running;
@@ -215,10 +230,23 @@ export class Supervisor {
       `the serving process ended (${how}); starting it again${wait > 0 ? ` in ${wait} ms` : ''}${who}`,
     );
     setTimeout(() => {
-      // A failed restart ends in another exit event, which comes here again.
-      if (this.#stopping !== null) return;
-      this.#startServing(suspects).catch((error: unknown) => this.#options.progress(messageOf(error)));
+      if (this.#stopping === null) this.#restartServing(suspects);
     }, wait);
+  }
+
+  /** A process that ends at its start comes to `#servingEnded` again by its exit; one that could not be made, here. */
+  #restartServing(suspects: number[]): void {
+    let made = false;
+    this.#startServing(suspects, () => {
+      made = true;
+    }).catch((error: unknown) => {
+      this.#options.progress(messageOf(error));
+      if (made || this.#stopping !== null) return;
+      const wait = Math.max(100, this.#servingBackoff.next(performance.now()));
+      setTimeout(() => {
+        if (this.#stopping === null) this.#restartServing(suspects);
+      }, wait);
+    });
   }
 
   /** Plugin versions the lanes were running when the process died. */

@@ -66,6 +66,7 @@ t.test('the gate refuses each killer with its rule and a reason in plain words',
     ['a garbage-collected struct', 'gc-type', raw([[1, [1, 0x5f, 1, 0x7f, 0]]])],
     ['a garbage-collected array', 'gc-type', raw([[1, [1, 0x5e, 0x78, 1]]])],
     ['a recursive type group', 'gc-type', raw([[1, [1, 0x4e, 1, 0x60, 0, 0]]])],
+    ['20,000 custom sections', 'too-many', Buffer.concat([plugin(GOOD), Buffer.from(Array.from({ length: 20_000 }, () => [0, 2, 1, 0x61]).flat())])],
     ['a 64-bit memory', 'memory64', raw([[5, [1, 4, 1]]])],
     ['two memories', 'multi-memory', raw([[5, [2, 0, 1, 0, 1]]])],
     ['a shared memory', 'shared-memory', raw([[5, [1, 3, 1, 2]]])],
@@ -226,6 +227,36 @@ t.test('an entry that is itself an imported function, in a module without functi
   );
   t.same(findings, []);
   t.ok(rewritten !== null && WebAssembly.validate(Uint8Array.from(rewritten)));
+  t.end();
+});
+
+t.test('what only an export declares may still be named by ref.func after the exports are gone', t => {
+  const memory = '(memory (export "memory") 1)';
+  const rows = [
+    `${memory} (func $h (export "plugin_handle") (result i32) (drop (ref.func $h)) (i32.const 0))`,
+    `${memory} (func $f (export "other")) (func (export "plugin_handle") (result i32) (drop (ref.func $f)) (i32.const 0))`,
+    `${memory} (table 2 funcref) (func $f (export "other")) (func $g) (elem (i32.const 0) $g) (func (export "plugin_handle") (result i32) (drop (ref.func $f)) (i32.const 0))`,
+  ];
+  for (const wat of rows) {
+    const { findings, rewritten } = inspectModule(plugin(wat));
+    t.same(findings, []);
+    t.ok(rewritten !== null && WebAssembly.validate(Uint8Array.from(rewritten)), wat);
+  }
+  t.end();
+});
+
+t.test('empty function and code sections are filled, not doubled', t => {
+  const exported = [2, ...leb(6), ...Buffer.from('memory'), 2, 0, ...leb(13), ...Buffer.from('plugin_handle'), 0, 0];
+  const imported = [1, ...leb(11), ...Buffer.from('plugin_host'), ...leb(8), ...Buffer.from('body_len'), 0, 0];
+  const empty: Array<[number, number[]]> = [[3, [0]], [10, [0]]];
+  for (const [functions, code] of [[true, true], [true, false], [false, true], [false, false]]) {
+    const sections: Array<[number, number[]]> = [[1, [1, 0x60, 0, 1, 0x7f]], [2, imported], [5, [1, 0, 1]], [7, exported]];
+    if (functions === true) sections.splice(2, 0, empty[0]!);
+    if (code === true) sections.push(empty[1]!);
+    const { findings, rewritten } = inspectModule(withManifest(raw(sections), manifestOf({})));
+    t.same(findings, []);
+    t.ok(rewritten !== null && WebAssembly.validate(Uint8Array.from(rewritten)), `${functions} ${code}`);
+  }
   t.end();
 });
 

@@ -2,6 +2,7 @@ import fs from 'node:fs';
 import path from 'node:path';
 import t from 'tap';
 import { openDatabase } from '../../src/db/database.ts';
+import { RUNNABLE_FORMAT } from '../../src/plugins/gate/rewrite.ts';
 import { buildExample } from '../support/sdk.ts';
 import { type Json, request, startTestService, TOKEN } from '../support/service.ts';
 import { respondText, watPlugin } from '../support/wat.ts';
@@ -151,7 +152,7 @@ t.test('a module that was swapped on disk after its upload is not run', async t 
   const s = await startTestService();
   t.teardown(() => s.stop());
   const { wasmKey } = await s.install(answering('ok', { id: 'swap' }));
-  fs.writeFileSync(path.join(s.directory, 'modules', `${wasmKey}.run.wasm`), answering('no'));
+  fs.writeFileSync(path.join(s.directory, 'modules', `${wasmKey}.run${RUNNABLE_FORMAT}.wasm`), answering('no'));
   const a = await s.trigger('swap/run');
   t.equal(a.status, 500);
   t.match((await s.admin('GET', '/plugins/swap/executions')).json, { items: [{ outcome: 'load_failed', failure: /not the one that was checked/ }] });
@@ -166,12 +167,32 @@ t.test('a module that an older host has rewritten in its own way is rewritten an
   t.teardown(() => db.close());
   await db.query(`UPDATE plugin_versions SET runnable = runnable - 'format' || '{"hasInitialize": true}'`);
   const modules = path.join(s.directory, 'modules');
-  fs.writeFileSync(path.join(modules, `${wasmKey}.run.wasm`), 'as it once was');
+  for (const key of [wasmKey, changed.wasmKey]) fs.rmSync(path.join(modules, `${key}.run${RUNNABLE_FORMAT}.wasm`));
   fs.appendFileSync(path.join(modules, `${changed.wasmKey}.wasm`), '\0');
+  const seen: unknown[] = [];
+  await s.service.installer.upgrade((version, problem) => seen.push([version.pluginId, problem]));
+  t.same(seen, [
+    ['older', null],
+    ['changed', 'the stored module differs from the upload'],
+  ]);
   await s.service.registry.loadAll();
   t.equal((await s.trigger('older/run')).text, 'ok');
   t.equal((await s.trigger('changed/run')).status, 500, 'an upload that was changed is not run');
-  t.match((await s.admin('GET', '/plugins/changed/executions')).json, { items: [{ outcome: 'load_failed', failure: /differs from the upload/ }] });
+  await s.service.installer.upgrade(version => seen.push(version.pluginId));
+  t.equal(seen.at(-1), 'changed', 'what was brought up to date is not touched again');
+});
+
+t.test('files that belong to no version are removed once they are old enough', async t => {
+  const s = await startTestService();
+  t.teardown(() => s.stop());
+  const { wasmKey } = await s.install(answering('ok', { id: 'kept' }));
+  const modules = path.join(s.directory, 'modules');
+  const old = new Date(Date.now() - 2 * 3_600_000);
+  for (const file of ['aaaa.wasm', 'aaaa.part', 'bbbb.run1.wasm']) fs.writeFileSync(path.join(modules, file), 'x');
+  for (const file of fs.readdirSync(modules)) fs.utimesSync(path.join(modules, file), old, old);
+  fs.writeFileSync(path.join(modules, 'cccc.part'), 'under way');
+  t.equal(await s.service.installer.removeOrphans(), 3);
+  t.same(fs.readdirSync(modules).sort(), [`${wasmKey}.run${RUNNABLE_FORMAT}.wasm`, `${wasmKey}.wasm`, 'cccc.part'].sort());
 });
 
 t.test('two hosts on one database: what one installs the other runs after it was told', async t => {

@@ -140,6 +140,7 @@ function skipControl(r: Reader, op: number, cost: Cost): boolean {
 
 function skipPlain(r: Reader, op: number): void {
   if ((op >= 0x45 && op <= 0xc4) || op <= 1 || op === 0x0f || op === 0x1a || op === 0x1b || op === 0xd1) return;
+  if (op === 0xd2) r.namesFunctions = true;
   if ((op >= 0x20 && op <= 0x26) || op === 0x10 || op === 0x12 || op === 0xd2 || op === 0x41) return r.skipLeb(5);
   if (op >= 0x28 && op <= 0x3e) return skipMemoryArgument(r);
   switch (op) {

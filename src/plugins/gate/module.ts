@@ -4,7 +4,8 @@ import { checkFunctionBody, readReferenceType, readValueType } from './function-
 import { GateRefusal, Reader } from './reader.ts';
 
 export type ImportedFunction = { module: string; name: string; type: string };
-export type Section = { id: number; start: number; end: number };
+/** `name` is that of a custom section, else empty. */
+export type Section = { id: number; start: number; end: number; name: string };
 
 /** Bytes of the module that fill the memory at an address before anything runs. */
 export type DataImage = { address: number; start: number; end: number };
@@ -16,10 +17,13 @@ export type ModuleOutline = {
   types: string[];
   importedFunctions: ImportedFunction[];
   /** Where the entries of a section start, after its count (which may be padded). */
-  entriesAt: { types: number; imports: number; functions: number; code: number };
+  entriesAt: { types: number; imports: number; functions: number; elements: number; code: number };
+  elementSegments: number;
+  /** Whether code names functions (`ref.func`): each must then be declared outside of it, an export being one way. */
+  namesFunctions: boolean;
   /** Type of each function of the module's own, after the imported ones. */
   functionTypes: string[];
-  exports: Array<{ name: string; kind: number; index: number; start: number; end: number }>;
+  exports: Array<{ name: string; kind: number; index: number }>;
   custom: Array<{ name: string; start: number; end: number }>;
   memory: { min: number; max: number } | null;
   /** Active data segments with constant offsets, in order; null when there is any other kind or code names them. */
@@ -151,16 +155,16 @@ function readGlobals(r: Reader): void {
 function readExports(r: Reader, out: ModuleOutline): void {
   const count = r.count(GATE.exports, 'exports');
   for (let i = 0; i < count; i++) {
-    const start = r.at;
     const name = r.name();
     const kind = r.byte();
-    const index = r.u32();
-    out.exports.push({ name, kind, index, start, end: r.at });
+    out.exports.push({ name, kind, index: r.u32() });
   }
 }
 
-function readElements(r: Reader): void {
+function readElements(r: Reader, out: ModuleOutline): void {
   const count = r.count(GATE.elementSegments, 'element segments');
+  out.entriesAt.elements = r.at;
+  out.elementSegments = count;
   let total = 0;
   for (let i = 0; i < count; i++) {
     const flags = r.u32();
@@ -236,13 +240,14 @@ function readSection(id: number, r: Reader, out: ModuleOutline): void {
     case 7:
       return readExports(r, out);
     case 9:
-      return readElements(r);
+      return readElements(r, out);
     case 10: {
       const count = r.u32();
       out.entriesAt.code = r.at;
       if (count !== out.functionTypes.length)
         r.refuse('malformed', `${count} function bodies for ${out.functionTypes.length} functions`);
       for (let i = 0; i < count; i++) checkFunctionBody(r, out.importedFunctions.length + i);
+      out.namesFunctions = r.namesFunctions;
       return;
     }
     case 11:
@@ -285,7 +290,9 @@ export function readModule(bytes: Uint8Array): ModuleOutline {
     sections: [],
     types: [],
     importedFunctions: [],
-    entriesAt: { types: 0, imports: 0, functions: 0, code: 0 },
+    entriesAt: { types: 0, imports: 0, functions: 0, elements: 0, code: 0 },
+    elementSegments: 0,
+    namesFunctions: false,
     functionTypes: [],
     exports: [],
     custom: [],
@@ -304,13 +311,16 @@ export function readModule(bytes: Uint8Array): ModuleOutline {
     if (length > bytes.length - start) r.refuse('truncated', `section ${id} reaches beyond the end of the file`);
     const end = start + length;
     r.end = end;
-    out.sections.push({ id, start, end });
     if (id === 0) {
       const name = r.name();
+      out.sections.push({ id, start, end, name });
+      if (out.custom.length >= GATE.customSections)
+        r.refuse('too-many', `more than ${GATE.customSections} custom sections`);
       out.custom.push({ name, start: r.at, end });
       r.at = end;
       continue;
     }
+    out.sections.push({ id, start, end, name: '' });
     const place = ORDER[id];
     if (place === undefined) return r.refuse('unknown-section', `section ${id} is not known to this host`);
     if (place <= last) r.refuse('malformed', `section ${id} stands twice or in the wrong order`);

@@ -20,6 +20,8 @@ export class Reader {
   end: number;
   /** Set when code names data segments by index (memory.init, data.drop), so that they must stay as they are. */
   namesDataSegments = false;
+  /** Set when code names functions by index (ref.func). */
+  namesFunctions = false;
 
   constructor(bytes: Uint8Array, at = 0, end = bytes.length) {
     this.bytes = bytes;

@@ -22,6 +22,7 @@ const SECTION = {
   memory: 5,
   export: 7,
   start: 8,
+  element: 9,
   code: 10,
   data: 11,
   dataCount: 12,
@@ -54,6 +55,7 @@ export function rewriteModule(
   const added = outline.importedFunctions.length + outline.functionTypes.length;
   const body = runBody([outline.start ?? undefined, indexOf('_initialize')], entryIndex);
   const { entriesAt } = outline;
+  const declared = outline.namesFunctions ? declaration(outline) : null;
 
   const sections: Array<{ id: number; parts: Uint8Array[] }> = [];
   for (const s of outline.sections) {
@@ -62,12 +64,13 @@ export function rewriteModule(
       put(Uint8Array.from(leb(count + 1)), bytes.subarray(from, s.end), Uint8Array.from(entry));
     if (s.id === SECTION.custom) {
       // Function names make the stack of a trap readable; other custom sections are dead weight.
-      if (s.end - s.start <= NAME_BYTES_MAX && outline.custom.some(c => c.name === 'name' && c.end === s.end))
-        put(bytes.subarray(s.start, s.end));
+      if (s.name === 'name' && s.end - s.start <= NAME_BYTES_MAX) put(bytes.subarray(s.start, s.end));
     } else if (s.id === SECTION.type && known < 0) oneMore(entriesAt.types, outline.types.length, [0x60, 0, 0]);
     else if (s.id === SECTION.function) oneMore(entriesAt.functions, outline.functionTypes.length, leb(typeIndex));
     else if (s.id === SECTION.code)
       oneMore(entriesAt.code, outline.functionTypes.length, [...leb(body.length), ...body]);
+    else if (s.id === SECTION.element && declared !== null)
+      oneMore(entriesAt.elements, outline.elementSegments, declared);
     else if (s.id === SECTION.table && outline.tableSection !== null) put(Uint8Array.from(outline.tableSection));
     else if (s.id === SECTION.data && images !== null)
       put(Uint8Array.from(leb(images.length)), ...images.map(i => i.segment));
@@ -78,11 +81,13 @@ export function rewriteModule(
   }
   insertOrdered(sections, SECTION.import, importSection(bytes, outline, memory));
   insertOrdered(sections, SECTION.start, [Uint8Array.from(leb(added))]);
-  if (outline.functionTypes.length === 0) {
-    // Every function is imported, even the entry.
-    insertOrdered(sections, SECTION.function, [Uint8Array.from([1, ...leb(typeIndex)])]);
-    insertOrdered(sections, SECTION.code, [Uint8Array.from([1, ...leb(body.length), ...body])]);
-  }
+  const insertAbsent = (id: number, entry: number[]): void => {
+    if (!outline.sections.some(s => s.id === id)) insertOrdered(sections, id, [Uint8Array.from([1, ...entry])]);
+  };
+  // Absent when every function is imported, even the entry.
+  insertAbsent(SECTION.function, leb(typeIndex));
+  insertAbsent(SECTION.code, [...leb(body.length), ...body]);
+  if (declared !== null) insertAbsent(SECTION.element, declared);
 
   const out: Uint8Array[] = [bytes.subarray(0, 8)];
   for (const { id, parts } of sections) {
@@ -90,6 +95,12 @@ export function rewriteModule(
     out.push(Uint8Array.from([id, ...leb(length)]), ...parts);
   }
   return Buffer.concat(out);
+}
+
+/** A declarative element segment of the exported functions: what only an export declared may still be named by code. */
+function declaration(outline: ModuleOutline): number[] {
+  const indices = [...new Set(outline.exports.filter(e => e.kind === 0).map(e => e.index))];
+  return [3, 0, ...leb(indices.length), ...indices.flatMap(leb)];
 }
 
 /** Calls what runs before the entry, says so in the control memory, calls the entry and keeps what it returns there. */
