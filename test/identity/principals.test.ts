@@ -86,6 +86,11 @@ t.test('every credential meets every state of the two flags with its status and 
       null,
     ],
   ];
+  await set({ allow_user_session: true });
+  t.equal((await s.trigger('mine/run', { headers: bearer(good.text) })).status, 200);
+  const { json } = await s.admin('GET', '/plugins/mine/executions');
+  t.match(json, { items: [{ principal: `user:${user.id}` }] }, 'the record names the principal');
+
   const flags = [
     [false, false],
     [true, false],
@@ -104,11 +109,6 @@ t.test('every credential meets every state of the two flags with its status and 
         if (a.status === 401) t.match(a.headers.get('www-authenticate'), /^Bearer realm=/, at);
       }
   }
-  const { json } = await s.admin('GET', '/plugins/mine/executions');
-  t.ok(
-    (json.items as Array<{ principal: string }>).some(i => i.principal === `user:${user.id}`),
-    'the record names the principal',
-  );
 });
 
 t.test('bodies arrive whole while the database is asked who calls', async t => {
