@@ -125,10 +125,12 @@ t.test('executions of the old version finish on the old version', async t => {
       handle: `(i64.store (i32.const 1048) (i64.const ${ms}000000)) (i32.store (i32.const 1040) (i32.const 1))
         (drop (call $poll (i32.const 1024) (i32.const 2048) (i32.const 1) (i32.const 4096))) ${respondText(64, 3)} (i32.const 0)`,
     });
-  await s.install(versioned('1', 'one', 1500));
+  await s.install(versioned('1', 'one', 3000));
+  // Uploaded before, so that only the switch happens while the old one runs.
+  const { json } = await s.upload(versioned('2', 'two', 1));
   const old = s.trigger('v/run');
   for (let k = 0; k < 100 && s.service.executor.inFlight === 0; k++) await new Promise(r => setTimeout(r, 5));
-  await s.install(versioned('2', 'two', 1));
+  t.equal((await s.admin('POST', '/plugins/v/install', { wasm_key: json.wasm_key })).status, 200);
   t.equal((await s.trigger('v/run')).text, 'two', 'new requests get the new version at once');
   t.equal(s.service.executor.inFlight, 1, 'the old execution still runs');
   t.equal((await old).text, 'one');
