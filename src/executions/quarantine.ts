@@ -145,6 +145,8 @@ export class Quarantine {
 
   /** Lifts a suspension; false when there is none. */
   async resume(pluginId: string, trigger: string): Promise<boolean> {
+    // A suspension that is being written just now would come back behind the deletion.
+    await this.close();
     this.#active.delete(keyOf(pluginId, trigger));
     this.#strikes.delete(keyOf(pluginId, trigger));
     return await this.#db.withTransaction(async client => {
