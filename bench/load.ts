@@ -73,10 +73,10 @@ async function withWrk(port: number, path: string, connections: number, seconds:
   child.stdout.on('data', (c: Buffer) => (text += c.toString()));
   await new Promise(resolve => child.once('close', resolve));
   const of = (pattern: RegExp): string => pattern.exec(text)?.[1] ?? '0';
-  const p99 = toMs(of(/99%\s+(\S+)/));
+  const p99 = toMs(of(/^ +99%\s+(\S+)/m));
   return {
     perSecond: Number(of(/Requests\/sec:\s+(\S+)/)),
-    p50: toMs(of(/50%\s+(\S+)/)),
+    p50: toMs(of(/^ +50%\s+(\S+)/m)),
     p99,
     p999: p99,
     failed: Number(of(/Non-2xx or 3xx responses: (\d+)/)),
