@@ -35,6 +35,11 @@ export function openDatabase(url: string, size: number, onError: (error: Error) 
     async withTransaction(work) {
       const client = await pool.connect();
       let broken: Error | undefined;
+      // A connection lost between two queries is reported here alone; unheard, it would end the process.
+      const lost = (error: Error): void => {
+        broken = error;
+      };
+      client.on('error', lost);
       try {
         await client.query('BEGIN');
         const result = await work({ query: (text, values) => client.query(text, values) });
@@ -46,6 +51,7 @@ export function openDatabase(url: string, size: number, onError: (error: Error) 
         });
         throw error;
       } finally {
+        client.off('error', lost);
         client.release(broken);
       }
     },
