@@ -33,7 +33,7 @@ const LAYERS = [
   ['src/plugins', 'src/identity'],
   ['src/db', 'src/log.ts', 'src/config.ts'],
   ['src/message.ts'],
-  ['src/abi', 'src/errors.ts', 'src/limits.ts'],
+  ['src/abi', 'src/errors.ts', 'src/limits.ts', 'src/in-turn.ts'],
 ];
 
 const layerOf = (file: string): number => LAYERS.findIndex(l => l.some(p => file === p || file.startsWith(`${p}/`)));

@@ -34,7 +34,9 @@ const EMPTY = new Uint8Array(0);
 const RUNTIMES_MAX = 64;
 /** An idle lane takes its note back after this time. */
 const NOTE_IDLE_MS = 50;
+/** Executions that share one wake of the main thread at most. */
 const REPORT_AT = 8;
+/** A plugin whose executions take longer keeps no answer waiting behind it. */
 const SHORT_MS = 0.1;
 
 /** Thread id of this thread as Linux knows it, so that the host can lower its priority; 0 elsewhere. */

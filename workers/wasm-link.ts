@@ -1,7 +1,7 @@
 import { leb } from '../src/abi/leb.ts';
 
 export type WasmSignature = { parameters: ReadonlyArray<'i32' | 'i64'>; result: boolean };
-export type HostImport = (...args: never[]) => number | undefined;
+type HostImport = (...args: never[]) => number | undefined;
 
 const TYPE = { i32: 0x7f, i64: 0x7e } as const;
 const text = (s: string): number[] => [...leb(s.length), ...new TextEncoder().encode(s)];

@@ -15,7 +15,7 @@ import {
 import { addUserToken, listUserTokens, revokeUserToken, type UserToken } from '../identity/user-tokens.ts';
 import { jsonReply, type Reply, type Request } from '../message.ts';
 import { parseBody } from './plugins-api.ts';
-import type { Caller, Route } from './route.ts';
+import { type Caller, endTime, pathIdOf, type Route } from './route.ts';
 
 export type AuthApiParts = {
   db: Database;
@@ -45,10 +45,7 @@ const passwordBody = z.strictObject({ current_password: password, new_password: 
 const confirmBody = z.strictObject({ password });
 const tokenBody = z.strictObject({
   name: z.string().min(1, 'must not be empty').max(200),
-  expires_at: z.iso
-    .datetime({ offset: true, message: 'must be a time like 2027-01-31T12:00:00Z' })
-    .nullable()
-    .optional(),
+  expires_at: endTime,
 });
 
 const sessionJson = (s: Session, own: number) => ({
@@ -78,11 +75,9 @@ const adminJson = (a: AdminAccount) => ({
 
 const NO_STORE: [string, string] = ['Cache-Control', 'no-store'];
 
-/** A number in a path, or 404. */
 function idOf(request: Request, name: string): number {
-  const id = Number(request.params[name]);
-  if (!Number.isSafeInteger(id) || id < 1)
-    throw new ServiceError('not_found', `there is no ${name} "${request.params[name]}"`);
+  const id = pathIdOf(request, name);
+  if (id === undefined) throw new ServiceError('not_found', `there is no ${name} "${request.params[name]}"`);
   return id;
 }
 
@@ -213,15 +208,10 @@ export function authRoutes(parts: AuthApiParts): Route[] {
       guard: 'user',
       async handle({ caller, json }) {
         const body = parseBody(tokenBody, await json());
-        const expiresAt = body.expires_at == null ? null : new Date(body.expires_at);
-        if (expiresAt !== null && expiresAt.getTime() <= Date.now())
-          throw new ServiceError('validation_failed', 'expires_at lies in the past', {
-            errors: [{ pointer: '/expires_at', message: 'must lie in the future' }],
-          });
         const { text, token } = await addUserToken(db, parts.userTokenPrefix, {
           userId: userOf(caller).userId,
           name: body.name,
-          expiresAt,
+          expiresAt: body.expires_at,
         });
         return jsonReply(201, { ...tokenJson(token), token: text }, [NO_STORE]);
       },

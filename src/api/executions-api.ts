@@ -1,7 +1,7 @@
 import { ServiceError } from '../errors.ts';
 import type { ExecutionRecords, StoredRecord } from '../executions/execution-records.ts';
 import { jsonReply } from '../message.ts';
-import { idCursorOf, limitOf, queryOf, type Route } from './route.ts';
+import { idCursorOf, limitOf, pathIdOf, queryOf, type Route } from './route.ts';
 
 export type ExecutionsApiParts = { records: ExecutionRecords };
 
@@ -99,8 +99,8 @@ export function executionRoutes(parts: ExecutionsApiParts): Route[] {
       path: '/api/admin/plugins/:id/executions/:execution',
       guard: 'admin',
       async handle({ request }) {
-        const id = Number(request.params.execution);
-        const record = Number.isSafeInteger(id) && id > 0 ? await records.find(request.params.id!, id) : undefined;
+        const id = pathIdOf(request, 'execution');
+        const record = id === undefined ? undefined : await records.find(request.params.id!, id);
         if (record === undefined)
           throw new ServiceError(
             'not_found',

@@ -1,4 +1,5 @@
 import type { Readable } from 'node:stream';
+import { z } from 'zod';
 import { type FieldError, ServiceError } from '../errors.ts';
 import type { AdminAccount } from '../identity/admin-accounts.ts';
 import type { Session } from '../identity/sessions.ts';
@@ -54,6 +55,20 @@ export function limitOf(query: ReadonlyMap<string, string>): number {
     errors: [{ pointer: 'query:limit', message: `must be a whole number from 1 to ${LIMITS.listLimitMax}` }],
   });
 }
+
+/** A number in the path; undefined when it is none, so that the caller answers 404 in its own words. */
+export function pathIdOf(request: Request, name: string): number | undefined {
+  const id = Number(request.params[name]);
+  return Number.isSafeInteger(id) && id > 0 ? id : undefined;
+}
+
+/** When something ends: a time that has not passed; null or absent for never. */
+export const endTime = z.iso
+  .datetime({ offset: true, message: 'must be a time like 2027-01-31T12:00:00Z' })
+  .transform(text => new Date(text))
+  .refine(date => date.getTime() > Date.now(), 'must lie in the future')
+  .nullable()
+  .default(null);
 
 /** Keyset cursor of a list of descending ids; opaque to the client. */
 export function idCursorOf(query: ReadonlyMap<string, string>): number {

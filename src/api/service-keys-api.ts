@@ -11,7 +11,7 @@ import {
 } from '../identity/service-keys.ts';
 import { jsonReply, type Request } from '../message.ts';
 import { parseBody } from './plugins-api.ts';
-import { idCursorOf, limitOf, queryOf, type Route } from './route.ts';
+import { endTime, idCursorOf, limitOf, pathIdOf, queryOf, type Route } from './route.ts';
 
 export type ServiceKeysApiParts = { db: Database; prefix: string };
 
@@ -26,10 +26,7 @@ const scope = z.strictObject({
 const createBody = z.strictObject({
   name: z.string().min(1, 'must not be empty').max(200),
   scopes: z.array(scope).min(1, 'must name at least one plugin').max(SCOPES_MAX),
-  expires_at: z.iso
-    .datetime({ offset: true, message: 'must be a time like 2027-01-31T12:00:00Z' })
-    .nullable()
-    .optional(),
+  expires_at: endTime,
 });
 const rotateBody = z.strictObject({ overlap_seconds: z.int().min(0).max(OVERLAP_SECONDS_MAX).optional() });
 
@@ -46,8 +43,8 @@ const keyJson = (k: ServiceKey) => ({
 });
 
 function keyIdOf(request: Request): number {
-  const id = Number(request.params.key);
-  if (!Number.isSafeInteger(id) || id < 1) throw unknownKey(request);
+  const id = pathIdOf(request, 'key');
+  if (id === undefined) throw unknownKey(request);
   return id;
 }
 
@@ -80,16 +77,11 @@ export function serviceKeyRoutes({ db, prefix }: ServiceKeysApiParts): Route[] {
       guard: 'admin_recent',
       async handle({ json }) {
         const body = parseBody(createBody, await json());
-        const expiresAt = body.expires_at == null ? null : new Date(body.expires_at);
-        if (expiresAt !== null && expiresAt.getTime() <= Date.now())
-          throw new ServiceError('validation_failed', 'expires_at lies in the past', {
-            errors: [{ pointer: '/expires_at', message: 'must lie in the future' }],
-          });
         const unique = new Map(body.scopes.map(s => [`${s.plugin_id}\0${s.trigger ?? ''}`, s]));
         const { key, text } = await addServiceKey(db, prefix, {
           name: body.name,
           scopes: [...unique.values()].map(s => ({ pluginId: s.plugin_id, trigger: s.trigger ?? '' })),
-          expiresAt,
+          expiresAt: body.expires_at,
         });
         return jsonReply(201, { ...keyJson(key), key: text }, [NO_STORE]);
       },

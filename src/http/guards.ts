@@ -12,7 +12,7 @@ export type SetupAccess = { mode: 'token' | 'loopback' | 'open'; token: string }
 const sha256 = (text: string): Buffer => createHash('sha256').update(text).digest();
 
 export function isLoopback(address: string): boolean {
-  return /^127\./.test(address) || address === '0000:0000:0000:0000:0000:0000:0000:0001' || address === '::1';
+  return /^127\./.test(address) || address === '::1';
 }
 
 /** The bearer token of a request, or null. */

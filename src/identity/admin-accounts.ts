@@ -33,6 +33,8 @@ const toAccount = (r: AdminSql): AdminAccount => ({
 
 /** Any constant: one first administrator over all hosts of a database. */
 const SETUP_LOCK = 7_391_043;
+/** Any constant: login attempts are counted one at a time over all hosts. */
+const LOGIN_LOCK = 7_391_044;
 
 const FAILURES_MAX = 5;
 const FAILURE_WINDOW_SECONDS = 15 * 60;
@@ -73,18 +75,29 @@ export async function addFirstAdmin(
   });
 }
 
-/** Seconds to wait after too many failures of an account or an address; 0 when there were fewer. */
-async function throttleSeconds(db: Queryable, account: string, address: string): Promise<number> {
-  const { rows } = await db.query<{ wait: number | null }>(
-    `SELECT max(wait)::float8 AS wait FROM (
-       SELECT extract(epoch FROM (array_agg(failed_at ORDER BY failed_at DESC))[$4]) + $3 - extract(epoch FROM now()) AS wait
-       FROM login_failures WHERE account = $1 AND failed_at > now() - make_interval(secs => $3)
-       UNION ALL
-       SELECT extract(epoch FROM (array_agg(failed_at ORDER BY failed_at DESC))[$4]) + $3 - extract(epoch FROM now())
-       FROM login_failures WHERE address = $2 AND failed_at > now() - make_interval(secs => $3)) AS both_of`,
-    [account, address, FAILURE_WINDOW_SECONDS, FAILURES_MAX],
-  );
-  return Math.max(0, Math.ceil(rows[0]?.wait ?? 0));
+/**
+ * Counts an attempt as failed before it is checked, one at a time, so that attempts in parallel count each other; a right
+ * password takes it back.
+ *
+ * @returns 0, or the seconds to wait after too many failures of the account or the address; the attempt is not counted then
+ */
+async function countAttempt(db: Database, account: string, address: string): Promise<number> {
+  return await db.withTransaction(async client => {
+    await client.query('SELECT pg_advisory_xact_lock($1)', [LOGIN_LOCK]);
+    const { rows } = await client.query<{ wait: number | null }>(
+      `SELECT max(wait)::float8 AS wait FROM (
+         SELECT extract(epoch FROM (array_agg(failed_at ORDER BY failed_at DESC))[$4]) + $3 - extract(epoch FROM now()) AS wait
+         FROM login_failures WHERE account = $1 AND failed_at > now() - make_interval(secs => $3)
+         UNION ALL
+         SELECT extract(epoch FROM (array_agg(failed_at ORDER BY failed_at DESC))[$4]) + $3 - extract(epoch FROM now())
+         FROM login_failures WHERE address = $2 AND failed_at > now() - make_interval(secs => $3)) AS both_of`,
+      [account, address, FAILURE_WINDOW_SECONDS, FAILURES_MAX],
+    );
+    const wait = Math.max(0, Math.ceil(rows[0]?.wait ?? 0));
+    if (wait === 0)
+      await client.query('INSERT INTO login_failures (account, address) VALUES ($1, $2)', [account, address]);
+    return wait;
+  });
 }
 
 /**
@@ -94,7 +107,7 @@ async function throttleSeconds(db: Queryable, account: string, address: string):
  */
 export async function logIn(db: Database, email: string, password: string, address: string): Promise<AdminAccount> {
   const account = email.trim().toLowerCase();
-  const wait = await throttleSeconds(db, account, address);
+  const wait = await countAttempt(db, account, address);
   if (wait > 0)
     throw new ServiceError('too_many_attempts', `too many failed logins; try again in ${wait} s`, {
       headers: [['Retry-After', String(wait)]],
@@ -103,10 +116,7 @@ export async function logIn(db: Database, email: string, password: string, addre
   const row = rows[0];
   const lapsed = row?.temporary_until != null && row.temporary_until.getTime() <= Date.now();
   const right = await passwordMatches(password, row?.password_hash ?? null);
-  if (!right || row === undefined || lapsed) {
-    await db.query('INSERT INTO login_failures (account, address) VALUES ($1, $2)', [account, address]);
-    throw new ServiceError('unauthorized', 'email or password is wrong');
-  }
+  if (!right || row === undefined || lapsed) throw new ServiceError('unauthorized', 'email or password is wrong');
   await db.query('DELETE FROM login_failures WHERE account = $1', [account]);
   return toAccount(row);
 }
@@ -121,7 +131,7 @@ export async function checkPassword(
   await logIn(db, admin.email, password, address);
 }
 
-/** Sets a new password; every session of the administrator ends, and setup mode's first login with it. */
+/** Sets a new password; every session of the administrator ends. */
 export async function setPassword(db: Database, userId: number, password: string): Promise<void> {
   const hash = await hashPassword(password);
   await db.withTransaction(async client => {

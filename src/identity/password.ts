@@ -1,27 +1,12 @@
 import bcrypt from 'bcrypt';
+import { InTurn } from '../in-turn.ts';
 
 /** bcrypt reads 72 bytes; a longer password is refused, not cut (decisions.md 3). */
 export const PASSWORD_BYTES_MIN = 10;
 export const PASSWORD_BYTES_MAX = 72;
 const COST = 12;
 /** More than two computations at once would hold up the thread pool that file reads and DNS share (security.md). */
-const AT_ONCE = 2;
-
-let running = 0;
-const waiting: Array<() => void> = [];
-
-async function inTurn<T>(work: () => Promise<T>): Promise<T> {
-  if (running >= AT_ONCE) await new Promise<void>(resolve => waiting.push(resolve));
-  else running++;
-  try {
-    return await work();
-  } finally {
-    // The place goes to the next in line without becoming free in between.
-    const next = waiting.shift();
-    if (next === undefined) running--;
-    else next();
-  }
-}
+const turns = new InTurn(2);
 
 /** What is wrong with a new password, or null. */
 export function passwordProblem(password: string): string | null {
@@ -34,7 +19,7 @@ export function passwordProblem(password: string): string | null {
 }
 
 export function hashPassword(password: string): Promise<string> {
-  return inTurn(() => bcrypt.hash(password, COST));
+  return turns.run(() => bcrypt.hash(password, COST));
 }
 
 /** Hash of nobody's password: an unknown account takes the same time. */
@@ -45,6 +30,6 @@ export async function passwordMatches(password: string, hash: string | null): Pr
   nobody ??= hashPassword('the password of nobody');
   const against = hash ?? (await nobody);
   const given = Buffer.byteLength(password) > PASSWORD_BYTES_MAX ? '' : password;
-  const right = await inTurn(() => bcrypt.compare(given, against));
+  const right = await turns.run(() => bcrypt.compare(given, against));
   return right && hash !== null && given === password;
 }

@@ -1,5 +1,6 @@
 import { availableParallelism } from 'node:os';
 import { Worker } from 'node:worker_threads';
+import { InTurn } from '../in-turn.ts';
 import type { Inspection } from './inspect.ts';
 import type { Manifest } from './manifest.ts';
 
@@ -23,9 +24,7 @@ export type InspectionAnswer = { ok: true; inspected: InspectedFile } | { ok: fa
 const TIMEOUT_MS = 20_000;
 /** A thread beyond it ends, and the module is refused: the rules of the gate bound what a module makes it hold. */
 const HEAP_MB = 512;
-const AT_ONCE = Math.max(1, Math.floor(availableParallelism() / 2));
-let running = 0;
-const waiting: Array<() => void> = [];
+const turns = new InTurn(Math.max(1, Math.floor(availableParallelism() / 2)));
 
 /**
  * Passes the module in a file through the gate.
@@ -33,15 +32,8 @@ const waiting: Array<() => void> = [];
  * @returns the findings and, when none is a refusal, the module to compile
  * @throws Error when the file is not the one that was uploaded or cannot be read
  */
-export async function inspectFile(order: InspectionOrder): Promise<InspectedFile> {
-  if (running >= AT_ONCE) await new Promise<void>(resolve => waiting.push(resolve));
-  running++;
-  try {
-    return await inThread(order);
-  } finally {
-    running--;
-    waiting.shift()?.();
-  }
+export function inspectFile(order: InspectionOrder): Promise<InspectedFile> {
+  return turns.run(() => inThread(order));
 }
 
 function inThread(order: InspectionOrder): Promise<InspectedFile> {

@@ -176,7 +176,6 @@ export async function loadInstalled(
   return rows.map(r => ({ plugin: toPlugin(r.plugin), version: toVersion(r) }));
 }
 
-/** Makes a version the installed one, inside the caller's transaction; hosts are told when it commits. */
 /** Versions whose runnable was made in another format, by an older host. */
 export async function listOutdated(db: Queryable, format: number): Promise<VersionRow[]> {
   const { rows } = await db.query<VersionSql>(
@@ -196,6 +195,7 @@ export async function listModuleKeys(db: Queryable): Promise<Set<string>> {
   return new Set(rows.map(r => r.wasm_key));
 }
 
+/** Makes a version the installed one, inside the caller's transaction; hosts are told when it commits. */
 export async function setInstalled(
   client: Queryable,
   pluginId: string,

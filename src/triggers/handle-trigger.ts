@@ -217,7 +217,7 @@ function refuseUnknown(x: TriggerExchange, cors: CorsHeaders): void {
       ...cors,
     ]);
   }
-  const given = x.headers.authorization !== undefined;
+  const given = credentialOf(x.headers)?.kind === 'bearer';
   throw new ServiceError(
     'unauthorized',
     given

@@ -68,6 +68,25 @@ t.test('a suspension lasts twice as long every time, up to ten minutes', async t
   await q.close();
 });
 
+t.test('a resume that meets the suspension while it is being written has the last word', async t => {
+  const s = await startTestService();
+  t.teardown(() => s.stop());
+  await s.install(moody);
+  const { Quarantine } = await import('../../src/executions/quarantine.ts');
+  const { openDatabase } = await import('../../src/db/database.ts');
+  const db = openDatabase(s.databaseUrl, 4, () => {});
+  t.teardown(() => db.close());
+  const q = new Quarantine(db, error => t.fail(String(error)));
+  for (let round = 0; round < 20; round++) {
+    const now = Date.now();
+    for (let strike = 0; strike < 3; strike++) q.failed('moody', 'a', 'deadline', now);
+    t.equal(await q.resume('moody', 'a'), true);
+    await q.close();
+    const { rows } = await db.query('SELECT 1 FROM plugin_quarantine');
+    t.same(rows, []);
+  }
+});
+
 t.test('execution records are filtered, paged and show their log', async t => {
   const s = await startTestService();
   t.teardown(() => s.stop());

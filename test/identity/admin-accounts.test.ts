@@ -124,6 +124,17 @@ t.test('a wrong password and an unknown email get one answer; five failures make
   t.equal((await call('POST', '/api/admin/auth/login', { email: EMAIL })).status, 422);
 });
 
+t.test('attempts in parallel count each other: five passwords are tried, not thirty', async t => {
+  const { db, login, setup } = await world(t);
+  await setup();
+  const all = await Promise.all(Array.from({ length: 30 }, (_, k) => login(EMAIL, `guess number ${k}`)));
+  const tried = all.filter(a => a.status === 401).length;
+  t.equal(tried, 5);
+  t.equal(all.filter(a => a.status === 429).length, 25);
+  await db.query("UPDATE login_failures SET failed_at = failed_at - interval '16 minutes'");
+  t.equal((await login()).status, 200, 'what was refused does not lengthen the wait');
+});
+
 t.test('a new password follows the rules, ends every session and opens a new one', async t => {
   const { call, db, login, setup } = await world(t);
   const first = cookiesOf((await setup()).headers);
