@@ -1,4 +1,5 @@
 import { Buffer } from 'node:buffer';
+import { performance } from 'node:perf_hooks';
 import { type MessagePort, receiveMessageOnPort } from 'node:worker_threads';
 import { HOST_ERROR, HOST_ERROR_TEXT, type HostErrorCode, type HostFunction } from '../src/abi/host-functions.ts';
 import type { LoadedModule } from '../src/abi/lane-messages.ts';
@@ -22,7 +23,11 @@ import {
 import { LIMITS } from '../src/limits.ts';
 import type { ExecutionState } from './execution-state.ts';
 import type { GuestMemory } from './guest-memory.ts';
+import { isAlone } from './take-work.ts';
 import { trap } from './trap.ts';
+
+/** A long execution stops waiting awake, lest it be taken for one that burns. */
+const SPIN_MS_PER_EXECUTION = 20;
 
 /**
  * The lane's end of the blocking channel to the host (the other end: execution/host-call-port). The arguments stand in
@@ -38,7 +43,9 @@ export class HostChannel {
   readonly #bellBit: number;
   readonly #header: number;
   readonly #dataAt: number;
+  readonly #spinMs: number;
   #outputAt = 0;
+  #spinLeftMs = 0;
 
   constructor(
     views: SharedViews,
@@ -47,12 +54,14 @@ export class HostChannel {
     data: MessagePort,
     state: ExecutionState,
     guest: GuestMemory,
+    spinMs: number,
   ) {
     this.#views = views;
     this.#bell = bell;
     this.#data = data;
     this.#state = state;
     this.#guest = guest;
+    this.#spinMs = spinMs;
     this.#call = laneAt(lane) + LANE.call;
     this.#bellBit = 1 << (lane % BELL_BITS);
     this.#header = callAt(lane) >> 2;
@@ -62,6 +71,7 @@ export class HostChannel {
   /** Names the slot whose output area `keepBody` may fill. */
   beginSlot(slot: number): void {
     this.#outputAt = slotAt(slot) + SLOT_OUTPUT_AT;
+    this.#spinLeftMs = this.#spinMs > 0 ? SPIN_MS_PER_EXECUTION : 0;
   }
 
   /** Tells the main thread to look at this lane when it next looks at any. */
@@ -95,10 +105,21 @@ export class HostChannel {
     Atomics.store(words, this.#call, CALL_STATE.asked);
     this.mark();
     this.ring();
+    if (this.#spinLeftMs > 0 && isAlone(words)) this.#lookOut();
     while (Atomics.load(words, this.#call) !== CALL_STATE.idle) {
       Atomics.wait(words, this.#call, CALL_STATE.asked);
       Atomics.wait(words, this.#call, CALL_STATE.served);
     }
+  }
+
+  /** Waits awake for a moment: sleeping and being woken would cost as much as a short query. */
+  #lookOut(): void {
+    const { words } = this.#views;
+    const from = performance.now();
+    const until = from + Math.min(this.#spinMs, this.#spinLeftMs);
+    let now = from;
+    while (Atomics.load(words, this.#call) !== CALL_STATE.idle && now < until) now = performance.now();
+    this.#spinLeftMs -= now - from;
   }
 
   /** Waits for an answer that a stack overflow in the guest may have left outstanding. */

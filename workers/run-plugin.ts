@@ -1,5 +1,6 @@
 import { Buffer } from 'node:buffer';
 import fs from 'node:fs';
+import { performance } from 'node:perf_hooks';
 import v8 from 'node:v8';
 import vm from 'node:vm';
 import { threadId } from 'node:worker_threads';
@@ -84,7 +85,15 @@ class Lane {
     this.#at = laneAt(task.lane);
     const [seconds, nanos] = process.hrtime();
     this.#clockDelta = seconds * 1000 + nanos / 1e6 - performance.now() + task.clockOffsetMs;
-    this.#channel = new HostChannel(this.#views, task.lane, task.bell, task.data, this.#state, this.#guest);
+    this.#channel = new HostChannel(
+      this.#views,
+      task.lane,
+      task.bell,
+      task.data,
+      this.#state,
+      this.#guest,
+      task.spinMs,
+    );
     this.#wasi = makeWasi(this.#state, this.#guest, {
       remainingMs: () => this.#state.deadline - this.#now(),
       sleeping: on => this.#channel.sleeping(on),

@@ -56,3 +56,19 @@ export function mayTake(words: Int32Array): boolean {
   }
   return false;
 }
+
+/** Whether one execution is all there is: nothing waits, nothing else runs. */
+export function isAlone(words: Int32Array): boolean {
+  let running = 0;
+  for (let half = 0; half < 2; half++) {
+    let mask = Atomics.load(words, ACTIVE + half);
+    while (mask !== 0) {
+      const bit = 31 - Math.clz32(mask & -mask);
+      mask &= mask - 1;
+      const at = queueAt(half * 32 + bit);
+      if (Atomics.load(words, at + QUEUE.head) !== Atomics.load(words, at + QUEUE.tail)) return false;
+      running += Atomics.load(words, at + QUEUE.running);
+    }
+  }
+  return running <= 1;
+}

@@ -12,6 +12,8 @@ export type LaneTask = {
   /** Main thread's clock minus CLOCK_MONOTONIC in ms, so that deadlines compare. */
   clockOffsetMs: number;
   recycle: boolean;
+  /** How long a lane that is alone looks out for the answer to a host call before it sleeps, in ms. */
+  spinMs: number;
   /** Path of the file in which the lane notes the plugin version it runs, or null. */
   noteFile: string | null;
 };

@@ -1,4 +1,5 @@
 import { Buffer } from 'node:buffer';
+import { performance } from 'node:perf_hooks';
 import { type ExecutionOutcome, type OutcomeKind, withoutAnswer } from '../abi/execution-outcome.ts';
 import type { HostFunction } from '../abi/host-functions.ts';
 import type { HostArgument, HostResult } from '../abi/host-result.ts';
@@ -78,6 +79,9 @@ export class Executor<C> {
       loadModule: id => options.loadModule(id),
       largeInput: slot => this.#largeInput(slot),
       onError: (error, operation) => options.onError(error, operation),
+      answered: () => {
+        if (this.#queues.inFlight === 1) this.#pool.linger();
+      },
     });
     this.#pool = new LanePool({
       memory,
@@ -93,7 +97,7 @@ export class Executor<C> {
         asked: lane => {
           port.serve(lane);
           // The lane that asked sleeps now; the work behind it must not.
-          if (this.#queues.inFlight > 0) this.#pool.wakeFor(this.#queues.inFlight);
+          if (this.#queues.hasRunnable()) this.#pool.wakeFor(this.#queues.inFlight);
         },
       },
     });

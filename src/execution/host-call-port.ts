@@ -23,6 +23,8 @@ export type HostCallOptions = {
   /** Event and body that did not fit the slot. */
   largeInput(slot: number): { event: Uint8Array; body: Uint8Array };
   onError(error: unknown, operation: string): void;
+  /** Told of every answer that did not come at once. */
+  answered(): void;
 };
 
 /** Main's end of the blocking channel (the other end: workers/host-channel). */
@@ -68,7 +70,11 @@ export class HostCallPort {
       if (args === null) return answer(hostError(HOST_ERROR.invalid, 'a text argument is not valid UTF-8'));
       const slot = words[laneAt(lane) + LANE.current]! - 1;
       const result = this.#options.dispatch(row, args, slot);
-      if (result instanceof Promise) result.then(answer, failed);
+      if (result instanceof Promise)
+        result
+          .then(answer)
+          .catch(failed)
+          .then(() => this.#options.answered());
       else answer(result);
     } catch (error) {
       failed(error);

@@ -1,4 +1,5 @@
 import { Buffer } from 'node:buffer';
+import { performance } from 'node:perf_hooks';
 import type { ExecutionOutcome, LogLine, OutcomeKind } from '../abi/execution-outcome.ts';
 import type { LargeOutput } from '../abi/lane-messages.ts';
 import { OUTCOME, type SharedViews, SLOT, SLOT_OUTPUT_AT, slotAt } from '../abi/shared-layout.ts';

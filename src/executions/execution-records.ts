@@ -91,7 +91,7 @@ export class ExecutionRecords {
   #writing: Promise<void> = Promise.resolve();
   #second = 0;
   #lost = 0;
-  readonly #successes = new Map<string, number>();
+  readonly #successes = new Map<object, number>();
   readonly #logged = new Map<string, { hour: number; bytes: number }>();
 
   constructor(db: Database, onError: (error: unknown, lost: number) => void) {
@@ -99,17 +99,21 @@ export class ExecutionRecords {
     this.#onError = onError;
   }
 
-  /** Whether a success without anything worth keeping is one of the few that are sampled. `nowMs` since the epoch. */
-  wants(pluginId: string, trigger: string, nowMs: number): boolean {
+  /**
+   * Whether a success without anything worth keeping is one of the few that are sampled.
+   *
+   * @param trigger whatever stands for the trigger, always the same object
+   * @param nowMs since the epoch
+   */
+  wants(trigger: object, nowMs: number): boolean {
     const second = Math.floor(nowMs / 1000);
     if (second !== this.#second) {
       this.#second = second;
       this.#successes.clear();
     }
-    const key = `${pluginId}/${trigger}`;
-    const n = this.#successes.get(key) ?? 0;
+    const n = this.#successes.get(trigger) ?? 0;
     if (n >= LIMITS.recordedSuccessesPerSecond) return false;
-    this.#successes.set(key, n + 1);
+    this.#successes.set(trigger, n + 1);
     return true;
   }
 

@@ -24,8 +24,18 @@ Reflect.deleteProperty(HeaderRecord.prototype, 'constructor');
 
 /** Request ids of this process: a random part and a counter, unique over hosts and cheap to make. */
 const ID_PREFIX = randomBytes(8).toString('hex');
+const BASE = 36;
+const LAST_TWO = Array.from({ length: BASE * BASE }, (_, k) => k.toString(BASE).padStart(2, '0'));
 let lastId = 0;
-const makeRequestId = (): string => `${ID_PREFIX}-${(++lastId).toString(36).padStart(7, '0')}`;
+let idBlock = `${ID_PREFIX}-00000`;
+function makeRequestId(): string {
+  const low = ++lastId % LAST_TWO.length;
+  if (low === 0)
+    idBlock = `${ID_PREFIX}-${Math.floor(lastId / LAST_TWO.length)
+      .toString(BASE)
+      .padStart(5, '0')}`;
+  return idBlock + LAST_TWO[low]!;
+}
 
 const NO_BODY = new Set([204, 304]);
 
@@ -47,19 +57,19 @@ const addresses = new Map<number, string>();
  * longer than the bytes and a look into a map.
  */
 function addressOf(res: HttpResponse): string {
-  const bytes = new DataView(res.getRemoteAddress());
-  if (bytes.byteLength === 4) return ipv4(bytes.getUint32(0));
-  if (bytes.byteLength !== 16) return '';
-  const mapped = bytes.getBigUint64(0) === 0n && bytes.getUint32(8) === 0xffff;
-  if (mapped) return ipv4(bytes.getUint32(12));
+  const b = new Uint8Array(res.getRemoteAddress());
+  if (b.length === 4) return ipv4(b, 0);
+  if (b.length !== 16) return '';
+  if (b[10] === 0xff && b[11] === 0xff && b.subarray(0, 10).every(x => x === 0)) return ipv4(b, 12);
   const address = Buffer.from(res.getRemoteAddressAsText()).latin1Slice();
   return new SocketAddress({ family: 'ipv6', address }).address;
 }
 
-function ipv4(bits: number): string {
+function ipv4(b: Uint8Array, at: number): string {
+  const bits = (b[at]! << 24) | (b[at + 1]! << 16) | (b[at + 2]! << 8) | b[at + 3]!;
   let text = addresses.get(bits);
   if (text === undefined) {
-    text = `${bits >>> 24}.${(bits >>> 16) & 255}.${(bits >>> 8) & 255}.${bits & 255}`;
+    text = b.subarray(at, at + 4).join('.');
     if (addresses.size >= ADDRESSES_MAX) addresses.clear();
     addresses.set(bits, text);
   }
@@ -210,13 +220,12 @@ export class Exchange implements TriggerExchange {
     if (this.#paused) res.resume();
     this.#paused = false;
     res.cork(() => {
-      res.writeStatus(statusLine(status));
-      if (flat !== '') {
-        const parts = splitFlat(flat);
-        for (let i = 0; i + 1 < parts.length; i += 2) res.writeHeader(parts[i]!, parts[i + 1]!);
-      }
+      // Without a word the library writes 200.
+      if (status !== 200) res.writeStatus(statusLine(status));
       for (const [name, value] of extra) res.writeHeader(name, value);
-      res.writeHeader('X-Request-Id', this.requestId);
+      const block = headerBlock(flat);
+      const rest = block.rest + this.requestId;
+      res.writeHeader(block.first, block.ascii ? rest : Buffer.from(rest, 'latin1'));
       if (NO_BODY.has(status)) res.endWithoutBody();
       else if (this.method === 'HEAD')
         res.endWithoutBody(typeof body === 'string' ? Buffer.byteLength(body) : body.length);
@@ -230,14 +239,34 @@ export class Exchange implements TriggerExchange {
   }
 }
 
-/** Most plugins send the same few header blocks: splitting is cached by the text. */
-const splitCache = new Map<string, string[]>();
-function splitFlat(flat: string): string[] {
-  let parts = splitCache.get(flat);
-  if (parts === undefined) {
-    parts = flat.split('\0');
-    if (splitCache.size >= 512) splitCache.clear();
-    if (flat.length <= 1024) splitCache.set(flat, parts);
+/** The name of the first header, and everything from its value up to the request id, which comes last. */
+type HeaderBlock = { first: string; rest: string; ascii: boolean };
+
+const ONLY_ID: HeaderBlock = { first: 'X-Request-Id', rest: '', ascii: true };
+/** Most plugins send the same few headers. */
+const blocks = new Map<string, HeaderBlock>();
+let lastFlat = '';
+let lastBlock = ONLY_ID;
+
+/**
+ * Several headers as one call to the library, each of which converts and copies its strings: it writes values as they
+ * are, so the lines of the next headers may stand in the value of the first. They have been checked to hold no line ends.
+ */
+function headerBlock(flat: string): HeaderBlock {
+  if (flat === '') return ONLY_ID;
+  if (flat === lastFlat) return lastBlock;
+  let block = blocks.get(flat);
+  if (block === undefined) {
+    const parts = flat.split('\0');
+    let rest = parts[1] ?? '';
+    for (let i = 2; i + 1 < parts.length; i += 2) rest += `\r\n${parts[i]}: ${parts[i + 1]}`;
+    // Characters above 127 stand for one byte each, as fetch and Node read and write them; a string would go out as UTF-8.
+    const ascii = /^[\t -~\r\n]*$/.test(rest);
+    block = { first: parts[0] ?? '', rest: `${rest}\r\nX-Request-Id: `, ascii };
+    if (blocks.size >= 512) blocks.clear();
+    if (flat.length <= 1024) blocks.set(flat, block);
   }
-  return parts;
+  lastFlat = flat;
+  lastBlock = block;
+  return block;
 }

@@ -1,3 +1,4 @@
+import { performance } from 'node:perf_hooks';
 import type { ExecutionOutcome } from '../abi/execution-outcome.ts';
 import { ENTRY } from '../abi/shared-layout.ts';
 import { ServiceError, tooLarge } from '../errors.ts';
@@ -274,7 +275,7 @@ function finish(
   const now = Date.now();
   if (o.kind === 'ok') {
     parts.quarantine.succeeded(plugin.id, trigger.name);
-    const keep = o.log.some(l => l.level === 3) || parts.records.wants(plugin.id, trigger.name, now);
+    const keep = o.log.some(l => l.level === 3) || parts.records.wants(t, now);
     if (!keep) return;
   } else if (CAUSES_QUARANTINE.has(o.kind)) {
     parts.quarantine.failed(plugin.id, trigger.name, `${o.kind}: ${o.failure.split('\n')[0] ?? ''}`, now);

@@ -383,3 +383,41 @@ t.test('HEAD, 204 and 304 carry no body, and the connection stays usable', async
     t.equal((await s.trigger('s200/run')).text, 'body');
   }
 });
+
+t.test(
+  'each answer carries the headers its plugin set and its request id, whatever the answers before it carried',
+  async t => {
+    const s = await startTestService();
+    t.teardown(() => s.stop());
+    // Takes the request's body for the headers of its answer.
+    await s.install(
+      watPlugin({
+        id: 'echo',
+        imports: ['respond', 'input_len', 'input_read'],
+        handle: `(local $n i32) (local.set $n (call $input_len (i32.const 1))) (drop (call $input_read (i32.const 1) (i32.const 1024) (local.get $n)))
+        (drop (call $respond (i32.const 200) (i32.const 1024) (local.get $n) (i32.const 1024) (local.get $n))) (i32.const 0)`,
+      }),
+    );
+    const sets: Array<Record<string, string>> = [
+      {},
+      { 'X-One': '1' },
+      {},
+      { 'X-One': '', 'X-Two': 'a: b, "c"', 'X-Three': '\u00fc' },
+      { 'X-One': '1' },
+      { 'X-Long': 'l'.repeat(3000) },
+      {},
+    ];
+    for (let k = 0; k < 21; k++) {
+      const headers = sets[k % sets.length] ?? {};
+      const id = `request-${k}`;
+      const a = await s.trigger('echo/run', {
+        method: 'POST',
+        body: JSON.stringify(headers),
+        headers: { 'x-request-id': id },
+      });
+      t.same([a.status, a.text], [200, JSON.stringify(headers)]);
+      const own = [...a.headers].filter(([name]) => /^x-/.test(name)).sort();
+      t.same(own, [...Object.entries(headers).map(([n, v]) => [n.toLowerCase(), v]), ['x-request-id', id]].sort());
+    }
+  },
+);
