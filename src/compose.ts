@@ -166,6 +166,8 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       takeBack();
     }
   };
+  // Threads take longest to start: they load while the plugins are read.
+  executor.start();
   const installer = new PluginInstaller({ db, storage, registry, secrets, trialCompile, describe });
 
   await installer.upgrade((version, problem) => {
@@ -198,7 +200,6 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     },
     refresh,
   );
-  executor.start();
 
   const setup = { mode: v['admin.setup'], token: options.setupToken };
   const guards = new Guards(db, setup, error =>

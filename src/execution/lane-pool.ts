@@ -9,10 +9,10 @@ import { DEMOTE_MS, demoteIfBurning, type Lane, type LanePoolOptions, makeLane, 
 import { touchedKib } from './lane-thread.ts';
 
 /** Heap of a lane: small generations keep the collector's pauses out of the tail (performance.md 3). */
-const LANE_HEAP = { maxYoungGenerationSizeMb: 3, maxOldGenerationSizeMb: 24 } as const;
+const LANE_HEAP = { maxYoungGenerationSizeMb: 12, maxOldGenerationSizeMb: 24 } as const;
 /** A lane that runs longer is not counted as awake. */
 const STUCK_MS = 2;
-/** New threads are started this far apart: eight at once take 200 to 350 ms, one 25 (performance.md 2). */
+/** Threads that replace ended ones are started this far apart: eight at once take 200 to 350 ms, one 25 (performance.md 2). */
 const START_SPACING_MS = 100;
 /** A thread that has not loaded by then never will. */
 const LOADING_MS_MAX = 5000;
@@ -20,8 +20,6 @@ const LOADING_MS_MAX = 5000;
 const LINGER_MS = 0.03;
 /** How long a lane looks out for an answer before it sleeps: about the time of one query. */
 const SPIN_MS = 0.3;
-/** Lanes that may be starting at one moment because work waits. */
-const STARTING_MAX = 4;
 
 /**
  * The threads that run plugins. Piscina owns them; each runs one long task, a lane, that takes one execution at a time
@@ -34,7 +32,7 @@ export class LanePool {
   readonly #lanes: Lane[];
   readonly #hot = Math.max(1, os.availableParallelism() - 1);
   /** Lanes in use; those behind are spare places. */
-  #started: number;
+  #started = 0;
   #nextStartAt = 0;
   #closing = false;
   #drainSoon = false;
@@ -58,23 +56,33 @@ export class LanePool {
     });
     // Without a listener the error of a thread would end the process; the rejection of its task is what we act on.
     this.#pool.on('error', () => {});
-    this.#started = options.lanes;
     this.#lanes = Array.from({ length: LIMITS.lanesMax }, (_, index) => makeLane(index));
     for (const lane of this.#lanes) this.#words[laneAt(lane.index) + LANE.state] = LANE_STATE.off;
     Atomics.store(this.#words, BELL, BELL_WANTED);
   }
 
-  /** Starts one lane at once and the others behind it, spaced. */
+  /** Starts the first lane; the others follow one by one, each when the one before is up. */
   start(): void {
-    for (const lane of this.#lanes.slice(0, this.#started)) this.#startSpaced(lane);
+    this.#startNext();
+  }
+
+  /** Threads that load side by side hold each other up, and with them the first execution after a start. */
+  #startNext(): void {
+    if (this.#closing || this.#started >= this.#lanes.length) return;
+    this.#start(this.#lanes[this.#started++]!);
+  }
+
+  /** A lane has said that it is up. */
+  #isUp(lane: Lane): void {
+    lane.starting = false;
+    if (this.#started < this.#options.lanes) this.#startNext();
   }
 
   #startSpaced(lane: Lane): void {
     if (this.#closing) return;
     const now = performance.now();
     const due = Math.max(now, this.#nextStartAt);
-    // The first of a burst starts at once; a lane that follows a kill must not wait behind the start-up of others.
-    this.#nextStartAt = due + (lane.generation === 0 ? START_SPACING_MS / 4 : START_SPACING_MS);
+    this.#nextStartAt = due + START_SPACING_MS;
     if (due === now) return this.#start(lane);
     const timer = setTimeout(() => {
       this.#timers.delete(timer);
@@ -97,6 +105,7 @@ export class LanePool {
       abort,
       bell: bell.port1,
       data: data.port1,
+      starting: true,
       sequence: -1,
       stuck: false,
       demoted: false,
@@ -195,6 +204,7 @@ export class LanePool {
     const words = this.#words;
     const { events } = this.#options;
     const at = laneAt(lane.index);
+    if (lane.starting && Atomics.load(words, at + LANE.state) !== LANE_STATE.off) this.#isUp(lane);
     // The lane asks after its last completion: what it posted for that one must be taken from the data port first.
     const asked = Atomics.load(words, at + LANE.call) === CALL_STATE.asked;
     let head = words[at + LANE.doneHead]!;
@@ -242,9 +252,7 @@ export class LanePool {
       if (ready > 0 && ready < this.#hot && depth > 8 * ready) this.#wakeOne();
       return;
     }
-    if (this.#started >= this.#lanes.length || this.#started - this.running >= STARTING_MAX) return;
-    const lane = this.#lanes[this.#started++]!;
-    this.#start(lane);
+    if (!this.#lanes.some(l => l.starting)) this.#startNext();
   }
 
   /** Whether there was one asleep. */

@@ -17,6 +17,8 @@ export type Lane = {
   abort: AbortController | null;
   bell: MessagePort | null;
   data: MessagePort | null;
+  /** Its thread was started and has not yet said that it is up. */
+  starting: boolean;
   sequence: number;
   runningSince: number;
   stuck: boolean;
@@ -61,6 +63,7 @@ export function makeLane(index: number): Lane {
     abort: null,
     bell: null,
     data: null,
+    starting: false,
     sequence: -1,
     runningSince: 0,
     stuck: false,
