@@ -144,6 +144,43 @@ async function kills(count: number): Promise<void> {
   }
 }
 
+/** Executions that take all the memory they may; what they used is given back. */
+async function eaters(count: number): Promise<void> {
+  const host = await startHost(directory);
+  try {
+    await install(
+      host.port,
+      withManifest(
+        assemble(
+          `(module (memory (export "memory") 1) (func (export "plugin_handle") (result i32)
+             (drop (memory.grow (i32.const 8191))) (memory.fill (i32.const 0) (i32.const 1) (i32.const 536870912)) (i32.const 0)))`,
+        ),
+        manifestOf({ id: 'eater' }),
+      ),
+    );
+    await closedLoop(host.port, '/api/triggers/http/hello/greet', 64, 3);
+    const pid = servingPid(host);
+    const eat = async (): Promise<number> =>
+      await trigger(host.port, 'eater/run').then(r => r.arrayBuffer().then(() => r.status));
+    const settled = async (): Promise<number> => {
+      await pause(3000);
+      return memoryMb(pid);
+    };
+    await eat();
+    const before = await settled();
+    const statuses: number[] = [];
+    for (let k = 0; k < count; k++) statuses.push(await eat());
+    const grown = (await settled()) - before;
+    report(
+      'eaters',
+      statuses.every(status => status === 204) && grown <= 25 && servingPid(host) === pid,
+      `${count} executions that filled 512 MB: ${statuses.filter(status => status === 204).length} answered; memory ${grown >= 0 ? '+' : ''}${grown.toFixed(1)} MB afterwards (at most 25)`,
+    );
+  } finally {
+    await host.stop();
+  }
+}
+
 /** Small executions: none fails, memory stays. */
 async function small(count: number): Promise<void> {
   const host = await startHost(directory);
@@ -462,6 +499,7 @@ async function soak(minutes: number): Promise<void> {
 const figures: Record<string, [number, (count: number) => Promise<void>]> = {
   loops: [1, () => loops()],
   kills: [100, kills],
+  eaters: [20, eaters],
   small: [20_000, small],
   crashes: [200, crashes],
   mutants: [1_000_000, mutants],

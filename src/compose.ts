@@ -2,7 +2,7 @@ import { ENTRY } from './abi/shared-layout.ts';
 import { adminPageRoutes } from './api/admin-page.ts';
 import { authRoutes } from './api/auth-api.ts';
 import { executionRoutes } from './api/executions-api.ts';
-import { healthRoutes } from './api/health-api.ts';
+import { HEALTH_PATHS, healthRoutes } from './api/health-api.ts';
 import { pluginRoutes } from './api/plugins-api.ts';
 import { serviceKeyRoutes } from './api/service-keys-api.ts';
 import { triggerRoutes } from './api/triggers-api.ts';
@@ -242,6 +242,8 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     clientAddress: makeClientAddress(v['http.trusted_proxies']),
     handleTrigger: x => handleTrigger(triggerParts, x),
     async handleRoute(x) {
+      if (state === 'draining' && !HEALTH_PATHS.has(x.path))
+        throw new ServiceError('draining', 'the host is shutting down', { headers: [['Retry-After', '2']] });
       try {
         await routes(x);
       } catch (error) {
@@ -279,7 +281,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     state = 'draining';
     server.stopListening();
     const grace = new Promise<void>(resolve => setTimeout(resolve, graceMs).unref());
-    await Promise.race([executor.drain(), grace]);
+    await Promise.race([Promise.all([executor.drain(), server.answered()]), grace]);
     server.close();
     await executor.close();
     for (const stopSweep of stopSweeps) await stopSweep();

@@ -6,6 +6,9 @@ export type HealthParts = { state(): 'starting' | 'ready' | 'draining'; check():
 
 const NO_STORE: Array<[string, string]> = [['Cache-Control', 'no-store']];
 
+/** Answered as long as the process lives. */
+export const HEALTH_PATHS: ReadonlySet<string> = new Set(['/healthz', '/readyz']);
+
 /** `/healthz` alive, `/readyz` ready to serve (decisions.md 1b). */
 export function healthRoutes(parts: HealthParts): Route[] {
   return [

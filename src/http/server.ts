@@ -16,6 +16,8 @@ export type Server = {
   readonly port: number;
   /** Stops listening; answers under way go on. */
   stopListening(): void;
+  /** Resolves when all requests that are under way now, beside those of triggers, have their answers. */
+  answered(): Promise<void>;
   close(): void;
 };
 
@@ -44,9 +46,14 @@ export function startServer(host: string, port: number, parts: ServerParts): Pro
       answerThrown(parts, x, error);
     }
   });
+  const underWay = new Set<Promise<void>>();
   app.any('/*', (res, req) => {
     const x = new Exchange(res, req, parts.clientAddress);
-    parts.handleRoute(x).catch(error => answerThrown(parts, x, error));
+    const work = parts
+      .handleRoute(x)
+      .catch(error => answerThrown(parts, x, error))
+      .finally(() => underWay.delete(work));
+    underWay.add(work);
   });
   return new Promise((resolve, reject) => {
     app.listen(host, port, (socket: us_listen_socket | false) => {
@@ -59,6 +66,9 @@ export function startServer(host: string, port: number, parts: ServerParts): Pro
       resolve({
         port: us_socket_local_port(socket),
         stopListening,
+        async answered() {
+          await Promise.all(underWay);
+        },
         close() {
           stopListening();
           try {
