@@ -1,34 +1,45 @@
 import { ENTRY } from './abi/shared-layout.ts';
 import { adminPageRoutes } from './api/admin-page.ts';
+import { adminRoutes } from './api/admins-api.ts';
+import { auditRoutes } from './api/audit-api.ts';
 import { authRoutes } from './api/auth-api.ts';
 import { executionRoutes } from './api/executions-api.ts';
 import { HEALTH_PATHS, healthRoutes } from './api/health-api.ts';
+import { idpRoutes } from './api/idp-api.ts';
 import { pluginRoutes } from './api/plugins-api.ts';
 import { serviceKeyRoutes } from './api/service-keys-api.ts';
+import { SessionCookies } from './api/session-cookies.ts';
 import { triggerRoutes } from './api/triggers-api.ts';
+import { userRoutes } from './api/users-api.ts';
 import { type Config, dataPath } from './config.ts';
-import { type Database, isUnavailable, openDatabase } from './db/database.ts';
+import { isUnavailable, openDatabase } from './db/database.ts';
 import { migrate } from './db/migrate.ts';
 import { listen, PLUGIN_CHANGED } from './db/notifications.ts';
 import { messageOf, ServiceError } from './errors.ts';
 import { Executor } from './execution/execute.ts';
 import { ExecutionRecords } from './executions/execution-records.ts';
 import { Quarantine } from './executions/quarantine.ts';
+import { suspendSuspects } from './executions/suspects.ts';
 import { type HostCall, makeDispatch } from './host/host-functions.ts';
 import { kvHandlers, sweepExpired } from './host/kv.ts';
 import { makeClientAddress } from './http/client-address.ts';
 import { checkSetup, cookieOf, fromHere, Guards } from './http/guards.ts';
 import { makeRouter } from './http/routes.ts';
 import { type Server, startServer } from './http/server.ts';
-import { removeOldFailures } from './identity/admin-accounts.ts';
+import { removeOldFailures } from './identity/admin-login.ts';
 import { IDENTITY_CHANGED, parseIdentityChange } from './identity/identity-changes.ts';
+import { IdpLogin } from './identity/idp-login.ts';
 import { Principals } from './identity/principals.ts';
 import { endSession, removeEndedSessions } from './identity/sessions.ts';
+import { Jobs } from './jobs.ts';
 import { assertLimits, LIMITS } from './limits.ts';
 import type { Log } from './log.ts';
+import { makeMailer } from './messaging/mail.ts';
+import { TEMPORARY_PASSWORD_QUEUE, temporaryPasswordJob } from './messaging/temporary-password-job.ts';
+import { every } from './periodic.ts';
 import { PluginInstaller } from './plugins/install.ts';
 import { openModuleStorage } from './plugins/module-storage.ts';
-import { findVersion, type Runnable } from './plugins/plugin-store.ts';
+import type { Runnable } from './plugins/plugin-store.ts';
 import { PluginRegistry } from './plugins/registry.ts';
 import { loadSecretKey, makeSecretBox } from './plugins/secret-box.ts';
 import { trialCompile } from './plugins/trial-compile.ts';
@@ -57,46 +68,10 @@ export type Service = {
 
 const SWEEP_MS = 30_000;
 
-/** Suspends the plugins that took the process along twice (security.md layer 3). */
-async function suspendSuspects(
-  db: Database,
-  quarantine: Quarantine,
-  versions: readonly number[],
-  log: Log,
-): Promise<void> {
-  for (const id of versions) {
-    const version = await findVersion(db, id);
-    if (version === undefined) continue;
-    const cause = `version ${version.version} was running when the service crashed twice in a row`;
-    log.error({ plugin: version.pluginId, version: version.version }, `plugin suspended: ${cause}`);
-    await quarantine.suspend({
-      pluginId: version.pluginId,
-      trigger: '',
-      since: new Date(),
-      until: null,
-      level: 0,
-      cause,
-    });
-  }
-}
-
-/** Repeats work at an interval, never twice at once; errors are logged and the next turn tries again. */
-function every(ms: number, log: Log, name: string, work: () => Promise<unknown>): () => Promise<void> {
-  let running: Promise<unknown> = Promise.resolve();
-  let busy = false;
-  const timer = setInterval(() => {
-    if (busy) return;
-    busy = true;
-    running = work()
-      .catch((error: unknown) => log.warn({ error: messageOf(error) }, `${name} failed; it is tried again`))
-      .finally(() => {
-        busy = false;
-      });
-  }, ms);
-  return async () => {
-    clearInterval(timer);
-    await running;
-  };
+/** Where this machine reaches an address that is listened on. */
+function hostInUrl(host: string): string {
+  if (host === '0.0.0.0' || host === '::') return '127.0.0.1';
+  return host.includes(':') ? `[${host}]` : host;
 }
 
 /** Builds every object once, in dependency order, and starts the service. The only place that knows everything. */
@@ -201,6 +176,44 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     refresh,
   );
 
+  /** Address users see; the port is known once we listen. */
+  let port = v['http.port'];
+  const publicBase = (): string =>
+    v['http.public_url'] === ''
+      ? `http://${hostInUrl(v['http.host'])}:${port}`
+      : v['http.public_url'].replace(/\/$/, '');
+  const cookies = new SessionCookies(db, v['http.public_url'].startsWith('https:'));
+  const idp = new IdpLogin(
+    {
+      issuer: v['idp.issuer'],
+      clientId: v['idp.client_id'],
+      clientSecret: v['idp.client_secret'],
+      scopes: v['idp.scopes'],
+      redirectUri: () => `${publicBase()}/api/auth/idp/callback`,
+    },
+    secrets,
+  );
+  const mailer = makeMailer({
+    host: v['smtp.host'],
+    port: v['smtp.port'],
+    username: v['smtp.username'],
+    password: v['smtp.password'],
+    from: v['smtp.from'],
+    directory: dataPath(config, 'mail'),
+  });
+  const jobs = new Jobs(
+    db,
+    [
+      temporaryPasswordJob({
+        db,
+        mailer,
+        adminUrl: () => `${publicBase()}/admin/`,
+        sent: (user, where) => log.info({ user, where }, 'a temporary password was sent'),
+      }),
+    ],
+    log,
+  );
+
   const setup = { mode: v['admin.setup'], token: options.setupToken };
   const guards = new Guards(db, setup, error =>
     log.warn({ error: messageOf(error) }, 'last-used times could not be written yet'),
@@ -214,7 +227,8 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       ...authRoutes({
         db,
         userTokenPrefix: v['admin.user_token_prefix'],
-        secureCookies: v['http.public_url'].startsWith('https:'),
+        cookies,
+        idp: idp.isConfigured,
         inSetupMode: () => guards.inSetupMode(),
         admin: request => guards.admin(request),
         endSession: (request, cookie) =>
@@ -222,6 +236,13 @@ export async function startService(options: ServiceOptions): Promise<Service> {
         checkSetup: request => checkSetup(request, setup),
         fromHere,
       }),
+      ...idpRoutes({ db, idp, cookies, cookieOf }),
+      ...adminRoutes({
+        db,
+        queueMail: (client, userId) => jobs.enqueue(client, TEMPORARY_PASSWORD_QUEUE, { userId }),
+      }),
+      ...userRoutes({ db }),
+      ...auditRoutes({ db }),
       ...serviceKeyRoutes({ db, prefix: v['admin.service_key_prefix'] }),
       ...adminPageRoutes(),
     ],
@@ -267,7 +288,9 @@ export async function startService(options: ServiceOptions): Promise<Service> {
         'request failed',
       ),
   });
+  port = server.port;
   state = 'ready';
+  jobs.start();
   const stopSweeps = [
     every(SWEEP_MS, log, 'removing expired values', () => sweepExpired(db)),
     every(SWEEP_MS * 20, log, 'removing old execution records', () => records.removeOld()),
@@ -285,6 +308,8 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     server.close();
     await executor.close();
     for (const stopSweep of stopSweeps) await stopSweep();
+    await jobs.close();
+    mailer.close();
     await listener.close();
     await quarantine.close();
     await records.close();

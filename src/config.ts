@@ -34,6 +34,13 @@ const list = z.union([
   ),
 ]);
 
+function isIssuer(value: string): boolean {
+  if (value === '') return true;
+  if (!URL.canParse(value)) return false;
+  const { hostname, protocol } = new URL(value);
+  return protocol === 'https:' || (protocol === 'http:' && /^(localhost|127\.[\d.]+|\[::1\])$/.test(hostname));
+}
+
 /** One row per key: default, check, what it means. The environment name is BOT_<SECTION>_<KEY> (decisions.md 1b). */
 const ROWS = {
   'http.host': row(text.min(1), '127.0.0.1', 'address to listen on'),
@@ -53,6 +60,19 @@ const ROWS = {
   'admin.setup_token': row(text, '', 'fixes the setup token; empty: made at first start', true),
   'admin.user_token_prefix': row(text.regex(/^[a-z]{2,8}_$/), 'pht_', 'begins every user token'),
   'admin.service_key_prefix': row(text.regex(/^[a-z]{2,8}_$/), 'phk_', 'begins every service key'),
+  'idp.issuer': row(
+    text.refine(isIssuer, 'must be an https address, or http on a loopback address'),
+    '',
+    'OpenID Connect provider users log in with; empty: none',
+  ),
+  'idp.client_id': row(text, '', 'our name at the provider'),
+  'idp.client_secret': row(text, '', 'our secret at the provider; empty for a public client', true),
+  'idp.scopes': row<string[]>(list, ['openid', 'profile', 'email'], 'what is asked of the provider'),
+  'smtp.host': row(text, '', 'server that takes mail; empty: mail is written to <data.dir>/mail/*.eml'),
+  'smtp.port': row(port, 587, 'port of it; 465 is TLS from the start, others switch to it'),
+  'smtp.username': row(text, '', 'login at it; empty: none'),
+  'smtp.password': row(text, '', 'password at it', true),
+  'smtp.from': row(text.min(1), 'Plugin host <plugin-host@localhost>', 'sender of mail'),
   'secrets.key': row(text, '', '32 bytes in base64 that encrypt stored secrets; empty: <data.dir>/secrets.key', true),
   'execution.lanes': row(positive.max(LIMITS.lanesMax), 16, 'threads that run plugins'),
   'execution.memory': row(

@@ -12,6 +12,11 @@ const USAGE = `plugin-host: runs WebAssembly plugins behind HTTP endpoints
   plugin-host migrate [--config FILE]            bring the database of database.url up to date
   plugin-host config check [--config FILE] [--json]
                                                  print the effective configuration with its sources
+  plugin-host admin create --email ADDRESS [--name NAME] [--user ID] [--json]
+                                                 make an administrator; prints a temporary password
+  plugin-host admin reset-password --email ADDRESS [--json]
+                                                 give an administrator a new temporary password
+  plugin-host admin list [--json]                list the administrators
   plugin-host version [--json]
   plugin-host help
 
@@ -116,6 +121,9 @@ async function main(args: string[]): Promise<void> {
       config: { type: 'string' },
       sample: { type: 'boolean', default: false },
       json: { type: 'boolean', default: false },
+      email: { type: 'string' },
+      name: { type: 'string' },
+      user: { type: 'string' },
       help: { type: 'boolean', short: 'h', default: false },
     },
   });
@@ -135,6 +143,15 @@ async function main(args: string[]): Promise<void> {
       return await runMigrate(config());
     case 'config check':
       return configCheck(config(), values.json);
+    case 'admin create':
+    case 'admin reset-password':
+    case 'admin list': {
+      const { adminCommand } = await import('./cli/admin-commands.ts');
+      const { email, json, name, user } = values;
+      const verb = positionals[1] === 'create' ? 'create' : positionals[1] === 'list' ? 'list' : 'reset-password';
+      const progress = (text: string): void => void process.stderr.write(`[plugin-host] ${text}\n`);
+      return out(await adminCommand(verb, config(), { email, json, name, user }, progress));
+    }
     default:
       throw new UsageError(`there is no command "${verb}"; see: plugin-host help`);
   }
@@ -143,7 +160,8 @@ async function main(args: string[]): Promise<void> {
 main(process.argv.slice(2)).catch((error: unknown) => {
   process.stderr.write(`plugin-host: ${messageOf(error)}\n`);
   const expected =
-    error instanceof UsageError || (error instanceof Error && ['StartError', 'ConfigError'].includes(error.name));
+    error instanceof UsageError ||
+    (error instanceof Error && ['StartError', 'ConfigError', 'CommandError'].includes(error.name));
   if (!expected && error instanceof Error && error.stack !== undefined) process.stderr.write(`${error.stack}\n`);
   process.exit(error instanceof UsageError ? 2 : 1);
 });

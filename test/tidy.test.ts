@@ -24,13 +24,15 @@ const product = sources('src', 'workers');
 /** Layers from the entry down; an import may only go down, or stay within its folder. */
 const LAYERS = [
   ['src/main.ts'],
+  ['src/cli'],
   ['src/serving.ts', 'src/supervisor'],
   ['src/compose.ts'],
   ['src/http'],
   ['src/api', 'src/triggers'],
   ['src/execution', 'src/host'],
-  ['src/executions'],
+  ['src/executions', 'src/messaging'],
   ['src/plugins', 'src/identity'],
+  ['src/audit', 'src/jobs.ts', 'src/periodic.ts'],
   ['src/db', 'src/log.ts', 'src/config.ts'],
   ['src/message.ts'],
   ['src/abi', 'src/errors.ts', 'src/limits.ts', 'src/in-turn.ts'],

@@ -1,27 +1,24 @@
 import { z } from 'zod';
+import { appendAudit } from '../audit/audit-log.ts';
 import type { Database } from '../db/database.ts';
 import { ServiceError } from '../errors.ts';
-import { type AdminAccount, addFirstAdmin, checkPassword, logIn, setPassword } from '../identity/admin-accounts.ts';
+import type { AdminAccount } from '../identity/admin-accounts.ts';
+import { addFirstAdmin, setPassword } from '../identity/admin-appointments.ts';
+import { checkPassword, logIn } from '../identity/admin-login.ts';
 import { passwordProblem } from '../identity/password.ts';
-import {
-  ADMIN_SESSION_MS,
-  addSession,
-  confirmPassword,
-  listSessions,
-  revokeSession,
-  type Session,
-  USER_SESSION_MS,
-} from '../identity/sessions.ts';
+import { confirmPassword, listSessions, revokeSession, type Session } from '../identity/sessions.ts';
 import { addUserToken, listUserTokens, revokeUserToken, type UserToken } from '../identity/user-tokens.ts';
 import { jsonReply, type Reply, type Request } from '../message.ts';
 import { parseBody } from './plugins-api.ts';
-import { type Caller, endTime, pathIdOf, type Route } from './route.ts';
+import { actorOf, actorOfAccount, type Caller, endTime, pathIdOf, type Route } from './route.ts';
+import type { SessionCookies } from './session-cookies.ts';
 
 export type AuthApiParts = {
   db: Database;
   userTokenPrefix: string;
-  /** Whether users reach the service over https: cookies are then for https alone. */
-  secureCookies: boolean;
+  cookies: SessionCookies;
+  /** Whether users may log in with an identity provider. */
+  idp: boolean;
   inSetupMode(): Promise<boolean>;
   /** The session of an administrator and of a user, for checks and logout. */
   admin(request: Request): Promise<Extract<Caller, { kind: 'admin' }> | null>;
@@ -30,7 +27,7 @@ export type AuthApiParts = {
   fromHere(request: Request): void;
 };
 
-const email = z
+export const email = z
   .string()
   .max(254)
   .regex(/^[^\s@]+@[^\s@]+$/, 'must be an email address');
@@ -75,7 +72,7 @@ const adminJson = (a: AdminAccount) => ({
 
 const NO_STORE: [string, string] = ['Cache-Control', 'no-store'];
 
-function idOf(request: Request, name: string): number {
+export function idOf(request: Request, name: string): number {
   const id = pathIdOf(request, name);
   if (id === undefined) throw new ServiceError('not_found', `there is no ${name} "${request.params[name]}"`);
   return id;
@@ -95,34 +92,16 @@ function adminOf(caller: Caller): Extract<Caller, { kind: 'admin' }> {
 export function authRoutes(parts: AuthApiParts): Route[] {
   const { db } = parts;
 
-  const cookie = (name: string, value: string, ms: number): [string, string] => [
-    'Set-Cookie',
-    `${name}=${value}; Path=/; Max-Age=${Math.floor(ms / 1000)}; HttpOnly; SameSite=Lax${parts.secureCookies ? '; Secure' : ''}`,
-  ];
-  const cleared = (): Array<[string, string]> => [
-    cookie('admin_session', '', 0),
-    cookie('user_session', '', 0),
-    NO_STORE,
-  ];
-
   /** Both sessions of an administrator: the second is for the frontends of plugins (service.md 5.4.2). */
-  const open = async (request: Request, userId: number, body: unknown): Promise<Reply> => {
-    const common = { userId, address: request.remoteAddr, userAgent: request.headers['user-agent'] ?? '' };
-    const [admin, user] = await db.withTransaction(async client => [
-      await addSession(client, { ...common, kind: 'admin', withPassword: true }),
-      await addSession(client, { ...common, kind: 'user', withPassword: false }),
-    ]);
-    return jsonReply(200, body, [
-      cookie('admin_session', admin?.secret ?? '', ADMIN_SESSION_MS),
-      cookie('user_session', user?.secret ?? '', USER_SESSION_MS),
-      NO_STORE,
-    ]);
+  const open = async (request: Request, account: AdminAccount): Promise<Reply> => {
+    const headers = await parts.cookies.open(request, account.userId, ['admin', 'user'], true);
+    return jsonReply(200, { admin: adminJson(account) }, [...headers, NO_STORE]);
   };
   const logOut = async (request: Request): Promise<Reply> => {
     parts.fromHere(request);
     await parts.endSession(request, 'admin_session');
     await parts.endSession(request, 'user_session');
-    return { status: 204, headers: cleared(), body: '' };
+    return { status: 204, headers: [...parts.cookies.cleared(), NO_STORE], body: '' };
   };
 
   return [
@@ -135,12 +114,9 @@ export function authRoutes(parts: AuthApiParts): Route[] {
           throw new ServiceError('conflict', 'there is an administrator already; log in');
         parts.checkSetup(request);
         const body = parseBody(setupBody, await json());
-        const account = await addFirstAdmin(db, {
-          email: body.email,
-          password: body.password,
-          displayName: body.name ?? body.email,
-        });
-        return await open(request, account.userId, { admin: adminJson(account) });
+        const first = { email: body.email, password: body.password, displayName: body.name ?? body.email };
+        const account = await addFirstAdmin(db, first, actorOf({ kind: 'setup' }, request));
+        return await open(request, account);
       },
     },
     {
@@ -151,7 +127,12 @@ export function authRoutes(parts: AuthApiParts): Route[] {
         parts.fromHere(request);
         const body = parseBody(loginBody, await json());
         const account = await logIn(db, body.email, body.password, request.remoteAddr);
-        return await open(request, account.userId, { admin: adminJson(account) });
+        await appendAudit(db, actorOfAccount(account, request), {
+          action: 'admin.login',
+          objectType: 'user',
+          objectId: String(account.userId),
+        });
+        return await open(request, account);
       },
     },
     {
@@ -166,6 +147,7 @@ export function authRoutes(parts: AuthApiParts): Route[] {
           {
             authenticated: setupMode || caller !== null,
             setup_mode: setupMode,
+            idp: parts.idp,
             ...(caller === null ? {} : { admin: adminJson(caller.account) }),
           },
           [NO_STORE],
@@ -184,8 +166,8 @@ export function authRoutes(parts: AuthApiParts): Route[] {
           throw new ServiceError('validation_failed', 'the new password is the current one', {
             errors: [{ pointer: '/new_password', message: 'must differ from the current password' }],
           });
-        await setPassword(db, account.userId, body.new_password);
-        return await open(request, account.userId, { admin: adminJson({ ...account, mustChangePassword: false }) });
+        await setPassword(db, account.userId, body.new_password, actorOf(caller, request));
+        return await open(request, { ...account, mustChangePassword: false });
       },
     },
     {
@@ -252,7 +234,7 @@ export function authRoutes(parts: AuthApiParts): Route[] {
       path: '/api/auth/sessions/:session',
       guard: 'user',
       async handle({ caller, request }) {
-        if (!(await revokeSession(db, userOf(caller).userId, idOf(request, 'session'))))
+        if (!(await revokeSession(db, userOf(caller).userId, idOf(request, 'session'), null)))
           throw new ServiceError('not_found', `you have no session ${request.params.session}`);
         return { status: 204, headers: [], body: '' };
       },
@@ -270,8 +252,9 @@ export function authRoutes(parts: AuthApiParts): Route[] {
       method: 'DELETE',
       path: '/api/admin/users/:user/sessions/:session',
       guard: 'admin',
-      async handle({ request }) {
-        if (!(await revokeSession(db, idOf(request, 'user'), idOf(request, 'session'))))
+      async handle({ caller, request }) {
+        const by = actorOf(caller, request);
+        if (!(await revokeSession(db, idOf(request, 'user'), idOf(request, 'session'), by)))
           throw new ServiceError('not_found', `user ${request.params.user} has no session ${request.params.session}`);
         return { status: 204, headers: [], body: '' };
       },

@@ -1,7 +1,7 @@
 import { ServiceError } from '../errors.ts';
 import type { ExecutionRecords, StoredRecord } from '../executions/execution-records.ts';
 import { jsonReply } from '../message.ts';
-import { idCursorOf, limitOf, pathIdOf, queryOf, type Route } from './route.ts';
+import { idCursorOf, limitOf, pathIdOf, queryOf, type Route, sinceOf } from './route.ts';
 
 export type ExecutionsApiParts = { records: ExecutionRecords };
 
@@ -42,16 +42,6 @@ function recordJson(r: StoredRecord) {
     failure: r.failure === '' ? null : r.failure,
     log_lines: r.log.length,
   };
-}
-
-function sinceOf(raw: string | undefined): Date | undefined {
-  if (raw === undefined) return undefined;
-  const date = new Date(raw);
-  if (/^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d)?)?$/.test(raw) && !Number.isNaN(date.getTime()))
-    return date;
-  throw new ServiceError('validation_failed', 'since must be a time like 2026-01-31T12:00:00Z', {
-    errors: [{ pointer: 'query:since', message: 'must be a time like 2026-01-31T12:00:00Z' }],
-  });
 }
 
 function outcomeOf(raw: string | undefined): string | undefined {

@@ -16,7 +16,7 @@ import {
 import type { PluginRegistry } from '../plugins/registry.ts';
 import { effectiveAccess } from '../triggers/trigger-access.ts';
 import { receiveFile } from './receive-file.ts';
-import { type Guard, idCursorOf, limitOf, queryOf, type Route } from './route.ts';
+import { actorOf, type Guard, idCursorOf, limitOf, queryOf, type Route } from './route.ts';
 
 export type PluginsApiParts = {
   db: Database;
@@ -125,12 +125,12 @@ export function pluginRoutes(parts: PluginsApiParts): Route[] {
     admin(method, path, handle, 'admin_recent');
 
   return [
-    admin('POST', '/upload', async ({ request, stream }) => {
+    admin('POST', '/upload', async ({ caller, request, stream }) => {
       const received = await receiveFile(request.headers, stream(), 'file', {
         receive: file => installer.receive(file, parts.moduleBytesMax),
         discard: module => installer.discard(module),
       });
-      const version = await installer.admit(received);
+      const version = await installer.admit(received, actorOf(caller, request));
       const plugin = await load(version.pluginId);
       const installed =
         plugin.installedVersionId === null ? undefined : await findVersion(db, plugin.installedVersionId);
@@ -152,30 +152,30 @@ export function pluginRoutes(parts: PluginsApiParts): Route[] {
         findings: version.findings,
       });
     }),
-    recent('POST', '/:id/install', async ({ json, request }) => {
+    recent('POST', '/:id/install', async ({ caller, json, request }) => {
       const body = parseBody(installBody, await json());
-      await installer.install(request.params.id!, {
-        wasmKey: body.wasm_key,
-        config: body.config,
-        acceptPermissions: body.accept_permissions ?? [],
-      });
+      await installer.install(
+        request.params.id!,
+        { wasmKey: body.wasm_key, config: body.config, acceptPermissions: body.accept_permissions ?? [] },
+        actorOf(caller, request),
+      );
       return jsonReply(200, await detail(request.params.id!));
     }),
-    recent('POST', '/:id/rollback', async ({ json, request }) => {
+    recent('POST', '/:id/rollback', async ({ caller, json, request }) => {
       const body = parseBody(rollbackBody, await json());
-      await installer.rollback(request.params.id!, body.wasm_key);
+      await installer.rollback(request.params.id!, body.wasm_key, actorOf(caller, request));
       return jsonReply(200, await detail(request.params.id!));
     }),
-    admin('POST', '/:id/disable', async ({ request }) => {
-      await installer.setEnabled(request.params.id!, false);
+    admin('POST', '/:id/disable', async ({ caller, request }) => {
+      await installer.setEnabled(request.params.id!, false, actorOf(caller, request));
       return jsonReply(200, await detail(request.params.id!));
     }),
-    admin('POST', '/:id/enable', async ({ request }) => {
-      await installer.setEnabled(request.params.id!, true);
+    admin('POST', '/:id/enable', async ({ caller, request }) => {
+      await installer.setEnabled(request.params.id!, true, actorOf(caller, request));
       return jsonReply(200, await detail(request.params.id!));
     }),
-    recent('DELETE', '/:id', async ({ request }) => {
-      await installer.uninstall(request.params.id!);
+    recent('DELETE', '/:id', async ({ caller, request }) => {
+      await installer.uninstall(request.params.id!, actorOf(caller, request));
       return { status: 204, headers: [], body: '' };
     }),
     admin('GET', '', async ({ request }) => {

@@ -1,5 +1,6 @@
 import type { Readable } from 'node:stream';
 import { z } from 'zod';
+import type { Actor } from '../audit/audit-log.ts';
 import { type FieldError, ServiceError } from '../errors.ts';
 import type { AdminAccount } from '../identity/admin-accounts.ts';
 import type { Session } from '../identity/sessions.ts';
@@ -19,6 +20,19 @@ export type Caller =
   | { kind: 'setup' }
   | { kind: 'admin'; session: Session; account: AdminAccount }
   | { kind: 'user'; session: Session };
+
+/** Who stands in the audit log for what a request changes. */
+export function actorOf(caller: Caller, request: Request): Actor {
+  const common = { requestId: request.requestId, address: request.remoteAddr };
+  if (caller.kind === 'admin') return actorOfAccount(caller.account, request);
+  if (caller.kind === 'setup') return { kind: 'setup', userId: null, name: 'setup mode', ...common };
+  throw new Error('the guard lets administrators in alone');
+}
+
+export function actorOfAccount(account: AdminAccount, request: Request): Actor {
+  const { remoteAddr, requestId } = request;
+  return { kind: 'admin', userId: account.userId, name: account.email, requestId, address: remoteAddr };
+}
 
 /** What a handler may read besides the request: its JSON body, or the body as a stream. */
 export type RouteInput = { request: Request; caller: Caller; json(): Promise<unknown>; stream(): Readable };
@@ -77,5 +91,16 @@ export function idCursorOf(query: ReadonlyMap<string, string>): number {
   if (/^\d{1,15}$/.test(raw)) return Number(raw);
   throw new ServiceError('validation_failed', 'cursor must be the next_cursor of the page before', {
     errors: [{ pointer: 'query:cursor', message: 'must be the next_cursor of the page before' }],
+  });
+}
+
+/** `since` of a list: a time, or undefined when absent. */
+export function sinceOf(raw: string | undefined): Date | undefined {
+  if (raw === undefined) return undefined;
+  const date = new Date(raw);
+  if (/^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d)?)?$/.test(raw) && !Number.isNaN(date.getTime()))
+    return date;
+  throw new ServiceError('validation_failed', 'since must be a time like 2026-01-31T12:00:00Z', {
+    errors: [{ pointer: 'query:since', message: 'must be a time like 2026-01-31T12:00:00Z' }],
   });
 }

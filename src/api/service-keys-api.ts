@@ -11,7 +11,7 @@ import {
 } from '../identity/service-keys.ts';
 import { jsonReply, type Request } from '../message.ts';
 import { parseBody } from './plugins-api.ts';
-import { endTime, idCursorOf, limitOf, pathIdOf, queryOf, type Route } from './route.ts';
+import { actorOf, endTime, idCursorOf, limitOf, pathIdOf, queryOf, type Route } from './route.ts';
 
 export type ServiceKeysApiParts = { db: Database; prefix: string };
 
@@ -75,14 +75,19 @@ export function serviceKeyRoutes({ db, prefix }: ServiceKeysApiParts): Route[] {
       method: 'POST',
       path,
       guard: 'admin_recent',
-      async handle({ json }) {
+      async handle({ caller, json, request }) {
         const body = parseBody(createBody, await json());
         const unique = new Map(body.scopes.map(s => [`${s.plugin_id}\0${s.trigger ?? ''}`, s]));
-        const { key, text } = await addServiceKey(db, prefix, {
-          name: body.name,
-          scopes: [...unique.values()].map(s => ({ pluginId: s.plugin_id, trigger: s.trigger ?? '' })),
-          expiresAt: body.expires_at,
-        });
+        const { key, text } = await addServiceKey(
+          db,
+          prefix,
+          {
+            name: body.name,
+            scopes: [...unique.values()].map(s => ({ pluginId: s.plugin_id, trigger: s.trigger ?? '' })),
+            expiresAt: body.expires_at,
+          },
+          actorOf(caller, request),
+        );
         return jsonReply(201, { ...keyJson(key), key: text }, [NO_STORE]);
       },
     },
@@ -100,9 +105,15 @@ export function serviceKeyRoutes({ db, prefix }: ServiceKeysApiParts): Route[] {
       method: 'POST',
       path: `${path}/:key/rotate`,
       guard: 'admin_recent',
-      async handle({ json, request }) {
+      async handle({ caller, json, request }) {
         const body = parseBody(rotateBody, await json());
-        const rotated = await rotateServiceKey(db, prefix, keyIdOf(request), body.overlap_seconds ?? 0);
+        const rotated = await rotateServiceKey(
+          db,
+          prefix,
+          keyIdOf(request),
+          body.overlap_seconds ?? 0,
+          actorOf(caller, request),
+        );
         if (rotated === undefined) throw unknownKey(request);
         return jsonReply(200, { ...keyJson(rotated.key), key: rotated.text }, [NO_STORE]);
       },
@@ -111,8 +122,8 @@ export function serviceKeyRoutes({ db, prefix }: ServiceKeysApiParts): Route[] {
       method: 'DELETE',
       path: `${path}/:key`,
       guard: 'admin_recent',
-      async handle({ request }) {
-        if (!(await revokeServiceKey(db, keyIdOf(request)))) throw unknownKey(request);
+      async handle({ caller, request }) {
+        if (!(await revokeServiceKey(db, keyIdOf(request), actorOf(caller, request)))) throw unknownKey(request);
         return { status: 204, headers: [], body: '' };
       },
     },

@@ -5,12 +5,12 @@ import type { Quarantine } from '../executions/quarantine.ts';
 import { LIMITS } from '../limits.ts';
 import { jsonReply } from '../message.ts';
 import { unknownPlugin } from '../plugins/install.ts';
-import { findPlugin, setFrontendOrigins } from '../plugins/plugin-store.ts';
+import { findPlugin } from '../plugins/plugin-store.ts';
 import type { InstalledPlugin, InstalledTrigger, PluginRegistry } from '../plugins/registry.ts';
-import { changeTriggerSettings } from '../plugins/trigger-settings.ts';
+import { changeFrontendOrigins, changeTriggerSettings } from '../plugins/trigger-settings.ts';
 import { effectiveAccess } from '../triggers/trigger-access.ts';
 import { parseBody } from './plugins-api.ts';
-import type { Guard, Route } from './route.ts';
+import { actorOf, type Guard, type Route } from './route.ts';
 
 export type TriggersApiParts = { db: Database; registry: PluginRegistry; quarantine: Quarantine };
 
@@ -93,39 +93,48 @@ export function triggerRoutes(parts: TriggersApiParts): Route[] {
     admin('GET', '/triggers/:name/settings', async ({ request }) =>
       jsonReply(200, settingsJson(await trigger(request.params.id!, request.params.name!))),
     ),
-    recent('PUT', '/triggers/:name/settings', async ({ json, request }) => {
+    recent('PUT', '/triggers/:name/settings', async ({ caller, json, request }) => {
       const before = await trigger(request.params.id!, request.params.name!);
       const body = parseBody(settingsBody, await json());
       await db.withTransaction(client =>
-        changeTriggerSettings(client, before.plugin.id, before.trigger.name, {
-          enabled: body.enabled,
-          allowUserSession: body.allow_user_session,
-          allowServiceKey: body.allow_service_key,
-          policyExpression: body.policy_expression,
-          frontendOrigins: body.frontend_origins,
-        }),
+        changeTriggerSettings(
+          client,
+          before.plugin.id,
+          before.trigger.name,
+          {
+            enabled: body.enabled,
+            allowUserSession: body.allow_user_session,
+            allowServiceKey: body.allow_service_key,
+            policyExpression: body.policy_expression,
+            frontendOrigins: body.frontend_origins,
+          },
+          actorOf(caller, request),
+        ),
       );
       await registry.reload(before.plugin.id);
       return jsonReply(200, settingsJson(await trigger(request.params.id!, request.params.name!)));
     }),
-    recent('PUT', '/origins', async ({ json, request }) => {
+    recent('PUT', '/origins', async ({ caller, json, request }) => {
       const plugin = await installed(request.params.id!);
       const body = parseBody(originsBody, await json());
-      await db.withTransaction(client => setFrontendOrigins(client, plugin.id, body.origins));
+      await db.withTransaction(client =>
+        changeFrontendOrigins(client, plugin.id, body.origins, actorOf(caller, request)),
+      );
       await registry.reload(plugin.id);
       return jsonReply(200, { plugin_id: plugin.id, origins: body.origins });
     }),
-    admin('POST', '/triggers/:name/resume', async ({ request }) => {
+    admin('POST', '/triggers/:name/resume', async ({ caller, request }) => {
       const t = await trigger(request.params.id!, request.params.name!);
       return jsonReply(200, {
         plugin_id: t.plugin.id,
         trigger: t.trigger.name,
-        resumed: await quarantine.resume(t.plugin.id, t.trigger.name),
+        resumed: await quarantine.resume(t.plugin.id, t.trigger.name, actorOf(caller, request)),
       });
     }),
-    admin('POST', '/resume', async ({ request }) => {
+    admin('POST', '/resume', async ({ caller, request }) => {
       const plugin = await installed(request.params.id!);
-      return jsonReply(200, { plugin_id: plugin.id, resumed: await quarantine.resume(plugin.id, '') });
+      const resumed = await quarantine.resume(plugin.id, '', actorOf(caller, request));
+      return jsonReply(200, { plugin_id: plugin.id, resumed });
     }),
   ];
 }

@@ -1,15 +1,13 @@
 import os from 'node:os';
 import { performance } from 'node:perf_hooks';
 import { MessageChannel, receiveMessageOnPort } from 'node:worker_threads';
-import { Piscina } from 'piscina';
 import type { LaneTask } from '../abi/lane-messages.ts';
 import { BELL, BELL_BITS, BELL_WANTED, CALL_STATE, LANE, LANE_STATE, laneAt, RING_MASK } from '../abi/shared-layout.ts';
 import { LIMITS } from '../limits.ts';
 import { DEMOTE_MS, demoteIfBurning, type Lane, type LanePoolOptions, makeLane, restorePriority } from './lane.ts';
 import { touchedKib } from './lane-thread.ts';
+import { makeThreads, type Threads } from './lane-threads.ts';
 
-/** Heap of a lane: small generations keep the collector's pauses out of the tail (performance.md 3). */
-const LANE_HEAP = { maxYoungGenerationSizeMb: 12, maxOldGenerationSizeMb: 24 } as const;
 /** A lane that runs longer is not counted as awake. */
 const STUCK_MS = 2;
 /** Threads that replace ended ones are started this far apart: eight at once take 200 to 350 ms, one 25 (performance.md 2). */
@@ -28,7 +26,7 @@ const SPIN_MS = 0.3;
 export class LanePool {
   readonly #options: LanePoolOptions;
   readonly #words: Int32Array;
-  readonly #pool: Piscina<LaneTask, void>;
+  readonly #pool: Threads;
   readonly #lanes: Lane[];
   readonly #hot = Math.max(1, os.availableParallelism() - 1);
   /** Lanes in use; those behind are spare places. */
@@ -41,21 +39,7 @@ export class LanePool {
   constructor(options: LanePoolOptions) {
     this.#options = options;
     this.#words = options.views.words;
-    this.#pool = new Piscina<LaneTask, void>({
-      filename: options.laneFile,
-      minThreads: 0,
-      maxThreads: LIMITS.lanesMax,
-      concurrentTasksPerWorker: 1,
-      idleTimeout: 60_000,
-      atomics: 'sync',
-      recordTiming: false,
-      // Nothing of the process's own options (loaders, profilers) belongs into a thread that runs plugins.
-      execArgv: [],
-      env: {},
-      resourceLimits: LANE_HEAP,
-    });
-    // Without a listener the error of a thread would end the process; the rejection of its task is what we act on.
-    this.#pool.on('error', () => {});
+    this.#pool = makeThreads(options.laneFile);
     this.#lanes = Array.from({ length: LIMITS.lanesMax }, (_, index) => makeLane(index));
     for (const lane of this.#lanes) this.#words[laneAt(lane.index) + LANE.state] = LANE_STATE.off;
     Atomics.store(this.#words, BELL, BELL_WANTED);

@@ -1,3 +1,4 @@
+import { type Actor, appendAudit } from '../audit/audit-log.ts';
 import type { Database } from '../db/database.ts';
 import { LIMITS } from '../limits.ts';
 import { notifyChanged } from '../plugins/plugin-store.ts';
@@ -144,7 +145,7 @@ export class Quarantine {
   }
 
   /** Lifts a suspension; false when there is none. */
-  async resume(pluginId: string, trigger: string): Promise<boolean> {
+  async resume(pluginId: string, trigger: string, by: Actor): Promise<boolean> {
     // A suspension that is being written just now would come back behind the deletion.
     await this.close();
     this.#active.delete(keyOf(pluginId, trigger));
@@ -155,6 +156,12 @@ export class Quarantine {
         [pluginId, trigger],
       );
       await notifyChanged(client, pluginId);
+      if ((rowCount ?? 0) > 0)
+        await appendAudit(client, by, {
+          action: trigger === '' ? 'plugin.resume' : 'trigger.resume',
+          objectType: trigger === '' ? 'plugin' : 'trigger',
+          objectId: trigger === '' ? pluginId : `${pluginId}/${trigger}`,
+        });
       return (rowCount ?? 0) > 0;
     });
   }

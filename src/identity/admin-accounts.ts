@@ -1,9 +1,9 @@
-import type { Database, Queryable } from '../db/database.ts';
+import { randomInt } from 'node:crypto';
+import type { Queryable } from '../db/database.ts';
 import { ServiceError } from '../errors.ts';
 import { notifyIdentity } from './identity-changes.ts';
-import { hashPassword, passwordMatches } from './password.ts';
-import { revokeAllSessions } from './sessions.ts';
-import { addUser } from './users.ts';
+import { hashPassword } from './password.ts';
+import { findUser } from './users.ts';
 
 /** Who may obtain an admin session (service.md 2.11). */
 export type AdminAccount = {
@@ -12,6 +12,8 @@ export type AdminAccount = {
   mustChangePassword: boolean;
   temporaryUntil: Date | null;
   createdAt: Date;
+  /** The mail with the last temporary password; null when none was asked for. */
+  mail: { state: 'pending' | 'sent' | 'failed'; error: string | null; at: Date | null } | null;
 };
 
 type AdminSql = {
@@ -21,6 +23,9 @@ type AdminSql = {
   must_change_password: boolean;
   temporary_until: Date | null;
   created_at: Date;
+  mail_state: 'pending' | 'sent' | 'failed' | null;
+  mail_error: string | null;
+  mail_at: Date | null;
 };
 
 const toAccount = (r: AdminSql): AdminAccount => ({
@@ -29,15 +34,20 @@ const toAccount = (r: AdminSql): AdminAccount => ({
   mustChangePassword: r.must_change_password,
   temporaryUntil: r.temporary_until,
   createdAt: r.created_at,
+  mail: r.mail_state === null ? null : { state: r.mail_state, error: r.mail_error, at: r.mail_at },
 });
 
-/** Any constant: one first administrator over all hosts of a database. */
-const SETUP_LOCK = 7_391_043;
-/** Any constant: login attempts are counted one at a time over all hosts. */
-const LOGIN_LOCK = 7_391_044;
+/** No password has this hash: the account waits for its temporary password. */
+const NO_PASSWORD = '!';
+/** A temporary password lapses then (decisions.md 3). */
+const TEMPORARY_HOURS = 72;
+/** Letters and digits that are not mistaken for each other; four groups of five are 97 bits. */
+const LETTERS = 'abcdefghjkmnpqrstuvwxyz23456789';
 
-const FAILURES_MAX = 5;
-const FAILURE_WINDOW_SECONDS = 15 * 60;
+function makeTemporaryPassword(): string {
+  const group = (): string => Array.from({ length: 5 }, () => LETTERS[randomInt(LETTERS.length)]).join('');
+  return [group(), group(), group(), group()].join('-');
+}
 
 /** Whether any administrator exists: setup mode ends with the first (service.md 3.3). */
 export async function adminsExist(db: Queryable): Promise<boolean> {
@@ -50,104 +60,130 @@ export async function findAdmin(db: Queryable, userId: number): Promise<AdminAcc
   return rows[0] === undefined ? undefined : toAccount(rows[0]);
 }
 
-/**
- * Makes the first administrator; of any number of attempts one wins.
- *
- * @throws ServiceError `conflict` when there is an administrator already
- */
-export async function addFirstAdmin(
-  db: Database,
-  first: { email: string; password: string; displayName: string },
-): Promise<AdminAccount> {
-  const hash = await hashPassword(first.password);
-  return await db.withTransaction(async client => {
-    await client.query('SELECT pg_advisory_xact_lock($1)', [SETUP_LOCK]);
-    if (await adminsExist(client)) throw new ServiceError('conflict', 'there is an administrator already; log in');
-    const user = await addUser(client, first.displayName);
-    const { rows } = await client.query<AdminSql>(
-      'INSERT INTO admin_credentials (global_user_id, email, password_hash) VALUES ($1, $2, $3) RETURNING *',
-      [user.id, first.email, hash],
-    );
-    await notifyIdentity(client, { what: 'admins', id: user.id });
-    const row = rows[0];
-    if (row === undefined) throw new Error('INSERT returned no row');
-    return toAccount(row);
-  });
-}
-
-/**
- * Counts an attempt as failed before it is checked, one at a time, so that attempts in parallel count each other; a right
- * password takes it back.
- *
- * @returns 0, or the seconds to wait after too many failures of the account or the address; the attempt is not counted then
- */
-async function countAttempt(db: Database, account: string, address: string): Promise<number> {
-  return await db.withTransaction(async client => {
-    await client.query('SELECT pg_advisory_xact_lock($1)', [LOGIN_LOCK]);
-    const { rows } = await client.query<{ wait: number | null }>(
-      `SELECT max(wait)::float8 AS wait FROM (
-         SELECT extract(epoch FROM (array_agg(failed_at ORDER BY failed_at DESC))[$4]) + $3 - extract(epoch FROM now()) AS wait
-         FROM login_failures WHERE account = $1 AND failed_at > now() - make_interval(secs => $3)
-         UNION ALL
-         SELECT extract(epoch FROM (array_agg(failed_at ORDER BY failed_at DESC))[$4]) + $3 - extract(epoch FROM now())
-         FROM login_failures WHERE address = $2 AND failed_at > now() - make_interval(secs => $3)) AS both_of`,
-      [account, address, FAILURE_WINDOW_SECONDS, FAILURES_MAX],
-    );
-    const wait = Math.max(0, Math.ceil(rows[0]?.wait ?? 0));
-    if (wait === 0)
-      await client.query('INSERT INTO login_failures (account, address) VALUES ($1, $2)', [account, address]);
-    return wait;
-  });
-}
-
-/**
- * Checks email and password. An unknown email takes the same time and gets the same answer as a wrong password.
- *
- * @throws ServiceError `unauthorized`, or `too_many_attempts` with `Retry-After` after five failures in 15 minutes
- */
-export async function logIn(db: Database, email: string, password: string, address: string): Promise<AdminAccount> {
-  const account = email.trim().toLowerCase();
-  const wait = await countAttempt(db, account, address);
-  if (wait > 0)
-    throw new ServiceError('too_many_attempts', `too many failed logins; try again in ${wait} s`, {
-      headers: [['Retry-After', String(wait)]],
-    });
-  const { rows } = await db.query<AdminSql>('SELECT * FROM admin_credentials WHERE lower(email) = $1', [account]);
-  const row = rows[0];
-  const lapsed = row?.temporary_until != null && row.temporary_until.getTime() <= Date.now();
-  const right = await passwordMatches(password, row?.password_hash ?? null);
-  if (!right || row === undefined || lapsed) throw new ServiceError('unauthorized', 'email or password is wrong');
-  await db.query('DELETE FROM login_failures WHERE account = $1', [account]);
-  return toAccount(row);
-}
-
-/** Whether this is the password of an administrator. Failures count like failed logins. */
-export async function checkPassword(
-  db: Database,
-  admin: AdminAccount,
-  password: string,
-  address: string,
-): Promise<void> {
-  await logIn(db, admin.email, password, address);
-}
-
-/** Sets a new password; every session of the administrator ends. */
-export async function setPassword(db: Database, userId: number, password: string): Promise<void> {
-  const hash = await hashPassword(password);
-  await db.withTransaction(async client => {
-    await client.query(
-      'UPDATE admin_credentials SET password_hash = $2, must_change_password = false, temporary_until = NULL, updated_at = now() WHERE global_user_id = $1',
-      [userId, hash],
-    );
-    await revokeAllSessions(client, userId);
-  });
-}
-
-/** Removes failures that count no more; returns how many. */
-export async function removeOldFailures(db: Queryable): Promise<number> {
-  const { rowCount } = await db.query(
-    'DELETE FROM login_failures WHERE failed_at < now() - make_interval(secs => $1)',
-    [FAILURE_WINDOW_SECONDS],
+/** Administrators with their names, oldest first; at most the few there are. */
+export async function listAdmins(db: Queryable): Promise<Array<AdminAccount & { displayName: string }>> {
+  const { rows } = await db.query<AdminSql & { display_name: string }>(
+    `SELECT a.*, u.display_name FROM admin_credentials a JOIN global_users u ON u.id = a.global_user_id ORDER BY a.created_at, a.global_user_id`,
   );
-  return rowCount ?? 0;
+  return rows.map(r => ({ ...toAccount(r), displayName: r.display_name }));
+}
+
+export async function findAdminByEmail(db: Queryable, email: string): Promise<AdminAccount | undefined> {
+  return (await findCredentials(db, email))?.account;
+}
+
+/** The account of an email with the hash of its password; null while it waits for one. */
+export async function findCredentials(
+  db: Queryable,
+  email: string,
+): Promise<{ account: AdminAccount; hash: string | null } | undefined> {
+  const { rows } = await db.query<AdminSql>('SELECT * FROM admin_credentials WHERE lower(email) = $1', [
+    email.trim().toLowerCase(),
+  ]);
+  const row = rows[0];
+  if (row === undefined) return undefined;
+  return { account: toAccount(row), hash: row.password_hash === NO_PASSWORD ? null : row.password_hash };
+}
+
+/** Adds the record that lets a user be an administrator, without a password yet. Part of a transaction. */
+export async function addCredentials(client: Queryable, user: { id: number; email: string }): Promise<void> {
+  if ((await findUser(client, user.id)) === undefined)
+    throw new ServiceError('validation_failed', `there is no user ${user.id}`, {
+      errors: [{ pointer: '/global_user_id', message: 'must be the id of a user; see GET /api/admin/users' }],
+    });
+  if ((await findAdmin(client, user.id)) !== undefined)
+    throw new ServiceError('conflict', `user ${user.id} is an administrator already`, {
+      errors: [{ pointer: '/global_user_id', message: 'must not be an administrator yet' }],
+    });
+  if ((await findAdminByEmail(client, user.email)) !== undefined)
+    throw new ServiceError('conflict', 'another administrator has this email', {
+      errors: [{ pointer: '/email', message: 'must not belong to another administrator' }],
+    });
+  await client.query(
+    'INSERT INTO admin_credentials (global_user_id, email, password_hash, must_change_password) VALUES ($1, $2, $3, true)',
+    [user.id, user.email, NO_PASSWORD],
+  );
+  await notifyIdentity(client, { what: 'admins', id: user.id });
+}
+
+export async function loadAdmin(db: Queryable, userId: number): Promise<AdminAccount> {
+  const account = await findAdmin(db, userId);
+  if (account === undefined) throw noAdmin(userId);
+  return account;
+}
+
+export const noAdmin = (userId: number): ServiceError =>
+  new ServiceError('not_found', `user ${userId} is not an administrator`);
+
+/** Sets a fresh temporary password. @returns it, or null when the administrator is gone or waits for none */
+export async function giveTemporaryPassword(
+  db: Queryable,
+  userId: number,
+  only: 'pending' | 'any',
+): Promise<{ password: string; until: Date } | null> {
+  const password = makeTemporaryPassword();
+  const { rows } = await db.query<{ temporary_until: Date }>(
+    `UPDATE admin_credentials SET password_hash = $2, must_change_password = true,
+       temporary_until = now() + make_interval(hours => $3), updated_at = now()
+     WHERE global_user_id = $1 AND ($4 = 'any' OR mail_state = 'pending') RETURNING temporary_until`,
+    [userId, await hashPassword(password), TEMPORARY_HOURS, only],
+  );
+  return rows[0] === undefined ? null : { password, until: rows[0].temporary_until };
+}
+
+/** Takes the password away; the account waits for the mail with a temporary one. */
+export async function awaitMail(client: Queryable, userId: number): Promise<void> {
+  await client.query(
+    `UPDATE admin_credentials SET password_hash = $2, must_change_password = true, temporary_until = NULL,
+       mail_state = 'pending', mail_error = NULL, mail_at = NULL, updated_at = now() WHERE global_user_id = $1`,
+    [userId, NO_PASSWORD],
+  );
+}
+
+/** Notes what became of a mail that is still waited for. */
+export async function noteMail(
+  db: Queryable,
+  userId: number,
+  state: 'pending' | 'sent' | 'failed',
+  error: string | null,
+): Promise<void> {
+  await db.query(
+    `UPDATE admin_credentials SET mail_state = $2, mail_error = $3, mail_at = now() WHERE global_user_id = $1 AND mail_state = 'pending'`,
+    [userId, state, error],
+  );
+}
+
+/** No mail is waited for any more. */
+export async function forgetMail(client: Queryable, userId: number): Promise<void> {
+  await client.query('UPDATE admin_credentials SET mail_state = NULL, mail_error = NULL WHERE global_user_id = $1', [
+    userId,
+  ]);
+}
+
+/** Uses a temporary password up; false when it has lapsed or was used. */
+export async function useTemporaryPassword(db: Queryable, userId: number, hash: string): Promise<boolean> {
+  const { rowCount } = await db.query(
+    'UPDATE admin_credentials SET temporary_until = now() WHERE global_user_id = $1 AND password_hash = $2 AND temporary_until > now()',
+    [userId, hash],
+  );
+  return rowCount === 1;
+}
+
+/** Stores the hash of a password the administrator has chosen. A mail that is still to be sent again must not take it away. */
+export async function storePassword(client: Queryable, userId: number, hash: string): Promise<void> {
+  await client.query(
+    `UPDATE admin_credentials SET password_hash = $2, must_change_password = false, temporary_until = NULL, updated_at = now(),
+       mail_state = CASE mail_state WHEN 'pending' THEN 'sent' ELSE mail_state END WHERE global_user_id = $1`,
+    [userId, hash],
+  );
+}
+
+/** Removes the record; false when it is the last one. The caller holds the lock that keeps removals one at a time. */
+export async function removeCredentials(client: Queryable, userId: number): Promise<boolean> {
+  const { rowCount } = await client.query(
+    'DELETE FROM admin_credentials WHERE global_user_id = $1 AND (SELECT count(*) FROM admin_credentials) > 1',
+    [userId],
+  );
+  await notifyIdentity(client, { what: 'admins', id: userId });
+  return rowCount === 1;
 }

@@ -1,3 +1,4 @@
+import { type Actor, type AuditState, appendAudit } from '../audit/audit-log.ts';
 import type { Database, Queryable } from '../db/database.ts';
 import { makeBearer, makeSecret, parseBearer, secretMatches } from './bearer-secret.ts';
 import { notifyIdentity } from './identity-changes.ts';
@@ -48,6 +49,13 @@ const toKey = (r: KeySql): ServiceKey => ({
   lastUsedAt: r.last_used_at,
 });
 
+const keyState = (k: ServiceKey): AuditState => ({
+  name: k.name,
+  public: k.public,
+  scopes: k.scopes.map(s => ({ plugin_id: s.pluginId, trigger: s.trigger === '' ? null : s.trigger })),
+  expires_at: k.expiresAt,
+});
+
 /** Whether a key opens a trigger (service.md 5.1: the specific pair of plugin and trigger name). */
 export function keyOpens(key: { scopes: readonly KeyScope[] }, pluginId: string, trigger: string): boolean {
   return key.scopes.some(s => s.pluginId === pluginId && (s.trigger === '' || s.trigger === trigger));
@@ -58,6 +66,7 @@ export async function addServiceKey(
   db: Database,
   prefix: string,
   key: { name: string; scopes: readonly KeyScope[]; expiresAt: Date | null },
+  by: Actor,
 ): Promise<{ key: ServiceKey; text: string }> {
   const bearer = makeBearer(prefix);
   return await db.withTransaction(async client => {
@@ -72,6 +81,12 @@ export async function addServiceKey(
     );
     const added = await findServiceKey(client, id);
     if (added === undefined) throw new Error('the key just added is not there');
+    await appendAudit(client, by, {
+      action: 'service_key.create',
+      objectType: 'service_key',
+      objectId: String(id),
+      after: keyState(added),
+    });
     return { key: added, text: bearer.text };
   });
 }
@@ -118,6 +133,7 @@ export async function rotateServiceKey(
   prefix: string,
   id: number,
   overlapSeconds: number,
+  by: Actor,
 ): Promise<{ key: ServiceKey; text: string } | undefined> {
   const secret = makeSecret();
   return await db.withTransaction(async client => {
@@ -129,16 +145,30 @@ export async function rotateServiceKey(
     const key = await findServiceKey(client, id);
     if (key === undefined) return undefined;
     await notifyIdentity(client, { what: 'key', id });
+    await appendAudit(client, by, {
+      action: 'service_key.rotate',
+      objectType: 'service_key',
+      objectId: String(id),
+      after: { ...keyState(key), old_secret_until: key.oldUntil },
+    });
     return { key, text: `${prefix}${key.public}.${secret.text}` };
   });
 }
 
 /** Revokes a key on every host; false when there is none. */
-export async function revokeServiceKey(db: Database, id: number): Promise<boolean> {
+export async function revokeServiceKey(db: Database, id: number, by: Actor): Promise<boolean> {
   return await db.withTransaction(async client => {
+    const key = await findServiceKey(client, id);
     const { rowCount } = await client.query('DELETE FROM service_keys WHERE id = $1', [id]);
+    if (key === undefined || rowCount === 0) return false;
+    await appendAudit(client, by, {
+      action: 'service_key.revoke',
+      objectType: 'service_key',
+      objectId: String(id),
+      before: keyState(key),
+    });
     await notifyIdentity(client, { what: 'key', id });
-    return (rowCount ?? 0) > 0;
+    return true;
   });
 }
 

@@ -1,3 +1,4 @@
+import { type Actor, appendAudit } from '../audit/audit-log.ts';
 import type { Database, Queryable } from '../db/database.ts';
 import { makeSecret, sha256 } from './bearer-secret.ts';
 import { notifyIdentity } from './identity-changes.ts';
@@ -105,11 +106,22 @@ export async function listSessions(db: Queryable, userId: number, nowMs: number)
   return rows.map(toSession).filter(s => isLive(s, nowMs));
 }
 
-/** Ends a session on every host; false when the user has none with this id. */
-export async function revokeSession(db: Database, userId: number, id: number): Promise<boolean> {
+/**
+ * Ends a session on every host; false when the user has none with this id.
+ *
+ * @param by the administrator who ends it, or null when the user does
+ */
+export async function revokeSession(db: Database, userId: number, id: number, by: Actor | null): Promise<boolean> {
   return await db.withTransaction(async client => {
     const { rowCount } = await client.query('DELETE FROM sessions WHERE id = $1 AND global_user_id = $2', [id, userId]);
     await notifyIdentity(client, { what: 'session', id });
+    if ((rowCount ?? 0) > 0 && by !== null)
+      await appendAudit(client, by, {
+        action: 'session.revoke',
+        objectType: 'user',
+        objectId: String(userId),
+        before: { session: id },
+      });
     return (rowCount ?? 0) > 0;
   });
 }

@@ -1,20 +1,34 @@
-import type { Queryable } from '../db/database.ts';
+import { type Actor, type AuditState, appendAudit } from '../audit/audit-log.ts';
+import type { Database, Queryable } from '../db/database.ts';
+import { ServiceError } from '../errors.ts';
 
-/** A person (service.md 2.7, 2.11). */
-export type GlobalUser = {
-  id: number;
+/** What policies may ask of a user (service.md 2.7), beside ids, groups and roles. */
+export type UserAttributes = {
   externalId: string | null;
   idpAccountsId: string | null;
   displayName: string;
+  primaryChannel: 'TELEGRAM' | 'VK' | null;
   locale: 'ru' | 'en';
+  nationalityType: 'domestic' | 'foreign' | null;
+  fundingType: 'budget' | 'contract' | null;
+  educationForm: 'full_time' | 'part_time' | 'remote' | null;
 };
+
+/** A person (service.md 2.7, 2.11). */
+export type GlobalUser = UserAttributes & { id: number; createdAt: Date; updatedAt: Date };
 
 type UserSql = {
   id: string;
   external_id: string | null;
   idp_accounts_id: string | null;
   display_name: string;
-  locale: 'ru' | 'en';
+  primary_channel: UserAttributes['primaryChannel'];
+  locale: UserAttributes['locale'];
+  nationality_type: UserAttributes['nationalityType'];
+  funding_type: UserAttributes['fundingType'];
+  education_form: UserAttributes['educationForm'];
+  created_at: Date;
+  updated_at: Date;
 };
 
 const toUser = (r: UserSql): GlobalUser => ({
@@ -22,19 +36,163 @@ const toUser = (r: UserSql): GlobalUser => ({
   externalId: r.external_id,
   idpAccountsId: r.idp_accounts_id,
   displayName: r.display_name,
+  primaryChannel: r.primary_channel,
   locale: r.locale,
+  nationalityType: r.nationality_type,
+  fundingType: r.funding_type,
+  educationForm: r.education_form,
+  createdAt: r.created_at,
+  updatedAt: r.updated_at,
 });
 
-export async function addUser(db: Queryable, displayName: string): Promise<GlobalUser> {
-  const { rows } = await db.query<UserSql>('INSERT INTO global_users (display_name) VALUES ($1) RETURNING *', [
-    displayName,
-  ]);
-  const row = rows[0];
-  if (row === undefined) throw new Error('INSERT returned no row');
-  return toUser(row);
+const NOBODY: UserAttributes = {
+  externalId: null,
+  idpAccountsId: null,
+  displayName: '',
+  primaryChannel: null,
+  locale: 'ru',
+  nationalityType: null,
+  fundingType: null,
+  educationForm: null,
+};
+
+const valuesOf = (u: UserAttributes): unknown[] => [
+  u.externalId,
+  u.idpAccountsId,
+  u.displayName,
+  u.primaryChannel,
+  u.locale,
+  u.nationalityType,
+  u.fundingType,
+  u.educationForm,
+];
+
+/** Adds a user; attributes that are not given are unknown. Part of the caller's transaction, if it has one. */
+export async function addUser(db: Queryable, attributes: Partial<UserAttributes>): Promise<GlobalUser> {
+  const { rows } = await db.query<UserSql>(
+    `INSERT INTO global_users (external_id, idp_accounts_id, display_name, primary_channel, locale, nationality_type, funding_type, education_form)
+     VALUES ($1, $2, $3, $4, $5, $6, $7, $8) RETURNING *`,
+    valuesOf({ ...NOBODY, ...attributes }),
+  );
+  return oneOf(rows);
 }
+
+const oneOf = (rows: UserSql[]): GlobalUser => {
+  const row = rows[0];
+  if (row === undefined) throw new Error('the statement returned no row');
+  return toUser(row);
+};
 
 export async function findUser(db: Queryable, id: number): Promise<GlobalUser | undefined> {
   const { rows } = await db.query<UserSql>('SELECT * FROM global_users WHERE id = $1', [id]);
   return rows[0] === undefined ? undefined : toUser(rows[0]);
+}
+
+/**
+ * The user of an account of the identity provider; an account seen for the first time becomes an ordinary user
+ * (decisions.md 3). A name or language the provider tells fills an unknown one only for a new user.
+ */
+export async function findOrAddIdpUser(
+  db: Queryable,
+  account: { sub: string; name: string; locale: 'ru' | 'en' | null },
+): Promise<GlobalUser> {
+  const { rows } = await db.query<UserSql>(
+    `INSERT INTO global_users (idp_accounts_id, display_name, locale) VALUES ($1, $2, coalesce($3, 'ru'))
+     ON CONFLICT (idp_accounts_id) DO UPDATE SET
+       display_name = CASE WHEN global_users.display_name = '' THEN EXCLUDED.display_name ELSE global_users.display_name END
+     RETURNING *`,
+    [account.sub, account.name, account.locale],
+  );
+  return oneOf(rows);
+}
+
+/**
+ * Users in descending order of their ids.
+ *
+ * @param search part of the name, or a whole external id or account id; empty for all
+ */
+export async function listUsers(db: Queryable, search: string, before: number, limit: number): Promise<GlobalUser[]> {
+  const { rows } = await db.query<UserSql>(
+    `SELECT * FROM global_users
+     WHERE id < $1 AND ($3 = '' OR strpos(lower(display_name), lower($3)) > 0 OR external_id = $3 OR idp_accounts_id = $3)
+     ORDER BY id DESC LIMIT $2`,
+    [before, limit, search],
+  );
+  return rows.map(toUser);
+}
+
+/** Attributes under their names in the API and in policies. */
+export const userState = (u: UserAttributes) =>
+  ({
+    external_id: u.externalId,
+    idp_accounts_id: u.idpAccountsId,
+    display_name: u.displayName,
+    primary_channel: u.primaryChannel,
+    locale: u.locale,
+    nationality_type: u.nationalityType,
+    funding_type: u.fundingType,
+    education_form: u.educationForm,
+  }) satisfies AuditState;
+
+function taken(error: unknown): never {
+  if (error instanceof Error && 'constraint' in error) {
+    const field = /^global_users_(external_id|idp_accounts_id)_key$/.exec(String(error.constraint))?.[1];
+    if (field !== undefined)
+      throw new ServiceError('conflict', `another user has this ${field}`, {
+        errors: [{ pointer: `/${field}`, message: 'must not belong to another user' }],
+        cause: error,
+      });
+  }
+  throw error;
+}
+
+/** @throws ServiceError `conflict` when an id belongs to another user */
+export async function createUser(db: Database, attributes: Partial<UserAttributes>, by: Actor): Promise<GlobalUser> {
+  return await db
+    .withTransaction(async client => {
+      const user = await addUser(client, attributes);
+      await appendAudit(client, by, {
+        action: 'user.create',
+        objectType: 'user',
+        objectId: String(user.id),
+        after: userState(user),
+      });
+      return user;
+    })
+    .catch(taken);
+}
+
+/**
+ * Changes the attributes that are given.
+ *
+ * @returns undefined when there is no such user
+ * @throws ServiceError `conflict` when an id belongs to another user
+ */
+export async function changeUser(
+  db: Database,
+  id: number,
+  attributes: Partial<UserAttributes>,
+  by: Actor,
+): Promise<GlobalUser | undefined> {
+  return await db
+    .withTransaction(async client => {
+      await client.query('SELECT 1 FROM global_users WHERE id = $1 FOR UPDATE', [id]);
+      const before = await findUser(client, id);
+      if (before === undefined) return undefined;
+      const { rows } = await client.query<UserSql>(
+        `UPDATE global_users SET external_id = $1, idp_accounts_id = $2, display_name = $3, primary_channel = $4, locale = $5,
+           nationality_type = $6, funding_type = $7, education_form = $8, updated_at = now() WHERE id = $9 RETURNING *`,
+        [...valuesOf({ ...before, ...attributes }), id],
+      );
+      const user = oneOf(rows);
+      await appendAudit(client, by, {
+        action: 'user.change',
+        objectType: 'user',
+        objectId: String(id),
+        before: userState(before),
+        after: userState(user),
+      });
+      return user;
+    })
+    .catch(taken);
 }

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import type { Readable } from 'node:stream';
+import { type Actor, type AuditState, appendAudit } from '../audit/audit-log.ts';
 import type { Database } from '../db/database.ts';
 import { messageOf, ServiceError } from '../errors.ts';
 import { RUNNABLE_FORMAT } from './gate/rewrite.ts';
@@ -10,7 +11,6 @@ import type { ModuleStorage, StoredModule } from './module-storage.ts';
 import { checkConfig } from './plugin-config.ts';
 import {
   addVersion,
-  findPlugin,
   findVersion,
   findVersionByKey,
   listModuleKeys,
@@ -76,10 +76,11 @@ export class PluginInstaller {
   /**
    * Passes received bytes through the gate, reads their manifest, compiles them on trial.
    *
+   * @param by who uploaded them
    * @returns the new version; nothing is installed yet
    * @throws ServiceError `module_refused` with every finding; nothing is kept then
    */
-  async admit(received: ReceivedModule): Promise<VersionRow> {
+  async admit(received: ReceivedModule, by: Actor): Promise<VersionRow> {
     const { db, storage } = this.#parts;
     const { key } = received;
     try {
@@ -103,7 +104,7 @@ export class PluginInstaller {
         described.findings = inspection.findings;
         runnable = await this.#prepare(key, described, memoryPages);
       }
-      return await addVersion(db, {
+      return await addVersion(db, by, {
         pluginId: manifest.id,
         version: manifest.version,
         wasmKey: key,
@@ -180,7 +181,7 @@ export class PluginInstaller {
    *
    * @throws ServiceError `validation_failed` naming each config field, `permissions_not_accepted` naming the new ones
    */
-  async install(pluginId: string, request: InstallRequest): Promise<VersionRow> {
+  async install(pluginId: string, request: InstallRequest, by: Actor): Promise<VersionRow> {
     const { db, registry, secrets } = this.#parts;
     const versionId = await db.withTransaction(async client => {
       const plugin = await lockPlugin(client, pluginId);
@@ -203,6 +204,13 @@ export class PluginInstaller {
         config: values.config,
         secrets: secrets.seal(JSON.stringify(values.secrets), secretsOwner(pluginId)),
       });
+      await appendAudit(client, by, {
+        action: 'plugin.install',
+        objectType: 'plugin',
+        objectId: pluginId,
+        ...(before === undefined ? {} : { before: installedState(before) }),
+        after: installedState({ ...version, config: values.config }),
+      });
       return version.id;
     });
     await registry.reload(pluginId);
@@ -210,7 +218,7 @@ export class PluginInstaller {
   }
 
   /** Makes a version that was installed before the running one again, with the configuration it had. */
-  async rollback(pluginId: string, wasmKey: string): Promise<VersionRow> {
+  async rollback(pluginId: string, wasmKey: string, by: Actor): Promise<VersionRow> {
     const { db, registry } = this.#parts;
     const versionId = await db.withTransaction(async client => {
       const plugin = await lockPlugin(client, pluginId);
@@ -232,7 +240,16 @@ export class PluginInstaller {
         );
       if (plugin.installedVersionId === version.id)
         throw new ServiceError('conflict', 'this version is the installed one already');
+      const before =
+        plugin.installedVersionId === null ? undefined : await findVersion(client, plugin.installedVersionId);
       await setInstalled(client, pluginId, version.id, null);
+      await appendAudit(client, by, {
+        action: 'plugin.rollback',
+        objectType: 'plugin',
+        objectId: pluginId,
+        ...(before === undefined ? {} : { before: installedState(before) }),
+        after: installedState(version),
+      });
       return version.id;
     });
     await registry.reload(pluginId);
@@ -245,23 +262,47 @@ export class PluginInstaller {
     return version;
   }
 
-  async setEnabled(pluginId: string, enabled: boolean): Promise<void> {
+  async setEnabled(pluginId: string, enabled: boolean, by: Actor): Promise<void> {
     const { db, registry } = this.#parts;
-    if ((await findPlugin(db, pluginId)) === undefined) throw unknownPlugin(pluginId);
-    await setEnabled(db, pluginId, enabled);
+    await db.withTransaction(async client => {
+      const plugin = await lockPlugin(client, pluginId);
+      if (plugin === undefined) throw unknownPlugin(pluginId);
+      await setEnabled(client, pluginId, enabled);
+      await appendAudit(client, by, {
+        action: enabled ? 'plugin.enable' : 'plugin.disable',
+        objectType: 'plugin',
+        objectId: pluginId,
+        before: { enabled: plugin.enabled },
+        after: { enabled },
+      });
+    });
     await registry.reload(pluginId);
   }
 
   /** Removes a plugin with its versions, settings, keys and values; its execution records stay until they age out. */
-  async uninstall(pluginId: string): Promise<void> {
+  async uninstall(pluginId: string, by: Actor): Promise<void> {
     const { db, registry, storage } = this.#parts;
     const keys = await db.withTransaction(async client => {
-      if ((await lockPlugin(client, pluginId)) === undefined) throw unknownPlugin(pluginId);
+      const plugin = await lockPlugin(client, pluginId);
+      if (plugin === undefined) throw unknownPlugin(pluginId);
+      const version =
+        plugin.installedVersionId === null ? undefined : await findVersion(client, plugin.installedVersionId);
+      await appendAudit(client, by, {
+        action: 'plugin.uninstall',
+        objectType: 'plugin',
+        objectId: pluginId,
+        ...(version === undefined ? {} : { before: installedState(version) }),
+      });
       return await removePlugin(client, pluginId);
     });
     await registry.reload(pluginId);
     for (const key of keys) await storage.remove(key);
   }
+}
+
+/** What the audit log keeps of an installation: values of sensitive fields and connection strings are not in `config`. */
+function installedState(v: Pick<VersionRow, 'version' | 'wasmKey' | 'permissions' | 'config'>): AuditState {
+  return { version: v.version, wasm_key: v.wasmKey, permissions: v.permissions, config: v.config };
 }
 
 export function unknownPlugin(id: string): ServiceError {

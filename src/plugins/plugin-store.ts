@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { type Actor, appendAudit } from '../audit/audit-log.ts';
 import type { Database, Queryable } from '../db/database.ts';
 import { PLUGIN_CHANGED } from '../db/notifications.ts';
 import type { Finding } from './inspect.ts';
@@ -92,7 +93,7 @@ const toPlugin = (r: PluginSql): PluginRow => ({
   updatedAt: r.updated_at,
 });
 
-export async function addVersion(db: Database, v: NewVersion): Promise<VersionRow> {
+export async function addVersion(db: Database, by: Actor, v: NewVersion): Promise<VersionRow> {
   return await db.withTransaction(async client => {
     await client.query('INSERT INTO plugins (id) VALUES ($1) ON CONFLICT (id) DO NOTHING', [v.pluginId]);
     const { rows } = await client.query<VersionSql>(
@@ -110,6 +111,12 @@ export async function addVersion(db: Database, v: NewVersion): Promise<VersionRo
         JSON.stringify(v.runnable),
       ],
     );
+    await appendAudit(client, by, {
+      action: 'plugin.upload',
+      objectType: 'plugin',
+      objectId: v.pluginId,
+      after: { version: v.version, wasm_key: v.wasmKey, sha256: v.sha256, permissions: v.permissions },
+    });
     return toVersion(rows[0]!);
   });
 }

@@ -1,10 +1,13 @@
 import { Readable } from 'node:stream';
+import type { Actor } from '../audit/audit-log.ts';
 import { LIMITS } from '../limits.ts';
 import type { PluginInstaller } from './install.ts';
 import type { PluginRegistry } from './registry.ts';
 
 /** Id of the sample plugin (decisions.md 1b). */
 export const SAMPLE_ID = 'hello';
+
+const BY: Actor = { kind: 'command_line', userId: null, name: 'serve --sample', requestId: '', address: '' };
 
 /**
  * Installs the sample plugin the way an administrator would, unless it is there already.
@@ -18,7 +21,8 @@ export async function installSample(
   bytes: Uint8Array,
 ): Promise<boolean> {
   if (registry.find(SAMPLE_ID) !== undefined) return false;
-  const version = await installer.admit(await installer.receive(Readable.from([bytes]), LIMITS.moduleBytesMax));
-  await installer.install(version.pluginId, { wasmKey: version.wasmKey, config: {}, acceptPermissions: [] });
+  const received = await installer.receive(Readable.from([bytes]), LIMITS.moduleBytesMax);
+  const version = await installer.admit(received, BY);
+  await installer.install(version.pluginId, { wasmKey: version.wasmKey, config: {}, acceptPermissions: [] }, BY);
   return true;
 }

@@ -1,5 +1,6 @@
+import { type Actor, type AuditState, appendAudit } from '../audit/audit-log.ts';
 import type { Queryable } from '../db/database.ts';
-import { lockPlugin, notifyChanged } from './plugin-store.ts';
+import { lockPlugin, notifyChanged, setFrontendOrigins } from './plugin-store.ts';
 
 /** Access settings of one HTTP trigger (service.md 2.3). `frontendOrigins` null inherits the plugin's. */
 export type TriggerSettings = {
@@ -59,6 +60,7 @@ export async function changeTriggerSettings(
   pluginId: string,
   trigger: string,
   change: SettingsChange,
+  by: Actor,
 ): Promise<void> {
   await lockPlugin(client, pluginId);
   const before = (await loadTriggerSettings(client, pluginId)).get(trigger) ?? DEFAULT_SETTINGS;
@@ -70,6 +72,39 @@ export async function changeTriggerSettings(
     frontendOrigins: change.frontendOrigins === undefined ? before.frontendOrigins : change.frontendOrigins,
   };
   await saveTriggerSettings(client, pluginId, trigger, s);
+  await appendAudit(client, by, {
+    action: 'trigger.settings',
+    objectType: 'trigger',
+    objectId: `${pluginId}/${trigger}`,
+    before: settingsState(before),
+    after: settingsState(s),
+  });
+}
+
+const settingsState = (s: TriggerSettings): AuditState => ({
+  enabled: s.enabled,
+  allow_user_session: s.allowUserSession,
+  allow_service_key: s.allowServiceKey,
+  policy_expression: s.policyExpression,
+  frontend_origins: s.frontendOrigins,
+});
+
+/** Sets the origins a plugin's triggers inherit, inside the caller's transaction. */
+export async function changeFrontendOrigins(
+  client: Queryable,
+  pluginId: string,
+  origins: string[],
+  by: Actor,
+): Promise<void> {
+  const plugin = await lockPlugin(client, pluginId);
+  await setFrontendOrigins(client, pluginId, origins);
+  await appendAudit(client, by, {
+    action: 'plugin.origins',
+    objectType: 'plugin',
+    objectId: pluginId,
+    before: { frontend_origins: plugin?.frontendOrigins ?? [] },
+    after: { frontend_origins: origins },
+  });
 }
 
 async function saveTriggerSettings(

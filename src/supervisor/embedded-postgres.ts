@@ -171,6 +171,21 @@ async function stopLeftover(directory: string): Promise<void> {
   }
 }
 
+/**
+ * Where an embedded PostgreSQL that runs already answers, by its own note; null when none runs in the directory.
+ */
+export function findRunningPostgres(directory: string): string | null {
+  try {
+    const [pid, , , port, sockets, host] = fs.readFileSync(path.join(directory, 'postmaster.pid'), 'utf8').split('\n');
+    if (!fs.readFileSync(`/proc/${Number(pid)}/cmdline`, 'latin1').includes('postgres')) return null;
+    const password = fs.readFileSync(`${path.resolve(directory)}.password`, 'utf8').trim();
+    const where = sockets === undefined || sockets === '' ? '' : `?host=${encodeURIComponent(sockets)}`;
+    return `postgresql://${SUPERUSER}:${password}@${where === '' ? (host ?? '127.0.0.1') : 'localhost'}:${port}/${DATABASE}${where}`;
+  } catch {
+    return null;
+  }
+}
+
 export function freePort(): Promise<number> {
   return new Promise((resolve, reject) => {
     const server = net.createServer();

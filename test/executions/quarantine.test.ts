@@ -1,6 +1,9 @@
 import t from 'tap';
+import type { Actor } from '../../src/audit/audit-log.ts';
 import { startTestService } from '../support/service.ts';
 import { respondText, watPlugin } from '../support/wat.ts';
+
+const BY: Actor = { kind: 'setup', userId: null, name: 'test', requestId: 'r', address: '127.0.0.1' };
 
 /** Traps when the body is `t`, answers `ok` otherwise; two triggers share the handler. */
 const moody = watPlugin({
@@ -80,7 +83,7 @@ t.test('a resume that meets the suspension while it is being written has the las
   for (let round = 0; round < 20; round++) {
     const now = Date.now();
     for (let strike = 0; strike < 3; strike++) q.failed('moody', 'a', 'deadline', now);
-    t.equal(await q.resume('moody', 'a'), true);
+    t.equal(await q.resume('moody', 'a', BY), true);
     await q.close();
     const { rows } = await db.query('SELECT 1 FROM plugin_quarantine');
     t.same(rows, []);

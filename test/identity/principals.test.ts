@@ -1,4 +1,5 @@
 import t from 'tap';
+import type { Actor } from '../../src/audit/audit-log.ts';
 import { openDatabase } from '../../src/db/database.ts';
 import { addServiceKey } from '../../src/identity/service-keys.ts';
 import { addSession } from '../../src/identity/sessions.ts';
@@ -22,6 +23,8 @@ const echo = (id: string): Uint8Array =>
 
 const authOf = (a: Answer): unknown => (a.json as { http?: { auth: unknown } }).http?.auth;
 
+const BY: Actor = { kind: 'setup', userId: null, name: 'test', requestId: 'r', address: '127.0.0.1' };
+
 async function world(t: { teardown(fn: () => unknown): void }) {
   const s = await startTestService();
   t.teardown(() => s.stop());
@@ -29,12 +32,12 @@ async function world(t: { teardown(fn: () => unknown): void }) {
   t.teardown(() => db.close());
   await s.install(echo('mine'));
   await s.install(echo('theirs'));
-  const user = await addUser(db, 'Ada');
+  const user = await addUser(db, { displayName: 'Ada' });
   const session = (kind: 'user' | 'admin') =>
     addSession(db, { kind, userId: user.id, withPassword: false, address: '127.0.0.1', userAgent: 'test' });
   const token = (expiresAt: Date | null = null) => addUserToken(db, 'pht_', { userId: user.id, name: 'n', expiresAt });
   const key = (pluginId: string, trigger: string) =>
-    addServiceKey(db, 'phk_', { name: 'k', scopes: [{ pluginId, trigger }], expiresAt: null });
+    addServiceKey(db, 'phk_', { name: 'k', scopes: [{ pluginId, trigger }], expiresAt: null }, BY);
   const set = (body: Record<string, boolean>) => s.admin('PUT', '/plugins/mine/triggers/run/settings', body);
   return { s, db, user, session, token, key, set };
 }

@@ -1,0 +1,74 @@
+import { z } from 'zod';
+import type { Database } from '../db/database.ts';
+import { type AdminAccount, listAdmins } from '../identity/admin-accounts.ts';
+import { appointAdmin, type QueueMail, removeAdmin, resetAdminPassword } from '../identity/admin-appointments.ts';
+import { jsonReply } from '../message.ts';
+import { email, idOf } from './auth-api.ts';
+import { parseBody } from './plugins-api.ts';
+import { actorOf, type Route } from './route.ts';
+
+export type AdminsApiParts = { db: Database; queueMail: QueueMail };
+
+/** `password` is what legacy clients send: taken and left alone (service.md 4.2). */
+const appointBody = z.strictObject({
+  global_user_id: z.int().positive(),
+  email,
+  password: z.string().max(1000).optional(),
+});
+
+/** `mail` tells what became of the temporary password: pending, sent, or failed with the reason. */
+const adminJson = (a: AdminAccount) => ({
+  global_user_id: a.userId,
+  email: a.email,
+  must_change_password: a.mustChangePassword,
+  temporary_until: a.temporaryUntil,
+  created_at: a.createdAt,
+  mail: a.mail,
+});
+
+/** Who administers (service.md 2.11, 4.2). */
+export function adminRoutes({ db, queueMail }: AdminsApiParts): Route[] {
+  const path = '/api/admin/admins';
+  return [
+    {
+      method: 'GET',
+      path,
+      guard: 'admin',
+      async handle() {
+        const admins = await listAdmins(db);
+        return jsonReply(200, {
+          items: admins.map(a => ({ ...adminJson(a), display_name: a.displayName })),
+          next_cursor: null,
+        });
+      },
+    },
+    {
+      method: 'POST',
+      path,
+      guard: 'admin_recent',
+      async handle({ caller, json, request }) {
+        const body = parseBody(appointBody, await json());
+        const user = { id: body.global_user_id, email: body.email };
+        return jsonReply(201, adminJson(await appointAdmin(db, user, queueMail, actorOf(caller, request))));
+      },
+    },
+    {
+      method: 'POST',
+      path: `${path}/:user/reset-password`,
+      guard: 'admin_recent',
+      async handle({ caller, request }) {
+        const account = await resetAdminPassword(db, idOf(request, 'user'), queueMail, actorOf(caller, request));
+        return jsonReply(200, adminJson(account));
+      },
+    },
+    {
+      method: 'DELETE',
+      path: `${path}/:user`,
+      guard: 'admin_recent',
+      async handle({ caller, request }) {
+        await removeAdmin(db, idOf(request, 'user'), actorOf(caller, request));
+        return { status: 204, headers: [], body: '' };
+      },
+    },
+  ];
+}

@@ -1,0 +1,58 @@
+import { type AuditEntry, listAudit } from '../audit/audit-log.ts';
+import type { Database } from '../db/database.ts';
+import { ServiceError } from '../errors.ts';
+import { jsonReply } from '../message.ts';
+import { idCursorOf, limitOf, queryOf, type Route, sinceOf } from './route.ts';
+
+const entryJson = (e: AuditEntry) => ({
+  id: e.id,
+  at: e.at,
+  actor: { kind: e.actor.kind, global_user_id: e.actor.userId, name: e.actor.name },
+  action: e.action,
+  object_type: e.objectType,
+  object_id: e.objectId,
+  before: e.before,
+  after: e.after,
+  request_id: e.actor.requestId === '' ? null : e.actor.requestId,
+  address: e.actor.address === '' ? null : e.actor.address,
+});
+
+function userIdOf(raw: string | undefined): number | undefined {
+  if (raw === undefined) return undefined;
+  const id = Number(raw);
+  if (Number.isSafeInteger(id) && id > 0) return id;
+  const message = 'must be the id of a user';
+  throw new ServiceError('validation_failed', `actor ${message}`, { errors: [{ pointer: 'query:actor', message }] });
+}
+
+/** Who changed what, newest first; entries are never changed and never removed. */
+export function auditRoutes({ db }: { db: Database }): Route[] {
+  return [
+    {
+      method: 'GET',
+      path: '/api/admin/audit',
+      guard: 'admin',
+      async handle({ request }) {
+        const query = queryOf(request, ['limit', 'cursor', 'action', 'actor', 'object_type', 'object_id', 'since']);
+        const limit = limitOf(query);
+        const [action, objectType, objectId] = ['action', 'object_type', 'object_id'].map(name => query.get(name));
+        const actorUserId = userIdOf(query.get('actor'));
+        const since = sinceOf(query.get('since'));
+        const rows = await listAudit(db, {
+          before: idCursorOf(query),
+          limit: limit + 1,
+          ...(action === undefined ? {} : { action }),
+          ...(actorUserId === undefined ? {} : { actorUserId }),
+          ...(objectType === undefined ? {} : { objectType }),
+          ...(objectId === undefined ? {} : { objectId }),
+          ...(since === undefined ? {} : { since }),
+        });
+        const page = rows.slice(0, limit);
+        return jsonReply(200, {
+          items: page.map(entryJson),
+          next_cursor: rows.length > limit ? String(page.at(-1)?.id) : null,
+        });
+      },
+    },
+  ];
+}

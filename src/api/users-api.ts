@@ -1,0 +1,101 @@
+import { z } from 'zod';
+import type { Database } from '../db/database.ts';
+import { ServiceError } from '../errors.ts';
+import {
+  changeUser,
+  createUser,
+  findUser,
+  type GlobalUser,
+  listUsers,
+  type UserAttributes,
+  userState,
+} from '../identity/users.ts';
+import { jsonReply, type Request } from '../message.ts';
+import { idOf } from './auth-api.ts';
+import { parseBody } from './plugins-api.ts';
+import { actorOf, idCursorOf, limitOf, queryOf, type Route } from './route.ts';
+
+const text = z.string().min(1, 'must not be empty').max(300);
+
+/** Attributes of service.md 2.7; what is left out keeps its value. */
+const userBody = z.strictObject({
+  external_id: text.nullable().optional(),
+  idp_accounts_id: text.nullable().optional(),
+  display_name: z.string().max(300).optional(),
+  primary_channel: z.enum(['TELEGRAM', 'VK']).nullable().optional(),
+  locale: z.enum(['ru', 'en']).optional(),
+  nationality_type: z.enum(['domestic', 'foreign']).nullable().optional(),
+  funding_type: z.enum(['budget', 'contract']).nullable().optional(),
+  education_form: z.enum(['full_time', 'part_time', 'remote']).nullable().optional(),
+});
+
+const userJson = (u: GlobalUser) => ({ id: u.id, ...userState(u), created_at: u.createdAt, updated_at: u.updatedAt });
+
+/** Members that were left out are left out again. */
+function attributesOf(b: z.infer<typeof userBody>): Partial<UserAttributes> {
+  return {
+    ...(b.external_id === undefined ? {} : { externalId: b.external_id }),
+    ...(b.idp_accounts_id === undefined ? {} : { idpAccountsId: b.idp_accounts_id }),
+    ...(b.display_name === undefined ? {} : { displayName: b.display_name }),
+    ...(b.primary_channel === undefined ? {} : { primaryChannel: b.primary_channel }),
+    ...(b.locale === undefined ? {} : { locale: b.locale }),
+    ...(b.nationality_type === undefined ? {} : { nationalityType: b.nationality_type }),
+    ...(b.funding_type === undefined ? {} : { fundingType: b.funding_type }),
+    ...(b.education_form === undefined ? {} : { educationForm: b.education_form }),
+  };
+}
+
+const unknownUser = (request: Request): ServiceError =>
+  new ServiceError('not_found', `there is no user ${request.params.user}`);
+
+/** People (service.md 2.7, 2.11): looked up, added and changed by administrators. */
+export function userRoutes({ db }: { db: Database }): Route[] {
+  const path = '/api/admin/users';
+  return [
+    {
+      method: 'GET',
+      path,
+      guard: 'admin',
+      async handle({ request }) {
+        const query = queryOf(request, ['limit', 'cursor', 'search']);
+        const limit = limitOf(query);
+        const users = await listUsers(db, query.get('search') ?? '', idCursorOf(query), limit + 1);
+        const page = users.slice(0, limit);
+        return jsonReply(200, {
+          items: page.map(userJson),
+          next_cursor: users.length > limit ? String(page.at(-1)?.id) : null,
+        });
+      },
+    },
+    {
+      method: 'POST',
+      path,
+      guard: 'admin_recent',
+      async handle({ caller, json, request }) {
+        const body = parseBody(userBody, await json());
+        return jsonReply(201, userJson(await createUser(db, attributesOf(body), actorOf(caller, request))));
+      },
+    },
+    {
+      method: 'GET',
+      path: `${path}/:user`,
+      guard: 'admin',
+      async handle({ request }) {
+        const user = await findUser(db, idOf(request, 'user'));
+        if (user === undefined) throw unknownUser(request);
+        return jsonReply(200, userJson(user));
+      },
+    },
+    {
+      method: 'PATCH',
+      path: `${path}/:user`,
+      guard: 'admin_recent',
+      async handle({ caller, json, request }) {
+        const body = parseBody(userBody, await json());
+        const user = await changeUser(db, idOf(request, 'user'), attributesOf(body), actorOf(caller, request));
+        if (user === undefined) throw unknownUser(request);
+        return jsonReply(200, userJson(user));
+      },
+    },
+  ];
+}

@@ -1,0 +1,140 @@
+import type { Queryable } from '../db/database.ts';
+
+/** Who changes something, as it is kept beside the change. */
+export type Actor = {
+  kind: 'admin' | 'setup' | 'command_line';
+  /** Null in setup mode and on the command line. */
+  userId: number | null;
+  name: string;
+  requestId: string;
+  address: string;
+};
+
+export type AuditAction =
+  | 'plugin.upload'
+  | 'plugin.install'
+  | 'plugin.rollback'
+  | 'plugin.enable'
+  | 'plugin.disable'
+  | 'plugin.uninstall'
+  | 'plugin.origins'
+  | 'plugin.resume'
+  | 'trigger.settings'
+  | 'trigger.resume'
+  | 'service_key.create'
+  | 'service_key.rotate'
+  | 'service_key.revoke'
+  | 'admin.setup'
+  | 'admin.login'
+  | 'admin.password'
+  | 'admin.appoint'
+  | 'admin.reset_password'
+  | 'admin.remove'
+  | 'session.revoke'
+  | 'user.create'
+  | 'user.change';
+
+/** What an entry says of an object before and after the change; never a secret. */
+export type AuditState = Readonly<Record<string, unknown>>;
+
+export type AuditChange = {
+  action: AuditAction;
+  objectType: 'plugin' | 'trigger' | 'service_key' | 'user';
+  objectId: string;
+  before?: AuditState;
+  after?: AuditState;
+};
+
+export type AuditEntry = Required<Pick<AuditChange, 'objectType' | 'objectId'>> & {
+  id: number;
+  at: Date;
+  action: string;
+  actor: Actor;
+  before: AuditState | null;
+  after: AuditState | null;
+};
+
+export type AuditFilter = {
+  action?: string;
+  actorUserId?: number;
+  objectType?: string;
+  objectId?: string;
+  since?: Date;
+  before: number;
+  limit: number;
+};
+
+/**
+ * Appends what was changed and by whom. Part of the transaction of the change, so that neither stands without the other.
+ * The table refuses updates and deletions.
+ */
+export async function appendAudit(client: Queryable, by: Actor, change: AuditChange): Promise<void> {
+  const json = (state: AuditState | undefined): string | null => (state === undefined ? null : JSON.stringify(state));
+  await client.query(
+    `INSERT INTO audit_log (actor_kind, actor_user_id, actor_name, action, object_type, object_id, before, after, request_id, address)
+     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`,
+    [
+      by.kind,
+      by.userId,
+      by.name,
+      change.action,
+      change.objectType,
+      change.objectId,
+      json(change.before),
+      json(change.after),
+      by.requestId,
+      by.address,
+    ],
+  );
+}
+
+type AuditSql = {
+  id: string;
+  at: Date;
+  actor_kind: Actor['kind'];
+  actor_user_id: string | null;
+  actor_name: string;
+  action: string;
+  object_type: AuditChange['objectType'];
+  object_id: string;
+  before: AuditState | null;
+  after: AuditState | null;
+  request_id: string;
+  address: string;
+};
+
+/** Newest first. */
+export async function listAudit(db: Queryable, f: AuditFilter): Promise<AuditEntry[]> {
+  const { rows } = await db.query<AuditSql>(
+    `SELECT * FROM audit_log
+     WHERE id < $1 AND ($3::text IS NULL OR action = $3) AND ($4::bigint IS NULL OR actor_user_id = $4)
+       AND ($5::text IS NULL OR object_type = $5) AND ($6::text IS NULL OR object_id = $6)
+       AND ($7::timestamptz IS NULL OR at >= $7)
+     ORDER BY id DESC LIMIT $2`,
+    [
+      f.before,
+      f.limit,
+      f.action ?? null,
+      f.actorUserId ?? null,
+      f.objectType ?? null,
+      f.objectId ?? null,
+      f.since ?? null,
+    ],
+  );
+  return rows.map(r => ({
+    id: Number(r.id),
+    at: r.at,
+    action: r.action,
+    objectType: r.object_type,
+    objectId: r.object_id,
+    before: r.before,
+    after: r.after,
+    actor: {
+      kind: r.actor_kind,
+      userId: r.actor_user_id === null ? null : Number(r.actor_user_id),
+      name: r.actor_name,
+      requestId: r.request_id,
+      address: r.address,
+    },
+  }));
+}

@@ -1,0 +1,123 @@
+import os from 'node:os';
+import type { Actor } from '../audit/audit-log.ts';
+import { type Config, dataPath } from '../config.ts';
+import { type Database, openDatabase } from '../db/database.ts';
+import { migrate } from '../db/migrate.ts';
+import { ServiceError } from '../errors.ts';
+import { type AdminAccount, listAdmins } from '../identity/admin-accounts.ts';
+import { createAdminHere, resetPasswordHere } from '../identity/admin-appointments.ts';
+import { findRunningPostgres, startPostgres } from '../supervisor/embedded-postgres.ts';
+
+export type AdminOptions = {
+  email: string | undefined;
+  name: string | undefined;
+  user: string | undefined;
+  json: boolean;
+};
+
+/** A command that cannot be carried out as it was given. */
+export class CommandError extends Error {
+  override readonly name = 'CommandError';
+}
+
+/**
+ * Runs something on the service's database, whether the service runs or not: an embedded database that stands still is
+ * started for as long as it takes.
+ */
+async function withDatabase<T>(
+  config: Config,
+  progress: (text: string) => void,
+  work: (db: Database) => Promise<T>,
+): Promise<T> {
+  const directory = dataPath(config, 'postgres');
+  const running = config.values['database.url'] || findRunningPostgres(directory);
+  const own = running === null ? await startPostgres({ directory, progress }) : null;
+  const db = openDatabase(running ?? own?.url ?? '', 1, () => {});
+  try {
+    await migrate(db);
+    return await work(db);
+  } finally {
+    await db.close();
+    await own?.stop();
+  }
+}
+
+const actor = (): Actor => ({
+  kind: 'command_line',
+  userId: null,
+  name: `${os.userInfo().username} on the command line`,
+  requestId: '',
+  address: '',
+});
+
+function emailOf(o: AdminOptions): string {
+  if (o.email === undefined) throw new CommandError('this command needs --email ADDRESS');
+  if (!/^[^\s@]+@[^\s@]+$/.test(o.email) || o.email.length > 254)
+    throw new CommandError(`--email is ${JSON.stringify(o.email)}; it must be an email address`);
+  return o.email;
+}
+
+function userOf(o: AdminOptions): number | null {
+  if (o.user === undefined) return null;
+  const id = Number(o.user);
+  if (!Number.isSafeInteger(id) || id <= 0)
+    throw new CommandError(`--user is ${JSON.stringify(o.user)}; it must be the id of a user`);
+  return id;
+}
+
+function shown(account: AdminAccount, password: string, json: boolean): string {
+  if (json)
+    return JSON.stringify({
+      global_user_id: account.userId,
+      email: account.email,
+      temporary_password: password,
+      temporary_until: account.temporaryUntil,
+    });
+  return [
+    `administrator:      ${account.email} (user ${account.userId})`,
+    `temporary password: ${password}`,
+    `valid until:        ${account.temporaryUntil?.toISOString() ?? ''}, for one login; it must be changed then`,
+  ].join('\n');
+}
+
+/**
+ * `admin create`, `admin reset-password`, `admin list`: recovery without the admin page.
+ *
+ * @param progress told of slow steps
+ * @returns what to print
+ * @throws CommandError in words for the operator
+ */
+export async function adminCommand(
+  verb: 'create' | 'reset-password' | 'list',
+  config: Config,
+  options: AdminOptions,
+  progress: (text: string) => void,
+): Promise<string> {
+  try {
+    switch (verb) {
+      case 'create': {
+        const admin = { email: emailOf(options), name: options.name ?? '', userId: userOf(options) };
+        const made = await withDatabase(config, progress, db =>
+          createAdminHere(db, { ...admin, name: admin.name || admin.email }, actor()),
+        );
+        return shown(made.account, made.password, options.json);
+      }
+      case 'reset-password': {
+        const email = emailOf(options);
+        const reset = await withDatabase(config, progress, db => resetPasswordHere(db, email, actor()));
+        return shown(reset.account, reset.password, options.json);
+      }
+      case 'list': {
+        const admins = await withDatabase(config, progress, listAdmins);
+        if (options.json)
+          return JSON.stringify(
+            admins.map(a => ({ global_user_id: a.userId, email: a.email, display_name: a.displayName })),
+          );
+        return admins.map(a => `${String(a.userId).padStart(6)}  ${a.email}  ${a.displayName}`).join('\n');
+      }
+    }
+  } catch (error) {
+    if (error instanceof ServiceError) throw new CommandError(error.message, { cause: error });
+    throw error;
+  }
+}

@@ -1,0 +1,220 @@
+import { type Actor, appendAudit } from '../audit/audit-log.ts';
+import type { Database, Queryable } from '../db/database.ts';
+import { messageOf, ServiceError } from '../errors.ts';
+import {
+  type AdminAccount,
+  addCredentials,
+  adminsExist,
+  awaitMail,
+  findAdmin,
+  findAdminByEmail,
+  forgetMail,
+  giveTemporaryPassword,
+  loadAdmin,
+  noAdmin,
+  noteMail,
+  removeCredentials,
+  storePassword,
+} from './admin-accounts.ts';
+import { forgetFailures } from './admin-login.ts';
+import { hashPassword } from './password.ts';
+import { revokeAllSessions } from './sessions.ts';
+import { addUser, findUser } from './users.ts';
+
+/** Any constant: the first administrator is added, and the last one kept, one change at a time over all hosts. */
+const SETUP_LOCK = 7_391_043;
+/**
+ * Makes the first administrator; of any number of attempts one wins.
+ *
+ * @throws ServiceError `conflict` when there is an administrator already
+ */
+export async function addFirstAdmin(
+  db: Database,
+  first: { email: string; password: string; displayName: string },
+  by: Actor,
+): Promise<AdminAccount> {
+  const hash = await hashPassword(first.password);
+  return await db.withTransaction(async client => {
+    await client.query('SELECT pg_advisory_xact_lock($1)', [SETUP_LOCK]);
+    if (await adminsExist(client)) throw new ServiceError('conflict', 'there is an administrator already; log in');
+    const user = await addUser(client, { displayName: first.displayName });
+    await addCredentials(client, { id: user.id, email: first.email });
+    await storePassword(client, user.id, hash);
+    await appendAudit(client, by, {
+      action: 'admin.setup',
+      objectType: 'user',
+      objectId: String(user.id),
+      after: { email: first.email },
+    });
+    return await loadAdmin(client, user.id);
+  });
+}
+
+/** Queues the job that mails a temporary password, as part of the transaction. */
+export type QueueMail = (client: Queryable, userId: number) => Promise<void>;
+
+/**
+ * Makes a user an administrator; a temporary password goes out by mail, and only there (service.md 4.2).
+ *
+ * @throws ServiceError `validation_failed` for an unknown user, `conflict` for a user or an email that is one already
+ */
+export async function appointAdmin(
+  db: Database,
+  user: { id: number; email: string },
+  queueMail: QueueMail,
+  by: Actor,
+): Promise<AdminAccount> {
+  return await db.withTransaction(async client => {
+    await client.query('SELECT pg_advisory_xact_lock($1)', [SETUP_LOCK]);
+    await addCredentials(client, user);
+    await askForMail(client, user.id, queueMail);
+    await appendAudit(client, by, {
+      action: 'admin.appoint',
+      objectType: 'user',
+      objectId: String(user.id),
+      after: { email: user.email },
+    });
+    return await loadAdmin(client, user.id);
+  });
+}
+
+async function askForMail(client: Queryable, userId: number, queueMail: QueueMail): Promise<void> {
+  await awaitMail(client, userId);
+  await queueMail(client, userId);
+}
+
+/**
+ * Takes the password of an administrator away and sends a temporary one; all sessions end.
+ *
+ * @throws ServiceError `not_found`, or `conflict` for the own account, whose password is changed instead
+ */
+export async function resetAdminPassword(
+  db: Database,
+  userId: number,
+  queueMail: QueueMail,
+  by: Actor,
+): Promise<AdminAccount> {
+  if (by.userId === userId)
+    throw new ServiceError('conflict', 'this is your own account; change the password: PUT /api/admin/auth/password');
+  return await db.withTransaction(async client => {
+    await loadAdmin(client, userId);
+    await askForMail(client, userId, queueMail);
+    await revokeAllSessions(client, userId);
+    await appendAudit(client, by, { action: 'admin.reset_password', objectType: 'user', objectId: String(userId) });
+    return await loadAdmin(client, userId);
+  });
+}
+
+/**
+ * Ends a user's being an administrator, with all sessions; the user stays.
+ *
+ * @throws ServiceError `not_found`, or `conflict` for the last administrator
+ */
+export async function removeAdmin(db: Database, userId: number, by: Actor): Promise<void> {
+  await db.withTransaction(async client => {
+    await client.query('SELECT pg_advisory_xact_lock($1)', [SETUP_LOCK]);
+    const account = await loadAdmin(client, userId);
+    if (!(await removeCredentials(client, userId)))
+      throw new ServiceError('conflict', 'this is the last administrator; appoint another one first');
+    await revokeAllSessions(client, userId);
+    await appendAudit(client, by, {
+      action: 'admin.remove',
+      objectType: 'user',
+      objectId: String(userId),
+      before: { email: account.email },
+    });
+  });
+}
+
+/**
+ * The job behind an appointment: makes the temporary password at the moment it is sent, so that it is stored nowhere but as
+ * a hash; each attempt makes another one.
+ *
+ * @param last whether no attempt follows when this one fails
+ * @throws whatever `send` throws; the account then says what is wrong
+ */
+export async function mailTemporaryPassword(
+  db: Database,
+  userId: number,
+  last: boolean,
+  send: (mail: { email: string; locale: 'ru' | 'en'; password: string; until: Date }) => Promise<void>,
+): Promise<void> {
+  const account = await findAdmin(db, userId);
+  const user = await findUser(db, userId);
+  if (account?.mail?.state !== 'pending' || user === undefined) return;
+  const given = await giveTemporaryPassword(db, userId, 'pending');
+  if (given === null) return;
+  try {
+    await send({ email: account.email, locale: user.locale, ...given });
+  } catch (error) {
+    await noteMail(db, userId, last ? 'failed' : 'pending', messageOf(error).slice(0, 500));
+    throw error;
+  }
+  await noteMail(db, userId, 'sent', null);
+}
+
+/**
+ * Recovery from the command line: makes an administrator, or gives an existing one a new password.
+ *
+ * @returns the account with its temporary password, to be shown once
+ * @throws ServiceError as `appointAdmin` does
+ */
+export async function createAdminHere(
+  db: Database,
+  admin: { email: string; name: string; userId: number | null },
+  by: Actor,
+): Promise<{ account: AdminAccount; password: string }> {
+  return await db.withTransaction(async client => {
+    await client.query('SELECT pg_advisory_xact_lock($1)', [SETUP_LOCK]);
+    const id = admin.userId ?? (await addUser(client, { displayName: admin.name })).id;
+    await addCredentials(client, { id, email: admin.email });
+    await appendAudit(client, by, {
+      action: 'admin.appoint',
+      objectType: 'user',
+      objectId: String(id),
+      after: { email: admin.email },
+    });
+    return await withTemporaryPassword(client, id);
+  });
+}
+
+async function withTemporaryPassword(
+  client: Queryable,
+  userId: number,
+): Promise<{ account: AdminAccount; password: string }> {
+  const given = await giveTemporaryPassword(client, userId, 'any');
+  if (given === null) throw noAdmin(userId);
+  return { account: await loadAdmin(client, userId), password: given.password };
+}
+
+/** Recovery from the command line: a new temporary password; all sessions end. */
+export async function resetPasswordHere(
+  db: Database,
+  email: string,
+  by: Actor,
+): Promise<{ account: AdminAccount; password: string }> {
+  return await db.withTransaction(async client => {
+    const account = await findAdminByEmail(client, email);
+    if (account === undefined) throw new ServiceError('not_found', `there is no administrator with the email ${email}`);
+    await forgetMail(client, account.userId);
+    // Who is locked out by failed attempts is let in again.
+    await forgetFailures(client, account.email);
+    await revokeAllSessions(client, account.userId);
+    await appendAudit(client, by, {
+      action: 'admin.reset_password',
+      objectType: 'user',
+      objectId: String(account.userId),
+    });
+    return await withTemporaryPassword(client, account.userId);
+  });
+}
+
+/** Sets a new password; every session of the administrator ends. */
+export async function setPassword(db: Database, userId: number, password: string, by: Actor): Promise<void> {
+  const hash = await hashPassword(password);
+  await db.withTransaction(async client => {
+    await storePassword(client, userId, hash);
+    await revokeAllSessions(client, userId);
+    await appendAudit(client, by, { action: 'admin.password', objectType: 'user', objectId: String(userId) });
+  });
+}

@@ -1,0 +1,203 @@
+import * as oidc from 'openid-client';
+import { z } from 'zod';
+import { messageOf, ServiceError } from '../errors.ts';
+
+export type IdpOptions = {
+  /** Empty: there is no identity provider. */
+  issuer: string;
+  clientId: string;
+  clientSecret: string;
+  scopes: readonly string[];
+  /** Address of our callback as the provider knows it. */
+  redirectUri(): string;
+};
+
+/** Keeps what a login in progress needs in the browser, where nobody can read or change it. */
+type Sealer = { seal(plain: string, owner: string): Buffer; open(sealed: Buffer, owner: string): string };
+
+/** An account as the provider tells it. */
+export type IdpAccount = { sub: string; name: string; locale: 'ru' | 'en' | null };
+
+/** How long a login may take. */
+export const LOGIN_MS = 10 * 60_000;
+const PROVIDER_SECONDS = 10;
+const OWNER = 'idp login';
+const COOKIE = 'idp_login_';
+
+const pendingLogin = z.object({ nonce: z.string(), verifier: z.string(), returnTo: z.string(), until: z.number() });
+
+/**
+ * Login with an OpenID Connect provider: authorization code with PKCE, state and nonce (decisions.md 3). The provider is
+ * asked for its configuration at the first login, so that the service starts without it. What a login needs until the
+ * browser comes back stands encrypted in a cookie of its own, so that several may be under way, on any host.
+ */
+export class IdpLogin {
+  readonly #options: IdpOptions;
+  readonly #sealer: Sealer;
+  #found: Promise<oidc.Configuration> | null = null;
+
+  constructor(options: IdpOptions, sealer: Sealer) {
+    this.#options = options;
+    this.#sealer = sealer;
+  }
+
+  get isConfigured(): boolean {
+    return this.#options.issuer !== '';
+  }
+
+  /** @throws ServiceError `unavailable` with the reason */
+  async #provider(): Promise<oidc.Configuration> {
+    if (!this.isConfigured)
+      throw new ServiceError('unavailable', 'no identity provider is configured here (idp.issuer)');
+    this.#found ??= discover(this.#options);
+    try {
+      return await this.#found;
+    } catch (error) {
+      this.#found = null;
+      throw unreachable(this.#options.issuer, error);
+    }
+  }
+
+  /**
+   * Begins a login.
+   *
+   * @param returnTo checked path to go back to
+   * @returns where to send the browser, and the cookie it brings back
+   */
+  async begin(returnTo: string, nowMs: number): Promise<{ location: string; cookie: string; value: string }> {
+    const provider = await this.#provider();
+    const [verifier, state, nonce] = [oidc.randomPKCECodeVerifier(), oidc.randomState(), oidc.randomNonce()];
+    const location = oidc.buildAuthorizationUrl(provider, {
+      redirect_uri: this.#options.redirectUri(),
+      scope: this.#options.scopes.join(' '),
+      state,
+      nonce,
+      code_challenge: await oidc.calculatePKCECodeChallenge(verifier),
+      code_challenge_method: 'S256',
+    });
+    const pending = JSON.stringify({ nonce, verifier, returnTo, until: nowMs + LOGIN_MS });
+    return {
+      location: location.href,
+      cookie: cookieName(state),
+      value: this.#sealer.seal(pending, `${OWNER} ${state}`).toString('base64url'),
+    };
+  }
+
+  /**
+   * Ends a login with what the provider sent the browser back with.
+   *
+   * @param query of the callback
+   * @param cookieOf reads a cookie of the request; empty when there is none
+   * @throws ServiceError `malformed_request` for a login that was not begun here, `forbidden` when the provider refused
+   */
+  async finish(
+    query: string,
+    cookieOf: (name: string) => string,
+    nowMs: number,
+  ): Promise<{ account: IdpAccount; returnTo: string; cookie: string }> {
+    const state = new URLSearchParams(query).get('state') ?? '';
+    const pending = this.#pending(state, cookieOf(cookieName(state)), nowMs);
+    const provider = await this.#provider();
+    const url = new URL(this.#options.redirectUri());
+    url.search = query;
+    try {
+      const tokens = await oidc.authorizationCodeGrant(provider, url, {
+        pkceCodeVerifier: pending.verifier,
+        expectedState: state,
+        expectedNonce: pending.nonce,
+        idTokenExpected: true,
+      });
+      const claims = tokens.claims();
+      if (claims === undefined) throw new Error('the provider sent no identity');
+      return { account: accountOf(claims), returnTo: pending.returnTo, cookie: cookieName(state) };
+    } catch (error) {
+      throw refusalOf(error, this.#options.issuer);
+    }
+  }
+
+  #pending(state: string, cookie: string, nowMs: number): z.infer<typeof pendingLogin> {
+    const again = new ServiceError(
+      'malformed_request',
+      `this login was not begun in this browser, or more than ${LOGIN_MS / 60_000} minutes ago; begin it again`,
+    );
+    if (cookie === '') throw again;
+    try {
+      const text = this.#sealer.open(Buffer.from(cookie, 'base64url'), `${OWNER} ${state}`);
+      const pending = pendingLogin.parse(JSON.parse(text));
+      if (pending.until > nowMs) return pending;
+    } catch {
+      // Changed, of another login, or sealed with a key that is gone.
+    }
+    throw again;
+  }
+}
+
+/** A part of the state names the cookie, whatever the query holds. */
+const cookieName = (state: string): string => COOKIE + state.replace(/[^A-Za-z0-9_-]/g, '').slice(0, 16);
+
+async function discover(o: IdpOptions): Promise<oidc.Configuration> {
+  const issuer = new URL(o.issuer);
+  // config.ts allows http for loopback addresses alone.
+  const execute = issuer.protocol === 'http:' ? [oidc.allowInsecureRequests] : [];
+  return await oidc.discovery(issuer, o.clientId, undefined, clientAuth(o.clientSecret), {
+    execute,
+    timeout: PROVIDER_SECONDS,
+  });
+}
+
+/** Basic authentication is what OpenID Connect takes for granted; a provider may say that it wants something else. */
+function clientAuth(secret: string): oidc.ClientAuth {
+  if (secret === '') return oidc.None();
+  const [basic, post] = [oidc.ClientSecretBasic(secret), oidc.ClientSecretPost(secret)];
+  return (server, client, body, headers) => {
+    const methods = server.token_endpoint_auth_methods_supported ?? ['client_secret_basic'];
+    (methods.includes('client_secret_basic') ? basic : post)(server, client, body, headers);
+  };
+}
+
+function accountOf(claims: oidc.IDToken): IdpAccount {
+  const text = (name: string): string => {
+    const value = claims[name];
+    return typeof value === 'string' ? value.replaceAll('\0', '').slice(0, 300) : '';
+  };
+  const language = /^(ru|en)\b/.exec(text('locale'))?.[1];
+  return {
+    sub: claims.sub,
+    name: text('name') || text('preferred_username') || text('email'),
+    locale: language === 'ru' || language === 'en' ? language : null,
+  };
+}
+
+function reasonOf(error: unknown): string {
+  const cause = error instanceof Error && error.cause instanceof Error ? error.cause : null;
+  const deeper = cause?.cause instanceof Error ? cause.cause : cause;
+  const code = deeper !== null && 'code' in deeper ? ` (${String(deeper.code)})` : '';
+  return `${messageOf(error)}${code}`;
+}
+
+function unreachable(issuer: string, error: unknown): ServiceError {
+  return new ServiceError('unavailable', `the identity provider ${issuer} does not answer: ${reasonOf(error)}`, {
+    cause: error,
+    headers: [['Retry-After', '5']],
+  });
+}
+
+function refusalOf(error: unknown, issuer: string): ServiceError {
+  if (error instanceof oidc.AuthorizationResponseError)
+    return new ServiceError(
+      'forbidden',
+      `the identity provider refused the login: ${error.error_description ?? error.error}`,
+      { cause: error },
+    );
+  if (error instanceof oidc.ResponseBodyError)
+    return new ServiceError(
+      'forbidden',
+      `the identity provider did not accept the login: ${error.error_description ?? error.error}`,
+      { cause: error },
+    );
+  if (error instanceof oidc.ClientError && error.code === 'OAUTH_TIMEOUT') return unreachable(issuer, error);
+  if (error instanceof TypeError) return unreachable(issuer, error);
+  return new ServiceError('forbidden', `the answer of the identity provider is not valid: ${messageOf(error)}`, {
+    cause: error,
+  });
+}

@@ -1,0 +1,105 @@
+import { PgBoss } from 'pg-boss';
+import type { Database, Queryable } from './db/database.ts';
+import { messageOf, ServiceError } from './errors.ts';
+
+/** One kind of job. `last` says that no further attempt follows a failure. */
+export type JobQueue<T extends object> = {
+  name: string;
+  parse(data: unknown): T;
+  run(data: T, last: boolean): Promise<void>;
+  attemptsMax: number;
+  /** Doubles with each attempt. */
+  firstDelaySeconds: number;
+  delaySecondsMax: number;
+  /** An attempt that takes longer counts as failed. */
+  seconds: number;
+};
+
+export type JobsLog = { warn(fields: Record<string, unknown>, text: string): void };
+
+const POLL_SECONDS = 1;
+const START_AGAIN_MS = 5000;
+const STOP_MS = 5000;
+
+/**
+ * Work that is done later and again until it succeeds: pg-boss on the service's own database. It starts beside the service,
+ * which does not wait for it.
+ */
+export class Jobs {
+  readonly #boss: PgBoss;
+  readonly #log: JobsLog;
+  readonly #queues: ReadonlyArray<JobQueue<object>>;
+  #started: Promise<void> | null = null;
+  #ready = false;
+  #closing = false;
+  #timer: NodeJS.Timeout | null = null;
+
+  constructor(db: Database, queues: ReadonlyArray<JobQueue<object>>, log: JobsLog) {
+    this.#queues = queues;
+    this.#log = log;
+    this.#boss = new PgBoss({ db: executorOf(db), schema: 'pgboss' });
+    this.#boss.on('error', error => log.warn({ error: messageOf(error) }, 'the job queue reports an error'));
+  }
+
+  /** Starts in the background; tries again while the database is away. */
+  start(): void {
+    this.#started = this.#begin().then(
+      () => {
+        this.#ready = true;
+      },
+      (error: unknown) => {
+        if (this.#closing) return;
+        this.#log.warn({ error: messageOf(error) }, 'the job queue could not be started; it is tried again');
+        this.#timer = setTimeout(() => this.start(), START_AGAIN_MS);
+      },
+    );
+  }
+
+  async #begin(): Promise<void> {
+    await this.#boss.start();
+    for (const q of this.#queues) {
+      const options = {
+        retryLimit: q.attemptsMax - 1,
+        retryDelay: q.firstDelaySeconds,
+        retryBackoff: true,
+        retryDelayMax: q.delaySecondsMax,
+        expireInSeconds: q.seconds,
+      };
+      await this.#boss.createQueue(q.name, options);
+      await this.#boss.updateQueue(q.name, options);
+      await this.#boss.work(
+        q.name,
+        { pollingIntervalSeconds: POLL_SECONDS, includeMetadata: true, batchSize: 1 },
+        async ([job]) => {
+          if (job !== undefined) await q.run(q.parse(job.data), job.retryCount >= job.retryLimit);
+        },
+      );
+    }
+  }
+
+  /**
+   * Queues a job as part of the caller's transaction: it is done if and only if the transaction commits.
+   *
+   * @throws ServiceError `unavailable` while the queue is not up
+   */
+  async enqueue(client: Queryable, queue: string, data: object): Promise<void> {
+    await this.#started;
+    const id = this.#ready ? await this.#boss.send(queue, data, { db: executorOf(client) }) : null;
+    if (id === null)
+      throw new ServiceError('unavailable', 'the job queue is not up yet; try again', {
+        headers: [['Retry-After', '5']],
+      });
+  }
+
+  /** Lets running jobs end; what is queued stays for the next start. */
+  async close(): Promise<void> {
+    this.#closing = true;
+    if (this.#timer !== null) clearTimeout(this.#timer);
+    await this.#started;
+    if (this.#ready) await this.#boss.stop({ graceful: true, timeout: STOP_MS });
+  }
+}
+
+const executorOf = (db: Queryable) => ({
+  executeSql: (text: string, values?: unknown[]) => db.query(text, values),
+});

@@ -1,0 +1,21 @@
+import { messageOf } from './errors.ts';
+import type { Log } from './log.ts';
+
+/** Repeats work at an interval, never twice at once; errors are logged and the next turn tries again. */
+export function every(ms: number, log: Log, name: string, work: () => Promise<unknown>): () => Promise<void> {
+  let running: Promise<unknown> = Promise.resolve();
+  let busy = false;
+  const timer = setInterval(() => {
+    if (busy) return;
+    busy = true;
+    running = work()
+      .catch((error: unknown) => log.warn({ error: messageOf(error) }, `${name} failed; it is tried again`))
+      .finally(() => {
+        busy = false;
+      });
+  }, ms);
+  return async () => {
+    clearInterval(timer);
+    await running;
+  };
+}

@@ -1,0 +1,223 @@
+import t from 'tap';
+import { openDatabase } from '../../src/db/database.ts';
+import { safeReturnTo } from '../../src/identity/return-to.ts';
+import { startBrowser } from '../support/browser.ts';
+import { CLIENT, CookieJar, logInAt, startIdentityProvider, visit } from '../support/identity-provider.ts';
+import { request, startTestService } from '../support/service.ts';
+import { watPlugin } from '../support/wat.ts';
+
+const PAGE = '<!doctype html><title>Inside</title><h1>For members</h1>';
+
+/** A service whose users log in at a provider of the test; the provider is shut until `open`. */
+async function world(t: { teardown(fn: () => unknown): void }) {
+  const provider = await startIdentityProvider();
+  t.teardown(() => provider.close());
+  const s = await startTestService({
+    BOT_IDP_ISSUER: provider.issuer,
+    BOT_IDP_CLIENT_ID: CLIENT.id,
+    BOT_IDP_CLIENT_SECRET: CLIENT.secret,
+  });
+  t.teardown(() => s.stop());
+  const db = openDatabase(s.databaseUrl, 2, () => {});
+  t.teardown(() => db.close());
+  const callback = `${s.base}/api/auth/idp/callback`;
+  const start = (returnTo?: string) =>
+    `${s.base}/api/auth/idp/start${returnTo === undefined ? '' : `?return_to=${encodeURIComponent(returnTo)}`}`;
+  /** Installs a page that users alone may see. */
+  const installPage = async () => {
+    const text = PAGE.replaceAll('"', '\\"');
+    const headers = '{"Content-Type":"text/html"}';
+    await s.install(
+      watPlugin({
+        id: 'members',
+        imports: ['respond'],
+        triggers: [{ name: 'page', type: 'http', path: '/page', methods: ['GET'] }],
+        body: `(data (i32.const 64) "${headers.replaceAll('"', '\\22')}") (data (i32.const 256) "${text}")`,
+        handle: `(drop (call $respond (i32.const 200) (i32.const 64) (i32.const ${headers.length}) (i32.const 256) (i32.const ${PAGE.length}))) (i32.const 0)`,
+      }),
+    );
+    await s.admin('PUT', '/plugins/members/triggers/page/settings', { allow_user_session: true });
+  };
+  return { provider, s, db, callback, start, open: () => provider.open(callback), installPage };
+}
+
+t.test('an unknown account becomes an ordinary user; the same account is the same user', async t => {
+  const w = await world(t);
+  w.open();
+  const users: unknown[] = [];
+  for (let k = 0; k < 2; k++) {
+    const jar = new CookieJar();
+    const back = await logInAt(w.start('/plugins/x/app/?a=1#top'), 'ada-en', jar, w.callback);
+    const done = await visit(back, jar);
+    t.same([done.status, done.location], [302, `${w.s.base}/plugins/x/app/?a=1#top`]);
+    t.ok(jar.get('user_session'), 'user_session is set');
+    t.notOk(jar.get('admin_session'), 'without a record in admin_credentials there is no admin session');
+    t.notOk(
+      jar.names.some(n => n.startsWith('idp_login_')),
+      'the cookie of the login is taken away',
+    );
+    const sessions = await request(`${w.s.base}/api/auth/sessions`, { headers: jar.header });
+    t.equal(sessions.status, 200);
+    const { rows } = await w.db.query('SELECT * FROM global_users');
+    t.match(rows, [{ idp_accounts_id: 'ada-en', display_name: 'Name of ada-en', locale: 'en' }]);
+    users.push(rows[0]?.id);
+    await request(`${w.s.base}/api/auth/logout`, { method: 'POST', headers: jar.header });
+    t.equal((await request(`${w.s.base}/api/auth/sessions`, { headers: jar.header })).status, 401);
+  }
+  t.equal(users[0], users[1]);
+});
+
+t.test('an administrator who logs in with the provider gets admin_session too', async t => {
+  const w = await world(t);
+  w.open();
+  const jar = new CookieJar();
+  await visit(await logInAt(w.start(), 'boss', jar, w.callback), jar);
+  const { rows } = await w.db.query<{ id: string }>('SELECT id FROM global_users');
+  await w.s.admin('POST', '/admins', { global_user_id: Number(rows[0]?.id), email: 'boss@uni.example' });
+  const again = new CookieJar();
+  const done = await visit(await logInAt(w.start(), 'boss', again, w.callback), again);
+  t.equal(done.location, `${w.s.base}/`);
+  const check = await request(`${w.s.base}/api/admin/auth/check`, { headers: again.header });
+  t.match(check.json, { authenticated: true, idp: true, admin: { email: 'boss@uni.example' } });
+});
+
+t.test(
+  'the service starts while the provider is down; login then answers 503 with the reason, and works once it is up',
+  async t => {
+    const w = await world(t);
+    const down = await request(w.start());
+    t.equal(down.status, 503);
+    t.match(down.json, {
+      code: 'unavailable',
+      detail: new RegExp(`the identity provider ${w.provider.issuer} does not answer`),
+    });
+    const page = await visit(w.start(), new CookieJar());
+    t.same([page.status, /<h1>Login failed<\/h1>/.test(page.text)], [503, true], 'a browser gets a page');
+    t.equal((await request(`${w.s.base}/readyz`)).status, 200, 'the service itself is ready');
+    w.open();
+    const jar = new CookieJar();
+    t.equal((await visit(await logInAt(w.start(), 'late', jar, w.callback), jar)).status, 302);
+  },
+);
+
+t.test('without a provider the login says so', async t => {
+  const s = await startTestService();
+  t.teardown(() => s.stop());
+  const a = await request(`${s.base}/api/auth/idp/start`);
+  t.match([a.status, a.json.detail], [503, 'no identity provider is configured here (idp.issuer)']);
+});
+
+t.test('a callback counts only in the browser that began the login, once, unchanged and in time', async t => {
+  const w = await world(t);
+  w.open();
+  const jar = new CookieJar();
+  const back = await logInAt(w.start('/here'), 'eve', jar, w.callback);
+  const name = jar.names.find(n => n.startsWith('idp_login_')) ?? '';
+  const sealed = jar.get(name) ?? '';
+
+  const stranger = await visit(back, new CookieJar());
+  t.match([stranger.status, stranger.text], [400, /not begun in this browser/]);
+  for (const changed of [`${sealed.slice(0, -2)}AA`, 'x', sealed.slice(4)]) {
+    const other = new CookieJar();
+    other.set(name, changed);
+    t.equal((await visit(back, other)).status, 400, 'a changed cookie');
+  }
+  const swapped = new URL(back);
+  swapped.searchParams.set('state', `${swapped.searchParams.get('state')?.slice(0, 16)}another`);
+  t.equal((await visit(swapped.href, jar)).status, 400, 'the state of another login');
+
+  const tampered = new URL(back);
+  tampered.searchParams.set('code', 'made-up');
+  const keep = new CookieJar();
+  keep.set(name, sealed);
+  const refused = await visit(tampered.href, keep);
+  t.match([refused.status, refused.text], [403, /did not accept the login/]);
+  t.same(keep.names, [name], 'no session comes of it');
+
+  const denied = new URL(w.callback);
+  denied.searchParams.set('state', new URL(back).searchParams.get('state') ?? '');
+  denied.searchParams.set('error', 'access_denied');
+  denied.searchParams.set('error_description', '<b>no</b>');
+  denied.searchParams.set('iss', w.provider.issuer);
+  const no = await visit(denied.href, jar);
+  t.match([no.status, no.text], [403, /refused the login: &lt;b&gt;no&lt;\/b&gt;/]);
+
+  t.equal((await visit(back, jar)).status, 302, 'the login itself still works');
+  jar.set(name, sealed);
+  t.equal((await visit(back, jar)).status, 403, 'and its code only once');
+  t.equal((await w.db.query('SELECT 1 FROM sessions')).rows.length, 1);
+});
+
+t.test('return_to stays at home', async t => {
+  const rows: Array<[string | undefined, string]> = [
+    [undefined, '/'],
+    ['', '/'],
+    ['/', '/'],
+    ['/plugins/x/app/?a=b&c=%2F#d', '/plugins/x/app/?a=b&c=%2F#d'],
+    ['/%09/evil', '/%09/evil'],
+    ['/%2f%2fevil', '/%2f%2fevil'],
+    ['//evil', '/'],
+    ['///evil', '/'],
+    ['/\\evil', '/'],
+    ['\\/evil', '/'],
+    ['/\t/evil', '/'],
+    ['/\n/evil', '/'],
+    ['/a\r\nLocation: //evil', '/'],
+    ['/.//evil', '/'],
+    ['/a/..//evil', '/'],
+    ['/./\\evil', '/'],
+    ['/%2e//evil', '/'],
+    ['https://evil', '/'],
+    ['https:evil', '/'],
+    ['javascript:alert(1)', '/'],
+    ['evil', '/'],
+    ['@evil', '/'],
+    ['/\u0000', '/'],
+    ['/x\u007f', '/'],
+  ];
+  for (const [given, want] of rows) t.equal(safeReturnTo(given), want, JSON.stringify(given));
+});
+
+t.test('in a browser: a protected page sends to the login, and the login back to the page', async t => {
+  const w = await world(t);
+  w.open();
+  await w.installPage();
+  const browser = await startBrowser();
+  t.teardown(() => browser.close());
+  const context = await browser.newContext();
+  const page = await context.newPage();
+  const protectedPage = `${w.s.base}/api/triggers/http/members/page?a=1&b=%2F`;
+  const logIn = async (): Promise<void> => {
+    await page.fill('input[name=login]', 'grace');
+    await page.fill('input[name=password]', 'any');
+    await page.click('button[type=submit]');
+    await page.click('button[type=submit]');
+  };
+  await page.goto(protectedPage);
+  t.ok(page.url().startsWith(w.provider.issuer), 'the browser stands at the provider');
+  await logIn();
+  await page.waitForSelector('h1:has-text("For members")');
+  t.equal(page.url(), protectedPage);
+  t.equal(
+    await page.evaluate(async () => (await fetch('/api/triggers/http/members/page')).status),
+    200,
+    'its requests carry the session',
+  );
+  t.equal(await page.evaluate('document.cookie'), '', 'scripts do not see the cookies');
+
+  for (const attack of [
+    '//evil.example',
+    '/\\evil.example',
+    '/\t/evil.example',
+    '/.//evil.example',
+    'https://evil.example',
+  ]) {
+    await page.goto(w.start(attack));
+    t.equal(new URL(page.url()).origin, w.s.base, `${JSON.stringify(attack)} stays at home`);
+  }
+  await page.goto(w.start('/%09/evil.example'));
+  t.equal(page.url(), `${w.s.base}/%09/evil.example`);
+
+  await context.clearCookies();
+  t.equal((await context.request.get(protectedPage)).status(), 401, 'a request that is no navigation gets 401');
+});

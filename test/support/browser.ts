@@ -1,0 +1,23 @@
+import path from 'node:path';
+import { type Browser, chromium } from 'playwright-core';
+
+const ARCHIVE = path.join(import.meta.dirname, '../../node_modules/@sparticuz/chromium/bin/al2023.tar.br');
+
+/** A real Chromium with the libraries it needs, both from an npm package, so that the tests need nothing installed. */
+export async function startBrowser(): Promise<Browser> {
+  // The package unpacks itself below the temporary directory.
+  process.env.TMPDIR = process.env.TEST_DIRECTORY ?? '/tmp';
+  const { default: packed, inflate } = await import('@sparticuz/chromium');
+  const executablePath = await packed.executablePath();
+  const libraries = path.join(await inflate(ARCHIVE), 'lib');
+  return await chromium.launch({
+    executablePath,
+    args: ['--headless', '--no-sandbox', '--disable-gpu', '--no-zygote', '--disable-background-networking'],
+    env: {
+      PATH: process.env.PATH ?? '',
+      HOME: process.env.TMPDIR,
+      TMPDIR: process.env.TMPDIR,
+      LD_LIBRARY_PATH: libraries,
+    },
+  });
+}
