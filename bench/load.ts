@@ -52,8 +52,12 @@ class Connection {
   }
 }
 
-const bytesOf = (port: number, path: string): Buffer =>
-  Buffer.from(`GET ${path} HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\n\r\n`);
+const bytesOf = (port: number, path: string, headers: Readonly<Record<string, string>> = {}): Buffer =>
+  Buffer.from(
+    `GET ${path} HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\n${Object.entries(headers)
+      .map(([name, value]) => `${name}: ${value}\r\n`)
+      .join('')}\r\n`,
+  );
 
 const wrk = spawnSync('wrk', ['-v']).error === undefined;
 export const generator = wrk ? 'wrk' : 'own generator (install wrk: a Node generator is slower than what it measures)';
@@ -61,12 +65,19 @@ export const generator = wrk ? 'wrk' : 'own generator (install wrk: a Node gener
 const toMs = (text: string): number =>
   Number.parseFloat(text) * (text.endsWith('us') ? 0.001 : text.endsWith('ms') ? 1 : 1000);
 
-async function withWrk(port: number, path: string, connections: number, seconds: number): Promise<Load> {
+async function withWrk(
+  port: number,
+  path: string,
+  connections: number,
+  seconds: number,
+  headers: Readonly<Record<string, string>>,
+): Promise<Load> {
   const child = spawn('wrk', [
     '-t1',
     `-c${connections}`,
     `-d${seconds}`,
     '--latency',
+    ...Object.entries(headers).flatMap(([name, value]) => ['-H', `${name}: ${value}`]),
     `http://127.0.0.1:${port}${path}`,
   ]);
   let text = '';
@@ -84,9 +95,15 @@ async function withWrk(port: number, path: string, connections: number, seconds:
 }
 
 /** Closed loop: every connection sends its next request when it has its answer. */
-export async function closedLoop(port: number, path: string, connections: number, seconds: number): Promise<Load> {
-  if (wrk) return await withWrk(port, path, connections, seconds);
-  const request = bytesOf(port, path);
+export async function closedLoop(
+  port: number,
+  path: string,
+  connections: number,
+  seconds: number,
+  headers: Readonly<Record<string, string>> = {},
+): Promise<Load> {
+  if (wrk) return await withWrk(port, path, connections, seconds, headers);
+  const request = bytesOf(port, path, headers);
   const latencies: number[] = [];
   let failed = 0;
   const end = performance.now() + seconds * 1000;

@@ -223,6 +223,61 @@ async function hostCalls(port: number): Promise<void> {
   );
 }
 
+/** What it costs to know who calls, and what logins cost the others. Ends setup mode. */
+async function identity(port: number): Promise<void> {
+  const base = `http://127.0.0.1:${port}`;
+  const account = { email: 'bench@uni.example', password: 'a password of the benchmark' };
+  const made = await admin(port, 'POST', '/auth/setup', account);
+  const cookie = made.headers
+    .getSetCookie()
+    .map(c => c.split(';')[0])
+    .join('; ');
+  const post = async (where: string, body: unknown, method = 'POST'): Promise<Response> =>
+    await fetch(base + where, {
+      method,
+      headers: { 'content-type': 'application/json', cookie },
+      body: JSON.stringify(body),
+    });
+  const { token } = (await (await post('/api/auth/tokens', { name: 'bench' })).json()) as { token: string };
+  const bearer = { authorization: `Bearer ${token}` };
+  const allow = async (on: boolean): Promise<void> => {
+    const r = await post('/api/admin/plugins/hello/triggers/greet/settings', { allow_user_session: on }, 'PUT');
+    if (r.status !== 200) throw new Error(await r.text());
+  };
+  const ratios: number[] = [];
+  let failed = 0;
+  for (let k = 0; k < ROUNDS; k++) {
+    await allow(false);
+    const open = await closedLoop(port, GREET, 64, SECONDS);
+    await allow(true);
+    const withToken = await closedLoop(port, GREET, 64, SECONDS, bearer);
+    failed += withToken.failed;
+    ratios.push(withToken.perSecond / open.perSecond);
+  }
+  await allow(false);
+  add('with user token / public', `${median(ratios).toFixed(2)}`, `at least 0.9, failed ${failed}`);
+
+  const tails: number[] = [];
+  let logins = 0;
+  for (let k = 0; k < ROUNDS; k++) {
+    const quiet = await openLoop(port, GREET, 500, SECONDS);
+    let on = true;
+    const client = async (): Promise<void> => {
+      while (on) if ((await post('/api/admin/auth/login', account)).status === 200) logins++;
+    };
+    const clients = Promise.all([client(), client(), client(), client()]);
+    const beside = await openLoop(port, GREET, 500, SECONDS);
+    on = false;
+    await clients;
+    tails.push(beside.p99 / quiet.p99);
+  }
+  add(
+    'p99 of triggers at 500/s beside logins without pause / quiet',
+    `${median(tails).toFixed(1)} x`,
+    `at most 2 x; ${(logins / (ROUNDS * SECONDS)).toFixed(1)} logins/s`,
+  );
+}
+
 function buildExtism(): string {
   const out = path.join(directory, 'extism.wasm');
   execFileSync(
@@ -256,6 +311,7 @@ try {
   await fixedRate(host.port);
   await contention(host.port);
   await hostCalls(host.port);
+  await identity(host.port);
   await instanceTimes();
   fs.mkdirSync(path.join(here, 'results'), { recursive: true });
   const file = path.join(here, 'results', `${new Date().toISOString().replaceAll(':', '-')}.json`);

@@ -44,6 +44,7 @@ import { PluginRegistry } from './plugins/registry.ts';
 import { loadSecretKey, makeSecretBox } from './plugins/secret-box.ts';
 import { trialCompile } from './plugins/trial-compile.ts';
 import { handleTrigger, TRIGGER_PREFIX } from './triggers/handle-trigger.ts';
+import { hostBearerOf } from './triggers/trigger-event.ts';
 
 export type ServiceOptions = {
   config: Config;
@@ -252,6 +253,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     registry,
     quarantine,
     principals,
+    hostBearer: hostBearerOf([v['admin.user_token_prefix'], v['admin.service_key_prefix']]),
     records,
     execute: executor.execute.bind(executor),
     timeoutMs: v['execution.timeout_ms'],

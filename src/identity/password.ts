@@ -1,12 +1,12 @@
-import bcrypt from 'bcrypt';
-import { InTurn } from '../in-turn.ts';
+import { Worker } from 'node:worker_threads';
 
 /** bcrypt reads 72 bytes; a longer password is refused, not cut (decisions.md 3). */
 export const PASSWORD_BYTES_MIN = 10;
 export const PASSWORD_BYTES_MAX = 72;
-const COST = 12;
-/** More than two computations at once would hold up the thread pool that file reads and DNS share (security.md). */
-const turns = new InTurn(2);
+
+/** What the thread is asked: to compare with a hash, or without one to make it. */
+export type PasswordOrder = { id: number; password: string; against: string | null };
+export type PasswordAnswer = { id: number } & ({ hash: string } | { right: boolean } | { error: string });
 
 /** What is wrong with a new password, or null. */
 export function passwordProblem(password: string): string | null {
@@ -18,8 +18,52 @@ export function passwordProblem(password: string): string | null {
   return null;
 }
 
-export function hashPassword(password: string): Promise<string> {
-  return turns.run(() => bcrypt.hash(password, COST));
+/**
+ * A thread of its own with the lowest priority: a computation takes a quarter of a second, which neither requests nor the
+ * thread pool that file reads and DNS share should feel (security.md). Computations wait for each other.
+ */
+class PasswordThread {
+  #worker: Worker | null = null;
+  #lastId = 0;
+  readonly #waiting = new Map<number, { resolve(a: PasswordAnswer): void; reject(e: Error): void }>();
+
+  compute(password: string, against: string | null): Promise<PasswordAnswer> {
+    const worker = this.#worker ?? this.#start();
+    const id = ++this.#lastId;
+    return new Promise((resolve, reject) => {
+      this.#waiting.set(id, { resolve, reject });
+      worker.ref();
+      worker.postMessage({ id, password, against } satisfies PasswordOrder);
+    });
+  }
+
+  #start(): Worker {
+    const worker = new Worker(new URL('./password-worker.ts', import.meta.url), { env: {} });
+    worker.on('message', (answer: PasswordAnswer) => {
+      this.#waiting.get(answer.id)?.resolve(answer);
+      this.#waiting.delete(answer.id);
+      // An idle thread keeps no process alive.
+      if (this.#waiting.size === 0) worker.unref();
+    });
+    const ended = (why: Error): void => {
+      if (this.#worker !== worker) return;
+      this.#worker = null;
+      for (const { reject } of this.#waiting.values()) reject(why);
+      this.#waiting.clear();
+    };
+    worker.once('error', ended);
+    worker.once('exit', () => ended(new Error('the thread that computes passwords ended')));
+    this.#worker = worker;
+    return worker;
+  }
+}
+
+const thread = new PasswordThread();
+
+export async function hashPassword(password: string): Promise<string> {
+  const answer = await thread.compute(password, null);
+  if ('hash' in answer) return answer.hash;
+  throw new Error('error' in answer ? answer.error : 'no hash was made');
 }
 
 /** Hash of nobody's password: an unknown account takes the same time. */
@@ -30,6 +74,7 @@ export async function passwordMatches(password: string, hash: string | null): Pr
   nobody ??= hashPassword('the password of nobody');
   const against = hash ?? (await nobody);
   const given = Buffer.byteLength(password) > PASSWORD_BYTES_MAX ? '' : password;
-  const right = await turns.run(() => bcrypt.compare(given, against));
-  return right && hash !== null && given === password;
+  const answer = await thread.compute(given, against);
+  if ('error' in answer) throw new Error(answer.error);
+  return 'right' in answer && answer.right && hash !== null && given === password;
 }

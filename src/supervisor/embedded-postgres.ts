@@ -130,6 +130,8 @@ function initialise(binaries: Binaries, account: Account | null, directory: stri
     '--auth=scram-sha-256',
     '--encoding=UTF8',
     '--locale=C',
+    '--locale-provider=builtin',
+    '--builtin-locale=C.UTF-8',
     '--no-instructions',
   ];
   const [command, all] = asAccount(account, binaries.initdb, directory, args);

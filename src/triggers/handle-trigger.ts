@@ -22,6 +22,8 @@ export type TriggerParts = {
   registry: PluginRegistry;
   quarantine: Quarantine;
   principals: Principals;
+  /** What an `Authorization` of the host's own looks like (`hostBearerOf`). */
+  hostBearer: RegExp;
   records: ExecutionRecords;
   execute(execution: Execution<HostCall>): void;
   timeoutMs: number;
@@ -168,6 +170,7 @@ function run(
       remoteAddr,
       params,
       auth: authOf(principal),
+      hostBearer: parts.hostBearer,
     }),
     body,
     deadline: performance.now() + parts.timeoutMs,

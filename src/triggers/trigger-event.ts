@@ -12,29 +12,44 @@ export type EventInput = {
   remoteAddr: string;
   params: Readonly<Record<string, string>>;
   auth: HttpAuth | null;
+  /** What an `Authorization` of the host's own looks like. */
+  hostBearer: RegExp;
 };
 
-const HOST_COOKIE = /^\s*(user_session|admin_session)\s*=/;
-const HOST_BEARER = /^\s*bearer\s+ph[tk]_/i;
+const HOST_COOKIE = /^\s*(user_session|admin_session|idp_login_[\w-]*)\s*=/;
+const HOST_COOKIE_HINT = /_session|idp_login_/;
+
+/** Matches an `Authorization` that carries a token or key of this host. */
+export function hostBearerOf(prefixes: readonly string[]): RegExp {
+  return new RegExp(`^\\s*bearer\\s+(?:${prefixes.join('|')})`, 'i');
+}
 
 /** Headers a plugin may see: the host's own sessions, tokens and keys are not the plugin's business. */
-function visibleHeaders(headers: Readonly<Record<string, string>>): Readonly<Record<string, string>> {
+function visibleHeaders(
+  headers: Readonly<Record<string, string>>,
+  hostBearer: RegExp,
+): Readonly<Record<string, string>> {
   const { authorization, cookie } = headers;
-  const hideCookie = cookie?.includes('_session');
-  const hideBearer = authorization !== undefined && HOST_BEARER.test(authorization);
+  const hideCookie = cookie !== undefined && HOST_COOKIE_HINT.test(cookie);
+  const hideBearer = authorization !== undefined && hostBearer.test(authorization);
   if (!hideCookie && !hideBearer) return headers;
-  const visible = { ...headers };
-  if (hideBearer) delete visible.authorization;
-  if (hideCookie) {
-    const rest = (cookie ?? '')
-      .split(';')
-      .filter(c => !HOST_COOKIE.test(c))
-      .join(';')
-      .trim();
-    if (rest === '') delete visible.cookie;
-    else visible.cookie = rest;
+  const visible: Record<string, string> = {};
+  // A copy without the member is cheaper than a copy from which it is deleted.
+  for (const name in headers) {
+    if (name === 'authorization' && hideBearer) continue;
+    if (name !== 'cookie' || !hideCookie) visible[name] = headers[name] ?? '';
+    else if (othersOf(cookie) !== '') visible.cookie = othersOf(cookie);
   }
   return visible;
+}
+
+/** The cookies of a header that are not the host's. */
+function othersOf(cookie: string): string {
+  return cookie
+    .split(';')
+    .filter(c => !HOST_COOKIE.test(c))
+    .join(';')
+    .trim();
 }
 
 function queryJson(query: string): string {
@@ -45,7 +60,7 @@ function queryJson(query: string): string {
 export function httpEvent(trigger: HttpTrigger, requestId: string, deadlineMs: number, r: EventInput): string {
   return (
     `{"kind":"http","trigger":"${trigger.name}","request_id":"${requestId}","deadline_ms":${deadlineMs},"http":{"method":"${r.method}"` +
-    `,"path":${JSON.stringify(r.path)},"query":${queryJson(r.query)},"headers":${JSON.stringify(visibleHeaders(r.headers))}` +
+    `,"path":${JSON.stringify(r.path)},"query":${queryJson(r.query)},"headers":${JSON.stringify(visibleHeaders(r.headers, r.hostBearer))}` +
     `,"remote_addr":"${r.remoteAddr}","auth":${r.auth === null ? 'null' : JSON.stringify(r.auth)},"params":${JSON.stringify(r.params)}}}`
   );
 }
