@@ -32,17 +32,58 @@ async function api(method, path, body) {
 
 /** Shows what this caller may see: the setup token's form, the login, the change of a temporary password, or the plugins. */
 async function start() {
-  const { admin, authenticated, setup_mode } = await api('GET', '/auth/check');
+  const { admin, authenticated, idp, setup_mode } = await api('GET', '/auth/check');
   const needsToken = setup_mode && token === '';
   const mustChange = admin?.must_change_password === true;
   element('token-form').hidden = !needsToken;
   element('login').hidden = authenticated;
+  element('idp').hidden = authenticated || !idp;
   element('change').hidden = !mustChange;
   element('first').hidden = !setup_mode;
   element('who').hidden = admin === undefined;
   element('who').firstElementChild.textContent = admin?.email ?? '';
   element('plugins').hidden = true;
-  if (authenticated && !needsToken && !mustChange) await show();
+  element('admins').hidden = setup_mode;
+  if (!authenticated || needsToken || mustChange) return;
+  await show();
+  if (!setup_mode) await showAdmins();
+}
+
+/** A row of plain text cells. */
+function rowOf(texts) {
+  const row = document.createElement('tr');
+  for (const text of texts) row.appendChild(document.createElement('td')).textContent = text;
+  return row;
+}
+
+/** What became of the mail with a temporary password. */
+function mailText({ mail, must_change_password, temporary_until }) {
+  if (!must_change_password) return '';
+  if (mail === null) return `until ${temporary_until}`;
+  if (mail.state === 'sent') return `mail sent, valid until ${temporary_until}`;
+  return `mail ${mail.state}${mail.error === null ? '' : `: ${mail.error}`}`;
+}
+
+async function showAdmins() {
+  const { items } = await api('GET', '/admins');
+  const rows = items.map(a => {
+    const row = rowOf([a.global_user_id, a.display_name, a.email, mailText(a), '']);
+    const remove = row.lastElementChild.appendChild(document.createElement('button'));
+    remove.type = 'button';
+    remove.textContent = 'Remove';
+    remove.addEventListener(
+      'click',
+      attempt(async () => {
+        if (!confirm(`Remove ${a.email} from the administrators?`)) return;
+        await api('DELETE', `/admins/${a.global_user_id}`);
+        await start();
+      }),
+    );
+    return row;
+  });
+  element('admin-table').tBodies[0].replaceChildren(...rows);
+  // A mail that is on its way is looked after.
+  if (items.some(a => a.mail?.state === 'pending')) setTimeout(attempt(showAdmins), 1000);
 }
 
 async function show() {
@@ -62,7 +103,7 @@ async function show() {
       return row;
     }),
   );
-  document.querySelector('tbody').replaceChildren(...rows);
+  element('plugin-table').tBodies[0].replaceChildren(...rows);
   element('plugins').hidden = false;
 }
 
@@ -123,6 +164,32 @@ element('logout').addEventListener(
   attempt(async () => {
     await api('POST', '/auth/logout');
     await start();
+  }),
+);
+
+element('appoint-search').addEventListener(
+  'input',
+  attempt(async () => {
+    const search = element('appoint-search').value.trim();
+    const { items } = await api('GET', `/users?limit=10&search=${encodeURIComponent(search)}`);
+    const options = items.map(u => {
+      const option = document.createElement('option');
+      option.value = u.id;
+      option.textContent = `${u.display_name} ${u.external_id ?? ''}`;
+      return option;
+    });
+    element('users').replaceChildren(...options);
+  }),
+);
+
+element('appoint').addEventListener(
+  'submit',
+  attempt(async () => {
+    const email = element('appoint-email').value;
+    await api('POST', '/admins', { global_user_id: Number(element('appoint-search').value), email });
+    element('appoint').reset();
+    element('message').textContent = `a temporary password goes to ${email}`;
+    await showAdmins();
   }),
 );
 

@@ -467,6 +467,8 @@ async function soak(minutes: number): Promise<void> {
       hostile.push(h.p99);
       bad += h.failed;
       n += h.n;
+      // What still runs, an eater of memory perhaps, is no growth.
+      await pause(3000);
       readings.push(memoryMb(pid));
       console.log(
         `       minute ${m + 1}: p99 ${h.p99.toFixed(1)} ms, ${h.failed} of ${h.n} failed, ${readings.at(-1)?.toFixed(0)} MB, ${threads(pid)} threads`,

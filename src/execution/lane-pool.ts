@@ -4,7 +4,7 @@ import { MessageChannel, receiveMessageOnPort } from 'node:worker_threads';
 import type { LaneTask } from '../abi/lane-messages.ts';
 import { BELL, BELL_BITS, BELL_WANTED, CALL_STATE, LANE, LANE_STATE, laneAt, RING_MASK } from '../abi/shared-layout.ts';
 import { LIMITS } from '../limits.ts';
-import { DEMOTE_MS, demoteIfBurning, type Lane, type LanePoolOptions, makeLane, restorePriority } from './lane.ts';
+import { demoteIfBurning, type Lane, type LanePoolOptions, makeLane, restorePriority } from './lane.ts';
 import { touchedKib } from './lane-thread.ts';
 import { makeThreads, type Threads } from './lane-threads.ts';
 
@@ -281,7 +281,7 @@ export class LanePool {
         lane.stuck = true;
         lane.touchedKib = touchedKib(this.#threadOf(lane.index));
       }
-      if (ran > DEMOTE_MS && !blocked && !lane.demoted) demoteIfBurning(lane, this.#threadOf(lane.index), now);
+      if (ran > STUCK_MS && !blocked && !lane.demoted) demoteIfBurning(lane, this.#threadOf(lane.index), now);
       if (running(current - 1, ran, lane.index)) this.#kill(lane, current - 1);
     }
   }

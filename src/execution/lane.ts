@@ -2,8 +2,8 @@ import type { MessagePort } from 'node:worker_threads';
 import type { SharedViews } from '../abi/shared-layout.ts';
 import { cpuMs, mayRaisePriority, setThreadPriority } from './lane-thread.ts';
 
-/** A lane that runs longer yields the processor to the others (performance.md 4). */
-export const DEMOTE_MS = 20;
+/** A lane whose execution burns for longer yields the processor to the others (performance.md 4). */
+const DEMOTE_MS = 8;
 /** Where a priority cannot be raised again, lowering costs the thread: only a long burner is worth it. */
 const DEMOTE_FOR_GOOD_MS = 500;
 const NICE_LOWEST = 19;
@@ -81,14 +81,14 @@ export function makeLane(index: number): Lane {
  * waiting must not be put behind the others.
  */
 export function demoteIfBurning(lane: Lane, thread: number, now: number): void {
+  const patience = canRaise ? DEMOTE_MS : DEMOTE_FOR_GOOD_MS;
+  if (lane.cpuAt !== 0 && now - lane.cpuAt < patience) return;
   const cpuNowMs = cpuMs(thread);
   if (lane.cpuAt === 0) {
     lane.cpuAt = now;
     lane.cpuMs = cpuNowMs;
     return;
   }
-  const patience = canRaise ? DEMOTE_MS : DEMOTE_FOR_GOOD_MS;
-  if (now - lane.cpuAt < patience) return;
   const burnt = cpuNowMs - lane.cpuMs;
   lane.cpuAt = now;
   lane.cpuMs = cpuNowMs;

@@ -160,7 +160,9 @@ t.test('a new password follows the rules, ends every session and opens a new one
   t.equal((await login()).status, 401);
   t.equal((await login(EMAIL, 'ы'.repeat(36))).status, 200);
 
-  await db.query('UPDATE admin_credentials SET must_change_password = true');
+  await db.query(
+    "UPDATE admin_credentials SET must_change_password = true, temporary_until = now() + interval '1 hour'",
+  );
   const temporary = cookiesOf((await login(EMAIL, 'ы'.repeat(36))).headers);
   t.match((await call('GET', '/api/admin/plugins', undefined, temporary)).json, {
     status: 403,
