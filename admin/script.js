@@ -6,6 +6,7 @@ if (token !== '') history.replaceState(null, '', location.pathname);
 let uploaded = null;
 
 let password = '';
+let watching;
 
 async function api(method, path, body) {
   const isForm = body instanceof FormData;
@@ -32,6 +33,7 @@ async function api(method, path, body) {
 
 /** Shows what this caller may see: the setup token's form, the login, the change of a temporary password, or the plugins. */
 async function start() {
+  clearTimeout(watching);
   const { admin, authenticated, idp, setup_mode } = await api('GET', '/auth/check');
   const needsToken = setup_mode && token === '';
   const mustChange = admin?.must_change_password === true;
@@ -39,6 +41,7 @@ async function start() {
   element('login').hidden = authenticated;
   element('idp').hidden = authenticated || !idp;
   element('change').hidden = !mustChange;
+  if (!mustChange) password = '';
   element('first').hidden = !setup_mode;
   element('who').hidden = admin === undefined;
   element('who').firstElementChild.textContent = admin?.email ?? '';
@@ -65,6 +68,7 @@ function mailText({ mail, must_change_password, temporary_until }) {
 }
 
 async function showAdmins() {
+  clearTimeout(watching);
   const { items } = await api('GET', '/admins');
   const rows = items.map(a => {
     const row = rowOf([a.global_user_id, a.display_name, a.email, mailText(a), '']);
@@ -82,8 +86,8 @@ async function showAdmins() {
     return row;
   });
   element('admin-table').tBodies[0].replaceChildren(...rows);
-  // A mail that is on its way is looked after.
-  if (items.some(a => a.mail?.state === 'pending')) setTimeout(attempt(showAdmins), 1000);
+  // A mail that is on its way is looked after, quietly: messages stay.
+  if (items.some(a => a.mail?.state === 'pending')) watching = setTimeout(() => showAdmins().catch(() => {}), 1000);
 }
 
 async function show() {

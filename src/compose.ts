@@ -12,7 +12,7 @@ import { SessionCookies } from './api/session-cookies.ts';
 import { triggerRoutes } from './api/triggers-api.ts';
 import { userRoutes } from './api/users-api.ts';
 import { type Config, dataPath } from './config.ts';
-import { isUnavailable, openDatabase } from './db/database.ts';
+import { openDatabase } from './db/database.ts';
 import { migrate } from './db/migrate.ts';
 import { listen, PLUGIN_CHANGED } from './db/notifications.ts';
 import { messageOf, ServiceError } from './errors.ts';
@@ -30,7 +30,7 @@ import { removeOldFailures } from './identity/admin-login.ts';
 import { IDENTITY_CHANGED, parseIdentityChange } from './identity/identity-changes.ts';
 import { IdpLogin } from './identity/idp-login.ts';
 import { Principals } from './identity/principals.ts';
-import { endSession, removeEndedSessions } from './identity/sessions.ts';
+import { removeEndedSessions } from './identity/sessions.ts';
 import { Jobs } from './jobs.ts';
 import { assertLimits, LIMITS } from './limits.ts';
 import type { Log } from './log.ts';
@@ -183,7 +183,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     v['http.public_url'] === ''
       ? `http://${hostInUrl(v['http.host'])}:${port}`
       : v['http.public_url'].replace(/\/$/, '');
-  const cookies = new SessionCookies(db, v['http.public_url'].startsWith('https:'));
+  const cookies = new SessionCookies(v['http.public_url'].startsWith('https:'), cookieOf);
   const idp = new IdpLogin(
     {
       issuer: v['idp.issuer'],
@@ -232,8 +232,6 @@ export async function startService(options: ServiceOptions): Promise<Service> {
         idp: idp.isConfigured,
         inSetupMode: () => guards.inSetupMode(),
         admin: request => guards.admin(request),
-        endSession: (request, cookie) =>
-          endSession(db, cookie === 'user_session' ? 'user' : 'admin', cookieOf(request, cookie)),
         checkSetup: request => checkSetup(request, setup),
         fromHere,
       }),
@@ -267,16 +265,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     async handleRoute(x) {
       if (state === 'draining' && !HEALTH_PATHS.has(x.path))
         throw new ServiceError('draining', 'the host is shutting down', { headers: [['Retry-After', '2']] });
-      try {
-        await routes(x);
-      } catch (error) {
-        if (isUnavailable(error))
-          throw new ServiceError('unavailable', 'the database does not answer; try again', {
-            cause: error,
-            headers: [['Retry-After', '2']],
-          });
-        throw error;
-      }
+      await routes(x);
     },
     onUnknownError: (error, x) =>
       log.error(

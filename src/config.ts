@@ -34,6 +34,8 @@ const list = z.union([
   ),
 ]);
 
+const isWebAddress = (value: string): boolean => value === '' || (/^https?:\/\//.test(value) && URL.canParse(value));
+
 function isIssuer(value: string): boolean {
   if (value === '') return true;
   if (!URL.canParse(value)) return false;
@@ -45,7 +47,11 @@ function isIssuer(value: string): boolean {
 const ROWS = {
   'http.host': row(text.min(1), '127.0.0.1', 'address to listen on'),
   'http.port': row(port, 8080, 'port to listen on; 0 takes a free one'),
-  'http.public_url': row(text, '', 'address users see, for links; empty: made from host and port'),
+  'http.public_url': row(
+    text.refine(isWebAddress, 'must be an address like https://plugins.example.org'),
+    '',
+    'address users see, for links; empty: made from host and port',
+  ),
   'http.max_body': row(positive, LIMITS.requestBodyBytesMax, 'largest body of a trigger request, bytes'),
   'http.max_module': row(positive, LIMITS.moduleBytesMax, 'largest uploaded module, bytes'),
   'http.trusted_proxies': row<string[]>(list, [], 'CIDR ranges whose X-Forwarded-For is believed'),

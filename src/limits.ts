@@ -25,6 +25,8 @@ export const LIMITS = {
   /** Threads that run plugins; more are never started. */
   lanesMax: 64,
 
+  /** Request line and headers of a request. */
+  requestHeadBytesMax: 16 * 1024,
   requestBodyBytesMax: 10 * MIB,
   /** Time for the body of a request to arrive. */
   bodyMsMax: 30_000,

@@ -4,6 +4,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { openDatabase } from '../src/db/database.ts';
 import { migrate } from '../src/db/migrate.ts';
+import { LIMITS } from '../src/limits.ts';
 import { WASM_FLAGS } from '../src/plugins/trial-compile.ts';
 import { startPostgres } from '../src/supervisor/embedded-postgres.ts';
 import { TEMPLATE } from './support/database.ts';
@@ -51,7 +52,13 @@ try {
   const template = openDatabase(postgres.url.replace('/plugin_host?', `/${TEMPLATE}?`), 1, () => {});
   await migrate(template);
   await template.close();
-  const env = { ...process.env, TEST_DATABASE_URL: postgres.url, TEST_DIRECTORY: directory };
+  const env = {
+    ...process.env,
+    TEST_DATABASE_URL: postgres.url,
+    TEST_DIRECTORY: directory,
+    // As the supervisor sets it.
+    UWS_HTTP_MAX_HEADERS_SIZE: String(LIMITS.requestHeadBytesMax),
+  };
   for (const name of Object.keys(env)) if (name.startsWith('BOT_')) delete env[name as keyof typeof env];
   // The runner's own test class is made once; doing it first keeps its plugin list the one of .taprc.
   await run(process.execPath, [tap, 'build'], env, () => {});

@@ -35,7 +35,7 @@ const LAYERS = [
   ['src/audit', 'src/jobs.ts', 'src/periodic.ts'],
   ['src/db', 'src/log.ts', 'src/config.ts'],
   ['src/message.ts'],
-  ['src/abi', 'src/errors.ts', 'src/limits.ts', 'src/in-turn.ts'],
+  ['src/abi', 'src/errors.ts', 'src/limits.ts', 'src/in-turn.ts', 'src/html.ts'],
 ];
 
 const layerOf = (file: string): number => LAYERS.findIndex(l => l.some(p => file === p || file.startsWith(`${p}/`)));

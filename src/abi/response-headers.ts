@@ -22,8 +22,8 @@ const REFUSED = new Set([
   'clear-site-data',
 ]);
 
-/** Cookies of the host's own sessions. */
-const HOST_COOKIES = /^\s*(user_session|admin_session)\s*=/i;
+/** A cookie of the host's own: of its sessions, or of a login under way. */
+export const HOST_COOKIE = /^\s*(user_session|admin_session|idp_login_[\w-]*)\s*=/i;
 /** A cookie without a name is sent back as if its value were `name=value`. */
 const NAMED_COOKIE = /^\s*[!#$%&'*+\-.^_`|~0-9A-Za-z]+\s*=/;
 /** A list of values repeats its name, so what goes out is counted, not what came in. */
@@ -45,7 +45,7 @@ function checkOne(name: string, value: unknown): string | null {
   if (typeof value !== 'string') return `header ${shown(name)} has a value that is not a string`;
   if (!VALUE.test(value)) return `header ${shown(name)} has a value with control or non-Latin-1 characters`;
   if (lower === 'set-cookie' && !NAMED_COOKIE.test(value)) return 'Set-Cookie has no cookie name';
-  if (lower === 'set-cookie' && HOST_COOKIES.test(value)) return "Set-Cookie names one of the host's own cookies";
+  if (lower === 'set-cookie' && HOST_COOKIE.test(value)) return "Set-Cookie names one of the host's own cookies";
   return null;
 }
 

@@ -1,11 +1,12 @@
 import { z } from 'zod';
 import type { Database } from '../db/database.ts';
+import { ServiceError } from '../errors.ts';
 import { type AdminAccount, listAdmins } from '../identity/admin-accounts.ts';
 import { appointAdmin, type QueueMail, removeAdmin, resetAdminPassword } from '../identity/admin-appointments.ts';
 import { jsonReply } from '../message.ts';
 import { email, idOf } from './auth-api.ts';
 import { parseBody } from './plugins-api.ts';
-import { actorOf, type Route } from './route.ts';
+import { actorOf, type Caller, type Route } from './route.ts';
 
 export type AdminsApiParts = { db: Database; queueMail: QueueMail };
 
@@ -25,6 +26,12 @@ const adminJson = (a: AdminAccount) => ({
   created_at: a.createdAt,
   mail: a.mail,
 });
+
+/** Setup mode has one door, which one attempt goes through (service.md 3.3). */
+function notInSetup(caller: Caller): void {
+  if (caller.kind === 'setup')
+    throw new ServiceError('conflict', 'make the first administrator first: POST /api/admin/auth/setup');
+}
 
 /** Who administers (service.md 2.11, 4.2). */
 export function adminRoutes({ db, queueMail }: AdminsApiParts): Route[] {
@@ -47,6 +54,7 @@ export function adminRoutes({ db, queueMail }: AdminsApiParts): Route[] {
       path,
       guard: 'admin_recent',
       async handle({ caller, json, request }) {
+        notInSetup(caller);
         const body = parseBody(appointBody, await json());
         const user = { id: body.global_user_id, email: body.email };
         return jsonReply(201, adminJson(await appointAdmin(db, user, queueMail, actorOf(caller, request))));

@@ -1,11 +1,11 @@
 import { z } from 'zod';
 import { appendAudit } from '../audit/audit-log.ts';
-import type { Database } from '../db/database.ts';
+import type { Database, Queryable } from '../db/database.ts';
 import { ServiceError } from '../errors.ts';
-import type { AdminAccount } from '../identity/admin-accounts.ts';
-import { addFirstAdmin, setPassword } from '../identity/admin-appointments.ts';
-import { checkPassword, logIn } from '../identity/admin-login.ts';
-import { passwordProblem } from '../identity/password.ts';
+import { type AdminAccount, findAdmin } from '../identity/admin-accounts.ts';
+import { addFirstAdmin, changePassword } from '../identity/admin-appointments.ts';
+import { logIn, withPassword } from '../identity/admin-login.ts';
+import { hashPassword, passwordProblem } from '../identity/password.ts';
 import { confirmPassword, listSessions, revokeSession, type Session } from '../identity/sessions.ts';
 import { addUserToken, listUserTokens, revokeUserToken, type UserToken } from '../identity/user-tokens.ts';
 import { jsonReply, type Reply, type Request } from '../message.ts';
@@ -22,7 +22,6 @@ export type AuthApiParts = {
   inSetupMode(): Promise<boolean>;
   /** The session of an administrator and of a user, for checks and logout. */
   admin(request: Request): Promise<Extract<Caller, { kind: 'admin' }> | null>;
-  endSession(request: Request, cookie: 'user_session' | 'admin_session'): Promise<void>;
   checkSetup(request: Request): void;
   fromHere(request: Request): void;
 };
@@ -93,16 +92,20 @@ export function authRoutes(parts: AuthApiParts): Route[] {
   const { db } = parts;
 
   /** Both sessions of an administrator: the second is for the frontends of plugins (service.md 5.4.2). */
-  const open = async (request: Request, account: AdminAccount): Promise<Reply> => {
-    const headers = await parts.cookies.open(request, account.userId, ['admin', 'user'], true);
+  const open = async (client: Queryable, request: Request, account: AdminAccount): Promise<Reply> => {
+    const headers = await parts.cookies.open(client, request, account.userId, ['admin', 'user'], true);
     return jsonReply(200, { admin: adminJson(account) }, [...headers, NO_STORE]);
   };
   const logOut = async (request: Request): Promise<Reply> => {
     parts.fromHere(request);
-    await parts.endSession(request, 'admin_session');
-    await parts.endSession(request, 'user_session');
-    return { status: 204, headers: [...parts.cookies.cleared(), NO_STORE], body: '' };
+    const headers = await db.withTransaction(client => parts.cookies.close(client, request));
+    return { status: 204, headers: [...headers, NO_STORE], body: '' };
   };
+  const prover = ({ account, session }: Extract<Caller, { kind: 'admin' }>) => ({
+    account,
+    sessionId: session.id,
+    passwordGiven: session.passwordAt !== null,
+  });
 
   return [
     {
@@ -116,7 +119,7 @@ export function authRoutes(parts: AuthApiParts): Route[] {
         const body = parseBody(setupBody, await json());
         const first = { email: body.email, password: body.password, displayName: body.name ?? body.email };
         const account = await addFirstAdmin(db, first, actorOf({ kind: 'setup' }, request));
-        return await open(request, account);
+        return await db.withTransaction(client => open(client, request, account));
       },
     },
     {
@@ -126,13 +129,14 @@ export function authRoutes(parts: AuthApiParts): Route[] {
       async handle({ json, request }) {
         parts.fromHere(request);
         const body = parseBody(loginBody, await json());
-        const account = await logIn(db, body.email, body.password, request.remoteAddr);
-        await appendAudit(db, actorOfAccount(account, request), {
-          action: 'admin.login',
-          objectType: 'user',
-          objectId: String(account.userId),
+        return await logIn(db, body.email, body.password, request.remoteAddr, async (client, account) => {
+          await appendAudit(client, actorOfAccount(account, request), {
+            action: 'admin.login',
+            objectType: 'user',
+            objectId: String(account.userId),
+          });
+          return await open(client, request, account);
         });
-        return await open(request, account);
       },
     },
     {
@@ -159,26 +163,29 @@ export function authRoutes(parts: AuthApiParts): Route[] {
       path: '/api/admin/auth/password',
       guard: 'admin_session',
       async handle({ caller, json, request }) {
-        const { account } = adminOf(caller);
+        const who = adminOf(caller);
         const body = parseBody(passwordBody, await json());
-        await checkPassword(db, account, body.current_password, request.remoteAddr);
         if (body.new_password === body.current_password)
           throw new ServiceError('validation_failed', 'the new password is the current one', {
             errors: [{ pointer: '/new_password', message: 'must differ from the current password' }],
           });
-        await setPassword(db, account.userId, body.new_password, actorOf(caller, request));
-        return await open(request, { ...account, mustChangePassword: false });
+        const hash = await hashPassword(body.new_password);
+        return await withPassword(db, prover(who), body.current_password, '/current_password', async client => {
+          await changePassword(client, who.account.userId, hash, actorOf(caller, request));
+          return await open(client, request, { ...who.account, mustChangePassword: false });
+        });
       },
     },
     {
       method: 'POST',
       path: '/api/admin/auth/confirm',
       guard: 'admin_session',
-      async handle({ caller, json, request }) {
-        const { account, session } = adminOf(caller);
+      async handle({ caller, json }) {
+        const who = adminOf(caller);
         const body = parseBody(confirmBody, await json());
-        await checkPassword(db, account, body.password, request.remoteAddr);
-        await confirmPassword(db, session.id);
+        await withPassword(db, prover(who), body.password, '/password', client =>
+          confirmPassword(client, who.session.id),
+        );
         return { status: 204, headers: [], body: '' };
       },
     },
@@ -190,6 +197,11 @@ export function authRoutes(parts: AuthApiParts): Route[] {
       guard: 'user',
       async handle({ caller, json }) {
         const body = parseBody(tokenBody, await json());
+        if ((await findAdmin(db, userOf(caller).userId))?.mustChangePassword === true)
+          throw new ServiceError(
+            'password_change_required',
+            'change the temporary password first: PUT /api/admin/auth/password',
+          );
         const { text, token } = await addUserToken(db, parts.userTokenPrefix, {
           userId: userOf(caller).userId,
           name: body.name,
@@ -214,7 +226,7 @@ export function authRoutes(parts: AuthApiParts): Route[] {
       path: '/api/auth/tokens/:token',
       guard: 'user',
       async handle({ caller, request }) {
-        if (!(await revokeUserToken(db, userOf(caller).userId, idOf(request, 'token'))))
+        if (!(await revokeUserToken(db, userOf(caller).userId, idOf(request, 'token'), null)))
           throw new ServiceError('not_found', `you have no token ${request.params.token}`);
         return { status: 204, headers: [], body: '' };
       },
@@ -236,6 +248,26 @@ export function authRoutes(parts: AuthApiParts): Route[] {
       async handle({ caller, request }) {
         if (!(await revokeSession(db, userOf(caller).userId, idOf(request, 'session'), null)))
           throw new ServiceError('not_found', `you have no session ${request.params.session}`);
+        return { status: 204, headers: [], body: '' };
+      },
+    },
+    {
+      method: 'GET',
+      path: '/api/admin/users/:user/tokens',
+      guard: 'admin',
+      async handle({ request }) {
+        const items = await listUserTokens(db, idOf(request, 'user'));
+        return jsonReply(200, { items: items.map(tokenJson), next_cursor: null });
+      },
+    },
+    {
+      method: 'DELETE',
+      path: '/api/admin/users/:user/tokens/:token',
+      guard: 'admin',
+      async handle({ caller, request }) {
+        const by = actorOf(caller, request);
+        if (!(await revokeUserToken(db, idOf(request, 'user'), idOf(request, 'token'), by)))
+          throw new ServiceError('not_found', `user ${request.params.user} has no token ${request.params.token}`);
         return { status: 204, headers: [], body: '' };
       },
     },

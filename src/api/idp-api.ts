@@ -1,11 +1,13 @@
+import { appendAudit } from '../audit/audit-log.ts';
 import type { Database } from '../db/database.ts';
 import { ServiceError, STATUS_OF, TITLE_OF } from '../errors.ts';
+import { escapeHtml } from '../html.ts';
 import { findAdmin } from '../identity/admin-accounts.ts';
 import { type IdpLogin, LOGIN_MS } from '../identity/idp-login.ts';
 import { safeReturnTo } from '../identity/return-to.ts';
 import { findOrAddIdpUser } from '../identity/users.ts';
 import type { Reply, Request } from '../message.ts';
-import { queryOf, type Route } from './route.ts';
+import { actorOfAccount, queryOf, type Route } from './route.ts';
 import type { SessionCookies } from './session-cookies.ts';
 
 export type IdpApiParts = {
@@ -17,9 +19,6 @@ export type IdpApiParts = {
 
 const PATH = '/api/auth/idp';
 const NO_STORE: [string, string] = ['Cache-Control', 'no-store'];
-
-const ENTITIES: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;' };
-const escapeHtml = (text: string): string => text.replace(/[&<>"]/g, c => ENTITIES[c] ?? c);
 
 /** A refusal for people: whoever logs in sees it in a browser. */
 function refusalPage(error: ServiceError, request: Request): Reply {
@@ -80,11 +79,28 @@ export function idpRoutes({ cookieOf, cookies, db, idp }: IdpApiParts): Route[] 
       path: `${PATH}/callback`,
       guard: 'none',
       handle: forPeople(async request => {
-        const login = await idp.finish(request.query, name => cookieOf(request, name), Date.now());
-        const user = await findOrAddIdpUser(db, login.account);
-        const isAdmin = (await findAdmin(db, user.id)) !== undefined;
-        const sessions = await cookies.open(request, user.id, isAdmin ? ['admin', 'user'] : ['user'], false);
-        return redirect(login.returnTo, [cookies.header(login.cookie, '', 0, PATH), ...sessions]);
+        // Whatever comes of it, this login is over.
+        const over = cookies.header(idp.cookieNameOf(request.query), '', 0, PATH);
+        const login = await idp
+          .finish(request.query, name => cookieOf(request, name), Date.now())
+          .catch((error: unknown) => {
+            if (error instanceof ServiceError && error.code === 'forbidden') error.headers.push(over);
+            throw error;
+          });
+        const sessions = await db.withTransaction(async client => {
+          const user = await findOrAddIdpUser(client, login.account);
+          const account = await findAdmin(client, user.id);
+          if (account !== undefined)
+            await appendAudit(client, actorOfAccount(account, request), {
+              action: 'admin.login',
+              objectType: 'user',
+              objectId: String(user.id),
+              after: { with: 'identity provider' },
+            });
+          const kinds = account === undefined ? (['user'] as const) : (['admin', 'user'] as const);
+          return await cookies.open(client, request, user.id, kinds, false);
+        });
+        return redirect(login.returnTo, [over, ...sessions]);
       }),
     },
   ];

@@ -1,19 +1,22 @@
-import type { Database } from '../db/database.ts';
-import { ADMIN_SESSION_MS, addSession, type SessionKind, USER_SESSION_MS } from '../identity/sessions.ts';
+import type { Queryable } from '../db/database.ts';
+import { ADMIN_SESSION_MS, addSession, endSession, type SessionKind } from '../identity/sessions.ts';
 import type { Request } from '../message.ts';
 
 type Header = [string, string];
 
-const LIFETIME_MS: Readonly<Record<SessionKind, number>> = { user: USER_SESSION_MS, admin: ADMIN_SESSION_MS };
+/** A user session moves its end along with use, so its row decides; browsers keep no cookie for longer than this. */
+const COOKIE_MS_MAX = 400 * 24 * 3_600_000;
+const COOKIE_MS: Readonly<Record<SessionKind, number>> = { user: COOKIE_MS_MAX, admin: ADMIN_SESSION_MS };
+const KINDS: readonly SessionKind[] = ['admin', 'user'];
 
 /** The cookies of sessions (decisions.md 3): HttpOnly, SameSite=Lax, Secure where users come by https. */
 export class SessionCookies {
-  readonly #db: Database;
   readonly #secure: boolean;
+  readonly #cookieOf: (request: Request, name: string) => string;
 
-  constructor(db: Database, secure: boolean) {
-    this.#db = db;
+  constructor(secure: boolean, cookieOf: (request: Request, name: string) => string) {
     this.#secure = secure;
+    this.#cookieOf = cookieOf;
   }
 
   /** A `Set-Cookie` header; `ms` 0 takes the cookie away. */
@@ -25,34 +28,39 @@ export class SessionCookies {
   }
 
   /**
-   * Begins sessions of a user.
+   * Begins sessions of a user, as part of a transaction. The sessions the browser had before end: it is one person's.
    *
    * @param withPassword whether the password was given just now
-   * @returns the headers that set their cookies
+   * @returns the headers that set the cookies, and take away those that are not set
    */
   async open(
+    client: Queryable,
     request: Request,
     userId: number,
     kinds: readonly SessionKind[],
     withPassword: boolean,
   ): Promise<Header[]> {
     const common = { userId, address: request.remoteAddr, userAgent: request.headers['user-agent'] ?? '' };
-    return await this.#db.withTransaction(async client => {
-      const headers: Header[] = [];
-      for (const kind of kinds) {
+    const headers: Header[] = [];
+    for (const kind of KINDS) {
+      const name = `${kind}_session`;
+      const before = this.#cookieOf(request, name);
+      if (before !== '') await endSession(client, kind, before);
+      if (kinds.includes(kind)) {
         const { secret } = await addSession(client, {
           ...common,
           kind,
           withPassword: withPassword && kind === 'admin',
         });
-        headers.push(this.header(`${kind}_session`, secret, LIFETIME_MS[kind]));
-      }
-      return headers;
-    });
+        headers.push(this.header(name, secret, COOKIE_MS[kind]));
+      } else if (before !== '') headers.push(this.header(name, '', 0));
+    }
+    return headers;
   }
 
-  /** Headers that take both session cookies away. */
-  cleared(): Header[] {
-    return [this.header('admin_session', '', 0), this.header('user_session', '', 0)];
+  /** Ends the sessions a request carries; takes their cookies away. */
+  async close(client: Queryable, request: Request): Promise<Header[]> {
+    for (const kind of KINDS) await endSession(client, kind, this.#cookieOf(request, `${kind}_session`));
+    return KINDS.map(kind => this.header(`${kind}_session`, '', 0));
   }
 }

@@ -31,6 +31,7 @@ export type AuditAction =
   | 'admin.reset_password'
   | 'admin.remove'
   | 'session.revoke'
+  | 'token.revoke'
   | 'user.create'
   | 'user.change';
 

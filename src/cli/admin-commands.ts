@@ -1,9 +1,9 @@
 import os from 'node:os';
 import type { Actor } from '../audit/audit-log.ts';
 import { type Config, dataPath } from '../config.ts';
-import { type Database, openDatabase } from '../db/database.ts';
+import { type Database, isUnavailable, openDatabase } from '../db/database.ts';
 import { migrate } from '../db/migrate.ts';
-import { ServiceError } from '../errors.ts';
+import { messageOf, ServiceError } from '../errors.ts';
 import { type AdminAccount, listAdmins } from '../identity/admin-accounts.ts';
 import { createAdminHere, resetPasswordHere } from '../identity/admin-appointments.ts';
 import { findRunningPostgres, startPostgres } from '../supervisor/embedded-postgres.ts';
@@ -42,10 +42,19 @@ async function withDatabase<T>(
   }
 }
 
+/** Name of the operator's account; a container may run under a number that has none. */
+function accountName(): string {
+  try {
+    return os.userInfo().username;
+  } catch {
+    return `uid ${process.getuid?.() ?? 'unknown'}`;
+  }
+}
+
 const actor = (): Actor => ({
   kind: 'command_line',
   userId: null,
-  name: `${os.userInfo().username} on the command line`,
+  name: `${accountName()} on the command line`,
   requestId: '',
   address: '',
 });
@@ -118,6 +127,11 @@ export async function adminCommand(
     }
   } catch (error) {
     if (error instanceof ServiceError) throw new CommandError(error.message, { cause: error });
+    if (isUnavailable(error))
+      throw new CommandError(
+        `the database does not answer: ${messageOf(error)}; start it or correct database.url (BOT_DATABASE_URL)`,
+        { cause: error },
+      );
     throw error;
   }
 }

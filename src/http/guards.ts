@@ -3,6 +3,7 @@ import type { Caller, Guard } from '../api/route.ts';
 import type { Database } from '../db/database.ts';
 import { ServiceError } from '../errors.ts';
 import { adminsExist, findAdmin } from '../identity/admin-accounts.ts';
+import { ADMIN_CHALLENGE } from '../identity/admin-login.ts';
 import { LastUsed } from '../identity/last-used.ts';
 import { findSession, touchSessions } from '../identity/sessions.ts';
 import { isOwnOrigin, type Request } from '../message.ts';
@@ -64,7 +65,9 @@ export class Guards {
     }
     const caller = await this.admin(request);
     if (caller === null)
-      throw new ServiceError('unauthorized', 'log in as an administrator: POST /api/admin/auth/login');
+      throw new ServiceError('unauthorized', 'log in as an administrator: POST /api/admin/auth/login', {
+        headers: [['WWW-Authenticate', ADMIN_CHALLENGE]],
+      });
     fromHere(request);
     if (guard === 'admin_session') return caller;
     if (caller.account.mustChangePassword)
@@ -94,7 +97,9 @@ export class Guards {
   async #user(request: Request): Promise<Caller> {
     const session = await findSession(this.#db, 'user', cookieOf(request, 'user_session'), Date.now());
     if (session === undefined)
-      throw new ServiceError('unauthorized', 'log in first: the cookie user_session is needed');
+      throw new ServiceError('unauthorized', 'log in first: the cookie user_session is needed', {
+        headers: [['WWW-Authenticate', 'Cookie realm="plugin-host", cookie-name="user_session"']],
+      });
     fromHere(request);
     this.#used.note(session.id, Date.now());
     return { kind: 'user', session };
@@ -112,11 +117,21 @@ export function fromHere(request: Request): void {
   throw new ServiceError('forbidden', 'a request with a session cookie must come from a page of this site');
 }
 
+const LOOPBACK_HOST = /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])(:\d+)?$/i;
+
+/** A local address alone says little: a proxy on this machine has one, and so has a page whose name was pointed here. */
+function isFromThisMachine({ headers, remoteAddr }: Request): boolean {
+  const forwarded = headers.forwarded !== undefined || headers['x-forwarded-for'] !== undefined;
+  return isLoopback(remoteAddr) && !forwarded && LOOPBACK_HOST.test(headers.host ?? '');
+}
+
 /** @throws ServiceError `unauthorized` when the request may not use the admin API in setup mode */
 export function checkSetup(request: Request, setup: SetupAccess): void {
+  // Without a token a page in somebody's browser could ask as well as its owner.
+  if (setup.mode !== 'token') fromHere(request);
   if (setup.mode === 'open') return;
   if (setup.mode === 'loopback') {
-    if (isLoopback(request.remoteAddr)) return;
+    if (isFromThisMachine(request)) return;
     throw new ServiceError('unauthorized', 'the admin API is open to loopback addresses only (admin.setup: loopback)');
   }
   const given = bearerOf(request);

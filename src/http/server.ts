@@ -1,4 +1,5 @@
 import { App, type us_listen_socket, us_listen_socket_close, us_socket_local_port } from 'uWebSockets.js';
+import { isUnavailable } from '../db/database.ts';
 import { messageOf, ServiceError } from '../errors.ts';
 import type { ClientAddress } from './client-address.ts';
 import { Exchange } from './exchange.ts';
@@ -24,6 +25,13 @@ export type Server = {
 /** The one place that turns anything thrown into a reply: refusals as they are, everything else as a 500 without its text. */
 function answerThrown(parts: ServerParts, x: Exchange, error: unknown): void {
   if (error instanceof ServiceError) return x.replyError(error);
+  if (isUnavailable(error))
+    return x.replyError(
+      new ServiceError('unavailable', 'the database does not answer; try again', {
+        cause: error,
+        headers: [['Retry-After', '2']],
+      }),
+    );
   parts.onUnknownError(error, x);
   x.replyError(
     new ServiceError('internal', `something went wrong here; the log has it under request id ${x.requestId}`),

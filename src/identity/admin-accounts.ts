@@ -77,8 +77,9 @@ export async function findCredentials(
   db: Queryable,
   email: string,
 ): Promise<{ account: AdminAccount; hash: string | null } | undefined> {
-  const { rows } = await db.query<AdminSql>('SELECT * FROM admin_credentials WHERE lower(email) = $1', [
-    email.trim().toLowerCase(),
+  // One of the two folds both sides: JavaScript's lower case is not PostgreSQL's.
+  const { rows } = await db.query<AdminSql>('SELECT * FROM admin_credentials WHERE lower(email) = lower($1)', [
+    email.trim(),
   ]);
   const row = rows[0];
   if (row === undefined) return undefined;
@@ -120,15 +121,16 @@ export async function giveTemporaryPassword(
   db: Queryable,
   userId: number,
   only: 'pending' | 'any',
-): Promise<{ password: string; until: Date } | null> {
+): Promise<{ password: string; hash: string; until: Date } | null> {
   const password = makeTemporaryPassword();
+  const hash = await hashPassword(password);
   const { rows } = await db.query<{ temporary_until: Date }>(
     `UPDATE admin_credentials SET password_hash = $2, must_change_password = true,
        temporary_until = now() + make_interval(hours => $3), updated_at = now()
      WHERE global_user_id = $1 AND ($4 = 'any' OR mail_state = 'pending') RETURNING temporary_until`,
-    [userId, await hashPassword(password), TEMPORARY_HOURS, only],
+    [userId, hash, TEMPORARY_HOURS, only],
   );
-  return rows[0] === undefined ? null : { password, until: rows[0].temporary_until };
+  return rows[0] === undefined ? null : { password, hash, until: rows[0].temporary_until };
 }
 
 /** Takes the password away; the account waits for the mail with a temporary one. */
@@ -140,16 +142,17 @@ export async function awaitMail(client: Queryable, userId: number): Promise<void
   );
 }
 
-/** Notes what became of a mail that is still waited for. */
+/** Notes what became of the mail that brought a password, unless another one was asked for meanwhile. */
 export async function noteMail(
   db: Queryable,
   userId: number,
+  hash: string,
   state: 'pending' | 'sent' | 'failed',
   error: string | null,
 ): Promise<void> {
   await db.query(
-    `UPDATE admin_credentials SET mail_state = $2, mail_error = $3, mail_at = now() WHERE global_user_id = $1 AND mail_state = 'pending'`,
-    [userId, state, error],
+    `UPDATE admin_credentials SET mail_state = $2, mail_error = $3, mail_at = now() WHERE global_user_id = $1 AND mail_state = 'pending' AND password_hash = $4`,
+    [userId, state, error, hash],
   );
 }
 
@@ -158,6 +161,15 @@ export async function forgetMail(client: Queryable, userId: number): Promise<voi
   await client.query('UPDATE admin_credentials SET mail_state = NULL, mail_error = NULL WHERE global_user_id = $1', [
     userId,
   ]);
+}
+
+/** Whether an account still has the password a hash was made of; holds the row until the transaction ends. */
+export async function holdPassword(client: Queryable, userId: number, hash: string): Promise<boolean> {
+  const { rowCount } = await client.query(
+    'SELECT 1 FROM admin_credentials WHERE global_user_id = $1 AND password_hash = $2 FOR UPDATE',
+    [userId, hash],
+  );
+  return rowCount === 1;
 }
 
 /** Uses a temporary password up; false when it has lapsed or was used. */

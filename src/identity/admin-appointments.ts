@@ -19,6 +19,7 @@ import {
 import { forgetFailures } from './admin-login.ts';
 import { hashPassword } from './password.ts';
 import { revokeAllSessions } from './sessions.ts';
+import { revokeAllUserTokens } from './user-tokens.ts';
 import { addUser, findUser } from './users.ts';
 
 /** Any constant: the first administrator is added, and the last one kept, one change at a time over all hosts. */
@@ -78,13 +79,19 @@ export async function appointAdmin(
   });
 }
 
+/** Whoever knew the lost password may have made tokens with it. */
+async function revokeEverything(client: Queryable, userId: number): Promise<void> {
+  await revokeAllSessions(client, userId);
+  await revokeAllUserTokens(client, userId);
+}
+
 async function askForMail(client: Queryable, userId: number, queueMail: QueueMail): Promise<void> {
   await awaitMail(client, userId);
   await queueMail(client, userId);
 }
 
 /**
- * Takes the password of an administrator away and sends a temporary one; all sessions end.
+ * Takes the password of an administrator away and sends a temporary one; all sessions and tokens end.
  *
  * @throws ServiceError `not_found`, or `conflict` for the own account, whose password is changed instead
  */
@@ -99,7 +106,7 @@ export async function resetAdminPassword(
   return await db.withTransaction(async client => {
     await loadAdmin(client, userId);
     await askForMail(client, userId, queueMail);
-    await revokeAllSessions(client, userId);
+    await revokeEverything(client, userId);
     await appendAudit(client, by, { action: 'admin.reset_password', objectType: 'user', objectId: String(userId) });
     return await loadAdmin(client, userId);
   });
@@ -145,12 +152,12 @@ export async function mailTemporaryPassword(
   const given = await giveTemporaryPassword(db, userId, 'pending');
   if (given === null) return;
   try {
-    await send({ email: account.email, locale: user.locale, ...given });
+    await send({ email: account.email, locale: user.locale, password: given.password, until: given.until });
   } catch (error) {
-    await noteMail(db, userId, last ? 'failed' : 'pending', messageOf(error).slice(0, 500));
+    await noteMail(db, userId, given.hash, last ? 'failed' : 'pending', messageOf(error).slice(0, 500));
     throw error;
   }
-  await noteMail(db, userId, 'sent', null);
+  await noteMail(db, userId, given.hash, 'sent', null);
 }
 
 /**
@@ -199,7 +206,7 @@ export async function resetPasswordHere(
     await forgetMail(client, account.userId);
     // Who is locked out by failed attempts is let in again.
     await forgetFailures(client, account.email);
-    await revokeAllSessions(client, account.userId);
+    await revokeEverything(client, account.userId);
     await appendAudit(client, by, {
       action: 'admin.reset_password',
       objectType: 'user',
@@ -209,12 +216,9 @@ export async function resetPasswordHere(
   });
 }
 
-/** Sets a new password; every session of the administrator ends. */
-export async function setPassword(db: Database, userId: number, password: string, by: Actor): Promise<void> {
-  const hash = await hashPassword(password);
-  await db.withTransaction(async client => {
-    await storePassword(client, userId, hash);
-    await revokeAllSessions(client, userId);
-    await appendAudit(client, by, { action: 'admin.password', objectType: 'user', objectId: String(userId) });
-  });
+/** Sets a new password, part of a transaction that holds the old one; every session of the administrator ends. */
+export async function changePassword(client: Queryable, userId: number, hash: string, by: Actor): Promise<void> {
+  await storePassword(client, userId, hash);
+  await revokeAllSessions(client, userId);
+  await appendAudit(client, by, { action: 'admin.password', objectType: 'user', objectId: String(userId) });
 }

@@ -83,6 +83,11 @@ export class IdpLogin {
     };
   }
 
+  /** Name of the cookie a callback comes with. */
+  cookieNameOf(query: string): string {
+    return cookieName(new URLSearchParams(query).get('state') ?? '');
+  }
+
   /**
    * Ends a login with what the provider sent the browser back with.
    *
@@ -94,7 +99,7 @@ export class IdpLogin {
     query: string,
     cookieOf: (name: string) => string,
     nowMs: number,
-  ): Promise<{ account: IdpAccount; returnTo: string; cookie: string }> {
+  ): Promise<{ account: IdpAccount; returnTo: string }> {
     const state = new URLSearchParams(query).get('state') ?? '';
     const pending = this.#pending(state, cookieOf(cookieName(state)), nowMs);
     const provider = await this.#provider();
@@ -109,7 +114,7 @@ export class IdpLogin {
       });
       const claims = tokens.claims();
       if (claims === undefined) throw new Error('the provider sent no identity');
-      return { account: accountOf(claims), returnTo: pending.returnTo, cookie: cookieName(state) };
+      return { account: accountOf(claims), returnTo: pending.returnTo };
     } catch (error) {
       throw refusalOf(error, this.#options.issuer);
     }
@@ -132,8 +137,10 @@ export class IdpLogin {
   }
 }
 
-/** A part of the state names the cookie, whatever the query holds. */
-const cookieName = (state: string): string => COOKIE + state.replace(/[^A-Za-z0-9_-]/g, '').slice(0, 16);
+/** Logins that may be under way in one browser: all headers of a request fit 4 KiB. */
+const SLOTS = 6;
+/** A login takes the place of an older one in its slot. */
+const cookieName = (state: string): string => `${COOKIE}${state.charCodeAt(0) % SLOTS || 0}`;
 
 async function discover(o: IdpOptions): Promise<oidc.Configuration> {
   const issuer = new URL(o.issuer);
@@ -197,6 +204,8 @@ function refusalOf(error: unknown, issuer: string): ServiceError {
     );
   if (error instanceof oidc.ClientError && error.code === 'OAUTH_TIMEOUT') return unreachable(issuer, error);
   if (error instanceof TypeError) return unreachable(issuer, error);
+  const cause = error instanceof Error ? error.cause : undefined;
+  if (cause instanceof Response && cause.status >= 500) return unreachable(issuer, error);
   return new ServiceError('forbidden', `the answer of the identity provider is not valid: ${messageOf(error)}`, {
     cause: error,
   });

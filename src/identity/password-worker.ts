@@ -4,12 +4,13 @@ import { parentPort } from 'node:worker_threads';
 import bcrypt from 'bcrypt';
 import type { PasswordAnswer, PasswordOrder } from './password.ts';
 
-/** The thread of `password.ts`: one computation at a time, behind everything else the processor has to do. */
+/** The thread of `password.ts`: one computation at a time, behind most of what the processor has to do. */
 const COST = 12;
-const NICE_LOWEST = 19;
+/** A tenth of a processor beside others that want all of it: a login then takes seconds, but gets through. */
+const NICE = 10;
 
 try {
-  os.setPriority(Number(fs.readlinkSync('/proc/thread-self').split('/').pop()), NICE_LOWEST);
+  os.setPriority(Number(fs.readlinkSync('/proc/thread-self').split('/').pop()), NICE);
 } catch {
   // Only a courtesy to the others; not every system knows it.
 }

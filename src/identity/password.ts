@@ -1,8 +1,12 @@
 import { Worker } from 'node:worker_threads';
+import { ServiceError } from '../errors.ts';
 
 /** bcrypt reads 72 bytes; a longer password is refused, not cut (decisions.md 3). */
 export const PASSWORD_BYTES_MIN = 10;
 export const PASSWORD_BYTES_MAX = 72;
+
+/** A quarter of a minute of work: who comes later is told to come again. */
+const WAITING_MAX = 64;
 
 /** What the thread is asked: to compare with a hash, or without one to make it. */
 export type PasswordOrder = { id: number; password: string; against: string | null };
@@ -19,7 +23,7 @@ export function passwordProblem(password: string): string | null {
 }
 
 /**
- * A thread of its own with the lowest priority: a computation takes a quarter of a second, which neither requests nor the
+ * A thread of its own with a low priority: a computation takes a quarter of a second, which neither requests nor the
  * thread pool that file reads and DNS share should feel (security.md). Computations wait for each other.
  */
 class PasswordThread {
@@ -28,6 +32,10 @@ class PasswordThread {
   readonly #waiting = new Map<number, { resolve(a: PasswordAnswer): void; reject(e: Error): void }>();
 
   compute(password: string, against: string | null): Promise<PasswordAnswer> {
+    if (this.#waiting.size >= WAITING_MAX)
+      throw new ServiceError('unavailable', 'too many passwords are being checked; try again', {
+        headers: [['Retry-After', '5']],
+      });
     const worker = this.#worker ?? this.#start();
     const id = ++this.#lastId;
     return new Promise((resolve, reject) => {
@@ -66,15 +74,13 @@ export async function hashPassword(password: string): Promise<string> {
   throw new Error('error' in answer ? answer.error : 'no hash was made');
 }
 
-/** Hash of nobody's password: an unknown account takes the same time. */
-let nobody: Promise<string> | null = null;
+/** Hash of a password nobody has (random bytes, forgotten): an unknown account takes the same time. */
+const NOBODY = '$2b$12$mO8/Rer1zuIoje9qmMG.3.jMoJtxMFlSvtn8gYiNtmYXYjXdPGuHm';
 
 /** Whether a password is right; takes the same time when there is no hash. */
 export async function passwordMatches(password: string, hash: string | null): Promise<boolean> {
-  nobody ??= hashPassword('the password of nobody');
-  const against = hash ?? (await nobody);
   const given = Buffer.byteLength(password) > PASSWORD_BYTES_MAX ? '' : password;
-  const answer = await thread.compute(given, against);
+  const answer = await thread.compute(given, hash ?? NOBODY);
   if ('error' in answer) throw new Error(answer.error);
   return 'right' in answer && answer.right && hash !== null && given === password;
 }

@@ -45,7 +45,11 @@ type Cached = { principal: Principal; expiresAt: number };
 export class Principals {
   readonly #db: Database;
   readonly #prefixes: TokenPrefixes;
-  readonly #cache = new LRUCache<string, Cached>({ max: CACHED_MAX, ttl: CACHE_MS });
+  /** By kind: a secret counts only where it belongs. */
+  readonly #cache: Readonly<Record<Credential['kind'], LRUCache<string, Cached>>> = {
+    bearer: new LRUCache({ max: CACHED_MAX, ttl: CACHE_MS }),
+    cookie: new LRUCache({ max: CACHED_MAX, ttl: CACHE_MS }),
+  };
   readonly #used: Record<'session' | 'token' | 'service', LastUsed>;
   readonly #timer: NodeJS.Timeout;
   /** Grows with every change: an answer read before it is not remembered. */
@@ -64,7 +68,7 @@ export class Principals {
 
   /** The principal, when it was verified a moment ago. */
   peek(c: Credential, nowMs: number): Principal | undefined {
-    const cached = this.#cache.get(c.text);
+    const cached = this.#cache[c.kind].get(c.text);
     if (cached === undefined || cached.expiresAt <= nowMs) return undefined;
     this.#note(cached.principal, nowMs);
     return cached.principal;
@@ -75,7 +79,7 @@ export class Principals {
     const changes = this.#changes;
     const found = c.kind === 'cookie' ? await this.#session(c.text, nowMs) : await this.#bearer(c.text, nowMs);
     if (found === null) return null;
-    if (changes === this.#changes) this.#cache.set(c.text, found);
+    if (changes === this.#changes) this.#cache[c.kind].set(c.text, found);
     this.#note(found.principal, nowMs);
     return found.principal;
   }
@@ -114,16 +118,7 @@ export class Principals {
   /** Forgets what a change touches; null: everything, when changes may have been missed. */
   changed(change: IdentityChange | null): void {
     this.#changes++;
-    if (change === null) return this.#cache.clear();
-    for (const [text, { principal: p }] of this.#cache.entries()) {
-      const touched =
-        change.what === 'key'
-          ? p.kind === 'service' && p.keyId === change.id
-          : change.what === 'user'
-            ? p.kind === 'user' && p.userId === change.id
-            : p.kind === 'user' && p.via === change.what && p.credentialId === change.id;
-      if (touched) this.#cache.delete(text);
-    }
+    for (const cache of Object.values(this.#cache)) forget(cache, change);
   }
 
   async #flush(): Promise<void> {
@@ -133,5 +128,18 @@ export class Principals {
   async close(): Promise<void> {
     clearInterval(this.#timer);
     await this.#flush();
+  }
+}
+
+function forget(cache: LRUCache<string, Cached>, change: IdentityChange | null): void {
+  if (change === null) return cache.clear();
+  for (const [text, { principal: p }] of cache.entries()) {
+    const touched =
+      change.what === 'key'
+        ? p.kind === 'service' && p.keyId === change.id
+        : change.what === 'user'
+          ? p.kind === 'user' && p.userId === change.id
+          : p.kind === 'user' && p.via === change.what && p.credentialId === change.id;
+    if (touched) cache.delete(text);
   }
 }

@@ -1,3 +1,6 @@
+/** It travels in a cookie, whose request has room for 4 KiB of headers. */
+const CHARS_MAX = 1000;
+
 /**
  * Where a login goes back to: a path of our own origin, or `/` for everything else (decisions.md 3). Checked again after it
  * is resolved, because `/.//host` becomes `//host`.
@@ -5,7 +8,7 @@
  * @param text as given by whoever links to the login
  */
 export function safeReturnTo(text: string | undefined): string {
-  if (text === undefined || !isLocalPath(text)) return '/';
+  if (text === undefined || text.length > CHARS_MAX || !isLocalPath(text)) return '/';
   const base = 'http://here.invalid';
   if (!URL.canParse(text, base)) return '/';
   const url = new URL(text, base);

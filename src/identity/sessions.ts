@@ -114,27 +114,26 @@ export async function listSessions(db: Queryable, userId: number, nowMs: number)
 export async function revokeSession(db: Database, userId: number, id: number, by: Actor | null): Promise<boolean> {
   return await db.withTransaction(async client => {
     const { rowCount } = await client.query('DELETE FROM sessions WHERE id = $1 AND global_user_id = $2', [id, userId]);
+    if (rowCount !== 1) return false;
     await notifyIdentity(client, { what: 'session', id });
-    if ((rowCount ?? 0) > 0 && by !== null)
+    if (by !== null)
       await appendAudit(client, by, {
         action: 'session.revoke',
         objectType: 'user',
         objectId: String(userId),
         before: { session: id },
       });
-    return (rowCount ?? 0) > 0;
+    return true;
   });
 }
 
-/** Ends the session a cookie belongs to, if any. */
-export async function endSession(db: Database, kind: SessionKind, secret: string): Promise<void> {
-  await db.withTransaction(async client => {
-    const { rows } = await client.query<{ id: string }>(
-      'DELETE FROM sessions WHERE secret_sha256 = $1 AND kind = $2 RETURNING id',
-      [sha256(secret), kind],
-    );
-    for (const { id } of rows) await notifyIdentity(client, { what: 'session', id: Number(id) });
-  });
+/** Ends the session a cookie belongs to, if any; part of a transaction. */
+export async function endSession(client: Queryable, kind: SessionKind, secret: string): Promise<void> {
+  const { rows } = await client.query<{ id: string }>(
+    'DELETE FROM sessions WHERE secret_sha256 = $1 AND kind = $2 RETURNING id',
+    [sha256(secret), kind],
+  );
+  for (const { id } of rows) await notifyIdentity(client, { what: 'session', id: Number(id) });
 }
 
 /** Ends every session of a user; part of a transaction. */

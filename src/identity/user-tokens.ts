@@ -1,3 +1,4 @@
+import { type Actor, appendAudit } from '../audit/audit-log.ts';
 import type { Database, Queryable } from '../db/database.ts';
 import { makeBearer, parseBearer, secretMatches } from './bearer-secret.ts';
 import { notifyIdentity } from './identity-changes.ts';
@@ -74,16 +75,34 @@ export async function listUserTokens(db: Queryable, userId: number): Promise<Use
   return rows.map(toToken);
 }
 
-/** Revokes a token on every host; false when the user has none with this id. */
-export async function revokeUserToken(db: Database, userId: number, id: number): Promise<boolean> {
+/**
+ * Revokes a token on every host; false when the user has none with this id.
+ *
+ * @param by the administrator who revokes it, or null when the user does
+ */
+export async function revokeUserToken(db: Database, userId: number, id: number, by: Actor | null): Promise<boolean> {
   return await db.withTransaction(async client => {
     const { rowCount } = await client.query('DELETE FROM user_tokens WHERE id = $1 AND global_user_id = $2', [
       id,
       userId,
     ]);
+    if (rowCount !== 1) return false;
     await notifyIdentity(client, { what: 'token', id });
-    return (rowCount ?? 0) > 0;
+    if (by !== null)
+      await appendAudit(client, by, {
+        action: 'token.revoke',
+        objectType: 'user',
+        objectId: String(userId),
+        before: { token: id },
+      });
+    return true;
   });
+}
+
+/** Revokes every token of a user; part of a transaction. */
+export async function revokeAllUserTokens(client: Queryable, userId: number): Promise<void> {
+  await client.query('DELETE FROM user_tokens WHERE global_user_id = $1', [userId]);
+  await notifyIdentity(client, { what: 'user', id: userId });
 }
 
 export async function touchUserTokens(db: Queryable, entries: ReadonlyArray<{ id: number; at: Date }>): Promise<void> {

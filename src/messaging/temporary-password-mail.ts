@@ -1,3 +1,4 @@
+import { escapeHtml } from '../html.ts';
 import type { Mail } from './mail.ts';
 
 export type TemporaryPassword = {
@@ -33,15 +34,6 @@ const TEXTS = {
     timeLocale: 'ru-RU',
   },
 } as const;
-
-const ENTITIES: Readonly<Record<string, string>> = {
-  '&': '&amp;',
-  '<': '&lt;',
-  '>': '&gt;',
-  '"': '&quot;',
-  "'": '&#39;',
-};
-const escapeHtml = (text: string): string => text.replace(/[&<>"']/g, c => ENTITIES[c] ?? c);
 
 /** The mail that brings an administrator the temporary password, as text and as HTML, in the language of the user. */
 export function temporaryPasswordMail(p: TemporaryPassword): Mail {

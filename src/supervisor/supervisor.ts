@@ -131,7 +131,11 @@ export class Supervisor {
       // A process group of its own: Ctrl-C reaches the supervisor alone, which stops things in order.
       detached: true,
       stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
-      env: withoutBot(this.#options.environment),
+      // The HTTP library reads this one name; 4 KiB, its own limit, is little for a browser with cookies.
+      env: {
+        ...withoutBot(this.#options.environment),
+        UWS_HTTP_MAX_HEADERS_SIZE: String(LIMITS.requestHeadBytesMax),
+      },
     });
     child.once('exit', () => {
       if (this.#standby === child) this.#standby = null;

@@ -1,3 +1,4 @@
+import { HOST_COOKIE } from '../abi/response-headers.ts';
 import type { HttpTrigger } from '../plugins/manifest.ts';
 
 /** The principal a plugin sees as `ctx.HTTP.Auth` (service.md 2.4); null on public endpoints. */
@@ -16,8 +17,7 @@ export type EventInput = {
   hostBearer: RegExp;
 };
 
-const HOST_COOKIE = /^\s*(user_session|admin_session|idp_login_[\w-]*)\s*=/;
-const HOST_COOKIE_HINT = /_session|idp_login_/;
+const HOST_COOKIE_HINT = /_session|idp_login_/i;
 
 /** Matches an `Authorization` that carries a token or key of this host. */
 export function hostBearerOf(prefixes: readonly string[]): RegExp {

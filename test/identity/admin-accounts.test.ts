@@ -1,5 +1,7 @@
+import http from 'node:http';
 import t from 'tap';
 import { openDatabase } from '../../src/db/database.ts';
+import { networkOf } from '../../src/identity/admin-login.ts';
 import { request, startTestService, TOKEN } from '../support/service.ts';
 import { watPlugin } from '../support/wat.ts';
 
@@ -62,7 +64,7 @@ t.test('an administrator logs in, works, and logs out', async t => {
   t.match(a.json, { admin: { email: EMAIL, must_change_password: false } });
   const [admin, user] = a.headers.getSetCookie();
   t.match(admin, /^admin_session=[\w-]{43}; Path=\/; Max-Age=43200; HttpOnly; SameSite=Lax$/);
-  t.match(user, /^user_session=[\w-]{43}; Path=\/; Max-Age=2592000; HttpOnly; SameSite=Lax$/);
+  t.match(user, /^user_session=[\w-]{43}; Path=\/; Max-Age=34560000; HttpOnly; SameSite=Lax$/);
   const me = cookiesOf(a.headers);
   t.equal((await call('GET', '/api/admin/plugins', undefined, me)).status, 200);
   t.match((await call('GET', '/api/admin/auth/check', undefined, me)).json, {
@@ -152,7 +154,10 @@ t.test('a new password follows the rules, ends every session and opens a new one
     t.equal(a.status, 422, text);
     t.match(a.json, { errors: [{ pointer: '/new_password', message }] });
   }
-  t.equal((await put({ current_password: 'wrong password', new_password: 'new password 1' }, first)).status, 401);
+  t.match((await put({ current_password: 'wrong password', new_password: 'new password 1' }, first)).json, {
+    status: 422,
+    errors: [{ pointer: '/current_password' }],
+  });
   const changed = await put({ current_password: PASSWORD, new_password: 'ы'.repeat(36) }, first);
   t.equal(changed.status, 200);
   for (const old of [first, second]) t.equal((await call('GET', '/api/admin/plugins', undefined, old)).status, 401);
@@ -194,7 +199,10 @@ t.test('dangerous actions want a password that was given in the last ten minutes
       `${method} ${path}`,
     );
   t.equal((await call('GET', settings, undefined, me)).status, 200, 'reading goes on');
-  t.equal((await call('POST', '/api/admin/auth/confirm', { password: 'wrong password' }, me)).status, 401);
+  t.match((await call('POST', '/api/admin/auth/confirm', { password: 'wrong password' }, me)).json, {
+    status: 422,
+    errors: [{ pointer: '/password' }],
+  });
   t.equal((await call('POST', '/api/admin/auth/confirm', { password: PASSWORD }, me)).status, 204);
   t.equal((await call('PUT', settings, { enabled: true }, me)).status, 200);
   t.equal(
@@ -202,4 +210,86 @@ t.test('dangerous actions want a password that was given in the last ten minutes
     403,
     'from elsewhere nothing',
   );
+});
+
+t.test('a login that is under way while the password is changed does not get in with the old one', async t => {
+  const { call, login, setup, db } = await world(t);
+  const me = cookiesOf((await setup()).headers);
+  for (let round = 0; round < 3; round++) {
+    const [from, to] = round % 2 === 0 ? [PASSWORD, 'another password'] : ['another password', PASSWORD];
+    const change = call('PUT', '/api/admin/auth/password', { current_password: from, new_password: to }, me);
+    const late = Promise.all([login(EMAIL, from), login(EMAIL, from)]);
+    const changed = await change;
+    t.equal(changed.status, 200);
+    Object.assign(me, cookiesOf(changed.headers));
+    for (const a of await late) {
+      const status = (await call('GET', '/api/admin/plugins', undefined, cookiesOf(a.headers))).status;
+      t.ok(a.status === 401 || status === 401, `login ${a.status}, its session ${status}`);
+    }
+    const { rows } = await db.query("SELECT 1 FROM sessions WHERE kind = 'admin'");
+    t.equal(rows.length, 1, 'the session of the change is the only one');
+    await db.query('DELETE FROM login_failures');
+  }
+});
+
+t.test('a stranger who guesses at the login does not keep an administrator from acting', async t => {
+  const { call, login, setup } = await world(t);
+  const me = cookiesOf((await setup()).headers);
+  for (let k = 0; k < 5; k++) await login(EMAIL, 'a guess');
+  t.equal((await login()).status, 429);
+  t.equal((await call('POST', '/api/admin/auth/confirm', { password: PASSWORD }, me)).status, 204);
+  for (let k = 0; k < 5; k++)
+    t.equal((await call('POST', '/api/admin/auth/confirm', { password: 'a guess' }, me)).status, 422);
+  t.equal(
+    (await call('POST', '/api/admin/auth/confirm', { password: PASSWORD }, me)).status,
+    429,
+    'a thief of a session',
+  );
+});
+
+t.test('an IPv6 address counts with its network', async t => {
+  const rows: Array<[string, string]> = [
+    ['127.0.0.1', '127.0.0.1'],
+    ['2001:db8:1:2:3:4:5:6', '2001:db8:1:2::/64'],
+    ['2001:db8:1:2::9', '2001:db8:1:2::/64'],
+    ['2001:db8::9', '2001:db8:0:0::/64'],
+    ['::1', '0:0:0:0::/64'],
+  ];
+  for (const [address, network] of rows) t.equal(networkOf(address), network);
+});
+
+t.test('setup mode has one door: nobody is appointed through it', async t => {
+  const { db, s } = await world(t);
+  const user = await s.admin('POST', '/users', { display_name: 'Ada' });
+  const all = await Promise.all(
+    Array.from({ length: 4 }, (_, k) =>
+      s.admin('POST', '/admins', { global_user_id: user.json.id, email: `a${k}@uni.example` }),
+    ),
+  );
+  for (const a of all) t.match(a.json, { status: 409, detail: /\/api\/admin\/auth\/setup/ });
+  t.equal((await db.query('SELECT 1 FROM admin_credentials')).rows.length, 0);
+});
+
+t.test('setup mode for loopback is no door for pages and proxies', async t => {
+  const s = await startTestService({ BOT_ADMIN_SETUP: 'loopback' });
+  t.teardown(() => s.stop());
+  const status = (headers: Record<string, string>, method = 'GET'): Promise<number> =>
+    new Promise((resolve, reject) => {
+      const ask = http.request(
+        `${s.base}/api/admin/plugins${method === 'GET' ? '' : '/upload'}`,
+        { method, headers },
+        res => {
+          res.resume();
+          resolve(res.statusCode ?? 0);
+        },
+      );
+      ask.once('error', reject);
+      ask.end();
+    });
+  t.equal(await status({}), 200);
+  t.equal(await status({ host: 'localhost:8080' }), 200);
+  t.equal(await status({ 'x-forwarded-for': '203.0.113.5' }), 401, 'through a proxy on this machine');
+  t.equal(await status({ host: 'rebound.evil.example' }), 401, 'a name that was pointed here');
+  t.equal(await status({ 'sec-fetch-site': 'cross-site' }, 'POST'), 403, 'a page from elsewhere');
+  t.equal(await status({ origin: 'https://evil.example' }, 'POST'), 403);
 });

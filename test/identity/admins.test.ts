@@ -243,6 +243,24 @@ t.test(
   },
 );
 
+t.test('a mail that is slow to be taken does not answer for a newer one', async t => {
+  const smtp = await startMailServer();
+  t.teardown(() => smtp.close());
+  const w = await world(t, { BOT_SMTP_HOST: '127.0.0.1', BOT_SMTP_PORT: String(smtp.port) });
+  const ada = await w.addUser({ display_name: 'Ada' });
+  const release = smtp.hold();
+  await w.call(w.root, 'POST', '/api/admin/admins', { global_user_id: ada, email: 'ada@uni.example' });
+  await smtp.nth(0);
+  t.equal((await w.call(w.root, 'POST', `/api/admin/admins/${ada}/reset-password`)).status, 200);
+  release();
+  const password = TEMPORARY.exec((await smtp.nth(1)).text)?.[0] ?? '';
+  await w.mailOf(ada, m => m.state === 'sent');
+  t.equal((await w.logIn('ada@uni.example', TEMPORARY.exec(smtp.mails[0]?.text ?? '')?.[0] ?? '')).status, 401);
+  const { jar, status } = await w.logIn('ada@uni.example', password);
+  t.equal(status, 200);
+  t.match((await w.call(jar, 'POST', '/api/auth/tokens', { name: 'x' })).json, { code: 'password_change_required' });
+});
+
 t.test('a temporary password lapses after 72 hours', async t => {
   const smtp = await startMailServer();
   t.teardown(() => smtp.close());

@@ -3,7 +3,7 @@ import { openDatabase } from '../../src/db/database.ts';
 import { safeReturnTo } from '../../src/identity/return-to.ts';
 import { startBrowser } from '../support/browser.ts';
 import { CLIENT, CookieJar, logInAt, startIdentityProvider, visit } from '../support/identity-provider.ts';
-import { request, startTestService } from '../support/service.ts';
+import { request, startTestService, TOKEN } from '../support/service.ts';
 import { watPlugin } from '../support/wat.ts';
 
 const PAGE = '<!doctype html><title>Inside</title><h1>For members</h1>';
@@ -73,12 +73,33 @@ t.test('an administrator who logs in with the provider gets admin_session too', 
   const jar = new CookieJar();
   await visit(await logInAt(w.start(), 'boss', jar, w.callback), jar);
   const { rows } = await w.db.query<{ id: string }>('SELECT id FROM global_users');
-  await w.s.admin('POST', '/admins', { global_user_id: Number(rows[0]?.id), email: 'boss@uni.example' });
+  const first = await fetch(`${w.s.base}/api/admin/auth/setup`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${TOKEN}`, 'content-type': 'application/json' },
+    body: JSON.stringify({ email: 'root@uni.example', password: 'correct horse battery' }),
+  });
+  const root = new CookieJar();
+  root.take(first.headers);
+  const appointed = await request(`${w.s.base}/api/admin/admins`, {
+    method: 'POST',
+    headers: { ...root.header, 'content-type': 'application/json' },
+    body: JSON.stringify({ global_user_id: Number(rows[0]?.id), email: 'boss@uni.example' }),
+  });
+  t.equal(appointed.status, 201);
   const again = new CookieJar();
   const done = await visit(await logInAt(w.start(), 'boss', again, w.callback), again);
   t.equal(done.location, `${w.s.base}/`);
   const check = await request(`${w.s.base}/api/admin/auth/check`, { headers: again.header });
   t.match(check.json, { authenticated: true, idp: true, admin: { email: 'boss@uni.example' } });
+  const log = await request(`${w.s.base}/api/admin/audit?action=admin.login`, { headers: root.header });
+  t.match(log.json.items, [{ actor: { name: 'boss@uni.example' }, after: { with: 'identity provider' } }]);
+
+  // Somebody else logs in with the browser of an administrator: it is theirs now, alone.
+  const before = root.header;
+  await visit(await logInAt(w.start(), 'student', root, w.callback), root);
+  t.notOk(root.get('admin_session'));
+  t.equal((await request(`${w.s.base}/api/admin/plugins`, { headers: before })).status, 401);
+  t.equal((await request(`${w.s.base}/api/auth/sessions`, { headers: before })).status, 401);
 });
 
 t.test(
@@ -132,7 +153,7 @@ t.test('a callback counts only in the browser that began the login, once, unchan
   keep.set(name, sealed);
   const refused = await visit(tampered.href, keep);
   t.match([refused.status, refused.text], [403, /did not accept the login/]);
-  t.same(keep.names, [name], 'no session comes of it');
+  t.same(keep.names, [], 'no session comes of it, and the login is over');
 
   const denied = new URL(w.callback);
   denied.searchParams.set('state', new URL(back).searchParams.get('state') ?? '');
@@ -142,10 +163,20 @@ t.test('a callback counts only in the browser that began the login, once, unchan
   const no = await visit(denied.href, jar);
   t.match([no.status, no.text], [403, /refused the login: &lt;b&gt;no&lt;\/b&gt;/]);
 
+  jar.set(name, sealed);
   t.equal((await visit(back, jar)).status, 302, 'the login itself still works');
   jar.set(name, sealed);
   t.equal((await visit(back, jar)).status, 403, 'and its code only once');
   t.equal((await w.db.query('SELECT 1 FROM sessions')).rows.length, 1);
+});
+
+t.test('many logins may be begun in one browser', async t => {
+  const w = await world(t);
+  w.open();
+  const jar = new CookieJar();
+  for (let k = 0; k < 30; k++) t.equal((await visit(w.start(`/${'x'.repeat(900)}`), jar)).status, 302);
+  const done = await visit(await logInAt(w.start('/last'), 'tabs', jar, w.callback), jar);
+  t.equal(done.location, `${w.s.base}/last`);
 });
 
 t.test('return_to stays at home', async t => {
@@ -174,6 +205,7 @@ t.test('return_to stays at home', async t => {
     ['@evil', '/'],
     ['/\u0000', '/'],
     ['/x\u007f', '/'],
+    [`/${'x'.repeat(1000)}`, '/'],
   ];
   for (const [given, want] of rows) t.equal(safeReturnTo(given), want, JSON.stringify(given));
 });

@@ -281,3 +281,44 @@ t.test('wrong input of the key and token endpoints is named', async t => {
   t.match(items, [{ name: 'laptop' }]);
   t.notOk('token' in (items[0] ?? {}), 'shown once');
 });
+
+t.test('a secret counts only where it belongs, also once it is remembered', async t => {
+  const { s, session, set, token } = await world(t);
+  await set({ allow_user_session: true });
+  const { text } = await token();
+  const { secret } = await session('user');
+  for (let round = 0; round < 2; round++) {
+    t.equal((await s.trigger('mine/run', { headers: bearer(text) })).status, 200);
+    t.equal((await s.trigger('mine/run', { headers: cookie('user_session', secret) })).status, 200);
+    t.equal(
+      (await s.trigger('mine/run', { headers: cookie('user_session', text) })).status,
+      401,
+      'a token as a cookie',
+    );
+    t.equal((await s.trigger('mine/run', { headers: bearer(secret) })).status, 401, 'a session as a token');
+  }
+});
+
+t.test(
+  "an administrator sees and revokes a user's tokens; what is not there to be revoked disturbs nobody",
+  async t => {
+    const { db, s, set, token, user } = await world(t);
+    await set({ allow_user_session: true });
+    const { text, token: one } = await token();
+    t.equal((await s.trigger('mine/run', { headers: bearer(text) })).status, 200);
+    const listed = await s.admin('GET', `/users/${user.id}/tokens`);
+    t.match(listed.json, { items: [{ id: one.id, name: 'n' }] });
+    t.notOk(listed.text.includes(text.split('.')[1] ?? text));
+    t.equal((await s.admin('DELETE', `/users/${user.id + 1}/tokens/${one.id}`)).status, 404, "another user's");
+    t.equal((await s.admin('DELETE', `/users/${user.id}/tokens/${one.id}`)).status, 204);
+    t.equal((await s.trigger('mine/run', { headers: bearer(text) })).status, 401);
+    const { rows } = await db.query("SELECT object_id FROM audit_log WHERE action = 'token.revoke'");
+    t.same(rows, [{ object_id: String(user.id) }]);
+  },
+);
+
+t.test('the headers of a request may have 16 KiB', async t => {
+  const { s } = await world(t);
+  t.equal((await s.trigger('mine/run', { headers: { 'x-large': 'x'.repeat(15_000) } })).status, 200);
+  t.equal((await s.trigger('mine/run', { headers: { 'x-large': 'x'.repeat(17_000) } })).status, 431);
+});

@@ -9,6 +9,8 @@ export type MailServer = {
   mails: ReceivedMail[];
   /** The mail after `n` others, once it has come. */
   nth(n: number): Promise<ReceivedMail>;
+  /** Holds its answers back from now on, until the returned function is called. */
+  hold(): () => void;
   close(): Promise<void>;
 };
 
@@ -16,6 +18,7 @@ export type MailServer = {
 export async function startMailServer(port = 0): Promise<MailServer> {
   const mails: ReceivedMail[] = [];
   let come: (() => void) | null = null;
+  let held: Promise<void> = Promise.resolve();
   const server = new SMTPServer({
     authOptional: true,
     disabledCommands: ['STARTTLS'],
@@ -33,8 +36,8 @@ export async function startMailServer(port = 0): Promise<MailServer> {
             text: mail.text ?? '',
             html: mail.html ?? '',
           });
-          done();
           come?.();
+          void held.then(() => done());
         });
       });
     },
@@ -51,6 +54,13 @@ export async function startMailServer(port = 0): Promise<MailServer> {
           come = resolve;
         });
       }
+    },
+    hold() {
+      let release = (): void => {};
+      held = new Promise(resolve => {
+        release = resolve;
+      });
+      return release;
     },
     close: () => new Promise(resolve => server.close(() => resolve())),
   };
