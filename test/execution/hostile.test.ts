@@ -194,6 +194,7 @@ t.test('hostile plugins', async t => {
       ['{"transfer-encoding":"chunked"}', /set by the host alone/],
       ['{"Connection":"close"}', /set by the host alone/],
       ['{"Set-Cookie":"admin_session=x"}', /own cookies/],
+      ['{"Set-Cookie":"idp_login_1=x; Path=/api/auth/idp"}', /own cookies/],
       ['{"set-cookie":[" user_session =x"]}', /own cookies/],
       ['{"Clear-Site-Data":"*"}', /set by the host alone/],
       ['{"Access-Control-Allow-Origin":"*"}', /set by the host alone/],
