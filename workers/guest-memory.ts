@@ -18,6 +18,13 @@ export class GuestMemory {
     this.#view = view;
   }
 
+  /** Forgets the memory of an ended execution, which is kept alive as long as it is named here. */
+  unbind(): void {
+    this.#memory = null;
+    this.#bytes = new Uint8Array(0);
+    this.#view = new DataView(new ArrayBuffer(0));
+  }
+
   get pages(): number {
     return this.#memory === null ? 0 : this.#memory.buffer.byteLength / PAGE_BYTES;
   }

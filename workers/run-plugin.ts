@@ -231,6 +231,7 @@ class Lane {
     if (pages * PAGE_BYTES <= LIMITS.collectAfterBytes) return;
     // The answer must not wait for the collection.
     this.#report();
+    this.#guest.unbind();
     this.#collect();
   }
 

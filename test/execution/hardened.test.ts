@@ -166,3 +166,22 @@ t.test('the memory budget ends the execution that eats, not its neighbours', asy
   );
   t.equal((await calm).status, 200, 'an execution that touches nothing goes on');
 });
+
+t.test('what an execution has used is given back when it is over, whichever thread ran it', async t => {
+  const s = await startTestService();
+  t.teardown(() => s.stop());
+  await s.install(
+    watPlugin({
+      id: 'eater',
+      handle: `(drop (memory.grow (i32.const 6399))) (memory.fill (i32.const 0) (i32.const 1) (i32.const 419430400)) (i32.const 0)`,
+    }),
+  );
+  await s.install(okPlugin());
+  const before = process.memoryUsage.rss();
+  // Several at once, so that several threads have held one.
+  for (let round = 0; round < 2; round++)
+    for (const a of await Promise.all([0, 1, 2].map(() => s.trigger('eater/run')))) t.equal(a.status, 204);
+  // Two of the memories would be too many; without a return the test never ends.
+  while (process.memoryUsage.rss() - before > 300 * 1024 * 1024) await s.trigger('neighbour/run');
+  t.pass('the memory is back');
+});
