@@ -169,8 +169,9 @@ export function authRoutes(parts: AuthApiParts): Route[] {
           throw new ServiceError('validation_failed', 'the new password is the current one', {
             errors: [{ pointer: '/new_password', message: 'must differ from the current password' }],
           });
-        const hash = await hashPassword(body.new_password);
         return await withPassword(db, prover(who), body.current_password, '/current_password', async client => {
+          // Not before the current one is known to be right: whoever has found a session must not keep us computing.
+          const hash = await hashPassword(body.new_password);
           await changePassword(client, who.account.userId, hash, actorOf(caller, request));
           return await open(client, request, { ...who.account, mustChangePassword: false });
         });

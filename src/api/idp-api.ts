@@ -79,7 +79,7 @@ export function idpRoutes({ cookieOf, cookies, db, idp }: IdpApiParts): Route[] 
       path: `${PATH}/callback`,
       guard: 'none',
       handle: forPeople(async request => {
-        // Whatever comes of it, this login is over.
+        // Done or refused, this login is over.
         const over = cookies.header(idp.cookieNameOf(request.query), '', 0, PATH);
         const login = await idp
           .finish(request.query, name => cookieOf(request, name), Date.now())

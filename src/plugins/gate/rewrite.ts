@@ -5,7 +5,7 @@ import { PAGE_BYTES } from '../../limits.ts';
 import type { DataImage, ModuleOutline } from './module.ts';
 
 /** Grows with every change of what `rewriteModule` makes: modules rewritten before it are rewritten anew. */
-export const RUNNABLE_FORMAT = 2;
+export const RUNNABLE_FORMAT = 3;
 
 /** Names are copied once per frame of a stack: a large section would fill the heap of the thread. */
 const NAME_BYTES_MAX = 256 * 1024;

@@ -1,0 +1,26 @@
+import t from 'tap';
+import { readMigrations } from '../../src/db/migrate.ts';
+
+/**
+ * Every database that exists was made by exactly these files, and a service refuses to start on one whose files have changed:
+ * what is to be different is a new file at the end.
+ */
+const RELEASED: ReadonlyArray<readonly [name: string, sha256: string]> = [
+  ['001_plugins.sql', '92d04cc7d287a25233987d6b9ab86ec27978151d3a3701fb3bb92147f432dbfb'],
+  ['002_trace_ids.sql', 'e29de4cd9bc36fc31ef66e9e45314357c34cdf5404bf25625bc9595c10b9a612'],
+  ['003_identity.sql', '05b0d6c90dc060045b1026a7612aa273fb8d10f6a93acf0472ffff6e2ea92d47'],
+  ['004_audit_and_mail.sql', '6c41beaa25c437b364856c048a2963d6384a03cb98f0c47f7b682f9da7880bcd'],
+  ['005_trace_indexes.sql', 'bb9cfa8a6e7e7f09ffcfaa0c87b2384de5c83dad8aac6a86731182674b3ee6b7'],
+];
+
+t.test('a migration stays as it was released, and a new one stands behind them', async t => {
+  const found = readMigrations();
+  t.same(
+    found.map(m => [m.name, m.sha256]),
+    RELEASED,
+  );
+  t.same(
+    found.map(m => m.number),
+    found.map((_, k) => k + 1),
+  );
+});
