@@ -31,6 +31,17 @@ async function api(method, path, body) {
   throw new Error(places || answer.detail || `HTTP ${response.status}`);
 }
 
+/** Every row of a list, page by page. */
+async function all(path) {
+  const rows = [];
+  for (let cursor = ''; ; ) {
+    const { items, next_cursor } = await api('GET', `${path}?limit=200${cursor}`);
+    rows.push(...items);
+    if (next_cursor === null) return rows;
+    cursor = `&cursor=${encodeURIComponent(next_cursor)}`;
+  }
+}
+
 /** Shows what this caller may see: the setup token's form, the login, the change of a temporary password, or the plugins. */
 async function start() {
   clearTimeout(watching);
@@ -69,7 +80,7 @@ function mailText({ mail, must_change_password, temporary_until }) {
 
 async function showAdmins() {
   clearTimeout(watching);
-  const { items } = await api('GET', '/admins');
+  const items = await all('/admins');
   const rows = items.map(a => {
     const row = rowOf([a.global_user_id, a.display_name, a.email, mailText(a), '']);
     const remove = row.lastElementChild.appendChild(document.createElement('button'));
@@ -91,7 +102,7 @@ async function showAdmins() {
 }
 
 async function show() {
-  const { items } = await api('GET', '/plugins?limit=200');
+  const items = await all('/plugins');
   const rows = await Promise.all(
     items.map(async p => {
       const { triggers } = await api('GET', `/plugins/${encodeURIComponent(p.id)}`);

@@ -5,7 +5,7 @@ import { GateRefusal } from '../src/plugins/gate/reader.ts';
 import { inspectModule } from '../src/plugins/inspect.ts';
 import { buildExample } from '../test/support/sdk.ts';
 import { assemble, hostImports, manifestOf, withManifest } from '../test/support/wat.ts';
-import { admin, type Host, install, startHost } from './host.ts';
+import { admin, install, memoryMb, servingPid, startHost } from './host.ts';
 import { closedLoop } from './load.ts';
 
 /**
@@ -39,34 +39,6 @@ const burner = (id: string): Uint8Array =>
     manifestOf({ id }),
   );
 
-/** Process ids of the children of a process. */
-const childrenOf = (pid: number): number[] =>
-  fs
-    .readFileSync(`/proc/${pid}/task/${pid}/children`, 'latin1')
-    .split(' ')
-    .filter(p => p !== '')
-    .map(Number);
-
-/** The child that listens on a port: the serving process, not the one that stands by. */
-function servingPid(host: Host): number {
-  const wanted = `:${host.port.toString(16).toUpperCase().padStart(4, '0')} `;
-  const line = fs
-    .readFileSync('/proc/net/tcp', 'latin1')
-    .split('\n')
-    .find(l => l.includes(wanted) && l.includes(' 0A '));
-  const inode = line?.trim().split(/\s+/)[9];
-  for (const pid of childrenOf(host.pid))
-    try {
-      for (const fd of fs.readdirSync(`/proc/${pid}/fd`))
-        if (fs.readlinkSync(`/proc/${pid}/fd/${fd}`) === `socket:[${inode}]`) return pid;
-    } catch {
-      // It has just ended, or one of its files was closed.
-    }
-  return 0;
-}
-
-const memoryMb = (pid: number): number =>
-  Number(/VmRSS:\s+(\d+)/.exec(fs.readFileSync(`/proc/${pid}/status`, 'latin1'))?.[1]) / 1024;
 const threads = (pid: number): number => fs.readdirSync(`/proc/${pid}/task`).length;
 
 /** 24 endless loops of three plugins at once, on a warm host: 504 at the deadline, the threads gone soon after. */

@@ -1,4 +1,5 @@
 import { spawn } from 'node:child_process';
+import fs from 'node:fs';
 import path from 'node:path';
 import { freePort } from '../src/supervisor/embedded-postgres.ts';
 
@@ -79,3 +80,33 @@ export async function install(port: number, bytes: Uint8Array): Promise<void> {
   const r = await admin(port, 'POST', `/plugins/${uploaded.id}/install`, { wasm_key: uploaded.wasm_key });
   if (r.status !== 200) throw new Error(await r.text());
 }
+
+/** Process ids of the children of a process. */
+export const childrenOf = (pid: number): number[] =>
+  fs
+    .readFileSync(`/proc/${pid}/task/${pid}/children`, 'latin1')
+    .split(' ')
+    .filter(p => p !== '')
+    .map(Number);
+
+/** The child that listens on a port: the serving process, not the one that stands by. */
+export function servingPid(host: Host): number {
+  const wanted = `:${host.port.toString(16).toUpperCase().padStart(4, '0')} `;
+  const line = fs
+    .readFileSync('/proc/net/tcp', 'latin1')
+    .split('\n')
+    .find(l => l.includes(wanted) && l.includes(' 0A '));
+  const inode = line?.trim().split(/\s+/)[9];
+  for (const pid of childrenOf(host.pid))
+    try {
+      for (const fd of fs.readdirSync(`/proc/${pid}/fd`))
+        if (fs.readlinkSync(`/proc/${pid}/fd/${fd}`) === `socket:[${inode}]`) return pid;
+    } catch {
+      // It has just ended, or one of its files was closed.
+    }
+  return 0;
+}
+
+/** Resident memory of a process. */
+export const memoryMb = (pid: number): number =>
+  Number(/VmRSS:\s+(\d+)/.exec(fs.readFileSync(`/proc/${pid}/status`, 'latin1'))?.[1]) / 1024;

@@ -1,5 +1,5 @@
 // Servers to compare with, each in a process of its own: `bare` answers a constant, `extism` runs the same plugin logic on the
-// Extism SDK with a fresh plugin per request. Usage: peer.ts bare|extism PORT [MODULE]
+// Extism SDK with a fresh plugin per request, `extism-wasi` with WASI for it. Usage: peer.ts bare|extism|extism-wasi PORT [MODULE]
 
 import { App } from 'uWebSockets.js';
 import fs from 'node:fs';
@@ -30,7 +30,7 @@ if (kind === 'bare') {
       http: { method: 'GET', path: '/greet', query: {}, headers, remote_addr: '127.0.0.1', auth: null, params: {} },
     });
     void (async () => {
-      const plugin = await createPlugin(wasm, { useWasi: false });
+      const plugin = await createPlugin(wasm, { useWasi: kind === 'extism-wasi' });
       const out = await plugin.call('greet', event);
       const text = out?.text() ?? '';
       await plugin.close();

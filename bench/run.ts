@@ -1,10 +1,8 @@
-import { type ChildProcess, execFileSync, fork } from 'node:child_process';
 import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { openDatabase } from '../src/db/database.ts';
 import { inspectModule } from '../src/plugins/inspect.ts';
-import { freePort } from '../src/supervisor/embedded-postgres.ts';
 import { buildExample } from '../test/support/sdk.ts';
 import { assemble, hostImports, manifestOf, withManifest } from '../test/support/wat.ts';
 import { ExecutionState } from '../workers/execution-state.ts';
@@ -13,6 +11,9 @@ import { makeHostImports } from '../workers/host-imports.ts';
 import { PluginRuntime } from '../workers/plugin-runtime.ts';
 import { admin, type Host, install, startHost } from './host.ts';
 import { closedLoop, generator, type Load, openLoop } from './load.ts';
+import { buildExtism, startPeer, startWorkerd, stopPeers } from './peers.ts';
+import { add, median, writeReport } from './report.ts';
+import { scale } from './scale.ts';
 
 const here = import.meta.dirname;
 const root = path.resolve(here, '..');
@@ -20,26 +21,7 @@ const directory = fs.mkdtempSync(path.join(os.tmpdir(), 'plugin-host-bench-'));
 fs.chmodSync(directory, 0o711);
 const SECONDS = Number(process.argv[2] ?? 3);
 const ROUNDS = 5;
-const children: ChildProcess[] = [];
 const hosts: Host[] = [];
-
-type Row = { name: string; value: string; want?: string };
-const rows: Row[] = [];
-const median = (values: number[]): number => [...values].sort((a, b) => a - b)[Math.floor(values.length / 2)] ?? 0;
-const add = (name: string, value: string, want = ''): void => {
-  rows.push({ name, value, want });
-  console.log(`  ${name.padEnd(62)} ${value.padStart(16)}  ${want}`);
-};
-
-async function peer(kind: string, module = ''): Promise<number> {
-  const port = await freePort();
-  const child = fork(path.join(here, 'peer.ts'), [kind, String(port), module], {
-    stdio: ['ignore', 'pipe', 'inherit', 'ipc'],
-  });
-  children.push(child);
-  await new Promise(resolve => child.stdout?.once('data', resolve));
-  return port;
-}
 
 /** Time of an execution inside a lane, without queues and HTTP. */
 async function instanceTimes(): Promise<void> {
@@ -109,34 +91,50 @@ const burner = (): Uint8Array =>
     manifestOf({ id: 'burner' }),
   );
 
+const grower = (id: string, pages: number): Uint8Array =>
+  withManifest(
+    assemble(
+      `(module (memory (export "memory") 1) (func (export "plugin_handle") (result i32)
+        (loop $l (br_if $l (i32.ne (memory.grow (i32.const ${pages})) (i32.const -1)))) (i32.const 0)))`,
+    ),
+    manifestOf({ id }),
+  );
+
 const GREET = '/api/triggers/http/hello/greet';
 
-async function throughput(port: number, extism: number): Promise<void> {
-  const bare = await peer('bare');
-  const all: Record<'bare' | 'host' | 'extism', Load[]> = { bare: [], host: [], extism: [] };
+const PEERS = ['bare', 'host', 'extism', 'extism-wasi', 'workerd'] as const;
+type Peer = (typeof PEERS)[number];
+
+async function throughput(port: number): Promise<void> {
+  const extism = buildExtism(directory);
+  const ports: Record<Peer, number> = {
+    bare: await startPeer('bare'),
+    host: port,
+    extism: await startPeer('extism', extism),
+    'extism-wasi': await startPeer('extism-wasi', extism),
+    workerd: await startWorkerd(directory),
+  };
+  const all: Record<Peer, Load[]> = { bare: [], host: [], extism: [], 'extism-wasi': [], workerd: [] };
   await closedLoop(port, GREET, 64, 3);
   // In turns, so that a noisy minute meets all of them.
-  for (let k = 0; k < ROUNDS; k++) {
-    all.bare.push(await closedLoop(bare, '/', 64, SECONDS));
-    all.host.push(await closedLoop(port, GREET, 64, SECONDS));
-    all.extism.push(await closedLoop(extism, '/', 64, SECONDS));
-  }
-  const rate = (k: keyof typeof all): number => median(all[k].map(l => l.perSecond));
-  const p99 = (k: keyof typeof all): number => median(all[k].map(l => l.p99));
-  for (const k of ['bare', 'host', 'extism'] as const)
+  for (let k = 0; k < ROUNDS; k++)
+    for (const peer of PEERS) all[peer].push(await closedLoop(ports[peer], GREET, 64, SECONDS));
+  stopPeers();
+  const rate = (k: Peer): number => median(all[k].map(l => l.perSecond));
+  const p99 = (k: Peer): number => median(all[k].map(l => l.p99));
+  for (const k of PEERS)
     add(
       `${k}: requests/s, p50, p99`,
       `${Math.round(rate(k))}`,
       `${median(all[k].map(l => l.p50)).toFixed(2)} ms, ${p99(k).toFixed(2)} ms, failed ${all[k].reduce((n, l) => n + l.failed, 0)}`,
     );
-  const ratios = all.host.map((l, k) => l.perSecond / (all.bare[k]?.perSecond ?? 1));
-  add('sample trigger / bare uWebSockets, 64 connections', median(ratios).toFixed(3), 'at least 0.25, aim 0.40');
+  const times = (k: Peer): string =>
+    median(all.host.map((l, n) => l.perSecond / (all[k][n]?.perSecond ?? 1))).toFixed(k === 'bare' ? 3 : 1);
+  add('sample trigger / bare uWebSockets, 64 connections', times('bare'), 'at least 0.25, aim 0.40');
   add('p99 of it / p99 of bare uWebSockets', `${(p99('host') / p99('bare')).toFixed(1)} x`, 'at most 10 x, aim 5 x');
-  add(
-    'sample trigger / Extism, fresh plugin per request',
-    `${(rate('host') / rate('extism')).toFixed(1)} x`,
-    'at least 4 x, aim 9 x',
-  );
+  add('sample trigger / Extism, fresh plugin per request', `${times('extism')} x`, 'at least 4 x, aim 9 x');
+  add('the same, plugins with WASI as other languages need it', `${times('extism-wasi')} x`);
+  add('sample trigger / workerd with an instance per request', `${times('workerd')} x`, 'at least 4 x, aim 8 x');
 }
 
 async function fixedRate(port: number): Promise<void> {
@@ -223,6 +221,28 @@ async function hostCalls(port: number): Promise<void> {
   );
 }
 
+/** A language's allocator grows memory bit by bit; that must not cost more than the memory itself. */
+async function growth(port: number): Promise<void> {
+  await install(port, grower('steps', 64));
+  await install(port, grower('once', 8191));
+  const time = async (id: string): Promise<number> => {
+    const at = performance.now();
+    await (await fetch(`http://127.0.0.1:${port}/api/triggers/http/${id}/run`)).text();
+    return performance.now() - at;
+  };
+  const steps: number[] = [];
+  const once: number[] = [];
+  for (let k = 0; k < 15; k++) {
+    steps.push(await time('steps'));
+    once.push(await time('once'));
+  }
+  add(
+    'memory grown to 512 MB in 128 steps, in one',
+    `${median(steps).toFixed(0)}, ${median(once).toFixed(0)} ms`,
+    '(800 ms before lanes had a larger heap limit)',
+  );
+}
+
 /** What it costs to know who calls, and what logins cost the others. Ends setup mode. */
 async function identity(port: number): Promise<void> {
   const base = `http://127.0.0.1:${port}`;
@@ -278,26 +298,6 @@ async function identity(port: number): Promise<void> {
   );
 }
 
-function buildExtism(): string {
-  const out = path.join(directory, 'extism.wasm');
-  execFileSync(
-    process.execPath,
-    [
-      path.join(root, 'node_modules/assemblyscript/bin/asc.js'),
-      'extism/greet.ts',
-      '--outFile',
-      out,
-      '-O3',
-      '--runtime',
-      'stub',
-      '--use',
-      'abort=extism/greet/myAbort',
-    ],
-    { cwd: here, stdio: 'inherit' },
-  );
-  return out;
-}
-
 try {
   console.log(
     `${os.availableParallelism()} cores, Node ${process.version}, load from ${generator}, ${ROUNDS} rounds of ${SECONDS} s, medians\n`,
@@ -307,21 +307,17 @@ try {
   const host = await startHost(directory);
   hosts.push(host);
   add('start to ready, embedded, second start', `${(host.startMs / 1000).toFixed(2)} s`, 'at most 3 s, aim 1.5 s');
-  await throughput(host.port, await peer('extism', buildExtism()));
+  await throughput(host.port);
   await fixedRate(host.port);
   await contention(host.port);
   await hostCalls(host.port);
+  await growth(host.port);
+  await scale(host, path.join(directory, 'many'), ROUNDS, SECONDS);
   await identity(host.port);
   await instanceTimes();
-  fs.mkdirSync(path.join(here, 'results'), { recursive: true });
-  const file = path.join(here, 'results', `${new Date().toISOString().replaceAll(':', '-')}.json`);
-  fs.writeFileSync(
-    file,
-    `${JSON.stringify({ node: process.version, cores: os.availableParallelism(), generator, rows }, null, 2)}\n`,
-  );
-  console.log(`\nwritten to ${path.relative(root, file)}`);
+  console.log(`\nwritten to ${path.relative(root, writeReport(path.join(here, 'results')))}`);
 } finally {
-  for (const child of children) child.kill();
+  stopPeers();
   for (const host of hosts) await host.stop();
   await new Promise(resolve => setTimeout(resolve, 500));
   fs.rmSync(directory, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 });

@@ -23,7 +23,7 @@ import { suspendSuspects } from './executions/suspects.ts';
 import { type HostCall, makeDispatch } from './host/host-functions.ts';
 import { kvHandlers, sweepExpired } from './host/kv.ts';
 import { makeClientAddress } from './http/client-address.ts';
-import { checkSetup, cookieOf, fromHere, Guards } from './http/guards.ts';
+import { checkSetup, fromHere, Guards } from './http/guards.ts';
 import { makeRouter } from './http/routes.ts';
 import { type Server, startServer } from './http/server.ts';
 import { removeOldFailures } from './identity/admin-login.ts';
@@ -183,7 +183,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     v['http.public_url'] === ''
       ? `http://${hostInUrl(v['http.host'])}:${port}`
       : v['http.public_url'].replace(/\/$/, '');
-  const cookies = new SessionCookies(v['http.public_url'].startsWith('https:'), cookieOf);
+  const cookies = new SessionCookies(v['http.public_url'].startsWith('https:'));
   const idp = new IdpLogin(
     {
       issuer: v['idp.issuer'],
@@ -235,10 +235,10 @@ export async function startService(options: ServiceOptions): Promise<Service> {
         checkSetup: request => checkSetup(request, setup),
         fromHere,
       }),
-      ...idpRoutes({ db, idp, cookies, cookieOf }),
+      ...idpRoutes({ db, idp, cookies }),
       ...adminRoutes({
         db,
-        queueMail: (client, userId) => jobs.enqueue(client, TEMPORARY_PASSWORD_QUEUE, { userId }),
+        queueMail: (client, order) => jobs.enqueue(client, TEMPORARY_PASSWORD_QUEUE, order),
       }),
       ...userRoutes({ db }),
       ...auditRoutes({ db }),

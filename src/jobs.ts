@@ -2,11 +2,13 @@ import { PgBoss } from 'pg-boss';
 import type { Database, Queryable } from './db/database.ts';
 import { messageOf, ServiceError } from './errors.ts';
 
-/** One kind of job. `last` says that no further attempt follows a failure. */
+/** One kind of job. */
 export type JobQueue<T extends object> = {
   name: string;
   parse(data: unknown): T;
-  run(data: T, last: boolean): Promise<void>;
+  run(data: T): Promise<void>;
+  /** Told when no further attempt follows, also when the last one ended with its process. */
+  gaveUp(data: T): Promise<void>;
   attemptsMax: number;
   /** Doubles with each attempt. */
   firstDelaySeconds: number;
@@ -17,6 +19,23 @@ export type JobQueue<T extends object> = {
 
 export type JobsLog = { warn(fields: Record<string, unknown>, text: string): void };
 
+type QueueOptions = {
+  retryLimit: number;
+  retryDelay: number;
+  retryBackoff: boolean;
+  retryDelayMax: number;
+  expireInSeconds: number;
+  deadLetter?: string;
+};
+
+/** Saying that a job was given up is itself tried for a day. */
+const AGAIN: QueueOptions = {
+  retryLimit: 300,
+  retryDelay: 5,
+  retryBackoff: true,
+  retryDelayMax: 300,
+  expireInSeconds: 60,
+};
 const POLL_SECONDS = 1;
 const START_AGAIN_MS = 5000;
 const STOP_MS = 5000;
@@ -65,16 +84,18 @@ export class Jobs {
         retryDelayMax: q.delaySecondsMax,
         expireInSeconds: q.seconds,
       };
-      await this.#boss.createQueue(q.name, options);
-      await this.#boss.updateQueue(q.name, options);
-      await this.#boss.work(
-        q.name,
-        { pollingIntervalSeconds: POLL_SECONDS, includeMetadata: true, batchSize: 1 },
-        async ([job]) => {
-          if (job !== undefined) await q.run(q.parse(job.data), job.retryCount >= job.retryLimit);
-        },
-      );
+      const dead = `${q.name}_dead`;
+      await this.#queue(dead, AGAIN, data => q.gaveUp(q.parse(data)));
+      await this.#queue(q.name, { ...options, deadLetter: dead }, data => q.run(q.parse(data)));
     }
+  }
+
+  async #queue(name: string, options: QueueOptions, run: (data: unknown) => Promise<void>): Promise<void> {
+    await this.#boss.createQueue(name, options);
+    await this.#boss.updateQueue(name, options);
+    await this.#boss.work(name, { pollingIntervalSeconds: POLL_SECONDS, batchSize: 1 }, async ([job]) => {
+      if (job !== undefined) await run(job.data);
+    });
   }
 
   /**

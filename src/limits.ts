@@ -8,6 +8,9 @@ export const PAGE_BYTES = 65_536;
 
 const KIB = 1024;
 const MIB = 1024 * KIB;
+const MINUTE_MS = 60_000;
+const HOUR_MS = 60 * MINUTE_MS;
+const DAY_MS = 24 * HOUR_MS;
 
 export const LIMITS = {
   /** Memory of one execution: 512 MB (service.md 8). */
@@ -62,6 +65,33 @@ export const LIMITS = {
   recordedSuccessesPerSecond: 5,
   executionRecordDays: 14,
 
+  /** Failed logins of one account or address before it waits (decisions.md 3). */
+  loginFailuresMax: 5,
+  loginFailureWindowSeconds: 15 * 60,
+  /** bcrypt reads 72 bytes; a longer password is refused, not cut (decisions.md 3). */
+  passwordBytesMin: 10,
+  passwordBytesMax: 72,
+  /** Passwords that wait to be computed, a quarter of a minute of work; who comes later is told to come again. */
+  passwordsWaitingMax: 64,
+  /** A temporary password lapses then, and opens once (decisions.md 3). */
+  temporaryPasswordHours: 72,
+  /** What changes who may do what wants a password given this recently (security.md "Threats"). */
+  recentPasswordMs: 10 * MINUTE_MS,
+  /** Sliding (decisions.md 3). */
+  userSessionMs: 30 * DAY_MS,
+  /** Absolute, and when it lies idle (decisions.md 3). */
+  adminSessionMs: 12 * HOUR_MS,
+  adminIdleMs: 2 * HOUR_MS,
+  /** How long a login with an identity provider may take. */
+  idpLoginMs: 10 * MINUTE_MS,
+  /** Such logins under way in one browser: all headers of a request fit `requestHeadBytesMax`. */
+  idpLoginsPerBrowser: 6,
+  /** Credentials remembered as verified, of each kind, and for how long. */
+  verifiedCredentialsMax: 20_000,
+  verifiedCredentialMs: 10_000,
+  serviceKeyScopesMax: 500,
+  serviceKeyOverlapSecondsMax: 30 * 86_400,
+
   policyCharsMax: 4096,
   originsMax: 100,
   listLimitMax: 200,
@@ -108,6 +138,12 @@ export function assertLimits(): void {
     ['a recycled memory is below the collection mark', LIMITS.recycleBytesMax < LIMITS.collectAfterBytes],
     ['one execution cannot use up the plugin-hour of logs', LIMITS.logBytesPerExecution < LIMITS.logBytesPerPluginHour],
     ['quarantine doubles upwards', LIMITS.quarantineFirstMs < LIMITS.quarantineMs],
+    ['an idle admin session ends before its absolute end', LIMITS.adminIdleMs < LIMITS.adminSessionMs],
+    ['a password given at login is recent for less than the session', LIMITS.recentPasswordMs < LIMITS.adminIdleMs],
+    [
+      'bcrypt reads every password whole',
+      LIMITS.passwordBytesMin < LIMITS.passwordBytesMax && LIMITS.passwordBytesMax <= 72,
+    ],
   ];
   for (const [name, holds] of relations) if (!holds) throw new Error(`limit relation broken: ${name}`);
 }

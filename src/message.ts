@@ -24,16 +24,33 @@ export type Reply = {
   body: string | Uint8Array;
 };
 
+type Headers = Readonly<Record<string, string>>;
+
 /**
  * Whether a request comes from a page of this origin, or from something that is no page: a browser names itself in
  * `Sec-Fetch-Site`, an older one at least in `Origin`; what sends neither is no browser and carries nobody's cookies but its own.
  */
-export function isOwnOrigin(headers: Readonly<Record<string, string>>): boolean {
+export function isOwnOrigin(headers: Headers): boolean {
   const site = headers['sec-fetch-site'];
   if (site !== undefined) return site === 'same-origin' || site === 'none';
   const { host, origin } = headers;
   if (origin === undefined) return true;
   return host !== undefined && (origin === `http://${host}` || origin === `https://${host}`);
+}
+
+/** The bearer token of a request (RFC 6750 section 2.1), or null. */
+export function bearerOf(headers: Headers): string | null {
+  const given = headers.authorization;
+  return given === undefined ? null : (/^Bearer +(\S+) *$/i.exec(given)?.[1] ?? null);
+}
+
+/** Value of a cookie (RFC 6265 section 4.2.1); empty when there is none. The first of equal names counts. */
+export function cookieOf(headers: Headers, name: string): string {
+  for (const part of headers.cookie?.split(';') ?? []) {
+    const at = part.indexOf('=');
+    if (at > 0 && part.slice(0, at).trim() === name) return part.slice(at + 1).trim();
+  }
+  return '';
 }
 
 /** A JSON answer. `bigint` never reaches it: rows convert ids at the edge. */

@@ -6,7 +6,7 @@ import { appointAdmin, type QueueMail, removeAdmin, resetAdminPassword } from '.
 import { jsonReply } from '../message.ts';
 import { email, idOf } from './auth-api.ts';
 import { parseBody } from './plugins-api.ts';
-import { actorOf, type Caller, type Route } from './route.ts';
+import { actorOf, type Caller, pageReply, queryOf, type Route } from './route.ts';
 
 export type AdminsApiParts = { db: Database; queueMail: QueueMail };
 
@@ -41,13 +41,12 @@ export function adminRoutes({ db, queueMail }: AdminsApiParts): Route[] {
       method: 'GET',
       path,
       guard: 'admin',
-      async handle() {
-        const admins = await listAdmins(db);
-        return jsonReply(200, {
-          items: admins.map(a => ({ ...adminJson(a), display_name: a.displayName })),
-          next_cursor: null,
-        });
-      },
+      handle: ({ request }) =>
+        pageReply(
+          queryOf(request, ['limit', 'cursor']),
+          (before, limit) => listAdmins(db, before, limit),
+          a => ({ ...adminJson(a), display_name: a.displayName }),
+        ),
     },
     {
       method: 'POST',

@@ -1,8 +1,7 @@
 import { type AuditEntry, listAudit } from '../audit/audit-log.ts';
 import type { Database } from '../db/database.ts';
 import { ServiceError } from '../errors.ts';
-import { jsonReply } from '../message.ts';
-import { idCursorOf, limitOf, queryOf, type Route, sinceOf } from './route.ts';
+import { pageReply, queryOf, type Route, sinceOf } from './route.ts';
 
 const entryJson = (e: AuditEntry) => ({
   id: e.id,
@@ -34,24 +33,17 @@ export function auditRoutes({ db }: { db: Database }): Route[] {
       guard: 'admin',
       async handle({ request }) {
         const query = queryOf(request, ['limit', 'cursor', 'action', 'actor', 'object_type', 'object_id', 'since']);
-        const limit = limitOf(query);
         const [action, objectType, objectId] = ['action', 'object_type', 'object_id'].map(name => query.get(name));
         const actorUserId = userIdOf(query.get('actor'));
         const since = sinceOf(query.get('since'));
-        const rows = await listAudit(db, {
-          before: idCursorOf(query),
-          limit: limit + 1,
+        const filter = {
           ...(action === undefined ? {} : { action }),
           ...(actorUserId === undefined ? {} : { actorUserId }),
           ...(objectType === undefined ? {} : { objectType }),
           ...(objectId === undefined ? {} : { objectId }),
           ...(since === undefined ? {} : { since }),
-        });
-        const page = rows.slice(0, limit);
-        return jsonReply(200, {
-          items: page.map(entryJson),
-          next_cursor: rows.length > limit ? String(page.at(-1)?.id) : null,
-        });
+        };
+        return await pageReply(query, (before, limit) => listAudit(db, { ...filter, before, limit }), entryJson);
       },
     },
   ];

@@ -10,7 +10,7 @@ import { confirmPassword, listSessions, revokeSession, type Session } from '../i
 import { addUserToken, listUserTokens, revokeUserToken, type UserToken } from '../identity/user-tokens.ts';
 import { jsonReply, type Reply, type Request } from '../message.ts';
 import { parseBody } from './plugins-api.ts';
-import { actorOf, actorOfAccount, type Caller, endTime, pathIdOf, type Route } from './route.ts';
+import { actorOf, actorOfAccount, type Caller, endTime, pageReply, pathIdOf, queryOf, type Route } from './route.ts';
 import type { SessionCookies } from './session-cookies.ts';
 
 export type AuthApiParts = {
@@ -101,6 +101,15 @@ export function authRoutes(parts: AuthApiParts): Route[] {
     const headers = await db.withTransaction(client => parts.cookies.close(client, request));
     return { status: 204, headers: [...headers, NO_STORE], body: '' };
   };
+  const page = (request: Request): Map<string, string> => queryOf(request, ['limit', 'cursor']);
+  const tokensOf = (request: Request, userId: number): Promise<Reply> =>
+    pageReply(page(request), (before, limit) => listUserTokens(db, userId, before, limit), tokenJson);
+  const sessionsOf = (request: Request, userId: number, own: number): Promise<Reply> =>
+    pageReply(
+      page(request),
+      (before, limit) => listSessions(db, userId, before, limit),
+      s => sessionJson(s, own),
+    );
   const prover = ({ account, session }: Extract<Caller, { kind: 'admin' }>) => ({
     account,
     sessionId: session.id,
@@ -215,12 +224,7 @@ export function authRoutes(parts: AuthApiParts): Route[] {
       method: 'GET',
       path: '/api/auth/tokens',
       guard: 'user',
-      async handle({ caller }) {
-        return jsonReply(200, {
-          items: (await listUserTokens(db, userOf(caller).userId)).map(tokenJson),
-          next_cursor: null,
-        });
-      },
+      handle: ({ caller, request }) => tokensOf(request, userOf(caller).userId),
     },
     {
       method: 'DELETE',
@@ -236,11 +240,7 @@ export function authRoutes(parts: AuthApiParts): Route[] {
       method: 'GET',
       path: '/api/auth/sessions',
       guard: 'user',
-      async handle({ caller }) {
-        const own = userOf(caller);
-        const items = await listSessions(db, own.userId, Date.now());
-        return jsonReply(200, { items: items.map(s => sessionJson(s, own.id)), next_cursor: null });
-      },
+      handle: ({ caller, request }) => sessionsOf(request, userOf(caller).userId, userOf(caller).id),
     },
     {
       method: 'DELETE',
@@ -256,10 +256,7 @@ export function authRoutes(parts: AuthApiParts): Route[] {
       method: 'GET',
       path: '/api/admin/users/:user/tokens',
       guard: 'admin',
-      async handle({ request }) {
-        const items = await listUserTokens(db, idOf(request, 'user'));
-        return jsonReply(200, { items: items.map(tokenJson), next_cursor: null });
-      },
+      handle: ({ request }) => tokensOf(request, idOf(request, 'user')),
     },
     {
       method: 'DELETE',
@@ -276,10 +273,7 @@ export function authRoutes(parts: AuthApiParts): Route[] {
       method: 'GET',
       path: '/api/admin/users/:user/sessions',
       guard: 'admin',
-      async handle({ request }) {
-        const items = await listSessions(db, idOf(request, 'user'), Date.now());
-        return jsonReply(200, { items: items.map(s => sessionJson(s, 0)), next_cursor: null });
-      },
+      handle: ({ request }) => sessionsOf(request, idOf(request, 'user'), 0),
     },
     {
       method: 'DELETE',

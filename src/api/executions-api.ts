@@ -1,7 +1,7 @@
 import { ServiceError } from '../errors.ts';
 import type { ExecutionRecords, StoredRecord } from '../executions/execution-records.ts';
 import { jsonReply } from '../message.ts';
-import { idCursorOf, limitOf, pathIdOf, queryOf, type Route, sinceOf } from './route.ts';
+import { pageReply, pathIdOf, queryOf, type Route, sinceOf } from './route.ts';
 
 export type ExecutionsApiParts = { records: ExecutionRecords };
 
@@ -62,26 +62,20 @@ export function executionRoutes(parts: ExecutionsApiParts): Route[] {
       guard: 'admin',
       async handle({ request }) {
         const query = queryOf(request, ['limit', 'cursor', 'outcome', 'trigger', 'since', 'request_id', 'trace_id']);
-        const limit = limitOf(query);
         const outcome = outcomeOf(query.get('outcome'));
         const trigger = query.get('trigger');
         const since = sinceOf(query.get('since'));
         const requestId = query.get('request_id');
         const traceId = query.get('trace_id');
-        const rows = await records.list(request.params.id!, {
-          before: idCursorOf(query),
-          limit: limit + 1,
+        const filter = {
           ...(outcome === undefined ? {} : { outcome }),
           ...(trigger === undefined ? {} : { trigger }),
           ...(since === undefined ? {} : { since }),
           ...(requestId === undefined ? {} : { requestId }),
           ...(traceId === undefined ? {} : { traceId }),
-        });
-        const page = rows.slice(0, limit);
-        return jsonReply(200, {
-          items: page.map(recordJson),
-          next_cursor: rows.length > limit ? String(page.at(-1)!.id) : null,
-        });
+        };
+        const load = (before: number, limit: number) => records.list(request.params.id!, { ...filter, before, limit });
+        return await pageReply(query, load, recordJson);
       },
     },
     {

@@ -3,10 +3,11 @@ import type { Database } from '../db/database.ts';
 import { ServiceError, STATUS_OF, TITLE_OF } from '../errors.ts';
 import { escapeHtml } from '../html.ts';
 import { findAdmin } from '../identity/admin-accounts.ts';
-import { type IdpLogin, LOGIN_MS } from '../identity/idp-login.ts';
+import type { IdpLogin } from '../identity/idp-login.ts';
 import { safeReturnTo } from '../identity/return-to.ts';
 import { findOrAddIdpUser } from '../identity/users.ts';
-import type { Reply, Request } from '../message.ts';
+import { LIMITS } from '../limits.ts';
+import { cookieOf, type Reply, type Request } from '../message.ts';
 import { actorOfAccount, queryOf, type Route } from './route.ts';
 import type { SessionCookies } from './session-cookies.ts';
 
@@ -14,7 +15,6 @@ export type IdpApiParts = {
   db: Database;
   idp: IdpLogin;
   cookies: SessionCookies;
-  cookieOf(request: Request, name: string): string;
 };
 
 const PATH = '/api/auth/idp';
@@ -45,7 +45,7 @@ function refusalPage(error: ServiceError, request: Request): Reply {
 }
 
 /** The login with an identity provider (service.md 4.2, 5.3, 5.4.4). */
-export function idpRoutes({ cookieOf, cookies, db, idp }: IdpApiParts): Route[] {
+export function idpRoutes({ cookies, db, idp }: IdpApiParts): Route[] {
   const redirect = (location: string, headers: Array<[string, string]>): Reply => ({
     status: 302,
     headers: [['Location', location], NO_STORE, ...headers],
@@ -71,7 +71,7 @@ export function idpRoutes({ cookieOf, cookies, db, idp }: IdpApiParts): Route[] 
       handle: forPeople(async request => {
         const returnTo = safeReturnTo(queryOf(request, ['return_to']).get('return_to'));
         const login = await idp.begin(returnTo, Date.now());
-        return redirect(login.location, [cookies.header(login.cookie, login.value, LOGIN_MS, PATH)]);
+        return redirect(login.location, [cookies.header(login.cookie, login.value, LIMITS.idpLoginMs, PATH)]);
       }),
     },
     {
@@ -82,7 +82,7 @@ export function idpRoutes({ cookieOf, cookies, db, idp }: IdpApiParts): Route[] 
         // Done or refused, this login is over.
         const over = cookies.header(idp.cookieNameOf(request.query), '', 0, PATH);
         const login = await idp
-          .finish(request.query, name => cookieOf(request, name), Date.now())
+          .finish(request.query, name => cookieOf(request.headers, name), Date.now())
           .catch((error: unknown) => {
             if (error instanceof ServiceError && error.code === 'forbidden') error.headers.push(over);
             throw error;

@@ -5,7 +5,7 @@ import { type FieldError, ServiceError } from '../errors.ts';
 import type { AdminAccount } from '../identity/admin-accounts.ts';
 import type { Session } from '../identity/sessions.ts';
 import { LIMITS } from '../limits.ts';
-import type { Reply, Request } from '../message.ts';
+import { jsonReply, type Reply, type Request } from '../message.ts';
 
 /**
  * Who a route lets in. `admin`: an administrator, or in setup mode whoever `admin.setup` names (decisions.md 3);
@@ -91,6 +91,28 @@ export function idCursorOf(query: ReadonlyMap<string, string>): number {
   if (/^\d{1,15}$/.test(raw)) return Number(raw);
   throw new ServiceError('validation_failed', 'cursor must be the next_cursor of the page before', {
     errors: [{ pointer: 'query:cursor', message: 'must be the next_cursor of the page before' }],
+  });
+}
+
+/**
+ * One page of a list in descending order of ids (decisions.md 2).
+ *
+ * @param load the rows with ids below `before`, at most `limit` of them
+ * @returns `{items, next_cursor}`
+ */
+export async function pageReply<T extends { id: number }>(
+  query: ReadonlyMap<string, string>,
+  load: (before: number, limit: number) => Promise<T[]>,
+  toJson: (row: T) => unknown,
+): Promise<Reply> {
+  const limit = limitOf(query);
+  // One more than asked for tells whether there is another page.
+  const rows = await load(idCursorOf(query), limit + 1);
+  const page = rows.slice(0, limit);
+  const last = page.at(-1);
+  return jsonReply(200, {
+    items: page.map(toJson),
+    next_cursor: rows.length > limit && last !== undefined ? String(last.id) : null,
   });
 }
 

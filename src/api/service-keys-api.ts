@@ -9,14 +9,12 @@ import {
   rotateServiceKey,
   type ServiceKey,
 } from '../identity/service-keys.ts';
+import { LIMITS } from '../limits.ts';
 import { jsonReply, type Request } from '../message.ts';
 import { parseBody } from './plugins-api.ts';
-import { actorOf, endTime, idCursorOf, limitOf, pathIdOf, queryOf, type Route } from './route.ts';
+import { actorOf, endTime, pageReply, pathIdOf, queryOf, type Route } from './route.ts';
 
 export type ServiceKeysApiParts = { db: Database; prefix: string };
-
-const SCOPES_MAX = 500;
-const OVERLAP_SECONDS_MAX = 30 * 86_400;
 
 const scope = z.strictObject({
   plugin_id: z.string().min(1).max(100),
@@ -25,10 +23,12 @@ const scope = z.strictObject({
 });
 const createBody = z.strictObject({
   name: z.string().min(1, 'must not be empty').max(200),
-  scopes: z.array(scope).min(1, 'must name at least one plugin').max(SCOPES_MAX),
+  scopes: z.array(scope).min(1, 'must name at least one plugin').max(LIMITS.serviceKeyScopesMax),
   expires_at: endTime,
 });
-const rotateBody = z.strictObject({ overlap_seconds: z.int().min(0).max(OVERLAP_SECONDS_MAX).optional() });
+const rotateBody = z.strictObject({
+  overlap_seconds: z.int().min(0).max(LIMITS.serviceKeyOverlapSecondsMax).optional(),
+});
 
 const keyJson = (k: ServiceKey) => ({
   id: k.id,
@@ -62,13 +62,7 @@ export function serviceKeyRoutes({ db, prefix }: ServiceKeysApiParts): Route[] {
       guard: 'admin',
       async handle({ request }) {
         const query = queryOf(request, ['limit', 'cursor']);
-        const limit = limitOf(query);
-        const keys = await listServiceKeys(db, idCursorOf(query), limit + 1);
-        const page = keys.slice(0, limit);
-        return jsonReply(200, {
-          items: page.map(keyJson),
-          next_cursor: keys.length > limit ? String(page.at(-1)?.id) : null,
-        });
+        return await pageReply(query, (before, limit) => listServiceKeys(db, before, limit), keyJson);
       },
     },
     {

@@ -1,22 +1,21 @@
 import type { Queryable } from '../db/database.ts';
-import { ADMIN_SESSION_MS, addSession, endSession, type SessionKind } from '../identity/sessions.ts';
-import type { Request } from '../message.ts';
+import { addSession, endSession, type SessionKind } from '../identity/sessions.ts';
+import { LIMITS } from '../limits.ts';
+import { cookieOf, type Request } from '../message.ts';
 
 type Header = [string, string];
 
 /** A user session moves its end along with use, so its row decides; browsers keep no cookie for longer than this. */
 const COOKIE_MS_MAX = 400 * 24 * 3_600_000;
-const COOKIE_MS: Readonly<Record<SessionKind, number>> = { user: COOKIE_MS_MAX, admin: ADMIN_SESSION_MS };
+const COOKIE_MS: Readonly<Record<SessionKind, number>> = { user: COOKIE_MS_MAX, admin: LIMITS.adminSessionMs };
 const KINDS: readonly SessionKind[] = ['admin', 'user'];
 
 /** The cookies of sessions (decisions.md 3): HttpOnly, SameSite=Lax, Secure where users come by https. */
 export class SessionCookies {
   readonly #secure: boolean;
-  readonly #cookieOf: (request: Request, name: string) => string;
 
-  constructor(secure: boolean, cookieOf: (request: Request, name: string) => string) {
+  constructor(secure: boolean) {
     this.#secure = secure;
-    this.#cookieOf = cookieOf;
   }
 
   /** A `Set-Cookie` header; `ms` 0 takes the cookie away. */
@@ -44,7 +43,7 @@ export class SessionCookies {
     const headers: Header[] = [];
     for (const kind of KINDS) {
       const name = `${kind}_session`;
-      const before = this.#cookieOf(request, name);
+      const before = cookieOf(request.headers, name);
       if (before !== '') await endSession(client, kind, before);
       if (kinds.includes(kind)) {
         const { secret } = await addSession(client, {
@@ -60,7 +59,7 @@ export class SessionCookies {
 
   /** Ends the sessions a request carries; takes their cookies away. */
   async close(client: Queryable, request: Request): Promise<Header[]> {
-    for (const kind of KINDS) await endSession(client, kind, this.#cookieOf(request, `${kind}_session`));
+    for (const kind of KINDS) await endSession(client, kind, cookieOf(request.headers, `${kind}_session`));
     return KINDS.map(kind => this.header(`${kind}_session`, '', 0));
   }
 }

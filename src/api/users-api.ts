@@ -13,7 +13,7 @@ import {
 import { jsonReply, type Request } from '../message.ts';
 import { idOf } from './auth-api.ts';
 import { parseBody } from './plugins-api.ts';
-import { actorOf, idCursorOf, limitOf, queryOf, type Route } from './route.ts';
+import { actorOf, pageReply, queryOf, type Route } from './route.ts';
 
 const text = z.string().min(1, 'must not be empty').max(300);
 
@@ -58,13 +58,8 @@ export function userRoutes({ db }: { db: Database }): Route[] {
       guard: 'admin',
       async handle({ request }) {
         const query = queryOf(request, ['limit', 'cursor', 'search']);
-        const limit = limitOf(query);
-        const users = await listUsers(db, query.get('search') ?? '', idCursorOf(query), limit + 1);
-        const page = users.slice(0, limit);
-        return jsonReply(200, {
-          items: page.map(userJson),
-          next_cursor: users.length > limit ? String(page.at(-1)?.id) : null,
-        });
+        const search = query.get('search') ?? '';
+        return await pageReply(query, (before, limit) => listUsers(db, search, before, limit), userJson);
       },
     },
     {

@@ -4,7 +4,7 @@ import { type Config, dataPath } from '../config.ts';
 import { type Database, isUnavailable, openDatabase } from '../db/database.ts';
 import { migrate } from '../db/migrate.ts';
 import { messageOf, ServiceError } from '../errors.ts';
-import { type AdminAccount, listAdmins } from '../identity/admin-accounts.ts';
+import { type AdminAccount, listAllAdmins } from '../identity/admin-accounts.ts';
 import { createAdminHere, resetPasswordHere } from '../identity/admin-appointments.ts';
 import { findRunningPostgres, startPostgres } from '../supervisor/embedded-postgres.ts';
 
@@ -117,7 +117,7 @@ export async function adminCommand(
         return shown(reset.account, reset.password, options.json);
       }
       case 'list': {
-        const admins = await withDatabase(config, progress, listAdmins);
+        const admins = await withDatabase(config, progress, listAllAdmins);
         if (options.json)
           return JSON.stringify(
             admins.map(a => ({ global_user_id: a.userId, email: a.email, display_name: a.displayName })),

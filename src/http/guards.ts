@@ -1,37 +1,21 @@
-import { createHash, timingSafeEqual } from 'node:crypto';
 import type { Caller, Guard } from '../api/route.ts';
 import type { Database } from '../db/database.ts';
 import { ServiceError } from '../errors.ts';
 import { adminsExist, findAdmin } from '../identity/admin-accounts.ts';
 import { ADMIN_CHALLENGE } from '../identity/admin-login.ts';
+import { secretMatches, sha256 } from '../identity/bearer-secret.ts';
 import { LastUsed } from '../identity/last-used.ts';
 import { findSession, touchSessions } from '../identity/sessions.ts';
-import { isOwnOrigin, type Request } from '../message.ts';
+import { LIMITS } from '../limits.ts';
+import { bearerOf, cookieOf, isOwnOrigin, type Request } from '../message.ts';
 
 export type SetupAccess = { mode: 'token' | 'loopback' | 'open'; token: string };
-
-const sha256 = (text: string): Buffer => createHash('sha256').update(text).digest();
 
 export function isLoopback(address: string): boolean {
   return /^127\./.test(address) || address === '::1';
 }
 
-/** The bearer token of a request, or null. */
-export function bearerOf(request: Request): string | null {
-  return /^Bearer +(\S+) *$/i.exec(request.headers.authorization ?? '')?.[1] ?? null;
-}
-
-const RECENT_MS = 10 * 60_000;
 const FLUSH_MS = 5000;
-
-/** Value of a cookie, or empty. */
-export function cookieOf(request: Request, name: string): string {
-  for (const part of (request.headers.cookie ?? '').split(';')) {
-    const at = part.indexOf('=');
-    if (at > 0 && part.slice(0, at).trim() === name) return part.slice(at + 1).trim();
-  }
-  return '';
-}
 
 /** Asks who calls the API, and lets in whom the row names. */
 export class Guards {
@@ -76,7 +60,7 @@ export class Guards {
         'change the temporary password first: PUT /api/admin/auth/password',
       );
     const passwordAt = caller.session.passwordAt?.getTime() ?? 0;
-    if (guard === 'admin_recent' && Date.now() - passwordAt > RECENT_MS)
+    if (guard === 'admin_recent' && Date.now() - passwordAt > LIMITS.recentPasswordMs)
       throw new ServiceError(
         'password_confirmation_required',
         'this action wants the password again: POST /api/admin/auth/confirm, then repeat it within ten minutes',
@@ -86,7 +70,7 @@ export class Guards {
 
   /** The administrator whose session a request carries, or null. */
   async admin(request: Request): Promise<Extract<Caller, { kind: 'admin' }> | null> {
-    const session = await findSession(this.#db, 'admin', cookieOf(request, 'admin_session'), Date.now());
+    const session = await findSession(this.#db, 'admin', cookieOf(request.headers, 'admin_session'), Date.now());
     if (session === undefined) return null;
     const account = await findAdmin(this.#db, session.userId);
     if (account === undefined) return null;
@@ -95,7 +79,7 @@ export class Guards {
   }
 
   async #user(request: Request): Promise<Caller> {
-    const session = await findSession(this.#db, 'user', cookieOf(request, 'user_session'), Date.now());
+    const session = await findSession(this.#db, 'user', cookieOf(request.headers, 'user_session'), Date.now());
     if (session === undefined)
       throw new ServiceError('unauthorized', 'log in first: the cookie user_session is needed', {
         headers: [['WWW-Authenticate', 'Cookie realm="plugin-host", cookie-name="user_session"']],
@@ -134,9 +118,9 @@ export function checkSetup(request: Request, setup: SetupAccess): void {
     if (isFromThisMachine(request)) return;
     throw new ServiceError('unauthorized', 'the admin API is open to loopback addresses only (admin.setup: loopback)');
   }
-  const given = bearerOf(request);
+  const given = bearerOf(request.headers);
   // Hashes have one length, so the comparison takes the same time whatever was sent.
-  if (given !== null && timingSafeEqual(sha256(given), sha256(setup.token))) return;
+  if (given !== null && secretMatches(given, sha256(setup.token))) return;
   throw new ServiceError(
     'unauthorized',
     given === null

@@ -1,7 +1,7 @@
 import { randomInt } from 'node:crypto';
 import type { Queryable } from '../db/database.ts';
 import { ServiceError } from '../errors.ts';
-import { notifyIdentity } from './identity-changes.ts';
+import { LIMITS } from '../limits.ts';
 import { hashPassword } from './password.ts';
 import { findUser } from './users.ts';
 
@@ -39,8 +39,6 @@ const toAccount = (r: AdminSql): AdminAccount => ({
 
 /** No password has this hash: the account waits for its temporary password. */
 const NO_PASSWORD = '!';
-/** A temporary password lapses then (decisions.md 3). */
-const TEMPORARY_HOURS = 72;
 /** Letters and digits that are not mistaken for each other; four groups of five are 97 bits. */
 const LETTERS = 'abcdefghjkmnpqrstuvwxyz23456789';
 
@@ -60,12 +58,21 @@ export async function findAdmin(db: Queryable, userId: number): Promise<AdminAcc
   return rows[0] === undefined ? undefined : toAccount(rows[0]);
 }
 
-/** Administrators with their names, oldest first; at most the few there are. */
-export async function listAdmins(db: Queryable): Promise<Array<AdminAccount & { displayName: string }>> {
+export type NamedAdmin = AdminAccount & { id: number; displayName: string };
+
+/** Administrators with their names, in descending order of their users' ids. */
+export async function listAdmins(db: Queryable, before: number, limit: number): Promise<NamedAdmin[]> {
   const { rows } = await db.query<AdminSql & { display_name: string }>(
-    `SELECT a.*, u.display_name FROM admin_credentials a JOIN global_users u ON u.id = a.global_user_id ORDER BY a.created_at, a.global_user_id`,
+    `SELECT a.*, u.display_name FROM admin_credentials a JOIN global_users u ON u.id = a.global_user_id
+     WHERE a.global_user_id < $1 ORDER BY a.global_user_id DESC LIMIT $2`,
+    [before, limit],
   );
-  return rows.map(r => ({ ...toAccount(r), displayName: r.display_name }));
+  return rows.map(r => ({ ...toAccount(r), id: Number(r.global_user_id), displayName: r.display_name }));
+}
+
+/** Every administrator, oldest first, for the command line. */
+export async function listAllAdmins(db: Queryable): Promise<NamedAdmin[]> {
+  return (await listAdmins(db, Number.MAX_SAFE_INTEGER, Number.MAX_SAFE_INTEGER)).reverse();
 }
 
 export async function findAdminByEmail(db: Queryable, email: string): Promise<AdminAccount | undefined> {
@@ -104,7 +111,6 @@ export async function addCredentials(client: Queryable, user: { id: number; emai
     'INSERT INTO admin_credentials (global_user_id, email, password_hash, must_change_password) VALUES ($1, $2, $3, true)',
     [user.id, user.email, NO_PASSWORD],
   );
-  await notifyIdentity(client, { what: 'admins', id: user.id });
 }
 
 export async function loadAdmin(db: Queryable, userId: number): Promise<AdminAccount> {
@@ -116,43 +122,64 @@ export async function loadAdmin(db: Queryable, userId: number): Promise<AdminAcc
 export const noAdmin = (userId: number): ServiceError =>
   new ServiceError('not_found', `user ${userId} is not an administrator`);
 
-/** Sets a fresh temporary password. @returns it, or null when the administrator is gone or waits for none */
+/** A mail with a temporary password that was asked for; `request` tells it from one asked for later. */
+export type MailOrder = { userId: number; request: string | null };
+
+/**
+ * Sets a fresh temporary password.
+ *
+ * @param order the mail it is made for, or null when somebody reads it off the command line
+ * @returns it, or null when the administrator is gone, or waits for this mail no longer
+ */
 export async function giveTemporaryPassword(
   db: Queryable,
   userId: number,
-  only: 'pending' | 'any',
+  order: MailOrder | null,
 ): Promise<{ password: string; hash: string; until: Date } | null> {
   const password = makeTemporaryPassword();
   const hash = await hashPassword(password);
   const { rows } = await db.query<{ temporary_until: Date }>(
     `UPDATE admin_credentials SET password_hash = $2, must_change_password = true,
        temporary_until = now() + make_interval(hours => $3), updated_at = now()
-     WHERE global_user_id = $1 AND ($4 = 'any' OR mail_state = 'pending') RETURNING temporary_until`,
-    [userId, hash, TEMPORARY_HOURS, only],
+     WHERE global_user_id = $1 AND ($4 OR (mail_state = 'pending' AND mail_request IS NOT DISTINCT FROM $5::uuid))
+     RETURNING temporary_until`,
+    [userId, hash, LIMITS.temporaryPasswordHours, order === null, order?.request ?? null],
   );
   return rows[0] === undefined ? null : { password, hash, until: rows[0].temporary_until };
 }
 
-/** Takes the password away; the account waits for the mail with a temporary one. */
-export async function awaitMail(client: Queryable, userId: number): Promise<void> {
-  await client.query(
+/** Takes the password away; the account waits for the mail with a temporary one, and for no earlier one. */
+export async function awaitMail(client: Queryable, userId: number): Promise<MailOrder> {
+  const { rows } = await client.query<{ mail_request: string }>(
     `UPDATE admin_credentials SET password_hash = $2, must_change_password = true, temporary_until = NULL,
-       mail_state = 'pending', mail_error = NULL, mail_at = NULL, updated_at = now() WHERE global_user_id = $1`,
+       mail_state = 'pending', mail_error = NULL, mail_at = NULL, mail_request = gen_random_uuid(), updated_at = now()
+     WHERE global_user_id = $1 RETURNING mail_request`,
     [userId, NO_PASSWORD],
   );
+  if (rows[0] === undefined) throw noAdmin(userId);
+  return { userId, request: rows[0].mail_request };
 }
 
-/** Notes what became of the mail that brought a password, unless another one was asked for meanwhile. */
+/** Notes what became of an attempt to mail a password, unless another one was asked for meanwhile. */
 export async function noteMail(
   db: Queryable,
   userId: number,
   hash: string,
-  state: 'pending' | 'sent' | 'failed',
+  state: 'pending' | 'sent',
   error: string | null,
 ): Promise<void> {
   await db.query(
     `UPDATE admin_credentials SET mail_state = $2, mail_error = $3, mail_at = now() WHERE global_user_id = $1 AND mail_state = 'pending' AND password_hash = $4`,
     [userId, state, error, hash],
+  );
+}
+
+/** No attempt follows: the account says so, with the error of the last one. */
+export async function giveUpMail(db: Queryable, order: MailOrder): Promise<void> {
+  await db.query(
+    `UPDATE admin_credentials SET mail_state = 'failed', mail_at = now(), mail_error = coalesce(mail_error, 'the attempts were broken off')
+     WHERE global_user_id = $1 AND mail_state = 'pending' AND mail_request IS NOT DISTINCT FROM $2::uuid`,
+    [order.userId, order.request],
   );
 }
 
@@ -196,6 +223,5 @@ export async function removeCredentials(client: Queryable, userId: number): Prom
     'DELETE FROM admin_credentials WHERE global_user_id = $1 AND (SELECT count(*) FROM admin_credentials) > 1',
     [userId],
   );
-  await notifyIdentity(client, { what: 'admins', id: userId });
   return rowCount === 1;
 }

@@ -11,6 +11,7 @@ import {
   forgetMail,
   giveTemporaryPassword,
   loadAdmin,
+  type MailOrder,
   noAdmin,
   noteMail,
   removeCredentials,
@@ -24,6 +25,7 @@ import { addUser, findUser } from './users.ts';
 
 /** Any constant: the first administrator is added, and the last one kept, one change at a time over all hosts. */
 const SETUP_LOCK = 7_391_043;
+
 /**
  * Makes the first administrator; of any number of attempts one wins.
  *
@@ -52,7 +54,7 @@ export async function addFirstAdmin(
 }
 
 /** Queues the job that mails a temporary password, as part of the transaction. */
-export type QueueMail = (client: Queryable, userId: number) => Promise<void>;
+export type QueueMail = (client: Queryable, order: MailOrder) => Promise<void>;
 
 /**
  * Makes a user an administrator; a temporary password goes out by mail, and only there (service.md 4.2).
@@ -86,8 +88,7 @@ async function revokeEverything(client: Queryable, userId: number): Promise<void
 }
 
 async function askForMail(client: Queryable, userId: number, queueMail: QueueMail): Promise<void> {
-  await awaitMail(client, userId);
-  await queueMail(client, userId);
+  await queueMail(client, await awaitMail(client, userId));
 }
 
 /**
@@ -137,24 +138,23 @@ export async function removeAdmin(db: Database, userId: number, by: Actor): Prom
  * The job behind an appointment: makes the temporary password at the moment it is sent, so that it is stored nowhere but as
  * a hash; each attempt makes another one.
  *
- * @param last whether no attempt follows when this one fails
  * @throws whatever `send` throws; the account then says what is wrong
  */
 export async function mailTemporaryPassword(
   db: Database,
-  userId: number,
-  last: boolean,
+  order: MailOrder,
   send: (mail: { email: string; locale: 'ru' | 'en'; password: string; until: Date }) => Promise<void>,
 ): Promise<void> {
+  const { userId } = order;
   const account = await findAdmin(db, userId);
   const user = await findUser(db, userId);
   if (account?.mail?.state !== 'pending' || user === undefined) return;
-  const given = await giveTemporaryPassword(db, userId, 'pending');
+  const given = await giveTemporaryPassword(db, userId, order);
   if (given === null) return;
   try {
     await send({ email: account.email, locale: user.locale, password: given.password, until: given.until });
   } catch (error) {
-    await noteMail(db, userId, given.hash, last ? 'failed' : 'pending', messageOf(error).slice(0, 500));
+    await noteMail(db, userId, given.hash, 'pending', messageOf(error).slice(0, 500));
     throw error;
   }
   await noteMail(db, userId, given.hash, 'sent', null);
@@ -189,7 +189,7 @@ async function withTemporaryPassword(
   client: Queryable,
   userId: number,
 ): Promise<{ account: AdminAccount; password: string }> {
-  const given = await giveTemporaryPassword(client, userId, 'any');
+  const given = await giveTemporaryPassword(client, userId, null);
   if (given === null) throw noAdmin(userId);
   return { account: await loadAdmin(client, userId), password: given.password };
 }

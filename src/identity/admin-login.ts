@@ -1,5 +1,6 @@
 import type { Database, Queryable } from '../db/database.ts';
 import { ServiceError } from '../errors.ts';
+import { LIMITS } from '../limits.ts';
 import { type AdminAccount, findCredentials, holdPassword, useTemporaryPassword } from './admin-accounts.ts';
 import { passwordMatches } from './password.ts';
 
@@ -8,9 +9,6 @@ const LOGIN_LOCK = 7_391_044;
 
 /** How an administrator proves who they are, as a challenge of RFC 9110 section 11.6.1. */
 export const ADMIN_CHALLENGE = 'Cookie realm="plugin-host admin", cookie-name="admin_session"';
-
-const FAILURES_MAX = 5;
-const FAILURE_WINDOW_SECONDS = 15 * 60;
 
 /**
  * Counts an attempt as failed before it is checked, one at a time, so that attempts in parallel count each other; a right
@@ -39,7 +37,7 @@ async function secondsToWait(db: Queryable, account: string, address: string): P
        UNION ALL
        SELECT extract(epoch FROM (array_agg(failed_at ORDER BY failed_at DESC))[$4]) + $3 - extract(epoch FROM now())
        FROM login_failures WHERE address = $2 AND failed_at > now() - make_interval(secs => $3)) AS both_of`,
-    [account, address, FAILURE_WINDOW_SECONDS, FAILURES_MAX],
+    [account, address, LIMITS.loginFailureWindowSeconds, LIMITS.loginFailuresMax],
   );
   return Math.max(0, Math.ceil(rows[0]?.wait ?? 0));
 }
@@ -141,7 +139,7 @@ export async function forgetFailures(db: Queryable, account: string): Promise<vo
 export async function removeOldFailures(db: Queryable): Promise<number> {
   const { rowCount } = await db.query(
     'DELETE FROM login_failures WHERE failed_at < now() - make_interval(secs => $1)',
-    [FAILURE_WINDOW_SECONDS],
+    [LIMITS.loginFailureWindowSeconds],
   );
   return rowCount ?? 0;
 }

@@ -1,6 +1,7 @@
 import * as oidc from 'openid-client';
 import { z } from 'zod';
 import { messageOf, ServiceError } from '../errors.ts';
+import { LIMITS } from '../limits.ts';
 
 export type IdpOptions = {
   /** Empty: there is no identity provider. */
@@ -18,8 +19,6 @@ type Sealer = { seal(plain: string, owner: string): Buffer; open(sealed: Buffer,
 /** An account as the provider tells it. */
 export type IdpAccount = { sub: string; name: string; locale: 'ru' | 'en' | null };
 
-/** How long a login may take. */
-export const LOGIN_MS = 10 * 60_000;
 const PROVIDER_SECONDS = 10;
 const OWNER = 'idp login';
 const COOKIE = 'idp_login_';
@@ -75,7 +74,7 @@ export class IdpLogin {
       code_challenge: await oidc.calculatePKCECodeChallenge(verifier),
       code_challenge_method: 'S256',
     });
-    const pending = JSON.stringify({ nonce, verifier, returnTo, until: nowMs + LOGIN_MS });
+    const pending = JSON.stringify({ nonce, verifier, returnTo, until: nowMs + LIMITS.idpLoginMs });
     return {
       location: location.href,
       cookie: cookieName(state),
@@ -123,7 +122,7 @@ export class IdpLogin {
   #pending(state: string, cookie: string, nowMs: number): z.infer<typeof pendingLogin> {
     const again = new ServiceError(
       'malformed_request',
-      `this login was not begun in this browser, or more than ${LOGIN_MS / 60_000} minutes ago; begin it again`,
+      `this login was not begun in this browser, or more than ${LIMITS.idpLoginMs / 60_000} minutes ago; begin it again`,
     );
     if (cookie === '') throw again;
     try {
@@ -137,10 +136,8 @@ export class IdpLogin {
   }
 }
 
-/** Logins that may be under way in one browser: all headers of a request fit 4 KiB. */
-const SLOTS = 6;
 /** A login takes the place of an older one in its slot. */
-const cookieName = (state: string): string => `${COOKIE}${state.charCodeAt(0) % SLOTS || 0}`;
+const cookieName = (state: string): string => `${COOKIE}${state.charCodeAt(0) % LIMITS.idpLoginsPerBrowser || 0}`;
 
 async function discover(o: IdpOptions): Promise<oidc.Configuration> {
   const issuer = new URL(o.issuer);

@@ -1,12 +1,6 @@
 import { Worker } from 'node:worker_threads';
 import { ServiceError } from '../errors.ts';
-
-/** bcrypt reads 72 bytes; a longer password is refused, not cut (decisions.md 3). */
-export const PASSWORD_BYTES_MIN = 10;
-export const PASSWORD_BYTES_MAX = 72;
-
-/** A quarter of a minute of work: who comes later is told to come again. */
-const WAITING_MAX = 64;
+import { LIMITS } from '../limits.ts';
 
 /** What the thread is asked: to compare with a hash, or without one to make it. */
 export type PasswordOrder = { id: number; password: string; against: string | null };
@@ -15,9 +9,9 @@ export type PasswordAnswer = { id: number } & ({ hash: string } | { right: boole
 /** What is wrong with a new password, or null. */
 export function passwordProblem(password: string): string | null {
   const bytes = Buffer.byteLength(password);
-  if (bytes < PASSWORD_BYTES_MIN) return `must have at least ${PASSWORD_BYTES_MIN} bytes`;
-  if (bytes > PASSWORD_BYTES_MAX)
-    return `has ${bytes} bytes; at most ${PASSWORD_BYTES_MAX} are allowed (a Cyrillic letter takes two)`;
+  if (bytes < LIMITS.passwordBytesMin) return `must have at least ${LIMITS.passwordBytesMin} bytes`;
+  if (bytes > LIMITS.passwordBytesMax)
+    return `has ${bytes} bytes; at most ${LIMITS.passwordBytesMax} are allowed (a Cyrillic letter takes two)`;
   if (password.includes('\0')) return 'must not hold a NUL character';
   return null;
 }
@@ -26,13 +20,13 @@ export function passwordProblem(password: string): string | null {
  * A thread of its own with a low priority: a computation takes a quarter of a second, which neither requests nor the
  * thread pool that file reads and DNS share should feel (security.md). Computations wait for each other.
  */
-class PasswordThread {
+export class PasswordThread {
   #worker: Worker | null = null;
   #lastId = 0;
   readonly #waiting = new Map<number, { resolve(a: PasswordAnswer): void; reject(e: Error): void }>();
 
   compute(password: string, against: string | null): Promise<PasswordAnswer> {
-    if (this.#waiting.size >= WAITING_MAX)
+    if (this.#waiting.size >= LIMITS.passwordsWaitingMax)
       throw new ServiceError('unavailable', 'too many passwords are being checked; try again', {
         headers: [['Retry-After', '5']],
       });
@@ -43,6 +37,11 @@ class PasswordThread {
       worker.ref();
       worker.postMessage({ id, password, against } satisfies PasswordOrder);
     });
+  }
+
+  /** Ends the thread; what waits for it is told so. The next computation starts another one. */
+  async close(): Promise<void> {
+    await this.#worker?.terminate();
   }
 
   #start(): Worker {
@@ -79,7 +78,7 @@ const NOBODY = '$2b$12$mO8/Rer1zuIoje9qmMG.3.jMoJtxMFlSvtn8gYiNtmYXYjXdPGuHm';
 
 /** Whether a password is right; takes the same time when there is no hash. */
 export async function passwordMatches(password: string, hash: string | null): Promise<boolean> {
-  const given = Buffer.byteLength(password) > PASSWORD_BYTES_MAX ? '' : password;
+  const given = Buffer.byteLength(password) > LIMITS.passwordBytesMax ? '' : password;
   const answer = await thread.compute(given, hash ?? NOBODY);
   if ('error' in answer) throw new Error(answer.error);
   return 'right' in answer && answer.right && hash !== null && given === password;

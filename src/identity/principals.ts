@@ -1,5 +1,7 @@
 import { LRUCache } from 'lru-cache';
 import type { Database } from '../db/database.ts';
+import { LIMITS } from '../limits.ts';
+import { bearerOf, cookieOf } from '../message.ts';
 import type { IdentityChange } from './identity-changes.ts';
 import { LastUsed } from './last-used.ts';
 import { type KeyScope, keyOpens, touchServiceKeys, verifyServiceKey } from './service-keys.ts';
@@ -16,15 +18,12 @@ export type TokenPrefixes = { userToken: string; serviceKey: string };
 /** What a request carries: at most one credential counts, the header before the cookie. */
 export type Credential = { kind: 'bearer' | 'cookie'; text: string };
 
-const SESSION_COOKIE = /(?:^|;)\s*user_session=([^;\s]*)/;
-const BEARER = /^Bearer +(\S+) *$/i;
-
 /** The credential of a request's headers, or null. */
 export function credentialOf(headers: Readonly<Record<string, string>>): Credential | null {
-  const bearer = headers.authorization === undefined ? null : BEARER.exec(headers.authorization);
-  if (bearer !== null) return { kind: 'bearer', text: bearer[1] ?? '' };
-  const cookie = headers.cookie === undefined ? null : SESSION_COOKIE.exec(headers.cookie);
-  return cookie === null ? null : { kind: 'cookie', text: cookie[1] ?? '' };
+  const bearer = bearerOf(headers);
+  if (bearer !== null) return { kind: 'bearer', text: bearer };
+  const cookie = cookieOf(headers, 'user_session');
+  return cookie === '' ? null : { kind: 'cookie', text: cookie };
 }
 
 /** Whether a service key may call a trigger; users may as far as the settings say. */
@@ -32,8 +31,7 @@ export function mayCall(p: Principal, pluginId: string, trigger: string): boolea
   return p.kind === 'user' || keyOpens(p, pluginId, trigger);
 }
 
-const CACHED_MAX = 20_000;
-const CACHE_MS = 10_000;
+const REMEMBERED = { max: LIMITS.verifiedCredentialsMax, ttl: LIMITS.verifiedCredentialMs };
 const FLUSH_MS = 5000;
 
 type Cached = { principal: Principal; expiresAt: number };
@@ -47,8 +45,8 @@ export class Principals {
   readonly #prefixes: TokenPrefixes;
   /** By kind: a secret counts only where it belongs. */
   readonly #cache: Readonly<Record<Credential['kind'], LRUCache<string, Cached>>> = {
-    bearer: new LRUCache({ max: CACHED_MAX, ttl: CACHE_MS }),
-    cookie: new LRUCache({ max: CACHED_MAX, ttl: CACHE_MS }),
+    bearer: new LRUCache(REMEMBERED),
+    cookie: new LRUCache(REMEMBERED),
   };
   readonly #used: Record<'session' | 'token' | 'service', LastUsed>;
   readonly #timer: NodeJS.Timeout;

@@ -56,6 +56,12 @@ const keyState = (k: ServiceKey): AuditState => ({
   expires_at: k.expiresAt,
 });
 
+const rotationState = (k: ServiceKey): AuditState => ({
+  ...keyState(k),
+  rotated_at: k.rotatedAt,
+  old_secret_until: k.oldUntil,
+});
+
 /** Whether a key opens a trigger (service.md 5.1: the specific pair of plugin and trigger name). */
 export function keyOpens(key: { scopes: readonly KeyScope[] }, pluginId: string, trigger: string): boolean {
   return key.scopes.some(s => s.pluginId === pluginId && (s.trigger === '' || s.trigger === trigger));
@@ -137,19 +143,23 @@ export async function rotateServiceKey(
 ): Promise<{ key: ServiceKey; text: string } | undefined> {
   const secret = makeSecret();
   return await db.withTransaction(async client => {
+    await client.query('SELECT 1 FROM service_keys WHERE id = $1 FOR UPDATE', [id]);
+    const before = await findServiceKey(client, id);
+    if (before === undefined) return undefined;
     await client.query(
       `UPDATE service_keys SET old_secret_sha256 = secret_sha256, old_until = now() + make_interval(secs => $2),
          secret_sha256 = $3, rotated_at = now() WHERE id = $1`,
       [id, overlapSeconds, secret.sha256],
     );
     const key = await findServiceKey(client, id);
-    if (key === undefined) return undefined;
+    if (key === undefined) throw new Error('a key whose row is held is gone');
     await notifyIdentity(client, { what: 'key', id });
     await appendAudit(client, by, {
       action: 'service_key.rotate',
       objectType: 'service_key',
       objectId: String(id),
-      after: { ...keyState(key), old_secret_until: key.oldUntil },
+      before: rotationState(before),
+      after: rotationState(key),
     });
     return { key, text: `${prefix}${key.public}.${secret.text}` };
   });

@@ -1,14 +1,10 @@
 import { type Actor, appendAudit } from '../audit/audit-log.ts';
 import type { Database, Queryable } from '../db/database.ts';
+import { LIMITS } from '../limits.ts';
 import { makeSecret, sha256 } from './bearer-secret.ts';
 import { notifyIdentity } from './identity-changes.ts';
 
 export type SessionKind = 'user' | 'admin';
-
-/** Lifetimes of decisions.md 3, in ms. */
-export const USER_SESSION_MS = 30 * 24 * 3_600_000;
-export const ADMIN_SESSION_MS = 12 * 3_600_000;
-export const ADMIN_IDLE_MS = 2 * 3_600_000;
 
 export type Session = {
   id: number;
@@ -58,8 +54,12 @@ export type NewSession = {
 /** Whether a session may still be used; an admin session also ends when it lies idle. */
 export function isLive(s: Session, nowMs: number): boolean {
   if (s.expiresAt.getTime() <= nowMs) return false;
-  return s.kind === 'user' || s.lastUsedAt.getTime() + ADMIN_IDLE_MS > nowMs;
+  return s.kind === 'user' || s.lastUsedAt.getTime() + LIMITS.adminIdleMs > nowMs;
 }
+
+/** The contrary of `isLive` in SQL; the parameter holds the seconds an admin session may lie idle. */
+const endedSql = (idleSeconds: string): string =>
+  `(expires_at <= now() OR (kind = 'admin' AND last_used_at <= now() - make_interval(secs => ${idleSeconds})))`;
 
 /** @returns the session with its secret, which is the cookie's value and kept nowhere */
 export async function addSession(db: Queryable, s: NewSession): Promise<{ session: Session; secret: string }> {
@@ -71,7 +71,7 @@ export async function addSession(db: Queryable, s: NewSession): Promise<{ sessio
       s.kind,
       s.userId,
       secret.sha256,
-      (s.kind === 'user' ? USER_SESSION_MS : ADMIN_SESSION_MS) / 1000,
+      (s.kind === 'user' ? LIMITS.userSessionMs : LIMITS.adminSessionMs) / 1000,
       s.withPassword,
       s.address,
       s.userAgent.slice(0, 400).toWellFormed(),
@@ -99,11 +99,12 @@ export async function findSession(
 }
 
 /** Newest first; the live ones alone. */
-export async function listSessions(db: Queryable, userId: number, nowMs: number): Promise<Session[]> {
-  const { rows } = await db.query<SessionSql>('SELECT * FROM sessions WHERE global_user_id = $1 ORDER BY id DESC', [
-    userId,
-  ]);
-  return rows.map(toSession).filter(s => isLive(s, nowMs));
+export async function listSessions(db: Queryable, userId: number, before: number, limit: number): Promise<Session[]> {
+  const { rows } = await db.query<SessionSql>(
+    `SELECT * FROM sessions WHERE global_user_id = $1 AND id < $2 AND NOT ${endedSql('$3')} ORDER BY id DESC LIMIT $4`,
+    [userId, before, LIMITS.adminIdleMs / 1000, limit],
+  );
+  return rows.map(toSession);
 }
 
 /**
@@ -154,15 +155,12 @@ export async function touchSessions(db: Queryable, entries: ReadonlyArray<{ id: 
     `UPDATE sessions s SET last_used_at = greatest(s.last_used_at, u.at),
        expires_at = CASE WHEN s.kind = 'user' THEN greatest(s.expires_at, u.at + make_interval(secs => $3)) ELSE s.expires_at END
      FROM unnest($1::bigint[], $2::timestamptz[]) AS u (id, at) WHERE s.id = u.id`,
-    [entries.map(e => e.id), entries.map(e => e.at), USER_SESSION_MS / 1000],
+    [entries.map(e => e.id), entries.map(e => e.at), LIMITS.userSessionMs / 1000],
   );
 }
 
 /** Removes what has ended; returns how many. */
 export async function removeEndedSessions(db: Queryable): Promise<number> {
-  const { rowCount } = await db.query(
-    `DELETE FROM sessions WHERE expires_at < now() OR (kind = 'admin' AND last_used_at < now() - make_interval(secs => $1))`,
-    [ADMIN_IDLE_MS / 1000],
-  );
+  const { rowCount } = await db.query(`DELETE FROM sessions WHERE ${endedSql('$1')}`, [LIMITS.adminIdleMs / 1000]);
   return rowCount ?? 0;
 }

@@ -68,10 +68,16 @@ export async function verifyUserToken(
 }
 
 /** Newest first. */
-export async function listUserTokens(db: Queryable, userId: number): Promise<UserToken[]> {
-  const { rows } = await db.query<TokenSql>('SELECT * FROM user_tokens WHERE global_user_id = $1 ORDER BY id DESC', [
-    userId,
-  ]);
+export async function listUserTokens(
+  db: Queryable,
+  userId: number,
+  before: number,
+  limit: number,
+): Promise<UserToken[]> {
+  const { rows } = await db.query<TokenSql>(
+    'SELECT * FROM user_tokens WHERE global_user_id = $1 AND id < $2 ORDER BY id DESC LIMIT $3',
+    [userId, before, limit],
+  );
   return rows.map(toToken);
 }
 

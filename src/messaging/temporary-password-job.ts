@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import type { Database } from '../db/database.ts';
+import { giveUpMail } from '../identity/admin-accounts.ts';
 import { mailTemporaryPassword } from '../identity/admin-appointments.ts';
 import type { JobQueue } from '../jobs.ts';
 import type { Mailer } from './mail.ts';
@@ -7,7 +8,8 @@ import { temporaryPasswordMail } from './temporary-password-mail.ts';
 
 export const TEMPORARY_PASSWORD_QUEUE = 'mail_temporary_password';
 
-const job = z.object({ userId: z.number() });
+/** Jobs queued by an older release name no request. */
+const job = z.object({ userId: z.number(), request: z.uuid().nullable().default(null) });
 
 export type TemporaryPasswordJobParts = {
   db: Database;
@@ -22,11 +24,12 @@ export function temporaryPasswordJob(parts: TemporaryPasswordJobParts): JobQueue
   return {
     name: TEMPORARY_PASSWORD_QUEUE,
     parse: data => job.parse(data),
-    run: ({ userId }, last) =>
-      mailTemporaryPassword(parts.db, userId, last, async ({ email, locale, password, until }) => {
+    run: order =>
+      mailTemporaryPassword(parts.db, order, async ({ email, locale, password, until }) => {
         const mail = temporaryPasswordMail({ email, locale, password, until, adminUrl: parts.adminUrl() });
-        parts.sent(userId, await parts.mailer.send(mail));
+        parts.sent(order.userId, await parts.mailer.send(mail));
       }),
+    gaveUp: order => giveUpMail(parts.db, order),
     attemptsMax: 20,
     firstDelaySeconds: 2,
     delaySecondsMax: 300,

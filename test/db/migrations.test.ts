@@ -11,6 +11,7 @@ const RELEASED: ReadonlyArray<readonly [name: string, sha256: string]> = [
   ['003_identity.sql', '05b0d6c90dc060045b1026a7612aa273fb8d10f6a93acf0472ffff6e2ea92d47'],
   ['004_audit_and_mail.sql', '6c41beaa25c437b364856c048a2963d6384a03cb98f0c47f7b682f9da7880bcd'],
   ['005_trace_indexes.sql', 'bb9cfa8a6e7e7f09ffcfaa0c87b2384de5c83dad8aac6a86731182674b3ee6b7'],
+  ['006_mail_request.sql', '4e54820d979e95e423920b2b1687743a0c752c889f20f2e4c3204ff1e24585d3'],
 ];
 
 t.test('a migration stays as it was released, and a new one stands behind them', async t => {

@@ -5,6 +5,7 @@ import { promisify } from 'node:util';
 import PostalMime from 'postal-mime';
 import t from 'tap';
 import { openDatabase } from '../../src/db/database.ts';
+import { giveUpMail } from '../../src/identity/admin-accounts.ts';
 import { freePort } from '../../src/supervisor/embedded-postgres.ts';
 import { CookieJar } from '../support/identity-provider.ts';
 import { startMailServer } from '../support/mail-server.ts';
@@ -259,6 +260,64 @@ t.test('a mail that is slow to be taken does not answer for a newer one', async 
   const { jar, status } = await w.logIn('ada@uni.example', password);
   t.equal(status, 200);
   t.match((await w.call(jar, 'POST', '/api/auth/tokens', { name: 'x' })).json, { code: 'password_change_required' });
+});
+
+t.test('a mail that is given up shows as failed, unless another one was asked for', async t => {
+  const w = await world(t, { BOT_SMTP_HOST: '127.0.0.1', BOT_SMTP_PORT: String(await freePort()) });
+  const ada = await w.addUser({ display_name: 'Ada' });
+  await w.call(w.root, 'POST', '/api/admin/admins', { global_user_id: ada, email: 'ada@uni.example' });
+  await w.mailOf(ada, m => m.error !== null);
+  const request = async () =>
+    (
+      await w.db.query<{ mail_request: string }>(
+        'SELECT mail_request FROM admin_credentials WHERE global_user_id = $1',
+        [ada],
+      )
+    ).rows[0]?.mail_request ?? '';
+  const first = await request();
+  await w.call(w.root, 'POST', `/api/admin/admins/${ada}/reset-password`);
+  t.not(await request(), first);
+  await giveUpMail(w.db, { userId: ada, request: first });
+  t.match(await w.admin(ada), { mail: { state: 'pending' } });
+  await w.mailOf(ada, m => m.error !== null);
+  await giveUpMail(w.db, { userId: ada, request: await request() });
+  t.match(await w.admin(ada), { mail: { state: 'failed', error: /ECONNREFUSED/ } });
+});
+
+t.test('lists of administrators, sessions and tokens come in pages', async t => {
+  const w = await world(t);
+  const pages = async (path: string): Promise<unknown[]> => {
+    const seen: unknown[] = [];
+    for (let cursor = ''; ; ) {
+      const { json, status } = await w.call(w.root, 'GET', `${path}?limit=2${cursor}`);
+      t.equal(status, 200);
+      const items = json.items as Array<{ id?: number; global_user_id: number }>;
+      t.ok(items.length > 0 && items.length <= 2);
+      seen.push(...items.map(i => i.id ?? i.global_user_id));
+      if (json.next_cursor === null) return seen;
+      cursor = `&cursor=${String(json.next_cursor)}`;
+    }
+  };
+  const admins = [1];
+  for (const n of [2, 3, 4]) {
+    const id = await w.addUser({ display_name: `A${n}` });
+    await w.call(w.root, 'POST', '/api/admin/admins', { global_user_id: id, email: `a${n}@uni.example` });
+    admins.push(id);
+  }
+  t.same(await pages('/api/admin/admins'), admins.reverse());
+  const tokens: number[] = [];
+  for (let n = 0; n < 5; n++)
+    tokens.push(Number((await w.call(w.root, 'POST', '/api/auth/tokens', { name: `t${n}` })).json.id));
+  tokens.reverse();
+  t.same(await pages('/api/auth/tokens'), tokens);
+  t.same(await pages('/api/admin/users/1/tokens'), tokens);
+  for (let n = 0; n < 2; n++) t.equal((await w.logIn('root@uni.example', PASSWORD)).status, 200);
+  const sessions = await pages('/api/auth/sessions');
+  t.equal(sessions.length, 6, 'three logins, each with a session of a user and of an administrator');
+  t.same(await pages('/api/admin/users/1/sessions'), sessions);
+  t.equal((await w.call(w.root, 'GET', '/api/auth/tokens?limit=0')).status, 422);
+  t.equal((await w.call(w.root, 'GET', '/api/auth/sessions?cursor=x')).status, 422);
+  t.equal((await w.call(w.root, 'GET', '/api/admin/admins?page=2')).status, 422);
 });
 
 t.test('a temporary password lapses after 72 hours', async t => {

@@ -121,6 +121,20 @@ t.test(
   },
 );
 
+t.test('a provider that cannot give tokens just now is no refusal of the person', async t => {
+  const w = await world(t);
+  w.open();
+  const jar = new CookieJar();
+  const back = await logInAt(w.start('/here'), 'ada', jar, w.callback);
+  w.provider.refuseTokens(true);
+  const keep = new CookieJar();
+  for (const name of jar.names) keep.set(name, jar.get(name) ?? '');
+  const refused = await visit(back, keep);
+  t.match([refused.status, refused.text], [503, /does not answer/]);
+  w.provider.refuseTokens(false);
+  t.same([(await visit(back, jar)).status, (await w.db.query('SELECT 1 FROM sessions')).rows.length], [302, 1]);
+});
+
 t.test('without a provider the login says so', async t => {
   const s = await startTestService();
   t.teardown(() => s.stop());

@@ -233,6 +233,9 @@ t.test('a rotated key keeps its old secret for the overlap alone, and last-used 
   const second = String(rotated.json.key);
   t.not(second, first);
   t.same([await use(first), await use(second)], [200, 200]);
+  t.match((await s.admin('GET', '/audit?action=service_key.rotate')).json, {
+    items: [{ before: { name: 'grades', old_secret_until: null }, after: { old_secret_until: /^20/ } }],
+  });
   await db.query("UPDATE service_keys SET old_until = now() - interval '1 second'");
   const third = String((await s.admin('POST', `/service-keys/${made.json.id}/rotate`, {})).json.key);
   t.same([await use(first), await use(second), await use(third)], [401, 401, 200]);

@@ -9,14 +9,17 @@ export type IdentityProvider = {
   /** Until then every request is answered with 503. */
   open(redirectUri: string): void;
   shut(): void;
+  /** Answers requests for tokens with 503 from now on, or no longer. */
+  refuseTokens(on: boolean): void;
   close(): Promise<void>;
 };
 
 /** A real OpenID Connect provider on loopback. Whoever types a name is that account; `name` and `locale` follow from it. */
 export async function startIdentityProvider(): Promise<IdentityProvider> {
+  let refusesTokens = false;
   let answer: ((req: http.IncomingMessage, res: http.ServerResponse) => void) | null = null;
   const server = http.createServer((req, res) => {
-    if (answer === null) return void res.writeHead(503).end();
+    if (answer === null || (refusesTokens && req.url === '/token')) return void res.writeHead(503).end();
     answer(req, res);
   });
   await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve));
@@ -47,6 +50,9 @@ export async function startIdentityProvider(): Promise<IdentityProvider> {
         cookies: { keys: ['a key of the test'] },
       });
       answer = provider.callback();
+    },
+    refuseTokens(on) {
+      refusesTokens = on;
     },
     shut() {
       answer = null;

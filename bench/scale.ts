@@ -1,0 +1,63 @@
+import { buildExample } from '../test/support/sdk.ts';
+import { type Host, install, memoryMb, servingPid, startHost } from './host.ts';
+import { closedLoop } from './load.ts';
+import { add, median } from './report.ts';
+
+const PLUGINS = 1000;
+/** Uploads at a time; each is inspected and compiled on trial. */
+const AT_ONCE = 4;
+
+const idOf = (k: number): string => `p${String(k).padStart(4, '0')}`;
+
+/** The sample under another id of the same length, so that nothing else in the module changes. */
+function named(hello: Uint8Array, id: string): Uint8Array {
+  const from = Buffer.from('"id":"hello"');
+  const bytes = Buffer.from(hello);
+  const at = bytes.indexOf(from);
+  if (at < 0 || bytes.indexOf(from, at + 1) >= 0) throw new Error('the manifest of the sample has changed');
+  bytes.write(`"id":"${id}"`, at);
+  return bytes;
+}
+
+async function installMany(host: Host): Promise<void> {
+  const hello = await buildExample('hello');
+  let k = 1;
+  const worker = async (): Promise<void> => {
+    while (k < PLUGINS) await install(host.port, named(hello, idOf(k++)));
+  };
+  await Promise.all(Array.from({ length: AT_ONCE }, worker));
+}
+
+/** What the thousandth installed plugin costs: memory while it is idle, and time on the request path. */
+export async function scale(few: Host, directory: string, rounds: number, seconds: number): Promise<void> {
+  const filling = await startHost(directory);
+  await installMany(filling);
+  await filling.stop();
+  // Both were started with what they have, so that none holds what installing leaves behind.
+  const many = await startHost(directory);
+  try {
+    const grown = memoryMb(servingPid(many)) - memoryMb(servingPid(few));
+    add(
+      `memory per installed idle plugin (${PLUGINS} installed, after a start)`,
+      `${(grown / (PLUGINS - 1)).toFixed(3)} MB`,
+      'at most 2 MB, aim 0.3 MB',
+    );
+    const last = `/api/triggers/http/${idOf(PLUGINS - 1)}/greet`;
+    const first = '/api/triggers/http/hello/greet';
+    await closedLoop(many.port, last, 64, seconds);
+    const costs: number[] = [];
+    for (let k = 0; k < rounds; k++) {
+      const alone = await closedLoop(few.port, first, 64, seconds);
+      const among = await closedLoop(many.port, last, 64, seconds);
+      if (among.failed > 0) throw new Error(`${among.failed} requests failed`);
+      costs.push(alone.perSecond / among.perSecond);
+    }
+    add(
+      `cost of the ${PLUGINS}th installed plugin on the request path / the first`,
+      `${median(costs).toFixed(2)} x`,
+      'at most 1.2 x, aim 1.0 x',
+    );
+  } finally {
+    await many.stop();
+  }
+}

@@ -1,0 +1,88 @@
+import net from 'node:net';
+import t from 'tap';
+import { openDatabase } from '../../src/db/database.ts';
+import { addUserToken } from '../../src/identity/user-tokens.ts';
+import { addUser } from '../../src/identity/users.ts';
+import { makeDatabase } from '../support/database.ts';
+import { buildExample } from '../support/sdk.ts';
+import { startTestService } from '../support/service.ts';
+
+/** The way to a database, which can be cut and mended. */
+async function wayTo(url: string) {
+  const target = new URL(url);
+  const socketFile = `${target.searchParams.get('host')}/.s.PGSQL.${target.port || '5432'}`;
+  const open = new Set<net.Socket>();
+  let isCut = false;
+  const server = net.createServer(client => {
+    if (isCut) return void client.destroy();
+    const upstream = net.connect(socketFile);
+    for (const [one, other] of [
+      [client, upstream],
+      [upstream, client],
+    ] as const) {
+      open.add(one);
+      one.on('error', () => {});
+      one.on('close', () => {
+        open.delete(one);
+        other.destroy();
+      });
+      one.pipe(other);
+    }
+  });
+  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve));
+  const address = server.address() as net.AddressInfo;
+  return {
+    url: `postgresql://${target.username}:${target.password}@127.0.0.1:${address.port}${target.pathname}`,
+    cut() {
+      isCut = true;
+      for (const socket of open) socket.destroy();
+    },
+    mend() {
+      isCut = false;
+    },
+    close() {
+      this.cut();
+      server.close();
+    },
+  };
+}
+
+t.test(
+  'while the database is away public triggers answer, and what needs it says 503; it comes back by itself',
+  async t => {
+    const { drop, url } = await makeDatabase();
+    const way = await wayTo(url);
+    const s = await startTestService({ BOT_DATABASE_URL: way.url });
+    const db = openDatabase(url, 1, () => {});
+    t.teardown(async () => {
+      way.mend();
+      await db.close();
+      await s.stop();
+      way.close();
+      await drop();
+    });
+    await s.install(await buildExample('hello'));
+    await s.admin('PUT', '/plugins/hello/triggers/greet_name/settings', { allow_user_session: true });
+    const user = await addUser(db, { displayName: 'Ada' });
+    const token = async (): Promise<{ headers: Record<string, string> }> => {
+      const { text } = await addUserToken(db, 'pht_', { userId: user.id, name: 'n', expiresAt: null });
+      return { headers: { authorization: `Bearer ${text}` } };
+    };
+    const [known, fresh] = [await token(), await token()];
+    t.equal((await s.trigger('hello/greet/ada', known)).status, 200);
+
+    way.cut();
+    t.equal((await s.trigger('hello/greet')).status, 200, 'a public trigger needs no database');
+    t.equal((await s.trigger('hello/greet/ada', known)).status, 200, 'who was known a moment ago is known');
+    const unknown = await s.trigger('hello/greet/ada', fresh);
+    t.match(unknown.json, { status: 503, code: 'unavailable' });
+    t.ok(unknown.headers.get('retry-after'));
+    t.match((await s.admin('GET', '/plugins')).json, { status: 503, code: 'unavailable' });
+    t.equal((await fetch(`${s.base}/healthz`)).status, 200);
+
+    way.mend();
+    let status = 0;
+    while (status !== 200) status = (await s.trigger('hello/greet/ada', fresh)).status;
+    t.equal(status, 200);
+  },
+);

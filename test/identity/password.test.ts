@@ -1,0 +1,32 @@
+import t from 'tap';
+import { PasswordThread, passwordProblem } from '../../src/identity/password.ts';
+import { LIMITS } from '../../src/limits.ts';
+
+t.test('no more passwords wait than the limit says; the thread may end and another one goes on', async t => {
+  const thread = new PasswordThread();
+  t.teardown(() => thread.close());
+  const waiting = Array.from({ length: LIMITS.passwordsWaitingMax }, () => thread.compute('a password', null));
+  const ended = Promise.allSettled(waiting);
+  t.throws(() => thread.compute('one more', null), {
+    code: 'unavailable',
+    headers: [['Retry-After', '5']],
+  });
+  await thread.close();
+  const outcomes = await ended;
+  t.ok(
+    outcomes.every(o => o.status === 'rejected' || 'hash' in o.value),
+    'nobody is left waiting',
+  );
+  t.match(outcomes.at(-1), { status: 'rejected', reason: /the thread that computes passwords ended/ });
+  t.match(await thread.compute('a password', null), { hash: /^\$2b\$12\$/ });
+});
+
+t.test('a password has 10 to 72 bytes and no NUL', async t => {
+  t.equal(passwordProblem('123456789'), 'must have at least 10 bytes');
+  t.equal(passwordProblem('1234567890'), null);
+  t.equal(passwordProblem('x'.repeat(72)), null);
+  t.match(passwordProblem('x'.repeat(73)), /has 73 bytes; at most 72/);
+  t.equal(passwordProblem('ж'.repeat(36)), null);
+  t.match(passwordProblem('ж'.repeat(37)), /a Cyrillic letter takes two/);
+  t.match(passwordProblem('with a \0 inside'), /NUL/);
+});

@@ -1,0 +1,61 @@
+import t from 'tap';
+import { openDatabase } from '../src/db/database.ts';
+import { type JobQueue, Jobs } from '../src/jobs.ts';
+import { makeDatabase } from './support/database.ts';
+
+const queue = (parts: Pick<JobQueue<object>, 'name' | 'run' | 'gaveUp'>): JobQueue<object> => ({
+  ...parts,
+  parse: data => ({ ...(data as object) }),
+  attemptsMax: 2,
+  firstDelaySeconds: 1,
+  delaySecondsMax: 1,
+  seconds: 1,
+});
+
+t.test('a job is tried again, and somebody is told when it is given up: also when an attempt never ended', async t => {
+  const { drop, url } = await makeDatabase();
+  const db = openDatabase(url, 4, () => {});
+  const tried: string[] = [];
+  const told = new Map<string, (data: unknown) => void>();
+  const gaveUp = (name: string): Promise<unknown> => new Promise(resolve => told.set(name, resolve));
+  const [failing, hanging] = [gaveUp('failing'), gaveUp('hanging')];
+  const jobs = new Jobs(
+    db,
+    [
+      queue({
+        name: 'failing',
+        async run() {
+          tried.push('failing');
+          throw new Error('no');
+        },
+        gaveUp: async data => told.get('failing')?.(data),
+      }),
+      queue({
+        name: 'hanging',
+        async run() {
+          tried.push('hanging');
+          await new Promise(() => {});
+        },
+        gaveUp: async data => told.get('hanging')?.(data),
+      }),
+    ],
+    { warn() {} },
+  );
+  t.teardown(async () => {
+    await jobs.close();
+    await db.close();
+    await drop();
+  });
+  jobs.start();
+  await db.withTransaction(client => jobs.enqueue(client, 'failing', { n: 1 }));
+  await db.withTransaction(client => jobs.enqueue(client, 'hanging', { n: 2 }));
+  await t.rejects(
+    db.withTransaction(async client => {
+      await jobs.enqueue(client, 'failing', { n: 3 });
+      throw new Error('rolled back');
+    }),
+  );
+  t.same(await failing, { n: 1 });
+  t.same(await hanging, { n: 2 });
+  t.same(tried.sort(), ['failing', 'failing', 'hanging', 'hanging'], 'what was rolled back was never queued');
+});
