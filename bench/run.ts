@@ -236,11 +236,7 @@ async function growth(port: number): Promise<void> {
     steps.push(await time('steps'));
     once.push(await time('once'));
   }
-  add(
-    'memory grown to 512 MB in 128 steps, in one',
-    `${median(steps).toFixed(0)}, ${median(once).toFixed(0)} ms`,
-    '(800 ms before lanes had a larger heap limit)',
-  );
+  add('memory grown to 512 MB in 128 steps, in one', `${median(steps).toFixed(0)}, ${median(once).toFixed(0)} ms`);
 }
 
 /** What it costs to know who calls, and what logins cost the others. Ends setup mode. */

@@ -1,3 +1,4 @@
+import path from 'node:path';
 import { buildExample } from '../test/support/sdk.ts';
 import { type Host, install, memoryMb, servingPid, startHost } from './host.ts';
 import { closedLoop } from './load.ts';
@@ -33,10 +34,13 @@ export async function scale(few: Host, directory: string, rounds: number, second
   const filling = await startHost(directory);
   await installMany(filling);
   await filling.stop();
-  // Both were started with what they have, so that none holds what installing leaves behind.
+  // Both are started with what they have and asked once, so that none holds what installing or a load leaves behind.
   const many = await startHost(directory);
+  const one = await startHost(path.join(directory, 'one'));
   try {
-    const grown = memoryMb(servingPid(many)) - memoryMb(servingPid(few));
+    for (const host of [many, one]) await closedLoop(host.port, '/api/triggers/http/hello/greet', 1, 1);
+    const grown = memoryMb(servingPid(many)) - memoryMb(servingPid(one));
+    await one.stop();
     add(
       `memory per installed idle plugin (${PLUGINS} installed, after a start)`,
       `${(grown / (PLUGINS - 1)).toFixed(3)} MB`,
@@ -58,6 +62,7 @@ export async function scale(few: Host, directory: string, rounds: number, second
       'at most 1.2 x, aim 1.0 x',
     );
   } finally {
+    await one.stop();
     await many.stop();
   }
 }
