@@ -227,7 +227,9 @@ async function growth(port: number): Promise<void> {
   await install(port, grower('once', 8191));
   const time = async (id: string): Promise<number> => {
     const at = performance.now();
-    await (await fetch(`http://127.0.0.1:${port}/api/triggers/http/${id}/run`)).text();
+    const r = await fetch(`http://127.0.0.1:${port}/api/triggers/http/${id}/run`);
+    await r.arrayBuffer();
+    if (!r.ok) throw new Error(`${id} answered ${r.status}`);
     return performance.now() - at;
   };
   const steps: number[] = [];
@@ -308,7 +310,7 @@ try {
   await contention(host.port);
   await hostCalls(host.port);
   await growth(host.port);
-  await scale(host, path.join(directory, 'many'), ROUNDS, SECONDS);
+  await scale(path.join(directory, 'many'), ROUNDS, SECONDS);
   await identity(host.port);
   await instanceTimes();
   console.log(`\nwritten to ${path.relative(root, writeReport(path.join(here, 'results')))}`);

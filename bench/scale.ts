@@ -30,17 +30,19 @@ async function installMany(host: Host): Promise<void> {
 }
 
 /** What the thousandth installed plugin costs: memory while it is idle, and time on the request path. */
-export async function scale(few: Host, directory: string, rounds: number, seconds: number): Promise<void> {
+export async function scale(directory: string, rounds: number, seconds: number): Promise<void> {
   const filling = await startHost(directory);
   await installMany(filling);
   await filling.stop();
   // Both are started with what they have and asked once, so that none holds what installing or a load leaves behind.
-  const many = await startHost(directory);
-  const one = await startHost(path.join(directory, 'one'));
+  const hosts: Host[] = [];
   try {
+    const many = await startHost(directory);
+    hosts.push(many);
+    const one = await startHost(path.join(directory, 'one'));
+    hosts.push(one);
     for (const host of [many, one]) await closedLoop(host.port, '/api/triggers/http/hello/greet', 1, 1);
     const grown = memoryMb(servingPid(many)) - memoryMb(servingPid(one));
-    await one.stop();
     add(
       `memory per installed idle plugin (${PLUGINS} installed, after a start)`,
       `${(grown / (PLUGINS - 1)).toFixed(3)} MB`,
@@ -51,7 +53,7 @@ export async function scale(few: Host, directory: string, rounds: number, second
     await closedLoop(many.port, last, 64, seconds);
     const costs: number[] = [];
     for (let k = 0; k < rounds; k++) {
-      const alone = await closedLoop(few.port, first, 64, seconds);
+      const alone = await closedLoop(one.port, first, 64, seconds);
       const among = await closedLoop(many.port, last, 64, seconds);
       if (among.failed > 0) throw new Error(`${among.failed} requests failed`);
       costs.push(alone.perSecond / among.perSecond);
@@ -62,7 +64,6 @@ export async function scale(few: Host, directory: string, rounds: number, second
       'at most 1.2 x, aim 1.0 x',
     );
   } finally {
-    await one.stop();
-    await many.stop();
+    for (const host of hosts) await host.stop();
   }
 }

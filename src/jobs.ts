@@ -23,20 +23,21 @@ type QueueOptions = {
   retryLimit: number;
   retryDelay: number;
   retryBackoff: boolean;
-  retryDelayMax: number;
+  retryDelayMax?: number;
   expireInSeconds: number;
   deadLetter?: string;
 };
 
-/** Saying that a job was given up is itself tried for a day. */
+/** Saying that a job was given up is itself tried for a day, every five minutes: copies of jobs take no longest delay along. */
 const AGAIN: QueueOptions = {
-  retryLimit: 300,
-  retryDelay: 5,
-  retryBackoff: true,
-  retryDelayMax: 300,
+  retryLimit: 288,
+  retryDelay: 300,
+  retryBackoff: false,
   expireInSeconds: 60,
 };
 const POLL_SECONDS = 1;
+/** Jobs that were given up are rare, and nobody waits for them. */
+const POLL_DEAD_SECONDS = 5;
 const START_AGAIN_MS = 5000;
 const STOP_MS = 5000;
 
@@ -45,6 +46,7 @@ const STOP_MS = 5000;
  * which does not wait for it.
  */
 export class Jobs {
+  readonly #db: Database;
   readonly #boss: PgBoss;
   readonly #log: JobsLog;
   readonly #queues: ReadonlyArray<JobQueue<object>>;
@@ -54,6 +56,7 @@ export class Jobs {
   #timer: NodeJS.Timeout | null = null;
 
   constructor(db: Database, queues: ReadonlyArray<JobQueue<object>>, log: JobsLog) {
+    this.#db = db;
     this.#queues = queues;
     this.#log = log;
     this.#boss = new PgBoss({ db: executorOf(db), schema: 'pgboss' });
@@ -76,6 +79,8 @@ export class Jobs {
 
   async #begin(): Promise<void> {
     await this.#boss.start();
+    // All queues before any work: should the database go away in between, nothing is worked on twice.
+    const work: Array<() => Promise<unknown>> = [];
     for (const q of this.#queues) {
       const options = {
         retryLimit: q.attemptsMax - 1,
@@ -85,15 +90,28 @@ export class Jobs {
         expireInSeconds: q.seconds,
       };
       const dead = `${q.name}_dead`;
-      await this.#queue(dead, AGAIN, data => q.gaveUp(q.parse(data)));
-      await this.#queue(q.name, { ...options, deadLetter: dead }, data => q.run(q.parse(data)));
+      await this.#queue(dead, AGAIN);
+      await this.#queue(q.name, { ...options, deadLetter: dead });
+      // A job carries the place it goes to; those of a release that knew none are given it.
+      await this.#db.query(
+        "UPDATE pgboss.job SET dead_letter = $1 WHERE name = $2 AND dead_letter IS NULL AND state < 'completed'",
+        [dead, q.name],
+      );
+      work.push(
+        () => this.#work(dead, POLL_DEAD_SECONDS, data => q.gaveUp(q.parse(data))),
+        () => this.#work(q.name, POLL_SECONDS, data => q.run(q.parse(data))),
+      );
     }
+    for (const begin of work) await begin();
   }
 
-  async #queue(name: string, options: QueueOptions, run: (data: unknown) => Promise<void>): Promise<void> {
+  async #queue(name: string, options: QueueOptions): Promise<void> {
     await this.#boss.createQueue(name, options);
     await this.#boss.updateQueue(name, options);
-    await this.#boss.work(name, { pollingIntervalSeconds: POLL_SECONDS, batchSize: 1 }, async ([job]) => {
+  }
+
+  async #work(name: string, pollingIntervalSeconds: number, run: (data: unknown) => Promise<void>): Promise<void> {
+    await this.#boss.work(name, { pollingIntervalSeconds, batchSize: 1 }, async ([job]) => {
       if (job !== undefined) await run(job.data);
     });
   }

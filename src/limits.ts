@@ -93,6 +93,8 @@ export const LIMITS = {
   serviceKeyOverlapSecondsMax: 30 * 86_400,
 
   policyCharsMax: 4096,
+  /** An id in the relationship graph: spelled for the store it has at most its 1024 bytes. */
+  graphIdCharsMax: 250,
   originsMax: 100,
   listLimitMax: 200,
 } as const;

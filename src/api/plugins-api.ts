@@ -16,7 +16,7 @@ import {
 import type { PluginRegistry } from '../plugins/registry.ts';
 import { effectiveAccess } from '../triggers/trigger-access.ts';
 import { receiveFile } from './receive-file.ts';
-import { actorOf, type Guard, idCursorOf, limitOf, queryOf, type Route } from './route.ts';
+import { actorOf, type Guard, limitOf, pageReply, queryOf, type Route } from './route.ts';
 
 export type PluginsApiParts = {
   db: Database;
@@ -194,14 +194,11 @@ export function pluginRoutes(parts: PluginsApiParts): Route[] {
     admin('GET', '/:id', async ({ request }) => jsonReply(200, await detail(request.params.id!))),
     admin('GET', '/:id/versions', async ({ request }) => {
       const plugin = await load(request.params.id!);
-      const query = queryOf(request, ['limit', 'cursor']);
-      const limit = limitOf(query);
-      const rows = await listVersions(db, plugin.id, idCursorOf(query), limit + 1);
-      const page = rows.slice(0, limit);
-      return jsonReply(200, {
-        items: page.map(v => versionJson(v, plugin.installedVersionId)),
-        next_cursor: rows.length > limit ? String(page.at(-1)!.id) : null,
-      });
+      return await pageReply(
+        queryOf(request, ['limit', 'cursor']),
+        (before, limit) => listVersions(db, plugin.id, before, limit),
+        v => versionJson(v, plugin.installedVersionId),
+      );
     }),
   ];
 }

@@ -85,7 +85,7 @@ export const endTime = z.iso
   .default(null);
 
 /** Keyset cursor of a list of descending ids; opaque to the client. */
-export function idCursorOf(query: ReadonlyMap<string, string>): number {
+function idCursorOf(query: ReadonlyMap<string, string>): number {
   const raw = query.get('cursor');
   if (raw === undefined) return Number.MAX_SAFE_INTEGER;
   if (/^\d{1,15}$/.test(raw)) return Number(raw);

@@ -1,16 +1,13 @@
 import { Piscina } from 'piscina';
 import type { LaneTask } from '../abi/lane-messages.ts';
-import { LIMITS, PAGE_BYTES } from '../limits.ts';
+import { LIMITS } from '../limits.ts';
 
 /**
- * Heap of a lane. The young generation holds a few thousand ended instances, which a scavenge can hardly free. The old one
- * stays at a few MB; its limit is above twice the memory of a guest because V8 collects everything whenever memory outside
- * its heap has grown by half of it: with 24 MB, a guest that grew to 512 MB in steps of 4 MB paid 43 full collections.
+ * Heap of a lane. A small old generation keeps the collector's pauses out of the tail (performance.md 3), and bounds what a
+ * guest can hold beside its memory: exceptions it has caught and not left. The young one holds a few thousand ended
+ * instances, which a scavenge can hardly free.
  */
-const LANE_HEAP = {
-  maxYoungGenerationSizeMb: 12,
-  maxOldGenerationSizeMb: Math.ceil((2.1 * LIMITS.memoryPagesMax * PAGE_BYTES) / (1024 * 1024)),
-} as const;
+const LANE_HEAP = { maxYoungGenerationSizeMb: 12, maxOldGenerationSizeMb: 24 } as const;
 
 export type Threads = Piscina<LaneTask, void>;
 

@@ -59,20 +59,28 @@ export async function findAdmin(db: Queryable, userId: number): Promise<AdminAcc
 }
 
 export type NamedAdmin = AdminAccount & { id: number; displayName: string };
+type NamedAdminSql = AdminSql & { display_name: string };
+
+const NAMED = 'SELECT a.*, u.display_name FROM admin_credentials a JOIN global_users u ON u.id = a.global_user_id';
+const toNamedAdmin = (r: NamedAdminSql): NamedAdmin => ({
+  ...toAccount(r),
+  id: Number(r.global_user_id),
+  displayName: r.display_name,
+});
 
 /** Administrators with their names, in descending order of their users' ids. */
 export async function listAdmins(db: Queryable, before: number, limit: number): Promise<NamedAdmin[]> {
-  const { rows } = await db.query<AdminSql & { display_name: string }>(
-    `SELECT a.*, u.display_name FROM admin_credentials a JOIN global_users u ON u.id = a.global_user_id
-     WHERE a.global_user_id < $1 ORDER BY a.global_user_id DESC LIMIT $2`,
+  const { rows } = await db.query<NamedAdminSql>(
+    `${NAMED} WHERE a.global_user_id < $1 ORDER BY a.global_user_id DESC LIMIT $2`,
     [before, limit],
   );
-  return rows.map(r => ({ ...toAccount(r), id: Number(r.global_user_id), displayName: r.display_name }));
+  return rows.map(toNamedAdmin);
 }
 
 /** Every administrator, oldest first, for the command line. */
 export async function listAllAdmins(db: Queryable): Promise<NamedAdmin[]> {
-  return (await listAdmins(db, Number.MAX_SAFE_INTEGER, Number.MAX_SAFE_INTEGER)).reverse();
+  const { rows } = await db.query<NamedAdminSql>(`${NAMED} ORDER BY a.created_at, a.global_user_id`);
+  return rows.map(toNamedAdmin);
 }
 
 export async function findAdminByEmail(db: Queryable, email: string): Promise<AdminAccount | undefined> {

@@ -21,9 +21,15 @@ export function passwordProblem(password: string): string | null {
  * thread pool that file reads and DNS share should feel (security.md). Computations wait for each other.
  */
 export class PasswordThread {
+  readonly #makeWorker: () => Worker;
   #worker: Worker | null = null;
   #lastId = 0;
   readonly #waiting = new Map<number, { resolve(a: PasswordAnswer): void; reject(e: Error): void }>();
+
+  /** @param makeWorker starts a thread that runs `password-worker.ts` */
+  constructor(makeWorker: () => Worker) {
+    this.#makeWorker = makeWorker;
+  }
 
   compute(password: string, against: string | null): Promise<PasswordAnswer> {
     if (this.#waiting.size >= LIMITS.passwordsWaitingMax)
@@ -39,13 +45,8 @@ export class PasswordThread {
     });
   }
 
-  /** Ends the thread; what waits for it is told so. The next computation starts another one. */
-  async close(): Promise<void> {
-    await this.#worker?.terminate();
-  }
-
   #start(): Worker {
-    const worker = new Worker(new URL('./password-worker.ts', import.meta.url), { env: {} });
+    const worker = this.#makeWorker();
     worker.on('message', (answer: PasswordAnswer) => {
       this.#waiting.get(answer.id)?.resolve(answer);
       this.#waiting.delete(answer.id);
@@ -65,7 +66,11 @@ export class PasswordThread {
   }
 }
 
-const thread = new PasswordThread();
+/** A thread that computes passwords; it may read nothing of the environment. */
+export const startPasswordWorker = (): Worker =>
+  new Worker(new URL('./password-worker.ts', import.meta.url), { env: {} });
+
+const thread = new PasswordThread(startPasswordWorker);
 
 export async function hashPassword(password: string): Promise<string> {
   const answer = await thread.compute(password, null);

@@ -172,6 +172,32 @@ t.test('hostile plugins', async t => {
     t.match(log[0]?.text, /^ok\\x1b\[2J/, 'control characters are escaped');
   });
 
+  t.test('a guest that holds exceptions fills no memory beside its own', async t => {
+    const values = Array<string>(900).fill('(i64.const -1)').join(' ');
+    await s.install(
+      watPlugin({
+        id: 'thrower',
+        // Each frame keeps the exception it has caught, in case it throws it again.
+        body: `(tag $t (param ${Array<string>(900).fill('i64').join(' ')}))
+          (global $never (mut i32) (i32.const 0))
+          (func $f (try $a (do (throw $t ${values})) (catch_all (call $f) (if (global.get $never) (then (rethrow $a))))))`,
+        handle: '(call $f) (i32.const 0)',
+      }),
+    );
+    const before = process.memoryUsage.rss();
+    let most = 0;
+    const watch = setInterval(() => {
+      most = Math.max(most, process.memoryUsage.rss() - before);
+    }, 5);
+    const answers = await whileNeighbourAnswers(
+      s,
+      Promise.all(Array.from({ length: 8 }, () => s.trigger('thrower/run'))),
+    );
+    clearInterval(watch);
+    for (const a of answers) t.ok(a.status === 502 || a.status === 503, `answered ${a.status}`);
+    t.ok(most < 8 * 64 * 1024 * 1024, `held ${(most / 1024 / 1024).toFixed(0)} MB`);
+  });
+
   t.test('more than 10,000 host calls end the execution, also behind a catch_all', async t => {
     await s.install(
       watPlugin({

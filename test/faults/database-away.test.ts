@@ -78,11 +78,17 @@ t.test(
     t.match(unknown.json, { status: 503, code: 'unavailable' });
     t.ok(unknown.headers.get('retry-after'));
     t.match((await s.admin('GET', '/plugins')).json, { status: 503, code: 'unavailable' });
-    t.equal((await fetch(`${s.base}/healthz`)).status, 200);
+    const health = async (): Promise<number[]> =>
+      await Promise.all(['/healthz', '/readyz'].map(async p => (await fetch(s.base + p)).status));
+    t.same(await health(), [200, 503], 'alive, and not ready');
 
     way.mend();
     let status = 0;
-    while (status !== 200) status = (await s.trigger('hello/greet/ada', fresh)).status;
+    for (let k = 0; k < 200 && status !== 200; k++) {
+      await new Promise(resolve => setTimeout(resolve, 50));
+      status = (await s.trigger('hello/greet/ada', fresh)).status;
+    }
     t.equal(status, 200);
+    t.same(await health(), [200, 200]);
   },
 );

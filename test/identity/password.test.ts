@@ -1,17 +1,22 @@
 import t from 'tap';
-import { PasswordThread, passwordProblem } from '../../src/identity/password.ts';
+import { PasswordThread, passwordProblem, startPasswordWorker } from '../../src/identity/password.ts';
 import { LIMITS } from '../../src/limits.ts';
 
 t.test('no more passwords wait than the limit says; the thread may end and another one goes on', async t => {
-  const thread = new PasswordThread();
-  t.teardown(() => thread.close());
+  const workers: Array<ReturnType<typeof startPasswordWorker>> = [];
+  const thread = new PasswordThread(() => {
+    const worker = startPasswordWorker();
+    workers.push(worker);
+    return worker;
+  });
+  t.teardown(() => Promise.all(workers.map(w => w.terminate())));
   const waiting = Array.from({ length: LIMITS.passwordsWaitingMax }, () => thread.compute('a password', null));
   const ended = Promise.allSettled(waiting);
   t.throws(() => thread.compute('one more', null), {
     code: 'unavailable',
     headers: [['Retry-After', '5']],
   });
-  await thread.close();
+  await workers[0]?.terminate();
   const outcomes = await ended;
   t.ok(
     outcomes.every(o => o.status === 'rejected' || 'hash' in o.value),
@@ -19,6 +24,7 @@ t.test('no more passwords wait than the limit says; the thread may end and anoth
   );
   t.match(outcomes.at(-1), { status: 'rejected', reason: /the thread that computes passwords ended/ });
   t.match(await thread.compute('a password', null), { hash: /^\$2b\$12\$/ });
+  t.equal(workers.length, 2);
 });
 
 t.test('a password has 10 to 72 bytes and no NUL', async t => {
