@@ -127,8 +127,10 @@ async function main(args: string[]): Promise<void> {
       help: { type: 'boolean', short: 'h', default: false },
     },
   });
-  // The supervisor's own child; the data directory behind the word tells operators whose it is.
+  // The supervisor's own children; the data directory behind the word tells operators whose it is.
   if (positionals[0] === 'serving') return (await import('./serving.ts')).runServing();
+  if (positionals[0] === 'spicedb')
+    return (await import('./supervisor/spicedb-bridge.ts')).runSpicedbBridge(positionals[1] ?? '');
   const verb = values.help ? 'help' : positionals.join(' ');
   const config = (): Config => loadConfig(values.config ?? process.env.BOT_CONFIG ?? null, process.env);
   switch (verb) {

@@ -31,7 +31,7 @@ const LAYERS = [
   ['src/api', 'src/triggers'],
   ['src/execution', 'src/host'],
   ['src/executions', 'src/messaging'],
-  ['src/plugins', 'src/identity'],
+  ['src/plugins', 'src/identity', 'src/authz'],
   ['src/audit', 'src/jobs.ts', 'src/periodic.ts'],
   ['src/db', 'src/log.ts', 'src/config.ts'],
   ['src/message.ts'],

@@ -1,0 +1,104 @@
+import fs from 'node:fs';
+import type { FieldError } from '../errors.ts';
+import { LIMITS } from '../limits.ts';
+import type { Tuple, TupleFilter } from './tuple.ts';
+
+/** One object type of the graph (service.md 2.8). */
+export type ObjectType = {
+  name: string;
+  /** By relation: the types its subjects may have. */
+  relations: ReadonlyMap<string, readonly string[]>;
+  /** By permission: its definition, as it stands in the schema. */
+  permissions: ReadonlyMap<string, string>;
+};
+
+const DEFINITION = /definition (\w+) \{([^}]*)\}/g;
+const RELATION = /^\s*relation (\w+): (.+)$/gm;
+const PERMISSION = /^\s*permission (\w+) = (.+)$/gm;
+/** Types the outbox keeps its own state in. */
+const HIDDEN = /^outbox_/;
+
+/** What may be related to what, read from `sql/spicedb-schema.zed`, so that a tuple is checked before it is queued. */
+export class GraphSchema {
+  readonly text: string;
+  readonly types: ReadonlyMap<string, ObjectType>;
+
+  constructor(text: string) {
+    this.text = text;
+    const types = new Map<string, ObjectType>();
+    for (const [, name = '', body = ''] of text.matchAll(DEFINITION)) {
+      if (HIDDEN.test(name)) continue;
+      const relations = [...body.matchAll(RELATION)].map(
+        ([, relation = '', subjects = '']) => [relation, subjects.split('|').map(s => s.trim())] as const,
+      );
+      const permissions = [...body.matchAll(PERMISSION)].map(
+        ([, permission = '', is = '']) => [permission, is.trim()] as const,
+      );
+      types.set(name, { name, relations: new Map(relations), permissions: new Map(permissions) });
+    }
+    this.types = types;
+  }
+
+  /** What is wrong with a tuple, by the names of its fields; empty when it may be written. */
+  problems(t: Tuple, pointer = ''): FieldError[] {
+    const out = [
+      ...this.#object(t.resourceType, t.resourceId, `${pointer}/resource`),
+      ...this.#object(t.subjectType, t.subjectId, `${pointer}/subject`),
+    ];
+    const type = this.types.get(t.resourceType);
+    if (type === undefined) return out;
+    const subjects = type.relations.get(t.relation);
+    if (subjects === undefined)
+      out.push({
+        pointer: `${pointer}/relation`,
+        message: `must be ${oneOf(type.relations.keys())} of a ${type.name}`,
+      });
+    else if (this.types.has(t.subjectType) && !subjects.includes(t.subjectType))
+      out.push({
+        pointer: `${pointer}/subject_type`,
+        message: `must be ${oneOf(subjects)}: what may be ${t.relation} of a ${type.name}`,
+      });
+    if (t.subjectRelation !== '')
+      out.push({ pointer: `${pointer}/subject_relation`, message: 'must be absent: no relation here takes one' });
+    return out;
+  }
+
+  /** What is wrong with a filter; it must name an object type, and what it names must exist. */
+  filterProblems(f: TupleFilter, pointer = ''): FieldError[] {
+    const out: FieldError[] = [];
+    for (const [value, name] of [
+      [f.resourceType, 'resource_type'],
+      [f.subjectType, 'subject_type'],
+    ] as const)
+      if (value !== undefined && !this.types.has(value))
+        out.push({ pointer: `${pointer}/${name}`, message: `must be ${oneOf(this.types.keys())}` });
+    const type = f.resourceType === undefined ? undefined : this.types.get(f.resourceType);
+    if (f.relation !== undefined && type !== undefined && !type.relations.has(f.relation))
+      out.push({
+        pointer: `${pointer}/relation`,
+        message: `must be ${oneOf(type.relations.keys())} of a ${type.name}`,
+      });
+    return out;
+  }
+
+  #object(type: string, id: string, pointer: string): FieldError[] {
+    const out: FieldError[] = [];
+    if (!this.types.has(type)) out.push({ pointer: `${pointer}_type`, message: `must be ${oneOf(this.types.keys())}` });
+    const problem = idProblem(id);
+    if (problem !== null) out.push({ pointer: `${pointer}_id`, message: problem });
+    return out;
+  }
+}
+
+const oneOf = (names: Iterable<string>): string => `one of ${[...names].join(', ')}`;
+
+function idProblem(id: string): string | null {
+  if (id === '') return 'must not be empty';
+  if (id.length > LIMITS.graphIdCharsMax) return `must have at most ${LIMITS.graphIdCharsMax} characters`;
+  if (id.includes('\0') || !id.isWellFormed()) return 'must be text without NUL and without half characters';
+  return null;
+}
+
+/** The schema of this release. */
+export const readGraphSchema = (): GraphSchema =>
+  new GraphSchema(fs.readFileSync(new URL('../../sql/spicedb-schema.zed', import.meta.url), 'utf8'));

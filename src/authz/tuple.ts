@@ -1,0 +1,29 @@
+/** An edge of the relationship graph: `<resource>#<relation>@<subject>` (service.md 2.8). Ids are ours, not the store's spelling. */
+export type Tuple = {
+  resourceType: string;
+  resourceId: string;
+  relation: string;
+  subjectType: string;
+  subjectId: string;
+  /** Empty for the object itself. */
+  subjectRelation: string;
+};
+
+/** Names the tuples that match in every member it has. */
+export type TupleFilter = Partial<Omit<Tuple, 'subjectRelation'>>;
+
+/** The customary notation: `faculty:f1#dean@user:e1`. */
+export function tupleText(t: Tuple): string {
+  const relation = t.subjectRelation === '' ? '' : `#${t.subjectRelation}`;
+  return `${t.resourceType}:${t.resourceId}#${t.relation}@${t.subjectType}:${t.subjectId}${relation}`;
+}
+
+export function matchesFilter(f: TupleFilter, t: Tuple): boolean {
+  return (
+    (f.resourceType === undefined || f.resourceType === t.resourceType) &&
+    (f.resourceId === undefined || f.resourceId === t.resourceId) &&
+    (f.relation === undefined || f.relation === t.relation) &&
+    (f.subjectType === undefined || f.subjectType === t.subjectType) &&
+    (f.subjectId === undefined || f.subjectId === t.subjectId)
+  );
+}

@@ -1,0 +1,68 @@
+import { type ChildProcess, fork } from 'node:child_process';
+import fs from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { exited } from './child.ts';
+import { MAIN, StartError } from './embedded-postgres.ts';
+
+export type RunningSpicedb = { process: ChildProcess; endpoint: string; stop(): Promise<void> };
+
+/** A unix socket address holds 107 bytes (unix(7)); the engine's own socket has a name of up to 50. */
+const SOCKET_DIRECTORY_MAX = 55;
+const START_MS = 20_000;
+const STOP_MS = 3000;
+
+/**
+ * Starts the embedded graph store, empty, in a process of its own that ends with this one.
+ *
+ * @param directory for its sockets, which nobody else may enter; made when absent. A path too long for a socket is left
+ *   alone and a directory of the system's used instead
+ * @throws StartError when it does not come up
+ */
+export async function startSpicedb(directory: string): Promise<RunningSpicedb> {
+  const fits = Buffer.byteLength(directory) <= SOCKET_DIRECTORY_MAX;
+  const sockets = fits ? directory : fs.mkdtempSync(path.join(os.tmpdir(), 'plugin-host-'));
+  fs.mkdirSync(sockets, { recursive: true, mode: 0o700 });
+  fs.chmodSync(sockets, 0o700);
+  const socket = path.join(sockets, 'grpc.sock');
+  const child = fork(MAIN, ['spicedb', socket], {
+    execPath: process.execPath,
+    execArgv: ['--disable-warning=ExperimentalWarning'],
+    // A process group of its own: Ctrl-C reaches the supervisor alone, which stops things in order.
+    detached: true,
+    stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
+    // The engine makes a socket of its own where temporary files belong.
+    env: { PATH: process.env.PATH, TMPDIR: sockets },
+  });
+  const clean = (): void => fs.rmSync(sockets, { recursive: true, force: true });
+  try {
+    await new Promise<void>((resolve, reject) => {
+      const timer = setTimeout(
+        () => reject(new StartError(`the embedded SpiceDB was not ready after ${START_MS / 1000} s`)),
+        START_MS,
+      );
+      child.once('message', () => {
+        clearTimeout(timer);
+        resolve();
+      });
+      child.once('error', reject);
+      child.once('exit', (code, signal) => {
+        clearTimeout(timer);
+        reject(new StartError(`the embedded SpiceDB ended at start (${signal ?? `exit code ${code}`})`));
+      });
+    });
+  } catch (error) {
+    child.kill('SIGKILL');
+    clean();
+    throw error;
+  }
+  return {
+    process: child,
+    endpoint: `unix:${socket}`,
+    async stop() {
+      child.kill('SIGTERM');
+      if (!(await exited(child, STOP_MS))) child.kill('SIGKILL');
+      clean();
+    },
+  };
+}

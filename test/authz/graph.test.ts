@@ -1,0 +1,224 @@
+import fs from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import t from 'tap';
+import { fromGraphId, toGraphId } from '../../src/authz/graph-ids.ts';
+import { GraphSchema, readGraphSchema } from '../../src/authz/graph-schema.ts';
+import { GraphError, GraphStore } from '../../src/authz/graph-store.ts';
+import { matchesFilter, type Tuple, tupleText } from '../../src/authz/tuple.ts';
+import { startSpicedb } from '../../src/supervisor/embedded-spicedb.ts';
+
+const schema = readGraphSchema();
+
+function parse(text: string): Tuple {
+  const [, resourceType = '', resourceId = '', relation = '', subjectType = '', subjectId = ''] =
+    /^(\w+):([^#]+)#(\w+)@(\w+):(.+)$/.exec(text) ?? [];
+  return { resourceType, resourceId, relation, subjectType, subjectId, subjectRelation: '' };
+}
+
+async function world(t: { teardown(fn: () => unknown): void }) {
+  const directory = fs.mkdtempSync(path.join(os.tmpdir(), 'g-'));
+  const spicedb = await startSpicedb(path.join(directory, 'run'));
+  const store = new GraphStore({ endpoint: spicedb.endpoint, token: 'any', tls: false });
+  t.teardown(async () => {
+    store.close();
+    await spicedb.stop();
+    fs.rmSync(directory, { recursive: true, force: true });
+  });
+  return { spicedb, store, directory };
+}
+
+/** How a call was refused. */
+const kindOf = (call: Promise<unknown>): Promise<string> =>
+  call.then(
+    () => 'done',
+    (error: unknown) => (error instanceof GraphError ? error.kind : String(error)),
+  );
+
+/** Everybody's place in a small university. */
+const TUPLES = [
+  'faculty:f1#dean@user:dean',
+  'faculty:f1#staff@user:fstaff',
+  'faculty:f2#parent@faculty:f1',
+  'faculty:f2#dean@user:dean2',
+  'department:d1#parent@faculty:f1',
+  'department:d1#head@user:head',
+  'department:d1#staff@user:dstaff',
+  'program:p1#parent@department:d1',
+  'program:p1#director@user:director',
+  'program:p1#staff@user:pstaff',
+  'program:p2#parent@faculty:f2',
+  'stream:s1#parent@program:p1',
+  'stream:s1#curator@user:scurator',
+  'stream:s1#teacher@user:steacher',
+  'stream:s1#foreign_teacher@user:sforeign',
+  'study_group:g1#parent@stream:s1',
+  'study_group:g1#curator@user:gcurator',
+  'study_group:g1#teacher@user:gteacher',
+  'study_group:g1#foreign_teacher@user:gforeign',
+  'study_group:g1#member@user:student',
+  'subgroup:u1#parent@study_group:g1',
+  'subgroup:u1#member@user:student',
+  'system_role:admin#member@user:root',
+  'global_role:tutor#member@user:gteacher',
+  'plugin_role:grades/editor#member@user:gteacher',
+  'nationality_category:foreign#member@user:student',
+  'nationality_category:foreign#curator@user:ncurator',
+];
+
+/** Who has a permission on an object, and who has not. */
+const CHECKS: ReadonlyArray<readonly [what: string, yes: string, no: string]> = [
+  ['faculty:f1#admin', 'dean', 'fstaff dean2 head student stranger'],
+  ['faculty:f1#view_all', 'dean fstaff', 'dean2 head dstaff director'],
+  ['faculty:f2#admin', 'dean dean2', 'fstaff head'],
+  ['faculty:f2#view_all', 'dean dean2 fstaff', 'head student'],
+  ['department:d1#admin', 'dean head', 'dstaff fstaff dean2'],
+  ['department:d1#view_all', 'dean head dstaff fstaff', 'director pstaff dean2'],
+  ['program:p1#admin', 'dean head director', 'pstaff dstaff dean2'],
+  ['program:p1#view_all', 'dean head director pstaff dstaff fstaff', 'scurator steacher dean2'],
+  ['program:p2#admin', 'dean dean2', 'head director'],
+  ['stream:s1#admin', 'dean head director scurator', 'steacher sforeign dean2'],
+  ['stream:s1#view_all', 'dean fstaff head dstaff director pstaff scurator steacher', 'sforeign gteacher'],
+  ['stream:s1#view_foreign', 'sforeign steacher scurator dean', 'gforeign student dean2'],
+  ['study_group:g1#admin', 'dean head director scurator gcurator', 'gteacher steacher gforeign student'],
+  ['study_group:g1#view_all', 'dean pstaff steacher scurator gcurator gteacher', 'sforeign gforeign student dean2'],
+  ['study_group:g1#view_foreign', 'gforeign sforeign gteacher steacher dean', 'student stranger dean2'],
+  ['study_group:g1#view_own_data', 'student', 'dean gcurator gteacher'],
+  ['subgroup:u1#view_own_data', 'student', 'gcurator dean stranger'],
+  ['system_role:admin#is_member', 'root', 'dean student'],
+  ['system_role:none#is_member', '', 'root'],
+  ['global_role:tutor#is_member', 'gteacher', 'root student'],
+  ['plugin_role:grades/editor#is_member', 'gteacher', 'root'],
+  ['nationality_category:foreign#view_members', 'ncurator', 'student dean'],
+];
+
+t.test(
+  'the schema gives and refuses what it should, on the embedded engine through the client of a remote one',
+  async t => {
+    const { store } = await world(t);
+    t.equal(await store.readSchema(), null, 'an embedded store begins empty');
+    const check = (permission: string) =>
+      store.check({ resourceType: 'faculty', resourceId: 'f1', permission, userId: 'dean' });
+    t.equal(await kindOf(check('admin')), 'refused', 'without a schema there is no answer, not a no');
+    await store.writeSchema(schema.text);
+    t.same(
+      [...new GraphSchema((await store.readSchema()) ?? '').types.keys()].sort(),
+      [...schema.types.keys()].sort(),
+      'what the store spells reads the same',
+    );
+    for (const text of TUPLES) t.same(schema.problems(parse(text)), [], text);
+    t.type(await store.write(TUPLES.map(text => ({ operation: 'touch', tuple: parse(text) }))), 'string');
+    const asked: Array<Promise<[text: string, wanted: boolean, got: boolean]>> = [];
+    for (const [what, yes, no] of CHECKS) {
+      const [, resourceType = '', resourceId = '', permission = ''] = /^(\w+):(.+)#(\w+)$/.exec(what) ?? [];
+      t.ok(schema.types.get(resourceType)?.permissions.has(permission), `${what} is defined`);
+      for (const [users, wanted] of [
+        [yes, true],
+        [no, false],
+      ] as const)
+        for (const userId of users.split(' ').filter(u => u !== ''))
+          asked.push(
+            store
+              .check({ resourceType, resourceId, permission, userId })
+              .then(got => [`${what} ${userId}`, wanted, got] as const),
+          );
+    }
+    const answers = await Promise.all(asked);
+    t.ok(answers.length >= 120, `${answers.length} checks`);
+    for (const [text, wanted, got] of answers) t.equal(got, wanted, text);
+
+    t.equal(await kindOf(check('fly')), 'refused', 'an unknown permission is an error, not a no');
+    t.same((await store.lookupResources('study_group', 'view_own_data', 'student')).sort(), ['g1']);
+    t.same((await store.lookupResources('faculty', 'admin', 'dean')).sort(), ['f1', 'f2']);
+    t.same((await store.read({ resourceType: 'study_group', relation: 'member' })).map(tupleText), [
+      'study_group:g1#member@user:student',
+    ]);
+    await store.write([{ operation: 'delete', tuple: parse('study_group:g1#member@user:student') }]);
+    await store.write([{ operation: 'delete', tuple: parse('study_group:g1#member@user:student') }]);
+    t.same(
+      await store.read({ resourceType: 'study_group', relation: 'member' }),
+      [],
+      'deleting what is gone is no error',
+    );
+    const unknown = store.write([{ operation: 'touch', tuple: parse('study_group:g1#dean@user:x') }]);
+    t.equal(await kindOf(unknown), 'refused', 'the store refuses an unknown relation');
+  },
+);
+
+t.test('any id is spelled so that the store takes it, and read back as it was', async t => {
+  const { store } = await world(t);
+  await store.writeSchema(schema.text);
+  const ids = [
+    'ИВТ-21',
+    'a.b@c',
+    '=already',
+    'plain_1|x/y+z=-',
+    ' ',
+    '日本語',
+    '*',
+    '😀',
+    'ж'.repeat(250),
+    '=',
+    'a:b#c',
+  ];
+  for (const id of ids) {
+    t.equal(fromGraphId(toGraphId(id)), id);
+    t.match(toGraphId(id), /^[a-zA-Z0-9/_|\-=+]{1,1024}$/);
+    const tuple: Tuple = { ...parse('study_group:g#member@user:u'), resourceId: id, subjectId: id };
+    t.same(schema.problems(tuple), []);
+    await store.write([{ operation: 'touch', tuple }]);
+    t.same(await store.read({ resourceType: 'study_group', resourceId: id }), [tuple]);
+    t.same(await store.lookupResources('study_group', 'view_own_data', id), [id]);
+  }
+  t.equal(new Set(ids.map(toGraphId)).size, ids.length, 'no two become one');
+});
+
+t.test('a store that ends takes nothing along: callers are told, its directory is gone with it', async t => {
+  const { directory, spicedb, store } = await world(t);
+  await store.writeSchema(schema.text);
+  const run = path.join(directory, 'run');
+  t.equal(fs.statSync(run).mode & 0o777, 0o700);
+  const gone = new Promise(resolve => spicedb.process.once('exit', resolve));
+  spicedb.process.kill('SIGKILL');
+  await gone;
+  const check = store.check({ resourceType: 'faculty', resourceId: 'f', permission: 'admin', userId: 'u' });
+  t.equal(await kindOf(check), 'unavailable');
+  await spicedb.stop();
+  t.notOk(fs.existsSync(run));
+  const again = await startSpicedb(run);
+  t.teardown(() => again.stop());
+  let text: string | null | undefined;
+  while (text === undefined) text = await store.readSchema().catch(() => undefined);
+  t.equal(text, null, 'the same client finds the next one, which is empty');
+});
+
+t.test('a wrong tuple is refused by field before it is queued', async t => {
+  const rows: Array<[Partial<Tuple>, string, RegExp]> = [
+    [{ resourceType: 'school' }, '/resource_type', /must be one of user, faculty, department/],
+    [{ resourceType: 'outbox_fence' }, '/resource_type', /must be one of/],
+    [{ resourceId: '' }, '/resource_id', /must not be empty/],
+    [{ resourceId: 'x'.repeat(251) }, '/resource_id', /at most 250 characters/],
+    [{ subjectId: 'a\0b' }, '/subject_id', /without NUL/],
+    [{ subjectId: '\ud800' }, '/subject_id', /half characters/],
+    [
+      { relation: 'owner' },
+      '/relation',
+      /must be one of curator, teacher, foreign_teacher, member, parent of a study_group/,
+    ],
+    [{ subjectType: 'stream' }, '/subject_type', /must be one of user: what may be member of a study_group/],
+    [{ relation: 'parent' }, '/subject_type', /must be one of stream/],
+    [{ subjectType: 'nobody' }, '/subject_type', /must be one of/],
+    [{ subjectRelation: 'member' }, '/subject_relation', /must be absent/],
+  ];
+  const right = parse('study_group:g1#member@user:u1');
+  t.same(schema.problems(right), []);
+  for (const [change, pointer, message] of rows) {
+    const problems = schema.problems({ ...right, ...change });
+    t.match(problems, [{ pointer, message }], JSON.stringify(change));
+  }
+  t.match(schema.filterProblems({ resourceType: 'x', relation: 'y' }), [{ pointer: '/resource_type' }]);
+  t.match(schema.filterProblems({ resourceType: 'faculty', relation: 'member' }), [{ pointer: '/relation' }]);
+  t.same(schema.filterProblems({ subjectType: 'user', subjectId: 'u1' }), []);
+  t.ok(matchesFilter({ subjectId: 'u1' }, right));
+  t.notOk(matchesFilter({ subjectId: 'u1', relation: 'parent' }, right));
+});
