@@ -86,6 +86,8 @@ export const LIMITS = {
   idpLoginMs: 10 * MINUTE_MS,
   /** Such logins under way in one browser: all headers of a request fit `requestHeadBytesMax`. */
   idpLoginsPerBrowser: 6,
+  /** Where such a login goes back to. It travels in the login's cookie, of which browsers keep 4096 bytes (RFC 6265 section 6.1). */
+  returnToCharsMax: 1000,
   /** Credentials remembered as verified, of each kind, and for how long. */
   verifiedCredentialsMax: 20_000,
   verifiedCredentialMs: 10_000,
@@ -142,6 +144,11 @@ export function assertLimits(): void {
     ['quarantine doubles upwards', LIMITS.quarantineFirstMs < LIMITS.quarantineMs],
     ['an idle admin session ends before its absolute end', LIMITS.adminIdleMs < LIMITS.adminSessionMs],
     ['a password given at login is recent for less than the session', LIMITS.recentPasswordMs < LIMITS.adminIdleMs],
+    // Sealed and in base64 a login takes at most twice what it goes back to.
+    [
+      'logins under way leave a quarter of the headers to the request',
+      LIMITS.idpLoginsPerBrowser * LIMITS.returnToCharsMax * 2 <= LIMITS.requestHeadBytesMax * 0.75,
+    ],
     [
       'bcrypt reads every password whole',
       LIMITS.passwordBytesMin < LIMITS.passwordBytesMax && LIMITS.passwordBytesMax <= 72,

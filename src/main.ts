@@ -127,7 +127,7 @@ async function main(args: string[]): Promise<void> {
       help: { type: 'boolean', short: 'h', default: false },
     },
   });
-  // The supervisor's own children; the data directory behind the word tells operators whose it is.
+  // The supervisor's own children; the path behind the word, of the data or of the socket, tells operators whose they are.
   if (positionals[0] === 'serving') return (await import('./serving.ts')).runServing();
   if (positionals[0] === 'spicedb')
     return (await import('./supervisor/spicedb-bridge.ts')).runSpicedbBridge(positionals[1] ?? '');

@@ -48,7 +48,9 @@ export class GraphSchema {
     const type = this.types.get(t.resourceType);
     if (type === undefined) return out;
     const subjects = type.relations.get(t.relation);
-    if (subjects === undefined)
+    if (type.relations.size === 0)
+      out.push({ pointer: `${pointer}/resource_type`, message: `must not be ${type.name}: nothing is related to one` });
+    else if (subjects === undefined)
       out.push({
         pointer: `${pointer}/relation`,
         message: `must be ${oneOf(type.relations.keys())} of a ${type.name}`,
@@ -63,7 +65,7 @@ export class GraphSchema {
     return out;
   }
 
-  /** What is wrong with a filter; it must name an object type, and what it names must exist. */
+  /** What is wrong with a filter: what it names must exist. */
   filterProblems(f: TupleFilter, pointer = ''): FieldError[] {
     const out: FieldError[] = [];
     for (const [value, name] of [

@@ -9,8 +9,9 @@ export type Tuple = {
   subjectRelation: string;
 };
 
-/** Names the tuples that match in every member it has. */
-export type TupleFilter = Partial<Omit<Tuple, 'subjectRelation'>>;
+/** Names the tuples that match in every member it has; an id of a subject counts beside its type alone. */
+export type TupleFilter = Partial<Omit<Tuple, 'subjectRelation' | 'subjectId'>> &
+  ({ subjectId?: never } | { subjectType: string; subjectId?: string });
 
 /** The customary notation: `faculty:f1#dean@user:e1`. */
 export function tupleText(t: Tuple): string {

@@ -1,5 +1,4 @@
-/** It travels in a cookie, whose request has room for 4 KiB of headers. */
-const CHARS_MAX = 1000;
+import { LIMITS } from '../limits.ts';
 
 /**
  * Where a login goes back to: a path of our own origin, or `/` for everything else (decisions.md 3). Checked again after it
@@ -8,12 +7,13 @@ const CHARS_MAX = 1000;
  * @param text as given by whoever links to the login
  */
 export function safeReturnTo(text: string | undefined): string {
-  if (text === undefined || text.length > CHARS_MAX || !isLocalPath(text)) return '/';
+  if (text === undefined || !isLocalPath(text)) return '/';
   const base = 'http://here.invalid';
   if (!URL.canParse(text, base)) return '/';
   const url = new URL(text, base);
   const path = `${url.pathname}${url.search}${url.hash}`;
-  return url.origin === base && isLocalPath(path) ? path : '/';
+  // Counted as it travels: a letter that is not Latin has become six characters.
+  return url.origin === base && path.length <= LIMITS.returnToCharsMax && isLocalPath(path) ? path : '/';
 }
 
 /** One leading slash, no backslash, which browsers read as a slash, and no control characters, which they drop. */

@@ -196,6 +196,7 @@ t.test('a wrong tuple is refused by field before it is queued', async t => {
   const rows: Array<[Partial<Tuple>, string, RegExp]> = [
     [{ resourceType: 'school' }, '/resource_type', /must be one of user, faculty, department/],
     [{ resourceType: 'outbox_fence' }, '/resource_type', /must be one of/],
+    [{ resourceType: 'user' }, '/resource_type', /must not be user: nothing is related to one/],
     [{ resourceId: '' }, '/resource_id', /must not be empty/],
     [{ resourceId: 'x'.repeat(251) }, '/resource_id', /at most 250 characters/],
     [{ subjectId: 'a\0b' }, '/subject_id', /without NUL/],
@@ -219,6 +220,7 @@ t.test('a wrong tuple is refused by field before it is queued', async t => {
   t.match(schema.filterProblems({ resourceType: 'x', relation: 'y' }), [{ pointer: '/resource_type' }]);
   t.match(schema.filterProblems({ resourceType: 'faculty', relation: 'member' }), [{ pointer: '/relation' }]);
   t.same(schema.filterProblems({ subjectType: 'user', subjectId: 'u1' }), []);
-  t.ok(matchesFilter({ subjectId: 'u1' }, right));
-  t.notOk(matchesFilter({ subjectId: 'u1', relation: 'parent' }, right));
+  t.ok(matchesFilter({ subjectType: 'user', subjectId: 'u1' }, right));
+  t.notOk(matchesFilter({ subjectType: 'user', subjectId: 'u1', relation: 'parent' }, right));
+  t.notOk(matchesFilter({ subjectType: 'user', subjectId: 'u2' }, right));
 });

@@ -219,7 +219,10 @@ t.test('return_to stays at home', async t => {
     ['@evil', '/'],
     ['/\u0000', '/'],
     ['/x\u007f', '/'],
+    [`/${'x'.repeat(999)}`, `/${'x'.repeat(999)}`],
     [`/${'x'.repeat(1000)}`, '/'],
+    // Six characters each on the way: more than a browser keeps in a cookie.
+    [`/${'ж'.repeat(900)}`, '/'],
   ];
   for (const [given, want] of rows) t.equal(safeReturnTo(given), want, JSON.stringify(given));
 });
