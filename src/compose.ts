@@ -1,16 +1,23 @@
 import { ENTRY } from './abi/shared-layout.ts';
+import { accessRoutes } from './api/access-api.ts';
 import { adminPageRoutes } from './api/admin-page.ts';
 import { adminRoutes } from './api/admins-api.ts';
 import { auditRoutes } from './api/audit-api.ts';
 import { authRoutes } from './api/auth-api.ts';
+import { commandRoutes } from './api/commands-api.ts';
 import { executionRoutes } from './api/executions-api.ts';
 import { HEALTH_PATHS, healthRoutes } from './api/health-api.ts';
 import { idpRoutes } from './api/idp-api.ts';
+import { outboxRoutes } from './api/outbox-api.ts';
 import { pluginRoutes } from './api/plugins-api.ts';
+import { policyRoutes } from './api/policies-api.ts';
+import { relationshipRoutes } from './api/relationships-api.ts';
+import { roleRoutes } from './api/roles-api.ts';
 import { serviceKeyRoutes } from './api/service-keys-api.ts';
 import { SessionCookies } from './api/session-cookies.ts';
 import { triggerRoutes } from './api/triggers-api.ts';
 import { userRoutes } from './api/users-api.ts';
+import { type Authz, composeAuthz } from './compose-authz.ts';
 import { type Config, dataPath } from './config.ts';
 import { openDatabase } from './db/database.ts';
 import { migrate } from './db/migrate.ts';
@@ -54,6 +61,8 @@ export type ServiceOptions = {
   noteFile: string | null;
   /** Versions that were running at two crashes in a row; their plugins are suspended. */
   suspects: readonly number[];
+  /** Told which embedded graph store is asked now. */
+  graphInUse?(endpoint: string): void;
 };
 
 export type Service = {
@@ -63,6 +72,9 @@ export type Service = {
   readonly executor: Executor<HostCall>;
   /** Whether there is no administrator yet (service.md 3.3). */
   inSetupMode(): Promise<boolean>;
+  readonly authz: Authz;
+  /** An embedded graph store came up, empty. */
+  useEmbeddedGraph(endpoint: string): void;
   /** Ends everything in order: no new requests, running executions finish, records are written. */
   stop(graceMs: number): Promise<void>;
 };
@@ -159,17 +171,26 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     { userToken: v['admin.user_token_prefix'], serviceKey: v['admin.service_key_prefix'] },
     error => log.warn({ error: messageOf(error) }, 'last-used times could not be written yet'),
   );
+  const authz = composeAuthz({ db, config, log, inUse: endpoint => options.graphInUse?.(endpoint) });
   const refresh = (): void => {
     principals.changed(null);
+    authz.forgetAll();
     Promise.all([registry.loadAll(), quarantine.load()]).catch((error: unknown) =>
       log.error({ error: messageOf(error) }, 'plugins could not be read anew'),
     );
   };
   const listener = await listen(
     v['database.url'],
-    [PLUGIN_CHANGED, IDENTITY_CHANGED],
+    [PLUGIN_CHANGED, IDENTITY_CHANGED, ...authz.channels],
     (channel, id) => {
-      if (channel === IDENTITY_CHANGED) return principals.changed(parseIdentityChange(id));
+      if (channel === IDENTITY_CHANGED) {
+        const change = parseIdentityChange(id);
+        principals.changed(change);
+        if (change === null || change.what === 'user') authz.contexts.invalidateUser(change?.id ?? null);
+        return;
+      }
+      if (channel !== PLUGIN_CHANGED) return authz.hear(channel, id);
+      authz.commands.invalidateCommandPolicy(null);
       Promise.all([registry.reload(id), quarantine.load()]).catch((error: unknown) =>
         log.error({ error: messageOf(error), plugin: id }, 'a changed plugin could not be read'),
       );
@@ -223,7 +244,13 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     [
       ...healthRoutes({ state: () => state, check: async () => void (await db.query('SELECT 1')) }),
       ...pluginRoutes({ db, installer, registry, quarantine, moduleBytesMax: v['http.max_module'] }),
-      ...triggerRoutes({ db, registry, quarantine }),
+      ...triggerRoutes({ db, registry, quarantine, schema: authz.schema }),
+      ...commandRoutes({ db, registry, schema: authz.schema }),
+      ...policyRoutes(authz),
+      ...accessRoutes({ db, registry, quarantine, ...authz }),
+      ...relationshipRoutes({ db, ...authz }),
+      ...outboxRoutes({ db, ...authz }),
+      ...roleRoutes({ db, registry, ...authz }),
       ...executionRoutes({ records }),
       ...authRoutes({
         db,
@@ -246,6 +273,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       ...adminPageRoutes(),
     ],
     guards,
+    () => listener.heard(),
   );
   const triggerParts = {
     registry,
@@ -253,6 +281,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     principals,
     hostBearer: hostBearerOf([v['admin.user_token_prefix'], v['admin.service_key_prefix']]),
     records,
+    policies: authz.policies,
     execute: executor.execute.bind(executor),
     timeoutMs: v['execution.timeout_ms'],
     bodyBytesMax: v['http.max_body'],
@@ -282,6 +311,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
   port = server.port;
   state = 'ready';
   jobs.start();
+  authz.start();
   const stopSweeps = [
     every(SWEEP_MS, log, 'removing expired values', () => sweepExpired(db)),
     every(SWEEP_MS * 20, log, 'removing old execution records', () => records.removeOld()),
@@ -301,6 +331,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     for (const stopSweep of stopSweeps) await stopSweep();
     await jobs.close();
     mailer.close();
+    await authz.close();
     await listener.close();
     await quarantine.close();
     await records.close();
@@ -314,6 +345,8 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     installer,
     registry,
     executor,
+    authz,
+    useEmbeddedGraph: endpoint => authz.useEmbedded(endpoint),
     inSetupMode: () => guards.inSetupMode(),
     stop(graceMs) {
       stopped ??= stop(graceMs);

@@ -34,6 +34,8 @@ const list = z.union([
   ),
 ]);
 
+const flag = z.union([z.boolean(), z.enum(['true', 'false']).transform(word => word === 'true')]);
+
 const isWebAddress = (value: string): boolean => value === '' || (/^https?:\/\//.test(value) && URL.canParse(value));
 
 function isIssuer(value: string): boolean {
@@ -58,6 +60,18 @@ const ROWS = {
   'data.dir': row(text.min(1), './data', 'everything the service writes is below it'),
   'database.url': row(text, '', 'PostgreSQL to use; empty: the embedded one', true),
   'database.pool_size': row(positive.max(200), 20, 'connections to the database'),
+  'spicedb.endpoint': row(
+    text.refine(v => v === '' || /^(unix:\/.+|[^\s/:]+:\d+|\[[0-9a-f:]+\]:\d+)$/i.test(v), 'must be host:port'),
+    '',
+    'SpiceDB that holds the relationship graph; empty: the embedded one',
+  ),
+  'spicedb.token': row(text, '', 'its preshared key', true),
+  'spicedb.tls': row(flag, true, 'whether the way there is encrypted; false on a trusted network alone'),
+  'spicedb.recycle_mb': row(
+    positive,
+    1024,
+    'memory at which the embedded SpiceDB, which never gives any back, is replaced by a new one',
+  ),
   'admin.setup': row(
     z.enum(['token', 'loopback', 'open']),
     'token',

@@ -95,8 +95,35 @@ export const LIMITS = {
   serviceKeyOverlapSecondsMax: 30 * 86_400,
 
   policyCharsMax: 4096,
+  /** Questions one evaluation may put to the graph, and how often it may go there (authorization.md). */
+  policyChecksMax: 200,
+  policyRoundsMax: 4,
+  /** What is remembered of users (service.md 5.7). */
+  subjectContextsMax: 20_000,
+  subjectContextMs: 30_000,
+  /** Settings of commands remembered, and for how long (service.md 5.7). */
+  commandSettingsMax: 10_000,
+  commandSettingsMs: 60_000,
+  /** Roles of one user, and of one command. */
+  userRolesMax: 200,
+  commandRolesMax: 20,
   /** An id in the relationship graph: spelled for the store it has at most its 1024 bytes. */
   graphIdCharsMax: 250,
+  /** Attempts before an entry of the outbox is dead (service.md 8). */
+  outboxAttemptsMax: 10,
+  /** Entries looked at in one turn, and delivered in one. */
+  outboxWindow: 1000,
+  outboxBatch: 500,
+  /** Tuples of one entry. */
+  outboxTuplesMax: 500,
+  /** Updates of one write to the graph store (authorization.md "Graph"). */
+  graphUpdatesMax: 1000,
+  /** Relationships one request deletes by a filter. */
+  relationshipsDeletedMax: 10_000,
+  /** Delivered entries are kept that long. */
+  outboxDays: 7,
+  /** How long an admin write waits for the graph store before it answers (authorization.md "Graph"). */
+  deliveryWaitMs: 2000,
   originsMax: 100,
   listLimitMax: 200,
 } as const;
@@ -144,6 +171,8 @@ export function assertLimits(): void {
     ['quarantine doubles upwards', LIMITS.quarantineFirstMs < LIMITS.quarantineMs],
     ['an idle admin session ends before its absolute end', LIMITS.adminIdleMs < LIMITS.adminSessionMs],
     ['a password given at login is recent for less than the session', LIMITS.recentPasswordMs < LIMITS.adminIdleMs],
+    ['a batch of the outbox is part of what is looked at', LIMITS.outboxBatch <= LIMITS.outboxWindow],
+    ['an entry of the outbox fits one write', LIMITS.outboxTuplesMax <= LIMITS.graphUpdatesMax],
     // Sealed and in base64 a login takes at most twice what it goes back to.
     [
       'logins under way leave a quarter of the headers to the request',

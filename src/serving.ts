@@ -5,7 +5,7 @@ import { isUnavailable } from './db/database.ts';
 import { messageOf } from './errors.ts';
 import { makeLog } from './log.ts';
 import { installSample } from './plugins/sample.ts';
-import type { GoMessage, ServingMessage } from './supervisor/supervisor.ts';
+import type { GoMessage, GraphMessage, ServingMessage } from './supervisor/supervisor.ts';
 
 const GRACE_MS = 10_000;
 
@@ -26,12 +26,21 @@ function startFailure(error: unknown, config: Config): string {
   return messageOf(error);
 }
 
+type EmbeddedGraph = { endpoint: string | null; changed(): void };
+
 /** Stands by, everything loaded, until the supervisor says go; ends when the supervisor does. */
 export function runServing(): void {
   let running = false;
-  process.on('message', (message: GoMessage) => {
+  /** The embedded graph store that was named last, and who wants to know. */
+  const graph: EmbeddedGraph = { endpoint: null, changed: () => {} };
+  process.on('message', (message: GoMessage | GraphMessage) => {
+    if (message.kind === 'graph') {
+      graph.endpoint = message.endpoint;
+      graph.changed();
+      return;
+    }
     running = true;
-    void serve(message);
+    void serve(message, graph);
   });
   process.on('disconnect', () => {
     if (!running) process.exit(0);
@@ -41,7 +50,7 @@ export function runServing(): void {
 }
 
 /** The serving process: front end and plugin threads. */
-async function serve(options: GoMessage): Promise<void> {
+async function serve(options: GoMessage, graph: EmbeddedGraph): Promise<void> {
   const config = loadConfig(null, options.env);
   const log = makeLog(config.values['log.level']);
   let stopping = false;
@@ -52,7 +61,12 @@ async function serve(options: GoMessage): Promise<void> {
       setupToken: config.values['admin.setup_token'],
       noteFile: options.noteFile,
       suspects: options.suspects,
+      graphInUse: endpoint => tell({ kind: 'graph_in_use', endpoint }),
     });
+    graph.changed = () => {
+      if (graph.endpoint !== null) service.useEmbeddedGraph(graph.endpoint);
+    };
+    graph.changed();
     const stop = (why: string): void => {
       if (stopping) return;
       stopping = true;

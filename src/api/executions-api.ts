@@ -21,6 +21,7 @@ const OUTCOMES: readonly string[] = [
   'memory_budget',
   'crashed',
   'draining',
+  'refused',
 ];
 
 function recordJson(r: StoredRecord) {
@@ -92,6 +93,7 @@ export function executionRoutes(parts: ExecutionsApiParts): Route[] {
           );
         return jsonReply(200, {
           ...recordJson(record),
+          decision: record.decision,
           log: record.log.map(l => ({ level: LEVELS[l.level] ?? 'info', text: l.text })),
         });
       },

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { effectiveAccess } from '../authz/trigger-access.ts';
 import type { Database } from '../db/database.ts';
 import { ServiceError } from '../errors.ts';
 import type { Quarantine } from '../executions/quarantine.ts';
@@ -14,7 +15,6 @@ import {
   type VersionRow,
 } from '../plugins/plugin-store.ts';
 import type { PluginRegistry } from '../plugins/registry.ts';
-import { effectiveAccess } from '../triggers/trigger-access.ts';
 import { receiveFile } from './receive-file.ts';
 import { actorOf, type Guard, limitOf, pageReply, queryOf, type Route } from './route.ts';
 

@@ -98,22 +98,26 @@ function idCursorOf(query: ReadonlyMap<string, string>): number {
  * One page of a list in descending order of ids (decisions.md 2).
  *
  * @param load the rows with ids below `before`, at most `limit` of them
- * @returns `{items, next_cursor}`
  */
-export async function pageReply<T extends { id: number }>(
+export async function pageOf<T extends { id: number }>(
   query: ReadonlyMap<string, string>,
   load: (before: number, limit: number) => Promise<T[]>,
   toJson: (row: T) => unknown,
-): Promise<Reply> {
+): Promise<{ items: unknown[]; next_cursor: string | null }> {
   const limit = limitOf(query);
   // One more than asked for tells whether there is another page.
   const rows = await load(idCursorOf(query), limit + 1);
   const page = rows.slice(0, limit);
   const last = page.at(-1);
-  return jsonReply(200, {
+  return {
     items: page.map(toJson),
     next_cursor: rows.length > limit && last !== undefined ? String(last.id) : null,
-  });
+  };
+}
+
+/** The same as a reply. */
+export async function pageReply<T extends { id: number }>(...of: Parameters<typeof pageOf<T>>): Promise<Reply> {
+  return jsonReply(200, await pageOf(...of));
 }
 
 /** `since` of a list: a time, or undefined when absent. */

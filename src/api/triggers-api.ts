@@ -1,18 +1,27 @@
 import { z } from 'zod';
+import type { Actor } from '../audit/audit-log.ts';
+import { appendRevision, type PolicyOwner } from '../authz/policy-revisions.ts';
+import { effectiveAccess } from '../authz/trigger-access.ts';
 import type { Database } from '../db/database.ts';
 import { ServiceError } from '../errors.ts';
 import type { Quarantine } from '../executions/quarantine.ts';
+import type { GraphSchema } from '../graph/graph-schema.ts';
 import { LIMITS } from '../limits.ts';
-import { jsonReply } from '../message.ts';
+import { jsonReply, type Reply } from '../message.ts';
 import { unknownPlugin } from '../plugins/install.ts';
 import { findPlugin } from '../plugins/plugin-store.ts';
 import type { InstalledPlugin, InstalledTrigger, PluginRegistry } from '../plugins/registry.ts';
-import { changeFrontendOrigins, changeTriggerSettings } from '../plugins/trigger-settings.ts';
-import { effectiveAccess } from '../triggers/trigger-access.ts';
+import { changeFrontendOrigins, changeTriggerSettings, type SettingsChange } from '../plugins/trigger-settings.ts';
 import { parseBody } from './plugins-api.ts';
+import { assertPolicy, policyText, revisionsReply, revisionToRestore } from './policy-body.ts';
 import { actorOf, type Guard, type Route } from './route.ts';
 
-export type TriggersApiParts = { db: Database; registry: PluginRegistry; quarantine: Quarantine };
+export type TriggersApiParts = {
+  db: Database;
+  registry: PluginRegistry;
+  quarantine: Quarantine;
+  schema: GraphSchema;
+};
 
 /** An origin as browsers send it: scheme, host, port, nothing else (RFC 6454 section 6.2). */
 const origin = z
@@ -34,10 +43,24 @@ const settingsBody = z.strictObject({
   enabled: z.boolean().optional(),
   allow_user_session: z.boolean().optional(),
   allow_service_key: z.boolean().optional(),
-  policy_expression: z.string().max(LIMITS.policyCharsMax).optional(),
+  policy_expression: policyText.optional(),
   frontend_origins: origins.nullable().optional(),
 });
 const originsBody = z.strictObject({ origins });
+
+const NO_CHANGE: SettingsChange = {
+  enabled: undefined,
+  allowUserSession: undefined,
+  allowServiceKey: undefined,
+  policyExpression: undefined,
+  frontendOrigins: undefined,
+};
+
+const ownerOf = ({ plugin, trigger }: InstalledTrigger): PolicyOwner => ({
+  pluginId: plugin.id,
+  kind: 'trigger',
+  name: trigger.name,
+});
 
 function settingsJson(t: InstalledTrigger) {
   const s = t.settings;
@@ -58,7 +81,7 @@ function settingsJson(t: InstalledTrigger) {
 
 /** Access settings of triggers, frontend origins, suspensions (service.md 2.3, decisions.md 4 and 5). */
 export function triggerRoutes(parts: TriggersApiParts): Route[] {
-  const { db, quarantine, registry } = parts;
+  const { db, quarantine, registry, schema } = parts;
   const installed = async (id: string): Promise<InstalledPlugin> => {
     const plugin = registry.find(id);
     if (plugin !== undefined) return plugin;
@@ -74,6 +97,15 @@ export function triggerRoutes(parts: TriggersApiParts): Route[] {
         `plugin "${id}" has no HTTP trigger "${name}"; it has ${[...plugin.triggers.keys()].join(', ') || 'none'}`,
       );
     return found;
+  };
+  const changeSettings = async (before: InstalledTrigger, change: SettingsChange, by: Actor): Promise<Reply> => {
+    const [id, name] = [before.plugin.id, before.trigger.name];
+    await db.withTransaction(async client => {
+      const changed = await changeTriggerSettings(client, id, name, change, by);
+      if (changed.policyChanged) await appendRevision(client, ownerOf(before), changed.settings.policyExpression, by);
+    });
+    await registry.reload(id);
+    return jsonReply(200, settingsJson(await trigger(id, name)));
   };
   const admin = (method: string, path: string, handle: Route['handle'], guard: Guard = 'admin'): Route => ({
     method,
@@ -96,23 +128,23 @@ export function triggerRoutes(parts: TriggersApiParts): Route[] {
     recent('PUT', '/triggers/:name/settings', async ({ caller, json, request }) => {
       const before = await trigger(request.params.id!, request.params.name!);
       const body = parseBody(settingsBody, await json());
-      await db.withTransaction(client =>
-        changeTriggerSettings(
-          client,
-          before.plugin.id,
-          before.trigger.name,
-          {
-            enabled: body.enabled,
-            allowUserSession: body.allow_user_session,
-            allowServiceKey: body.allow_service_key,
-            policyExpression: body.policy_expression,
-            frontendOrigins: body.frontend_origins,
-          },
-          actorOf(caller, request),
-        ),
-      );
-      await registry.reload(before.plugin.id);
-      return jsonReply(200, settingsJson(await trigger(request.params.id!, request.params.name!)));
+      assertPolicy(body.policy_expression ?? '', schema, '/policy_expression');
+      const change = {
+        enabled: body.enabled,
+        allowUserSession: body.allow_user_session,
+        allowServiceKey: body.allow_service_key,
+        policyExpression: body.policy_expression,
+        frontendOrigins: body.frontend_origins,
+      };
+      return await changeSettings(before, change, actorOf(caller, request));
+    }),
+    admin('GET', '/triggers/:name/policy/revisions', async ({ request }) =>
+      revisionsReply(db, ownerOf(await trigger(request.params.id!, request.params.name!)), request),
+    ),
+    recent('POST', '/triggers/:name/policy/revisions/:revision/restore', async ({ caller, request }) => {
+      const before = await trigger(request.params.id!, request.params.name!);
+      const policyExpression = await revisionToRestore(db, schema, ownerOf(before), request);
+      return await changeSettings(before, { ...NO_CHANGE, policyExpression }, actorOf(caller, request));
     }),
     recent('PUT', '/origins', async ({ caller, json, request }) => {
       const plugin = await installed(request.params.id!);

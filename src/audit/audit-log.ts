@@ -33,14 +33,22 @@ export type AuditAction =
   | 'session.revoke'
   | 'token.revoke'
   | 'user.create'
-  | 'user.change';
+  | 'user.change'
+  | 'user.grant_role'
+  | 'user.revoke_role'
+  | 'command.settings'
+  | 'relationship.create'
+  | 'relationship.delete'
+  | 'outbox.retry'
+  | 'outbox.discard'
+  | 'graph.repair';
 
 /** What an entry says of an object before and after the change; never a secret. */
 export type AuditState = Readonly<Record<string, unknown>>;
 
 export type AuditChange = {
   action: AuditAction;
-  objectType: 'plugin' | 'trigger' | 'service_key' | 'user';
+  objectType: 'plugin' | 'trigger' | 'command' | 'service_key' | 'user' | 'relationship' | 'outbox' | 'graph';
   objectId: string;
   before?: AuditState;
   after?: AuditState;

@@ -1,10 +1,21 @@
+import { randomUUID } from 'node:crypto';
 import type pg from 'pg';
 import { makeClient } from './database.ts';
 
 /** Channel on which hosts of one database tell each other that a plugin changed; the payload is its id. */
 export const PLUGIN_CHANGED = 'plugin_changed';
 
-export type Listener = { close(): Promise<void> };
+export type Listener = {
+  /**
+   * Resolves when this host has heard everything that was notified before the call: notifications arrive in the order of
+   * their commits, so one of our own comes last. After a second it resolves all the same; a lost connection ends in
+   * `onReconnected`, which takes everything for stale.
+   */
+  heard(): Promise<void>;
+  close(): Promise<void>;
+};
+
+const HEARD_MS = 1000;
 
 /**
  * Listens on channels for as long as the service runs and comes back after a lost connection.
@@ -23,10 +34,15 @@ export async function listen(
   let closed = false;
   let client: pg.Client | null = null;
   let timer: NodeJS.Timeout | null = null;
+  const own = `heard_${randomUUID()}`;
+  const waiting = new Map<string, () => void>();
 
   const connect = async (): Promise<void> => {
     const next = makeClient(url);
-    next.on('notification', n => onNotification(n.channel, n.payload ?? ''));
+    next.on('notification', n => {
+      if (n.channel === own) waiting.get(n.payload ?? '')?.();
+      else onNotification(n.channel, n.payload ?? '');
+    });
     const lost = (): void => {
       if (closed || client !== next) return;
       client = null;
@@ -36,7 +52,7 @@ export async function listen(
     next.on('end', lost);
     await next.connect();
     client = next;
-    for (const channel of channels) await next.query(`LISTEN ${next.escapeIdentifier(channel)}`);
+    for (const channel of [own, ...channels]) await next.query(`LISTEN ${next.escapeIdentifier(channel)}`);
   };
   const retry = (): void => {
     timer = setTimeout(() => {
@@ -46,7 +62,25 @@ export async function listen(
     }, 500);
   };
   await connect();
+  let calls = 0;
   return {
+    async heard() {
+      if (client === null) return;
+      const mine = String(calls++);
+      await new Promise<void>(resolve => {
+        const late = setTimeout(resolve, HEARD_MS);
+        waiting.set(mine, () => {
+          clearTimeout(late);
+          resolve();
+        });
+        // On the listening connection itself: no change waits for one of the pool.
+        client?.query('SELECT pg_notify($1, $2)', [own, mine]).catch(() => {
+          clearTimeout(late);
+          resolve();
+        });
+      });
+      waiting.delete(mine);
+    },
     async close() {
       closed = true;
       if (timer !== null) clearTimeout(timer);

@@ -2,7 +2,7 @@ import type { LogLine, OutcomeKind } from '../abi/execution-outcome.ts';
 import { type Database, isUnavailable } from '../db/database.ts';
 import { LIMITS } from '../limits.ts';
 
-/** What an execution leaves behind (decisions.md 5). `outcome` is `ok` or the error code the caller saw. */
+/** What an execution leaves behind (decisions.md 5), or a caller whom a policy turned away: `refused`. */
 export type ExecutionRecord = {
   requestId: string;
   /** Trace id of the caller's trace context, or empty. */
@@ -11,7 +11,7 @@ export type ExecutionRecord = {
   version: string;
   trigger: string;
   principal: string;
-  outcome: OutcomeKind;
+  outcome: OutcomeKind | 'refused';
   status: number;
   startedAt: Date;
   queueWaitMs: number;
@@ -20,6 +20,8 @@ export type ExecutionRecord = {
   peakPages: number;
   failure: string;
   log: LogLine[];
+  /** What the policy said, with everything it asked; null where there is none. */
+  decision: object | null;
 };
 
 export type StoredRecord = ExecutionRecord & { id: number };
@@ -49,7 +51,7 @@ type RecordSql = {
   version: string;
   trigger_name: string;
   principal: string;
-  outcome: OutcomeKind;
+  outcome: ExecutionRecord['outcome'];
   status: number;
   started_at: Date;
   queue_wait_ms: number;
@@ -58,6 +60,7 @@ type RecordSql = {
   peak_pages: number;
   failure: string;
   log: LogLine[];
+  decision: object | null;
 };
 
 const toRecord = (r: RecordSql): StoredRecord => ({
@@ -77,6 +80,7 @@ const toRecord = (r: RecordSql): StoredRecord => ({
   peakPages: r.peak_pages,
   failure: r.failure,
   log: r.log,
+  decision: r.decision,
 });
 
 /**
@@ -235,9 +239,9 @@ async function insert(db: Database, batch: ExecutionRecord[]): Promise<void> {
   const clean = (text: string): string => text.toWellFormed().replaceAll('\0', '\\x00');
   await db.query(
     `INSERT INTO plugin_executions (request_id, plugin_id, version, trigger_name, principal, outcome, status, started_at,
-       queue_wait_ms, run_ms, host_calls, peak_pages, failure, log, trace_id)
+       queue_wait_ms, run_ms, host_calls, peak_pages, failure, log, trace_id, decision)
      SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::int[], $8::timestamptz[],
-       $9::real[], $10::real[], $11::int[], $12::int[], $13::text[], $14::jsonb[], $15::text[])`,
+       $9::real[], $10::real[], $11::int[], $12::int[], $13::text[], $14::jsonb[], $15::text[], $16::jsonb[])`,
     [
       column(r => r.requestId),
       column(r => r.pluginId),
@@ -254,6 +258,7 @@ async function insert(db: Database, batch: ExecutionRecord[]): Promise<void> {
       column(r => clean(r.failure)),
       column(r => JSON.stringify(r.log.map(l => ({ level: l.level, text: clean(l.text) })))),
       column(r => r.traceId),
+      column(r => (r.decision === null ? null : JSON.stringify(r.decision).replaceAll('\\u0000', '\\ufffd'))),
     ],
   );
 }

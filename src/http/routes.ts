@@ -66,8 +66,16 @@ async function readJson(x: Exchange, stream: Readable): Promise<unknown> {
   }
 }
 
-/** The whole API beside the triggers, as rows. */
-export function makeRouter(routes: readonly Route[], guards: Guards): (x: Exchange) => Promise<void> {
+/**
+ * The whole API beside the triggers, as rows.
+ *
+ * @param heard resolves when this host acts on what was changed before: only then is a change answered
+ */
+export function makeRouter(
+  routes: readonly Route[],
+  guards: Guards,
+  heard: () => Promise<void>,
+): (x: Exchange) => Promise<void> {
   const compiled: Compiled[] = routes.map(r => ({ ...r, segments: r.path.split('/') }));
   return async x => {
     const segments = x.path.split('/');
@@ -85,7 +93,9 @@ export function makeRouter(routes: readonly Route[], guards: Guards): (x: Exchan
       stream.on('error', () => {});
       try {
         const caller = await guards.check(route.guard, request);
-        x.reply(await route.handle({ request, caller, json: () => readJson(x, stream), stream: () => stream }));
+        const reply = await route.handle({ request, caller, json: () => readJson(x, stream), stream: () => stream });
+        if (route.method !== 'GET') await heard();
+        x.reply(reply);
       } finally {
         stream.destroy();
       }

@@ -1,4 +1,4 @@
-import { LRUCache } from 'lru-cache';
+import { type BoundedCache, boundedCache } from '../bounded-cache.ts';
 import type { Database } from '../db/database.ts';
 import { LIMITS } from '../limits.ts';
 import { bearerOf, cookieOf } from '../message.ts';
@@ -31,7 +31,7 @@ export function mayCall(p: Principal, pluginId: string, trigger: string): boolea
   return p.kind === 'user' || keyOpens(p, pluginId, trigger);
 }
 
-const REMEMBERED = { max: LIMITS.verifiedCredentialsMax, ttl: LIMITS.verifiedCredentialMs };
+const REMEMBERED = { max: LIMITS.verifiedCredentialsMax, ttlMs: LIMITS.verifiedCredentialMs };
 const FLUSH_MS = 5000;
 
 type Cached = { principal: Principal; expiresAt: number };
@@ -44,9 +44,9 @@ export class Principals {
   readonly #db: Database;
   readonly #prefixes: TokenPrefixes;
   /** By kind: a secret counts only where it belongs. */
-  readonly #cache: Readonly<Record<Credential['kind'], LRUCache<string, Cached>>> = {
-    bearer: new LRUCache(REMEMBERED),
-    cookie: new LRUCache(REMEMBERED),
+  readonly #cache: Readonly<Record<Credential['kind'], BoundedCache<string, Cached>>> = {
+    bearer: boundedCache(REMEMBERED),
+    cookie: boundedCache(REMEMBERED),
   };
   readonly #used: Record<'session' | 'token' | 'service', LastUsed>;
   readonly #timer: NodeJS.Timeout;
@@ -129,7 +129,7 @@ export class Principals {
   }
 }
 
-function forget(cache: LRUCache<string, Cached>, change: IdentityChange | null): void {
+function forget(cache: BoundedCache<string, Cached>, change: IdentityChange | null): void {
   if (change === null) return cache.clear();
   for (const [text, { principal: p }] of cache.entries()) {
     const touched =

@@ -1,6 +1,7 @@
 import { type Actor, type AuditState, appendAudit } from '../audit/audit-log.ts';
 import type { Database, Queryable } from '../db/database.ts';
 import { ServiceError } from '../errors.ts';
+import { notifyIdentity } from './identity-changes.ts';
 
 /** What policies may ask of a user (service.md 2.7), beside ids, groups and roles. */
 export type UserAttributes = {
@@ -192,6 +193,7 @@ export async function changeUser(
         before: userState(before),
         after: userState(user),
       });
+      await notifyIdentity(client, { what: 'user', id });
       return user;
     })
     .catch(taken);

@@ -54,6 +54,8 @@ export type SettingsChange = { [K in keyof TriggerSettings]: TriggerSettings[K] 
 /**
  * Changes settings inside the caller's transaction. The plugin's row is locked first, so that of two changes made at the
  * same time none is lost.
+ *
+ * @returns the settings from now on, and whether their policy is another one
  */
 export async function changeTriggerSettings(
   client: Queryable,
@@ -61,7 +63,7 @@ export async function changeTriggerSettings(
   trigger: string,
   change: SettingsChange,
   by: Actor,
-): Promise<void> {
+): Promise<{ settings: TriggerSettings; policyChanged: boolean }> {
   await lockPlugin(client, pluginId);
   const before = (await loadTriggerSettings(client, pluginId)).get(trigger) ?? DEFAULT_SETTINGS;
   const s: TriggerSettings = {
@@ -79,6 +81,7 @@ export async function changeTriggerSettings(
     before: settingsState(before),
     after: settingsState(s),
   });
+  return { settings: s, policyChanged: s.policyExpression !== before.policyExpression };
 }
 
 const settingsState = (s: TriggerSettings): AuditState => ({

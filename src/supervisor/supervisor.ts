@@ -9,11 +9,14 @@ import { LIMITS } from '../limits.ts';
 import { WASM_FLAGS } from '../plugins/trial-compile.ts';
 import { Backoff, exited } from './child.ts';
 import { MAIN, type RunningPostgres, StartError, startPostgres } from './embedded-postgres.ts';
+import { SpicedbKeeper } from './spicedb-keeper.ts';
 
 /** What the serving process tells its supervisor. */
 export type ServingMessage =
   | { kind: 'listening'; port: number; setupMode: boolean }
-  | { kind: 'failed'; message: string };
+  | { kind: 'failed'; message: string }
+  /** The embedded graph store that answers now. */
+  | { kind: 'graph_in_use'; endpoint: string };
 
 /** What a serving process that stands by is told to begin with: the effective configuration as environment. */
 export type GoMessage = {
@@ -23,6 +26,9 @@ export type GoMessage = {
   suspects: number[];
   sampleModule: string | null;
 };
+
+/** An embedded graph store is up, empty. */
+export type GraphMessage = { kind: 'graph'; endpoint: string };
 
 export type SupervisorOptions = {
   config: Config;
@@ -81,8 +87,8 @@ export function checkPort(host: string, port: number): Promise<void> {
 }
 
 /**
- * The parent of everything: the serving process (front end and threads) and the embedded PostgreSQL. It holds no plugin
- * code. What dies is started again with backoff; a plugin version that was running at two crashes in a row is named to
+ * The parent of everything: the serving process (front end and threads), the embedded PostgreSQL and the embedded SpiceDB. It
+ * holds no plugin code. What dies is started again with backoff; a plugin version that was running at two crashes in a row is named to
  * the next serving process, which suspends it (security.md layer 3).
  */
 export class Supervisor {
@@ -91,6 +97,8 @@ export class Supervisor {
   readonly #setupToken: string;
   readonly #noteFile: string;
   #postgres: RunningPostgres | null = null;
+  /** Null when `spicedb.endpoint` names another one. */
+  readonly #spicedb: SpicedbKeeper | null;
   #serving: ChildProcess | null = null;
   /** Loaded and waiting, so that a crash costs less than half a second. */
   #standby: ChildProcess | null = null;
@@ -106,6 +114,15 @@ export class Supervisor {
     this.#config = options.config;
     const v = options.config.values;
     this.#setupToken = v['admin.setup_token'] === '' ? randomBytes(24).toString('base64url') : v['admin.setup_token'];
+    this.#spicedb =
+      v['spicedb.endpoint'] !== ''
+        ? null
+        : new SpicedbKeeper({
+            directory: dataPath(options.config),
+            recycleBytes: v['spicedb.recycle_mb'] * 1024 * 1024,
+            progress: options.progress,
+            started: endpoint => this.#tellGraph(endpoint),
+          });
     // In memory where the system has such a directory: the file is written on the request path.
     const directory = fs.existsSync('/dev/shm') ? '/dev/shm' : dataPath(options.config);
     this.#noteFile = `${directory}/plugin-host-${process.pid}.lanes`;
@@ -187,16 +204,20 @@ export class Supervisor {
     };
     if (child.pid === undefined) throw new StartError('the system cannot start another process now');
     child.send(go);
+    if (this.#spicedb?.endpoint != null) this.#tellGraph(this.#spicedb.endpoint);
     made();
     await new Promise<void>((resolve, reject) => {
       child.on('message', (message: ServingMessage) => {
         if (message.kind === 'failed') return reject(new StartError(message.message));
+        if (message.kind === 'graph_in_use') return this.#spicedb?.inUse(message.endpoint);
         this.#servingBackoff.ready(performance.now());
         this.#options.ready(message.port, message.setupMode ? this.#setupToken : null, !this.#wasReady);
         if (message.port !== this.#config.values['http.port'])
           this.#config = withValues(this.#config, { 'http.port': message.port });
         this.#wasReady = true;
         this.#standbyTimer = setTimeout(() => this.#prepareStandby(), STANDBY_DELAY_MS);
+        // Public triggers answer without it, so nobody waits for it.
+        if (this.#spicedb?.endpoint === null) this.#spicedb.start();
         resolve();
       });
       child.once('exit', (code, signal) => {
@@ -208,6 +229,11 @@ export class Supervisor {
         if (this.#stopping === null && this.#wasReady) this.#servingEnded(signal ?? `exit code ${code}`);
       });
     });
+  }
+
+  #tellGraph(endpoint: string): void {
+    const message: GraphMessage = { kind: 'graph', endpoint };
+    if (this.#serving?.connected === true) this.#serving.send(message);
   }
 
   /** Without one the next crash costs longer, so a system that has no room for it now is no reason to end. */
@@ -282,6 +308,7 @@ export class Supervisor {
         await exited(serving, 2000);
       }
     }
+    await this.#spicedb?.stop();
     await this.#postgres?.stop();
     fs.rmSync(this.#noteFile, { force: true });
   }
@@ -290,6 +317,7 @@ export class Supervisor {
   kill(): void {
     this.#standby?.kill('SIGKILL');
     this.#serving?.kill('SIGKILL');
+    this.#spicedb?.kill();
     this.#postgres?.process.stdin?.end();
   }
 }

@@ -1,7 +1,9 @@
 import { performance } from 'node:perf_hooks';
 import type { ExecutionOutcome } from '../abi/execution-outcome.ts';
 import { ENTRY } from '../abi/shared-layout.ts';
-import { ServiceError, tooLarge } from '../errors.ts';
+import type { Policies, PolicyCaller, PolicyVerdict } from '../authz/policies.ts';
+import { decideAccess, effectiveAccess } from '../authz/trigger-access.ts';
+import { ServiceError, STATUS_OF, tooLarge } from '../errors.ts';
 import type { Execution } from '../execution/execute.ts';
 import type { ExecutionRecords } from '../executions/execution-records.ts';
 import type { Quarantine } from '../executions/quarantine.ts';
@@ -11,7 +13,7 @@ import { isOwnOrigin, type TriggerExchange } from '../message.ts';
 import type { InstalledTrigger, PluginRegistry } from '../plugins/registry.ts';
 import { corsHeaders, isPreflight, preflightHeaders } from './cors.ts';
 import { refusalOf } from './outcome-reply.ts';
-import { type AccessDecision, decideAccess, effectiveAccess } from './trigger-access.ts';
+import { appendExecution, appendRefusal } from './record.ts';
 import { type HttpAuth, httpEvent } from './trigger-event.ts';
 
 export const TRIGGER_PREFIX = '/api/triggers/http/';
@@ -22,6 +24,7 @@ export type TriggerParts = {
   registry: PluginRegistry;
   quarantine: Quarantine;
   principals: Principals;
+  policies: Policies;
   /** What an `Authorization` of the host's own looks like (`hostBearerOf`). */
   hostBearer: RegExp;
   records: ExecutionRecords;
@@ -36,21 +39,23 @@ export type TriggerParts = {
 type Found = { target: InstalledTrigger; path: string; params: Record<string, string>; cors: CorsHeaders };
 type CorsHeaders = ReadonlyArray<readonly [string, string]>;
 type Body = Uint8Array | 'too_large' | 'too_slow';
+/** Somebody who may: who it is, and what the policy said, if there is one. */
+type Admitted = { principal: Principal | null; verdict: PolicyVerdict | null };
 
 /**
  * One request to a plugin's HTTP trigger, from top to bottom: find the trigger, ask who calls and whether they may, start
  * the deadline, execute, reply (service.md 4.1, 5.2; decisions.md 4 and 5).
  *
- * @returns a promise only while the database has to be asked who calls
+ * @returns a promise only while the database or the graph has to be asked, or a body comes in
  * @throws ServiceError for every refusal before the execution; the caller of this function answers it
  */
 export function handleTrigger(parts: TriggerParts, x: TriggerExchange): undefined | Promise<void> {
   const found = find(parts, x);
   if (found === null) return undefined;
   const principal = authenticate(parts, x, found.target);
-  if (principal instanceof Promise) return enterLater(parts, x, found, principal);
-  enter(parts, x, found, principal);
-  return undefined;
+  const admitted =
+    principal instanceof Promise ? principal.then(p => admit(parts, x, found, p)) : admit(parts, x, found, principal);
+  return admitted instanceof Promise ? enterLater(parts, x, found, admitted) : enter(parts, x, found, admitted);
 }
 
 /** 1. Which trigger? A disabled plugin or trigger looks like one that does not exist. Null: the answer was given already. */
@@ -92,60 +97,101 @@ function authenticate(
   return parts.principals.peek(credential, now) ?? parts.principals.verify(credential, now);
 }
 
-/** 3. May they? False: the answer was given already. */
-function admit(parts: TriggerParts, x: TriggerExchange, found: Found, principal: Principal | null): boolean {
+/**
+ * 3. May they? Null: the answer was given already.
+ *
+ * @param known what the policy said a moment ago, when the settings have not changed since
+ */
+function admit(
+  parts: TriggerParts,
+  x: TriggerExchange,
+  found: Found,
+  principal: Principal | null,
+  known?: PolicyVerdict | null,
+): Admitted | null | Promise<Admitted | null> {
   const { cors, target } = found;
   const { plugin, settings, trigger } = target;
   const decision = decideAccess(settings, principal?.kind ?? 'none');
   if (decision.kind === 'refuse' && decision.reason === 'no_credential') {
     refuseUnknown(x, cors);
-    return false;
+    return null;
   }
-  if (decision.kind !== 'allow') throw forbidden(refusalText(decision, principal), cors);
+  if (decision.kind === 'refuse') throw forbidden(refusalText(principal), cors);
   if (principal !== null && !mayCall(principal, plugin.id, trigger.name))
     throw forbidden(`this service key has no scope for trigger "${trigger.name}" of plugin "${plugin.id}"`, cors);
   if (principal?.kind === 'user' && principal.via === 'session' && !comesFromHere(x, target))
     throw forbidden('a request with a session cookie must come from this site or from an origin of the plugin', cors);
   const suspended = parts.quarantine.find(plugin.id, trigger.name, Date.now());
   if (suspended !== undefined) throw suspendedError(suspended.until, cors);
-  return true;
+  if (decision.kind === 'allow' || principal === null) return { principal, verdict: null };
+  const verdict = known ?? parts.policies.decide(settings.policyExpression, callerOf(principal));
+  if (verdict instanceof Promise) return verdict.then(v => heed(parts, x, found, principal, v));
+  return heed(parts, x, found, principal, verdict);
+}
+
+/** What the policy said is done. */
+function heed(
+  parts: TriggerParts,
+  x: TriggerExchange,
+  { cors, target }: Found,
+  principal: Principal,
+  verdict: PolicyVerdict,
+): Admitted {
+  if (verdict.kind === 'allowed') return { principal, verdict };
+  const error =
+    verdict.kind === 'unavailable'
+      ? new ServiceError('unavailable', `whether you may cannot be told now: ${verdict.reason}`, {
+          headers: [['Retry-After', '1'], ...cors.map(([n, v]): [string, string] => [n, v])],
+        })
+      : forbidden('the policy of this trigger does not let you in', cors);
+  appendRefusal(parts.records, x, target, { status: STATUS_OF[error.code], principal, verdict }, Date.now());
+  throw error;
 }
 
 /** 4. Takes the body, and runs. */
-function enter(parts: TriggerParts, x: TriggerExchange, found: Found, principal: Principal | null): void {
-  if (!admit(parts, x, found, principal)) return;
-  if (!x.hasBody) return run(parts, x, found, principal, null);
-  x.collectBody(parts.bodyBytesMax, parts.bodyMsMax, body => {
-    try {
-      runWithBody(parts, x, principal, body);
-    } catch (error) {
-      if (!(error instanceof ServiceError)) throw error;
-      x.replyError(error);
-    }
-  });
+function enter(
+  parts: TriggerParts,
+  x: TriggerExchange,
+  found: Found,
+  admitted: Admitted | null,
+): undefined | Promise<void> {
+  if (admitted === null) return undefined;
+  if (x.hasBody) return bodyOf(parts, x).then(body => runWithBody(parts, x, found, admitted, body));
+  run(parts, x, found, admitted, null);
+  return undefined;
 }
 
-/** The same while the database is asked; the body must be taken from the first moment on, or it is lost. */
+const bodyOf = (parts: TriggerParts, x: TriggerExchange): Promise<Body> =>
+  new Promise(resolve => x.collectBody(parts.bodyBytesMax, parts.bodyMsMax, resolve));
+
+/** The same while the database or the graph is asked; the body must be taken from the first moment on, or it is lost. */
 async function enterLater(
   parts: TriggerParts,
   x: TriggerExchange,
   found: Found,
-  asked: Promise<Principal | null>,
+  asked: Promise<Admitted | null>,
 ): Promise<void> {
-  const body = x.hasBody
-    ? new Promise<Body>(resolve => x.collectBody(parts.bodyBytesMax, parts.bodyMsMax, resolve))
-    : null;
-  const principal = await asked;
-  if (!admit(parts, x, found, principal)) return;
-  if (body === null) run(parts, x, found, principal, null);
-  else runWithBody(parts, x, principal, await body);
+  const body = x.hasBody ? bodyOf(parts, x) : null;
+  const admitted = await asked;
+  if (admitted === null) return;
+  if (body === null) run(parts, x, found, admitted, null);
+  else await runWithBody(parts, x, found, admitted, await body);
 }
 
 /** While the body came in, the plugin may have been disabled, its access changed or its version switched. */
-function runWithBody(parts: TriggerParts, x: TriggerExchange, principal: Principal | null, body: Body): void {
+async function runWithBody(
+  parts: TriggerParts,
+  x: TriggerExchange,
+  before: Found,
+  { principal, verdict }: Admitted,
+  body: Body,
+): Promise<void> {
   if (!(body instanceof Uint8Array)) throw bodyRefusal(body, parts);
   const found = find(parts, x);
-  if (found !== null && admit(parts, x, found, principal)) run(parts, x, found, principal, body);
+  if (found === null) return;
+  const known = found.target === before.target ? verdict : undefined;
+  const admitted = await admit(parts, x, found, principal, known);
+  if (admitted !== null) run(parts, x, found, admitted, body);
 }
 
 /** 5. Starts the deadline, executes, replies. The body is part of the request, not of the execution. */
@@ -153,7 +199,7 @@ function run(
   parts: TriggerParts,
   x: TriggerExchange,
   { cors, params, path, target }: Found,
-  principal: Principal | null,
+  admitted: Admitted,
   body: Uint8Array | null,
 ): void {
   const { plugin, trigger } = target;
@@ -169,13 +215,13 @@ function run(
       headers,
       remoteAddr,
       params,
-      auth: authOf(principal),
+      auth: authOf(admitted.principal),
       hostBearer: parts.hostBearer,
     }),
     body,
     deadline: performance.now() + parts.timeoutMs,
     context: { plugin, requestId, trigger: trigger.name },
-    done: outcome => finish(parts, x, target, principal, outcome, cors),
+    done: outcome => finish(parts, x, target, admitted, outcome, cors),
   });
 }
 
@@ -185,22 +231,17 @@ function authOf(p: Principal | null): HttpAuth | null {
   return p.kind === 'user' ? { kind: 'user', user_id: p.userId } : { kind: 'service', service_key_id: p.keyId };
 }
 
-/** The principal as it stands in the execution record. */
-function recordedPrincipal(p: Principal | null): string {
-  if (p === null) return 'public';
-  return p.kind === 'user' ? `user:${p.userId}` : `service:${p.keyId}`;
-}
-
 /** CSRF rule of decisions.md 3: what a browser sends along by itself counts only from our pages and the plugin's. */
 function comesFromHere(x: TriggerExchange, target: InstalledTrigger): boolean {
   if (x.method === 'GET' || x.method === 'HEAD') return true;
   return isOwnOrigin(x.headers) || (x.headers.origin !== undefined && target.origins.has(x.headers.origin));
 }
 
-function refusalText(decision: AccessDecision, principal: Principal | null): string {
-  if (decision.kind === 'evaluate') return 'this trigger has a policy, and policies are not evaluated yet';
-  return `this trigger does not accept ${principal?.kind === 'service' ? 'service keys' : 'user sessions and tokens'}`;
-}
+const refusalText = (principal: Principal | null): string =>
+  `this trigger does not accept ${principal?.kind === 'service' ? 'service keys' : 'user sessions and tokens'}`;
+
+const callerOf = (p: Principal): PolicyCaller =>
+  p.kind === 'user' ? { kind: 'user', userId: p.userId } : { kind: 'service', keyId: p.keyId };
 
 function forbidden(detail: string, cors: CorsHeaders): ServiceError {
   return new ServiceError('forbidden', detail, { headers: cors.map(([n, v]): [string, string] => [n, v]) });
@@ -261,7 +302,7 @@ function finish(
   parts: TriggerParts,
   x: TriggerExchange,
   t: InstalledTrigger,
-  principal: Principal | null,
+  { principal, verdict }: Admitted,
   o: ExecutionOutcome,
   cors: ReadonlyArray<readonly [string, string]>,
 ): void {
@@ -283,21 +324,5 @@ function finish(
   } else if (CAUSES_QUARANTINE.has(o.kind)) {
     parts.quarantine.failed(plugin.id, trigger.name, `${o.kind}: ${o.failure.split('\n')[0] ?? ''}`, now);
   }
-  parts.records.append({
-    requestId: x.requestId,
-    traceId: x.traceId,
-    pluginId: plugin.id,
-    version: plugin.version,
-    trigger: trigger.name,
-    principal: recordedPrincipal(principal),
-    outcome: o.kind,
-    status,
-    startedAt: new Date(now - o.queueWaitMs - o.runMs),
-    queueWaitMs: o.queueWaitMs,
-    runMs: o.runMs,
-    hostCalls: o.hostCalls,
-    peakPages: o.peakPages,
-    failure: o.failure,
-    log: o.log,
-  });
+  appendExecution(parts.records, x, t, { outcome: o, status, principal, verdict }, now);
 }

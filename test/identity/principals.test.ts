@@ -213,7 +213,7 @@ async function startOtherHost(t: { teardown(fn: () => unknown): void }, s: TestS
   const listening = new Promise<ServingMessage>(resolve => child.once('message', resolve));
   child.send(go);
   const message = await listening;
-  if (message.kind !== 'listening') throw new Error(message.message);
+  if (message.kind !== 'listening') throw new Error(JSON.stringify(message));
   return message.port;
 }
 

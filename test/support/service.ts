@@ -44,10 +44,14 @@ function filled(bytes: Uint8Array, field = 'file'): FormData {
   return form;
 }
 
-/** A whole service in this process, on a database, a directory and a port of its own. */
-export async function startTestService(env: Record<string, string> = {}): Promise<TestService> {
-  const database = await makeDatabase();
-  const directory = fs.mkdtempSync(path.join(process.env.TEST_DIRECTORY ?? '/tmp', 'service-'));
+/**
+ * A whole service in this process, on a port of its own.
+ *
+ * @param beside a service whose database and directory it shares, as another host would; without one it has its own
+ */
+export async function startTestService(env: Record<string, string> = {}, beside?: TestService): Promise<TestService> {
+  const database = beside === undefined ? await makeDatabase() : { url: beside.databaseUrl, drop: async () => {} };
+  const directory = beside?.directory ?? fs.mkdtempSync(path.join(process.env.TEST_DIRECTORY ?? '/tmp', 'service-'));
   const config = loadConfig(null, {
     BOT_HTTP_PORT: '0',
     BOT_DATA_DIR: directory,
@@ -90,7 +94,7 @@ export async function startTestService(env: Record<string, string> = {}): Promis
     async stop() {
       await service.stop(5000);
       await database.drop();
-      fs.rmSync(directory, { recursive: true, force: true });
+      if (beside === undefined) fs.rmSync(directory, { recursive: true, force: true });
     },
   };
   return self;

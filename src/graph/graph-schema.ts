@@ -39,6 +39,12 @@ export class GraphSchema {
     this.types = types;
   }
 
+  /** The definitions people are shown. */
+  visibleText(): string {
+    const definitions = [...this.text.matchAll(DEFINITION)].filter(([, name = '']) => !HIDDEN.test(name));
+    return `${definitions.map(([text]) => text).join('\n\n')}\n`;
+  }
+
   /** What is wrong with a tuple, by the names of its fields; empty when it may be written. */
   problems(t: Tuple, pointer = ''): FieldError[] {
     const out = [

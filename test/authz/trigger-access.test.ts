@@ -5,7 +5,7 @@ import {
   type EffectiveAccess,
   effectiveAccess,
   type PrincipalKind,
-} from '../../src/triggers/trigger-access.ts';
+} from '../../src/authz/trigger-access.ts';
 
 const show = (d: AccessDecision): string =>
   d.kind === 'allow' ? `allow as ${d.as}` : d.kind === 'refuse' ? `refuse ${d.reason}` : 'evaluate';

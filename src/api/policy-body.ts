@@ -1,0 +1,83 @@
+import { z } from 'zod';
+import { compileForSaving } from '../authz/policy.ts';
+import { PolicyError } from '../authz/policy-ast.ts';
+import { findRevision, listRevisions, type PolicyOwner } from '../authz/policy-revisions.ts';
+import type { Database } from '../db/database.ts';
+import { ServiceError } from '../errors.ts';
+import type { GraphSchema } from '../graph/graph-schema.ts';
+import { LIMITS } from '../limits.ts';
+import type { Reply, Request } from '../message.ts';
+import { pageReply, pathIdOf, queryOf } from './route.ts';
+
+/** Text of a policy; empty for none. */
+export const policyText = z
+  .string()
+  .max(LIMITS.policyCharsMax, `must have at most ${LIMITS.policyCharsMax} characters`);
+
+/** Where in a policy something is, in characters from 0, and as people count lines and columns. */
+export function positionOf(source: string, start: number, end: number) {
+  const before = source.slice(0, start).split('\n');
+  return { start, end, line: before.length, column: (before.at(-1) ?? '').length + 1 };
+}
+
+export const policyProblem = (source: string, e: PolicyError) => ({
+  message: e.message,
+  position: positionOf(source, e.start, e.end),
+});
+
+/**
+ * A policy that may be saved.
+ *
+ * @param pointer of the policy in the body
+ * @throws ServiceError `validation_failed` with the position
+ */
+export function assertPolicy(source: string, schema: GraphSchema, pointer: string): void {
+  if (source === '') return;
+  try {
+    compileForSaving(source, schema);
+  } catch (error) {
+    if (error instanceof PolicyError) throw policyRefused(source, error, pointer);
+    throw error;
+  }
+}
+
+export function policyRefused(source: string, e: PolicyError, pointer: string): ServiceError {
+  const { message, position } = policyProblem(source, e);
+  const text = `line ${position.line}, column ${position.column}: ${message}`;
+  return new ServiceError('validation_failed', `the policy is refused at ${text}`, {
+    errors: [{ pointer, message: text }],
+    extra: { position },
+    cause: e,
+  });
+}
+
+/** A page of what a policy was, newest first. */
+export function revisionsReply(db: Database, of: PolicyOwner, request: Request): Promise<Reply> {
+  return pageReply(
+    queryOf(request, ['limit', 'cursor']),
+    (before, limit) => listRevisions(db, of, before, limit),
+    r => ({ id: r.id, expression: r.expression, author_user_id: r.authorUserId, author: r.authorName, at: r.at }),
+  );
+}
+
+/**
+ * The expression of the revision a request names.
+ *
+ * @throws ServiceError `not_found`, or `validation_failed` when this release would not take it any more
+ */
+export async function revisionToRestore(
+  db: Database,
+  schema: GraphSchema,
+  of: PolicyOwner,
+  request: Request,
+): Promise<string> {
+  const id = pathIdOf(request, 'revision');
+  const revision = id === undefined ? undefined : await findRevision(db, of, id);
+  if (revision === undefined)
+    throw new ServiceError(
+      'not_found',
+      `the policy of ${of.kind} "${of.name}" has no revision ${request.params.revision}`,
+    );
+  assertPolicy(revision.expression, schema, '');
+  return revision.expression;
+}

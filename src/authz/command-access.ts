@@ -1,0 +1,101 @@
+import type { Graph } from '../graph/graph.ts';
+import { type GraphCheck, GraphError } from '../graph/graph-store.ts';
+import type { CommandPolicies, CommandSettings } from './command-settings.ts';
+import { type GraphRole, roleObject } from './graph-roles.ts';
+import type { Policies, PolicyVerdict } from './policies.ts';
+import type { SubjectContexts } from './subject-context.ts';
+
+/** A role a command asks for, and whether the user has it. */
+export type RoleAnswer = { role: GraphRole; held: boolean };
+
+/** Whether a user may run a command, with everything that was asked on the way. */
+export type CommandDecision = {
+  allowed: boolean;
+  reason: 'open' | 'allowed' | 'disabled' | 'unknown_user' | 'roles' | 'policy' | 'policy_failed' | 'unavailable';
+  /** What is away, or why the policy failed; else empty. */
+  detail: string;
+  roles: readonly RoleAnswer[];
+  /** Null when the policy was not asked, or there is none. */
+  policy: PolicyVerdict | null;
+  settings: CommandSettings;
+};
+
+/** The roles a command asks for, level by level (service.md 5.6). */
+export function rolesOf(pluginId: string, s: CommandSettings): GraphRole[] {
+  return [
+    ...(s.systemRole === null ? [] : [{ kind: 'system', role: s.systemRole } as const]),
+    ...s.globalRoles.map(role => ({ kind: 'global', role }) as const),
+    ...(s.pluginRole === null ? [] : [{ kind: 'plugin', pluginId, role: s.pluginRole } as const]),
+  ];
+}
+
+/** Asked on every call of a user to a command: first the roles, all levels in one question, then the policy (service.md 5.6). */
+export class CommandAccess {
+  readonly #commands: CommandPolicies;
+  readonly #contexts: SubjectContexts;
+  readonly #policies: Policies;
+  readonly #graph: Pick<Graph, 'check'>;
+
+  constructor(parts: {
+    commands: CommandPolicies;
+    contexts: SubjectContexts;
+    policies: Policies;
+    graph: Pick<Graph, 'check'>;
+  }) {
+    this.#commands = parts.commands;
+    this.#contexts = parts.contexts;
+    this.#policies = parts.policies;
+    this.#graph = parts.graph;
+  }
+
+  async decide(userId: number, pluginId: string, command: string): Promise<CommandDecision> {
+    const settings = await this.#commands.find(pluginId, command);
+    const say = (
+      reason: CommandDecision['reason'],
+      more: Partial<Pick<CommandDecision, 'detail' | 'roles' | 'policy'>> = {},
+    ): CommandDecision => ({
+      allowed: reason === 'open' || reason === 'allowed',
+      reason,
+      detail: '',
+      roles: [],
+      policy: null,
+      settings,
+      ...more,
+    });
+    if (!settings.enabled) return say('disabled');
+    const wanted = rolesOf(pluginId, settings);
+    if (wanted.length === 0 && settings.policyExpression === '') return say('open');
+    const context = this.#contexts.peek(userId, false) ?? (await this.#contexts.load(userId, false));
+    if (context === null) return say('unknown_user');
+    let roles: RoleAnswer[];
+    try {
+      roles = await this.#askRoles(wanted, context.user.external_id);
+    } catch (error) {
+      if (!(error instanceof GraphError)) throw error;
+      return say('unavailable', { detail: error.message });
+    }
+    if (roles.some(r => !r.held)) return say('roles', { roles });
+    if (settings.policyExpression === '') return say('allowed', { roles });
+    const policy = await this.#policies.decide(settings.policyExpression, { kind: 'user', userId });
+    const reasons = {
+      allowed: 'allowed',
+      denied: 'policy',
+      failed: 'policy_failed',
+      unavailable: 'unavailable',
+    } as const;
+    return say(reasons[policy.kind], { roles, policy, detail: policy.reason });
+  }
+
+  async #askRoles(wanted: readonly GraphRole[], externalId: string): Promise<RoleAnswer[]> {
+    // Somebody the university does not know has no role in the graph.
+    if (externalId === '') return wanted.map(role => ({ role, held: false }));
+    const check = (role: GraphRole): GraphCheck => ({
+      ...roleObject(role),
+      permission: 'is_member',
+      subjectType: 'user',
+      subjectId: externalId,
+    });
+    const held = await Promise.all(wanted.map(role => this.#graph.check(check(role))));
+    return wanted.map((role, k) => ({ role, held: held[k] === true }));
+  }
+}

@@ -1,0 +1,126 @@
+import { type Actor, type AuditState, appendAudit } from '../audit/audit-log.ts';
+import { type BoundedCache, boundedCache } from '../bounded-cache.ts';
+import type { Queryable } from '../db/database.ts';
+import { LIMITS } from '../limits.ts';
+
+/** Channel on which hosts of one database tell each other that a command's settings changed; the payload names it. */
+export const COMMAND_CHANGED = 'command_changed';
+
+/** Who may run a command (service.md 5.6, decisions.md 6). Null: no such role is asked for. */
+export type CommandSettings = {
+  enabled: boolean;
+  policyExpression: string;
+  systemRole: string | null;
+  globalRoles: readonly string[];
+  pluginRole: string | null;
+};
+
+/** What holds for a command nobody has set anything for: open to everyone (service.md 5.6). */
+export const DEFAULT_COMMAND: Readonly<CommandSettings> = {
+  enabled: true,
+  policyExpression: '',
+  systemRole: null,
+  globalRoles: [],
+  pluginRole: null,
+};
+
+type CommandSql = {
+  command: string;
+  enabled: boolean;
+  policy_expression: string;
+  system_role: string | null;
+  global_roles: string[];
+  plugin_role: string | null;
+};
+
+/** Stored settings of a plugin's commands by name. */
+export async function loadCommandSettings(db: Queryable, pluginId: string): Promise<Map<string, CommandSettings>> {
+  const { rows } = await db.query<CommandSql>('SELECT * FROM plugin_command_settings WHERE plugin_id = $1', [pluginId]);
+  return new Map(
+    rows.map(r => [
+      r.command,
+      {
+        enabled: r.enabled,
+        policyExpression: r.policy_expression,
+        systemRole: r.system_role,
+        globalRoles: r.global_roles,
+        pluginRole: r.plugin_role,
+      },
+    ]),
+  );
+}
+
+/**
+ * Changes settings inside the caller's transaction; members that are left out keep what is stored.
+ *
+ * @returns the settings from now on, and whether their policy is another one
+ */
+export async function changeCommandSettings(
+  client: Queryable,
+  pluginId: string,
+  command: string,
+  change: Partial<CommandSettings>,
+  by: Actor,
+): Promise<{ settings: CommandSettings; policyChanged: boolean }> {
+  // Of two changes made at the same time none is lost.
+  await client.query('SELECT 1 FROM plugins WHERE id = $1 FOR UPDATE', [pluginId]);
+  const before = (await loadCommandSettings(client, pluginId)).get(command) ?? DEFAULT_COMMAND;
+  const s: CommandSettings = { ...before, ...change };
+  await client.query(
+    `INSERT INTO plugin_command_settings (plugin_id, command, enabled, policy_expression, system_role, global_roles, plugin_role)
+     VALUES ($1, $2, $3, $4, $5, $6, $7)
+     ON CONFLICT (plugin_id, command) DO UPDATE SET enabled = EXCLUDED.enabled, policy_expression = EXCLUDED.policy_expression,
+       system_role = EXCLUDED.system_role, global_roles = EXCLUDED.global_roles, plugin_role = EXCLUDED.plugin_role, updated_at = now()`,
+    [pluginId, command, s.enabled, s.policyExpression, s.systemRole, s.globalRoles, s.pluginRole],
+  );
+  await appendAudit(client, by, {
+    action: 'command.settings',
+    objectType: 'command',
+    objectId: `${pluginId}/${command}`,
+    before: commandState(before),
+    after: commandState(s),
+  });
+  await client.query('SELECT pg_notify($1, $2)', [COMMAND_CHANGED, cacheKey(pluginId, command)]);
+  return { settings: s, policyChanged: s.policyExpression !== before.policyExpression };
+}
+
+/** Settings under their names in the API and in the audit log. */
+export const commandState = (s: CommandSettings) =>
+  ({
+    enabled: s.enabled,
+    policy_expression: s.policyExpression,
+    system_role: s.systemRole,
+    global_roles: s.globalRoles,
+    plugin_role: s.pluginRole,
+  }) satisfies AuditState;
+
+const cacheKey = (pluginId: string, command: string): string => `${pluginId}/${command}`;
+
+/** Settings of commands, remembered for 60 s by plugin and command (service.md 5.7). */
+export class CommandPolicies {
+  readonly #db: Queryable;
+  readonly #cache: BoundedCache<string, CommandSettings>;
+  #changes = 0;
+
+  constructor(db: Queryable, now: () => number) {
+    this.#db = db;
+    this.#cache = boundedCache({ max: LIMITS.commandSettingsMax, ttlMs: LIMITS.commandSettingsMs, now });
+  }
+
+  async find(pluginId: string, command: string): Promise<CommandSettings> {
+    const key = cacheKey(pluginId, command);
+    const known = this.#cache.get(key);
+    if (known !== undefined) return known;
+    const changes = this.#changes;
+    const settings = (await loadCommandSettings(this.#db, pluginId)).get(command) ?? DEFAULT_COMMAND;
+    if (changes === this.#changes) this.#cache.set(key, settings);
+    return settings;
+  }
+
+  /** @param name as notified on `COMMAND_CHANGED`; null: perhaps all of them */
+  invalidateCommandPolicy(name: string | null): void {
+    this.#changes++;
+    if (name === null) this.#cache.clear();
+    else this.#cache.delete(name);
+  }
+}

@@ -1,0 +1,180 @@
+import { messageOf } from '../errors.ts';
+import type { Graph } from '../graph/graph.ts';
+import { type GraphCheck, GraphError } from '../graph/graph-store.ts';
+import { LIMITS } from '../limits.ts';
+import {
+  type CompiledPolicy,
+  compilePolicy,
+  type GraphMemo,
+  type PartValue,
+  type PolicySubject,
+  partsOf,
+  passPolicy,
+} from './policy.ts';
+import type { PolicyError } from './policy-ast.ts';
+import type { SubjectContext, SubjectContexts } from './subject-context.ts';
+
+/** Who a policy is asked about. */
+export type PolicyCaller = { kind: 'user'; userId: number } | { kind: 'service'; keyId: number };
+
+/** A question that was put to the graph, and how long it took together with those asked beside it. */
+export type AskedCheck = { check: string; allowed: boolean; ms: number };
+
+/** What a policy said, and how it came to it. */
+export type PolicyVerdict = {
+  kind: 'allowed' | 'denied' | 'failed' | 'unavailable';
+  /** Why it failed, or what is away; else empty. */
+  reason: string;
+  /** Where in the policy it failed. */
+  start?: number;
+  end?: number;
+  rounds: number;
+  checks: readonly AskedCheck[];
+  /** How old the context of the user was; null for a service key. */
+  contextAgeMs: number | null;
+};
+
+/** A verdict with the value of every part, for administrators. */
+export type PolicyTrial = { verdict: PolicyVerdict; parts: PartValue[]; context: SubjectContext | null };
+
+const NO_CHECKS: readonly AskedCheck[] = [];
+
+type Evaluation = {
+  policy: CompiledPolicy;
+  subject: PolicySubject;
+  memo: GraphMemo;
+  checks: AskedCheck[];
+  assembledAt: number | null;
+};
+
+/**
+ * Asks policies. What is known decides at once and without a promise; what is not known is asked of the graph together, at
+ * most four times (authorization.md "Policy expressions").
+ */
+export class Policies {
+  readonly #contexts: SubjectContexts;
+  readonly #graph: Pick<Graph, 'check'>;
+  readonly #now: () => number;
+
+  constructor(contexts: SubjectContexts, graph: Pick<Graph, 'check'>, now: () => number) {
+    this.#contexts = contexts;
+    this.#graph = graph;
+    this.#now = now;
+  }
+
+  /** Whether a policy lets a caller in; what cannot be evaluated does not. */
+  decide(source: string, caller: PolicyCaller): PolicyVerdict | Promise<PolicyVerdict> {
+    let policy: CompiledPolicy;
+    try {
+      policy = compilePolicy(source);
+    } catch (error) {
+      return failed(0, NO_CHECKS, null, messageOf(error));
+    }
+    if (caller.kind === 'service') return this.#first(policy, { kind: 'service', serviceKeyId: caller.keyId }, null);
+    const context = this.#contexts.peek(caller.userId, policy.usesGroups);
+    if (context !== undefined) return this.#first(policy, subjectOf(context), context.assembledAt);
+    return this.#decideLater(policy, caller.userId);
+  }
+
+  async #decideLater(policy: CompiledPolicy, userId: number): Promise<PolicyVerdict> {
+    try {
+      const context = await this.#contexts.load(userId, policy.usesGroups);
+      if (context === null) return failed(0, NO_CHECKS, null, `there is no user ${userId}`);
+      return await this.#first(policy, subjectOf(context), context.assembledAt);
+    } catch (error) {
+      if (!(error instanceof GraphError)) throw error;
+      return unanswered(error, 0, NO_CHECKS, null);
+    }
+  }
+
+  #first(
+    policy: CompiledPolicy,
+    subject: PolicySubject,
+    assembledAt: number | null,
+    memo: GraphMemo = new Map(),
+  ): PolicyVerdict | Promise<PolicyVerdict> {
+    const pass = passPolicy(policy, subject, memo);
+    if (pass.kind === 'needs') return this.#ask({ policy, subject, memo, checks: [], assembledAt }, pass.checks);
+    const age = assembledAt === null ? null : this.#now() - assembledAt;
+    if (pass.kind === 'failed') return failed(0, NO_CHECKS, age, pass.error.message, pass.error);
+    return { kind: pass.allowed ? 'allowed' : 'denied', reason: '', rounds: 0, checks: NO_CHECKS, contextAgeMs: age };
+  }
+
+  async #ask(e: Evaluation, firstNeeds: ReadonlyMap<string, GraphCheck>): Promise<PolicyVerdict> {
+    const age = e.assembledAt === null ? null : this.#now() - e.assembledAt;
+    let needs = firstNeeds;
+    for (let rounds = 1; ; rounds++) {
+      if (rounds > LIMITS.policyRoundsMax || e.memo.size + needs.size > LIMITS.policyChecksMax)
+        return failed(
+          rounds - 1,
+          e.checks,
+          age,
+          `a policy may ask the graph ${LIMITS.policyRoundsMax} times, ${LIMITS.policyChecksMax} questions in all`,
+        );
+      const startedAt = performance.now();
+      const keys = [...needs.keys()];
+      try {
+        const answers = await Promise.all([...needs.values()].map(check => this.#graph.check(check)));
+        const ms = performance.now() - startedAt;
+        answers.forEach((allowed, k) => {
+          const key = keys[k] ?? '';
+          e.memo.set(key, allowed);
+          e.checks.push({ check: key, allowed, ms });
+        });
+      } catch (error) {
+        if (!(error instanceof GraphError)) throw error;
+        return unanswered(error, rounds, e.checks, age);
+      }
+      const pass = passPolicy(e.policy, e.subject, e.memo);
+      if (pass.kind === 'result')
+        return { kind: pass.allowed ? 'allowed' : 'denied', reason: '', rounds, checks: e.checks, contextAgeMs: age };
+      if (pass.kind === 'failed') return failed(rounds, e.checks, age, pass.error.message, pass.error);
+      needs = pass.checks;
+    }
+  }
+
+  /**
+   * Evaluates a policy as `decide` does, and tells the value of every part.
+   *
+   * @param overrides attributes that differ from the user's own
+   * @throws PolicyError, GraphError
+   */
+  async tryOut(
+    source: string,
+    userId: number,
+    overrides: Partial<SubjectContext['user']>,
+  ): Promise<PolicyTrial | null> {
+    const policy = compilePolicy(source);
+    const context = await this.#contexts.load(userId, policy.usesGroups && overrides.groups === undefined);
+    if (context === null) return null;
+    const user = { ...context.user, ...overrides };
+    const subject: PolicySubject = { kind: 'user', user, roles: new Set(user.roles) };
+    const memo: GraphMemo = new Map();
+    const verdict = await this.#first(policy, subject, context.assembledAt, memo);
+    return { verdict, parts: partsOf(policy, subject, memo), context: { ...context, user } };
+  }
+}
+
+const subjectOf = (c: SubjectContext): PolicySubject => ({ kind: 'user', user: c.user, roles: c.roles });
+
+function failed(
+  rounds: number,
+  checks: readonly AskedCheck[],
+  contextAgeMs: number | null,
+  reason: string,
+  place?: PolicyError,
+): PolicyVerdict {
+  const where = place === undefined ? {} : { start: place.start, end: place.end };
+  return { kind: 'failed', reason, ...where, rounds, checks, contextAgeMs };
+}
+
+/** A store that is away says nothing; one that refuses the question says that the policy is wrong. */
+function unanswered(
+  error: GraphError,
+  rounds: number,
+  checks: readonly AskedCheck[],
+  age: number | null,
+): PolicyVerdict {
+  if (error.kind === 'refused') return failed(rounds, checks, age, error.message);
+  return { kind: 'unavailable', reason: error.message, rounds, checks, contextAgeMs: age };
+}

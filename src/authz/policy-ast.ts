@@ -1,0 +1,123 @@
+import type { ASTNode } from '@marcbachmann/cel-js';
+import { RE2JS } from 're2js';
+import { boundedCache } from '../bounded-cache.ts';
+import type { GraphSchema } from '../graph/graph-schema.ts';
+
+/** What a policy must not hold although it is CEL, and what can be read from it without evaluating it. */
+
+/** A mistake in a policy: where it is, in characters, and what is wrong. */
+export class PolicyError extends Error {
+  override readonly name = 'PolicyError';
+  readonly start: number;
+  readonly end: number;
+
+  constructor(message: string, start: number, end: number) {
+    super(message);
+    this.start = start;
+    this.end = end;
+  }
+}
+
+const COMPREHENSIONS = new Set(['all', 'exists', 'exists_one', 'map', 'filter']);
+const NESTING_MAX = 2;
+const PATTERN_CHARS_MAX = 200;
+const PATTERNS_MAX = 1000;
+const patterns = boundedCache<string, RE2JS>({ max: PATTERNS_MAX });
+
+export function patternOf(text: string): RE2JS {
+  const known = patterns.get(text);
+  if (known !== undefined) return known;
+  const made = RE2JS.compile(text);
+  patterns.set(text, made);
+  return made;
+}
+
+export const rangeOf = (node: { range: { start: number; end: number } }): [number, number] => [
+  node.range.start,
+  node.range.end,
+];
+
+/** Nodes directly below a node. */
+export function childrenOf(node: ASTNode): ASTNode[] {
+  const out: ASTNode[] = [];
+  const collect = (value: unknown): void => {
+    if (Array.isArray(value)) for (const v of value) collect(v);
+    else if (isNode(value)) out.push(value);
+  };
+  collect(node.args);
+  return out;
+}
+
+const isNode = (value: unknown): value is ASTNode =>
+  typeof value === 'object' && value !== null && 'op' in value && 'range' in value && 'args' in value;
+
+export const isComprehension = (node: ASTNode): boolean => node.op === 'rcall' && COMPREHENSIONS.has(node.args[0]);
+
+/** What the library lets through and we do not. @throws PolicyError */
+export function assertAllowed(node: ASTNode, nesting: number): void {
+  let depth = nesting;
+  if (node.op === 'rcall' || node.op === 'call') {
+    const [name] = node.args;
+    if (name === 'matches')
+      throw new PolicyError('matches() is not offered; use re_match(text, pattern)', ...rangeOf(node));
+    if (isComprehension(node) && ++depth > NESTING_MAX)
+      throw new PolicyError(`all, exists, map and filter nest ${NESTING_MAX} deep at most`, ...rangeOf(node));
+    if (name === 're_match') assertPattern(node);
+  }
+  for (const child of childrenOf(node)) assertAllowed(child, depth);
+}
+
+function assertPattern(call: ASTNode): void {
+  const pattern = childrenOf(call).at(-1);
+  if (pattern?.op !== 'value' || typeof pattern.args !== 'string')
+    throw new PolicyError('the pattern of re_match must be a text written here', ...rangeOf(pattern ?? call));
+  if (pattern.args.length > PATTERN_CHARS_MAX)
+    throw new PolicyError(`the pattern has more than ${PATTERN_CHARS_MAX} characters`, ...rangeOf(pattern));
+  try {
+    patternOf(pattern.args);
+  } catch (error) {
+    throw new PolicyError(error instanceof Error ? error.message : String(error), ...rangeOf(pattern));
+  }
+}
+
+/** Which members of `user` are looked at; null: perhaps all of them. */
+export function membersOfUser(node: ASTNode, out: Set<string>): boolean {
+  if (node.op === 'id' && node.args === 'user') return false;
+  const [left, right] = Array.isArray(node.args) ? node.args : [];
+  if (node.op === '.' && isNode(left) && left.op === 'id' && left.args === 'user' && typeof right === 'string') {
+    out.add(right);
+    return true;
+  }
+  return childrenOf(node).every(child => membersOfUser(child, out));
+}
+
+const USER_FUNCTIONS = new Set(['check', 'is_member', 'has_role', 'has_any_role']);
+
+export const callsOfUser = (node: ASTNode): boolean =>
+  (node.op === 'call' && USER_FUNCTIONS.has(node.args[0])) || childrenOf(node).some(callsOfUser);
+
+/** Names that are computed are left to the moment of the question. */
+export function assertInSchema(call: ASTNode, schema: GraphSchema): void {
+  const name = call.op === 'call' ? call.args[0] : '';
+  if (name !== 'check' && name !== 'is_member') return;
+  const texts = childrenOf(call).map(n => ({
+    node: n,
+    text: n.op === 'value' && typeof n.args === 'string' ? n.args : null,
+  }));
+  const [permission, object] = name === 'check' ? texts : [{ node: call, text: 'member' }, texts[0]];
+  if (object === undefined || object.text === null) return;
+  const type = schema.types.get(object.text);
+  const names = (list: Iterable<string>): string => [...list].join(', ');
+  if (type === undefined)
+    throw new PolicyError(
+      `there is no object type "${object.text}"; there are ${names(schema.types.keys())}`,
+      ...rangeOf(object.node),
+    );
+  if (permission === undefined || permission.text === null) return;
+  const known = [...type.permissions.keys(), ...type.relations.keys()];
+  if (!known.includes(permission.text))
+    throw new PolicyError(
+      `a ${type.name} has no permission or relation "${permission.text}"; it has ${names(known)}`,
+      ...rangeOf(permission.node),
+    );
+}

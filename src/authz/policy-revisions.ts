@@ -1,0 +1,63 @@
+import type { Actor } from '../audit/audit-log.ts';
+import type { Queryable } from '../db/database.ts';
+
+/** What a policy belongs to. */
+export type PolicyOwner = { pluginId: string; kind: 'trigger' | 'command'; name: string };
+
+/** A policy as it was set once. */
+export type PolicyRevision = {
+  id: number;
+  expression: string;
+  authorUserId: number | null;
+  authorName: string;
+  at: Date;
+};
+
+type RevisionSql = {
+  id: string;
+  expression: string;
+  author_user_id: string | null;
+  author_name: string;
+  at: Date;
+};
+
+const toRevision = (r: RevisionSql): PolicyRevision => ({
+  id: Number(r.id),
+  expression: r.expression,
+  authorUserId: r.author_user_id === null ? null : Number(r.author_user_id),
+  authorName: r.author_name,
+  at: r.at,
+});
+
+/** Keeps what a policy became, in the transaction that changes it. An empty expression is a policy that was removed. */
+export async function appendRevision(client: Queryable, of: PolicyOwner, expression: string, by: Actor): Promise<void> {
+  await client.query(
+    `INSERT INTO policy_revisions (plugin_id, kind, name, expression, author_user_id, author_name)
+     VALUES ($1, $2, $3, $4, $5, $6)`,
+    [of.pluginId, of.kind, of.name, expression, by.userId, by.name],
+  );
+}
+
+/** Newest first. */
+export async function listRevisions(
+  db: Queryable,
+  of: PolicyOwner,
+  before: number,
+  limit: number,
+): Promise<PolicyRevision[]> {
+  const { rows } = await db.query<RevisionSql>(
+    `SELECT id, expression, author_user_id, author_name, at FROM policy_revisions
+     WHERE plugin_id = $1 AND kind = $2 AND name = $3 AND id < $4 ORDER BY id DESC LIMIT $5`,
+    [of.pluginId, of.kind, of.name, before, limit],
+  );
+  return rows.map(toRevision);
+}
+
+export async function findRevision(db: Queryable, of: PolicyOwner, id: number): Promise<PolicyRevision | undefined> {
+  const { rows } = await db.query<RevisionSql>(
+    `SELECT id, expression, author_user_id, author_name, at FROM policy_revisions
+     WHERE plugin_id = $1 AND kind = $2 AND name = $3 AND id = $4`,
+    [of.pluginId, of.kind, of.name, id],
+  );
+  return rows[0] === undefined ? undefined : toRevision(rows[0]);
+}

@@ -1,0 +1,272 @@
+import { type ASTNode, Environment, type ParseResult, serialize } from '@marcbachmann/cel-js';
+import { boundedCache } from '../bounded-cache.ts';
+import type { GraphSchema } from '../graph/graph-schema.ts';
+import type { GraphCheck } from '../graph/graph-store.ts';
+import { LIMITS } from '../limits.ts';
+import {
+  assertAllowed,
+  assertInSchema,
+  callsOfUser,
+  childrenOf,
+  isComprehension,
+  membersOfUser,
+  PolicyError,
+  patternOf,
+  rangeOf,
+} from './policy-ast.ts';
+
+/** What a policy knows as `user` (service.md 2.7). Unknown attributes are empty texts. */
+export type PolicyUser = {
+  id: bigint;
+  external_id: string;
+  groups: readonly string[];
+  roles: readonly string[];
+  primary_channel: string;
+  locale: string;
+  nationality_type: string;
+  funding_type: string;
+  education_form: string;
+};
+
+/** Who calls, as a policy sees it. A service key is no user (decisions.md 4). */
+export type PolicySubject =
+  | { kind: 'user'; user: PolicyUser; roles: ReadonlySet<string> }
+  | { kind: 'service'; serviceKeyId: number };
+
+/** What one pass over a policy came to. */
+export type PolicyPass =
+  | { kind: 'result'; allowed: boolean }
+  /** It depends on the graph; ask, remember, and pass again. */
+  | { kind: 'needs'; checks: ReadonlyMap<string, GraphCheck> }
+  | { kind: 'failed'; error: PolicyError };
+
+export type CompiledPolicy = {
+  source: string;
+  /** Whether `user.groups` is looked at, which takes a question to the graph. */
+  readonly usesGroups: boolean;
+  /** Whether anything of `user` is asked, which a service key has not. */
+  readonly usesUser: boolean;
+  run: ParseResult;
+};
+
+/** Answers of the graph by question, for one evaluation. */
+export type GraphMemo = Map<string, boolean>;
+
+const LIMIT_OPTIONS = { maxAstNodes: 400, maxDepth: 24, maxListElements: 64, maxMapEntries: 16, maxCallArguments: 16 };
+/** Kept without a time (service.md 5.7), as many as no administrator writes. */
+const COMPILED_MAX = 10_000;
+
+/** Raised where an answer of the graph is missing; made once, for nobody looks at it. */
+const UNKNOWN = new Error('not asked yet');
+const NO_USER = new Error('a service key is no user; ask principal.kind first');
+
+/** Set for the duration of one synchronous pass. */
+type Pass = { subject: PolicySubject; memo: GraphMemo; needs: Map<string, GraphCheck> };
+let current: Pass | null = null;
+
+/** A check as people write it: `study_group:g1#view_all@user:e1`. */
+export const checkText = (c: GraphCheck): string =>
+  `${c.resourceType}:${c.resourceId}#${c.permission}@${c.subjectType}:${c.subjectId}`;
+
+function askGraph(permission: string, resourceType: string, resourceId: string): boolean {
+  if (current === null) throw new Error('policies are evaluated by Policies alone');
+  const { memo, needs, subject } = current;
+  if (subject.kind === 'service') throw NO_USER;
+  // Somebody the university does not know is nobody in the graph.
+  if (subject.user.external_id === '') return false;
+  const check: GraphCheck = {
+    resourceType,
+    resourceId,
+    permission,
+    subjectType: 'user',
+    subjectId: subject.user.external_id,
+  };
+  const key = checkText(check);
+  const known = memo.get(key);
+  if (known !== undefined) return known;
+  needs.set(key, check);
+  throw UNKNOWN;
+}
+
+function hasRole(...names: string[]): boolean {
+  const subject = current?.subject;
+  if (subject?.kind !== 'user') throw NO_USER;
+  return names.some(name => subject.roles.has(name));
+}
+
+function makeEnvironment(): Environment {
+  const env = new Environment({ limits: LIMIT_OPTIONS });
+  env.registerVariable({
+    name: 'user',
+    schema: {
+      id: 'int',
+      external_id: 'string',
+      groups: 'list<string>',
+      roles: 'list<string>',
+      primary_channel: 'string',
+      locale: 'string',
+      nationality_type: 'string',
+      funding_type: 'string',
+      education_form: 'string',
+    },
+  });
+  env.registerVariable({ name: 'principal', schema: { kind: 'string', service_key_id: 'int' } });
+  const sync = { async: false };
+  env.registerFunction('check(string, string, string): bool', askGraph, sync);
+  env.registerFunction(
+    'is_member(string, string): bool',
+    (type: string, id: string) => askGraph('member', type, id),
+    sync,
+  );
+  env.registerFunction('has_role(string): bool', hasRole, sync);
+  for (let n = 1; n <= LIMIT_OPTIONS.maxCallArguments; n++)
+    env.registerFunction(`has_any_role(${Array(n).fill('string').join(', ')}): bool`, hasRole, sync);
+  env.registerFunction(
+    're_match(string, string): bool',
+    (text: string, pattern: string) => patternOf(pattern).test(text),
+    sync,
+  );
+  return env;
+}
+
+/** The library's errors carry the place and a one-line summary beside a picture of the source. */
+function policyErrorOf(error: unknown, source: string): PolicyError {
+  if (error instanceof PolicyError) return error;
+  const [start, end] =
+    error instanceof Error && 'range' in error && isRange(error.range)
+      ? [error.range.start, error.range.end]
+      : [0, source.length];
+  const summary = error instanceof Error && 'summary' in error ? String(error.summary) : '';
+  const message = summary !== '' ? summary : error instanceof Error ? error.message : String(error);
+  return new PolicyError(message, start, end);
+}
+
+const isRange = (value: unknown): value is { start: number; end: number } =>
+  typeof value === 'object' &&
+  value !== null &&
+  'start' in value &&
+  'end' in value &&
+  typeof value.start === 'number' &&
+  typeof value.end === 'number';
+
+const env = makeEnvironment();
+const compiled = boundedCache<string, CompiledPolicy>({ max: COMPILED_MAX });
+
+/**
+ * Compiles a policy; the result is remembered by its text.
+ *
+ * @throws PolicyError when it is not CEL, names something unknown, is not boolean, or could cost too much
+ */
+export function compilePolicy(source: string): CompiledPolicy {
+  const known = compiled.get(source);
+  if (known !== undefined) return known;
+  if (source.length > LIMITS.policyCharsMax)
+    throw new PolicyError(
+      `a policy has at most ${LIMITS.policyCharsMax} characters`,
+      LIMITS.policyCharsMax,
+      source.length,
+    );
+  try {
+    const run = env.parse(source);
+    assertAllowed(run.ast, 0);
+    const checked = run.check();
+    if (!checked.valid) throw checked.error ?? new Error('the expression is not valid');
+    if (checked.type !== 'bool')
+      throw new PolicyError(`a policy must be true or false; this is ${checked.type}`, ...rangeOf(run.ast));
+    const members = new Set<string>();
+    const bare = !membersOfUser(run.ast, members);
+    const policy: CompiledPolicy = {
+      source,
+      run,
+      usesGroups: bare || members.has('groups'),
+      usesUser: bare || members.size > 0 || callsOfUser(run.ast),
+    };
+    compiled.set(source, policy);
+    return policy;
+  } catch (error) {
+    throw policyErrorOf(error, source);
+  }
+}
+
+/**
+ * Compiles a policy that is to be saved: what it asks the graph must be something the graph has.
+ *
+ * @throws PolicyError
+ */
+export function compileForSaving(source: string, schema: GraphSchema): CompiledPolicy {
+  const policy = compilePolicy(source);
+  const visit = (node: ASTNode): void => {
+    if (node.op === 'call') assertInSchema(node, schema);
+    for (const child of childrenOf(node)) visit(child);
+  };
+  visit(policy.run.ast);
+  return policy;
+}
+
+function variablesOf(subject: PolicySubject) {
+  return subject.kind === 'user'
+    ? { user: subject.user, principal: { kind: 'user', service_key_id: 0n } }
+    : { principal: { kind: 'service', service_key_id: BigInt(subject.serviceKeyId) } };
+}
+
+function passOver(run: ParseResult, subject: PolicySubject, memo: GraphMemo, needs: Map<string, GraphCheck>): unknown {
+  current = { subject, memo, needs };
+  try {
+    return run(variablesOf(subject));
+  } finally {
+    current = null;
+  }
+}
+
+/**
+ * Evaluates a policy with what is known. An answer that does not depend on what is unknown comes at once; otherwise every
+ * check that may be needed is named, so that one question to the graph answers them together (authorization.md).
+ */
+export function passPolicy(policy: CompiledPolicy, subject: PolicySubject, memo: GraphMemo): PolicyPass {
+  const needs = new Map<string, GraphCheck>();
+  try {
+    return { kind: 'result', allowed: passOver(policy.run, subject, memo, needs) === true };
+  } catch (error) {
+    if (needs.size > 0) return { kind: 'needs', checks: needs };
+    return { kind: 'failed', error: policyErrorOf(error, policy.source) };
+  }
+}
+
+/** A part of a policy and what it came to; a part that was not needed has no value. */
+export type PartValue = { expression: string; start: number; end: number; value?: unknown; error?: string };
+
+/** Every part of a policy by itself, outermost first; those that hang on a variable of all, exists, map or filter are left out. */
+export function partsOf(policy: CompiledPolicy, subject: PolicySubject, memo: GraphMemo): PartValue[] {
+  const out: PartValue[] = [];
+  const visit = (node: ASTNode): void => {
+    if (node.op === 'value' || node.op === 'id') return;
+    const expression = serialize(node);
+    const place = { expression: readable(expression), start: node.range.start, end: node.range.end };
+    const needs = new Map<string, GraphCheck>();
+    try {
+      out.push({ ...place, value: plain(passOver(env.parse(expression), subject, memo, needs)) });
+    } catch (error) {
+      if (needs.size > 0) out.push(place);
+      else out.push({ ...place, error: policyErrorOf(error, expression).message });
+    }
+    // The list is a part; the body has no value of its own.
+    if (isComprehension(node)) return void childrenOf(node).slice(0, 1).forEach(visit);
+    childrenOf(node).forEach(visit);
+  };
+  visit(policy.run.ast);
+  return out;
+}
+
+/** The library spells what is not ASCII in escapes. */
+const readable = (expression: string): string =>
+  expression.replace(/\\u([0-9A-Fa-f]{4})/g, (spelled, hex: string) =>
+    Number.parseInt(hex, 16) < 0xa0 ? spelled : String.fromCharCode(Number.parseInt(hex, 16)),
+  );
+
+/** A value of CEL as JSON shows it: whole numbers beyond 2^53 as text. */
+function plain(value: unknown): unknown {
+  if (typeof value === 'bigint') return Number.isSafeInteger(Number(value)) ? Number(value) : String(value);
+  if (Array.isArray(value)) return value.map(plain);
+  if (['string', 'number', 'boolean'].includes(typeof value) || value === null) return value;
+  return String(value);
+}

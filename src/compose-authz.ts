@@ -1,0 +1,121 @@
+import { CommandAccess } from './authz/command-access.ts';
+import { COMMAND_CHANGED, CommandPolicies } from './authz/command-settings.ts';
+import { Policies } from './authz/policies.ts';
+import { SubjectContexts } from './authz/subject-context.ts';
+import type { Config } from './config.ts';
+import type { Database } from './db/database.ts';
+import { Graph } from './graph/graph.ts';
+import { type GraphSchema, readGraphSchema } from './graph/graph-schema.ts';
+import { GraphStore } from './graph/graph-store.ts';
+import type { Log } from './log.ts';
+import { OUTBOX_APPENDED } from './outbox/append.ts';
+import { Deliverer } from './outbox/deliver.ts';
+import { Outbox } from './outbox/outbox.ts';
+import { OUTBOX_DELIVERED, parseDelivered } from './outbox/stream.ts';
+
+/** What decides who may, and what keeps the graph in step. */
+export type Authz = {
+  schema: GraphSchema;
+  graph: Graph;
+  deliverer: Deliverer;
+  outbox: Outbox;
+  contexts: SubjectContexts;
+  policies: Policies;
+  commands: CommandPolicies;
+  commandAccess: CommandAccess;
+  /** Channels it wants to hear. */
+  channels: readonly string[];
+  /** A notification of one of them. */
+  hear(channel: string, payload: string): void;
+  /** Notifications may have been missed. */
+  forgetAll(): void;
+  /** An embedded store came up, empty; it is used when it has been filled. */
+  useEmbedded(endpoint: string): void;
+  /** Begins to deliver. */
+  start(): void;
+  close(): Promise<void>;
+};
+
+/** A store that was replaced is let go when what was asked of it has been answered. */
+const LET_GO_MS = 5000;
+
+export function composeAuthz(parts: {
+  db: Database;
+  config: Config;
+  log: Log;
+  /** Told when an embedded store is asked and all others may end. */
+  inUse(endpoint: string): void;
+}): Authz {
+  const { config, db, log } = parts;
+  const v = config.values;
+  const schema = readGraphSchema();
+  const graph = new Graph(Date.now);
+  const deliverer = new Deliverer(db, schema);
+  const contexts = new SubjectContexts(db, graph, Date.now);
+  const policies = new Policies(contexts, graph, Date.now);
+  const commands = new CommandPolicies(db, Date.now);
+  const embedded = new Map<GraphStore, string>();
+  const timers = new Set<NodeJS.Timeout>();
+  const later = (work: () => void): void => {
+    const timer = setTimeout(() => {
+      timers.delete(timer);
+      work();
+    }, LET_GO_MS);
+    timers.add(timer);
+  };
+  const outbox = new Outbox({
+    db,
+    deliverer,
+    log,
+    onStore(store, before) {
+      graph.useStore(store);
+      contexts.invalidateUser(null);
+      const endpoint = embedded.get(store);
+      later(() => {
+        before?.close();
+        if (endpoint !== undefined) parts.inUse(endpoint);
+      });
+    },
+  });
+  return {
+    schema,
+    graph,
+    deliverer,
+    outbox,
+    contexts,
+    policies,
+    commands,
+    commandAccess: new CommandAccess({ commands, contexts, policies, graph }),
+    channels: [OUTBOX_APPENDED, OUTBOX_DELIVERED, COMMAND_CHANGED],
+    hear(channel, payload) {
+      if (channel === OUTBOX_APPENDED) return outbox.wake();
+      if (channel === COMMAND_CHANGED) return commands.invalidateCommandPolicy(payload);
+      const { token, users } = parseDelivered(payload);
+      if (token !== '') graph.delivered(token);
+      contexts.invalidateGroups(users);
+      outbox.delivered();
+    },
+    forgetAll() {
+      contexts.invalidateUser(null);
+      commands.invalidateCommandPolicy(null);
+      outbox.wake();
+    },
+    useEmbedded(endpoint) {
+      const store = new GraphStore({ endpoint, token: 'embedded', tls: false });
+      embedded.set(store, endpoint);
+      outbox.useStore(store);
+    },
+    start() {
+      if (v['spicedb.endpoint'] !== '')
+        outbox.useStore(
+          new GraphStore({ endpoint: v['spicedb.endpoint'], token: v['spicedb.token'], tls: v['spicedb.tls'] }),
+        );
+      outbox.wake();
+    },
+    async close() {
+      await outbox.close();
+      for (const timer of timers) clearTimeout(timer);
+      graph.close();
+    },
+  };
+}

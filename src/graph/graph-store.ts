@@ -1,0 +1,286 @@
+import { deadlineInterceptor, v1 } from '@authzed/authzed-node';
+import { fromGraphId, toGraphId } from './graph-ids.ts';
+import type { Tuple, TupleFilter } from './tuple.ts';
+
+export type GraphStoreOptions = {
+  /** `host:port` of a SpiceDB, or `unix:<path>` of the embedded one. */
+  endpoint: string;
+  token: string;
+  /** Whether the way there is encrypted; a unix socket needs none. */
+  tls: boolean;
+};
+
+/** Whether a subject has a permission on (or a relation to) an object. */
+export type GraphCheck = {
+  resourceType: string;
+  resourceId: string;
+  permission: string;
+  subjectType: string;
+  subjectId: string;
+};
+
+export type GraphUpdate = { operation: 'touch' | 'delete'; tuple: Tuple };
+
+/** What must hold in the store for a write to be done. */
+export type WriteCondition = { exists: boolean; filter: TupleFilter };
+
+/** How fresh an answer must be: as of the last write, at least as of a token, or whatever is fastest. */
+export type Freshness = 'latest' | 'fast' | { token: string };
+
+/** One step of the way by which a permission was given or refused, as the store found it. */
+export type CheckStep = { object: string; permission: string; subject: string; allowed: boolean; steps: CheckStep[] };
+
+/** Why the store did not do what it was asked. `unavailable`: it is away and may do it later; `refused`: it will not do this. */
+export class GraphError extends Error {
+  override readonly name = 'GraphError';
+  readonly kind: 'unavailable' | 'refused';
+
+  constructor(kind: GraphError['kind'], message: string, cause: unknown) {
+    super(message, { cause });
+    this.kind = kind;
+  }
+}
+
+/** gRPC codes that say nothing of the request itself: cancelled, unknown, deadline, exhausted, aborted, internal, unavailable, unauthenticated. */
+const PASSING = new Set([1, 2, 4, 8, 10, 13, 14, 16]);
+const NOT_FOUND = 5;
+/** How long a question may take, and how long other work. */
+const ASK_MS = 3000;
+const WORK_MS = 10_000;
+/** Relationships read in one call. */
+const PAGE = 1000;
+
+/** The relationship graph in SpiceDB, embedded or remote: one client for both. Ids are spelled here and nowhere else. */
+export class GraphStore {
+  readonly #clients: readonly v1.ZedClientInterface[];
+  readonly #questions: v1.ZedPromiseClientInterface;
+  readonly #work: v1.ZedPromiseClientInterface;
+
+  constructor(o: GraphStoreOptions) {
+    const security = o.tls ? v1.ClientSecurity.SECURE : v1.ClientSecurity.INSECURE_PLAINTEXT_CREDENTIALS;
+    const client = (ms: number): v1.ZedClientInterface =>
+      v1.NewClient(o.token, o.endpoint, security, undefined, {
+        // An embedded store that was killed is back in less than a second; so should the client be.
+        'grpc.initial_reconnect_backoff_ms': 100,
+        'grpc.max_reconnect_backoff_ms': 1000,
+        'grpc.max_receive_message_length': -1,
+        interceptors: [deadlineInterceptor(ms)],
+      });
+    const [questions, work] = [client(ASK_MS), client(WORK_MS)];
+    this.#clients = [questions, work];
+    this.#questions = questions.promises;
+    this.#work = work.promises;
+  }
+
+  /** The schema as the store spells it, or null while it has none. @throws GraphError */
+  async readSchema(): Promise<string | null> {
+    try {
+      return (await this.#work.readSchema(v1.ReadSchemaRequest.create())).schemaText;
+    } catch (error) {
+      if (codeOf(error) === NOT_FOUND) return null;
+      throw graphError(error);
+    }
+  }
+
+  /** Writes the schema; the store refuses one that drops a relation which holds data. @throws GraphError */
+  async writeSchema(schema: string): Promise<void> {
+    await ask(this.#work.writeSchema(v1.WriteSchemaRequest.create({ schema })));
+  }
+
+  /**
+   * Many checks at once, all of the same revision.
+   *
+   * @returns for each whether it holds, or why the store would not say
+   * @throws GraphError when the whole call failed
+   */
+  async checkBulk(checks: readonly GraphCheck[], freshness: Freshness): Promise<Array<boolean | GraphError>> {
+    const items = checks.map(c => ({
+      resource: { objectType: c.resourceType, objectId: toGraphId(c.resourceId) },
+      permission: c.permission,
+      subject: subjectOf(c.subjectType, c.subjectId),
+    }));
+    const request = v1.CheckBulkPermissionsRequest.create({ items, consistency: consistencyOf(freshness) });
+    const { pairs } = await ask(this.#questions.checkBulkPermissions(request));
+    return checks.map((_, k) => {
+      const answer = pairs[k]?.response;
+      if (answer?.oneofKind === 'item')
+        return answer.item.permissionship === v1.CheckPermissionResponse_Permissionship.HAS_PERMISSION;
+      if (answer?.oneofKind === 'error') return new GraphError('refused', answer.error.message, answer.error);
+      return new GraphError('unavailable', 'the graph store left a check unanswered', null);
+    });
+  }
+
+  /** One check with the way the store went to answer it. @throws GraphError */
+  async checkWithSteps(c: GraphCheck): Promise<CheckStep> {
+    const request = v1.CheckPermissionRequest.create({
+      consistency: consistencyOf('latest'),
+      resource: { objectType: c.resourceType, objectId: toGraphId(c.resourceId) },
+      permission: c.permission,
+      subject: subjectOf(c.subjectType, c.subjectId),
+      withTracing: true,
+    });
+    const answer = await ask(this.#questions.checkPermission(request));
+    const trace = answer.debugTrace?.check;
+    if (trace !== undefined) return stepOf(trace);
+    const allowed = answer.permissionship === v1.CheckPermissionResponse_Permissionship.HAS_PERMISSION;
+    const [object, subject] = [`${c.resourceType}:${c.resourceId}`, `${c.subjectType}:${c.subjectId}`];
+    return { object, permission: c.permission, subject, allowed, steps: [] };
+  }
+
+  /**
+   * Writes and deletes at once, or nothing at all; each tuple once, at most 1000.
+   *
+   * @param conditions all must hold, else the store refuses
+   * @returns the token of the revision, for reads that must see it
+   * @throws GraphError
+   */
+  async write(updates: readonly GraphUpdate[], conditions: readonly WriteCondition[] = []): Promise<string> {
+    const request = v1.WriteRelationshipsRequest.create({
+      updates: updates.map(({ operation, tuple }) => ({
+        operation:
+          operation === 'touch' ? v1.RelationshipUpdate_Operation.TOUCH : v1.RelationshipUpdate_Operation.DELETE,
+        relationship: relationshipOf(tuple),
+      })),
+      optionalPreconditions: conditions.map(c => ({
+        operation: c.exists ? v1.Precondition_Operation.MUST_MATCH : v1.Precondition_Operation.MUST_NOT_MATCH,
+        filter: filterOf(c.filter),
+      })),
+    });
+    const answer = await ask(this.#work.writeRelationships(request));
+    return answer.writtenAt?.token ?? '';
+  }
+
+  /** Every tuple that matches, as the store holds them at this moment, in pages. @throws GraphError */
+  async *pages(filter: TupleFilter): AsyncGenerator<Tuple[]> {
+    let cursor: v1.Cursor | undefined;
+    for (;;) {
+      const request = v1.ReadRelationshipsRequest.create({
+        consistency: consistencyOf('latest'),
+        relationshipFilter: filterOf(filter),
+        optionalLimit: PAGE,
+        ...(cursor === undefined ? {} : { optionalCursor: cursor }),
+      });
+      const rows = await ask(this.#work.readRelationships(request));
+      if (rows.length > 0) yield rows.map(r => tupleOf(r.relationship));
+      cursor = rows.at(-1)?.afterResultCursor;
+      if (rows.length < PAGE || cursor === undefined) return;
+    }
+  }
+
+  /** The same as one list. @throws GraphError */
+  async read(filter: TupleFilter): Promise<Tuple[]> {
+    const all: Tuple[] = [];
+    for await (const page of this.pages(filter)) all.push(...page);
+    return all;
+  }
+
+  /** Ids of the objects of a type on which a user has a permission (service.md 4.5). @throws GraphError */
+  async lookupResources(type: string, permission: string, userId: string, freshness: Freshness): Promise<string[]> {
+    const request = v1.LookupResourcesRequest.create({
+      consistency: consistencyOf(freshness),
+      resourceObjectType: type,
+      permission,
+      subject: subjectOf('user', userId),
+    });
+    const rows = await ask(this.#questions.lookupResources(request));
+    return rows.map(r => fromGraphId(r.resourceObjectId));
+  }
+
+  /** Ids of the users who have a permission on an object. @throws GraphError */
+  async lookupUsers(type: string, id: string, permission: string, freshness: Freshness): Promise<string[]> {
+    const request = v1.LookupSubjectsRequest.create({
+      consistency: consistencyOf(freshness),
+      resource: { objectType: type, objectId: toGraphId(id) },
+      permission,
+      subjectObjectType: 'user',
+    });
+    const rows = await ask(this.#questions.lookupSubjects(request));
+    return rows.map(r => fromGraphId(r.subject?.subjectObjectId ?? ''));
+  }
+
+  close(): void {
+    for (const client of this.#clients) client.close();
+  }
+}
+
+async function ask<T>(call: Promise<T>): Promise<T> {
+  try {
+    return await call;
+  } catch (error) {
+    throw graphError(error);
+  }
+}
+
+const codeOf = (error: unknown): number | null =>
+  error instanceof Error && 'code' in error && typeof error.code === 'number' ? error.code : null;
+
+function graphError(error: unknown): GraphError {
+  const code = codeOf(error);
+  const text = error instanceof Error ? ('details' in error ? String(error.details) : error.message) : String(error);
+  return new GraphError(code === null || PASSING.has(code) ? 'unavailable' : 'refused', text, error);
+}
+
+function consistencyOf(freshness: Freshness): v1.Consistency {
+  if (freshness === 'latest') return { requirement: { oneofKind: 'fullyConsistent', fullyConsistent: true } };
+  if (freshness === 'fast') return { requirement: { oneofKind: 'minimizeLatency', minimizeLatency: true } };
+  return { requirement: { oneofKind: 'atLeastAsFresh', atLeastAsFresh: { token: freshness.token } } };
+}
+
+const subjectOf = (objectType: string, id: string): v1.SubjectReference => ({
+  object: { objectType, objectId: toGraphId(id) },
+  optionalRelation: '',
+});
+
+function filterOf(f: TupleFilter): v1.RelationshipFilter {
+  const { resourceType = '', resourceId, relation = '', subjectType, subjectId } = f;
+  return {
+    resourceType,
+    optionalResourceId: resourceId === undefined ? '' : toGraphId(resourceId),
+    optionalResourceIdPrefix: '',
+    optionalRelation: relation,
+    ...(subjectType === undefined
+      ? {}
+      : {
+          optionalSubjectFilter: {
+            subjectType,
+            optionalSubjectId: subjectId === undefined ? '' : toGraphId(subjectId),
+          },
+        }),
+  };
+}
+
+const relationshipOf = (t: Tuple): v1.Relationship => ({
+  resource: { objectType: t.resourceType, objectId: toGraphId(t.resourceId) },
+  relation: t.relation,
+  subject: {
+    object: { objectType: t.subjectType, objectId: toGraphId(t.subjectId) },
+    optionalRelation: t.subjectRelation,
+  },
+});
+
+function tupleOf(r: v1.Relationship | undefined): Tuple {
+  return {
+    resourceType: r?.resource?.objectType ?? '',
+    resourceId: fromGraphId(r?.resource?.objectId ?? ''),
+    relation: r?.relation ?? '',
+    subjectType: r?.subject?.object?.objectType ?? '',
+    subjectId: fromGraphId(r?.subject?.object?.objectId ?? ''),
+    subjectRelation: r?.subject?.optionalRelation ?? '',
+  };
+}
+
+type Trace = NonNullable<NonNullable<v1.CheckPermissionResponse['debugTrace']>['check']>;
+/** `CheckDebugTrace.Permissionship` of the API, a type the client does not name. */
+const HAS_PERMISSION = 2;
+
+function stepOf(trace: Trace): CheckStep {
+  const { resource, resolution } = trace;
+  const subject = trace.subject?.object;
+  return {
+    object: `${resource?.objectType ?? ''}:${fromGraphId(resource?.objectId ?? '')}`,
+    permission: trace.permission,
+    subject: `${subject?.objectType ?? ''}:${fromGraphId(subject?.objectId ?? '')}`,
+    allowed: Number(trace.result) === HAS_PERMISSION,
+    steps: resolution.oneofKind === 'subProblems' ? resolution.subProblems.traces.map(stepOf) : [],
+  };
+}

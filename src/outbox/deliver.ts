@@ -1,0 +1,274 @@
+import { randomUUID } from 'node:crypto';
+import type { Database, Queryable } from '../db/database.ts';
+import { newMark, readMarks } from '../graph/graph.ts';
+import type { GraphSchema } from '../graph/graph-schema.ts';
+import { GraphError, type GraphStore, type GraphUpdate, type WriteCondition } from '../graph/graph-store.ts';
+import type { Tuple } from '../graph/tuple.ts';
+import { LIMITS } from '../limits.ts';
+import { readMirror } from './mirror.ts';
+import { netUpdates, type OutboxEntry, takeDue } from './plan.ts';
+import {
+  type Delivered,
+  lockStream,
+  markDelivered,
+  markFilled,
+  markRefused,
+  pauseStream,
+  readLine,
+  type StreamState,
+  saveOwner,
+} from './stream.ts';
+
+/** What one turn of the deliverer came to. */
+export type CycleResult =
+  | { kind: 'delivered'; entries: number; refused: number }
+  /** Nothing may go now. */
+  | { kind: 'idle' }
+  /** Another one delivers, or the stream pauses. */
+  | { kind: 'not_our_turn' }
+  /** The store is away, and the stream pauses. */
+  | { kind: 'paused'; error: string }
+  /** The store does not have our epoch: somebody took over, or it is a new store. Prepare it. */
+  | { kind: 'fenced' };
+
+const FENCE = { resourceType: 'outbox_fence', resourceId: 'main', relation: 'epoch', subjectType: 'outbox_epoch' };
+const READS_AT_ONCE = 16;
+
+/** What of the graph store a deliverer needs. */
+export type DeliveryStore = Pick<GraphStore, 'read' | 'pages' | 'write' | 'readSchema' | 'writeSchema'>;
+
+class FencedError extends Error {}
+
+/**
+ * Brings entries of the outbox into the graph store, in the order of cause and effect. One at a time holds the stream's row;
+ * every write carries the epoch of its deliverer as a precondition, so that a late one of a deliverer that lost its turn is
+ * refused by the store (authorization.md "Outbox").
+ */
+export class Deliverer {
+  readonly #db: Database;
+  readonly #schema: GraphSchema;
+  readonly #owner = randomUUID();
+  /** Null until this deliverer has put its own into the store. */
+  #epoch: number | null = null;
+
+  constructor(db: Database, schema: GraphSchema) {
+    this.#db = db;
+    this.#schema = schema;
+  }
+
+  /**
+   * One turn: fills a store that has nothing yet, else delivers what may go.
+   *
+   * @throws Error of the database alone; what the store says is part of the result
+   */
+  async cycle(store: DeliveryStore): Promise<CycleResult> {
+    return await this.#db.withTransaction(async client => {
+      const stream = await lockStream(client, this.#owner, false);
+      if (stream === null) return { kind: 'not_our_turn' };
+      const due = takeDue(await readLine(client), LIMITS.outboxBatch);
+      if (due.length === 0) return { kind: 'idle' };
+      try {
+        if (stream.owner !== this.#owner || this.#epoch === null) await this.#takeOver(client, store, stream);
+        return await this.#deliver(client, store, due);
+      } catch (error) {
+        return await this.#failed(client, due[0], error);
+      }
+    });
+  }
+
+  /**
+   * Gives a store its schema, and everything when it has not been filled; does nothing to one that was.
+   *
+   * @returns whether it was filled now, and why a store that has a schema does not take ours; empty when it does
+   * @throws GraphError
+   */
+  async prepare(store: DeliveryStore): Promise<{ filled: boolean; schemaRefused: string }> {
+    return await this.#db.withTransaction(async client => {
+      const stream = await lockStream(client, this.#owner, true);
+      if (stream === null) throw new Error('the row of the stream is gone');
+      const schemaRefused = await this.#writeSchema(store);
+      if ((await readMarks(store, 'loaded')).length > 0) return { filled: false, schemaRefused };
+      await this.#fill(client, store, stream);
+      return { filled: true, schemaRefused };
+    });
+  }
+
+  /** A store that refuses ours, because it would lose data, keeps its own, and goes on answering. */
+  async #writeSchema(store: DeliveryStore): Promise<string> {
+    const current = await store.readSchema();
+    if (current !== null && sameSchema(current, this.#schema.text)) return '';
+    try {
+      await store.writeSchema(this.#schema.text);
+      return '';
+    } catch (error) {
+      if (current !== null && isRefusal(error)) return error.message;
+      throw error;
+    }
+  }
+
+  /** From the mirror, as of one moment; what is committed later is delivered behind it. */
+  async #fill(client: Queryable, store: DeliveryStore, stream: StreamState): Promise<void> {
+    await this.#takeOver(client, store, stream);
+    const begun = await readMarks(store, 'filling');
+    const mark = begun[0] ?? newMark('filling');
+    await this.#write(store, [{ operation: 'touch', tuple: mark }]);
+    const lastId = await readMirror(this.#db, LIMITS.graphUpdatesMax, async tuples => {
+      await this.#write(
+        store,
+        tuples.map(tuple => ({ operation: 'touch', tuple })),
+      );
+    });
+    const token = await this.#write(store, [
+      { operation: 'delete', tuple: mark },
+      { operation: 'touch', tuple: newMark('loaded') },
+    ]);
+    // Into a store that an earlier attempt had filled in part, deletions that were committed since must still be delivered.
+    await markFilled(client, begun.length === 0 ? lastId : 0, token);
+  }
+
+  /** Works with the stream locked and the store at rest; for comparing and repairing. @throws GraphError */
+  async withRest<T>(
+    store: DeliveryStore,
+    work: (client: Queryable, write: (updates: readonly GraphUpdate[]) => Promise<string>) => Promise<T>,
+  ): Promise<T> {
+    return await this.#db.withTransaction(async client => {
+      const stream = await lockStream(client, this.#owner, true);
+      if (stream === null) throw new Error('the row of the stream is gone');
+      if (stream.owner !== this.#owner || this.#epoch === null) await this.#takeOver(client, store, stream);
+      return await work(client, updates => this.#write(store, updates));
+    });
+  }
+
+  /** Puts our epoch in the place of the one found; should somebody else do it at the same time, one of us is refused. */
+  async #takeOver(client: Queryable, store: DeliveryStore, stream: StreamState): Promise<void> {
+    this.#epoch = null;
+    const old = await store.read(FENCE);
+    const epoch = Math.max(stream.epoch, ...old.map(t => Number(t.subjectId))) + 1;
+    const conditions: WriteCondition[] =
+      old.length === 0
+        ? [{ exists: false, filter: FENCE }]
+        : old.map(t => ({ exists: true, filter: { ...FENCE, subjectId: t.subjectId } }));
+    await store.write(
+      [
+        ...old.map((tuple): GraphUpdate => ({ operation: 'delete', tuple })),
+        { operation: 'touch', tuple: fence(epoch) },
+      ],
+      conditions,
+    );
+    // A lost session ends here, before anything is delivered.
+    await saveOwner(client, this.#owner, epoch);
+    this.#epoch = epoch;
+  }
+
+  /** @throws FencedError, GraphError */
+  async #write(store: DeliveryStore, updates: readonly GraphUpdate[]): Promise<string> {
+    const epoch = this.#epoch;
+    if (epoch === null) throw new FencedError('this deliverer has no epoch');
+    let token = '';
+    try {
+      for (let i = 0; i < updates.length; i += LIMITS.graphUpdatesMax)
+        token = await store.write(updates.slice(i, i + LIMITS.graphUpdatesMax), [
+          { exists: true, filter: { ...FENCE, subjectId: String(epoch) } },
+        ]);
+    } catch (error) {
+      // What came of a write that was not answered is unknown: with the next epoch it can no longer come late.
+      if (!isRefusal(error)) this.#epoch = null;
+      throw error;
+    }
+    return token;
+  }
+
+  /** A refusal is the entry's fault only while the store is the one we know and has our epoch. @throws FencedError */
+  async #assertOurs(store: DeliveryStore): Promise<void> {
+    const fences = await store.read(FENCE).catch((error: unknown) => {
+      if (isRefusal(error)) return [];
+      throw error;
+    });
+    if (fences.some(t => t.subjectId === String(this.#epoch))) return;
+    this.#epoch = null;
+    throw new FencedError('the store has another epoch');
+  }
+
+  async #deliver(client: Queryable, store: DeliveryStore, due: readonly OutboxEntry[]): Promise<CycleResult> {
+    try {
+      return { kind: 'delivered', entries: await this.#deliverTogether(client, store, due), refused: 0 };
+    } catch (error) {
+      if (!isRefusal(error)) throw error;
+      await this.#assertOurs(store);
+    }
+    // One of them is refused, which spoils the whole write: each goes alone, and what follows the culprit waits.
+    const blocked = new Set<string>();
+    let entries = 0;
+    let refused = 0;
+    for (const entry of due) {
+      if (entry.keys.some(k => blocked.has(k))) {
+        for (const key of entry.keys) blocked.add(key);
+        continue;
+      }
+      try {
+        entries += await this.#deliverTogether(client, store, [entry]);
+      } catch (error) {
+        if (!isRefusal(error)) throw error;
+        await this.#assertOurs(store);
+        await markRefused(client, entry.id, error.message);
+        for (const key of entry.keys) blocked.add(key);
+        refused++;
+      }
+    }
+    return { kind: 'delivered', entries, refused };
+  }
+
+  /** One atomic write, as many whole entries as fit it. @returns how many */
+  async #deliverTogether(client: Queryable, store: DeliveryStore, entries: readonly OutboxEntry[]): Promise<number> {
+    const found = await readNamed(store, entries);
+    const { taken, updates } = netUpdates(entries, found, LIMITS.graphUpdatesMax);
+    const token = updates.length === 0 ? '' : await this.#write(store, updates);
+    const done = entries.slice(0, taken);
+    await markDelivered(client, done, deliveredOf(token, updates));
+    return taken;
+  }
+
+  async #failed(client: Queryable, head: OutboxEntry | undefined, error: unknown): Promise<CycleResult> {
+    // Refused before anything was delivered: the store has no schema yet, or somebody took over at the same moment.
+    if (error instanceof FencedError || isRefusal(error)) return { kind: 'fenced' };
+    if (!(error instanceof GraphError)) throw error;
+    this.#epoch = null;
+    await pauseStream(client, head, error.message);
+    return { kind: 'paused', error: error.message };
+  }
+}
+
+const isRefusal = (error: unknown): error is GraphError => error instanceof GraphError && error.kind === 'refused';
+
+const fence = (epoch: number): Tuple => ({ ...FENCE, subjectId: String(epoch), subjectRelation: '' });
+
+/** The store spells a schema in its own order and without our comments. */
+function sameSchema(a: string, b: string): boolean {
+  const words = (text: string): string =>
+    text
+      .replace(/\/\*[\s\S]*?\*\/|\/\/.*/g, '')
+      .split(/(?=\bdefinition )/)
+      .map(d => d.replace(/\s+/g, ' ').trim())
+      .sort()
+      .join('\n');
+  return words(a) === words(b);
+}
+
+/** What the filters name in the store now, by entry. */
+async function readNamed(store: DeliveryStore, entries: readonly OutboxEntry[]): Promise<Map<number, Tuple[]>> {
+  const found = new Map<number, Tuple[]>();
+  const queue = entries.filter(e => e.filter !== null);
+  const reader = async (): Promise<void> => {
+    for (let e = queue.pop(); e !== undefined; e = queue.pop()) found.set(e.id, await store.read(e.filter ?? {}));
+  };
+  await Promise.all(Array.from({ length: Math.min(READS_AT_ONCE, queue.length) }, reader));
+  return found;
+}
+
+/** Whose groups changed: what is remembered of these users is no longer true. */
+function deliveredOf(token: string, updates: readonly GraphUpdate[]): Delivered {
+  const users = new Set<string>();
+  for (const { tuple } of updates)
+    if (tuple.subjectType === 'user' && tuple.resourceType === 'study_group') users.add(tuple.subjectId);
+  return { token, users: [...users] };
+}

@@ -1,0 +1,148 @@
+import { type Actor, appendAudit } from '../audit/audit-log.ts';
+import type { Database, Queryable } from '../db/database.ts';
+import { discard, requeue } from './stream.ts';
+
+export const ENTRY_STATES = ['pending', 'processed', 'dead', 'requeued', 'discarded'] as const;
+
+/** An entry as administrators see it (service.md 2.9). */
+export type OutboxRow = {
+  id: number;
+  operation: string;
+  state: (typeof ENTRY_STATES)[number];
+  payload: unknown;
+  keys: string[];
+  attempts: number;
+  lastError: string | null;
+  createdAt: Date;
+  processedAt: Date | null;
+  lockedUntil: Date | null;
+  deadAt: Date | null;
+  resolution: 'requeued' | 'discarded' | null;
+  requeueOf: number | null;
+};
+
+/** How far the line is. */
+export type OutboxState = {
+  pending: number;
+  dead: number;
+  /** Age of what waits longest; null when nothing waits. */
+  oldestPendingSeconds: number | null;
+  /** From commit to the store, of what was delivered in the last five minutes; null when nothing was. */
+  lagMs: { p50: number; p99: number } | null;
+  pausedUntil: Date | null;
+  lastError: string | null;
+  lastId: number;
+};
+
+type RowSql = {
+  id: string;
+  operation: string;
+  state: OutboxRow['state'];
+  payload: unknown;
+  keys: string[];
+  attempts: number;
+  last_error: string | null;
+  created_at: Date;
+  processed_at: Date | null;
+  locked_until: Date | null;
+  dead_at: Date | null;
+  resolution: OutboxRow['resolution'];
+  requeue_of: string | null;
+};
+
+const STATE = `CASE WHEN processed_at IS NOT NULL THEN 'processed' WHEN dead_at IS NULL THEN 'pending' ELSE coalesce(resolution, 'dead') END`;
+
+const toRow = (r: RowSql): OutboxRow => ({
+  id: Number(r.id),
+  operation: r.operation,
+  state: r.state,
+  payload: r.payload,
+  keys: r.keys,
+  attempts: r.attempts,
+  lastError: r.last_error,
+  createdAt: r.created_at,
+  processedAt: r.processed_at,
+  lockedUntil: r.locked_until,
+  deadAt: r.dead_at,
+  resolution: r.resolution,
+  requeueOf: r.requeue_of === null ? null : Number(r.requeue_of),
+});
+
+/** Newest first. */
+export async function listEntries(
+  db: Queryable,
+  filter: { state: OutboxRow['state'] | undefined; key: string | undefined },
+  before: number,
+  limit: number,
+): Promise<OutboxRow[]> {
+  const { rows } = await db.query<RowSql>(
+    `SELECT *, ${STATE} AS state FROM authz_outbox
+     WHERE id < $1 AND ($3::text IS NULL OR ${STATE} = $3) AND ($4::text IS NULL OR $4 = ANY (keys))
+     ORDER BY id DESC LIMIT $2`,
+    [before, limit, filter.state ?? null, filter.key ?? null],
+  );
+  return rows.map(toRow);
+}
+
+export async function findEntry(db: Queryable, id: number): Promise<OutboxRow | undefined> {
+  const { rows } = await db.query<RowSql>(`SELECT *, ${STATE} AS state FROM authz_outbox WHERE id = $1`, [id]);
+  return rows[0] === undefined ? undefined : toRow(rows[0]);
+}
+
+export async function outboxState(db: Queryable): Promise<OutboxState> {
+  const { rows } = await db.query<{
+    pending: string;
+    dead: string;
+    oldest: number | null;
+    p50: number | null;
+    p99: number | null;
+    paused_until: Date | null;
+    last_error: string | null;
+    last_id: string;
+  }>(
+    `SELECT s.paused_until, s.last_error, s.last_id,
+       (SELECT count(*) FROM authz_outbox WHERE processed_at IS NULL AND dead_at IS NULL) AS pending,
+       (SELECT count(*) FROM authz_outbox WHERE dead_at IS NOT NULL AND resolution IS NULL) AS dead,
+       (SELECT extract(epoch FROM clock_timestamp() - min(created_at))::float8 FROM authz_outbox WHERE processed_at IS NULL AND dead_at IS NULL) AS oldest,
+       l.p50, l.p99
+     FROM authz_stream s,
+       (SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY ms) AS p50, percentile_cont(0.99) WITHIN GROUP (ORDER BY ms) AS p99
+        FROM (SELECT extract(epoch FROM processed_at - created_at)::float8 * 1000 AS ms FROM authz_outbox
+              WHERE processed_at > clock_timestamp() - interval '5 minutes' LIMIT 100000) d) l`,
+  );
+  const r = rows[0];
+  if (r === undefined) throw new Error('the row of the stream is gone');
+  return {
+    pending: Number(r.pending),
+    dead: Number(r.dead),
+    oldestPendingSeconds: r.oldest,
+    lagMs: r.p50 === null || r.p99 === null ? null : { p50: r.p50, p99: r.p99 },
+    pausedUntil: r.paused_until,
+    lastError: r.last_error,
+    lastId: Number(r.last_id),
+  };
+}
+
+/**
+ * Puts what a dead entry would mean now to the tail of the line (decisions.md 9).
+ *
+ * @returns the id it goes on under, 0 when nothing is left to deliver, null when the entry is not dead
+ */
+export async function retryEntry(db: Database, id: number, by: Actor): Promise<number | null> {
+  return await db.withTransaction(async client => {
+    const entry = await findEntry(client, id);
+    if (entry?.state !== 'dead') return null;
+    await appendAudit(client, by, { action: 'outbox.retry', objectType: 'outbox', objectId: String(id) });
+    // Last, like every change of the graph: all others wait from here to the commit.
+    return await requeue(client, id);
+  });
+}
+
+/** @returns false when the entry is not dead */
+export async function discardEntry(db: Database, id: number, by: Actor): Promise<boolean> {
+  return await db.withTransaction(async client => {
+    if (!(await discard(client, id))) return false;
+    await appendAudit(client, by, { action: 'outbox.discard', objectType: 'outbox', objectId: String(id) });
+    return true;
+  });
+}

@@ -1,0 +1,95 @@
+import type { Database, Queryable } from '../db/database.ts';
+import type { Tuple, TupleFilter } from '../graph/tuple.ts';
+import type { Origin } from './append.ts';
+import { tupleOfRow } from './stream.ts';
+
+/** `authz_tuples`: the graph as it should be, written by `authz_append` in the transaction of every change. */
+
+type MirrorSql = {
+  resource_type: string;
+  resource_id: string;
+  relation: string;
+  subject_type: string;
+  subject_id: string;
+  subject_relation: string;
+  origin: Origin;
+  created_at: Date;
+};
+
+/** A tuple with who owns it. */
+export type Relationship = { tuple: Tuple; origin: Origin; createdAt: Date };
+
+const toRelationship = (r: MirrorSql): Relationship => ({
+  tuple: tupleOfRow(r),
+  origin: r.origin,
+  createdAt: r.created_at,
+});
+
+const KEY = 'resource_type, resource_id, relation, subject_type, subject_id, subject_relation';
+const keyOf = (t: Tuple): string[] => [
+  t.resourceType,
+  t.resourceId,
+  t.relation,
+  t.subjectType,
+  t.subjectId,
+  t.subjectRelation,
+];
+
+/**
+ * Reads the whole mirror as of one moment, in pages.
+ *
+ * @returns id of the last entry of the outbox whose meaning it holds
+ */
+export async function readMirror(
+  db: Database,
+  pageSize: number,
+  onPage: (tuples: Tuple[]) => Promise<void>,
+): Promise<number> {
+  return await db.withTransaction(async client => {
+    await client.query('SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY');
+    const { rows } = await client.query<{ id: string }>('SELECT coalesce(max(id), 0) AS id FROM authz_outbox');
+    let last: Tuple | null = null;
+    for (;;) {
+      const page = await listRelationships(client, {}, last, pageSize);
+      if (page.length > 0) await onPage(page.map(r => r.tuple));
+      if (page.length < pageSize) return Number(rows[0]?.id ?? 0);
+      last = page.at(-1)?.tuple ?? null;
+    }
+  });
+}
+
+/**
+ * Relationships in the order of their names.
+ *
+ * @param after the last one of the page before, or null
+ */
+export async function listRelationships(
+  db: Queryable,
+  filter: TupleFilter & { origin?: Origin },
+  after: Tuple | null,
+  limit: number,
+): Promise<Relationship[]> {
+  const values: unknown[] = [limit];
+  const conditions: string[] = [];
+  const equals = (column: string, value: string | undefined): void => {
+    if (value !== undefined) conditions.push(`${column} = $${values.push(value)}`);
+  };
+  equals('resource_type', filter.resourceType);
+  equals('resource_id', filter.resourceId);
+  equals('relation', filter.relation);
+  equals('subject_type', filter.subjectType);
+  equals('subject_id', filter.subjectId);
+  equals('origin', filter.origin);
+  if (after !== null)
+    conditions.push(
+      `(${KEY}) > (${keyOf(after)
+        .map(v => `$${values.push(v)}`)
+        .join(', ')})`,
+    );
+  const where = conditions.length === 0 ? '' : `WHERE ${conditions.join(' AND ')}`;
+  const { rows } = await db.query<MirrorSql>(
+    `SELECT ${KEY}, origin, created_at FROM authz_tuples ${where} ORDER BY ${KEY} LIMIT $1`,
+    values,
+  );
+  return rows.map(toRelationship);
+}

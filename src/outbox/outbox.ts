@@ -1,0 +1,198 @@
+import type { Database } from '../db/database.ts';
+import { messageOf } from '../errors.ts';
+import { readMarks } from '../graph/graph.ts';
+import type { GraphStore } from '../graph/graph-store.ts';
+import type { Appended } from './append.ts';
+import type { CycleResult, Deliverer } from './deliver.ts';
+import { areSettled, endPause, hasLine, nextAttemptMs } from './stream.ts';
+
+export type OutboxLog = {
+  info(fields: Record<string, unknown>, text: string): void;
+  warn(fields: Record<string, unknown>, text: string): void;
+  error(fields: Record<string, unknown>, text: string): void;
+};
+
+export type OutboxParts = {
+  db: Database;
+  deliverer: Deliverer;
+  /** A store has everything and is written from now on, in the place of another one. */
+  onStore(store: GraphStore, before: GraphStore | null): void;
+  log: OutboxLog;
+};
+
+/** How soon a store that is away, or another deliverer's line, is looked at again. */
+const LOOK_AGAIN_MS = 1000;
+/** How soon a store that does not answer at the start is asked again. */
+const PREPARE_AGAIN_MS = 300;
+
+/**
+ * Keeps the line moving: a turn for every notification, for every time an entry waits for, and for every sweep. What wakes it is
+ * no more than a hint: the line itself says what is to do.
+ */
+export class Outbox {
+  readonly #parts: OutboxParts;
+  /** The store that is written now. */
+  #store: GraphStore | null = null;
+  /** One that takes its place when it has been filled. */
+  #next: GraphStore | null = null;
+  #running: Promise<void> | null = null;
+  #again = false;
+  #timer: NodeJS.Timeout | null = null;
+  #closed = false;
+  #away = '';
+  readonly #waiting = new Set<() => void>();
+
+  constructor(parts: OutboxParts) {
+    this.#parts = parts;
+  }
+
+  /** Fills a store if it has to be, and writes it from then on. */
+  useStore(store: GraphStore): void {
+    // One that never came into use.
+    if (this.#next !== null && this.#next !== this.#store) this.#next.close();
+    this.#next = store;
+    this.wake();
+  }
+
+  /** There may be something to do. */
+  wake(): void {
+    if (this.#closed) return;
+    if (this.#running !== null) {
+      this.#again = true;
+      return;
+    }
+    if (this.#timer !== null) clearTimeout(this.#timer);
+    this.#timer = null;
+    this.#running = this.#run().finally(() => {
+      this.#running = null;
+      if (!this.#again) return;
+      this.#again = false;
+      this.wake();
+    });
+  }
+
+  async #run(): Promise<void> {
+    let next: number | null;
+    try {
+      next = await this.#work();
+    } catch (error) {
+      // The database is away; the line is still there when it comes back.
+      this.#parts.log.warn({ error: messageOf(error) }, 'the outbox could not be read; it is tried again');
+      next = LOOK_AGAIN_MS;
+    }
+    if (next === null || this.#closed) return;
+    this.#timer = setTimeout(() => this.wake(), next);
+  }
+
+  /** @returns when to look again, in ms; null: when woken */
+  async #work(): Promise<number | null> {
+    const { db, deliverer } = this.#parts;
+    for (;;) {
+      if (this.#closed) return null;
+      if (this.#next !== null && !(await this.#prepare(this.#next))) return PREPARE_AGAIN_MS;
+      const store = this.#store;
+      if (store === null) return null;
+      const result: CycleResult = await deliverer.cycle(store);
+      if (result.kind === 'delivered') {
+        this.#came(result.refused);
+        if (result.entries > 0) continue;
+      }
+      if (result.kind === 'fenced') {
+        this.#next ??= store;
+        continue;
+      }
+      if (result.kind === 'paused') this.#wentAway(result.error);
+      if (this.#away !== '') return await this.#probe(store);
+      if (result.kind === 'not_our_turn') return (await hasLine(db)) ? LOOK_AGAIN_MS : null;
+      return await nextAttemptMs(db);
+    }
+  }
+
+  async #prepare(store: GraphStore): Promise<boolean> {
+    const started = performance.now();
+    try {
+      const { filled, schemaRefused } = await this.#parts.deliverer.prepare(store);
+      const before = this.#store;
+      this.#store = store;
+      if (this.#next === store) this.#next = null;
+      if (before !== store || filled) this.#parts.onStore(store, before === store ? null : before);
+      const ms = Math.round(performance.now() - started);
+      if (filled) this.#parts.log.info({ ms }, 'the graph store was filled from the database');
+      if (schemaRefused !== '')
+        this.#parts.log.error({ error: schemaRefused }, 'the graph store keeps another schema than this release needs');
+      this.#came(0);
+      return true;
+    } catch (error) {
+      this.#wentAway(messageOf(error));
+      return false;
+    }
+  }
+
+  /** While the stream pauses: a store that answers again ends the pause. A new one is filled first. */
+  async #probe(store: GraphStore): Promise<number> {
+    try {
+      const marks = await readMarks(store, 'loaded');
+      if (marks.length === 0) this.#next ??= store;
+      await endPause(this.#parts.db);
+      this.#away = '';
+      return 1;
+    } catch (error) {
+      // No schema: a new store.
+      if (error instanceof Error && 'kind' in error && error.kind === 'refused') {
+        this.#next ??= store;
+        return 1;
+      }
+      return LOOK_AGAIN_MS;
+    }
+  }
+
+  #wentAway(error: string): void {
+    if (this.#away === '')
+      this.#parts.log.warn({ error }, 'the graph store does not answer; changes wait in the outbox');
+    this.#away = error;
+  }
+
+  #came(refused: number): void {
+    if (refused > 0) this.#parts.log.error({ refused }, 'the graph store refuses entries of the outbox');
+    if (this.#away !== '') this.#parts.log.info({}, 'the graph store answers again');
+    this.#away = '';
+  }
+
+  /** A delivery was announced, here or by another host. */
+  delivered(): void {
+    for (const look of this.#waiting) look();
+  }
+
+  /**
+   * Waits until entries are in the store, or have died, or the time is up.
+   *
+   * @returns whether they are no longer in the line
+   */
+  async settled({ firstId, lastId }: Appended, waitMs: number): Promise<boolean> {
+    const until = performance.now() + waitMs;
+    for (;;) {
+      let look = (): void => {};
+      const announced = new Promise<void>(resolve => {
+        look = resolve;
+      });
+      this.#waiting.add(look);
+      try {
+        if (await areSettled(this.#parts.db, firstId, lastId)) return true;
+        const left = until - performance.now();
+        if (left <= 0 || this.#store === null) return false;
+        let timer: NodeJS.Timeout | undefined;
+        await Promise.race([announced, new Promise<void>(resolve => (timer = setTimeout(resolve, left)))]);
+        clearTimeout(timer);
+      } finally {
+        this.#waiting.delete(look);
+      }
+    }
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    if (this.#timer !== null) clearTimeout(this.#timer);
+    await this.#running;
+    if (this.#next !== null && this.#next !== this.#store) this.#next.close();
+  }
+}

@@ -1,0 +1,242 @@
+import { z } from 'zod';
+import type { Queryable } from '../db/database.ts';
+import type { Tuple, TupleFilter } from '../graph/tuple.ts';
+import { LIMITS } from '../limits.ts';
+import type { OutboxEntry } from './plan.ts';
+
+/** Channel on which the deliverer tells every host what reached the store. */
+export const OUTBOX_DELIVERED = 'authz_delivered';
+
+/** Names in a notification, which holds 8000 bytes at most (PostgreSQL, NOTIFY). */
+const NOTICE_BYTES_MAX = 7000;
+/** An owner that did nothing for so long while something waits is taken over from. */
+const SILENT = "interval '1 second'";
+
+/** Who delivers, and how far; the row is locked for as long as somebody works on the line. */
+export type StreamState = { owner: string | null; epoch: number; failures: number };
+
+/** What reached the store: the token of its revision, and whose study groups changed; null: perhaps everybody's. */
+export type Delivered = { token: string; users: string[] | null };
+
+const tupleColumns = z.object({
+  resource_type: z.string(),
+  resource_id: z.string(),
+  relation: z.string(),
+  subject_type: z.string(),
+  subject_id: z.string(),
+  subject_relation: z.string().default(''),
+});
+const payload = z.object({
+  tuples: z.array(tupleColumns).default([]),
+  filter: tupleColumns.partial().optional(),
+});
+
+export function tupleOfRow(row: z.input<typeof tupleColumns>): Tuple {
+  return {
+    resourceType: row.resource_type,
+    resourceId: row.resource_id,
+    relation: row.relation,
+    subjectType: row.subject_type,
+    subjectId: row.subject_id,
+    subjectRelation: row.subject_relation ?? '',
+  };
+}
+
+function filterOfRow(f: NonNullable<z.infer<typeof payload>['filter']>): TupleFilter {
+  const resource = {
+    ...(f.resource_type === undefined ? {} : { resourceType: f.resource_type }),
+    ...(f.resource_id === undefined ? {} : { resourceId: f.resource_id }),
+    ...(f.relation === undefined ? {} : { relation: f.relation }),
+  };
+  if (f.subject_type === undefined) return resource;
+  return {
+    ...resource,
+    subjectType: f.subject_type,
+    ...(f.subject_id === undefined ? {} : { subjectId: f.subject_id }),
+  };
+}
+
+type EntrySql = {
+  id: string;
+  operation: OutboxEntry['operation'];
+  payload: unknown;
+  keys: string[];
+  attempts: number;
+  parked: boolean;
+};
+
+function toEntry(r: EntrySql): OutboxEntry {
+  const { filter: f, tuples } = payload.parse(r.payload);
+  return {
+    id: Number(r.id),
+    operation: r.operation,
+    tuples: tuples.map(tupleOfRow),
+    filter: f === undefined ? null : filterOfRow(f),
+    keys: r.keys,
+    attempts: r.attempts,
+    parked: r.parked,
+  };
+}
+
+/**
+ * Locks the stream for the caller's transaction.
+ *
+ * @param force also when another host delivers or the stream pauses, and waits for who works on it now
+ * @returns null when it is not the caller's turn
+ */
+export async function lockStream(client: Queryable, owner: string, force: boolean): Promise<StreamState | null> {
+  const { rows } = await client.query<{ owner: string | null; epoch: string; failures: number }>(
+    force
+      ? 'SELECT owner, epoch, failures FROM authz_stream FOR UPDATE'
+      : `SELECT owner, epoch, failures FROM authz_stream
+         WHERE coalesce(paused_until <= clock_timestamp(), true)
+           AND (owner IS NULL OR owner = $1 OR worked_at IS NULL OR worked_at < clock_timestamp() - ${SILENT})
+         FOR UPDATE SKIP LOCKED`,
+    force ? [] : [owner],
+  );
+  const row = rows[0];
+  return row === undefined ? null : { owner: row.owner, epoch: Number(row.epoch), failures: row.failures };
+}
+
+/** The head of the line, in order. */
+export async function readLine(client: Queryable): Promise<OutboxEntry[]> {
+  const { rows } = await client.query<EntrySql>(
+    `SELECT id, operation, payload, keys, attempts, coalesce(locked_until > clock_timestamp(), false) AS parked
+     FROM authz_outbox WHERE processed_at IS NULL AND dead_at IS NULL ORDER BY id LIMIT $1`,
+    [LIMITS.outboxWindow],
+  );
+  return rows.map(toEntry);
+}
+
+/** Whether anything waits. */
+export async function hasLine(db: Queryable): Promise<boolean> {
+  const { rows } = await db.query<{ waits: boolean }>(
+    'SELECT EXISTS (SELECT FROM authz_outbox WHERE processed_at IS NULL AND dead_at IS NULL) AS waits',
+  );
+  return rows[0]?.waits ?? false;
+}
+
+/** Whether every entry of a range has been delivered, or has died. */
+export async function areSettled(db: Queryable, firstId: number, lastId: number): Promise<boolean> {
+  const { rows } = await db.query<{ settled: boolean }>(
+    `SELECT NOT EXISTS (SELECT FROM authz_outbox WHERE id BETWEEN $1 AND $2 AND processed_at IS NULL AND dead_at IS NULL) AS settled`,
+    [firstId, lastId],
+  );
+  return rows[0]?.settled ?? false;
+}
+
+/** What the line names, as `type:id`. */
+export async function readPendingKeys(db: Queryable): Promise<Set<string>> {
+  const { rows } = await db.query<{ key: string }>(
+    'SELECT DISTINCT unnest(keys) AS key FROM authz_outbox WHERE processed_at IS NULL AND dead_at IS NULL',
+  );
+  return new Set(rows.map(r => r.key));
+}
+
+/** How long until something can be tried again, in ms; null when nothing waits for its time. */
+export async function nextAttemptMs(db: Queryable): Promise<number | null> {
+  const { rows } = await db.query<{ ms: number | null }>(
+    `SELECT extract(epoch FROM least(
+       (SELECT min(locked_until) FROM authz_outbox WHERE processed_at IS NULL AND dead_at IS NULL AND locked_until > clock_timestamp()),
+       (SELECT paused_until FROM authz_stream WHERE paused_until > clock_timestamp())
+     ) - clock_timestamp())::float8 * 1000 AS ms`,
+  );
+  const ms = rows[0]?.ms ?? null;
+  return ms === null ? null : Math.max(1, Math.ceil(ms));
+}
+
+export async function saveOwner(client: Queryable, owner: string, epoch: number): Promise<void> {
+  await client.query('UPDATE authz_stream SET owner = $1, epoch = $2, worked_at = clock_timestamp()', [owner, epoch]);
+}
+
+/** The entries are in the store: says so here and to all hosts, as part of the caller's transaction. */
+export async function markDelivered(
+  client: Queryable,
+  entries: readonly OutboxEntry[],
+  delivered: Delivered,
+): Promise<void> {
+  const ids = entries.map(e => e.id);
+  await client.query(
+    'UPDATE authz_outbox SET processed_at = clock_timestamp(), last_error = NULL, locked_until = NULL WHERE id = ANY ($1)',
+    [ids],
+  );
+  await noteDelivered(client, ids.at(-1) ?? 0, delivered);
+}
+
+/** A store was filled from the mirror, which holds what every entry up to an id meant. */
+export async function markFilled(client: Queryable, lastId: number, token: string): Promise<void> {
+  await client.query(
+    `UPDATE authz_outbox SET processed_at = clock_timestamp(), last_error = NULL, locked_until = NULL
+     WHERE processed_at IS NULL AND dead_at IS NULL AND id <= $1`,
+    [lastId],
+  );
+  await noteDelivered(client, lastId, { token, users: null });
+}
+
+async function noteDelivered(client: Queryable, lastId: number, { token, users }: Delivered): Promise<void> {
+  // An operation that changed nothing leaves no token.
+  await client.query(
+    `UPDATE authz_stream SET last_token = CASE WHEN $1 = '' THEN last_token ELSE $1 END,
+       last_token_at = CASE WHEN $1 = '' THEN last_token_at ELSE clock_timestamp() END,
+       last_id = greatest(last_id, $2), worked_at = clock_timestamp(), failures = 0, paused_until = NULL, last_error = NULL`,
+    [token, lastId],
+  );
+  const notice = JSON.stringify({ token, users });
+  const short = Buffer.byteLength(notice) > NOTICE_BYTES_MAX ? JSON.stringify({ token, users: null }) : notice;
+  await client.query('SELECT pg_notify($1, $2)', [OUTBOX_DELIVERED, short]);
+}
+
+const notice = z.object({ token: z.string(), users: z.array(z.string()).nullable() });
+
+export const parseDelivered = (text: string): Delivered => notice.parse(JSON.parse(text));
+
+/** The store will not take this entry: it waits for its next attempt, and after the last one it is dead. */
+export async function markRefused(client: Queryable, id: number, error: string): Promise<void> {
+  await client.query(
+    `UPDATE authz_outbox SET attempts = attempts + 1, last_error = $2,
+       locked_until = clock_timestamp() + authz_backoff(attempts + 1),
+       dead_at = CASE WHEN attempts + 1 >= $3 THEN clock_timestamp() END
+     WHERE id = $1`,
+    [id, error.slice(0, 500), LIMITS.outboxAttemptsMax],
+  );
+}
+
+/** The store is away: the whole stream pauses, and no entry is to blame. The head shows the reason. */
+export async function pauseStream(client: Queryable, head: OutboxEntry | undefined, error: string): Promise<void> {
+  const text = error.slice(0, 500);
+  await client.query(
+    `UPDATE authz_stream SET failures = failures + 1, last_error = $1, worked_at = clock_timestamp(),
+       paused_until = clock_timestamp() + authz_backoff(failures + 1)`,
+    [text],
+  );
+  if (head !== undefined) await client.query('UPDATE authz_outbox SET last_error = $2 WHERE id = $1', [head.id, text]);
+}
+
+/** The store is back, before the pause is over. */
+export async function endPause(db: Queryable): Promise<void> {
+  await db.query('UPDATE authz_stream SET paused_until = NULL WHERE paused_until IS NOT NULL');
+}
+
+export const requeue = async (client: Queryable, id: number): Promise<number | null> => {
+  const { rows } = await client.query<{ id: string | null }>('SELECT authz_requeue($1) AS id', [id]);
+  const last = rows[0]?.id ?? null;
+  return last === null ? null : Number(last);
+};
+
+/** A dead entry that nobody wants any more. False when there is no such dead entry. */
+export async function discard(client: Queryable, id: number): Promise<boolean> {
+  const { rowCount } = await client.query(
+    `UPDATE authz_outbox SET resolution = 'discarded', resolved_at = now() WHERE id = $1 AND dead_at IS NOT NULL AND resolution IS NULL`,
+    [id],
+  );
+  return rowCount === 1;
+}
+
+/** Entries that are done are kept for a while; dead ones until somebody resolved them. */
+export async function removeOldEntries(db: Queryable): Promise<void> {
+  await db.query(
+    `DELETE FROM authz_outbox WHERE processed_at < now() - make_interval(days => $1)
+       OR (dead_at IS NOT NULL AND resolved_at < now() - make_interval(days => $1))`,
+    [LIMITS.outboxDays],
+  );
+}

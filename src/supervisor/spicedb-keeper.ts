@@ -1,0 +1,130 @@
+import fs from 'node:fs';
+import path from 'node:path';
+import { messageOf } from '../errors.ts';
+import { Backoff } from './child.ts';
+import { type RunningSpicedb, startSpicedb } from './embedded-spicedb.ts';
+
+export type KeeperOptions = {
+  /** Data directory; the sockets and the note of the endpoint are below it. */
+  directory: string;
+  /** Memory above which a store is replaced, bytes. */
+  recycleBytes: number;
+  progress(text: string): void;
+  /** A store is up, empty: it has to be filled before it is asked. */
+  started(endpoint: string): void;
+};
+
+const LOOK_MS = 15_000;
+
+/** File that tells commands where the embedded store listens. */
+export const endpointFile = (directory: string): string => path.join(directory, 'spicedb.endpoint');
+
+/** Resident memory of a process in bytes; 0 where the system does not tell. */
+function residentBytes(pid: number | undefined): number {
+  try {
+    const pages = Number(fs.readFileSync(`/proc/${pid}/statm`, 'utf8').split(' ')[1]);
+    return pages * 4096;
+  } catch {
+    return 0;
+  }
+}
+
+/**
+ * Keeps an embedded SpiceDB running. One that dies is started again; one that has grown, because it never gives memory back, is
+ * replaced: the successor is filled while the old one answers, which ends when the successor is in use.
+ */
+export class SpicedbKeeper {
+  readonly #options: KeeperOptions;
+  readonly #backoff = new Backoff();
+  #current: RunningSpicedb | null = null;
+  /** Those that answer until `#current` is in use. */
+  readonly #old = new Set<RunningSpicedb>();
+  #starting: Promise<void> | null = null;
+  #timer: NodeJS.Timeout | null = null;
+  #stopping = false;
+  #count = 0;
+  /** What a store needed when it had been filled. */
+  #filledBytes = 0;
+
+  constructor(options: KeeperOptions) {
+    this.#options = options;
+  }
+
+  /** Where the store listens; null while none is up. */
+  get endpoint(): string | null {
+    return this.#current?.endpoint ?? null;
+  }
+
+  /** Starts it in the background, again and again until it is up. */
+  start(): void {
+    if (this.#stopping || this.#starting !== null) return;
+    this.#starting = this.#start()
+      .catch((error: unknown) => {
+        const wait = Math.max(200, this.#backoff.next(performance.now()));
+        this.#options.progress(`${messageOf(error)}; trying again in ${wait} ms`);
+        this.#timer = setTimeout(() => this.start(), wait);
+      })
+      .finally(() => {
+        this.#starting = null;
+      });
+  }
+
+  async #start(): Promise<void> {
+    const { directory, progress, started } = this.#options;
+    const spicedb = await startSpicedb(path.join(directory, `spicedb-${this.#count++ % 10}`));
+    if (this.#stopping) return await spicedb.stop();
+    if (this.#current !== null) this.#old.add(this.#current);
+    this.#current = spicedb;
+    this.#filledBytes = 0;
+    this.#backoff.ready(performance.now());
+    spicedb.process.once('exit', () => {
+      this.#old.delete(spicedb);
+      if (this.#stopping || this.#current !== spicedb) return;
+      this.#current = null;
+      // Its sockets are of no use any more.
+      void spicedb.stop();
+      const wait = this.#backoff.next(performance.now());
+      progress(`the embedded SpiceDB ended; starting it again${wait > 0 ? ` in ${wait} ms` : ''}`);
+      this.#timer = setTimeout(() => this.start(), wait);
+    });
+    fs.writeFileSync(endpointFile(directory), `${spicedb.endpoint}\n`, { mode: 0o600 });
+    started(spicedb.endpoint);
+    if (this.#timer !== null) clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => this.#look(), LOOK_MS);
+  }
+
+  /** The serving process has filled a store and asks it now. */
+  inUse(endpoint: string): void {
+    const current = this.#current;
+    if (current?.endpoint !== endpoint) return;
+    this.#filledBytes = residentBytes(current.process.pid);
+    for (const old of this.#old) void old.stop();
+    this.#old.clear();
+  }
+
+  #look(): void {
+    const current = this.#current;
+    if (this.#stopping || current === null) return;
+    const bytes = residentBytes(current.process.pid);
+    // One that is large because the graph is large would gain nothing from starting again.
+    if (this.#filledBytes > 0 && bytes > Math.max(this.#options.recycleBytes, 2 * this.#filledBytes)) {
+      this.#options.progress(`the embedded SpiceDB holds ${Math.round(bytes / 2 ** 20)} MB and is replaced`);
+      return this.start();
+    }
+    this.#timer = setTimeout(() => this.#look(), LOOK_MS);
+  }
+
+  async stop(): Promise<void> {
+    this.#stopping = true;
+    if (this.#timer !== null) clearTimeout(this.#timer);
+    await this.#starting;
+    await Promise.all([this.#current, ...this.#old].map(spicedb => spicedb?.stop()));
+    fs.rmSync(endpointFile(this.#options.directory), { force: true });
+  }
+
+  /** Ends everything at once. */
+  kill(): void {
+    this.#stopping = true;
+    for (const spicedb of [this.#current, ...this.#old]) spicedb?.process.kill('SIGKILL');
+  }
+}
