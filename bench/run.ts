@@ -9,6 +9,7 @@ import { ExecutionState } from '../workers/execution-state.ts';
 import { GuestMemory } from '../workers/guest-memory.ts';
 import { makeHostImports } from '../workers/host-imports.ts';
 import { PluginRuntime } from '../workers/plugin-runtime.ts';
+import { type Caller, evaluations, outbox, policies } from './authz.ts';
 import { admin, type Host, install, startHost } from './host.ts';
 import { closedLoop, generator, type Load, openLoop } from './load.ts';
 import { buildExtism, startPeer, startWorkerd, stopPeers } from './peers.ts';
@@ -185,17 +186,18 @@ async function contention(port: number): Promise<void> {
   add("honest plugin's p99 meanwhile / quiet", `${median(tails).toFixed(1)} x`, 'at most 5 x, aim 2.5 x');
 }
 
+/** The embedded database of the host under test. */
+function databaseUrl(): string {
+  const password = fs.readFileSync(path.join(directory, 'data/postgres.password'), 'utf8').trim();
+  return `postgresql://plugin_host:${password}@localhost:5432/plugin_host?host=${encodeURIComponent(path.join(directory, 'data/postgres-run'))}`;
+}
+
 async function hostCalls(port: number): Promise<void> {
   await install(port, kvPlugin());
   const url = `http://127.0.0.1:${port}/api/triggers/http/kvbench/run`;
   // Both sides run code that V8 has optimised by then.
   for (let k = 0; k < 40; k++) await (await fetch(url)).text();
-  const password = fs.readFileSync(path.join(directory, 'data/postgres.password'), 'utf8').trim();
-  const db = openDatabase(
-    `postgresql://plugin_host:${password}@localhost:5432/plugin_host?host=${encodeURIComponent(path.join(directory, 'data/postgres-run'))}`,
-    1,
-    () => {},
-  );
+  const db = openDatabase(databaseUrl(), 1, () => {});
   const query = {
     name: 'g',
     text: 'SELECT value FROM plugin_kv WHERE plugin_id = $1 AND key = $2 AND (expires_at IS NULL OR expires_at > now())',
@@ -245,8 +247,8 @@ async function growth(port: number): Promise<void> {
   add('memory grown to 512 MB in 128 steps, in one', `${median(steps).toFixed(0)}, ${median(once).toFixed(0)} ms`);
 }
 
-/** What it costs to know who calls, and what logins cost the others. Ends setup mode. */
-async function identity(port: number): Promise<void> {
+/** Who calls in the rows below; ends setup mode. */
+async function makeCaller(port: number): Promise<Caller & { account: { email: string; password: string } }> {
   const base = `http://127.0.0.1:${port}`;
   const account = { email: 'bench@uni.example', password: 'a password of the benchmark' };
   const made = await admin(port, 'POST', '/auth/setup', account);
@@ -261,7 +263,17 @@ async function identity(port: number): Promise<void> {
       body: JSON.stringify(body),
     });
   const { token } = (await (await post('/api/auth/tokens', { name: 'bench' })).json()) as { token: string };
-  const bearer = { authorization: `Bearer ${token}` };
+  const { admin: me } = (await (await fetch(`${base}/api/admin/auth/check`, { headers: { cookie } })).json()) as {
+    admin: { global_user_id: number };
+  };
+  return { account, post, bearer: { authorization: `Bearer ${token}` }, userId: me.global_user_id };
+}
+
+/** What it costs to know who calls, and what logins cost the others. */
+async function identity(
+  port: number,
+  { account, bearer, post }: Awaited<ReturnType<typeof makeCaller>>,
+): Promise<void> {
   const allow = async (on: boolean): Promise<void> => {
     const r = await post('/api/admin/plugins/hello/triggers/greet/settings', { allow_user_session: on }, 'PUT');
     if (r.status !== 200) throw new Error(await r.text());
@@ -315,8 +327,12 @@ try {
   await hostCalls(host.port);
   await growth(host.port);
   await scale(path.join(directory, 'many'), ROUNDS, SECONDS);
-  await identity(host.port);
+  const caller = await makeCaller(host.port);
+  await policies(host.port, caller, ROUNDS, SECONDS);
+  await outbox(host.port, databaseUrl(), SECONDS);
+  await identity(host.port, caller);
   await instanceTimes();
+  evaluations();
   console.log(`\nwritten to ${path.relative(root, writeReport(path.join(here, 'results')))}`);
 } finally {
   stopPeers();

@@ -96,6 +96,7 @@ export function composeAuthz(parts: {
       outbox.delivered();
     },
     forgetAll() {
+      graph.forget();
       contexts.invalidateUser(null);
       commands.invalidateCommandPolicy(null);
       outbox.wake();

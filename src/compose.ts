@@ -43,6 +43,7 @@ import { assertLimits, LIMITS } from './limits.ts';
 import type { Log } from './log.ts';
 import { makeMailer } from './messaging/mail.ts';
 import { TEMPORARY_PASSWORD_QUEUE, temporaryPasswordJob } from './messaging/temporary-password-job.ts';
+import { outboxSweepJob } from './outbox/sweep-job.ts';
 import { every } from './periodic.ts';
 import { PluginInstaller } from './plugins/install.ts';
 import { openModuleStorage } from './plugins/module-storage.ts';
@@ -232,6 +233,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
         adminUrl: () => `${publicBase()}/admin/`,
         sent: (user, where) => log.info({ user, where }, 'a temporary password was sent'),
       }),
+      outboxSweepJob(db),
     ],
     log,
   );

@@ -15,6 +15,10 @@ export type JobQueue<T extends object> = {
   delaySecondsMax: number;
   /** An attempt that takes longer counts as failed. */
   seconds: number;
+  /** When one is queued by itself, on one of the hosts: minute hour day month weekday (cron). */
+  schedule?: string;
+  /** How often the queue is looked at; every second when absent. */
+  pollSeconds?: number;
 };
 
 export type JobsLog = { warn(fields: Record<string, unknown>, text: string): void };
@@ -97,9 +101,10 @@ export class Jobs {
         "UPDATE pgboss.job SET dead_letter = $1 WHERE name = $2 AND dead_letter IS NULL AND state < 'completed'",
         [dead, q.name],
       );
+      if (q.schedule !== undefined) await this.#boss.schedule(q.name, q.schedule, {});
       work.push(
         () => this.#work(dead, POLL_DEAD_SECONDS, data => q.gaveUp(q.parse(data))),
-        () => this.#work(q.name, POLL_SECONDS, data => q.run(q.parse(data))),
+        () => this.#work(q.name, q.pollSeconds ?? POLL_SECONDS, data => q.run(q.parse(data))),
       );
     }
     for (const begin of work) await begin();

@@ -98,6 +98,9 @@ export const LIMITS = {
   /** Questions one evaluation may put to the graph, and how often it may go there (authorization.md). */
   policyChecksMax: 200,
   policyRoundsMax: 4,
+  /** Answers of the graph remembered until the next change reaches it, and for how long at most. */
+  graphAnswersMax: 50_000,
+  graphAnswerMs: 1000,
   /** What is remembered of users (service.md 5.7). */
   subjectContextsMax: 20_000,
   subjectContextMs: 30_000,

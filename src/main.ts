@@ -17,6 +17,8 @@ const USAGE = `plugin-host: runs WebAssembly plugins behind HTTP endpoints
   plugin-host admin reset-password --email ADDRESS [--json]
                                                  give an administrator a new temporary password
   plugin-host admin list [--json]                list the administrators
+  plugin-host authz drift [--repair] [--config FILE] [--json]
+                                                 compare the graph store with the database, and mend it
   plugin-host version [--json]
   plugin-host help
 
@@ -124,6 +126,7 @@ async function main(args: string[]): Promise<void> {
       email: { type: 'string' },
       name: { type: 'string' },
       user: { type: 'string' },
+      repair: { type: 'boolean', default: false },
       help: { type: 'boolean', short: 'h', default: false },
     },
   });
@@ -153,6 +156,11 @@ async function main(args: string[]): Promise<void> {
       const verb = positionals[1] === 'create' ? 'create' : positionals[1] === 'list' ? 'list' : 'reset-password';
       const progress = (text: string): void => void process.stderr.write(`[plugin-host] ${text}\n`);
       return out(await adminCommand(verb, config(), { email, json, name, user }, progress));
+    }
+    case 'authz drift': {
+      const { authzDrift } = await import('./cli/authz-commands.ts');
+      const progress = (text: string): void => void process.stderr.write(`[plugin-host] ${text}\n`);
+      return out(await authzDrift(config(), { repair: values.repair, json: values.json }, progress));
     }
     default:
       throw new UsageError(`there is no command "${verb}"; see: plugin-host help`);

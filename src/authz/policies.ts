@@ -17,7 +17,7 @@ import type { SubjectContext, SubjectContexts } from './subject-context.ts';
 /** Who a policy is asked about. */
 export type PolicyCaller = { kind: 'user'; userId: number } | { kind: 'service'; keyId: number };
 
-/** A question that was put to the graph, and how long it took together with those asked beside it. */
+/** A question that was put to the graph, and how long it took together with those asked beside it; 0 when it was remembered. */
 export type AskedCheck = { check: string; allowed: boolean; ms: number };
 
 /** What a policy said, and how it came to it. */
@@ -53,10 +53,10 @@ type Evaluation = {
  */
 export class Policies {
   readonly #contexts: SubjectContexts;
-  readonly #graph: Pick<Graph, 'check'>;
+  readonly #graph: Pick<Graph, 'check' | 'peek'>;
   readonly #now: () => number;
 
-  constructor(contexts: SubjectContexts, graph: Pick<Graph, 'check'>, now: () => number) {
+  constructor(contexts: SubjectContexts, graph: Pick<Graph, 'check' | 'peek'>, now: () => number) {
     this.#contexts = contexts;
     this.#graph = graph;
     this.#now = now;
@@ -92,12 +92,32 @@ export class Policies {
     subject: PolicySubject,
     assembledAt: number | null,
     memo: GraphMemo = new Map(),
+    remember = true,
   ): PolicyVerdict | Promise<PolicyVerdict> {
-    const pass = passPolicy(policy, subject, memo);
-    if (pass.kind === 'needs') return this.#ask({ policy, subject, memo, checks: [], assembledAt }, pass.checks);
+    let pass = passPolicy(policy, subject, memo);
+    const checks: AskedCheck[] = [];
+    // Answers of a moment ago decide without a promise, as long as they are all there.
+    while (pass.kind === 'needs' && remember && this.#recall(pass.checks, memo, checks))
+      pass = passPolicy(policy, subject, memo);
+    if (pass.kind === 'needs') return this.#ask({ policy, subject, memo, checks, assembledAt }, pass.checks);
     const age = assembledAt === null ? null : this.#now() - assembledAt;
-    if (pass.kind === 'failed') return failed(0, NO_CHECKS, age, pass.error.message, pass.error);
-    return { kind: pass.allowed ? 'allowed' : 'denied', reason: '', rounds: 0, checks: NO_CHECKS, contextAgeMs: age };
+    if (pass.kind === 'failed') return failed(0, checks, age, pass.error.message, pass.error);
+    return { kind: pass.allowed ? 'allowed' : 'denied', reason: '', rounds: 0, checks, contextAgeMs: age };
+  }
+
+  /** @returns whether everything needed is remembered; what is, is in the memo then */
+  #recall(needs: ReadonlyMap<string, GraphCheck>, memo: GraphMemo, checks: AskedCheck[]): boolean {
+    const found = checks.length;
+    for (const [key, check] of needs) {
+      const allowed = this.#graph.peek(check);
+      if (allowed === undefined) {
+        checks.length = found;
+        return false;
+      }
+      checks.push({ check: key, allowed, ms: 0 });
+    }
+    for (const { allowed, check } of checks.slice(found)) memo.set(check, allowed);
+    return true;
   }
 
   async #ask(e: Evaluation, firstNeeds: ReadonlyMap<string, GraphCheck>): Promise<PolicyVerdict> {
@@ -150,7 +170,7 @@ export class Policies {
     const user = { ...context.user, ...overrides };
     const subject: PolicySubject = { kind: 'user', user, roles: new Set(user.roles) };
     const memo: GraphMemo = new Map();
-    const verdict = await this.#first(policy, subject, context.assembledAt, memo);
+    const verdict = await this.#first(policy, subject, context.assembledAt, memo, false);
     return { verdict, parts: partsOf(policy, subject, memo), context: { ...context, user } };
   }
 }

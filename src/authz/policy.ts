@@ -1,5 +1,6 @@
 import { type ASTNode, Environment, type ParseResult, serialize } from '@marcbachmann/cel-js';
 import { boundedCache } from '../bounded-cache.ts';
+import { checkText } from '../graph/graph.ts';
 import type { GraphSchema } from '../graph/graph-schema.ts';
 import type { GraphCheck } from '../graph/graph-store.ts';
 import { LIMITS } from '../limits.ts';
@@ -63,10 +64,6 @@ const NO_USER = new Error('a service key is no user; ask principal.kind first');
 /** Set for the duration of one synchronous pass. */
 type Pass = { subject: PolicySubject; memo: GraphMemo; needs: Map<string, GraphCheck> };
 let current: Pass | null = null;
-
-/** A check as people write it: `study_group:g1#view_all@user:e1`. */
-export const checkText = (c: GraphCheck): string =>
-  `${c.resourceType}:${c.resourceId}#${c.permission}@${c.subjectType}:${c.subjectId}`;
 
 function askGraph(permission: string, resourceType: string, resourceId: string): boolean {
   if (current === null) throw new Error('policies are evaluated by Policies alone');

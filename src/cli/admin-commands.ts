@@ -24,7 +24,7 @@ export class CommandError extends Error {
  * Runs something on the service's database, whether the service runs or not: an embedded database that stands still is
  * started for as long as it takes.
  */
-async function withDatabase<T>(
+export async function withDatabase<T>(
   config: Config,
   progress: (text: string) => void,
   work: (db: Database) => Promise<T>,
@@ -32,7 +32,8 @@ async function withDatabase<T>(
   const directory = dataPath(config, 'postgres');
   const running = config.values['database.url'] || findRunningPostgres(directory);
   const own = running === null ? await startPostgres({ directory, progress }) : null;
-  const db = openDatabase(running ?? own?.url ?? '', 1, () => {});
+  // Two connections: some work reads beside its own transaction.
+  const db = openDatabase(running ?? own?.url ?? '', 2, () => {});
   try {
     await migrate(db);
     return await work(db);
@@ -51,7 +52,8 @@ function accountName(): string {
   }
 }
 
-const actor = (): Actor => ({
+/** Who stands in the audit log for what is done here. */
+export const actor = (): Actor => ({
   kind: 'command_line',
   userId: null,
   name: `${accountName()} on the command line`,

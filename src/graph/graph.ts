@@ -1,4 +1,6 @@
 import { randomUUID } from 'node:crypto';
+import { type BoundedCache, boundedCache } from '../bounded-cache.ts';
+import { LIMITS } from '../limits.ts';
 import { type CheckStep, type Freshness, type GraphCheck, GraphError, type GraphStore } from './graph-store.ts';
 import type { Tuple } from './tuple.ts';
 
@@ -38,7 +40,15 @@ const isLoaded = (mark: Tuple): GraphCheck => ({
   subjectId: mark.subjectId,
 });
 
-type Waiting = { check: GraphCheck; resolve(allowed: boolean): void; reject(error: GraphError): void };
+/** A check as people write it: `study_group:g1#view_all@user:e1`. */
+export const checkText = (c: GraphCheck): string =>
+  `${c.resourceType}:${c.resourceId}#${c.permission}@${c.subjectType}:${c.subjectId}`;
+
+/** One question and everybody who waits for its answer. */
+type Waiting = {
+  check: GraphCheck;
+  answers: Array<{ resolve(allowed: boolean): void; reject(error: GraphError): void }>;
+};
 
 /**
  * What the service asks the graph. Answers come from a store that has everything, and for ten seconds after a change from a
@@ -50,12 +60,18 @@ export class Graph {
   #mark: Tuple | null = null;
   #token = '';
   #freshUntil = 0;
-  #waiting: Waiting[] = [];
+  /** Answers until something changes, a second at most: one page of a frontend asks the same many times. */
+  readonly #answers: BoundedCache<string, { allowed: boolean }>;
+  /** Grows with every change: what was asked before it is not remembered. */
+  #changes = 0;
+  /** By question: what several ask in one turn is asked once. */
+  #waiting = new Map<string, Waiting>();
   #inFlight = 0;
   #pumpSoon = false;
 
   constructor(now: () => number) {
     this.#now = now;
+    this.#answers = boundedCache({ max: LIMITS.graphAnswersMax, ttlMs: LIMITS.graphAnswerMs, now });
   }
 
   /** @throws GraphError `unavailable` when there is none */
@@ -69,12 +85,25 @@ export class Graph {
     this.#store = store;
     this.#mark = null;
     this.#freshUntil = 0;
+    this.forget();
   }
 
   /** A write reached the store. */
   delivered(token: string): void {
     this.#token = token;
     this.#freshUntil = this.#now() + FRESH_MS;
+    this.forget();
+  }
+
+  /** Something may have changed. */
+  forget(): void {
+    this.#changes++;
+    this.#answers.clear();
+  }
+
+  /** The answer to a check, when it was given a moment ago and nothing has changed since. */
+  peek(check: GraphCheck): boolean | undefined {
+    return this.#answers.get(checkText(check))?.allowed;
   }
 
   /**
@@ -84,7 +113,10 @@ export class Graph {
    */
   check(check: GraphCheck): Promise<boolean> {
     return new Promise((resolve, reject) => {
-      this.#waiting.push({ check, resolve, reject });
+      const key = checkText(check);
+      const waiting = this.#waiting.get(key);
+      if (waiting !== undefined) waiting.answers.push({ resolve, reject });
+      else this.#waiting.set(key, { check, answers: [{ resolve, reject }] });
       if (this.#pumpSoon) return;
       this.#pumpSoon = true;
       setImmediate(() => {
@@ -95,8 +127,12 @@ export class Graph {
   }
 
   #pump(): void {
-    while (this.#waiting.length > 0 && this.#inFlight < IN_FLIGHT_MAX) {
-      const batch = this.#waiting.splice(0, BULK_MAX);
+    while (this.#waiting.size > 0 && this.#inFlight < IN_FLIGHT_MAX) {
+      const batch: Waiting[] = [];
+      for (const [key, waiting] of this.#waiting) {
+        this.#waiting.delete(key);
+        if (batch.push(waiting) === BULK_MAX) break;
+      }
       this.#inFlight++;
       void this.#checkTogether(batch).finally(() => {
         this.#inFlight--;
@@ -106,16 +142,20 @@ export class Graph {
   }
 
   async #checkTogether(batch: readonly Waiting[]): Promise<void> {
+    const changes = this.#changes;
     try {
       const answers = await this.#checkLoaded(batch.map(w => w.check));
-      batch.forEach(({ resolve, reject }, k) => {
+      batch.forEach((waiting, k) => {
         const answer = answers[k];
-        if (typeof answer === 'boolean') resolve(answer);
-        else reject(answer ?? new GraphError('unavailable', 'the graph store left a check unanswered', null));
+        if (typeof answer === 'boolean' && changes === this.#changes)
+          this.#answers.set(checkText(waiting.check), { allowed: answer });
+        for (const { reject, resolve } of waiting.answers)
+          if (typeof answer === 'boolean') resolve(answer);
+          else reject(answer ?? new GraphError('unavailable', 'the graph store left a check unanswered', null));
       });
     } catch (error) {
       const why = error instanceof GraphError ? error : new GraphError('unavailable', String(error), error);
-      for (const { reject } of batch) reject(why);
+      for (const { answers } of batch) for (const { reject } of answers) reject(why);
     }
   }
 

@@ -1,7 +1,7 @@
 import type { Database } from '../db/database.ts';
 import { messageOf } from '../errors.ts';
 import { readMarks } from '../graph/graph.ts';
-import type { GraphStore } from '../graph/graph-store.ts';
+import { GraphError, type GraphStore } from '../graph/graph-store.ts';
 import type { Appended } from './append.ts';
 import type { CycleResult, Deliverer } from './deliver.ts';
 import { areSettled, endPause, hasLine, nextAttemptMs } from './stream.ts';
@@ -22,6 +22,8 @@ export type OutboxParts = {
 
 /** How soon a store that is away, or another deliverer's line, is looked at again. */
 const LOOK_AGAIN_MS = 1000;
+/** How soon a store that turned out to be another one, or another's, is looked at. */
+const FENCED_AGAIN_MS = 20;
 /** How soon a store that does not answer at the start is asked again. */
 const PREPARE_AGAIN_MS = 300;
 
@@ -95,11 +97,12 @@ export class Outbox {
       const result: CycleResult = await deliverer.cycle(store);
       if (result.kind === 'delivered') {
         this.#came(result.refused);
-        if (result.entries > 0) continue;
+        // Also after a refusal: an entry that died lets go what waited behind it.
+        continue;
       }
       if (result.kind === 'fenced') {
         this.#next ??= store;
-        continue;
+        return FENCED_AGAIN_MS;
       }
       if (result.kind === 'paused') this.#wentAway(result.error);
       if (this.#away !== '') return await this.#probe(store);
@@ -123,7 +126,8 @@ export class Outbox {
       this.#came(0);
       return true;
     } catch (error) {
-      this.#wentAway(messageOf(error));
+      if (!(error instanceof GraphError)) throw error;
+      this.#wentAway(error.message);
       return false;
     }
   }
@@ -138,7 +142,7 @@ export class Outbox {
       return 1;
     } catch (error) {
       // No schema: a new store.
-      if (error instanceof Error && 'kind' in error && error.kind === 'refused') {
+      if (error instanceof GraphError && error.kind === 'refused') {
         this.#next ??= store;
         return 1;
       }

@@ -97,11 +97,6 @@ class Engine {
       });
     };
   }
-
-  close(): void {
-    const dispose = this.#library.func('void* spicedb_dispose(unsigned long long handle)');
-    this.#text(dispose(this.#handle));
-  }
 }
 
 const raw = (bytes: Buffer): Buffer => bytes;
@@ -172,8 +167,8 @@ export function runSpicedbBridge(socket: string): void {
   }
   server.addService(definition, handlers);
   const stop = (): void => {
+    // The store is in memory: there is nothing to bring into order, which would take the engine seconds.
     server.forceShutdown();
-    engine.close();
     fs.rmSync(socket, { force: true });
     process.exit(0);
   };

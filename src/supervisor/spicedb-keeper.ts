@@ -14,7 +14,7 @@ export type KeeperOptions = {
   started(endpoint: string): void;
 };
 
-const LOOK_MS = 15_000;
+const LOOK_MS = 5000;
 
 /** File that tells commands where the embedded store listens. */
 export const endpointFile = (directory: string): string => path.join(directory, 'spicedb.endpoint');
@@ -39,6 +39,7 @@ export class SpicedbKeeper {
   #current: RunningSpicedb | null = null;
   /** Those that answer until `#current` is in use. */
   readonly #old = new Set<RunningSpicedb>();
+  readonly #ending = new Set<Promise<void>>();
   #starting: Promise<void> | null = null;
   #timer: NodeJS.Timeout | null = null;
   #stopping = false;
@@ -82,7 +83,7 @@ export class SpicedbKeeper {
       if (this.#stopping || this.#current !== spicedb) return;
       this.#current = null;
       // Its sockets are of no use any more.
-      void spicedb.stop();
+      this.#end(spicedb);
       const wait = this.#backoff.next(performance.now());
       progress(`the embedded SpiceDB ended; starting it again${wait > 0 ? ` in ${wait} ms` : ''}`);
       this.#timer = setTimeout(() => this.start(), wait);
@@ -98,8 +99,13 @@ export class SpicedbKeeper {
     const current = this.#current;
     if (current?.endpoint !== endpoint) return;
     this.#filledBytes = residentBytes(current.process.pid);
-    for (const old of this.#old) void old.stop();
+    for (const old of this.#old) this.#end(old);
     this.#old.clear();
+  }
+
+  #end(spicedb: RunningSpicedb): void {
+    const ending = spicedb.stop().finally(() => this.#ending.delete(ending));
+    this.#ending.add(ending);
   }
 
   #look(): void {
@@ -118,7 +124,8 @@ export class SpicedbKeeper {
     this.#stopping = true;
     if (this.#timer !== null) clearTimeout(this.#timer);
     await this.#starting;
-    await Promise.all([this.#current, ...this.#old].map(spicedb => spicedb?.stop()));
+    for (const spicedb of [this.#current, ...this.#old]) if (spicedb !== null) this.#end(spicedb);
+    await Promise.all(this.#ending);
     fs.rmSync(endpointFile(this.#options.directory), { force: true });
   }
 

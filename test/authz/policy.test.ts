@@ -103,7 +103,10 @@ const world = await makeWorld();
 t.test(
   'a policy is evaluated with as few questions to the graph as it takes, and none when known facts decide',
   async t => {
-    const { caller, db, graph, store, user } = world;
+    const { caller, db, store, user } = world;
+    let now = Date.now();
+    const graph = new Graph(() => now);
+    graph.useStore(store);
     const contexts = new SubjectContexts(db, graph, Date.now);
     const policies = new Policies(contexts, graph, Date.now);
     let trips = 0;
@@ -152,6 +155,8 @@ t.test(
     });
     for (const [source, verdict, wanted] of rows) {
       trips = 0;
+      // Later than any answer is remembered.
+      now += 1001;
       const answer = policies.decide(source, caller);
       t.equal(answer instanceof Promise, wanted > 0, `${source}: ${wanted > 0 ? 'asks' : 'answers at once'}`);
       const { kind, reason, rounds } = await answer;
@@ -166,6 +171,20 @@ t.test(
     trips = 0;
     t.match(await policies.decide(nested, caller), { kind: 'failed', rounds: 4, reason: /4 times/ });
     t.equal(trips, 4, 'a policy that asks without end is stopped');
+
+    const again = 'check("view_all", "faculty", "f1") && is_member("study_group", "g1")';
+    now += 1001;
+    await policies.decide(again, caller);
+    trips = 0;
+    t.match(
+      policies.decide(again, caller),
+      { kind: 'allowed', rounds: 0, checks: { length: 2 } },
+      'remembered for a moment',
+    );
+    graph.delivered('');
+    t.ok(policies.decide(again, caller) instanceof Promise, 'until something reaches the graph');
+    now += 1001;
+    t.ok(policies.decide(again, caller) instanceof Promise, 'and for a second at most');
   },
 );
 

@@ -229,6 +229,63 @@ t.test('kill -9 of the serving process under load: it answers again, and what wa
   );
 });
 
+t.test(
+  'the embedded graph store is filled from the database whenever it starts: kill -9 of it, of the serving process, a restart',
+  async t => {
+    const directory = fs.mkdtempSync(path.join(ROOT, 'graph-'));
+    const port = String(await freePort());
+    const env = { BOT_HTTP_PORT: port, BOT_ADMIN_SETUP_TOKEN: 'tok' };
+    let run = start(directory, env);
+    t.teardown(() => run.child.kill('SIGKILL'));
+    const api = (method: string, where: string, body?: unknown) =>
+      request(`http://127.0.0.1:${port}/api/admin${where}`, {
+        method,
+        headers: { authorization: 'Bearer tok', 'content-type': 'application/json' },
+        ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+      }).catch(() => null);
+    const dean = { resource_type: 'faculty', resource_id: 'f', relation: 'dean', subject_id: 'e1' };
+    const lookup = () => api('GET', '/relationships/lookup?resource_type=faculty&permission=admin&user=e1');
+    /** The first answer that is none of "not yet". */
+    const answer = async () => {
+      for (;;) {
+        const a = await lookup();
+        if (a !== null && a.status !== 503) return a.json.items;
+        await new Promise(r => setTimeout(r, 20));
+      }
+    };
+    await run.until(/plugin host is ready/);
+    t.same(await answer(), []);
+    t.match(await api('POST', '/relationships', dean), { status: 201, json: { delivered: true } });
+    const found = [{ resource_type: 'faculty', resource_id: 'f' }];
+    t.same(await answer(), found);
+
+    const processOf = (word: string): number =>
+      Number(
+        processesOf(directory).find(p =>
+          fs.readFileSync(`/proc/${p}/cmdline`, 'latin1').includes(`main.ts\0${word}\0`),
+        ),
+      );
+    process.kill(processOf('spicedb'), 'SIGKILL');
+    await run.until(/embedded SpiceDB ended/);
+    t.same(await answer(), found, 'the next store has everything before it is asked');
+    const store = processOf('spicedb');
+    process.kill(processOf('serving'), 'SIGKILL');
+    await run.until(/the serving process ended/);
+    t.same(await answer(), found);
+    t.equal(processOf('spicedb'), store, 'a store outlives the serving process');
+    t.match(await api('POST', '/relationships', { ...dean, resource_id: 'g' }), { json: { delivered: true } });
+    run.child.kill('SIGINT');
+    t.equal(await run.exited, 0);
+    t.ok(await gone(directory, 3000), 'no child is left');
+
+    run = start(directory, env);
+    await run.until(/plugin host is ready/);
+    t.same(await answer(), [...found, { resource_type: 'faculty', resource_id: 'g' }]);
+    run.child.kill('SIGINT');
+    t.equal(await run.exited, 0);
+  },
+);
+
 t.test('a plugin version that was running at two crashes in a row is suspended, with the reason', async t => {
   const directory = fs.mkdtempSync(path.join(ROOT, 'crash-'));
   const port = String(await freePort());

@@ -49,7 +49,11 @@ function filled(bytes: Uint8Array, field = 'file'): FormData {
  *
  * @param beside a service whose database and directory it shares, as another host would; without one it has its own
  */
-export async function startTestService(env: Record<string, string> = {}, beside?: TestService): Promise<TestService> {
+export async function startTestService(
+  env: Record<string, string> = {},
+  beside?: TestService,
+  graphInUse: (endpoint: string) => void = () => {},
+): Promise<TestService> {
   const database = beside === undefined ? await makeDatabase() : { url: beside.databaseUrl, drop: async () => {} };
   const directory = beside?.directory ?? fs.mkdtempSync(path.join(process.env.TEST_DIRECTORY ?? '/tmp', 'service-'));
   const config = loadConfig(null, {
@@ -61,7 +65,7 @@ export async function startTestService(env: Record<string, string> = {}, beside?
     ...env,
   });
   const log = makeLog(process.env.TEST_LOG ?? 'silent');
-  const service = await startService({ config, log, setupToken: TOKEN, noteFile: null, suspects: [] });
+  const service = await startService({ config, log, setupToken: TOKEN, noteFile: null, suspects: [], graphInUse });
   const base = `http://127.0.0.1:${service.server.port}`;
   const authorization = `Bearer ${TOKEN}`;
   const self: TestService = {
