@@ -17,6 +17,7 @@ import { serviceKeyRoutes } from './api/service-keys-api.ts';
 import { SessionCookies } from './api/session-cookies.ts';
 import { triggerRoutes } from './api/triggers-api.ts';
 import { userRoutes } from './api/users-api.ts';
+import { removePluginRoles } from './authz/graph-roles.ts';
 import { type Authz, composeAuthz } from './compose-authz.ts';
 import { type Config, dataPath } from './config.ts';
 import { openDatabase } from './db/database.ts';
@@ -157,7 +158,16 @@ export async function startService(options: ServiceOptions): Promise<Service> {
   };
   // Threads take longest to start: they load while the plugins are read.
   executor.start();
-  const installer = new PluginInstaller({ db, storage, registry, secrets, trialCompile, describe });
+  const authz = composeAuthz({ db, config, log, inUse: endpoint => options.graphInUse?.(endpoint) });
+  const installer = new PluginInstaller({
+    db,
+    storage,
+    registry,
+    secrets,
+    trialCompile,
+    describe,
+    onUninstall: (client, id) => removePluginRoles(client, authz.schema, id),
+  });
 
   await installer.upgrade((version, problem) => {
     const what = { plugin: version.pluginId, version: version.version };
@@ -172,7 +182,6 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     { userToken: v['admin.user_token_prefix'], serviceKey: v['admin.service_key_prefix'] },
     error => log.warn({ error: messageOf(error) }, 'last-used times could not be written yet'),
   );
-  const authz = composeAuthz({ db, config, log, inUse: endpoint => options.graphInUse?.(endpoint) });
   const refresh = (): void => {
     principals.changed(null);
     authz.forgetAll();

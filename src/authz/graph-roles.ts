@@ -1,10 +1,11 @@
 import { type Actor, appendAudit } from '../audit/audit-log.ts';
-import type { Database } from '../db/database.ts';
+import type { Database, Queryable } from '../db/database.ts';
 import { pluginRoleId } from '../graph/graph-ids.ts';
 import type { GraphSchema } from '../graph/graph-schema.ts';
 import type { Tuple } from '../graph/tuple.ts';
-import { type Appended, appendGraphChanges } from '../outbox/append.ts';
-import { listRelationships } from '../outbox/mirror.ts';
+import { LIMITS } from '../limits.ts';
+import { type Appended, appendGraphChanges, type GraphChange } from '../outbox/append.ts';
+import { listByPrefix, listRelationships } from '../outbox/mirror.ts';
 
 /** A role commands ask for (service.md 5.6). Those of a plugin are its own. */
 export type GraphRole =
@@ -50,6 +51,15 @@ export async function changeGraphRole(
       { operation: give ? 'TOUCH' : 'DELETE', tuples: [tuple] },
     ]);
   });
+}
+
+/** The roles of a plugin that is uninstalled go with it: another plugin of that id must not find holders of its roles. */
+export async function removePluginRoles(client: Queryable, schema: GraphSchema, pluginId: string): Promise<void> {
+  const tuples = await listByPrefix(client, 'plugin_role', pluginRoleId(pluginId, ''));
+  const changes: GraphChange[] = [];
+  for (let i = 0; i < tuples.length; i += LIMITS.outboxTuplesMax)
+    changes.push({ operation: 'DELETE', tuples: tuples.slice(i, i + LIMITS.outboxTuplesMax) });
+  if (changes.length > 0) await appendGraphChanges(client, schema, 'manual', changes);
 }
 
 const filterOf = ({ subjectRelation: _, ...filter }: Tuple) => filter;

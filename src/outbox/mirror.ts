@@ -58,6 +58,15 @@ export async function readMirror(
   });
 }
 
+/** Tuples of the objects of a type whose ids begin so. */
+export async function listByPrefix(db: Queryable, resourceType: string, prefix: string): Promise<Tuple[]> {
+  const { rows } = await db.query<MirrorSql>(
+    `SELECT ${KEY}, origin, created_at FROM authz_tuples WHERE resource_type = $1 AND starts_with(resource_id, $2) ORDER BY ${KEY}`,
+    [resourceType, prefix],
+  );
+  return rows.map(r => tupleOfRow(r));
+}
+
 /**
  * Relationships in the order of their names.
  *

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import type { Readable } from 'node:stream';
 import { type Actor, type AuditState, appendAudit } from '../audit/audit-log.ts';
-import type { Database } from '../db/database.ts';
+import type { Database, Queryable } from '../db/database.ts';
 import { messageOf, ServiceError } from '../errors.ts';
 import { RUNNABLE_FORMAT } from './gate/rewrite.ts';
 import type { Finding, Inspection } from './inspect.ts';
@@ -36,6 +36,8 @@ export type InstallerParts = {
   secrets: SecretBox;
   trialCompile(uploaded: string, runnable: string): Promise<string | null>;
   describe(key: string, runnable: Runnable): Promise<string>;
+  /** Takes away what belongs to a plugin elsewhere; the last thing of the transaction that uninstalls it. */
+  onUninstall(client: Queryable, pluginId: string): Promise<void>;
 };
 
 /** An upload on disk that has not passed the gate. */
@@ -281,7 +283,7 @@ export class PluginInstaller {
 
   /** Removes a plugin with its versions, settings, keys and values; its execution records stay until they age out. */
   async uninstall(pluginId: string, by: Actor): Promise<void> {
-    const { db, registry, storage } = this.#parts;
+    const { db, onUninstall, registry, storage } = this.#parts;
     const keys = await db.withTransaction(async client => {
       const plugin = await lockPlugin(client, pluginId);
       if (plugin === undefined) throw unknownPlugin(pluginId);
@@ -293,7 +295,9 @@ export class PluginInstaller {
         objectId: pluginId,
         ...(version === undefined ? {} : { before: installedState(version) }),
       });
-      return await removePlugin(client, pluginId);
+      const kept = await removePlugin(client, pluginId);
+      await onUninstall(client, pluginId);
+      return kept;
     });
     await registry.reload(pluginId);
     for (const key of keys) await storage.remove(key);
