@@ -17,6 +17,7 @@ CREATE TABLE authz_outbox (
   dead_at      timestamptz,
   resolution   varchar(10) CHECK (resolution IN ('requeued', 'discarded')),
   resolved_at  timestamptz,
+  resolved_by  text,
   -- The dead entry whose current state this one delivers.
   requeue_of   bigint REFERENCES authz_outbox (id) ON DELETE SET NULL
 );
@@ -67,6 +68,14 @@ $$;
 CREATE FUNCTION authz_json(t authz_tuples) RETURNS jsonb LANGUAGE sql IMMUTABLE AS $$
   SELECT jsonb_build_object('resource_type', t.resource_type, 'resource_id', t.resource_id, 'relation', t.relation,
     'subject_type', t.subject_type, 'subject_id', t.subject_id, 'subject_relation', t.subject_relation)
+$$;
+
+-- Everything a payload names, beside what the caller names: entries that share one keep their order.
+CREATE FUNCTION authz_keys(named jsonb, tuples jsonb) RETURNS text[] LANGUAGE sql IMMUTABLE AS $$
+  SELECT ARRAY(
+    SELECT jsonb_array_elements_text(named)
+    UNION SELECT (t->>'resource_type') || ':' || (t->>'resource_id') FROM jsonb_array_elements(tuples) t
+    UNION SELECT (t->>'subject_type') || ':' || (t->>'subject_id') FROM jsonb_array_elements(tuples) t)
 $$;
 
 -- The tuples a filter names. It names an object or a subject whole, so that an index finds them and an entry has its keys.
@@ -132,7 +141,7 @@ BEGIN
     INSERT INTO authz_outbox (id, operation, payload, keys)
     VALUES (new_id, e->>'operation',
             jsonb_strip_nulls(jsonb_build_object('filter', f, 'tuples', CASE WHEN jsonb_array_length(tuples) > 0 THEN tuples END)),
-            ARRAY(SELECT jsonb_array_elements_text(e->'keys')));
+            authz_keys(e->'keys', tuples));
   END LOOP;
   PERFORM pg_notify('authz_outbox', '');
   RETURN new_id;
@@ -140,7 +149,7 @@ END $$;
 
 -- Puts a dead entry back to the tail as what it would mean now, never as what it said then. Returns the last id, 0 when
 -- nothing is left to deliver, null when there is no such dead entry.
-CREATE FUNCTION authz_requeue(dead bigint) RETURNS bigint LANGUAGE plpgsql AS $$
+CREATE FUNCTION authz_requeue(dead bigint, by_name text) RETURNS bigint LANGUAGE plpgsql AS $$
 DECLARE
   o authz_outbox;
   f jsonb;
@@ -160,14 +169,14 @@ BEGIN
   END IF;
   IF jsonb_array_length(gone) > 0 THEN
     INSERT INTO authz_outbox (operation, payload, keys, requeue_of)
-    VALUES ('DELETE', jsonb_build_object('tuples', gone), o.keys, dead) RETURNING id INTO new_id;
+    VALUES ('DELETE', jsonb_build_object('tuples', gone), authz_keys(to_jsonb(o.keys), gone), dead) RETURNING id INTO new_id;
   END IF;
   IF f IS NOT NULL OR jsonb_array_length(wanted) > 0 THEN
     INSERT INTO authz_outbox (operation, payload, keys, requeue_of)
     VALUES (CASE WHEN f IS NULL THEN 'TOUCH' ELSE 'REPLACE' END,
-            jsonb_strip_nulls(jsonb_build_object('filter', f, 'tuples', wanted)), o.keys, dead) RETURNING id INTO new_id;
+            jsonb_strip_nulls(jsonb_build_object('filter', f, 'tuples', wanted)), authz_keys(to_jsonb(o.keys), wanted), dead) RETURNING id INTO new_id;
   END IF;
-  UPDATE authz_outbox SET resolution = 'requeued', resolved_at = now() WHERE id = dead;
+  UPDATE authz_outbox SET resolution = 'requeued', resolved_at = now(), resolved_by = by_name WHERE id = dead;
   PERFORM pg_notify('authz_outbox', '');
   RETURN new_id;
 END $$;

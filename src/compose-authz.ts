@@ -49,11 +49,13 @@ export function composeAuthz(parts: {
   const { config, db, log } = parts;
   const v = config.values;
   const schema = readGraphSchema();
-  const graph = new Graph(Date.now);
+  // A clock that nobody sets back.
+  const now = (): number => performance.now();
+  const graph = new Graph(now, () => outbox.lookAtStore());
   const deliverer = new Deliverer(db, schema);
-  const contexts = new SubjectContexts(db, graph, Date.now);
-  const policies = new Policies(contexts, graph, Date.now);
-  const commands = new CommandPolicies(db, Date.now);
+  const contexts = new SubjectContexts(db, graph, now);
+  const policies = new Policies(contexts, graph, now);
+  const commands = new CommandPolicies(db, now);
   const embedded = new Map<GraphStore, string>();
   const timers = new Set<NodeJS.Timeout>();
   const later = (work: () => void): void => {
@@ -63,12 +65,13 @@ export function composeAuthz(parts: {
     }, LET_GO_MS);
     timers.add(timer);
   };
-  const outbox = new Outbox({
+  const outbox: Outbox = new Outbox({
     db,
     deliverer,
     log,
-    onStore(store, before) {
+    onStore(store, before, token) {
       graph.useStore(store);
+      if (token !== '') graph.delivered(token);
       contexts.invalidateUser(null);
       const endpoint = embedded.get(store);
       later(() => {

@@ -101,6 +101,9 @@ export const LIMITS = {
   /** Answers of the graph remembered until the next change reaches it, and for how long at most. */
   graphAnswersMax: 50_000,
   graphAnswerMs: 1000,
+  /** Questions that wait for the graph, and for how long; more or longer, and it counts as away. */
+  graphWaitingMax: 5000,
+  graphWaitMs: 3000,
   /** What is remembered of users (service.md 5.7). */
   subjectContextsMax: 20_000,
   subjectContextMs: 30_000,

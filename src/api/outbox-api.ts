@@ -44,6 +44,7 @@ const entryJson = (r: OutboxRow) => ({
   locked_until: r.lockedUntil,
   dead_at: r.deadAt,
   resolution: r.resolution,
+  resolved_by: r.resolvedBy,
   requeue_of: r.requeueOf,
 });
 

@@ -1,5 +1,5 @@
 import { messageOf } from '../errors.ts';
-import type { Graph } from '../graph/graph.ts';
+import { checkText, type Graph } from '../graph/graph.ts';
 import { type GraphCheck, GraphError } from '../graph/graph-store.ts';
 import { LIMITS } from '../limits.ts';
 import {
@@ -7,9 +7,11 @@ import {
   compilePolicy,
   type GraphMemo,
   type PartValue,
+  type PolicyPass,
   type PolicySubject,
   partsOf,
   passPolicy,
+  withoutGroups,
 } from './policy.ts';
 import type { PolicyError } from './policy-ast.ts';
 import type { SubjectContext, SubjectContexts } from './subject-context.ts';
@@ -45,6 +47,8 @@ type Evaluation = {
   memo: GraphMemo;
   checks: AskedCheck[];
   assembledAt: number | null;
+  /** Whose groups are looked up if the answer comes to depend on them; null: nobody's. */
+  userId: number | null;
 };
 
 /**
@@ -70,36 +74,41 @@ export class Policies {
     } catch (error) {
       return failed(0, NO_CHECKS, null, messageOf(error));
     }
-    if (caller.kind === 'service') return this.#first(policy, { kind: 'service', serviceKeyId: caller.keyId }, null);
-    const context = this.#contexts.peek(caller.userId, policy.usesGroups);
-    if (context !== undefined) return this.#first(policy, subjectOf(context), context.assembledAt);
-    return this.#decideLater(policy, caller.userId);
+    if (caller.kind === 'service')
+      return this.#first(policy, { kind: 'service', serviceKeyId: caller.keyId }, null, null);
+    const context = this.#contexts.peek(caller.userId, true) ?? this.#contexts.peek(caller.userId, false);
+    if (context === undefined) return this.#decideLater(policy, caller.userId, false);
+    return this.#first(policy, subjectOf(context), context.assembledAt, caller.userId);
   }
 
-  async #decideLater(policy: CompiledPolicy, userId: number): Promise<PolicyVerdict> {
+  async #decideLater(policy: CompiledPolicy, userId: number, withGroups: boolean): Promise<PolicyVerdict> {
     try {
-      const context = await this.#contexts.load(userId, policy.usesGroups);
+      const context = await this.#contexts.load(userId, withGroups);
       if (context === null) return failed(0, NO_CHECKS, null, `there is no user ${userId}`);
-      return await this.#first(policy, subjectOf(context), context.assembledAt);
+      return await this.#first(policy, subjectOf(context), context.assembledAt, userId);
     } catch (error) {
       if (!(error instanceof GraphError)) throw error;
       return unanswered(error, 0, NO_CHECKS, null);
     }
   }
 
+  /** @param userId whose groups are looked up if the answer depends on them; null: nobody's */
   #first(
     policy: CompiledPolicy,
     subject: PolicySubject,
     assembledAt: number | null,
+    userId: number | null,
     memo: GraphMemo = new Map(),
     remember = true,
   ): PolicyVerdict | Promise<PolicyVerdict> {
     let pass = passPolicy(policy, subject, memo);
+    if (pass.kind === 'needs' && pass.groups)
+      return userId === null ? unanswered(NO_GROUPS, 0, NO_CHECKS, null) : this.#decideLater(policy, userId, true);
     const checks: AskedCheck[] = [];
     // Answers of a moment ago decide without a promise, as long as they are all there.
     while (pass.kind === 'needs' && remember && this.#recall(pass.checks, memo, checks))
       pass = passPolicy(policy, subject, memo);
-    if (pass.kind === 'needs') return this.#ask({ policy, subject, memo, checks, assembledAt }, pass.checks);
+    if (pass.kind === 'needs') return this.#ask({ policy, subject, memo, checks, assembledAt, userId }, pass.checks);
     const age = assembledAt === null ? null : this.#now() - assembledAt;
     if (pass.kind === 'failed') return failed(0, checks, age, pass.error.message, pass.error);
     return { kind: pass.allowed ? 'allowed' : 'denied', reason: '', rounds: 0, checks, contextAgeMs: age };
@@ -107,16 +116,18 @@ export class Policies {
 
   /** @returns whether everything needed is remembered; what is, is in the memo then */
   #recall(needs: ReadonlyMap<string, GraphCheck>, memo: GraphMemo, checks: AskedCheck[]): boolean {
-    const found = checks.length;
+    const found = new Map<string, boolean>();
+    const before = checks.length;
     for (const [key, check] of needs) {
       const allowed = this.#graph.peek(check);
       if (allowed === undefined) {
-        checks.length = found;
+        checks.length = before;
         return false;
       }
-      checks.push({ check: key, allowed, ms: 0 });
+      checks.push({ check: checkText(check), allowed, ms: 0 });
+      found.set(key, allowed);
     }
-    for (const { allowed, check } of checks.slice(found)) memo.set(check, allowed);
+    for (const [key, allowed] of found) memo.set(key, allowed);
     return true;
   }
 
@@ -132,25 +143,42 @@ export class Policies {
           `a policy may ask the graph ${LIMITS.policyRoundsMax} times, ${LIMITS.policyChecksMax} questions in all`,
         );
       const startedAt = performance.now();
-      const keys = [...needs.keys()];
+      const asked = [...needs];
       try {
-        const answers = await Promise.all([...needs.values()].map(check => this.#graph.check(check)));
+        const answers = await Promise.all(asked.map(([, check]) => this.#graph.check(check)));
         const ms = performance.now() - startedAt;
-        answers.forEach((allowed, k) => {
-          const key = keys[k] ?? '';
+        asked.forEach(([key, check], k) => {
+          const allowed = answers[k] === true;
           e.memo.set(key, allowed);
-          e.checks.push({ check: key, allowed, ms });
+          e.checks.push({ check: checkText(check), allowed, ms });
         });
       } catch (error) {
         if (!(error instanceof GraphError)) throw error;
         return unanswered(error, rounds, e.checks, age);
       }
-      const pass = passPolicy(e.policy, e.subject, e.memo);
+      const pass = await this.#passWithGroups(e);
+      if (pass instanceof GraphError) return unanswered(pass, rounds, e.checks, age);
       if (pass.kind === 'result')
         return { kind: pass.allowed ? 'allowed' : 'denied', reason: '', rounds, checks: e.checks, contextAgeMs: age };
       if (pass.kind === 'failed') return failed(rounds, e.checks, age, pass.error.message, pass.error);
       needs = pass.checks;
     }
+  }
+
+  /** A pass that looks the groups up when an answer of the graph has made them matter. */
+  async #passWithGroups(e: Evaluation): Promise<PolicyPass | GraphError> {
+    const pass = passPolicy(e.policy, e.subject, e.memo);
+    if (pass.kind !== 'needs' || !pass.groups) return pass;
+    if (e.userId === null) return NO_GROUPS;
+    try {
+      const context = await this.#contexts.load(e.userId, true);
+      if (context === null) return NO_GROUPS;
+      e.subject = subjectOf(context);
+    } catch (error) {
+      if (error instanceof GraphError) return error;
+      throw error;
+    }
+    return passPolicy(e.policy, e.subject, e.memo);
   }
 
   /**
@@ -165,14 +193,25 @@ export class Policies {
     overrides: Partial<SubjectContext['user']>,
   ): Promise<PolicyTrial | null> {
     const policy = compilePolicy(source);
-    const context = await this.#contexts.load(userId, policy.usesGroups && overrides.groups === undefined);
+    const context = await this.#contexts.load(userId, false);
     if (context === null) return null;
-    const user = { ...context.user, ...overrides };
+    const externalId = overrides.external_id ?? context.user.external_id;
+    const groups = overrides.groups ?? (await this.#contexts.lookupGroups(externalId).catch(notKnown));
+    const facts = { ...context.user, ...overrides };
+    const user = groups === null ? withoutGroups(facts) : { ...facts, groups };
     const subject: PolicySubject = { kind: 'user', user, roles: new Set(user.roles) };
     const memo: GraphMemo = new Map();
-    const verdict = await this.#first(policy, subject, context.assembledAt, memo, false);
+    const verdict = await this.#first(policy, subject, context.assembledAt, null, memo, false);
     return { verdict, parts: partsOf(policy, subject, memo), context: { ...context, user } };
   }
+}
+
+const NO_GROUPS = new GraphError('unavailable', 'the groups of the user cannot be looked up', null);
+
+/** A policy that does not look at groups can be tried without. */
+function notKnown(error: unknown): null {
+  if (error instanceof GraphError) return null;
+  throw error;
 }
 
 const subjectOf = (c: SubjectContext): PolicySubject => ({ kind: 'user', user: c.user, roles: c.roles });

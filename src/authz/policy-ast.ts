@@ -19,6 +19,14 @@ export class PolicyError extends Error {
 }
 
 const COMPREHENSIONS = new Set(['all', 'exists', 'exists_one', 'map', 'filter']);
+/** An unknown answer in their body ends them, so each element would take a question of its own. */
+const ONE_BY_ONE = new Set(['exists_one', 'map', 'filter']);
+const GRAPH_FUNCTIONS = new Set(['check', 'is_member']);
+/** Names that make values grow, or keep them to be used again and again. */
+const REFUSED = new Map([
+  ['matches', 'matches() is not offered; use re_match(text, pattern)'],
+  ['bind', 'cel.bind is not offered: write the value where it is used'],
+]);
 const NESTING_MAX = 2;
 const PATTERN_CHARS_MAX = 200;
 const PATTERNS_MAX = 1000;
@@ -53,18 +61,47 @@ const isNode = (value: unknown): value is ASTNode =>
 
 export const isComprehension = (node: ASTNode): boolean => node.op === 'rcall' && COMPREHENSIONS.has(node.args[0]);
 
-/** What the library lets through and we do not. @throws PolicyError */
+/** What the library lets through and we do not, because of what it could cost. @throws PolicyError */
 export function assertAllowed(node: ASTNode, nesting: number): void {
   let depth = nesting;
   if (node.op === 'rcall' || node.op === 'call') {
     const [name] = node.args;
-    if (name === 'matches')
-      throw new PolicyError('matches() is not offered; use re_match(text, pattern)', ...rangeOf(node));
-    if (isComprehension(node) && ++depth > NESTING_MAX)
-      throw new PolicyError(`all, exists, map and filter nest ${NESTING_MAX} deep at most`, ...rangeOf(node));
-    if (name === 're_match') assertPattern(node);
+    const refused = REFUSED.get(name);
+    if (refused !== undefined) throw new PolicyError(refused, ...rangeOf(node));
+    if (isComprehension(node)) {
+      if (++depth > NESTING_MAX)
+        throw new PolicyError(`all, exists, map and filter nest ${NESTING_MAX} deep at most`, ...rangeOf(node));
+      assertComprehension(node, name);
+    }
+    if (name === 're_match') {
+      if (nesting > 1) throw new PolicyError('re_match stands in one all or exists at most', ...rangeOf(node));
+      assertPattern(node);
+    }
   }
   for (const child of childrenOf(node)) assertAllowed(child, depth);
+}
+
+/** A list that is put together first could have any length; a check in some of them would be asked one by one. */
+function assertComprehension(node: ASTNode, name: string): void {
+  const [list, ...body] = childrenOf(node);
+  const sum = list === undefined ? undefined : find(list, n => n.op === '+');
+  if (sum !== undefined) throw new PolicyError('lists are not added up here; go through each of them', ...rangeOf(sum));
+  if (!ONE_BY_ONE.has(name)) return;
+  for (const part of body) {
+    const check = find(part, n => n.op === 'call' && GRAPH_FUNCTIONS.has(n.args[0]));
+    if (check !== undefined)
+      throw new PolicyError(`${name} would ask the graph once for each element; use exists or all`, ...rangeOf(check));
+  }
+}
+
+/** The first node in a tree that is looked for. */
+function find(node: ASTNode, wanted: (n: ASTNode) => boolean): ASTNode | undefined {
+  if (wanted(node)) return node;
+  for (const child of childrenOf(node)) {
+    const found = find(child, wanted);
+    if (found !== undefined) return found;
+  }
+  return undefined;
 }
 
 function assertPattern(call: ASTNode): void {
@@ -79,22 +116,6 @@ function assertPattern(call: ASTNode): void {
     throw new PolicyError(error instanceof Error ? error.message : String(error), ...rangeOf(pattern));
   }
 }
-
-/** Which members of `user` are looked at; null: perhaps all of them. */
-export function membersOfUser(node: ASTNode, out: Set<string>): boolean {
-  if (node.op === 'id' && node.args === 'user') return false;
-  const [left, right] = Array.isArray(node.args) ? node.args : [];
-  if (node.op === '.' && isNode(left) && left.op === 'id' && left.args === 'user' && typeof right === 'string') {
-    out.add(right);
-    return true;
-  }
-  return childrenOf(node).every(child => membersOfUser(child, out));
-}
-
-const USER_FUNCTIONS = new Set(['check', 'is_member', 'has_role', 'has_any_role']);
-
-export const callsOfUser = (node: ASTNode): boolean =>
-  (node.op === 'call' && USER_FUNCTIONS.has(node.args[0])) || childrenOf(node).some(callsOfUser);
 
 /** Names that are computed are left to the moment of the question. */
 export function assertInSchema(call: ASTNode, schema: GraphSchema): void {

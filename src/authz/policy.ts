@@ -1,16 +1,14 @@
 import { type ASTNode, Environment, type ParseResult, serialize } from '@marcbachmann/cel-js';
 import { boundedCache } from '../bounded-cache.ts';
-import { checkText } from '../graph/graph.ts';
+import { checkKey } from '../graph/graph.ts';
 import type { GraphSchema } from '../graph/graph-schema.ts';
 import type { GraphCheck } from '../graph/graph-store.ts';
 import { LIMITS } from '../limits.ts';
 import {
   assertAllowed,
   assertInSchema,
-  callsOfUser,
   childrenOf,
   isComprehension,
-  membersOfUser,
   PolicyError,
   patternOf,
   rangeOf,
@@ -37,16 +35,12 @@ export type PolicySubject =
 /** What one pass over a policy came to. */
 export type PolicyPass =
   | { kind: 'result'; allowed: boolean }
-  /** It depends on the graph; ask, remember, and pass again. */
-  | { kind: 'needs'; checks: ReadonlyMap<string, GraphCheck> }
+  /** It depends on the graph; ask, remember, and pass again. `groups`: on the groups of the user, which were not looked up. */
+  | { kind: 'needs'; checks: ReadonlyMap<string, GraphCheck>; groups: boolean }
   | { kind: 'failed'; error: PolicyError };
 
 export type CompiledPolicy = {
   source: string;
-  /** Whether `user.groups` is looked at, which takes a question to the graph. */
-  readonly usesGroups: boolean;
-  /** Whether anything of `user` is asked, which a service key has not. */
-  readonly usesUser: boolean;
   run: ParseResult;
 };
 
@@ -54,6 +48,8 @@ export type CompiledPolicy = {
 export type GraphMemo = Map<string, boolean>;
 
 const LIMIT_OPTIONS = { maxAstNodes: 400, maxDepth: 24, maxListElements: 64, maxMapEntries: 16, maxCallArguments: 16 };
+/** RE2 takes time in proportion to the text. */
+const MATCHED_CHARS_MAX = 1000;
 /** Kept without a time (service.md 5.7), as many as no administrator writes. */
 const COMPILED_MAX = 10_000;
 
@@ -62,7 +58,7 @@ const UNKNOWN = new Error('not asked yet');
 const NO_USER = new Error('a service key is no user; ask principal.kind first');
 
 /** Set for the duration of one synchronous pass. */
-type Pass = { subject: PolicySubject; memo: GraphMemo; needs: Map<string, GraphCheck> };
+type Pass = { subject: PolicySubject; memo: GraphMemo; needs: Map<string, GraphCheck>; groups: boolean };
 let current: Pass | null = null;
 
 function askGraph(permission: string, resourceType: string, resourceId: string): boolean {
@@ -78,11 +74,23 @@ function askGraph(permission: string, resourceType: string, resourceId: string):
     subjectType: 'user',
     subjectId: subject.user.external_id,
   };
-  const key = checkText(check);
+  const key = checkKey(check);
   const known = memo.get(key);
   if (known !== undefined) return known;
   needs.set(key, check);
   throw UNKNOWN;
+}
+
+/** A user whose groups were not looked up: it costs a question to the graph, and not every answer depends on them. */
+export function withoutGroups(user: Omit<PolicyUser, 'groups'>): PolicyUser {
+  return Object.defineProperty({ ...user, groups: [] }, 'groups', {
+    enumerable: true,
+    get(): readonly string[] {
+      if (current === null) return [];
+      current.groups = true;
+      throw UNKNOWN;
+    },
+  });
 }
 
 function hasRole(...names: string[]): boolean {
@@ -120,7 +128,10 @@ function makeEnvironment(): Environment {
     env.registerFunction(`has_any_role(${Array(n).fill('string').join(', ')}): bool`, hasRole, sync);
   env.registerFunction(
     're_match(string, string): bool',
-    (text: string, pattern: string) => patternOf(pattern).test(text),
+    (text: string, pattern: string) => {
+      if (text.length > MATCHED_CHARS_MAX) throw new Error(`a text of more than ${MATCHED_CHARS_MAX} characters`);
+      return patternOf(pattern).test(text);
+    },
     sync,
   );
   return env;
@@ -170,14 +181,7 @@ export function compilePolicy(source: string): CompiledPolicy {
     if (!checked.valid) throw checked.error ?? new Error('the expression is not valid');
     if (checked.type !== 'bool')
       throw new PolicyError(`a policy must be true or false; this is ${checked.type}`, ...rangeOf(run.ast));
-    const members = new Set<string>();
-    const bare = !membersOfUser(run.ast, members);
-    const policy: CompiledPolicy = {
-      source,
-      run,
-      usesGroups: bare || members.has('groups'),
-      usesUser: bare || members.size > 0 || callsOfUser(run.ast),
-    };
+    const policy: CompiledPolicy = { source, run };
     compiled.set(source, policy);
     return policy;
   } catch (error) {
@@ -206,10 +210,18 @@ function variablesOf(subject: PolicySubject) {
     : { principal: { kind: 'service', service_key_id: BigInt(subject.serviceKeyId) } };
 }
 
-function passOver(run: ParseResult, subject: PolicySubject, memo: GraphMemo, needs: Map<string, GraphCheck>): unknown {
-  current = { subject, memo, needs };
+/** @returns what it came to, and what it stumbled over */
+function passOver(
+  run: ParseResult,
+  subject: PolicySubject,
+  memo: GraphMemo,
+): { value: unknown; error: unknown; pass: Pass } {
+  const pass: Pass = { subject, memo, needs: new Map(), groups: false };
+  current = pass;
   try {
-    return run(variablesOf(subject));
+    return { value: run(variablesOf(subject)), error: null, pass };
+  } catch (error) {
+    return { value: undefined, error, pass };
   } finally {
     current = null;
   }
@@ -220,13 +232,10 @@ function passOver(run: ParseResult, subject: PolicySubject, memo: GraphMemo, nee
  * check that may be needed is named, so that one question to the graph answers them together (authorization.md).
  */
 export function passPolicy(policy: CompiledPolicy, subject: PolicySubject, memo: GraphMemo): PolicyPass {
-  const needs = new Map<string, GraphCheck>();
-  try {
-    return { kind: 'result', allowed: passOver(policy.run, subject, memo, needs) === true };
-  } catch (error) {
-    if (needs.size > 0) return { kind: 'needs', checks: needs };
-    return { kind: 'failed', error: policyErrorOf(error, policy.source) };
-  }
+  const { error, pass, value } = passOver(policy.run, subject, memo);
+  if (error === null) return { kind: 'result', allowed: value === true };
+  if (pass.needs.size > 0 || pass.groups) return { kind: 'needs', checks: pass.needs, groups: pass.groups };
+  return { kind: 'failed', error: policyErrorOf(error, policy.source) };
 }
 
 /** A part of a policy and what it came to; a part that was not needed has no value. */
@@ -239,13 +248,10 @@ export function partsOf(policy: CompiledPolicy, subject: PolicySubject, memo: Gr
     if (node.op === 'value' || node.op === 'id') return;
     const expression = serialize(node);
     const place = { expression: readable(expression), start: node.range.start, end: node.range.end };
-    const needs = new Map<string, GraphCheck>();
-    try {
-      out.push({ ...place, value: plain(passOver(env.parse(expression), subject, memo, needs)) });
-    } catch (error) {
-      if (needs.size > 0) out.push(place);
-      else out.push({ ...place, error: policyErrorOf(error, expression).message });
-    }
+    const { error, pass, value } = passOver(env.parse(expression), subject, memo);
+    if (error === null) out.push({ ...place, value: plain(value) });
+    else if (pass.needs.size > 0 || pass.groups) out.push(place);
+    else out.push({ ...place, error: policyErrorOf(error, expression).message });
     // The list is a part; the body has no value of its own.
     if (isComprehension(node)) return void childrenOf(node).slice(0, 1).forEach(visit);
     childrenOf(node).forEach(visit);

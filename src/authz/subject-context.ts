@@ -2,7 +2,7 @@ import { type BoundedCache, boundedCache } from '../bounded-cache.ts';
 import type { Queryable } from '../db/database.ts';
 import type { Graph } from '../graph/graph.ts';
 import { LIMITS } from '../limits.ts';
-import type { PolicyUser } from './policy.ts';
+import { type PolicyUser, withoutGroups } from './policy.ts';
 
 /** What policies know of a user, as it was at one moment (service.md 2.7). */
 export type SubjectContext = {
@@ -84,22 +84,18 @@ export class SubjectContexts {
     const facts = rows[0];
     if (facts === undefined) return null;
     const externalId = facts.external_id ?? '';
-    const groups =
-      withGroups && externalId !== ''
-        ? await this.#graph.lookupResources('study_group', 'view_own_data', externalId)
-        : [];
+    const user = {
+      id: BigInt(facts.id),
+      external_id: externalId,
+      roles: facts.roles,
+      primary_channel: facts.primary_channel ?? '',
+      locale: facts.locale,
+      nationality_type: facts.nationality_type ?? '',
+      funding_type: facts.funding_type ?? '',
+      education_form: facts.education_form ?? '',
+    };
     const context: SubjectContext = {
-      user: {
-        id: BigInt(facts.id),
-        external_id: externalId,
-        groups: groups.sort(),
-        roles: facts.roles,
-        primary_channel: facts.primary_channel ?? '',
-        locale: facts.locale,
-        nationality_type: facts.nationality_type ?? '',
-        funding_type: facts.funding_type ?? '',
-        education_form: facts.education_form ?? '',
-      },
+      user: withGroups ? { ...user, groups: await this.lookupGroups(externalId) } : withoutGroups(user),
       roles: new Set(facts.roles),
       hasGroups: withGroups,
       assembledAt,
@@ -111,6 +107,12 @@ export class SubjectContexts {
       if (externalId !== '') this.#byExternalId.set(externalId, userId);
     }
     return context;
+  }
+
+  /** The study groups of somebody by the name in the graph (authorization.md "Graph"). @throws GraphError */
+  async lookupGroups(externalId: string): Promise<string[]> {
+    if (externalId === '') return [];
+    return (await this.#graph.lookupResources('study_group', 'view_own_data', externalId)).sort();
   }
 
   /** Something of a user changed; null: perhaps of everybody. */

@@ -22,6 +22,7 @@ const HIDDEN = /^outbox_/;
 export class GraphSchema {
   readonly text: string;
   readonly types: ReadonlyMap<string, ObjectType>;
+  readonly #relations: ReadonlySet<string>;
 
   constructor(text: string) {
     this.text = text;
@@ -37,6 +38,7 @@ export class GraphSchema {
       types.set(name, { name, relations: new Map(relations), permissions: new Map(permissions) });
     }
     this.types = types;
+    this.#relations = new Set([...types.values()].flatMap(t => [...t.relations.keys()]));
   }
 
   /** The definitions people are shown. */
@@ -81,6 +83,15 @@ export class GraphSchema {
       if (value !== undefined && !this.types.has(value))
         out.push({ pointer: `${pointer}/${name}`, message: `must be ${oneOf(this.types.keys())}` });
     const type = f.resourceType === undefined ? undefined : this.types.get(f.resourceType);
+    for (const [id, name] of [
+      [f.resourceId, 'resource_id'],
+      [f.subjectId, 'subject_id'],
+    ] as const) {
+      const problem = id === undefined ? null : idProblem(id);
+      if (problem !== null) out.push({ pointer: `${pointer}/${name}`, message: problem });
+    }
+    if (f.relation !== undefined && type === undefined && !this.#relations.has(f.relation))
+      out.push({ pointer: `${pointer}/relation`, message: `must be ${oneOf(this.#relations)}` });
     if (f.relation !== undefined && type !== undefined && !type.relations.has(f.relation))
       out.push({
         pointer: `${pointer}/relation`,
@@ -100,7 +111,8 @@ export class GraphSchema {
 
 const oneOf = (names: Iterable<string>): string => `one of ${[...names].join(', ')}`;
 
-function idProblem(id: string): string | null {
+/** What is wrong with an id; null when it may stand in the graph. */
+export function idProblem(id: string): string | null {
   if (id === '') return 'must not be empty';
   if (id.length > LIMITS.graphIdCharsMax) return `must have at most ${LIMITS.graphIdCharsMax} characters`;
   if (id.includes('\0') || !id.isWellFormed()) return 'must be text without NUL and without half characters';

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { type BoundedCache, boundedCache } from '../bounded-cache.ts';
 import { LIMITS } from '../limits.ts';
+import { idProblem } from './graph-schema.ts';
 import { type CheckStep, type Freshness, type GraphCheck, GraphError, type GraphStore } from './graph-store.ts';
 import type { Tuple } from './tuple.ts';
 
@@ -10,18 +11,19 @@ const IN_FLIGHT_MAX = 2;
 /** So long after a write answers are at least as fresh as it (authorization.md "Graph"). */
 const FRESH_MS = 10_000;
 
+type MarkId = 'loaded' | 'filling' | 'probe';
+
 /** Marks a store carries, beside the graph: `loaded` when it has everything, which is asked beside every answer, because a
  * store that is being filled says "no" to all; `filling` while somebody fills it. */
-const markFilter = (id: 'loaded' | 'filling') => ({ resourceType: 'outbox_fence', resourceId: id, relation: 'epoch' });
+const markFilter = (id: MarkId) => ({ resourceType: 'outbox_fence', resourceId: id, relation: 'epoch' });
 
 /** A new mark each time, so that two fillings are told apart. */
-export function newMark(id: 'loaded' | 'filling'): Tuple {
+export function newMark(id: MarkId): Tuple {
   return { ...markFilter(id), subjectType: 'outbox_epoch', subjectId: randomUUID(), subjectRelation: '' };
 }
 
 /** @throws GraphError */
-export const readMarks = (store: Pick<GraphStore, 'read'>, id: 'loaded' | 'filling'): Promise<Tuple[]> =>
-  store.read(markFilter(id));
+export const readMarks = (store: Pick<GraphStore, 'read'>, id: MarkId): Promise<Tuple[]> => store.read(markFilter(id));
 
 const isRefusal = (error: unknown): error is GraphError => error instanceof GraphError && error.kind === 'refused';
 
@@ -44,9 +46,31 @@ const isLoaded = (mark: Tuple): GraphCheck => ({
 export const checkText = (c: GraphCheck): string =>
   `${c.resourceType}:${c.resourceId}#${c.permission}@${c.subjectType}:${c.subjectId}`;
 
+/** Tells checks apart, whatever their ids hold. */
+export const checkKey = (c: GraphCheck): string =>
+  [c.resourceType, c.resourceId, c.permission, c.subjectType, c.subjectId].join('\0');
+
+const NAME = /^[a-z][a-z0-9_]{1,62}[a-z0-9]$/;
+
+/** One malformed question would have the store refuse all that are asked beside it. */
+function assertAskable(c: GraphCheck): void {
+  for (const [what, name] of [
+    ['object type', c.resourceType],
+    ['permission', c.permission],
+    ['subject type', c.subjectType],
+  ] as const)
+    if (!NAME.test(name)) throw new GraphError('refused', `there is no ${what} "${name.slice(0, 100)}"`, null);
+  for (const id of [c.resourceId, c.subjectId]) {
+    const problem = idProblem(id);
+    if (problem !== null) throw new GraphError('refused', `the id "${id.slice(0, 100)}" ${problem}`, null);
+  }
+}
+
 /** One question and everybody who waits for its answer. */
 type Waiting = {
+  key: string;
   check: GraphCheck;
+  since: number;
   answers: Array<{ resolve(allowed: boolean): void; reject(error: GraphError): void }>;
 };
 
@@ -57,6 +81,7 @@ type Waiting = {
 export class Graph {
   #store: GraphStore | null = null;
   readonly #now: () => number;
+  readonly #onNotLoaded: () => void;
   #mark: Tuple | null = null;
   #token = '';
   #freshUntil = 0;
@@ -69,8 +94,10 @@ export class Graph {
   #inFlight = 0;
   #pumpSoon = false;
 
-  constructor(now: () => number) {
+  /** @param onNotLoaded told that the store has not everything */
+  constructor(now: () => number, onNotLoaded: () => void = () => {}) {
     this.#now = now;
+    this.#onNotLoaded = onNotLoaded;
     this.#answers = boundedCache({ max: LIMITS.graphAnswersMax, ttlMs: LIMITS.graphAnswerMs, now });
   }
 
@@ -84,7 +111,9 @@ export class Graph {
   useStore(store: GraphStore): void {
     this.#store = store;
     this.#mark = null;
-    this.#freshUntil = 0;
+    // What was written to it a moment ago is not known here: until that is old, the latest is asked.
+    this.#token = '';
+    this.#freshUntil = this.#now() + FRESH_MS;
     this.forget();
   }
 
@@ -103,7 +132,7 @@ export class Graph {
 
   /** The answer to a check, when it was given a moment ago and nothing has changed since. */
   peek(check: GraphCheck): boolean | undefined {
-    return this.#answers.get(checkText(check))?.allowed;
+    return this.#answers.get(checkKey(check))?.allowed;
   }
 
   /**
@@ -113,10 +142,12 @@ export class Graph {
    */
   check(check: GraphCheck): Promise<boolean> {
     return new Promise((resolve, reject) => {
-      const key = checkText(check);
+      assertAskable(check);
+      const key = checkKey(check);
       const waiting = this.#waiting.get(key);
       if (waiting !== undefined) waiting.answers.push({ resolve, reject });
-      else this.#waiting.set(key, { check, answers: [{ resolve, reject }] });
+      else if (this.#waiting.size >= LIMITS.graphWaitingMax) throw tooSlow();
+      else this.#waiting.set(key, { key, check, since: performance.now(), answers: [{ resolve, reject }] });
       if (this.#pumpSoon) return;
       this.#pumpSoon = true;
       setImmediate(() => {
@@ -129,10 +160,13 @@ export class Graph {
   #pump(): void {
     while (this.#waiting.size > 0 && this.#inFlight < IN_FLIGHT_MAX) {
       const batch: Waiting[] = [];
+      const tooOld = performance.now() - LIMITS.graphWaitMs;
       for (const [key, waiting] of this.#waiting) {
         this.#waiting.delete(key);
-        if (batch.push(waiting) === BULK_MAX) break;
+        if (waiting.since < tooOld) for (const { reject } of waiting.answers) reject(tooSlow());
+        else if (batch.push(waiting) === BULK_MAX) break;
       }
+      if (batch.length === 0) return;
       this.#inFlight++;
       void this.#checkTogether(batch).finally(() => {
         this.#inFlight--;
@@ -144,11 +178,11 @@ export class Graph {
   async #checkTogether(batch: readonly Waiting[]): Promise<void> {
     const changes = this.#changes;
     try {
-      const answers = await this.#checkLoaded(batch.map(w => w.check));
+      const answers = await this.#checkEach(batch.map(w => w.check));
       batch.forEach((waiting, k) => {
         const answer = answers[k];
         if (typeof answer === 'boolean' && changes === this.#changes)
-          this.#answers.set(checkText(waiting.check), { allowed: answer });
+          this.#answers.set(waiting.key, { allowed: answer });
         for (const { reject, resolve } of waiting.answers)
           if (typeof answer === 'boolean') resolve(answer);
           else reject(answer ?? new GraphError('unavailable', 'the graph store left a check unanswered', null));
@@ -157,6 +191,27 @@ export class Graph {
       const why = error instanceof GraphError ? error : new GraphError('unavailable', String(error), error);
       for (const { answers } of batch) for (const { reject } of answers) reject(why);
     }
+  }
+
+  /** A call that is refused as a whole is asked again one by one: it is one of them. */
+  async #checkEach(checks: readonly GraphCheck[]): Promise<Array<boolean | GraphError>> {
+    try {
+      return await this.#checkLoaded(checks);
+    } catch (error) {
+      if (!isRefusal(error) || checks.length === 1) throw error;
+    }
+    const answers: Array<boolean | GraphError> = [];
+    for (const check of checks)
+      answers.push(
+        await this.#checkLoaded([check]).then(
+          ([answer]) => answer ?? false,
+          (error: unknown) => {
+            if (error instanceof GraphError) return error;
+            throw error;
+          },
+        ),
+      );
+    return answers;
   }
 
   /** The mark is asked in the same call, so of the same revision. */
@@ -184,15 +239,22 @@ export class Graph {
         if (!isRefusal(error) || (await this.#hasMark(store, mark))) throw error;
       }
       this.#mark = null;
-      this.#freshUntil = 0;
-      if (again) throw notLoaded();
+      this.#token = '';
+      this.#freshUntil = this.#now() + FRESH_MS;
+      if (again) throw this.#notLoaded();
     }
+  }
+
+  /** Whoever fills stores is told. */
+  #notLoaded(): GraphError {
+    this.#onNotLoaded();
+    return new GraphError('unavailable', 'the graph store is being filled; it answers in a moment', null);
   }
 
   async #loadedMark(store: GraphStore): Promise<Tuple> {
     if (this.#mark !== null) return this.#mark;
     const mark = (await marksOf(store))[0];
-    if (mark === undefined) throw notLoaded();
+    if (mark === undefined) throw this.#notLoaded();
     if (store === this.#store) this.#mark = mark;
     return mark;
   }
@@ -203,13 +265,16 @@ export class Graph {
 
   /** With a token as long as a change is new; a token of a store that is gone is refused, and then the latest is asked. */
   async #fresh<T>(question: (freshness: Freshness) => Promise<T>): Promise<T> {
-    if (this.#now() >= this.#freshUntil || this.#token === '') return await question('fast');
+    if (this.#now() >= this.#freshUntil) return await question('fast');
+    if (this.#token === '') return await question('latest');
     try {
       return await question({ token: this.#token });
     } catch (error) {
       if (!isRefusal(error)) throw error;
-      this.#freshUntil = 0;
-      return await question('latest');
+      // Either the token or the question is refused; a question that is not shows that it was the token.
+      const answer = await question('latest');
+      this.#token = '';
+      return answer;
     }
   }
 
@@ -247,5 +312,4 @@ export class Graph {
   }
 }
 
-const notLoaded = (): GraphError =>
-  new GraphError('unavailable', 'the graph store is being filled; it answers in a moment', null);
+const tooSlow = (): GraphError => new GraphError('unavailable', 'the graph store is too slow', null);

@@ -13,6 +13,10 @@ export type Tuple = {
 export type TupleFilter = Partial<Omit<Tuple, 'subjectRelation' | 'subjectId'>> &
   ({ subjectId?: never } | { subjectType: string; subjectId?: string });
 
+/** Tells tuples apart, whatever their ids hold: none holds NUL. */
+export const tupleKey = (t: Tuple): string =>
+  [t.resourceType, t.resourceId, t.relation, t.subjectType, t.subjectId, t.subjectRelation].join('\0');
+
 /** The customary notation: `faculty:f1#dean@user:e1`. */
 export function tupleText(t: Tuple): string {
   const relation = t.subjectRelation === '' ? '' : `#${t.subjectRelation}`;

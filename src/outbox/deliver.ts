@@ -39,6 +39,20 @@ export type DeliveryStore = Pick<GraphStore, 'read' | 'pages' | 'write' | 'readS
 
 class FencedError extends Error {}
 
+/** What preparing a store came to. */
+export type Prepared = {
+  /** Whether it was filled now. */
+  filled: boolean;
+  /** Of the filling; empty without one. */
+  token: string;
+  /** Why a store that has a schema does not take ours; empty when it does. */
+  schemaRefused: string;
+  /** What the store refuses: a mistake of ours. */
+  leftOut: Tuple[];
+};
+
+type LeaveToWrite = (store: DeliveryStore) => Promise<(updates: readonly GraphUpdate[]) => Promise<string>>;
+
 /**
  * Brings entries of the outbox into the graph store, in the order of cause and effect. One at a time holds the stream's row;
  * every write carries the epoch of its deliverer as a precondition, so that a late one of a deliverer that lost its turn is
@@ -65,7 +79,7 @@ export class Deliverer {
     return await this.#db.withTransaction(async client => {
       const stream = await lockStream(client, this.#owner, false);
       if (stream === null) return { kind: 'not_our_turn' };
-      const due = takeDue(await readLine(client), LIMITS.outboxBatch);
+      const due = await readDue(client);
       if (due.length === 0) return { kind: 'idle' };
       try {
         if (stream.owner !== this.#owner || this.#epoch === null) await this.#takeOver(client, store, stream);
@@ -79,17 +93,16 @@ export class Deliverer {
   /**
    * Gives a store its schema, and everything when it has not been filled; does nothing to one that was.
    *
-   * @returns whether it was filled now, and why a store that has a schema does not take ours; empty when it does
    * @throws GraphError
    */
-  async prepare(store: DeliveryStore): Promise<{ filled: boolean; schemaRefused: string }> {
+  async prepare(store: DeliveryStore): Promise<Prepared> {
     return await this.#db.withTransaction(async client => {
       const stream = await lockStream(client, this.#owner, true);
       if (stream === null) throw new Error('the row of the stream is gone');
       const schemaRefused = await this.#writeSchema(store);
-      if ((await readMarks(store, 'loaded')).length > 0) return { filled: false, schemaRefused };
-      await this.#fill(client, store, stream);
-      return { filled: true, schemaRefused };
+      if ((await readMarks(store, 'loaded')).length > 0)
+        return { filled: false, token: '', schemaRefused, leftOut: [] };
+      return { filled: true, schemaRefused, ...(await this.#fill(client, store, stream)) };
     });
   }
 
@@ -107,35 +120,59 @@ export class Deliverer {
   }
 
   /** From the mirror, as of one moment; what is committed later is delivered behind it. */
-  async #fill(client: Queryable, store: DeliveryStore, stream: StreamState): Promise<void> {
+  async #fill(
+    client: Queryable,
+    store: DeliveryStore,
+    stream: StreamState,
+  ): Promise<Pick<Prepared, 'token' | 'leftOut'>> {
     await this.#takeOver(client, store, stream);
     const begun = await readMarks(store, 'filling');
     const mark = begun[0] ?? newMark('filling');
     await this.#write(store, [{ operation: 'touch', tuple: mark }]);
-    const lastId = await readMirror(this.#db, LIMITS.graphUpdatesMax, async tuples => {
-      await this.#write(
-        store,
-        tuples.map(tuple => ({ operation: 'touch', tuple })),
-      );
-    });
+    const leftOut: Tuple[] = [];
+    const lastId = await readMirror(this.#db, LIMITS.graphUpdatesMax, tuples => this.#fillWith(store, tuples, leftOut));
     const token = await this.#write(store, [
       { operation: 'delete', tuple: mark },
       { operation: 'touch', tuple: newMark('loaded') },
     ]);
     // Into a store that an earlier attempt had filled in part, deletions that were committed since must still be delivered.
     await markFilled(client, begun.length === 0 ? lastId : 0, token);
+    return { token, leftOut };
   }
 
-  /** Works with the stream locked and the store at rest; for comparing and repairing. @throws GraphError */
-  async withRest<T>(
-    store: DeliveryStore,
-    work: (client: Queryable, write: (updates: readonly GraphUpdate[]) => Promise<string>) => Promise<T>,
-  ): Promise<T> {
+  /** What the store refuses, because of a mistake of ours, is left out: all others need not wait for it. */
+  async #fillWith(store: DeliveryStore, tuples: readonly Tuple[], leftOut: Tuple[]): Promise<void> {
+    try {
+      await this.#write(
+        store,
+        tuples.map(tuple => ({ operation: 'touch', tuple })),
+      );
+    } catch (error) {
+      if (!isRefusal(error)) throw error;
+      await this.#assertOurs(store);
+      if (tuples.length === 1) leftOut.push(...tuples);
+      else {
+        const half = Math.ceil(tuples.length / 2);
+        await this.#fillWith(store, tuples.slice(0, half), leftOut);
+        await this.#fillWith(store, tuples.slice(half), leftOut);
+      }
+    }
+  }
+
+  /**
+   * Works with the stream locked and the store at rest; for comparing and repairing.
+   *
+   * @param work may ask for leave to write a store
+   * @throws GraphError
+   */
+  async withRest<T>(work: (client: Queryable, writeTo: LeaveToWrite) => Promise<T>): Promise<T> {
     return await this.#db.withTransaction(async client => {
       const stream = await lockStream(client, this.#owner, true);
       if (stream === null) throw new Error('the row of the stream is gone');
-      if (stream.owner !== this.#owner || this.#epoch === null) await this.#takeOver(client, store, stream);
-      return await work(client, updates => this.#write(store, updates));
+      return await work(client, async store => {
+        if (stream.owner !== this.#owner || this.#epoch === null) await this.#takeOver(client, store, stream);
+        return updates => this.#write(store, updates);
+      });
     });
   }
 
@@ -160,7 +197,7 @@ export class Deliverer {
     this.#epoch = epoch;
   }
 
-  /** @throws FencedError, GraphError */
+  /** Up to `graphUpdatesMax` updates are one atomic write; more, of one entry or a filling, several. @throws FencedError, GraphError */
   async #write(store: DeliveryStore, updates: readonly GraphUpdate[]): Promise<string> {
     const epoch = this.#epoch;
     if (epoch === null) throw new FencedError('this deliverer has no epoch');
@@ -241,6 +278,18 @@ export class Deliverer {
 const isRefusal = (error: unknown): error is GraphError => error instanceof GraphError && error.kind === 'refused';
 
 const fence = (epoch: number): Tuple => ({ ...FENCE, subjectId: String(epoch), subjectRelation: '' });
+
+/** What of the line may go now; scanned beyond what waits. */
+async function readDue(client: Queryable): Promise<OutboxEntry[]> {
+  const busy = new Set<string>();
+  const due: OutboxEntry[] = [];
+  for (let afterId = 0; ; ) {
+    const part = await readLine(client, afterId);
+    due.push(...takeDue(part, LIMITS.outboxBatch - due.length, busy));
+    if (due.length >= LIMITS.outboxBatch || part.length < LIMITS.outboxWindow) return due;
+    afterId = part.at(-1)?.id ?? 0;
+  }
+}
 
 /** The store spells a schema in its own order and without our comments. */
 function sameSchema(a: string, b: string): boolean {

@@ -1,11 +1,11 @@
 import { type Actor, appendAudit } from '../audit/audit-log.ts';
-import type { Database, Queryable } from '../db/database.ts';
+import type { Queryable } from '../db/database.ts';
 import type { GraphSchema } from '../graph/graph-schema.ts';
 import type { GraphUpdate } from '../graph/graph-store.ts';
-import { type Tuple, tupleText } from '../graph/tuple.ts';
+import { type Tuple, tupleKey } from '../graph/tuple.ts';
 import { LIMITS } from '../limits.ts';
 import type { Deliverer, DeliveryStore } from './deliver.ts';
-import { readMirror } from './mirror.ts';
+import { eachRelationship } from './mirror.ts';
 import { markDelivered, readPendingKeys } from './stream.ts';
 
 /** What the store and the database do not have in common. */
@@ -20,7 +20,7 @@ export type Drift = {
   repaired: boolean;
 };
 
-type DriftParts = { db: Database; deliverer: Deliverer; schema: GraphSchema };
+type DriftParts = { deliverer: Deliverer; schema: GraphSchema };
 
 /**
  * Compares the graph store with `authz_tuples` while nothing is delivered.
@@ -28,7 +28,7 @@ type DriftParts = { db: Database; deliverer: Deliverer; schema: GraphSchema };
  * @throws GraphError when the store does not answer
  */
 export function findDrift(parts: DriftParts, store: DeliveryStore): Promise<Drift> {
-  return parts.deliverer.withRest(store, client => compare(parts, store, client));
+  return parts.deliverer.withRest(client => compare(parts, store, client));
 }
 
 /**
@@ -37,7 +37,8 @@ export function findDrift(parts: DriftParts, store: DeliveryStore): Promise<Drif
  * @throws GraphError when the store does not answer
  */
 export function repairDrift(parts: DriftParts, store: DeliveryStore, by: Actor): Promise<Drift> {
-  return parts.deliverer.withRest(store, async (client, write) => {
+  return parts.deliverer.withRest(async (client, writeTo) => {
+    const write = await writeTo(store);
     const drift = await compare(parts, store, client);
     const updates: GraphUpdate[] = [
       ...drift.extra.map((tuple): GraphUpdate => ({ operation: 'delete', tuple })),
@@ -56,16 +57,16 @@ export function repairDrift(parts: DriftParts, store: DeliveryStore, by: Actor):
   });
 }
 
-async function compare({ db, schema }: DriftParts, store: DeliveryStore, client: Queryable): Promise<Drift> {
+async function compare({ schema }: DriftParts, store: DeliveryStore, client: Queryable): Promise<Drift> {
   const found = new Map<string, Tuple>();
   for (const type of schema.types.values()) {
     if (type.relations.size === 0) continue;
     for await (const page of store.pages({ resourceType: type.name }))
-      for (const tuple of page) found.set(tupleText(tuple), tuple);
+      for (const tuple of page) found.set(tupleKey(tuple), tuple);
   }
   const wanted = new Map<string, Tuple>();
-  await readMirror(db, LIMITS.graphUpdatesMax, async page => {
-    for (const tuple of page) wanted.set(tupleText(tuple), tuple);
+  await eachRelationship(client, LIMITS.graphUpdatesMax, async page => {
+    for (const tuple of page) wanted.set(tupleKey(tuple), tuple);
   });
   // Read last: what was committed until the mirror was read is in it.
   const busy = await readPendingKeys(client);

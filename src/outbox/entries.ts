@@ -18,6 +18,7 @@ export type OutboxRow = {
   lockedUntil: Date | null;
   deadAt: Date | null;
   resolution: 'requeued' | 'discarded' | null;
+  resolvedBy: string | null;
   requeueOf: number | null;
 };
 
@@ -47,10 +48,20 @@ type RowSql = {
   locked_until: Date | null;
   dead_at: Date | null;
   resolution: OutboxRow['resolution'];
+  resolved_by: string | null;
   requeue_of: string | null;
 };
 
 const STATE = `CASE WHEN processed_at IS NOT NULL THEN 'processed' WHEN dead_at IS NULL THEN 'pending' ELSE coalesce(resolution, 'dead') END`;
+
+/** As the partial indexes say it. */
+const OF_STATE: Record<OutboxRow['state'], string> = {
+  pending: 'processed_at IS NULL AND dead_at IS NULL',
+  processed: 'processed_at IS NOT NULL',
+  dead: 'dead_at IS NOT NULL AND resolution IS NULL',
+  requeued: "resolution = 'requeued'",
+  discarded: "resolution = 'discarded'",
+};
 
 const toRow = (r: RowSql): OutboxRow => ({
   id: Number(r.id),
@@ -65,6 +76,7 @@ const toRow = (r: RowSql): OutboxRow => ({
   lockedUntil: r.locked_until,
   deadAt: r.dead_at,
   resolution: r.resolution,
+  resolvedBy: r.resolved_by,
   requeueOf: r.requeue_of === null ? null : Number(r.requeue_of),
 });
 
@@ -77,9 +89,9 @@ export async function listEntries(
 ): Promise<OutboxRow[]> {
   const { rows } = await db.query<RowSql>(
     `SELECT *, ${STATE} AS state FROM authz_outbox
-     WHERE id < $1 AND ($3::text IS NULL OR ${STATE} = $3) AND ($4::text IS NULL OR $4 = ANY (keys))
+     WHERE id < $1 AND ${filter.state === undefined ? 'true' : OF_STATE[filter.state]} AND ($3::text IS NULL OR $3 = ANY (keys))
      ORDER BY id DESC LIMIT $2`,
-    [before, limit, filter.state ?? null, filter.key ?? null],
+    [before, limit, filter.key ?? null],
   );
   return rows.map(toRow);
 }
@@ -134,14 +146,14 @@ export async function retryEntry(db: Database, id: number, by: Actor): Promise<n
     if (entry?.state !== 'dead') return null;
     await appendAudit(client, by, { action: 'outbox.retry', objectType: 'outbox', objectId: String(id) });
     // Last, like every change of the graph: all others wait from here to the commit.
-    return await requeue(client, id);
+    return await requeue(client, id, by.name);
   });
 }
 
 /** @returns false when the entry is not dead */
 export async function discardEntry(db: Database, id: number, by: Actor): Promise<boolean> {
   return await db.withTransaction(async client => {
-    if (!(await discard(client, id))) return false;
+    if (!(await discard(client, id, by.name))) return false;
     await appendAudit(client, by, { action: 'outbox.discard', objectType: 'outbox', objectId: String(id) });
     return true;
   });

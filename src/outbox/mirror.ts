@@ -48,14 +48,24 @@ export async function readMirror(
   return await db.withTransaction(async client => {
     await client.query('SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY');
     const { rows } = await client.query<{ id: string }>('SELECT coalesce(max(id), 0) AS id FROM authz_outbox');
-    let last: Tuple | null = null;
-    for (;;) {
-      const page = await listRelationships(client, {}, last, pageSize);
-      if (page.length > 0) await onPage(page.map(r => r.tuple));
-      if (page.length < pageSize) return Number(rows[0]?.id ?? 0);
-      last = page.at(-1)?.tuple ?? null;
-    }
+    await eachRelationship(client, pageSize, onPage);
+    return Number(rows[0]?.id ?? 0);
   });
+}
+
+/** Every tuple in pages, in the caller's transaction. */
+export async function eachRelationship(
+  client: Queryable,
+  pageSize: number,
+  onPage: (tuples: Tuple[]) => Promise<void>,
+): Promise<void> {
+  let last: Tuple | null = null;
+  for (;;) {
+    const page = await listRelationships(client, {}, last, pageSize);
+    if (page.length > 0) await onPage(page.map(r => r.tuple));
+    if (page.length < pageSize) return;
+    last = page.at(-1)?.tuple ?? null;
+  }
 }
 
 /** Tuples of the objects of a type whose ids begin so. */

@@ -1,10 +1,11 @@
 import type { Database } from '../db/database.ts';
 import { messageOf } from '../errors.ts';
-import { readMarks } from '../graph/graph.ts';
+import { newMark, readMarks } from '../graph/graph.ts';
 import { GraphError, type GraphStore } from '../graph/graph-store.ts';
+import { tupleText } from '../graph/tuple.ts';
 import type { Appended } from './append.ts';
 import type { CycleResult, Deliverer } from './deliver.ts';
-import { areSettled, endPause, hasLine, nextAttemptMs } from './stream.ts';
+import { areSettled, endPause, hasLine, isPaused, nextAttemptMs } from './stream.ts';
 
 export type OutboxLog = {
   info(fields: Record<string, unknown>, text: string): void;
@@ -16,10 +17,12 @@ export type OutboxParts = {
   db: Database;
   deliverer: Deliverer;
   /** A store has everything and is written from now on, in the place of another one. */
-  onStore(store: GraphStore, before: GraphStore | null): void;
+  onStore(store: GraphStore, before: GraphStore | null, token: string): void;
   log: OutboxLog;
 };
 
+/** Written to learn whether a store takes writes; always the same. */
+const PROBE = { ...newMark('probe'), subjectId: '1' };
 /** How soon a store that is away, or another deliverer's line, is looked at again. */
 const LOOK_AGAIN_MS = 1000;
 /** How soon a store that turned out to be another one, or another's, is looked at. */
@@ -53,6 +56,12 @@ export class Outbox {
     // One that never came into use.
     if (this.#next !== null && this.#next !== this.#store) this.#next.close();
     this.#next = store;
+    this.wake();
+  }
+
+  /** The store that is asked has not everything: another one has taken its place at its address, or it was emptied. */
+  lookAtStore(): void {
+    this.#next ??= this.#store;
     this.wake();
   }
 
@@ -94,6 +103,7 @@ export class Outbox {
       if (this.#next !== null && !(await this.#prepare(this.#next))) return PREPARE_AGAIN_MS;
       const store = this.#store;
       if (store === null) return null;
+      if (this.#away !== '' && !(await this.#isBack(store))) return LOOK_AGAIN_MS;
       const result: CycleResult = await deliverer.cycle(store);
       if (result.kind === 'delivered') {
         this.#came(result.refused);
@@ -104,23 +114,35 @@ export class Outbox {
         this.#next ??= store;
         return FENCED_AGAIN_MS;
       }
-      if (result.kind === 'paused') this.#wentAway(result.error);
-      if (this.#away !== '') return await this.#probe(store);
-      if (result.kind === 'not_our_turn') return (await hasLine(db)) ? LOOK_AGAIN_MS : null;
-      return await nextAttemptMs(db);
+      if (result.kind === 'paused') {
+        this.#wentAway(result.error);
+        return LOOK_AGAIN_MS;
+      }
+      if (result.kind === 'idle') return await nextAttemptMs(db);
+      if (!(await hasLine(db))) return null;
+      // Another one delivers; or the stream pauses because a store was away that may be back by now.
+      if (await isPaused(db)) this.#away = 'the stream pauses';
+      return LOOK_AGAIN_MS;
     }
   }
 
   async #prepare(store: GraphStore): Promise<boolean> {
     const started = performance.now();
     try {
-      const { filled, schemaRefused } = await this.#parts.deliverer.prepare(store);
+      const { filled, leftOut, schemaRefused, token } = await this.#parts.deliverer.prepare(store);
+      // Whatever was away when the stream was paused, this one answers.
+      await endPause(this.#parts.db);
       const before = this.#store;
       this.#store = store;
       if (this.#next === store) this.#next = null;
-      if (before !== store || filled) this.#parts.onStore(store, before === store ? null : before);
+      if (before !== store || filled) this.#parts.onStore(store, before === store ? null : before, token);
       const ms = Math.round(performance.now() - started);
       if (filled) this.#parts.log.info({ ms }, 'the graph store was filled from the database');
+      if (leftOut.length > 0)
+        this.#parts.log.error(
+          { tuples: leftOut.slice(0, 20).map(tupleText), count: leftOut.length },
+          'the graph store refuses relationships of the database; they are left out',
+        );
       if (schemaRefused !== '')
         this.#parts.log.error({ error: schemaRefused }, 'the graph store keeps another schema than this release needs');
       this.#came(0);
@@ -132,22 +154,20 @@ export class Outbox {
     }
   }
 
-  /** While the stream pauses: a store that answers again ends the pause. A new one is filled first. */
-  async #probe(store: GraphStore): Promise<number> {
+  /** While the stream pauses: a store that takes a write ends the pause. A new one is filled first. */
+  async #isBack(store: GraphStore): Promise<boolean> {
     try {
-      const marks = await readMarks(store, 'loaded');
-      if (marks.length === 0) this.#next ??= store;
-      await endPause(this.#parts.db);
-      this.#away = '';
-      return 1;
+      await store.write([{ operation: 'touch', tuple: PROBE }]);
+      if ((await readMarks(store, 'loaded')).length === 0) this.#next ??= store;
     } catch (error) {
+      if (!(error instanceof GraphError)) throw error;
+      if (error.kind === 'unavailable') return false;
       // No schema: a new store.
-      if (error instanceof GraphError && error.kind === 'refused') {
-        this.#next ??= store;
-        return 1;
-      }
-      return LOOK_AGAIN_MS;
+      this.#next ??= store;
     }
+    await endPause(this.#parts.db);
+    this.#came(0);
+    return true;
   }
 
   #wentAway(error: string): void {

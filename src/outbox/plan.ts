@@ -1,5 +1,5 @@
 import type { GraphUpdate } from '../graph/graph-store.ts';
-import { matchesFilter, type Tuple, type TupleFilter, tupleText } from '../graph/tuple.ts';
+import { matchesFilter, type Tuple, type TupleFilter, tupleKey } from '../graph/tuple.ts';
 
 /** An entry of the line as it is delivered. */
 export type OutboxEntry = {
@@ -16,9 +16,10 @@ export type OutboxEntry = {
 /**
  * The entries that may go now, in their order: an entry in backoff makes what it names busy, and what shares something busy
  * waits behind it (authorization.md "Outbox").
+ *
+ * @param busy what earlier parts of the line made busy; grows
  */
-export function takeDue(entries: readonly OutboxEntry[], max: number): OutboxEntry[] {
-  const busy = new Set<string>();
+export function takeDue(entries: readonly OutboxEntry[], max: number, busy: Set<string> = new Set()): OutboxEntry[] {
   const due: OutboxEntry[] = [];
   for (const entry of entries) {
     if (entry.parked || entry.keys.some(k => busy.has(k))) for (const k of entry.keys) busy.add(k);
@@ -46,12 +47,12 @@ export function netUpdates(
     const named = found.get(entry.id) ?? [];
     if (taken > 0 && net.size + named.length + entry.tuples.length > max) break;
     if (entry.filter !== null) {
-      for (const tuple of named) net.set(tupleText(tuple), { operation: 'delete', tuple });
+      for (const tuple of named) net.set(tupleKey(tuple), { operation: 'delete', tuple });
       for (const [key, { tuple }] of net)
         if (matchesFilter(entry.filter, tuple)) net.set(key, { operation: 'delete', tuple });
     }
     const operation = entry.operation === 'DELETE' ? 'delete' : 'touch';
-    for (const tuple of entry.tuples) net.set(tupleText(tuple), { operation, tuple });
+    for (const tuple of entry.tuples) net.set(tupleKey(tuple), { operation, tuple });
     taken++;
   }
   // Should they not fit one write: rights are taken before they are given.

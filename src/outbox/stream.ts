@@ -98,12 +98,12 @@ export async function lockStream(client: Queryable, owner: string, force: boolea
   return row === undefined ? null : { owner: row.owner, epoch: Number(row.epoch), failures: row.failures };
 }
 
-/** The head of the line, in order. */
-export async function readLine(client: Queryable): Promise<OutboxEntry[]> {
+/** A part of the line, in order: entries behind an id. */
+export async function readLine(client: Queryable, afterId: number): Promise<OutboxEntry[]> {
   const { rows } = await client.query<EntrySql>(
     `SELECT id, operation, payload, keys, attempts, coalesce(locked_until > clock_timestamp(), false) AS parked
-     FROM authz_outbox WHERE processed_at IS NULL AND dead_at IS NULL ORDER BY id LIMIT $1`,
-    [LIMITS.outboxWindow],
+     FROM authz_outbox WHERE processed_at IS NULL AND dead_at IS NULL AND id > $2 ORDER BY id LIMIT $1`,
+    [LIMITS.outboxWindow, afterId],
   );
   return rows.map(toEntry);
 }
@@ -188,7 +188,14 @@ async function noteDelivered(client: Queryable, lastId: number, { token, users }
 
 const notice = z.object({ token: z.string(), users: z.array(z.string()).nullable() });
 
-export const parseDelivered = (text: string): Delivered => notice.parse(JSON.parse(text));
+/** What cannot be read, as another release may write it, means that everything may have changed. */
+export function parseDelivered(text: string): Delivered {
+  try {
+    return notice.parse(JSON.parse(text));
+  } catch {
+    return { token: '', users: null };
+  }
+}
 
 /** The store will not take this entry: it waits for its next attempt, and after the last one it is dead. */
 export async function markRefused(client: Queryable, id: number, error: string): Promise<void> {
@@ -212,22 +219,31 @@ export async function pauseStream(client: Queryable, head: OutboxEntry | undefin
   if (head !== undefined) await client.query('UPDATE authz_outbox SET last_error = $2 WHERE id = $1', [head.id, text]);
 }
 
+export async function isPaused(db: Queryable): Promise<boolean> {
+  const { rows } = await db.query<{ paused: boolean }>(
+    'SELECT coalesce(paused_until > clock_timestamp(), false) AS paused FROM authz_stream',
+  );
+  return rows[0]?.paused ?? false;
+}
+
 /** The store is back, before the pause is over. */
 export async function endPause(db: Queryable): Promise<void> {
   await db.query('UPDATE authz_stream SET paused_until = NULL WHERE paused_until IS NOT NULL');
 }
 
-export const requeue = async (client: Queryable, id: number): Promise<number | null> => {
-  const { rows } = await client.query<{ id: string | null }>('SELECT authz_requeue($1) AS id', [id]);
+/** @returns the last id it goes on under, 0 when nothing is left to deliver, null when there is no such dead entry */
+export const requeue = async (client: Queryable, id: number, by: string): Promise<number | null> => {
+  const { rows } = await client.query<{ id: string | null }>('SELECT authz_requeue($1, $2) AS id', [id, by]);
   const last = rows[0]?.id ?? null;
   return last === null ? null : Number(last);
 };
 
 /** A dead entry that nobody wants any more. False when there is no such dead entry. */
-export async function discard(client: Queryable, id: number): Promise<boolean> {
+export async function discard(client: Queryable, id: number, by: string): Promise<boolean> {
   const { rowCount } = await client.query(
-    `UPDATE authz_outbox SET resolution = 'discarded', resolved_at = now() WHERE id = $1 AND dead_at IS NOT NULL AND resolution IS NULL`,
-    [id],
+    `UPDATE authz_outbox SET resolution = 'discarded', resolved_at = now(), resolved_by = $2
+     WHERE id = $1 AND dead_at IS NOT NULL AND resolution IS NULL`,
+    [id, by],
   );
   return rowCount === 1;
 }

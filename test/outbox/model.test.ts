@@ -218,6 +218,6 @@ t.test(`with random operations, failures, lost sessions and two hosts the graph 
   );
   t.equal(Number(rows[0]?.dead), 0, 'no entry died of failures that pass');
   t.ok(counts.late > 0 && counts.after > 0 && counts.takeovers > 0, 'there were failures of each kind');
-  const drift = await findDrift({ db: producersDb, deliverer: new Deliverer(producersDb, schema), schema }, store);
+  const drift = await findDrift({ deliverer: new Deliverer(producersDb, schema), schema }, store);
   t.same([drift.missing, drift.extra], [[], []]);
 });
