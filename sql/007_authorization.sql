@@ -44,6 +44,8 @@ CREATE INDEX authz_tuples_subject ON authz_tuples (subject_type, subject_id, res
 CREATE TABLE authz_stream (
   id            smallint PRIMARY KEY DEFAULT 1 CHECK (id = 1),
   owner         uuid,
+  -- Mark of the store that is delivered to: another one does not have what was delivered since.
+  store         text,
   -- When the owner last did something: a silent one is taken over from.
   worked_at     timestamptz,
   epoch         bigint NOT NULL DEFAULT 0,

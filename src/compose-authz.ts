@@ -4,6 +4,7 @@ import { Policies } from './authz/policies.ts';
 import { SubjectContexts } from './authz/subject-context.ts';
 import type { Config } from './config.ts';
 import type { Database } from './db/database.ts';
+import { type HeldLock, holdLock } from './db/held-lock.ts';
 import { Graph } from './graph/graph.ts';
 import { type GraphSchema, readGraphSchema } from './graph/graph-schema.ts';
 import { GraphStore } from './graph/graph-store.ts';
@@ -27,6 +28,8 @@ export type Authz = {
   channels: readonly string[];
   /** A notification of one of them. */
   hear(channel: string, payload: string): void;
+  /** Nothing that is remembered counts any more. */
+  forget(): void;
   /** Notifications may have been missed. */
   forgetAll(): void;
   /** An embedded store came up, empty; it is used when it has been filled. */
@@ -38,6 +41,8 @@ export type Authz = {
 
 /** A store that was replaced is let go when what was asked of it has been answered. */
 const LET_GO_MS = 5000;
+/** Number of the lock of the host with the embedded store, as PostgreSQL counts advisory locks. */
+const EMBEDDED_LOCK = 7391046;
 
 export function composeAuthz(parts: {
   db: Database;
@@ -80,6 +85,20 @@ export function composeAuthz(parts: {
       });
     },
   });
+  const forget = (): void => {
+    graph.forget();
+    contexts.invalidateUser(null);
+    commands.invalidateCommandPolicy(null);
+  };
+  /** An embedded store belongs to one host: what another one delivers does not reach it. */
+  let lock: HeldLock | null = null;
+  let isHeld = false;
+  let newest = '';
+  const useNewest = (): void => {
+    const store = new GraphStore({ endpoint: newest, token: 'embedded', tls: false });
+    embedded.set(store, newest);
+    outbox.useStore(store);
+  };
   return {
     schema,
     graph,
@@ -98,16 +117,30 @@ export function composeAuthz(parts: {
       contexts.invalidateGroups(users);
       outbox.delivered();
     },
+    forget,
     forgetAll() {
-      graph.forget();
-      contexts.invalidateUser(null);
-      commands.invalidateCommandPolicy(null);
+      forget();
       outbox.wake();
     },
     useEmbedded(endpoint) {
-      const store = new GraphStore({ endpoint, token: 'embedded', tls: false });
-      embedded.set(store, endpoint);
-      outbox.useStore(store);
+      newest = endpoint;
+      lock ??= holdLock(v['database.url'], EMBEDDED_LOCK, {
+        held() {
+          isHeld = true;
+          useNewest();
+        },
+        lost() {
+          isHeld = false;
+          graph.leaveStore();
+          outbox.leaveStore();
+        },
+        refused: () =>
+          log.error(
+            {},
+            'another host of this database has an embedded graph store; name one store for all with spicedb.endpoint. Until then nothing that needs the graph is decided here',
+          ),
+      });
+      if (isHeld) useNewest();
     },
     start() {
       if (v['spicedb.endpoint'] !== '')
@@ -117,6 +150,7 @@ export function composeAuthz(parts: {
       outbox.wake();
     },
     async close() {
+      await lock?.close();
       await outbox.close();
       for (const timer of timers) clearTimeout(timer);
       graph.close();

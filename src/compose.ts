@@ -19,7 +19,7 @@ import { triggerRoutes } from './api/triggers-api.ts';
 import { userRoutes } from './api/users-api.ts';
 import { removePluginRoles } from './authz/graph-roles.ts';
 import { type Authz, composeAuthz } from './compose-authz.ts';
-import { type Config, dataPath } from './config.ts';
+import { type Config, dataPath, publicBaseOf } from './config.ts';
 import { openDatabase } from './db/database.ts';
 import { migrate } from './db/migrate.ts';
 import { listen, PLUGIN_CHANGED } from './db/notifications.ts';
@@ -82,12 +82,6 @@ export type Service = {
 };
 
 const SWEEP_MS = 30_000;
-
-/** Where this machine reaches an address that is listened on. */
-function hostInUrl(host: string): string {
-  if (host === '0.0.0.0' || host === '::') return '127.0.0.1';
-  return host.includes(':') ? `[${host}]` : host;
-}
 
 /** Builds every object once, in dependency order, and starts the service. The only place that knows everything. */
 export async function startService(options: ServiceOptions): Promise<Service> {
@@ -206,14 +200,15 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       );
     },
     refresh,
+    () => {
+      principals.changed(null);
+      authz.forget();
+    },
   );
 
   /** Address users see; the port is known once we listen. */
   let port = v['http.port'];
-  const publicBase = (): string =>
-    v['http.public_url'] === ''
-      ? `http://${hostInUrl(v['http.host'])}:${port}`
-      : v['http.public_url'].replace(/\/$/, '');
+  const publicBase = (): string => publicBaseOf(config, port);
   const cookies = new SessionCookies(v['http.public_url'].startsWith('https:'));
   const idp = new IdpLogin(
     {

@@ -263,3 +263,15 @@ export function withValues(config: Config, changes: Partial<Values>): Config {
 export function dataPath(config: Config, ...parts: string[]): string {
   return path.resolve(config.values['data.dir'], ...parts);
 }
+
+/**
+ * Address users see.
+ *
+ * @param port that is listened on
+ */
+export function publicBaseOf(config: Config, port: number): string {
+  const v = config.values;
+  if (v['http.public_url'] !== '') return v['http.public_url'].replace(/\/$/, '');
+  const host = ['0.0.0.0', '::'].includes(v['http.host']) ? '127.0.0.1' : v['http.host'];
+  return `http://${host.includes(':') ? `[${host}]` : host}:${port}`;
+}

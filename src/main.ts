@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 import fs from 'node:fs';
 import { parseArgs } from 'node:util';
-import { type Config, ConfigError, dataPath, describeConfig, loadConfig } from './config.ts';
+import { type Config, ConfigError, dataPath, describeConfig, loadConfig, publicBaseOf } from './config.ts';
 import { messageOf } from './errors.ts';
 
 /** Process entry and command line; the one place that reads argv and the environment. */
@@ -77,11 +77,7 @@ async function serve(config: Config, sample: boolean): Promise<void> {
 
 function announce(config: Config, port: number, token: string | null, sample: boolean): void {
   const v = config.values;
-  const host = ['0.0.0.0', '::'].includes(v['http.host']) ? '127.0.0.1' : v['http.host'];
-  const base =
-    v['http.public_url'] === ''
-      ? `http://${host.includes(':') ? `[${host}]` : host}:${port}`
-      : v['http.public_url'].replace(/\/$/, '');
+  const base = publicBaseOf(config, port);
   out('');
   out(`  plugin host is ready: ${base}`);
   if (token === null) out(`  admin page:  ${base}/admin/`);

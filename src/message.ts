@@ -73,6 +73,8 @@ export type TriggerExchange = {
   readonly traceId: string;
   readonly remoteAddr: string;
   readonly hasBody: boolean;
+  /** Whether a reply can still reach the client. */
+  readonly open: boolean;
   /** Collects the body and calls once, with the reason when there is none to be had; never when the client goes away. */
   collectBody(bytesMax: number, msMax: number, done: (body: Uint8Array | 'too_large' | 'too_slow') => void): void;
   /** `flat` is checked headers as `name NUL value NUL` text; `extra` further ones. */

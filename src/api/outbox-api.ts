@@ -80,7 +80,14 @@ const notDead = (id: number): ServiceError =>
 export function outboxRoutes(parts: OutboxApiParts): Route[] {
   const { db, deliverer, graph, outbox, schema } = parts;
   const path = '/api/admin/outbox';
+  /** It reads both graphs whole and keeps the stream at rest. */
+  let comparing = false;
   const drift = async (repair: Actor | null) => {
+    if (comparing)
+      throw new ServiceError('conflict', 'a comparison is under way; try again when it has ended', {
+        headers: [['Retry-After', '5']],
+      });
+    comparing = true;
     try {
       const compared = { db, deliverer, schema };
       const found =
@@ -89,6 +96,8 @@ export function outboxRoutes(parts: OutboxApiParts): Route[] {
     } catch (error) {
       if (error instanceof GraphError) throw graphAway(error);
       throw error;
+    } finally {
+      comparing = false;
     }
   };
   return [

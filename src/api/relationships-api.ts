@@ -3,7 +3,7 @@ import { createRelationships, type Deleted, deleteMatching, deleteRelationship }
 import type { Database } from '../db/database.ts';
 import { ServiceError } from '../errors.ts';
 import type { Graph } from '../graph/graph.ts';
-import { GraphSchema } from '../graph/graph-schema.ts';
+import { GraphSchema, idProblem } from '../graph/graph-schema.ts';
 import { type CheckStep, GraphError } from '../graph/graph-store.ts';
 import type { Tuple, TupleFilter } from '../graph/tuple.ts';
 import { LIMITS } from '../limits.ts';
@@ -80,8 +80,9 @@ const cursorOf = (t: Tuple): string => Buffer.from(JSON.stringify(Object.values(
 function afterOf(raw: string | undefined): Tuple | null {
   if (raw === undefined) return null;
   try {
+    const part = z.string().refine(text => !text.includes('\0') && text.isWellFormed());
     const parts = z
-      .array(z.string())
+      .array(part)
       .length(5)
       .parse(JSON.parse(Buffer.from(raw, 'base64url').toString()));
     const [resource_type = '', resource_id = '', relation = '', subject_type = '', subject_id = ''] = parts;
@@ -272,8 +273,13 @@ function assertAskable(
     });
   if (user === undefined && id === undefined)
     errors.push({ pointer: 'query:user', message: 'is needed, or resource_id, or both to see the path' });
-  if (user === '') errors.push({ pointer: 'query:user', message: 'must not be empty' });
-  if (id === '') errors.push({ pointer: 'query:resource_id', message: 'must not be empty' });
+  for (const [value, pointer] of [
+    [user, 'query:user'],
+    [id, 'query:resource_id'],
+  ] as const) {
+    const problem = value === undefined ? null : idProblem(value);
+    if (problem !== null) errors.push({ pointer, message: problem });
+  }
   if (errors.length > 0)
     throw new ServiceError('validation_failed', `${errors[0]?.pointer.slice(6)} ${errors[0]?.message}`, { errors });
 }

@@ -10,6 +10,7 @@ import {
   type UserAttributes,
   userState,
 } from '../identity/users.ts';
+import { LIMITS } from '../limits.ts';
 import { jsonReply, type Request } from '../message.ts';
 import { idOf } from './auth-api.ts';
 import { parseBody } from './plugins-api.ts';
@@ -19,7 +20,8 @@ const text = z.string().min(1, 'must not be empty').max(300);
 
 /** Attributes of service.md 2.7; what is left out keeps its value. */
 const userBody = z.strictObject({
-  external_id: text.nullable().optional(),
+  /** The name in the graph, too. */
+  external_id: text.max(LIMITS.graphIdCharsMax).nullable().optional(),
   idp_accounts_id: text.nullable().optional(),
   display_name: z.string().max(300).optional(),
   primary_channel: z.enum(['TELEGRAM', 'VK']).nullable().optional(),

@@ -24,12 +24,14 @@ const HEARD_MS = 1000;
  * @param channels names to LISTEN on
  * @param onNotification channel and payload
  * @param onReconnected called after every later connect: what was notified meanwhile is lost, so everything may be stale
+ * @param onDeaf called every half second while there is no connection: what is remembered may be stale, too
  */
 export async function listen(
   url: string,
   channels: readonly string[],
   onNotification: (channel: string, payload: string) => void,
   onReconnected: () => void,
+  onDeaf: () => void,
 ): Promise<Listener> {
   let closed = false;
   let client: pg.Client | null = null;
@@ -51,13 +53,17 @@ export async function listen(
     next.on('error', lost);
     next.on('end', lost);
     await next.connect();
-    client = next;
     for (const channel of [own, ...channels]) await next.query(`LISTEN ${next.escapeIdentifier(channel)}`);
+    client = next;
   };
   const retry = (): void => {
+    if (timer !== null) return;
     timer = setTimeout(() => {
+      timer = null;
       connect().then(onReconnected, () => {
-        if (!closed) retry();
+        if (closed) return;
+        onDeaf();
+        retry();
       });
     }, 500);
   };

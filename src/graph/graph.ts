@@ -117,6 +117,13 @@ export class Graph {
     this.forget();
   }
 
+  /** From now on none is asked. */
+  leaveStore(): void {
+    this.#store = null;
+    this.#mark = null;
+    this.forget();
+  }
+
   /** A write reached the store. */
   delivered(token: string): void {
     this.#token = token;

@@ -1,6 +1,8 @@
 import { type Actor, type AuditState, appendAudit } from '../audit/audit-log.ts';
 import type { Database, Queryable } from '../db/database.ts';
 import { ServiceError } from '../errors.ts';
+import { tupleText } from '../graph/tuple.ts';
+import { listRelationships } from '../outbox/mirror.ts';
 import { notifyIdentity } from './identity-changes.ts';
 
 /** What policies may ask of a user (service.md 2.7), beside ids, groups and roles. */
@@ -163,11 +165,25 @@ export async function createUser(db: Database, attributes: Partial<UserAttribute
     .catch(taken);
 }
 
+/** What was given by hand to a name in the graph would pass to whoever has the name next. @throws ServiceError `conflict` */
+async function assertNothingByHand(client: Queryable, externalId: string | null): Promise<void> {
+  if (externalId === null) return;
+  const filter = { subjectType: 'user', subjectId: externalId, origin: 'manual' as const };
+  const given = await listRelationships(client, filter, null, 5);
+  if (given.length === 0) return;
+  const examples = given.map(r => tupleText(r.tuple)).join(', ');
+  throw new ServiceError(
+    'conflict',
+    `what was given to "${externalId}" by hand would pass to whoever has this external_id next; take it back first: ${examples}`,
+    { errors: [{ pointer: '/external_id', message: 'must stay while it has relationships of origin manual' }] },
+  );
+}
+
 /**
  * Changes the attributes that are given.
  *
  * @returns undefined when there is no such user
- * @throws ServiceError `conflict` when an id belongs to another user
+ * @throws ServiceError `conflict` when an id belongs to another user, or the old one has relationships given by hand
  */
 export async function changeUser(
   db: Database,
@@ -180,6 +196,8 @@ export async function changeUser(
       await client.query('SELECT 1 FROM global_users WHERE id = $1 FOR UPDATE', [id]);
       const before = await findUser(client, id);
       if (before === undefined) return undefined;
+      if (attributes.externalId !== undefined && attributes.externalId !== before.externalId)
+        await assertNothingByHand(client, before.externalId);
       const { rows } = await client.query<UserSql>(
         `UPDATE global_users SET external_id = $1, idp_accounts_id = $2, display_name = $3, primary_channel = $4, locale = $5,
            nationality_type = $6, funding_type = $7, education_form = $8, updated_at = now() WHERE id = $9 RETURNING *`,

@@ -3,7 +3,7 @@ import type { Database, Queryable } from '../db/database.ts';
 import { newMark, readMarks } from '../graph/graph.ts';
 import type { GraphSchema } from '../graph/graph-schema.ts';
 import { GraphError, type GraphStore, type GraphUpdate, type WriteCondition } from '../graph/graph-store.ts';
-import type { Tuple } from '../graph/tuple.ts';
+import { type Tuple, tupleKey } from '../graph/tuple.ts';
 import { LIMITS } from '../limits.ts';
 import { readMirror } from './mirror.ts';
 import { netUpdates, type OutboxEntry, takeDue } from './plan.ts';
@@ -17,6 +17,7 @@ import {
   readLine,
   type StreamState,
   saveOwner,
+  saveStore,
 } from './stream.ts';
 
 /** What one turn of the deliverer came to. */
@@ -64,6 +65,8 @@ export class Deliverer {
   readonly #owner = randomUUID();
   /** Null until this deliverer has put its own into the store. */
   #epoch: number | null = null;
+  /** Mark of the store this deliverer has prepared. */
+  #mark: string | null = null;
 
   constructor(db: Database, schema: GraphSchema) {
     this.#db = db;
@@ -79,6 +82,8 @@ export class Deliverer {
     return await this.#db.withTransaction(async client => {
       const stream = await lockStream(client, this.#owner, false);
       if (stream === null) return { kind: 'not_our_turn' };
+      // Another host has filled another store since: ours must learn what it missed first.
+      if (stream.store !== this.#mark) return { kind: 'fenced' };
       const due = await readDue(client);
       if (due.length === 0) return { kind: 'idle' };
       try {
@@ -100,9 +105,14 @@ export class Deliverer {
       const stream = await lockStream(client, this.#owner, true);
       if (stream === null) throw new Error('the row of the stream is gone');
       const schemaRefused = await this.#writeSchema(store);
-      if ((await readMarks(store, 'loaded')).length > 0)
+      const marks = await readMarks(store, 'loaded');
+      const known = marks.find(mark => stream.store === null || stream.store === mark.subjectId);
+      if (known !== undefined) {
+        if (stream.store === null) await saveStore(client, known.subjectId);
+        this.#mark = known.subjectId;
         return { filled: false, token: '', schemaRefused, leftOut: [] };
-      return { filled: true, schemaRefused, ...(await this.#fill(client, store, stream)) };
+      }
+      return { filled: true, schemaRefused, ...(await this.#fill(client, store, stream, marks)) };
     });
   }
 
@@ -124,20 +134,45 @@ export class Deliverer {
     client: Queryable,
     store: DeliveryStore,
     stream: StreamState,
+    outdated: readonly Tuple[],
   ): Promise<Pick<Prepared, 'token' | 'leftOut'>> {
     await this.#takeOver(client, store, stream);
     const begun = await readMarks(store, 'filling');
     const mark = begun[0] ?? newMark('filling');
-    await this.#write(store, [{ operation: 'touch', tuple: mark }]);
+    await this.#write(store, [
+      ...outdated.map((tuple): GraphUpdate => ({ operation: 'delete', tuple })),
+      { operation: 'touch', tuple: mark },
+    ]);
+    if (outdated.length > 0) await this.#removeExtra(store);
     const leftOut: Tuple[] = [];
     const lastId = await readMirror(this.#db, LIMITS.graphUpdatesMax, tuples => this.#fillWith(store, tuples, leftOut));
+    const loaded = newMark('loaded');
     const token = await this.#write(store, [
       { operation: 'delete', tuple: mark },
-      { operation: 'touch', tuple: newMark('loaded') },
+      { operation: 'touch', tuple: loaded },
     ]);
+    await saveStore(client, loaded.subjectId);
+    this.#mark = loaded.subjectId;
     // Into a store that an earlier attempt had filled in part, deletions that were committed since must still be delivered.
-    await markFilled(client, begun.length === 0 ? lastId : 0, token);
+    await markFilled(client, begun.length === 0 && outdated.length === 0 ? lastId : 0, token);
     return { token, leftOut };
+  }
+
+  /** A store that was not delivered to for a while has what was taken back since. */
+  async #removeExtra(store: DeliveryStore): Promise<void> {
+    const wanted = new Set<string>();
+    await readMirror(this.#db, LIMITS.graphUpdatesMax, async tuples => {
+      for (const tuple of tuples) wanted.add(tupleKey(tuple));
+    });
+    for (const type of this.#schema.types.values()) {
+      if (type.relations.size === 0) continue;
+      const extra = (await store.read({ resourceType: type.name })).filter(t => !wanted.has(tupleKey(t)));
+      if (extra.length > 0)
+        await this.#write(
+          store,
+          extra.map(tuple => ({ operation: 'delete', tuple })),
+        );
+    }
   }
 
   /** What the store refuses, because of a mistake of ours, is left out: all others need not wait for it. */

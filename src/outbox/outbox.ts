@@ -45,6 +45,8 @@ export class Outbox {
   #timer: NodeJS.Timeout | null = null;
   #closed = false;
   #away = '';
+  /** Whether the database failed at the last turn. */
+  #unread = false;
   readonly #waiting = new Set<() => void>();
 
   constructor(parts: OutboxParts) {
@@ -57,6 +59,12 @@ export class Outbox {
     if (this.#next !== null && this.#next !== this.#store) this.#next.close();
     this.#next = store;
     this.wake();
+  }
+
+  /** None is written any more. */
+  leaveStore(): void {
+    this.#store = null;
+    this.#next = null;
   }
 
   /** The store that is asked has not everything: another one has taken its place at its address, or it was emptied. */
@@ -86,9 +94,12 @@ export class Outbox {
     let next: number | null;
     try {
       next = await this.#work();
+      this.#unread = false;
     } catch (error) {
       // The database is away; the line is still there when it comes back.
-      this.#parts.log.warn({ error: messageOf(error) }, 'the outbox could not be read; it is tried again');
+      if (!this.#unread)
+        this.#parts.log.warn({ error: messageOf(error) }, 'the outbox could not be read; it is tried again');
+      this.#unread = true;
       next = LOOK_AGAIN_MS;
     }
     if (next === null || this.#closed) return;

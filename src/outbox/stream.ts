@@ -13,7 +13,13 @@ const NOTICE_BYTES_MAX = 7000;
 const SILENT = "interval '1 second'";
 
 /** Who delivers, and how far; the row is locked for as long as somebody works on the line. */
-export type StreamState = { owner: string | null; epoch: number; failures: number };
+export type StreamState = {
+  owner: string | null;
+  epoch: number;
+  failures: number;
+  /** Mark of the store that is delivered to; null before the first. */
+  store: string | null;
+};
 
 /** What reached the store: the token of its revision, and whose study groups changed; null: perhaps everybody's. */
 export type Delivered = { token: string; users: string[] | null };
@@ -85,17 +91,17 @@ function toEntry(r: EntrySql): OutboxEntry {
  * @returns null when it is not the caller's turn
  */
 export async function lockStream(client: Queryable, owner: string, force: boolean): Promise<StreamState | null> {
-  const { rows } = await client.query<{ owner: string | null; epoch: string; failures: number }>(
+  const { rows } = await client.query<{ owner: string | null; epoch: string; failures: number; store: string | null }>(
     force
-      ? 'SELECT owner, epoch, failures FROM authz_stream FOR UPDATE'
-      : `SELECT owner, epoch, failures FROM authz_stream
+      ? 'SELECT owner, epoch, failures, store FROM authz_stream FOR UPDATE'
+      : `SELECT owner, epoch, failures, store FROM authz_stream
          WHERE coalesce(paused_until <= clock_timestamp(), true)
            AND (owner IS NULL OR owner = $1 OR worked_at IS NULL OR worked_at < clock_timestamp() - ${SILENT})
          FOR UPDATE SKIP LOCKED`,
     force ? [] : [owner],
   );
   const row = rows[0];
-  return row === undefined ? null : { owner: row.owner, epoch: Number(row.epoch), failures: row.failures };
+  return row === undefined ? null : { ...row, epoch: Number(row.epoch) };
 }
 
 /** A part of the line, in order: entries behind an id. */
@@ -147,6 +153,11 @@ export async function nextAttemptMs(db: Queryable): Promise<number | null> {
 
 export async function saveOwner(client: Queryable, owner: string, epoch: number): Promise<void> {
   await client.query('UPDATE authz_stream SET owner = $1, epoch = $2, worked_at = clock_timestamp()', [owner, epoch]);
+}
+
+/** From now on this store is delivered to. */
+export async function saveStore(client: Queryable, store: string): Promise<void> {
+  await client.query('UPDATE authz_stream SET store = $1', [store]);
 }
 
 /** The entries are in the store: says so here and to all hosts, as part of the caller's transaction. */

@@ -97,17 +97,12 @@ function authenticate(
   return parts.principals.peek(credential, now) ?? parts.principals.verify(credential, now);
 }
 
-/**
- * 3. May they? Null: the answer was given already.
- *
- * @param known what the policy said a moment ago, when the settings have not changed since
- */
+/** 3. May they? Null: the answer was given already. */
 function admit(
   parts: TriggerParts,
   x: TriggerExchange,
   found: Found,
   principal: Principal | null,
-  known?: PolicyVerdict | null,
 ): Admitted | null | Promise<Admitted | null> {
   const { cors, target } = found;
   const { plugin, settings, trigger } = target;
@@ -124,7 +119,7 @@ function admit(
   const suspended = parts.quarantine.find(plugin.id, trigger.name, Date.now());
   if (suspended !== undefined) throw suspendedError(suspended.until, cors);
   if (decision.kind === 'allow' || principal === null) return { principal, verdict: null };
-  const verdict = known ?? parts.policies.decide(settings.policyExpression, callerOf(principal));
+  const verdict = parts.policies.decide(settings.policyExpression, callerOf(principal));
   if (verdict instanceof Promise) return verdict.then(v => heed(parts, x, found, principal, v));
   return heed(parts, x, found, principal, verdict);
 }
@@ -156,7 +151,7 @@ function enter(
   admitted: Admitted | null,
 ): undefined | Promise<void> {
   if (admitted === null) return undefined;
-  if (x.hasBody) return bodyOf(parts, x).then(body => runWithBody(parts, x, found, admitted, body));
+  if (x.hasBody) return bodyOf(parts, x).then(body => runWithBody(parts, x, body));
   run(parts, x, found, admitted, null);
   return undefined;
 }
@@ -173,25 +168,20 @@ async function enterLater(
 ): Promise<void> {
   const body = x.hasBody ? bodyOf(parts, x) : null;
   const admitted = await asked;
-  if (admitted === null) return;
+  // Who has left meanwhile gets no execution.
+  if (admitted === null || !x.open) return;
   if (body === null) run(parts, x, found, admitted, null);
-  else await runWithBody(parts, x, found, admitted, await body);
+  else await runWithBody(parts, x, await body);
 }
 
-/** While the body came in, the plugin may have been disabled, its access changed or its version switched. */
-async function runWithBody(
-  parts: TriggerParts,
-  x: TriggerExchange,
-  before: Found,
-  { principal, verdict }: Admitted,
-  body: Body,
-): Promise<void> {
+/** While the body came in, the plugin may have been disabled, its access or version changed, the credential revoked. */
+async function runWithBody(parts: TriggerParts, x: TriggerExchange, body: Body): Promise<void> {
   if (!(body instanceof Uint8Array)) throw bodyRefusal(body, parts);
   const found = find(parts, x);
   if (found === null) return;
-  const known = found.target === before.target ? verdict : undefined;
-  const admitted = await admit(parts, x, found, principal, known);
-  if (admitted !== null) run(parts, x, found, admitted, body);
+  const principal = await authenticate(parts, x, found.target);
+  const admitted = await admit(parts, x, found, principal);
+  if (admitted !== null && x.open) run(parts, x, found, admitted, body);
 }
 
 /** 5. Starts the deadline, executes, replies. The body is part of the request, not of the execution. */

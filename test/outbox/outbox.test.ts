@@ -293,3 +293,45 @@ t.test(
     t.equal((await first.store.read({ resourceType: 'faculty' })).length, 0);
   },
 );
+
+t.test(
+  'an embedded store belongs to one host: another of the same database says 503, and takes over with a whole store',
+  async t => {
+    const [first, second] = [await startGraphStore(t), await startGraphStore(t)];
+    const one = await startTestService();
+    const two = await startTestService({}, one);
+    t.teardown(async () => {
+      await two.stop();
+      await one.stop();
+    });
+    one.service.useEmbeddedGraph(first.spicedb.endpoint);
+    await until(() => isFilled(one));
+    two.service.useEmbeddedGraph(second.spicedb.endpoint);
+    const role = { resource_type: 'system_role', resource_id: 'boss', relation: 'member', subject_id: 'e1' };
+    t.match(await one.admin('POST', '/relationships', role), { json: { delivered: true } });
+    const ask = (s: TestService) =>
+      s.admin('GET', '/relationships/lookup?resource_type=system_role&permission=is_member&user=e1');
+    t.same((await ask(one)).json.items, [{ resource_type: 'system_role', resource_id: 'boss' }]);
+    for (let k = 0; k < 20; k++) {
+      t.equal((await ask(two)).status, 503);
+      await sleep(20);
+    }
+    // The first host loses its session: the other one takes the lock, and what it delivers does not reach the first.
+    const db = openDatabase(one.databaseUrl, 1, () => {});
+    t.teardown(() => db.close());
+    await db.query(
+      "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory' AND objid = 7391046 AND granted",
+    );
+    const holders = async () => [await isFilled(one), await isFilled(two)].filter(Boolean).length;
+    await until(async () => (await holders()) === 1);
+    const [has, hasNot] = (await isFilled(one)) ? [one, two] : [two, one];
+    t.match(await has.admin('DELETE', '/relationships', role), { json: { delivered: true } });
+    t.same((await ask(has)).json.items, []);
+    t.equal((await ask(hasNot)).status, 503);
+    await db.query(
+      "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory' AND objid = 7391046 AND granted",
+    );
+    await until(async () => (await holders()) === 1);
+    t.same((await ask((await isFilled(one)) ? one : two)).json.items, [], 'what was taken back meanwhile is not there');
+  },
+);
