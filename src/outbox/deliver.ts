@@ -23,8 +23,8 @@ import {
 /** What one turn of the deliverer came to. */
 export type CycleResult =
   | { kind: 'delivered'; entries: number; refused: number }
-  /** Nothing may go now. */
-  | { kind: 'idle' }
+  /** Nothing may go now; the first that waits for its time has it in `nextMs`. */
+  | { kind: 'idle'; nextMs: number | null }
   /** Another one delivers, or the stream pauses. */
   | { kind: 'not_our_turn' }
   /** The store is away, and the stream pauses. */
@@ -84,8 +84,8 @@ export class Deliverer {
       if (stream === null) return { kind: 'not_our_turn' };
       // Another host has filled another store since: ours must learn what it missed first.
       if (stream.store !== this.#mark) return { kind: 'fenced' };
-      const due = await readDue(client);
-      if (due.length === 0) return { kind: 'idle' };
+      const { due, nextMs } = await readDue(client);
+      if (due.length === 0) return { kind: 'idle', nextMs };
       try {
         if (stream.owner !== this.#owner || this.#epoch === null) await this.#takeOver(client, store, stream);
         return await this.#deliver(client, store, due);
@@ -315,13 +315,16 @@ const isRefusal = (error: unknown): error is GraphError => error instanceof Grap
 const fence = (epoch: number): Tuple => ({ ...FENCE, subjectId: String(epoch), subjectRelation: '' });
 
 /** What of the line may go now; scanned beyond what waits. */
-async function readDue(client: Queryable): Promise<OutboxEntry[]> {
+async function readDue(client: Queryable): Promise<{ due: OutboxEntry[]; nextMs: number | null }> {
   const busy = new Set<string>();
   const due: OutboxEntry[] = [];
+  // Told by the same statement: what was asked later might have become due in between, and be waited for by nobody.
+  let nextMs: number | null = null;
   for (let afterId = 0; ; ) {
     const part = await readLine(client, afterId);
     due.push(...takeDue(part, LIMITS.outboxBatch - due.length, busy));
-    if (due.length >= LIMITS.outboxBatch || part.length < LIMITS.outboxWindow) return due;
+    for (const { parkedMs } of part) if (parkedMs > 0) nextMs = Math.min(nextMs ?? parkedMs, parkedMs);
+    if (due.length >= LIMITS.outboxBatch || part.length < LIMITS.outboxWindow) return { due, nextMs };
     afterId = part.at(-1)?.id ?? 0;
   }
 }

@@ -5,7 +5,7 @@ import { GraphError, type GraphStore } from '../graph/graph-store.ts';
 import { tupleText } from '../graph/tuple.ts';
 import type { Appended } from './append.ts';
 import type { CycleResult, Deliverer } from './deliver.ts';
-import { areSettled, endPause, hasLine, isPaused, nextAttemptMs } from './stream.ts';
+import { areSettled, endPause, hasLine, isPaused } from './stream.ts';
 
 export type OutboxLog = {
   info(fields: Record<string, unknown>, text: string): void;
@@ -129,7 +129,7 @@ export class Outbox {
         this.#wentAway(result.error);
         return LOOK_AGAIN_MS;
       }
-      if (result.kind === 'idle') return await nextAttemptMs(db);
+      if (result.kind === 'idle') return result.nextMs === null ? null : Math.ceil(result.nextMs);
       if (!(await hasLine(db))) return null;
       // Another one delivers; or the stream pauses because a store was away that may be back by now.
       if (await isPaused(db)) this.#away = 'the stream pauses';

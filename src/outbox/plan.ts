@@ -9,8 +9,8 @@ export type OutboxEntry = {
   filter: TupleFilter | null;
   keys: readonly string[];
   attempts: number;
-  /** Waits for its next attempt. */
-  parked: boolean;
+  /** How long it waits for its next attempt, ms; 0 when it does not. */
+  parkedMs: number;
 };
 
 /**
@@ -22,7 +22,7 @@ export type OutboxEntry = {
 export function takeDue(entries: readonly OutboxEntry[], max: number, busy: Set<string> = new Set()): OutboxEntry[] {
   const due: OutboxEntry[] = [];
   for (const entry of entries) {
-    if (entry.parked || entry.keys.some(k => busy.has(k))) for (const k of entry.keys) busy.add(k);
+    if (entry.parkedMs > 0 || entry.keys.some(k => busy.has(k))) for (const k of entry.keys) busy.add(k);
     else if (due.push(entry) >= max) break;
   }
   return due;

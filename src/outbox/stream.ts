@@ -68,7 +68,7 @@ type EntrySql = {
   payload: unknown;
   keys: string[];
   attempts: number;
-  parked: boolean;
+  parked_ms: number | null;
 };
 
 function toEntry(r: EntrySql): OutboxEntry {
@@ -80,7 +80,7 @@ function toEntry(r: EntrySql): OutboxEntry {
     filter: f === undefined ? null : filterOfRow(f),
     keys: r.keys,
     attempts: r.attempts,
-    parked: r.parked,
+    parkedMs: Math.max(0, r.parked_ms ?? 0),
   };
 }
 
@@ -107,7 +107,7 @@ export async function lockStream(client: Queryable, owner: string, force: boolea
 /** A part of the line, in order: entries behind an id. */
 export async function readLine(client: Queryable, afterId: number): Promise<OutboxEntry[]> {
   const { rows } = await client.query<EntrySql>(
-    `SELECT id, operation, payload, keys, attempts, coalesce(locked_until > clock_timestamp(), false) AS parked
+    `SELECT id, operation, payload, keys, attempts, extract(epoch FROM locked_until - clock_timestamp())::float8 * 1000 AS parked_ms
      FROM authz_outbox WHERE processed_at IS NULL AND dead_at IS NULL AND id > $2 ORDER BY id LIMIT $1`,
     [LIMITS.outboxWindow, afterId],
   );
@@ -137,18 +137,6 @@ export async function readPendingKeys(db: Queryable): Promise<Set<string>> {
     'SELECT DISTINCT unnest(keys) AS key FROM authz_outbox WHERE processed_at IS NULL AND dead_at IS NULL',
   );
   return new Set(rows.map(r => r.key));
-}
-
-/** How long until something can be tried again, in ms; null when nothing waits for its time. */
-export async function nextAttemptMs(db: Queryable): Promise<number | null> {
-  const { rows } = await db.query<{ ms: number | null }>(
-    `SELECT extract(epoch FROM least(
-       (SELECT min(locked_until) FROM authz_outbox WHERE processed_at IS NULL AND dead_at IS NULL AND locked_until > clock_timestamp()),
-       (SELECT paused_until FROM authz_stream WHERE paused_until > clock_timestamp())
-     ) - clock_timestamp())::float8 * 1000 AS ms`,
-  );
-  const ms = rows[0]?.ms ?? null;
-  return ms === null ? null : Math.max(1, Math.ceil(ms));
 }
 
 export async function saveOwner(client: Queryable, owner: string, epoch: number): Promise<void> {

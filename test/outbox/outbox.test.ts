@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import t from 'tap';
 import { openDatabase } from '../../src/db/database.ts';
+import { readMarks } from '../../src/graph/graph.ts';
 import { readGraphSchema } from '../../src/graph/graph-schema.ts';
 import { appendGraphChanges, keysOf } from '../../src/outbox/append.ts';
 import { takeDue } from '../../src/outbox/plan.ts';
@@ -58,7 +59,7 @@ t.test('an entry names what keeps its place, and what shares a name with one tha
     filter: null,
     keys,
     attempts: 0,
-    parked,
+    parkedMs: parked ? 5 : 0,
   });
   const line = [
     entry(1, ['g1', 'u1'], true),
@@ -333,5 +334,58 @@ t.test(
     );
     await until(async () => (await holders()) === 1);
     t.same((await ask((await isFilled(one)) ? one : two)).json.items, [], 'what was taken back meanwhile is not there');
+  },
+);
+
+t.test(
+  'what keeps a store from being whole keeps nobody else from it, and a pause that was left behind ends',
+  async t => {
+    const { connect, spicedb, store } = await startGraphStore(t);
+    const env = { BOT_SPICEDB_ENDPOINT: spicedb.endpoint, BOT_SPICEDB_TLS: 'false' };
+    const first = await startTestService(env);
+    t.teardown(() => first.stop());
+    await until(() => isFilled(first));
+    const db = openDatabase(first.databaseUrl, 1, () => {});
+    t.teardown(() => db.close());
+    await first.admin('POST', '/relationships', {
+      relationships: Array.from({ length: 300 }, (_, k) => ({
+        resource_type: 'study_group',
+        resource_id: `g${k}`,
+        relation: 'member',
+        subject_id: 'u',
+      })),
+    });
+    // A mistake of ours, as a release that drops a relation would leave it.
+    await db.query(
+      "INSERT INTO authz_tuples (resource_type, resource_id, relation, subject_type, subject_id, origin, outbox_id) VALUES ('study_group', 'g7', 'gone', 'user', 'u', 'import', 1)",
+    );
+    const marks = await readMarks(store, 'loaded');
+    await connect().write(marks.map(tuple => ({ operation: 'delete', tuple })));
+    // Nothing is written: who asks finds out, and the store is filled again.
+    const lookup = () =>
+      first.admin('GET', '/relationships/lookup?resource_type=study_group&permission=member&user=u&limit=200');
+    t.equal((await lookup()).status, 503);
+    await until(async () => (await lookup()).status === 200);
+    t.match((await first.admin('GET', '/authz/drift')).json, {
+      missing: ['study_group:g7#gone@user:u'],
+      compared: 301,
+    });
+
+    // A process that paused the stream for five minutes and ended.
+    await first.service.authz.outbox.close();
+    await db.query(
+      "UPDATE authz_stream SET paused_until = now() + interval '5 minutes', failures = 8, worked_at = NULL",
+    );
+    const second = await startTestService(env, first);
+    t.teardown(() => second.stop());
+    const added = await second.admin('POST', '/relationships', {
+      resource_type: 'faculty',
+      resource_id: 'f',
+      relation: 'dean',
+      subject_id: 'x',
+    });
+    t.equal(added.status, 201);
+    await until(async () => (await second.admin('GET', '/outbox')).json.pending === 0);
+    t.equal((await store.read({ resourceType: 'faculty' })).length, 1);
   },
 );
