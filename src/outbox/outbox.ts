@@ -122,7 +122,7 @@ export class Outbox {
         continue;
       }
       if (result.kind === 'fenced') {
-        this.#next ??= store;
+        this.#prepareAgain(store);
         return FENCED_AGAIN_MS;
       }
       if (result.kind === 'paused') {
@@ -143,9 +143,11 @@ export class Outbox {
       const { filled, leftOut, schemaRefused, token } = await this.#parts.deliverer.prepare(store);
       // Whatever was away when the stream was paused, this one answers.
       await endPause(this.#parts.db);
+      // Meanwhile it was given up, or another one has come.
+      if (this.#next !== store) return false;
       const before = this.#store;
       this.#store = store;
-      if (this.#next === store) this.#next = null;
+      this.#next = null;
       if (before !== store || filled) this.#parts.onStore(store, before === store ? null : before, token);
       const ms = Math.round(performance.now() - started);
       if (filled) this.#parts.log.info({ ms }, 'the graph store was filled from the database');
@@ -165,16 +167,21 @@ export class Outbox {
     }
   }
 
+  /** Unless it was given up meanwhile. */
+  #prepareAgain(store: GraphStore): void {
+    if (this.#store === store) this.#next ??= store;
+  }
+
   /** While the stream pauses: a store that takes a write ends the pause. A new one is filled first. */
   async #isBack(store: GraphStore): Promise<boolean> {
     try {
       await store.write([{ operation: 'touch', tuple: PROBE }]);
-      if ((await readMarks(store, 'loaded')).length === 0) this.#next ??= store;
+      if ((await readMarks(store, 'loaded')).length === 0) this.#prepareAgain(store);
     } catch (error) {
       if (!(error instanceof GraphError)) throw error;
       if (error.kind === 'unavailable') return false;
       // No schema: a new store.
-      this.#next ??= store;
+      this.#prepareAgain(store);
     }
     await endPause(this.#parts.db);
     this.#came(0);
