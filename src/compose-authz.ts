@@ -86,7 +86,7 @@ export function composeAuthz(parts: {
     },
   });
   const forget = (): void => {
-    graph.forget();
+    graph.mayHaveChanged();
     contexts.invalidateUser(null);
     commands.invalidateCommandPolicy(null);
   };
@@ -114,6 +114,7 @@ export function composeAuthz(parts: {
       if (channel === COMMAND_CHANGED) return commands.invalidateCommandPolicy(payload);
       const { token, users } = parseDelivered(payload);
       if (token !== '') graph.delivered(token);
+      else if (users === null) graph.mayHaveChanged();
       contexts.invalidateGroups(users);
       outbox.delivered();
     },

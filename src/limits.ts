@@ -112,6 +112,8 @@ export const LIMITS = {
   commandSettingsMs: 60_000,
   /** Roles of one user, and of one command. */
   userRolesMax: 200,
+  /** Study groups of one user, as policies go through them. */
+  userGroupsMax: 200,
   commandRolesMax: 20,
   /** An id in the relationship graph: spelled for the store it has at most its 1024 bytes. */
   graphIdCharsMax: 250,

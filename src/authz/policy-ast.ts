@@ -22,13 +22,29 @@ const COMPREHENSIONS = new Set(['all', 'exists', 'exists_one', 'map', 'filter'])
 /** An unknown answer in their body ends them, so each element would take a question of its own. */
 const ONE_BY_ONE = new Set(['exists_one', 'map', 'filter']);
 const GRAPH_FUNCTIONS = new Set(['check', 'is_member']);
-/** Names that make values grow, or keep them to be used again and again. */
-const REFUSED = new Map([
-  ['matches', 'matches() is not offered; use re_match(text, pattern)'],
-  ['bind', 'cel.bind is not offered: write the value where it is used'],
+/** What may be called: nothing here makes a value larger than what it is given, or costs more than a look at it. */
+const OFFERED = new Set([
+  ...[
+    'check',
+    'is_member',
+    'has_role',
+    'has_any_role',
+    're_match',
+    'has',
+    'size',
+    'string',
+    'int',
+    'bool',
+    'dyn',
+    'type',
+  ],
+  ...['startsWith', 'endsWith', 'contains', ...COMPREHENSIONS],
 ]);
+const INSTEAD = new Map([['matches', 're_match(text, pattern)']]);
+/** Counted repetitions multiply the size of a compiled pattern. */
+const REPETITION_MAX = 50;
 const NESTING_MAX = 2;
-const PATTERN_CHARS_MAX = 200;
+const PATTERN_CHARS_MAX = 100;
 const PATTERNS_MAX = 1000;
 const patterns = boundedCache<string, RE2JS>({ max: PATTERNS_MAX });
 
@@ -66,8 +82,13 @@ export function assertAllowed(node: ASTNode, nesting: number): void {
   let depth = nesting;
   if (node.op === 'rcall' || node.op === 'call') {
     const [name] = node.args;
-    const refused = REFUSED.get(name);
-    if (refused !== undefined) throw new PolicyError(refused, ...rangeOf(node));
+    if (!OFFERED.has(name)) {
+      const instead = INSTEAD.get(name);
+      throw new PolicyError(
+        `${name} is not offered${instead === undefined ? '' : `; use ${instead}`}`,
+        ...rangeOf(node),
+      );
+    }
     if (isComprehension(node)) {
       if (++depth > NESTING_MAX)
         throw new PolicyError(`all, exists, map and filter nest ${NESTING_MAX} deep at most`, ...rangeOf(node));
@@ -78,6 +99,8 @@ export function assertAllowed(node: ASTNode, nesting: number): void {
       assertPattern(node);
     }
   }
+  if (node.op === '+' && nesting > 0)
+    throw new PolicyError('nothing is added up inside all, exists, map and filter', ...rangeOf(node));
   for (const child of childrenOf(node)) assertAllowed(child, depth);
 }
 
@@ -110,6 +133,12 @@ function assertPattern(call: ASTNode): void {
     throw new PolicyError('the pattern of re_match must be a text written here', ...rangeOf(pattern ?? call));
   if (pattern.args.length > PATTERN_CHARS_MAX)
     throw new PolicyError(`the pattern has more than ${PATTERN_CHARS_MAX} characters`, ...rangeOf(pattern));
+  const counts = [...pattern.args.matchAll(/\{(\d+)(?:,(\d*))?\}/g)];
+  if (counts.length > 1 || counts.some(([, least, most]) => Number(most || least) > REPETITION_MAX))
+    throw new PolicyError(
+      `one counted repetition, of ${REPETITION_MAX} at most, stands in a pattern`,
+      ...rangeOf(pattern),
+    );
   try {
     patternOf(pattern.args);
   } catch (error) {

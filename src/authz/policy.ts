@@ -49,7 +49,7 @@ export type GraphMemo = Map<string, boolean>;
 
 const LIMIT_OPTIONS = { maxAstNodes: 400, maxDepth: 24, maxListElements: 64, maxMapEntries: 16, maxCallArguments: 16 };
 /** RE2 takes time in proportion to the text. */
-const MATCHED_CHARS_MAX = 1000;
+const MATCHED_CHARS_MAX = 200;
 /** Kept without a time (service.md 5.7), as many as no administrator writes. */
 const COMPILED_MAX = 10_000;
 
@@ -58,7 +58,13 @@ const UNKNOWN = new Error('not asked yet');
 const NO_USER = new Error('a service key is no user; ask principal.kind first');
 
 /** Set for the duration of one synchronous pass. */
-type Pass = { subject: PolicySubject; memo: GraphMemo; needs: Map<string, GraphCheck>; groups: boolean };
+type Pass = {
+  subject: PolicySubject;
+  memo: GraphMemo;
+  needs: Map<string, GraphCheck>;
+  groups: boolean;
+  tooMany: boolean;
+};
 let current: Pass | null = null;
 
 function askGraph(permission: string, resourceType: string, resourceId: string): boolean {
@@ -77,7 +83,8 @@ function askGraph(permission: string, resourceType: string, resourceId: string):
   const key = checkKey(check);
   const known = memo.get(key);
   if (known !== undefined) return known;
-  needs.set(key, check);
+  if (memo.size + needs.size >= LIMITS.policyChecksMax) current.tooMany = true;
+  else needs.set(key, check);
   throw UNKNOWN;
 }
 
@@ -216,7 +223,7 @@ function passOver(
   subject: PolicySubject,
   memo: GraphMemo,
 ): { value: unknown; error: unknown; pass: Pass } {
-  const pass: Pass = { subject, memo, needs: new Map(), groups: false };
+  const pass: Pass = { subject, memo, needs: new Map(), groups: false, tooMany: false };
   current = pass;
   try {
     return { value: run(variablesOf(subject)), error: null, pass };
@@ -234,6 +241,11 @@ function passOver(
 export function passPolicy(policy: CompiledPolicy, subject: PolicySubject, memo: GraphMemo): PolicyPass {
   const { error, pass, value } = passOver(policy.run, subject, memo);
   if (error === null) return { kind: 'result', allowed: value === true };
+  if (pass.tooMany)
+    return {
+      kind: 'failed',
+      error: new PolicyError(`a policy may ask the graph ${LIMITS.policyChecksMax} questions`, 0, policy.source.length),
+    };
   if (pass.needs.size > 0 || pass.groups) return { kind: 'needs', checks: pass.needs, groups: pass.groups };
   return { kind: 'failed', error: policyErrorOf(error, policy.source) };
 }

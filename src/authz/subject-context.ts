@@ -1,6 +1,7 @@
 import { type BoundedCache, boundedCache } from '../bounded-cache.ts';
 import type { Queryable } from '../db/database.ts';
 import type { Graph } from '../graph/graph.ts';
+import { GraphError } from '../graph/graph-store.ts';
 import { LIMITS } from '../limits.ts';
 import { type PolicyUser, withoutGroups } from './policy.ts';
 
@@ -112,7 +113,11 @@ export class SubjectContexts {
   /** The study groups of somebody by the name in the graph (authorization.md "Graph"). @throws GraphError */
   async lookupGroups(externalId: string): Promise<string[]> {
     if (externalId === '') return [];
-    return (await this.#graph.lookupResources('study_group', 'view_own_data', externalId)).sort();
+    const groups = await this.#graph.lookupResources('study_group', 'view_own_data', externalId);
+    // What a policy does with them must have a bound; nobody studies in so many.
+    if (groups.length > LIMITS.userGroupsMax)
+      throw new GraphError('refused', `${externalId} is in more than ${LIMITS.userGroupsMax} study groups`, null);
+    return groups.sort();
   }
 
   /** Something of a user changed; null: perhaps of everybody. */

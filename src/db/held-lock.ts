@@ -52,6 +52,7 @@ export function holdLock(url: string, key: number, on: { held(): void; lost(): v
       held = true;
       on.held();
     } catch {
+      next.end().catch(() => {});
       again();
     }
   };

@@ -111,10 +111,7 @@ export class Graph {
   useStore(store: GraphStore): void {
     this.#store = store;
     this.#mark = null;
-    // What was written to it a moment ago is not known here: until that is old, the latest is asked.
-    this.#token = '';
-    this.#freshUntil = this.#now() + FRESH_MS;
-    this.forget();
+    this.mayHaveChanged();
   }
 
   /** From now on none is asked. */
@@ -131,7 +128,14 @@ export class Graph {
     this.forget();
   }
 
-  /** Something may have changed. */
+  /** Something may have reached the store of which nobody told: until that is old, the latest is asked. */
+  mayHaveChanged(): void {
+    this.#token = '';
+    this.#freshUntil = this.#now() + FRESH_MS;
+    this.forget();
+  }
+
+  /** What is remembered counts no more. */
   forget(): void {
     this.#changes++;
     this.#answers.clear();

@@ -27,6 +27,7 @@ const PROBE = { ...newMark('probe'), subjectId: '1' };
 const LOOK_AGAIN_MS = 1000;
 /** How soon a store that turned out to be another one, or another's, is looked at. */
 const FENCED_AGAIN_MS = 20;
+const FENCED_MAX = 5;
 /** How soon a store that does not answer at the start is asked again. */
 const PREPARE_AGAIN_MS = 300;
 
@@ -45,6 +46,8 @@ export class Outbox {
   #timer: NodeJS.Timeout | null = null;
   #closed = false;
   #away = '';
+  /** Turns in a row that ended at a store with another epoch, or none. */
+  #fenced = 0;
   /** Whether the database failed at the last turn. */
   #unread = false;
   readonly #waiting = new Set<() => void>();
@@ -69,7 +72,9 @@ export class Outbox {
 
   /** The store that is asked has not everything: another one has taken its place at its address, or it was emptied. */
   lookAtStore(): void {
-    this.#next ??= this.#store;
+    // One that is being prepared is tried again by its own clock.
+    if (this.#next !== null || this.#store === null) return;
+    this.#next = this.#store;
     this.wake();
   }
 
@@ -117,14 +122,18 @@ export class Outbox {
       if (this.#away !== '' && !(await this.#isBack(store))) return LOOK_AGAIN_MS;
       const result: CycleResult = await deliverer.cycle(store);
       if (result.kind === 'delivered') {
+        this.#fenced = 0;
         this.#came(result.refused);
         // Also after a refusal: an entry that died lets go what waited behind it.
         continue;
       }
       if (result.kind === 'fenced') {
         this.#prepareAgain(store);
-        return FENCED_AGAIN_MS;
+        if (++this.#fenced < FENCED_MAX) return FENCED_AGAIN_MS;
+        this.#wentAway('it refuses what is written to it');
+        return LOOK_AGAIN_MS;
       }
+      this.#fenced = 0;
       if (result.kind === 'paused') {
         this.#wentAway(result.error);
         return LOOK_AGAIN_MS;
