@@ -55,7 +55,9 @@ export async function changeGraphRole(
 
 /** The roles of a plugin that is uninstalled go with it: another plugin of that id must not find holders of its roles. */
 export async function removePluginRoles(client: Queryable, schema: GraphSchema, pluginId: string): Promise<void> {
-  const tuples = await listByPrefix(client, 'plugin_role', pluginRoleId(pluginId, ''));
+  const all = await listByPrefix(client, 'plugin_role', pluginRoleId(pluginId, ''));
+  // One that the schema no longer knows must not keep the plugin.
+  const tuples = all.filter(tuple => schema.problems(tuple).length === 0);
   const changes: GraphChange[] = [];
   for (let i = 0; i < tuples.length; i += LIMITS.outboxTuplesMax)
     changes.push({ operation: 'DELETE', tuples: tuples.slice(i, i + LIMITS.outboxTuplesMax) });

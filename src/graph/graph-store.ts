@@ -105,7 +105,10 @@ export class GraphStore {
       const answer = pairs[k]?.response;
       if (answer?.oneofKind === 'item')
         return answer.item.permissionship === v1.CheckPermissionResponse_Permissionship.HAS_PERMISSION;
-      if (answer?.oneofKind === 'error') return new GraphError('refused', answer.error.message, answer.error);
+      if (answer?.oneofKind === 'error') {
+        const { code, message } = answer.error;
+        return new GraphError(PASSING.has(code) ? 'unavailable' : 'refused', message, answer.error);
+      }
       return new GraphError('unavailable', 'the graph store left a check unanswered', null);
     });
   }
