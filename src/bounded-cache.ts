@@ -16,7 +16,7 @@ export type BoundedCache<K extends string | number, V extends object> = LRUCache
 export function boundedCache<K extends string | number, V extends object>(o: CacheOptions<K, V>): BoundedCache<K, V> {
   return new LRUCache<K, V>({
     max: o.max,
-    // Asking the clock each time costs less than the timer that would say how old the last answer is.
+    // The clock is asked each time; otherwise the library sets a timer for every answer of it.
     ...(o.ttlMs === undefined ? {} : { ttl: o.ttlMs, ttlResolution: 0 }),
     ...(o.now === undefined ? {} : { perf: { now: o.now } }),
     ...(o.dropped === undefined ? {} : { dispose: o.dropped }),

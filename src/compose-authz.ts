@@ -70,6 +70,10 @@ export function composeAuthz(parts: {
     }, LET_GO_MS);
     timers.add(timer);
   };
+  const letGo = (store: GraphStore): void => {
+    embedded.delete(store);
+    later(() => store.close());
+  };
   const outbox: Outbox = new Outbox({
     db,
     deliverer,
@@ -78,11 +82,9 @@ export function composeAuthz(parts: {
       graph.useStore(store);
       if (token !== '') graph.delivered(token);
       contexts.invalidateUser(null);
+      if (before !== null) letGo(before);
       const endpoint = embedded.get(store);
-      later(() => {
-        before?.close();
-        if (endpoint !== undefined) parts.inUse(endpoint);
-      });
+      if (endpoint !== undefined) later(() => parts.inUse(endpoint));
     },
   });
   const forget = (): void => {
@@ -134,6 +136,7 @@ export function composeAuthz(parts: {
           isHeld = false;
           graph.leaveStore();
           outbox.leaveStore();
+          for (const store of embedded.keys()) letGo(store);
         },
         refused: () =>
           log.error(

@@ -42,10 +42,15 @@ class Story {
   /** The status a caller gets when a step does not hold. */
   status = 200;
 
+  /** Something that was not asked, because what stands before it does not hold. */
+  skip(step: string): void {
+    this.steps.push({ step, holds: null, detail: 'not looked at' });
+  }
+
   /** @returns whether it holds, and everything before it */
   tell(step: string, holds: boolean, detail: string, status: number, toChange: string): boolean {
     if (this.status !== 200) {
-      this.steps.push({ step, holds: null, detail: 'not looked at' });
+      this.skip(step);
       return false;
     }
     this.steps.push({ step, holds, detail });
@@ -143,7 +148,10 @@ export function accessRoutes(parts: AccessApiParts): Route[] {
       503,
       `POST /api/admin/plugins/${pluginId}/triggers/${name}/resume`,
     );
-    if (story.status !== 200 || s === undefined || first?.kind !== 'evaluate') return null;
+    if (story.status !== 200 || s === undefined || first?.kind !== 'evaluate') {
+      if (s !== undefined && s.policyExpression !== '') story.skip('policy');
+      return null;
+    }
     const verdict = await policies.decide(s.policyExpression, { kind: 'user', userId: user.id });
     tellPolicy(story, s.policyExpression, verdict, where);
     return verdict;
@@ -183,6 +191,7 @@ export function accessRoutes(parts: AccessApiParts): Route[] {
         `PUT /api/admin/users/${user.id}/roles/${rolePath(role)}, or ask for no such role: ${where}/roles`,
       );
     if (d.policy !== null) tellPolicy(story, settings.policyExpression, d.policy, `${where}/policy`);
+    else if (settings.policyExpression !== '') story.skip('policy');
     return d.policy;
   }
 

@@ -58,7 +58,8 @@ function trialJson(source: string, { context, parts, verdict }: PolicyTrial) {
       position: positionOf(source, start, end),
       ...(error !== undefined ? { error } : value === undefined ? { not_needed: true } : { value }),
     })),
-    user: context === null ? null : { ...context.user, id: Number(context.user.id) },
+    // Null: the graph does not answer, and who is in which group is not known.
+    user: { ...context.user, id: Number(context.user.id), groups: context.hasGroups ? context.user.groups : null },
     context_age_ms: verdict.contextAgeMs,
   };
 }

@@ -65,7 +65,7 @@ export class CommandAccess {
     if (!settings.enabled) return say('disabled');
     const wanted = rolesOf(pluginId, settings);
     if (wanted.length === 0 && settings.policyExpression === '') return say('open');
-    const context = this.#contexts.peek(userId, false) ?? (await this.#contexts.load(userId, false));
+    const context = this.#contexts.peek(userId) ?? (await this.#contexts.load(userId, false));
     if (context === null) return say('unknown_user');
     let roles: RoleAnswer[];
     try {

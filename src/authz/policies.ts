@@ -37,7 +37,7 @@ export type PolicyVerdict = {
 };
 
 /** A verdict with the value of every part, for administrators. */
-export type PolicyTrial = { verdict: PolicyVerdict; parts: PartValue[]; context: SubjectContext | null };
+export type PolicyTrial = { verdict: PolicyVerdict; parts: PartValue[]; context: SubjectContext };
 
 const NO_CHECKS: readonly AskedCheck[] = [];
 
@@ -76,7 +76,7 @@ export class Policies {
     }
     if (caller.kind === 'service')
       return this.#first(policy, { kind: 'service', serviceKeyId: caller.keyId }, null, null);
-    const context = this.#contexts.peek(caller.userId, true) ?? this.#contexts.peek(caller.userId, false);
+    const context = this.#contexts.peek(caller.userId);
     if (context === undefined) return this.#decideLater(policy, caller.userId, false);
     return this.#first(policy, subjectOf(context), context.assembledAt, caller.userId);
   }
@@ -185,7 +185,8 @@ export class Policies {
    * Evaluates a policy as `decide` does, and tells the value of every part.
    *
    * @param overrides attributes that differ from the user's own
-   * @throws PolicyError, GraphError
+   * @returns null when there is no such user
+   * @throws PolicyError
    */
   async tryOut(
     source: string,
@@ -202,7 +203,11 @@ export class Policies {
     const subject: PolicySubject = { kind: 'user', user, roles: new Set(user.roles) };
     const memo: GraphMemo = new Map();
     const verdict = await this.#first(policy, subject, context.assembledAt, null, memo, false);
-    return { verdict, parts: partsOf(policy, subject, memo), context: { ...context, user } };
+    return {
+      verdict,
+      parts: partsOf(policy, subject, memo),
+      context: { ...context, user, hasGroups: groups !== null },
+    };
   }
 }
 

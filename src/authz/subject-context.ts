@@ -58,10 +58,9 @@ export class SubjectContexts {
     });
   }
 
-  /** The context, when it was assembled a moment ago. */
-  peek(userId: number, withGroups: boolean): SubjectContext | undefined {
-    const context = this.#cache.get(userId);
-    return context !== undefined && (context.hasGroups || !withGroups) ? context : undefined;
+  /** The context, when it was assembled a moment ago; with groups if somebody needed them. */
+  peek(userId: number): SubjectContext | undefined {
+    return this.#cache.get(userId);
   }
 
   /**

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import type pg from 'pg';
 import { makeClient } from './database.ts';
 
@@ -5,64 +6,59 @@ export type HeldLock = { close(): Promise<void> };
 
 const AGAIN_MS = 200;
 
+async function takeLock(client: pg.Client, key: number): Promise<boolean> {
+  const { rows } = await client.query<{ got: boolean }>('SELECT pg_try_advisory_lock($1) AS got', [key]);
+  return rows[0]?.got === true;
+}
+
 /**
  * Holds a lock of the whole database for as long as the service runs: of all hosts one has it. A connection of its own holds
  * it, so that it is free when this process ends, however it ends.
  *
  * @param key number of the lock
- * @param on `held`: this host has it, also again after it was lost;
- *   `lost`: when it had it and the connection is gone: another host may have it by now
- *   `refused`: once when another host has it
+ * @param on `held`: this host has it, also again after it was lost; `lost`: the connection is gone, and another host may have
+ *   it by now; `refused`: once, when another host has it
  */
 export function holdLock(url: string, key: number, on: { held(): void; lost(): void; refused(): void }): HeldLock {
   let closed = false;
   let client: pg.Client | null = null;
-  let timer: NodeJS.Timeout | null = null;
   let told = false;
 
-  const again = (): void => {
-    if (!closed && timer === null)
-      timer = setTimeout(() => {
-        timer = null;
-        void attempt();
-      }, AGAIN_MS);
-  };
-  const attempt = async (): Promise<void> => {
-    const next = makeClient(url);
-    let held = false;
-    const gone = (): void => {
-      if (client === next) client = null;
-      if (held && !closed) on.lost();
-      held = false;
-      again();
-    };
-    next.on('error', gone);
-    next.on('end', gone);
+  /** One connection, until it is gone. */
+  const hold = async (): Promise<void> => {
+    const own = makeClient(url);
+    client = own;
+    const gone = new Promise<void>(resolve => {
+      own.on('error', () => resolve());
+      own.on('end', () => resolve());
+    });
     try {
-      await next.connect();
-      for (;;) {
-        const { rows } = await next.query<{ got: boolean }>('SELECT pg_try_advisory_lock($1) AS got', [key]);
-        if (closed || rows[0]?.got === true) break;
+      await own.connect();
+      while (!closed && !(await takeLock(own, key))) {
         if (!told) on.refused();
         told = true;
-        await new Promise(resolve => setTimeout(resolve, AGAIN_MS));
+        await sleep(AGAIN_MS);
       }
-      if (closed) return await next.end();
-      client = next;
-      held = true;
+      if (closed) return;
       on.held();
-    } catch {
-      next.end().catch(() => {});
-      again();
+      await gone;
+      if (!closed) on.lost();
+    } finally {
+      await own.end().catch(() => {});
     }
   };
-  const first = attempt();
+  const running = (async () => {
+    while (!closed) {
+      // The database is away: the next attempt finds out whether it is back.
+      await hold().catch(() => {});
+      if (!closed) await sleep(AGAIN_MS);
+    }
+  })();
   return {
     async close() {
       closed = true;
-      if (timer !== null) clearTimeout(timer);
-      await first;
-      await client?.end();
+      await client?.end().catch(() => {});
+      await running;
     },
   };
 }

@@ -52,8 +52,14 @@ export async function listen(
     };
     next.on('error', lost);
     next.on('end', lost);
-    await next.connect();
-    for (const channel of [own, ...channels]) await next.query(`LISTEN ${next.escapeIdentifier(channel)}`);
+    try {
+      await next.connect();
+      for (const channel of [own, ...channels]) await next.query(`LISTEN ${next.escapeIdentifier(channel)}`);
+    } catch (error) {
+      next.end().catch(() => {});
+      throw error;
+    }
+    if (closed) return await next.end();
     client = next;
   };
   const retry = (): void => {

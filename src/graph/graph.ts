@@ -213,15 +213,13 @@ export class Graph {
     }
     const answers: Array<boolean | GraphError> = [];
     for (const check of checks)
-      answers.push(
-        await this.#checkLoaded([check]).then(
-          ([answer]) => answer ?? false,
-          (error: unknown) => {
-            if (error instanceof GraphError) return error;
-            throw error;
-          },
-        ),
-      );
+      try {
+        answers.push(...(await this.#checkLoaded([check])));
+      } catch (error) {
+        // One that is away ends all of it: those that are left are told the same.
+        if (!isRefusal(error)) throw error;
+        answers.push(error);
+      }
     return answers;
   }
 

@@ -2,6 +2,7 @@ import { type Actor, type AuditState, appendAudit } from '../audit/audit-log.ts'
 import type { Database, Queryable } from '../db/database.ts';
 import { ServiceError } from '../errors.ts';
 import { tupleText } from '../graph/tuple.ts';
+import { holdGraph } from '../outbox/append.ts';
 import { listRelationships } from '../outbox/mirror.ts';
 import { notifyIdentity } from './identity-changes.ts';
 
@@ -168,6 +169,7 @@ export async function createUser(db: Database, attributes: Partial<UserAttribute
 /** What was given by hand to a name in the graph would pass to whoever has the name next. @throws ServiceError `conflict` */
 async function assertNothingByHand(client: Queryable, externalId: string | null): Promise<void> {
   if (externalId === null) return;
+  await holdGraph(client);
   const filter = { subjectType: 'user', subjectId: externalId, origin: 'manual' as const };
   const given = await listRelationships(client, filter, null, 5);
   if (given.length === 0) return;

@@ -66,6 +66,11 @@ function problemsOf(schema: GraphSchema, change: GraphChange, pointer: string): 
   return out;
 }
 
+/** From here to the end of the transaction nobody else changes the graph; for who decides by what it holds. */
+export async function holdGraph(client: Queryable): Promise<void> {
+  await client.query('SELECT pg_advisory_xact_lock(7391045)');
+}
+
 /**
  * Changes the graph: writes what it should be, and queues the way there. The last thing a transaction does, because from here
  * to its commit all others that change the graph wait; the change is there if and only if the transaction commits.

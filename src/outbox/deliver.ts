@@ -5,6 +5,7 @@ import type { GraphSchema } from '../graph/graph-schema.ts';
 import { GraphError, type GraphStore, type GraphUpdate, type WriteCondition } from '../graph/graph-store.ts';
 import { type Tuple, tupleKey } from '../graph/tuple.ts';
 import { LIMITS } from '../limits.ts';
+import { LeftOut } from './left-out.ts';
 import { readMirror } from './mirror.ts';
 import { netUpdates, type OutboxEntry, takeDue } from './plan.ts';
 import {
@@ -49,7 +50,7 @@ export type Prepared = {
   /** Why a store that has a schema does not take ours; empty when it does. */
   schemaRefused: string;
   /** What the store refuses: a mistake of ours. */
-  leftOut: Tuple[];
+  leftOut: LeftOut;
 };
 
 type LeaveToWrite = (store: DeliveryStore) => Promise<(updates: readonly GraphUpdate[]) => Promise<string>>;
@@ -74,7 +75,7 @@ export class Deliverer {
   }
 
   /**
-   * One turn: fills a store that has nothing yet, else delivers what may go.
+   * One turn: delivers what may go.
    *
    * @throws Error of the database alone; what the store says is part of the result
    */
@@ -110,7 +111,7 @@ export class Deliverer {
       if (known !== undefined) {
         if (stream.store === null) await saveStore(client, known.subjectId);
         this.#mark = known.subjectId;
-        return { filled: false, token: '', schemaRefused, leftOut: [] };
+        return { filled: false, token: '', schemaRefused, leftOut: new LeftOut() };
       }
       return { filled: true, schemaRefused, ...(await this.#fill(client, store, stream, marks)) };
     });
@@ -144,7 +145,7 @@ export class Deliverer {
       { operation: 'touch', tuple: mark },
     ]);
     if (outdated.length > 0) await this.#removeExtra(store);
-    const leftOut: Tuple[] = [];
+    const leftOut = new LeftOut();
     const lastId = await readMirror(this.#db, LIMITS.graphUpdatesMax, tuples => this.#fillWith(store, tuples, leftOut));
     const loaded = newMark('loaded');
     const token = await this.#write(store, [
@@ -176,7 +177,9 @@ export class Deliverer {
   }
 
   /** What the store refuses, because of a mistake of ours, is left out: all others need not wait for it. */
-  async #fillWith(store: DeliveryStore, tuples: readonly Tuple[], leftOut: Tuple[]): Promise<void> {
+  async #fillWith(store: DeliveryStore, all: readonly Tuple[], leftOut: LeftOut): Promise<void> {
+    const tuples = all.filter(tuple => !leftOut.isHopeless(tuple));
+    if (tuples.length === 0) return;
     try {
       await this.#write(
         store,
@@ -185,7 +188,7 @@ export class Deliverer {
     } catch (error) {
       if (!isRefusal(error)) throw error;
       await this.#assertOurs(store);
-      if (tuples.length === 1) leftOut.push(...tuples);
+      if (tuples.length === 1) for (const tuple of tuples) leftOut.add(tuple);
       else {
         const half = Math.ceil(tuples.length / 2);
         await this.#fillWith(store, tuples.slice(0, half), leftOut);

@@ -25,7 +25,7 @@ export type OutboxParts = {
 const PROBE = { ...newMark('probe'), subjectId: '1' };
 /** How soon a store that is away, or another deliverer's line, is looked at again. */
 const LOOK_AGAIN_MS = 1000;
-/** How soon a store that turned out to be another one, or another's, is looked at. */
+/** How soon a store that turned out to be another one, or another's, is looked at, and how often before it counts as away. */
 const FENCED_AGAIN_MS = 20;
 const FENCED_MAX = 5;
 /** How soon a store that does not answer at the start is asked again. */
@@ -150,8 +150,6 @@ export class Outbox {
     const started = performance.now();
     try {
       const { filled, leftOut, schemaRefused, token } = await this.#parts.deliverer.prepare(store);
-      // Whatever was away when the stream was paused, this one answers.
-      await endPause(this.#parts.db);
       // Meanwhile it was given up, or another one has come.
       if (this.#next !== store) return false;
       const before = this.#store;
@@ -160,14 +158,13 @@ export class Outbox {
       if (before !== store || filled) this.#parts.onStore(store, before === store ? null : before, token);
       const ms = Math.round(performance.now() - started);
       if (filled) this.#parts.log.info({ ms }, 'the graph store was filled from the database');
-      if (leftOut.length > 0)
+      if (leftOut.count > 0)
         this.#parts.log.error(
-          { tuples: leftOut.slice(0, 20).map(tupleText), count: leftOut.length },
+          { tuples: leftOut.examples.map(tupleText), count: leftOut.count },
           'the graph store refuses relationships of the database; they are left out',
         );
       if (schemaRefused !== '')
         this.#parts.log.error({ error: schemaRefused }, 'the graph store keeps another schema than this release needs');
-      this.#came(0);
       return true;
     } catch (error) {
       if (!(error instanceof GraphError)) throw error;
@@ -188,9 +185,9 @@ export class Outbox {
       if ((await readMarks(store, 'loaded')).length === 0) this.#prepareAgain(store);
     } catch (error) {
       if (!(error instanceof GraphError)) throw error;
-      if (error.kind === 'unavailable') return false;
-      // No schema: a new store.
-      this.#prepareAgain(store);
+      // Refused: a new store without a schema, or one that takes no writes from us, which a second look tells apart.
+      if (error.kind === 'refused') this.#prepareAgain(store);
+      return false;
     }
     await endPause(this.#parts.db);
     this.#came(0);

@@ -4,7 +4,9 @@ import { openDatabase } from '../../src/db/database.ts';
 import { readMarks } from '../../src/graph/graph.ts';
 import { readGraphSchema } from '../../src/graph/graph-schema.ts';
 import { appendGraphChanges, keysOf } from '../../src/outbox/append.ts';
+import { Deliverer } from '../../src/outbox/deliver.ts';
 import { takeDue } from '../../src/outbox/plan.ts';
+import { makeDatabase } from '../support/database.ts';
 import { startGraphStore, tuple } from '../support/graph.ts';
 import { type Json, startTestService, type TestService } from '../support/service.ts';
 
@@ -389,3 +391,30 @@ t.test(
     t.equal((await store.read({ resourceType: 'faculty' })).length, 1);
   },
 );
+
+t.test('of a kind of relationship the store does not know a few are tried, and all others are filled in', async t => {
+  const { store, connect } = await startGraphStore(t);
+  const database = await makeDatabase();
+  const db = openDatabase(database.url, 3, () => {});
+  t.teardown(async () => {
+    await db.close();
+    await database.drop();
+  });
+  await db.query(
+    `INSERT INTO authz_tuples (resource_type, resource_id, relation, subject_type, subject_id, origin, outbox_id)
+     SELECT 'study_group', 'g' || k, r, 'user', 'u', 'import', 1 FROM generate_series(1, 1500) k, unnest(ARRAY['member', 'gone']) r`,
+  );
+  let writes = 0;
+  const counted = connect();
+  const write = counted.write.bind(counted);
+  counted.write = (...args) => {
+    writes++;
+    return write(...args);
+  };
+  const { filled, leftOut } = await new Deliverer(db, schema).prepare(counted);
+  t.equal(filled, true);
+  t.equal(leftOut.count, 1500);
+  t.ok(leftOut.examples.length <= 20);
+  t.equal((await store.read({ resourceType: 'study_group' })).length, 1500);
+  t.ok(writes < 200, `${writes} writes`);
+});
