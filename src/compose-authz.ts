@@ -8,6 +8,7 @@ import { type HeldLock, holdLock } from './db/held-lock.ts';
 import { Graph } from './graph/graph.ts';
 import { type GraphSchema, readGraphSchema } from './graph/graph-schema.ts';
 import { GraphStore } from './graph/graph-store.ts';
+import { remoteStore } from './graph/remote-store.ts';
 import type { Log } from './log.ts';
 import { OUTBOX_APPENDED } from './outbox/append.ts';
 import { Deliverer } from './outbox/deliver.ts';
@@ -53,6 +54,7 @@ export function composeAuthz(parts: {
 }): Authz {
   const { config, db, log } = parts;
   const v = config.values;
+  const remote = remoteStore(config);
   const schema = readGraphSchema();
   // A clock that nobody sets back.
   const now = (): number => performance.now();
@@ -147,10 +149,7 @@ export function composeAuthz(parts: {
       if (isHeld) useNewest();
     },
     start() {
-      if (v['spicedb.endpoint'] !== '')
-        outbox.useStore(
-          new GraphStore({ endpoint: v['spicedb.endpoint'], token: v['spicedb.token'], tls: v['spicedb.tls'] }),
-        );
+      if (remote !== null) outbox.useStore(remote);
       outbox.wake();
     },
     async close() {

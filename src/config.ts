@@ -67,6 +67,11 @@ const ROWS = {
   ),
   'spicedb.token': row(text, '', 'its preshared key', true),
   'spicedb.tls': row(flag, true, 'whether the way there is encrypted; false on a trusted network alone'),
+  'spicedb.ca_file': row(
+    text,
+    '',
+    "PEM file of the authority that signed the store's certificate; empty: those Node knows",
+  ),
   'spicedb.recycle_mb': row(
     positive,
     1024,

@@ -2,6 +2,7 @@ import fs from 'node:fs';
 import { type Config, dataPath } from '../config.ts';
 import { type GraphSchema, readGraphSchema } from '../graph/graph-schema.ts';
 import { GraphError, GraphStore } from '../graph/graph-store.ts';
+import { remoteStore } from '../graph/remote-store.ts';
 import { tupleText } from '../graph/tuple.ts';
 import { Deliverer } from '../outbox/deliver.ts';
 import { type Drift, findDrift, repairDrift } from '../outbox/drift.ts';
@@ -10,9 +11,8 @@ import { actor, CommandError, withDatabase } from './admin-commands.ts';
 
 /** The store the service uses; the embedded one has a place of its own as long as the service runs. */
 function storeOf(config: Config): GraphStore {
-  const v = config.values;
-  if (v['spicedb.endpoint'] !== '')
-    return new GraphStore({ endpoint: v['spicedb.endpoint'], token: v['spicedb.token'], tls: v['spicedb.tls'] });
+  const remote = remoteStore(config);
+  if (remote !== null) return remote;
   const file = endpointFile(dataPath(config));
   if (!fs.existsSync(file))
     throw new CommandError(

@@ -8,6 +8,8 @@ export type GraphStoreOptions = {
   token: string;
   /** Whether the way there is encrypted; a unix socket needs none. */
   tls: boolean;
+  /** PEM of who vouches for the store's certificate; without it, the authorities Node knows. */
+  ca?: Buffer | null;
 };
 
 /** Whether a subject has a permission on (or a relation to) an object. */
@@ -58,14 +60,18 @@ export class GraphStore {
 
   constructor(o: GraphStoreOptions) {
     const security = o.tls ? v1.ClientSecurity.SECURE : v1.ClientSecurity.INSECURE_PLAINTEXT_CREDENTIALS;
-    const client = (ms: number): v1.ZedClientInterface =>
-      v1.NewClient(o.token, o.endpoint, security, undefined, {
+    const client = (ms: number): v1.ZedClientInterface => {
+      const options = {
         // An embedded store that was killed is back in less than a second; so should the client be.
         'grpc.initial_reconnect_backoff_ms': 100,
         'grpc.max_reconnect_backoff_ms': 1000,
         'grpc.max_receive_message_length': -1,
         interceptors: [deadlineInterceptor(ms)],
-      });
+      };
+      return o.tls && o.ca != null
+        ? v1.NewClientWithCustomCert(o.token, o.endpoint, o.ca, undefined, options)
+        : v1.NewClient(o.token, o.endpoint, security, undefined, options);
+    };
     const [questions, work] = [client(ASK_MS), client(WORK_MS)];
     this.#clients = [questions, work];
     this.#questions = questions.promises;

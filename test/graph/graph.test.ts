@@ -2,11 +2,14 @@ import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import t from 'tap';
+import { loadConfig } from '../../src/config.ts';
 import { fromGraphId, toGraphId } from '../../src/graph/graph-ids.ts';
 import { GraphSchema, readGraphSchema } from '../../src/graph/graph-schema.ts';
 import { GraphError, GraphStore } from '../../src/graph/graph-store.ts';
+import { remoteStore } from '../../src/graph/remote-store.ts';
 import { matchesFilter, type Tuple, tupleText } from '../../src/graph/tuple.ts';
 import { startSpicedb } from '../../src/supervisor/embedded-spicedb.ts';
+import { startTlsGate } from '../support/tls-gate.ts';
 
 const schema = readGraphSchema();
 
@@ -232,3 +235,48 @@ t.test('a wrong tuple is refused by field before it is queued', async t => {
   t.notOk(matchesFilter({ subjectType: 'user', subjectId: 'u1', relation: 'parent' }, right));
   t.notOk(matchesFilter({ subjectType: 'user', subjectId: 'u2' }, right));
 });
+
+t.test(
+  'a store elsewhere is reached through TLS with the certificate and the key it was configured with, and no other',
+  async t => {
+    const { spicedb, directory } = await world(t);
+    const gate = await startTlsGate(spicedb.endpoint.slice('unix:'.length), 'preshared');
+    t.teardown(() => gate.close());
+    const file = path.join(directory, 'ca.pem');
+    fs.writeFileSync(file, gate.certificate);
+    const connect = (env: Record<string, string>): GraphStore => {
+      const store = remoteStore(loadConfig(null, { BOT_SPICEDB_ENDPOINT: `localhost:${gate.port}`, ...env }));
+      if (store === null) throw new Error('no store');
+      t.teardown(() => store.close());
+      return store;
+    };
+
+    const store = connect({ BOT_SPICEDB_TOKEN: 'preshared', BOT_SPICEDB_CA_FILE: file });
+    await store.writeSchema(schema.text);
+    await store.write([{ operation: 'touch', tuple: parse('faculty:f1#dean@user:dean') }]);
+    t.ok(await checkOne(store, { resourceType: 'faculty', resourceId: 'f1', permission: 'admin', userId: 'dean' }));
+    t.same(await store.lookupResources('faculty', 'admin', 'dean', 'latest'), ['f1'], 'streams pass as well');
+
+    t.equal(
+      await kindOf(connect({ BOT_SPICEDB_TOKEN: 'wrong', BOT_SPICEDB_CA_FILE: file }).readSchema()),
+      'unavailable',
+    );
+    t.equal(gate.refused, 1, 'the key was refused');
+    t.equal(
+      await kindOf(connect({ BOT_SPICEDB_TOKEN: 'preshared' }).readSchema()),
+      'unavailable',
+      'an unknown authority',
+    );
+    t.equal(
+      await kindOf(
+        connect({ BOT_SPICEDB_TOKEN: 'preshared', BOT_SPICEDB_CA_FILE: file, BOT_SPICEDB_TLS: 'false' }).readSchema(),
+      ),
+      'unavailable',
+      'without encryption',
+    );
+
+    fs.writeFileSync(file, 'no certificate');
+    t.throws(() => connect({ BOT_SPICEDB_CA_FILE: file }), /spicedb\.ca_file: .*ca\.pem cannot be used .*PEM/);
+    t.throws(() => connect({ BOT_SPICEDB_CA_FILE: '/nowhere/ca.pem' }), /spicedb\.ca_file: .*ENOENT/);
+  },
+);

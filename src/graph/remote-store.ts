@@ -1,0 +1,31 @@
+import crypto from 'node:crypto';
+import fs from 'node:fs';
+import { type Config, ConfigError } from '../config.ts';
+import { GraphStore } from './graph-store.ts';
+
+/**
+ * A client of the store that `spicedb.endpoint` names.
+ *
+ * @returns null when it names none: the embedded one is used
+ * @throws ConfigError when `spicedb.ca_file` is no certificate
+ */
+export function remoteStore(config: Config): GraphStore | null {
+  const v = config.values;
+  if (v['spicedb.endpoint'] === '') return null;
+  const ca = v['spicedb.ca_file'] === '' ? null : readCertificate(v['spicedb.ca_file']);
+  return new GraphStore({ endpoint: v['spicedb.endpoint'], token: v['spicedb.token'], tls: v['spicedb.tls'], ca });
+}
+
+function readCertificate(file: string): Buffer {
+  try {
+    const pem = fs.readFileSync(file);
+    // Refused here: the client would only say that it cannot connect.
+    new crypto.X509Certificate(pem);
+    return pem;
+  } catch (cause) {
+    throw new ConfigError(
+      `spicedb.ca_file: ${file} cannot be used (${cause instanceof Error ? cause.message : String(cause)}); it must be a certificate in PEM form`,
+      { cause },
+    );
+  }
+}
