@@ -1,4 +1,3 @@
-import { ENTRY } from './abi/shared-layout.ts';
 import { accessRoutes } from './api/access-api.ts';
 import { adminPageRoutes } from './api/admin-page.ts';
 import { adminRoutes } from './api/admins-api.ts';
@@ -19,6 +18,8 @@ import { triggerRoutes } from './api/triggers-api.ts';
 import { userRoutes } from './api/users-api.ts';
 import { removePluginRoles } from './authz/graph-roles.ts';
 import { type Authz, composeAuthz } from './compose-authz.ts';
+import { makeDescribe } from './compose-describe.ts';
+import { composeFiles } from './compose-files.ts';
 import { type Config, dataPath, publicBaseOf } from './config.ts';
 import { openDatabase } from './db/database.ts';
 import { migrate } from './db/migrate.ts';
@@ -28,6 +29,7 @@ import { Executor } from './execution/execute.ts';
 import { ExecutionRecords } from './executions/execution-records.ts';
 import { Quarantine } from './executions/quarantine.ts';
 import { suspendSuspects } from './executions/suspects.ts';
+import { setDeletedOfPlugin } from './files/file-records.ts';
 import { type HostCall, makeDispatch } from './host/host-functions.ts';
 import { kvHandlers, sweepExpired } from './host/kv.ts';
 import { makeClientAddress } from './http/client-address.ts';
@@ -48,7 +50,6 @@ import { outboxSweepJob } from './outbox/sweep-job.ts';
 import { every } from './periodic.ts';
 import { PluginInstaller } from './plugins/install.ts';
 import { openModuleStorage } from './plugins/module-storage.ts';
-import type { Runnable } from './plugins/plugin-store.ts';
 import { PluginRegistry } from './plugins/registry.ts';
 import { loadSecretKey, makeSecretBox } from './plugins/secret-box.ts';
 import { trialCompile } from './plugins/trial-compile.ts';
@@ -97,7 +98,8 @@ export async function startService(options: ServiceOptions): Promise<Service> {
   if (applied.length > 0) log.info({ applied }, 'database migrated');
 
   const storage = openModuleStorage(dataPath(config, 'modules'));
-  const secrets = makeSecretBox(loadSecretKey(v['secrets.key'], dataPath(config, 'secrets.key')));
+  const secretKey = loadSecretKey(v['secrets.key'], dataPath(config, 'secrets.key'));
+  const secrets = makeSecretBox(secretKey);
   const registry = new PluginRegistry(db, secrets, storage);
   const quarantine = new Quarantine(db, error =>
     log.error({ error: messageOf(error) }, 'a suspension could not be stored'),
@@ -105,7 +107,11 @@ export async function startService(options: ServiceOptions): Promise<Service> {
   const records = new ExecutionRecords(db, (error, lost) =>
     log.warn({ error: messageOf(error), lost }, 'execution records could not be written yet'),
   );
-  const dispatch = makeDispatch({ ...kvHandlers(db) });
+  /** Address users see; the port is known once we listen. */
+  let port = v['http.port'];
+  const publicBase = (): string => publicBaseOf(config, port);
+  const files = await composeFiles({ db, config, log, secretKey, publicBase });
+  const dispatch = makeDispatch({ ...kvHandlers(db), ...files.handlers });
   const executor = new Executor<HostCall>({
     lanes: v['execution.lanes'],
     recycle: v['execution.memory'] === 'recycled',
@@ -114,6 +120,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     noteFile: options.noteFile,
     dispatch: (row, args, execution) => dispatch(row, args, execution.context),
     loadModule: id => registry.loadModule(id),
+    ended: call => call.end(),
     onError: (error, operation) =>
       log.error(
         { error: messageOf(error), operation },
@@ -121,35 +128,6 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       ),
   });
 
-  /** Runs `plugin_describe` of a module that is not installed: no plugin, so no permission at all. */
-  const describe = async (key: string, runnable: Runnable): Promise<string> => {
-    const [moduleId, takeBack] = registry.lend(key, runnable);
-    try {
-      return await new Promise((resolve, reject) => {
-        executor.execute({
-          pluginId: `describe ${key}`,
-          moduleId,
-          entry: ENTRY.describe,
-          event: '{}',
-          body: null,
-          deadline: performance.now() + v['execution.timeout_ms'],
-          context: { plugin: null, requestId: key, trigger: '' },
-          done(o) {
-            const text = Buffer.from(o.output).toString();
-            if (o.kind === 'ok') resolve(text);
-            else
-              reject(
-                new ServiceError('module_refused', `plugin_describe failed: ${o.kind} ${o.failure}`, {
-                  errors: [{ pointer: '/file', message: o.failure }],
-                }),
-              );
-          },
-        });
-      });
-    } finally {
-      takeBack();
-    }
-  };
   // Threads take longest to start: they load while the plugins are read.
   executor.start();
   const authz = composeAuthz({ db, config, log, inUse: endpoint => options.graphInUse?.(endpoint) });
@@ -159,8 +137,12 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     registry,
     secrets,
     trialCompile,
-    describe,
-    onUninstall: (client, id) => removePluginRoles(client, authz.schema, id),
+    describe: makeDescribe(registry, executor, v['execution.timeout_ms']),
+    async onUninstall(client, id) {
+      await setDeletedOfPlugin(client, id);
+      // It wakes who delivers to the graph, so it comes last.
+      await removePluginRoles(client, authz.schema, id);
+    },
   });
 
   await installer.upgrade((version, problem) => {
@@ -206,9 +188,6 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     },
   );
 
-  /** Address users see; the port is known once we listen. */
-  let port = v['http.port'];
-  const publicBase = (): string => publicBaseOf(config, port);
   const cookies = new SessionCookies(v['http.public_url'].startsWith('https:'));
   const idp = new IdpLogin(
     {
@@ -238,6 +217,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
         sent: (user, where) => log.info({ user, where }, 'a temporary password was sent'),
       }),
       outboxSweepJob(db),
+      ...files.jobs,
     ],
     log,
   );
@@ -258,6 +238,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       ...outboxRoutes({ db, ...authz }),
       ...roleRoutes({ db, registry, ...authz }),
       ...executionRoutes({ records }),
+      ...files.routes({ registry, principals }),
       ...authRoutes({
         db,
         userTokenPrefix: v['admin.user_token_prefix'],

@@ -21,6 +21,7 @@ const row = <T>(check: z.ZodType<T>, value: T, about: string, secret = false): R
   secret,
 });
 
+const GIB = 1024 ** 3;
 const port = z.coerce.number().int().min(0).max(65_535);
 const positive = z.coerce.number().int().min(1);
 const text = z.string();
@@ -56,10 +57,23 @@ const ROWS = {
   ),
   'http.max_body': row(positive, LIMITS.requestBodyBytesMax, 'largest body of a trigger request, bytes'),
   'http.max_module': row(positive, LIMITS.moduleBytesMax, 'largest uploaded module, bytes'),
+  'http.max_upload': row(
+    positive.max(LIMITS.s3CopyBytesMax),
+    LIMITS.uploadBytesMax,
+    'largest file a user uploads for a plugin, bytes',
+  ),
   'http.trusted_proxies': row<string[]>(list, [], 'CIDR ranges whose X-Forwarded-For is believed'),
   'data.dir': row(text.min(1), './data', 'everything the service writes is below it'),
   'database.url': row(text, '', 'PostgreSQL to use; empty: the embedded one', true),
   'database.pool_size': row(positive.max(200), 20, 'connections to the database'),
+  'files.user_quota': row(positive, 5 * GIB, 'bytes one user keeps with one plugin'),
+  'files.user_files': row(positive, 1000, 'files one user keeps with one plugin'),
+  'files.plugin_quota': row(positive, 100 * GIB, 'bytes of all files of one plugin'),
+  'files.upload_seconds': row(
+    positive.max(LIMITS.orphanMsMin / 1000 - 60),
+    LIMITS.uploadSeconds,
+    'how long an upload may take from its announcement to its completion',
+  ),
   'spicedb.endpoint': row(
     text.refine(v => v === '' || /^(unix:\/.+|[^\s/:]+:\d+|\[[0-9a-f:]+\]:\d+)$/i.test(v), 'must be host:port'),
     '',

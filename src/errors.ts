@@ -9,6 +9,11 @@ export const STATUS_OF = {
   method_not_allowed: 405,
   request_timeout: 408,
   conflict: 409,
+  not_uploaded: 409,
+  upload_mismatch: 409,
+  expired: 410,
+  quota_exceeded: 413,
+  range_not_satisfiable: 416,
   password_change_required: 403,
   password_confirmation_required: 403,
   too_many_attempts: 429,
@@ -28,6 +33,7 @@ export const STATUS_OF = {
   draining: 503,
   unavailable: 503,
   deadline_exceeded: 504,
+  storage_full: 507,
 } as const satisfies Record<string, number>;
 
 export type ErrorCode = keyof typeof STATUS_OF;
@@ -41,6 +47,11 @@ export const TITLE_OF: Record<ErrorCode, string> = {
   method_not_allowed: 'Method not allowed',
   request_timeout: 'The request took too long to arrive',
   conflict: 'Conflict with the current state',
+  not_uploaded: 'Not uploaded yet',
+  upload_mismatch: 'Something else was uploaded',
+  expired: 'Expired',
+  quota_exceeded: 'Quota exceeded',
+  range_not_satisfiable: 'Range not satisfiable',
   password_change_required: 'The temporary password must be changed first',
   password_confirmation_required: 'The password must be given again',
   too_many_attempts: 'Too many attempts',
@@ -60,6 +71,7 @@ export const TITLE_OF: Record<ErrorCode, string> = {
   draining: 'Shutting down',
   unavailable: 'Temporarily unavailable',
   deadline_exceeded: 'Execution time exceeded',
+  storage_full: 'Storage full',
 };
 
 /** One place of a bad input: a JSON pointer (RFC 6901) into the body, or `query:name`, and what would be right. */

@@ -8,6 +8,7 @@ export const PAGE_BYTES = 65_536;
 
 const KIB = 1024;
 const MIB = 1024 * KIB;
+const GIB = 1024 * MIB;
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
 const DAY_MS = 24 * HOUR_MS;
@@ -132,6 +133,30 @@ export const LIMITS = {
   outboxDays: 7,
   /** How long an admin write waits for the graph store before it answers (authorization.md "Graph"). */
   deliveryWaitMs: 2000,
+  /** A file a user uploads; configuration `http.max_upload` (decisions.md 2). */
+  uploadBytesMax: 2 * GIB,
+  /** One CopyObject of S3 takes no more. */
+  s3CopyBytesMax: 5 * GIB,
+  /** One read of a file (service.md 8). */
+  fileChunkBytesMax: 1 * MIB,
+  fileNameBytesMax: 255,
+  mimeTypeCharsMax: 255,
+  /** Uploads of one user with one plugin that are announced and not complete. */
+  pendingUploadsMax: 100,
+  /** From the announcement of a file to its completion; configuration `files.upload_seconds`. */
+  uploadSeconds: 3600,
+  uploadMsMax: 24 * HOUR_MS,
+  /** An address a file can be read at by whoever has it. */
+  fileLinkMs: 15 * MINUTE_MS,
+  /** What a plugin may ask its own files to live. */
+  fileTtlMsMax: 3660 * DAY_MS,
+  /** Read from disk at once while a file is sent. */
+  streamChunkBytes: 256 * KIB,
+  /** Rows of deleted files tell that there was one. */
+  removedFileDays: 7,
+  /** What lies in the store and belongs to no file goes when it is older: an upload may be under way. */
+  orphanMsMin: 2 * HOUR_MS,
+
   originsMax: 100,
   listLimitMax: 200,
 } as const;
@@ -173,6 +198,8 @@ export function assertLimits(): void {
     ],
     ['activeQueuesMax fits two mask words', LIMITS.activeQueuesMax === 64],
     ['a plugin can fill its slots', LIMITS.slotsPerPlugin <= LIMITS.lanesMax],
+    ['a chunk of a file fits one execution', LIMITS.fileChunkBytesMax <= LIMITS.hostCallBytesMax],
+    ['an upload is over before its bytes count as orphans', LIMITS.uploadSeconds * 1000 < LIMITS.orphanMsMin],
     ['a kv value fits one execution', LIMITS.kvValueBytesMax <= LIMITS.hostCallBytesMax],
     ['a recycled memory is below the collection mark', LIMITS.recycleBytesMax < LIMITS.collectAfterBytes],
     ['one execution cannot use up the plugin-hour of logs', LIMITS.logBytesPerExecution < LIMITS.logBytesPerPluginHour],

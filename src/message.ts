@@ -1,3 +1,4 @@
+import type { Readable } from 'node:stream';
 import type { ServiceError } from './errors.ts';
 
 /** Plain values of one HTTP exchange; nothing here knows the server library. */
@@ -18,11 +19,18 @@ export type Request = {
   params: Record<string, string>;
 };
 
+/** A body that is read while it is sent; `open` is called once, and not when none of it is sent. */
+export type ByteStream = { length: number; open(): Promise<Readable> };
+
 export type Reply = {
   status: number;
   headers: Array<[string, string]>;
-  body: string | Uint8Array;
+  body: string | Uint8Array | ByteStream;
 };
+
+export function isByteStream(body: Reply['body']): body is ByteStream {
+  return typeof body === 'object' && 'open' in body;
+}
 
 type Headers = Readonly<Record<string, string>>;
 

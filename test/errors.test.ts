@@ -14,6 +14,11 @@ const WANT: Record<ErrorCode, number> = {
   password_confirmation_required: 403,
   conflict: 409,
   permissions_not_accepted: 409,
+  not_uploaded: 409,
+  upload_mismatch: 409,
+  expired: 410,
+  quota_exceeded: 413,
+  range_not_satisfiable: 416,
   body_too_large: 413,
   unsupported_media_type: 415,
   validation_failed: 422,
@@ -30,6 +35,7 @@ const WANT: Record<ErrorCode, number> = {
   draining: 503,
   unavailable: 503,
   deadline_exceeded: 504,
+  storage_full: 507,
 };
 
 t.test('every error code has its status and a title', async t => {

@@ -27,17 +27,25 @@ const LAYERS = [
   ['src/cli'],
   ['src/serving.ts', 'src/supervisor'],
   ['src/compose.ts'],
-  ['src/compose-authz.ts'],
+  ['src/compose-authz.ts', 'src/compose-files.ts', 'src/compose-describe.ts'],
   ['src/http'],
   ['src/api', 'src/triggers'],
   ['src/execution', 'src/host'],
   ['src/executions', 'src/messaging'],
-  ['src/plugins', 'src/identity', 'src/authz'],
+  ['src/plugins', 'src/identity', 'src/authz', 'src/files'],
   ['src/outbox'],
   ['src/audit', 'src/jobs.ts', 'src/periodic.ts', 'src/graph'],
   ['src/db', 'src/log.ts', 'src/config.ts'],
   ['src/message.ts'],
-  ['src/abi', 'src/errors.ts', 'src/limits.ts', 'src/in-turn.ts', 'src/html.ts', 'src/bounded-cache.ts'],
+  [
+    'src/abi',
+    'src/errors.ts',
+    'src/limits.ts',
+    'src/in-turn.ts',
+    'src/html.ts',
+    'src/bounded-cache.ts',
+    'src/move-into-place.ts',
+  ],
 ];
 
 const layerOf = (file: string): number => LAYERS.findIndex(l => l.some(p => file === p || file.startsWith(`${p}/`)));

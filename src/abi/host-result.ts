@@ -3,8 +3,16 @@ import type { HostErrorCode } from './host-functions.ts';
 /** An argument of a host call as its handler gets it: text already decoded, bytes copied out of shared memory. */
 export type HostArgument = number | bigint | string | Uint8Array;
 
-/** What a handler answers: a value or an error code, parked bytes, and a raw part behind them. */
-export type HostResult = { code: number; data?: Uint8Array | string; body?: Uint8Array };
+/**
+ * What a handler answers: a value or an error code, parked bytes, and a raw part behind them. `handedOver`: the data has a buffer of
+ * its own, which nobody here uses again.
+ */
+export type HostResult = {
+  code: number;
+  data?: Uint8Array | string;
+  body?: Uint8Array;
+  handedOver?: Uint8Array<ArrayBuffer>;
+};
 
 /** An error answer with a text for `error_read`. */
 export function hostError(code: HostErrorCode, text?: string): HostResult {

@@ -37,8 +37,15 @@ export function actorOfAccount(account: AdminAccount, request: Request): Actor {
 /** What a handler may read besides the request: its JSON body, or the body as a stream. */
 export type RouteInput = { request: Request; caller: Caller; json(): Promise<unknown>; stream(): Readable };
 
-/** One row of the API: method, path with `:name` segments, guard, handler. */
-export type Route = { method: string; path: string; guard: Guard; handle(input: RouteInput): Promise<Reply> | Reply };
+/** One row of the API: method, path with `:name` segments and perhaps a last `*` for all that follows as it was sent, guard, handler. */
+export type Route = {
+  method: string;
+  path: string;
+  guard: Guard;
+  /** It changes nothing that hosts remember, so nobody has to hear of it before the answer. */
+  unheard?: true;
+  handle(input: RouteInput): Promise<Reply> | Reply;
+};
 
 /** Values of a query string by name; unknown names are refused, so that a typing error does not widen an answer. */
 export function queryOf(request: Request, known: readonly string[]): Map<string, string> {

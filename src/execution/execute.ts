@@ -45,6 +45,8 @@ export type ExecutorOptions<C> = {
   noteFile: string | null;
   dispatch(row: HostFunction, args: HostArgument[], execution: Execution<C>): HostResult | Promise<HostResult>;
   loadModule(id: number): Promise<LoadedModule>;
+  /** Told once of each execution that was admitted, when nothing of it runs any more. */
+  ended(context: C): void;
   onError(error: unknown, operation: string): void;
 };
 
@@ -187,9 +189,11 @@ export class Executor<C> {
   readonly #answered = new Uint8Array(SLOT_COUNT);
 
   #free(slot: number): void {
+    const admitted = this.#admitted[slot];
     this.#admitted[slot] = undefined;
     this.#answered[slot] = 0;
     this.#queues.release(slot);
+    if (admitted !== undefined) this.#options.ended(admitted.execution.context);
     if (this.#queues.inFlight > 0) return;
     this.#idle?.();
   }

@@ -136,10 +136,15 @@ export class HostCallPort {
   #answer(pool: LanePool, lane: number, result: HostResult): void {
     const { all32, bytes, words } = this.#options.views;
     const header = callAt(lane) >> 2;
-    const data = typeof result.data === 'string' ? Buffer.from(result.data) : (result.data ?? EMPTY);
+    const { handedOver } = result;
+    const data = handedOver ?? (typeof result.data === 'string' ? Buffer.from(result.data) : (result.data ?? EMPTY));
     const body = result.body ?? EMPTY;
     const total = data.length + body.length;
-    if (total > CALL_DATA_BYTES) {
+    const length = data.length;
+    if (handedOver !== undefined && total > CALL_DATA_BYTES) {
+      pool.post(lane, handedOver, [handedOver.buffer]);
+      all32[header + CALL.elsewhere] = 1;
+    } else if (total > CALL_DATA_BYTES) {
       const whole = new Uint8Array(total);
       whole.set(data);
       whole.set(body, data.length);
@@ -152,7 +157,7 @@ export class HostCallPort {
       all32[header + CALL.elsewhere] = 0;
     }
     all32[header + CALL.result] = result.code;
-    all32[header + CALL.resultBytes] = data.length;
+    all32[header + CALL.resultBytes] = length;
     all32[header + CALL.bodyBytes] = body.length;
     const word = laneAt(lane) + LANE.call;
     Atomics.store(words, word, CALL_STATE.idle);

@@ -6,7 +6,7 @@ import type { Reply } from '../message.ts';
  *
  * @param instance path of the request
  */
-export function problemReply(error: ServiceError, instance: string, requestId: string): Reply {
+export function problemReply(error: ServiceError, instance: string, requestId: string): Reply & { body: string } {
   const body = {
     type: `urn:plugin-host:error:${error.code}`,
     title: TITLE_OF[error.code],

@@ -5,7 +5,7 @@ import { STATUS_CODES } from 'node:http';
 import { SocketAddress } from 'node:net';
 import { Readable } from 'node:stream';
 import { ServiceError } from '../errors.ts';
-import type { Reply, Request, TriggerExchange } from '../message.ts';
+import { isByteStream, type Reply, type Request, type TriggerExchange } from '../message.ts';
 import type { ClientAddress } from './client-address.ts';
 import { problemReply } from './error-reply.ts';
 
@@ -197,8 +197,79 @@ export class Exchange implements TriggerExchange {
     return stream;
   }
 
-  reply(reply: Reply): void {
-    this.replyFlat(reply.status, '', reply.body, reply.headers);
+  /** Sends the one reply; resolves when all of it has been handed on, or the client is gone. */
+  async reply({ body, headers, status }: Reply): Promise<void> {
+    if (!isByteStream(body)) return this.replyFlat(status, '', body, headers);
+    if (this.method === 'HEAD' || body.length === 0 || !this.#open)
+      return this.#replyLength(status, headers, body.length);
+    const source = await body.open();
+    if (!this.#open) {
+      source.destroy();
+      return;
+    }
+    await this.#replyStream(status, headers, body.length, source);
+  }
+
+  /** Everything of a reply but its body. */
+  #replyLength(status: number, headers: Reply['headers'], length: number): void {
+    if (!this.#open) return;
+    this.#open = false;
+    this.#res.cork(() => {
+      this.#writeHead(status, headers);
+      this.#res.endWithoutBody(length);
+    });
+  }
+
+  #writeHead(status: number, headers: Reply['headers']): void {
+    if (status !== 200) this.#res.writeStatus(statusLine(status));
+    for (const [name, value] of headers) this.#res.writeHeader(name, value);
+    this.#res.writeHeader('X-Request-Id', this.requestId);
+  }
+
+  /**
+   * As fast as the client takes it: what the socket does not hold is waited for before more is read.
+   *
+   * @param length of what the source gives, in bytes
+   */
+  async #replyStream(status: number, headers: Reply['headers'], length: number, source: Readable): Promise<void> {
+    const res = this.#res;
+    await new Promise<void>(resolve => {
+      const end = (): void => {
+        this.#open = false;
+        source.destroy();
+        resolve();
+      };
+      this.#onAborted = end;
+      res.cork(() => this.#writeHead(status, headers));
+      let handed = 0;
+      const send = (chunk: Uint8Array): void => {
+        if (!this.#open) return;
+        handed += chunk.length;
+        res.cork(() => {
+          const from = res.getWriteOffset();
+          const [taken, done] = res.tryEnd(chunk, length);
+          if (done) return end();
+          if (taken) return;
+          source.pause();
+          res.onWritable(offset => {
+            const [rest, restDone] = res.tryEnd(chunk.subarray(offset - from), length);
+            if (restDone) end();
+            else if (rest) source.resume();
+            return rest;
+          });
+        });
+      };
+      source.on('data', send);
+      // The head is out: a reply that cannot go on is cut off, so that nobody takes a part for the whole.
+      const cut = (): void => {
+        if (this.#open) res.close();
+        end();
+      };
+      source.on('error', cut);
+      source.on('end', () => {
+        if (handed !== length) cut();
+      });
+    });
   }
 
   /**
@@ -235,7 +306,8 @@ export class Exchange implements TriggerExchange {
 
   /** Answers a refusal as problem+json and closes a connection whose body was not read to its end. */
   replyError(error: ServiceError): void {
-    this.reply(problemReply(error, this.path, this.requestId));
+    const { body, headers, status } = problemReply(error, this.path, this.requestId);
+    this.replyFlat(status, '', body, headers);
   }
 }
 

@@ -8,9 +8,10 @@ import type { Guards } from './guards.ts';
 type Compiled = Route & { segments: string[] };
 
 function matches(route: Compiled, segments: string[]): Record<string, string> | null {
-  if (route.segments.length !== segments.length) return null;
-  const params: Record<string, string> = {};
-  for (let i = 0; i < segments.length; i++) {
+  const open = route.segments.at(-1) === '*';
+  if (open ? segments.length < route.segments.length : route.segments.length !== segments.length) return null;
+  const params: Record<string, string> = open ? { '*': segments.slice(route.segments.length - 1).join('/') } : {};
+  for (let i = 0; i < route.segments.length - (open ? 1 : 0); i++) {
     const want = route.segments[i]!;
     const given = segments[i]!;
     if (want.startsWith(':')) {
@@ -94,8 +95,8 @@ export function makeRouter(
       try {
         const caller = await guards.check(route.guard, request);
         const reply = await route.handle({ request, caller, json: () => readJson(x, stream), stream: () => stream });
-        if (route.method !== 'GET') await heard();
-        x.reply(reply);
+        if (route.method !== 'GET' && route.unheard !== true) await heard();
+        await x.reply(reply);
       } finally {
         stream.destroy();
       }

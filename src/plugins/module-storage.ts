@@ -5,6 +5,7 @@ import path from 'node:path';
 import type { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { ServiceError } from '../errors.ts';
+import { moveIntoPlace } from '../move-into-place.ts';
 import { RUNNABLE_FORMAT } from './gate/rewrite.ts';
 
 const RUNNABLE = `.run${RUNNABLE_FORMAT}.wasm`;
@@ -32,16 +33,6 @@ export type ModuleStorage = {
 };
 
 export const sha256Of = (bytes: Uint8Array): string => createHash('sha256').update(bytes).digest('hex');
-
-async function moveIntoPlace(from: string, to: string): Promise<void> {
-  const handle = await fsp.open(from, 'r');
-  try {
-    await handle.sync();
-  } finally {
-    await handle.close();
-  }
-  await fsp.rename(from, to);
-}
 
 /** @param directory made when absent */
 export function openModuleStorage(directory: string): ModuleStorage {

@@ -30,6 +30,8 @@ export type InstalledPlugin = {
   /** Connection strings by logical name. */
   databases: Readonly<Record<string, string>>;
   enabled: boolean;
+  /** Frontend origins of the plugin itself. */
+  origins: ReadonlySet<string>;
   routes: TriggerRoutes<InstalledTrigger>;
   triggers: ReadonlyMap<string, InstalledTrigger>;
 };
@@ -70,6 +72,7 @@ function assemble(
     config: { ...version.config, ...secrets.fields },
     databases: Object.fromEntries(Object.entries(secrets.databases).filter(([name]) => wanted.has(name))),
     enabled: plugin.enabled,
+    origins: new Set(plugin.frontendOrigins),
     routes: new TriggerRoutes<InstalledTrigger>([]),
     triggers,
   };
@@ -109,6 +112,12 @@ export class PluginRegistry {
 
   find(id: string): InstalledPlugin | undefined {
     return this.#plugins.get(id);
+  }
+
+  /** Whether any plugin names this origin. */
+  hasOrigin(origin: string): boolean {
+    for (const plugin of this.#plugins.values()) if (plugin.enabled && plugin.origins.has(origin)) return true;
+    return false;
   }
 
   get size(): number {

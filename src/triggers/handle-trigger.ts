@@ -7,7 +7,7 @@ import { ServiceError, STATUS_OF, tooLarge } from '../errors.ts';
 import type { Execution } from '../execution/execute.ts';
 import type { ExecutionRecords } from '../executions/execution-records.ts';
 import type { Quarantine } from '../executions/quarantine.ts';
-import type { HostCall } from '../host/host-functions.ts';
+import { HostCall } from '../host/host-functions.ts';
 import { credentialOf, mayCall, type Principal, type Principals } from '../identity/principals.ts';
 import { isOwnOrigin, type TriggerExchange } from '../message.ts';
 import type { InstalledTrigger, PluginRegistry } from '../plugins/registry.ts';
@@ -210,7 +210,13 @@ function run(
     }),
     body,
     deadline: performance.now() + parts.timeoutMs,
-    context: { plugin, requestId, trigger: trigger.name },
+    context: new HostCall(
+      plugin,
+      requestId,
+      trigger.name,
+      'http',
+      admitted.principal?.kind === 'user' ? admitted.principal.userId : null,
+    ),
     done: outcome => finish(parts, x, target, admitted, outcome, cors),
   });
 }

@@ -1,4 +1,5 @@
 import t from 'tap';
+import { HostCall } from '../../src/host/host-functions.ts';
 import { startTestService } from '../support/service.ts';
 import { respondText, watPlugin } from '../support/wat.ts';
 
@@ -119,7 +120,7 @@ t.test('one plugin cannot take every place that waits', async t => {
         event: '{}',
         body: null,
         deadline: performance.now() + 1500,
-        context: { plugin, requestId: 'r', trigger: 'run' },
+        context: new HostCall(plugin, 'r', 'run', 'http', null),
         done(o) {
           kinds.set(o.kind, (kinds.get(o.kind) ?? 0) + 1);
           if (++ended === all) resolve();

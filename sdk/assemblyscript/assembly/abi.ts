@@ -14,3 +14,7 @@
 @external("plugin_host", "kv_set") export declare function kv_set(kp: usize, kl: i32, vp: usize, vl: i32, ttl: i32): i32;
 @external("plugin_host", "kv_delete") export declare function kv_delete(kp: usize, kl: i32): i32;
 @external("plugin_host", "kv_list") export declare function kv_list(pp: usize, pl: i32, ap: usize, al: i32, limit: i32): i32;
+@external("plugin_host", "file_meta") export declare function file_meta(ip: usize, il: i32): i32;
+@external("plugin_host", "file_url") export declare function file_url(ip: usize, il: i32): i32;
+@external("plugin_host", "file_store") export declare function file_store(jp: usize, jl: i32, bp: usize, bl: i32): i32;
+@external("plugin_host", "file_read_into") export declare function file_read_into(ip: usize, il: i32, offset: i64, bp: usize, bl: i32): i32;

@@ -1,9 +1,14 @@
 import * as abi from "./abi";
 import { arr, Json, Obj, obj, quote } from "./json";
+import { lastError } from "./result";
+import { CHUNK_MAX, FileChunk, FileReader, FileRef } from "./files";
+export { FileChunk, FileReader, FileRef } from "./files";
 export { arr, Bytes, Json, Kind, Obj, obj, quote } from "./json";
 
 const ABI = 4;
 const NOT_FOUND = -2;
+/** Bytes the host passes into one execution at most. */
+const READ_ALL_MAX: i64 = 64 * 1024 * 1024;
 /** `{"Content-Type":"application/json"}` as bytes, so that the common answer encodes nothing. */
 const JSON_HEADERS: StaticArray<u8> = [123, 34, 67, 111, 110, 116, 101, 110, 116, 45, 84, 121, 112, 101, 34, 58, 34, 97, 112, 112, 108, 105, 99, 97, 116, 105, 111, 110, 47, 106, 115, 111, 110, 34, 125];
 
@@ -19,13 +24,6 @@ function result(length: i32): ArrayBuffer {
   const b = new ArrayBuffer(length);
   if (length > 0) abi.result_read(ptr(b), length);
   return b;
-}
-
-function lastError(): string {
-  const n = abi.error_len();
-  const b = new ArrayBuffer(n);
-  abi.error_read(ptr(b), n);
-  return String.UTF8.decode(b);
 }
 
 /** Called when an assertion of the language fails; the text stands in the execution record. */
@@ -241,6 +239,11 @@ export class Context {
     const b = utf8(body);
     return abi.respond(status, ptr(h), h.byteLength, ptr(b), b.byteLength) < 0 ? lastError() : null;
   }
+  /** The same with a body of bytes. */
+  SetHTTPResponseBytes(status: i32, headers: string, body: ArrayBuffer): string | null {
+    const h = utf8(headers);
+    return abi.respond(status, ptr(h), h.byteLength, ptr(body), body.byteLength) < 0 ? lastError() : null;
+  }
   Log(text: string): void {
     const b = utf8(text);
     abi.log(1, ptr(b), b.byteLength);
@@ -286,6 +289,51 @@ export class Context {
     for (let i = 0; i < items.length; i++) keys.push(items[i].text);
     const next = page.get("next");
     return new Result<KeyPage>(new KeyPage(keys, next.isNull ? null : next.text));
+  }
+  /** What is known of a file, without its content. */
+  FileMeta(fileID: string): Result<FileRef | null> {
+    const id = utf8(fileID);
+    const n = abi.file_meta(ptr(id), id.byteLength);
+    if (n < 0) return new Result<FileRef | null>(null, lastError());
+    return new Result<FileRef | null>(FileRef.from(Json.parse(result(n))));
+  }
+  /** A part of a file: at most 1 MB, and that when `maxBytes` is 0. `new FileReader(id)` reads into a buffer of yours. */
+  FileRead(fileID: string, offset: i64, maxBytes: i64 = 0): Result<FileChunk> {
+    const buffer = new ArrayBuffer(maxBytes <= 0 || maxBytes > CHUNK_MAX ? CHUNK_MAX : <i32>maxBytes);
+    const reader = new FileReader(fileID, offset);
+    const n = reader.read(buffer);
+    if (n < 0) return new Result<FileChunk>(new FileChunk(new ArrayBuffer(0), false), reader.error);
+    return new Result<FileChunk>(new FileChunk(n == buffer.byteLength ? buffer : buffer.slice(0, n), reader.eof));
+  }
+  /** A whole file; 64 MB is the most one execution reads. */
+  FileReadAll(fileID: string): Result<ArrayBuffer> {
+    const meta = this.FileMeta(fileID);
+    if (!meta.ok) return new Result<ArrayBuffer>(new ArrayBuffer(0), meta.error);
+    if (meta.value!.Size > READ_ALL_MAX) return new Result<ArrayBuffer>(new ArrayBuffer(0), "too large to be read whole");
+    const whole = new ArrayBuffer(<i32>meta.value!.Size);
+    const reader = new FileReader(fileID);
+    while (<i32>reader.offset < whole.byteLength)
+      if (reader.read(whole, <i32>reader.offset) < 0) return new Result<ArrayBuffer>(new ArrayBuffer(0), reader.error);
+    return new Result<ArrayBuffer>(whole);
+  }
+  /** An address at which the file can be read for some minutes; empty when the host cannot give one. */
+  FileURL(fileID: string): Result<string> {
+    const id = utf8(fileID);
+    const n = abi.file_url(ptr(id), id.byteLength);
+    return n < 0 ? new Result<string>("", lastError()) : new Result<string>(String.UTF8.decode(result(n)));
+  }
+  /** Stores a file of the plugin's own. */
+  FileStore(name: string, mimeType: string, fileType: string, data: ArrayBuffer): Result<FileRef | null> {
+    return this.FileStoreWithTTL(name, mimeType, fileType, data, 0);
+  }
+  /** The same for a limited time, in milliseconds; 0 for ever. */
+  FileStoreWithTTL(name: string, mimeType: string, fileType: string, data: ArrayBuffer, ttlMs: i64): Result<FileRef | null> {
+    const said = obj().str("name", name).str("mime_type", mimeType).str("file_type", fileType);
+    if (ttlMs > 0) said.num("ttl_ms", ttlMs);
+    const json = said.finish();
+    const n = abi.file_store(json.pointer, json.length, ptr(data), data.byteLength);
+    if (n < 0) return new Result<FileRef | null>(null, lastError());
+    return new Result<FileRef | null>(FileRef.from(Json.parse(result(n))));
   }
 }
 

@@ -1,0 +1,207 @@
+import { z } from 'zod';
+import { ServiceError, tooLarge } from '../errors.ts';
+import { normalizeMimeType, parseDescription } from '../files/file-kind.ts';
+import type { FileRecord } from '../files/file-records.ts';
+import type { Files } from '../files/files.ts';
+import type { AddressSigner } from '../files/signed-address.ts';
+import { credentialOf, type Principals } from '../identity/principals.ts';
+import { isOwnOrigin, jsonReply, type Reply, type Request } from '../message.ts';
+import type { InstalledPlugin, PluginRegistry } from '../plugins/registry.ts';
+import { dispositionOf, rangeOf } from './file-headers.ts';
+import { parseBody } from './plugins-api.ts';
+import { queryOf, type Route, type RouteInput } from './route.ts';
+
+export type FilesApiParts = {
+  files: Files;
+  registry: PluginRegistry;
+  principals: Principals;
+  signer: AddressSigner;
+  /** Address of this service as whoever sent the request sees it. */
+  baseOf(request: Request): string;
+};
+
+/** A user, and whether a browser may have sent the credential along by itself. */
+type Uploader = { userId: number; cookie: boolean };
+
+const initBody = z.strictObject({
+  plugin_id: z.string().min(1).max(100),
+  name: z.string(),
+  mime_type: z.string(),
+  size: z.number().int().min(0).max(Number.MAX_SAFE_INTEGER),
+  file_type: z.string(),
+});
+
+/** FileRef on the wire (service.md 2.5). */
+export const fileRefJson = (f: FileRecord) => ({
+  id: f.id,
+  name: f.name,
+  mime_type: f.mimeType,
+  size: f.size,
+  file_type: f.fileType,
+});
+
+const METHODS = 'GET, HEAD, PUT, POST, DELETE';
+
+/** CORS headers for pages of the origins that any plugin names; which plugin it is, is looked at with the request. */
+function corsOf(registry: PluginRegistry, request: Request): Array<[string, string]> {
+  const { origin } = request.headers;
+  if (origin === undefined) return [];
+  if (!registry.hasOrigin(origin)) return [['Vary', 'Origin']];
+  return [
+    ['Access-Control-Allow-Origin', origin],
+    ['Access-Control-Allow-Credentials', 'true'],
+    ['Access-Control-Expose-Headers', 'X-Request-Id, ETag, Content-Range, Accept-Ranges'],
+    ['Vary', 'Origin'],
+  ];
+}
+
+/** Files that browsers and API clients hand to plugins (service.md 4.3). */
+export function filesRoutes(parts: FilesApiParts): Route[] {
+  const { baseOf, files, principals, registry, signer } = parts;
+
+  const authenticate = async (request: Request): Promise<Uploader> => {
+    const credential = credentialOf(request.headers);
+    const now = Date.now();
+    const principal =
+      credential === null ? null : (principals.peek(credential, now) ?? (await principals.verify(credential, now)));
+    if (principal === null)
+      throw new ServiceError('unauthorized', 'log in first: the cookie user_session or a user token is needed', {
+        headers: [['WWW-Authenticate', 'Bearer realm="plugin-host"']],
+      });
+    if (principal.kind === 'service')
+      throw new ServiceError('forbidden', 'files belong to users; a service key cannot hand any over');
+    return { userId: principal.userId, cookie: principal.via === 'session' };
+  };
+  /** What a browser sends along by itself counts only from our pages and the plugin's (decisions.md 3). */
+  const fromPageOf = (plugin: InstalledPlugin | undefined, request: Request, uploader: Uploader): void => {
+    if (!uploader.cookie || isOwnOrigin(request.headers)) return;
+    if (request.headers.origin !== undefined && plugin?.origins.has(request.headers.origin) === true) return;
+    throw new ServiceError(
+      'forbidden',
+      'a request with a session cookie must come from this site or from an origin of the plugin',
+    );
+  };
+  const pluginFor = (id: string): InstalledPlugin => {
+    const plugin = registry.find(id);
+    const refuse = (message: string): ServiceError =>
+      new ServiceError('validation_failed', `plugin_id ${message}`, { errors: [{ pointer: '/plugin_id', message }] });
+    if (plugin === undefined || !plugin.enabled) throw refuse(`names no plugin here: "${id}"`);
+    if (!plugin.permissions.has('file')) throw refuse(`names "${id}", which takes no files`);
+    return plugin;
+  };
+  const route = (method: string, path: string, handle: Route['handle']): Route => ({
+    method,
+    path: `/api/files${path}`,
+    guard: 'none',
+    unheard: true,
+    async handle(input) {
+      const cors = corsOf(registry, input.request);
+      try {
+        const reply = await handle(input);
+        return { ...reply, headers: [...reply.headers, ...cors] };
+      } catch (error) {
+        if (!(error instanceof ServiceError) || cors.length === 0) throw error;
+        const { code, errors, extra, headers, message } = error;
+        throw new ServiceError(code, message, { errors, extra, headers: [...headers, ...cors], cause: error });
+      }
+    },
+  });
+  const preflight = (path: string): Route =>
+    route('OPTIONS', path, () => ({
+      status: 204,
+      headers: [
+        ['Access-Control-Allow-Methods', METHODS],
+        ['Access-Control-Allow-Headers', 'Content-Type, Authorization, Range, If-Range'],
+        ['Access-Control-Max-Age', '600'],
+      ],
+      body: '',
+    }));
+  const own = async ({ request }: RouteInput): Promise<number> => {
+    const uploader = await authenticate(request);
+    const file = await files.find(request.params.id!);
+    fromPageOf(file === undefined ? undefined : registry.find(file.pluginId), request, uploader);
+    return uploader.userId;
+  };
+
+  return [
+    route('POST', '/init', async ({ json, request }) => {
+      const uploader = await authenticate(request);
+      const body = parseBody(initBody, await json());
+      const plugin = pluginFor(body.plugin_id);
+      fromPageOf(plugin, request, uploader);
+      const description = parseDescription(body);
+      const owner = { pluginId: plugin.id, userId: uploader.userId };
+      const { expiresAt, file, target } = await files.announce(owner, description, body.size, baseOf(request));
+      return jsonReply(201, {
+        file_id: file.id,
+        upload_url: target.url,
+        upload_method: target.method,
+        upload_headers: target.headers,
+        expires_at: expiresAt.toISOString(),
+      });
+    }),
+    route('POST', '/:id/complete', async input =>
+      jsonReply(200, fileRefJson(await files.complete(await own(input), input.request.params.id!))),
+    ),
+    route('DELETE', '/:id', async input => {
+      await files.remove(await own(input), input.request.params.id!);
+      return { status: 204, headers: [], body: '' };
+    }),
+    route('PUT', '/:id/content', async ({ request, stream }) => {
+      const query = queryOf(request, ['expires', 'size', 'type', 'signature']);
+      const grant = signer.checkUpload(request.params.id!, query, Date.now());
+      assertAnnounced(request, grant);
+      const digest = await files.receive(grant, stream());
+      return { status: 200, headers: [['ETag', `"${digest}"`]], body: '' };
+    }),
+    route('GET', '/:id/content', async ({ request }) => {
+      const query = queryOf(request, ['expires', 'signature']);
+      const grant = signer.checkDownload(request.params.id!, query, Date.now());
+      return contentReply(files, await files.load(grant.id), request);
+    }),
+    ...['/init', '/:id', '/:id/complete', '/:id/content'].map(preflight),
+  ];
+}
+
+/** What is sent must be what was announced, as far as its headers tell; its bytes are counted as they come. */
+function assertAnnounced(request: Request, grant: { size: number; type: string }): void {
+  const type = request.headers['content-type'];
+  if (type === undefined || normalizeMimeType(type) !== grant.type)
+    throw new ServiceError(
+      'unsupported_media_type',
+      `this address takes Content-Type: ${grant.type}; send the upload_headers as they were given`,
+    );
+  const length = request.headers['content-length'];
+  if (length === undefined || Number(length) === grant.size) return;
+  if (Number(length) > grant.size) throw tooLarge(grant.size, 'the size this address was made for');
+  throw new ServiceError('malformed_request', `the body has ${length} bytes; this address was made for ${grant.size}`);
+}
+
+/** The bytes of a file, whole or a range of them (RFC 9110 section 14). */
+function contentReply(files: Files, file: FileRecord, request: Request): Reply {
+  const etag = `"${file.digest}"`;
+  const headers: Array<[string, string]> = [
+    ['Content-Type', file.mimeType],
+    ['Content-Disposition', dispositionOf(file)],
+    // Whatever a user uploaded runs nothing here: this is the origin of the administration.
+    ['Content-Security-Policy', "default-src 'none'; sandbox; frame-ancestors 'none'"],
+    ['X-Content-Type-Options', 'nosniff'],
+    ['Referrer-Policy', 'no-referrer'],
+    ['Cache-Control', 'private, no-cache'],
+    ['Accept-Ranges', 'bytes'],
+    ['ETag', etag],
+  ];
+  if (request.headers['if-none-match'] === etag) return { status: 304, headers, body: '' };
+  const ifRange = request.headers['if-range'];
+  const range = ifRange === undefined || ifRange === etag ? rangeOf(request.headers.range, file.size) : null;
+  if (range === 'unsatisfiable')
+    throw new ServiceError('range_not_satisfiable', `the file has ${file.size} bytes; the range lies outside`, {
+      headers: [['Content-Range', `bytes */${file.size}`]],
+    });
+  const [from, to] = range === null ? [0, file.size - 1] : [range.from, range.to];
+  return {
+    status: range === null ? 200 : 206,
+    headers: range === null ? headers : [...headers, ['Content-Range', `bytes ${from}-${to}/${file.size}`]],
+    body: { length: to - from + 1, open: () => files.stream(file, from, to) },
+  };
+}

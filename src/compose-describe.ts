@@ -1,0 +1,38 @@
+import { ENTRY } from './abi/shared-layout.ts';
+import { ServiceError } from './errors.ts';
+import type { Executor } from './execution/execute.ts';
+import { HostCall } from './host/host-functions.ts';
+import type { Runnable } from './plugins/plugin-store.ts';
+import type { PluginRegistry } from './plugins/registry.ts';
+
+/** Runs `plugin_describe` of a module that is not installed: no plugin, so no permission at all (abi.md "Manifest"). */
+export function makeDescribe(registry: PluginRegistry, executor: Executor<HostCall>, timeoutMs: number) {
+  return async (key: string, runnable: Runnable): Promise<string> => {
+    const [moduleId, takeBack] = registry.lend(key, runnable);
+    try {
+      return await new Promise((resolve, reject) => {
+        executor.execute({
+          pluginId: `describe ${key}`,
+          moduleId,
+          entry: ENTRY.describe,
+          event: '{}',
+          body: null,
+          deadline: performance.now() + timeoutMs,
+          context: new HostCall(null, key, '', 'call', null),
+          done(o) {
+            const text = Buffer.from(o.output).toString();
+            if (o.kind === 'ok') resolve(text);
+            else
+              reject(
+                new ServiceError('module_refused', `plugin_describe failed: ${o.kind} ${o.failure}`, {
+                  errors: [{ pointer: '/file', message: o.failure }],
+                }),
+              );
+          },
+        });
+      });
+    } finally {
+      takeBack();
+    }
+  };
+}

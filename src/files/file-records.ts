@@ -1,0 +1,264 @@
+import type { Queryable } from '../db/database.ts';
+import { ServiceError } from '../errors.ts';
+import { LIMITS } from '../limits.ts';
+import type { FileDescription, FileType } from './file-kind.ts';
+
+/** Where the bytes of a file lie. */
+export type StoreKind = 'disk' | 's3';
+
+/**
+ * One row of `files` (service.md 2.5, 3.2): pending until its bytes are whole and in place, then ready, in the end deleted. Nothing
+ * goes back.
+ */
+export type FileRecord = FileDescription & {
+  /** 128 random bits in hexadecimal. */
+  id: string;
+  pluginId: string;
+  /** Who uploaded it; null when the plugin stored it itself. */
+  userId: number | null;
+  size: number;
+  state: 'pending' | 'ready' | 'deleted';
+  store: StoreKind;
+  /** What tells the uploaded object from another one: on disk its SHA-256, in S3 its ETag. Null before there is one. */
+  digest: string | null;
+  createdAt: Date;
+  /** Of a pending file: when its upload must be complete; of a ready one: the end of its time to live. */
+  expiresAt: Date | null;
+};
+
+export type NewFile = FileDescription &
+  Pick<FileRecord, 'id' | 'pluginId' | 'userId' | 'size' | 'store'> & { pendingSeconds: number };
+
+/** What an owner may keep; each is named in the refusal. */
+export type FileQuotas = {
+  /** Bytes and files of one user with one plugin. */
+  userBytes: number;
+  userFiles: number;
+  /** Bytes of all files of one plugin. */
+  pluginBytes: number;
+};
+
+export type FileUsage = { pluginId: string; userId: number | null; files: number; pending: number; bytes: number };
+
+type FileSql = {
+  id: string;
+  plugin_id: string;
+  user_id: string | null;
+  name: string;
+  mime_type: string;
+  file_type: FileType;
+  size: string;
+  state: FileRecord['state'];
+  store: StoreKind;
+  digest: string | null;
+  created_at: Date;
+  expires_at: Date | null;
+};
+type UsageSql = { plugin_id: string; user_id: string; files: string; pending: string; bytes: string };
+
+const toRecord = (r: FileSql): FileRecord => ({
+  id: r.id,
+  pluginId: r.plugin_id,
+  userId: r.user_id === null ? null : Number(r.user_id),
+  name: r.name,
+  mimeType: r.mime_type,
+  fileType: r.file_type,
+  size: Number(r.size),
+  state: r.state,
+  store: r.store,
+  digest: r.digest,
+  createdAt: r.created_at,
+  expiresAt: r.expires_at,
+});
+
+/** Of these users' rows the one of all files together. */
+const EVERYBODY = -1;
+const THE_PLUGIN = 0;
+
+/**
+ * Adds a pending file, inside the caller's transaction. Its owner's and its plugin's usage stay locked until the end, so quotas are
+ * exact however many come at once.
+ *
+ * @throws ServiceError `quota_exceeded` naming the quota, its value and what is used; the transaction must end then
+ */
+export async function appendPendingFile(client: Queryable, f: NewFile, quotas: FileQuotas): Promise<FileRecord> {
+  const { rows } = await client.query<FileSql>(
+    `INSERT INTO files (id, plugin_id, user_id, name, mime_type, file_type, size, state, store, expires_at)
+     VALUES ($1, $2, $3, $4, $5, $6, $7, 'pending', $8, now() + make_interval(secs => $9)) RETURNING *`,
+    [f.id, f.pluginId, f.userId, f.name, f.mimeType, f.fileType, f.size, f.store, f.pendingSeconds],
+  );
+  const usage = await client.query<UsageSql>('SELECT * FROM file_usage WHERE plugin_id = $1 AND user_id IN ($2, $3)', [
+    f.pluginId,
+    EVERYBODY,
+    f.userId ?? THE_PLUGIN,
+  ]);
+  for (const row of usage.rows) assertQuota(row, f, quotas);
+  return toRecord(rows[0]!);
+}
+
+function assertQuota(row: UsageSql, f: NewFile, q: FileQuotas): void {
+  const everybody = Number(row.user_id) === EVERYBODY;
+  const user = Number(row.user_id) > THE_PLUGIN;
+  const used = Number(row.bytes) - f.size;
+  const exceeded = (name: string, max: number, now: number, unit: string): ServiceError =>
+    new ServiceError(
+      'quota_exceeded',
+      `${everybody ? `plugin "${f.pluginId}" keeps` : `you keep with plugin "${f.pluginId}"`} ${now} ${unit} already; ${name} allows ${max}`,
+      { extra: { limit: name, limit_value: max, used: now } },
+    );
+  if (everybody && Number(row.bytes) > q.pluginBytes)
+    throw exceeded('files.plugin_quota', q.pluginBytes, used, `bytes, and this file has ${f.size}`);
+  if (!user) return;
+  if (Number(row.bytes) > q.userBytes)
+    throw exceeded('files.user_quota', q.userBytes, used, `bytes, and this file has ${f.size}`);
+  if (Number(row.files) > q.userFiles) throw exceeded('files.user_files', q.userFiles, Number(row.files) - 1, 'files');
+  if (Number(row.pending) > LIMITS.pendingUploadsMax)
+    throw exceeded(
+      'pendingUploadsMax',
+      LIMITS.pendingUploadsMax,
+      Number(row.pending) - 1,
+      'uploads that are not complete',
+    );
+}
+
+export async function findFile(db: Queryable, id: string): Promise<FileRecord | undefined> {
+  const { rows } = await db.query<FileSql>({
+    name: 'file_find',
+    text: 'SELECT * FROM files WHERE id = $1',
+    values: [id],
+  });
+  return rows[0] === undefined ? undefined : toRecord(rows[0]);
+}
+
+/** Notes which bytes were uploaded last. @returns false when the file is not pending any more */
+export async function setUploaded(db: Queryable, id: string, digest: string): Promise<boolean> {
+  const { rowCount } = await db.query("UPDATE files SET digest = $2 WHERE id = $1 AND state = 'pending'", [id, digest]);
+  return rowCount === 1;
+}
+
+/**
+ * Its bytes are whole and in place.
+ *
+ * @param ttlMs its time to live from now; null for ever
+ * @returns undefined when it is not pending any more, or its time to become ready is over
+ */
+export async function setReady(
+  db: Queryable,
+  id: string,
+  digest: string,
+  ttlMs: number | null,
+): Promise<FileRecord | undefined> {
+  const { rows } = await db.query<FileSql>(
+    `UPDATE files SET state = 'ready', digest = $2, completed_at = now(),
+       expires_at = CASE WHEN $3::float8 IS NULL THEN NULL ELSE now() + make_interval(secs => $3::float8 / 1000) END
+     WHERE id = $1 AND state = 'pending' AND expires_at > now() RETURNING *`,
+    [id, digest, ttlMs],
+  );
+  return rows[0] === undefined ? undefined : toRecord(rows[0]);
+}
+
+export async function setDeleted(db: Queryable, id: string): Promise<void> {
+  await db.query(
+    "UPDATE files SET state = 'deleted', deleted_at = now(), expires_at = NULL WHERE id = $1 AND state <> 'deleted'",
+    [id],
+  );
+}
+
+/** Nothing of it is left in the store. */
+export async function setRemoved(db: Queryable, ids: readonly string[]): Promise<void> {
+  await db.query("UPDATE files SET removed_at = now() WHERE id = ANY ($1) AND state = 'deleted'", [ids]);
+}
+
+/** All files of a plugin that goes, inside the caller's transaction; cleaning removes their bytes. */
+export async function setDeletedOfPlugin(client: Queryable, pluginId: string): Promise<void> {
+  await client.query(
+    "UPDATE files SET state = 'deleted', deleted_at = now(), expires_at = NULL WHERE plugin_id = $1 AND state <> 'deleted'",
+    [pluginId],
+  );
+}
+
+/** Files whose time has come are deleted, some at a time; returns how many. */
+export async function deleteExpired(db: Queryable, limit: number): Promise<number> {
+  const { rowCount } = await db.query(
+    `UPDATE files SET state = 'deleted', deleted_at = now(), expires_at = NULL WHERE id IN
+       (SELECT id FROM files WHERE state <> 'deleted' AND expires_at <= now() ORDER BY plugin_id LIMIT $1 FOR UPDATE SKIP LOCKED)`,
+    [limit],
+  );
+  return rowCount ?? 0;
+}
+
+/** Deleted files whose bytes may still lie in the store, behind an id. */
+export async function listToRemove(
+  db: Queryable,
+  after: string,
+  limit: number,
+): Promise<Array<Pick<FileRecord, 'id' | 'store'>>> {
+  const { rows } = await db.query<{ id: string; store: StoreKind }>(
+    "SELECT id, store FROM files WHERE state = 'deleted' AND removed_at IS NULL AND id > $1 ORDER BY id LIMIT $2",
+    [after, limit],
+  );
+  return rows;
+}
+
+/** The states of those of these ids that are files. */
+export async function readStates(db: Queryable, ids: readonly string[]): Promise<Map<string, FileRecord['state']>> {
+  const { rows } = await db.query<{ id: string; state: FileRecord['state'] }>(
+    'SELECT id, state FROM files WHERE id = ANY ($1)',
+    [ids],
+  );
+  return new Map(rows.map(r => [r.id, r.state]));
+}
+
+/** Rows of files long gone are forgotten; returns how many. */
+export async function forgetRemoved(db: Queryable): Promise<number> {
+  const { rowCount } = await db.query('DELETE FROM files WHERE removed_at < now() - make_interval(days => $1)', [
+    LIMITS.removedFileDays,
+  ]);
+  return rowCount ?? 0;
+}
+
+export type FileFilter = { pluginId: string; userId: number | null; state: FileRecord['state'] | null };
+
+/** Files of a plugin, the newest first; `id` is their place in that order. */
+export async function listFiles(
+  db: Queryable,
+  filter: FileFilter,
+  before: number,
+  limit: number,
+): Promise<Array<{ id: number; file: FileRecord }>> {
+  const { rows } = await db.query<FileSql & { number: string }>(
+    `SELECT * FROM files WHERE plugin_id = $1 AND state <> 'deleted' AND ($2::bigint IS NULL OR user_id = $2)
+       AND ($3::text IS NULL OR state = $3) AND number < $4 ORDER BY number DESC LIMIT $5`,
+    [filter.pluginId, filter.userId, filter.state, before, limit],
+  );
+  return rows.map(r => ({ id: Number(r.number), file: toRecord(r) }));
+}
+
+/** How much of a plugin's files there is: all together, and by owner, greatest first. */
+export async function readUsage(
+  db: Queryable,
+  pluginId: string,
+  limit: number,
+): Promise<{ all: FileUsage; owners: FileUsage[] }> {
+  const { rows } = await db.query<UsageSql>(
+    'SELECT * FROM file_usage WHERE plugin_id = $1 AND (files > 0 OR user_id = $2) ORDER BY user_id = $2 DESC, bytes DESC, user_id LIMIT $3',
+    [pluginId, EVERYBODY, limit + 1],
+  );
+  const usage = rows.map(r => ({
+    pluginId,
+    userId: Number(r.user_id) > THE_PLUGIN ? Number(r.user_id) : null,
+    files: Number(r.files),
+    pending: Number(r.pending),
+    bytes: Number(r.bytes),
+    everybody: Number(r.user_id) === EVERYBODY,
+  }));
+  const all = usage.find(u => u.everybody) ?? { pluginId, userId: null, files: 0, pending: 0, bytes: 0 };
+  return { all, owners: usage.filter(u => !u.everybody) };
+}
+
+/** What names this installation in a store it may share with others. */
+export async function readInstallationId(db: Queryable): Promise<string> {
+  const { rows } = await db.query<{ id: string }>('SELECT id FROM installation');
+  if (rows[0] === undefined) throw new Error('the table "installation" is empty; it was made with one row');
+  return rows[0].id;
+}

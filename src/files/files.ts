@@ -1,0 +1,224 @@
+import { randomBytes } from 'node:crypto';
+import type { Readable } from 'node:stream';
+import type { Database } from '../db/database.ts';
+import { ServiceError } from '../errors.ts';
+import { LIMITS } from '../limits.ts';
+import type { FileDescription } from './file-kind.ts';
+import {
+  appendPendingFile,
+  type FileQuotas,
+  type FileRecord,
+  findFile,
+  type StoreKind,
+  setDeleted,
+  setReady,
+  setRemoved,
+  setUploaded,
+} from './file-records.ts';
+import type { FileReader, FileStorage, UploadTarget } from './file-storage.ts';
+import type { UploadGrant } from './signed-address.ts';
+import type { DiskStorage } from './storage-disk.ts';
+
+export type FilesOptions = {
+  db: Database;
+  disk: DiskStorage;
+  /** Where new files go when one is configured. */
+  s3: FileStorage | null;
+  /** Largest file a user may upload, bytes. */
+  uploadBytesMax: number;
+  quotas: FileQuotas;
+  /** How long an upload may take from its announcement to its completion, seconds. */
+  uploadSeconds: number;
+  onError(error: unknown, what: string): void;
+};
+
+export type Announced = { file: FileRecord; target: UploadTarget; expiresAt: Date };
+
+/** What a refusal says of every file that is not the caller's, whether there is one or not (security.md "Other people's files"). */
+const unknownFile = (): ServiceError => new ServiceError('not_found', 'there is no such file');
+
+const overtaken = (): ServiceError =>
+  new ServiceError('conflict', 'the file was completed or deleted while its bytes came in');
+
+const expired = (): ServiceError =>
+  new ServiceError('expired', 'the upload was not completed in time; announce the file again: POST /api/files/init');
+
+/** Files handed to plugins: announced, uploaded, completed, deleted (service.md 3.2, 4.3), and stored by plugins themselves. */
+export class Files {
+  readonly #options: FilesOptions;
+  /** Uploads under way here, by file. */
+  readonly #receiving = new Set<string>();
+
+  constructor(options: FilesOptions) {
+    this.#options = options;
+  }
+
+  #storage(kind: StoreKind): FileStorage {
+    const { disk, s3 } = this.#options;
+    if (kind === 'disk') return disk;
+    if (s3 !== null) return s3;
+    throw new ServiceError('unavailable', 'the file lies in an S3 store, and none is configured (s3.bucket)');
+  }
+
+  /** Adds a pending file. @param size in bytes */
+  async #append(
+    owner: { pluginId: string; userId: number | null },
+    d: FileDescription,
+    size: number,
+  ): Promise<FileRecord> {
+    const { db, quotas, s3, uploadSeconds } = this.#options;
+    const id = randomBytes(16).toString('hex');
+    const store = s3 === null ? 'disk' : 's3';
+    return await db.withTransaction(client =>
+      appendPendingFile(client, { id, ...owner, ...d, size, store, pendingSeconds: uploadSeconds }, quotas),
+    );
+  }
+
+  /**
+   * A user announces a file and is told where to send its bytes.
+   *
+   * @param base address of this service as the client sees it
+   * @throws ServiceError `body_too_large`, `quota_exceeded`
+   */
+  async announce(
+    owner: { pluginId: string; userId: number },
+    d: FileDescription,
+    size: number,
+    base: string,
+  ): Promise<Announced> {
+    const { uploadBytesMax } = this.#options;
+    if (size > uploadBytesMax)
+      throw new ServiceError('body_too_large', `the file has ${size} bytes; http.max_upload allows ${uploadBytesMax}`, {
+        errors: [{ pointer: '/size', message: `must be at most ${uploadBytesMax}` }],
+      });
+    const file = await this.#append(owner, d, size);
+    const expiresAt = file.expiresAt ?? new Date(0);
+    return { file, expiresAt, target: await this.#storage(file.store).uploadTarget(file, expiresAt, base) };
+  }
+
+  /**
+   * Takes in the bytes a signed address was made for.
+   *
+   * @returns their SHA-256
+   * @throws ServiceError when the file does not wait for bytes, or these are not the ones announced
+   */
+  async receive(grant: UploadGrant, source: Readable): Promise<string> {
+    const { db, disk } = this.#options;
+    const file = await findFile(db, grant.id);
+    if (file === undefined || file.state === 'deleted') throw unknownFile();
+    if (file.state === 'ready')
+      throw new ServiceError('conflict', 'the upload of this file is complete; its bytes stay as they are');
+    if (file.store !== 'disk') throw unknownFile();
+    if (this.#receiving.has(file.id))
+      throw new ServiceError('conflict', 'another upload to this address is under way', {
+        headers: [['Retry-After', '2']],
+      });
+    this.#receiving.add(file.id);
+    try {
+      const digest = await disk.receive(file.id, file.size, source, grant.expires * 1000);
+      // Deleted while its bytes came in, and they with it.
+      if (digest === null) throw overtaken();
+      if (await setUploaded(db, file.id, digest)) return digest;
+      // What has just been written is nobody's.
+      await disk.removeUpload(file.id, digest);
+      throw overtaken();
+    } finally {
+      this.#receiving.delete(file.id);
+    }
+  }
+
+  /**
+   * The user says that the bytes are there: from now on the plugin may read them. May be repeated.
+   *
+   * @throws ServiceError `not_uploaded` while there are none, `expired`, `not_found` also for somebody else's file
+   */
+  async complete(userId: number, id: string): Promise<FileRecord> {
+    const file = await this.find(id);
+    if (file === undefined || file.userId !== userId) throw unknownFile();
+    if (file.state === 'ready') return file;
+    if (file.state === 'deleted' || ended(file)) throw expired();
+    // No transaction is open meanwhile: an S3 store may take its time, and connections are few. Moving the bytes may be repeated.
+    const finished = await this.#storage(file.store).finish(file);
+    if (finished.kind === 'missing')
+      throw new ServiceError('not_uploaded', 'nothing was uploaded yet: send the bytes to upload_url first');
+    if (finished.kind === 'different')
+      throw new ServiceError('upload_mismatch', `what was uploaded ${finished.what}; upload it again`);
+    const ready = await setReady(this.#options.db, id, finished.digest, null);
+    if (ready !== undefined) return ready;
+    const now = await this.find(id);
+    if (now?.state === 'ready') return now;
+    // Deleted while its bytes moved, perhaps after they were looked for.
+    await this.#storage(file.store).remove(id);
+    throw expired();
+  }
+
+  /** Deletes a user's file, at any point. What is deleted already stays so. @throws ServiceError `not_found` */
+  async remove(userId: number, id: string): Promise<void> {
+    const { db } = this.#options;
+    const file = await findFile(db, id);
+    if (file === undefined || file.userId !== userId) throw unknownFile();
+    if (file.state === 'deleted') return;
+    await setDeleted(db, id);
+    await this.#removeBytes(file);
+  }
+
+  /** At once; should it fail, cleaning does it later. */
+  async #removeBytes(file: FileRecord): Promise<void> {
+    const { db, onError } = this.#options;
+    try {
+      await this.#storage(file.store).remove(file.id);
+      await setRemoved(db, [file.id]);
+    } catch (error) {
+      onError(error, 'removing the bytes of a deleted file');
+    }
+  }
+
+  find(id: string): Promise<FileRecord | undefined> {
+    return findFile(this.#options.db, id);
+  }
+
+  /** A file that a signed address was made for. @throws ServiceError `not_found` when it is not ready any more */
+  async load(id: string): Promise<FileRecord> {
+    const file = await findFile(this.#options.db, id);
+    if (file === undefined || file.state !== 'ready' || file.store !== 'disk' || ended(file)) throw unknownFile();
+    return file;
+  }
+
+  stream(file: FileRecord, from: number, to: number): Promise<Readable> {
+    return this.#options.disk.stream(file, from, to);
+  }
+
+  openReader(file: FileRecord): FileReader {
+    return this.#storage(file.store).openReader(file);
+  }
+
+  /** An address anybody may read the file at for some minutes; empty when the store has none (service.md 4.8). */
+  async link(file: FileRecord, base: string, nowMs: number): Promise<string> {
+    const end = nowMs + LIMITS.fileLinkMs;
+    const expiresAt = new Date(Math.min(end, file.expiresAt?.getTime() ?? end));
+    return await this.#storage(file.store).downloadUrl(file, expiresAt, base);
+  }
+
+  /**
+   * A plugin stores a file of its own.
+   *
+   * @param ttlMs how long it is kept; null for ever
+   * @throws ServiceError `quota_exceeded`
+   */
+  async store(pluginId: string, d: FileDescription, bytes: Uint8Array, ttlMs: number | null): Promise<FileRecord> {
+    const { db } = this.#options;
+    const file = await this.#append({ pluginId, userId: null }, d, bytes.length);
+    try {
+      const digest = await this.#storage(file.store).write(file, bytes);
+      const ready = await setReady(db, file.id, digest, ttlMs);
+      if (ready === undefined) throw new ServiceError('not_found', 'the file was deleted meanwhile');
+      return ready;
+    } catch (error) {
+      await setDeleted(db, file.id);
+      await this.#removeBytes(file);
+      throw error;
+    }
+  }
+}
+
+const ended = (file: FileRecord): boolean => file.expiresAt !== null && file.expiresAt.getTime() <= Date.now();

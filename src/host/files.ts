@@ -1,0 +1,172 @@
+import { z } from 'zod';
+import { HOST_ERROR } from '../abi/host-functions.ts';
+import { type HostResult, hostError } from '../abi/host-result.ts';
+import { ServiceError } from '../errors.ts';
+import { mayRead } from '../files/file-access.ts';
+import { FILE_TYPES, parseDescription } from '../files/file-kind.ts';
+import type { FileRecord } from '../files/file-records.ts';
+import type { FileReader } from '../files/file-storage.ts';
+import type { Files } from '../files/files.ts';
+import { LIMITS } from '../limits.ts';
+import type { HostArguments, HostHandler, PermittedCall } from './host-functions.ts';
+
+/** Files for plugins (permission `file`, service.md 4.8 and 5.6). Every file that may not be read is "not found". */
+
+/** Set in what `file_read_into` returns when the chunk is the last one (abi.md). */
+const END_OF_FILE = 1 << 30;
+/** Files one execution has open at a time; the one opened first is closed for the next. */
+const OPEN_MAX = 16;
+
+/** A file an execution may read, with its reader while it has one. */
+type OpenFile = { record: FileRecord; reader: FileReader | null };
+
+const description = z.strictObject({
+  name: z.string(),
+  mime_type: z.string(),
+  file_type: z.string(),
+  ttl_ms: z.number().int().min(1).max(LIMITS.fileTtlMsMax).optional(),
+});
+
+const refJson = (f: FileRecord): string =>
+  JSON.stringify({ id: f.id, name: f.name, mime_type: f.mimeType, size: f.size, file_type: f.fileType });
+
+const textResult = (text: string): HostResult => ({ code: Buffer.byteLength(text), data: text });
+
+/** A refusal in the plugin's words. */
+function refused(error: unknown): HostResult {
+  if (!(error instanceof ServiceError)) throw error;
+  if (error.code === 'validation_failed') return hostError(HOST_ERROR.invalid, error.message);
+  if (error.code === 'quota_exceeded') return hostError(HOST_ERROR.tooLarge, error.message);
+  if (error.code === 'unavailable' || error.code === 'storage_full')
+    return hostError(HOST_ERROR.unavailable, error.message);
+  throw error;
+}
+
+/** What executions have open. A file is looked up once in an execution: one that is deleted meanwhile is read to the end. */
+class OpenFiles {
+  readonly #files: Files;
+  readonly #byCall = new WeakMap<PermittedCall, Map<string, OpenFile>>();
+
+  constructor(files: Files) {
+    this.#files = files;
+  }
+
+  /** The file, when this execution may read it. */
+  async find(call: PermittedCall, id: string): Promise<OpenFile | undefined> {
+    let open = this.#byCall.get(call);
+    if (open === undefined) {
+      open = new Map();
+      this.#byCall.set(call, open);
+    }
+    const known = open.get(id);
+    if (known !== undefined) return known;
+    const record = await this.#files.find(id);
+    const asker = { pluginId: call.plugin.id, kind: call.kind, userId: call.userId };
+    if (record === undefined || !mayRead(record, asker, Date.now())) return undefined;
+    const file: OpenFile = { record, reader: null };
+    open.set(id, file);
+    for (const [first, f] of open) {
+      if (open.size <= OPEN_MAX) break;
+      open.delete(first);
+      void f.reader?.close();
+    }
+    return file;
+  }
+
+  reader(call: PermittedCall, file: OpenFile): FileReader {
+    if (file.reader !== null) return file.reader;
+    const reader = this.#files.openReader(file.record);
+    file.reader = reader;
+    call.atEnd(() => void reader.close());
+    return reader;
+  }
+}
+
+/**
+ * @param base address of this service as others see it, for links
+ */
+export function fileHandlers(
+  files: Files,
+  base: () => string,
+): Record<'file_meta' | 'file_url' | 'file_store' | 'file_read' | 'file_read_into', HostHandler> {
+  const opened = new OpenFiles(files);
+
+  /** One chunk: at most 1 MB, and none of it beyond the end. */
+  const readChunk = async (
+    call: PermittedCall,
+    args: HostArguments,
+    bytesMax: number,
+  ): Promise<HostResult | { bytes: Uint8Array<ArrayBuffer>; atEnd: boolean }> => {
+    const offset = args.long(1);
+    if (offset < 0) return hostError(HOST_ERROR.invalid, 'the offset is below zero');
+    const file = await opened.find(call, args.text(0));
+    if (file === undefined) return hostError(HOST_ERROR.notFound);
+    const { size } = file.record;
+    const length = Math.max(0, Math.min(bytesMax, LIMITS.fileChunkBytesMax, size - offset));
+    const atEnd = offset + length >= size;
+    if (length === 0) return { bytes: new Uint8Array(0), atEnd };
+    try {
+      return { bytes: await opened.reader(call, file).read(offset, length), atEnd };
+    } catch (error) {
+      const now = await files.find(file.record.id);
+      return now?.state === 'ready' ? refused(error) : hostError(HOST_ERROR.notFound);
+    }
+  };
+
+  return {
+    async file_meta(call, args) {
+      const file = await opened.find(call, args.text(0));
+      return file === undefined ? hostError(HOST_ERROR.notFound) : textResult(refJson(file.record));
+    },
+    async file_url(call, args) {
+      const file = await opened.find(call, args.text(0));
+      if (file === undefined) return hostError(HOST_ERROR.notFound);
+      try {
+        return textResult(await files.link(file.record, base(), Date.now()));
+      } catch (error) {
+        return refused(error);
+      }
+    },
+    async file_store(call, args) {
+      const given = parseJson(args.text(0));
+      const parsed = description.safeParse(given);
+      if (!parsed.success)
+        return hostError(
+          HOST_ERROR.invalid,
+          `the description must be JSON like {"name": "a.txt", "mime_type": "text/plain", "file_type": "${FILE_TYPES[1]}", "ttl_ms": 60000}: ${parsed.error.issues[0]?.message ?? 'it is not'}`,
+        );
+      try {
+        const { ttl_ms: ttlMs, ...said } = parsed.data;
+        return textResult(
+          refJson(await files.store(call.plugin.id, parseDescription(said), args.bytes(1), ttlMs ?? null)),
+        );
+      } catch (error) {
+        return refused(error);
+      }
+    },
+    async file_read(call, args) {
+      const bytesMax = args.int(2);
+      if (bytesMax < 0) return hostError(HOST_ERROR.invalid, 'the number of bytes is below zero');
+      const chunk = await readChunk(call, args, bytesMax === 0 ? LIMITS.fileChunkBytesMax : bytesMax);
+      if ('code' in chunk) return chunk;
+      const data = new Uint8Array(chunk.bytes.length + 1);
+      data[0] = chunk.atEnd ? 1 : 0;
+      data.set(chunk.bytes, 1);
+      return { code: data.length, handedOver: data };
+    },
+    async file_read_into(call, args) {
+      const chunk = await readChunk(call, args, args.int(2));
+      if ('code' in chunk) return chunk;
+      const { bytes } = chunk;
+      return { code: chunk.atEnd ? bytes.length | END_OF_FILE : bytes.length, handedOver: bytes };
+    },
+  };
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
