@@ -3,18 +3,12 @@ import { type Database, openDatabase } from '../src/db/database.ts';
 import { readGraphSchema } from '../src/graph/graph-schema.ts';
 import type { Tuple } from '../src/graph/tuple.ts';
 import { appendGraphChanges, type GraphChange } from '../src/outbox/append.ts';
+import type { Caller } from './caller.ts';
 import { closedLoop } from './load.ts';
 import { add, median } from './report.ts';
 
 const GREET = '/api/triggers/http/hello/greet';
 const schema = readGraphSchema();
-
-/** An administrator's requests and the bearer of a user whose id in the graph is `bench`. */
-export type Caller = {
-  post(where: string, body: unknown, method?: string): Promise<Response>;
-  bearer: Record<string, string>;
-  userId: number;
-};
 
 const ROLES_AND_GROUPS = 'has_any_role("a", "editor") && user.locale == "ru" && "g1" in user.groups';
 const ONE_CHECK = `${ROLES_AND_GROUPS} && check("view_all", "study_group", "g1")`;

@@ -5,6 +5,8 @@ import { GateRefusal } from '../src/plugins/gate/reader.ts';
 import { inspectModule } from '../src/plugins/inspect.ts';
 import { buildExample } from '../test/support/sdk.ts';
 import { assemble, hostImports, manifestOf, withManifest } from '../test/support/wat.ts';
+import { makeCaller } from './caller.ts';
+import { installFilebox, makeSource, transfer } from './files.ts';
 import { admin, install, memoryMb, servingPid, startHost } from './host.ts';
 import { closedLoop } from './load.ts';
 
@@ -470,6 +472,35 @@ async function soak(minutes: number): Promise<void> {
   }
 }
 
+/** A file of a gibibyte through every step; the memory of the serving process meanwhile. */
+async function gigabyte(count: number): Promise<void> {
+  const host = await startHost(directory);
+  try {
+    const caller = await makeCaller(host.port);
+    await installFilebox(host.port, caller);
+    const small = await makeSource(directory, 32 * 1024 * 1024);
+    await transfer(host.port, caller, small);
+    const source = await makeSource(directory, 1024 * 1024 * 1024);
+    const pid = servingPid(host);
+    const before = memoryMb(pid);
+    for (let k = 0; k < count; k++) {
+      let most = before;
+      const timer = setInterval(() => {
+        most = Math.max(most, memoryMb(pid));
+      }, 20);
+      const t = await transfer(host.port, caller, source);
+      clearInterval(timer);
+      report(
+        'gigabyte',
+        most - before < 120,
+        `1 GiB: copy ${t.copyMbs.toFixed(0)}, upload ${t.uploadMbs.toFixed(0)}, read by the plugin ${t.readMbs.toFixed(0)}, link ${t.linkMbs.toFixed(0)} MB/s, complete ${t.completeMs.toFixed(0)} ms; memory ${before.toFixed(0)} MB before, ${most.toFixed(0)} at most (+120)`,
+      );
+    }
+  } finally {
+    await host.stop();
+  }
+}
+
 const figures: Record<string, [number, (count: number) => Promise<void>]> = {
   loops: [1, () => loops()],
   kills: [100, kills],
@@ -477,6 +508,7 @@ const figures: Record<string, [number, (count: number) => Promise<void>]> = {
   small: [20_000, small],
   crashes: [200, crashes],
   mutants: [1_000_000, mutants],
+  gigabyte: [1, gigabyte],
   soak: [30, soak],
 };
 try {

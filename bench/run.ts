@@ -9,7 +9,9 @@ import { ExecutionState } from '../workers/execution-state.ts';
 import { GuestMemory } from '../workers/guest-memory.ts';
 import { makeHostImports } from '../workers/host-imports.ts';
 import { PluginRuntime } from '../workers/plugin-runtime.ts';
-import { type Caller, evaluations, outbox, policies } from './authz.ts';
+import { evaluations, outbox, policies } from './authz.ts';
+import { type Account, makeCaller } from './caller.ts';
+import { files } from './files.ts';
 import { admin, type Host, install, startHost } from './host.ts';
 import { closedLoop, generator, type Load, openLoop } from './load.ts';
 import { buildExtism, startPeer, startWorkerd, stopPeers } from './peers.ts';
@@ -247,33 +249,8 @@ async function growth(port: number): Promise<void> {
   add('memory grown to 512 MB in 128 steps, in one', `${median(steps).toFixed(0)}, ${median(once).toFixed(0)} ms`);
 }
 
-/** Who calls in the rows below; ends setup mode. */
-async function makeCaller(port: number): Promise<Caller & { account: { email: string; password: string } }> {
-  const base = `http://127.0.0.1:${port}`;
-  const account = { email: 'bench@uni.example', password: 'a password of the benchmark' };
-  const made = await admin(port, 'POST', '/auth/setup', account);
-  const cookie = made.headers
-    .getSetCookie()
-    .map(c => c.split(';')[0])
-    .join('; ');
-  const post = async (where: string, body: unknown, method = 'POST'): Promise<Response> =>
-    await fetch(base + where, {
-      method,
-      headers: { 'content-type': 'application/json', cookie },
-      body: JSON.stringify(body),
-    });
-  const { token } = (await (await post('/api/auth/tokens', { name: 'bench' })).json()) as { token: string };
-  const { admin: me } = (await (await fetch(`${base}/api/admin/auth/check`, { headers: { cookie } })).json()) as {
-    admin: { global_user_id: number };
-  };
-  return { account, post, bearer: { authorization: `Bearer ${token}` }, userId: me.global_user_id };
-}
-
 /** What it costs to know who calls, and what logins cost the others. */
-async function identity(
-  port: number,
-  { account, bearer, post }: Awaited<ReturnType<typeof makeCaller>>,
-): Promise<void> {
+async function identity(port: number, { account, bearer, post }: Account): Promise<void> {
   const allow = async (on: boolean): Promise<void> => {
     const r = await post('/api/admin/plugins/hello/triggers/greet/settings', { allow_user_session: on }, 'PUT');
     if (r.status !== 200) throw new Error(await r.text());
@@ -331,6 +308,7 @@ try {
   await policies(host.port, caller, ROUNDS, SECONDS);
   await outbox(host.port, databaseUrl(), SECONDS);
   await identity(host.port, caller);
+  await files(host.port, caller, directory, ROUNDS);
   await instanceTimes();
   evaluations();
   console.log(`\nwritten to ${path.relative(root, writeReport(path.join(here, 'results')))}`);

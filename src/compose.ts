@@ -296,6 +296,8 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       ),
   });
   port = server.port;
+  if (!server.bounded)
+    log.warn({}, 'the receive buffers of connections could not be bounded: a fast upload may hold up others');
   state = 'ready';
   jobs.start();
   authz.start();

@@ -145,6 +145,8 @@ export const LIMITS = {
   pendingUploadsMax: 100,
   /** From the announcement of a file to its completion; configuration `files.upload_seconds`. */
   uploadSeconds: 3600,
+  /** Uploads one host takes in at a time; each holds up to 1.25 MiB. */
+  uploadsAtOnceMax: 200,
   uploadMsMax: 24 * HOUR_MS,
   /** An address a file can be read at by whoever has it. */
   fileLinkMs: 15 * MINUTE_MS,

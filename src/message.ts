@@ -19,6 +19,16 @@ export type Request = {
   params: Record<string, string>;
 };
 
+/** Takes a part of a body, which is good for the time of the call; a promise makes whoever sends wait until it is kept. */
+export type TakeChunk = (chunk: Uint8Array) => Promise<void> | null;
+
+/** The body of a request, as it comes in. */
+export type BodySource = {
+  /** Resolves when all of it was taken; rejects when the client goes away, or with what `take` throws. */
+  pump(take: TakeChunk): Promise<void>;
+  stream(): Readable;
+};
+
 /** A body that is read while it is sent; `open` is called once, and not when none of it is sent. */
 export type ByteStream = { length: number; open(): Promise<Readable> };
 

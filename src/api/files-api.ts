@@ -147,11 +147,11 @@ export function filesRoutes(parts: FilesApiParts): Route[] {
       await files.remove(await own(input), input.request.params.id!);
       return { status: 204, headers: [], body: '' };
     }),
-    route('PUT', '/:id/content', async ({ request, stream }) => {
+    route('PUT', '/:id/content', async ({ body, request }) => {
       const query = queryOf(request, ['expires', 'size', 'type', 'signature']);
       const grant = signer.checkUpload(request.params.id!, query, Date.now());
       assertAnnounced(request, grant);
-      const digest = await files.receive(grant, stream());
+      const digest = await files.receive(grant, body);
       return { status: 200, headers: [['ETag', `"${digest}"`]], body: '' };
     }),
     route('GET', '/:id/content', async ({ request }) => {

@@ -130,8 +130,8 @@ export function pluginRoutes(parts: PluginsApiParts): Route[] {
     admin(method, path, handle, 'admin_recent');
 
   return [
-    admin('POST', '/upload', async ({ caller, request, stream }) => {
-      const received = await receiveFile(request.headers, stream(), 'file', {
+    admin('POST', '/upload', async ({ body, caller, request }) => {
+      const received = await receiveFile(request.headers, body.stream(), 'file', {
         receive: file => installer.receive(file, parts.moduleBytesMax),
         discard: module => installer.discard(module),
       });

@@ -1,11 +1,10 @@
-import type { Readable } from 'node:stream';
 import { z } from 'zod';
 import type { Actor } from '../audit/audit-log.ts';
 import { type FieldError, ServiceError } from '../errors.ts';
 import type { AdminAccount } from '../identity/admin-accounts.ts';
 import type { Session } from '../identity/sessions.ts';
 import { LIMITS } from '../limits.ts';
-import { jsonReply, type Reply, type Request } from '../message.ts';
+import { type BodySource, jsonReply, type Reply, type Request } from '../message.ts';
 
 /**
  * Who a route lets in. `admin`: an administrator, or in setup mode whoever `admin.setup` names (decisions.md 3);
@@ -34,8 +33,8 @@ export function actorOfAccount(account: AdminAccount, request: Request): Actor {
   return { kind: 'admin', userId: account.userId, name: account.email, requestId, address: remoteAddr };
 }
 
-/** What a handler may read besides the request: its JSON body, or the body as a stream. */
-export type RouteInput = { request: Request; caller: Caller; json(): Promise<unknown>; stream(): Readable };
+/** What a handler may read besides the request: its JSON body, or the body as it comes in. */
+export type RouteInput = { request: Request; caller: Caller; json(): Promise<unknown>; body: BodySource };
 
 /** One row of the API: method, path with `:name` segments and perhaps a last `*` for all that follows as it was sent, guard, handler. */
 export type Route = {

@@ -3,6 +3,7 @@ import type { Readable } from 'node:stream';
 import type { Database } from '../db/database.ts';
 import { ServiceError } from '../errors.ts';
 import { LIMITS } from '../limits.ts';
+import type { BodySource } from '../message.ts';
 import type { FileDescription } from './file-kind.ts';
 import {
   appendPendingFile,
@@ -102,7 +103,7 @@ export class Files {
    * @returns their SHA-256
    * @throws ServiceError when the file does not wait for bytes, or these are not the ones announced
    */
-  async receive(grant: UploadGrant, source: Readable): Promise<string> {
+  async receive(grant: UploadGrant, source: BodySource): Promise<string> {
     const { db, disk } = this.#options;
     const file = await findFile(db, grant.id);
     if (file === undefined || file.state === 'deleted') throw unknownFile();
@@ -112,6 +113,10 @@ export class Files {
     if (this.#receiving.has(file.id))
       throw new ServiceError('conflict', 'another upload to this address is under way', {
         headers: [['Retry-After', '2']],
+      });
+    if (this.#receiving.size >= LIMITS.uploadsAtOnceMax)
+      throw new ServiceError('unavailable', 'too many uploads are under way here; try again', {
+        headers: [['Retry-After', '5']],
       });
     this.#receiving.add(file.id);
     try {

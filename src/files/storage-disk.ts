@@ -3,10 +3,11 @@ import fs from 'node:fs';
 import fsp from 'node:fs/promises';
 import path from 'node:path';
 import type { Readable } from 'node:stream';
-import { pipeline } from 'node:stream/promises';
-import { ServiceError, tooLarge } from '../errors.ts';
+import { ServiceError } from '../errors.ts';
 import { LIMITS } from '../limits.ts';
+import type { BodySource } from '../message.ts';
 import { moveIntoPlace } from '../move-into-place.ts';
+import { DiskWriter } from './disk-writer.ts';
 import type { FileRecord } from './file-records.ts';
 import type { FileReader, FileStorage, StoredObject } from './file-storage.ts';
 import type { AddressSigner } from './signed-address.ts';
@@ -22,7 +23,7 @@ export type DiskStorage = FileStorage & {
    * @returns their SHA-256 in hexadecimal; null when they were removed before they were whole
    * @throws ServiceError when they are more or fewer than announced, or too slow
    */
-  receive(id: string, size: number, source: Readable, untilMs: number): Promise<string | null>;
+  receive(id: string, size: number, source: BodySource, untilMs: number): Promise<string | null>;
   /** Removes the bytes of one upload alone. */
   removeUpload(id: string, digest: string): Promise<void>;
   /** Bytes `from` up to and including `to` of a ready file. @throws Error when they are not there */
@@ -98,40 +99,15 @@ export function openDiskStorage(directory: string, signer: AddressSigner): DiskS
       return { url: base + signer.uploadPath(grant), method: 'PUT', headers: { 'Content-Type': file.mimeType } };
     },
     async receive(id, size, source, untilMs) {
-      const hash = createHash('sha256');
-      let received = 0;
       const partial = path.join(uploads, `${checked(id)}.${randomBytes(8).toString('hex')}.part`);
-      const timer = setTimeout(
-        () => source.destroy(new ServiceError('expired', 'the upload was not over when its address expired')),
-        Math.min(untilMs - Date.now(), LIMITS.uploadMsMax),
-      );
       try {
-        await pipeline(
-          source,
-          async function* (chunks: AsyncIterable<Buffer>) {
-            for await (const chunk of chunks) {
-              received += chunk.length;
-              if (received > size) throw tooLarge(size, 'the size this address was made for');
-              hash.update(chunk);
-              yield chunk;
-            }
-          },
-          fs.createWriteStream(partial, { flags: 'wx', mode: 0o600, highWaterMark: LIMITS.fileChunkBytesMax }),
-        );
-        if (received !== size)
-          throw new ServiceError(
-            'malformed_request',
-            `the body has ${received} bytes; this address was made for ${size}`,
-          );
-        const digest = hash.digest('hex');
+        const digest = await writeAll(partial, size, source, Math.min(untilMs - Date.now(), LIMITS.uploadMsMax));
         await moveIntoPlace(partial, uploadedAt(id, digest));
         return digest;
       } catch (error) {
         if (isMissing(error)) return null;
         await fsp.rm(partial, { force: true });
         throw diskError(error);
-      } finally {
-        clearTimeout(timer);
       }
     },
     async removeUpload(id, digest) {
@@ -190,6 +166,32 @@ export function openDiskStorage(directory: string, signer: AddressSigner): DiskS
       await fsp.rm(path.join(directory, key), { force: true });
     },
   };
+}
+
+/** Streams a body into a new file. @returns its SHA-256 */
+async function writeAll(file: string, size: number, source: BodySource, msMax: number): Promise<string> {
+  const handle = await fsp.open(file, 'wx', 0o600);
+  const writer = new DiskWriter(handle, size);
+  let timer: NodeJS.Timeout | undefined;
+  try {
+    const late = new Promise<never>((_, reject) => {
+      timer = setTimeout(
+        () => reject(new ServiceError('expired', 'the upload was not over when its address expired')),
+        msMax,
+      );
+    });
+    await Promise.race([source.pump(chunk => writer.take(chunk)), late]);
+    if (writer.received !== size)
+      throw new ServiceError(
+        'malformed_request',
+        `the body has ${writer.received} bytes; this address was made for ${size}`,
+      );
+    return await writer.end();
+  } finally {
+    clearTimeout(timer);
+    await writer.settle();
+    await handle.close();
+  }
 }
 
 /** Keeps the file open between reads; positions are given with each, so reads may be anywhere. */

@@ -3,11 +3,12 @@ import { Buffer } from 'node:buffer';
 import { randomBytes } from 'node:crypto';
 import { STATUS_CODES } from 'node:http';
 import { SocketAddress } from 'node:net';
-import { Readable } from 'node:stream';
-import { ServiceError } from '../errors.ts';
+import type { Readable } from 'node:stream';
+import type { ServiceError } from '../errors.ts';
 import { isByteStream, type Reply, type Request, type TriggerExchange } from '../message.ts';
 import type { ClientAddress } from './client-address.ts';
 import { problemReply } from './error-reply.ts';
+import { RequestBody } from './request-body.ts';
 
 const REQUEST_ID = /^[\w-]{8,64}$/;
 /** `traceparent` of a W3C trace context: version (ff is none), trace id, parent id, flags; later versions may append. */
@@ -89,7 +90,7 @@ export class Exchange implements TriggerExchange {
   readonly #res: HttpResponse;
   readonly #clientAddress: ClientAddress;
   #open = true;
-  #paused = false;
+  #body: RequestBody | null = null;
   #onAborted: (() => void) | null = null;
   #address: string | null = null;
 
@@ -109,6 +110,7 @@ export class Exchange implements TriggerExchange {
     this.requestId = given !== undefined && REQUEST_ID.test(given) ? given : makeRequestId();
     res.onAborted(() => {
       this.#open = false;
+      this.#body?.aborted();
       this.#onAborted?.();
     });
   }
@@ -170,31 +172,10 @@ export class Exchange implements TriggerExchange {
     });
   }
 
-  /** The body as a stream with back pressure, for uploads. */
-  streamBody(): Readable {
-    const res = this.#res;
-    const stream = new Readable({
-      read: () => {
-        if (this.#paused && this.#open) res.resume();
-        this.#paused = false;
-      },
-    });
-    this.#onAborted = () =>
-      stream.destroy(new ServiceError('malformed_request', 'the client went away in the middle of the upload'));
-    res.onData((chunk, isLast) => {
-      if (stream.destroyed) return;
-      const more = stream.push(Buffer.from(chunk.slice(0)));
-      if (isLast) stream.push(null);
-      // Several chunks may come out of one read of the socket, the last one after a pause.
-      if (isLast && this.#paused) {
-        res.resume();
-        this.#paused = false;
-      } else if (!isLast && !more && !this.#paused) {
-        res.pause();
-        this.#paused = true;
-      }
-    });
-    return stream;
+  /** The body with back pressure, from now on. */
+  takeBody(): RequestBody {
+    this.#body ??= new RequestBody(this.#res);
+    return this.#body;
   }
 
   /** Sends the one reply; resolves when all of it has been handed on, or the client is gone. */
@@ -214,6 +195,7 @@ export class Exchange implements TriggerExchange {
   #replyLength(status: number, headers: Reply['headers'], length: number): void {
     if (!this.#open) return;
     this.#open = false;
+    this.#body?.release();
     this.#res.cork(() => {
       this.#writeHead(status, headers);
       this.#res.endWithoutBody(length);
@@ -233,6 +215,7 @@ export class Exchange implements TriggerExchange {
    */
   async #replyStream(status: number, headers: Reply['headers'], length: number, source: Readable): Promise<void> {
     const res = this.#res;
+    this.#body?.release();
     await new Promise<void>(resolve => {
       const end = (): void => {
         this.#open = false;
@@ -288,8 +271,7 @@ export class Exchange implements TriggerExchange {
     this.#open = false;
     const res = this.#res;
     // A refusal in the middle of an upload: the rest must be read, or the connection stands still.
-    if (this.#paused) res.resume();
-    this.#paused = false;
+    this.#body?.release();
     res.cork(() => {
       // Without a word the library writes 200.
       if (status !== 200) res.writeStatus(statusLine(status));

@@ -2,8 +2,11 @@ import { Readable } from 'node:stream';
 import type { Route } from '../api/route.ts';
 import { ServiceError, tooLarge } from '../errors.ts';
 import { LIMITS } from '../limits.ts';
+import type { BodySource } from '../message.ts';
 import type { Exchange } from './exchange.ts';
 import type { Guards } from './guards.ts';
+
+const NO_BODY: BodySource = { pump: () => Promise.resolve(), stream: () => Readable.from([]) };
 
 type Compiled = Route & { segments: string[] };
 
@@ -90,16 +93,11 @@ export function makeRouter(
       }
       const request = x.toRequest(params);
       // The body must be taken from the first moment on, or it is lost while the guard asks the database.
-      const stream = x.hasBody ? x.streamBody() : Readable.from([]);
-      stream.on('error', () => {});
-      try {
-        const caller = await guards.check(route.guard, request);
-        const reply = await route.handle({ request, caller, json: () => readJson(x, stream), stream: () => stream });
-        if (route.method !== 'GET' && route.unheard !== true) await heard();
-        await x.reply(reply);
-      } finally {
-        stream.destroy();
-      }
+      const body = x.hasBody ? x.takeBody() : NO_BODY;
+      const caller = await guards.check(route.guard, request);
+      const reply = await route.handle({ request, caller, json: () => readJson(x, body.stream()), body });
+      if (route.method !== 'GET' && route.unheard !== true) await heard();
+      await x.reply(reply);
       return;
     }
     if (allow.size === 0) throw new ServiceError('not_found', `there is nothing at ${x.path}`);

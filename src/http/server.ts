@@ -3,6 +3,7 @@ import { isUnavailable } from '../db/database.ts';
 import { messageOf, ServiceError } from '../errors.ts';
 import type { ClientAddress } from './client-address.ts';
 import { Exchange } from './exchange.ts';
+import { limitReceiveBuffer } from './receive-buffer.ts';
 
 export type ServerParts = {
   /** Path prefix of plugin triggers, which have a line of their own. */
@@ -15,6 +16,8 @@ export type ServerParts = {
 
 export type Server = {
   readonly port: number;
+  /** Whether no client can hold up the others by sending fast. */
+  readonly bounded: boolean;
   /** Stops listening; answers under way go on. */
   stopListening(): void;
   /** Resolves when all requests that are under way now, beside those of triggers, have their answers. */
@@ -71,8 +74,10 @@ export function startServer(host: string, port: number, parts: ServerParts): Pro
         if (listening !== null) us_listen_socket_close(listening);
         listening = null;
       };
+      const listensOn = us_socket_local_port(socket);
       resolve({
-        port: us_socket_local_port(socket),
+        port: listensOn,
+        bounded: limitReceiveBuffer(listensOn),
         stopListening,
         async answered() {
           await Promise.all(underWay);
