@@ -1,15 +1,15 @@
 import path from 'node:path';
 import { filesRoutes } from './api/files-api.ts';
 import type { Route } from './api/route.ts';
-import { type Config, dataPath } from './config.ts';
+import { type Config, ConfigError, dataPath, envNameOf } from './config.ts';
 import type { Database } from './db/database.ts';
 import { messageOf } from './errors.ts';
 import { fileCleaningJobs } from './files/cleaning-jobs.ts';
 import { readInstallationId } from './files/file-records.ts';
-import type { FileStorage } from './files/file-storage.ts';
 import { Files } from './files/files.ts';
 import { AddressSigner } from './files/signed-address.ts';
 import { openDiskStorage } from './files/storage-disk.ts';
+import { openS3Storage, type S3Storage } from './files/storage-s3.ts';
 import { fileHandlers } from './host/files.ts';
 import type { HostHandler } from './host/host-functions.ts';
 import type { Principals } from './identity/principals.ts';
@@ -32,8 +32,27 @@ export type ComposedFiles = {
   files: Files;
   handlers: Record<string, HostHandler>;
   jobs: Array<JobQueue<object>>;
+  close(): void;
   routes(of: { registry: PluginRegistry; principals: Principals }): Route[];
 };
+
+/** The store of `s3.bucket`, or null. @throws ConfigError when its credentials are missing */
+export function s3Of(config: Config, installation: string): S3Storage | null {
+  const v = config.values;
+  if (v['s3.bucket'] === '') return null;
+  for (const key of ['s3.access_key_id', 's3.secret_access_key'] as const)
+    if (v[key] === '') throw new ConfigError(`${key} (${envNameOf(key)}) is missing; s3.bucket needs it`);
+  return openS3Storage({
+    endpoint: v['s3.endpoint'],
+    publicEndpoint: v['s3.public_endpoint'],
+    region: v['s3.region'],
+    bucket: v['s3.bucket'],
+    accessKeyId: v['s3.access_key_id'],
+    secretAccessKey: v['s3.secret_access_key'],
+    pathStyle: v['s3.path_style'],
+    prefix: `${v['s3.prefix']}${installation}/`,
+  });
+}
 
 const HOST = /^([\w.-]{1,253}|\[[\da-f:.]{2,45}\])(:\d{1,5})?$/i;
 
@@ -43,7 +62,7 @@ export async function composeFiles({ config, db, log, publicBase, secretKey }: F
   const signer = new AddressSigner(secretKey);
   const installation = await readInstallationId(db);
   const disk = openDiskStorage(path.join(dataPath(config, 'files'), installation), signer);
-  const s3: FileStorage | null = null;
+  const s3 = s3Of(config, installation);
   const onError = (error: unknown, what: string): void => log.warn({ error: messageOf(error) }, `${what} failed`);
   const files = new Files({
     db,
@@ -72,6 +91,7 @@ export async function composeFiles({ config, db, log, publicBase, secretKey }: F
     jobs: fileCleaningJobs({ db, storages: s3 === null ? [disk] : [disk, s3], onError }, done =>
       log.info(done, 'files were cleaned'),
     ),
+    close: () => s3?.close(),
     routes: ({ principals, registry }) => filesRoutes({ files, registry, principals, signer, baseOf }),
   };
 }

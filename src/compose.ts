@@ -319,6 +319,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     await executor.close();
     for (const stopSweep of stopSweeps) await stopSweep();
     await jobs.close();
+    files.close();
     mailer.close();
     await authz.close();
     await listener.close();

@@ -74,6 +74,22 @@ const ROWS = {
     LIMITS.uploadSeconds,
     'how long an upload may take from its announcement to its completion',
   ),
+  's3.bucket': row(text, '', 'bucket of an S3-compatible store that holds files; empty: local disk'),
+  's3.endpoint': row(
+    text.refine(isWebAddress, 'must be an address like https://s3.example.org'),
+    '',
+    "address of the store; empty: Amazon's",
+  ),
+  's3.public_endpoint': row(
+    text.refine(isWebAddress, 'must be an address like https://s3.example.org'),
+    '',
+    'address browsers reach it at; empty: the same',
+  ),
+  's3.region': row(text.min(1), 'us-east-1', 'region of the bucket'),
+  's3.access_key_id': row(text, '', 'our name at the store'),
+  's3.secret_access_key': row(text, '', 'our secret at the store', true),
+  's3.path_style': row(flag, false, 'host/bucket/key instead of bucket.host/key, as most stores beside Amazon want'),
+  's3.prefix': row(text.regex(/^([\w.-]+\/)*$/, 'must be like plugins/ or empty'), '', 'what our keys begin with'),
   'spicedb.endpoint': row(
     text.refine(v => v === '' || /^(unix:\/.+|[^\s/:]+:\d+|\[[0-9a-f:]+\]:\d+)$/i.test(v), 'must be host:port'),
     '',

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { ServiceError, tooLarge } from '../errors.ts';
+import { dispositionOf, rangeOf } from '../files/file-headers.ts';
 import { normalizeMimeType, parseDescription } from '../files/file-kind.ts';
 import type { FileRecord } from '../files/file-records.ts';
 import type { Files } from '../files/files.ts';
@@ -7,7 +8,6 @@ import type { AddressSigner } from '../files/signed-address.ts';
 import { credentialOf, type Principals } from '../identity/principals.ts';
 import { isOwnOrigin, jsonReply, type Reply, type Request } from '../message.ts';
 import type { InstalledPlugin, PluginRegistry } from '../plugins/registry.ts';
-import { dispositionOf, rangeOf } from './file-headers.ts';
 import { parseBody } from './plugins-api.ts';
 import { queryOf, type Route, type RouteInput } from './route.ts';
 

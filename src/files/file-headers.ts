@@ -1,4 +1,4 @@
-import type { FileRecord } from '../files/file-records.ts';
+import type { FileRecord } from './file-records.ts';
 
 /** Types a browser shows without running anything of them. */
 const SHOWN = /^(image\/(png|jpeg|gif|webp|avif|bmp)|audio\/[\w.+-]+|video\/[\w.+-]+|text\/plain)(;|$)/;

@@ -1,0 +1,323 @@
+import { Readable } from 'node:stream';
+import {
+  CopyObjectCommand,
+  DeleteObjectCommand,
+  GetObjectCommand,
+  HeadObjectCommand,
+  ListObjectsV2Command,
+  PutObjectCommand,
+  S3Client,
+} from '@aws-sdk/client-s3';
+import { getSignedUrl } from '@aws-sdk/s3-request-presigner';
+import { ServiceError } from '../errors.ts';
+import { LIMITS } from '../limits.ts';
+import { dispositionOf } from './file-headers.ts';
+import { normalizeMimeType } from './file-kind.ts';
+import type { FileRecord } from './file-records.ts';
+import type { FileReader, FileStorage, StoredObject } from './file-storage.ts';
+
+export type S3Options = {
+  /** Address of the store; empty for Amazon's own. */
+  endpoint: string;
+  /** Address browsers reach it at, when that is another one. */
+  publicEndpoint: string;
+  region: string;
+  bucket: string;
+  accessKeyId: string;
+  secretAccessKey: string;
+  /** `host/bucket/key` instead of `bucket.host/key`. */
+  pathStyle: boolean;
+  /** What every key begins with, this installation's own. */
+  prefix: string;
+};
+
+export type S3Storage = FileStorage & {
+  /** Origin at which browsers upload and download. */
+  readonly publicOrigin: string;
+  /** Writes, reads and removes an object of its own. @throws ServiceError with what the store said */
+  probe(): Promise<void>;
+  close(): void;
+};
+
+const CONNECT_MS = 3000;
+const REQUEST_MS = 30_000;
+/** Asked for at first, and four times as much each time the reading goes on where it was, up to what an execution may read. */
+const WINDOW_BYTES = LIMITS.fileChunkBytesMax;
+const WINDOW_GROWTH = 4;
+const PROBE_KEY = 'probe';
+
+function statusOf(error: unknown): number {
+  if (!(error instanceof Error) || !('$metadata' in error)) return 0;
+  const { $metadata } = error;
+  return typeof $metadata === 'object' && $metadata !== null && 'httpStatusCode' in $metadata
+    ? Number($metadata.httpStatusCode)
+    : 0;
+}
+
+/** What the store said, as a refusal; null when it said that there is no such object. */
+async function ask<T>(call: Promise<T>): Promise<T | null> {
+  try {
+    return await call;
+  } catch (error) {
+    if (statusOf(error) === 404) return null;
+    throw storeError(error);
+  }
+}
+
+const storeError = (error: unknown): ServiceError =>
+  new ServiceError(
+    'unavailable',
+    `the file store does not answer as it should: ${error instanceof Error ? `${error.name} ${error.message}`.trim() : String(error)}`,
+    { cause: error, headers: [['Retry-After', '2']] },
+  );
+
+/** Files in an S3-compatible store: browsers send and get their bytes there, and not through this host. */
+export function openS3Storage(o: S3Options): S3Storage {
+  const { bucket } = o;
+  const client = (endpoint: string): S3Client => {
+    const made = new S3Client({
+      region: o.region,
+      ...(endpoint === '' ? {} : { endpoint }),
+      forcePathStyle: o.pathStyle,
+      credentials: { accessKeyId: o.accessKeyId, secretAccessKey: o.secretAccessKey },
+      requestHandler: { connectionTimeout: CONNECT_MS, requestTimeout: REQUEST_MS },
+      // Stores other than Amazon's do not know the newer checksums; what is signed is checked anyway.
+      requestChecksumCalculation: 'WHEN_REQUIRED',
+      responseChecksumValidation: 'WHEN_REQUIRED',
+    });
+    // The bucket itself is asked for as `/bucket`, not `/bucket/`: the same to Amazon, while some stores leave the slash out of what they
+    // check the signature of.
+    made.middlewareStack.add(
+      next => args => {
+        const { request } = args;
+        if (typeof request === 'object' && request !== null && 'path' in request && typeof request.path === 'string')
+          request.path = request.path.replace(/(?<=.)\/$/, '');
+        return next(args);
+      },
+      { step: 'build', name: 'withoutLastSlash' },
+    );
+    return made;
+  };
+  const own = client(o.endpoint);
+  const signing = o.publicEndpoint === '' ? own : client(o.publicEndpoint);
+  const uploaded = (id: string): string => `${o.prefix}uploads/${id}`;
+  const final = (id: string): string => `${o.prefix}ready/${id}`;
+
+  const head = (Key: string) => ask(own.send(new HeadObjectCommand({ Bucket: bucket, Key })));
+  const remove = async (Key: string): Promise<void> => {
+    await ask(own.send(new DeleteObjectCommand({ Bucket: bucket, Key })));
+  };
+
+  async function* list(): AsyncGenerator<StoredObject[]> {
+    let token: string | undefined;
+    do {
+      const page = await ask(
+        own.send(
+          new ListObjectsV2Command({
+            Bucket: bucket,
+            Prefix: o.prefix,
+            ...(token === undefined ? {} : { ContinuationToken: token }),
+          }),
+        ),
+      );
+      if (page === null) throw new ServiceError('unavailable', `there is no bucket "${bucket}"`);
+      yield (page.Contents ?? []).flatMap(({ Key, LastModified }) => {
+        const [place, id] = (Key ?? '').slice(o.prefix.length).split('/');
+        if (Key === undefined || id === undefined || LastModified === undefined) return [];
+        return [{ id, key: Key, uploaded: place === 'uploads', modifiedAt: LastModified }];
+      });
+      token = page.IsTruncated === true ? page.NextContinuationToken : undefined;
+    } while (token !== undefined);
+  }
+
+  return {
+    kind: 's3',
+    publicOrigin: new URL(o.publicEndpoint || o.endpoint || `https://${bucket}.s3.${o.region}.amazonaws.com`).origin,
+    async uploadTarget(file, expiresAt) {
+      const command = new PutObjectCommand({
+        Bucket: bucket,
+        Key: uploaded(file.id),
+        ContentType: file.mimeType,
+        ContentLength: file.size,
+      });
+      const url = await getSignedUrl(signing, command, {
+        expiresIn: Math.max(1, Math.floor((expiresAt.getTime() - Date.now()) / 1000)),
+        // Size and type stand in the signature: the store takes nothing else. A browser states the length by itself.
+        signableHeaders: new Set(['host', 'content-type', 'content-length']),
+      });
+      return { url, method: 'PUT', headers: { 'Content-Type': file.mimeType } };
+    },
+    async finish(file) {
+      const found = await head(uploaded(file.id));
+      if (found === null) {
+        // An attempt that was cut off behind its move has left it there.
+        const moved = await head(final(file.id));
+        return moved?.ETag !== undefined && moved.ContentLength === file.size
+          ? { kind: 'ready', digest: moved.ETag }
+          : { kind: 'missing' };
+      }
+      if (found.ContentLength !== file.size)
+        return { kind: 'different', what: `has ${found.ContentLength} bytes, and ${file.size} were announced` };
+      if (normalizeMimeType(found.ContentType ?? '') !== file.mimeType)
+        return { kind: 'different', what: `is of type ${found.ContentType}, and ${file.mimeType} was announced` };
+      const copied = await ask(
+        own.send(
+          new CopyObjectCommand({
+            Bucket: bucket,
+            Key: final(file.id),
+            CopySource: `${bucket}/${uploaded(file.id)}`,
+            CopySourceIfMatch: found.ETag,
+          }),
+        ),
+      );
+      if (copied === null) return { kind: 'missing' };
+      // What lies in its final place is looked at once more: a store may not know the condition above.
+      const moved = await head(final(file.id));
+      if (moved?.ETag === undefined || moved.ContentLength !== file.size)
+        return { kind: 'different', what: 'changed while it was taken over' };
+      await remove(uploaded(file.id));
+      return { kind: 'ready', digest: moved.ETag };
+    },
+    async write(file, bytes) {
+      const done = await ask(
+        own.send(
+          new PutObjectCommand({
+            Bucket: bucket,
+            Key: final(file.id),
+            Body: bytes,
+            ContentType: file.mimeType,
+            ContentLength: bytes.length,
+          }),
+        ),
+      );
+      if (done?.ETag === undefined) throw new ServiceError('unavailable', `there is no bucket "${bucket}"`);
+      return done.ETag;
+    },
+    openReader: file =>
+      new S3Reader(file, async (from, to) => {
+        const answer = await ask(
+          own.send(
+            new GetObjectCommand({
+              Bucket: bucket,
+              Key: final(file.id),
+              Range: `bytes=${from}-${to}`,
+              ...(file.digest === null ? {} : { IfMatch: file.digest }),
+            }),
+          ),
+        );
+        if (answer === null) throw new ServiceError('not_found', 'the bytes of the file are gone');
+        if (!(answer.Body instanceof Readable)) throw new Error('the store answered without a body');
+        return answer.Body;
+      }),
+    async downloadUrl(file, expiresAt) {
+      const command = new GetObjectCommand({
+        Bucket: bucket,
+        Key: final(file.id),
+        ResponseContentDisposition: dispositionOf(file),
+        ResponseContentType: file.mimeType,
+      });
+      return await getSignedUrl(signing, command, {
+        expiresIn: Math.max(1, Math.floor((expiresAt.getTime() - Date.now()) / 1000)),
+      });
+    },
+    async remove(id) {
+      await remove(uploaded(id));
+      await remove(final(id));
+    },
+    list,
+    removeObject: remove,
+    async probe() {
+      const Key = `${o.prefix}${PROBE_KEY}`;
+      const put = await ask(own.send(new PutObjectCommand({ Bucket: bucket, Key, Body: Buffer.from('probe') })));
+      if (put === null) throw new ServiceError('unavailable', `there is no bucket "${bucket}"`);
+      const got = await ask(own.send(new GetObjectCommand({ Bucket: bucket, Key })));
+      if ((await got?.Body?.transformToString()) !== 'probe')
+        throw new ServiceError('unavailable', 'the store gives back something else than was written');
+      await remove(Key);
+    },
+    close() {
+      own.destroy();
+      if (signing !== own) signing.destroy();
+    },
+  };
+}
+
+/**
+ * Reads a file from place to place with few requests: where the reading goes on where it was, the rest of the request before is used, and
+ * the next one asks for more.
+ */
+class S3Reader implements FileReader {
+  readonly #file: FileRecord;
+  readonly #open: (from: number, to: number) => Promise<Readable>;
+  #body: Readable | null = null;
+  #chunks: AsyncIterator<Buffer> | null = null;
+  #rest: Uint8Array = new Uint8Array(0);
+  /** Where the next byte of the body stands in the file, and where the body ends. */
+  #at = 0;
+  #end = 0;
+  #window = WINDOW_BYTES;
+  #closed = false;
+
+  constructor(file: FileRecord, open: (from: number, to: number) => Promise<Readable>) {
+    this.#file = file;
+    this.#open = open;
+  }
+
+  async read(offset: number, length: number): Promise<Uint8Array<ArrayBuffer>> {
+    const bytes = new Uint8Array(length);
+    if (offset !== this.#at) this.#drop(offset);
+    for (let got = 0; got < length; ) {
+      if (this.#closed) throw new Error('the reader is closed');
+      if (this.#at === this.#end) await this.#ask(length - got);
+      if (this.#rest.length === 0) await this.#more();
+      const n = Math.min(this.#rest.length, length - got);
+      bytes.set(this.#rest.subarray(0, n), got);
+      this.#rest = this.#rest.subarray(n);
+      this.#at += n;
+      got += n;
+    }
+    return bytes;
+  }
+
+  #drop(offset: number): void {
+    this.#body?.destroy();
+    this.#body = null;
+    this.#chunks = null;
+    this.#rest = new Uint8Array(0);
+    this.#at = offset;
+    this.#end = offset;
+    this.#window = WINDOW_BYTES;
+  }
+
+  async #ask(length: number): Promise<void> {
+    const to = Math.min(this.#file.size, this.#at + Math.max(length, this.#window));
+    this.#window = Math.min(this.#window * WINDOW_GROWTH, LIMITS.hostCallBytesMax);
+    const body = await this.#open(this.#at, to - 1);
+    // Its errors come out of the iteration; one behind its end would end the process.
+    body.on('error', () => {});
+    if (this.#closed) {
+      body.destroy();
+      throw new Error('the reader is closed');
+    }
+    this.#body = body;
+    this.#chunks = body[Symbol.asyncIterator]() as AsyncIterator<Buffer>;
+    this.#end = to;
+  }
+
+  async #more(): Promise<void> {
+    try {
+      const next = await this.#chunks?.next();
+      if (next === undefined || next.done === true) throw new Error(`the body ended before byte ${this.#end}`);
+      this.#rest = next.value;
+    } catch (error) {
+      this.#drop(this.#at);
+      throw storeError(error);
+    }
+  }
+
+  close(): Promise<void> {
+    this.#closed = true;
+    this.#drop(0);
+    return Promise.resolve();
+  }
+}
