@@ -33,6 +33,8 @@ export type ComposedFiles = {
   handlers: Record<string, HostHandler>;
   jobs: Array<JobQueue<object>>;
   close(): void;
+  /** Where browsers upload to and download from, beside this host. */
+  origins: readonly string[];
   routes(of: { registry: PluginRegistry; principals: Principals }): Route[];
 };
 
@@ -92,6 +94,7 @@ export async function composeFiles({ config, db, log, publicBase, secretKey }: F
       log.info(done, 'files were cleaned'),
     ),
     close: () => s3?.close(),
+    origins: s3 === null ? [] : [s3.publicOrigin],
     routes: ({ principals, registry }) => filesRoutes({ files, registry, principals, signer, baseOf }),
   };
 }

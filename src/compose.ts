@@ -20,6 +20,7 @@ import { removePluginRoles } from './authz/graph-roles.ts';
 import { type Authz, composeAuthz } from './compose-authz.ts';
 import { makeDescribe } from './compose-describe.ts';
 import { composeFiles } from './compose-files.ts';
+import { composeFrontends } from './compose-frontends.ts';
 import { type Config, dataPath, publicBaseOf } from './config.ts';
 import { openDatabase } from './db/database.ts';
 import { migrate } from './db/migrate.ts';
@@ -48,6 +49,7 @@ import { makeMailer } from './messaging/mail.ts';
 import { TEMPORARY_PASSWORD_QUEUE, temporaryPasswordJob } from './messaging/temporary-password-job.ts';
 import { outboxSweepJob } from './outbox/sweep-job.ts';
 import { every } from './periodic.ts';
+import { FrontendInstaller } from './plugins/frontend-install.ts';
 import { PluginInstaller } from './plugins/install.ts';
 import { openModuleStorage } from './plugins/module-storage.ts';
 import { PluginRegistry } from './plugins/registry.ts';
@@ -226,10 +228,25 @@ export async function startService(options: ServiceOptions): Promise<Service> {
   const guards = new Guards(db, setup, error =>
     log.warn({ error: messageOf(error) }, 'last-used times could not be written yet'),
   );
+  const frontends = composeFrontends({
+    storage,
+    registry,
+    principals,
+    guards,
+    origins: () => [...files.origins, new URL(publicBase()).origin],
+  });
   const routes = makeRouter(
     [
       ...healthRoutes({ state: () => state, check: async () => void (await db.query('SELECT 1')) }),
-      ...pluginRoutes({ db, installer, registry, quarantine, moduleBytesMax: v['http.max_module'] }),
+      ...pluginRoutes({
+        db,
+        installer,
+        frontends: new FrontendInstaller({ db, storage, registry }),
+        registry,
+        quarantine,
+        moduleBytesMax: v['http.max_module'],
+        frontendBytesMax: v['http.max_frontend'],
+      }),
       ...triggerRoutes({ db, registry, quarantine, schema: authz.schema }),
       ...commandRoutes({ db, registry, schema: authz.schema }),
       ...policyRoutes(authz),
@@ -239,6 +256,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       ...roleRoutes({ db, registry, ...authz }),
       ...executionRoutes({ records }),
       ...files.routes({ registry, principals }),
+      ...frontends.routes,
       ...authRoutes({
         db,
         userTokenPrefix: v['admin.user_token_prefix'],
@@ -320,6 +338,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     for (const stopSweep of stopSweeps) await stopSweep();
     await jobs.close();
     files.close();
+    await frontends.close();
     mailer.close();
     await authz.close();
     await listener.close();

@@ -57,6 +57,7 @@ const ROWS = {
   ),
   'http.max_body': row(positive, LIMITS.requestBodyBytesMax, 'largest body of a trigger request, bytes'),
   'http.max_module': row(positive, LIMITS.moduleBytesMax, 'largest uploaded module, bytes'),
+  'http.max_frontend': row(positive, LIMITS.frontendPackedBytesMax, 'largest frontend of a plugin as a ZIP, bytes'),
   'http.max_upload': row(
     positive.max(LIMITS.s3CopyBytesMax),
     LIMITS.uploadBytesMax,

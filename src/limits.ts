@@ -159,6 +159,17 @@ export const LIMITS = {
   /** What lies in the store and belongs to no file goes when it is older: an upload may be under way. */
   orphanMsMin: 2 * HOUR_MS,
 
+  /** A frontend as it is packed, and unpacked (decisions.md 2); the first is configuration `http.max_frontend`. */
+  frontendPackedBytesMax: 64 * MIB,
+  frontendBytesMax: 256 * MIB,
+  frontendFilesMax: 10_000,
+  frontendPathBytesMax: 500,
+  /** Files of frontends kept in memory, packed and not; larger ones are read each time. */
+  frontendCacheBytesMax: 64 * MIB,
+  frontendCachedFileBytesMax: 4 * MIB,
+  /** Frontends whose list of files is kept. */
+  frontendsOpenMax: 200,
+
   originsMax: 100,
   listLimitMax: 200,
 } as const;

@@ -23,6 +23,7 @@ const WANT: Record<ErrorCode, number> = {
   unsupported_media_type: 415,
   validation_failed: 422,
   module_refused: 422,
+  frontend_refused: 422,
   too_many_attempts: 429,
   internal: 500,
   plugin_trapped: 502,

@@ -1,11 +1,14 @@
+import type { Readable } from 'node:stream';
 import { z } from 'zod';
 import { effectiveAccess } from '../authz/trigger-access.ts';
 import type { Database } from '../db/database.ts';
 import { ServiceError } from '../errors.ts';
 import type { Quarantine } from '../executions/quarantine.ts';
 import { jsonReply } from '../message.ts';
+import type { FrontendInstaller } from '../plugins/frontend-install.ts';
 import { type PluginInstaller, unknownPlugin } from '../plugins/install.ts';
 import { configFieldsOf, fieldErrorsOf } from '../plugins/manifest.ts';
+import type { ReceivedModule } from '../plugins/module-storage.ts';
 import {
   findPlugin,
   findVersion,
@@ -15,15 +18,17 @@ import {
   type VersionRow,
 } from '../plugins/plugin-store.ts';
 import type { PluginRegistry } from '../plugins/registry.ts';
-import { receiveFile } from './receive-file.ts';
+import { receiveFiles } from './receive-file.ts';
 import { actorOf, type Guard, limitOf, pageReply, queryOf, type Route } from './route.ts';
 
 export type PluginsApiParts = {
   db: Database;
   installer: PluginInstaller;
+  frontends: FrontendInstaller;
   registry: PluginRegistry;
   quarantine: Quarantine;
   moduleBytesMax: number;
+  frontendBytesMax: number;
 };
 
 const installBody = z.strictObject({
@@ -31,6 +36,7 @@ const installBody = z.strictObject({
   config: z.record(z.string(), z.unknown()).optional(),
   accept_permissions: z.union([z.literal(true), z.array(z.string()).max(200)]).optional(),
 });
+const frontendBody = z.strictObject({ access: z.enum(['public', 'session']) });
 const rollbackBody = z.strictObject({ wasm_key: z.string().min(1).max(100) });
 
 /** A checked body, or a 422 that names every place. */
@@ -66,8 +72,12 @@ function versionJson(v: VersionRow, installedId: number | null) {
     uploaded_at: v.uploadedAt,
     installed_at: v.installedAt,
     installed: v.id === installedId,
+    frontend: frontendJson(v),
   };
 }
+
+const frontendJson = ({ frontend: f }: VersionRow) =>
+  f === null ? null : { sha256: f.sha256, packed_bytes: f.packedBytes, files: f.files, bytes: f.bytes };
 
 /** Config values of an installation; sensitive ones only as set or not. */
 function configJson(v: VersionRow) {
@@ -95,6 +105,9 @@ function pluginJson(p: PluginRow, v: VersionRow | undefined) {
 /** Upload, install and the life of a plugin (service.md 4.4). */
 export function pluginRoutes(parts: PluginsApiParts): Route[] {
   const { db, installer, quarantine, registry } = parts;
+  const discard = (received: ReceivedModule) => installer.discard(received);
+  const module = { receive: (file: Readable) => installer.receive(file, parts.moduleBytesMax), discard };
+  const frontend = { receive: (file: Readable) => parts.frontends.receive(file, parts.frontendBytesMax), discard };
   const load = async (id: string): Promise<PluginRow> => {
     const plugin = await findPlugin(db, id);
     if (plugin === undefined) throw unknownPlugin(id);
@@ -111,6 +124,8 @@ export function pluginRoutes(parts: PluginsApiParts): Route[] {
       permissions: version?.permissions ?? [],
       config: version === undefined ? [] : configJson(version),
       findings: version?.findings ?? [],
+      frontend_access: plugin.frontendAccess,
+      frontend_url: version?.frontend == null ? null : `/plugins/${id}/app/`,
       triggers: (version?.manifest.triggers ?? []).map(t => {
         const settings = live?.triggers.get(t.name)?.settings;
         return { ...t, ...(settings === undefined ? {} : { effective_access: effectiveAccess(settings) }) };
@@ -131,11 +146,10 @@ export function pluginRoutes(parts: PluginsApiParts): Route[] {
 
   return [
     admin('POST', '/upload', async ({ body, caller, request }) => {
-      const received = await receiveFile(request.headers, body.stream(), 'file', {
-        receive: file => installer.receive(file, parts.moduleBytesMax),
-        discard: module => installer.discard(module),
-      });
-      const version = await installer.admit(received, actorOf(caller, request));
+      const received = await receiveFiles(request.headers, body.stream(), { file: module, frontend });
+      const file = received.get('file');
+      if (file === undefined) throw new Error('the form has no module');
+      const version = await installer.admit(file, actorOf(caller, request), received.get('frontend') ?? null);
       const plugin = await load(version.pluginId);
       const installed =
         plugin.installedVersionId === null ? undefined : await findVersion(db, plugin.installedVersionId);
@@ -154,8 +168,22 @@ export function pluginRoutes(parts: PluginsApiParts): Route[] {
         new_permissions:
           installed === undefined ? [] : version.permissions.filter(p => !installed.permissions.includes(p)),
         installed_version: installed?.version ?? null,
+        frontend: frontendJson(version),
         findings: version.findings,
       });
+    }),
+    admin('PUT', '/:id/versions/:key/frontend', async ({ body, caller, request }) => {
+      const received = await receiveFiles(request.headers, body.stream(), { file: frontend });
+      const file = received.get('file');
+      if (file === undefined) throw new Error('the form has no frontend');
+      const { id = '', key = '' } = request.params;
+      const version = await parts.frontends.deliver(id, key, file, actorOf(caller, request));
+      return jsonReply(200, versionJson(version, null));
+    }),
+    recent('PUT', '/:id/frontend', async ({ caller, json, request }) => {
+      const { access } = parseBody(frontendBody, await json());
+      await parts.frontends.setAccess(request.params.id!, access, actorOf(caller, request));
+      return jsonReply(200, await detail(request.params.id!));
     }),
     recent('POST', '/:id/install', async ({ caller, json, request }) => {
       const body = parseBody(installBody, await json());

@@ -14,6 +14,8 @@ export type AuditAction =
   | 'plugin.upload'
   | 'plugin.install'
   | 'plugin.rollback'
+  | 'plugin.frontend'
+  | 'plugin.frontend_access'
   | 'plugin.enable'
   | 'plugin.disable'
   | 'plugin.uninstall'

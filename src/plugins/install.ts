@@ -3,11 +3,12 @@ import type { Readable } from 'node:stream';
 import { type Actor, type AuditState, appendAudit } from '../audit/audit-log.ts';
 import type { Database, Queryable } from '../db/database.ts';
 import { messageOf, ServiceError } from '../errors.ts';
+import { checkFrontend } from './frontend-install.ts';
 import { RUNNABLE_FORMAT } from './gate/rewrite.ts';
 import type { Finding, Inspection } from './inspect.ts';
 import { type InspectedFile, inspectFile } from './inspect-thread.ts';
 import { type Manifest, parseManifest, permissionsOf } from './manifest.ts';
-import type { ModuleStorage, StoredModule } from './module-storage.ts';
+import type { ModuleStorage, ReceivedModule } from './module-storage.ts';
 import { checkConfig } from './plugin-config.ts';
 import {
   addVersion,
@@ -39,9 +40,6 @@ export type InstallerParts = {
   /** Takes away what belongs to a plugin elsewhere; the last thing of the transaction that uninstalls it. */
   onUninstall(client: Queryable, pluginId: string): Promise<void>;
 };
-
-/** An upload on disk that has not passed the gate. */
-export type ReceivedModule = StoredModule & { key: string };
 
 export type InstallRequest = { wasmKey: string; config: unknown; acceptPermissions: true | readonly string[] };
 
@@ -79,13 +77,15 @@ export class PluginInstaller {
    * Passes received bytes through the gate, reads their manifest, compiles them on trial.
    *
    * @param by who uploaded them
+   * @param frontend received with them, or null
    * @returns the new version; nothing is installed yet
    * @throws ServiceError `module_refused` with every finding; nothing is kept then
    */
-  async admit(received: ReceivedModule, by: Actor): Promise<VersionRow> {
+  async admit(received: ReceivedModule, by: Actor, frontend: ReceivedModule | null = null): Promise<VersionRow> {
     const { db, storage } = this.#parts;
     const { key } = received;
     try {
+      const info = frontend === null ? null : await checkFrontend(storage, frontend);
       const file = storage.uploadedPath(key);
       const inspection = await inspectFile({ file, sha256: received.sha256, manifest: null });
       const { memoryPages } = inspection;
@@ -106,6 +106,7 @@ export class PluginInstaller {
         described.findings = inspection.findings;
         runnable = await this.#prepare(key, described, memoryPages);
       }
+      if (frontend !== null) await storage.moveFrontend(frontend.key, key);
       return await addVersion(db, by, {
         pluginId: manifest.id,
         version: manifest.version,
@@ -116,10 +117,13 @@ export class PluginInstaller {
         findings: inspection.findings,
         permissions: permissionsOf(manifest),
         runnable,
+        frontend: info,
       });
     } catch (error) {
       await storage.remove(key);
       throw error;
+    } finally {
+      if (frontend !== null) await storage.remove(frontend.key);
     }
   }
 

@@ -10,12 +10,22 @@ import { RUNNABLE_FORMAT } from './gate/rewrite.ts';
 
 const RUNNABLE = `.run${RUNNABLE_FORMAT}.wasm`;
 
+const FRONTEND = '.frontend.zip';
+
 export type StoredModule = { sha256: string; size: number };
 
-/** Uploaded modules on disk: `<key>.wasm` as uploaded, `<key>.run<format>.wasm` as it is compiled. */
+/** An upload on disk that nothing has looked at yet. */
+export type ReceivedModule = StoredModule & { key: string };
+
+/** Uploaded modules on disk: `<key>.wasm` as uploaded, `<key>.run<format>.wasm` as it is compiled, `<key>.frontend.zip` beside them. */
 export type ModuleStorage = {
   /** Streams an upload to disk; the file has its final name only when it is whole and on disk. */
   receive(key: string, source: Readable, bytesMax: number): Promise<StoredModule>;
+  /** The same for the ZIP of a frontend. */
+  receiveFrontend(key: string, source: Readable, bytesMax: number): Promise<StoredModule>;
+  /** Gives the frontend received under one key to the version of another, in place of the one it has. */
+  moveFrontend(from: string, to: string): Promise<void>;
+  frontendPath(key: string): string;
   writeRunnable(key: string, bytes: Uint8Array): Promise<void>;
   /** @throws Error when the bytes are not the ones that passed the gate (security.md "Module swapped after upload") */
   readRunnable(key: string, sha256: string): Promise<Uint8Array<ArrayBuffer>>;
@@ -41,35 +51,43 @@ export function openModuleStorage(directory: string): ModuleStorage {
     if (!/^[A-Za-z0-9_-]+$/.test(key)) throw new Error(`"${key}" is no module key`);
     return path.join(directory, `${key}${ending}`);
   };
+  const receive = async (
+    key: string,
+    ending: string,
+    source: Readable,
+    bytesMax: number,
+    refusal: string,
+  ): Promise<StoredModule> => {
+    const hash = createHash('sha256');
+    let size = 0;
+    const partial = at(key, `${ending}.part`);
+    try {
+      await pipeline(
+        source,
+        async function* (chunks: AsyncIterable<Buffer>) {
+          for await (const chunk of chunks) {
+            size += chunk.length;
+            if (size > bytesMax) throw new ServiceError('body_too_large', `${refusal} (${bytesMax} bytes)`);
+            hash.update(chunk);
+            yield chunk;
+          }
+        },
+        fs.createWriteStream(partial, { flags: 'wx' }),
+      );
+      await moveIntoPlace(partial, at(key, ending));
+    } catch (error) {
+      await fsp.rm(partial, { force: true });
+      throw error;
+    }
+    return { sha256: hash.digest('hex'), size };
+  };
   return {
-    async receive(key, source, bytesMax) {
-      const hash = createHash('sha256');
-      let size = 0;
-      const partial = at(key, '.part');
-      try {
-        await pipeline(
-          source,
-          async function* (chunks: AsyncIterable<Buffer>) {
-            for await (const chunk of chunks) {
-              size += chunk.length;
-              if (size > bytesMax)
-                throw new ServiceError(
-                  'body_too_large',
-                  `the module is larger than http.max_module (${bytesMax} bytes)`,
-                );
-              hash.update(chunk);
-              yield chunk;
-            }
-          },
-          fs.createWriteStream(partial, { flags: 'wx' }),
-        );
-        await moveIntoPlace(partial, at(key, '.wasm'));
-      } catch (error) {
-        await fsp.rm(partial, { force: true });
-        throw error;
-      }
-      return { sha256: hash.digest('hex'), size };
-    },
+    receive: (key, source, bytesMax) =>
+      receive(key, '.wasm', source, bytesMax, 'the module is larger than http.max_module'),
+    receiveFrontend: (key, source, bytesMax) =>
+      receive(key, FRONTEND, source, bytesMax, 'the frontend is larger than http.max_frontend'),
+    moveFrontend: (from, to) => moveIntoPlace(at(from, FRONTEND), at(to, FRONTEND)),
+    frontendPath: key => at(key, FRONTEND),
     async writeRunnable(key, bytes) {
       const partial = at(key, `.run${RUNNABLE_FORMAT}.part`);
       await fsp.writeFile(partial, bytes);

@@ -19,9 +19,15 @@ export type VersionRow = {
   config: Record<string, string>;
   secrets: Buffer | null;
   runnable: Runnable;
+  frontend: FrontendInfo | null;
   uploadedAt: Date;
   installedAt: Date | null;
 };
+
+/** The frontend delivered with a version: its ZIP, and what is in it. */
+export type FrontendInfo = { sha256: string; packedBytes: number; files: number; bytes: number };
+
+export type FrontendAccess = 'public' | 'session';
 
 /** What is compiled: the rewritten module. `format` is the gate's RUNNABLE_FORMAT when it was made. */
 export type Runnable = { sha256: string; memoryPages: { min: number; max: number }; format: number };
@@ -31,6 +37,7 @@ export type PluginRow = {
   enabled: boolean;
   installedVersionId: number | null;
   frontendOrigins: string[];
+  frontendAccess: FrontendAccess;
   createdAt: Date;
   updatedAt: Date;
 };
@@ -42,6 +49,10 @@ const runnable = z.object({
   memoryPages: z.object({ min: z.number(), max: z.number() }),
   format: z.number().default(1),
 });
+
+const frontend = z
+  .object({ sha256: z.string(), packedBytes: z.number(), files: z.number(), bytes: z.number() })
+  .nullable();
 
 type VersionSql = {
   id: string;
@@ -56,6 +67,7 @@ type VersionSql = {
   config: Record<string, string> | null;
   secrets: Buffer | null;
   runnable: unknown;
+  frontend: unknown;
   uploaded_at: Date;
   installed_at: Date | null;
 };
@@ -64,6 +76,7 @@ type PluginSql = {
   enabled: boolean;
   installed_version_id: string | null;
   frontend_origins: string[];
+  frontend_access: FrontendAccess;
   created_at: Date;
   updated_at: Date;
 };
@@ -81,6 +94,7 @@ const toVersion = (r: VersionSql): VersionRow => ({
   config: r.config ?? {},
   secrets: r.secrets,
   runnable: runnable.parse(r.runnable),
+  frontend: frontend.parse(r.frontend),
   uploadedAt: r.uploaded_at,
   installedAt: r.installed_at,
 });
@@ -89,6 +103,7 @@ const toPlugin = (r: PluginSql): PluginRow => ({
   enabled: r.enabled,
   installedVersionId: r.installed_version_id === null ? null : Number(r.installed_version_id),
   frontendOrigins: r.frontend_origins,
+  frontendAccess: r.frontend_access,
   createdAt: r.created_at,
   updatedAt: r.updated_at,
 });
@@ -97,8 +112,8 @@ export async function addVersion(db: Database, by: Actor, v: NewVersion): Promis
   return await db.withTransaction(async client => {
     await client.query('INSERT INTO plugins (id) VALUES ($1) ON CONFLICT (id) DO NOTHING', [v.pluginId]);
     const { rows } = await client.query<VersionSql>(
-      `INSERT INTO plugin_versions (plugin_id, version, wasm_key, sha256, size, manifest, findings, permissions, runnable)
-       VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) RETURNING *`,
+      `INSERT INTO plugin_versions (plugin_id, version, wasm_key, sha256, size, manifest, findings, permissions, runnable, frontend)
+       VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) RETURNING *`,
       [
         v.pluginId,
         v.version,
@@ -109,13 +124,20 @@ export async function addVersion(db: Database, by: Actor, v: NewVersion): Promis
         JSON.stringify(v.findings),
         v.permissions,
         JSON.stringify(v.runnable),
+        v.frontend === null ? null : JSON.stringify(v.frontend),
       ],
     );
     await appendAudit(client, by, {
       action: 'plugin.upload',
       objectType: 'plugin',
       objectId: v.pluginId,
-      after: { version: v.version, wasm_key: v.wasmKey, sha256: v.sha256, permissions: v.permissions },
+      after: {
+        version: v.version,
+        wasm_key: v.wasmKey,
+        sha256: v.sha256,
+        permissions: v.permissions,
+        frontend_sha256: v.frontend?.sha256 ?? null,
+      },
     });
     return toVersion(rows[0]!);
   });
@@ -194,6 +216,16 @@ export async function listOutdated(db: Queryable, format: number): Promise<Versi
 
 export async function setRunnable(db: Queryable, versionId: number, runnable: Runnable): Promise<void> {
   await db.query('UPDATE plugin_versions SET runnable = $2 WHERE id = $1', [versionId, JSON.stringify(runnable)]);
+}
+
+/** Gives a version that was never installed another frontend, inside the caller's transaction. */
+export async function setFrontend(client: Queryable, versionId: number, info: FrontendInfo): Promise<void> {
+  await client.query('UPDATE plugin_versions SET frontend = $2 WHERE id = $1', [versionId, JSON.stringify(info)]);
+}
+
+export async function setFrontendAccess(client: Queryable, pluginId: string, access: FrontendAccess): Promise<void> {
+  await client.query('UPDATE plugins SET frontend_access = $2, updated_at = now() WHERE id = $1', [pluginId, access]);
+  await notifyChanged(client, pluginId);
 }
 
 /** Keys of all modules that belong to a version. */

@@ -3,7 +3,14 @@ import type { LoadedModule } from '../abi/lane-messages.ts';
 import type { Database } from '../db/database.ts';
 import { databasesOf, type HttpTrigger, type Manifest } from './manifest.ts';
 import type { ModuleStorage } from './module-storage.ts';
-import { loadInstalled, type PluginRow, type Runnable, type VersionRow } from './plugin-store.ts';
+import {
+  type FrontendAccess,
+  type FrontendInfo,
+  loadInstalled,
+  type PluginRow,
+  type Runnable,
+  type VersionRow,
+} from './plugin-store.ts';
 import type { SecretBox } from './secret-box.ts';
 import { TriggerRoutes } from './trigger-routes.ts';
 import { DEFAULT_SETTINGS, loadTriggerSettings, type TriggerSettings } from './trigger-settings.ts';
@@ -32,6 +39,9 @@ export type InstalledPlugin = {
   enabled: boolean;
   /** Frontend origins of the plugin itself. */
   origins: ReadonlySet<string>;
+  /** The frontend delivered with the version, by the key it is stored under. */
+  frontend: (FrontendInfo & { wasmKey: string }) | null;
+  frontendAccess: FrontendAccess;
   routes: TriggerRoutes<InstalledTrigger>;
   triggers: ReadonlyMap<string, InstalledTrigger>;
 };
@@ -73,6 +83,8 @@ function assemble(
     databases: Object.fromEntries(Object.entries(secrets.databases).filter(([name]) => wanted.has(name))),
     enabled: plugin.enabled,
     origins: new Set(plugin.frontendOrigins),
+    frontend: version.frontend === null ? null : { ...version.frontend, wasmKey: version.wasmKey },
+    frontendAccess: plugin.frontendAccess,
     routes: new TriggerRoutes<InstalledTrigger>([]),
     triggers,
   };

@@ -1,0 +1,143 @@
+import { ServiceError } from '../errors.ts';
+import type { Coding, FrontendFile, Frontends } from '../frontends/frontends.ts';
+import type { Reply, Request } from '../message.ts';
+import type { InstalledPlugin, PluginRegistry } from '../plugins/registry.ts';
+import type { Route } from './route.ts';
+
+export type FrontendsApiParts = {
+  registry: PluginRegistry;
+  frontends: Frontends;
+  /** Where the frontend of a version is stored. */
+  pathOf(wasmKey: string): string;
+  /** Whether a request carries the session of a user or an administrator (service.md 5.4.2). */
+  hasSession(request: Request): Promise<boolean>;
+  /** Other origins pages may talk to and show things from: the file store's, and this host's public one. */
+  origins(): readonly string[];
+};
+
+const INDEX = 'index.html';
+const LOGIN_PATH = '/api/auth/idp/start';
+/** A year: what is called by a name that changes with its content never changes. */
+const FOR_EVER = 'max-age=31536000, immutable';
+
+/** What the browser takes, of what we give. */
+function codingsOf(request: Request): Set<Coding> {
+  const taken = new Set<Coding>();
+  for (const part of (request.headers['accept-encoding'] ?? '').split(',')) {
+    const [name = '', ...parameters] = part.split(';').map(p => p.trim());
+    if (parameters.some(p => /^q=0(\.0*)?$/.test(p))) continue;
+    if (name === 'br' || name === 'gzip') taken.add(name);
+  }
+  return taken;
+}
+
+/** A page somebody opens, rather than a part of one. */
+function isPage(request: Request): boolean {
+  const mode = request.headers['sec-fetch-mode'];
+  return mode === undefined ? /\btext\/html\b/i.test(request.headers.accept ?? '') : mode === 'navigate';
+}
+
+/** The path inside the bundle. @throws ServiceError `malformed_request` */
+function pathOf(request: Request): string {
+  try {
+    return decodeURIComponent(request.params['*'] ?? '');
+  } catch {
+    throw new ServiceError('malformed_request', `"${request.path}" is not valid percent-encoding`);
+  }
+}
+
+/** Frontends delivered with plugins, at `/plugins/<id>/app/` (service.md 1, 4.7, 5.4). */
+export function frontendRoutes(parts: FrontendsApiParts): Route[] {
+  const { frontends, hasSession, registry } = parts;
+
+  const load = (request: Request): InstalledPlugin & { frontend: NonNullable<InstalledPlugin['frontend']> } => {
+    const id = request.params.id ?? '';
+    const plugin = registry.find(id);
+    if (plugin === undefined || !plugin.enabled) throw new ServiceError('not_found', `there is no plugin "${id}" here`);
+    const { frontend } = plugin;
+    if (frontend === null) throw new ServiceError('not_found', `plugin "${id}" has no frontend`);
+    return { ...plugin, frontend };
+  };
+  /** Null: may go on. */
+  const refuse = async (plugin: InstalledPlugin, request: Request): Promise<Reply | null> => {
+    if (plugin.frontendAccess === 'public' || (await hasSession(request))) return null;
+    if (!isPage(request))
+      throw new ServiceError('unauthorized', 'log in first: this frontend is for users and administrators');
+    const back = encodeURIComponent(request.query === '' ? request.path : `${request.path}?${request.query}`);
+    return {
+      status: 302,
+      headers: [
+        ['Location', `${LOGIN_PATH}?return_to=${back}`],
+        ['Cache-Control', 'no-store'],
+      ],
+      body: '',
+    };
+  };
+  const policy = (): string => {
+    const others = parts.origins().join(' ');
+    return [
+      "default-src 'self'",
+      // Modules of WebAssembly are code of the bundle as well; text is never.
+      "script-src 'self' 'wasm-unsafe-eval'",
+      "style-src 'self' 'unsafe-inline'",
+      `img-src 'self' data: blob: ${others}`,
+      `media-src 'self' data: blob: ${others}`,
+      "font-src 'self' data:",
+      `connect-src 'self' ${others}`,
+      "worker-src 'self' blob:",
+      "object-src 'none'",
+      "base-uri 'self'",
+      "form-action 'self'",
+      "frame-ancestors 'self'",
+    ]
+      .map(d => d.trim())
+      .join('; ');
+  };
+  const reply = (file: FrontendFile, plugin: InstalledPlugin, request: Request): Reply => {
+    const scope = plugin.frontendAccess === 'public' ? 'public' : 'private';
+    const etag = `"${file.tag}${file.coding === 'identity' ? '' : `-${file.coding}`}"`;
+    const headers: Array<[string, string]> = [
+      ['Content-Type', file.type],
+      ['Cache-Control', file.hashed ? `${scope}, ${FOR_EVER}` : `${scope}, no-cache`],
+      ['ETag', etag],
+      ['Vary', 'Accept-Encoding'],
+      ['Content-Security-Policy', policy()],
+      ['X-Content-Type-Options', 'nosniff'],
+      ['Referrer-Policy', 'same-origin'],
+      ...(file.coding === 'identity' ? [] : ([['Content-Encoding', file.coding]] as Array<[string, string]>)),
+    ];
+    const known = (request.headers['if-none-match'] ?? '').split(',').map(t => t.trim().replace(/^W\//, ''));
+    if (known.includes(etag)) return { status: 304, headers, body: '' };
+    const { body, length } = file;
+    return { status: 200, headers, body: typeof body === 'function' ? { length, open: body } : body };
+  };
+
+  const route = (path: string, handle: Route['handle']): Route => ({ method: 'GET', path, guard: 'none', handle });
+  return [
+    route('/plugins/:id/app', ({ request }) => {
+      const { id } = load(request);
+      const query = request.query === '' ? '' : `?${request.query}`;
+      return { status: 308, headers: [['Location', `/plugins/${encodeURIComponent(id)}/app/${query}`]], body: '' };
+    }),
+    route('/plugins/:id/app/*', async ({ request }) => {
+      const plugin = load(request);
+      const refused = await refuse(plugin, request);
+      if (refused !== null) return refused;
+      const stored = { path: parts.pathOf(plugin.frontend.wasmKey), sha256: plugin.frontend.sha256 };
+      const codings = codingsOf(request);
+      const path = pathOf(request);
+      const asked = path === '' || path.endsWith('/') ? `${path}${INDEX}` : path;
+      const found = await frontends.find(stored, asked, codings);
+      if (found !== undefined) return reply(found, plugin, request);
+      // A route of the page's own, which its script will know; a missing picture or script is missing.
+      const isFile = /\.[A-Za-z0-9]{1,8}$/.test(path) && !/\.html?$/.test(path);
+      const index = isFile && !isPage(request) ? undefined : await frontends.find(stored, INDEX, codings);
+      if (index === undefined)
+        throw new ServiceError(
+          'not_found',
+          `the frontend of plugin "${plugin.id}" has no file ${JSON.stringify(path)}`,
+        );
+      return reply({ ...index, hashed: false }, plugin, request);
+    }),
+  ];
+}

@@ -1,0 +1,37 @@
+import { frontendRoutes } from './api/frontends-api.ts';
+import type { Route } from './api/route.ts';
+import { Frontends } from './frontends/frontends.ts';
+import type { Guards } from './http/guards.ts';
+import { credentialOf, type Principals } from './identity/principals.ts';
+import type { ModuleStorage } from './plugins/module-storage.ts';
+import type { PluginRegistry } from './plugins/registry.ts';
+
+export type FrontendsParts = {
+  storage: ModuleStorage;
+  registry: PluginRegistry;
+  principals: Principals;
+  guards: Guards;
+  /** Other origins pages may talk to and show things from. */
+  origins(): readonly string[];
+};
+
+/** Builds what serves the frontends of plugins. */
+export function composeFrontends(parts: FrontendsParts): { routes: Route[]; close(): Promise<void> } {
+  const { guards, origins, principals, registry, storage } = parts;
+  const frontends = new Frontends();
+  const routes = frontendRoutes({
+    registry,
+    frontends,
+    pathOf: key => storage.frontendPath(key),
+    async hasSession(request) {
+      const [credential, now] = [credentialOf(request.headers), Date.now()];
+      if (credential !== null) {
+        const principal = principals.peek(credential, now) ?? (await principals.verify(credential, now));
+        if (principal?.kind === 'user') return true;
+      }
+      return (await guards.admin(request)) !== null;
+    },
+    origins,
+  });
+  return { routes, close: () => frontends.close() };
+}

@@ -1,0 +1,186 @@
+import type { Readable } from 'node:stream';
+import { crc32 } from 'node:zlib';
+import yauzl, { type Entry, type ZipFile } from 'yauzl';
+import { messageOf, ServiceError } from '../errors.ts';
+import { LIMITS } from '../limits.ts';
+
+/** A file of a bundle. */
+export type BundleFile = {
+  /** From the top of the bundle, parts joined by `/`. */
+  path: string;
+  size: number;
+  packedSize: number;
+  crc32: number;
+  /** Whether its bytes are packed with deflate (RFC 1951); otherwise they stand as they are. */
+  deflated: boolean;
+  entry: Entry;
+};
+
+/** What is told of a bundle that may be served. */
+export type BundleSummary = { files: number; bytes: number };
+
+const INDEX = 'index.html';
+const STORED = 0;
+const DEFLATED = 8;
+/** Kinds of Unix files in the upper half of the external attributes (APPNOTE 4.4.15, stat(2)). */
+const FILE_KIND = 0o170_000;
+const KINDS: ReadonlyMap<number, string> = new Map([
+  [0o120_000, 'a symbolic link'],
+  [0o010_000, 'a pipe'],
+  [0o020_000, 'a device'],
+  [0o060_000, 'a device'],
+  [0o140_000, 'a socket'],
+]);
+/** Files packed tighter than this are made to fill memory; small ones of one letter are honest. */
+const RATIO_MAX = 200;
+const RATIO_FROM_BYTES = 1024 * 1024;
+/** What Apple's archiver adds for itself. */
+const FOREIGN = /^__MACOSX(\/|$)|(^|\/)\.DS_Store$/;
+const UNWANTED = /[\u0000-\u001f\u007f\\:*?"<>|]/;
+
+function refusal(where: string, message: string, cause?: unknown): ServiceError {
+  return new ServiceError(
+    'frontend_refused',
+    `the frontend is refused: ${where === '' ? '' : `${where}: `}${message}`,
+    {
+      errors: [{ pointer: '/frontend', message: where === '' ? message : `${where}: ${message}` }],
+      cause,
+    },
+  );
+}
+
+const shown = (name: string): string => JSON.stringify(name.length > 100 ? `${name.slice(0, 100)}…` : name);
+
+function assertName(name: string): void {
+  const refuse = (message: string): ServiceError => refusal(shown(name), message);
+  if (Buffer.byteLength(name) > LIMITS.frontendPathBytesMax)
+    throw refuse(`the path has more than ${LIMITS.frontendPathBytesMax} bytes`);
+  if (!name.isWellFormed() || name.includes('\ufffd')) throw refuse('the path is not text in UTF-8');
+  if (UNWANTED.test(name)) throw refuse('the path holds a character that no address should');
+  const parts = name.replace(/\/$/, '').split('/');
+  if (parts.some(p => p === '' || p === '.' || p === '..'))
+    throw refuse('the path must lead down from the top, part by part');
+}
+
+function assertKind(entry: Entry): void {
+  const refuse = (message: string): ServiceError => refusal(shown(entry.fileName), message);
+  const kind = KINDS.get((entry.externalFileAttributes >>> 16) & FILE_KIND);
+  if (kind !== undefined) throw refuse(`is ${kind}; a frontend is made of files`);
+  if (entry.isEncrypted()) throw refuse('is encrypted');
+  if (entry.compressionMethod !== STORED && entry.compressionMethod !== DEFLATED)
+    throw refuse(`is packed with method ${entry.compressionMethod}; deflate and none are understood`);
+  if (
+    entry.uncompressedSize > RATIO_FROM_BYTES &&
+    entry.uncompressedSize > Math.max(1, entry.compressedSize) * RATIO_MAX
+  )
+    throw refuse(`unpacks to more than ${RATIO_MAX} times its size`);
+}
+
+/** The list of files, after every check that needs no unpacking. @throws ServiceError `frontend_refused` */
+async function readFiles(zip: ZipFile): Promise<Map<string, BundleFile>> {
+  if (zip.entryCount > LIMITS.frontendFilesMax)
+    throw refusal('', `it has ${zip.entryCount} entries; at most ${LIMITS.frontendFilesMax} are allowed`);
+  const files = new Map<string, BundleFile>();
+  const folders = new Set<string>();
+  let bytes = 0;
+  for await (const entry of zip.eachEntry()) {
+    const name = entry.fileName;
+    assertName(name);
+    assertKind(entry);
+    if (FOREIGN.test(name)) continue;
+    const parts = name.split('/');
+    for (let k = 1; k < parts.length; k++) folders.add(parts.slice(0, k).join('/'));
+    if (name.endsWith('/')) continue;
+    if (files.has(name)) throw refusal(shown(name), 'stands in it twice');
+    bytes += entry.uncompressedSize;
+    if (bytes > LIMITS.frontendBytesMax) throw refusal('', `it unpacks to more than ${LIMITS.frontendBytesMax} bytes`);
+    files.set(name, {
+      path: name,
+      size: entry.uncompressedSize,
+      packedSize: entry.compressedSize,
+      crc32: entry.crc32,
+      deflated: entry.compressionMethod === DEFLATED,
+      entry,
+    });
+  }
+  for (const folder of folders) if (files.has(folder)) throw refusal(shown(folder), 'is a file and a folder');
+  if (!files.has(INDEX)) {
+    const other = [...files.keys()].find(f => f.endsWith(`/${INDEX}`));
+    throw refusal(
+      '',
+      `it has no ${INDEX} at its top${other === undefined ? '' : `; there is ${shown(other)}: pack what that folder holds, not the folder`}`,
+    );
+  }
+  return files;
+}
+
+async function openZip(file: string): Promise<ZipFile> {
+  try {
+    return await yauzl.openPromise(file, { lazyEntries: true, autoClose: false, strictFileNames: true });
+  } catch (error) {
+    throw refusal('', `it is no ZIP file that can be read: ${messageOf(error)}`, error);
+  }
+}
+
+/** The library's refusals of single entries, in our words. */
+const inWords = (error: unknown): unknown =>
+  error instanceof ServiceError ? error : refusal('', messageOf(error), error);
+
+/**
+ * The frontend of a plugin version, served out of its ZIP: nothing is ever unpacked into the file system, so nothing in it can name a
+ * place there.
+ */
+export class FrontendBundle {
+  readonly files: ReadonlyMap<string, BundleFile>;
+  readonly #zip: ZipFile;
+
+  private constructor(zip: ZipFile, files: ReadonlyMap<string, BundleFile>) {
+    this.#zip = zip;
+    this.files = files;
+  }
+
+  /** @throws ServiceError `frontend_refused` when the ZIP is not what we serve */
+  static async open(file: string): Promise<FrontendBundle> {
+    const zip = await openZip(file);
+    try {
+      return new FrontendBundle(zip, await readFiles(zip));
+    } catch (error) {
+      zip.close();
+      throw inWords(error);
+    }
+  }
+
+  /** Bytes of a file, unpacked, or packed as they lie there. */
+  async stream(file: BundleFile, packed: boolean): Promise<Readable> {
+    return await this.#zip.openReadStreamPromise(file.entry, packed ? { decodeFileData: false } : {});
+  }
+
+  /**
+   * Unpacks everything once, into nothing: every file must have the size and the checksum the list gives it.
+   *
+   * @throws ServiceError `frontend_refused` naming the file
+   */
+  async check(): Promise<BundleSummary> {
+    let bytes = 0;
+    for (const file of this.files.values()) {
+      let [size, sum] = [0, 0];
+      try {
+        // The library ends a stream that grows beyond its size.
+        for await (const chunk of (await this.stream(file, false)) as AsyncIterable<Buffer>) {
+          size += chunk.length;
+          sum = crc32(chunk, sum);
+        }
+      } catch (error) {
+        throw refusal(shown(file.path), messageOf(error), error);
+      }
+      if (size !== file.size || sum !== file.crc32)
+        throw refusal(shown(file.path), 'does not unpack to what the list of files says');
+      bytes += size;
+    }
+    return { files: this.files.size, bytes };
+  }
+
+  close(): void {
+    this.#zip.close();
+  }
+}

@@ -1,0 +1,174 @@
+import { createHash } from 'node:crypto';
+import fsp from 'node:fs/promises';
+import type { Readable } from 'node:stream';
+import { promisify } from 'node:util';
+import { brotliCompress, constants, inflateRaw } from 'node:zlib';
+import mime from 'mime';
+import { type BoundedCache, boundedCache } from '../bounded-cache.ts';
+import { LIMITS } from '../limits.ts';
+import { type BundleFile, FrontendBundle } from './frontend-bundle.ts';
+
+/** The frontend of a version as it is stored. */
+export type StoredFrontend = { path: string; sha256: string };
+
+/** How the bytes of a file may travel; `identity` as they are. */
+export type Coding = 'br' | 'gzip' | 'identity';
+
+/** A file ready to be sent. */
+export type FrontendFile = {
+  type: string;
+  /** Without quotes; of the file, whatever its coding. */
+  tag: string;
+  /** Whether its name changes with its content, so that it may be kept for ever. */
+  hashed: boolean;
+  /** In the coding asked for, or another one the client takes. */
+  coding: Coding;
+  length: number;
+  body: Uint8Array | (() => Promise<Readable>);
+};
+
+type Cached = { file: BundleFile; tag: string; identity: Buffer; gzip: Buffer | null; br: Buffer | null };
+
+const inflate = promisify(inflateRaw);
+const brotli = promisify(brotliCompress);
+/** Good for what is made once and sent often. */
+const BROTLI_QUALITY = 7;
+/** Smaller files gain nothing. */
+const PACKED_FROM_BYTES = 512;
+
+/** What is text inside; the others are packed already. */
+const COMPRESSIBLE =
+  /^(text\/|application\/(javascript|json|manifest\+json|xml|wasm|[\w.-]+\+(json|xml))|image\/(svg\+xml|bmp|x-icon|vnd\.microsoft\.icon)|font\/(ttf|otf))/;
+
+/**
+ * Whether a build tool has put a digest of the content into the name: eight or more characters behind a dot or dash, letters and digits
+ * mixed other than a word with a number behind it. What is not recognised is asked for again, which is always right.
+ */
+export function isHashed(path: string): boolean {
+  const digest = /[.-]([A-Za-z0-9_-]{8,64})\.(?:[A-Za-z0-9]+)(?:\.map)?$/.exec(
+    path.slice(path.lastIndexOf('/') + 1),
+  )?.[1];
+  if (digest === undefined) return false;
+  const last = /(?:^|[-.])([A-Za-z0-9_]{8,64})$/.exec(digest)?.[1] ?? digest;
+  return /\d/.test(last) && /[A-Za-z]/.test(last) && !/^[A-Za-z]+\d+$/.test(last);
+}
+
+function typeOf(path: string): string {
+  const type = mime.getType(path) ?? 'application/octet-stream';
+  return /^(text\/|application\/(javascript|json))/.test(type) ? `${type}; charset=utf-8` : type;
+}
+
+async function bufferOf(source: Readable): Promise<Buffer> {
+  const chunks: Buffer[] = [];
+  for await (const chunk of source as AsyncIterable<Buffer>) chunks.push(chunk);
+  return Buffer.concat(chunks);
+}
+
+/** What a ZIP keeps of a file, as a gzip member (RFC 1952): the same packed bytes between another head and tail. */
+function gzipOf(file: BundleFile, packed: Buffer): Buffer {
+  const tail = Buffer.alloc(8);
+  tail.writeUInt32LE(file.crc32, 0);
+  tail.writeUInt32LE(file.size % 2 ** 32, 4);
+  return Buffer.concat([Buffer.from([0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 255]), packed, tail]);
+}
+
+/** Gives the files of frontends, from memory where they fit. */
+export class Frontends {
+  readonly #bundles: BoundedCache<string, { bundle: Promise<FrontendBundle> }>;
+  readonly #files: BoundedCache<string, { cached: Promise<Cached>; weight: number }>;
+
+  constructor() {
+    this.#bundles = boundedCache({
+      max: LIMITS.frontendsOpenMax,
+      dropped: ({ bundle }) => {
+        // Answers under way still read from it.
+        setTimeout(() => void bundle.then(b => b.close()).catch(() => {}), 60_000).unref();
+      },
+    });
+    this.#files = boundedCache({
+      max: LIMITS.frontendFilesMax,
+      weightMax: LIMITS.frontendCacheBytesMax,
+      weightOf: entry => entry.weight,
+    });
+  }
+
+  /** @throws Error when the stored bytes are not the ones that were checked at upload */
+  async #open({ path, sha256 }: StoredFrontend): Promise<FrontendBundle> {
+    const known = this.#bundles.get(sha256);
+    if (known !== undefined) return await known.bundle;
+    const bundle = (async () => {
+      const digest = await crypto.subtle.digest('SHA-256', await fsp.readFile(path));
+      if (Buffer.from(digest).toString('hex') !== sha256)
+        throw new Error(`the stored frontend ${path} is not the one that was checked at upload; upload it again`);
+      return await FrontendBundle.open(path);
+    })();
+    this.#bundles.set(sha256, { bundle });
+    bundle.catch(() => this.#bundles.delete(sha256));
+    return await bundle;
+  }
+
+  /**
+   * One file of a frontend.
+   *
+   * @param path from the top of the bundle
+   * @param codings what the client takes
+   * @returns undefined when there is none
+   */
+  async find(stored: StoredFrontend, path: string, codings: ReadonlySet<Coding>): Promise<FrontendFile | undefined> {
+    const bundle = await this.#open(stored);
+    const file = bundle.files.get(path);
+    if (file === undefined) return undefined;
+    const type = typeOf(path);
+    const common = { type, hashed: isHashed(path) };
+    if (file.size > LIMITS.frontendCachedFileBytesMax)
+      return {
+        ...common,
+        tag: `${stored.sha256.slice(0, 16)}-${file.crc32.toString(16)}`,
+        coding: 'identity',
+        length: file.size,
+        body: () => bundle.stream(file, false),
+      };
+    const cached = await this.#cached(stored, bundle, file);
+    const packs = COMPRESSIBLE.test(type) && file.size >= PACKED_FROM_BYTES;
+    const [coding, body] = packs ? await bestOf(cached, codings) : (['identity', cached.identity] as const);
+    return { ...common, tag: cached.tag, coding, length: body.length, body };
+  }
+
+  async #cached(stored: StoredFrontend, bundle: FrontendBundle, file: BundleFile): Promise<Cached> {
+    const key = `${stored.sha256} ${file.path}`;
+    const known = this.#files.get(key);
+    if (known !== undefined) return await known.cached;
+    const cached = (async (): Promise<Cached> => {
+      const packed = await bufferOf(await bundle.stream(file, true));
+      const identity = file.deflated ? await inflate(packed) : packed;
+      const tag = createHash('sha256').update(identity).digest('hex').slice(0, 32);
+      return { file, tag, identity, gzip: file.deflated ? gzipOf(file, packed) : null, br: null };
+    })();
+    // The brotli form comes later and is smaller than the gzip one.
+    this.#files.set(key, { cached, weight: file.size + 2 * file.packedSize + 1000 });
+    cached.catch(() => this.#files.delete(key));
+    return await cached;
+  }
+
+  /** Lets go of every bundle. */
+  async close(): Promise<void> {
+    const open = [...this.#bundles.values()];
+    this.#bundles.clear();
+    for (const { bundle } of open) await bundle.then(b => b.close()).catch(() => {});
+  }
+}
+
+/** The smallest form the client takes; the brotli one is made when it is first asked for. */
+async function bestOf(c: Cached, codings: ReadonlySet<Coding>): Promise<[Coding, Buffer]> {
+  if (codings.has('br')) {
+    c.br ??= await brotli(c.identity, {
+      params: {
+        [constants.BROTLI_PARAM_QUALITY]: BROTLI_QUALITY,
+        [constants.BROTLI_PARAM_SIZE_HINT]: c.identity.length,
+      },
+    });
+    if (c.br.length < c.identity.length) return ['br', c.br];
+  }
+  if (codings.has('gzip') && c.gzip !== null && c.gzip.length < c.identity.length) return ['gzip', c.gzip];
+  return ['identity', c.identity];
+}
