@@ -16,6 +16,8 @@ export async function startBrowser(): Promise<Browser> {
     env: {
       PATH: process.env.PATH ?? '',
       HOME: process.env.TMPDIR,
+      // Names of files are in UTF-8.
+      LANG: 'C.UTF-8',
       TMPDIR: process.env.TMPDIR,
       LD_LIBRARY_PATH: libraries,
     },
