@@ -6,6 +6,7 @@ import { inspectModule } from '../src/plugins/inspect.ts';
 import { buildExample } from '../test/support/sdk.ts';
 import { assemble, hostImports, manifestOf, withManifest } from '../test/support/wat.ts';
 import { makeCaller } from './caller.ts';
+import { uploadsUnderKills } from './endure-uploads.ts';
 import { installFilebox, makeSource, transfer } from './files.ts';
 import { admin, install, memoryMb, servingPid, startHost } from './host.ts';
 import { closedLoop } from './load.ts';
@@ -501,6 +502,18 @@ async function gigabyte(count: number): Promise<void> {
   }
 }
 
+/** Files that come in while the serving process is killed: nothing acknowledged is lost, nothing is half there. */
+async function uploads(count: number): Promise<void> {
+  for (const onS3 of [false, true]) {
+    const r = await uploadsUnderKills(path.join(directory, onS3 ? 'on-s3' : 'on-disk'), count, onS3, next);
+    report(
+      'uploads',
+      r.lost + r.half + r.strange === 0,
+      `seed ${seed}: ${onS3 ? 'S3' : 'disk'}, ${r.kills} kills, ${r.complete} completions acknowledged; ${r.lost} lost, ${r.half} half, ${r.strange} objects and files that do not belong together after cleaning`,
+    );
+  }
+}
+
 const figures: Record<string, [number, (count: number) => Promise<void>]> = {
   loops: [1, () => loops()],
   kills: [100, kills],
@@ -508,6 +521,7 @@ const figures: Record<string, [number, (count: number) => Promise<void>]> = {
   small: [20_000, small],
   crashes: [200, crashes],
   mutants: [1_000_000, mutants],
+  uploads: [40, uploads],
   gigabyte: [1, gigabyte],
   soak: [30, soak],
 };
