@@ -19,6 +19,7 @@ const USAGE = `plugin-host: runs WebAssembly plugins behind HTTP endpoints
   plugin-host admin list [--json]                list the administrators
   plugin-host authz drift [--repair] [--config FILE] [--json]
                                                  compare the graph store with the database, and mend it
+  plugin-host doctor [--config FILE] [--json]    look at everything the service needs; ends with 1 when something fails
   plugin-host version [--json]
   plugin-host help
 
@@ -157,6 +158,14 @@ async function main(args: string[]): Promise<void> {
       const { authzDrift } = await import('./cli/authz-commands.ts');
       const progress = (text: string): void => void process.stderr.write(`[plugin-host] ${text}\n`);
       return out(await authzDrift(config(), { repair: values.repair, json: values.json }, progress));
+    }
+    case 'doctor': {
+      const { doctor, shownChecks } = await import('./cli/doctor.ts');
+      const progress = (text: string): void => void process.stderr.write(`[plugin-host] ${text}\n`);
+      const checks = await doctor(config(), progress);
+      out(values.json ? JSON.stringify({ checks }) : shownChecks(checks));
+      process.exitCode = checks.some(c => c.state === 'failed') ? 1 : 0;
+      return;
     }
     default:
       throw new UsageError(`there is no command "${verb}"; see: plugin-host help`);

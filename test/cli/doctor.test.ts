@@ -1,0 +1,85 @@
+import path from 'node:path';
+import t from 'tap';
+import { type Check, doctor, shownChecks } from '../../src/cli/doctor.ts';
+import { loadConfig } from '../../src/config.ts';
+import { openDatabase } from '../../src/db/database.ts';
+import { makeDatabase } from '../support/database.ts';
+import { startS3Server } from '../support/s3-server.ts';
+
+async function world(t: { teardown(fn: () => unknown): void; testdir(): string }) {
+  const database = await makeDatabase();
+  t.teardown(() => database.drop());
+  const directory = t.testdir();
+  const run = (env: Record<string, string>): Promise<Check[]> =>
+    doctor(
+      loadConfig(null, { BOT_DATABASE_URL: database.url, BOT_DATA_DIR: path.join(directory, 'data'), ...env }),
+      () => {},
+    );
+  return { database, directory, run };
+}
+
+const of = (checks: readonly Check[], name: string): Check | undefined => checks.find(c => c.name === name);
+
+t.test('without anything wrong every row says so', async t => {
+  const { run } = await world(t);
+  const checks = await run({ BOT_HTTP_PUBLIC_URL: 'https://plugins.uni.example' });
+  t.same(
+    checks.map(c => [c.name, c.state]),
+    [
+      ['data directory', 'ok'],
+      ['public address', 'ok'],
+      ['graph store', 'ok'],
+      ['files', 'ok'],
+      ['database', 'ok'],
+    ],
+  );
+  t.match(shownChecks(checks), /^ok {6}database {8}remote PostgreSQL \d+/m);
+  t.match(of(await run({}), 'public address'), { state: 'warn', detail: /http\.public_url is not set/ });
+});
+
+t.test('what does not answer is named with what was said', async t => {
+  const { run } = await world(t);
+  t.match(of(await run({ BOT_SPICEDB_ENDPOINT: '127.0.0.1:9', BOT_SPICEDB_TLS: 'false' }), 'graph store'), {
+    state: 'failed',
+  });
+  const away = await run({ BOT_DATABASE_URL: 'postgresql://u:hunter2@127.0.0.1:9/d' });
+  t.match(of(away, 'database'), { state: 'failed', detail: /ECONNREFUSED/ });
+  t.notMatch(shownChecks(away), /hunter2/);
+  t.match(of(await run({ BOT_DATA_DIR: import.meta.filename }), 'data directory'), {
+    state: 'failed',
+    detail: /EEXIST/,
+  });
+});
+
+t.test('an S3 store is written to, and asked whether pages of every origin may upload', async t => {
+  const { database, directory, run } = await world(t);
+  const db = openDatabase(database.url, 1, () => {});
+  await db.query("INSERT INTO plugins (id, frontend_origins) VALUES ('p', '{https://shop.uni.example}')");
+  await db.close();
+  const env = { BOT_HTTP_PUBLIC_URL: 'https://plugins.uni.example' };
+  const open = await startS3Server(path.join(directory, 'open'));
+  t.teardown(() => open.stop());
+  const good = await run({ ...env, ...open.env });
+  t.match(of(good, 'files'), { state: 'ok' });
+  t.match(of(good, 'files in browsers'), {
+    state: 'ok',
+    detail: 'pages of https://plugins.uni.example, https://shop.uni.example may upload',
+  });
+  const narrow = await startS3Server(path.join(directory, 'narrow'), 'https://plugins.uni.example');
+  t.teardown(() => narrow.stop());
+  t.match(of(await run({ ...env, ...narrow.env }), 'files in browsers'), {
+    state: 'failed',
+    detail: /pages of https:\/\/shop\.uni\.example upload; give it this rule: \[\{"AllowedOrigins"/,
+  });
+  const none = await startS3Server(path.join(directory, 'none'), null);
+  t.teardown(() => none.stop());
+  t.match(of(await run({ ...env, ...none.env }), 'files in browsers'), { state: 'failed' });
+  t.match(of(await run({ ...env, ...open.env, BOT_S3_SECRET_ACCESS_KEY: 'wrong' }), 'files'), {
+    state: 'failed',
+    detail: /SignatureDoesNotMatch/,
+  });
+  t.match(of(await run({ ...env, ...open.env, BOT_S3_BUCKET: 'other' }), 'files'), {
+    state: 'failed',
+    detail: /no bucket "other"/,
+  });
+});
