@@ -134,11 +134,15 @@ async function run(host: Host, kills: number, next: (n: number) => number, s3: s
           pathStyle: true,
           prefix: `${installation}/`,
         });
-  const { rows } = await db.query<{ id: string; size: string; state: string }>('SELECT id, size, state FROM files');
-  const ready = new Map(rows.filter(r => r.state === 'ready').map(r => [r.id, Number(r.size)]));
+  const { rows } = await db.query<{ id: string; size: string; state: string; digest: string | null }>(
+    'SELECT id, size, state, digest FROM files',
+  );
+  const ready = new Map(
+    rows.filter(r => r.state === 'ready').map(r => [r.id, { size: Number(r.size), digest: r.digest }]),
+  );
   let [lost, half] = [0, 0];
   const bytesOf = async (id: string): Promise<string | null> => {
-    const record = { id, size: ready.get(id) ?? 0, digest: null } as Parameters<FileStorage['openReader']>[0];
+    const record = { id, size: 0, ...ready.get(id) } as Parameters<FileStorage['openReader']>[0];
     const reader = storage.openReader(record);
     try {
       return sha256(await reader.read(0, record.size));

@@ -21,12 +21,14 @@ CREATE TABLE files (
   size         bigint NOT NULL CHECK (size >= 0),
   state        text NOT NULL CHECK (state IN ('pending', 'ready', 'deleted')),
   store        text NOT NULL CHECK (store IN ('disk', 's3')),
-  -- What tells the uploaded object from another one: on disk its SHA-256, in S3 its ETag.
+  -- What tells the uploaded object from every other one: on disk its SHA-256, in S3 the name it was taken over under and its ETag.
   digest       text,
   created_at   timestamptz NOT NULL DEFAULT now(),
   completed_at timestamptz,
   -- Of a pending file: when its upload must be complete. Of a ready one: the end of its time to live.
   expires_at   timestamptz,
+  -- Deleted while somebody outside still holds an address to upload to: it counts until the address has expired.
+  cancelled_at timestamptz,
   deleted_at   timestamptz,
   -- When nothing of it was left in the store.
   removed_at   timestamptz,

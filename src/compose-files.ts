@@ -1,5 +1,5 @@
 import path from 'node:path';
-import { filesRoutes } from './api/files-api.ts';
+import { adminFilesRoutes, filesRoutes } from './api/files-api.ts';
 import type { Route } from './api/route.ts';
 import { type Config, ConfigError, dataPath, envNameOf } from './config.ts';
 import type { Database } from './db/database.ts';
@@ -9,7 +9,7 @@ import { readInstallationId } from './files/file-records.ts';
 import { Files } from './files/files.ts';
 import { AddressSigner } from './files/signed-address.ts';
 import { openDiskStorage } from './files/storage-disk.ts';
-import { openS3Storage, type S3Storage } from './files/storage-s3.ts';
+import type { S3Storage } from './files/storage-s3.ts';
 import { fileHandlers } from './host/files.ts';
 import type { HostHandler } from './host/host-functions.ts';
 import type { Principals } from './identity/principals.ts';
@@ -39,11 +39,13 @@ export type ComposedFiles = {
 };
 
 /** The store of `s3.bucket`, or null. @throws ConfigError when its credentials are missing */
-export function s3Of(config: Config, installation: string): S3Storage | null {
+export async function s3Of(config: Config, installation: string): Promise<S3Storage | null> {
   const v = config.values;
   if (v['s3.bucket'] === '') return null;
   for (const key of ['s3.access_key_id', 's3.secret_access_key'] as const)
     if (v[key] === '') throw new ConfigError(`${key} (${envNameOf(key)}) is missing; s3.bucket needs it`);
+  // Loading the library takes a third of a second, which only those wait for who use it.
+  const { openS3Storage } = await import('./files/storage-s3.ts');
   return openS3Storage({
     endpoint: v['s3.endpoint'],
     publicEndpoint: v['s3.public_endpoint'],
@@ -64,7 +66,7 @@ export async function composeFiles({ config, db, log, publicBase, secretKey }: F
   const signer = new AddressSigner(secretKey);
   const installation = await readInstallationId(db);
   const disk = openDiskStorage(path.join(dataPath(config, 'files'), installation), signer);
-  const s3 = s3Of(config, installation);
+  const s3 = await s3Of(config, installation);
   const onError = (error: unknown, what: string): void => log.warn({ error: messageOf(error) }, `${what} failed`);
   const files = new Files({
     db,
@@ -85,7 +87,7 @@ export async function composeFiles({ config, db, log, publicBase, secretKey }: F
    */
   const baseOf = (request: Request): string =>
     v['http.public_url'] === '' && HOST.test(request.headers.host ?? '')
-      ? `http://${request.headers.host}`
+      ? `${v['http.trusted_proxies'].length > 0 && request.headers['x-forwarded-proto'] === 'https' ? 'https' : 'http'}://${request.headers.host}`
       : publicBase();
   return {
     files,
@@ -95,6 +97,9 @@ export async function composeFiles({ config, db, log, publicBase, secretKey }: F
     ),
     close: () => s3?.close(),
     origins: s3 === null ? [] : [s3.publicOrigin],
-    routes: ({ principals, registry }) => filesRoutes({ files, registry, principals, signer, baseOf }),
+    routes: ({ principals, registry }) => [
+      ...filesRoutes({ files, registry, principals, signer, baseOf }),
+      ...adminFilesRoutes({ db, files }),
+    ],
   };
 }

@@ -22,7 +22,7 @@ export function composeFrontends(parts: FrontendsParts): { routes: Route[]; clos
   const routes = frontendRoutes({
     registry,
     frontends,
-    pathOf: key => storage.frontendPath(key),
+    pathOf: (key, sha256) => storage.frontendPath(key, sha256),
     async hasSession(request) {
       const [credential, now] = [credentialOf(request.headers), Date.now()];
       if (credential !== null) {

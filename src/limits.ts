@@ -147,6 +147,7 @@ export const LIMITS = {
   uploadSeconds: 3600,
   /** Uploads one host takes in at a time; each holds up to 1.25 MiB. */
   uploadsAtOnceMax: 200,
+  uploadsAtOncePerUserMax: 10,
   uploadMsMax: 24 * HOUR_MS,
   /** An address a file can be read at by whoever has it. */
   fileLinkMs: 15 * MINUTE_MS,

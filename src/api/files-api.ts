@@ -1,15 +1,17 @@
 import { z } from 'zod';
+import type { Database } from '../db/database.ts';
 import { ServiceError, tooLarge } from '../errors.ts';
 import { dispositionOf, rangeOf } from '../files/file-headers.ts';
 import { normalizeMimeType, parseDescription } from '../files/file-kind.ts';
-import type { FileRecord } from '../files/file-records.ts';
+import { type FileFilter, type FileRecord, type FileUsage, listFiles, readUsage } from '../files/file-records.ts';
 import type { Files } from '../files/files.ts';
 import type { AddressSigner } from '../files/signed-address.ts';
 import { credentialOf, type Principals } from '../identity/principals.ts';
+import { LIMITS } from '../limits.ts';
 import { isOwnOrigin, jsonReply, type Reply, type Request } from '../message.ts';
 import type { InstalledPlugin, PluginRegistry } from '../plugins/registry.ts';
 import { parseBody } from './plugins-api.ts';
-import { queryOf, type Route, type RouteInput } from './route.ts';
+import { actorOf, pageOf, queryOf, type Route, type RouteInput } from './route.ts';
 
 export type FilesApiParts = {
   files: Files;
@@ -119,7 +121,8 @@ export function filesRoutes(parts: FilesApiParts): Route[] {
   const own = async ({ request }: RouteInput): Promise<number> => {
     const uploader = await authenticate(request);
     const file = await files.find(request.params.id!);
-    fromPageOf(file === undefined ? undefined : registry.find(file.pluginId), request, uploader);
+    // Somebody else's file is answered like one that is not there, from wherever it is asked for.
+    if (file?.userId === uploader.userId) fromPageOf(registry.find(file.pluginId), request, uploader);
     return uploader.userId;
   };
 
@@ -161,6 +164,63 @@ export function filesRoutes(parts: FilesApiParts): Route[] {
     }),
     ...['/init', '/:id', '/:id/complete', '/:id/content'].map(preflight),
   ];
+}
+
+/** What administrators see of a plugin's files, and take away. */
+export function adminFilesRoutes({ db, files }: { db: Database; files: Files }): Route[] {
+  const path = '/api/admin/plugins/:id/files';
+  return [
+    {
+      method: 'GET',
+      path,
+      guard: 'admin',
+      async handle({ request }) {
+        const query = queryOf(request, ['limit', 'cursor', 'user', 'state']);
+        const filter = filterOf(request.params.id!, query);
+        const [page, usage] = await Promise.all([
+          pageOf(
+            query,
+            (before, limit) => listFiles(db, filter, before, limit),
+            ({ file: f }) => ({
+              ...fileRefJson(f),
+              user_id: f.userId,
+              state: f.cancelled ? 'cancelled' : f.state,
+              store: f.store,
+              created_at: f.createdAt,
+              expires_at: f.expiresAt,
+            }),
+          ),
+          readUsage(db, filter.pluginId, LIMITS.listLimitMax),
+        ]);
+        const usageJson = ({ bytes, files, pending }: FileUsage) => ({ files, pending, bytes });
+        return jsonReply(200, {
+          ...page,
+          usage: usageJson(usage.all),
+          owners: usage.owners.map(u => ({ user_id: u.userId, ...usageJson(u) })),
+        });
+      },
+    },
+    {
+      method: 'DELETE',
+      path: `${path}/:file`,
+      guard: 'admin_recent',
+      async handle({ caller, request }) {
+        await files.removeAny(request.params.id!, request.params.file!, actorOf(caller, request));
+        return { status: 204, headers: [], body: '' };
+      },
+    },
+  ];
+}
+
+function filterOf(pluginId: string, query: ReadonlyMap<string, string>): FileFilter {
+  const refuse = (name: string, message: string): ServiceError =>
+    new ServiceError('validation_failed', `${name} ${message}`, { errors: [{ pointer: `query:${name}`, message }] });
+  const user = query.get('user');
+  if (user !== undefined && !/^[1-9]\d{0,14}$/.test(user)) throw refuse('user', 'must be the id of a user');
+  const state = query.get('state');
+  if (state !== undefined && state !== 'pending' && state !== 'ready')
+    throw refuse('state', 'must be pending or ready');
+  return { pluginId, userId: user === undefined ? null : Number(user), state: state ?? null };
 }
 
 /** What is sent must be what was announced, as far as its headers tell; its bytes are counted as they come. */

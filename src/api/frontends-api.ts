@@ -8,7 +8,7 @@ export type FrontendsApiParts = {
   registry: PluginRegistry;
   frontends: Frontends;
   /** Where the frontend of a version is stored. */
-  pathOf(wasmKey: string): string;
+  pathOf(wasmKey: string, sha256: string): string;
   /** Whether a request carries the session of a user or an administrator (service.md 5.4.2). */
   hasSession(request: Request): Promise<boolean>;
   /** Other origins pages may talk to and show things from: the file store's, and this host's public one. */
@@ -123,7 +123,8 @@ export function frontendRoutes(parts: FrontendsApiParts): Route[] {
       const plugin = load(request);
       const refused = await refuse(plugin, request);
       if (refused !== null) return refused;
-      const stored = { path: parts.pathOf(plugin.frontend.wasmKey), sha256: plugin.frontend.sha256 };
+      const { sha256, wasmKey } = plugin.frontend;
+      const stored = { path: parts.pathOf(wasmKey, sha256), sha256 };
       const codings = codingsOf(request);
       const path = pathOf(request);
       const asked = path === '' || path.endsWith('/') ? `${path}${INDEX}` : path;

@@ -14,6 +14,7 @@ export type AuditAction =
   | 'plugin.upload'
   | 'plugin.install'
   | 'plugin.rollback'
+  | 'file.delete'
   | 'plugin.frontend'
   | 'plugin.frontend_access'
   | 'plugin.enable'
@@ -50,7 +51,7 @@ export type AuditState = Readonly<Record<string, unknown>>;
 
 export type AuditChange = {
   action: AuditAction;
-  objectType: 'plugin' | 'trigger' | 'command' | 'service_key' | 'user' | 'relationship' | 'outbox' | 'graph';
+  objectType: 'plugin' | 'trigger' | 'command' | 'service_key' | 'user' | 'relationship' | 'outbox' | 'graph' | 'file';
   objectId: string;
   before?: AuditState;
   after?: AuditState;

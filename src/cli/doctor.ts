@@ -98,6 +98,7 @@ async function cors(s3: S3Storage, origins: readonly string[]): Promise<Omit<Che
     state: 'pending',
     store: 's3',
     digest: null,
+    cancelled: false,
     createdAt: new Date(),
     expiresAt: null,
   } as const;
@@ -135,7 +136,7 @@ export async function doctor(config: Config, progress: (text: string) => void): 
     await check('database', () =>
       withDatabase(config, progress, async db => {
         const { rows } = await db.query<{ server_version: string }>('SHOW server_version');
-        const s3 = s3Of(config, await readInstallationId(db));
+        const s3 = await s3Of(config, await readInstallationId(db));
         try {
           checks.push(...(await fileStore(config, db, s3)));
         } finally {

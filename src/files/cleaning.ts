@@ -33,7 +33,7 @@ export async function cleanFiles({ db, onError, storages }: CleaningParts): Prom
       const storage = byKind.get(file.store);
       if (storage === undefined) continue;
       try {
-        await storage.remove(file.id);
+        await storage.remove(file);
         gone.push(file.id);
       } catch (error) {
         onError(error, `removing the bytes of deleted file ${file.id}`);
@@ -80,7 +80,10 @@ export async function removeOrphans(
   return removed;
 }
 
-function mayBelong(object: StoredObject, state: 'pending' | 'ready' | 'deleted' | undefined): boolean {
-  // A completion that was cut off has moved the bytes of a pending file.
-  return state === 'pending' || (state === 'ready' && !object.uploaded);
+type Known = { state: 'pending' | 'ready' | 'deleted'; digest: string | null };
+
+function mayBelong(object: StoredObject, known: Known | undefined): boolean {
+  // A completion that was cut off has brought the bytes of a pending file to a final place.
+  if (known?.state === 'pending') return true;
+  return known?.state === 'ready' && !object.uploaded && known.digest?.split(' ')[0] === object.version;
 }

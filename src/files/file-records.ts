@@ -19,8 +19,13 @@ export type FileRecord = FileDescription & {
   size: number;
   state: 'pending' | 'ready' | 'deleted';
   store: StoreKind;
-  /** What tells the uploaded object from another one: on disk its SHA-256, in S3 its ETag. Null before there is one. */
+  /**
+   * What tells the uploaded object from every other one: on disk its SHA-256, in S3 the name it was taken over under and its ETag. Null
+   * before there is one.
+   */
   digest: string | null;
+  /** Deleted while its address is still good: for everybody but quotas it is gone. */
+  cancelled: boolean;
   createdAt: Date;
   /** Of a pending file: when its upload must be complete; of a ready one: the end of its time to live. */
   expiresAt: Date | null;
@@ -51,6 +56,7 @@ type FileSql = {
   state: FileRecord['state'];
   store: StoreKind;
   digest: string | null;
+  cancelled_at: Date | null;
   created_at: Date;
   expires_at: Date | null;
 };
@@ -67,6 +73,7 @@ const toRecord = (r: FileSql): FileRecord => ({
   state: r.state,
   store: r.store,
   digest: r.digest,
+  cancelled: r.cancelled_at !== null,
   createdAt: r.created_at,
   expiresAt: r.expires_at,
 });
@@ -82,6 +89,9 @@ const THE_PLUGIN = 0;
  * @throws ServiceError `quota_exceeded` naming the quota, its value and what is used; the transaction must end then
  */
 export async function appendPendingFile(client: Queryable, f: NewFile, quotas: FileQuotas): Promise<FileRecord> {
+  // Whoever uninstalls the plugin comes before or after, and deletes what he finds.
+  const plugin = await client.query('SELECT 1 FROM plugins WHERE id = $1 FOR SHARE', [f.pluginId]);
+  if (plugin.rowCount === 0) throw new ServiceError('not_found', `there is no plugin "${f.pluginId}"`);
   const { rows } = await client.query<FileSql>(
     `INSERT INTO files (id, plugin_id, user_id, name, mime_type, file_type, size, state, store, expires_at)
      VALUES ($1, $2, $3, $4, $5, $6, $7, 'pending', $8, now() + make_interval(secs => $9)) RETURNING *`,
@@ -130,10 +140,18 @@ export async function findFile(db: Queryable, id: string): Promise<FileRecord | 
   return rows[0] === undefined ? undefined : toRecord(rows[0]);
 }
 
-/** Notes which bytes were uploaded last. @returns false when the file is not pending any more */
-export async function setUploaded(db: Queryable, id: string, digest: string): Promise<boolean> {
-  const { rowCount } = await db.query("UPDATE files SET digest = $2 WHERE id = $1 AND state = 'pending'", [id, digest]);
-  return rowCount === 1;
+/**
+ * Notes which bytes were uploaded last.
+ *
+ * @returns the digest of those before, null for none; undefined when the file is not pending any more
+ */
+export async function setUploaded(db: Queryable, id: string, digest: string): Promise<string | null | undefined> {
+  const { rows } = await db.query<{ before: string | null }>(
+    `WITH known AS (SELECT id, digest FROM files WHERE id = $1 AND state = 'pending' AND cancelled_at IS NULL FOR UPDATE)
+     UPDATE files SET digest = $2 FROM known WHERE files.id = known.id RETURNING known.digest AS before`,
+    [id, digest],
+  );
+  return rows[0]?.before;
 }
 
 /**
@@ -151,17 +169,28 @@ export async function setReady(
   const { rows } = await db.query<FileSql>(
     `UPDATE files SET state = 'ready', digest = $2, completed_at = now(),
        expires_at = CASE WHEN $3::float8 IS NULL THEN NULL ELSE now() + make_interval(secs => $3::float8 / 1000) END
-     WHERE id = $1 AND state = 'pending' AND expires_at > now() RETURNING *`,
+     WHERE id = $1 AND state = 'pending' AND cancelled_at IS NULL AND expires_at > now() RETURNING *`,
     [id, digest, ttlMs],
   );
   return rows[0] === undefined ? undefined : toRecord(rows[0]);
 }
 
-export async function setDeleted(db: Queryable, id: string): Promise<void> {
-  await db.query(
-    "UPDATE files SET state = 'deleted', deleted_at = now(), expires_at = NULL WHERE id = $1 AND state <> 'deleted'",
+/**
+ * Deletes a file. One whose upload address is good beyond this host stays counted until the address has expired.
+ *
+ * @returns whether its bytes may go now
+ */
+export async function setDeleted(db: Queryable, id: string): Promise<boolean> {
+  const { rows } = await db.query<{ state: string }>(
+    `UPDATE files SET
+       state = CASE WHEN state = 'pending' AND store = 's3' AND user_id IS NOT NULL THEN state ELSE 'deleted' END,
+       cancelled_at = CASE WHEN state = 'pending' AND store = 's3' AND user_id IS NOT NULL THEN now() END,
+       deleted_at = CASE WHEN state = 'pending' AND store = 's3' AND user_id IS NOT NULL THEN NULL ELSE now() END,
+       expires_at = CASE WHEN state = 'pending' AND store = 's3' AND user_id IS NOT NULL THEN expires_at END
+     WHERE id = $1 AND state <> 'deleted' RETURNING state`,
     [id],
   );
+  return rows[0]?.state === 'deleted';
 }
 
 /** Nothing of it is left in the store. */
@@ -187,33 +216,36 @@ export async function deleteExpired(db: Queryable, limit: number): Promise<numbe
   return rowCount ?? 0;
 }
 
+export type RemovedFile = Pick<FileRecord, 'id' | 'store' | 'digest'>;
+
 /** Deleted files whose bytes may still lie in the store, behind an id. */
-export async function listToRemove(
-  db: Queryable,
-  after: string,
-  limit: number,
-): Promise<Array<Pick<FileRecord, 'id' | 'store'>>> {
-  const { rows } = await db.query<{ id: string; store: StoreKind }>(
-    "SELECT id, store FROM files WHERE state = 'deleted' AND removed_at IS NULL AND id > $1 ORDER BY id LIMIT $2",
+export async function listToRemove(db: Queryable, after: string, limit: number): Promise<RemovedFile[]> {
+  const { rows } = await db.query<RemovedFile>(
+    "SELECT id, store, digest FROM files WHERE state = 'deleted' AND removed_at IS NULL AND id > $1 ORDER BY id LIMIT $2",
     [after, limit],
   );
   return rows;
 }
 
-/** The states of those of these ids that are files. */
-export async function readStates(db: Queryable, ids: readonly string[]): Promise<Map<string, FileRecord['state']>> {
-  const { rows } = await db.query<{ id: string; state: FileRecord['state'] }>(
-    'SELECT id, state FROM files WHERE id = ANY ($1)',
+/** State and digest of those of these ids that are files. */
+export async function readStates(
+  db: Queryable,
+  ids: readonly string[],
+): Promise<Map<string, Pick<FileRecord, 'state' | 'digest'>>> {
+  const { rows } = await db.query<Pick<FileRecord, 'id' | 'state' | 'digest'>>(
+    'SELECT id, state, digest FROM files WHERE id = ANY ($1)',
     [ids],
   );
-  return new Map(rows.map(r => [r.id, r.state]));
+  return new Map(rows.map(r => [r.id, r]));
 }
 
-/** Rows of files long gone are forgotten; returns how many. */
+/** Rows of files long gone are forgotten, those that never were complete soon; returns how many. */
 export async function forgetRemoved(db: Queryable): Promise<number> {
-  const { rowCount } = await db.query('DELETE FROM files WHERE removed_at < now() - make_interval(days => $1)', [
-    LIMITS.removedFileDays,
-  ]);
+  const { rowCount } = await db.query(
+    `DELETE FROM files WHERE removed_at < now() - make_interval(days => $1)
+       OR (removed_at < now() - interval '1 hour' AND completed_at IS NULL)`,
+    [LIMITS.removedFileDays],
+  );
   return rowCount ?? 0;
 }
 

@@ -18,8 +18,11 @@ export type FileReader = {
   close(): Promise<void>;
 };
 
-/** Something in the store that names a file, whether there is one or not; `uploaded`: not in its final place. */
-export type StoredObject = { id: string; key: string; uploaded: boolean; modifiedAt: Date };
+/**
+ * Something in the store that names a file, whether there is one or not. `uploaded`: not in its final place; `version`: what its name
+ * tells it from others of the same file by, the beginning of a record's digest.
+ */
+export type StoredObject = { id: string; key: string; uploaded: boolean; version: string; modifiedAt: Date };
 
 /**
  * Holds the bytes of files: local disk, or an S3-compatible store. A file lies in one of two places: uploaded, which a client may
@@ -30,17 +33,21 @@ export type FileStorage = {
   /** @param base address of this service as the client sees it */
   uploadTarget(file: FileRecord, expiresAt: Date, base: string): Promise<UploadTarget>;
   /**
-   * Moves what was uploaded to its final place, when it is what was announced. May be repeated: an attempt that was cut off is
-   * completed.
+   * Brings what was uploaded to a final place, when it is what was announced. May be repeated, also at once: attempts that find
+   * different bytes have different places, and which one counts is said by the digest in the file's record.
    */
   finish(file: FileRecord): Promise<Finished>;
+  /** The file's record names this attempt: what is left of its upload goes. */
+  settle(file: FileRecord): Promise<void>;
+  /** The file's record names another attempt. */
+  discard(id: string, digest: string): Promise<void>;
   /** Writes a whole file to its final place. @returns its digest */
   write(file: FileRecord, bytes: Uint8Array): Promise<string>;
   openReader(file: FileRecord): FileReader;
   /** An address at which anybody may read the file until then; empty when there is none to be had (service.md 4.8). */
   downloadUrl(file: FileRecord, expiresAt: Date, base: string): Promise<string>;
-  /** Removes whatever lies in either place; nothing being there is fine. */
-  remove(id: string): Promise<void>;
+  /** Removes what lies in either place; nothing being there is fine. */
+  remove(file: Pick<FileRecord, 'id' | 'digest'>): Promise<void>;
   /** Everything that lies in the store, in pages. */
   list(): AsyncIterable<StoredObject[]>;
   removeObject(key: string): Promise<void>;

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import type { Readable } from 'node:stream';
+import { type Actor, appendAudit } from '../audit/audit-log.ts';
 import type { Database } from '../db/database.ts';
 import { ServiceError } from '../errors.ts';
 import { LIMITS } from '../limits.ts';
@@ -47,8 +48,8 @@ const expired = (): ServiceError =>
 /** Files handed to plugins: announced, uploaded, completed, deleted (service.md 3.2, 4.3), and stored by plugins themselves. */
 export class Files {
   readonly #options: FilesOptions;
-  /** Uploads under way here, by file. */
-  readonly #receiving = new Set<string>();
+  /** Uploads under way here, by file: whose they are, and how they are given up. */
+  readonly #receiving = new Map<string, { userId: number | null; giveUp: AbortController }>();
 
   constructor(options: FilesOptions) {
     this.#options = options;
@@ -105,8 +106,8 @@ export class Files {
    */
   async receive(grant: UploadGrant, source: BodySource): Promise<string> {
     const { db, disk } = this.#options;
-    const file = await findFile(db, grant.id);
-    if (file === undefined || file.state === 'deleted') throw unknownFile();
+    const file = await this.find(grant.id);
+    if (file === undefined || file.state === 'deleted' || file.cancelled) throw unknownFile();
     if (file.state === 'ready')
       throw new ServiceError('conflict', 'the upload of this file is complete; its bytes stay as they are');
     if (file.store !== 'disk') throw unknownFile();
@@ -114,19 +115,22 @@ export class Files {
       throw new ServiceError('conflict', 'another upload to this address is under way', {
         headers: [['Retry-After', '2']],
       });
-    if (this.#receiving.size >= LIMITS.uploadsAtOnceMax)
+    const ofUser = [...this.#receiving.values()].filter(r => r.userId === file.userId).length;
+    if (this.#receiving.size >= LIMITS.uploadsAtOnceMax || ofUser >= LIMITS.uploadsAtOncePerUserMax)
       throw new ServiceError('unavailable', 'too many uploads are under way here; try again', {
         headers: [['Retry-After', '5']],
       });
-    this.#receiving.add(file.id);
+    const giveUp = new AbortController();
+    this.#receiving.set(file.id, { userId: file.userId, giveUp });
     try {
-      const digest = await disk.receive(file.id, file.size, source, grant.expires * 1000);
+      const digest = await disk.receive(file.id, file.size, source, grant.expires * 1000, giveUp.signal);
       // Deleted while its bytes came in, and they with it.
       if (digest === null) throw overtaken();
-      if (await setUploaded(db, file.id, digest)) return digest;
-      // What has just been written is nobody's.
-      await disk.removeUpload(file.id, digest);
-      throw overtaken();
+      const before = await setUploaded(db, file.id, digest);
+      // Of several uploads to one address only the last is kept; what came too late is nobody's.
+      if (before !== digest && before !== null) await disk.removeUpload(file.id, before ?? digest);
+      if (before === undefined) throw overtaken();
+      return digest;
     } finally {
       this.#receiving.delete(file.id);
     }
@@ -141,56 +145,92 @@ export class Files {
     const file = await this.find(id);
     if (file === undefined || file.userId !== userId) throw unknownFile();
     if (file.state === 'ready') return file;
-    if (file.state === 'deleted' || ended(file)) throw expired();
-    // No transaction is open meanwhile: an S3 store may take its time, and connections are few. Moving the bytes may be repeated.
-    const finished = await this.#storage(file.store).finish(file);
+    if (file.state === 'deleted' || file.cancelled || ended(file)) throw expired();
+    const storage = this.#storage(file.store);
+    // No transaction is open meanwhile: an S3 store may take its time, and connections are few.
+    const finished = await storage.finish(file);
     if (finished.kind === 'missing')
       throw new ServiceError('not_uploaded', 'nothing was uploaded yet: send the bytes to upload_url first');
     if (finished.kind === 'different')
       throw new ServiceError('upload_mismatch', `what was uploaded ${finished.what}; upload it again`);
     const ready = await setReady(this.#options.db, id, finished.digest, null);
-    if (ready !== undefined) return ready;
+    if (ready !== undefined) {
+      // What is left of the upload has no use; should this fail, cleaning does it.
+      await storage.settle(ready).catch((error: unknown) => this.report(error, 'removing what was uploaded'));
+      return ready;
+    }
+    // Another completion was faster, or it was deleted: what this one brought there is nobody's, unless it is the same.
     const now = await this.find(id);
+    if (now?.state !== 'ready' || now.digest !== finished.digest) await storage.discard(id, finished.digest);
     if (now?.state === 'ready') return now;
-    // Deleted while its bytes moved, perhaps after they were looked for.
-    await this.#storage(file.store).remove(id);
     throw expired();
   }
 
   /** Deletes a user's file, at any point. What is deleted already stays so. @throws ServiceError `not_found` */
   async remove(userId: number, id: string): Promise<void> {
     const { db } = this.#options;
-    const file = await findFile(db, id);
+    const file = await this.find(id);
     if (file === undefined || file.userId !== userId) throw unknownFile();
-    if (file.state === 'deleted') return;
-    await setDeleted(db, id);
-    await this.#removeBytes(file);
+    if (file.state === 'deleted' || file.cancelled) return;
+    const mayGo = await setDeleted(db, id);
+    this.#receiving.get(id)?.giveUp.abort(overtaken());
+    if (mayGo) await this.#removeBytes(file);
   }
 
   /** At once; should it fail, cleaning does it later. */
   async #removeBytes(file: FileRecord): Promise<void> {
     const { db, onError } = this.#options;
     try {
-      await this.#storage(file.store).remove(file.id);
+      await this.#storage(file.store).remove(file);
       await setRemoved(db, [file.id]);
     } catch (error) {
       onError(error, 'removing the bytes of a deleted file');
     }
   }
 
-  find(id: string): Promise<FileRecord | undefined> {
-    return findFile(this.#options.db, id);
+  report(error: unknown, what: string): void {
+    this.#options.onError(error, what);
+  }
+
+  /** An administrator deletes any file of a plugin. @throws ServiceError `not_found` */
+  async removeAny(pluginId: string, id: string, by: Actor): Promise<void> {
+    const { db } = this.#options;
+    const file = await this.find(id);
+    if (file === undefined || file.pluginId !== pluginId || file.state === 'deleted') throw unknownFile();
+    const mayGo = await db.withTransaction(async client => {
+      const { fileType, mimeType, name, size, state, userId } = file;
+      await appendAudit(client, by, {
+        action: 'file.delete',
+        objectType: 'file',
+        objectId: id,
+        before: { plugin_id: pluginId, user_id: userId, name, mime_type: mimeType, file_type: fileType, size, state },
+      });
+      return await setDeleted(client, id);
+    });
+    this.#receiving.get(id)?.giveUp.abort(overtaken());
+    if (mayGo) await this.#removeBytes(file);
+  }
+
+  /** @param id whatever somebody takes for one */
+  async find(id: string): Promise<FileRecord | undefined> {
+    return ID.test(id) ? await findFile(this.#options.db, id) : undefined;
   }
 
   /** A file that a signed address was made for. @throws ServiceError `not_found` when it is not ready any more */
   async load(id: string): Promise<FileRecord> {
-    const file = await findFile(this.#options.db, id);
+    const file = await this.find(id);
     if (file === undefined || file.state !== 'ready' || file.store !== 'disk' || ended(file)) throw unknownFile();
     return file;
   }
 
-  stream(file: FileRecord, from: number, to: number): Promise<Readable> {
-    return this.#options.disk.stream(file, from, to);
+  /** @throws ServiceError `not_found` when the file was deleted a moment ago */
+  async stream(file: FileRecord, from: number, to: number): Promise<Readable> {
+    try {
+      return await this.#options.disk.stream(file, from, to);
+    } catch (error) {
+      if ((await this.find(file.id))?.state !== 'ready') throw unknownFile();
+      throw error;
+    }
   }
 
   openReader(file: FileRecord): FileReader {
@@ -213,17 +253,21 @@ export class Files {
   async store(pluginId: string, d: FileDescription, bytes: Uint8Array, ttlMs: number | null): Promise<FileRecord> {
     const { db } = this.#options;
     const file = await this.#append({ pluginId, userId: null }, d, bytes.length);
+    let digest: string | null = null;
     try {
-      const digest = await this.#storage(file.store).write(file, bytes);
+      digest = await this.#storage(file.store).write(file, bytes);
       const ready = await setReady(db, file.id, digest, ttlMs);
       if (ready === undefined) throw new ServiceError('not_found', 'the file was deleted meanwhile');
       return ready;
     } catch (error) {
       await setDeleted(db, file.id);
-      await this.#removeBytes(file);
+      await this.#removeBytes({ ...file, digest });
       throw error;
     }
   }
 }
+
+/** 128 random bits in hexadecimal. */
+const ID = /^[0-9a-f]{32}$/;
 
 const ended = (file: FileRecord): boolean => file.expiresAt !== null && file.expiresAt.getTime() <= Date.now();

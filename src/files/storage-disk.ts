@@ -1,4 +1,4 @@
-import { createHash, randomBytes } from 'node:crypto';
+import { randomBytes } from 'node:crypto';
 import fs from 'node:fs';
 import fsp from 'node:fs/promises';
 import path from 'node:path';
@@ -20,10 +20,11 @@ export type DiskStorage = FileStorage & {
    * Takes in the bytes of an upload; they have their name only when they are whole and on disk.
    *
    * @param untilMs when the upload must be over, ms since 1970
+   * @param signal given when the file is deleted meanwhile
    * @returns their SHA-256 in hexadecimal; null when they were removed before they were whole
    * @throws ServiceError when they are more or fewer than announced, or too slow
    */
-  receive(id: string, size: number, source: BodySource, untilMs: number): Promise<string | null>;
+  receive(id: string, size: number, source: BodySource, untilMs: number, signal: AbortSignal): Promise<string | null>;
   /** Removes the bytes of one upload alone. */
   removeUpload(id: string, digest: string): Promise<void>;
   /** Bytes `from` up to and including `to` of a ready file. @throws Error when they are not there */
@@ -54,7 +55,7 @@ const sizeOf = (file: string): Promise<number | null> =>
   );
 
 /**
- * Files on local disk: `uploads/<id>-<sha256>` as they came, `ready/<xx>/<id>` in their final place. Names of files are never part of
+ * Files on local disk: `uploads/<id>-<sha256>` as they came, `ready/<xx>/<id>-<sha256>` in their final place. Names of files are never part of
  * a path.
  *
  * @param directory of this installation alone; made when absent
@@ -69,7 +70,8 @@ export function openDiskStorage(directory: string, signer: AddressSigner): DiskS
     return id;
   };
   const uploadedAt = (id: string, digest: string): string => path.join(uploads, `${checked(id)}-${digest}`);
-  const readyAt = (id: string): string => path.join(ready, checked(id).slice(0, 2), id);
+  const readyAt = (id: string, digest: string | null): string =>
+    path.join(ready, checked(id).slice(0, 2), `${id}-${digest}`);
 
   async function* list(): AsyncGenerator<StoredObject[]> {
     let page: StoredObject[] = [];
@@ -79,7 +81,13 @@ export function openDiskStorage(directory: string, signer: AddressSigner): DiskS
         const key = path.relative(directory, path.join(d, entry.name));
         const stat = await fsp.stat(path.join(directory, key)).catch(() => undefined);
         if (stat === undefined) continue;
-        page.push({ id: entry.name.slice(0, 32), key, uploaded: d === uploads, modifiedAt: stat.mtime });
+        page.push({
+          id: entry.name.slice(0, 32),
+          key,
+          uploaded: d === uploads,
+          version: entry.name.slice(33),
+          modifiedAt: stat.mtime,
+        });
         if (page.length < LIST_PAGE) continue;
         yield page;
         page = [];
@@ -98,10 +106,16 @@ export function openDiskStorage(directory: string, signer: AddressSigner): DiskS
       };
       return { url: base + signer.uploadPath(grant), method: 'PUT', headers: { 'Content-Type': file.mimeType } };
     },
-    async receive(id, size, source, untilMs) {
+    async receive(id, size, source, untilMs, signal) {
       const partial = path.join(uploads, `${checked(id)}.${randomBytes(8).toString('hex')}.part`);
       try {
-        const digest = await writeAll(partial, size, source, Math.min(untilMs - Date.now(), LIMITS.uploadMsMax));
+        const digest = await writeAll(
+          partial,
+          size,
+          source,
+          Math.min(untilMs - Date.now(), LIMITS.uploadMsMax),
+          signal,
+        );
         await moveIntoPlace(partial, uploadedAt(id, digest));
         return digest;
       } catch (error) {
@@ -116,7 +130,7 @@ export function openDiskStorage(directory: string, signer: AddressSigner): DiskS
     async finish(file) {
       if (file.digest === null) return { kind: 'missing' };
       const from = uploadedAt(file.id, file.digest);
-      const to = readyAt(file.id);
+      const to = readyAt(file.id, file.digest);
       const uploaded = await sizeOf(from);
       // An attempt that was cut off behind its move has left it there.
       const size = uploaded ?? (await sizeOf(to));
@@ -134,32 +148,37 @@ export function openDiskStorage(directory: string, signer: AddressSigner): DiskS
       }
       return { kind: 'ready', digest: file.digest };
     },
+    async settle() {},
+    async discard(id, digest) {
+      await fsp.rm(readyAt(id, digest), { force: true });
+    },
     async write(file, bytes) {
       const partial = path.join(uploads, `${checked(file.id)}.${randomBytes(8).toString('hex')}.part`);
       try {
-        await fsp.mkdir(path.dirname(readyAt(file.id)), { recursive: true, mode: 0o700 });
+        const digest = await digestOf(bytes);
+        const to = readyAt(file.id, digest);
+        await fsp.mkdir(path.dirname(to), { recursive: true, mode: 0o700 });
         await fsp.writeFile(partial, bytes, { flag: 'wx', mode: 0o600 });
-        await moveIntoPlace(partial, readyAt(file.id));
+        await moveIntoPlace(partial, to);
+        return digest;
       } catch (error) {
         await fsp.rm(partial, { force: true });
         throw diskError(error);
       }
-      return createHash('sha256').update(bytes).digest('hex');
     },
-    openReader: file => new DiskReader(readyAt(file.id)),
+    openReader: file => new DiskReader(readyAt(file.id, file.digest)),
     async stream(file, from, to) {
-      const handle = await fsp.open(readyAt(file.id), 'r');
+      const handle = await fsp.open(readyAt(file.id, file.digest), 'r');
       // An empty range is no range to the library.
       return handle.createReadStream({ start: from, end: Math.max(from, to), highWaterMark: LIMITS.streamChunkBytes });
     },
     async downloadUrl(file, expiresAt, base) {
       return base + signer.downloadPath({ id: file.id, expires: Math.floor(expiresAt.getTime() / 1000) });
     },
-    async remove(id) {
-      await fsp.rm(readyAt(id), { force: true });
-      // What was uploaded has its digest in its name; there may be several.
-      for (const name of await fsp.readdir(uploads))
-        if (name.startsWith(id)) await fsp.rm(path.join(uploads, name), { force: true });
+    async remove({ digest, id }) {
+      if (digest === null) return;
+      await fsp.rm(readyAt(id, digest), { force: true });
+      await fsp.rm(uploadedAt(id, digest), { force: true });
     },
     list,
     async removeObject(key) {
@@ -168,8 +187,27 @@ export function openDiskStorage(directory: string, signer: AddressSigner): DiskS
   };
 }
 
+/** Off the main thread: what a plugin stores may be large. */
+async function digestOf(bytes: Uint8Array): Promise<string> {
+  return Buffer.from(await crypto.subtle.digest('SHA-256', Uint8Array.from(bytes))).toString('hex');
+}
+
+/** Rejects with the reason when the signal is given. */
+function aborted(signal: AbortSignal): Promise<never> {
+  return new Promise((_, reject) => {
+    if (signal.aborted) reject(signal.reason);
+    signal.addEventListener('abort', () => reject(signal.reason), { once: true });
+  });
+}
+
 /** Streams a body into a new file. @returns its SHA-256 */
-async function writeAll(file: string, size: number, source: BodySource, msMax: number): Promise<string> {
+async function writeAll(
+  file: string,
+  size: number,
+  source: BodySource,
+  msMax: number,
+  signal: AbortSignal,
+): Promise<string> {
   const handle = await fsp.open(file, 'wx', 0o600);
   const writer = new DiskWriter(handle, size);
   let timer: NodeJS.Timeout | undefined;
@@ -180,7 +218,14 @@ async function writeAll(file: string, size: number, source: BodySource, msMax: n
         msMax,
       );
     });
-    await Promise.race([source.pump(chunk => writer.take(chunk)), late]);
+    // Given up, it takes nothing more: what still comes is dropped.
+    let givenUp = false;
+    const taken = source.pump(chunk => (givenUp ? null : writer.take(chunk)));
+    taken.catch(() => {});
+    await Promise.race([taken, late, aborted(signal)]).catch((error: unknown) => {
+      givenUp = true;
+      throw error;
+    });
     if (writer.received !== size)
       throw new ServiceError(
         'malformed_request',

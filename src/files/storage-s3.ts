@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import { Readable } from 'node:stream';
 import {
   CopyObjectCommand,
@@ -29,6 +30,8 @@ export type S3Options = {
   pathStyle: boolean;
   /** What every key begins with, this installation's own. */
   prefix: string;
+  /** How long the store may take to answer anything but a copy. */
+  requestMs?: number;
 };
 
 export type S3Storage = FileStorage & {
@@ -40,11 +43,13 @@ export type S3Storage = FileStorage & {
 };
 
 const CONNECT_MS = 3000;
-const REQUEST_MS = 30_000;
+const REQUEST_MS = 15_000;
+const COPY_MS = 10 * 60_000;
 /** Asked for at first, and four times as much each time the reading goes on where it was, up to what an execution may read. */
 const WINDOW_BYTES = LIMITS.fileChunkBytesMax;
 const WINDOW_GROWTH = 4;
 const PROBE_KEY = 'probe';
+const PRECONDITION_FAILED = 412;
 
 function statusOf(error: unknown): number {
   if (!(error instanceof Error) || !('$metadata' in error)) return 0;
@@ -74,13 +79,18 @@ const storeError = (error: unknown): ServiceError =>
 /** Files in an S3-compatible store: browsers send and get their bytes there, and not through this host. */
 export function openS3Storage(o: S3Options): S3Storage {
   const { bucket } = o;
-  const client = (endpoint: string): S3Client => {
+  const client = (endpoint: string, requestMs: number): S3Client => {
     const made = new S3Client({
       region: o.region,
       ...(endpoint === '' ? {} : { endpoint }),
       forcePathStyle: o.pathStyle,
       credentials: { accessKeyId: o.accessKeyId, secretAccessKey: o.secretAccessKey },
-      requestHandler: { connectionTimeout: CONNECT_MS, requestTimeout: REQUEST_MS },
+      requestHandler: {
+        connectionTimeout: CONNECT_MS,
+        requestTimeout: requestMs,
+        throwOnRequestTimeout: true,
+        socketTimeout: requestMs,
+      },
       // Stores other than Amazon's do not know the newer checksums; what is signed is checked anyway.
       requestChecksumCalculation: 'WHEN_REQUIRED',
       responseChecksumValidation: 'WHEN_REQUIRED',
@@ -98,10 +108,14 @@ export function openS3Storage(o: S3Options): S3Storage {
     );
     return made;
   };
-  const own = client(o.endpoint);
-  const signing = o.publicEndpoint === '' ? own : client(o.publicEndpoint);
+  const own = client(o.endpoint, o.requestMs ?? REQUEST_MS);
+  // The store copies up to 5 GiB before it answers.
+  const copying = client(o.endpoint, COPY_MS);
+  const signing = o.publicEndpoint === '' ? own : client(o.publicEndpoint, o.requestMs ?? REQUEST_MS);
   const uploaded = (id: string): string => `${o.prefix}uploads/${id}`;
-  const final = (id: string): string => `${o.prefix}ready/${id}`;
+  /** The final place of one attempt; its name begins the digest, the object's ETag ends it. */
+  const final = (id: string, digest: string): string => `${o.prefix}ready/${id}-${digest.split(' ')[0]}`;
+  const etagOf = (digest: string | null): string | undefined => digest?.split(' ')[1];
 
   const head = (Key: string) => ask(own.send(new HeadObjectCommand({ Bucket: bucket, Key })));
   const remove = async (Key: string): Promise<void> => {
@@ -122,9 +136,10 @@ export function openS3Storage(o: S3Options): S3Storage {
       );
       if (page === null) throw new ServiceError('unavailable', `there is no bucket "${bucket}"`);
       yield (page.Contents ?? []).flatMap(({ Key, LastModified }) => {
-        const [place, id] = (Key ?? '').slice(o.prefix.length).split('/');
-        if (Key === undefined || id === undefined || LastModified === undefined) return [];
-        return [{ id, key: Key, uploaded: place === 'uploads', modifiedAt: LastModified }];
+        const [place, name] = (Key ?? '').slice(o.prefix.length).split('/');
+        if (Key === undefined || name === undefined || LastModified === undefined) return [];
+        const [id = '', version = ''] = name.split('-');
+        return [{ id, key: Key, uploaded: place === 'uploads', version, modifiedAt: LastModified }];
       });
       token = page.IsTruncated === true ? page.NextContinuationToken : undefined;
     } while (token !== undefined);
@@ -149,41 +164,46 @@ export function openS3Storage(o: S3Options): S3Storage {
     },
     async finish(file) {
       const found = await head(uploaded(file.id));
-      if (found === null) {
-        // An attempt that was cut off behind its move has left it there.
-        const moved = await head(final(file.id));
-        return moved?.ETag !== undefined && moved.ContentLength === file.size
-          ? { kind: 'ready', digest: moved.ETag }
-          : { kind: 'missing' };
-      }
+      if (found === null) return { kind: 'missing' };
       if (found.ContentLength !== file.size)
         return { kind: 'different', what: `has ${found.ContentLength} bytes, and ${file.size} were announced` };
       if (normalizeMimeType(found.ContentType ?? '') !== file.mimeType)
         return { kind: 'different', what: `is of type ${found.ContentType}, and ${file.mimeType} was announced` };
+      const attempt = randomBytes(8).toString('hex');
+      const copy = copying.send(
+        new CopyObjectCommand({
+          Bucket: bucket,
+          Key: final(file.id, attempt),
+          CopySource: `${bucket}/${uploaded(file.id)}`,
+          CopySourceIfMatch: found.ETag,
+        }),
+      );
       const copied = await ask(
-        own.send(
-          new CopyObjectCommand({
-            Bucket: bucket,
-            Key: final(file.id),
-            CopySource: `${bucket}/${uploaded(file.id)}`,
-            CopySourceIfMatch: found.ETag,
-          }),
-        ),
+        copy.catch((error: unknown) => {
+          if (statusOf(error) === PRECONDITION_FAILED) return 'changed' as const;
+          throw error;
+        }),
       );
       if (copied === null) return { kind: 'missing' };
       // What lies in its final place is looked at once more: a store may not know the condition above.
-      const moved = await head(final(file.id));
-      if (moved?.ETag === undefined || moved.ContentLength !== file.size)
+      const moved = await head(final(file.id, attempt));
+      if (copied === 'changed' || moved?.ETag === undefined || moved.ContentLength !== file.size)
         return { kind: 'different', what: 'changed while it was taken over' };
+      return { kind: 'ready', digest: `${attempt} ${moved.ETag}` };
+    },
+    async settle(file) {
       await remove(uploaded(file.id));
-      return { kind: 'ready', digest: moved.ETag };
+    },
+    async discard(id, digest) {
+      await remove(final(id, digest));
     },
     async write(file, bytes) {
+      const attempt = randomBytes(8).toString('hex');
       const done = await ask(
         own.send(
           new PutObjectCommand({
             Bucket: bucket,
-            Key: final(file.id),
+            Key: final(file.id, attempt),
             Body: bytes,
             ContentType: file.mimeType,
             ContentLength: bytes.length,
@@ -191,18 +211,19 @@ export function openS3Storage(o: S3Options): S3Storage {
         ),
       );
       if (done?.ETag === undefined) throw new ServiceError('unavailable', `there is no bucket "${bucket}"`);
-      return done.ETag;
+      return `${attempt} ${done.ETag}`;
     },
     openReader: file =>
-      new S3Reader(file, async (from, to) => {
+      new S3Reader(file, async (from, to, abortSignal) => {
         const answer = await ask(
           own.send(
             new GetObjectCommand({
               Bucket: bucket,
-              Key: final(file.id),
+              Key: final(file.id, file.digest ?? ''),
               Range: `bytes=${from}-${to}`,
-              ...(file.digest === null ? {} : { IfMatch: file.digest }),
+              IfMatch: etagOf(file.digest),
             }),
+            { abortSignal },
           ),
         );
         if (answer === null) throw new ServiceError('not_found', 'the bytes of the file are gone');
@@ -212,7 +233,7 @@ export function openS3Storage(o: S3Options): S3Storage {
     async downloadUrl(file, expiresAt) {
       const command = new GetObjectCommand({
         Bucket: bucket,
-        Key: final(file.id),
+        Key: final(file.id, file.digest ?? ''),
         ResponseContentDisposition: dispositionOf(file),
         ResponseContentType: file.mimeType,
       });
@@ -220,9 +241,9 @@ export function openS3Storage(o: S3Options): S3Storage {
         expiresIn: Math.max(1, Math.floor((expiresAt.getTime() - Date.now()) / 1000)),
       });
     },
-    async remove(id) {
+    async remove({ digest, id }) {
       await remove(uploaded(id));
-      await remove(final(id));
+      if (digest !== null) await remove(final(id, digest));
     },
     list,
     removeObject: remove,
@@ -237,6 +258,7 @@ export function openS3Storage(o: S3Options): S3Storage {
     },
     close() {
       own.destroy();
+      copying.destroy();
       if (signing !== own) signing.destroy();
     },
   };
@@ -248,7 +270,8 @@ export function openS3Storage(o: S3Options): S3Storage {
  */
 class S3Reader implements FileReader {
   readonly #file: FileRecord;
-  readonly #open: (from: number, to: number) => Promise<Readable>;
+  readonly #open: (from: number, to: number, signal: AbortSignal) => Promise<Readable>;
+  readonly #over = new AbortController();
   #body: Readable | null = null;
   #chunks: AsyncIterator<Buffer> | null = null;
   #rest: Uint8Array = new Uint8Array(0);
@@ -258,7 +281,7 @@ class S3Reader implements FileReader {
   #window = WINDOW_BYTES;
   #closed = false;
 
-  constructor(file: FileRecord, open: (from: number, to: number) => Promise<Readable>) {
+  constructor(file: FileRecord, open: (from: number, to: number, signal: AbortSignal) => Promise<Readable>) {
     this.#file = file;
     this.#open = open;
   }
@@ -292,7 +315,7 @@ class S3Reader implements FileReader {
   async #ask(length: number): Promise<void> {
     const to = Math.min(this.#file.size, this.#at + Math.max(length, this.#window));
     this.#window = Math.min(this.#window * WINDOW_GROWTH, LIMITS.hostCallBytesMax);
-    const body = await this.#open(this.#at, to - 1);
+    const body = await this.#open(this.#at, to - 1, this.#over.signal);
     // Its errors come out of the iteration; one behind its end would end the process.
     body.on('error', () => {});
     if (this.#closed) {
@@ -317,6 +340,7 @@ class S3Reader implements FileReader {
 
   close(): Promise<void> {
     this.#closed = true;
+    this.#over.abort();
     this.#drop(0);
     return Promise.resolve();
   }

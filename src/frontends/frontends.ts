@@ -5,6 +5,7 @@ import { promisify } from 'node:util';
 import { brotliCompress, constants, inflateRaw } from 'node:zlib';
 import mime from 'mime';
 import { type BoundedCache, boundedCache } from '../bounded-cache.ts';
+import { InTurn } from '../in-turn.ts';
 import { LIMITS } from '../limits.ts';
 import { type BundleFile, FrontendBundle } from './frontend-bundle.ts';
 
@@ -27,12 +28,20 @@ export type FrontendFile = {
   body: Uint8Array | (() => Promise<Readable>);
 };
 
-type Cached = { file: BundleFile; tag: string; identity: Buffer; gzip: Buffer | null; br: Buffer | null };
+type Cached = {
+  file: BundleFile;
+  tag: string;
+  identity: Buffer;
+  gzip: Buffer | null;
+  br: Buffer | null;
+  /** Whether the brotli form is made, or being made. */
+  begun: boolean;
+};
 
 const inflate = promisify(inflateRaw);
 const brotli = promisify(brotliCompress);
 /** Good for what is made once and sent often. */
-const BROTLI_QUALITY = 7;
+const BROTLI_QUALITY = 5;
 /** Smaller files gain nothing. */
 const PACKED_FROM_BYTES = 512;
 
@@ -41,16 +50,15 @@ const COMPRESSIBLE =
   /^(text\/|application\/(javascript|json|manifest\+json|xml|wasm|[\w.-]+\+(json|xml))|image\/(svg\+xml|bmp|x-icon|vnd\.microsoft\.icon)|font\/(ttf|otf))/;
 
 /**
- * Whether a build tool has put a digest of the content into the name: eight or more characters behind a dot or dash, letters and digits
- * mixed other than a word with a number behind it. What is not recognised is asked for again, which is always right.
+ * Whether a build tool has put a digest of the content into the name: eight or more hexadecimal digits, or in the folder Vite puts its files
+ * into eight letters and digits, that are no word, number or size. What is not recognised is asked for again, which is always right.
  */
 export function isHashed(path: string): boolean {
-  const digest = /[.-]([A-Za-z0-9_-]{8,64})\.(?:[A-Za-z0-9]+)(?:\.map)?$/.exec(
-    path.slice(path.lastIndexOf('/') + 1),
-  )?.[1];
-  if (digest === undefined) return false;
-  const last = /(?:^|[-.])([A-Za-z0-9_]{8,64})$/.exec(digest)?.[1] ?? digest;
-  return /\d/.test(last) && /[A-Za-z]/.test(last) && !/^[A-Za-z]+\d+$/.test(last);
+  const [, digest = '', type = ''] = /[.-]([A-Za-z0-9]+)\.([A-Za-z0-9]+)(?:\.map)?$/.exec(path) ?? [];
+  if (/^html?$/i.test(type)) return false;
+  if (/^[0-9a-f]{8,64}$/.test(digest)) return /\d/.test(digest) && /[a-f]/.test(digest);
+  if (!/(^|\/)assets\//.test(path) || digest.length !== 8) return false;
+  return /\d/.test(digest) && /[A-Za-z]/.test(digest) && !/^([A-Za-z]+\d+|\d+[A-Za-z]+|\d+x\d+)$/.test(digest);
 }
 
 function typeOf(path: string): string {
@@ -76,6 +84,9 @@ function gzipOf(file: BundleFile, packed: Buffer): Buffer {
 export class Frontends {
   readonly #bundles: BoundedCache<string, { bundle: Promise<FrontendBundle> }>;
   readonly #files: BoundedCache<string, { cached: Promise<Cached>; weight: number }>;
+
+  /** One at a time: the threads that pack also read files and check passwords. */
+  readonly #packing = new InTurn(1);
 
   constructor() {
     this.#bundles = boundedCache({
@@ -130,7 +141,8 @@ export class Frontends {
       };
     const cached = await this.#cached(stored, bundle, file);
     const packs = COMPRESSIBLE.test(type) && file.size >= PACKED_FROM_BYTES;
-    const [coding, body] = packs ? await bestOf(cached, codings) : (['identity', cached.identity] as const);
+    if (packs && codings.has('br')) this.#packLater(cached);
+    const [coding, body] = packs ? bestOf(cached, codings) : (['identity', cached.identity] as const);
     return { ...common, tag: cached.tag, coding, length: body.length, body };
   }
 
@@ -142,12 +154,28 @@ export class Frontends {
       const packed = await bufferOf(await bundle.stream(file, true));
       const identity = file.deflated ? await inflate(packed) : packed;
       const tag = createHash('sha256').update(identity).digest('hex').slice(0, 32);
-      return { file, tag, identity, gzip: file.deflated ? gzipOf(file, packed) : null, br: null };
+      return { file, tag, identity, gzip: file.deflated ? gzipOf(file, packed) : null, br: null, begun: false };
     })();
     // The brotli form comes later and is smaller than the gzip one.
     this.#files.set(key, { cached, weight: file.size + 2 * file.packedSize + 1000 });
     cached.catch(() => this.#files.delete(key));
     return await cached;
+  }
+
+  /** The brotli form is smaller and takes a while: until it is there the one of the ZIP is sent. */
+  #packLater(c: Cached): void {
+    if (c.begun) return;
+    c.begun = true;
+    const params = {
+      [constants.BROTLI_PARAM_QUALITY]: BROTLI_QUALITY,
+      [constants.BROTLI_PARAM_SIZE_HINT]: c.identity.length,
+    };
+    this.#packing
+      .run(async () => {
+        c.br = await brotli(c.identity, { params });
+      })
+      // The others are as good.
+      .catch(() => {});
   }
 
   /** Lets go of every bundle. */
@@ -158,17 +186,9 @@ export class Frontends {
   }
 }
 
-/** The smallest form the client takes; the brotli one is made when it is first asked for. */
-async function bestOf(c: Cached, codings: ReadonlySet<Coding>): Promise<[Coding, Buffer]> {
-  if (codings.has('br')) {
-    c.br ??= await brotli(c.identity, {
-      params: {
-        [constants.BROTLI_PARAM_QUALITY]: BROTLI_QUALITY,
-        [constants.BROTLI_PARAM_SIZE_HINT]: c.identity.length,
-      },
-    });
-    if (c.br.length < c.identity.length) return ['br', c.br];
-  }
+/** The smallest form the client takes of those there are. */
+function bestOf(c: Cached, codings: ReadonlySet<Coding>): [Coding, Buffer] {
+  if (codings.has('br') && c.br !== null && c.br.length < c.identity.length) return ['br', c.br];
   if (codings.has('gzip') && c.gzip !== null && c.gzip.length < c.identity.length) return ['gzip', c.gzip];
   return ['identity', c.identity];
 }

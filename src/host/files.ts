@@ -45,10 +45,12 @@ function refused(error: unknown): HostResult {
 /** What executions have open. A file is looked up once in an execution: one that is deleted meanwhile is read to the end. */
 class OpenFiles {
   readonly #files: Files;
+  readonly #failed: (error: unknown) => void;
   readonly #byCall = new WeakMap<PermittedCall, Map<string, OpenFile>>();
 
   constructor(files: Files) {
     this.#files = files;
+    this.#failed = error => files.report(error, 'closing a file');
   }
 
   /** The file, when this execution may read it. */
@@ -68,7 +70,7 @@ class OpenFiles {
     for (const [first, f] of open) {
       if (open.size <= OPEN_MAX) break;
       open.delete(first);
-      void f.reader?.close();
+      f.reader?.close().catch(this.#failed);
     }
     return file;
   }
@@ -77,7 +79,9 @@ class OpenFiles {
     if (file.reader !== null) return file.reader;
     const reader = this.#files.openReader(file.record);
     file.reader = reader;
-    call.atEnd(() => void reader.close());
+    call.atEnd(() => {
+      reader.close().catch(this.#failed);
+    });
     return reader;
   }
 }

@@ -24,8 +24,9 @@ export class RequestBody {
       this.#ended = isLast;
       if (this.#failed === null) this.#came(new Uint8Array(chunk));
       // Several chunks may come out of one read of the socket, the last one after a pause.
-      if (isLast) this.#resume();
-      else if (this.#waiting > 0 || (this.#take === null && this.#failed === null)) this.#pause();
+      if (isLast && this.#failed === null) this.#resume();
+      // Who has failed was answered, or will be: the response may not be touched any more.
+      else if (this.#failed === null && (this.#waiting > 0 || this.#take === null)) this.#pause();
       this.#settleIfDone();
     });
   }
@@ -53,11 +54,14 @@ export class RequestBody {
       wait.then(
         () => {
           this.#waiting--;
-          if (this.#waiting > 0) return;
+          if (this.#waiting > 0 || this.#failed !== null) return;
           this.#resume();
           this.#settleIfDone();
         },
-        (error: Error) => this.fail(error),
+        (error: Error) => {
+          this.#waiting--;
+          this.fail(error);
+        },
       );
     } catch (error) {
       this.fail(error instanceof Error ? error : new Error(String(error)));
@@ -84,8 +88,9 @@ export class RequestBody {
 
   /** Lets the client send on: the request is answered, and what is left of the body must not stand in the connection. */
   release(): void {
-    this.fail(new Error('the request was answered'));
+    // Before it counts as failed: afterwards the connection is left alone.
     this.#resume();
+    this.fail(new Error('the request was answered'));
   }
 
   /**

@@ -20,7 +20,7 @@ export type FrontendInstallerParts = { db: Database; storage: ModuleStorage; reg
 
 /** Looks a received frontend through, all of it. @throws ServiceError `frontend_refused` */
 export async function checkFrontend(storage: ModuleStorage, received: ReceivedModule): Promise<FrontendInfo> {
-  const bundle = await FrontendBundle.open(storage.frontendPath(received.key));
+  const bundle = await FrontendBundle.open(storage.frontendPath(received.key, null));
   try {
     const { bytes, files } = await bundle.check();
     return { sha256: received.sha256, packedBytes: received.size, files, bytes };
@@ -52,7 +52,7 @@ export class FrontendInstaller {
     const { db, storage } = this.#parts;
     try {
       const info = await checkFrontend(storage, received);
-      return await db.withTransaction(async client => {
+      const [version, before] = await db.withTransaction(async (client): Promise<[VersionRow, FrontendInfo | null]> => {
         const plugin = await lockPlugin(client, pluginId);
         const found = plugin === undefined ? undefined : await findVersionByKey(client, pluginId, wasmKey);
         if (found === undefined)
@@ -71,9 +71,12 @@ export class FrontendInstaller {
           after: { wasm_key: wasmKey, frontend_sha256: info.sha256 },
         });
         // Before the commit: a row never names a frontend that is not there.
-        await storage.moveFrontend(received.key, wasmKey);
-        return { ...found, frontend: info };
+        await storage.moveFrontend(received.key, wasmKey, info.sha256);
+        return [{ ...found, frontend: info }, found.frontend];
       });
+      // Behind the commit: until then the row names it.
+      if (before !== null && before.sha256 !== info.sha256) await storage.removeFrontend(wasmKey, before.sha256);
+      return version;
     } finally {
       await storage.remove(received.key);
     }

@@ -27,6 +27,14 @@ import {
 import { openSecrets, type PluginRegistry, secretsOwner } from './registry.ts';
 import type { SecretBox } from './secret-box.ts';
 
+/** Said at every review of a version with a frontend (security.md "Plugin frontends on the admin's origin"). */
+const FRONTEND_NOTE: Finding = {
+  level: 'note',
+  rule: 'frontend',
+  message:
+    "it comes with a frontend, which runs on this site's own address: its scripts act with the rights of whoever opens it, and an administrator's dangerous actions want the password again",
+};
+
 const ORPHAN_MS_MIN = 3_600_000;
 
 /** What `PluginInstaller` needs; `describe` runs `plugin_describe` of a module with every permission denied. */
@@ -106,7 +114,7 @@ export class PluginInstaller {
         described.findings = inspection.findings;
         runnable = await this.#prepare(key, described, memoryPages);
       }
-      if (frontend !== null) await storage.moveFrontend(frontend.key, key);
+      if (frontend !== null) await storage.moveFrontend(frontend.key, key, frontend.sha256);
       return await addVersion(db, by, {
         pluginId: manifest.id,
         version: manifest.version,
@@ -114,7 +122,7 @@ export class PluginInstaller {
         sha256: received.sha256,
         size: received.size,
         manifest,
-        findings: inspection.findings,
+        findings: info === null ? inspection.findings : [...inspection.findings, FRONTEND_NOTE],
         permissions: permissionsOf(manifest),
         runnable,
         frontend: info,

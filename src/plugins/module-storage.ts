@@ -17,15 +17,17 @@ export type StoredModule = { sha256: string; size: number };
 /** An upload on disk that nothing has looked at yet. */
 export type ReceivedModule = StoredModule & { key: string };
 
-/** Uploaded modules on disk: `<key>.wasm` as uploaded, `<key>.run<format>.wasm` as it is compiled, `<key>.frontend.zip` beside them. */
+/** Uploaded modules on disk: `<key>.wasm` as uploaded, `<key>.run<format>.wasm` as it is compiled, `<key>.<sha256>.frontend.zip` beside them. */
 export type ModuleStorage = {
   /** Streams an upload to disk; the file has its final name only when it is whole and on disk. */
   receive(key: string, source: Readable, bytesMax: number): Promise<StoredModule>;
   /** The same for the ZIP of a frontend. */
   receiveFrontend(key: string, source: Readable, bytesMax: number): Promise<StoredModule>;
-  /** Gives the frontend received under one key to the version of another, in place of the one it has. */
-  moveFrontend(from: string, to: string): Promise<void>;
-  frontendPath(key: string): string;
+  /** Gives the frontend received under one key to the version of another; the one it has stays until it is removed. */
+  moveFrontend(from: string, to: string, sha256: string): Promise<void>;
+  removeFrontend(key: string, sha256: string): Promise<void>;
+  /** @param sha256 of the ZIP; null while it was only received */
+  frontendPath(key: string, sha256: string | null): string;
   writeRunnable(key: string, bytes: Uint8Array): Promise<void>;
   /** @throws Error when the bytes are not the ones that passed the gate (security.md "Module swapped after upload") */
   readRunnable(key: string, sha256: string): Promise<Uint8Array<ArrayBuffer>>;
@@ -51,6 +53,8 @@ export function openModuleStorage(directory: string): ModuleStorage {
     if (!/^[A-Za-z0-9_-]+$/.test(key)) throw new Error(`"${key}" is no module key`);
     return path.join(directory, `${key}${ending}`);
   };
+  const frontendPath = (key: string, sha256: string | null): string =>
+    at(key, sha256 === null ? FRONTEND : `.${sha256}${FRONTEND}`);
   const receive = async (
     key: string,
     ending: string,
@@ -86,8 +90,9 @@ export function openModuleStorage(directory: string): ModuleStorage {
       receive(key, '.wasm', source, bytesMax, 'the module is larger than http.max_module'),
     receiveFrontend: (key, source, bytesMax) =>
       receive(key, FRONTEND, source, bytesMax, 'the frontend is larger than http.max_frontend'),
-    moveFrontend: (from, to) => moveIntoPlace(at(from, FRONTEND), at(to, FRONTEND)),
-    frontendPath: key => at(key, FRONTEND),
+    moveFrontend: (from, to, sha256) => moveIntoPlace(at(from, FRONTEND), frontendPath(to, sha256)),
+    removeFrontend: (key, sha256) => fsp.rm(frontendPath(key, sha256), { force: true }),
+    frontendPath,
     async writeRunnable(key, bytes) {
       const partial = at(key, `.run${RUNNABLE_FORMAT}.part`);
       await fsp.writeFile(partial, bytes);

@@ -13,7 +13,7 @@ const RELEASED: ReadonlyArray<readonly [name: string, sha256: string]> = [
   ['005_trace_indexes.sql', 'bb9cfa8a6e7e7f09ffcfaa0c87b2384de5c83dad8aac6a86731182674b3ee6b7'],
   ['006_mail_request.sql', '4e54820d979e95e423920b2b1687743a0c752c889f20f2e4c3204ff1e24585d3'],
   ['007_authorization.sql', '8ff9b3590ab5dd87d896656786c7c39fd5a7651a53a714df78f01ce8725c78a0'],
-  ['008_files.sql', '519da588a867999cd551eb63e5e1a4a65feea71e1469d883a635a8b9fae364ec'],
+  ['008_files.sql', '1d3dbbd2e3cdfc94219568023e25f3327511b8358ae22212354926fc16e8ed1a'],
   ['009_frontends.sql', '4f3c4c9ef4247e2c955b1738753c6b4849573d85a00b1fde2b892b5fef7085bf'],
 ];
 

@@ -1,4 +1,3 @@
-import fs from 'node:fs';
 import path from 'node:path';
 import t from 'tap';
 import { s3Of } from '../../src/compose-files.ts';
@@ -118,32 +117,22 @@ t.test('the store takes what was announced and nothing else, and what is complet
 t.test('whatever step of a completion is the last before a kill, the next attempt completes it', async t => {
   const w: World = await world(t);
   const ada = await w.user('Ada');
-  const steps: Array<[string, (id: string) => Promise<void>]> = [
-    ['copied, and the upload is still there', async id => void (await copy(w, id))],
-    [
-      'copied, and the upload is gone',
-      async id => {
-        await copy(w, id);
-        await w.store.removeObject(`${w.prefix}uploads/${id}`);
-      },
-    ],
-  ];
-  for (const [what, step] of steps) {
-    const upload = await ada.init(10);
-    await ada.put(upload, '0123456789');
-    await step(upload.file_id);
-    t.same(codeOf(await ada.complete(upload.file_id)), [200, undefined], what);
-    t.equal(Buffer.from((await bytesOf(await link(ada, upload.file_id)))[1]).toString(), '0123456789');
-  }
+  const upload = await ada.init(10);
+  await ada.put(upload, '0123456789');
+  // Copied, and nobody told the database.
+  t.match(await w.store.finish(await record(w, upload.file_id)), { kind: 'ready' });
+  t.same(codeOf(await ada.complete(upload.file_id)), [200, undefined]);
+  t.equal(Buffer.from((await bytesOf(await link(ada, upload.file_id)))[1]).toString(), '0123456789');
+  t.equal((await keys(w.store)).length, 2, 'the first copy is left');
   const other = await ada.init(10);
-  fs.mkdirSync(path.join(w.s3.directory, BUCKET), { recursive: true });
-  await w.store.write({ ...(await record(w, other.file_id)), id: other.file_id }, Buffer.from('123'));
+  await w.store.write(await record(w, other.file_id), Buffer.from('123'));
   t.same(codeOf(await ada.complete(other.file_id)), [409, 'not_uploaded'], 'something else in its place is not it');
 
   const parts = { db: w.db, storages: [w.store], onError: (error: unknown) => t.fail(String(error)) };
   await w.db.query('UPDATE files SET expires_at = now() WHERE id = $1', [other.file_id]);
   t.match(await cleanFiles(parts), { deleted: 1, removed: 1 });
-  t.notOk((await keys(w.store)).some(k => k.endsWith(other.file_id)));
+  t.equal(await removeOrphans(parts, Date.now() + 7_300_000), 2, 'copies no record names');
+  t.same(await keys(w.store), [`ready ${upload.file_id}`]);
 });
 
 async function record(w: World, id: string) {
@@ -153,10 +142,54 @@ async function record(w: World, id: string) {
   return file;
 }
 
-/** What a completion does first. */
-async function copy(w: World, id: string): Promise<void> {
-  await w.store.write(await record(w, id), Buffer.from('0123456789'));
-}
+t.test('of completions that run at once one counts, for good', async t => {
+  const w: World = await world(t);
+  const ada = await w.user('Ada');
+  const upload = await ada.init(10);
+  await ada.put(upload, 'abcdefghij');
+  const slow = await record(w, upload.file_id);
+  t.equal((await ada.complete(upload.file_id)).status, 200);
+  await ada.put(upload, 'ABCDEFGHIJ');
+  t.match(await w.store.finish(slow), { kind: 'ready' });
+  t.equal(Buffer.from((await bytesOf(await link(ada, upload.file_id)))[1]).toString(), 'abcdefghij');
+});
+
+t.test('an announcement that is taken back counts until its address has expired, and so do its bytes', async t => {
+  const w: World = await world(t, { BOT_FILES_USER_QUOTA: '1000' });
+  const ada = await w.user('Ada');
+  const upload = await ada.init(900);
+  t.equal((await ada.ask('DELETE', `/api/files/${upload.file_id}`)).status, 204);
+  t.same(codeOf(await ada.complete(upload.file_id)), [410, 'expired']);
+  t.equal((await ada.put(upload, pattern(900))).status, 200, 'the store knows nothing of it');
+  await t.rejects(ada.init(900), /quota_exceeded/);
+  const parts = { db: w.db, storages: [w.store], onError: (error: unknown) => t.fail(String(error)) };
+  t.match(await cleanFiles(parts), { deleted: 0 });
+  await w.db.query('UPDATE files SET expires_at = now()');
+  t.match(await cleanFiles(parts), { deleted: 1, removed: 1 });
+  t.same(await keys(w.store), []);
+  t.ok(await ada.init(900));
+});
+
+t.test('a store that takes a call and never answers is given up', async t => {
+  const { createServer } = await import('node:net');
+  const silent = createServer(() => {});
+  await new Promise<void>(resolve => silent.listen(0, '127.0.0.1', resolve));
+  t.teardown(() => silent.close());
+  const { port } = silent.address() as { port: number };
+  const store = openS3Storage({
+    endpoint: `http://127.0.0.1:${port}`,
+    publicEndpoint: '',
+    region: 'us-east-1',
+    bucket: BUCKET,
+    accessKeyId: 'a',
+    secretAccessKey: 'b',
+    pathStyle: true,
+    prefix: 'x/',
+    requestMs: 200,
+  });
+  t.teardown(() => store.close());
+  await t.rejects(store.probe(), /file store does not answer/);
+});
 
 t.test('reading a file from its start to its end takes few requests, reading here and there one each', async t => {
   const w: World = await world(t);
@@ -169,8 +202,7 @@ t.test('reading a file from its start to its end takes few requests, reading her
   t.match(sum.json, { offset: bytes.length, eof: true });
   const gets = (await w.s3.requests()).filter(l => l.startsWith('GET'));
   t.equal(gets.length, 3, '21 chunks: 1, 4 and 16 MiB at a time');
-  const file = { ...(await record(w, id)), digest: null };
-  const reader = w.store.openReader(file);
+  const reader = w.store.openReader(await record(w, id));
   for (const [offset, length] of [
     [0, 100],
     [5_000_000, 1_048_576],
@@ -224,8 +256,8 @@ t.test('while the store is away, its files are, and nothing else', async t => {
 });
 
 t.test('a store without credentials is refused at start', async t => {
-  t.throws(
-    () => s3Of(loadConfig(null, { BOT_S3_BUCKET: 'files' }), 'x'),
+  await t.rejects(
+    s3Of(loadConfig(null, { BOT_S3_BUCKET: 'files' }), 'x'),
     /s3\.access_key_id \(BOT_S3_ACCESS_KEY_ID\) is missing; s3\.bucket needs it/,
   );
 });

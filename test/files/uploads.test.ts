@@ -3,6 +3,7 @@ import http from 'node:http';
 import path from 'node:path';
 import t from 'tap';
 import { cleanFiles, removeOrphans } from '../../src/files/cleaning.ts';
+import { findFile } from '../../src/files/file-records.ts';
 import type { FileStorage } from '../../src/files/file-storage.ts';
 import { AddressSigner } from '../../src/files/signed-address.ts';
 import { openDiskStorage } from '../../src/files/storage-disk.ts';
@@ -481,11 +482,15 @@ t.test('cleaning removes what has expired, was deleted or belongs to nothing, an
   fs.writeFileSync(path.join(directory, 'uploads', `${alive}-${sha256(pattern(3))}`), 'replayed');
   fs.mkdirSync(path.join(directory, 'ready', '00'), { recursive: true });
   fs.writeFileSync(path.join(directory, 'ready', '00', ghost), 'x');
+  fs.writeFileSync(
+    path.join(directory, 'ready', alive.slice(0, 2), `${alive}-${sha256(pattern(4))}`),
+    'of a completion that came second',
+  );
 
   t.match(await cleanFiles(parts), { deleted: 2, removed: 2 });
   t.match(await cleanFiles(parts), { deleted: 0, removed: 0 });
   t.equal(await removeOrphans(parts, Date.now()), 0, 'what is young may belong to an upload under way');
-  t.equal(await removeOrphans(parts, Date.now() + 7_300_000), 3);
+  t.equal(await removeOrphans(parts, Date.now() + 7_300_000), 4);
   t.same([...stored(w).keys()].map(k => path.basename(k).slice(0, 32)).sort(), [alive, pending.file_id].sort());
   t.equal((await ada.complete(pending.file_id)).status, 200);
   t.equal(await removeOrphans(parts, Date.now() + 7_300_000), 0);
@@ -530,7 +535,10 @@ t.test('whatever step of a completion is the last before a kill, the next attemp
   await ada.put(moved, bytes);
   const id = moved.file_id;
   fs.mkdirSync(path.join(directory, 'ready', id.slice(0, 2)), { recursive: true });
-  fs.renameSync(path.join(directory, 'uploads', `${id}-${digest}`), path.join(directory, 'ready', id.slice(0, 2), id));
+  fs.renameSync(
+    path.join(directory, 'uploads', `${id}-${digest}`),
+    path.join(directory, 'ready', id.slice(0, 2), `${id}-${digest}`),
+  );
   t.equal((await ada.complete(id)).status, 200, 'the bytes were moved, but no row knows');
   const cut = await ada.init(1000);
   await ada.put(cut, bytes);
@@ -560,3 +568,84 @@ t.test(
     t.equal((await ada.complete(upload.file_id)).status, 200);
   },
 );
+
+t.test('however often an address is used, one upload of it is kept', async t => {
+  const w = await filesWorld(t);
+  const ada = await w.user('Ada');
+  const upload = await ada.init(1000);
+  for (let k = 1; k <= 5; k++) {
+    t.equal((await ada.put(upload, pattern(1000, k))).status, 200);
+    t.equal(stored(w).size, 1);
+  }
+  t.equal((await ada.complete(upload.file_id)).status, 200);
+  t.equal(stored(w).size, 1);
+  const got = await fetch(await link(ada, upload.file_id));
+  t.equal(sha256(new Uint8Array(await got.arrayBuffer())), sha256(pattern(1000, 5)));
+});
+
+t.test('of completions that run at once and found different bytes one counts, for good', async t => {
+  const w = await filesWorld(t);
+  const ada = await w.user('Ada');
+  const { rows } = await w.db.query<{ id: string }>('SELECT id FROM installation');
+  const directory = path.join(w.s.directory, 'files', rows[0]?.id ?? '');
+  const disk = openDiskStorage(directory, new AddressSigner(Buffer.alloc(32)));
+  const upload = await ada.init(1000);
+  await ada.put(upload, pattern(1000, 1));
+  const slow = await findFile(w.db, upload.file_id);
+  await ada.put(upload, pattern(1000, 2));
+  t.equal((await ada.complete(upload.file_id)).status, 200);
+  // The other one has read the record before, and goes on now.
+  if (slow === undefined) throw new Error('no file');
+  fs.writeFileSync(path.join(directory, 'uploads', `${slow.id}-${slow.digest}`), pattern(1000, 1));
+  t.match(await disk.finish(slow), { kind: 'ready' });
+  const got = await fetch(await link(ada, upload.file_id));
+  t.equal(sha256(new Uint8Array(await got.arrayBuffer())), sha256(pattern(1000, 2)));
+});
+
+t.test('an upload that ends badly takes nothing along while its client sends on', async t => {
+  const w = await filesWorld(t, { BOT_FILES_UPLOAD_SECONDS: '3' });
+  const ada = await w.user('Ada');
+  const size = 2_000_000_000;
+  const upload = await ada.init(size);
+  const sender = http.request(upload.upload_url, {
+    method: 'PUT',
+    headers: { ...upload.upload_headers, 'content-length': size },
+  });
+  sender.on('error', () => {});
+  const answered = new Promise<number>(resolve => sender.on('response', r => resolve(r.resume().statusCode ?? 0)));
+  const block = Buffer.alloc(64 * 1024);
+  let [going, sent] = [true, 0];
+  // A little at a time: it is to be under way when its time is over, not done.
+  const go = (): void => {
+    if (!going) return;
+    sent += block.length;
+    sender.write(block, () => setTimeout(go, 2));
+  };
+  go();
+  t.equal(await answered, 410);
+  // It hears nothing of it and sends on: what it sends is dropped.
+  const before = sent;
+  while (sent < before + 10_000_000) await new Promise(r => setTimeout(r, 5));
+  t.equal((await request(`${w.s.base}/healthz`)).status, 200);
+  going = false;
+  sender.destroy();
+  while (stored(w).size > 0) await new Promise(r => setTimeout(r, 5));
+});
+
+t.test('an administrator sees what a plugin keeps, and takes it away', async t => {
+  const w = await world();
+  const ada = await w.user('Ada of the list');
+  const id = await ada.give(pattern(10), { name: 'seen.txt' });
+  const list = await w.s.admin('GET', `/plugins/filebox/files?user=${ada.userId}`);
+  t.match(list.json, {
+    items: [{ id, name: 'seen.txt', state: 'ready', user_id: ada.userId, store: 'disk' }],
+    next_cursor: null,
+  });
+  t.ok(JSON.stringify(list.json.owners).includes(`{"user_id":${ada.userId},"files":1,"pending":0,"bytes":10}`));
+  t.equal((await w.s.admin('GET', '/plugins/filebox/files?state=gone')).status, 422);
+  t.equal((await w.s.admin('DELETE', `/plugins/other/files/${id}`)).status, 404);
+  t.equal((await w.s.admin('DELETE', `/plugins/filebox/files/${id}`)).status, 204);
+  t.equal((await w.s.admin('DELETE', `/plugins/filebox/files/${id}`)).status, 404);
+  t.match((await w.s.admin('GET', '/audit?action=file.delete')).json.items, [{ object_id: id }]);
+  t.same(codeOf(await ada.complete(id)), [410, 'expired']);
+});
