@@ -40,6 +40,8 @@ function inThread(order: InspectionOrder): Promise<InspectedFile> {
   const worker = new Worker(new URL('./inspect-worker.ts', import.meta.url), {
     workerData: order,
     env: {},
+    // Nothing the process was started with has to be loaded for it.
+    execArgv: ['--disable-warning=ExperimentalWarning'],
     resourceLimits: { maxOldGenerationSizeMb: HEAP_MB },
   });
   return new Promise((resolve, reject) => {
