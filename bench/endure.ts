@@ -3,12 +3,13 @@ import os from 'node:os';
 import path from 'node:path';
 import { GateRefusal } from '../src/plugins/gate/reader.ts';
 import { inspectModule } from '../src/plugins/inspect.ts';
+import { startS3Server } from '../test/support/s3-server.ts';
 import { buildExample } from '../test/support/sdk.ts';
 import { assemble, hostImports, manifestOf, withManifest } from '../test/support/wat.ts';
 import { makeCaller } from './caller.ts';
 import { uploadsUnderKills } from './endure-uploads.ts';
 import { installFilebox, makeSource, transfer } from './files.ts';
-import { admin, install, memoryMb, servingPid, startHost } from './host.ts';
+import { admin, type Host, install, memoryMb, servingPid, startHost } from './host.ts';
 import { closedLoop } from './load.ts';
 
 /**
@@ -473,32 +474,42 @@ async function soak(minutes: number): Promise<void> {
   }
 }
 
-/** A file of a gibibyte through every step; the memory of the serving process meanwhile. */
+/** A file of a gibibyte through every step, on disk and in S3; the memory of the serving process meanwhile. */
 async function gigabyte(count: number): Promise<void> {
-  const host = await startHost(directory);
-  try {
-    const caller = await makeCaller(host.port);
-    await installFilebox(host.port, caller);
-    const small = await makeSource(directory, 32 * 1024 * 1024);
-    await transfer(host.port, caller, small);
-    const source = await makeSource(directory, 1024 * 1024 * 1024);
-    const pid = servingPid(host);
-    const before = memoryMb(pid);
-    for (let k = 0; k < count; k++) {
-      let most = before;
-      const timer = setInterval(() => {
-        most = Math.max(most, memoryMb(pid));
-      }, 20);
-      const t = await transfer(host.port, caller, source);
-      clearInterval(timer);
-      report(
-        'gigabyte',
-        most - before < 120,
-        `1 GiB: copy ${t.copyMbs.toFixed(0)}, upload ${t.uploadMbs.toFixed(0)}, read by the plugin ${t.readMbs.toFixed(0)}, link ${t.linkMbs.toFixed(0)} MB/s, complete ${t.completeMs.toFixed(0)} ms; memory ${before.toFixed(0)} MB before, ${most.toFixed(0)} at most (+120)`,
-      );
+  for (const onS3 of [false, true]) {
+    const of = path.join(directory, onS3 ? 'gigabyte-s3' : 'gigabyte');
+    fs.mkdirSync(of, { mode: 0o711 });
+    const s3 = onS3 ? await startS3Server(path.join(of, 's3')) : null;
+    const host = await startHost(of, s3?.env ?? {});
+    try {
+      await gigabyteOn(host, of, onS3 ? 'S3' : 'disk', count);
+    } finally {
+      await host.stop();
+      await s3?.stop();
+      fs.rmSync(of, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 });
     }
-  } finally {
-    await host.stop();
+  }
+}
+
+async function gigabyteOn(host: Host, at: string, where: string, count: number): Promise<void> {
+  const caller = await makeCaller(host.port);
+  await installFilebox(host.port, caller);
+  await transfer(host.port, caller, await makeSource(at, 32 * 1024 * 1024));
+  const source = await makeSource(at, 1024 * 1024 * 1024);
+  const pid = servingPid(host);
+  const before = memoryMb(pid);
+  for (let k = 0; k < count; k++) {
+    let most = before;
+    const timer = setInterval(() => {
+      most = Math.max(most, memoryMb(pid));
+    }, 20);
+    const t = await transfer(host.port, caller, source);
+    clearInterval(timer);
+    report(
+      'gigabyte',
+      most - before < 120,
+      `1 GiB on ${where}: copy ${t.copyMbs.toFixed(0)}, upload ${t.uploadMbs.toFixed(0)}, read by the plugin ${t.readMbs.toFixed(0)}, link ${t.linkMbs.toFixed(0)} MB/s, complete ${t.completeMs.toFixed(0)} ms; memory ${before.toFixed(0)} MB before, ${most.toFixed(0)} at most (+120)`,
+    );
   }
 }
 
