@@ -7,8 +7,7 @@ import { readInstallationId } from '../src/files/file-records.ts';
 import type { FileStorage } from '../src/files/file-storage.ts';
 import { AddressSigner } from '../src/files/signed-address.ts';
 import { openDiskStorage } from '../src/files/storage-disk.ts';
-import { openS3Storage } from '../src/files/storage-s3.ts';
-import { BUCKET, startS3Server } from '../test/support/s3-server.ts';
+import { openBucket, startS3Server } from '../test/support/s3-server.ts';
 import { makeCaller } from './caller.ts';
 import { installFilebox } from './files.ts';
 import { type Host, servingPid, startHost } from './host.ts';
@@ -124,16 +123,7 @@ async function run(host: Host, kills: number, next: (n: number) => number, s3: s
   const storage: FileStorage =
     s3 === null
       ? openDiskStorage(path.join(host.data, 'files', installation), new AddressSigner(Buffer.alloc(32)))
-      : openS3Storage({
-          endpoint: s3,
-          publicEndpoint: '',
-          region: 'us-east-1',
-          bucket: BUCKET,
-          accessKeyId: 'S3RVER',
-          secretAccessKey: 'S3RVER',
-          pathStyle: true,
-          prefix: `${installation}/`,
-        });
+      : openBucket(s3, `${installation}/`);
   const { rows } = await db.query<{ id: string; size: string; state: string; digest: string | null }>(
     'SELECT id, size, state, digest FROM files',
   );

@@ -42,15 +42,15 @@ class Story {
   /** The status a caller gets when a step does not hold. */
   status = 200;
 
-  /** Something that was not asked, because what stands before it does not hold. */
-  skip(step: string): void {
+  /** A step that has no answer: what stands before it does not hold, so nobody comes as far, and nothing is asked for it. */
+  leaveOpen(step: string): void {
     this.steps.push({ step, holds: null, detail: 'not looked at' });
   }
 
   /** @returns whether it holds, and everything before it */
   tell(step: string, holds: boolean, detail: string, status: number, toChange: string): boolean {
     if (this.status !== 200) {
-      this.skip(step);
+      this.leaveOpen(step);
       return false;
     }
     this.steps.push({ step, holds, detail });
@@ -149,7 +149,7 @@ export function accessRoutes(parts: AccessApiParts): Route[] {
       `POST /api/admin/plugins/${pluginId}/triggers/${name}/resume`,
     );
     if (story.status !== 200 || s === undefined || first?.kind !== 'evaluate') {
-      if (s !== undefined && s.policyExpression !== '') story.skip('policy');
+      if (s !== undefined && s.policyExpression !== '') story.leaveOpen('policy');
       return null;
     }
     const verdict = await policies.decide(s.policyExpression, { kind: 'user', userId: user.id });
@@ -191,7 +191,7 @@ export function accessRoutes(parts: AccessApiParts): Route[] {
         `PUT /api/admin/users/${user.id}/roles/${rolePath(role)}, or ask for no such role: ${where}/roles`,
       );
     if (d.policy !== null) tellPolicy(story, settings.policyExpression, d.policy, `${where}/policy`);
-    else if (settings.policyExpression !== '') story.skip('policy');
+    else if (settings.policyExpression !== '') story.leaveOpen('policy');
     return d.policy;
   }
 

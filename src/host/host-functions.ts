@@ -41,7 +41,7 @@ export class HostCall {
   /** The execution is over, however it ended. */
   end(): void {
     this.#ended = true;
-    for (const work of this.#atEnd ?? []) work();
+    if (this.#atEnd !== null) for (const work of this.#atEnd) work();
   }
 }
 

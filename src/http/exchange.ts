@@ -286,7 +286,7 @@ export class Exchange implements TriggerExchange {
     });
   }
 
-  /** Answers a refusal as problem+json and closes a connection whose body was not read to its end. */
+  /** Answers a refusal as problem+json. What is left of the body is read and dropped: the client may not look before it has sent it. */
   replyError(error: ServiceError): void {
     const { body, headers, status } = problemReply(error, this.path, this.requestId);
     this.replyFlat(status, '', body, headers);

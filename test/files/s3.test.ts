@@ -3,9 +3,9 @@ import t from 'tap';
 import { s3Of } from '../../src/compose-files.ts';
 import { loadConfig } from '../../src/config.ts';
 import { cleanFiles, removeOrphans } from '../../src/files/cleaning.ts';
-import { openS3Storage, type S3Storage } from '../../src/files/storage-s3.ts';
+import type { S3Storage } from '../../src/files/storage-s3.ts';
 import { type FilesWorld, filesWorld, pattern, sha256, type Upload, type Uploader } from '../support/files.ts';
-import { BUCKET, type S3Server, startS3Server } from '../support/s3-server.ts';
+import { BUCKET, openBucket, type S3Server, startS3Server } from '../support/s3-server.ts';
 import { type Answer, request } from '../support/service.ts';
 
 type World = FilesWorld & { s3: S3Server; store: S3Storage; prefix: string };
@@ -16,16 +16,7 @@ async function world(t: Parameters<typeof filesWorld>[0] & { testdir(): string }
   const w = await filesWorld(t, { ...s3.env, BOT_S3_PREFIX: 'plugins/', ...env });
   const { rows } = await w.db.query<{ id: string }>('SELECT id FROM installation');
   const prefix = `plugins/${rows[0]?.id}/`;
-  const store = openS3Storage({
-    endpoint: s3.origin,
-    publicEndpoint: '',
-    region: 'us-east-1',
-    bucket: BUCKET,
-    accessKeyId: 'S3RVER',
-    secretAccessKey: 'S3RVER',
-    pathStyle: true,
-    prefix,
-  });
+  const store = s3.open(prefix);
   t.teardown(() => store.close());
   return { ...w, s3, store, prefix };
 }
@@ -176,17 +167,7 @@ t.test('a store that takes a call and never answers is given up', async t => {
   await new Promise<void>(resolve => silent.listen(0, '127.0.0.1', resolve));
   t.teardown(() => silent.close());
   const { port } = silent.address() as { port: number };
-  const store = openS3Storage({
-    endpoint: `http://127.0.0.1:${port}`,
-    publicEndpoint: '',
-    region: 'us-east-1',
-    bucket: BUCKET,
-    accessKeyId: 'a',
-    secretAccessKey: 'b',
-    pathStyle: true,
-    prefix: 'x/',
-    requestMs: 200,
-  });
+  const store = openBucket(`http://127.0.0.1:${port}`, 'x/', 200);
   t.teardown(() => store.close());
   await t.rejects(store.probe(), /file store does not answer/);
 });

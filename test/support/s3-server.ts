@@ -2,6 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import fs from 'node:fs';
 import path from 'node:path';
 import { createInterface } from 'node:readline';
+import { openS3Storage, type S3Storage } from '../../src/files/storage-s3.ts';
 import { freePort } from '../../src/supervisor/embedded-postgres.ts';
 
 export type S3Server = {
@@ -10,12 +11,29 @@ export type S3Server = {
   process: ChildProcess;
   /** Method and path of every request since the last call. */
   requests(): Promise<string[]>;
+  /** A client of it, for keys that begin with a prefix. */
+  open(prefix: string): S3Storage;
   /** Settings of a service that keeps its files here. */
   env: Record<string, string>;
   stop(): Promise<void>;
 };
 
 export const BUCKET = 'files';
+
+/** A client of a server at an address. @param requestMs how long it may take to answer */
+export function openBucket(endpoint: string, prefix: string, requestMs?: number): S3Storage {
+  return openS3Storage({
+    endpoint,
+    publicEndpoint: '',
+    region: 'us-east-1',
+    bucket: BUCKET,
+    accessKeyId: 'S3RVER',
+    secretAccessKey: 'S3RVER',
+    pathStyle: true,
+    prefix,
+    ...(requestMs === undefined ? {} : { requestMs }),
+  });
+}
 
 /** What the bucket allows pages of other origins, as docs/OPERATING.md says it. */
 const CORS = (origin: string): string => `<CORSConfiguration><CORSRule>
@@ -61,6 +79,7 @@ export async function startS3Server(directory: string, corsOrigin: string | null
     origin,
     directory,
     process: child,
+    open: prefix => openBucket(origin, prefix),
     async requests() {
       // What was asked before a request of our own has been told before it.
       const mark = `/mark-${performance.now()}`;
