@@ -79,11 +79,12 @@ export async function composeFiles({ config, db, log, publicBase, secretKey }: F
       pluginBytes: v['files.plugin_quota'],
     },
     uploadSeconds: v['files.upload_seconds'],
+    directLinks: v['files.direct_links'],
     onError,
   });
   /**
-   * Whoever announces a file sends its bytes where he has just been: without a public address, what he calls this host. Links others
-   * get are never made of what a request says.
+   * Whoever announces a file sends its bytes where he has just been: without a public address, what he calls this host, which no
+   * proxy has to vouch for, since nobody else gets the answer. Links others get are never made of what a request says.
    */
   const baseOf = (request: Request): string =>
     v['http.public_url'] === '' && HOST.test(request.headers.host ?? '')

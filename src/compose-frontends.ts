@@ -2,7 +2,7 @@ import { frontendRoutes } from './api/frontends-api.ts';
 import type { Route } from './api/route.ts';
 import { Frontends } from './frontends/frontends.ts';
 import type { Guards } from './http/guards.ts';
-import { credentialOf, type Principals } from './identity/principals.ts';
+import type { Principals } from './identity/principals.ts';
 import type { ModuleStorage } from './plugins/module-storage.ts';
 import type { PluginRegistry } from './plugins/registry.ts';
 
@@ -24,12 +24,8 @@ export function composeFrontends(parts: FrontendsParts): { routes: Route[]; clos
     frontends,
     pathOf: (key, sha256) => storage.frontendPath(key, sha256),
     async hasSession(request) {
-      const [credential, now] = [credentialOf(request.headers), Date.now()];
-      if (credential !== null) {
-        const principal = principals.peek(credential, now) ?? (await principals.verify(credential, now));
-        if (principal?.kind === 'user') return true;
-      }
-      return (await guards.admin(request)) !== null;
+      const principal = await principals.find(request.headers, Date.now());
+      return principal?.kind === 'user' || (await guards.admin(request)) !== null;
     },
     origins,
   });

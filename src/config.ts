@@ -70,6 +70,11 @@ const ROWS = {
   'files.user_quota': row(positive, 5 * GIB, 'bytes one user keeps with one plugin'),
   'files.user_files': row(positive, 1000, 'files one user keeps with one plugin'),
   'files.plugin_quota': row(positive, 100 * GIB, 'bytes of all files of one plugin'),
+  'files.direct_links': row(
+    flag,
+    true,
+    'whether plugins may give addresses at which anybody reads a file for 15 minutes',
+  ),
   'files.upload_seconds': row(
     positive.max(LIMITS.orphanMsMin / 1000 - 60),
     LIMITS.uploadSeconds,

@@ -21,6 +21,33 @@ export type JobQueue<T extends object> = {
   pollSeconds?: number;
 };
 
+/**
+ * Work that comes round by itself, on one host at a time: what one run does not do, the next one does.
+ *
+ * @param schedule minute hour day month weekday (cron)
+ * @param seconds a run that takes longer counts as failed
+ */
+export function scheduledJob(
+  name: string,
+  schedule: string,
+  seconds: number,
+  run: () => Promise<void>,
+): JobQueue<object> {
+  return {
+    name,
+    schedule,
+    seconds,
+    run,
+    // Nothing is told to such a job.
+    parse: () => ({}),
+    gaveUp: () => Promise.resolve(),
+    attemptsMax: 1,
+    firstDelaySeconds: 1,
+    delaySecondsMax: 1,
+    pollSeconds: 20,
+  };
+}
+
 export type JobsLog = { warn(fields: Record<string, unknown>, text: string): void };
 
 type QueueOptions = {

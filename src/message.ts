@@ -56,6 +56,11 @@ export function isOwnOrigin(headers: Headers): boolean {
   return host !== undefined && (origin === `http://${host}` || origin === `https://${host}`);
 }
 
+/** The same, or from a page of one of these origins. */
+export function isFromOrigins(headers: Headers, origins: ReadonlySet<string> | undefined): boolean {
+  return isOwnOrigin(headers) || (headers.origin !== undefined && origins?.has(headers.origin) === true);
+}
+
 /** The bearer token of a request (RFC 6750 section 2.1), or null. */
 export function bearerOf(headers: Headers): string | null {
   const given = headers.authorization;

@@ -6,9 +6,9 @@ import { normalizeMimeType, parseDescription } from '../files/file-kind.ts';
 import { type FileFilter, type FileRecord, type FileUsage, listFiles, readUsage } from '../files/file-records.ts';
 import type { Files } from '../files/files.ts';
 import type { AddressSigner } from '../files/signed-address.ts';
-import { credentialOf, type Principals } from '../identity/principals.ts';
+import type { Principals } from '../identity/principals.ts';
 import { LIMITS } from '../limits.ts';
-import { isOwnOrigin, jsonReply, type Reply, type Request } from '../message.ts';
+import { isFromOrigins, jsonReply, type Reply, type Request } from '../message.ts';
 import type { InstalledPlugin, PluginRegistry } from '../plugins/registry.ts';
 import { parseBody } from './plugins-api.ts';
 import { actorOf, pageOf, queryOf, type Route, type RouteInput } from './route.ts';
@@ -62,10 +62,7 @@ export function filesRoutes(parts: FilesApiParts): Route[] {
   const { baseOf, files, principals, registry, signer } = parts;
 
   const authenticate = async (request: Request): Promise<Uploader> => {
-    const credential = credentialOf(request.headers);
-    const now = Date.now();
-    const principal =
-      credential === null ? null : (principals.peek(credential, now) ?? (await principals.verify(credential, now)));
+    const principal = await principals.find(request.headers, Date.now());
     if (principal === null)
       throw new ServiceError('unauthorized', 'log in first: the cookie user_session or a user token is needed', {
         headers: [['WWW-Authenticate', 'Bearer realm="plugin-host"']],
@@ -76,8 +73,7 @@ export function filesRoutes(parts: FilesApiParts): Route[] {
   };
   /** What a browser sends along by itself counts only from our pages and the plugin's (decisions.md 3). */
   const fromPageOf = (plugin: InstalledPlugin | undefined, request: Request, uploader: Uploader): void => {
-    if (!uploader.cookie || isOwnOrigin(request.headers)) return;
-    if (request.headers.origin !== undefined && plugin?.origins.has(request.headers.origin) === true) return;
+    if (!uploader.cookie || isFromOrigins(request.headers, plugin?.origins)) return;
     throw new ServiceError(
       'forbidden',
       'a request with a session cookie must come from this site or from an origin of the plugin',

@@ -1,5 +1,4 @@
 import type { Database } from '../db/database.ts';
-import { messageOf } from '../errors.ts';
 import { LIMITS } from '../limits.ts';
 import { deleteExpired, forgetRemoved, listToRemove, readStates, type StoreKind, setRemoved } from './file-records.ts';
 import type { FileStorage, StoredObject } from './file-storage.ts';
@@ -75,7 +74,7 @@ export async function removeOrphans(
         }
       }
     } catch (error) {
-      onError(error, `looking for what belongs to no file (${storage.kind}): ${messageOf(error)}`);
+      onError(error, `looking for what belongs to no file (${storage.kind})`);
     }
   return removed;
 }

@@ -110,17 +110,22 @@ function assertQuota(row: UsageSql, f: NewFile, q: FileQuotas): void {
   const everybody = Number(row.user_id) === EVERYBODY;
   const user = Number(row.user_id) > THE_PLUGIN;
   const used = Number(row.bytes) - f.size;
-  const exceeded = (name: string, max: number, now: number, unit: string): ServiceError =>
+  // What all the others keep is not for everybody to know.
+  if (everybody && Number(row.bytes) > q.pluginBytes)
+    throw new ServiceError(
+      'quota_exceeded',
+      `plugin "${f.pluginId}" has no room for ${f.size} bytes more; files.plugin_quota allows ${q.pluginBytes} for all its files, and an administrator can raise it or delete some`,
+      { extra: { limit: 'files.plugin_quota', limit_value: q.pluginBytes } },
+    );
+  const exceeded = (name: string, max: number, now: number, unit: string, more = ''): ServiceError =>
     new ServiceError(
       'quota_exceeded',
-      `${everybody ? `plugin "${f.pluginId}" keeps` : `you keep with plugin "${f.pluginId}"`} ${now} ${unit} already; ${name} allows ${max}`,
+      `you keep ${now} ${unit} with plugin "${f.pluginId}" already${more}; ${name} allows ${max}`,
       { extra: { limit: name, limit_value: max, used: now } },
     );
-  if (everybody && Number(row.bytes) > q.pluginBytes)
-    throw exceeded('files.plugin_quota', q.pluginBytes, used, `bytes, and this file has ${f.size}`);
   if (!user) return;
   if (Number(row.bytes) > q.userBytes)
-    throw exceeded('files.user_quota', q.userBytes, used, `bytes, and this file has ${f.size}`);
+    throw exceeded('files.user_quota', q.userBytes, used, 'bytes', `, and this file has ${f.size}`);
   if (Number(row.files) > q.userFiles) throw exceeded('files.user_files', q.userFiles, Number(row.files) - 1, 'files');
   if (Number(row.pending) > LIMITS.pendingUploadsMax)
     throw exceeded(

@@ -31,6 +31,8 @@ export type FilesOptions = {
   quotas: FileQuotas;
   /** How long an upload may take from its announcement to its completion, seconds. */
   uploadSeconds: number;
+  /** Whether anybody who has its address may read a file for some minutes. */
+  directLinks: boolean;
   onError(error: unknown, what: string): void;
 };
 
@@ -43,7 +45,10 @@ const overtaken = (): ServiceError =>
   new ServiceError('conflict', 'the file was completed or deleted while its bytes came in');
 
 const expired = (): ServiceError =>
-  new ServiceError('expired', 'the upload was not completed in time; announce the file again: POST /api/files/init');
+  new ServiceError(
+    'expired',
+    'the file was deleted, or its upload not completed in time; announce it again: POST /api/files/init',
+  );
 
 /** Files handed to plugins: announced, uploaded, completed, deleted (service.md 3.2, 4.3), and stored by plugins themselves. */
 export class Files {
@@ -168,12 +173,15 @@ export class Files {
 
   /** Deletes a user's file, at any point. What is deleted already stays so. @throws ServiceError `not_found` */
   async remove(userId: number, id: string): Promise<void> {
-    const { db } = this.#options;
     const file = await this.find(id);
     if (file === undefined || file.userId !== userId) throw unknownFile();
     if (file.state === 'deleted' || file.cancelled) return;
-    const mayGo = await setDeleted(db, id);
-    this.#receiving.get(id)?.giveUp.abort(overtaken());
+    await this.#deleted(file, await setDeleted(this.#options.db, id));
+  }
+
+  /** Its record says so now. @param mayGo whether its bytes may go as well */
+  async #deleted(file: FileRecord, mayGo: boolean): Promise<void> {
+    this.#receiving.get(file.id)?.giveUp.abort(overtaken());
     if (mayGo) await this.#removeBytes(file);
   }
 
@@ -207,8 +215,7 @@ export class Files {
       });
       return await setDeleted(client, id);
     });
-    this.#receiving.get(id)?.giveUp.abort(overtaken());
-    if (mayGo) await this.#removeBytes(file);
+    await this.#deleted(file, mayGo);
   }
 
   /** @param id whatever somebody takes for one */
@@ -237,8 +244,9 @@ export class Files {
     return this.#storage(file.store).openReader(file);
   }
 
-  /** An address anybody may read the file at for some minutes; empty when the store has none (service.md 4.8). */
+  /** An address anybody may read the file at for some minutes; empty when there are none here (service.md 4.8). */
   async link(file: FileRecord, base: string, nowMs: number): Promise<string> {
+    if (!this.#options.directLinks) return '';
     const end = nowMs + LIMITS.fileLinkMs;
     const expiresAt = new Date(Math.min(end, file.expiresAt?.getTime() ?? end));
     return await this.#storage(file.store).downloadUrl(file, expiresAt, base);

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import fsp from 'node:fs/promises';
-import type { Readable } from 'node:stream';
+import { Readable } from 'node:stream';
 import { promisify } from 'node:util';
 import { brotliCompress, constants, inflateRaw } from 'node:zlib';
 import mime from 'mime';
@@ -72,12 +72,29 @@ async function bufferOf(source: Readable): Promise<Buffer> {
   return Buffer.concat(chunks);
 }
 
-/** What a ZIP keeps of a file, as a gzip member (RFC 1952): the same packed bytes between another head and tail. */
-function gzipOf(file: BundleFile, packed: Buffer): Buffer {
-  const tail = Buffer.alloc(8);
+const GZIP_HEAD = Buffer.from([0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 255]);
+const GZIP_TAIL_BYTES = 8;
+
+/** What follows the packed bytes in a gzip member (RFC 1952 section 2.3.1). */
+function gzipTail(file: BundleFile): Buffer {
+  const tail = Buffer.alloc(GZIP_TAIL_BYTES);
   tail.writeUInt32LE(file.crc32, 0);
   tail.writeUInt32LE(file.size % 2 ** 32, 4);
-  return Buffer.concat([Buffer.from([0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 255]), packed, tail]);
+  return tail;
+}
+
+/** What a ZIP keeps of a file, as a gzip member: the same packed bytes between another head and tail. */
+const gzipOf = (file: BundleFile, packed: Buffer): Buffer => Buffer.concat([GZIP_HEAD, packed, gzipTail(file)]);
+
+function gzipStream(file: BundleFile, packed: Readable): Readable {
+  return Readable.from(
+    (async function* () {
+      yield GZIP_HEAD;
+      yield* packed as AsyncIterable<Buffer>;
+      yield gzipTail(file);
+    })(),
+    { objectMode: false },
+  );
 }
 
 /** Gives the files of frontends, from memory where they fit. */
@@ -131,16 +148,21 @@ export class Frontends {
     if (file === undefined) return undefined;
     const type = typeOf(path);
     const common = { type, hashed: isHashed(path) };
-    if (file.size > LIMITS.frontendCachedFileBytesMax)
+    const packs = COMPRESSIBLE.test(type) && file.size >= PACKED_FROM_BYTES;
+    if (file.size > LIMITS.frontendCachedFileBytesMax) {
+      const tag = `${stored.sha256.slice(0, 16)}-${file.crc32.toString(16)}`;
+      if (!packs || !file.deflated || !codings.has('gzip'))
+        return { ...common, tag, coding: 'identity', length: file.size, body: () => bundle.stream(file, false) };
+      const length = GZIP_HEAD.length + file.packedSize + GZIP_TAIL_BYTES;
       return {
         ...common,
-        tag: `${stored.sha256.slice(0, 16)}-${file.crc32.toString(16)}`,
-        coding: 'identity',
-        length: file.size,
-        body: () => bundle.stream(file, false),
+        tag,
+        coding: 'gzip',
+        length,
+        body: async () => gzipStream(file, await bundle.stream(file, true)),
       };
+    }
     const cached = await this.#cached(stored, bundle, file);
-    const packs = COMPRESSIBLE.test(type) && file.size >= PACKED_FROM_BYTES;
     if (packs && codings.has('br')) this.#packLater(cached);
     const [coding, body] = packs ? bestOf(cached, codings) : (['identity', cached.identity] as const);
     return { ...common, tag: cached.tag, coding, length: body.length, body };

@@ -82,6 +82,12 @@ export class Principals {
     return found.principal;
   }
 
+  /** Who sends a request, as its headers have it; null for nobody we know. */
+  async find(headers: Readonly<Record<string, string>>, nowMs: number): Promise<Principal | null> {
+    const credential = credentialOf(headers);
+    return credential === null ? null : (this.peek(credential, nowMs) ?? (await this.verify(credential, nowMs)));
+  }
+
   async #session(text: string, nowMs: number): Promise<Cached | null> {
     const s = await findSession(this.#db, 'user', text, nowMs);
     if (s === undefined) return null;

@@ -9,7 +9,7 @@ import type { ExecutionRecords } from '../executions/execution-records.ts';
 import type { Quarantine } from '../executions/quarantine.ts';
 import { HostCall } from '../host/host-functions.ts';
 import { credentialOf, mayCall, type Principal, type Principals } from '../identity/principals.ts';
-import { isOwnOrigin, type TriggerExchange } from '../message.ts';
+import { isFromOrigins, type TriggerExchange } from '../message.ts';
 import type { InstalledTrigger, PluginRegistry } from '../plugins/registry.ts';
 import { corsHeaders, isPreflight, preflightHeaders } from './cors.ts';
 import { refusalOf } from './outcome-reply.ts';
@@ -230,7 +230,7 @@ function authOf(p: Principal | null): HttpAuth | null {
 /** CSRF rule of decisions.md 3: what a browser sends along by itself counts only from our pages and the plugin's. */
 function comesFromHere(x: TriggerExchange, target: InstalledTrigger): boolean {
   if (x.method === 'GET' || x.method === 'HEAD') return true;
-  return isOwnOrigin(x.headers) || (x.headers.origin !== undefined && target.origins.has(x.headers.origin));
+  return isFromOrigins(x.headers, target.origins);
 }
 
 const refusalText = (principal: Principal | null): string =>

@@ -166,6 +166,7 @@ t.test('a frontend is served with its plugin, each file as the browser takes it 
       { name: 'docs/index.html', data: Buffer.from('docs') },
       { name: 'übersicht.txt', data: Buffer.from('grün') },
       { name: 'film.mp4', data: video, stored: true },
+      { name: 'large.json', data: video },
     ]),
   );
   const get = async (where: string, headers: Record<string, string> = {}) => {
@@ -197,11 +198,14 @@ t.test('a frontend is served with its plugin, each file as the browser takes it 
   t.equal(asset.headers.get('content-type'), 'text/javascript; charset=utf-8');
   t.same(asset.body, script);
   // fetch would unpack it by itself.
-  const raw = (coding: string): Promise<{ coding: string | undefined; body: Buffer; etag: string | undefined }> =>
+  const raw = (
+    coding: string,
+    file = 'assets/index-BhK3x9Qa.js',
+  ): Promise<{ coding: string | undefined; body: Buffer; etag: string | undefined }> =>
     import('node:http').then(
       ({ get }) =>
         new Promise(resolve =>
-          get(`${s.base}/plugins/shop/app/assets/index-BhK3x9Qa.js`, { headers: { 'accept-encoding': coding } }, r => {
+          get(`${s.base}/plugins/shop/app/${file}`, { headers: { 'accept-encoding': coding } }, r => {
             const chunks: Buffer[] = [];
             r.on('data', (c: Buffer) => chunks.push(c));
             r.on('end', () =>
@@ -219,6 +223,11 @@ t.test('a frontend is served with its plugin, each file as the browser takes it 
   t.same(brotliDecompressSync(br.body), script);
   t.equal((await raw('br;q=0, gzip')).coding, 'gzip');
   t.equal(new Set([gzip.etag, br.etag, asset.headers.get('etag')]).size, 3, 'each form has a tag of its own');
+
+  const large = await raw('gzip', 'large.json');
+  t.equal(large.coding, 'gzip', 'a large file travels as it is packed');
+  t.same(gunzipSync(large.body), video);
+  t.same((await get('large.json')).body, video);
 
   const image = await get('logo.png', { 'accept-encoding': 'br, gzip' });
   t.same([image.headers.get('content-type'), image.headers.get('content-encoding')], ['image/png', null]);

@@ -227,6 +227,14 @@ t.test('a plugin stores files of its own, for ever or for a time, within its quo
   t.equal((await store(good, new Uint8Array(0)))[0] > 0, true, 'an empty file is a file');
 });
 
+t.test('a host that gives no direct links answers an empty one, and no error', async t => {
+  const { call, user } = await world(t, { BOT_FILES_DIRECT_LINKS: 'false' });
+  const ada = await user('Ada');
+  const id = await give(ada, 'one', pattern(10));
+  t.same(said(await call('one', ada.headers, { op: 'u', id })), [0, '']);
+  t.same(said(await call('two', ada.headers, { op: 'u', id })), NOT_FOUND);
+});
+
 t.test('what an execution has opened is closed when it ends, also when it is killed', async t => {
   const { call, s, user } = await world(t, { BOT_EXECUTION_TIMEOUT_MS: '700' });
   const ada = await user('Ada');

@@ -6,20 +6,29 @@ import { startServer } from '../../src/http/server.ts';
 
 /** Sends as fast as it can, from a process of its own: in this one it would wait for the server each time. */
 const SENDER = `
-  const http = require('node:http');
-  process.once('message', ({ url, size }) => {
+  const net = require('node:net');
+  process.once('message', ({ port, size }) => {
     const block = Buffer.alloc(1024 * 1024, 7);
-    const request = http.request(url, { method: 'PUT', headers: { 'Content-Length': size } }, answer => {
-      answer.resume();
-      process.send(answer.statusCode, () => process.disconnect());
+    let [answer, sentAll] = ['', false];
+    // It looks at nothing before it is done, and reads what it was answered then.
+    const tell = () => {
+      const status = /^HTTP.1.1 (...) /.exec(answer);
+      if (status !== null && sentAll) process.send(Number(status[1]), () => process.exit());
+    };
+    const socket = net.connect(port, '127.0.0.1');
+    socket.on('data', part => {
+      answer += part;
+      tell();
     });
+    socket.write('PUT /x HTTP/1.1\\r\\nHost: 127.0.0.1\\r\\nContent-Length: ' + size + '\\r\\n\\r\\n');
     let sent = 0;
     const go = () => {
       while (sent < size) {
         sent += block.length;
-        if (!request.write(block)) return request.once('drain', go);
+        if (!socket.write(block)) return socket.once('drain', go);
       }
-      request.end();
+      sentAll = true;
+      tell();
     };
     go();
   });`;
@@ -59,9 +68,44 @@ t.test('however fast somebody sends, no read of his bytes fills the server, and 
   const script = path.join(t.testdir({ 'sender.cjs': SENDER }), 'sender.cjs');
   const sender = fork(script, { execArgv: [], env: {} });
   const done = once(sender, 'message');
-  sender.send({ url: `http://127.0.0.1:${server.port}/x`, size: 100 * 1024 * 1024 });
+  sender.send({ port: server.port, size: 100 * 1024 * 1024 });
   t.same(await done, [200, undefined]);
   t.equal(size, 100 * 1024 * 1024);
   t.ok(Math.max(...reads) < READ_AGAIN, `the largest read had ${Math.max(...reads)} bytes`);
   t.equal(whilePaused, 0, 'nothing came after a pause');
+});
+
+t.test('a body that is not kept is answered, and dropped for as long as its client sends on', async t => {
+  for (const what of ['at once', 'after a pause', 'by nobody'] as const) {
+    let replied = false;
+    const server = await startServer('127.0.0.1', 0, {
+      triggerPrefix: '/t/',
+      clientAddress: peer => peer,
+      handleTrigger: () => undefined,
+      async handleRoute(x) {
+        let chunks = 0;
+        const body = x.takeBody();
+        // The library was told to pause when the first of it came.
+        if (what === 'by nobody') await new Promise(resolve => setTimeout(resolve, 50));
+        else
+          await body
+            .pump(() => {
+              if (++chunks < 3) return null;
+              if (what === 'at once') throw new Error('no room');
+              return new Promise((_, reject) => setImmediate(() => reject(new Error('no room'))));
+            })
+            .catch(() => {});
+        await x.reply({ status: 507, headers: [], body: 'no room' });
+        replied = true;
+      },
+      onUnknownError: error => t.fail(String(error)),
+    });
+    const script = path.join(t.testdir({ 'sender.cjs': SENDER }), 'sender.cjs');
+    const sender = fork(script, { execArgv: [], env: {} });
+    const done = once(sender, 'message');
+    sender.send({ port: server.port, size: 60 * 1024 * 1024 });
+    t.same(await done, [507, undefined], `${what}: all of it was read`);
+    t.ok(replied);
+    server.close();
+  }
 });
