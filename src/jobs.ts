@@ -48,6 +48,9 @@ export function scheduledJob(
   };
 }
 
+/** Queue of the jobs that were given up. */
+const deadName = (queue: { name: string }): string => `${queue.name}_dead`;
+
 export type JobsLog = { warn(fields: Record<string, unknown>, text: string): void };
 
 type QueueOptions = {
@@ -120,7 +123,7 @@ export class Jobs {
         retryDelayMax: q.delaySecondsMax,
         expireInSeconds: q.seconds,
       };
-      const dead = `${q.name}_dead`;
+      const dead = deadName(q);
       await this.#queue(dead, AGAIN);
       await this.#queue(q.name, { ...options, deadLetter: dead });
       // A job carries the place it goes to; those of a release that knew none are given it.
@@ -167,7 +170,12 @@ export class Jobs {
     this.#closing = true;
     if (this.#timer !== null) clearTimeout(this.#timer);
     await this.#started;
-    if (this.#ready) await this.#boss.stop({ graceful: true, timeout: STOP_MS });
+    if (!this.#ready) return;
+    // Waited for here: a graceful stop of the library looks every half second whether they have ended.
+    const names = this.#queues.flatMap(q => [q.name, deadName(q)]);
+    const timeout = new Promise(resolve => setTimeout(resolve, STOP_MS).unref());
+    await Promise.race([Promise.all(names.map(name => this.#boss.offWork(name))), timeout]);
+    await this.#boss.stop({ graceful: false });
   }
 }
 

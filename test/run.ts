@@ -56,6 +56,8 @@ try {
     ...process.env,
     TEST_DATABASE_URL: postgres.url,
     TEST_DIRECTORY: directory,
+    // Every test file is a process, and loads the same sources.
+    NODE_COMPILE_CACHE: path.join(directory, 'compiled'),
     // As the supervisor sets it.
     UWS_HTTP_MAX_HEADERS_SIZE: String(LIMITS.requestHeadBytesMax),
   };

@@ -36,10 +36,11 @@ export async function addFirstAdmin(
   first: { email: string; password: string; displayName: string },
   by: Actor,
 ): Promise<AdminAccount> {
-  const hash = await hashPassword(first.password);
   return await db.withTransaction(async client => {
     await client.query('SELECT pg_advisory_xact_lock($1)', [SETUP_LOCK]);
     if (await adminsExist(client)) throw new ServiceError('conflict', 'there is an administrator already; log in');
+    // Under the lock, since the work is done once then, however many try.
+    const hash = await hashPassword(first.password);
     const user = await addUser(client, { displayName: first.displayName });
     await addCredentials(client, { id: user.id, email: first.email });
     await storePassword(client, user.id, hash);
