@@ -2,7 +2,7 @@ import fs from 'node:fs';
 import t from 'tap';
 import { HOST_FUNCTIONS, wasmParametersOf } from '../../src/abi/host-functions.ts';
 import { startTestService, type TestService } from '../support/service.ts';
-import { okPlugin, respondText, watPlugin } from '../support/wat.ts';
+import { choice, choosingPlugin, okPlugin, respondText, watPlugin } from '../support/wat.ts';
 
 const LOOP = '(loop $l (br $l))';
 
@@ -229,49 +229,48 @@ t.test('hostile plugins', async t => {
       ['[1]', /not a JSON object/],
       ['{', /not JSON/],
     ];
-    let n = 0;
-    for (const [headers, reason] of bad) {
-      const id = `header_${n++}`;
-      const length = Buffer.byteLength(headers);
-      const data = [...Buffer.from(headers)].map(b => `\\${b.toString(16).padStart(2, '0')}`).join('');
-      await s.install(
-        watPlugin({
-          id,
-          imports: ['respond'],
-          body: `(data (i32.const 64) "${data}")`,
-          handle: `(drop (call $respond (i32.const 200) (i32.const 64) (i32.const ${length}) (i32.const 0) (i32.const 0))) (i32.const 0)`,
-        }),
-      );
-      const a = await s.trigger(`${id}/run`);
+    const texts = bad.map(([headers]) => Buffer.from(headers));
+    const wrongStatus = [199, 600, 0, -1];
+    await s.install(
+      choosingPlugin({
+        id: 'headers',
+        imports: ['respond'],
+        body: texts
+          .map((text, k) => `(data (i32.const ${100 * (k + 1)}) "${text.toString('hex').replaceAll(/../g, '\\$&')}")`)
+          .join('\n'),
+        choices: [
+          ...texts.map((text, k) => ({ status: 200, at: 100 * (k + 1), length: text.length })),
+          ...wrongStatus.map(status => ({ status, at: 0, length: 0 })),
+        ].map(
+          ({ at, length, status }) =>
+            `(block (result i32) (drop (call $respond (i32.const ${status}) (i32.const ${at}) (i32.const ${length}) (i32.const 0) (i32.const 0))) (i32.const 0))`,
+        ),
+      }),
+    );
+    for (const [k, [headers, reason]] of bad.entries()) {
+      const a = await s.trigger('headers/run', choice(k));
       t.equal(a.status, 502, headers);
       t.match(a.json, { code: 'plugin_response_invalid', detail: reason });
       t.equal(a.headers.get('set-cookie'), null);
     }
-    for (const status of [199, 600, 0, -1]) {
-      await s.install(
-        watPlugin({
-          id: `status_${n++}`,
-          imports: ['respond'],
-          handle: `(drop (call $respond (i32.const ${status}) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0))) (i32.const 0)`,
-        }),
-      );
-      t.equal((await s.trigger(`status_${n - 1}/run`)).status, 502);
-    }
+    for (const [k, status] of wrongStatus.entries())
+      t.equal((await s.trigger('headers/run', choice(bad.length + k))).status, 502, `status ${status}`);
   });
 
   t.test('every host function answers -3 to a pointer outside the memory and goes on', async t => {
+    const ways: Array<{ what: string; handle: string }> = [];
     for (const row of HOST_FUNCTIONS) {
       const pairs = row.parameters.filter(p => p !== 'i32' && p !== 'i64').length;
-      if (pairs === 0) continue;
+      t.equal(wasmParametersOf(row).length, row.parameters.length + pairs);
       // One pair at a time points outside: behind the end, over the end, wrapping around.
-      for (let bad = 0; bad < pairs; bad++) {
-        const calls = [
+      for (let bad = 0; bad < pairs; bad++)
+        for (const [pointer, length] of [
           [65_536, 1],
           [65_535, 2],
           [-1, 2],
           [1, -1],
           [-16, -16],
-        ].map(([pointer, length]) => {
+        ]) {
           let k = -1;
           const args = row.parameters.flatMap(p => {
             if (p === 'i32') return ['(i32.const 1)'];
@@ -281,28 +280,32 @@ t.test('hostile plugins', async t => {
               ? [`(i32.const ${pointer})`, `(i32.const ${length})`]
               : ['(i32.const 64)', '(i32.const 2)'];
           });
-          return `(if (i32.ne (call $${row.name} ${row.name === 'respond' ? ['(i32.const 200)', ...args.slice(1)].join(' ') : args.join(' ')}) (i32.const -3)) (then (return (i32.const -100))))`;
-        });
-        t.equal(wasmParametersOf(row).length, row.parameters.length + pairs);
-        const id = `p_${row.name}_${bad}`;
-        // Permissions stand before arguments only for functions of the host; local ones check the pair alone.
-        const requirements =
-          row.permission === null
-            ? []
-            : [row.permission === 'plugins:call' ? { kind: 'plugins:call', target: 'ok' } : { kind: row.permission }];
-        const imports = [...new Set([row.name, 'respond'])];
-        await s.install(
-          watPlugin({
-            id,
-            imports,
-            requirements,
-            body: '(data (i32.const 64) "ok")',
-            handle: `${calls.join('\n')} ${respondText(64, 2)} (i32.const 0)`,
-          }),
-          row.permission === 'sql' ? { databases: { default: 'postgresql://nowhere/none' } } : {},
-        );
-        const a = await s.trigger(`${id}/run`);
-        t.equal(`${a.status} ${a.text}`, '200 ok', id);
+          if (row.name === 'respond') args[0] = '(i32.const 200)';
+          ways.push({
+            what: `${row.name}, pair ${bad}: ${pointer}, ${length}`,
+            handle: `(if (result i32) (i32.ne (call $${row.name} ${args.join(' ')}) (i32.const -3))
+              (then (i32.const -100)) (else ${respondText(64, 2)} (i32.const 0)))`,
+          });
+        }
+    }
+    t.ok(ways.length > 100);
+    // Permissions stand before arguments for functions of the host; local ones check the pair alone.
+    const kinds = new Set(HOST_FUNCTIONS.map(row => row.permission).filter(kind => kind !== null));
+    const plugins = Array.from({ length: Math.ceil(ways.length / 200) }, (_, n) => ways.slice(n * 200, n * 200 + 200));
+    for (const [n, some] of plugins.entries()) {
+      await s.install(
+        choosingPlugin({
+          id: `pointers_${n}`,
+          imports: HOST_FUNCTIONS.map(row => row.name),
+          requirements: [...kinds].map(kind => (kind === 'plugins:call' ? { kind, target: 'ok' } : { kind })),
+          body: '(data (i32.const 64) "ok")',
+          choices: some.map(way => way.handle),
+        }),
+        { databases: { default: 'postgresql://nowhere/none' } },
+      );
+      for (const [k, { what }] of some.entries()) {
+        const a = await s.trigger(`pointers_${n}/run`, choice(k));
+        t.equal(`${a.status} ${a.text}`, '200 ok', what);
       }
     }
   });

@@ -80,6 +80,26 @@ export function watPlugin(p: WatPlugin): Uint8Array {
   return withManifest(assemble(wat), manifestOf(p));
 }
 
+/**
+ * A plugin that does one of several things: the number in the first byte of the request's body picks it. One upload instead of one
+ * for each.
+ *
+ * @param choices instructions of `plugin_handle`, one way each; the byte at address 32 is used up
+ */
+export const choosingPlugin = (p: Omit<WatPlugin, 'handle'> & { choices: string[] }): Uint8Array =>
+  watPlugin({
+    ...p,
+    imports: [...new Set([...(p.imports ?? []), 'input_read'])],
+    handle: `(local $choice i32)
+      (drop (call $input_read (i32.const 1) (i32.const 32) (i32.const 1)))
+      (local.set $choice (i32.load8_u (i32.const 32)))
+      ${p.choices.map((way, k) => `(if (i32.eq (local.get $choice) (i32.const ${k})) (then (return ${way})))`).join('\n')}
+      unreachable`,
+  });
+
+/** The request that picks one. */
+export const choice = (k: number): RequestInit => ({ method: 'POST', body: new Uint8Array([k]) });
+
 /** Instructions that answer 200 with the text at an address; needs the import `respond` and the data placed there. */
 export function respondText(address: number, length: number): string {
   return `(drop (call $respond (i32.const 200) (i32.const 0) (i32.const 0) (i32.const ${address}) (i32.const ${length})))`;
