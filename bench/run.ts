@@ -307,8 +307,9 @@ try {
   const caller = await makeCaller(host.port);
   await policies(host.port, caller, ROUNDS, SECONDS);
   await outbox(host.port, databaseUrl(), SECONDS);
-  await identity(host.port, caller);
   await files(host.port, caller, directory, ROUNDS);
+  // Its logins end the session before.
+  await identity(host.port, caller);
   await instanceTimes();
   evaluations();
   console.log(`\nwritten to ${path.relative(root, writeReport(path.join(here, 'results')))}`);

@@ -31,5 +31,10 @@ if (process.argv[1] === import.meta.filename) {
     console.error('usage: node sdk/pack-frontend.ts FOLDER OUTPUT.zip');
     process.exit(2);
   }
+  const index = path.join(folder, 'index.html');
+  if (!fs.existsSync(index)) {
+    console.error(`there is no ${index}: a frontend begins with it`);
+    process.exit(1);
+  }
   fs.writeFileSync(output, await packFrontend(folder));
 }
