@@ -21,6 +21,8 @@ import { type Authz, composeAuthz } from './compose-authz.ts';
 import { makeDescribe } from './compose-describe.ts';
 import { composeFiles } from './compose-files.ts';
 import { composeFrontends } from './compose-frontends.ts';
+import { composeMail } from './compose-mail.ts';
+import { composeUniversity } from './compose-university.ts';
 import { type Config, dataPath, publicBaseOf } from './config.ts';
 import { openDatabase } from './db/database.ts';
 import { migrate } from './db/migrate.ts';
@@ -45,8 +47,7 @@ import { removeEndedSessions } from './identity/sessions.ts';
 import { Jobs } from './jobs.ts';
 import { assertLimits, LIMITS } from './limits.ts';
 import type { Log } from './log.ts';
-import { makeMailer } from './messaging/mail.ts';
-import { TEMPORARY_PASSWORD_QUEUE, temporaryPasswordJob } from './messaging/temporary-password-job.ts';
+import { TEMPORARY_PASSWORD_QUEUE } from './messaging/temporary-password-job.ts';
 import { outboxSweepJob } from './outbox/sweep-job.ts';
 import { every } from './periodic.ts';
 import { FrontendInstaller } from './plugins/frontend-install.ts';
@@ -201,31 +202,12 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     },
     secrets,
   );
-  const mailer = makeMailer({
-    host: v['smtp.host'],
-    port: v['smtp.port'],
-    username: v['smtp.username'],
-    password: v['smtp.password'],
-    from: v['smtp.from'],
-    directory: dataPath(config, 'mail'),
-  });
-  const jobs = new Jobs(
-    db,
-    [
-      temporaryPasswordJob({
-        db,
-        mailer,
-        adminUrl: () => `${publicBase()}/admin/`,
-        sent: (user, where) => log.info({ user, where }, 'a temporary password was sent'),
-      }),
-      outboxSweepJob(db),
-      ...files.jobs,
-    ],
-    log,
-  );
+  const mail = composeMail({ config, log, db, adminUrl: () => `${publicBase()}/admin/` });
+  const university = composeUniversity({ db, config, log });
+  const jobs = new Jobs(db, [mail.job, outboxSweepJob(db), ...files.jobs, ...university.jobs], log);
 
   const setup = { mode: v['admin.setup'], token: options.setupToken };
-  const guards = new Guards(db, setup, error =>
+  const guards = new Guards(db, setup, v['admin.api_key'], error =>
     log.warn({ error: messageOf(error) }, 'last-used times could not be written yet'),
   );
   const frontends = composeFrontends({
@@ -275,6 +257,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       ...userRoutes({ db }),
       ...auditRoutes({ db }),
       ...serviceKeyRoutes({ db, prefix: v['admin.service_key_prefix'] }),
+      ...university.routes,
       ...adminPageRoutes(),
     ],
     guards,
@@ -336,10 +319,12 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     server.close();
     await executor.close();
     for (const stopSweep of stopSweeps) await stopSweep();
+    // What a job waits for ends first.
+    await university.close();
     await jobs.close();
     files.close();
     await frontends.close();
-    mailer.close();
+    mail.close();
     await authz.close();
     await listener.close();
     await quarantine.close();

@@ -35,6 +35,22 @@ const list = z.union([
   ),
 ]);
 
+const UNIT_MS: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
+
+/** A length of time in words, like `15m` or `1h30m`, in ms. */
+export function durationMs(words: string): number {
+  let ms = 0;
+  for (const [, amount, unit] of words.matchAll(/(\d+(?:\.\d+)?)(ms|s|m|h|d)/g))
+    ms += Number(amount) * (UNIT_MS[unit ?? ''] ?? 0);
+  return ms;
+}
+
+const duration = (leastMs: number, mostMs: number, bounds: string) =>
+  z
+    .string()
+    .regex(/^(\d+(\.\d+)?(ms|s|m|h|d))+$/, 'must be a length of time like 15m, 1h30m or 90s')
+    .refine(words => durationMs(words) >= leastMs && durationMs(words) <= mostMs, `must be ${bounds}`);
+
 const flag = z.union([z.boolean(), z.enum(['true', 'false']).transform(word => word === 'true')]);
 
 const isWebAddress = (value: string): boolean => value === '' || (/^https?:\/\//.test(value) && URL.canParse(value));
@@ -119,6 +135,12 @@ const ROWS = {
     'who may use the admin API while no administrator exists',
   ),
   'admin.setup_token': row(text, '', 'fixes the setup token; empty: made at first start', true),
+  'admin.api_key': row(
+    text.refine(v => v === '' || /^[\x21-\x7e]{16,}$/.test(v), 'must have at least 16 printable characters, no spaces'),
+    '',
+    'opens the import of university data as "Authorization: Bearer <key>"; empty: administrators alone',
+    true,
+  ),
   'admin.user_token_prefix': row(text.regex(/^[a-z]{2,8}_$/), 'pht_', 'begins every user token'),
   'admin.service_key_prefix': row(text.regex(/^[a-z]{2,8}_$/), 'phk_', 'begins every service key'),
   'idp.issuer': row(
@@ -147,6 +169,29 @@ const ROWS = {
     'resident memory of the serving process above which the greatest eater is ended; 0: none',
   ),
   'execution.timeout_ms': row(positive.max(LIMITS.executionMsMax), LIMITS.executionMsMax, 'deadline of an execution'),
+  'university_sync.enabled': row(flag, false, 'whether university data are pulled in the background'),
+  'university_sync.interval': row(duration(1000, 7 * 86_400_000, 'from 1s to 7d'), '15m', 'from one pull to the next'),
+  'university_sync.base_url': row(
+    text.refine(isWebAddress, 'must be an address like https://campus.example.org/api'),
+    '',
+    'source of university data',
+  ),
+  'university_sync.token': row(
+    text.regex(/^[\x21-\x7e]*$/, 'must be printable characters, no spaces'),
+    '',
+    'our credential at the source',
+    true,
+  ),
+  'university_sync.page_timeout': row(
+    duration(10, 3_600_000, 'from 10ms to 1h'),
+    '60s',
+    'for one page of the source, to its last byte',
+  ),
+  'university_sync.brake_percent': row(
+    z.coerce.number().min(0).max(100),
+    20,
+    'share of the active records of a type that one pull may make inactive; more, and nothing of the type is changed',
+  ),
   'log.level': row(
     z.enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']),
     'info',

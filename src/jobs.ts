@@ -19,23 +19,25 @@ export type JobQueue<T extends object> = {
   schedule?: string;
   /** How often the queue is looked at; every second when absent. */
   pollSeconds?: number;
+  /** A job of its own accord, once in each such span on all hosts together. */
+  everySeconds?: number;
 };
 
 /**
  * Work that comes round by itself, on one host at a time: what one run does not do, the next one does.
  *
- * @param schedule minute hour day month weekday (cron)
+ * @param when minute hour day month weekday (cron), or the span in which it comes once
  * @param seconds a run that takes longer counts as failed
  */
 export function scheduledJob(
   name: string,
-  schedule: string,
+  when: string | { everySeconds: number },
   seconds: number,
   run: () => Promise<void>,
 ): JobQueue<object> {
   return {
     name,
-    schedule,
+    ...(typeof when === 'string' ? { schedule: when } : when),
     seconds,
     run,
     // Nothing is told to such a job.
@@ -74,6 +76,8 @@ const POLL_SECONDS = 1;
 const POLL_DEAD_SECONDS = 5;
 const START_AGAIN_MS = 5000;
 const STOP_MS = 5000;
+/** How late a job of its own accord may come after its span has begun. */
+const ASK_AGAIN_MS_MAX = 20_000;
 
 /**
  * Work that is done later and again until it succeeds: pg-boss on the service's own database. It starts beside the service,
@@ -88,6 +92,7 @@ export class Jobs {
   #ready = false;
   #closing = false;
   #timer: NodeJS.Timeout | null = null;
+  readonly #rounds: NodeJS.Timeout[] = [];
 
   constructor(db: Database, queues: ReadonlyArray<JobQueue<object>>, log: JobsLog) {
     this.#db = db;
@@ -102,6 +107,7 @@ export class Jobs {
     this.#started = this.#begin().then(
       () => {
         this.#ready = true;
+        for (const q of this.#queues) if (q.everySeconds !== undefined) this.#comeRound(q.name, q.everySeconds);
       },
       (error: unknown) => {
         if (this.#closing) return;
@@ -109,6 +115,20 @@ export class Jobs {
         this.#timer = setTimeout(() => this.start(), START_AGAIN_MS);
       },
     );
+  }
+
+  /** Every host asks for it; the library takes one job of a span and no second one. */
+  #comeRound(name: string, seconds: number): void {
+    if (this.#closing) return;
+    const ask = (): void => {
+      this.#boss
+        .send(name, {}, { singletonSeconds: seconds, singletonKey: name })
+        .catch((error: unknown) =>
+          this.#log.warn({ error: messageOf(error), queue: name }, 'a job could not be queued; it is tried again'),
+        );
+    };
+    ask();
+    this.#rounds.push(setInterval(ask, Math.min(seconds * 500, ASK_AGAIN_MS_MAX)));
   }
 
   async #begin(): Promise<void> {
@@ -170,6 +190,7 @@ export class Jobs {
     this.#closing = true;
     if (this.#timer !== null) clearTimeout(this.#timer);
     await this.#started;
+    for (const round of this.#rounds) clearInterval(round);
     if (!this.#ready) return;
     // Waited for here: a graceful stop of the library looks every half second whether they have ended.
     const names = this.#queues.flatMap(q => [q.name, deadName(q)]);

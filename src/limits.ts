@@ -171,6 +171,21 @@ export const LIMITS = {
   /** Frontends whose list of files is kept. */
   frontendsOpenMax: 200,
 
+  /** Ids of university records (university-fields.md), and what they carry beside the fields known here. */
+  externalIdCharsMax: 128,
+  metadataCharsMax: 16 * KIB,
+  /** One record as JSON. */
+  universityRecordBytesMax: 256 * KIB,
+  /** One list of records, of a batch request or of all pages of a source; configuration `university_sync.max_bytes`. */
+  universityListBytesMax: 1 * GIB,
+  /** Records written in one transaction. */
+  universityChunk: 500,
+  /** Places that are wrong: told in one answer, kept of one import. */
+  importErrorsTold: 1000,
+  importErrorsKept: 10_000,
+  /** Imports in the log. */
+  importsKept: 1000,
+
   originsMax: 100,
   listLimitMax: 200,
 } as const;
@@ -215,6 +230,7 @@ export function assertLimits(): void {
     ['a chunk of a file fits one execution', LIMITS.fileChunkBytesMax <= LIMITS.hostCallBytesMax],
     ['an upload is over before its bytes count as orphans', LIMITS.uploadSeconds * 1000 < LIMITS.orphanMsMin],
     ['a kv value fits one execution', LIMITS.kvValueBytesMax <= LIMITS.hostCallBytesMax],
+    ['ids of university data may stand in the graph', LIMITS.externalIdCharsMax <= LIMITS.graphIdCharsMax],
     ['a recycled memory is below the collection mark', LIMITS.recycleBytesMax < LIMITS.collectAfterBytes],
     ['one execution cannot use up the plugin-hour of logs', LIMITS.logBytesPerExecution < LIMITS.logBytesPerPluginHour],
     ['quarantine doubles upwards', LIMITS.quarantineFirstMs < LIMITS.quarantineMs],

@@ -4,10 +4,11 @@ import { effectiveAccess } from '../authz/trigger-access.ts';
 import type { Database } from '../db/database.ts';
 import { ServiceError } from '../errors.ts';
 import type { Quarantine } from '../executions/quarantine.ts';
+import { fieldErrorsOf } from '../field-errors.ts';
 import { jsonReply } from '../message.ts';
 import type { FrontendInstaller } from '../plugins/frontend-install.ts';
 import { type PluginInstaller, unknownPlugin } from '../plugins/install.ts';
-import { configFieldsOf, fieldErrorsOf } from '../plugins/manifest.ts';
+import { configFieldsOf } from '../plugins/manifest.ts';
 import type { ReceivedModule } from '../plugins/module-storage.ts';
 import {
   findPlugin,

@@ -9,14 +9,16 @@ import { type BodySource, jsonReply, type Reply, type Request } from '../message
 /**
  * Who a route lets in. `admin`: an administrator, or in setup mode whoever `admin.setup` names (decisions.md 3);
  * `admin_recent`: the same with a password given in the last ten minutes; `admin_session`: an administrator, even one who
- * must change the password first; `user`: a logged-in user.
+ * must change the password first; `import`: who has `admin.api_key`, or the same as `admin_recent`; `import_log`: who has the key, or the
+ * same as `admin`; `user`: a logged-in user.
  */
-export type Guard = 'none' | 'admin' | 'admin_recent' | 'admin_session' | 'user';
+export type Guard = 'none' | 'admin' | 'admin_recent' | 'admin_session' | 'import' | 'import_log' | 'user';
 
 /** Who was let in. */
 export type Caller =
   | { kind: 'anyone' }
   | { kind: 'setup' }
+  | { kind: 'api_key' }
   | { kind: 'admin'; session: Session; account: AdminAccount }
   | { kind: 'user'; session: Session };
 

@@ -62,3 +62,32 @@ export function holdLock(url: string, key: number, on: { held(): void; lost(): v
     },
   };
 }
+
+/**
+ * Takes a lock of the whole database if nobody has it, on a connection of its own.
+ *
+ * @param onLost the connection is gone, and somebody else may have the lock by now
+ * @returns null when somebody has it
+ */
+export async function tryLock(url: string, key: number, onLost: () => void): Promise<HeldLock | null> {
+  const client = makeClient(url);
+  let closed = false;
+  const lost = (): void => {
+    if (!closed) onLost();
+    closed = true;
+  };
+  client.on('error', lost);
+  client.on('end', lost);
+  await client.connect();
+  if (!(await takeLock(client, key))) {
+    closed = true;
+    await client.end();
+    return null;
+  }
+  return {
+    async close() {
+      closed = true;
+      await client.end().catch(() => {});
+    },
+  };
+}

@@ -21,13 +21,16 @@ const FLUSH_MS = 5000;
 export class Guards {
   readonly #db: Database;
   readonly #setup: SetupAccess;
+  /** Hash of `admin.api_key`; null when there is none. */
+  readonly #apiKey: Buffer | null;
   readonly #used: LastUsed;
   readonly #timer: NodeJS.Timeout;
   /** Stays true: the last administrator is never removed. */
   #adminsExist = false;
 
-  constructor(db: Database, setup: SetupAccess, onError: (error: unknown) => void) {
+  constructor(db: Database, setup: SetupAccess, apiKey: string, onError: (error: unknown) => void) {
     this.#db = db;
+    this.#apiKey = apiKey === '' ? null : sha256(apiKey);
     this.#setup = setup;
     this.#used = new LastUsed(entries => touchSessions(db, entries), onError);
     this.#timer = setInterval(() => void this.#used.flush(), FLUSH_MS);
@@ -43,15 +46,25 @@ export class Guards {
   async check(guard: Guard, request: Request): Promise<Caller> {
     if (guard === 'none') return { kind: 'anyone' };
     if (guard === 'user') return await this.#user(request);
+    const isImport = guard === 'import' || guard === 'import_log';
+    if (isImport && this.#hasApiKey(request)) return { kind: 'api_key' };
     if (guard !== 'admin_session' && (await this.inSetupMode())) {
       checkSetup(request, this.#setup);
       return { kind: 'setup' };
     }
     const caller = await this.admin(request);
     if (caller === null)
-      throw new ServiceError('unauthorized', 'log in as an administrator: POST /api/admin/auth/login', {
-        headers: [['WWW-Authenticate', ADMIN_CHALLENGE]],
-      });
+      throw isImport
+        ? new ServiceError(
+            'unauthorized',
+            'send admin.api_key as "Authorization: Bearer <key>", or log in as an administrator',
+            {
+              headers: [['WWW-Authenticate', 'Bearer realm="plugin-host import"']],
+            },
+          )
+        : new ServiceError('unauthorized', 'log in as an administrator: POST /api/admin/auth/login', {
+            headers: [['WWW-Authenticate', ADMIN_CHALLENGE]],
+          });
     fromHere(request);
     if (guard === 'admin_session') return caller;
     if (caller.account.mustChangePassword)
@@ -60,12 +73,18 @@ export class Guards {
         'change the temporary password first: PUT /api/admin/auth/password',
       );
     const passwordAt = caller.session.passwordAt?.getTime() ?? 0;
-    if (guard === 'admin_recent' && Date.now() - passwordAt > LIMITS.recentPasswordMs)
+    if ((guard === 'admin_recent' || guard === 'import') && Date.now() - passwordAt > LIMITS.recentPasswordMs)
       throw new ServiceError(
         'password_confirmation_required',
         'this action wants the password again: POST /api/admin/auth/confirm, then repeat it within ten minutes',
       );
     return caller;
+  }
+
+  /** Hashes have one length, so the comparison takes the same time whatever was sent (service.md 5.4). */
+  #hasApiKey(request: Request): boolean {
+    const given = bearerOf(request.headers);
+    return this.#apiKey !== null && given !== null && secretMatches(given, this.#apiKey);
   }
 
   /** The administrator whose session a request carries, or null. */

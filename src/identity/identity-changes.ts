@@ -11,6 +11,12 @@ export async function notifyIdentity(db: Queryable, change: IdentityChange): Pro
   await db.query('SELECT pg_notify($1, $2)', [IDENTITY_CHANGED, `${change.what}:${change.id}`]);
 }
 
+/** The same for several users. */
+export async function notifyUsers(db: Queryable, ids: readonly string[]): Promise<void> {
+  if (ids.length > 0)
+    await db.query("SELECT pg_notify($1, 'user:' || id) FROM unnest($2::bigint[]) AS id", [IDENTITY_CHANGED, ids]);
+}
+
 export function parseIdentityChange(payload: string): IdentityChange | null {
   const parts = /^(user|session|token|key):(\d+)$/.exec(payload);
   return parts === null ? null : { what: parts[1] as IdentityChange['what'], id: Number(parts[2]) };

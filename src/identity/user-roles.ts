@@ -2,18 +2,32 @@ import { type Actor, appendAudit } from '../audit/audit-log.ts';
 import type { Database, Queryable } from '../db/database.ts';
 import { ServiceError } from '../errors.ts';
 import { LIMITS } from '../limits.ts';
-import { notifyIdentity } from './identity-changes.ts';
+import { notifyIdentity, notifyUsers } from './identity-changes.ts';
 
 /** Roles of the database, which policies ask for with has_role (service.md 2.7). Roles of commands are in the graph. */
-export type UserRole = { userId: number; role: string; grantedAt: Date; grantedBy: string };
+export type UserRole = {
+  userId: number;
+  role: string;
+  grantedAt: Date;
+  grantedBy: string;
+  /** `import`: university data gave it, and takes it away again. */
+  origin: 'import' | 'manual';
+};
 
-type RoleSql = { global_user_id: string; role: string; granted_at: Date; granted_by: string };
+type RoleSql = {
+  global_user_id: string;
+  role: string;
+  granted_at: Date;
+  granted_by: string;
+  origin: UserRole['origin'];
+};
 
 const toRole = (r: RoleSql): UserRole => ({
   userId: Number(r.global_user_id),
   role: r.role,
   grantedAt: r.granted_at,
   grantedBy: r.granted_by,
+  origin: r.origin,
 });
 
 /** Roles of a user in the order of their names. */
@@ -91,4 +105,35 @@ export async function revokeUserRole(db: Database, userId: number, role: string,
     await notifyIdentity(client, { what: 'user', id: userId });
     return true;
   });
+}
+
+/**
+ * Gives a role to those persons who have it by the university's data, and takes it from those who had it by them alone. Part of a
+ * transaction.
+ *
+ * @param persons external ids of all who are asked about
+ * @param holders those of them who have it
+ */
+export async function setImportedRole(
+  client: Queryable,
+  role: string,
+  persons: readonly string[],
+  holders: ReadonlySet<string>,
+): Promise<void> {
+  const { rows: given } = await client.query<{ id: string }>(
+    `INSERT INTO user_roles (global_user_id, role, granted_by, origin)
+     SELECT id, $1, 'university import', 'import' FROM global_users WHERE external_id = ANY($2) ORDER BY id
+     ON CONFLICT DO NOTHING RETURNING global_user_id AS id`,
+    [role, persons.filter(p => holders.has(p))],
+  );
+  const { rows: taken } = await client.query<{ id: string }>(
+    `DELETE FROM user_roles r USING global_users u
+     WHERE r.global_user_id = u.id AND r.role = $1 AND r.origin = 'import' AND u.external_id = ANY($2)
+     RETURNING u.id`,
+    [role, persons.filter(p => !holders.has(p))],
+  );
+  await notifyUsers(
+    client,
+    [...given, ...taken].map(r => r.id),
+  );
 }

@@ -4,7 +4,7 @@ import { ServiceError } from '../errors.ts';
 import { tupleText } from '../graph/tuple.ts';
 import { holdGraph } from '../outbox/append.ts';
 import { listRelationships } from '../outbox/mirror.ts';
-import { notifyIdentity } from './identity-changes.ts';
+import { notifyIdentity, notifyUsers } from './identity-changes.ts';
 
 /** What policies may ask of a user (service.md 2.7), beside ids, groups and roles. */
 export type UserAttributes = {
@@ -217,4 +217,146 @@ export async function changeUser(
       return user;
     })
     .catch(taken);
+}
+
+/** What the university's data say of a person; null where they say nothing. */
+export type LinkedPerson = Omit<UserAttributes, 'externalId' | 'locale' | 'fundingType' | 'educationForm'> & {
+  externalId: string;
+  locale: UserAttributes['locale'] | null;
+  /** The account they named before. */
+  formerIdpAccountsId: string | null;
+};
+
+type LinkSql = { id: string; external_id: string | null; idp_accounts_id: string | null; is_used: boolean };
+
+/** What becomes of one person: a new user, or one that is there with the account it has from now on. */
+type Link = { person: LinkedPerson; id: string | null; idp: string | null };
+
+function linksOf(
+  persons: readonly LinkedPerson[],
+  rows: readonly LinkSql[],
+): { links: Link[]; absorbed: string[]; conflicts: Map<string, string> } {
+  const byPerson = new Map(rows.filter(r => r.external_id !== null).map(r => [r.external_id, r]));
+  const byAccount = new Map(rows.filter(r => r.idp_accounts_id !== null).map(r => [r.idp_accounts_id, r]));
+  /** Accounts these persons give up, and those they take. */
+  const givenUp = new Set<string>();
+  for (const p of persons) {
+    const account = byPerson.get(p.externalId)?.idp_accounts_id;
+    if (account != null && p.idpAccountsId !== null && account !== p.idpAccountsId) givenUp.add(account);
+  }
+  const taken = new Map<string, string>();
+  const links: Link[] = [];
+  const absorbed: string[] = [];
+  const conflicts = new Map<string, string>();
+  for (const person of persons) {
+    const { externalId, idpAccountsId } = person;
+    const own = byPerson.get(externalId);
+    if (idpAccountsId === null) {
+      const kept = own?.idp_accounts_id ?? null;
+      links.push({ person, id: own?.id ?? null, idp: kept === person.formerIdpAccountsId ? null : kept });
+      continue;
+    }
+    const holder = byAccount.get(idpAccountsId);
+    const other =
+      taken.get(idpAccountsId) ?? (holder?.external_id === externalId ? null : (holder?.external_id ?? null));
+    if (other !== null && !(other === holder?.external_id && givenUp.has(idpAccountsId) && !taken.has(idpAccountsId))) {
+      conflicts.set(externalId, `is the account of person ${JSON.stringify(other)} already`);
+      continue;
+    }
+    taken.set(idpAccountsId, externalId);
+    if (holder === undefined || holder.external_id !== null) {
+      links.push({ person, id: own?.id ?? null, idp: idpAccountsId });
+      continue;
+    }
+    // Somebody who logged in before the university's data named his account.
+    if (own?.is_used === true) {
+      conflicts.set(
+        externalId,
+        `is the account of user ${holder.id}, and the person is user ${own.id}, who has logged in: remove one of them`,
+      );
+      continue;
+    }
+    if (own !== undefined) absorbed.push(own.id);
+    links.push({ person, id: holder.id, idp: idpAccountsId });
+  }
+  return { links, absorbed, conflicts };
+}
+
+/**
+ * Makes persons users, with the account they log in with; whoever logged in before becomes the person. Part of a transaction.
+ *
+ * @returns by external id: why a person's account cannot be linked; nothing was done for it
+ */
+export async function linkPersons(client: Queryable, persons: readonly LinkedPerson[]): Promise<Map<string, string>> {
+  if (persons.length === 0) return new Map();
+  const { rows } = await client.query<LinkSql>(
+    `SELECT u.id, u.external_id, u.idp_accounts_id,
+       EXISTS (SELECT 1 FROM sessions s WHERE s.global_user_id = u.id) OR EXISTS (SELECT 1 FROM user_tokens s WHERE s.global_user_id = u.id)
+       OR EXISTS (SELECT 1 FROM admin_credentials s WHERE s.global_user_id = u.id) OR EXISTS (SELECT 1 FROM files s WHERE s.user_id = u.id)
+       OR EXISTS (SELECT 1 FROM user_roles s WHERE s.global_user_id = u.id AND s.origin = 'manual') AS is_used
+     FROM global_users u WHERE u.external_id = ANY($1) OR u.idp_accounts_id = ANY($2) ORDER BY u.id FOR UPDATE OF u`,
+    [persons.map(p => p.externalId), persons.map(p => p.idpAccountsId).filter(id => id !== null)],
+  );
+  const { absorbed, conflicts, links } = linksOf(persons, rows);
+  if (absorbed.length > 0) await client.query('DELETE FROM global_users WHERE id = ANY($1)', [absorbed]);
+  const asRow = ({ id, idp, person: p }: Link) => ({
+    id,
+    external_id: p.externalId,
+    idp_accounts_id: idp,
+    display_name: p.displayName,
+    primary_channel: p.primaryChannel,
+    locale: p.locale,
+    nationality_type: p.nationalityType,
+  });
+  const given = `jsonb_to_recordset($1::jsonb) AS g (id bigint, external_id text, idp_accounts_id text, display_name text,
+    primary_channel text, locale text, nationality_type text)`;
+  const present = JSON.stringify(links.filter(l => l.id !== null).map(asRow));
+  // Accounts may go round among them.
+  await client.query(
+    `UPDATE global_users u SET idp_accounts_id = NULL FROM ${given}
+     WHERE u.id = g.id AND u.idp_accounts_id IS DISTINCT FROM g.idp_accounts_id AND u.idp_accounts_id IS NOT NULL`,
+    [present],
+  );
+  // What the data do not say a user may have said himself.
+  const { rows: changed } = await client.query<{ id: string }>(
+    `UPDATE global_users u SET external_id = g.external_id, idp_accounts_id = g.idp_accounts_id, display_name = g.display_name,
+       primary_channel = coalesce(g.primary_channel, u.primary_channel), locale = coalesce(g.locale, u.locale),
+       nationality_type = g.nationality_type, updated_at = now()
+     FROM ${given} WHERE u.id = g.id AND (u.external_id, u.idp_accounts_id, u.display_name, u.primary_channel, u.locale, u.nationality_type)
+       IS DISTINCT FROM (g.external_id, g.idp_accounts_id, g.display_name, coalesce(g.primary_channel, u.primary_channel), coalesce(g.locale, u.locale), g.nationality_type)
+     RETURNING u.id`,
+    [present],
+  );
+  await client.query(
+    `INSERT INTO global_users (external_id, idp_accounts_id, display_name, primary_channel, locale, nationality_type)
+     SELECT g.external_id, g.idp_accounts_id, g.display_name, g.primary_channel, coalesce(g.locale, 'ru'), g.nationality_type FROM ${given}`,
+    [JSON.stringify(links.filter(l => l.id === null).map(asRow))],
+  );
+  await notifyUsers(
+    client,
+    changed.map(r => r.id),
+  );
+  return conflicts;
+}
+
+/** What policies ask of students, by their external ids. Part of a transaction. */
+export async function setStudies(
+  client: Queryable,
+  studies: ReadonlyArray<{ externalId: string; fundingType: string | null; educationForm: string | null }>,
+): Promise<void> {
+  const { rows } = await client.query<{ id: string }>(
+    `UPDATE global_users u SET funding_type = g.funding_type, education_form = g.education_form, updated_at = now()
+     FROM jsonb_to_recordset($1::jsonb) AS g (external_id text, funding_type text, education_form text)
+     WHERE u.external_id = g.external_id AND (u.funding_type, u.education_form) IS DISTINCT FROM (g.funding_type, g.education_form)
+     RETURNING u.id`,
+    [
+      JSON.stringify(
+        studies.map(s => ({ external_id: s.externalId, funding_type: s.fundingType, education_form: s.educationForm })),
+      ),
+    ],
+  );
+  await notifyUsers(
+    client,
+    rows.map(r => r.id),
+  );
 }

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { ABI_NEWEST, ABI_UNSTATED } from '../abi/host-functions.ts';
 import type { FieldError } from '../errors.ts';
+import { fieldErrorsOf } from '../field-errors.ts';
 
 /** HTTP methods a trigger may name. */
 export const HTTP_METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'] as const;
@@ -74,38 +75,6 @@ const manifest = z.object({
   triggers: z.array(trigger).max(500).default([]),
 });
 export type Manifest = z.infer<typeof manifest>;
-
-/** JSON pointer (RFC 6901) of a zod path. */
-export function pointerOf(path: ReadonlyArray<PropertyKey>): string {
-  return path.map(p => `/${String(p).replaceAll('~', '~0').replaceAll('/', '~1')}`).join('');
-}
-
-const TYPE_WORDS: Readonly<Record<string, string>> = {
-  string: 'a string',
-  number: 'a number',
-  int: 'a whole number',
-  boolean: 'true or false',
-  array: 'a list',
-  object: 'an object',
-  record: 'an object',
-};
-
-/** zod's findings as places of the input, each with what would be right. */
-export function fieldErrorsOf(error: z.ZodError): FieldError[] {
-  return error.issues.flatMap(issue => {
-    if (issue.code === 'unrecognized_keys')
-      return issue.keys.map(key => ({
-        pointer: pointerOf([...issue.path, key]),
-        message: 'is not a field known here',
-      }));
-    const pointer = pointerOf(issue.path);
-    const words = issue.code === 'invalid_type' ? TYPE_WORDS[issue.expected] : undefined;
-    if (words === undefined) return [{ pointer, message: issue.message }];
-    // zod says what it received only in its text.
-    const missing = issue.message.endsWith('received undefined');
-    return [{ pointer, message: missing ? `is missing; it must be ${words}` : `must be ${words}` }];
-  });
-}
 
 /** The shape two HTTP triggers must not share: parameters are equal whatever their name. */
 export function routeShape(path: string): string {

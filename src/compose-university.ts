@@ -1,0 +1,60 @@
+import type { Route } from './api/route.ts';
+import { universityRoutes } from './api/university-api.ts';
+import { type Config, dataPath, durationMs } from './config.ts';
+import type { Database } from './db/database.ts';
+import { ServiceError } from './errors.ts';
+import { type JobQueue, scheduledJob } from './jobs.ts';
+import type { Log } from './log.ts';
+import { Imports, localDay } from './university/imports.ts';
+
+/** The importer as the configuration names it. */
+export function importsOf(parts: { db: Database; config: Config; log: Pick<Log, 'info' | 'warn'> }): Imports {
+  const v = parts.config.values;
+  return new Imports({
+    db: parts.db,
+    log: parts.log,
+    directory: dataPath(parts.config, 'university'),
+    settings: {
+      databaseUrl: v['database.url'],
+      baseUrl: v['university_sync.base_url'],
+      token: v['university_sync.token'],
+      pageMs: durationMs(v['university_sync.page_timeout']),
+      firstWaitMs: 1000,
+      brakePercent: v['university_sync.brake_percent'],
+    },
+    today: () => localDay(new Date()),
+  });
+}
+
+/** Long for a pull, and a bound for one whose host has gone. */
+const PULL_SECONDS = 6 * 3600;
+
+/** Builds what brings university data in: the importer, its routes, its jobs. */
+export function composeUniversity(parts: { db: Database; config: Config; log: Log }): {
+  routes: Route[];
+  jobs: Array<JobQueue<object>>;
+  close(): Promise<void>;
+} {
+  const v = parts.config.values;
+  const imports = importsOf(parts);
+  const everySeconds = Math.max(1, Math.round(durationMs(v['university_sync.interval']) / 1000));
+  const jobs = [
+    scheduledJob('university_dates', '7 * * * *', 600, async () => {
+      const settled = await imports.settleDates();
+      if (settled > 0) parts.log.info({ records: settled }, 'positions and appointments began or ended with the day');
+    }),
+  ];
+  if (v['university_sync.enabled'])
+    jobs.push({
+      ...scheduledJob('university_pull', { everySeconds }, PULL_SECONDS, async () => {
+        try {
+          await (await imports.beginPull('schedule', [])).done;
+        } catch (error) {
+          // Another host is at it, or an administrator.
+          if (!(error instanceof ServiceError && error.code === 'conflict')) throw error;
+        }
+      }),
+      pollSeconds: 1,
+    });
+  return { routes: universityRoutes({ db: parts.db, imports }), jobs, close: () => imports.close() };
+}

@@ -1,0 +1,75 @@
+import { LIMITS } from '../limits.ts';
+import { setBookmark } from './bookmarks.ts';
+import type { Entity } from './entities.ts';
+import { addImportErrors, beginImport, endImport, noteType } from './import-log.ts';
+import { type ImportCounts, importRecords } from './import-records.ts';
+import { jsonElements } from './json-elements.ts';
+import type { RecordError } from './parse-record.ts';
+import { readChunks } from './spool.ts';
+import type { SyncParts } from './sync.ts';
+
+export type BatchOrder = {
+  /** The body as it came. */
+  file: string;
+  dryRun: boolean;
+  startedBy: string;
+  /** A date like 2026-09-01. */
+  today: string;
+};
+
+export type BatchResult = {
+  counts: ImportCounts;
+  /** At most `importErrorsTold`. */
+  errors: RecordError[];
+  errorsTotal: number;
+  /** In the log; null for a dry run, which leaves nothing. */
+  importId: number | null;
+};
+
+export const stateOf = ({
+  failed,
+  total,
+}: Pick<ImportCounts, 'failed' | 'total'>): 'succeeded' | 'partial' | 'failed' =>
+  failed === 0 ? 'succeeded' : failed < total ? 'partial' : 'failed';
+
+/**
+ * Takes over the records of one batch request (service.md 4.6). The whole array is read before anything is written, so that one that is
+ * broken off changes nothing.
+ *
+ * @throws ServiceError `malformed_request` or `validation_failed` when it is no array
+ */
+export async function importBatch(parts: SyncParts, entity: Entity, order: BatchOrder): Promise<BatchResult> {
+  const elements = () => jsonElements(readChunks(order.file), LIMITS.universityRecordBytesMax);
+  for await (const _ of elements());
+  const { db } = parts;
+  const importId = order.dryRun ? null : await beginImport(db, 'batch', order.startedBy, [entity.type]);
+  // The list of the source is not what is there any more.
+  if (importId !== null) await setBookmark(db, entity.type, null);
+  const errors: RecordError[] = [];
+  let errorsTotal = 0;
+  const end = async (state: ReturnType<typeof stateOf>, counts: Partial<ImportCounts>, problem: string | null) => {
+    if (importId === null) return;
+    await noteType(db, importId, entity.type, state, counts, problem);
+    await endImport(db, importId, state, problem);
+  };
+  try {
+    const { counts } = await importRecords(parts, entity, elements(), {
+      dryRun: order.dryRun,
+      today: order.today,
+      async onErrors(found) {
+        errorsTotal += found.length;
+        for (const error of found) if (errors.length < LIMITS.importErrorsTold) errors.push(error);
+        if (importId !== null) await addImportErrors(db, importId, entity.type, found);
+      },
+      async onProgress(so) {
+        if (importId !== null) await noteType(db, importId, entity.type, 'running', so);
+      },
+    });
+    await end(stateOf(counts), counts, null);
+    errors.sort((a, b) => a.index - b.index);
+    return { counts, errors, errorsTotal, importId };
+  } catch (error) {
+    await end('failed', {}, 'it was broken off by an error of the host').catch(() => {});
+    throw error;
+  }
+}

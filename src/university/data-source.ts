@@ -1,0 +1,31 @@
+import type { EntityType } from './entities.ts';
+
+/** What the source said of a list, to ask next time whether it is another one. */
+export type Bookmark = { url: string; etag: string | null; lastModified: string | null };
+
+export type Fetched =
+  /** The list is whole: `take` was told of every record. The bookmark is null when it cannot be asked about as one. */
+  | { kind: 'whole'; bookmark: Bookmark | null }
+  /** It is the list of the bookmark. */
+  | { kind: 'unchanged' }
+  /** The source has no such type (service.md 2.10: no list and no error). */
+  | { kind: 'not_offered' };
+
+/** Takes records as they come; a part of the list that broke off is given again. */
+export type Taker = {
+  take(record: unknown): Promise<void>;
+  /** From here on the list may be given again. */
+  mark(): Promise<void>;
+  /** What was given since the last mark is void. */
+  rewind(): Promise<void>;
+};
+
+/** One fetch for each type, each giving the complete current list (service.md 2.10). An error means that there is no list now. */
+export type DataSource = Readonly<
+  Record<EntityType, (taker: Taker, known: Bookmark | null, signal: AbortSignal) => Promise<Fetched>>
+>;
+
+/** A list that cannot be had, in words for whoever runs the import; never with the credential. */
+export class SourceError extends Error {
+  override readonly name = 'SourceError';
+}

@@ -1,0 +1,180 @@
+import fs from 'node:fs';
+import fsp from 'node:fs/promises';
+import path from 'node:path';
+import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { messageOf } from '../errors.ts';
+import { LIMITS } from '../limits.ts';
+import { type Bookmark, type DataSource, type Fetched, SourceError, type Taker } from './data-source.ts';
+import { ENTITIES, type Entity } from './entities.ts';
+import { jsonElements } from './json-elements.ts';
+import { readChunks } from './spool.ts';
+
+export type HttpSourceOptions = {
+  baseUrl: string;
+  /** Sent as `Authorization: Bearer`; empty for none. */
+  token: string;
+  /** For one page, from the request to its last byte. */
+  pageMs: number;
+  /** Where pages lie while they are read. */
+  directory: string;
+  /** Wait before the second attempt; each further one waits twice as long. */
+  firstWaitMs: number;
+};
+
+const ATTEMPTS_MAX = 4;
+const RETRY_AFTER_MS_MAX = 30_000;
+const PAGES_MAX = 100_000;
+/** A page that is an object is read whole. */
+const OBJECT_PAGE_BYTES_MAX = 32 * 1024 * 1024;
+
+/** Trying again may help. */
+class Passing extends SourceError {
+  readonly waitMs: number | null;
+  constructor(message: string, waitMs: number | null = null) {
+    super(message);
+    this.waitMs = waitMs;
+  }
+}
+
+type Page = { next: string | null; etag: string | null; lastModified: string | null };
+
+/** A wait in seconds or a date (RFC 9110 section 10.2.3), in ms. */
+function retryAfterMs(value: string | null): number | null {
+  if (value === null) return null;
+  const ms = /^\d+$/.test(value) ? Number(value) * 1000 : Date.parse(value) - Date.now();
+  return Number.isNaN(ms) ? null : Math.min(Math.max(ms, 0), RETRY_AFTER_MS_MAX);
+}
+
+function nextOf(value: unknown, page: URL): string | null {
+  if (value === null || value === undefined || value === '') return null;
+  if (typeof value !== 'string' || !URL.canParse(value, page.href))
+    throw new SourceError(`"next" of ${page.pathname} is not an address`);
+  const next = new URL(value, page);
+  // The credential goes nowhere else.
+  if (next.origin !== page.origin)
+    throw new SourceError(`"next" of ${page.pathname} leads to another server, ${next.origin}`);
+  return next.href;
+}
+
+/** Gives the records of a page that lies in a file. @returns the address of the next one */
+async function readPage(file: string, url: URL, taker: Taker): Promise<string | null> {
+  const { size } = await fsp.stat(file);
+  const begin = Buffer.alloc(64);
+  const handle = await fsp.open(file);
+  const { bytesRead } = await handle.read(begin, 0, 64, 0).finally(() => handle.close());
+  if (!/^\s*\{/.test(begin.toString('latin1', 0, bytesRead))) {
+    for await (const record of jsonElements(readChunks(file), LIMITS.universityRecordBytesMax))
+      await taker.take(record);
+    return null;
+  }
+  if (size > OBJECT_PAGE_BYTES_MAX)
+    throw new SourceError(
+      `a page of ${url.pathname} has ${size} bytes; an object may have ${OBJECT_PAGE_BYTES_MAX}: send smaller pages, or an array`,
+    );
+  const page: unknown = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(await fsp.readFile(file)));
+  const items = typeof page === 'object' && page !== null && 'items' in page ? page.items : undefined;
+  if (!Array.isArray(items)) throw new SourceError(`${url.pathname} gave an object without a list "items"`);
+  const next = nextOf(typeof page === 'object' && page !== null && 'next' in page ? page.next : null, url);
+  for (const record of items) await taker.take(record);
+  return next;
+}
+
+/**
+ * The HTTP source (decisions.md 8): `GET {base_url}/<type>` with a bearer token gives an array, or pages `{items, next}`; 404 and 501 say
+ * that the type is not offered. What may pass by itself (no connection, 408, 425, 429, 5xx, a body that breaks off) is tried again.
+ */
+export function httpSource(options: HttpSourceOptions): DataSource {
+  const fetchPage = async (
+    url: URL,
+    known: Bookmark | null,
+    taker: Taker,
+    signal: AbortSignal,
+  ): Promise<Page | 'not_offered' | 'unchanged'> => {
+    const file = path.join(options.directory, `page-${process.pid}-${crypto.randomUUID()}.json`);
+    try {
+      const response = await fetch(url, {
+        headers: {
+          Accept: 'application/json',
+          ...(options.token === '' ? {} : { Authorization: `Bearer ${options.token}` }),
+          ...(known?.etag ? { 'If-None-Match': known.etag } : {}),
+          ...(known?.lastModified ? { 'If-Modified-Since': known.lastModified } : {}),
+        },
+        redirect: 'error',
+        signal: AbortSignal.any([signal, AbortSignal.timeout(options.pageMs)]),
+      });
+      const { body, headers, status } = response;
+      if (status !== 200) await body?.cancel();
+      if (status === 304 && known !== null) return 'unchanged';
+      if (status === 404 || status === 501) return 'not_offered';
+      if ([408, 425, 429].includes(status) || status >= 500)
+        throw new Passing(`${url.pathname} answers ${status}`, retryAfterMs(headers.get('retry-after')));
+      if (status === 401 || status === 403)
+        throw new SourceError(`${url.pathname} answers ${status}: university_sync.token is not accepted`);
+      if (status !== 200 || body === null) throw new SourceError(`${url.pathname} answers ${status}`);
+      await pipeline(Readable.fromWeb(body), fs.createWriteStream(file, { flags: 'wx', mode: 0o600 }));
+      return {
+        next: await readPage(file, url, taker),
+        etag: headers.get('etag'),
+        lastModified: headers.get('last-modified'),
+      };
+    } catch (error) {
+      signal.throwIfAborted();
+      if (error instanceof SourceError) throw error;
+      if (error instanceof Error && error.name === 'TimeoutError')
+        throw new Passing(`${url.pathname} gave no whole page within ${options.pageMs} ms`);
+      const cause = error instanceof Error && error.cause !== undefined ? `: ${messageOf(error.cause)}` : '';
+      throw new Passing(`${url.pathname}: ${messageOf(error)}${cause}`);
+    } finally {
+      await fsp.rm(file, { force: true });
+    }
+  };
+
+  const patiently = async (url: URL, known: Bookmark | null, taker: Taker, signal: AbortSignal) => {
+    await taker.mark();
+    for (let attempt = 1; ; attempt++) {
+      try {
+        return await fetchPage(url, known, taker, signal);
+      } catch (error) {
+        if (!(error instanceof Passing) || attempt === ATTEMPTS_MAX) throw error;
+        await taker.rewind();
+        await sleep(error.waitMs ?? options.firstWaitMs * 2 ** (attempt - 1), undefined, { signal });
+      }
+    }
+  };
+
+  const fetchList = async (
+    entity: Entity,
+    taker: Taker,
+    known: Bookmark | null,
+    signal: AbortSignal,
+  ): Promise<Fetched> => {
+    const first = new URL(`${options.baseUrl.replace(/\/$/, '')}/${entity.path}`);
+    const usable = known !== null && known.url === first.href ? known : null;
+    const seen = new Set<string>();
+    let bookmark: Bookmark | null = null;
+    for (let url: string | null = first.href; url !== null; ) {
+      if (seen.has(url) || seen.size >= PAGES_MAX) throw new SourceError(`the pages of ${first.pathname} go round`);
+      seen.add(url);
+      const page = await patiently(new URL(url), seen.size === 1 ? usable : null, taker, signal);
+      if (page === 'unchanged') return { kind: 'unchanged' };
+      if (page === 'not_offered') {
+        if (seen.size === 1) return { kind: 'not_offered' };
+        throw new SourceError(`page ${seen.size} of ${first.pathname} is not there`);
+      }
+      // What the first of several pages says tells nothing of the others.
+      bookmark = { url: first.href, etag: page.etag, lastModified: page.lastModified };
+      url = page.next;
+    }
+    const isOne = seen.size === 1 && bookmark !== null && (bookmark.etag !== null || bookmark.lastModified !== null);
+    return { kind: 'whole', bookmark: isOne ? bookmark : null };
+  };
+
+  return Object.fromEntries(
+    ENTITIES.map(entity => [
+      entity.type,
+      (taker: Taker, known: Bookmark | null, signal: AbortSignal) => fetchList(entity, taker, known, signal),
+    ]),
+  ) as DataSource;
+}

@@ -1,0 +1,177 @@
+import type { Queryable } from '../db/database.ts';
+import { LIMITS } from '../limits.ts';
+import type { EntityType } from './entities.ts';
+import type { ImportCounts } from './import-records.ts';
+import type { RecordError } from './parse-record.ts';
+
+/** The log of imports: what came in when, how it went, what was wrong. */
+
+export type ImportState = 'running' | 'succeeded' | 'partial' | 'failed' | 'interrupted';
+export type TypeState =
+  | 'waiting'
+  | 'fetching'
+  | 'running'
+  | 'succeeded'
+  | 'partial'
+  | 'failed'
+  | 'unchanged'
+  | 'not_offered'
+  | 'stopped';
+
+export type ImportRun = {
+  id: number;
+  kind: 'batch' | 'pull';
+  state: ImportState;
+  startedBy: string;
+  startedAt: Date;
+  finishedAt: Date | null;
+  problem: string | null;
+  types: ImportedType[];
+};
+
+export type ImportedType = {
+  type: EntityType;
+  state: TypeState;
+  total: number;
+  success: number;
+  created: number;
+  updated: number;
+  deactivated: number;
+  failed: number;
+  problem: string | null;
+  startedAt: string | null;
+  finishedAt: string | null;
+};
+
+type RunSql = {
+  id: string;
+  kind: ImportRun['kind'];
+  state: ImportState;
+  started_by: string;
+  started_at: Date;
+  finished_at: Date | null;
+  problem: string | null;
+  types: Array<
+    Omit<ImportedType, 'startedAt' | 'finishedAt'> & { started_at: string | null; finished_at: string | null }
+  >;
+};
+
+const toRun = (r: RunSql): ImportRun => ({
+  id: Number(r.id),
+  kind: r.kind,
+  state: r.state,
+  startedBy: r.started_by,
+  startedAt: r.started_at,
+  finishedAt: r.finished_at,
+  problem: r.problem,
+  types: r.types.map(({ finished_at, started_at, ...t }) => ({ ...t, startedAt: started_at, finishedAt: finished_at })),
+});
+
+const RUN = `SELECT i.*, coalesce((SELECT json_agg(json_build_object('type', t.type, 'state', t.state, 'total', t.total, 'success', t.success,
+    'created', t.created, 'updated', t.updated, 'deactivated', t.deactivated, 'failed', t.failed, 'problem', t.problem,
+    'started_at', t.started_at, 'finished_at', t.finished_at) ORDER BY t.position)
+  FROM university_import_types t WHERE t.import_id = i.id), '[]') AS types FROM university_imports i`;
+
+/** Newest first. */
+export async function listImports(db: Queryable, before: number, limit: number): Promise<ImportRun[]> {
+  const { rows } = await db.query<RunSql>(`${RUN} WHERE i.id < $1 ORDER BY i.id DESC LIMIT $2`, [before, limit]);
+  return rows.map(toRun);
+}
+
+export async function findImport(db: Queryable, id: number): Promise<ImportRun | undefined> {
+  const { rows } = await db.query<RunSql>(`${RUN} WHERE i.id = $1`, [id]);
+  return rows[0] === undefined ? undefined : toRun(rows[0]);
+}
+
+/** @returns its id */
+export async function beginImport(
+  db: Queryable,
+  kind: ImportRun['kind'],
+  startedBy: string,
+  types: readonly EntityType[],
+): Promise<number> {
+  const { rows } = await db.query<{ id: string }>(
+    `WITH begun AS (INSERT INTO university_imports (kind, state, started_by) VALUES ($1, 'running', $2) RETURNING id),
+       rows AS (INSERT INTO university_import_types (import_id, type, position, state)
+         SELECT begun.id, t.type, t.position, 'waiting' FROM begun, unnest($3::text[]) WITH ORDINALITY AS t (type, position))
+     SELECT id FROM begun`,
+    [kind, startedBy, types],
+  );
+  return Number(rows[0]?.id);
+}
+
+export async function endImport(db: Queryable, id: number, state: ImportState, problem: string | null): Promise<void> {
+  await db.query('UPDATE university_imports SET state = $2, problem = $3, finished_at = now() WHERE id = $1', [
+    id,
+    state,
+    problem,
+  ]);
+  await db.query(
+    `DELETE FROM university_imports WHERE state <> 'running'
+       AND id <= (SELECT id FROM university_imports ORDER BY id DESC OFFSET $1 LIMIT 1)`,
+    [LIMITS.importsKept],
+  );
+}
+
+/** What a type of an import has come to. */
+export async function noteType(
+  db: Queryable,
+  importId: number,
+  type: EntityType,
+  state: TypeState,
+  counts: Partial<ImportCounts & { deactivated: number }> = {},
+  problem: string | null = null,
+): Promise<void> {
+  const { created = 0, deactivated = 0, failed = 0, success = 0, total = 0, updated = 0 } = counts;
+  await db.query(
+    `UPDATE university_import_types SET state = $3, total = $4, success = $5, created = $6, updated = $7, deactivated = $8, failed = $9,
+       problem = $10, started_at = coalesce(started_at, now()),
+       finished_at = CASE WHEN $3 IN ('waiting', 'fetching', 'running') THEN NULL ELSE now() END
+     WHERE import_id = $1 AND type = $2`,
+    [importId, type, state, total, success, created, updated, deactivated, failed, problem],
+  );
+  await db.query('UPDATE university_imports SET seen_at = now() WHERE id = $1', [importId]);
+}
+
+/** Keeps what was wrong, up to `importErrorsKept` of one import. */
+export async function addImportErrors(
+  db: Queryable,
+  importId: number,
+  type: EntityType,
+  errors: readonly RecordError[],
+): Promise<void> {
+  await db.query(
+    `INSERT INTO university_import_errors (import_id, type, index, external_id, field, code, message)
+     SELECT $1, $2, g.index, g.external_id, g.field, g.code, g.message
+       FROM jsonb_to_recordset($3::jsonb) AS g (index int, external_id text, field text, code text, message text)
+      LIMIT greatest(0, $4 - (SELECT count(*) FROM university_import_errors WHERE import_id = $1))`,
+    [importId, type, JSON.stringify(errors), LIMITS.importErrorsKept],
+  );
+}
+
+export type KeptError = RecordError & { id: number; type: EntityType };
+
+/** In the order in which they were found. */
+export async function listImportErrors(
+  db: Queryable,
+  importId: number,
+  after: number,
+  limit: number,
+): Promise<KeptError[]> {
+  const { rows } = await db.query<Omit<KeptError, 'id'> & { id: string }>(
+    `SELECT id, type, index, external_id, field, code, message FROM university_import_errors
+     WHERE import_id = $1 AND id > $2 ORDER BY id LIMIT $3`,
+    [importId, after, limit],
+  );
+  return rows.map(r => ({ ...r, id: Number(r.id) }));
+}
+
+/** Imports whose process has gone: nobody has heard of them for a while. @returns how many */
+export async function endInterrupted(db: Queryable, kind: ImportRun['kind'], silentSeconds: number): Promise<number> {
+  const { rowCount } = await db.query(
+    `UPDATE university_imports SET state = 'interrupted', finished_at = now(), problem = 'the process that imported has ended'
+     WHERE state = 'running' AND kind = $1 AND seen_at <= now() - $2 * interval '1 second'`,
+    [kind, silentSeconds],
+  );
+  return rowCount ?? 0;
+}

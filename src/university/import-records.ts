@@ -1,0 +1,92 @@
+import { LIMITS } from '../limits.ts';
+import type { Entity } from './entities.ts';
+import { type Prepared, parseRecord, type RecordError } from './parse-record.ts';
+import { type SyncCounts, type SyncParts, syncRecords } from './sync.ts';
+
+/** How a list of records went; `success` and `failed` are records, an error is a place. */
+export type ImportCounts = SyncCounts & { total: number; success: number; failed: number };
+
+export type ImportOptions = {
+  /** Everything is checked and taken back. */
+  dryRun: boolean;
+  /** A date like 2026-09-01, in whose light records hold or do not. */
+  today: string;
+  /** Told of the places that are wrong, as they are found. */
+  onErrors(errors: readonly RecordError[]): Promise<void>;
+  /** Told after each chunk. */
+  onProgress(counts: Readonly<ImportCounts>): Promise<void>;
+};
+
+/**
+ * Takes over a list of records of one type: each by itself, so that a bad one spoils no other, many in one transaction. Records that
+ * cannot be taken over because of what another one has are tried again behind the last.
+ *
+ * @param values as they stand in the list
+ * @returns the counts; ids that stand in the list, those of bad records included
+ */
+export async function importRecords(
+  parts: SyncParts,
+  entity: Entity,
+  values: AsyncIterable<unknown>,
+  options: ImportOptions,
+): Promise<{ counts: ImportCounts; ids: ReadonlyMap<string, number> }> {
+  const counts: ImportCounts = { total: 0, success: 0, failed: 0, created: 0, updated: 0, unchanged: 0 };
+  const ids = new Map<string, number>();
+  const again: Prepared[] = [];
+  let chunk: Prepared[] = [];
+  let wrong: RecordError[] = [];
+
+  const write = async (isLast: boolean): Promise<void> => {
+    const records = chunk;
+    chunk = [];
+    const result = await syncRecords(parts, entity, records, options.dryRun);
+    const failed = new Set<number>();
+    for (const error of result.errors) {
+      failed.add(error.index);
+      if (error.code !== 'conflict' || isLast || options.dryRun) wrong.push(error);
+    }
+    const byIndex = new Map(records.map(r => [r.index, r]));
+    const told = new Set(wrong.map(e => e.index));
+    for (const index of failed) {
+      const record = byIndex.get(index);
+      if (record !== undefined && !told.has(index)) again.push(record);
+      else counts.failed++;
+    }
+    counts.created += result.created;
+    counts.updated += result.updated;
+    counts.unchanged += result.unchanged;
+    counts.success = counts.created + counts.updated + counts.unchanged;
+    if (wrong.length > 0) await options.onErrors(wrong);
+    wrong = [];
+    await options.onProgress(counts);
+  };
+
+  for await (const value of values) {
+    const index = counts.total++;
+    const parsed = parseRecord(entity, index, value, options.today);
+    if ('errors' in parsed) {
+      wrong.push(...parsed.errors);
+      counts.failed++;
+      const id = parsed.errors[0]?.external_id ?? null;
+      if (id !== null && !ids.has(id)) ids.set(id, index);
+    } else {
+      const { externalId } = parsed.record;
+      const first = ids.get(externalId);
+      if (first === undefined) {
+        ids.set(externalId, index);
+        chunk.push(parsed.record);
+      } else {
+        counts.failed++;
+        const message = `/${index}/external_id is the same as that of /${first}, which is taken over`;
+        wrong.push({ index, external_id: externalId, field: 'external_id', code: 'duplicate', message });
+      }
+    }
+    if (chunk.length >= LIMITS.universityChunk || wrong.length >= LIMITS.importErrorsTold) await write(false);
+  }
+  await write(false);
+  while (again.length > 0) {
+    chunk = again.splice(0, LIMITS.universityChunk);
+    await write(true);
+  }
+  return { counts, ids };
+}

@@ -1,0 +1,147 @@
+import fs from 'node:fs';
+import path from 'node:path';
+import type { Database } from '../db/database.ts';
+import { tryLock } from '../db/held-lock.ts';
+import { ServiceError } from '../errors.ts';
+import type { BatchResult } from './batch.ts';
+import type { Entity, EntityType } from './entities.ts';
+import { endImport, endInterrupted, type ImportRun } from './import-log.ts';
+import { type ImportSettings, ImportThread, type TaskEvents } from './import-thread.ts';
+import { beginPull } from './pull.ts';
+
+export type ImportsParts = {
+  db: Database;
+  settings: Omit<ImportSettings, 'directory'>;
+  /** Below it each process has a place of its own. */
+  directory: string;
+  log: {
+    warn(fields: Record<string, unknown>, text: string): void;
+    info(fields: Record<string, unknown>, text: string): void;
+  };
+  /** The day, a date like 2026-09-01. */
+  today(): string;
+};
+
+/** Of all hosts one pulls at a time. */
+const PULL_LOCK = 7391048;
+/** A batch that nobody has heard of for so long has ended with its process. */
+const SILENT_BATCH_SECONDS = 600;
+
+/** A day by the clock of this machine, like 2026-09-01. */
+export function localDay(now: Date): string {
+  const two = (n: number): string => String(n).padStart(2, '0');
+  return `${now.getFullYear()}-${two(now.getMonth() + 1)}-${two(now.getDate())}`;
+}
+
+const isAlive = (pid: number): boolean => {
+  try {
+    return process.kill(pid, 0);
+  } catch (error) {
+    return error instanceof Error && 'code' in error && error.code === 'EPERM';
+  }
+};
+
+/** A folder of this process; those of processes that have ended are removed. */
+function ownDirectory(above: string): string {
+  fs.mkdirSync(above, { recursive: true, mode: 0o700 });
+  for (const name of fs.readdirSync(above)) {
+    const pid = /^run-(\d+)-/.exec(name)?.[1];
+    if (pid !== undefined && (Number(pid) === process.pid ? false : !isAlive(Number(pid))))
+      fs.rmSync(path.join(above, name), { recursive: true, force: true });
+  }
+  return fs.mkdtempSync(path.join(above, `run-${process.pid}-`));
+}
+
+/** University data coming in (service.md 2.10, 4.6): batches, pulls, and the days that begin and end positions. */
+export class Imports {
+  readonly #parts: ImportsParts;
+  readonly #thread: ImportThread;
+  readonly #stopping = new AbortController();
+  readonly #pulls = new Set<Promise<unknown>>();
+  readonly directory: string;
+
+  constructor(parts: ImportsParts) {
+    this.#parts = parts;
+    this.directory = ownDirectory(parts.directory);
+    this.#thread = new ImportThread({ ...parts.settings, directory: this.directory });
+  }
+
+  /**
+   * Takes over the records of one request.
+   *
+   * @param file the body as it came
+   * @throws ServiceError when it is no array
+   */
+  async batch(entity: Entity, file: string, dryRun: boolean, startedBy: string): Promise<BatchResult> {
+    const order = { file, dryRun, startedBy, today: this.#parts.today() };
+    return await this.#thread.run({ kind: 'batch', type: entity.type, order });
+  }
+
+  /**
+   * Begins one synchronization with the source (PullOnce, service.md 2.10).
+   *
+   * @param releaseBrake types that may lose any number of records this time
+   * @returns its place in the log, and its end
+   * @throws ServiceError `conflict` when there is no source, or a pull is under way on any host
+   */
+  async beginPull(
+    startedBy: string,
+    releaseBrake: readonly EntityType[],
+    events: Pick<TaskEvents, 'onProgress'> = {},
+  ): Promise<{ importId: number; done: Promise<ImportRun> }> {
+    const { db, log, settings } = this.#parts;
+    if (settings.baseUrl === '')
+      throw new ServiceError(
+        'conflict',
+        'there is no source to pull from: set university_sync.base_url (BOT_UNIVERSITY_SYNC_BASE_URL)',
+      );
+    const ending = new AbortController();
+    const lock = await tryLock(settings.databaseUrl, PULL_LOCK, () => ending.abort());
+    if (lock === null) throw new ServiceError('conflict', 'a pull is under way; see GET /api/admin/university/imports');
+    try {
+      // Whoever had the lock before has ended, with what he was at.
+      await endInterrupted(db, 'pull', 0);
+      await endInterrupted(db, 'batch', SILENT_BATCH_SECONDS);
+      const importId = await beginPull(db, startedBy);
+      const order = { startedBy, today: this.#parts.today(), releaseBrake };
+      const done = this.#thread
+        .run(
+          { kind: 'pull', importId, order },
+          {
+            ...events,
+            onProblem: (type, problem) =>
+              log.warn({ import: importId, type, problem }, 'a list of the university was not taken over whole'),
+            signal: AbortSignal.any([ending.signal, this.#stopping.signal]),
+          },
+        )
+        .catch(async (error: unknown) => {
+          await endImport(db, importId, 'failed', 'an error of the host').catch(() => {});
+          throw error;
+        })
+        .finally(() => lock.close());
+      this.#pulls.add(done);
+      done
+        .then(
+          run => log.info({ import: importId, state: run.state }, 'university data were pulled'),
+          () => {},
+        )
+        .finally(() => this.#pulls.delete(done));
+      return { importId, done };
+    } catch (error) {
+      await lock.close();
+      throw error;
+    }
+  }
+
+  /** What the day gives and takes away. @returns how many records */
+  async settleDates(): Promise<number> {
+    return await this.#thread.run({ kind: 'dates', today: this.#parts.today() });
+  }
+
+  async close(): Promise<void> {
+    this.#stopping.abort();
+    await Promise.allSettled(this.#pulls);
+    await this.#thread.close();
+    fs.rmSync(this.directory, { recursive: true, force: true });
+  }
+}

@@ -1,0 +1,106 @@
+import { ServiceError } from '../errors.ts';
+
+const [QUOTE, BACKSLASH, OPEN, CLOSE, BRACE, UNBRACE, COMMA] = [0x22, 0x5c, 0x5b, 0x5d, 0x7b, 0x7d, 0x2c];
+
+const isSpace = (byte: number): boolean => byte === 0x20 || byte === 0x0a || byte === 0x0d || byte === 0x09;
+
+const MEANS: Readonly<Record<string, string>> = { '{': 'an object', '"': 'a string', t: 'true', f: 'false', n: 'null' };
+
+function otherThanArray(byte: number, at: number): ServiceError {
+  const what = MEANS[String.fromCharCode(byte)] ?? (/[-\d]/.test(String.fromCharCode(byte)) ? 'a number' : null);
+  if (what === null)
+    return new ServiceError('malformed_request', `the body is not JSON: nothing begins like this, at byte ${at}`);
+  return new ServiceError('validation_failed', `the body must be a JSON array of records, not ${what}`, {
+    errors: [{ pointer: '', message: `must be an array, not ${what}` }],
+  });
+}
+
+/**
+ * The elements of a JSON array (RFC 8259), one at a time, whatever its size: finds where each ends and hands it to the platform's own
+ * parser, which judges it. Nothing but one element is held.
+ *
+ * @param chunks the array as UTF-8, cut anywhere
+ * @param elementBytesMax largest element
+ * @throws ServiceError `malformed_request` with the place, when it is no array or broken off; `body_too_large` for an element
+ */
+export async function* jsonElements(
+  chunks: AsyncIterable<Uint8Array>,
+  elementBytesMax: number,
+): AsyncGenerator<unknown> {
+  const decoder = new TextDecoder('utf-8', { fatal: true });
+  /** What of the element lies in earlier chunks. */
+  let held: Uint8Array[] = [];
+  let heldBytes = 0;
+  let [depth, index, offset] = [0, 0, 0];
+  let [inString, escaped] = [false, false];
+  /** Before the array, at the place of an element, inside one, behind the array. */
+  const place: { at: 'start' | 'element' | 'inside' | 'end' } = { at: 'start' };
+  const broken = (why: string): ServiceError =>
+    new ServiceError('malformed_request', `the body is not a JSON array: ${why}`);
+
+  const take = (last: Uint8Array): unknown => {
+    const bytes = held.length === 0 ? last : Buffer.concat([...held, last]);
+    [held, heldBytes] = [[], 0];
+    if (bytes.length > elementBytesMax)
+      throw new ServiceError(
+        'body_too_large',
+        `element ${index} has ${bytes.length} bytes; one may have ${elementBytesMax}`,
+      );
+    try {
+      return JSON.parse(decoder.decode(bytes));
+    } catch (error) {
+      throw broken(`element ${index}: ${error instanceof Error ? error.message : 'unreadable'}`);
+    }
+  };
+
+  for await (const chunk of chunks) {
+    let from = 0;
+    for (let k = 0; k < chunk.length; k++) {
+      const byte = chunk[k]!;
+      if (inString) {
+        if (escaped) escaped = false;
+        else if (byte === BACKSLASH) escaped = true;
+        else if (byte === QUOTE) inString = false;
+        continue;
+      }
+      if (place.at === 'inside') {
+        if (byte === QUOTE) inString = true;
+        else if (byte === OPEN || byte === BRACE) depth++;
+        else if (depth > 0) {
+          if (byte === CLOSE || byte === UNBRACE) depth--;
+        } else if (byte === COMMA || byte === CLOSE) {
+          yield take(chunk.subarray(from, k));
+          index++;
+          place.at = byte === COMMA ? 'element' : 'end';
+        }
+        continue;
+      }
+      if (isSpace(byte)) continue;
+      if (place.at === 'end') throw broken(`something follows it at byte ${offset + k}`);
+      if (place.at === 'start') {
+        if (byte !== OPEN) throw otherThanArray(byte, offset + k);
+        place.at = 'element';
+        continue;
+      }
+      if (byte === CLOSE && index === 0) {
+        place.at = 'end';
+        continue;
+      }
+      if (byte === COMMA || byte === CLOSE) throw broken(`an element is missing at byte ${offset + k}`);
+      // An element begins, and this byte may open a string or a depth.
+      place.at = 'inside';
+      from = k;
+      if (byte === QUOTE) inString = true;
+      else if (byte === OPEN || byte === BRACE) depth++;
+    }
+    if (place.at === 'inside') {
+      held.push(Buffer.from(chunk.subarray(from)));
+      heldBytes += chunk.length - from;
+      if (heldBytes > elementBytesMax)
+        throw new ServiceError('body_too_large', `element ${index} has more than ${elementBytesMax} bytes`);
+    }
+    offset += chunk.length;
+  }
+  if (place.at === 'start') throw broken('it is empty');
+  if (place.at !== 'end') throw broken(`it breaks off in element ${index}, at byte ${offset}`);
+}

@@ -1,0 +1,259 @@
+import fsp from 'node:fs/promises';
+import path from 'node:path';
+import type { Database } from '../db/database.ts';
+import { messageOf, ServiceError } from '../errors.ts';
+import { LIMITS } from '../limits.ts';
+import { stateOf } from './batch.ts';
+import { findBookmark, setBookmark } from './bookmarks.ts';
+import { type Bookmark, type DataSource, SourceError } from './data-source.ts';
+import { ENTITIES, type Entity, type EntityType } from './entities.ts';
+import {
+  addImportErrors,
+  beginImport,
+  endImport,
+  findImport,
+  type ImportedType,
+  type ImportRun,
+  noteType,
+  type TypeState,
+} from './import-log.ts';
+import { importRecords } from './import-records.ts';
+import { jsonElements } from './json-elements.ts';
+import { readChunks, Spool } from './spool.ts';
+import { deactivate, listActive, type SyncParts } from './sync.ts';
+
+export type PullParts = SyncParts & {
+  source: DataSource;
+  /** Lists lie there until they are whole. */
+  directory: string;
+  /** Share of the active records of a type, in percent, that one pull may make inactive. */
+  brakePercent: number;
+};
+
+export type PullOrder = {
+  startedBy: string;
+  /** A date like 2026-09-01. */
+  today: string;
+  /** Types whose brake is released this time. */
+  releaseBrake: readonly EntityType[];
+};
+
+export type PullProgress = Pick<ImportedType, 'type' | 'state' | 'total' | 'success' | 'failed'> & {
+  importId: number;
+  /** Records of the list, once it is known. */
+  of: number | null;
+};
+
+/** A list that is whole, on disk. */
+type Listed = {
+  file: string;
+  bookmark: Bookmark | null;
+  count: number;
+  ids: ReadonlySet<string>;
+  /** Those of them that the source itself says are not active. */
+  inactive: ReadonlySet<string>;
+};
+
+type Outcome = { state: TypeState; counts?: Parameters<typeof noteType>[4]; problem?: string };
+
+const idOf = (record: unknown): string | null =>
+  typeof record === 'object' && record !== null && 'external_id' in record && typeof record.external_id === 'string'
+    ? record.external_id
+    : null;
+
+/** Fetches a list to a file; nothing of it is used before all of it is there. */
+async function fetchList(
+  { directory, source }: PullParts,
+  entity: Entity,
+  known: Bookmark | null,
+  signal: AbortSignal,
+): Promise<Listed | 'not_offered' | 'unchanged'> {
+  const file = path.join(directory, `list-${entity.path}-${crypto.randomUUID()}.json`);
+  const spool = await Spool.open(file, LIMITS.universityListBytesMax);
+  let seen: Array<{ id: string | null; isActive: boolean }> = [];
+  let [mark, markedAt] = [await spool.mark(), 0];
+  try {
+    const fetched = await source[entity.type](
+      {
+        async take(record) {
+          const isActive = !(
+            typeof record === 'object' &&
+            record !== null &&
+            'is_active' in record &&
+            record.is_active === false
+          );
+          seen.push({ id: idOf(record), isActive });
+          await spool.append(record);
+        },
+        async mark() {
+          [mark, markedAt] = [await spool.mark(), seen.length];
+        },
+        async rewind() {
+          await spool.rewind(mark);
+          seen = seen.slice(0, markedAt);
+        },
+      },
+      known,
+      signal,
+    );
+    if (fetched.kind !== 'whole') {
+      await spool.abandon();
+      await fsp.rm(file, { force: true });
+      return fetched.kind;
+    }
+    await spool.finish();
+    const idsOf = (records: typeof seen): Set<string> => new Set(records.map(s => s.id).filter(id => id !== null));
+    return {
+      file,
+      bookmark: fetched.bookmark,
+      count: seen.length,
+      ids: idsOf(seen),
+      inactive: idsOf(seen.filter(s => !s.isActive)),
+    };
+  } catch (error) {
+    await spool.abandon();
+    await fsp.rm(file, { force: true });
+    throw error;
+  }
+}
+
+/** Active records the list has no more, and how many of all it would make inactive. */
+async function lostBy(
+  db: Database,
+  entity: Entity,
+  list: Listed,
+): Promise<{ missing: string[]; ending: number; active: number }> {
+  const missing: string[] = [];
+  let [ending, active] = [0, 0];
+  for (let page: string[], after = ''; ; after = page.at(-1) ?? '') {
+    page = await listActive(db, entity, after, 10_000);
+    active += page.length;
+    for (const id of page) {
+      if (!list.ids.has(id)) missing.push(id);
+      if (!list.ids.has(id) || list.inactive.has(id)) ending++;
+    }
+    if (page.length < 10_000) return { missing, ending, active };
+  }
+}
+
+async function takeOver(
+  parts: PullParts,
+  entity: Entity,
+  list: Listed,
+  order: PullOrder,
+  importId: number,
+  onProgress: (p: PullProgress) => void,
+): Promise<Outcome> {
+  const { db } = parts;
+  const { active, ending, missing } = await lostBy(db, entity, list);
+  if (ending * 100 > active * parts.brakePercent && !order.releaseBrake.includes(entity.type))
+    return {
+      state: 'stopped',
+      counts: { total: list.count },
+      problem: `the list would make ${ending} of ${active} active records inactive, more than ${parts.brakePercent} % (university_sync.brake_percent); nothing of this type was changed. If it is right, pull with release_brake ["${entity.type}"]`,
+    };
+  // Whatever interrupts what follows, the list is fetched again.
+  await setBookmark(db, entity.type, null);
+  const note = { type: entity.type, importId, of: list.count };
+  const { counts } = await importRecords(
+    parts,
+    entity,
+    jsonElements(readChunks(list.file), LIMITS.universityRecordBytesMax),
+    {
+      dryRun: false,
+      today: order.today,
+      onErrors: errors => addImportErrors(db, importId, entity.type, errors),
+      async onProgress(so) {
+        await noteType(db, importId, entity.type, 'running', so);
+        onProgress({ ...note, state: 'running', total: so.total, success: so.success, failed: so.failed });
+      },
+    },
+  );
+  let deactivated = 0;
+  for (let k = 0; k < missing.length; k += LIMITS.universityChunk)
+    deactivated += await deactivate(parts, entity, missing.slice(k, k + LIMITS.universityChunk));
+  if (counts.failed === 0 && list.bookmark !== null) await setBookmark(db, entity.type, list.bookmark);
+  const state = list.count === 0 ? 'succeeded' : stateOf(counts);
+  return { state, counts: { ...counts, deactivated } };
+}
+
+async function pullType(
+  parts: PullParts,
+  entity: Entity,
+  order: PullOrder,
+  importId: number,
+  onProgress: (p: PullProgress) => void,
+  signal: AbortSignal,
+): Promise<Outcome> {
+  const { db } = parts;
+  await noteType(db, importId, entity.type, 'fetching');
+  onProgress({ type: entity.type, importId, of: null, state: 'fetching', total: 0, success: 0, failed: 0 });
+  const list = await fetchList(parts, entity, await findBookmark(db, entity.type), signal);
+  if (typeof list === 'string') return { state: list };
+  try {
+    return await takeOver(parts, entity, list, order, importId, onProgress);
+  } finally {
+    await fsp.rm(list.file, { force: true });
+  }
+}
+
+const GOOD: ReadonlySet<TypeState> = new Set(['succeeded', 'unchanged', 'not_offered']);
+
+/**
+ * One synchronization with the source (service.md 2.10): the fourteen lists in the order of what refers to what. What goes wrong with one
+ * of them is noted, and the next one follows.
+ *
+ * @param importId where it is noted
+ * @param signal ends it between two chunks
+ */
+export async function runPull(
+  parts: PullParts,
+  importId: number,
+  order: PullOrder,
+  onProgress: (p: PullProgress) => void,
+  onProblem: (type: EntityType, problem: string) => void,
+  signal: AbortSignal,
+): Promise<ImportRun> {
+  const { db } = parts;
+  const states: TypeState[] = [];
+  try {
+    for (const entity of ENTITIES) {
+      signal.throwIfAborted();
+      const outcome = await pullType(parts, entity, order, importId, onProgress, signal).catch(
+        (error: unknown): Outcome => {
+          if (signal.aborted) throw error;
+          const isExpected = error instanceof SourceError || error instanceof ServiceError;
+          return {
+            state: 'failed',
+            problem: isExpected ? messageOf(error) : `an error of the host: ${messageOf(error)}`,
+          };
+        },
+      );
+      const { counts, problem, state } = outcome;
+      states.push(state);
+      await noteType(db, importId, entity.type, state, counts, problem ?? null);
+      if (!GOOD.has(state))
+        onProblem(entity.type, problem ?? `${counts?.failed ?? 0} of ${counts?.total ?? 0} records failed`);
+      const { failed = 0, success = 0, total = 0 } = counts ?? {};
+      onProgress({ type: entity.type, importId, of: total, state, total, success, failed });
+    }
+    const good = states.filter(s => GOOD.has(s)).length;
+    const some = good + states.filter(s => s === 'partial').length;
+    await endImport(db, importId, good === states.length ? 'succeeded' : some === 0 ? 'failed' : 'partial', null);
+  } catch (error) {
+    const problem = signal.aborted ? 'the host was stopped' : messageOf(error);
+    await endImport(db, importId, signal.aborted ? 'interrupted' : 'failed', problem).catch(() => {});
+    if (!signal.aborted) throw error;
+  }
+  const run = await findImport(db, importId);
+  if (run === undefined) throw new Error(`import ${importId} is gone from the log`);
+  return run;
+}
+
+export const beginPull = (db: Database, startedBy: string): Promise<number> =>
+  beginImport(
+    db,
+    'pull',
+    startedBy,
+    ENTITIES.map(e => e.type),
+  );

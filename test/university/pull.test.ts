@@ -1,0 +1,202 @@
+import t from 'tap';
+import { openDatabase } from '../../src/db/database.ts';
+import { type Answer, type Json, startTestService } from '../support/service.ts';
+import { makeUniversity, PATHS, type University } from '../support/university.ts';
+import { SOURCE_TOKEN, startUniversitySource } from '../support/university-source.ts';
+
+type Scope = { teardown(fn: () => unknown): void };
+
+const SMALL = { seed: 7, groups: 12, students: 240, teachers: 30, faculties: 2 };
+
+async function world(t: Scope, university: University = makeUniversity(SMALL), env: Record<string, string> = {}) {
+  const source = await startUniversitySource(university);
+  t.teardown(() => source.close());
+  const s = await startTestService({
+    BOT_UNIVERSITY_SYNC_BASE_URL: source.url,
+    BOT_UNIVERSITY_SYNC_TOKEN: SOURCE_TOKEN,
+    ...env,
+  });
+  t.teardown(() => s.stop());
+  const db = openDatabase(s.databaseUrl, 2, () => {});
+  t.teardown(() => db.close());
+  const pull = (body: Json = {}): Promise<Answer> => s.admin('POST', '/university/pull?wait=1', body);
+  const count = async (sql: string): Promise<number> =>
+    Number((await db.query<{ n: string }>(`SELECT count(*) AS n FROM ${sql}`)).rows[0]?.n);
+  return { source, s, db, pull, count };
+}
+
+const typesOf = (a: Answer): Map<string, Json> =>
+  new Map((a.json.types as Json[]).map(type => [String(type.type), type]));
+
+t.test('a pull takes everything over in its order; a second one changes nothing and queues nothing', async t => {
+  const { count, db, pull, source } = await world(t);
+  source.pageSize = 50;
+  const first = await pull();
+  t.equal(first.status, 200);
+  t.match(first.json, { kind: 'pull', state: 'succeeded', started_by: 'setup mode', problem: null });
+  t.same([...new Set(source.log.map(line => line.split(' ')[0]))], [...PATHS], 'in dependency order');
+  for (const [type, of] of typesOf(first)) t.match(of, { state: 'succeeded', failed: 0 }, type);
+  t.equal(await count('persons'), 270);
+  t.equal(await count("authz_tuples WHERE relation = 'member' AND resource_type = 'subgroup'"), 240);
+  const before = await count('authz_outbox');
+  const state = (await db.query('SELECT max(changed_at) AS at FROM persons')).rows;
+  const second = await pull();
+  t.match(second.json, { state: 'succeeded' });
+  for (const [type, of] of typesOf(second)) t.match(of, { created: 0, updated: 0, deactivated: 0 }, type);
+  t.equal(await count('authz_outbox'), before);
+  t.same((await db.query('SELECT max(changed_at) AS at FROM persons')).rows, state);
+});
+
+t.test('a list that is what it was is not fetched again, unless somebody wrote there meanwhile', async t => {
+  const { pull, s, source } = await world(t);
+  await pull();
+  source.log.length = 0;
+  const second = await pull();
+  t.match(second.json, { state: 'succeeded' });
+  t.ok(
+    source.log.every(line => line.endsWith(' 304')),
+    source.log.join(),
+  );
+  t.equal(typesOf(second).get('person')?.state, 'unchanged');
+  await s.admin('POST', '/university/courses', [{ external_id: 'by-hand', name: 'X' }]);
+  source.log.length = 0;
+  const third = await pull();
+  t.same(
+    source.log.filter(line => !line.endsWith(' 304')),
+    ['courses 200'],
+  );
+  t.equal(typesOf(third).get('course')?.deactivated, 1, 'the complete list has no such course');
+});
+
+t.test('what goes wrong with one list is told, and the others are taken over', async t => {
+  const { count, pull, source } = await world(t, makeUniversity(SMALL), { BOT_UNIVERSITY_SYNC_PAGE_TIMEOUT: '700ms' });
+  const { courses, ...rest } = source.university;
+  t.ok(courses.length > 0);
+  source.university = rest as University;
+  source.faults.set('semesters', { kind: 'status', status: 403 });
+  source.faults.set('faculties', { kind: 'body', body: '{"faculties": []}' });
+  const first = await pull();
+  t.match(first.json, { state: 'partial' });
+  const types = typesOf(first);
+  t.equal(types.get('course')?.state, 'not_offered');
+  t.match(types.get('semester'), {
+    state: 'failed',
+    problem: /\/api\/semesters answers 403: university_sync.token is not accepted/,
+  });
+  t.match(types.get('faculty'), { state: 'failed', problem: /without a list "items"/ });
+  t.match(types.get('person'), { state: 'succeeded' });
+  t.match(types.get('department'), { state: 'failed', failed: 4, total: 4 }, 'departments without their faculties');
+  t.equal(await count('persons'), 270);
+  t.notMatch(first.text, new RegExp(SOURCE_TOKEN));
+  source.university = makeUniversity(SMALL);
+  source.faults.clear();
+  // Passing faults are tried again within one pull.
+  source.pageSize = 100;
+  source.faults.set('persons', { kind: 'cut', times: 1 });
+  source.faults.set('courses', { kind: 'status', status: 500, times: 1 });
+  source.faults.set('semesters', { kind: 'status', status: 429, retryAfter: '0', times: 2 });
+  source.faults.set('faculties', { kind: 'truncated', times: 1 });
+  source.faults.set('departments', { kind: 'slow', ms: 2000, times: 1 });
+  const second = await pull();
+  t.match(second.json, { state: 'succeeded' }, second.text);
+  t.equal(await count('departments'), 4);
+});
+
+t.test('one bad record does not keep its list, and its former state stays', async t => {
+  const { db, pull, source } = await world(t);
+  await pull();
+  const [first, second] = source.university['student-positions'];
+  source.university['student-positions'] = source.university['student-positions'].map(r =>
+    r === first ? { ...r, group_external_id: 'nowhere' } : r === second ? { ...r, status: 'asleep' } : r,
+  );
+  const a = await pull();
+  t.match(a.json, { state: 'partial' });
+  t.match(typesOf(a).get('student_position'), { state: 'partial', failed: 2, deactivated: 0 });
+  const { rows } = await db.query('SELECT is_active FROM student_positions WHERE external_id IN ($1, $2)', [
+    first?.external_id,
+    second?.external_id,
+  ]);
+  t.same(rows, [{ is_active: true }, { is_active: true }]);
+});
+
+t.test('a list that has lost more than a fifth stops its type alone, until somebody says that it is right', async t => {
+  const { count, pull, source } = await world(t);
+  await pull();
+  const all = source.university['student-subgroups'];
+  source.university['student-subgroups'] = all.slice(0, 191);
+  const stopped = await pull();
+  t.match(stopped.json, { state: 'partial' });
+  t.match(typesOf(stopped).get('student_subgroup'), {
+    state: 'stopped',
+    problem: /make 49 of 240 active records inactive, more than 20 %/,
+  });
+  t.equal(await count('student_subgroups WHERE is_active'), 240);
+  t.equal(typesOf(stopped).get('teaching_assignment')?.state, 'unchanged', 'the others go on');
+  source.university['student-subgroups'] = all.map((r, k) => ({ ...r, is_active: k >= 60 }));
+  t.equal(typesOf(await pull()).get('student_subgroup')?.state, 'stopped', 'nor may as many be switched off');
+  source.university['student-subgroups'] = [];
+  t.equal(typesOf(await pull()).get('student_subgroup')?.state, 'stopped', 'an empty list least of all');
+  t.equal((await pull({ release_brake: ['pigeon'] })).status, 422);
+  source.university['student-subgroups'] = all.slice(0, 191);
+  const released = await pull({ release_brake: ['student_subgroup'] });
+  t.match(typesOf(released).get('student_subgroup'), { state: 'succeeded', deactivated: 49 });
+  t.equal(await count("authz_tuples WHERE resource_type = 'subgroup' AND relation = 'member'"), 191);
+  // At most a fifth goes by itself, and comes back.
+  source.university['student-subgroups'] = all.slice(0, 160);
+  t.match(typesOf(await pull()).get('student_subgroup'), { state: 'succeeded', deactivated: 31 });
+  source.university['student-subgroups'] = all;
+  t.match(typesOf(await pull()).get('student_subgroup'), { state: 'succeeded', updated: 80 });
+  t.equal(await count("authz_tuples WHERE resource_type = 'subgroup' AND relation = 'member'"), 240);
+});
+
+t.test('of two pulls at once one is refused; progress is seen; without a source there is none', async t => {
+  const { s, source } = await world(t);
+  source.faults.set('persons', { kind: 'slow', ms: 400, times: 1 });
+  const begun = await s.admin('POST', '/university/pull', {});
+  t.equal(begun.status, 202);
+  t.match(begun.json, { state: 'running' });
+  const refused = await s.admin('POST', '/university/pull', {});
+  t.match(refused.json, { status: 409, detail: /a pull is under way/ });
+  const other = await startTestService(
+    { BOT_UNIVERSITY_SYNC_BASE_URL: source.url, BOT_UNIVERSITY_SYNC_TOKEN: SOURCE_TOKEN },
+    s,
+  );
+  t.teardown(() => other.stop());
+  t.equal((await other.admin('POST', '/university/pull', {})).status, 409, 'nor on another host');
+  const where = begun.headers.get('location')?.replace('/api/admin', '') ?? '';
+  const states = new Set<string>();
+  for (let state = 'running'; state === 'running'; ) {
+    const run = await s.admin('GET', where);
+    state = String(run.json.state);
+    for (const type of run.json.types as Json[]) states.add(String(type.state));
+  }
+  t.ok(states.has('waiting') && states.has('fetching') && states.has('succeeded'), [...states].join());
+  t.equal((await s.admin('POST', '/university/pull?wait=1', {})).status, 200, 'the lock is free again');
+  const alone = await startTestService();
+  t.teardown(() => alone.stop());
+  t.match((await alone.admin('POST', '/university/pull', {})).json, {
+    status: 409,
+    detail: /set university_sync.base_url/,
+  });
+});
+
+t.test('enabled, it pulls by itself at its interval, on one of many hosts; disabled, it never does', async t => {
+  const env = { BOT_UNIVERSITY_SYNC_ENABLED: 'true', BOT_UNIVERSITY_SYNC_INTERVAL: '2s' };
+  const off = await world(t, makeUniversity(SMALL), { BOT_UNIVERSITY_SYNC_INTERVAL: '1s' });
+  const { db, s, source } = await world(t, makeUniversity(SMALL), env);
+  const second = await startTestService(
+    { ...env, BOT_UNIVERSITY_SYNC_BASE_URL: source.url, BOT_UNIVERSITY_SYNC_TOKEN: SOURCE_TOKEN },
+    s,
+  );
+  t.teardown(() => second.stop());
+  type Span = { started_at: Date; finished_at: Date; started_by: string };
+  let spans: Span[] = [];
+  while (spans.length < 3) {
+    await new Promise(resolve => setTimeout(resolve, 100));
+    spans = (await db.query<Span>("SELECT * FROM university_imports WHERE state = 'succeeded' ORDER BY id")).rows;
+  }
+  t.equal(spans[0]?.started_by, 'schedule');
+  for (let k = 1; k < spans.length; k++) t.ok(spans[k]!.started_at >= spans[k - 1]!.finished_at, 'one after the other');
+  t.same(off.source.log, [], 'nothing was asked of the other source');
+  t.equal(await off.count('university_imports'), 0);
+});
