@@ -187,6 +187,11 @@ const ROWS = {
     '60s',
     'for one page of the source, to its last byte',
   ),
+  'university_sync.retry_wait': row(
+    duration(1, 600_000, 'from 1ms to 10m'),
+    '1s',
+    'before a page is asked for again; twice as long each time',
+  ),
   'university_sync.brake_percent': row(
     z.coerce.number().min(0).max(100),
     20,

@@ -19,6 +19,8 @@ const USAGE = `plugin-host: runs WebAssembly plugins behind HTTP endpoints
   plugin-host admin list [--json]                list the administrators
   plugin-host authz drift [--repair] [--config FILE] [--json]
                                                  compare the graph store with the database, and mend it
+  plugin-host sync once [--release-brake TYPE] [--config FILE] [--json]
+                                                 pull the university's data now; ends with 1 when something went wrong
   plugin-host doctor [--config FILE] [--json]    look at everything the service needs; ends with 1 when something fails
   plugin-host version [--json]
   plugin-host help
@@ -124,6 +126,7 @@ async function main(args: string[]): Promise<void> {
       name: { type: 'string' },
       user: { type: 'string' },
       repair: { type: 'boolean', default: false },
+      'release-brake': { type: 'string', multiple: true, default: [] },
       help: { type: 'boolean', short: 'h', default: false },
     },
   });
@@ -158,6 +161,13 @@ async function main(args: string[]): Promise<void> {
       const { authzDrift } = await import('./cli/authz-commands.ts');
       const progress = (text: string): void => void process.stderr.write(`[plugin-host] ${text}\n`);
       return out(await authzDrift(config(), { repair: values.repair, json: values.json }, progress));
+    }
+    case 'sync once': {
+      const { syncOnce } = await import('./cli/sync-commands.ts');
+      const { state, text } = await syncOnce(config(), values['release-brake'], values.json, process.stderr);
+      out(text);
+      process.exitCode = state === 'succeeded' ? 0 : 1;
+      return;
     }
     case 'doctor': {
       const { doctor, shownChecks } = await import('./cli/doctor.ts');

@@ -108,7 +108,13 @@ export function roleRoutes({ db, outbox, registry, schema }: RolesApiParts): Rou
         ]);
         return jsonReply(200, {
           items: [
-            ...own.map(r => ({ kind: 'database', role: r.role, granted_at: r.grantedAt, granted_by: r.grantedBy })),
+            ...own.map(r => ({
+              kind: 'database',
+              role: r.role,
+              origin: r.origin,
+              granted_at: r.grantedAt,
+              granted_by: r.grantedBy,
+            })),
             ...graph.map(roleJson),
           ],
           next_cursor: null,
@@ -136,7 +142,7 @@ export function roleRoutes({ db, outbox, registry, schema }: RolesApiParts): Rou
           queryOf(request, ['limit', 'cursor']),
           async (before, limit) =>
             (await listRoleHolders(db, request.params.role ?? '', before, limit)).map(r => ({ id: r.userId, ...r })),
-          r => ({ user: r.userId, role: r.role, granted_at: r.grantedAt, granted_by: r.grantedBy }),
+          r => ({ user: r.userId, role: r.role, origin: r.origin, granted_at: r.grantedAt, granted_by: r.grantedBy }),
         ),
     },
   ];

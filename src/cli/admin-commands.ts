@@ -27,16 +27,17 @@ export class CommandError extends Error {
 export async function withDatabase<T>(
   config: Config,
   progress: (text: string) => void,
-  work: (db: Database) => Promise<T>,
+  work: (db: Database, url: string) => Promise<T>,
 ): Promise<T> {
   const directory = dataPath(config, 'postgres');
   const running = config.values['database.url'] || findRunningPostgres(directory);
   const own = running === null ? await startPostgres({ directory, progress }) : null;
   // Two connections: some work reads beside its own transaction.
-  const db = openDatabase(running ?? own?.url ?? '', 2, () => {});
+  const url = running ?? own?.url ?? '';
+  const db = openDatabase(url, 2, () => {});
   try {
     await migrate(db);
-    return await work(db);
+    return await work(db, url);
   } finally {
     await db.close();
     await own?.stop();

@@ -56,7 +56,7 @@ export async function listRoleNames(db: Queryable): Promise<Array<{ role: string
 }
 
 /**
- * Gives a user a role; one that is there stays as it is.
+ * Gives a user a role; one that is there stays as it is, but for one of an import, which an import cannot take away any more.
  *
  * @returns whether it is new
  * @throws ServiceError `conflict` when the user has as many as one may have
@@ -66,17 +66,18 @@ export async function grantUserRole(db: Database, userId: number, role: string, 
     // Two grants at the same time are counted one after the other.
     await client.query('SELECT 1 FROM global_users WHERE id = $1 FOR UPDATE', [userId]);
     const before = await listUserRoles(client, userId);
-    if (before.some(r => r.role === role)) return false;
-    if (before.length >= LIMITS.userRolesMax)
+    const known = before.find(r => r.role === role);
+    if (known?.origin === 'manual') return false;
+    if (known === undefined && before.length >= LIMITS.userRolesMax)
       throw new ServiceError(
         'conflict',
         `user ${userId} has ${LIMITS.userRolesMax} roles, which is as many as one may have`,
       );
-    await client.query('INSERT INTO user_roles (global_user_id, role, granted_by) VALUES ($1, $2, $3)', [
-      userId,
-      role,
-      by.name,
-    ]);
+    await client.query(
+      `INSERT INTO user_roles (global_user_id, role, granted_by) VALUES ($1, $2, $3)
+       ON CONFLICT (global_user_id, role) DO UPDATE SET origin = 'manual', granted_by = excluded.granted_by, granted_at = now()`,
+      [userId, role, by.name],
+    );
     await appendAudit(client, by, {
       action: 'user.grant_role',
       objectType: 'user',

@@ -125,7 +125,7 @@ export async function listUsers(db: Queryable, search: string, before: number, l
   return rows.map(toUser);
 }
 
-/** Attributes under their names in the API and in policies. */
+/** Under their names in the API and in policies. */
 export const userState = (u: UserAttributes) =>
   ({
     external_id: u.externalId,
@@ -227,7 +227,7 @@ export type LinkedPerson = Omit<UserAttributes, 'externalId' | 'locale' | 'fundi
   formerIdpAccountsId: string | null;
 };
 
-type LinkSql = { id: string; external_id: string | null; idp_accounts_id: string | null; is_used: boolean };
+type LinkSql = Pick<UserSql, 'id' | 'external_id' | 'idp_accounts_id'> & { is_used: boolean; is_person: boolean };
 
 /** What becomes of one person: a new user, or one that is there with the account it has from now on. */
 type Link = { person: LinkedPerson; id: string | null; idp: string | null };
@@ -235,7 +235,7 @@ type Link = { person: LinkedPerson; id: string | null; idp: string | null };
 function linksOf(
   persons: readonly LinkedPerson[],
   rows: readonly LinkSql[],
-): { links: Link[]; absorbed: string[]; conflicts: Map<string, string> } {
+): { links: Link[]; absorbed: string[]; released: string[]; conflicts: Map<string, string> } {
   const byPerson = new Map(rows.filter(r => r.external_id !== null).map(r => [r.external_id, r]));
   const byAccount = new Map(rows.filter(r => r.idp_accounts_id !== null).map(r => [r.idp_accounts_id, r]));
   /** Accounts these persons give up, and those they take. */
@@ -247,6 +247,7 @@ function linksOf(
   const taken = new Map<string, string>();
   const links: Link[] = [];
   const absorbed: string[] = [];
+  const released: string[] = [];
   const conflicts = new Map<string, string>();
   for (const person of persons) {
     const { externalId, idpAccountsId } = person;
@@ -257,12 +258,15 @@ function linksOf(
       continue;
     }
     const holder = byAccount.get(idpAccountsId);
-    const other =
-      taken.get(idpAccountsId) ?? (holder?.external_id === externalId ? null : (holder?.external_id ?? null));
-    if (other !== null && !(other === holder?.external_id && givenUp.has(idpAccountsId) && !taken.has(idpAccountsId))) {
+    const isOthers = holder !== undefined && holder.external_id !== null && holder.external_id !== externalId;
+    // Of another person who keeps it; one who has left, or takes another account now, lets it go.
+    const keeper = isOthers && holder.is_person && !givenUp.has(idpAccountsId) ? holder.external_id : null;
+    const other = taken.get(idpAccountsId) ?? keeper;
+    if (other !== null) {
       conflicts.set(externalId, `is the account of person ${JSON.stringify(other)} already`);
       continue;
     }
+    if (isOthers && !givenUp.has(idpAccountsId)) released.push(holder.id);
     taken.set(idpAccountsId, externalId);
     if (holder === undefined || holder.external_id !== null) {
       links.push({ person, id: own?.id ?? null, idp: idpAccountsId });
@@ -279,7 +283,7 @@ function linksOf(
     if (own !== undefined) absorbed.push(own.id);
     links.push({ person, id: holder.id, idp: idpAccountsId });
   }
-  return { links, absorbed, conflicts };
+  return { links, absorbed, released, conflicts };
 }
 
 /**
@@ -293,11 +297,12 @@ export async function linkPersons(client: Queryable, persons: readonly LinkedPer
     `SELECT u.id, u.external_id, u.idp_accounts_id,
        EXISTS (SELECT 1 FROM sessions s WHERE s.global_user_id = u.id) OR EXISTS (SELECT 1 FROM user_tokens s WHERE s.global_user_id = u.id)
        OR EXISTS (SELECT 1 FROM admin_credentials s WHERE s.global_user_id = u.id) OR EXISTS (SELECT 1 FROM files s WHERE s.user_id = u.id)
-       OR EXISTS (SELECT 1 FROM user_roles s WHERE s.global_user_id = u.id AND s.origin = 'manual') AS is_used
+       OR EXISTS (SELECT 1 FROM user_roles s WHERE s.global_user_id = u.id AND s.origin = 'manual') AS is_used,
+       EXISTS (SELECT 1 FROM persons p WHERE p.external_id = u.external_id AND p.is_active) AS is_person
      FROM global_users u WHERE u.external_id = ANY($1) OR u.idp_accounts_id = ANY($2) ORDER BY u.id FOR UPDATE OF u`,
     [persons.map(p => p.externalId), persons.map(p => p.idpAccountsId).filter(id => id !== null)],
   );
-  const { absorbed, conflicts, links } = linksOf(persons, rows);
+  const { absorbed, conflicts, links, released } = linksOf(persons, rows);
   if (absorbed.length > 0) await client.query('DELETE FROM global_users WHERE id = ANY($1)', [absorbed]);
   const asRow = ({ id, idp, person: p }: Link) => ({
     id,
@@ -318,6 +323,9 @@ export async function linkPersons(client: Queryable, persons: readonly LinkedPer
     [present],
   );
   // What the data do not say a user may have said himself.
+  await client.query('UPDATE global_users SET idp_accounts_id = NULL, updated_at = now() WHERE id = ANY($1)', [
+    released,
+  ]);
   const { rows: changed } = await client.query<{ id: string }>(
     `UPDATE global_users u SET external_id = g.external_id, idp_accounts_id = g.idp_accounts_id, display_name = g.display_name,
        primary_channel = coalesce(g.primary_channel, u.primary_channel), locale = coalesce(g.locale, u.locale),
@@ -332,10 +340,7 @@ export async function linkPersons(client: Queryable, persons: readonly LinkedPer
      SELECT g.external_id, g.idp_accounts_id, g.display_name, g.primary_channel, coalesce(g.locale, 'ru'), g.nationality_type FROM ${given}`,
     [JSON.stringify(links.filter(l => l.id === null).map(asRow))],
   );
-  await notifyUsers(
-    client,
-    changed.map(r => r.id),
-  );
+  await notifyUsers(client, [...changed.map(r => r.id), ...released]);
   return conflicts;
 }
 
@@ -355,8 +360,6 @@ export async function setStudies(
       ),
     ],
   );
-  await notifyUsers(
-    client,
-    rows.map(r => r.id),
-  );
+  const ids = rows.map(r => r.id);
+  await notifyUsers(client, ids);
 }

@@ -20,7 +20,7 @@ import {
 import { importRecords } from './import-records.ts';
 import { jsonElements } from './json-elements.ts';
 import { readChunks, Spool } from './spool.ts';
-import { deactivate, listActive, type SyncParts } from './sync.ts';
+import { deactivate, listPresent, type SyncParts } from './sync.ts';
 
 export type PullParts = SyncParts & {
   source: DataSource;
@@ -117,7 +117,9 @@ async function fetchList(
   }
 }
 
-/** Active records the list has no more, and how many of all it would make inactive. */
+const PRESENT_PAGE = 10_000;
+
+/** Records the list has no more, and how many active ones of all it would make inactive. */
 async function lostBy(
   db: Database,
   entity: Entity,
@@ -125,14 +127,17 @@ async function lostBy(
 ): Promise<{ missing: string[]; ending: number; active: number }> {
   const missing: string[] = [];
   let [ending, active] = [0, 0];
-  for (let page: string[], after = ''; ; after = page.at(-1) ?? '') {
-    page = await listActive(db, entity, after, 10_000);
-    active += page.length;
-    for (const id of page) {
-      if (!list.ids.has(id)) missing.push(id);
-      if (!list.ids.has(id) || list.inactive.has(id)) ending++;
+  for (let after = ''; ; ) {
+    const page = await listPresent(db, entity, after, PRESENT_PAGE);
+    for (const { id, isActive } of page) {
+      after = id;
+      const isMissing = !list.ids.has(id);
+      if (isMissing) missing.push(id);
+      if (!isActive) continue;
+      active++;
+      if (isMissing || list.inactive.has(id)) ending++;
     }
-    if (page.length < 10_000) return { missing, ending, active };
+    if (page.length < PRESENT_PAGE) return { missing, ending, active };
   }
 }
 
@@ -154,6 +159,10 @@ async function takeOver(
     };
   // Whatever interrupts what follows, the list is fetched again.
   await setBookmark(db, entity.type, null);
+  // Those who have gone first: what they had may pass to others.
+  let deactivated = 0;
+  for (let k = 0; k < missing.length; k += LIMITS.universityChunk)
+    deactivated += await deactivate(parts, entity, missing.slice(k, k + LIMITS.universityChunk));
   const note = { type: entity.type, importId, of: list.count };
   const { counts } = await importRecords(
     parts,
@@ -169,9 +178,6 @@ async function takeOver(
       },
     },
   );
-  let deactivated = 0;
-  for (let k = 0; k < missing.length; k += LIMITS.universityChunk)
-    deactivated += await deactivate(parts, entity, missing.slice(k, k + LIMITS.universityChunk));
   if (counts.failed === 0 && list.bookmark !== null) await setBookmark(db, entity.type, list.bookmark);
   const state = list.count === 0 ? 'succeeded' : stateOf(counts);
   return { state, counts: { ...counts, deactivated } };

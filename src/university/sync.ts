@@ -201,13 +201,18 @@ export async function syncRecords(
   return sum;
 }
 
-/** Ids of active records, in pages by their order. */
-export async function listActive(db: Queryable, entity: Entity, after: string, limit: number): Promise<string[]> {
-  const { rows } = await db.query<{ external_id: string }>(
-    `SELECT external_id FROM ${entity.table} WHERE is_active AND external_id > $1 ORDER BY external_id LIMIT $2`,
+/** Records their source had last, in pages by their order. */
+export async function listPresent(
+  db: Queryable,
+  entity: Entity,
+  after: string,
+  limit: number,
+): Promise<Array<{ id: string; isActive: boolean }>> {
+  const { rows } = await db.query<{ external_id: string; is_active: boolean }>(
+    `SELECT external_id, is_active FROM ${entity.table} WHERE missing_since IS NULL AND external_id > $1 ORDER BY external_id LIMIT $2`,
     [after, limit],
   );
-  return rows.map(r => r.external_id);
+  return rows.map(r => ({ id: r.external_id, isActive: r.is_active }));
 }
 
 /**
@@ -220,7 +225,7 @@ export async function deactivate({ db, schema }: SyncParts, entity: Entity, ids:
   return await db.withTransaction(async client => {
     await client.query('SELECT pg_advisory_xact_lock($1)', [IMPORT_LOCK]);
     const { rows: before } = await client.query<{ external_id: string; row: Columns }>(
-      `SELECT external_id, to_jsonb(t) AS row FROM ${entity.table} t WHERE external_id = ANY($1) AND is_active`,
+      `SELECT external_id, to_jsonb(t) AS row FROM ${entity.table} t WHERE external_id = ANY($1) AND missing_since IS NULL`,
       [ids],
     );
     if (before.length === 0) return 0;
@@ -235,7 +240,7 @@ export async function deactivate({ db, schema }: SyncParts, entity: Entity, ids:
       after: { ...row, is_active: false, holds: false },
     }));
     await settleChanges(client, schema, entity, changes);
-    return changes.length;
+    return before.filter(b => b.row.is_active === true).length;
   });
 }
 

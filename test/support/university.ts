@@ -1,3 +1,5 @@
+import type { Database } from '../../src/db/database.ts';
+import { ENTITIES } from '../../src/university/entities.ts';
 import { random as makeRandom } from './graph.ts';
 
 /** A realistic university of any size, the same for the same seed: records as the import takes them (university-fields.md). */
@@ -226,4 +228,30 @@ export function makeUniversity({
   appoint('program', u.programs, 'director');
   appoint('stream', u.streams.slice(0, Math.ceil(streams / 3)), 'curator');
   return u;
+}
+
+/** Everything an import has written, but for times and for what the source has no more. */
+export async function dump(db: Database): Promise<Record<string, unknown[]>> {
+  const out: Record<string, unknown[]> = {};
+  const take = async (name: string, sql: string): Promise<void> => {
+    out[name] = (await db.query<{ r: unknown }>(sql)).rows.map(row => row.r);
+  };
+  for (const { table } of ENTITIES)
+    await take(
+      table,
+      `SELECT to_jsonb(t) - 'changed_at' - 'missing_since' AS r FROM ${table} t WHERE missing_since IS NULL ORDER BY external_id`,
+    );
+  await take(
+    'graph',
+    `SELECT resource_type || ':' || resource_id || '#' || relation || '@' || subject_type || ':' || subject_id AS r FROM authz_tuples ORDER BY 1`,
+  );
+  await take(
+    'users',
+    `SELECT to_jsonb(u) - 'id' - 'created_at' - 'updated_at' AS r FROM global_users u JOIN persons p USING (external_id) WHERE p.is_active ORDER BY external_id`,
+  );
+  await take(
+    'roles',
+    `SELECT u.external_id || ' ' || r.role AS r FROM user_roles r JOIN global_users u ON u.id = r.global_user_id ORDER BY 1`,
+  );
+  return out;
 }

@@ -14,6 +14,7 @@ async function world(t: Scope, university: University = makeUniversity(SMALL), e
   const s = await startTestService({
     BOT_UNIVERSITY_SYNC_BASE_URL: source.url,
     BOT_UNIVERSITY_SYNC_TOKEN: SOURCE_TOKEN,
+    BOT_UNIVERSITY_SYNC_RETRY_WAIT: '20ms',
     ...env,
   });
   t.teardown(() => s.stop());

@@ -1,0 +1,235 @@
+import path from 'node:path';
+import t from 'tap';
+import { openDatabase } from '../../src/db/database.ts';
+import { addUserToken } from '../../src/identity/user-tokens.ts';
+import { addUser, findOrAddIdpUser, findUser } from '../../src/identity/users.ts';
+import { Imports } from '../../src/university/imports.ts';
+import { startGraphStore } from '../support/graph.ts';
+import { type Json, startTestService } from '../support/service.ts';
+import { makeUniversity, PATHS, type Rec } from '../support/university.ts';
+
+type Scope = { teardown(fn: () => unknown): void };
+
+async function world(t: Scope, env: Record<string, string> = {}) {
+  const s = await startTestService(env);
+  t.teardown(() => s.stop());
+  const db = openDatabase(s.databaseUrl, 2, () => {});
+  t.teardown(() => db.close());
+  const post = (where: string, ...records: Rec[]) => s.admin('POST', `/university/${where}`, records);
+  const put = async (where: string, ...records: Rec[]): Promise<void> => {
+    const a = await post(where, ...records);
+    if (a.status !== 200) throw new Error(`${where}: ${a.status} ${a.text}`);
+  };
+  const userOf = async (externalId: string) => {
+    const { rows } = await db.query<{ id: string }>('SELECT id FROM global_users WHERE external_id = $1', [externalId]);
+    return rows[0] === undefined ? undefined : await findUser(db, Number(rows[0].id));
+  };
+  return { s, db, post, put, userOf };
+}
+
+const ANNA: Rec = { external_id: 'e1', last_name: 'Иванова', first_name: 'Анна', middle_name: 'Ильинична' };
+const ACCOUNT = 'account-1';
+
+t.test('a student who logs in has groups, roles and attributes, and loses them with the next import', async t => {
+  const { spicedb } = await startGraphStore(t);
+  const { db, put, s } = await world(t, { BOT_SPICEDB_ENDPOINT: spicedb.endpoint, BOT_SPICEDB_TLS: 'false' });
+  const u = makeUniversity({ seed: 3, groups: 4, students: 8, teachers: 4, faculties: 1 });
+  for (const where of PATHS) await put(where, ...u[where]);
+  await put('persons', {
+    ...ANNA,
+    idp_account_id: ACCOUNT,
+    locale: 'en',
+    nationality_type: 'foreign',
+    primary_channel: 'VK',
+  });
+  const position: Rec = {
+    external_id: 'sp',
+    person_external_id: 'e1',
+    group_external_id: 'ИС-2',
+    funding_type: 'budget',
+    education_form: 'remote',
+  };
+  await put('student-positions', position);
+  const anna = await findOrAddIdpUser(db, { sub: ACCOUNT, name: 'A. I.', locale: null });
+  t.match(anna, { externalId: 'e1', displayName: 'Иванова Анна Ильинична' });
+  const know = async (): Promise<Json> => {
+    const a = await s.admin('POST', '/policies/try', {
+      expression: '"ИС-2" in user.groups && has_role("student")',
+      user: anna.id,
+    });
+    return a.json;
+  };
+  const until = async (want: Json): Promise<Json> => {
+    let is = await know();
+    for (
+      let k = 0;
+      k < 200 &&
+      !Object.entries(want).every(
+        ([name, value]) => JSON.stringify((is.user as Json)?.[name]) === JSON.stringify(value),
+      );
+      k++
+    ) {
+      await new Promise(resolve => setTimeout(resolve, 20));
+      is = await know();
+    }
+    return is;
+  };
+  const first = await until({ groups: ['ИС-2'] });
+  t.match(first, {
+    result: true,
+    user: {
+      external_id: 'e1',
+      groups: ['ИС-2'],
+      roles: ['student'],
+      primary_channel: 'VK',
+      locale: 'en',
+      nationality_type: 'foreign',
+      funding_type: 'budget',
+      education_form: 'remote',
+    },
+  });
+  // What is remembered for 30 s does not outlive an import.
+  await put('student-positions', { ...position, group_external_id: 'ИС-3', funding_type: 'contract' });
+  t.match(await until({ groups: ['ИС-3'] }), { result: false, user: { groups: ['ИС-3'], funding_type: 'contract' } });
+  await put('student-positions', { ...position, status: 'expelled' });
+  t.match(await until({ groups: [] }), {
+    result: false,
+    user: { groups: [], roles: [], funding_type: '', education_form: '' },
+  });
+  // The dean of the faculty sees his groups; a teacher of another stream does not.
+  const [dean] = u['admin-appointments'];
+  const asked = (permission: string, user: unknown) =>
+    s.admin('GET', `/relationships/lookup?resource_type=study_group&permission=${permission}&user=${user}`);
+  t.match((await asked('view_all', dean?.person_external_id)).json.items, [{ resource_id: 'ИС-0' }]);
+  t.same((await asked('view_all', 'e1')).json.items, []);
+});
+
+t.test('roles by import come and go with positions; what was given by hand stays', async t => {
+  const { db, put, s, userOf } = await world(t);
+  await put('persons', ANNA);
+  await put('faculties', { external_id: 'f', name: 'Ф' });
+  await put('departments', { external_id: 'd', name: 'К', faculty_external_id: 'f' });
+  const position: Rec = { external_id: 'tp', person_external_id: 'e1', department_external_id: 'd', title: 'доцент' };
+  await put('teacher-positions', position, { ...position, external_id: 'tp2' });
+  const id = (await userOf('e1'))?.id;
+  const roles = async () => (await s.admin('GET', `/users/${id}/roles`)).json.items;
+  t.match(await roles(), [{ kind: 'database', role: 'teacher', origin: 'import' }]);
+  await put('teacher-positions', { ...position, is_active: false });
+  t.match(await roles(), [{ role: 'teacher' }], 'the second position holds');
+  await put('teacher-positions', { ...position, external_id: 'tp2', end_date: '2020-01-01' });
+  t.same(await roles(), []);
+  await put('teacher-positions', position);
+  t.match(await roles(), [{ role: 'teacher', origin: 'import' }]);
+  await s.admin('PUT', `/users/${id}/roles/database/teacher`);
+  await put('teacher-positions', { ...position, is_active: false });
+  t.match(await roles(), [{ role: 'teacher', origin: 'manual' }]);
+  t.equal((await db.query('SELECT 1 FROM user_roles')).rows.length, 1);
+});
+
+t.test('accounts: who logged in before the import, who changes accounts, who shares one', async t => {
+  const { db, post, put, userOf } = await world(t);
+  // Logged in first.
+  const before = await findOrAddIdpUser(db, { sub: ACCOUNT, name: 'Anna', locale: 'en' });
+  await put('persons', { ...ANNA, idp_account_id: ACCOUNT });
+  t.match(await userOf('e1'), {
+    id: before.id,
+    idpAccountsId: ACCOUNT,
+    displayName: 'Иванова Анна Ильинична',
+    locale: 'en',
+  });
+  // Imported, then logged in with an account the import did not know, then the import tells.
+  await put('persons', { ...ANNA, external_id: 'e2' });
+  const second = await findOrAddIdpUser(db, { sub: 'account-2', name: 'B', locale: null });
+  await put('persons', { ...ANNA, external_id: 'e2', idp_account_id: 'account-2' });
+  t.match(await userOf('e2'), { id: second.id, idpAccountsId: 'account-2' }, 'the user nobody used is given up');
+  // The same, but the imported user was used.
+  await put('persons', { ...ANNA, external_id: 'e3' });
+  const used = await userOf('e3');
+  await addUserToken(db, 'pht_', { userId: used!.id, name: 't', expiresAt: null });
+  await findOrAddIdpUser(db, { sub: 'account-3', name: 'C', locale: null });
+  const refused = await post('persons', { ...ANNA, external_id: 'e3', idp_account_id: 'account-3' });
+  t.match(refused.json, {
+    success: 0,
+    errors: [
+      {
+        external_id: 'e3',
+        field: 'idp_account_id',
+        code: 'conflict',
+        message: /is the account of user \d+, and the person is user \d+, who has logged in/,
+      },
+    ],
+  });
+  // One account, two persons; and it goes round.
+  const shared = await post('persons', { ...ANNA, external_id: 'e4', idp_account_id: ACCOUNT });
+  t.match(shared.json, { errors: [{ code: 'conflict', message: /is the account of person "e1" already/ }] });
+  const twice = await post(
+    'persons',
+    { ...ANNA, external_id: 'e5', idp_account_id: 'new' },
+    { ...ANNA, external_id: 'e6', idp_account_id: 'new' },
+  );
+  t.match(twice.json, { success: 1, errors: [{ index: 1, code: 'conflict', message: /person "e5"/ }] });
+  await put(
+    'persons',
+    { ...ANNA, idp_account_id: 'account-2' },
+    { ...ANNA, external_id: 'e2', idp_account_id: ACCOUNT },
+  );
+  t.match(await userOf('e1'), { id: before.id, idpAccountsId: 'account-2' });
+  t.match(await userOf('e2'), { id: second.id, idpAccountsId: ACCOUNT });
+  // Whoever has left lets his account go.
+  await put('persons', { ...ANNA, idp_account_id: 'account-2', is_active: false });
+  await put('persons', { ...ANNA, external_id: 'e7', idp_account_id: 'account-2' });
+  t.match(await userOf('e1'), { idpAccountsId: null });
+  t.match(await userOf('e7'), { idpAccountsId: 'account-2' });
+  // An account that was given by hand is not taken by data that name none.
+  const byHand = await addUser(db, { externalId: 'e8', idpAccountsId: 'by-hand', displayName: 'x' });
+  await put('persons', { ...ANNA, external_id: 'e8' });
+  t.match(await userOf('e8'), { id: byHand.id, idpAccountsId: 'by-hand' });
+});
+
+t.test('positions begin and end with the day, without any import', async t => {
+  const { db, put, s, userOf } = await world(t);
+  await put('persons', ANNA);
+  await put('faculties', { external_id: 'f', name: 'Ф' });
+  const term = { person_external_id: 'e1', object_type: 'faculty', object_external_id: 'f', role: 'dean' };
+  const [day, dayAfter] = ['2090-06-01', '2090-06-02'];
+  await put(
+    'admin-appointments',
+    { ...term, external_id: 'until', end_date: day },
+    { ...term, external_id: 'from', role: 'staff', start_date: dayAfter },
+  );
+  await put('departments', { external_id: 'd', name: 'К', faculty_external_id: 'f' });
+  await put('teacher-positions', {
+    external_id: 'tp',
+    person_external_id: 'e1',
+    department_external_id: 'd',
+    title: 'x',
+    end_date: day,
+  });
+  let today = '2090-05-31';
+  const imports = new Imports({
+    db,
+    settings: { databaseUrl: s.databaseUrl, baseUrl: '', token: '', pageMs: 1000, firstWaitMs: 1, brakePercent: 20 },
+    directory: path.join(s.directory, 'university-of-another'),
+    log: { info() {}, warn() {} },
+    today: () => today,
+  });
+  t.teardown(() => imports.close());
+  const roles = async () =>
+    (
+      await db.query<{ relation: string }>(
+        "SELECT relation FROM authz_tuples WHERE resource_type = 'faculty' AND subject_type = 'user' ORDER BY 1",
+      )
+    ).rows.map(r => r.relation);
+  const settled = async (at: string): Promise<number> => {
+    today = at;
+    return await imports.settleDates();
+  };
+  t.same(await roles(), ['dean']);
+  t.equal(await settled(day), 0, 'the last day counts');
+  t.equal(await settled(dayAfter), 3);
+  t.same(await roles(), ['staff']);
+  t.same((await s.admin('GET', `/users/${(await userOf('e1'))?.id}/roles`)).json.items, []);
+  t.equal(await settled(dayAfter), 0);
+  t.equal(await settled(day), 3, 'a clock that was wrong is followed back');
+  t.same(await roles(), ['dean']);
+});
