@@ -11,6 +11,7 @@ import { uploadsUnderKills } from './endure-uploads.ts';
 import { installFilebox, makeSource, transfer } from './files.ts';
 import { admin, type Host, install, memoryMb, servingPid, startHost } from './host.ts';
 import { closedLoop } from './load.ts';
+import { largeBatch, pullUniversity } from './university.ts';
 
 /**
  * The figures that take long: what the service holds over many kills, executions, mutants, crashes, and under hostile
@@ -514,6 +515,24 @@ async function gigabyteOn(host: Host, at: string, where: string, count: number):
 }
 
 /** Files that come in while the serving process is killed: nothing acknowledged is lost, nothing is half there. */
+/** A university of so many students is pulled into an empty database, and again; 100,000 records come in one request. */
+async function universities(students: number): Promise<void> {
+  const sizes = { seed, students, groups: Math.round(students / 15), teachers: Math.round(students / 20) };
+  const r = await pullUniversity(path.join(directory, 'university'), sizes);
+  const changed = r.second.run.types.reduce((n, t) => n + t.created + t.updated, 0);
+  report(
+    'university',
+    r.first.run.state === 'succeeded' && changed === 0 && r.second.outboxEntries === 0 && r.checks.length === 0,
+    `${r.first.records} records in ${r.first.seconds.toFixed(0)} s, the graph ${r.first.lagSeconds.toFixed(0)} s behind; again in ${r.second.seconds.toFixed(1)} s, ${changed} changed, ${r.second.outboxEntries} entries; p99 of triggers ${r.quietP99.toFixed(1)} ms quiet, ${r.first.p99.toFixed(1)} and ${r.second.p99.toFixed(1)} ms beside; memory ${r.memoryBefore.toFixed(0)} MB before, ${r.first.memoryMb.toFixed(0)} at most; spot checks: ${r.checks.length === 0 ? 'right' : r.checks.join('; ')}`,
+  );
+  const large = await largeBatch(path.join(directory, 'batch'), 100_000);
+  report(
+    'university',
+    large.most - large.before < 150,
+    `100,000 persons in one request: ${large.perSecond.toFixed(0)}/s, memory ${large.before.toFixed(0)} MB before, ${large.most.toFixed(0)} at most`,
+  );
+}
+
 async function uploads(count: number): Promise<void> {
   for (const onS3 of [false, true]) {
     const r = await uploadsUnderKills(path.join(directory, onS3 ? 'on-s3' : 'on-disk'), count, onS3, next);
@@ -534,6 +553,7 @@ const figures: Record<string, [number, (count: number) => Promise<void>]> = {
   mutants: [1_000_000, mutants],
   uploads: [40, uploads],
   gigabyte: [1, gigabyte],
+  university: [30_000, universities],
   soak: [30, soak],
 };
 try {

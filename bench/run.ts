@@ -17,6 +17,7 @@ import { closedLoop, generator, type Load, openLoop } from './load.ts';
 import { buildExtism, startPeer, startWorkerd, stopPeers } from './peers.ts';
 import { add, median, writeReport } from './report.ts';
 import { scale } from './scale.ts';
+import { university } from './university.ts';
 
 const here = import.meta.dirname;
 const root = path.resolve(here, '..');
@@ -310,6 +311,7 @@ try {
   await files(host.port, caller, directory, ROUNDS);
   // Its logins end the session before.
   await identity(host.port, caller);
+  await university(path.join(directory, 'university'));
   await instanceTimes();
   evaluations();
   console.log(`\nwritten to ${path.relative(root, writeReport(path.join(here, 'results')))}`);

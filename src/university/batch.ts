@@ -55,6 +55,7 @@ export async function importBatch(parts: SyncParts, entity: Entity, order: Batch
   try {
     const { counts } = await importRecords(parts, entity, elements(), {
       dryRun: order.dryRun,
+      isPaced: false,
       today: order.today,
       async onErrors(found) {
         errorsTotal += found.length;

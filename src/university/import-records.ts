@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { LIMITS } from '../limits.ts';
 import type { Entity } from './entities.ts';
 import { type Prepared, parseRecord, type RecordError } from './parse-record.ts';
@@ -9,6 +10,8 @@ export type ImportCounts = SyncCounts & { total: number; success: number; failed
 export type ImportOptions = {
   /** Everything is checked and taken back. */
   dryRun: boolean;
+  /** Rests as long as it works: nobody waits for it, and requests need the processors. */
+  isPaced: boolean;
   /** A date like 2026-09-01, in whose light records hold or do not. */
   today: string;
   /** Told of the places that are wrong, as they are found. */
@@ -39,7 +42,9 @@ export async function importRecords(
   const write = async (isLast: boolean): Promise<void> => {
     const records = chunk;
     chunk = [];
+    const began = performance.now();
     const result = await syncRecords(parts, entity, records, options.dryRun);
+    if (options.isPaced) await sleep(performance.now() - began);
     const failed = new Set<number>();
     for (const error of result.errors) {
       failed.add(error.index);

@@ -89,6 +89,8 @@ export class ImportThread {
       workerData: this.#settings,
       env: {},
       execArgv: ['--disable-warning=ExperimentalWarning'],
+      // What a list leaves behind is collected before it piles up; a million ids fit.
+      resourceLimits: { maxYoungGenerationSizeMb: 8, maxOldGenerationSizeMb: 512 },
     });
     worker.on('message', (message: FromThread) => this.#hear(message));
     const ended = (error: Error): void => {

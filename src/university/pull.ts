@@ -170,6 +170,7 @@ async function takeOver(
     jsonElements(readChunks(list.file), LIMITS.universityRecordBytesMax),
     {
       dryRun: false,
+      isPaced: true,
       today: order.today,
       onErrors: errors => addImportErrors(db, importId, entity.type, errors),
       async onProgress(so) {
