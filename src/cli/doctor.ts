@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import fs from 'node:fs';
 import path from 'node:path';
 import { s3Of } from '../compose-files.ts';
-import { type Config, dataPath, publicBaseOf } from '../config.ts';
+import { type Config, dataPath, durationMs, publicBaseOf } from '../config.ts';
 import type { Database } from '../db/database.ts';
 import { messageOf } from '../errors.ts';
 import { readInstallationId } from '../files/file-records.ts';
@@ -132,6 +132,8 @@ export async function doctor(config: Config, progress: (text: string) => void): 
     }),
   );
   graph?.close();
+  if (v['university_sync.base_url'] !== '')
+    checks.push(await check('university source', () => universitySource(config)));
   checks.push(
     await check('database', () =>
       withDatabase(config, progress, async db => {
@@ -148,6 +150,27 @@ export async function doctor(config: Config, progress: (text: string) => void): 
     ),
   );
   return checks;
+}
+
+/** Asks the source of university data for its shortest list. */
+async function universitySource(config: Config): Promise<Omit<Check, 'name'>> {
+  const v = config.values;
+  const url = `${v['university_sync.base_url'].replace(/\/$/, '')}/faculties`;
+  const token = v['university_sync.token'];
+  const { body, status } = await fetch(url, {
+    headers: token === '' ? {} : { Authorization: `Bearer ${token}` },
+    redirect: 'error',
+    signal: AbortSignal.timeout(durationMs(v['university_sync.page_timeout'])),
+  });
+  await body?.cancel();
+  if (status === 200) return { state: 'ok', detail: `${url} answers` };
+  if (status === 404 || status === 501)
+    return {
+      state: 'warn',
+      detail: `${url} answers ${status}: the source offers no faculties; is university_sync.base_url right?`,
+    };
+  const why = status === 401 || status === 403 ? ': university_sync.token is not accepted' : '';
+  return { state: 'failed', detail: `${url} answers ${status}${why}` };
 }
 
 async function fileStore(config: Config, db: Database, s3: S3Storage | null): Promise<Check[]> {

@@ -5,6 +5,8 @@ import { loadConfig } from '../../src/config.ts';
 import { openDatabase } from '../../src/db/database.ts';
 import { makeDatabase } from '../support/database.ts';
 import { startS3Server } from '../support/s3-server.ts';
+import { makeUniversity } from '../support/university.ts';
+import { SOURCE_TOKEN, startUniversitySource } from '../support/university-source.ts';
 
 async function world(t: { teardown(fn: () => unknown): void; testdir(): string }) {
   const database = await makeDatabase();
@@ -49,6 +51,18 @@ t.test('what does not answer is named with what was said', async t => {
     state: 'failed',
     detail: /EEXIST/,
   });
+});
+
+t.test('the source of university data is asked for a list, with its credential', async t => {
+  const { run } = await world(t);
+  const source = await startUniversitySource(makeUniversity({ seed: 1, groups: 1, students: 1, teachers: 1 }));
+  t.teardown(() => source.close());
+  const ask = async (token: string) =>
+    of(await run({ BOT_UNIVERSITY_SYNC_BASE_URL: source.url, BOT_UNIVERSITY_SYNC_TOKEN: token }), 'university source');
+  t.match(await ask(SOURCE_TOKEN), { state: 'ok' });
+  t.match(await ask('another'), { state: 'failed', detail: /answers 401: university_sync.token is not accepted/ });
+  source.faults.set('faculties', { kind: 'status', status: 404 });
+  t.match(await ask(SOURCE_TOKEN), { state: 'warn', detail: /is university_sync.base_url right\?/ });
 });
 
 t.test('an S3 store is written to, and asked whether pages of every origin may upload', async t => {
