@@ -290,3 +290,57 @@ CREATE TABLE university_sources (
 
 -- An import takes away only the roles an import gave.
 ALTER TABLE user_roles ADD COLUMN origin text NOT NULL DEFAULT 'manual' CHECK (origin IN ('import', 'manual'));
+
+-- As before, and a filter's entry names what it has taken out of authz_tuples: a store that nobody else writes holds no more than that,
+-- so that it need not be searched.
+CREATE OR REPLACE FUNCTION authz_append(entries jsonb) RETURNS bigint LANGUAGE plpgsql AS $$
+DECLARE
+  e jsonb;
+  f jsonb;
+  tuples jsonb;
+  removed jsonb;
+  by_hand boolean;
+  new_id bigint;
+BEGIN
+  PERFORM pg_advisory_xact_lock(7391045);
+  FOR e IN SELECT value FROM jsonb_array_elements(entries) LOOP
+    f := e->'payload'->'filter';
+    tuples := coalesce(e->'payload'->'tuples', '[]');
+    by_hand := e->>'origin' = 'manual';
+    new_id := nextval('authz_outbox_id_seq');
+    removed := NULL;
+    IF f IS NOT NULL THEN
+      WITH gone AS (
+        DELETE FROM authz_tuples a USING authz_matching(f) m WHERE (by_hand OR m.origin = 'import')
+           AND (a.resource_type, a.resource_id, a.relation, a.subject_type, a.subject_id, a.subject_relation)
+             = (m.resource_type, m.resource_id, m.relation, m.subject_type, m.subject_id, m.subject_relation)
+        RETURNING a.resource_type, a.resource_id, a.relation, a.subject_type, a.subject_id, a.subject_relation)
+      SELECT coalesce(jsonb_agg(to_jsonb(gone)), '[]') INTO removed FROM gone;
+    END IF;
+    IF e->>'operation' = 'DELETE' THEN
+      IF NOT by_hand THEN
+        -- What stays by hand is not deleted in the store either.
+        SELECT coalesce(jsonb_agg(x.t), '[]') INTO tuples FROM jsonb_array_elements(tuples) AS x (t)
+         WHERE NOT EXISTS (SELECT 1 FROM authz_tuples a WHERE a.origin = 'manual' AND authz_is(a, x.t));
+      END IF;
+      DELETE FROM authz_tuples a USING jsonb_array_elements(tuples) AS x (t) WHERE authz_is(a, x.t);
+    ELSE
+      INSERT INTO authz_tuples (resource_type, resource_id, relation, subject_type, subject_id, subject_relation, origin, outbox_id)
+      SELECT DISTINCT x.resource_type, x.resource_id, x.relation, x.subject_type, x.subject_id, coalesce(x.subject_relation, ''), e->>'origin', new_id
+        FROM jsonb_to_recordset(tuples)
+          AS x (resource_type text, resource_id text, relation text, subject_type text, subject_id text, subject_relation text)
+      ON CONFLICT (resource_type, resource_id, relation, subject_type, subject_id, subject_relation) DO UPDATE
+        SET outbox_id = excluded.outbox_id, origin = CASE WHEN excluded.origin = 'manual' THEN 'manual' ELSE authz_tuples.origin END;
+      -- What stays by hand although the filter names it is written again behind the deletion.
+      IF f IS NOT NULL AND NOT by_hand THEN
+        SELECT tuples || coalesce(jsonb_agg(authz_json(m)), '[]') INTO tuples FROM authz_matching(f) m WHERE m.outbox_id <> new_id;
+      END IF;
+    END IF;
+    INSERT INTO authz_outbox (id, operation, payload, keys)
+    VALUES (new_id, e->>'operation',
+            jsonb_strip_nulls(jsonb_build_object('filter', f, 'removed', removed, 'tuples', CASE WHEN jsonb_array_length(tuples) > 0 THEN tuples END)),
+            authz_keys(e->'keys', tuples));
+  END LOOP;
+  PERFORM pg_notify('authz_outbox', '');
+  RETURN new_id;
+END $$;

@@ -99,7 +99,7 @@ export function composeAuthz(parts: {
   let isHeld = false;
   let newest = '';
   const useNewest = (): void => {
-    const store = new GraphStore({ endpoint: newest, token: 'embedded', tls: false });
+    const store = new GraphStore({ endpoint: newest, token: 'embedded', tls: false, isOurs: true });
     embedded.set(store, newest);
     outbox.useStore(store);
   };

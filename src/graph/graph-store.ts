@@ -10,6 +10,8 @@ export type GraphStoreOptions = {
   tls: boolean;
   /** PEM of who vouches for the store's certificate; without it, the authorities Node knows. */
   ca?: Buffer | null;
+  /** An embedded store, which nobody writes but the outbox. */
+  isOurs?: boolean;
 };
 
 /** Whether a subject has a permission on (or a relation to) an object. */
@@ -57,8 +59,11 @@ export class GraphStore {
   readonly #clients: readonly v1.ZedClientInterface[];
   readonly #questions: v1.ZedPromiseClientInterface;
   readonly #work: v1.ZedPromiseClientInterface;
+  /** Nobody writes it but the outbox. */
+  readonly isOurs: boolean;
 
   constructor(o: GraphStoreOptions) {
+    this.isOurs = o.isOurs === true;
     const security = o.tls ? v1.ClientSecurity.SECURE : v1.ClientSecurity.INSECURE_PLAINTEXT_CREDENTIALS;
     const client = (ms: number): v1.ZedClientInterface => {
       const options = {

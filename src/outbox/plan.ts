@@ -7,6 +7,8 @@ export type OutboxEntry = {
   operation: 'TOUCH' | 'DELETE' | 'DELETE_BY_OBJECT' | 'DELETE_BY_SUBJECT' | 'REPLACE';
   tuples: readonly Tuple[];
   filter: TupleFilter | null;
+  /** What the filter named when the entry was queued; null when that is not known. */
+  removed: readonly Tuple[] | null;
   keys: readonly string[];
   attempts: number;
   /** How long it waits for its next attempt, ms; 0 when it does not. */

@@ -35,6 +35,7 @@ const tupleColumns = z.object({
 const payload = z.object({
   tuples: z.array(tupleColumns).default([]),
   filter: tupleColumns.partial().optional(),
+  removed: z.array(tupleColumns).optional(),
 });
 
 export function tupleOfRow(row: z.input<typeof tupleColumns>): Tuple {
@@ -72,12 +73,13 @@ type EntrySql = {
 };
 
 function toEntry(r: EntrySql): OutboxEntry {
-  const { filter: f, tuples } = payload.parse(r.payload);
+  const { filter: f, removed, tuples } = payload.parse(r.payload);
   return {
     id: Number(r.id),
     operation: r.operation,
     tuples: tuples.map(tupleOfRow),
     filter: f === undefined ? null : filterOfRow(f),
+    removed: removed?.map(tupleOfRow) ?? null,
     keys: r.keys,
     attempts: r.attempts,
     parkedMs: Math.max(0, r.parked_ms ?? 0),

@@ -93,7 +93,10 @@ t.test(`with random operations, failures, lost sessions and two hosts the graph 
   const late = new Set<Promise<unknown>>();
   const counts = { before: 0, after: 0, late: 0, refused: 0, sessions: 0, takeovers: 0, fenced: 0 };
   const away = (): GraphError => new GraphError('unavailable', 'injected', null);
+  // An embedded store is told what a filter named; another one is asked.
+  const isOurs = rnd() < 0.5;
   const faulty = (inner: GraphStore): DeliveryStore => ({
+    isOurs,
     readSchema: () => inner.readSchema(),
     writeSchema: s => inner.writeSchema(s),
     pages: f => inner.pages(f),
@@ -212,7 +215,7 @@ t.test(`with random operations, failures, lost sessions and two hosts the graph 
     t.same(found.sort(), wanted, `round ${round}: the graph is the model`);
     if (!t.passing()) break;
   }
-  t.comment(`seed ${seed}: ${JSON.stringify(counts)}`);
+  t.comment(`seed ${seed}, ${isOurs ? 'a store of ours' : 'a store of others'}: ${JSON.stringify(counts)}`);
   const { rows } = await producersDb.query<{ dead: string }>(
     'SELECT count(*) AS dead FROM authz_outbox WHERE dead_at IS NOT NULL',
   );

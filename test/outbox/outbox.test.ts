@@ -59,6 +59,7 @@ t.test('an entry names what keeps its place, and what shares a name with one tha
     operation: 'TOUCH' as const,
     tuples: [],
     filter: null,
+    removed: null,
     keys,
     attempts: 0,
     parkedMs: parked ? 5 : 0,
