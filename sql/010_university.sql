@@ -283,9 +283,11 @@ CREATE INDEX university_import_errors_of ON university_import_errors (import_id,
 -- What the source said of a list that was taken over whole, so that the same list need not be fetched again.
 CREATE TABLE university_sources (
   type          text PRIMARY KEY,
-  url           text NOT NULL,
+  url           text,
   etag          text,
-  last_modified text
+  last_modified text,
+  -- Grows with every batch, so that a pull notices one that came in between.
+  writes        bigint NOT NULL DEFAULT 0
 );
 
 -- An import takes away only the roles an import gave.

@@ -1,11 +1,13 @@
 import type { Route } from './api/route.ts';
 import { universityRoutes } from './api/university-api.ts';
-import { type Config, dataPath, durationMs } from './config.ts';
+import { type Config, dataPath } from './config.ts';
+import { durationMs } from './config-values.ts';
 import type { Database } from './db/database.ts';
-import { ServiceError } from './errors.ts';
+import { messageOf } from './errors.ts';
 import { type JobQueue, scheduledJob } from './jobs.ts';
+import { LIMITS } from './limits.ts';
 import type { Log } from './log.ts';
-import { Imports, localDay } from './university/imports.ts';
+import { Imports, isUnderWay, localDay } from './university/imports.ts';
 
 /** The importer as the configuration names it. */
 export function importsOf(parts: { db: Database; config: Config; log: Pick<Log, 'info' | 'warn'> }): Imports {
@@ -26,8 +28,8 @@ export function importsOf(parts: { db: Database; config: Config; log: Pick<Log, 
   });
 }
 
-/** Long for a pull, and a bound for one whose host has gone. */
-const PULL_SECONDS = 6 * 3600;
+/** The pull itself ends before. */
+const PULL_SECONDS = LIMITS.universityPullMs / 1000 + 600;
 
 /** Builds what brings university data in: the importer, its routes, its jobs. */
 export function composeUniversity(parts: { db: Database; config: Config; log: Log }): {
@@ -47,12 +49,13 @@ export function composeUniversity(parts: { db: Database; config: Config; log: Lo
   if (v['university_sync.enabled'])
     jobs.push({
       ...scheduledJob('university_pull', { everySeconds }, PULL_SECONDS, async () => {
-        try {
-          await (await imports.beginPull('schedule', [])).done;
-        } catch (error) {
+        const pull = await imports.beginPull('schedule', []).catch((error: unknown) => {
           // Another host is at it, or an administrator.
-          if (!(error instanceof ServiceError && error.code === 'conflict')) throw error;
-        }
+          if (isUnderWay(error)) return null;
+          parts.log.warn({ error: messageOf(error) }, 'a pull could not begin');
+          throw error;
+        });
+        await pull?.done;
       }),
       pollSeconds: 1,
     });

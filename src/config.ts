@@ -4,6 +4,7 @@ import path from 'node:path';
 import { closest } from 'fastest-levenshtein';
 import { parse as parseYaml } from 'yaml';
 import { z } from 'zod';
+import { duration, isIssuer, isPlainAddress, isWebAddress } from './config-values.ts';
 import { messageOf } from './errors.ts';
 import { LIMITS } from './limits.ts';
 
@@ -35,32 +36,7 @@ const list = z.union([
   ),
 ]);
 
-const UNIT_MS: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
-
-/** A length of time in words, like `15m` or `1h30m`, in ms. */
-export function durationMs(words: string): number {
-  let ms = 0;
-  for (const [, amount, unit] of words.matchAll(/(\d+(?:\.\d+)?)(ms|s|m|h|d)/g))
-    ms += Number(amount) * (UNIT_MS[unit ?? ''] ?? 0);
-  return ms;
-}
-
-const duration = (leastMs: number, mostMs: number, bounds: string) =>
-  z
-    .string()
-    .regex(/^(\d+(\.\d+)?(ms|s|m|h|d))+$/, 'must be a length of time like 15m, 1h30m or 90s')
-    .refine(words => durationMs(words) >= leastMs && durationMs(words) <= mostMs, `must be ${bounds}`);
-
 const flag = z.union([z.boolean(), z.enum(['true', 'false']).transform(word => word === 'true')]);
-
-const isWebAddress = (value: string): boolean => value === '' || (/^https?:\/\//.test(value) && URL.canParse(value));
-
-function isIssuer(value: string): boolean {
-  if (value === '') return true;
-  if (!URL.canParse(value)) return false;
-  const { hostname, protocol } = new URL(value);
-  return protocol === 'https:' || (protocol === 'http:' && /^(localhost|127\.[\d.]+|\[::1\])$/.test(hostname));
-}
 
 /** One row per key: default, check, what it means. The environment name is BOT_<SECTION>_<KEY> (decisions.md 1b). */
 const ROWS = {
@@ -172,7 +148,10 @@ const ROWS = {
   'university_sync.enabled': row(flag, false, 'whether university data are pulled in the background'),
   'university_sync.interval': row(duration(1000, 7 * 86_400_000, 'from 1s to 7d'), '15m', 'from one pull to the next'),
   'university_sync.base_url': row(
-    text.refine(isWebAddress, 'must be an address like https://campus.example.org/api'),
+    text.refine(
+      isPlainAddress,
+      'must be an address like https://campus.example.org/api, without a name, a password, ? and #',
+    ),
     '',
     'source of university data',
   ),
@@ -307,6 +286,10 @@ export function loadConfig(file: string | null, env: Readonly<Record<string, str
     values[key] = checked.data;
     sources[key] = source;
   }
+  if (values['university_sync.enabled'] === true && values['university_sync.base_url'] === '')
+    throw new ConfigError(
+      'university_sync.base_url (BOT_UNIVERSITY_SYNC_BASE_URL) is missing; university_sync.enabled needs it',
+    );
   return Object.freeze({
     values: Object.freeze(values) as Values,
     sources: Object.freeze(sources) as Record<ConfigKey, ConfigSource>,

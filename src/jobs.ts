@@ -145,7 +145,8 @@ export class Jobs {
       };
       const dead = deadName(q);
       await this.#queue(dead, AGAIN);
-      await this.#queue(q.name, { ...options, deadLetter: dead });
+      // Of those that come round one waits at most, however long the one before it takes.
+      await this.#queue(q.name, { ...options, deadLetter: dead }, q.everySeconds === undefined ? 'standard' : 'short');
       // A job carries the place it goes to; those of a release that knew none are given it.
       await this.#db.query(
         "UPDATE pgboss.job SET dead_letter = $1 WHERE name = $2 AND dead_letter IS NULL AND state < 'completed'",
@@ -160,8 +161,8 @@ export class Jobs {
     for (const begin of work) await begin();
   }
 
-  async #queue(name: string, options: QueueOptions): Promise<void> {
-    await this.#boss.createQueue(name, options);
+  async #queue(name: string, options: QueueOptions, policy: 'standard' | 'short' = 'standard'): Promise<void> {
+    await this.#boss.createQueue(name, { ...options, policy });
     await this.#boss.updateQueue(name, options);
   }
 

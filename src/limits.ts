@@ -176,8 +176,13 @@ export const LIMITS = {
   metadataCharsMax: 16 * KIB,
   /** One record as JSON. */
   universityRecordBytesMax: 256 * KIB,
-  /** One list of records, of a batch request or of all pages of a source; configuration `university_sync.max_bytes`. */
+  /** One list of records, of a batch request or of all pages of a source. */
   universityListBytesMax: 1 * GIB,
+  universityRecordsMax: 1_000_000,
+  /** Objects and lists of a record within each other. */
+  universityNestingMax: 64,
+  /** One pull, from its first list to its last. */
+  universityPullMs: 6 * HOUR_MS,
   /** Records written in one transaction. */
   universityChunk: 500,
   /** Places that are wrong: told in one answer, kept of one import. */

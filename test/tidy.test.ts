@@ -48,6 +48,7 @@ const LAYERS = [
   [
     'src/abi',
     'src/errors.ts',
+    'src/config-values.ts',
     'src/limits.ts',
     'src/in-turn.ts',
     'src/html.ts',

@@ -36,7 +36,11 @@ export async function receiveBody<T>(
     await Promise.race([failed, once(out, 'close')]);
     return await use(file);
   } finally {
-    out.destroy();
+    // A stream that is still opening its file would make it again.
+    if (!out.closed) {
+      out.destroy();
+      await once(out, 'close').catch(() => {});
+    }
     fs.rmSync(file, { force: true });
   }
 }

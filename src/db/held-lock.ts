@@ -78,11 +78,17 @@ export async function tryLock(url: string, key: number, onLost: () => void): Pro
   };
   client.on('error', lost);
   client.on('end', lost);
-  await client.connect();
-  if (!(await takeLock(client, key))) {
+  try {
+    await client.connect();
+    if (!(await takeLock(client, key))) {
+      closed = true;
+      await client.end();
+      return null;
+    }
+  } catch (error) {
     closed = true;
-    await client.end();
-    return null;
+    await client.end().catch(() => {});
+    throw error;
   }
   return {
     async close() {

@@ -5,6 +5,7 @@ import { tupleText } from '../graph/tuple.ts';
 import { holdGraph } from '../outbox/append.ts';
 import { listRelationships } from '../outbox/mirror.ts';
 import { notifyIdentity, notifyUsers } from './identity-changes.ts';
+import { decideLinks, type Link, type LinkCandidate, type LinkedPerson, type Links } from './link-persons.ts';
 
 /** What policies may ask of a user (service.md 2.7), beside ids, groups and roles. */
 export type UserAttributes = {
@@ -219,90 +220,24 @@ export async function changeUser(
     .catch(taken);
 }
 
-/** What the university's data say of a person; null where they say nothing. */
-export type LinkedPerson = Omit<UserAttributes, 'externalId' | 'locale' | 'fundingType' | 'educationForm'> & {
-  externalId: string;
-  locale: UserAttributes['locale'] | null;
-  /** The account they named before. */
-  formerIdpAccountsId: string | null;
-};
-
-type LinkSql = Pick<UserSql, 'id' | 'external_id' | 'idp_accounts_id'> & { is_used: boolean; is_person: boolean };
-
-/** What becomes of one person: a new user, or one that is there with the account it has from now on. */
-type Link = { person: LinkedPerson; id: string | null; idp: string | null };
-
-function linksOf(
-  persons: readonly LinkedPerson[],
-  rows: readonly LinkSql[],
-): { links: Link[]; absorbed: string[]; released: string[]; conflicts: Map<string, string> } {
-  const byPerson = new Map(rows.filter(r => r.external_id !== null).map(r => [r.external_id, r]));
-  const byAccount = new Map(rows.filter(r => r.idp_accounts_id !== null).map(r => [r.idp_accounts_id, r]));
-  /** Accounts these persons give up, and those they take. */
-  const givenUp = new Set<string>();
-  for (const p of persons) {
-    const account = byPerson.get(p.externalId)?.idp_accounts_id;
-    if (account != null && p.idpAccountsId !== null && account !== p.idpAccountsId) givenUp.add(account);
-  }
-  const taken = new Map<string, string>();
-  const links: Link[] = [];
-  const absorbed: string[] = [];
-  const released: string[] = [];
-  const conflicts = new Map<string, string>();
-  for (const person of persons) {
-    const { externalId, idpAccountsId } = person;
-    const own = byPerson.get(externalId);
-    if (idpAccountsId === null) {
-      const kept = own?.idp_accounts_id ?? null;
-      links.push({ person, id: own?.id ?? null, idp: kept === person.formerIdpAccountsId ? null : kept });
-      continue;
-    }
-    const holder = byAccount.get(idpAccountsId);
-    const isOthers = holder !== undefined && holder.external_id !== null && holder.external_id !== externalId;
-    // Of another person who keeps it; one who has left, or takes another account now, lets it go.
-    const keeper = isOthers && holder.is_person && !givenUp.has(idpAccountsId) ? holder.external_id : null;
-    const other = taken.get(idpAccountsId) ?? keeper;
-    if (other !== null) {
-      conflicts.set(externalId, `is the account of person ${JSON.stringify(other)} already`);
-      continue;
-    }
-    if (isOthers && !givenUp.has(idpAccountsId)) released.push(holder.id);
-    taken.set(idpAccountsId, externalId);
-    if (holder === undefined || holder.external_id !== null) {
-      links.push({ person, id: own?.id ?? null, idp: idpAccountsId });
-      continue;
-    }
-    // Somebody who logged in before the university's data named his account.
-    if (own?.is_used === true) {
-      conflicts.set(
-        externalId,
-        `is the account of user ${holder.id}, and the person is user ${own.id}, who has logged in: remove one of them`,
-      );
-      continue;
-    }
-    if (own !== undefined) absorbed.push(own.id);
-    links.push({ person, id: holder.id, idp: idpAccountsId });
-  }
-  return { links, absorbed, released, conflicts };
-}
-
 /**
  * Makes persons users, with the account they log in with; whoever logged in before becomes the person. Part of a transaction.
  *
- * @returns by external id: why a person's account cannot be linked; nothing was done for it
+ * @returns what was decided; nothing was done for those in `conflicts`
  */
-export async function linkPersons(client: Queryable, persons: readonly LinkedPerson[]): Promise<Map<string, string>> {
-  if (persons.length === 0) return new Map();
-  const { rows } = await client.query<LinkSql>(
+export async function linkPersons(client: Queryable, persons: readonly LinkedPerson[]): Promise<Links> {
+  const { rows } = await client.query<LinkCandidate>(
     `SELECT u.id, u.external_id, u.idp_accounts_id,
        EXISTS (SELECT 1 FROM sessions s WHERE s.global_user_id = u.id) OR EXISTS (SELECT 1 FROM user_tokens s WHERE s.global_user_id = u.id)
-       OR EXISTS (SELECT 1 FROM admin_credentials s WHERE s.global_user_id = u.id) OR EXISTS (SELECT 1 FROM files s WHERE s.user_id = u.id)
+       OR EXISTS (SELECT 1 FROM files s WHERE s.user_id = u.id)
        OR EXISTS (SELECT 1 FROM user_roles s WHERE s.global_user_id = u.id AND s.origin = 'manual') AS is_used,
+       EXISTS (SELECT 1 FROM admin_credentials s WHERE s.global_user_id = u.id) AS is_admin,
        EXISTS (SELECT 1 FROM persons p WHERE p.external_id = u.external_id AND p.is_active) AS is_person
      FROM global_users u WHERE u.external_id = ANY($1) OR u.idp_accounts_id = ANY($2) ORDER BY u.id FOR UPDATE OF u`,
     [persons.map(p => p.externalId), persons.map(p => p.idpAccountsId).filter(id => id !== null)],
   );
-  const { absorbed, conflicts, links, released } = linksOf(persons, rows);
+  const decided = decideLinks(persons, rows);
+  const { absorbed, links, released } = decided;
   if (absorbed.length > 0) await client.query('DELETE FROM global_users WHERE id = ANY($1)', [absorbed]);
   const asRow = ({ id, idp, person: p }: Link) => ({
     id,
@@ -341,7 +276,7 @@ export async function linkPersons(client: Queryable, persons: readonly LinkedPer
     [JSON.stringify(links.filter(l => l.id === null).map(asRow))],
   );
   await notifyUsers(client, [...changed.map(r => r.id), ...released]);
-  return conflicts;
+  return decided;
 }
 
 /** What policies ask of students, by their external ids. Part of a transaction. */

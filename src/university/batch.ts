@@ -1,8 +1,8 @@
 import { LIMITS } from '../limits.ts';
-import { setBookmark } from './bookmarks.ts';
+import { forgetBookmark } from './bookmarks.ts';
 import type { Entity } from './entities.ts';
 import { addImportErrors, beginImport, endImport, noteType } from './import-log.ts';
-import { type ImportCounts, importRecords } from './import-records.ts';
+import { assertCount, type ImportCounts, importRecords } from './import-records.ts';
 import { jsonElements } from './json-elements.ts';
 import type { RecordError } from './parse-record.ts';
 import { readChunks } from './spool.ts';
@@ -40,14 +40,13 @@ export const stateOf = ({
  */
 export async function importBatch(parts: SyncParts, entity: Entity, order: BatchOrder): Promise<BatchResult> {
   const elements = () => jsonElements(readChunks(order.file), LIMITS.universityRecordBytesMax);
-  for await (const _ of elements());
+  let count = 0;
+  for await (const _ of elements()) assertCount(++count);
   const { db } = parts;
   const importId = order.dryRun ? null : await beginImport(db, 'batch', order.startedBy, [entity.type]);
-  // The list of the source is not what is there any more.
-  if (importId !== null) await setBookmark(db, entity.type, null);
   const errors: RecordError[] = [];
   let errorsTotal = 0;
-  const end = async (state: ReturnType<typeof stateOf>, counts: Partial<ImportCounts>, problem: string | null) => {
+  const end = async (state: ReturnType<typeof stateOf>, counts: ImportCounts | undefined, problem: string | null) => {
     if (importId === null) return;
     await noteType(db, importId, entity.type, state, counts, problem);
     await endImport(db, importId, state, problem);
@@ -56,6 +55,8 @@ export async function importBatch(parts: SyncParts, entity: Entity, order: Batch
     const { counts } = await importRecords(parts, entity, elements(), {
       dryRun: order.dryRun,
       isPaced: false,
+      // The list of the source is not what is there any more.
+      onWrite: client => forgetBookmark(client, entity.type, true),
       today: order.today,
       async onErrors(found) {
         errorsTotal += found.length;
@@ -70,7 +71,7 @@ export async function importBatch(parts: SyncParts, entity: Entity, order: Batch
     errors.sort((a, b) => a.index - b.index);
     return { counts, errors, errorsTotal, importId };
   } catch (error) {
-    await end('failed', {}, 'it was broken off by an error of the host').catch(() => {});
+    await end('failed', undefined, 'it was broken off by an error of the host').catch(() => {});
     throw error;
   }
 }

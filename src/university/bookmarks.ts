@@ -2,22 +2,32 @@ import type { Queryable } from '../db/database.ts';
 import type { Bookmark } from './data-source.ts';
 import type { EntityType } from './entities.ts';
 
-type BookmarkSql = { url: string; etag: string | null; last_modified: string | null };
+/** What the source said of the list that was taken over whole last, and how often somebody else has written since ever. */
+export type Remembered = { bookmark: Bookmark | null; writes: number };
 
-/** What the source said of the list that was taken over whole last. */
-export async function findBookmark(db: Queryable, type: EntityType): Promise<Bookmark | null> {
+type BookmarkSql = { url: string | null; etag: string | null; last_modified: string | null; writes: string };
+
+export async function loadBookmark(db: Queryable, type: EntityType): Promise<Remembered> {
   const { rows } = await db.query<BookmarkSql>('SELECT * FROM university_sources WHERE type = $1', [type]);
   const r = rows[0];
-  return r === undefined ? null : { url: r.url, etag: r.etag, lastModified: r.last_modified };
+  if (r === undefined) return { bookmark: null, writes: 0 };
+  const bookmark = r.url === null ? null : { url: r.url, etag: r.etag, lastModified: r.last_modified };
+  return { bookmark, writes: Number(r.writes) };
 }
 
-/** Remembers a list; null forgets it, since what is there is not what it says. */
-export async function setBookmark(db: Queryable, type: EntityType, bookmark: Bookmark | null): Promise<void> {
-  if (bookmark === null) await db.query('DELETE FROM university_sources WHERE type = $1', [type]);
-  else
-    await db.query(
-      `INSERT INTO university_sources (type, url, etag, last_modified) VALUES ($1, $2, $3, $4)
-       ON CONFLICT (type) DO UPDATE SET url = excluded.url, etag = excluded.etag, last_modified = excluded.last_modified`,
-      [type, bookmark.url, bookmark.etag, bookmark.lastModified],
-    );
+/** The list is not what is there: a pull begins, or (`isWrite`) somebody else writes, in whose transaction this is. */
+export async function forgetBookmark(client: Queryable, type: EntityType, isWrite: boolean): Promise<void> {
+  await client.query(
+    `INSERT INTO university_sources (type, writes) VALUES ($1, $2)
+     ON CONFLICT (type) DO UPDATE SET url = NULL, etag = NULL, last_modified = NULL, writes = university_sources.writes + $2`,
+    [type, isWrite ? 1 : 0],
+  );
+}
+
+/** Remembers a list, unless somebody wrote since it was asked for. */
+export async function keepBookmark(db: Queryable, type: EntityType, bookmark: Bookmark, writes: number): Promise<void> {
+  await db.query(
+    'UPDATE university_sources SET url = $2, etag = $3, last_modified = $4 WHERE type = $1 AND writes = $5',
+    [type, bookmark.url, bookmark.etag, bookmark.lastModified, writes],
+  );
 }

@@ -1,10 +1,10 @@
 import fs from 'node:fs';
 import fsp from 'node:fs/promises';
 import path from 'node:path';
-import { Readable } from 'node:stream';
+import { Readable, Transform } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { messageOf } from '../errors.ts';
+import { ServiceError } from '../errors.ts';
 import { LIMITS } from '../limits.ts';
 import { type Bookmark, type DataSource, type Fetched, SourceError, type Taker } from './data-source.ts';
 import { ENTITIES, type Entity } from './entities.ts';
@@ -36,6 +36,29 @@ class Passing extends SourceError {
     super(message);
     this.waitMs = waitMs;
   }
+}
+
+/** Counts what comes out of a body, unpacked, so that no answer fills the disk. */
+const bounded = (url: URL): Transform => {
+  let size = 0;
+  return new Transform({
+    transform(chunk: Buffer, _, done) {
+      size += chunk.length;
+      if (size <= LIMITS.universityListBytesMax) return done(null, chunk);
+      done(
+        new SourceError(
+          `a page of ${url.pathname} is larger than ${LIMITS.universityListBytesMax} bytes (universityListBytesMax)`,
+        ),
+      );
+    },
+  });
+};
+
+/** What went wrong on the way, without the words of libraries, which quote addresses and what they read. */
+function wayOf(error: unknown): string {
+  const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error;
+  if (!(cause instanceof Error)) return 'it failed';
+  return 'code' in cause ? String(cause.code) : cause.name;
 }
 
 type Page = { next: string | null; etag: string | null; lastModified: string | null };
@@ -73,10 +96,17 @@ async function readPage(file: string, url: URL, taker: Taker): Promise<string | 
     throw new SourceError(
       `a page of ${url.pathname} has ${size} bytes; an object may have ${OBJECT_PAGE_BYTES_MAX}: send smaller pages, or an array`,
     );
-  const page: unknown = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(await fsp.readFile(file)));
+  let page: unknown;
+  try {
+    page = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(await fsp.readFile(file)));
+  } catch {
+    throw new Passing(`${url.pathname} gave a page that is not JSON`);
+  }
   const items = typeof page === 'object' && page !== null && 'items' in page ? page.items : undefined;
   if (!Array.isArray(items)) throw new SourceError(`${url.pathname} gave an object without a list "items"`);
   const next = nextOf(typeof page === 'object' && page !== null && 'next' in page ? page.next : null, url);
+  if (next !== null && items.length === 0)
+    throw new SourceError(`${url.pathname} gave a page without items and another one behind it`);
   for (const record of items) await taker.take(record);
   return next;
 }
@@ -101,7 +131,8 @@ export function httpSource(options: HttpSourceOptions): DataSource {
           ...(known?.etag ? { 'If-None-Match': known.etag } : {}),
           ...(known?.lastModified ? { 'If-Modified-Since': known.lastModified } : {}),
         },
-        redirect: 'error',
+        // The credential goes nowhere else: a redirect is an answer like any other that is not 200.
+        redirect: 'manual',
         signal: AbortSignal.any([signal, AbortSignal.timeout(options.pageMs)]),
       });
       const { body, headers, status } = response;
@@ -112,8 +143,11 @@ export function httpSource(options: HttpSourceOptions): DataSource {
         throw new Passing(`${url.pathname} answers ${status}`, retryAfterMs(headers.get('retry-after')));
       if (status === 401 || status === 403)
         throw new SourceError(`${url.pathname} answers ${status}: university_sync.token is not accepted`);
-      if (status !== 200 || body === null) throw new SourceError(`${url.pathname} answers ${status}`);
-      await pipeline(Readable.fromWeb(body), fs.createWriteStream(file, { flags: 'wx', mode: 0o600 }));
+      if (status !== 200 || body === null)
+        throw new SourceError(
+          `${url.pathname} answers ${status}${status > 300 && status < 400 ? ', which is not followed: give its last address as university_sync.base_url' : ''}`,
+        );
+      await pipeline(Readable.fromWeb(body), bounded(url), fs.createWriteStream(file, { flags: 'wx', mode: 0o600 }));
       return {
         next: await readPage(file, url, taker),
         etag: headers.get('etag'),
@@ -122,10 +156,16 @@ export function httpSource(options: HttpSourceOptions): DataSource {
     } catch (error) {
       signal.throwIfAborted();
       if (error instanceof SourceError) throw error;
+      // An array that breaks off may be whole the next time; one that is too large will not be smaller.
+      if (error instanceof ServiceError) {
+        const text = `${url.pathname}: ${error.message.replace('the body', 'the list')}`;
+        throw error.code === 'malformed_request' ? new Passing(text) : new SourceError(text);
+      }
       if (error instanceof Error && error.name === 'TimeoutError')
         throw new Passing(`${url.pathname} gave no whole page within ${options.pageMs} ms`);
-      const cause = error instanceof Error && error.cause !== undefined ? `: ${messageOf(error.cause)}` : '';
-      throw new Passing(`${url.pathname}: ${messageOf(error)}${cause}`);
+      if (error instanceof Error && 'code' in error && error.code === 'ENOSPC')
+        throw new SourceError(`${url.pathname}: no space is left for it (data.dir)`);
+      throw new Passing(`${url.pathname}: ${wayOf(error)}`);
     } finally {
       await fsp.rm(file, { force: true });
     }

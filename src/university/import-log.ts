@@ -113,22 +113,34 @@ export async function endImport(db: Queryable, id: number, state: ImportState, p
   );
 }
 
-/** What a type of an import has come to. */
+/** What a type of an import has come to; without counts those noted last stay. */
 export async function noteType(
   db: Queryable,
   importId: number,
   type: EntityType,
   state: TypeState,
-  counts: Partial<ImportCounts & { deactivated: number }> = {},
+  counts?: Partial<ImportCounts & { deactivated: number }>,
   problem: string | null = null,
 ): Promise<void> {
-  const { created = 0, deactivated = 0, failed = 0, success = 0, total = 0, updated = 0 } = counts;
+  const of = (name: 'total' | 'success' | 'created' | 'updated' | 'deactivated' | 'failed'): number | null =>
+    counts === undefined ? null : (counts[name] ?? 0);
   await db.query(
-    `UPDATE university_import_types SET state = $3, total = $4, success = $5, created = $6, updated = $7, deactivated = $8, failed = $9,
-       problem = $10, started_at = coalesce(started_at, now()),
-       finished_at = CASE WHEN $3 IN ('waiting', 'fetching', 'running') THEN NULL ELSE now() END
+    `UPDATE university_import_types SET state = $3, total = coalesce($4, total), success = coalesce($5, success), created = coalesce($6, created),
+       updated = coalesce($7, updated), deactivated = coalesce($8, deactivated), failed = coalesce($9, failed), problem = $10,
+       started_at = coalesce(started_at, now()), finished_at = CASE WHEN $3 IN ('waiting', 'fetching', 'running') THEN NULL ELSE now() END
      WHERE import_id = $1 AND type = $2`,
-    [importId, type, state, total, success, created, updated, deactivated, failed, problem],
+    [
+      importId,
+      type,
+      state,
+      of('total'),
+      of('success'),
+      of('created'),
+      of('updated'),
+      of('deactivated'),
+      of('failed'),
+      problem,
+    ],
   );
   await db.query('UPDATE university_imports SET seen_at = now() WHERE id = $1', [importId]);
 }

@@ -1,15 +1,16 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { ServiceError } from '../errors.ts';
 import { LIMITS } from '../limits.ts';
 import type { Entity } from './entities.ts';
 import { type Prepared, parseRecord, type RecordError } from './parse-record.ts';
-import { type SyncCounts, type SyncParts, syncRecords } from './sync.ts';
+import { type SyncCounts, type SyncOptions, type SyncParts, syncRecords } from './sync.ts';
 
 /** How a list of records went; `success` and `failed` are records, an error is a place. */
 export type ImportCounts = SyncCounts & { total: number; success: number; failed: number };
 
-export type ImportOptions = {
-  /** Everything is checked and taken back. */
-  dryRun: boolean;
+export type ImportOptions = SyncOptions & {
+  /** Ends it before the next chunk. */
+  signal?: AbortSignal;
   /** Rests as long as it works: nobody waits for it, and requests need the processors. */
   isPaced: boolean;
   /** A date like 2026-09-01, in whose light records hold or do not. */
@@ -19,6 +20,18 @@ export type ImportOptions = {
   /** Told after each chunk. */
   onProgress(counts: Readonly<ImportCounts>): Promise<void>;
 };
+
+/** @throws ServiceError `body_too_large` */
+export function assertCount(count: number): void {
+  if (count > LIMITS.universityRecordsMax)
+    throw new ServiceError(
+      'body_too_large',
+      `the list has more than ${LIMITS.universityRecordsMax} records (universityRecordsMax)`,
+    );
+}
+
+/** Records that are tried a second time. */
+const AGAIN_MAX = 10_000;
 
 /**
  * Takes over a list of records of one type: each by itself, so that a bad one spoils no other, many in one transaction. Records that
@@ -40,15 +53,17 @@ export async function importRecords(
   let wrong: RecordError[] = [];
 
   const write = async (isLast: boolean): Promise<void> => {
+    options.signal?.throwIfAborted();
     const records = chunk;
     chunk = [];
     const began = performance.now();
-    const result = await syncRecords(parts, entity, records, options.dryRun);
+    const result = await syncRecords(parts, entity, records, options);
     if (options.isPaced) await sleep(performance.now() - began);
     const failed = new Set<number>();
     for (const error of result.errors) {
       failed.add(error.index);
-      if (error.code !== 'conflict' || isLast || options.dryRun) wrong.push(error);
+      const mayPass = error.code === 'conflict' && !isLast && !options.dryRun && again.length < AGAIN_MAX;
+      if (!mayPass) wrong.push(error);
     }
     const byIndex = new Map(records.map(r => [r.index, r]));
     const told = new Set(wrong.map(e => e.index));
@@ -68,6 +83,7 @@ export async function importRecords(
 
   for await (const value of values) {
     const index = counts.total++;
+    assertCount(counts.total);
     const parsed = parseRecord(entity, index, value, options.today);
     if ('errors' in parsed) {
       wrong.push(...parsed.errors);
@@ -82,7 +98,7 @@ export async function importRecords(
         chunk.push(parsed.record);
       } else {
         counts.failed++;
-        const message = `/${index}/external_id is the same as that of /${first}, which is taken over`;
+        const message = `/${index}/external_id is the same as that of /${first}; one record of an id counts`;
         wrong.push({ index, external_id: externalId, field: 'external_id', code: 'duplicate', message });
       }
     }

@@ -1,4 +1,4 @@
-import { Worker } from 'node:worker_threads';
+import { SHARE_ENV, Worker } from 'node:worker_threads';
 import { type ErrorCode, type FieldError, ServiceError } from '../errors.ts';
 import type { BatchOrder, BatchResult } from './batch.ts';
 import type { EntityType } from './entities.ts';
@@ -34,7 +34,7 @@ export type FromThread = { id: number } & (
   | { kind: 'problem'; type: EntityType; problem: string }
   | { kind: 'done'; result: unknown }
   | { kind: 'refused'; code: ErrorCode; message: string; errors: FieldError[] }
-  | { kind: 'failed'; message: string; stack: string | undefined }
+  | { kind: 'failed'; message: string; stack: string | undefined; code: string | undefined }
 );
 
 export type TaskEvents = {
@@ -44,6 +44,9 @@ export type TaskEvents = {
 };
 
 type Waiting = { resolve(result: unknown): void; reject(error: Error): void; events: TaskEvents };
+
+const stopping = (): ServiceError =>
+  new ServiceError('draining', 'the host is shutting down', { headers: [['Retry-After', '2']] });
 
 /** Started with its first task; what it holds is given back when it has had none for so long. */
 const IDLE_MS = 60_000;
@@ -58,6 +61,7 @@ export class ImportThread {
   #lastId = 0;
   #idle: NodeJS.Timeout | null = null;
   readonly #waiting = new Map<number, Waiting>();
+  #closed = false;
 
   constructor(settings: ImportSettings) {
     this.#settings = settings;
@@ -65,6 +69,7 @@ export class ImportThread {
 
   /** @throws ServiceError what the thread refused */
   async run<T extends ImportTask>(task: T, events: TaskEvents = {}): Promise<TaskResult<T>> {
+    if (this.#closed) throw stopping();
     const worker = this.#worker ?? this.#start();
     if (this.#idle !== null) clearTimeout(this.#idle);
     const id = ++this.#lastId;
@@ -87,14 +92,17 @@ export class ImportThread {
   #start(): Worker {
     const worker = new Worker(new URL('./import-worker.ts', import.meta.url), {
       workerData: this.#settings,
-      env: {},
+      // The database's client library reads settings of its own there.
+      env: SHARE_ENV,
       execArgv: ['--disable-warning=ExperimentalWarning'],
       // What a list leaves behind is collected before it piles up; a million ids fit.
       resourceLimits: { maxYoungGenerationSizeMb: 8, maxOldGenerationSizeMb: 512 },
     });
     worker.on('message', (message: FromThread) => this.#hear(message));
     const ended = (error: Error): void => {
-      if (this.#worker === worker) this.#worker = null;
+      // One that was ended while it was idle has no tasks; those that wait are its successor's.
+      if (this.#worker !== worker) return;
+      this.#worker = null;
       for (const { reject } of this.#waiting.values()) reject(error);
     };
     worker.on('error', ended);
@@ -116,7 +124,11 @@ export class ImportThread {
       case 'refused':
         return waiting.reject(new ServiceError(message.code, message.message, { errors: message.errors }));
       case 'failed': {
-        const error = new Error(message.message);
+        // Whether the database is away is told by its code.
+        const error = Object.assign(
+          new Error(message.message),
+          message.code === undefined ? {} : { code: message.code },
+        );
         if (message.stack !== undefined) error.stack = message.stack;
         return waiting.reject(error);
       }
@@ -130,7 +142,9 @@ export class ImportThread {
   }
 
   async close(): Promise<void> {
+    this.#closed = true;
     if (this.#idle !== null) clearTimeout(this.#idle);
     await this.#end();
+    for (const { reject } of this.#waiting.values()) reject(stopping());
   }
 }

@@ -4,6 +4,7 @@ import { parentPort, workerData } from 'node:worker_threads';
 import { openDatabase } from '../db/database.ts';
 import { messageOf, ServiceError } from '../errors.ts';
 import { readGraphSchema } from '../graph/graph-schema.ts';
+import { InTurn } from '../in-turn.ts';
 import { LIMITS } from '../limits.ts';
 import { importBatch } from './batch.ts';
 import { ENTITIES, ENTITY_BY_TYPE } from './entities.ts';
@@ -33,6 +34,11 @@ const running = new Map<number, AbortController>();
 
 const tell = (message: FromThread): void => port.postMessage(message);
 
+const codeOf = (error: unknown): string | undefined =>
+  error instanceof Error && 'code' in error ? String(error.code) : undefined;
+/** Each holds a connection while it writes. */
+const batches = new InTurn(2);
+
 async function settleAllDates(today: string): Promise<number> {
   let sum = 0;
   for (const entity of ENTITIES) {
@@ -48,7 +54,7 @@ async function carryOut(id: number, task: ImportTask, signal: AbortSignal): Prom
     case 'batch': {
       const entity = ENTITY_BY_TYPE.get(task.type);
       if (entity === undefined) throw new Error(`there is no type ${task.type}`);
-      return await importBatch({ db, schema }, entity, task.order);
+      return await batches.run(() => importBatch({ db, schema }, entity, task.order));
     }
     case 'pull': {
       const parts = { db, schema, source, directory: settings.directory, brakePercent: settings.brakePercent };
@@ -86,6 +92,7 @@ port.on('message', (message: ToThread) => {
                 kind: 'failed',
                 message: messageOf(error),
                 stack: error instanceof Error ? error.stack : undefined,
+                code: codeOf(error),
               },
         ),
     )

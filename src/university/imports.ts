@@ -1,8 +1,10 @@
 import fs from 'node:fs';
+import os from 'node:os';
 import path from 'node:path';
 import type { Database } from '../db/database.ts';
 import { tryLock } from '../db/held-lock.ts';
-import { ServiceError } from '../errors.ts';
+import { messageOf, ServiceError } from '../errors.ts';
+import { LIMITS } from '../limits.ts';
 import type { BatchResult } from './batch.ts';
 import type { Entity, EntityType } from './entities.ts';
 import { endImport, endInterrupted, type ImportRun } from './import-log.ts';
@@ -41,16 +43,32 @@ const isAlive = (pid: number): boolean => {
   }
 };
 
-/** A folder of this process; those of processes that have ended are removed. */
+/** Folders this process has made. */
+const OWN = new Set<string>();
+const FOREIGN_MS_MAX = 24 * 3_600_000;
+
+/** A folder of this process; those of processes of this machine that have ended are removed, and very old ones of others. */
 function ownDirectory(above: string): string {
   fs.mkdirSync(above, { recursive: true, mode: 0o700 });
+  const host = os.hostname().replaceAll(/[^\w.]/g, '_');
   for (const name of fs.readdirSync(above)) {
-    const pid = /^run-(\d+)-/.exec(name)?.[1];
-    if (pid !== undefined && (Number(pid) === process.pid ? false : !isAlive(Number(pid))))
-      fs.rmSync(path.join(above, name), { recursive: true, force: true });
+    const file = path.join(above, name);
+    const [, of, pid] = /^run-(.*)-(\d+)-\w+$/.exec(name) ?? [];
+    if (OWN.has(file) || pid === undefined) continue;
+    const isOver =
+      of === host
+        ? Number(pid) === process.pid || !isAlive(Number(pid))
+        : Date.now() - (fs.statSync(file, { throwIfNoEntry: false })?.mtimeMs ?? 0) > FOREIGN_MS_MAX;
+    if (isOver) fs.rmSync(file, { recursive: true, force: true });
   }
-  return fs.mkdtempSync(path.join(above, `run-${process.pid}-`));
+  const own = fs.mkdtempSync(path.join(above, `run-${host}-${process.pid}-`));
+  OWN.add(own);
+  return own;
 }
+
+/** Why a pull does not begin although nothing is wrong. */
+export const isUnderWay = (error: unknown): boolean =>
+  error instanceof ServiceError && error.extra.reason === 'under_way';
 
 /** University data coming in (service.md 2.10, 4.6): batches, pulls, and the days that begin and end positions. */
 export class Imports {
@@ -74,6 +92,7 @@ export class Imports {
    */
   async batch(entity: Entity, file: string, dryRun: boolean, startedBy: string): Promise<BatchResult> {
     const order = { file, dryRun, startedBy, today: this.#parts.today() };
+    await endInterrupted(this.#parts.db, 'batch', SILENT_BATCH_SECONDS);
     return await this.#thread.run({ kind: 'batch', type: entity.type, order });
   }
 
@@ -95,9 +114,13 @@ export class Imports {
         'conflict',
         'there is no source to pull from: set university_sync.base_url (BOT_UNIVERSITY_SYNC_BASE_URL)',
       );
+    if (this.#stopping.signal.aborted) throw new ServiceError('draining', 'the host is shutting down');
     const ending = new AbortController();
     const lock = await tryLock(settings.databaseUrl, PULL_LOCK, () => ending.abort());
-    if (lock === null) throw new ServiceError('conflict', 'a pull is under way; see GET /api/admin/university/imports');
+    if (lock === null)
+      throw new ServiceError('conflict', 'a pull is under way; see GET /api/admin/university/imports', {
+        extra: { reason: 'under_way' },
+      });
     try {
       // Whoever had the lock before has ended, with what he was at.
       await endInterrupted(db, 'pull', 0);
@@ -111,7 +134,11 @@ export class Imports {
             ...events,
             onProblem: (type, problem) =>
               log.warn({ import: importId, type, problem }, 'a list of the university was not taken over whole'),
-            signal: AbortSignal.any([ending.signal, this.#stopping.signal]),
+            signal: AbortSignal.any([
+              ending.signal,
+              this.#stopping.signal,
+              AbortSignal.timeout(LIMITS.universityPullMs),
+            ]),
           },
         )
         .catch(async (error: unknown) => {
@@ -123,7 +150,7 @@ export class Imports {
       done
         .then(
           run => log.info({ import: importId, state: run.state }, 'university data were pulled'),
-          () => {},
+          (error: unknown) => log.warn({ import: importId, error: messageOf(error) }, 'a pull failed'),
         )
         .finally(() => this.#pulls.delete(done));
       return { importId, done };

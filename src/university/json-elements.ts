@@ -1,6 +1,10 @@
-import { ServiceError } from '../errors.ts';
+import { messageOf, ServiceError } from '../errors.ts';
+import { LIMITS } from '../limits.ts';
 
 const [QUOTE, BACKSLASH, OPEN, CLOSE, BRACE, UNBRACE, COMMA] = [0x22, 0x5c, 0x5b, 0x5d, 0x7b, 0x7d, 0x2c];
+
+/** Stands in the place of an element with more objects and lists within each other than `universityNestingMax`. */
+export const TOO_DEEP = 'an element that is nested too deeply';
 
 const isSpace = (byte: number): boolean => byte === 0x20 || byte === 0x0a || byte === 0x0d || byte === 0x09;
 
@@ -31,7 +35,7 @@ export async function* jsonElements(
   /** What of the element lies in earlier chunks. */
   let held: Uint8Array[] = [];
   let heldBytes = 0;
-  let [depth, index, offset] = [0, 0, 0];
+  let [depth, deepest, index, offset] = [0, 0, 0, 0];
   let [inString, escaped] = [false, false];
   /** Before the array, at the place of an element, inside one, behind the array. */
   const place: { at: 'start' | 'element' | 'inside' | 'end' } = { at: 'start' };
@@ -46,10 +50,15 @@ export async function* jsonElements(
         'body_too_large',
         `element ${index} has ${bytes.length} bytes; one may have ${elementBytesMax}`,
       );
+    const isTooDeep = deepest > LIMITS.universityNestingMax;
+    deepest = 0;
     try {
-      return JSON.parse(decoder.decode(bytes));
+      const value: unknown = JSON.parse(decoder.decode(bytes));
+      return isTooDeep ? TOO_DEEP : value;
     } catch (error) {
-      throw broken(`element ${index}: ${error instanceof Error ? error.message : 'unreadable'}`);
+      // The parser's own words quote what it has read, which may be about a person.
+      const at = /at position (\d+)/.exec(messageOf(error))?.[1];
+      throw broken(`element ${index} is not JSON${at === undefined ? '' : `, at its byte ${at}`}`);
     }
   };
 
@@ -65,7 +74,7 @@ export async function* jsonElements(
       }
       if (place.at === 'inside') {
         if (byte === QUOTE) inString = true;
-        else if (byte === OPEN || byte === BRACE) depth++;
+        else if (byte === OPEN || byte === BRACE) deepest = Math.max(deepest, ++depth);
         else if (depth > 0) {
           if (byte === CLOSE || byte === UNBRACE) depth--;
         } else if (byte === COMMA || byte === CLOSE) {
@@ -91,7 +100,7 @@ export async function* jsonElements(
       place.at = 'inside';
       from = k;
       if (byte === QUOTE) inString = true;
-      else if (byte === OPEN || byte === BRACE) depth++;
+      else if (byte === OPEN || byte === BRACE) deepest = Math.max(deepest, ++depth);
     }
     if (place.at === 'inside') {
       held.push(Buffer.from(chunk.subarray(from)));

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { fieldErrorsOf } from '../field-errors.ts';
 import { LIMITS } from '../limits.ts';
 import { APPOINTED_TO, type Columns, type Entity, type EntityType, externalId } from './entities.ts';
+import { TOO_DEEP } from './json-elements.ts';
 
 /** Why a record was not taken over; one entry for each place (decisions.md 8). */
 export type RecordErrorCode = 'not_an_object' | 'missing' | 'invalid' | 'unknown_reference' | 'duplicate' | 'conflict';
@@ -85,12 +86,14 @@ export function parseRecord(
   value: unknown,
   today: string,
 ): { record: Prepared } | { errors: RecordError[] } {
-  if (typeof value !== 'object' || value === null || Array.isArray(value))
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+    const what = value === TOO_DEEP ? `, not ${TOO_DEEP}` : '';
     return {
       errors: [
-        { index, external_id: null, field: null, code: 'not_an_object', message: `/${index} must be an object` },
+        { index, external_id: null, field: null, code: 'not_an_object', message: `/${index} must be an object${what}` },
       ],
     };
+  }
   const given = 'external_id' in value && typeof value.external_id === 'string' ? value.external_id : null;
   const error = (field: string | null, code: RecordErrorCode, message: string): RecordError => ({
     index,

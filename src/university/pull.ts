@@ -4,7 +4,7 @@ import type { Database } from '../db/database.ts';
 import { messageOf, ServiceError } from '../errors.ts';
 import { LIMITS } from '../limits.ts';
 import { stateOf } from './batch.ts';
-import { findBookmark, setBookmark } from './bookmarks.ts';
+import { forgetBookmark, keepBookmark, loadBookmark, type Remembered } from './bookmarks.ts';
 import { type Bookmark, type DataSource, SourceError } from './data-source.ts';
 import { ENTITIES, type Entity, type EntityType } from './entities.ts';
 import {
@@ -17,7 +17,7 @@ import {
   noteType,
   type TypeState,
 } from './import-log.ts';
-import { importRecords } from './import-records.ts';
+import { assertCount, importRecords } from './import-records.ts';
 import { jsonElements } from './json-elements.ts';
 import { readChunks, Spool } from './spool.ts';
 import { deactivate, listPresent, type SyncParts } from './sync.ts';
@@ -49,6 +49,8 @@ type Listed = {
   file: string;
   bookmark: Bookmark | null;
   count: number;
+  /** Elements that do not say which record they are. */
+  nameless: number;
   ids: ReadonlySet<string>;
   /** Those of them that the source itself says are not active. */
   inactive: ReadonlySet<string>;
@@ -82,7 +84,7 @@ async function fetchList(
             'is_active' in record &&
             record.is_active === false
           );
-          seen.push({ id: idOf(record), isActive });
+          assertCount(seen.push({ id: idOf(record), isActive }));
           await spool.append(record);
         },
         async mark() {
@@ -107,6 +109,7 @@ async function fetchList(
       file,
       bookmark: fetched.bookmark,
       count: seen.length,
+      nameless: seen.filter(s => s.id === null).length,
       ids: idsOf(seen),
       inactive: idsOf(seen.filter(s => !s.isActive)),
     };
@@ -147,7 +150,9 @@ async function takeOver(
   list: Listed,
   order: PullOrder,
   importId: number,
+  writes: number,
   onProgress: (p: PullProgress) => void,
+  signal: AbortSignal,
 ): Promise<Outcome> {
   const { db } = parts;
   const { active, ending, missing } = await lostBy(db, entity, list);
@@ -158,11 +163,15 @@ async function takeOver(
       problem: `the list would make ${ending} of ${active} active records inactive, more than ${parts.brakePercent} % (university_sync.brake_percent); nothing of this type was changed. If it is right, pull with release_brake ["${entity.type}"]`,
     };
   // Whatever interrupts what follows, the list is fetched again.
-  await setBookmark(db, entity.type, null);
+  await forgetBookmark(db, entity.type, false);
   // Those who have gone first: what they had may pass to others.
   let deactivated = 0;
-  for (let k = 0; k < missing.length; k += LIMITS.universityChunk)
-    deactivated += await deactivate(parts, entity, missing.slice(k, k + LIMITS.universityChunk));
+  // An element without an id may be any of those that seem to be missing.
+  const gone = list.nameless > 0 ? [] : missing;
+  for (let k = 0; k < gone.length; k += LIMITS.universityChunk) {
+    signal.throwIfAborted();
+    deactivated += await deactivate(parts, entity, gone.slice(k, k + LIMITS.universityChunk));
+  }
   const note = { type: entity.type, importId, of: list.count };
   const { counts } = await importRecords(
     parts,
@@ -171,15 +180,17 @@ async function takeOver(
     {
       dryRun: false,
       isPaced: true,
+      signal,
       today: order.today,
       onErrors: errors => addImportErrors(db, importId, entity.type, errors),
       async onProgress(so) {
-        await noteType(db, importId, entity.type, 'running', so);
+        await noteType(db, importId, entity.type, 'running', { ...so, deactivated });
         onProgress({ ...note, state: 'running', total: so.total, success: so.success, failed: so.failed });
       },
     },
   );
-  if (counts.failed === 0 && list.bookmark !== null) await setBookmark(db, entity.type, list.bookmark);
+  signal.throwIfAborted();
+  if (counts.failed === 0 && list.bookmark !== null) await keepBookmark(db, entity.type, list.bookmark, writes);
   const state = list.count === 0 ? 'succeeded' : stateOf(counts);
   return { state, counts: { ...counts, deactivated } };
 }
@@ -195,10 +206,11 @@ async function pullType(
   const { db } = parts;
   await noteType(db, importId, entity.type, 'fetching');
   onProgress({ type: entity.type, importId, of: null, state: 'fetching', total: 0, success: 0, failed: 0 });
-  const list = await fetchList(parts, entity, await findBookmark(db, entity.type), signal);
+  const { bookmark, writes }: Remembered = await loadBookmark(db, entity.type);
+  const list = await fetchList(parts, entity, bookmark, signal);
   if (typeof list === 'string') return { state: list };
   try {
-    return await takeOver(parts, entity, list, order, importId, onProgress);
+    return await takeOver(parts, entity, list, order, importId, writes, onProgress, signal);
   } finally {
     await fsp.rm(list.file, { force: true });
   }

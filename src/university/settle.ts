@@ -1,7 +1,9 @@
 import type { Queryable } from '../db/database.ts';
 import type { GraphSchema } from '../graph/graph-schema.ts';
 import { type Tuple, tupleKey } from '../graph/tuple.ts';
+import { revokeAllSessions } from '../identity/sessions.ts';
 import { setImportedRole } from '../identity/user-roles.ts';
+import { revokeAllUserTokens } from '../identity/user-tokens.ts';
 import { linkPersons, setStudies } from '../identity/users.ts';
 import { appendGraphChanges, type GraphChange } from '../outbox/append.ts';
 import type { Columns, Entity, GraphRule } from './entities.ts';
@@ -12,12 +14,17 @@ export type Change = { id: string; before: Columns | null; after: Columns };
 const textOrNull = (value: unknown): string | null => (typeof value === 'string' ? value : null);
 
 /**
- * Makes persons users, or users persons, before they are written.
+ * Makes persons users, or users persons, before they are written. Whoever is another user takes along what his positions give; what was
+ * opened with an account that is another person's now ends.
  *
  * @returns by the id of the person: why its account cannot be linked; such a person must not be written
  */
-export async function settlePersons(client: Queryable, changes: readonly Change[]): Promise<Map<string, string>> {
-  return await linkPersons(
+export async function settlePersons(
+  client: Queryable,
+  changes: readonly Change[],
+): Promise<ReadonlyMap<string, string>> {
+  if (changes.length === 0) return new Map();
+  const { conflicts, moved, relinked } = await linkPersons(
     client,
     changes.map(({ after, before, id }) => ({
       externalId: id,
@@ -31,7 +38,16 @@ export async function settlePersons(client: Queryable, changes: readonly Change[
       formerIdpAccountsId: textOrNull(before?.idp_account_id),
     })),
   );
+  for (const id of relinked) {
+    await revokeAllSessions(client, Number(id));
+    await revokeAllUserTokens(client, Number(id));
+  }
+  await settleStudies(client, moved);
+  await settleTeaching(client, moved);
+  return conflicts;
 }
+
+const STUDY_COLUMNS = ['person_external_id', 'holds', 'funding_type', 'education_form', 'start_date'];
 
 /** Persons whose records changed in what they give. */
 function personsOf(changes: readonly Change[], columns: readonly string[]): string[] {
@@ -57,8 +73,7 @@ async function studiesOf(client: Queryable, persons: readonly string[]): Promise
 }
 
 /** What a policy asks of a student, from the position that began last. */
-async function settleStudents(client: Queryable, changes: readonly Change[]): Promise<void> {
-  const persons = personsOf(changes, ['person_external_id', 'holds', 'funding_type', 'education_form', 'start_date']);
+async function settleStudies(client: Queryable, persons: readonly string[]): Promise<void> {
   if (persons.length === 0) return;
   const studies = await studiesOf(client, persons);
   await setStudies(
@@ -71,8 +86,7 @@ async function settleStudents(client: Queryable, changes: readonly Change[]): Pr
   await setImportedRole(client, 'student', persons, new Set(studies.keys()));
 }
 
-async function settleTeachers(client: Queryable, changes: readonly Change[]): Promise<void> {
-  const persons = personsOf(changes, ['person_external_id', 'holds']);
+async function settleTeaching(client: Queryable, persons: readonly string[]): Promise<void> {
   if (persons.length === 0) return;
   const { rows } = await client.query<{ person: string }>(
     'SELECT DISTINCT person_external_id AS person FROM teacher_positions WHERE person_external_id = ANY($1) AND holds',
@@ -176,8 +190,9 @@ export async function settleChanges(
   entity: Entity,
   changes: readonly Change[],
 ): Promise<void> {
-  if (entity.type === 'student_position') await settleStudents(client, changes);
-  if (entity.type === 'teacher_position') await settleTeachers(client, changes);
+  if (entity.type === 'student_position') await settleStudies(client, personsOf(changes, STUDY_COLUMNS));
+  if (entity.type === 'teacher_position')
+    await settleTeaching(client, personsOf(changes, ['person_external_id', 'holds']));
   const rule = entity.graph;
   if (rule === undefined) return;
   const graphChanges =

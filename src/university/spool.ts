@@ -1,8 +1,18 @@
 import fs from 'node:fs';
 import fsp from 'node:fs/promises';
 import { ServiceError } from '../errors.ts';
+import { TOO_DEEP } from './json-elements.ts';
 
 const FLUSH_CHARS = 256 * 1024;
+
+/** What is nested too deeply to be written is no record: it stands there as a text, which is refused as one. */
+function textOf(value: unknown): string {
+  try {
+    return JSON.stringify(value) ?? 'null';
+  } catch {
+    return JSON.stringify(TOO_DEEP);
+  }
+}
 
 /** A list of records on disk, as a JSON array, so that nothing of it is used before all of it is there. */
 export class Spool {
@@ -23,7 +33,7 @@ export class Spool {
 
   /** @throws ServiceError `body_too_large` */
   async append(value: unknown): Promise<void> {
-    this.#pending += `${this.#count++ === 0 ? '[' : ','}${JSON.stringify(value)}`;
+    this.#pending += `${this.#count++ === 0 ? '[' : ','}${textOf(value)}`;
     if (this.#pending.length >= FLUSH_CHARS) await this.#flush();
   }
 
@@ -32,8 +42,11 @@ export class Spool {
     this.#pending = '';
     if (this.#written + bytes.length > this.#bytesMax)
       throw new ServiceError('body_too_large', `the list is larger than ${this.#bytesMax} bytes`);
-    await this.#handle.write(bytes, 0, bytes.length, this.#written);
-    this.#written += bytes.length;
+    for (let at = 0; at < bytes.length; ) {
+      const { bytesWritten } = await this.#handle.write(bytes, at, bytes.length - at, this.#written);
+      at += bytesWritten;
+      this.#written += bytesWritten;
+    }
   }
 
   /** A place to go back to. */

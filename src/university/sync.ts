@@ -7,6 +7,13 @@ import { type Change, settleChanges, settlePersons } from './settle.ts';
 
 export type SyncParts = { db: Database; schema: GraphSchema };
 
+export type SyncOptions = {
+  /** Everything is done and taken back. */
+  dryRun: boolean;
+  /** Part of every transaction that writes a record. */
+  onWrite?(client: Queryable): Promise<void>;
+};
+
 export type SyncCounts = { created: number; updated: number; unchanged: number };
 export type SyncResult = SyncCounts & { errors: RecordError[] };
 
@@ -84,6 +91,7 @@ async function syncTogether(
   schema: GraphSchema,
   entity: Entity,
   records: readonly Prepared[],
+  onWrite: SyncOptions['onWrite'],
 ): Promise<SyncResult> {
   await client.query('SELECT pg_advisory_xact_lock($1)', [IMPORT_LOCK]);
   const { diff, upsert } = statementsOf(entity);
@@ -114,6 +122,7 @@ async function syncTogether(
     changes = changes.filter(c => !conflicts.has(c.id));
   }
   if (changes.length > 0) {
+    await onWrite?.(client);
     await client.query(upsert, [JSON.stringify(changes.map(c => c.after))]);
     await settleChanges(client, schema, entity, changes);
   }
@@ -134,11 +143,11 @@ async function inTransaction(
   { db, schema }: SyncParts,
   entity: Entity,
   records: readonly Prepared[],
-  dryRun: boolean,
+  { dryRun, onWrite }: SyncOptions,
 ): Promise<SyncResult> {
   try {
     return await db.withTransaction(async client => {
-      const result = await syncTogether(client, schema, entity, records);
+      const result = await syncTogether(client, schema, entity, records, onWrite);
       if (dryRun) throw new TakenBack(result);
       return result;
     });
@@ -160,16 +169,16 @@ function refusalOf(error: unknown): string | null {
  * keep the others. What is as it was writes nothing.
  *
  * @param records of different ids, at most `universityChunk`
- * @param dryRun everything is done and taken back
  */
 export async function syncRecords(
   parts: SyncParts,
   entity: Entity,
   records: readonly Prepared[],
-  dryRun: boolean,
+  options: SyncOptions,
 ): Promise<SyncResult> {
+  if (records.length === 0) return { created: 0, updated: 0, unchanged: 0, errors: [] };
   try {
-    return await inTransaction(parts, entity, records, dryRun);
+    return await inTransaction(parts, entity, records, options);
   } catch (error) {
     const refusal = refusalOf(error);
     if (refusal === null) throw error;
@@ -192,7 +201,7 @@ export async function syncRecords(
   }
   const sum: SyncResult = { created: 0, updated: 0, unchanged: 0, errors: [] };
   for (const record of records) {
-    const one = await syncRecords(parts, entity, [record], dryRun);
+    const one = await syncRecords(parts, entity, [record], options);
     sum.created += one.created;
     sum.updated += one.updated;
     sum.unchanged += one.unchanged;

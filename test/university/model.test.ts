@@ -1,6 +1,7 @@
 import { randomInt } from 'node:crypto';
 import t from 'tap';
 import { openDatabase } from '../../src/db/database.ts';
+import { findOrAddIdpUser } from '../../src/identity/users.ts';
 import { ENTITIES } from '../../src/university/entities.ts';
 import { random, startGraphStore } from '../support/graph.ts';
 import { startTestService, type TestService } from '../support/service.ts';
@@ -8,10 +9,10 @@ import { dump, makeUniversity, PATHS, type Rec, type University } from '../suppo
 import { SOURCE_TOKEN, startUniversitySource } from '../support/university-source.ts';
 
 const seed = Number(process.env.MODEL_SEED ?? randomInt(2 ** 31));
-const ROUNDS = Number(process.env.MODEL_ROUNDS ?? 12);
+const ROUNDS = Number(process.env.MODEL_ROUNDS ?? 8);
 
 /** Something that happens at a university; what refers to what stays true. */
-function happen(u: University, rnd: () => number, next: () => number): string {
+function happen(u: University, rnd: () => number, next: () => number, login: (account: string) => void): string {
   const at = <T>(list: T[]): T => list[Math.floor(rnd() * list.length)]!;
   const some = (path: keyof University): Rec => at(u[path]);
   const change = (path: keyof University, changes: (r: Rec) => Record<string, unknown>): string => {
@@ -58,7 +59,15 @@ function happen(u: University, rnd: () => number, next: () => number): string {
         locale: at(['ru', 'en']),
         updated_at: '2026-10-01T00:00:00Z',
       })),
-    () => change('persons', r => ({ idp_account_id: rnd() < 0.3 ? null : `account-${r.external_id}-${next()}` })),
+    () =>
+      change('persons', r => ({
+        idp_account_id:
+          rnd() < 0.3
+            ? null
+            : rnd() < 0.5
+              ? `account-later-${Math.floor(rnd() * 40)}-${r.external_id}`
+              : `account-${r.external_id}-${next()}`,
+      })),
     () =>
       change('teaching-assignments', () => ({
         audience: at(['all', 'foreign']),
@@ -106,8 +115,17 @@ function happen(u: University, rnd: () => number, next: () => number): string {
       return `E-new-${n} comes with ${account}`;
     },
     () => {
-      u['teaching-assignments'] = u['teaching-assignments'].filter(r => r !== some('teaching-assignments'));
+      const gone = some('teaching-assignments');
+      u['teaching-assignments'] = u['teaching-assignments'].filter(r => r !== gone);
       return 'an assignment goes';
+    },
+    () => {
+      // Somebody logs in, perhaps before the data know his account.
+      const person = at(u.persons);
+      login(
+        rnd() < 0.5 ? String(person.idp_account_id) : `account-later-${Math.floor(rnd() * 40)}-${person.external_id}`,
+      );
+      return `${person.external_id} logs in`;
     },
     () => {
       // Everything is given in another order.
@@ -154,8 +172,12 @@ t.test('after random changes and faults a clean pull leaves what a fresh import 
     return a.text;
   };
   const log: string[] = [];
+  const accounts: string[] = [];
   for (let round = 0; round < ROUNDS; round++) {
-    for (let k = Math.floor(rnd() * 25); k > 0; k--) log.push(happen(source.university, rnd, next));
+    for (let k = Math.floor(rnd() * 25); k > 0; k--)
+      log.push(happen(source.university, rnd, next, account => accounts.push(account)));
+    // Without a session: the data may still find that the user is somebody else.
+    for (const account of accounts.splice(0)) await findOrAddIdpUser(db, { sub: account, name: 'X', locale: null });
     source.pageSize = rnd() < 0.5 ? 0 : 1 + Math.floor(rnd() * 60);
     const good = source.university;
     if (rnd() < 0.7) {

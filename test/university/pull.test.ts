@@ -120,6 +120,67 @@ t.test('one bad record does not keep its list, and its former state stays', asyn
   t.same(rows, [{ is_active: true }, { is_active: true }]);
 });
 
+t.test('what a source sends beyond measure, sideways or askew is refused, and told without what it holds', async t => {
+  const { count, pull, s, source } = await world(t);
+  await pull();
+  const problemOf = async (body: string): Promise<string> => {
+    source.faults.set('persons', { kind: 'body', body });
+    const a = await pull();
+    source.faults.clear();
+    t.equal(typesOf(a).get('person')?.state, 'failed', body.slice(0, 60));
+    return String(typesOf(a).get('person')?.problem);
+  };
+  t.match(
+    await problemOf('{"items": [], "next": "/api/persons?at=1"}'),
+    /a page without items and another one behind it/,
+  );
+  t.match(await problemOf('{"items": [1], "next": "http://elsewhere.example/x"}'), /leads to another server/);
+  t.match(await problemOf(`{"items": [1], "next": "${source.url}/persons"}`), /go round/);
+  t.match(await problemOf('{"items": [1], "next": 5}'), /"next" of .* is not an address/);
+  const secret = await problemOf('[{"citizenship":SECRET}]');
+  t.match(secret, /element 0 is not JSON/);
+  t.notMatch(secret, /SECRET|citizen/);
+  t.notMatch(await problemOf('{"items": [{"citizenship":SECRET}]}'), /SECRET|citizen/);
+  t.match(await problemOf(`["${'x'.repeat(300_000)}"]`), /element 0 has 300002 bytes; one may have 262144/);
+  source.faults.set('persons', { kind: 'status', status: 302 });
+  t.match(typesOf(await pull()).get('person')?.problem, /answers 302, which is not followed/);
+  source.faults.clear();
+  // One record that is nested too deeply spoils no other; one without its id makes nobody missing.
+  const all = source.university.persons;
+  source.university.persons = [
+    ...all.slice(1),
+    JSON.parse(`{"external_id":"deep","last_name":${'['.repeat(1000)}${']'.repeat(1000)}}`),
+  ];
+  t.match(typesOf(await pull()).get('person'), { state: 'partial', failed: 1, deactivated: 0, problem: null });
+  source.university.persons = all.map((r, k) => (k === 3 ? ({ ...r, external_id: 3 } as unknown as typeof r) : r));
+  t.match(typesOf(await pull()).get('person'), { state: 'partial', failed: 1, deactivated: 0 });
+  t.equal(await count('persons WHERE is_active'), all.length);
+  source.university.persons = all;
+  t.match((await pull()).json, { state: 'succeeded' });
+  await t.rejects(startTestService({ BOT_UNIVERSITY_SYNC_ENABLED: 'true' }, s), {
+    message: /university_sync.base_url \(BOT_UNIVERSITY_SYNC_BASE_URL\) is missing/,
+  });
+  for (const url of ['http://u:p@x.example', 'http://x.example/?a', 'http://x.example/#a', 'ftp://x'])
+    await t.rejects(startTestService({ BOT_UNIVERSITY_SYNC_BASE_URL: url }, s), {
+      message: /without a name, a password/,
+    });
+});
+
+t.test('a batch that comes in while a list is taken over is not hidden by its mark', async t => {
+  const { pull, s, source } = await world(t);
+  await pull();
+  // The same list is asked for; while it is under way somebody writes.
+  source.university.courses = [...source.university.courses].reverse();
+  source.faults.set('semesters', { kind: 'slow', ms: 300, times: 1 });
+  source.faults.set('courses', { kind: 'slow', ms: 300, times: 1 });
+  const under = pull();
+  await new Promise(resolve => setTimeout(resolve, 150));
+  await s.admin('POST', '/university/courses', [{ external_id: 'between', name: 'X' }]);
+  await under;
+  const next = await pull();
+  t.equal(typesOf(next).get('course')?.state, 'succeeded', 'it was fetched again');
+});
+
 t.test('a list that has lost more than a fifth stops its type alone, until somebody says that it is right', async t => {
   const { count, pull, source } = await world(t);
   await pull();

@@ -5,7 +5,7 @@ import { addUserToken } from '../../src/identity/user-tokens.ts';
 import { addUser, findOrAddIdpUser, findUser } from '../../src/identity/users.ts';
 import { Imports } from '../../src/university/imports.ts';
 import { startGraphStore } from '../support/graph.ts';
-import { type Json, startTestService } from '../support/service.ts';
+import { type Json, request, startTestService } from '../support/service.ts';
 import { makeUniversity, PATHS, type Rec } from '../support/university.ts';
 
 type Scope = { teardown(fn: () => unknown): void };
@@ -185,6 +185,84 @@ t.test('accounts: who logged in before the import, who changes accounts, who sha
   await put('persons', { ...ANNA, external_id: 'e8' });
   t.match(await userOf('e8'), { id: byHand.id, idpAccountsId: 'by-hand' });
 });
+
+t.test('who may log in as an administrator is not for the data to say', async t => {
+  const { db, put, s, userOf } = await world(t, { BOT_ADMIN_API_KEY: 'university-api-key-of-tests' });
+  // Imported first, made an administrator then; another one with an account and no person.
+  await put('persons', { ...ANNA, idp_account_id: 'account-of-anna' });
+  const anna = await userOf('e1');
+  const boss = await findOrAddIdpUser(db, { sub: 'account-of-boss', name: 'Boss', locale: null });
+  for (const [id, email] of [
+    [anna?.id, 'anna@uni.example'],
+    [boss.id, 'boss@uni.example'],
+  ])
+    await db.query("INSERT INTO admin_credentials (global_user_id, email, password_hash) VALUES ($1, $2, 'x')", [
+      id,
+      email,
+    ]);
+  const importAs = (record: Rec) =>
+    request(`${s.base}/api/admin/university/persons`, {
+      method: 'POST',
+      headers: { authorization: 'Bearer university-api-key-of-tests', 'content-type': 'application/json' },
+      body: JSON.stringify([record]),
+    });
+  for (const record of [
+    { ...ANNA, idp_account_id: 'account-of-a-stranger' },
+    { ...ANNA, external_id: 'x', idp_account_id: 'account-of-boss' },
+    { ...ANNA, external_id: 'y', idp_account_id: 'account-of-anna' },
+  ]) {
+    const a = await importAs(record);
+    t.equal(a.status, 422, record.external_id);
+    t.match(a.json, { errors: [{ field: 'idp_account_id', code: 'conflict', message: /who is an administrator/ }] });
+  }
+  t.equal((await importAs({ ...ANNA, first_name: 'Аня' })).status, 200, 'the rest of a person may change');
+  t.match(await userOf('e1'), { id: anna?.id, idpAccountsId: 'account-of-anna', displayName: 'Иванова Аня Ильинична' });
+  t.match(await findUser(db, boss.id), { externalId: null, idpAccountsId: 'account-of-boss' });
+});
+
+t.test(
+  'who becomes another user takes along what his positions give; a changed account ends what was opened with the old one',
+  async t => {
+    const { db, put, s, userOf } = await world(t);
+    await put('persons', ANNA);
+    await put('faculties', { external_id: 'f', name: 'Ф' });
+    await put('departments', { external_id: 'd', name: 'К', faculty_external_id: 'f' });
+    await put('programs', { external_id: 'p', name: 'П', department_external_id: 'd' });
+    await put('streams', { external_id: 'st', name: 'П', program_external_id: 'p' });
+    await put('groups', { external_id: 'g', name: 'Г', stream_external_id: 'st' });
+    await put('student-positions', {
+      external_id: 'sp',
+      person_external_id: 'e1',
+      group_external_id: 'g',
+      funding_type: 'budget',
+    });
+    await put('teacher-positions', {
+      external_id: 'tp',
+      person_external_id: 'e1',
+      department_external_id: 'd',
+      title: 'x',
+    });
+    const before = await userOf('e1');
+    const login = await findOrAddIdpUser(db, { sub: ACCOUNT, name: 'A', locale: null });
+    await put('persons', { ...ANNA, idp_account_id: ACCOUNT });
+    const after = await userOf('e1');
+    t.match(after, { id: login.id, fundingType: 'budget' });
+    t.not(after?.id, before?.id);
+    const roles = (await s.admin('GET', `/users/${login.id}/roles`)).json.items as Json[];
+    t.same(
+      roles.map(r => r.role),
+      ['student', 'teacher'],
+    );
+    await addUserToken(db, 'pht_', { userId: login.id, name: 't', expiresAt: null });
+    await db.query(
+      "INSERT INTO sessions (kind, global_user_id, secret_sha256, expires_at, address, user_agent) VALUES ('user', $1, 'x', now() + interval '1 day', '', '')",
+      [login.id],
+    );
+    await put('persons', { ...ANNA, idp_account_id: 'account-of-another' });
+    t.equal((await db.query('SELECT 1 FROM sessions')).rows.length, 0);
+    t.equal((await db.query('SELECT 1 FROM user_tokens')).rows.length, 0);
+  },
+);
 
 t.test('positions begin and end with the day, without any import', async t => {
   const { db, put, s, userOf } = await world(t);

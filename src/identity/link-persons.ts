@@ -1,0 +1,110 @@
+import type { UserAttributes } from './users.ts';
+
+/** What the university's data say of a person; null where they say nothing. */
+export type LinkedPerson = Omit<UserAttributes, 'externalId' | 'locale' | 'fundingType' | 'educationForm'> & {
+  externalId: string;
+  locale: UserAttributes['locale'] | null;
+  /** The account they named before. */
+  formerIdpAccountsId: string | null;
+};
+
+/** A user who has the id of one of these persons, or an account one of them has. */
+export type LinkCandidate = {
+  id: string;
+  external_id: string | null;
+  idp_accounts_id: string | null;
+  is_used: boolean;
+  is_admin: boolean;
+  /** Whether the data know an active person by this external id. */
+  is_person: boolean;
+};
+
+/** What becomes of one person: a new user, or one that is there, with the account it has from now on. */
+export type Link = { person: LinkedPerson; id: string | null; idp: string | null };
+
+export type Links = {
+  links: Link[];
+  /** Users nobody ever used, whose person is another user now. */
+  absorbed: string[];
+  /** Users whose account passes to somebody else. */
+  released: string[];
+  /** Users somebody else logs in as from now on, or nobody: what was opened with the former account ends. */
+  relinked: string[];
+  /** Persons who are another user than before. */
+  moved: string[];
+  /** By external id: why the account of a person cannot be linked. */
+  conflicts: Map<string, string>;
+};
+
+/**
+ * Decides which users persons are. Who may log in as an administrator is for administrators to say: the data neither give such a user
+ * an account or a person, nor take them.
+ */
+export function decideLinks(persons: readonly LinkedPerson[], rows: readonly LinkCandidate[]): Links {
+  const byPerson = new Map(rows.filter(r => r.external_id !== null).map(r => [r.external_id, r]));
+  const byAccount = new Map(rows.filter(r => r.idp_accounts_id !== null).map(r => [r.idp_accounts_id, r]));
+  /** Accounts these persons give up. */
+  const givenUp = new Set<string>();
+  for (const p of persons) {
+    const own = byPerson.get(p.externalId);
+    if (
+      own?.idp_accounts_id != null &&
+      !own.is_admin &&
+      p.idpAccountsId !== null &&
+      own.idp_accounts_id !== p.idpAccountsId
+    )
+      givenUp.add(own.idp_accounts_id);
+  }
+  const taken = new Map<string, string>();
+  const out: Links = { links: [], absorbed: [], released: [], relinked: [], moved: [], conflicts: new Map() };
+
+  /** @returns why not, or null when it is done */
+  const link = (person: LinkedPerson): string | null => {
+    const { externalId, idpAccountsId } = person;
+    const own = byPerson.get(externalId);
+    const account = own?.idp_accounts_id ?? null;
+    const keep = (idp: string | null): null => {
+      if (account !== null && account !== idp && own !== undefined) out.relinked.push(own.id);
+      out.links.push({ person, id: own?.id ?? null, idp });
+      return null;
+    };
+    if (idpAccountsId === null)
+      return keep(account === person.formerIdpAccountsId && own?.is_admin !== true ? null : account);
+    if (account === idpAccountsId) {
+      taken.set(idpAccountsId, externalId);
+      return keep(account);
+    }
+    if (own?.is_admin === true)
+      return `is not the account of user ${own.id}, who is an administrator: an administrator changes it`;
+    const holder = byAccount.get(idpAccountsId);
+    if (holder?.is_admin === true)
+      return `is the account of user ${holder.id}, who is an administrator: an administrator links them`;
+    const isOthers = holder !== undefined && holder.external_id !== null;
+    // Of another person who keeps it; one who has left, or takes another account now, lets it go.
+    const keeper = isOthers && holder.is_person && !givenUp.has(idpAccountsId) ? holder.external_id : null;
+    const other = taken.get(idpAccountsId) ?? keeper;
+    if (other !== null) return `is the account of person ${JSON.stringify(other)} already`;
+    if (holder === undefined || isOthers) {
+      taken.set(idpAccountsId, externalId);
+      if (holder !== undefined && !givenUp.has(idpAccountsId)) {
+        out.released.push(holder.id);
+        out.relinked.push(holder.id);
+      }
+      return keep(idpAccountsId);
+    }
+    // Somebody who logged in before the university's data named his account.
+    if (own?.is_used === true)
+      return `is the account of user ${holder.id}, and the person is user ${own.id}, who has logged in: remove one of them`;
+    taken.set(idpAccountsId, externalId);
+    if (own !== undefined) out.absorbed.push(own.id);
+    out.moved.push(externalId);
+    out.links.push({ person, id: holder.id, idp: idpAccountsId });
+    return null;
+  };
+
+  for (const person of persons) {
+    const problem = link(person);
+    if (problem !== null) out.conflicts.set(person.externalId, problem);
+  }
+  return out;
+}
