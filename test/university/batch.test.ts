@@ -9,7 +9,7 @@ const KEY = 'university-api-key-of-tests';
 type Scope = { teardown(fn: () => unknown): void };
 
 async function world(t: Scope, env: Record<string, string> = {}) {
-  const s = await startTestService({ BOT_ADMIN_API_KEY: KEY, ...env });
+  const s = await startTestService({ BOT_ADMIN_API_KEY: KEY, BOT_EXECUTION_LANES: '1', ...env });
   t.teardown(() => s.stop());
   const db = openDatabase(s.databaseUrl, 2, () => {});
   t.teardown(() => db.close());

@@ -9,7 +9,7 @@ import { dump, makeUniversity, PATHS, type Rec, type University } from '../suppo
 import { SOURCE_TOKEN, startUniversitySource } from '../support/university-source.ts';
 
 const seed = Number(process.env.MODEL_SEED ?? randomInt(2 ** 31));
-const ROUNDS = Number(process.env.MODEL_ROUNDS ?? 8);
+const ROUNDS = Number(process.env.MODEL_ROUNDS ?? 4);
 
 /** Something that happens at a university; what refers to what stays true. */
 function happen(u: University, rnd: () => number, next: () => number, login: (account: string) => void): string {

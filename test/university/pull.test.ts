@@ -15,6 +15,7 @@ async function world(t: Scope, university: University = makeUniversity(SMALL), e
     BOT_UNIVERSITY_SYNC_BASE_URL: source.url,
     BOT_UNIVERSITY_SYNC_TOKEN: SOURCE_TOKEN,
     BOT_UNIVERSITY_SYNC_RETRY_WAIT: '20ms',
+    BOT_EXECUTION_LANES: '1',
     ...env,
   });
   t.teardown(() => s.stop());

@@ -11,7 +11,7 @@ import { makeUniversity, PATHS, type Rec } from '../support/university.ts';
 type Scope = { teardown(fn: () => unknown): void };
 
 async function world(t: Scope, env: Record<string, string> = {}) {
-  const s = await startTestService(env);
+  const s = await startTestService({ BOT_EXECUTION_LANES: '1', ...env });
   t.teardown(() => s.stop());
   const db = openDatabase(s.databaseUrl, 2, () => {});
   t.teardown(() => db.close());
