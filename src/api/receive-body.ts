@@ -8,13 +8,14 @@ import type { BodySource } from '../message.ts';
  * Keeps a body in a file while something is made of it, so that it needs no memory.
  *
  * @param directory where it lies for the time
+ * @param limit of the body, by the name an error tells
  * @param use is given the file when all of it is there
  * @throws ServiceError `body_too_large`
  */
 export async function receiveBody<T>(
   body: BodySource,
   directory: string,
-  bytesMax: number,
+  limit: { name: string; bytes: number },
   use: (file: string) => Promise<T>,
 ): Promise<T> {
   const file = path.join(directory, `body-${crypto.randomUUID()}`);
@@ -27,7 +28,7 @@ export async function receiveBody<T>(
       failed,
       body.pump(chunk => {
         size += chunk.length;
-        if (size > bytesMax) throw tooLarge(bytesMax, 'universityListBytesMax');
+        if (size > limit.bytes) throw tooLarge(limit.bytes, limit.name);
         // The chunk is good for the time of this call.
         return out.write(Buffer.from(chunk)) ? null : Promise.race([failed, once(out, 'drain').then(() => {})]);
       }),

@@ -13,6 +13,7 @@ import { type Caller, limitOf, pageReply, pathIdOf, queryOf, type Route, type Ro
 export type UniversityApiParts = { db: Database; imports: Imports };
 
 const PREFIX = '/api/admin/university';
+const LIST_LIMIT = { name: 'universityListBytesMax', bytes: LIMITS.universityListBytesMax };
 
 const typeName = z.string().refine(name => ENTITY_BY_TYPE.has(name as EntityType), {
   message: `must be one of ${ENTITIES.map(e => e.type).join(', ')}`,
@@ -63,7 +64,7 @@ export function universityRoutes({ db, imports }: UniversityApiParts): Route[] {
     async handle({ body, caller, request }) {
       const dryRun = flagOf(queryOf(request, ['dry_run']), 'dry_run');
       assertJson(request);
-      return await receiveBody(body, imports.directory, LIMITS.universityListBytesMax, async file => {
+      return await receiveBody(body, imports.directory, LIST_LIMIT, async file => {
         const { counts, errors, errorsTotal, importId } = await imports.batch(entity, file, dryRun, starterOf(caller));
         const status = counts.failed === 0 ? 200 : counts.success > 0 ? 206 : 422;
         return jsonReply(

@@ -52,7 +52,7 @@ export async function importBatch(parts: SyncParts, entity: Entity, order: Batch
     await endImport(db, importId, state, problem);
   };
   try {
-    const { counts } = await importRecords(parts, entity, elements(), {
+    const counts = await importRecords(parts, entity, elements(), {
       dryRun: order.dryRun,
       isPaced: false,
       // The list of the source is not what is there any more.

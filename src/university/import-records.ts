@@ -38,15 +38,17 @@ const AGAIN_MAX = 10_000;
  * cannot be taken over because of what another one has are tried again behind the last.
  *
  * @param values as they stand in the list
- * @returns the counts; ids that stand in the list, those of bad records included
+ * @returns the counts
+ * @throws ServiceError `body_too_large`; what `values` and the signal throw
  */
 export async function importRecords(
   parts: SyncParts,
   entity: Entity,
   values: AsyncIterable<unknown>,
   options: ImportOptions,
-): Promise<{ counts: ImportCounts; ids: ReadonlyMap<string, number> }> {
+): Promise<ImportCounts> {
   const counts: ImportCounts = { total: 0, success: 0, failed: 0, created: 0, updated: 0, unchanged: 0 };
+  /** Where each id stood first, those of bad records included. */
   const ids = new Map<string, number>();
   const again: Prepared[] = [];
   let chunk: Prepared[] = [];
@@ -109,5 +111,5 @@ export async function importRecords(
     chunk = again.splice(0, LIMITS.universityChunk);
     await write(true);
   }
-  return { counts, ids };
+  return counts;
 }

@@ -173,7 +173,7 @@ async function takeOver(
     deactivated += await deactivate(parts, entity, gone.slice(k, k + LIMITS.universityChunk));
   }
   const note = { type: entity.type, importId, of: list.count };
-  const { counts } = await importRecords(
+  const counts = await importRecords(
     parts,
     entity,
     jsonElements(readChunks(list.file), LIMITS.universityRecordBytesMax),
