@@ -67,7 +67,7 @@ export async function admin(port: number, method: string, where: string, body?: 
   });
 }
 
-export async function install(port: number, bytes: Uint8Array): Promise<void> {
+export async function install(port: number, bytes: Uint8Array, config: object = {}): Promise<void> {
   const form = new FormData();
   form.append('file', new Blob([new Uint8Array(bytes)]), 'p.wasm');
   const uploaded = (await (
@@ -77,7 +77,7 @@ export async function install(port: number, bytes: Uint8Array): Promise<void> {
       body: form,
     })
   ).json()) as { id: string; wasm_key: string };
-  const r = await admin(port, 'POST', `/plugins/${uploaded.id}/install`, { wasm_key: uploaded.wasm_key });
+  const r = await admin(port, 'POST', `/plugins/${uploaded.id}/install`, { wasm_key: uploaded.wasm_key, config });
   if (r.status !== 200) throw new Error(await r.text());
 }
 

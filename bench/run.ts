@@ -15,6 +15,7 @@ import { files } from './files.ts';
 import { admin, type Host, install, startHost } from './host.ts';
 import { closedLoop, generator, type Load, openLoop } from './load.ts';
 import { buildExtism, startPeer, startWorkerd, stopPeers } from './peers.ts';
+import { pluginIo } from './plugin-io.ts';
 import { add, median, writeReport } from './report.ts';
 import { scale } from './scale.ts';
 import { university } from './university.ts';
@@ -303,6 +304,7 @@ try {
   await fixedRate(host.port);
   await contention(host.port);
   await hostCalls(host.port);
+  await pluginIo(host.port, databaseUrl());
   await growth(host.port);
   await scale(path.join(directory, 'many'), ROUNDS, SECONDS);
   const caller = await makeCaller(host.port);

@@ -8,6 +8,7 @@ import type { PluginRegistry } from './plugins/registry.ts';
 /** Runs `plugin_describe` of a module that is not installed: no plugin, so no permission at all (abi.md "Manifest"). */
 export function makeDescribe(registry: PluginRegistry, executor: Executor<HostCall>, timeoutMs: number) {
   return async (key: string, runnable: Runnable): Promise<string> => {
+    const deadline = performance.now() + timeoutMs;
     const [moduleId, takeBack] = registry.lend(key, runnable);
     try {
       return await new Promise((resolve, reject) => {
@@ -17,8 +18,18 @@ export function makeDescribe(registry: PluginRegistry, executor: Executor<HostCa
           entry: ENTRY.describe,
           event: '{}',
           body: null,
-          deadline: performance.now() + timeoutMs,
-          context: new HostCall(null, key, '', 'call', null),
+          callers: [],
+          deadline,
+          context: new HostCall({
+            plugin: null,
+            requestId: key,
+            trigger: '',
+            kind: 'call',
+            principal: null,
+            deadline,
+            callers: [],
+            message: null,
+          }),
           done(o) {
             const text = Buffer.from(o.output).toString();
             if (o.kind === 'ok') resolve(text);

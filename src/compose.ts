@@ -22,6 +22,7 @@ import { makeDescribe } from './compose-describe.ts';
 import { composeFiles } from './compose-files.ts';
 import { composeFrontends } from './compose-frontends.ts';
 import { composeMail } from './compose-mail.ts';
+import { composePluginIo } from './compose-plugin-io.ts';
 import { composeUniversity } from './compose-university.ts';
 import { type Config, dataPath, publicBaseOf } from './config.ts';
 import { openDatabase } from './db/database.ts';
@@ -51,6 +52,7 @@ import { TEMPORARY_PASSWORD_QUEUE } from './messaging/temporary-password-job.ts'
 import { outboxSweepJob } from './outbox/sweep-job.ts';
 import { every } from './periodic.ts';
 import { FrontendInstaller } from './plugins/frontend-install.ts';
+import { endIdleThreads } from './plugins/inspect-thread.ts';
 import { PluginInstaller } from './plugins/install.ts';
 import { openModuleStorage } from './plugins/module-storage.ts';
 import { PluginRegistry } from './plugins/registry.ts';
@@ -114,7 +116,17 @@ export async function startService(options: ServiceOptions): Promise<Service> {
   let port = v['http.port'];
   const publicBase = (): string => publicBaseOf(config, port);
   const files = await composeFiles({ db, config, log, secretKey, publicBase });
-  const dispatch = makeDispatch({ ...kvHandlers(db), ...files.handlers });
+  const authz = composeAuthz({ db, config, log, inUse: endpoint => options.graphInUse?.(endpoint) });
+  const pluginIo = composePluginIo({
+    ...{ db, config, log, registry, quarantine, records, secrets },
+    files: files.files,
+    graph: authz.graph,
+    access: authz.commandAccess,
+    execute: e => executor.execute(e),
+    enqueue: (client, queue, data) => jobs.enqueue(client, queue, data),
+    wake: queue => jobs.wake(queue),
+  });
+  const dispatch = makeDispatch({ ...kvHandlers(db), ...files.handlers, ...pluginIo.handlers });
   const executor = new Executor<HostCall>({
     lanes: v['execution.lanes'],
     recycle: v['execution.memory'] === 'recycled',
@@ -123,7 +135,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     noteFile: options.noteFile,
     dispatch: (row, args, execution) => dispatch(row, args, execution.context),
     loadModule: id => registry.loadModule(id),
-    ended: call => call.end(),
+    ended: (call, how) => call.end(how),
     onError: (error, operation) =>
       log.error(
         { error: messageOf(error), operation },
@@ -133,7 +145,6 @@ export async function startService(options: ServiceOptions): Promise<Service> {
 
   // Threads take longest to start: they load while the plugins are read.
   executor.start();
-  const authz = composeAuthz({ db, config, log, inUse: endpoint => options.graphInUse?.(endpoint) });
   const installer = new PluginInstaller({
     db,
     storage,
@@ -164,14 +175,16 @@ export async function startService(options: ServiceOptions): Promise<Service> {
   const refresh = (): void => {
     principals.changed(null);
     authz.forgetAll();
+    pluginIo.hear();
     Promise.all([registry.loadAll(), quarantine.load()]).catch((error: unknown) =>
       log.error({ error: messageOf(error) }, 'plugins could not be read anew'),
     );
   };
   const listener = await listen(
     v['database.url'],
-    [PLUGIN_CHANGED, IDENTITY_CHANGED, ...authz.channels],
+    [PLUGIN_CHANGED, IDENTITY_CHANGED, ...authz.channels, ...pluginIo.channels],
     (channel, id) => {
+      if (pluginIo.channels.includes(channel)) return pluginIo.hear();
       if (channel === IDENTITY_CHANGED) {
         const change = parseIdentityChange(id);
         principals.changed(change);
@@ -204,7 +217,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
   );
   const mail = composeMail({ config, log, db, adminUrl: () => `${publicBase()}/admin/` });
   const university = composeUniversity({ db, config, log });
-  const jobs = new Jobs(db, [mail.job, outboxSweepJob(db), ...files.jobs, ...university.jobs], log);
+  const jobs = new Jobs(db, [mail.job, outboxSweepJob(db), ...files.jobs, ...pluginIo.jobs, ...university.jobs], log);
 
   const setup = { mode: v['admin.setup'], token: options.setupToken };
   const guards = new Guards(db, setup, v['admin.api_key'], error =>
@@ -229,6 +242,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
         moduleBytesMax: v['http.max_module'],
         frontendBytesMax: v['http.max_frontend'],
       }),
+      ...pluginIo.routes({ principals }),
       ...triggerRoutes({ db, registry, quarantine, schema: authz.schema }),
       ...commandRoutes({ db, registry, schema: authz.schema }),
       ...policyRoutes(authz),
@@ -301,6 +315,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     log.warn({}, 'the receive buffers of connections could not be bounded: a fast upload may hold up others');
   state = 'ready';
   jobs.start();
+  pluginIo.start();
   authz.start();
   const stopSweeps = [
     every(SWEEP_MS, log, 'removing expired values', () => sweepExpired(db)),
@@ -314,6 +329,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
   const stop = async (graceMs: number): Promise<void> => {
     state = 'draining';
     server.stopListening();
+    pluginIo.endStreams();
     const grace = new Promise<void>(resolve => setTimeout(resolve, graceMs).unref());
     await Promise.race([Promise.all([executor.drain(), server.answered()]), grace]);
     server.close();
@@ -321,6 +337,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     for (const stopSweep of stopSweeps) await stopSweep();
     // What a job waits for ends first.
     await university.close();
+    await pluginIo.close();
     await jobs.close();
     files.close();
     await frontends.close();
@@ -331,6 +348,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     await records.close();
     await principals.close();
     await guards.close();
+    await endIdleThreads();
     await db.close();
   };
   let stopped: Promise<void> | null = null;

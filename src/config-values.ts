@@ -1,3 +1,4 @@
+import { isIP } from 'node:net';
 import { z } from 'zod';
 
 /** Checks of configuration values that need more than a type. */
@@ -36,3 +37,7 @@ export const duration = (leastMs: number, mostMs: number, bounds: string) =>
     .string()
     .regex(/^(\d+(\.\d+)?(ms|s|m|h|d))+$/, 'must be a length of time like 15m, 1h30m or 90s')
     .refine(words => durationMs(words) >= leastMs && durationMs(words) <= mostMs, `must be ${bounds}`);
+
+/** Address of a name server, with a port or without. */
+export const isNameServer = (text: string): boolean =>
+  isIP(text) !== 0 || /^(?:[\d.]+|\[[0-9a-f:.]+\]):\d{1,5}$/i.test(text);

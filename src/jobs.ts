@@ -15,6 +15,8 @@ export type JobQueue<T extends object> = {
   delaySecondsMax: number;
   /** An attempt that takes longer counts as failed. */
   seconds: number;
+  /** How many are run at the same time on one host; one when absent. They fail together. */
+  together?: number;
   /** When one is queued by itself, on one of the hosts: minute hour day month weekday (cron). */
   schedule?: string;
   /** How often the queue is looked at; every second when absent. */
@@ -47,6 +49,25 @@ export function scheduledJob(
     firstDelaySeconds: 1,
     delaySecondsMax: 1,
     pollSeconds: 20,
+  };
+}
+
+/** Work that goes on by itself once it is told of; what is lost with its host is found by a sweep. */
+export function kickJob<T extends object>(
+  name: string,
+  parse: (data: unknown) => T,
+  kick: (data: T) => void,
+): JobQueue<object> {
+  return {
+    name,
+    parse,
+    run: async data => kick(parse(data)),
+    gaveUp: () => Promise.resolve(),
+    attemptsMax: 3,
+    firstDelaySeconds: 1,
+    delaySecondsMax: 10,
+    seconds: 60,
+    together: 32,
   };
 }
 
@@ -93,6 +114,7 @@ export class Jobs {
   #closing = false;
   #timer: NodeJS.Timeout | null = null;
   readonly #rounds: NodeJS.Timeout[] = [];
+  readonly #workers = new Map<string, string>();
 
   constructor(db: Database, queues: ReadonlyArray<JobQueue<object>>, log: JobsLog) {
     this.#db = db;
@@ -154,8 +176,8 @@ export class Jobs {
       );
       if (q.schedule !== undefined) await this.#boss.schedule(q.name, q.schedule, {});
       work.push(
-        () => this.#work(dead, POLL_DEAD_SECONDS, data => q.gaveUp(q.parse(data))),
-        () => this.#work(q.name, q.pollSeconds ?? POLL_SECONDS, data => q.run(q.parse(data))),
+        () => this.#work(dead, POLL_DEAD_SECONDS, 1, data => q.gaveUp(q.parse(data))),
+        () => this.#work(q.name, q.pollSeconds ?? POLL_SECONDS, q.together ?? 1, data => q.run(q.parse(data))),
       );
     }
     for (const begin of work) await begin();
@@ -166,10 +188,23 @@ export class Jobs {
     await this.#boss.updateQueue(name, options);
   }
 
-  async #work(name: string, pollingIntervalSeconds: number, run: (data: unknown) => Promise<void>): Promise<void> {
-    await this.#boss.work(name, { pollingIntervalSeconds, batchSize: 1 }, async ([job]) => {
-      if (job !== undefined) await run(job.data);
+  async #work(
+    name: string,
+    pollingIntervalSeconds: number,
+    batchSize: number,
+    run: (data: unknown) => Promise<void>,
+  ): Promise<void> {
+    const options = { pollingIntervalSeconds, batchSize, burstWhenBatchFull: true };
+    const worker = await this.#boss.work(name, options, async jobs => {
+      await Promise.all(jobs.map(job => run(job.data)));
     });
+    this.#workers.set(name, worker);
+  }
+
+  /** A job was queued that somebody waits for: this host looks at once, the others when it is their turn. */
+  wake(queue: string): void {
+    const worker = this.#workers.get(queue);
+    if (worker !== undefined) this.#boss.notifyWorker(worker);
   }
 
   /**

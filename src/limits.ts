@@ -41,6 +41,15 @@ export const LIMITS = {
   /** Body of an admin request that is JSON. */
   adminBodyBytesMax: 1 * MIB,
 
+  /** A statement or an outgoing request ends that long before its execution does, so that the plugin can still answer. */
+  answerMarginMs: 100,
+  /** Plugins that call each other, one within another (decisions.md 5). */
+  callDepthMax: 8,
+  /** Calls of one execution that failed and leave records. */
+  callFailuresRecorded: 20,
+  /** Such calls under way on one host: each holds a thread while it waits, and those they wait for need some. */
+  nestedCallsMax: 48,
+
   hostCallsMax: 10_000,
   hostCallBytesMax: 64 * MIB,
   /** One argument of a host function that is not a body. */
@@ -51,6 +60,88 @@ export const LIMITS = {
   kvKeyBytesMax: 512,
   kvValueBytesMax: 1 * MIB,
   kvListMax: 1000,
+
+  /** Connections one execution holds to one of its databases: a transaction, and one beside it. */
+  sqlHandlesPerDatabase: 2,
+  /** Handles, transactions and cursors of one execution. */
+  sqlOpenMax: 64,
+  sqlRowsDefault: 1000,
+  sqlRowsMax: 10_000,
+  /** Values in one answer of a database: rows times columns, and the elements of lists. */
+  sqlCellsMax: 100_000,
+  /** What a database sends for one call. */
+  sqlAnswerBytesMax: 4 * MIB,
+  sqlArgumentsMax: 1000,
+  /** Values within all arguments: they are read on the main thread. */
+  sqlValuesMax: 20_000,
+  /** An unused connection to a plugin's database is closed then. */
+  sqlIdleMs: 60_000,
+
+  /** Answers that lead on, one after another (security.md "Requests to inside"). */
+  httpRedirectsMax: 5,
+  /** Origins a plugin's connections lead to before they are given up together. */
+  httpOriginsMax: 32,
+  /** An unused connection of a plugin is closed then. */
+  httpKeepAliveMs: 30_000,
+
+  /** A message of a plugin, and what one execution may reply (service.md 2.6). */
+  messageCharsMax: 32_000,
+  messageFilesMax: 10,
+  repliesMax: 20,
+  /** A file of a message, in and out: what the messengers give bots. */
+  messageFileBytesMax: 20 * MIB,
+  /** Files that came in a message are kept for so long. */
+  messageFileMs: 24 * HOUR_MS,
+  /** To fetch the files of one message. */
+  messageFilesMs: 30_000,
+  /** Messages of one plugin that wait to be sent, and students one call tells. */
+  messagesWaitingMax: 200_000,
+  studentsToldMax: 100_000,
+  messagesAppendedAtOnce: 1000,
+  /** Bytes of all messages one call queues. */
+  messagesQueuedBytesMax: 256 * MIB,
+  messagesSentAtOnce: 32,
+  /** One call to a messenger. */
+  messengerCallMs: 30_000,
+  /** A message that failed is tried again then, twice as late each time. */
+  messageRetryMs: 2000,
+  messageRetryMsMax: 5 * MINUTE_MS,
+  /** Then it is given up. */
+  messageTriedMs: 24 * HOUR_MS,
+  /** A messenger that wants us to wait longer is asked again then. */
+  messengerBusyMsMax: HOUR_MS,
+  /** The longest a sender sleeps before it looks again. */
+  messengerIdleMs: 1000,
+  /** Updates handled at the same time on one host, and how often one that ends its host is tried. */
+  updatesAtOnce: 4,
+  updateAttemptsMax: 5,
+  messengerUpdateDays: 7,
+  messageDays: 30,
+  /** A code that links an account of a messenger to a user, and how many wrong ones an account may send. */
+  linkCodeMs: 10 * MINUTE_MS,
+  linkFailuresMax: 5,
+  linkFailureWindowMs: 15 * MINUTE_MS,
+
+  /** An event a plugin publishes, and how many one execution may. */
+  eventBytesMax: 256 * KIB,
+  eventsPerExecution: 1000,
+  /** One call to a subscriber. */
+  eventCallMs: 15_000,
+  /** A delivery that failed is tried again then, twice as late each time: about five hours in all. */
+  eventRetryMs: 1000,
+  eventRetryMsMax: 5 * MINUTE_MS,
+  eventAttemptsMax: 65,
+  eventTriedMs: 5 * HOUR_MS,
+  /** The longest the deliverer sleeps before it looks again. */
+  eventIdleMs: 1000,
+  eventDays: 30,
+  /** What a watcher of the stream may leave unread. */
+  eventFeedBytesMax: 1 * MIB,
+  /** A stream is ended then: whoever watches comes back, and is asked again who he is. */
+  eventStreamMs: 10 * MINUTE_MS,
+  /** People who watch at a time, on one host. */
+  eventWatchersMax: 50,
+  eventSubscriptionsMax: 200,
 
   /** A guest that grew beyond this is collected off the response path (security.md). */
   collectAfterBytes: 16 * MIB,
@@ -232,6 +323,11 @@ export function assertLimits(): void {
     ],
     ['activeQueuesMax fits two mask words', LIMITS.activeQueuesMax === 64],
     ['a plugin can fill its slots', LIMITS.slotsPerPlugin <= LIMITS.lanesMax],
+    ['an answer of a database fits one execution', LIMITS.sqlAnswerBytesMax <= LIMITS.hostCallBytesMax],
+    [
+      'nested calls leave threads to run what they wait for',
+      LIMITS.nestedCallsMax <= LIMITS.lanesMax - LIMITS.slotsPerPlugin,
+    ],
     ['a chunk of a file fits one execution', LIMITS.fileChunkBytesMax <= LIMITS.hostCallBytesMax],
     ['an upload is over before its bytes count as orphans', LIMITS.uploadSeconds * 1000 < LIMITS.orphanMsMin],
     ['a kv value fits one execution', LIMITS.kvValueBytesMax <= LIMITS.hostCallBytesMax],

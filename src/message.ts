@@ -32,13 +32,16 @@ export type BodySource = {
 /** A body that is read while it is sent; `open` is called once, and not when none of it is sent. */
 export type ByteStream = { length: number; open(): Promise<Readable> };
 
+/** A body without an end of its own: it goes on until the client leaves or the source ends. */
+export type EndlessStream = { endless: true; open(): Promise<Readable> };
+
 export type Reply = {
   status: number;
   headers: Array<[string, string]>;
-  body: string | Uint8Array | ByteStream;
+  body: string | Uint8Array | ByteStream | EndlessStream;
 };
 
-export function isByteStream(body: Reply['body']): body is ByteStream {
+export function isStream(body: Reply['body']): body is ByteStream | EndlessStream {
   return typeof body === 'object' && 'open' in body;
 }
 

@@ -4,8 +4,8 @@ import os from 'node:os';
 import path from 'node:path';
 import { openDatabase } from '../src/db/database.ts';
 import { migrate } from '../src/db/migrate.ts';
+import { Jobs } from '../src/jobs.ts';
 import { LIMITS } from '../src/limits.ts';
-import { WASM_FLAGS } from '../src/plugins/trial-compile.ts';
 import { startPostgres } from '../src/supervisor/embedded-postgres.ts';
 import { TEMPLATE } from './support/database.ts';
 
@@ -35,7 +35,6 @@ function run(command: string, args: string[], env: NodeJS.ProcessEnv, onLine: (l
   });
 }
 
-const tap = path.join(root, 'node_modules/tap/dist/esm/run.mjs');
 const files = process.argv.slice(2);
 let passed = 0;
 let failed = 0;
@@ -51,6 +50,10 @@ try {
   await db.close();
   const template = openDatabase(postgres.url.replace('/plugin_host?', `/${TEMPLATE}?`), 1, () => {});
   await migrate(template);
+  // The tables of the job queue too: every service would make them anew.
+  const jobs = new Jobs(template, [], { warn: (fields, text) => console.log(`# ${text} ${JSON.stringify(fields)}`) });
+  jobs.start();
+  await jobs.close();
   await template.close();
   const env = {
     ...process.env,
@@ -62,21 +65,7 @@ try {
     UWS_HTTP_MAX_HEADERS_SIZE: String(LIMITS.requestHeadBytesMax),
   };
   for (const name of Object.keys(env)) if (name.startsWith('BOT_')) delete env[name as keyof typeof env];
-  // The runner's own test class is made once; doing it first keeps its plugin list the one of .taprc.
-  await run(process.execPath, [tap, 'build'], env, () => {});
-  const args = [
-    tap,
-    'run',
-    '--disable-coverage',
-    '--allow-empty-coverage',
-    // Threads that end by themselves leave a report even so; it says nothing of the tests.
-    '--allow-incomplete-coverage',
-    '--reporter=tap',
-    '--jobs=2',
-    '--timeout=240',
-  ];
-  for (const flag of WASM_FLAGS) args.push(`--node-arg=${flag}`);
-  code = await run(process.execPath, [...args, ...(files.length > 0 ? files : ['test/**/*.test.ts'])], env, line => {
+  code = await run(process.execPath, [path.join(root, 'test/run-files.ts'), ...files], env, line => {
     const totals = /^# \{ total: (\d+)(?:, pass: (\d+))?(?:, fail: (\d+))?/.exec(line);
     if (totals !== null) {
       passed = Number(totals[2] ?? 0);

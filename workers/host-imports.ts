@@ -9,12 +9,16 @@ import {
   wasmParametersOf,
 } from '../src/abi/host-functions.ts';
 import { checkResponseHeaders } from '../src/abi/response-headers.ts';
+import { ENTRY } from '../src/abi/shared-layout.ts';
 import { LIMITS } from '../src/limits.ts';
 import type { ExecutionState, Span } from './execution-state.ts';
 import type { GuestMemory } from './guest-memory.ts';
 import type { HostChannel } from './host-channel.ts';
 import { trap } from './trap.ts';
 import { type WasmSignature, wasmFunctions } from './wasm-link.ts';
+
+/** What of the function table does its work here. */
+const FEATURES = ['kv', 'file', 'sql', 'network', 'notify', 'events', 'plugins:call'];
 
 /** At most six values; what a function does not take is undefined. A fixed list costs less than a rest parameter. */
 type Values = [a: number, b: number, c: number, d: number, e: number, f: number];
@@ -101,7 +105,7 @@ export function makeHostImports(
         state.response = null;
         return fail(code, text);
       };
-      if (state.entry !== 0) return fail(HOST_ERROR.invalid, 'respond is for HTTP triggers');
+      if (state.entry !== ENTRY.handle) return fail(HOST_ERROR.invalid, 'respond is for HTTP triggers');
       if (!guest.holds(ha, hl) || !guest.holds(ba, bl)) return badPair();
       if (code < 200 || code > 599) return refuse(HOST_ERROR.invalid, `status ${code} is not between 200 and 599`);
       if (hl >>> 0 > LIMITS.responseHeadersJsonBytesMax)
@@ -120,7 +124,6 @@ export function makeHostImports(
       };
       return 0;
     },
-    reply: () => fail(HOST_ERROR.invalid, 'reply is for messenger triggers'),
     fail(pointer, length) {
       if (!guest.holds(pointer, length)) return badPair();
       state.failure = guest.lenientText(pointer, Math.min(length >>> 0, 4096));
@@ -141,7 +144,7 @@ export function makeHostImports(
       return state.parked.length;
     },
     host_info() {
-      state.parked = Buffer.from(JSON.stringify({ abi: ABI_NEWEST, limits: LIMITS, features: ['kv'] }));
+      state.parked = Buffer.from(JSON.stringify({ abi: ABI_NEWEST, limits: LIMITS, features: FEATURES }));
       return state.parked.length;
     },
   };
@@ -149,7 +152,7 @@ export function makeHostImports(
   /** What is asked before every call: 0, or the refusal. */
   const enter = (): number => {
     if (state.ended !== null) trap();
-    if (state.initializing && state.entry === 0) return fail(HOST_ERROR.denied);
+    if (state.initializing && state.entry !== ENTRY.describe) return fail(HOST_ERROR.denied);
     if (++state.hostCalls > LIMITS.hostCallsMax) {
       state.ended = 'quota';
       state.failure = `more than ${LIMITS.hostCallsMax} host calls in one execution`;

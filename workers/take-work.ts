@@ -1,11 +1,12 @@
-import { ACTIVE, LANE, QUEUE, QUEUE_COUNT, queueAt, RING_MASK } from '../src/abi/shared-layout.ts';
+import { ACTIVE, LANE, QUEUE, QUEUE_COUNT, queueAt, RING_MASK, URGENT } from '../src/abi/shared-layout.ts';
 import { LIMITS } from '../src/limits.ts';
 
 /** An execution a lane has taken: it counts as running in its queue. */
 export type Taken = { queue: number; slot: number };
 
 /**
- * Takes the next execution: plugins take turns, starting behind the one served last.
+ * Takes the next execution: plugins in turns, starting behind the one served last. At three of four turns what others wait for comes first,
+ * since those hold threads meanwhile; not at all of them, or plugins that call each other would hold up all others.
  *
  * @param laneWords word index of the lane, where what it holds is noted at once
  * @param after queue to begin with
@@ -15,6 +16,19 @@ export function takeWork(words: Int32Array, laneWords: number, after: number): T
   const low = Atomics.load(words, ACTIVE);
   const high = Atomics.load(words, ACTIVE + 1);
   if ((low | high) === 0) return null;
+  if ((words[laneWords + LANE.sequence]! & 3) !== 3) {
+    const urgentLow = low & Atomics.load(words, URGENT);
+    const urgentHigh = high & Atomics.load(words, URGENT + 1);
+    if ((urgentLow | urgentHigh) !== 0) {
+      const taken = takeFrom(words, laneWords, after, urgentLow, urgentHigh);
+      if (taken !== null) return taken;
+    }
+  }
+  return takeFrom(words, laneWords, after, low, high);
+}
+
+/** The same from the queues of two mask words. */
+function takeFrom(words: Int32Array, laneWords: number, after: number, low: number, high: number): Taken | null {
   for (let k = 0; k < QUEUE_COUNT; k++) {
     const q = (after + k) & (QUEUE_COUNT - 1);
     if ((((q < 32 ? low : high) >>> (q & 31)) & 1) === 0) continue;

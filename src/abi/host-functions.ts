@@ -47,7 +47,7 @@ export const HOST_FUNCTIONS: readonly HostFunction[] = [
   local('error_read', ['buf']),
   local('output', ['bytes']),
   local('respond', ['i32', 'json', 'bytes']),
-  local('reply', ['json']),
+  remote('reply', ['json'], null, 1),
   local('fail', ['text']),
   local('log', ['i32', 'text']),
   local('config_get', ['text']),

@@ -19,12 +19,14 @@ export const LANE_COUNT = LIMITS.lanesMax;
 
 /**
  * Control words. BELL: bits 0 to 30 name the lanes (index modulo 31) that main has to look at, the sign bit says that main
- * wants a doorbell. ACTIVE..: bit q set while queue q may hold work.
+ * wants a doorbell. ACTIVE..: bit q set while queue q may hold work. URGENT..: bit q set while others wait for executions of queue q,
+ * which lanes take first.
  */
 export const BELL = 0;
 export const BELL_BITS = 31;
 export const BELL_WANTED = 1 << BELL_BITS;
 export const ACTIVE = LINE;
+export const URGENT = ACTIVE + 2;
 
 const QUEUES_AT = 2 * LINE;
 export const QUEUE = { head: 0, tail: LINE, running: 2 * LINE, ring: 3 * LINE } as const;
@@ -88,8 +90,8 @@ export const SLOT_INPUT_BYTES = 6 * 1024;
 export const SLOT_OUTPUT_AT = SLOT_INPUT_AT + SLOT_INPUT_BYTES;
 export const SLOT_OUTPUT_BYTES = SLOT_BYTES - SLOT_OUTPUT_AT;
 
-/** Entry points a slot may ask for. */
-export const ENTRY = { handle: 0, describe: 1 } as const;
+/** Entry points a slot may ask for; a call is handled like a trigger, but has no HTTP response. */
+export const ENTRY = { handle: 0, describe: 1, call: 2, message: 3 } as const;
 
 /** What became of an execution, as the lane reports it. Kill, crash and expiry are known to main alone. */
 export const OUTCOME = {

@@ -2,11 +2,13 @@ import fs from 'node:fs';
 import type { Reply } from '../message.ts';
 import type { Route } from './route.ts';
 
-/** Files of the administration page: read at start, served with a policy that runs nothing but them. */
+/** Files of our own pages: read at start, served with a policy that runs nothing but them. */
 const FILES: ReadonlyArray<readonly [path: string, file: string, type: string]> = [
   ['/admin/', 'index.html', 'text/html; charset=utf-8'],
   ['/admin/style.css', 'style.css', 'text/css; charset=utf-8'],
   ['/admin/script.js', 'script.js', 'text/javascript; charset=utf-8'],
+  ['/messengers/', 'messengers/index.html', 'text/html; charset=utf-8'],
+  ['/messengers/script.js', 'messengers/script.js', 'text/javascript; charset=utf-8'],
 ];
 
 const DIRECTORY = new URL('../../admin/', import.meta.url);
@@ -18,7 +20,7 @@ const SECURITY: Array<[string, string]> = [
   ['Cache-Control', 'no-cache'],
 ];
 
-/** `/admin/*` (service.md 4.7), as far as setup mode needs it. */
+/** `/admin/*` (service.md 4.7), and the page on which users link accounts of messengers. */
 export function adminPageRoutes(): Route[] {
   const pages = FILES.map(([path, file, type]): Route => {
     const reply: Reply = {
@@ -28,11 +30,11 @@ export function adminPageRoutes(): Route[] {
     };
     return { method: 'GET', path, guard: 'none', handle: () => reply };
   });
-  const redirect = (path: string): Route => ({
+  const redirect = (path: string, to: string): Route => ({
     method: 'GET',
     path,
     guard: 'none',
-    handle: () => ({ status: 302, headers: [['Location', '/admin/']], body: '' }),
+    handle: () => ({ status: 302, headers: [['Location', to]], body: '' }),
   });
-  return [...pages, redirect('/admin'), redirect('/')];
+  return [...pages, redirect('/admin', '/admin/'), redirect('/', '/admin/'), redirect('/messengers', '/messengers/')];
 }

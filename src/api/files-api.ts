@@ -3,7 +3,14 @@ import type { Database } from '../db/database.ts';
 import { ServiceError, tooLarge } from '../errors.ts';
 import { dispositionOf, rangeOf } from '../files/file-headers.ts';
 import { normalizeMimeType, parseDescription } from '../files/file-kind.ts';
-import { type FileFilter, type FileRecord, type FileUsage, listFiles, readUsage } from '../files/file-records.ts';
+import {
+  type FileFilter,
+  type FileRecord,
+  type FileUsage,
+  fileRefJson,
+  listFiles,
+  readUsage,
+} from '../files/file-records.ts';
 import type { Files } from '../files/files.ts';
 import type { AddressSigner } from '../files/signed-address.ts';
 import type { Principals } from '../identity/principals.ts';
@@ -31,15 +38,6 @@ const initBody = z.strictObject({
   mime_type: z.string(),
   size: z.number().int().min(0).max(Number.MAX_SAFE_INTEGER),
   file_type: z.string(),
-});
-
-/** FileRef on the wire (service.md 2.5). */
-export const fileRefJson = (f: FileRecord) => ({
-  id: f.id,
-  name: f.name,
-  mime_type: f.mimeType,
-  size: f.size,
-  file_type: f.fileType,
 });
 
 const METHODS = 'GET, HEAD, PUT, POST, DELETE';

@@ -124,6 +124,7 @@ export function pluginRoutes(parts: PluginsApiParts): Route[] {
       requirements: version?.manifest.requirements ?? [],
       permissions: version?.permissions ?? [],
       config: version === undefined ? [] : configJson(version),
+      network: version?.permissions.includes('network') ? version.network : null,
       findings: version?.findings ?? [],
       frontend_access: plugin.frontendAccess,
       frontend_url: version?.frontend == null ? null : `/plugins/${id}/app/`,

@@ -44,14 +44,30 @@ export type AuditAction =
   | 'relationship.delete'
   | 'outbox.retry'
   | 'outbox.discard'
-  | 'graph.repair';
+  | 'graph.repair'
+  | 'message.retry'
+  | 'event.subscribe'
+  | 'event.change_subscription'
+  | 'event.unsubscribe'
+  | 'event.retry';
 
 /** What an entry says of an object before and after the change; never a secret. */
 export type AuditState = Readonly<Record<string, unknown>>;
 
 export type AuditChange = {
   action: AuditAction;
-  objectType: 'plugin' | 'trigger' | 'command' | 'service_key' | 'user' | 'relationship' | 'outbox' | 'graph' | 'file';
+  objectType:
+    | 'plugin'
+    | 'trigger'
+    | 'command'
+    | 'service_key'
+    | 'user'
+    | 'relationship'
+    | 'outbox'
+    | 'graph'
+    | 'file'
+    | 'message'
+    | 'event_subscription';
   objectId: string;
   before?: AuditState;
   after?: AuditState;

@@ -48,7 +48,8 @@ export class CommandAccess {
     this.#graph = parts.graph;
   }
 
-  async decide(userId: number, pluginId: string, command: string): Promise<CommandDecision> {
+  /** @param userId null for somebody nobody here knows: commands that are open to everyone are open to them too */
+  async decide(userId: number | null, pluginId: string, command: string): Promise<CommandDecision> {
     const settings = await this.#commands.find(pluginId, command);
     const say = (
       reason: CommandDecision['reason'],
@@ -65,6 +66,7 @@ export class CommandAccess {
     if (!settings.enabled) return say('disabled');
     const wanted = rolesOf(pluginId, settings);
     if (wanted.length === 0 && settings.policyExpression === '') return say('open');
+    if (userId === null) return say('unknown_user');
     const context = this.#contexts.peek(userId) ?? (await this.#contexts.load(userId, false));
     if (context === null) return say('unknown_user');
     let roles: RoleAnswer[];

@@ -92,6 +92,7 @@ async function cors(s3: S3Storage, origins: readonly string[]): Promise<Omit<Che
     id: '0'.repeat(32),
     pluginId: '',
     userId: null,
+    chat: null,
     name: 'doctor',
     mimeType: 'text/plain',
     fileType: 'document',

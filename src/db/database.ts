@@ -1,4 +1,6 @@
+import type { Duplex } from 'node:stream';
 import pg from 'pg';
+import { messageOf } from '../errors.ts';
 
 export type Queryable = {
   query<R extends pg.QueryResultRow>(query: string | pg.QueryConfig, values?: unknown[]): Promise<pg.QueryResult<R>>;
@@ -81,6 +83,68 @@ export function isUnavailable(error: unknown): boolean {
     ].includes(code) ||
     /Connection terminated|timeout exceeded when trying to connect|Client was closed/.test(error.message)
   );
+}
+
+/** Names of the types that are built in, by their OID, and what a list of each consists of. */
+const TYPE_NAMES = new Map(Object.entries(pg.types.builtins).map(([name, oid]) => [Number(oid), name.toLowerCase()]));
+const LIST_OF = new Map<number, number>([
+  [1000, 16],
+  [1001, 17],
+  [1005, 21],
+  [1007, 23],
+  [1016, 20],
+  [1009, 25],
+  [1015, 1043],
+  [1014, 1042],
+  [1021, 700],
+  [1022, 701],
+  [1231, 1700],
+  [1115, 1114],
+  [1185, 1184],
+  [1182, 1082],
+  [2951, 2950],
+  [199, 114],
+  [3807, 3802],
+]);
+
+export type ColumnType = { name: string; elementOid: number | null };
+
+/** What a column's type is called; `other` for what is not built in, whose values are text. */
+export function columnTypeOf(oid: number): ColumnType {
+  const element = LIST_OF.get(oid);
+  if (element !== undefined) return { name: `${TYPE_NAMES.get(element) ?? 'other'}[]`, elementOid: element };
+  return { name: TYPE_NAMES.get(oid) ?? 'other', elementOid: null };
+}
+
+/**
+ * A connection to a database of a plugin: of its own, with nothing of the service's. The client library throws where it reads what no
+ * PostgreSQL server sends, and thrown in a listener of the socket that would end the process: here it ends the connection.
+ *
+ * @param onData told how many bytes have come, before they are read
+ */
+export function makePluginClient(url: string, connectMs: number, onData: (bytes: number) => void): pg.Client {
+  const client = new pg.Client({
+    connectionString: url,
+    application_name: 'plugin-host plugin',
+    connectionTimeoutMillis: Math.max(1, Math.ceil(connectMs)),
+    keepAlive: true,
+  });
+  const attach: unknown = Reflect.get(client.connection, 'attachListeners');
+  if (typeof attach !== 'function') throw new Error('the client library has no attachListeners any more');
+  Reflect.set(client.connection, 'attachListeners', (stream: Duplex) => {
+    Reflect.apply(attach, client.connection, [stream]);
+    const listeners = stream.listeners('data');
+    stream.on('data', (chunk: Uint8Array) => {
+      try {
+        onData(chunk.length);
+        for (const listener of listeners) if (!stream.destroyed) Reflect.apply(listener, stream, [chunk]);
+      } catch (error) {
+        stream.destroy(error instanceof Error ? error : new Error(messageOf(error)));
+      }
+    });
+    for (const listener of listeners) stream.off('data', listener as (chunk: Uint8Array) => void);
+  });
+  return client;
 }
 
 /** One dedicated connection that is not in the pool, for LISTEN. */

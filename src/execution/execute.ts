@@ -17,6 +17,7 @@ import {
 import { HostCallPort } from './host-call-port.ts';
 import { LanePool } from './lane-pool.ts';
 import { prepareLaneSource } from './lane-source.ts';
+import { NestedCalls } from './nested-calls.ts';
 import { readOutcome } from './read-outcome.ts';
 import { RunQueues } from './run-queues.ts';
 
@@ -32,6 +33,8 @@ export type Execution<C> = {
   /** Absolute, in ms of `performance.now()` of this thread. */
   deadline: number;
   context: C;
+  /** The plugins whose executions wait for this one, the first one first; none for an execution of its own. */
+  callers: readonly string[];
   done(outcome: ExecutionOutcome): void;
 };
 
@@ -46,7 +49,7 @@ export type ExecutorOptions<C> = {
   dispatch(row: HostFunction, args: HostArgument[], execution: Execution<C>): HostResult | Promise<HostResult>;
   loadModule(id: number): Promise<LoadedModule>;
   /** Told once of each execution that was admitted, when nothing of it runs any more. */
-  ended(context: C): void;
+  ended(context: C, how: 'ended' | 'killed'): void;
   onError(error: unknown, operation: string): void;
 };
 
@@ -63,6 +66,7 @@ export class Executor<C> {
   readonly #buffer: Buffer;
   readonly #queues: RunQueues;
   readonly #pool: LanePool;
+  readonly #nested = new NestedCalls();
   readonly #admitted: Array<Admitted<C> | undefined> = new Array(SLOT_COUNT).fill(undefined);
   #sweep: NodeJS.Timeout | null = null;
   #memoryCheckAt = 0;
@@ -120,8 +124,15 @@ export class Executor<C> {
 
   /** Admits one execution; its callback is called exactly once, later. */
   execute(execution: Execution<C>): void {
-    if (this.#draining) return this.#refuse(execution, 'draining', 'the host is shutting down');
-    const slot = this.#queues.acquire(execution.pluginId);
+    const { callers } = execution;
+    const isNested = callers.length > 0;
+    if (this.#draining && !isNested) return this.#refuse(execution, 'draining', 'the host is shutting down');
+    if (isNested) {
+      if (this.#nested.isFull) return this.#refuse(execution, 'queue_full', 'too many calls of plugins are under way');
+      if (this.#nested.wouldStarve(callers, execution.pluginId, s => this.#queues.isWaiting(s)))
+        return this.#refuse(execution, 'no_slot', 'its slots wait for those of the plugin that calls');
+    }
+    const slot = this.#queues.acquire(execution.pluginId, isNested);
     if (slot === undefined) return this.#refuse(execution, 'queue_full', 'too many executions are waiting');
     const header = slotAt(slot) >> 2;
     const { all32, all64 } = this.#views;
@@ -146,6 +157,7 @@ export class Executor<C> {
     all32[header + SLOT.entry] = execution.entry;
     all64[(header + SLOT.deadline) >> 1] = execution.deadline;
     this.#admitted[slot] = { execution, admittedAt: performance.now(), event };
+    if (isNested) this.#nested.add(slot, callers, execution.pluginId);
     this.#pool.drainSoon();
     this.#queues.push(slot);
     this.#pool.wakeFor(this.#queues.inFlight);
@@ -188,12 +200,13 @@ export class Executor<C> {
   /** 1 for slots whose caller was answered before their thread was gone. */
   readonly #answered = new Uint8Array(SLOT_COUNT);
 
-  #free(slot: number): void {
+  #free(slot: number, how: 'ended' | 'killed' = 'ended'): void {
     const admitted = this.#admitted[slot];
     this.#admitted[slot] = undefined;
     this.#answered[slot] = 0;
+    this.#nested.remove(slot);
     this.#queues.release(slot);
-    if (admitted !== undefined) this.#options.ended(admitted.execution.context);
+    if (admitted !== undefined) this.#options.ended(admitted.execution.context, how);
     if (this.#queues.inFlight > 0) return;
     this.#idle?.();
   }
@@ -208,7 +221,7 @@ export class Executor<C> {
       const ran = performance.now() - admitted.admittedAt;
       admitted.execution.done(withoutAnswer('crashed', 'the thread that ran the plugin ended unexpectedly', 0, ran));
     }
-    this.#free(slot);
+    this.#free(slot, 'killed');
     if (this.#queues.inFlight > 0) this.#pool.wakeFor(this.#queues.inFlight);
   }
 

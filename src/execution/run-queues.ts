@@ -1,4 +1,13 @@
-import { ACTIVE, QUEUE, QUEUE_COUNT, queueAt, RING_MASK, type SharedViews, SLOT_COUNT } from '../abi/shared-layout.ts';
+import {
+  ACTIVE,
+  QUEUE,
+  QUEUE_COUNT,
+  queueAt,
+  RING_MASK,
+  type SharedViews,
+  SLOT_COUNT,
+  URGENT,
+} from '../abi/shared-layout.ts';
 import { LIMITS } from '../limits.ts';
 
 /** The executions of one plugin that are admitted and not ended. */
@@ -7,6 +16,8 @@ type PluginLine = {
   /** Index of the shared queue, or -1 while all are taken by other plugins. */
   queue: number;
   inFlight: number;
+  /** How many of them other executions wait for, which hold threads meanwhile. */
+  awaited: number;
   /** Slots that wait for a queue, oldest first. */
   held: number[];
 };
@@ -21,6 +32,7 @@ export class RunQueues {
   readonly #freeSlots = Array.from({ length: SLOT_COUNT - 1 }, (_, k) => SLOT_COUNT - 2 - k);
   readonly #freeQueues = Array.from({ length: QUEUE_COUNT }, (_, k) => QUEUE_COUNT - 1 - k);
   readonly #lines = new Map<string, PluginLine>();
+  readonly #awaited = new Uint8Array(SLOT_COUNT);
   readonly #lineOfSlot: Array<PluginLine | undefined> = new Array(SLOT_COUNT).fill(undefined);
   /** Plugins that wait for a queue, in order. */
   readonly #waiting: PluginLine[] = [];
@@ -34,17 +46,26 @@ export class RunQueues {
     return this.#inFlight;
   }
 
-  /** Takes a slot for an execution of a plugin; undefined when the plugin or the host has too many already. */
-  acquire(pluginId: string): number | undefined {
+  /**
+   * Takes a slot for an execution of a plugin.
+   *
+   * @param isAwaited whether another execution waits for it: lanes take from such queues first, or every thread could be held by one that waits
+   * @returns undefined when the plugin or the host has too many already
+   */
+  acquire(pluginId: string, isAwaited: boolean): number | undefined {
     let line = this.#lines.get(pluginId);
     if (line === undefined) {
-      line = { pluginId, queue: -1, inFlight: 0, held: [] };
+      line = { pluginId, queue: -1, inFlight: 0, awaited: 0, held: [] };
       this.#lines.set(pluginId, line);
     }
     if (line.inFlight >= LIMITS.waitingPerPluginMax) return undefined;
     const slot = this.#freeSlots.pop();
     if (slot === undefined) return undefined;
     line.inFlight++;
+    if (isAwaited) {
+      this.#awaited[slot] = 1;
+      if (line.awaited++ === 0) this.#mark(URGENT, line.queue);
+    }
     this.#inFlight++;
     this.#lineOfSlot[slot] = line;
     return slot;
@@ -67,7 +88,16 @@ export class RunQueues {
 
   #lend(queue: number, line: PluginLine): void {
     line.queue = queue;
-    Atomics.or(this.#words, ACTIVE + (queue >> 5), 1 << (queue & 31));
+    if (line.awaited > 0) this.#mark(URGENT, queue);
+    this.#mark(ACTIVE, queue);
+  }
+
+  #mark(mask: number, queue: number): void {
+    if (queue >= 0) Atomics.or(this.#words, mask + (queue >> 5), 1 << (queue & 31));
+  }
+
+  #unmark(mask: number, queue: number): void {
+    if (queue >= 0) Atomics.and(this.#words, mask + (queue >> 5), ~(1 << (queue & 31)));
   }
 
   #append(queue: number, slot: number): void {
@@ -83,18 +113,33 @@ export class RunQueues {
     this.#lineOfSlot[slot] = undefined;
     this.#freeSlots.push(slot);
     this.#inFlight--;
+    if (this.#awaited[slot] === 1) {
+      this.#awaited[slot] = 0;
+      if (--line.awaited === 0) this.#unmark(URGENT, line.queue);
+    }
     if (--line.inFlight > 0) return;
     this.#lines.delete(line.pluginId);
     const queue = line.queue;
     if (queue < 0) return;
     const next = this.#waiting.shift();
     if (next === undefined) {
-      Atomics.and(this.#words, ACTIVE + (queue >> 5), ~(1 << (queue & 31)));
+      this.#unmark(ACTIVE, queue);
       this.#freeQueues.push(queue);
       return;
     }
     this.#lend(queue, next);
     for (const held of next.held.splice(0)) this.#append(queue, held);
+  }
+
+  /** Whether no lane has taken the execution in a slot yet. */
+  isWaiting(slot: number): boolean {
+    const line = this.#lineOf(slot);
+    if (line.queue < 0) return line.held.includes(slot);
+    const at = queueAt(line.queue);
+    const tail = this.#words[at + QUEUE.tail]!;
+    for (let k = Atomics.load(this.#words, at + QUEUE.head); k !== tail; k = (k + 1) | 0)
+      if (this.#words[at + QUEUE.ring + (k & RING_MASK)] === slot) return true;
+    return false;
   }
 
   /** A lane that was ended cannot lower its queue's running count itself. */

@@ -1,3 +1,4 @@
+import type { ExecutionOutcome, OutcomeKind } from '../abi/execution-outcome.ts';
 import { type Actor, appendAudit } from '../audit/audit-log.ts';
 import type { Database } from '../db/database.ts';
 import { LIMITS } from '../limits.ts';
@@ -23,6 +24,8 @@ type SuspensionSql = {
 };
 
 type Strikes = { times: number[]; level: number };
+
+const CAUSES_QUARANTINE: ReadonlySet<OutcomeKind> = new Set(['trapped', 'deadline', 'crashed']);
 
 const keyOf = (pluginId: string, trigger: string): string => `${pluginId}\0${trigger}`;
 
@@ -81,7 +84,14 @@ export class Quarantine {
     );
   }
 
-  succeeded(pluginId: string, trigger: string): void {
+  /** An execution of a trigger is over. */
+  note(pluginId: string, trigger: string, o: Pick<ExecutionOutcome, 'kind' | 'failure'>, nowMs: number): void {
+    if (o.kind === 'ok') this.#succeeded(pluginId, trigger);
+    else if (CAUSES_QUARANTINE.has(o.kind))
+      this.#failed(pluginId, trigger, `${o.kind}: ${o.failure.split('\n')[0] ?? ''}`, nowMs);
+  }
+
+  #succeeded(pluginId: string, trigger: string): void {
     if (this.#strikes.size > 0) {
       const strikes = this.#strikes.get(keyOf(pluginId, trigger));
       if (strikes !== undefined) strikes.times = [];
@@ -89,7 +99,7 @@ export class Quarantine {
   }
 
   /** Counts a trap or a timeout; suspends at the third in a row within a minute. */
-  failed(pluginId: string, trigger: string, cause: string, nowMs: number): void {
+  #failed(pluginId: string, trigger: string, cause: string, nowMs: number): void {
     // What was under way when the suspension began says nothing new.
     if (this.find(pluginId, trigger, nowMs) !== undefined) return;
     const key = keyOf(pluginId, trigger);

@@ -14,8 +14,10 @@ export type FileRecord = FileDescription & {
   /** 128 random bits in hexadecimal. */
   id: string;
   pluginId: string;
-  /** Who uploaded it; null when the plugin stored it itself. */
+  /** Who uploaded it; null when the plugin stored it itself, or nobody here knows who sent it. */
   userId: number | null;
+  /** The chat it came from, as `CHANNEL:chat`; null for none. */
+  chat: string | null;
   size: number;
   state: 'pending' | 'ready' | 'deleted';
   store: StoreKind;
@@ -31,8 +33,17 @@ export type FileRecord = FileDescription & {
   expiresAt: Date | null;
 };
 
+/** FileRef on the wire (service.md 2.5). */
+export const fileRefJson = (f: FileRecord) => ({
+  id: f.id,
+  name: f.name,
+  mime_type: f.mimeType,
+  size: f.size,
+  file_type: f.fileType,
+});
+
 export type NewFile = FileDescription &
-  Pick<FileRecord, 'id' | 'pluginId' | 'userId' | 'size' | 'store'> & { pendingSeconds: number };
+  Pick<FileRecord, 'id' | 'pluginId' | 'userId' | 'chat' | 'size' | 'store'> & { pendingSeconds: number };
 
 /** What an owner may keep; each is named in the refusal. */
 export type FileQuotas = {
@@ -49,6 +60,7 @@ type FileSql = {
   id: string;
   plugin_id: string;
   user_id: string | null;
+  chat: string | null;
   name: string;
   mime_type: string;
   file_type: FileType;
@@ -66,6 +78,7 @@ const toRecord = (r: FileSql): FileRecord => ({
   id: r.id,
   pluginId: r.plugin_id,
   userId: r.user_id === null ? null : Number(r.user_id),
+  chat: r.chat,
   name: r.name,
   mimeType: r.mime_type,
   fileType: r.file_type,
@@ -93,9 +106,9 @@ export async function appendPendingFile(client: Queryable, f: NewFile, quotas: F
   const plugin = await client.query('SELECT 1 FROM plugins WHERE id = $1 FOR SHARE', [f.pluginId]);
   if (plugin.rowCount === 0) throw new ServiceError('not_found', `there is no plugin "${f.pluginId}"`);
   const { rows } = await client.query<FileSql>(
-    `INSERT INTO files (id, plugin_id, user_id, name, mime_type, file_type, size, state, store, expires_at)
-     VALUES ($1, $2, $3, $4, $5, $6, $7, 'pending', $8, now() + make_interval(secs => $9)) RETURNING *`,
-    [f.id, f.pluginId, f.userId, f.name, f.mimeType, f.fileType, f.size, f.store, f.pendingSeconds],
+    `INSERT INTO files (id, plugin_id, user_id, name, mime_type, file_type, size, state, store, expires_at, chat)
+     VALUES ($1, $2, $3, $4, $5, $6, $7, 'pending', $8, now() + make_interval(secs => $9), $10) RETURNING *`,
+    [f.id, f.pluginId, f.userId, f.name, f.mimeType, f.fileType, f.size, f.store, f.pendingSeconds, f.chat],
   );
   const usage = await client.query<UsageSql>('SELECT * FROM file_usage WHERE plugin_id = $1 AND user_id IN ($2, $3)', [
     f.pluginId,

@@ -69,7 +69,7 @@ export class Files {
 
   /** Adds a pending file. @param size in bytes */
   async #append(
-    owner: { pluginId: string; userId: number | null },
+    owner: { pluginId: string; userId: number | null; chat: string | null },
     d: FileDescription,
     size: number,
   ): Promise<FileRecord> {
@@ -98,7 +98,7 @@ export class Files {
       throw new ServiceError('body_too_large', `the file has ${size} bytes; http.max_upload allows ${uploadBytesMax}`, {
         errors: [{ pointer: '/size', message: `must be at most ${uploadBytesMax}` }],
       });
-    const file = await this.#append(owner, d, size);
+    const file = await this.#append({ ...owner, chat: null }, d, size);
     const expiresAt = file.expiresAt ?? new Date(0);
     return { file, expiresAt, target: await this.#storage(file.store).uploadTarget(file, expiresAt, base) };
   }
@@ -258,9 +258,27 @@ export class Files {
    * @param ttlMs how long it is kept; null for ever
    * @throws ServiceError `quota_exceeded`
    */
-  async store(pluginId: string, d: FileDescription, bytes: Uint8Array, ttlMs: number | null): Promise<FileRecord> {
+  store(pluginId: string, d: FileDescription, bytes: Uint8Array, ttlMs: number | null): Promise<FileRecord> {
+    return this.#store({ pluginId, userId: null, chat: null }, d, bytes, ttlMs);
+  }
+
+  /** A file that came in a message to a plugin. @param chat as `CHANNEL:chat` @throws ServiceError `quota_exceeded` */
+  storeOfMessage(
+    of: { pluginId: string; userId: number | null; chat: string },
+    d: FileDescription,
+    bytes: Uint8Array,
+  ): Promise<FileRecord> {
+    return this.#store(of, d, bytes, LIMITS.messageFileMs);
+  }
+
+  async #store(
+    owner: { pluginId: string; userId: number | null; chat: string | null },
+    d: FileDescription,
+    bytes: Uint8Array,
+    ttlMs: number | null,
+  ): Promise<FileRecord> {
     const { db } = this.#options;
-    const file = await this.#append({ pluginId, userId: null }, d, bytes.length);
+    const file = await this.#append(owner, d, bytes.length);
     let digest: string | null = null;
     try {
       digest = await this.#storage(file.store).write(file, bytes);

@@ -2,9 +2,9 @@ import { z } from 'zod';
 import { HOST_ERROR } from '../abi/host-functions.ts';
 import { type HostResult, hostError } from '../abi/host-result.ts';
 import { ServiceError } from '../errors.ts';
-import { mayRead } from '../files/file-access.ts';
+import { type FileAsker, mayRead } from '../files/file-access.ts';
 import { FILE_TYPES, parseDescription } from '../files/file-kind.ts';
-import type { FileRecord } from '../files/file-records.ts';
+import { type FileRecord, fileRefJson } from '../files/file-records.ts';
 import type { FileReader } from '../files/file-storage.ts';
 import type { Files } from '../files/files.ts';
 import { LIMITS } from '../limits.ts';
@@ -27,8 +27,7 @@ const description = z.strictObject({
   ttl_ms: z.number().int().min(1).max(LIMITS.fileTtlMsMax).optional(),
 });
 
-const refJson = (f: FileRecord): string =>
-  JSON.stringify({ id: f.id, name: f.name, mime_type: f.mimeType, size: f.size, file_type: f.fileType });
+const refJson = (f: FileRecord): string => JSON.stringify(fileRefJson(f));
 
 const textResult = (text: string): HostResult => ({ code: Buffer.byteLength(text), data: text });
 
@@ -41,6 +40,14 @@ function refused(error: unknown): HostResult {
     return hostError(HOST_ERROR.unavailable, error.message);
   throw error;
 }
+
+/** For whom an execution reads files. */
+export const askerOf = (call: PermittedCall): FileAsker => ({
+  pluginId: call.plugin.id,
+  kind: call.kind,
+  userId: call.userId,
+  chat: call.message?.chat ?? null,
+});
 
 /** What executions have open. A file is looked up once in an execution: one that is deleted meanwhile is read to the end. */
 class OpenFiles {
@@ -63,8 +70,7 @@ class OpenFiles {
     const known = open.get(id);
     if (known !== undefined) return known;
     const record = await this.#files.find(id);
-    const asker = { pluginId: call.plugin.id, kind: call.kind, userId: call.userId };
-    if (record === undefined || !mayRead(record, asker, Date.now())) return undefined;
+    if (record === undefined || !mayRead(record, askerOf(call), Date.now())) return undefined;
     const file: OpenFile = { record, reader: null };
     open.set(id, file);
     for (const [first, f] of open) {

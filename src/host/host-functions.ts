@@ -1,47 +1,91 @@
 import { HOST_ERROR, HOST_FUNCTIONS, type HostFunction } from '../abi/host-functions.ts';
 import { type HostArgument, type HostResult, hostError } from '../abi/host-result.ts';
+import type { Message } from '../messaging/outgoing.ts';
 import type { InstalledPlugin } from '../plugins/registry.ts';
 
+/** For whom an execution runs (service.md 5.1). */
+export type CallPrincipal =
+  | { readonly kind: 'user'; readonly userId: number }
+  | { readonly kind: 'service'; readonly keyId: number };
+
+export type HostCallOrigin = {
+  /** Null: a module that is only asked for its manifest, with every permission denied. */
+  plugin: InstalledPlugin | null;
+  requestId: string;
+  trigger: string;
+  /** What started the execution. */
+  kind: 'http' | 'messenger' | 'call';
+  /** Null for nobody. */
+  principal: CallPrincipal | null;
+  /** Absolute, in ms of `performance.now()` of the main thread; whatever the execution starts shares it. */
+  deadline: number;
+  /** Ids of the plugins whose calls led here, the first one first. */
+  callers: readonly string[];
+  /** The message of a messenger it runs for, or that an execution which led here runs for; null for none. */
+  message: MessageScope | null;
+};
+
+/** What a message somebody wrote brings along for executions. */
+export type MessageScope = {
+  /** As `CHANNEL:chat`. */
+  readonly chat: string;
+  /** Names the message over all attempts to handle it. */
+  readonly key: string;
+  /** What the handler replied so far; sent when it has ended well. */
+  readonly replies: Message[];
+};
+
+/** How an execution ended: by itself, or its thread was ended under it. */
+export type CallEnd = 'ended' | 'killed';
+
 /**
- * The execution that calls host functions. No plugin: a module that is only asked for its manifest, with every permission
- * denied. What a function opens for the time of the execution is closed by what it adds to `atEnd`.
+ * The execution that calls host functions. What a function opens for the time of the execution is closed by what it adds to
+ * `atEnd`.
  */
 export class HostCall {
   readonly plugin: InstalledPlugin | null;
   readonly requestId: string;
   readonly trigger: string;
-  /** What started the execution. */
-  readonly kind: 'http' | 'messenger' | 'call';
-  /** The user for whom it runs; null for a service key and for nobody. */
-  readonly userId: number | null;
-  #atEnd: Array<() => void> | null = null;
-  #ended = false;
+  readonly kind: HostCallOrigin['kind'];
+  readonly principal: CallPrincipal | null;
+  readonly deadline: number;
+  readonly callers: readonly string[];
+  readonly message: MessageScope | null;
+  #atEnd: Set<(how: CallEnd) => void> | null = null;
+  #ended: CallEnd | null = null;
 
-  constructor(
-    plugin: InstalledPlugin | null,
-    requestId: string,
-    trigger: string,
-    kind: HostCall['kind'],
-    userId: number | null,
-  ) {
-    this.plugin = plugin;
-    this.requestId = requestId;
-    this.trigger = trigger;
-    this.kind = kind;
-    this.userId = userId;
+  constructor(origin: HostCallOrigin) {
+    this.plugin = origin.plugin;
+    this.requestId = origin.requestId;
+    this.trigger = origin.trigger;
+    this.kind = origin.kind;
+    this.principal = origin.principal;
+    this.deadline = origin.deadline;
+    this.callers = origin.callers;
+    this.message = origin.message;
+  }
+
+  /** The user for whom it runs; null for a service key and for nobody. */
+  get userId(): number | null {
+    return this.principal?.kind === 'user' ? this.principal.userId : null;
   }
 
   /** Does something when the execution is over; at once when it is already. */
-  atEnd(work: () => void): void {
-    if (this.#ended) return work();
-    this.#atEnd ??= [];
-    this.#atEnd.push(work);
+  atEnd(work: (how: CallEnd) => void): void {
+    if (this.#ended !== null) return work(this.#ended);
+    this.#atEnd ??= new Set();
+    this.#atEnd.add(work);
   }
 
-  /** The execution is over, however it ended. */
-  end(): void {
-    this.#ended = true;
-    if (this.#atEnd !== null) for (const work of this.#atEnd) work();
+  /** There is nothing left to do at the end. */
+  notAtEnd(work: (how: CallEnd) => void): void {
+    this.#atEnd?.delete(work);
+  }
+
+  /** The execution is over. */
+  end(how: CallEnd): void {
+    this.#ended = how;
+    if (this.#atEnd !== null) for (const work of this.#atEnd) work(how);
   }
 }
 

@@ -5,7 +5,7 @@ import { STATUS_CODES } from 'node:http';
 import { SocketAddress } from 'node:net';
 import type { Readable } from 'node:stream';
 import type { ServiceError } from '../errors.ts';
-import { isByteStream, type Reply, type Request, type TriggerExchange } from '../message.ts';
+import { isStream, type Reply, type Request, type TriggerExchange } from '../message.ts';
 import type { ClientAddress } from './client-address.ts';
 import { problemReply } from './error-reply.ts';
 import { RequestBody } from './request-body.ts';
@@ -180,7 +180,11 @@ export class Exchange implements TriggerExchange {
 
   /** Sends the one reply; resolves when all of it has been handed on, or the client is gone. */
   async reply({ body, headers, status }: Reply): Promise<void> {
-    if (!isByteStream(body)) return this.replyFlat(status, '', body, headers);
+    if (!isStream(body)) return this.replyFlat(status, '', body, headers);
+    if ('endless' in body) {
+      if (this.method === 'HEAD') return this.replyFlat(status, '', '', headers);
+      return await this.#replyEndless(status, headers, await body.open());
+    }
     if (this.method === 'HEAD' || body.length === 0 || !this.#open)
       return this.#replyLength(status, headers, body.length);
     const source = await body.open();
@@ -251,6 +255,37 @@ export class Exchange implements TriggerExchange {
       source.on('error', cut);
       source.on('end', () => {
         if (handed !== length) cut();
+      });
+    });
+  }
+
+  /** Sends what comes until the source ends or the client has gone; a client that does not read makes the source wait. */
+  async #replyEndless(status: number, headers: Reply['headers'], source: Readable): Promise<void> {
+    const res = this.#res;
+    this.#body?.release();
+    if (!this.#open) return void source.destroy();
+    await new Promise<void>(resolve => {
+      const end = (): void => {
+        this.#open = false;
+        source.destroy();
+        resolve();
+      };
+      this.#onAborted = end;
+      res.cork(() => this.#writeHead(status, headers));
+      source.on('data', (chunk: Uint8Array) => {
+        if (!this.#open) return;
+        res.cork(() => {
+          if (res.write(chunk)) return;
+          source.pause();
+          res.onWritable(() => {
+            source.resume();
+            return true;
+          });
+        });
+      });
+      source.on('close', () => {
+        if (this.#open) res.cork(() => res.end());
+        end();
       });
     });
   }

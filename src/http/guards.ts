@@ -17,6 +17,16 @@ export function isLoopback(address: string): boolean {
 
 const FLUSH_MS = 5000;
 
+/** Nobody who may import; what was sent is named, and what would be right. */
+function noKey(request: Request): ServiceError {
+  const given = bearerOf(request.headers) === null ? '' : 'this is not the key: ';
+  return new ServiceError(
+    'unauthorized',
+    `${given}send admin.api_key as "Authorization: Bearer <key>", or log in as an administrator`,
+    { headers: [['WWW-Authenticate', 'Bearer realm="plugin-host import"']] },
+  );
+}
+
 /** Asks who calls the API, and lets in whom the row names. */
 export class Guards {
   readonly #db: Database;
@@ -49,19 +59,17 @@ export class Guards {
     const isImport = guard === 'import' || guard === 'import_log';
     if (isImport && this.#hasApiKey(request)) return { kind: 'api_key' };
     if (guard !== 'admin_session' && (await this.inSetupMode())) {
-      checkSetup(request, this.#setup);
+      try {
+        checkSetup(request, this.#setup);
+      } catch (error) {
+        throw isImport && error instanceof ServiceError && error.code === 'unauthorized' ? noKey(request) : error;
+      }
       return { kind: 'setup' };
     }
     const caller = await this.admin(request);
     if (caller === null)
       throw isImport
-        ? new ServiceError(
-            'unauthorized',
-            'send admin.api_key as "Authorization: Bearer <key>", or log in as an administrator',
-            {
-              headers: [['WWW-Authenticate', 'Bearer realm="plugin-host import"']],
-            },
-          )
+        ? noKey(request)
         : new ServiceError('unauthorized', 'log in as an administrator: POST /api/admin/auth/login', {
             headers: [['WWW-Authenticate', ADMIN_CHALLENGE]],
           });

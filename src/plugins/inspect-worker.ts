@@ -1,10 +1,10 @@
 import fs from 'node:fs';
-import { parentPort, workerData } from 'node:worker_threads';
+import { parentPort } from 'node:worker_threads';
 import { inspectDescribed, inspectModule } from './inspect.ts';
 import type { InspectedFile, InspectionAnswer, InspectionOrder } from './inspect-thread.ts';
 import { sha256Of } from './module-storage.ts';
 
-/** The thread of `inspectFile`: reads one module, posts one answer. */
+/** The thread of `inspectFile`: one answer for each module it is given. */
 function inspect({ file, manifest, sha256 }: InspectionOrder): InspectedFile {
   const bytes = fs.readFileSync(file);
   if (sha256Of(bytes) !== sha256) throw new Error('the stored module differs from the upload');
@@ -16,11 +16,13 @@ function inspect({ file, manifest, sha256 }: InspectionOrder): InspectedFile {
   return { ...inspection, rewritten, rewrittenSha256: rewritten === null ? '' : sha256Of(rewritten) };
 }
 
-let answer: InspectionAnswer;
-try {
-  answer = { ok: true, inspected: inspect(workerData as InspectionOrder) };
-} catch (error) {
-  answer = { ok: false, message: error instanceof Error ? error.message : String(error) };
-}
-const rewritten = answer.ok ? answer.inspected.rewritten : null;
-parentPort?.postMessage(answer, rewritten === null ? [] : [rewritten.buffer as ArrayBuffer]);
+parentPort?.on('message', (order: InspectionOrder) => {
+  let answer: InspectionAnswer;
+  try {
+    answer = { ok: true, inspected: inspect(order) };
+  } catch (error) {
+    answer = { ok: false, message: error instanceof Error ? error.message : String(error) };
+  }
+  const rewritten = answer.ok ? answer.inspected.rewritten : null;
+  parentPort?.postMessage(answer, rewritten === null ? [] : [rewritten.buffer as ArrayBuffer]);
+});

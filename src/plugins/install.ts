@@ -9,6 +9,7 @@ import type { Finding, Inspection } from './inspect.ts';
 import { type InspectedFile, inspectFile } from './inspect-thread.ts';
 import { type Manifest, parseManifest, permissionsOf } from './manifest.ts';
 import type { ModuleStorage, ReceivedModule } from './module-storage.ts';
+import { NO_RULES } from './network-rules.ts';
 import { checkConfig } from './plugin-config.ts';
 import {
   addVersion,
@@ -213,9 +214,14 @@ export class PluginInstaller {
         plugin.installedVersionId === null ? undefined : await findVersion(client, plugin.installedVersionId);
       if (before !== undefined) requireAccepted(version.permissions, before.permissions, request.acceptPermissions);
       const kept = before === undefined ? { fields: {}, databases: {} } : openSecrets(secrets, before);
-      const values = checkConfig(version.manifest, request.config, before?.config ?? {}, kept);
+      const values = checkConfig(version.manifest, request.config, {
+        config: before?.config ?? {},
+        network: before?.network ?? NO_RULES,
+        secrets: kept,
+      });
       await setInstalled(client, pluginId, version.id, {
         config: values.config,
+        network: values.network,
         secrets: secrets.seal(JSON.stringify(values.secrets), secretsOwner(pluginId)),
       });
       await appendAudit(client, by, {
@@ -223,7 +229,7 @@ export class PluginInstaller {
         objectType: 'plugin',
         objectId: pluginId,
         ...(before === undefined ? {} : { before: installedState(before) }),
-        after: installedState({ ...version, config: values.config }),
+        after: installedState({ ...version, ...values }),
       });
       return version.id;
     });
@@ -317,8 +323,9 @@ export class PluginInstaller {
 }
 
 /** What the audit log keeps of an installation: values of sensitive fields and connection strings are not in `config`. */
-function installedState(v: Pick<VersionRow, 'version' | 'wasmKey' | 'permissions' | 'config'>): AuditState {
-  return { version: v.version, wasm_key: v.wasmKey, permissions: v.permissions, config: v.config };
+function installedState(v: Pick<VersionRow, 'version' | 'wasmKey' | 'permissions' | 'config' | 'network'>): AuditState {
+  const { config, network, permissions, version, wasmKey } = v;
+  return { version, wasm_key: wasmKey, permissions, config, network };
 }
 
 export function unknownPlugin(id: string): ServiceError {

@@ -76,6 +76,9 @@ const manifest = z.object({
 });
 export type Manifest = z.infer<typeof manifest>;
 
+/** What stands in a config object beside the fields (service.md 2.1). */
+export const CONFIG_SECTIONS: readonly string[] = ['databases', 'network'];
+
 /** The shape two HTTP triggers must not share: parameters are equal whatever their name. */
 export function routeShape(path: string): string {
   return path.replace(/:[^/]+/g, ':').replace(/(.)\/$/, '$1');
@@ -103,6 +106,13 @@ function collisions(m: Manifest): FieldError[] {
   });
   const databases = new Set<string>();
   m.requirements.forEach((r, i) => {
+    r.config.forEach(({ name }, k) => {
+      if (CONFIG_SECTIONS.includes(name))
+        errors.push({
+          pointer: `/requirements/${i}/config/${k}/name`,
+          message: `"${name}" is the name of a section of the configuration; call the field otherwise`,
+        });
+    });
     if (r.kind !== 'sql') return;
     const name = r.name ?? 'default';
     if (databases.has(name))

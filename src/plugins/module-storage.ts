@@ -3,9 +3,9 @@ import fs from 'node:fs';
 import fsp from 'node:fs/promises';
 import path from 'node:path';
 import type { Readable } from 'node:stream';
-import { pipeline } from 'node:stream/promises';
 import { ServiceError } from '../errors.ts';
 import { moveIntoPlace } from '../move-into-place.ts';
+import { streamToFile } from '../stream-to-file.ts';
 import { RUNNABLE_FORMAT } from './gate/rewrite.ts';
 
 const RUNNABLE = `.run${RUNNABLE_FORMAT}.wasm`;
@@ -66,18 +66,11 @@ export function openModuleStorage(directory: string): ModuleStorage {
     let size = 0;
     const partial = at(key, `${ending}.part`);
     try {
-      await pipeline(
-        source,
-        async function* (chunks: AsyncIterable<Buffer>) {
-          for await (const chunk of chunks) {
-            size += chunk.length;
-            if (size > bytesMax) throw new ServiceError('body_too_large', `${refusal} (${bytesMax} bytes)`);
-            hash.update(chunk);
-            yield chunk;
-          }
-        },
-        fs.createWriteStream(partial, { flags: 'wx' }),
-      );
+      await streamToFile(source, partial, chunk => {
+        size += chunk.length;
+        if (size > bytesMax) throw new ServiceError('body_too_large', `${refusal} (${bytesMax} bytes)`);
+        hash.update(chunk);
+      });
       await moveIntoPlace(partial, at(key, ending));
     } catch (error) {
       await fsp.rm(partial, { force: true });

@@ -1,5 +1,6 @@
 import { type FieldError, ServiceError } from '../errors.ts';
-import { configFieldsOf, databasesOf, type Manifest } from './manifest.ts';
+import { CONFIG_SECTIONS, configFieldsOf, databasesOf, type Manifest, permissionsOf } from './manifest.ts';
+import { checkRules, type NetworkRules, NO_RULES } from './network-rules.ts';
 import type { InstalledSecrets } from './registry.ts';
 
 /**
@@ -9,15 +10,14 @@ import type { InstalledSecrets } from './registry.ts';
 export function checkConfig(
   manifest: Manifest,
   given: unknown,
-  storedConfig: Readonly<Record<string, string>>,
-  storedSecrets: InstalledSecrets,
-): { config: Record<string, string>; secrets: InstalledSecrets } {
+  stored: { config: Readonly<Record<string, string>>; secrets: InstalledSecrets; network: NetworkRules },
+): { config: Record<string, string>; secrets: InstalledSecrets; network: NetworkRules } {
   const errors: FieldError[] = [];
   const object = asObject(given ?? {}, '/config', errors);
   const fields = configFieldsOf(manifest);
   const names = new Set(fields.map(f => f.name));
   for (const key of Object.keys(object))
-    if (key !== 'databases' && !names.has(key))
+    if (!CONFIG_SECTIONS.includes(key) && !names.has(key))
       errors.push({
         pointer: `/config/${key}`,
         message: `is not a field of this plugin; it has ${[...names].join(', ') || 'none'}`,
@@ -27,9 +27,9 @@ export function checkConfig(
   for (const field of fields) {
     const pointer = `/config/${field.name}`;
     const raw = Object.hasOwn(object, field.name) ? object[field.name] : undefined;
-    const stored = field.sensitive ? storedSecrets.fields[field.name] : storedConfig[field.name];
+    const kept = field.sensitive ? stored.secrets.fields[field.name] : stored.config[field.name];
     // Null takes a stored value away; leaving a field out keeps it.
-    const value = raw === undefined ? stored : raw === null ? undefined : raw;
+    const value = raw === undefined ? kept : raw === null ? undefined : raw;
     if (value === undefined || value === '') {
       if (field.required) errors.push({ pointer, message: `is required: ${field.description || field.name}` });
       if (value === undefined) continue;
@@ -38,6 +38,7 @@ export function checkConfig(
     else if (field.sensitive) secrets.fields[field.name] = value;
     else config[field.name] = value;
   }
+  const network = networkOf(manifest, object.network, stored.network, errors);
   const databases = asObject(object.databases ?? {}, '/config/databases', errors);
   const wanted = databasesOf(manifest);
   for (const name of Object.keys(databases))
@@ -48,7 +49,7 @@ export function checkConfig(
       });
   for (const name of wanted) {
     const pointer = `/config/databases/${name}`;
-    const value = Object.hasOwn(databases, name) ? databases[name] : storedSecrets.databases[name];
+    const value = Object.hasOwn(databases, name) ? databases[name] : stored.secrets.databases[name];
     if (value === undefined)
       errors.push({ pointer, message: `is required: the connection string of database "${name}"` });
     else if (typeof value !== 'string' || !/^postgres(ql)?:\/\//.test(value))
@@ -64,7 +65,17 @@ export function checkConfig(
       `the configuration is not complete: ${errors[0]?.pointer} ${errors[0]?.message}`,
       { errors },
     );
-  return { config, secrets };
+  return { config, secrets, network };
+}
+
+/** Where it may send requests; a plugin that may send none has no such section. */
+function networkOf(manifest: Manifest, given: unknown, kept: NetworkRules, errors: FieldError[]): NetworkRules {
+  if (!permissionsOf(manifest).includes('network')) {
+    if (given !== undefined)
+      errors.push({ pointer: '/config/network', message: 'is not for this plugin: it does not require HTTP' });
+    return NO_RULES;
+  }
+  return given === undefined ? kept : checkRules(given, kept, errors);
 }
 
 function asObject(value: unknown, pointer: string, errors: FieldError[]): Record<string, unknown> {

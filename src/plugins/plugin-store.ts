@@ -4,6 +4,7 @@ import type { Database, Queryable } from '../db/database.ts';
 import { PLUGIN_CHANGED } from '../db/notifications.ts';
 import type { Finding } from './inspect.ts';
 import type { Manifest } from './manifest.ts';
+import { type NetworkRules, parseStoredRules } from './network-rules.ts';
 
 /** Rows of `plugins` and `plugin_versions`; the only writer of both. */
 export type VersionRow = {
@@ -18,6 +19,7 @@ export type VersionRow = {
   permissions: string[];
   config: Record<string, string>;
   secrets: Buffer | null;
+  network: NetworkRules;
   runnable: Runnable;
   frontend: FrontendInfo | null;
   uploadedAt: Date;
@@ -42,7 +44,7 @@ export type PluginRow = {
   updatedAt: Date;
 };
 
-export type NewVersion = Omit<VersionRow, 'id' | 'uploadedAt' | 'installedAt' | 'config' | 'secrets'>;
+export type NewVersion = Omit<VersionRow, 'id' | 'uploadedAt' | 'installedAt' | 'config' | 'secrets' | 'network'>;
 
 const runnable = z.object({
   sha256: z.string(),
@@ -66,6 +68,7 @@ type VersionSql = {
   permissions: string[];
   config: Record<string, string> | null;
   secrets: Buffer | null;
+  network: unknown;
   runnable: unknown;
   frontend: unknown;
   uploaded_at: Date;
@@ -93,6 +96,7 @@ const toVersion = (r: VersionSql): VersionRow => ({
   permissions: r.permissions,
   config: r.config ?? {},
   secrets: r.secrets,
+  network: parseStoredRules(r.network),
   runnable: runnable.parse(r.runnable),
   frontend: frontend.parse(r.frontend),
   uploadedAt: r.uploaded_at,
@@ -239,14 +243,13 @@ export async function setInstalled(
   client: Queryable,
   pluginId: string,
   versionId: number,
-  values: { config: Record<string, string>; secrets: Buffer } | null,
+  values: { config: Record<string, string>; secrets: Buffer; network: NetworkRules } | null,
 ): Promise<void> {
   if (values !== null)
-    await client.query('UPDATE plugin_versions SET config = $2, secrets = $3, installed_at = now() WHERE id = $1', [
-      versionId,
-      JSON.stringify(values.config),
-      values.secrets,
-    ]);
+    await client.query(
+      'UPDATE plugin_versions SET config = $2, secrets = $3, network = $4, installed_at = now() WHERE id = $1',
+      [versionId, JSON.stringify(values.config), values.secrets, JSON.stringify(values.network)],
+    );
   await client.query('UPDATE plugins SET installed_version_id = $2, updated_at = now() WHERE id = $1', [
     pluginId,
     versionId,

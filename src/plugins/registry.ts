@@ -3,6 +3,7 @@ import type { LoadedModule } from '../abi/lane-messages.ts';
 import type { Database } from '../db/database.ts';
 import { databasesOf, type HttpTrigger, type Manifest } from './manifest.ts';
 import type { ModuleStorage } from './module-storage.ts';
+import type { NetworkRules } from './network-rules.ts';
 import {
   type FrontendAccess,
   type FrontendInfo,
@@ -36,6 +37,8 @@ export type InstalledPlugin = {
   config: Readonly<Record<string, string>>;
   /** Connection strings by logical name. */
   databases: Readonly<Record<string, string>>;
+  /** Where it may send requests. */
+  network: NetworkRules;
   enabled: boolean;
   /** Frontend origins of the plugin itself. */
   origins: ReadonlySet<string>;
@@ -81,6 +84,7 @@ function assemble(
     permissions: new Set(version.permissions),
     config: { ...version.config, ...secrets.fields },
     databases: Object.fromEntries(Object.entries(secrets.databases).filter(([name]) => wanted.has(name))),
+    network: version.network,
     enabled: plugin.enabled,
     origins: new Set(plugin.frontendOrigins),
     frontend: version.frontend === null ? null : { ...version.frontend, wasmKey: version.wasmKey },
@@ -124,6 +128,11 @@ export class PluginRegistry {
 
   find(id: string): InstalledPlugin | undefined {
     return this.#plugins.get(id);
+  }
+
+  /** All of them, those that are disabled as well. */
+  installed(): Iterable<InstalledPlugin> {
+    return this.#plugins.values();
   }
 
   /** Whether any plugin names this origin. */

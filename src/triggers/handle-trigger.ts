@@ -17,8 +17,8 @@ import { appendExecution, appendRefusal } from './record.ts';
 import { type HttpAuth, httpEvent } from './trigger-event.ts';
 
 export const TRIGGER_PREFIX = '/api/triggers/http/';
+const NO_CALLERS: readonly string[] = [];
 const LOGIN_PATH = '/api/auth/idp/start';
-const CAUSES_QUARANTINE: ReadonlySet<string> = new Set(['trapped', 'deadline', 'crashed']);
 
 export type TriggerParts = {
   registry: PluginRegistry;
@@ -194,10 +194,12 @@ function run(
 ): void {
   const { plugin, trigger } = target;
   const { headers, method, query, remoteAddr, requestId } = x;
+  const deadline = performance.now() + parts.timeoutMs;
   parts.execute({
     pluginId: plugin.id,
     moduleId: plugin.moduleId,
     entry: ENTRY.handle,
+    callers: [],
     event: httpEvent(trigger, requestId, parts.timeoutMs, {
       method,
       path,
@@ -209,14 +211,17 @@ function run(
       hostBearer: parts.hostBearer,
     }),
     body,
-    deadline: performance.now() + parts.timeoutMs,
-    context: new HostCall(
+    deadline,
+    context: new HostCall({
       plugin,
       requestId,
-      trigger.name,
-      'http',
-      admitted.principal?.kind === 'user' ? admitted.principal.userId : null,
-    ),
+      trigger: trigger.name,
+      kind: 'http',
+      principal: admitted.principal,
+      deadline,
+      callers: NO_CALLERS,
+      message: null,
+    }),
     done: outcome => finish(parts, x, target, admitted, outcome, cors),
   });
 }
@@ -313,12 +318,10 @@ function finish(
     x.replyError(refusal.error);
   }
   const now = Date.now();
+  parts.quarantine.note(plugin.id, trigger.name, o, now);
   if (o.kind === 'ok') {
-    parts.quarantine.succeeded(plugin.id, trigger.name);
     const keep = o.log.some(l => l.level === 3) || parts.records.wants(t, now);
     if (!keep) return;
-  } else if (CAUSES_QUARANTINE.has(o.kind)) {
-    parts.quarantine.failed(plugin.id, trigger.name, `${o.kind}: ${o.failure.split('\n')[0] ?? ''}`, now);
   }
   appendExecution(parts.records, x, t, { outcome: o, status, principal, verdict }, now);
 }

@@ -1,6 +1,7 @@
 import type { ExecutionOutcome } from '../abi/execution-outcome.ts';
 import type { PolicyVerdict } from '../authz/policies.ts';
 import type { ExecutionRecords } from '../executions/execution-records.ts';
+import type { CallPrincipal, HostCall } from '../host/host-functions.ts';
 import type { Principal } from '../identity/principals.ts';
 import type { TriggerExchange } from '../message.ts';
 import type { InstalledTrigger } from '../plugins/registry.ts';
@@ -21,7 +22,18 @@ function common(x: TriggerExchange, { plugin, trigger }: InstalledTrigger, { pri
   };
 }
 
-function recordedPrincipal(p: Principal | null): string {
+const measured = (o: ExecutionOutcome, nowMs: number) => ({
+  outcome: o.kind,
+  startedAt: new Date(nowMs - o.queueWaitMs - o.runMs),
+  queueWaitMs: o.queueWaitMs,
+  runMs: o.runMs,
+  hostCalls: o.hostCalls,
+  peakPages: o.peakPages,
+  failure: o.failure,
+  log: o.log,
+});
+
+function recordedPrincipal(p: CallPrincipal | null): string {
   if (p === null) return 'public';
   return p.kind === 'user' ? `user:${p.userId}` : `service:${p.keyId}`;
 }
@@ -34,19 +46,59 @@ export function appendExecution(
   a: Answered & { outcome: ExecutionOutcome },
   nowMs: number,
 ): void {
-  const o = a.outcome;
-  records.append({
-    ...common(x, t, a),
-    outcome: o.kind,
-    startedAt: new Date(nowMs - o.queueWaitMs - o.runMs),
-    queueWaitMs: o.queueWaitMs,
-    runMs: o.runMs,
-    hostCalls: o.hostCalls,
-    peakPages: o.peakPages,
-    failure: o.failure,
-    log: o.log,
-  });
+  records.append({ ...common(x, t, a), ...measured(a.outcome, nowMs) });
 }
+
+const commonOfCall = ({ plugin, principal, requestId, trigger }: HostCall) => ({
+  requestId,
+  traceId: '',
+  pluginId: plugin?.id ?? '',
+  version: plugin?.version ?? '',
+  trigger,
+  principal: recordedPrincipal(principal),
+  // There is no HTTP response.
+  status: 0,
+});
+
+/**
+ * Appends the record of an execution no HTTP request was behind, for another plugin or a message; of the successful ones a few in a second.
+ *
+ * @param decision why it was let in; null where nothing was asked
+ */
+export function appendCall(
+  records: ExecutionRecords,
+  call: HostCall,
+  o: ExecutionOutcome,
+  decision: object | null,
+  nowMs: number,
+): void {
+  if (call.plugin === null) return;
+  if (o.kind === 'ok' && !o.log.some(l => l.level === 3) && !records.wants(call.plugin, nowMs)) return;
+  records.append({ ...commonOfCall(call), decision, ...measured(o, nowMs) });
+}
+
+/** Whoever may not run a command leaves a record too, a few in a second. */
+export function appendCommandRefusal(
+  records: ExecutionRecords,
+  call: HostCall,
+  failure: string,
+  decision: object,
+  nowMs: number,
+): void {
+  if (call.plugin !== null && records.wants(call.plugin, nowMs))
+    records.append({ ...commonOfCall(call), ...unrun(failure, nowMs), decision });
+}
+
+const unrun = (failure: string, nowMs: number) => ({
+  outcome: 'refused' as const,
+  startedAt: new Date(nowMs),
+  queueWaitMs: 0,
+  runMs: 0,
+  hostCalls: 0,
+  peakPages: 0,
+  failure,
+  log: [],
+});
 
 /** A caller whom a policy turned away leaves a record too, a few in a second: it says why. */
 export function appendRefusal(
@@ -59,13 +111,6 @@ export function appendRefusal(
   if (!records.wants(t.settings, nowMs)) return;
   records.append({
     ...common(x, t, a),
-    outcome: 'refused',
-    startedAt: new Date(nowMs),
-    queueWaitMs: 0,
-    runMs: 0,
-    hostCalls: 0,
-    peakPages: 0,
-    failure: a.verdict.reason,
-    log: [],
+    ...unrun(a.verdict.reason, nowMs),
   });
 }

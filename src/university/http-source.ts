@@ -1,11 +1,10 @@
-import fs from 'node:fs';
 import fsp from 'node:fs/promises';
 import path from 'node:path';
-import { Readable, Transform } from 'node:stream';
-import { pipeline } from 'node:stream/promises';
+import { Readable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ServiceError } from '../errors.ts';
 import { LIMITS } from '../limits.ts';
+import { streamToFile } from '../stream-to-file.ts';
 import { type Bookmark, type DataSource, type Fetched, SourceError, type Taker } from './data-source.ts';
 import { ENTITIES, type Entity } from './entities.ts';
 import { jsonElements } from './json-elements.ts';
@@ -39,20 +38,16 @@ class Passing extends SourceError {
 }
 
 /** Counts what comes out of a body, unpacked, so that no answer fills the disk. */
-const bounded = (url: URL): Transform => {
+function bounded(url: URL): (chunk: Buffer) => void {
   let size = 0;
-  return new Transform({
-    transform(chunk: Buffer, _, done) {
-      size += chunk.length;
-      if (size <= LIMITS.universityListBytesMax) return done(null, chunk);
-      done(
-        new SourceError(
-          `a page of ${url.pathname} is larger than ${LIMITS.universityListBytesMax} bytes (universityListBytesMax)`,
-        ),
+  return chunk => {
+    size += chunk.length;
+    if (size > LIMITS.universityListBytesMax)
+      throw new SourceError(
+        `a page of ${url.pathname} is larger than ${LIMITS.universityListBytesMax} bytes (universityListBytesMax)`,
       );
-    },
-  });
-};
+  };
+}
 
 /** What went wrong on the way, without the words of libraries, which quote addresses and what they read. */
 function wayOf(error: unknown): string {
@@ -147,7 +142,7 @@ export function httpSource(options: HttpSourceOptions): DataSource {
         throw new SourceError(
           `${url.pathname} answers ${status}${status > 300 && status < 400 ? ', which is not followed: give its last address as university_sync.base_url' : ''}`,
         );
-      await pipeline(Readable.fromWeb(body), bounded(url), fs.createWriteStream(file, { flags: 'wx', mode: 0o600 }));
+      await streamToFile(Readable.fromWeb(body), file, bounded(url));
       return {
         next: await readPage(file, url, taker),
         etag: headers.get('etag'),

@@ -1,5 +1,6 @@
 import { SHARE_ENV, Worker } from 'node:worker_threads';
-import { type ErrorCode, type FieldError, ServiceError } from '../errors.ts';
+import { type ErrorCode, type FieldError, messageOf, ServiceError } from '../errors.ts';
+import { LIMITS } from '../limits.ts';
 import type { BatchOrder, BatchResult } from './batch.ts';
 import type { EntityType } from './entities.ts';
 import type { ImportRun } from './import-log.ts';
@@ -28,7 +29,7 @@ export type TaskResult<T extends ImportTask> = T extends { kind: 'batch' }
     ? ImportRun
     : number;
 
-export type ToThread = { id: number; task: ImportTask } | { id: number; abort: true };
+export type ToThread = { id: number; task: ImportTask } | { id: number; abort: string };
 export type FromThread = { id: number } & (
   | { kind: 'progress'; progress: PullProgress }
   | { kind: 'problem'; type: EntityType; problem: string }
@@ -47,6 +48,14 @@ type Waiting = { resolve(result: unknown): void; reject(error: Error): void; eve
 
 const stopping = (): ServiceError =>
   new ServiceError('draining', 'the host is shutting down', { headers: [['Retry-After', '2']] });
+
+/** Why a task is ended before it is done, for the log of imports. */
+function whyEnded(signal: AbortSignal | undefined): string {
+  const reason: unknown = signal?.reason;
+  return reason instanceof Error && reason.name === 'TimeoutError'
+    ? `it was not done after ${LIMITS.universityPullMs / 3_600_000} hours (universityPullMs)`
+    : messageOf(reason);
+}
 
 /** Started with its first task; what it holds is given back when it has had none for so long. */
 const IDLE_MS = 60_000;
@@ -73,7 +82,7 @@ export class ImportThread {
     const worker = this.#worker ?? this.#start();
     if (this.#idle !== null) clearTimeout(this.#idle);
     const id = ++this.#lastId;
-    const abort = (): void => worker.postMessage({ id, abort: true } satisfies ToThread);
+    const abort = (): void => worker.postMessage({ id, abort: whyEnded(events.signal) } satisfies ToThread);
     events.signal?.addEventListener('abort', abort, { once: true });
     try {
       const result = await new Promise<unknown>((resolve, reject) => {

@@ -75,7 +75,7 @@ async function carryOut(id: number, task: ImportTask, signal: AbortSignal): Prom
 port.on('message', (message: ToThread) => {
   const { id } = message;
   if ('abort' in message) {
-    running.get(id)?.abort();
+    running.get(id)?.abort(new Error(message.abort));
     return;
   }
   const controller = new AbortController();

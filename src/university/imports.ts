@@ -116,7 +116,9 @@ export class Imports {
       );
     if (this.#stopping.signal.aborted) throw new ServiceError('draining', 'the host is shutting down');
     const ending = new AbortController();
-    const lock = await tryLock(settings.databaseUrl, PULL_LOCK, () => ending.abort());
+    const lock = await tryLock(settings.databaseUrl, PULL_LOCK, () =>
+      ending.abort(new Error('the connection that kept other hosts from pulling was lost')),
+    );
     if (lock === null)
       throw new ServiceError('conflict', 'a pull is under way; see GET /api/admin/university/imports', {
         extra: { reason: 'under_way' },
@@ -166,7 +168,7 @@ export class Imports {
   }
 
   async close(): Promise<void> {
-    this.#stopping.abort();
+    this.#stopping.abort(new Error('the host was stopped'));
     await Promise.allSettled(this.#pulls);
     await this.#thread.close();
     fs.rmSync(this.directory, { recursive: true, force: true });

@@ -260,7 +260,7 @@ export async function runPull(
     const some = good + states.filter(s => s === 'partial').length;
     await endImport(db, importId, good === states.length ? 'succeeded' : some === 0 ? 'failed' : 'partial', null);
   } catch (error) {
-    const problem = signal.aborted ? 'the host was stopped' : messageOf(error);
+    const problem = messageOf(signal.aborted ? signal.reason : error);
     await endImport(db, importId, signal.aborted ? 'interrupted' : 'failed', problem).catch(() => {});
     if (!signal.aborted) throw error;
   }

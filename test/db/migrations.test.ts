@@ -16,6 +16,9 @@ const RELEASED: ReadonlyArray<readonly [name: string, sha256: string]> = [
   ['008_files.sql', '1d3dbbd2e3cdfc94219568023e25f3327511b8358ae22212354926fc16e8ed1a'],
   ['009_frontends.sql', '4f3c4c9ef4247e2c955b1738753c6b4849573d85a00b1fde2b892b5fef7085bf'],
   ['010_university.sql', 'd650eb954a78aada8d563131e6918d828e0c6d2856467d245ab965866cec0c88'],
+  ['011_network_rules.sql', '104db94ff429c45b903dc0273cd826285a2d3a448a927f0230e890d200646c8d'],
+  ['012_messengers.sql', 'd1798b410bff71a07f053fa2c964da17b65bec90659d6b654cfd820cb1be8804'],
+  ['013_events.sql', '5c6f4f11764cd0b7c90e0c4e65994f1c4abac0aebcf7e90b2bce9645fdaee43e'],
 ];
 
 t.test('a migration stays as it was released, and a new one stands behind them', async t => {

@@ -1,5 +1,5 @@
 import t from 'tap';
-import { startTestService } from '../support/service.ts';
+import { MANY_LANES, startTestService } from '../support/service.ts';
 import { assemble, hostImports, manifestOf, withManifest } from '../support/wat.ts';
 
 t.test(
@@ -27,7 +27,7 @@ t.test(
 );
 
 t.test('an exception the plugin does not catch is named, with where it was thrown', async t => {
-  const s = await startTestService();
+  const s = await startTestService(MANY_LANES);
   t.teardown(() => s.stop());
   const throws = (id: string, where: string): Uint8Array =>
     withManifest(assemble(`(module (memory (export "memory") 1) (tag $e) ${where})`), manifestOf({ id }));

@@ -1,7 +1,7 @@
 import net from 'node:net';
 import t from 'tap';
 import { checkResponseHeaders } from '../../src/abi/response-headers.ts';
-import { startTestService } from '../support/service.ts';
+import { MANY_LANES, startTestService } from '../support/service.ts';
 import { okPlugin, respondText, watPlugin } from '../support/wat.ts';
 
 const POLL = '(import "wasi_snapshot_preview1" "poll_oneoff" (func $poll (param i32 i32 i32 i32) (result i32)))';
@@ -20,7 +20,7 @@ t.test('header lists cannot be blown up: what goes out is counted, not what came
 });
 
 t.test('one plugin cannot stop the records of the others, and output without a newline is kept', async t => {
-  const s = await startTestService();
+  const s = await startTestService(MANY_LANES);
   t.teardown(() => s.stop());
   await s.install(okPlugin());
   // 65,518 letters and one character outside the basic plane, cut in its middle.
@@ -56,7 +56,7 @@ t.test('one plugin cannot stop the records of the others, and output without a n
 });
 
 t.test('overload alone suspends nobody', async t => {
-  const s = await startTestService({ BOT_EXECUTION_TIMEOUT_MS: '1500' });
+  const s = await startTestService({ ...MANY_LANES, BOT_EXECUTION_TIMEOUT_MS: '1500' });
   t.teardown(() => s.stop());
   await s.install(
     watPlugin({
@@ -100,7 +100,7 @@ t.test('plugins that sleep in all their slots do not hold up another one', async
 });
 
 t.test('settings changed at the same time are not lost', async t => {
-  const s = await startTestService();
+  const s = await startTestService(MANY_LANES);
   t.teardown(() => s.stop());
   await s.install(okPlugin('both'));
   const put = (body: unknown) => s.admin('PUT', '/plugins/both/triggers/run/settings', body);
@@ -115,7 +115,7 @@ t.test('settings changed at the same time are not lost', async t => {
 });
 
 t.test('a request whose body is still coming is refused once the plugin is disabled', async t => {
-  const s = await startTestService();
+  const s = await startTestService(MANY_LANES);
   t.teardown(() => s.stop());
   await s.install(okPlugin('late'));
   const socket = net.connect(s.service.server.port, '127.0.0.1');
@@ -131,7 +131,7 @@ t.test('a request whose body is still coming is refused once the plugin is disab
 });
 
 t.test('NUL and odd names in input are refused or harmless, never a 500', async t => {
-  const s = await startTestService();
+  const s = await startTestService(MANY_LANES);
   t.teardown(() => s.stop());
   await s.install(okPlugin('odd'));
   t.equal((await s.admin('GET', '/plugins/%00')).status, 400);
@@ -144,7 +144,7 @@ t.test('NUL and odd names in input are refused or harmless, never a 500', async 
 
 t.test('the memory budget ends the execution that eats, not its neighbours', async t => {
   const budget = Math.ceil(process.memoryUsage.rss() / 1024 / 1024) + 500;
-  const s = await startTestService({ BOT_EXECUTION_MEMORY_BUDGET_MB: String(budget) });
+  const s = await startTestService({ ...MANY_LANES, BOT_EXECUTION_MEMORY_BUDGET_MB: String(budget) });
   t.teardown(() => s.stop());
   await s.install(
     watPlugin({
@@ -173,7 +173,7 @@ t.test('the memory budget ends the execution that eats, not its neighbours', asy
 });
 
 t.test('what an execution has used is given back when it is over, whichever thread ran it', async t => {
-  const s = await startTestService();
+  const s = await startTestService(MANY_LANES);
   t.teardown(() => s.stop());
   await s.install(
     watPlugin({

@@ -1,5 +1,5 @@
 import t from 'tap';
-import { startTestService, type TestService } from '../support/service.ts';
+import { MANY_LANES, startTestService, type TestService } from '../support/service.ts';
 import { watPlugin } from '../support/wat.ts';
 
 const PAGES = 3;
@@ -123,7 +123,7 @@ for (const memory of ['recycled', 'fresh']) {
 }
 
 t.test('an answer is not lost or mixed up when it is too large for its place in shared memory', async t => {
-  const s = await startTestService();
+  const s = await startTestService(MANY_LANES);
   t.teardown(() => s.stop());
   // Answers the body it was sent.
   await s.install(

@@ -1,6 +1,7 @@
 import t from 'tap';
 import { HostCall } from '../../src/host/host-functions.ts';
-import { startTestService } from '../support/service.ts';
+import type { InstalledPlugin } from '../../src/plugins/registry.ts';
+import { MANY_LANES, startTestService } from '../support/service.ts';
 import { respondText, watPlugin } from '../support/wat.ts';
 
 /** Sleeps in poll_oneoff for the milliseconds given, then answers. */
@@ -38,6 +39,18 @@ function mostAtOnce(spans: ReadonlyArray<readonly [from: bigint, to: bigint]>): 
   const at = (moment: bigint): number => spans.filter(([from, to]) => from <= moment && moment < to).length;
   return Math.max(0, ...spans.map(([from]) => at(from)));
 }
+
+const callOf = (plugin: InstalledPlugin): HostCall =>
+  new HostCall({
+    plugin,
+    requestId: 'r',
+    trigger: 'run',
+    kind: 'http',
+    principal: null,
+    deadline: Number.POSITIVE_INFINITY,
+    callers: [],
+    message: null,
+  });
 
 t.test(
   'of 64 clients of a plugin that sleeps a second never more than 8 run at once, and those that cannot make it are told why',
@@ -84,7 +97,7 @@ t.test(
 );
 
 t.test('waiting executions are served in the order in which they came', async t => {
-  const s = await startTestService();
+  const s = await startTestService(MANY_LANES);
   t.teardown(() => s.stop());
   await s.install(sleeper('sleeper', 200));
   await s.trigger('sleeper/run');
@@ -101,8 +114,9 @@ t.test('waiting executions are served in the order in which they came', async t 
         entry: 0,
         event: '{}',
         body: null,
+        callers: [],
         deadline: admittedAt + 5000,
-        context: new HostCall(plugin, 'r', 'run', 'http', null),
+        context: callOf(plugin),
         done(o) {
           t.equal(o.kind, 'ok');
           began.push({ k, at: admittedAt + o.queueWaitMs });
@@ -117,7 +131,7 @@ t.test('waiting executions are served in the order in which they came', async t 
 });
 
 t.test('one plugin cannot take every place that waits', async t => {
-  const s = await startTestService({ BOT_EXECUTION_TIMEOUT_MS: '1500' });
+  const s = await startTestService({ ...MANY_LANES, BOT_EXECUTION_TIMEOUT_MS: '1500' });
   t.teardown(() => s.stop());
   await s.install(sleeper('hog', 1400));
   await s.install(sleeper('short', 1));
@@ -135,8 +149,9 @@ t.test('one plugin cannot take every place that waits', async t => {
         entry: 0,
         event: '{}',
         body: null,
+        callers: [],
         deadline: performance.now() + 1500,
-        context: new HostCall(plugin, 'r', 'run', 'http', null),
+        context: callOf(plugin),
         done(o) {
           kinds.set(o.kind, (kinds.get(o.kind) ?? 0) + 1);
           if (++ended === all) resolve();
@@ -151,7 +166,7 @@ t.test('one plugin cannot take every place that waits', async t => {
 });
 
 t.test('executions of the old version finish on the old version', async t => {
-  const s = await startTestService();
+  const s = await startTestService(MANY_LANES);
   t.teardown(() => s.stop());
   const versioned = (version: string, text: string, ms: number): Uint8Array =>
     watPlugin({

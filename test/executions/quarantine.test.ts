@@ -1,6 +1,6 @@
 import t from 'tap';
 import type { Actor } from '../../src/audit/audit-log.ts';
-import { startTestService } from '../support/service.ts';
+import { MANY_LANES, startTestService } from '../support/service.ts';
 import { respondText, watPlugin } from '../support/wat.ts';
 
 const BY: Actor = { kind: 'setup', userId: null, name: 'test', requestId: 'r', address: '127.0.0.1' };
@@ -18,7 +18,7 @@ const moody = watPlugin({
 });
 
 t.test('three traps in a row suspend the trigger alone, an administrator sees why and resumes it', async t => {
-  const s = await startTestService();
+  const s = await startTestService(MANY_LANES);
   t.teardown(() => s.stop());
   await s.install(moody);
   const ask = async (trigger: string, body: string): Promise<number> =>
@@ -41,7 +41,7 @@ t.test('three traps in a row suspend the trigger alone, an administrator sees wh
 });
 
 t.test('a suspension lasts twice as long every time, up to ten minutes', async t => {
-  const s = await startTestService();
+  const s = await startTestService(MANY_LANES);
   t.teardown(() => s.stop());
   await s.install(moody);
   const { Quarantine } = await import('../../src/executions/quarantine.ts');
@@ -52,7 +52,7 @@ t.test('a suspension lasts twice as long every time, up to ten minutes', async t
   let now = Date.parse('2026-01-01T00:00:00Z');
   const seconds: number[] = [];
   for (let k = 0; k < 7; k++) {
-    for (let strike = 0; strike < 3; strike++) q.failed('moody', 'a', 'deadline', now);
+    for (let strike = 0; strike < 3; strike++) q.note('moody', 'a', { kind: 'deadline', failure: '' }, now);
     const until = q.find('moody', 'a', now)?.until?.getTime() ?? 0;
     seconds.push((until - now) / 1000);
     now = until + 1;
@@ -60,19 +60,19 @@ t.test('a suspension lasts twice as long every time, up to ten minutes', async t
   }
   t.same(seconds, [30, 60, 120, 240, 480, 600, 600]);
   now += 601_000;
-  for (let strike = 0; strike < 3; strike++) q.failed('moody', 'a', 'deadline', now);
+  for (let strike = 0; strike < 3; strike++) q.note('moody', 'a', { kind: 'deadline', failure: '' }, now);
   t.equal(
     ((q.find('moody', 'a', now)?.until?.getTime() ?? 0) - now) / 1000,
     30,
     'after ten quiet minutes it starts anew',
   );
-  for (const at of [0, 61_000, 122_000]) q.failed('moody', 'b', 'deadline', now + at);
+  for (const at of [0, 61_000, 122_000]) q.note('moody', 'b', { kind: 'deadline', failure: '' }, now + at);
   t.equal(q.find('moody', 'b', now + 122_000), undefined, 'three in three minutes are not three in one');
   await q.close();
 });
 
 t.test('a resume that meets the suspension while it is being written has the last word', async t => {
-  const s = await startTestService();
+  const s = await startTestService(MANY_LANES);
   t.teardown(() => s.stop());
   await s.install(moody);
   const { Quarantine } = await import('../../src/executions/quarantine.ts');
@@ -82,7 +82,7 @@ t.test('a resume that meets the suspension while it is being written has the las
   const q = new Quarantine(db, error => t.fail(String(error)));
   for (let round = 0; round < 20; round++) {
     const now = Date.now();
-    for (let strike = 0; strike < 3; strike++) q.failed('moody', 'a', 'deadline', now);
+    for (let strike = 0; strike < 3; strike++) q.note('moody', 'a', { kind: 'deadline', failure: '' }, now);
     t.equal(await q.resume('moody', 'a', BY), true);
     await q.close();
     const { rows } = await db.query('SELECT 1 FROM plugin_quarantine');
@@ -91,7 +91,7 @@ t.test('a resume that meets the suspension while it is being written has the las
 });
 
 t.test('execution records are filtered, paged and show their log', async t => {
-  const s = await startTestService();
+  const s = await startTestService(MANY_LANES);
   t.teardown(() => s.stop());
   await s.install(moody);
   for (const [trigger, body] of [
@@ -140,7 +140,7 @@ t.test('execution records are filtered, paged and show their log', async t => {
 });
 
 t.test('successes are sampled, failures and executions that logged an error are all kept', async t => {
-  const s = await startTestService();
+  const s = await startTestService(MANY_LANES);
   t.teardown(() => s.stop());
   await s.install(moody);
   await s.install(

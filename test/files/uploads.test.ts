@@ -175,11 +175,12 @@ t.test('what is sent must be what was announced; stored bytes never change after
   });
   t.same(codeOf(await request(bare.upload_url)), [403, 'forbidden'], 'not without its parts either');
   const other = await ada.init(10);
+  const another = (signature: string): string => `${signature.startsWith('A') ? 'B' : 'A'}${signature.slice(1)}`;
   const attacks: Array<[string, Upload]> = [
     ['a larger size', to(u => u.searchParams.set('size', '11'))],
     ['another type', to(u => u.searchParams.set('type', 'text/html'))],
     ['a later end', to(u => u.searchParams.set('expires', String(Number(u.searchParams.get('expires')) + 60)))],
-    ['another signature', to(u => u.searchParams.set('signature', `A${u.searchParams.get('signature')?.slice(1)}`))],
+    ['another signature', to(u => u.searchParams.set('signature', another(u.searchParams.get('signature') ?? '')))],
     ['no signature', to(u => u.searchParams.delete('signature'))],
     ["another file's address", to(u => (u.pathname = new URL(other.upload_url).pathname))],
     ['a way out of the directory', to(u => (u.pathname = `/api/files/${encodeURIComponent('../../x')}/content`))],

@@ -1,6 +1,6 @@
 import net from 'node:net';
 import t from 'tap';
-import { startTestService, TOKEN } from '../support/service.ts';
+import { MANY_LANES, startTestService, TOKEN } from '../support/service.ts';
 import { okPlugin } from '../support/wat.ts';
 
 /** One connection on which requests are written by hand. */
@@ -33,7 +33,7 @@ class Wire {
 }
 
 t.test('an upload under way is finished and answered before the service ends; what comes later is refused', async t => {
-  const s = await startTestService();
+  const s = await startTestService(MANY_LANES);
   let stopped: Promise<void> | null = null;
   t.teardown(() => stopped ?? s.stop());
   const boundary = 'xxxxxxxx';

@@ -7,6 +7,9 @@ import { makeDatabase } from './database.ts';
 
 export const TOKEN = 'test-setup-token';
 
+/** For tests in which executions are to run beside each other: more threads than one plugin has slots. */
+export const MANY_LANES = { BOT_EXECUTION_LANES: '12' };
+
 export type Json = { [key: string]: JsonValue };
 export type JsonValue = string | number | boolean | null | JsonValue[] | Json;
 
@@ -61,7 +64,8 @@ export async function startTestService(
     BOT_DATA_DIR: directory,
     BOT_DATABASE_URL: database.url,
     BOT_DATABASE_POOL_SIZE: '10',
-    BOT_EXECUTION_LANES: '12',
+    // A thread costs more to start than most tests do with it.
+    BOT_EXECUTION_LANES: '2',
     ...env,
   });
   const log = makeLog(process.env.TEST_LOG ?? 'silent');

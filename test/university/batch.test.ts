@@ -406,6 +406,11 @@ t.test('the key opens the import, and a session whose password was given lately;
     t.equal((await request(`${s.base}/api/admin/university/imports`, { headers })).status, status);
   };
   t.equal((await raw('persons', '[]', { authorization: 'Bearer test-setup-token' })).status, 200, 'in setup mode');
+  for (const headers of [{ authorization: `Bearer ${KEY}x` }, { authorization: '' }]) {
+    const a = await raw('persons', '[]', headers);
+    t.match(a.json, { status: 401, detail: /send admin\.api_key as/ });
+    t.equal(/^this is not the key: /.test(String(a.json.detail)), headers.authorization !== '');
+  }
   await s.admin('POST', '/auth/setup', { email: 'a@uni.example', password: 'a long password' });
   await refused({ authorization: '' });
   await refused({ authorization: `Bearer ${KEY}x` });

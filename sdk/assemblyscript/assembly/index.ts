@@ -2,6 +2,14 @@ import * as abi from "./abi";
 import { arr, Json, Obj, obj, quote } from "./json";
 import { lastError } from "./result";
 import { CHUNK_MAX, FileChunk, FileReader, FileRef } from "./files";
+import { HTTPResponse, sendRequest } from "./http";
+import { authOf, HTTPAuthInfo, inputBody } from "./input";
+import { IncomingMessage, Message, StudentFilter } from "./messages";
+import { Connection } from "./sql";
+export { HTTPResponse } from "./http";
+export { HTTPAuthInfo } from "./input";
+export { IncomingMessage, Message, NewMessage, StudentFilter, Students } from "./messages";
+export { Args, args, Connection, Row, Rows, Statements, Transaction } from "./sql";
 export { FileChunk, FileReader, FileRef } from "./files";
 export { arr, Bytes, Json, Kind, Obj, obj, quote } from "./json";
 
@@ -24,6 +32,12 @@ function result(length: i32): ArrayBuffer {
   const b = new ArrayBuffer(length);
   if (length > 0) abi.result_read(ptr(b), length);
   return b;
+}
+
+function callPlugin(target: string, name: string, at: usize, length: i32): i32 {
+  const t = utf8(target);
+  const f = utf8(name);
+  return abi.plugin_call(ptr(t), t.byteLength, ptr(f), f.byteLength, at, length);
 }
 
 /** Called when an assertion of the language fails; the text stands in the execution record. */
@@ -121,13 +135,18 @@ export function File(description: string): Requirement {
 export type Handler = (ctx: Context) => void;
 
 class Trigger {
-  constructor(public name: string, public path: string, public methods: string[], public handler: Handler, public description: string) {}
+  constructor(public type: string, public name: string, public path: string, public methods: string[], public handler: Handler, public description: string) {}
   toJSON(): string {
+    const o = obj().str("name", this.name).str("type", this.type).str("description", this.description);
+    if (this.type == "messenger") return o.toString();
     const methods: string[] = [];
     for (let i = 0; i < this.methods.length; i++) methods.push(quote(this.methods[i]));
-    return obj().str("name", this.name).str("type", "http").str("description", this.description)
-      .str("path", this.path).raw("methods", arr(methods)).toString();
+    return o.str("path", this.path).raw("methods", arr(methods)).toString();
   }
+}
+
+class CallFunction {
+  constructor(public name: string, public handler: Handler) {}
 }
 
 export class PluginDefinition {
@@ -136,17 +155,53 @@ export class PluginDefinition {
   version: string = "";
   requirements: Requirement[] = [];
   triggers: Trigger[] = [];
+  functions: CallFunction[] = [];
   Requires(requirement: Requirement): PluginDefinition {
     this.requirements.push(requirement);
     return this;
   }
+  /** A function other plugins may call that require this one (`PluginDep`). */
+  Function(name: string, handler: Handler): PluginDefinition {
+    this.functions.push(new CallFunction(name, handler));
+    return this;
+  }
   HTTP(name: string, path: string, methods: string[], handler: Handler, description: string = ""): PluginDefinition {
-    this.triggers.push(new Trigger(name, path, methods, handler, description));
+    this.triggers.push(new Trigger("http", name, path, methods, handler, description));
+    return this;
+  }
+  /** A command of messengers; its name is the command word. */
+  Messenger(name: string, handler: Handler, description: string = ""): PluginDefinition {
+    this.triggers.push(new Trigger("messenger", name, "", [], handler, description));
     return this;
   }
 }
 
 const definition = new PluginDefinition();
+
+/** What another plugin asked for. */
+export class PluginCall {
+  constructor(private event: Json) {}
+  /** Id of the plugin that calls. */
+  get From(): string {
+    return this.event.str("from");
+  }
+  get Function(): string {
+    return this.event.str("function");
+  }
+  get Bytes(): ArrayBuffer {
+    return inputBody();
+  }
+  get Text(): string {
+    return String.UTF8.decode(this.Bytes);
+  }
+  get Value(): Json {
+    return Json.parse(this.Bytes);
+  }
+  /** The principal the first execution of the line runs for; null for nobody. */
+  get Auth(): HTTPAuthInfo | null {
+    return authOf(this.event);
+  }
+}
 
 /** Declares the plugin; called once at the top of the module. */
 export function Plugin(id: string, name: string, version: string): PluginDefinition {
@@ -157,10 +212,6 @@ export function Plugin(id: string, name: string, version: string): PluginDefinit
 }
 
 // ---------- context (service.md 2.4, 4.1) ----------
-
-export class HTTPAuthInfo {
-  constructor(public Kind: string, public UserID: i64, public ServiceKeyID: i64) {}
-}
 
 export class HTTPRequest {
   constructor(private event: Json) {}
@@ -192,18 +243,14 @@ export class HTTPRequest {
     return String.UTF8.decode(this.BodyBytes);
   }
   get BodyBytes(): ArrayBuffer {
-    const n = abi.input_len(1);
-    const b = new ArrayBuffer(n);
-    if (n > 0) abi.input_read(1, ptr(b), n);
-    return b;
+    return inputBody();
   }
   get RemoteAddr(): string {
     return this.event.str("remote_addr");
   }
   /** The principal that passed the host's authentication; null on public endpoints. */
   get Auth(): HTTPAuthInfo | null {
-    const a = this.event.get("auth");
-    return a.isNull ? null : new HTTPAuthInfo(a.str("kind"), a.i64("user_id"), a.i64("service_key_id"));
+    return authOf(this.event);
   }
 }
 
@@ -213,8 +260,14 @@ export class KeyPage {
 
 export class Context {
   HTTP: HTTPRequest;
+  /** What another plugin asked for, inside a `Function`. */
+  Call: PluginCall;
+  /** What somebody has written, inside a messenger trigger. */
+  Message: IncomingMessage;
   constructor(private event: Json) {
+    this.Message = new IncomingMessage(event.get("message"));
     this.HTTP = new HTTPRequest(event.get("http"));
+    this.Call = new PluginCall(event.get("call"));
   }
   get Trigger(): string {
     return this.event.str("trigger");
@@ -290,6 +343,89 @@ export class Context {
     const next = page.get("next");
     return new Result<KeyPage>(new KeyPage(keys, next.isNull ? null : next.text));
   }
+  /** Whether files came with the message. */
+  HasFiles(): bool {
+    return this.Message.Files.length > 0;
+  }
+  Files(): FileRef[] {
+    return this.Message.Files;
+  }
+  /** Answers whoever wrote; sent when the handler has ended well. The error text when the host refuses it. */
+  Reply(message: Message): string | null {
+    const m = message.toObj().finish();
+    return abi.reply(m.pointer, m.length) < 0 ? lastError() : null;
+  }
+  /** Tells a user something, on the messenger they like best. */
+  NotifyUser(userID: i64, message: Message): string | null {
+    const m = message.toObj().finish();
+    return abi.notify_user(userID, m.pointer, m.length) < 0 ? lastError() : null;
+  }
+  /** Writes to a chat somebody has written from: its id, or `TELEGRAM:id`. */
+  NotifyChat(chatID: string, message: Message): string | null {
+    const id = utf8(chatID);
+    const m = message.toObj().finish();
+    return abi.notify_chat(ptr(id), id.byteLength, m.pointer, m.length) < 0 ? lastError() : null;
+  }
+  /** Tells students something; the value is how many messages were queued. */
+  NotifyStudents(filter: StudentFilter, message: Message): Result<i64> {
+    const f = filter.toObj().finish();
+    const m = message.toObj().finish();
+    const n = abi.notify_students(f.pointer, f.length, m.pointer, m.length);
+    return n < 0 ? new Result<i64>(0, lastError()) : new Result<i64>(Json.parse(result(n)).i64("queued"));
+  }
+  /** Tells subscribers that something has happened. */
+  PublishEvent(name: string, payload: Obj): string | null {
+    const n = utf8(name);
+    const p = payload.finish();
+    return abi.event_publish(ptr(n), n.byteLength, p.pointer, p.length) < 0 ? lastError() : null;
+  }
+  /** Answers the plugin that calls. */
+  Output(value: Obj): void {
+    const b = value.finish();
+    abi.output(b.pointer, b.length);
+  }
+  OutputBytes(bytes: ArrayBuffer): void {
+    abi.output(ptr(bytes), bytes.byteLength);
+  }
+  /** Calls a function of another plugin with a JSON value and gives what it answers. */
+  CallPlugin(target: string, name: string, value: Obj): Result<Json> {
+    const b = value.finish();
+    const n = callPlugin(target, name, b.pointer, b.length);
+    return n < 0 ? new Result<Json>(Json.parse(new ArrayBuffer(0)), lastError()) : new Result<Json>(Json.parse(result(n)));
+  }
+  /** The same into a buffer of yours: the bytes it answered, at most as many as fit; -1 when it failed (`LastError`). */
+  CallPluginInto(target: string, name: string, value: Obj, buffer: ArrayBuffer): i32 {
+    const b = value.finish();
+    const n = callPlugin(target, name, b.pointer, b.length);
+    if (n < 0) return -1;
+    return abi.result_read(ptr(buffer), min(n, buffer.byteLength));
+  }
+  /** Calls a function of another plugin with bytes and gives bytes. */
+  CallPluginRaw(target: string, name: string, bytes: ArrayBuffer): Result<ArrayBuffer> {
+    const n = callPlugin(target, name, ptr(bytes), bytes.byteLength);
+    return n < 0 ? new Result<ArrayBuffer>(new ArrayBuffer(0), lastError()) : new Result<ArrayBuffer>(result(n));
+  }
+  /** Text of the last error a host function gave. */
+  LastError(): string {
+    return lastError();
+  }
+  /** Sends a request to the world outside; `timeoutMs` 0 is what is left of the execution. */
+  HTTPRequest(method: string, url: string, headers: Obj | null = null, body: ArrayBuffer = new ArrayBuffer(0), timeoutMs: i32 = 0): Result<HTTPResponse | null> {
+    const answer = sendRequest(method, url, headers, body, timeoutMs);
+    return new Result<HTTPResponse | null>(answer, answer === null ? lastError() : null);
+  }
+  HTTPGet(url: string): Result<HTTPResponse | null> {
+    return this.HTTPRequest("GET", url);
+  }
+  HTTPPost(url: string, contentType: string, body: string): Result<HTTPResponse | null> {
+    return this.HTTPRequest("POST", url, obj().str("content-type", contentType), utf8(body));
+  }
+  /** A connection to one of the plugin's databases, by its logical name; two can be open at a time. */
+  Database(name: string = "default"): Result<Connection | null> {
+    const b = utf8(name);
+    const n = abi.sql_open(ptr(b), b.byteLength);
+    return n < 0 ? new Result<Connection | null>(null, lastError()) : new Result<Connection | null>(new Connection(n));
+  }
   /** What is known of a file, without its content. */
   FileMeta(fileID: string): Result<FileRef | null> {
     const id = utf8(fileID);
@@ -357,6 +493,16 @@ export function plugin_handle(): i32 {
   abi.input_read(0, ptr(b), n);
   const event = Json.trusted(b);
   const name = event.str("trigger");
+  if (event.str("kind") == "call") {
+    for (let i = 0; i < definition.functions.length; i++) {
+      if (definition.functions[i].name != name) continue;
+      definition.functions[i].handler(new Context(event));
+      return 0;
+    }
+    const unknown = utf8("there is no function " + quote(name));
+    abi.fail(ptr(unknown), unknown.byteLength);
+    return NOT_FOUND;
+  }
   for (let i = 0; i < definition.triggers.length; i++) {
     if (definition.triggers[i].name != name) continue;
     definition.triggers[i].handler(new Context(event));

@@ -1,0 +1,21 @@
+import * as abi from "./abi";
+import { Json } from "./json";
+
+/** For whom the host has let an execution in. */
+export class HTTPAuthInfo {
+  constructor(public Kind: string, public UserID: i64, public ServiceKeyID: i64) {}
+}
+
+/** The principal of an event, or null. */
+export function authOf(event: Json): HTTPAuthInfo | null {
+  const a = event.get("auth");
+  return a.isNull ? null : new HTTPAuthInfo(a.str("kind"), a.i64("user_id"), a.i64("service_key_id"));
+}
+
+/** The raw body of the event. */
+export function inputBody(): ArrayBuffer {
+  const n = abi.input_len(1);
+  const b = new ArrayBuffer(n);
+  if (n > 0) abi.input_read(1, changetype<usize>(b), n);
+  return b;
+}

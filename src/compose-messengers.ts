@@ -1,0 +1,220 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { z } from 'zod';
+import { messengerRoutes } from './api/messengers-api.ts';
+import type { Route } from './api/route.ts';
+import type { CommandAccess } from './authz/command-access.ts';
+import type { Config } from './config.ts';
+import type { Database, Queryable } from './db/database.ts';
+import { tryLock } from './db/held-lock.ts';
+import { messageOf } from './errors.ts';
+import type { Execution } from './execution/execute.ts';
+import type { ExecutionRecords } from './executions/execution-records.ts';
+import type { Quarantine } from './executions/quarantine.ts';
+import type { Files } from './files/files.ts';
+import type { Graph } from './graph/graph.ts';
+import { publicFetch } from './host/guarded-agent.ts';
+import type { HostCall, HostHandler } from './host/host-functions.ts';
+import { messageHandlers } from './host/messages.ts';
+import type { Principals } from './identity/principals.ts';
+import { type JobQueue, kickJob, scheduledJob } from './jobs.ts';
+import { LIMITS } from './limits.ts';
+import type { Log } from './log.ts';
+import { removeOldCodes } from './messaging/accounts.ts';
+import type { Channel, ChannelName } from './messaging/channel.ts';
+import { appendMessages, type NewMessage, removeOldMessages } from './messaging/outgoing.ts';
+import { receiveUpdate, UPDATE_QUEUE } from './messaging/receive.ts';
+import { MessageSender } from './messaging/sender.ts';
+import { telegramChannel } from './messaging/telegram.ts';
+import { UpdateRunner } from './messaging/update-runner.ts';
+import { type Chat, listLeftChats, removeOldUpdates } from './messaging/updates.ts';
+import { vkChannel } from './messaging/vk.ts';
+import type { PluginRegistry } from './plugins/registry.ts';
+import { handleMessage } from './triggers/handle-message.ts';
+
+export type MessengersParts = {
+  db: Database;
+  config: Config;
+  log: Log;
+  files: Files;
+  graph: Pick<Graph, 'lookupUsers'>;
+  access: CommandAccess;
+  registry: PluginRegistry;
+  quarantine: Quarantine;
+  records: ExecutionRecords;
+  execute(execution: Execution<HostCall>): void;
+  /** Queues a job as part of the caller's transaction. */
+  enqueue(client: Queryable, queue: string, data: object): Promise<void>;
+  /** A job was queued that somebody waits for. */
+  wake(queue: string): void;
+};
+
+export type Messengers = {
+  handlers: Record<string, HostHandler>;
+  jobs: Array<JobQueue<object>>;
+  routes(of: { principals: Principals }): Route[];
+  /** Begins to ask for updates, where a channel is polled. */
+  start(): void;
+  close(): Promise<void>;
+};
+
+const SEND_QUEUE = 'messenger_send';
+const SWEEP_SECONDS = 5;
+/** An update whose host has ended is taken up by another one then. */
+const LEFT_MS = 3000;
+const POLL_LOCKS: Record<ChannelName, number> = { TELEGRAM: 7_391_052, VK: 7_391_053 };
+const POLL_LOCK_AGAIN_MS = 5000;
+
+const channelName = z.enum(['TELEGRAM', 'VK']);
+const updateJob = z.object({ channel: channelName, chatId: z.string() });
+const sendJob = z.object({ channel: channelName });
+
+/** The messengers that are set up: a row here, and a file each (decisions.md 6). */
+function channelsOf(config: Config): Map<ChannelName, Channel> {
+  const v = config.values;
+  const channels: Channel[] = [];
+  if (v['messengers.telegram_token'] !== '')
+    channels.push(
+      telegramChannel({
+        apiUrl: v['messengers.telegram_api_url'].replace(/\/$/, ''),
+        token: v['messengers.telegram_token'],
+        perSecond: v['messengers.telegram_per_second'],
+      }),
+    );
+  if (v['messengers.vk_token'] !== '')
+    channels.push(
+      vkChannel({
+        apiUrl: v['messengers.vk_api_url'].replace(/\/$/, ''),
+        token: v['messengers.vk_token'],
+        groupId: v['messengers.vk_group_id'],
+        perSecond: v['messengers.vk_per_second'],
+        fetchPublic: publicFetch(v['network.name_servers'], new URL(v['messengers.vk_api_url']).hostname),
+      }),
+    );
+  return new Map(channels.map(c => [c.name, c]));
+}
+
+/** Builds what talks with messengers: what comes in, what goes out, what plugins may say. */
+export function composeMessengers(parts: MessengersParts): Messengers {
+  const { config, db, files, log } = parts;
+  const v = config.values;
+  const channels = channelsOf(config);
+  const onError = (error: unknown, what: string): void => log.warn({ error: messageOf(error) }, `${what} failed`);
+  const sender = new MessageSender({
+    db,
+    databaseUrl: v['database.url'],
+    channels,
+    findFile: id => files.find(id),
+    async readFile(file) {
+      const reader = files.openReader(file);
+      try {
+        return await reader.read(0, file.size);
+      } finally {
+        await reader.close();
+      }
+    },
+    onError,
+  });
+
+  /** Messages and the job that sends them, in one transaction. */
+  const queueIn = async (client: Queryable, messages: readonly NewMessage[]): Promise<number> => {
+    const count = await appendMessages(client, messages);
+    for (const channel of new Set(messages.map(m => m.channel))) await parts.enqueue(client, SEND_QUEUE, { channel });
+    return count;
+  };
+  const messageParts = { ...parts, channels, timeoutMs: v['execution.timeout_ms'], onError };
+  const runner = new UpdateRunner({
+    db,
+    atOnce: LIMITS.updatesAtOnce,
+    handle: (client, update) => handleMessage(messageParts, client, update),
+    // The answers are there: whoever ends now leaves them to the sweep.
+    handled: ({ channel }) => sender.kick(channel),
+    onError,
+  });
+  /** A host that does not know the messenger leaves its updates to one that does. */
+  const handleSoon = (chat: Chat): void => {
+    if (channels.has(chat.channel)) runner.kick(chat);
+  };
+  const receive = async (channel: Channel, update: unknown): Promise<void> => {
+    if (await receiveUpdate(db, channel, update, parts.enqueue)) parts.wake(UPDATE_QUEUE);
+  };
+  const jobs: Array<JobQueue<object>> = [
+    kickJob(UPDATE_QUEUE, data => updateJob.parse(data), handleSoon),
+    kickJob(
+      SEND_QUEUE,
+      data => sendJob.parse(data),
+      ({ channel }) => sender.kick(channel),
+    ),
+    {
+      ...scheduledJob('messenger_sweep', { everySeconds: SWEEP_SECONDS }, 60, async () => {
+        // What a host that ended has left: updates it was at, and messages it would have sent.
+        for (const chat of await listLeftChats(db, LEFT_MS)) handleSoon(chat);
+        for (const channel of channels.keys()) sender.kick(channel);
+      }),
+      pollSeconds: SWEEP_SECONDS,
+    },
+    scheduledJob('messenger_cleaning', '17 * * * *', 600, async () => {
+      await removeOldUpdates(db);
+      await removeOldMessages(db);
+      await removeOldCodes(db);
+    }),
+  ];
+
+  const stopping = new AbortController();
+  const polling: Array<Promise<void>> = [];
+  /** One host asks, the others wait until it has gone. */
+  const poll = async (channel: Channel): Promise<void> => {
+    while (!stopping.signal.aborted) {
+      const lost = new AbortController();
+      const lock = await tryLock(v['database.url'], POLL_LOCKS[channel.name], () => lost.abort()).catch(() => null);
+      if (lock !== null) {
+        const signal = AbortSignal.any([lost.signal, stopping.signal]);
+        const take = (update: unknown): Promise<void> => receive(channel, update);
+        const failed = (error: unknown): void => onError(error, `asking ${channel.name} for updates`);
+        await channel.poll(take, failed, signal).finally(() => lock.close());
+      }
+      await sleep(POLL_LOCK_AGAIN_MS, undefined, { signal: stopping.signal }).catch(() => {});
+    }
+  };
+
+  return {
+    handlers: messageHandlers({
+      db,
+      files,
+      graph: parts.graph,
+      channels: [...channels.keys()],
+      async queue(messages) {
+        const count = await db.withTransaction(client => queueIn(client, messages));
+        parts.wake(SEND_QUEUE);
+        return count;
+      },
+    }),
+    // A host without messengers has no work for them; what waits is kept for one that has.
+    jobs: channels.size === 0 ? [] : jobs,
+    routes: ({ principals }) =>
+      messengerRoutes({
+        db,
+        principals,
+        channels,
+        telegramSecret: v['messengers.telegram_secret'],
+        vkSecret: v['messengers.vk_secret'],
+        vkConfirmation: v['messengers.vk_confirmation'],
+        vkGroupId: v['messengers.vk_group_id'],
+        receive,
+        async wakeSender(channel) {
+          await parts.enqueue(db, SEND_QUEUE, { channel });
+          parts.wake(SEND_QUEUE);
+        },
+      }),
+    start() {
+      for (const channel of channels.values())
+        if (v[channel.name === 'VK' ? 'messengers.vk_mode' : 'messengers.telegram_mode'] === 'polling')
+          polling.push(poll(channel));
+    },
+    async close() {
+      stopping.abort();
+      await runner.close();
+      await sender.close();
+      await Promise.all(polling);
+    },
+  };
+}

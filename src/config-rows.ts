@@ -1,0 +1,227 @@
+import os from 'node:os';
+import { z } from 'zod';
+import { duration, isIssuer, isNameServer, isPlainAddress, isWebAddress } from './config-values.ts';
+import { LIMITS } from './limits.ts';
+
+export type Row<T> = { default: T; check: z.ZodType<T>; secret?: boolean; about: string };
+
+const row = <T>(check: z.ZodType<T>, value: T, about: string, secret = false): Row<T> => ({
+  default: value,
+  check,
+  about,
+  secret,
+});
+
+const GIB = 1024 ** 3;
+const port = z.coerce.number().int().min(0).max(65_535);
+const positive = z.coerce.number().int().min(1);
+const text = z.string();
+const list = z.union([
+  z.array(z.string()),
+  z.string().transform(s =>
+    s
+      .split(',')
+      .map(p => p.trim())
+      .filter(p => p !== ''),
+  ),
+]);
+
+const flag = z.union([z.boolean(), z.enum(['true', 'false']).transform(word => word === 'true')]);
+
+/** One row per key: default, check, what it means. The environment name is BOT_<SECTION>_<KEY> (decisions.md 1b). */
+export const ROWS = {
+  'http.host': row(text.min(1), '127.0.0.1', 'address to listen on'),
+  'http.port': row(port, 8080, 'port to listen on; 0 takes a free one'),
+  'http.public_url': row(
+    text.refine(isWebAddress, 'must be an address like https://plugins.example.org'),
+    '',
+    'address users see, for links; empty: made from host and port',
+  ),
+  'http.max_body': row(positive, LIMITS.requestBodyBytesMax, 'largest body of a trigger request, bytes'),
+  'http.max_module': row(positive, LIMITS.moduleBytesMax, 'largest uploaded module, bytes'),
+  'http.max_frontend': row(positive, LIMITS.frontendPackedBytesMax, 'largest frontend of a plugin as a ZIP, bytes'),
+  'http.max_upload': row(
+    positive.max(LIMITS.s3CopyBytesMax),
+    LIMITS.uploadBytesMax,
+    'largest file a user uploads for a plugin, bytes',
+  ),
+  'http.trusted_proxies': row<string[]>(list, [], 'CIDR ranges whose X-Forwarded-For is believed'),
+  'data.dir': row(text.min(1), './data', 'everything the service writes is below it'),
+  'database.url': row(text, '', 'PostgreSQL to use; empty: the embedded one', true),
+  'database.pool_size': row(positive.max(200), 20, 'connections to the database'),
+  'files.user_quota': row(positive, 5 * GIB, 'bytes one user keeps with one plugin'),
+  'files.user_files': row(positive, 1000, 'files one user keeps with one plugin'),
+  'files.plugin_quota': row(positive, 100 * GIB, 'bytes of all files of one plugin'),
+  'files.direct_links': row(
+    flag,
+    true,
+    'whether plugins may give addresses at which anybody reads a file for 15 minutes',
+  ),
+  'files.upload_seconds': row(
+    positive.max(LIMITS.orphanMsMin / 1000 - 60),
+    LIMITS.uploadSeconds,
+    'how long an upload may take from its announcement to its completion',
+  ),
+  's3.bucket': row(text, '', 'bucket of an S3-compatible store that holds files; empty: local disk'),
+  's3.endpoint': row(
+    text.refine(isWebAddress, 'must be an address like https://s3.example.org'),
+    '',
+    "address of the store; empty: Amazon's",
+  ),
+  's3.public_endpoint': row(
+    text.refine(isWebAddress, 'must be an address like https://s3.example.org'),
+    '',
+    'address browsers reach it at; empty: the same',
+  ),
+  's3.region': row(text.min(1), 'us-east-1', 'region of the bucket'),
+  's3.access_key_id': row(text, '', 'our name at the store'),
+  's3.secret_access_key': row(text, '', 'our secret at the store', true),
+  's3.path_style': row(flag, false, 'host/bucket/key instead of bucket.host/key, as most stores beside Amazon want'),
+  's3.prefix': row(text.regex(/^([\w.-]+\/)*$/, 'must be like plugins/ or empty'), '', 'what our keys begin with'),
+  'spicedb.endpoint': row(
+    text.refine(v => v === '' || /^(unix:\/.+|[^\s/:]+:\d+|\[[0-9a-f:]+\]:\d+)$/i.test(v), 'must be host:port'),
+    '',
+    'SpiceDB that holds the relationship graph; empty: the embedded one',
+  ),
+  'spicedb.token': row(text, '', 'its preshared key', true),
+  'spicedb.tls': row(flag, true, 'whether the way there is encrypted; false on a trusted network alone'),
+  'spicedb.ca_file': row(
+    text,
+    '',
+    "PEM file of the authority that signed the store's certificate; empty: those Node knows",
+  ),
+  'spicedb.recycle_mb': row(
+    positive,
+    1024,
+    'memory at which the embedded SpiceDB, which never gives any back, is replaced by a new one',
+  ),
+  'admin.setup': row(
+    z.enum(['token', 'loopback', 'open']),
+    'token',
+    'who may use the admin API while no administrator exists',
+  ),
+  'admin.setup_token': row(text, '', 'fixes the setup token; empty: made at first start', true),
+  'admin.api_key': row(
+    text.refine(v => v === '' || /^[\x21-\x7e]{16,}$/.test(v), 'must have at least 16 printable characters, no spaces'),
+    '',
+    'opens the import of university data as "Authorization: Bearer <key>"; empty: administrators alone',
+    true,
+  ),
+  'admin.user_token_prefix': row(text.regex(/^[a-z]{2,8}_$/), 'pht_', 'begins every user token'),
+  'admin.service_key_prefix': row(text.regex(/^[a-z]{2,8}_$/), 'phk_', 'begins every service key'),
+  'idp.issuer': row(
+    text.refine(isIssuer, 'must be an https address, or http on a loopback address'),
+    '',
+    'OpenID Connect provider users log in with; empty: none',
+  ),
+  'idp.client_id': row(text, '', 'our name at the provider'),
+  'idp.client_secret': row(text, '', 'our secret at the provider; empty for a public client', true),
+  'idp.scopes': row<string[]>(list, ['openid', 'profile', 'email'], 'what is asked of the provider'),
+  'smtp.host': row(text, '', 'server that takes mail; empty: mail is written to <data.dir>/mail/*.eml'),
+  'smtp.port': row(port, 587, 'port of it; 465 is TLS from the start, others switch to it'),
+  'smtp.username': row(text, '', 'login at it; empty: none'),
+  'smtp.password': row(text, '', 'password at it', true),
+  'smtp.from': row(text.min(1), 'Plugin host <plugin-host@localhost>', 'sender of mail'),
+  'network.name_servers': row<string[]>(
+    list.refine(all => all.every(isNameServer), 'must be addresses like 192.0.2.53 or 192.0.2.53:5353'),
+    [],
+    "servers that find the hosts plugins send requests to; empty: the system's",
+  ),
+  'secrets.key': row(text, '', '32 bytes in base64 that encrypt stored secrets; empty: <data.dir>/secrets.key', true),
+  'execution.lanes': row(positive.max(LIMITS.lanesMax), 16, 'threads that run plugins'),
+  'execution.memory': row(
+    z.enum(['recycled', 'fresh']),
+    'recycled',
+    'fresh: never use the memory of an ended execution again',
+  ),
+  'execution.memory_budget_mb': row(
+    z.coerce.number().int().min(0),
+    Math.floor(os.totalmem() / 2 / 1024 / 1024),
+    'resident memory of the serving process above which the greatest eater is ended; 0: none',
+  ),
+  'execution.timeout_ms': row(positive.max(LIMITS.executionMsMax), LIMITS.executionMsMax, 'deadline of an execution'),
+  'university_sync.enabled': row(flag, false, 'whether university data are pulled in the background'),
+  'university_sync.interval': row(duration(1000, 7 * 86_400_000, 'from 1s to 7d'), '15m', 'from one pull to the next'),
+  'university_sync.base_url': row(
+    text.refine(
+      isPlainAddress,
+      'must be an address like https://campus.example.org/api, without a name, a password, ? and #',
+    ),
+    '',
+    'source of university data',
+  ),
+  'university_sync.token': row(
+    text.regex(/^[\x21-\x7e]*$/, 'must be printable characters, no spaces'),
+    '',
+    'our credential at the source',
+    true,
+  ),
+  'university_sync.page_timeout': row(
+    duration(10, 3_600_000, 'from 10ms to 1h'),
+    '60s',
+    'for one page of the source, to its last byte',
+  ),
+  'university_sync.retry_wait': row(
+    duration(1, 600_000, 'from 1ms to 10m'),
+    '1s',
+    'before a page is asked for again; twice as long each time',
+  ),
+  'university_sync.brake_percent': row(
+    z.coerce.number().min(0).max(100),
+    20,
+    'share of the active records of a type that one pull may make inactive; more, and nothing of the type is changed',
+  ),
+  'messengers.telegram_token': row(
+    text.regex(/^(\d+:[\w-]{20,})?$/, 'must be like 123456:ABC-DEF..., as BotFather gives it'),
+    '',
+    'our bot at Telegram; empty: none',
+    true,
+  ),
+  'messengers.telegram_secret': row(
+    text.regex(/^[\w-]{0,256}$/, 'must be letters, digits, _ and -'),
+    '',
+    'secret_token that was given to setWebhook; without one no webhook is taken',
+    true,
+  ),
+  'messengers.telegram_mode': row(
+    z.enum(['webhook', 'polling']),
+    'webhook',
+    'polling: asks for updates, for development without an address of its own',
+  ),
+  'messengers.telegram_api_url': row(
+    text.refine(isPlainAddress, 'must be an address like https://api.telegram.org'),
+    'https://api.telegram.org',
+    'where the Bot API is',
+  ),
+  'messengers.telegram_per_second': row(positive.max(1000), 25, 'messages to Telegram in a second, all chats together'),
+  'messengers.vk_token': row(
+    text.regex(/^[\w.-]*$/, 'must be an access token'),
+    '',
+    'our community at VK; empty: none',
+    true,
+  ),
+  'messengers.vk_group_id': row(text.regex(/^\d*$/, 'must be a number'), '', 'number of the community'),
+  'messengers.vk_secret': row(
+    text.regex(/^\w{0,50}$/, 'must be letters and digits, 50 at most'),
+    '',
+    'secret key of the Callback API; without one no callback is taken',
+    true,
+  ),
+  'messengers.vk_confirmation': row(
+    text.regex(/^\w{0,50}$/, 'must be a word'),
+    '',
+    'what VK wants to hear to confirm our address',
+  ),
+  'messengers.vk_mode': row(z.enum(['webhook', 'polling']), 'webhook', 'polling: Bots Long Poll API, for development'),
+  'messengers.vk_api_url': row(
+    text.refine(isPlainAddress, 'must be an address like https://api.vk.com'),
+    'https://api.vk.com',
+    'where the API is',
+  ),
+  'messengers.vk_per_second': row(positive.max(1000), 18, 'calls to VK in a second'),
+  'log.level': row(
+    z.enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']),
+    'info',
+    'least severe log line that is written',
+  ),
+} as const;

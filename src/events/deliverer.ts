@@ -1,0 +1,176 @@
+import { createHmac } from 'node:crypto';
+import type { Database } from '../db/database.ts';
+import { tryLock } from '../db/held-lock.ts';
+import { messageOf } from '../errors.ts';
+import { LIMITS } from '../limits.ts';
+import { Nap } from '../nap.ts';
+import type { SecretBox } from '../plugins/secret-box.ts';
+import { type Line, listLines, listWaiting, setDelivered, setFailed, setOldDead } from './deliveries.ts';
+import { cloudEvent, type StoredEvent } from './event.ts';
+import { loadTargets, switchOff } from './subscriptions.ts';
+
+const DELIVER_LOCK = 7_391_054;
+const LINES_AT_ONCE = 32;
+/** A subscriber that is slow keeps no more of them. */
+const LINES_OF_A_SUBSCRIBER = 4;
+/** They stand in memory. */
+const EVENTS_OF_A_LINE = 10;
+/** Then other lines have their turn. */
+const LINE_MS = 2000;
+
+/**
+ * Signature of a message (https://www.standardwebhooks.com, "Signature scheme"): HMAC-SHA256 of id, time and body.
+ *
+ * @param secret `whsec_` and base64
+ * @param seconds since the epoch
+ */
+export function signatureOf(secret: string, id: string, seconds: number, body: string): string {
+  const key = Buffer.from(secret.replace(/^whsec_/, ''), 'base64');
+  return `v1,${createHmac('sha256', key).update(`${id}.${seconds}.${body}`).digest('base64')}`;
+}
+
+type Answered = { status: number | null; why: string; retryAfterMs: number };
+
+export type DelivererParts = {
+  db: Database;
+  databaseUrl: string;
+  secrets: SecretBox;
+  onError(error: unknown, what: string): void;
+};
+
+/** Tells subscribers of events, on one host at a time: what one plugin publishes in order, and again until it is taken (decisions.md 7). */
+export class EventDeliverer {
+  readonly #parts: DelivererParts;
+  readonly #stop = new AbortController();
+  #running: Promise<void> | null = null;
+  #again = false;
+  readonly #nap = new Nap();
+
+  constructor(parts: DelivererParts) {
+    this.#parts = parts;
+  }
+
+  /** There may be something to deliver: it is, until there is nothing left, unless another host does it. */
+  kick(): void {
+    this.#drain().catch((error: unknown) => this.#parts.onError(error, 'delivering events'));
+  }
+
+  async #drain(): Promise<void> {
+    if (this.#stop.signal.aborted) return;
+    if (this.#running !== null) {
+      this.#again = true;
+      this.#nap.wake();
+      return;
+    }
+    this.#running = this.#deliverAll().finally(() => {
+      this.#running = null;
+    });
+    await this.#running;
+    if (this.#again) await this.#drain();
+  }
+
+  async #deliverAll(): Promise<void> {
+    const { databaseUrl, db } = this.#parts;
+    const lost = new AbortController();
+    const lock = await tryLock(databaseUrl, DELIVER_LOCK, () => lost.abort());
+    // Whoever has it looks once more when it lets go.
+    if (lock === null) {
+      this.#again = false;
+      return;
+    }
+    const ended = AbortSignal.any([lost.signal, this.#stop.signal]);
+    /** Lines under way, each at its own pace: a subscriber that is slow holds up nobody else. */
+    const underWay = new Map<string, { line: Line; done: Promise<void> }>();
+    try {
+      while (!ended.aborted) {
+        this.#again = false;
+        const lines = await listLines(db);
+        for (const line of lines) {
+          const key = `${line.subscriptionId} ${line.pluginId}`;
+          if (line.dueMs > 0 || underWay.has(key)) continue;
+          const ofSubscriber = [...underWay.values()].filter(u => u.line.subscriptionId === line.subscriptionId);
+          if (ofSubscriber.length >= LINES_OF_A_SUBSCRIBER || underWay.size >= LINES_AT_ONCE) continue;
+          const done = this.#deliverLine(line, ended)
+            .catch((error: unknown) => this.#parts.onError(error, 'delivering events'))
+            .finally(() => {
+              underWay.delete(key);
+              this.#again = true;
+              this.#nap.wake();
+            });
+          underWay.set(key, { line, done });
+        }
+        if (lines.length === 0 && underWay.size === 0) break;
+        const idle = lines.find(l => l.dueMs > 0)?.dueMs ?? LIMITS.eventIdleMs;
+        if (!this.#again) await this.#nap.take(Math.min(Math.max(idle, 50), LIMITS.eventIdleMs), ended);
+      }
+    } finally {
+      await Promise.all([...underWay.values()].map(u => u.done));
+      await lock.close();
+    }
+    // Another host may have found the lock taken in the last moment.
+    if (!ended.aborted && (await listLines(db)).length > 0) this.#again = true;
+  }
+
+  /** As many events of a line as are taken, in order, for a while: then it is the turn of other lines. */
+  async #deliverLine(line: Line, ended: AbortSignal): Promise<void> {
+    const { db, secrets } = this.#parts;
+    const until = performance.now() + LINE_MS;
+    for (const { attempts, event } of await listWaiting(db, line, EVENTS_OF_A_LINE)) {
+      // An administrator may have changed or removed the subscription meanwhile.
+      const target = (await loadTargets(db, secrets, [line.subscriptionId])).get(line.subscriptionId);
+      if (target === undefined || ended.aborted || performance.now() > until) return;
+      const { retryAfterMs, status, why } = await this.#post(target, event, ended);
+      // What is cut off by our own end is no failure of the subscriber's.
+      if (status === null && ended.aborted) return;
+      if (status !== null && status >= 200 && status < 300) {
+        await setDelivered(db, line.subscriptionId, event.id, status);
+        continue;
+      }
+      // The specification of Standard Webhooks: the subscriber wants no more of it.
+      if (status === 410) await switchOff(db, line.subscriptionId, 'the subscriber answered 410 Gone');
+      const isLast = attempts + 1 >= LIMITS.eventAttemptsMax;
+      const backoffMs = Math.min(LIMITS.eventRetryMs * 2 ** Math.min(attempts, 20), LIMITS.eventRetryMsMax);
+      const afterMs = isLast ? null : Math.max(backoffMs, Math.min(retryAfterMs, LIMITS.eventRetryMsMax));
+      await setFailed(db, line.subscriptionId, event.id, { status, why, afterMs });
+      // Those behind it wait, unless it is given up, and all that have waited as long with it.
+      if (!isLast) return;
+      await setOldDead(db, line, LIMITS.eventTriedMs);
+    }
+  }
+
+  async #post(target: { url: string; secret: string }, event: StoredEvent, ended: AbortSignal): Promise<Answered> {
+    const body = cloudEvent(event);
+    const seconds = Math.floor(Date.now() / 1000);
+    try {
+      const response = await fetch(target.url, {
+        method: 'POST',
+        body,
+        redirect: 'manual',
+        headers: {
+          'content-type': 'application/cloudevents+json; charset=utf-8',
+          'user-agent': 'plugin-host',
+          'webhook-id': event.eventId,
+          'webhook-timestamp': String(seconds),
+          'webhook-signature': signatureOf(target.secret, event.eventId, seconds, body),
+        },
+        signal: AbortSignal.any([ended, AbortSignal.timeout(LIMITS.eventCallMs)]),
+      });
+      await response.body?.cancel();
+      const after = Number(response.headers.get('retry-after') ?? 0);
+      return {
+        status: response.status,
+        why: `the subscriber answered ${response.status}`,
+        retryAfterMs: Number.isFinite(after) ? after * 1000 : 0,
+      };
+    } catch (error) {
+      const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error;
+      const code = cause instanceof Error && 'code' in cause ? String(cause.code) : messageOf(cause);
+      return { status: null, why: `the subscriber was not reached (${code})`, retryAfterMs: 0 };
+    }
+  }
+
+  async close(): Promise<void> {
+    this.#stop.abort();
+    await this.#running?.catch(() => {});
+  }
+}

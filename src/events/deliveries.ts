@@ -1,0 +1,173 @@
+import type { Queryable } from '../db/database.ts';
+import { type EventSql, type StoredEvent, toEvent } from './event.ts';
+
+export const DELIVERY_STATES = ['waiting', 'delivered', 'dead'] as const;
+export type DeliveryState = (typeof DELIVERY_STATES)[number];
+
+/** Where something is to be delivered: what one plugin publishes, to one subscriber, in order. */
+export type Line = { subscriptionId: number; pluginId: string };
+
+/** Adds a delivery of an event for everybody who wants it, inside the caller's transaction. @returns how many */
+export async function appendDeliveries(
+  client: Queryable,
+  eventId: number,
+  e: { pluginId: string; type: string },
+): Promise<number> {
+  const { rowCount } = await client.query(
+    `INSERT INTO event_deliveries (subscription_id, event_id, plugin_id)
+     SELECT s.id, $1, $2 FROM event_subscriptions s
+     WHERE s.enabled AND (s.plugins = '{}' OR $2 = ANY (s.plugins)) AND (s.types = '{}' OR $3 = ANY (s.types))`,
+    [eventId, e.pluginId, e.type],
+  );
+  return rowCount ?? 0;
+}
+
+/**
+ * All lines on which something waits, with how long until the first event of each may go, in ms. Goes from line to line through the index,
+ * however much waits on each.
+ */
+export async function listLines(db: Queryable): Promise<Array<Line & { dueMs: number }>> {
+  const { rows } = await db.query<{ subscription_id: string; plugin_id: string; due_ms: number }>(
+    `WITH RECURSIVE heads AS (
+       (SELECT subscription_id, plugin_id, next_at FROM event_deliveries WHERE state = 'waiting'
+        ORDER BY subscription_id, plugin_id, event_id LIMIT 1)
+       UNION ALL
+       SELECT n.* FROM heads h CROSS JOIN LATERAL (
+         SELECT d.subscription_id, d.plugin_id, d.next_at FROM event_deliveries d
+         WHERE d.state = 'waiting' AND (d.subscription_id, d.plugin_id) > (h.subscription_id, h.plugin_id)
+         ORDER BY d.subscription_id, d.plugin_id, d.event_id LIMIT 1) n)
+     SELECT h.subscription_id, h.plugin_id, (extract(epoch FROM h.next_at - now()) * 1000)::float8 AS due_ms
+     FROM heads h JOIN event_subscriptions s ON s.id = h.subscription_id AND s.enabled ORDER BY h.next_at`,
+  );
+  return rows.map(r => ({ subscriptionId: Number(r.subscription_id), pluginId: r.plugin_id, dueMs: r.due_ms }));
+}
+
+/** The first events of a line, with how often each was tried. */
+export async function listWaiting(
+  db: Queryable,
+  line: Line,
+  limit: number,
+): Promise<Array<{ event: StoredEvent; attempts: number }>> {
+  const { rows } = await db.query<EventSql & { attempts: number }>(
+    `SELECT e.*, d.attempts FROM event_deliveries d JOIN events e ON e.id = d.event_id
+     WHERE d.subscription_id = $1 AND d.plugin_id = $2 AND d.state = 'waiting' ORDER BY d.event_id LIMIT $3`,
+    [line.subscriptionId, line.pluginId, limit],
+  );
+  return rows.map(r => ({ event: toEvent(r), attempts: r.attempts }));
+}
+
+export async function setDelivered(
+  db: Queryable,
+  subscriptionId: number,
+  eventId: number,
+  status: number,
+): Promise<void> {
+  await db.query(
+    `UPDATE event_deliveries SET state = 'delivered', attempts = attempts + 1, last_status = $3, last_error = '', ended_at = now()
+     WHERE subscription_id = $1 AND event_id = $2`,
+    [subscriptionId, eventId, status],
+  );
+}
+
+/** An attempt failed. @param afterMs until the next one; null: there is none */
+export async function setFailed(
+  db: Queryable,
+  subscriptionId: number,
+  eventId: number,
+  of: { status: number | null; why: string; afterMs: number | null },
+): Promise<void> {
+  await db.query(
+    `UPDATE event_deliveries SET attempts = attempts + 1, last_status = $3, last_error = $4,
+       state = CASE WHEN $5::float8 IS NULL THEN 'dead' ELSE state END,
+       ended_at = CASE WHEN $5::float8 IS NULL THEN now() END,
+       next_at = now() + make_interval(secs => coalesce($5::float8, 0) / 1000)
+     WHERE subscription_id = $1 AND event_id = $2`,
+    [subscriptionId, eventId, of.status, of.why.slice(0, 500), of.afterMs],
+  );
+}
+
+/** What a subscriber has not taken for so long is dead with the event before it: it has had the same time. @returns how many */
+export async function setOldDead(db: Queryable, line: Line, ageMs: number): Promise<number> {
+  const { rowCount } = await db.query(
+    `UPDATE event_deliveries d SET state = 'dead', ended_at = now(), last_error = 'the events before it were not taken for too long'
+     FROM events e WHERE e.id = d.event_id AND d.subscription_id = $1 AND d.plugin_id = $2 AND d.state = 'waiting'
+       AND e.at < now() - make_interval(secs => $3::float8 / 1000)`,
+    [line.subscriptionId, line.pluginId, ageMs],
+  );
+  return rowCount ?? 0;
+}
+
+/** Dead deliveries wait again, one or all; lines that wait for their time go on at once. @returns how many */
+export async function retryDeliveries(
+  client: Queryable,
+  subscriptionId: number,
+  eventId: string | null,
+): Promise<number> {
+  const { rowCount } = await client.query(
+    `UPDATE event_deliveries d SET state = 'waiting', attempts = 0, next_at = now(), ended_at = NULL FROM events e
+     WHERE d.subscription_id = $1 AND e.id = d.event_id AND ($2::uuid IS NULL OR e.event_id = $2)
+       AND (d.state = 'dead' OR (d.state = 'waiting' AND d.next_at > now()))`,
+    [subscriptionId, eventId],
+  );
+  return rowCount ?? 0;
+}
+
+export type Delivery = {
+  id: number;
+  event: StoredEvent;
+  state: DeliveryState;
+  attempts: number;
+  nextAt: Date;
+  lastStatus: number | null;
+  lastError: string;
+  endedAt: Date | null;
+};
+
+/** Deliveries to a subscriber, the newest event first. */
+export async function listDeliveries(
+  db: Queryable,
+  subscriptionId: number,
+  state: DeliveryState | null,
+  before: number,
+  limit: number,
+): Promise<Delivery[]> {
+  const { rows } = await db.query<
+    EventSql & {
+      state: DeliveryState;
+      attempts: number;
+      next_at: Date;
+      last_status: number | null;
+      last_error: string;
+      ended_at: Date | null;
+    }
+  >(
+    `SELECT e.*, d.state, d.attempts, d.next_at, d.last_status, d.last_error, d.ended_at
+     FROM event_deliveries d JOIN events e ON e.id = d.event_id
+     WHERE d.subscription_id = $1 AND ($2::text IS NULL OR d.state = $2) AND d.event_id < $3 ORDER BY d.event_id DESC LIMIT $4`,
+    [subscriptionId, state, before, limit],
+  );
+  return rows.map(r => ({
+    id: Number(r.id),
+    event: toEvent(r),
+    state: r.state,
+    attempts: r.attempts,
+    nextAt: r.next_at,
+    lastStatus: r.last_status,
+    lastError: r.last_error,
+    endedAt: r.ended_at,
+  }));
+}
+
+/** How many deliveries of each state there are, by subscriber. */
+export async function countDeliveries(
+  db: Queryable,
+  ids: readonly number[],
+): Promise<Map<number, Record<DeliveryState, number>>> {
+  const { rows } = await db.query<{ subscription_id: string; waiting: number; delivered: number; dead: number }>(
+    `SELECT subscription_id, count(*) FILTER (WHERE state = 'waiting')::int AS waiting,
+       count(*) FILTER (WHERE state = 'delivered')::int AS delivered, count(*) FILTER (WHERE state = 'dead')::int AS dead
+     FROM event_deliveries WHERE subscription_id = ANY ($1) GROUP BY subscription_id`,
+    [ids],
+  );
+  return new Map(rows.map(({ subscription_id, ...counts }) => [Number(subscription_id), counts]));
+}

@@ -1,0 +1,44 @@
+/** An event of a plugin as it is stored, and as subscribers get it (service.md 6, decisions.md 7). */
+export type StoredEvent = {
+  id: number;
+  eventId: string;
+  pluginId: string;
+  type: string;
+  /** JSON as it was published. */
+  data: string;
+  requestId: string;
+  at: Date;
+};
+
+export type EventSql = {
+  id: string;
+  event_id: string;
+  plugin_id: string;
+  type: string;
+  data: string;
+  request_id: string;
+  at: Date;
+};
+
+export const toEvent = (r: EventSql): StoredEvent => ({
+  id: Number(r.id),
+  eventId: r.event_id,
+  pluginId: r.plugin_id,
+  type: r.type,
+  data: r.data,
+  requestId: r.request_id,
+  at: r.at,
+});
+
+/** The event as subscribers get it (CloudEvents 1.0.2, JSON format); `data` stands in it as it was published. */
+export function cloudEvent(e: StoredEvent): string {
+  const head = JSON.stringify({
+    specversion: '1.0',
+    id: e.eventId,
+    source: `/plugins/${e.pluginId}`,
+    type: e.type,
+    time: e.at.toISOString(),
+    datacontenttype: 'application/json',
+  });
+  return `${head.slice(0, -1)},"data":${e.data}}`;
+}

@@ -1,0 +1,65 @@
+import type { Queryable } from '../db/database.ts';
+import { LIMITS } from '../limits.ts';
+import { appendDeliveries } from './deliveries.ts';
+import { type EventSql, type StoredEvent, toEvent } from './event.ts';
+
+/** Events of plugins as CloudEvents 1.0 (service.md 6, decisions.md 7). */
+
+/** Channel on which hosts of one database hear of events; the payload is the number of one. */
+export const EVENT_PUBLISHED = 'event_published';
+
+export type NewEvent = { pluginId: string; type: string; data: string; requestId: string; onceKey: string | null };
+
+/**
+ * Stores an event with a delivery for everybody who wants it, inside the caller's transaction. Those of one plugin get their numbers in
+ * the order of their commits.
+ *
+ * @returns whether somebody is to be told; null for one that was published before
+ */
+export async function publishEvent(client: Queryable, e: NewEvent): Promise<boolean | null> {
+  await client.query('SELECT pg_advisory_xact_lock(hashtextextended($1, 0))', [`events ${e.pluginId}`]);
+  const { rows } = await client.query<{ id: string }>(
+    `INSERT INTO events (plugin_id, type, data, request_id, once_key) VALUES ($1, $2, $3, $4, $5)
+     ON CONFLICT (once_key) DO NOTHING RETURNING id`,
+    [e.pluginId, e.type, e.data, e.requestId, e.onceKey],
+  );
+  const id = rows[0]?.id;
+  if (id === undefined) return null;
+  const deliveries = await appendDeliveries(client, Number(id), e);
+  await client.query('SELECT pg_notify($1, $2)', [EVENT_PUBLISHED, id]);
+  return deliveries > 0;
+}
+
+export type EventFilter = { pluginId?: string; type?: string };
+
+/** Events, the newest first. */
+export async function listEvents(db: Queryable, f: EventFilter, before: number, limit: number): Promise<StoredEvent[]> {
+  const { rows } = await db.query<EventSql>(
+    `SELECT * FROM events WHERE id < $1 AND ($2::text IS NULL OR plugin_id = $2) AND ($3::text IS NULL OR type = $3)
+     ORDER BY id DESC LIMIT $4`,
+    [before, f.pluginId ?? null, f.type ?? null, limit],
+  );
+  return rows.map(toEvent);
+}
+
+/** Events behind a number, the oldest first. */
+export async function listEventsAfter(db: Queryable, after: number, limit: number): Promise<StoredEvent[]> {
+  const { rows } = await db.query<EventSql>('SELECT * FROM events WHERE id > $1 ORDER BY id LIMIT $2', [after, limit]);
+  return rows.map(toEvent);
+}
+
+/** Number of the last event; 0 when there is none. */
+export async function lastEventId(db: Queryable): Promise<number> {
+  const { rows } = await db.query<{ id: string | null }>('SELECT max(id) AS id FROM events');
+  return Number(rows[0]?.id ?? 0);
+}
+
+/** Old events are forgotten, when nobody waits for them any more. @returns how many */
+export async function removeOldEvents(db: Queryable): Promise<number> {
+  const { rowCount } = await db.query(
+    `DELETE FROM events e WHERE at < now() - make_interval(days => $1)
+       AND NOT EXISTS (SELECT 1 FROM event_deliveries d WHERE d.event_id = e.id AND d.state = 'waiting')`,
+    [LIMITS.eventDays],
+  );
+  return rowCount ?? 0;
+}

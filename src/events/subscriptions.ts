@@ -1,0 +1,170 @@
+import { randomBytes } from 'node:crypto';
+import { type Actor, type AuditState, appendAudit } from '../audit/audit-log.ts';
+import type { Queryable } from '../db/database.ts';
+import type { SecretBox } from '../plugins/secret-box.ts';
+
+/** Who is told of events: webhooks an administrator has registered (decisions.md 7). */
+export type Subscription = {
+  id: number;
+  name: string;
+  url: string;
+  /** Empty: all. */
+  types: readonly string[];
+  plugins: readonly string[];
+  enabled: boolean;
+  /** Why the host itself has switched it off; empty otherwise. */
+  disabledWhy: string;
+  createdAt: Date;
+  updatedAt: Date;
+};
+
+export type SubscriptionFields = Pick<Subscription, 'name' | 'url' | 'types' | 'plugins' | 'enabled'>;
+
+type SubscriptionSql = {
+  id: string;
+  name: string;
+  url: string;
+  secret: Buffer;
+  types: string[];
+  plugins: string[];
+  enabled: boolean;
+  disabled_why: string;
+  created_at: Date;
+  updated_at: Date;
+};
+
+const toSubscription = (r: SubscriptionSql): Subscription => ({
+  id: Number(r.id),
+  name: r.name,
+  url: r.url,
+  types: r.types,
+  plugins: r.plugins,
+  enabled: r.enabled,
+  disabledWhy: r.disabled_why,
+  createdAt: r.created_at,
+  updatedAt: r.updated_at,
+});
+
+const stateOf = (f: SubscriptionFields): AuditState => ({
+  name: f.name,
+  // An address may hold a secret of the subscriber's in its query.
+  url: f.url.replace(/\?.*/s, '?...'),
+  types: f.types,
+  plugins: f.plugins,
+  enabled: f.enabled,
+});
+
+/** A secret belongs to the address it was made for. */
+const owner = (url: string): string => `event_subscription:${url}`;
+
+/** A secret as Standard Webhooks has it: 32 random bytes. */
+const makeSecret = (): string => `whsec_${randomBytes(32).toString('base64')}`;
+
+/** Adds a subscription. @returns it with its secret, which is shown once */
+export async function addSubscription(
+  client: Queryable,
+  box: SecretBox,
+  f: SubscriptionFields,
+  by: Actor,
+): Promise<{ subscription: Subscription; secret: string }> {
+  const secret = makeSecret();
+  const { rows } = await client.query<SubscriptionSql>(
+    `INSERT INTO event_subscriptions (name, url, secret, types, plugins, enabled) VALUES ($1, $2, $3, $4, $5, $6) RETURNING *`,
+    [f.name, f.url, box.seal(secret, owner(f.url)), f.types, f.plugins, f.enabled],
+  );
+  if (rows[0] === undefined) throw new Error('INSERT returned no row');
+  const subscription = toSubscription(rows[0]);
+  await appendAudit(client, by, {
+    action: 'event.subscribe',
+    objectType: 'event_subscription',
+    objectId: String(subscription.id),
+    after: stateOf(subscription),
+  });
+  return { subscription, secret };
+}
+
+/**
+ * Changes a subscription; members that are left out keep what is stored. Another address, or the wish for one, makes another secret.
+ *
+ * @returns undefined when there is none
+ */
+export async function changeSubscription(
+  client: Queryable,
+  box: SecretBox,
+  id: number,
+  change: Partial<SubscriptionFields>,
+  newSecret: boolean,
+  by: Actor,
+): Promise<{ subscription: Subscription; secret: string | null } | undefined> {
+  const { rows } = await client.query<SubscriptionSql>('SELECT * FROM event_subscriptions WHERE id = $1 FOR UPDATE', [
+    id,
+  ]);
+  if (rows[0] === undefined) return undefined;
+  const before = toSubscription(rows[0]);
+  const f = { ...before, ...change };
+  const secret = newSecret || f.url !== before.url ? makeSecret() : null;
+  const changed = await client.query<SubscriptionSql>(
+    `UPDATE event_subscriptions SET name = $2, url = $3, types = $4, plugins = $5, enabled = $6, secret = coalesce($7, secret),
+       disabled_why = CASE WHEN $6 THEN '' ELSE disabled_why END, updated_at = now() WHERE id = $1 RETURNING *`,
+    [id, f.name, f.url, f.types, f.plugins, f.enabled, secret === null ? null : box.seal(secret, owner(f.url))],
+  );
+  const row = changed.rows[0];
+  if (row === undefined) throw new Error('UPDATE returned no row');
+  await appendAudit(client, by, {
+    action: 'event.change_subscription',
+    objectType: 'event_subscription',
+    objectId: String(id),
+    before: stateOf(before),
+    after: { ...stateOf(f), ...(secret === null ? {} : { new_secret: true }) },
+  });
+  return { subscription: toSubscription(row), secret };
+}
+
+/** Removes a subscription with all it was still to be told. @returns whether there was one */
+export async function removeSubscription(client: Queryable, id: number, by: Actor): Promise<boolean> {
+  const { rows } = await client.query<SubscriptionSql>('DELETE FROM event_subscriptions WHERE id = $1 RETURNING *', [
+    id,
+  ]);
+  if (rows[0] === undefined) return false;
+  await appendAudit(client, by, {
+    action: 'event.unsubscribe',
+    objectType: 'event_subscription',
+    objectId: String(id),
+    before: stateOf(toSubscription(rows[0])),
+  });
+  return true;
+}
+
+export async function findSubscription(db: Queryable, id: number): Promise<Subscription | undefined> {
+  const { rows } = await db.query<SubscriptionSql>('SELECT * FROM event_subscriptions WHERE id = $1', [id]);
+  return rows[0] === undefined ? undefined : toSubscription(rows[0]);
+}
+
+export async function listSubscriptions(db: Queryable, before: number, limit: number): Promise<Subscription[]> {
+  const { rows } = await db.query<SubscriptionSql>(
+    'SELECT * FROM event_subscriptions WHERE id < $1 ORDER BY id DESC LIMIT $2',
+    [before, limit],
+  );
+  return rows.map(toSubscription);
+}
+
+/** Where events go to, with the secret they are signed with. */
+export async function loadTargets(
+  db: Queryable,
+  box: SecretBox,
+  ids: readonly number[],
+): Promise<Map<number, { url: string; secret: string }>> {
+  const { rows } = await db.query<SubscriptionSql>(
+    'SELECT * FROM event_subscriptions WHERE id = ANY ($1) AND enabled',
+    [ids],
+  );
+  return new Map(rows.map(r => [Number(r.id), { url: r.url, secret: box.open(r.secret, owner(r.url)) }]));
+}
+
+/** A subscriber says that it is gone for good: what is still to be told waits until an administrator decides. */
+export async function switchOff(db: Queryable, id: number, why: string): Promise<void> {
+  await db.query(
+    'UPDATE event_subscriptions SET enabled = false, disabled_why = $2, updated_at = now() WHERE id = $1',
+    [id, why],
+  );
+}

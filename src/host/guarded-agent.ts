@@ -1,0 +1,161 @@
+import { Resolver } from 'node:dns/promises';
+import type { LookupFunction } from 'node:net';
+import { isIP } from 'node:net';
+import { Agent, buildConnector, type Dispatcher, request } from 'undici';
+import { LIMITS } from '../limits.ts';
+import { readBounded } from '../read-bounded.ts';
+import { NetworkAccess } from './network-access.ts';
+
+/** Finds the addresses of a name. */
+export type Resolve = (name: string) => Promise<string[]>;
+
+/** One attempt at one name server. */
+const RESOLVE_MS = 1500;
+
+/**
+ * Asks name servers without the thread pool of the process: names that take long to answer hold up nobody else. What stands in
+ * `/etc/hosts` is not looked at.
+ *
+ * @param servers like `192.0.2.53` or `192.0.2.53:5353`; those of the system when there is none
+ */
+export function nameResolver(servers: readonly string[]): Resolve {
+  const resolver = new Resolver({ timeout: RESOLVE_MS, tries: 2 });
+  if (servers.length > 0) resolver.setServers(servers);
+  return async name => {
+    const answers = await Promise.allSettled([resolver.resolve4(name), resolver.resolve6(name)]);
+    return answers.flatMap(a => (a.status === 'fulfilled' ? a.value : []));
+  };
+}
+
+/** A host that leads to where the plugin may not go; no connection was made. */
+export class AddressRefused extends Error {
+  override readonly name = 'AddressRefused';
+}
+
+/** A name that leads nowhere. */
+export class NameUnknown extends Error {
+  override readonly name = 'NameUnknown';
+}
+
+export type GuardedAgent = Agent;
+
+/**
+ * Connections of one plugin, kept open between executions. Each is made to an address that was checked, by the very lookup that found it:
+ * a name that changes its answer gains nothing. Literal addresses, for which no lookup is made, are checked themselves.
+ */
+export function guardedAgent(access: NetworkAccess, resolve: Resolve): GuardedAgent {
+  const lookup: LookupFunction = (name, options, done) => {
+    resolve(name).then(
+      found => {
+        const wanted = found.filter(
+          a => options.family === 0 || options.family === undefined || `IPv${isIP(a)}` === `IPv${options.family}`,
+        );
+        const allowed = wanted.filter(a => access.allowsAddress(a));
+        const [first] = allowed;
+        if (first === undefined)
+          return done(
+            wanted.length === 0
+              ? new NameUnknown(`${name} has no address`)
+              : new AddressRefused(`${name} leads to an address that is not public`),
+            '',
+            0,
+          );
+        if (options.all === true)
+          return done(
+            null,
+            allowed.map(address => ({ address, family: isIP(address) })),
+          );
+        done(null, first, isIP(first));
+      },
+      () => done(new NameUnknown(`${name} is not known`), '', 0),
+    );
+  };
+  const connect = buildConnector({ lookup, timeout: LIMITS.executionMsMax, autoSelectFamily: true, allowH2: false });
+  return new Agent({
+    allowH2: false,
+    connections: LIMITS.slotsPerPlugin,
+    keepAliveTimeout: LIMITS.httpKeepAliveMs,
+    keepAliveMaxTimeout: LIMITS.httpKeepAliveMs,
+    headersTimeout: LIMITS.executionMsMax,
+    bodyTimeout: LIMITS.executionMsMax,
+    maxHeaderSize: LIMITS.requestHeadBytesMax,
+    connect(options, done) {
+      const literal = options.hostname.replace(/^\[|\]$/g, '');
+      if (isIP(literal) !== 0 && !access.allowsAddress(literal))
+        return done(new AddressRefused(`${options.hostname} is not a public address`), null);
+      connect(options, done);
+    },
+  });
+}
+
+export type Sent = Pick<Dispatcher.ResponseData, 'statusCode' | 'headers' | 'body'>;
+
+/** One request without redirects; the body comes as it is sent. */
+export async function send(
+  agent: GuardedAgent,
+  url: URL,
+  options: { method: string; headers: Record<string, string>; body: Uint8Array | null; signal: AbortSignal },
+): Promise<Sent> {
+  const { body, headers, method, signal } = options;
+  signal.throwIfAborted();
+  const sending = request(url, {
+    dispatcher: agent,
+    method: method as Dispatcher.HttpMethod,
+    headers,
+    body,
+    signal,
+  }).then(sent => {
+    // Whoever reads it hears of errors; those that come when nobody does must not end the process.
+    sent.body.on('error', () => {});
+    if (signal.aborted) sent.body.destroy();
+    return sent;
+  });
+  // The library hears of the signal only when the request is on a connection.
+  const { promise: aborted, reject } = Promise.withResolvers<never>();
+  const abort = (): void => reject(signal.reason);
+  signal.addEventListener('abort', abort, { once: true });
+  try {
+    return await Promise.race([sending, aborted]);
+  } finally {
+    signal.removeEventListener('abort', abort);
+    sending.catch(() => {});
+  }
+}
+
+/** Where bytes at an address lead on at most. */
+const FETCH_REDIRECTS_MAX = 3;
+
+/**
+ * Reads public addresses nobody here has made sure of.
+ *
+ * @param nameServers as for `nameResolver`
+ * @param own a host that is ours, or set up by an operator: it may be inside
+ */
+export function publicFetch(nameServers: readonly string[], own: string) {
+  const access = new NetworkAccess({ hosts: [], private: isIP(own) === 0 ? [] : [own] });
+  const agent = guardedAgent(access, nameResolver(nameServers));
+  return async (address: string, bytesMax: number, signal: AbortSignal): Promise<Uint8Array<ArrayBuffer>> => {
+    let url = new URL(address);
+    for (let redirects = 0; redirects <= FETCH_REDIRECTS_MAX; redirects++) {
+      if (url.protocol !== 'https:' && url.hostname !== own) throw new Error('the address is not encrypted');
+      const sent = await send(agent, url, { method: 'GET', headers: {}, body: null, signal });
+      const { location } = sent.headers;
+      if (sent.statusCode === 200)
+        return await bodyOf(sent, bytesMax, () => new Error(`there are more than ${bytesMax} bytes`));
+      sent.body.destroy();
+      if (sent.statusCode < 300 || sent.statusCode > 399 || typeof location !== 'string')
+        throw new Error(`the address answers ${sent.statusCode}`);
+      url = new URL(location, url);
+    }
+    throw new Error(`the address leads on more than ${FETCH_REDIRECTS_MAX} times`);
+  };
+}
+
+/** All of an answer. @param tooLarge makes the error when it is larger */
+export async function bodyOf(sent: Sent, bytesMax: number, tooLarge: () => Error): Promise<Uint8Array<ArrayBuffer>> {
+  try {
+    return await readBounded(sent.body, bytesMax, tooLarge);
+  } finally {
+    sent.body.destroy();
+  }
+}

@@ -1,0 +1,211 @@
+import { Buffer } from 'node:buffer';
+import { createHash } from 'node:crypto';
+import { z } from 'zod';
+import { HOST_ERROR } from '../abi/host-functions.ts';
+import { type HostResult, hostError } from '../abi/host-result.ts';
+import type { Database } from '../db/database.ts';
+import { fieldErrorsOf } from '../field-errors.ts';
+import { mayRead } from '../files/file-access.ts';
+import type { Files } from '../files/files.ts';
+import type { Graph } from '../graph/graph.ts';
+import { GraphError } from '../graph/graph-store.ts';
+import { LIMITS } from '../limits.ts';
+import { listReachable } from '../messaging/accounts.ts';
+import type { ChannelName } from '../messaging/channel.ts';
+import { countWaiting, type Message, type MessageSource, type NewMessage } from '../messaging/outgoing.ts';
+import { findStudents, studentFilter } from '../messaging/students.ts';
+import { type Chat, findChats } from '../messaging/updates.ts';
+import { askerOf } from './files.ts';
+import type { HostHandler, PermittedCall } from './host-functions.ts';
+import { Refusal } from './refusal.ts';
+
+/** Messages of plugins: answers to whoever wrote, and notifications (permission `notify`; service.md 2.6, decisions.md 6). */
+
+export type MessagesParts = {
+  db: Database;
+  files: Files;
+  graph: Pick<Graph, 'lookupUsers'>;
+  /** Messengers that are set up here. */
+  channels: readonly ChannelName[];
+  /** Queues messages and has them sent. @returns how many were not queued before */
+  queue(messages: readonly NewMessage[]): Promise<number>;
+};
+
+const plainText = (max: number) =>
+  z
+    .string()
+    .max(max)
+    .refine(text => text.isWellFormed() && !text.includes('\0'), 'must not hold a NUL character or half a character')
+    .default('');
+
+const message = z
+  .strictObject({
+    text: plainText(LIMITS.messageCharsMax),
+    files: z
+      .array(
+        z.strictObject({
+          file: z.looseObject({ id: z.string().max(100) }),
+          caption: plainText(LIMITS.messageCharsMax),
+        }),
+      )
+      .max(LIMITS.messageFilesMax)
+      .default([]),
+  })
+  .refine(m => m.text.trim() !== '' || m.files.length > 0, 'must have a text or a file');
+
+function parseJson<T>(json: string, what: string, shape: z.ZodType<T>): T {
+  let value: unknown;
+  try {
+    value = JSON.parse(json);
+  } catch {
+    throw new Refusal(HOST_ERROR.invalid, `the ${what} is not JSON`);
+  }
+  const parsed = shape.safeParse(value);
+  if (parsed.success) return parsed.data;
+  const [first] = fieldErrorsOf(parsed.error);
+  throw new Refusal(HOST_ERROR.invalid, `the ${what}: ${first?.pointer ?? ''} ${first?.message ?? 'is not valid'}`);
+}
+
+const MESSAGE_SHAPE = 'message, like {"text": "...", "files": [{"file": {"id": "..."}, "caption": "..."}]}';
+
+export function messageHandlers(
+  parts: MessagesParts,
+): Record<'reply' | 'notify_user' | 'notify_chat' | 'notify_students', HostHandler> {
+  /** What an execution has queued already: the same message to the same chat goes once. */
+  const queued = new WeakMap<PermittedCall, Set<string>>();
+
+  /** A message whose files this execution may read. */
+  const readMessage = async (call: PermittedCall, json: string): Promise<Message> => {
+    if (json.length > LIMITS.hostCallTextBytesMax)
+      throw new Refusal(HOST_ERROR.tooLarge, `the message has more than ${LIMITS.hostCallTextBytesMax} characters`);
+    const { files, text } = parseJson(json, MESSAGE_SHAPE, message);
+    if (files.length > 0 && !call.plugin.permissions.has('file'))
+      throw new Refusal(HOST_ERROR.denied, 'permission denied');
+    for (const { file } of files) {
+      const found = await parts.files.find(file.id);
+      if (found === undefined || !mayRead(found, askerOf(call), Date.now()))
+        throw new Refusal(HOST_ERROR.notFound, `there is no file ${JSON.stringify(file.id)}`);
+      if (found.size > LIMITS.messageFileBytesMax)
+        throw new Refusal(
+          HOST_ERROR.tooLarge,
+          `the file ${file.id} has ${found.size} bytes; messages carry ${LIMITS.messageFileBytesMax} at most (messageFileBytesMax)`,
+        );
+    }
+    return { text, files: files.map(f => ({ id: f.file.id, caption: f.caption })) };
+  };
+
+  const notify = async (
+    call: PermittedCall,
+    source: MessageSource,
+    to: ReadonlyArray<Chat & { userId: number | null }>,
+    m: Message,
+  ): Promise<number> => {
+    let before = queued.get(call);
+    if (before === undefined) {
+      before = new Set();
+      queued.set(call, before);
+    }
+    const digest = createHash('sha256').update(JSON.stringify(m)).digest('base64url');
+    const fresh = new Map<string, NewMessage>();
+    for (const { channel, chatId, userId } of to) {
+      const key = `${channel}:${chatId} ${digest}`;
+      if (before.has(key)) continue;
+      fresh.set(key, {
+        channel,
+        chatId,
+        pluginId: call.plugin.id,
+        source,
+        userId,
+        message: m,
+        requestId: call.requestId,
+        // A command that is run again after its host has ended tells nobody twice.
+        onceKey: call.message === null ? null : `${call.message.key} ${call.plugin.id} ${key}`,
+      });
+    }
+    if (fresh.size === 0) return 0;
+    if (fresh.size * JSON.stringify(m).length > LIMITS.messagesQueuedBytesMax)
+      throw new Refusal(
+        HOST_ERROR.tooLarge,
+        `${fresh.size} such messages have more than ${LIMITS.messagesQueuedBytesMax} bytes (messagesQueuedBytesMax)`,
+      );
+    const waiting = await countWaiting(parts.db, call.plugin.id, LIMITS.messagesWaitingMax);
+    if (waiting + fresh.size > LIMITS.messagesWaitingMax)
+      throw new Refusal(
+        HOST_ERROR.tooLarge,
+        `${waiting} messages of this plugin wait to be sent; ${LIMITS.messagesWaitingMax} may (messagesWaitingMax)`,
+      );
+    const count = await parts.queue([...fresh.values()]);
+    // Not before: what was not queued may be tried again.
+    for (const key of fresh.keys()) before.add(key);
+    return count;
+  };
+
+  const guarded =
+    (work: HostHandler): HostHandler =>
+    async (call, args) => {
+      try {
+        return await work(call, args);
+      } catch (error) {
+        if (error instanceof Refusal) return hostError(error.code, error.message);
+        if (error instanceof GraphError)
+          return hostError(HOST_ERROR.unavailable, 'who studies where cannot be told now: the graph store is away');
+        throw error;
+      }
+    };
+
+  return {
+    reply: guarded(async (call, args): Promise<HostResult> => {
+      if (call.kind !== 'messenger' || call.message === null)
+        throw new Refusal(HOST_ERROR.invalid, 'reply is for messenger triggers');
+      const { replies } = call.message;
+      if (replies.length >= LIMITS.repliesMax)
+        throw new Refusal(HOST_ERROR.tooLarge, `one execution replies ${LIMITS.repliesMax} times at most (repliesMax)`);
+      replies.push(await readMessage(call, args.text(0)));
+      return { code: 0 };
+    }),
+    notify_user: guarded(async (call, args) => {
+      const userId = args.long(0);
+      const m = await readMessage(call, args.text(1));
+      if (!Number.isSafeInteger(userId) || userId <= 0)
+        throw new Refusal(HOST_ERROR.invalid, 'the user id is above zero');
+      const [account] = await listReachable(parts.db, parts.channels, [userId]);
+      if (account === undefined)
+        throw new Refusal(HOST_ERROR.notFound, `user ${userId} has linked no account of a messenger`);
+      await notify(call, 'notify_user', [account], m);
+      return { code: 0 };
+    }),
+    notify_chat: guarded(async (call, args) => {
+      const id = args.text(0);
+      const m = await readMessage(call, args.text(1));
+      const chats = id.includes('\0') ? [] : await findChats(parts.db, parts.channels, id);
+      const [chat] = chats;
+      if (chat === undefined)
+        throw new Refusal(HOST_ERROR.notFound, `nobody has written from chat ${JSON.stringify(id.slice(0, 100))}`);
+      if (chats.length > 1)
+        throw new Refusal(
+          HOST_ERROR.invalid,
+          `several messengers have a chat ${id}; name one: ${chats.map(c => `${c.channel}:${c.chatId}`).join(' or ')}`,
+        );
+      await notify(call, 'notify_chat', [{ ...chat, userId: null }], m);
+      return { code: 0 };
+    }),
+    notify_students: guarded(async (call, args) => {
+      const filter = parseJson(
+        args.text(0),
+        'filter, like {"groups": ["..."], "funding_type": "budget"}',
+        studentFilter,
+      );
+      const m = await readMessage(call, args.text(1));
+      const students = await findStudents(parts.db, parts.graph, filter);
+      if (students.length > LIMITS.studentsToldMax)
+        throw new Refusal(
+          HOST_ERROR.tooLarge,
+          `the filter means more than ${LIMITS.studentsToldMax} students (studentsToldMax)`,
+        );
+      const accounts = await listReachable(parts.db, parts.channels, students);
+      const count = await notify(call, 'notify_students', accounts, m);
+      const data = JSON.stringify({ queued: count, unreachable: students.length - accounts.length });
+      return { code: Buffer.byteLength(data), data };
+    }),
+  };
+}

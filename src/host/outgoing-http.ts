@@ -1,0 +1,289 @@
+import { Buffer } from 'node:buffer';
+import { promisify } from 'node:util';
+import { brotliDecompress, gunzip, inflate } from 'node:zlib';
+import { z } from 'zod';
+import { HOST_ERROR } from '../abi/host-functions.ts';
+import { type HostResult, hostError } from '../abi/host-result.ts';
+import { fieldErrorsOf } from '../field-errors.ts';
+import { LIMITS } from '../limits.ts';
+import type { NetworkRules } from '../plugins/network-rules.ts';
+import {
+  AddressRefused,
+  bodyOf,
+  type GuardedAgent,
+  guardedAgent,
+  NameUnknown,
+  type Resolve,
+  type Sent,
+  send,
+} from './guarded-agent.ts';
+import type { HostHandler, PermittedCall } from './host-functions.ts';
+import { NetworkAccess } from './network-access.ts';
+import { Refusal } from './refusal.ts';
+
+/** Requests of plugins to the world outside (permission `network`, abi.md `http_request`; security.md "Requests to inside"). */
+
+const order = z.strictObject({
+  method: z
+    .string()
+    .regex(/^[A-Za-z]{1,20}$/, 'must be a method like GET')
+    .transform(m => m.toUpperCase())
+    .default('GET'),
+  url: z.string().max(8192),
+  headers: z.record(z.string(), z.string()).default({}),
+  timeout_ms: z.int().min(1).max(LIMITS.executionMsMax).optional(),
+});
+
+/** The library's own, or what would change where a message ends and whom it is for. */
+const FORBIDDEN = new Set([
+  'host',
+  'connection',
+  'content-length',
+  'expect',
+  'keep-alive',
+  'proxy-authorization',
+  'proxy-connection',
+  'te',
+  'trailer',
+  'transfer-encoding',
+  'upgrade',
+]);
+/** Meant for the host they were given for (RFC 9110 section 15.4). */
+const CREDENTIALS = new Set(['authorization', 'cookie']);
+const METHODS_REFUSED = new Set(['CONNECT', 'TRACE', 'TRACK']);
+
+type Order = { method: string; url: URL; headers: Record<string, string>; timeoutMs: number };
+
+function parseOrder(json: string): Order {
+  if (json.length > LIMITS.hostCallTextBytesMax)
+    throw new Refusal(
+      HOST_ERROR.tooLarge,
+      `the request has more than ${LIMITS.hostCallTextBytesMax} characters without its body`,
+    );
+  let value: unknown;
+  try {
+    value = JSON.parse(json);
+  } catch {
+    throw new Refusal(
+      HOST_ERROR.invalid,
+      'the request is not JSON; it must be {"method", "url", "headers", "timeout_ms"}',
+    );
+  }
+  const parsed = order.safeParse(value);
+  if (!parsed.success) {
+    const [first] = fieldErrorsOf(parsed.error);
+    throw new Refusal(HOST_ERROR.invalid, `${first?.pointer || 'the request'} ${first?.message ?? 'is not valid'}`);
+  }
+  const { method, timeout_ms, url } = parsed.data;
+  if (METHODS_REFUSED.has(method)) throw new Refusal(HOST_ERROR.invalid, `/method ${method} is not allowed`);
+  const headers: Record<string, string> = {};
+  for (const [name, text] of Object.entries(parsed.data.headers)) {
+    const lower = name.toLowerCase();
+    if (!/^[!#$%&'*+.^_`|~0-9a-z-]+$/.test(lower))
+      throw new Refusal(HOST_ERROR.invalid, `/headers has ${JSON.stringify(name)}, which is no name of a header`);
+    if (FORBIDDEN.has(lower)) throw new Refusal(HOST_ERROR.invalid, `/headers/${lower} is set by the host itself`);
+    if (!/^[\t\x20-\x7e\x80-\xff]*$/.test(text))
+      throw new Refusal(HOST_ERROR.invalid, `/headers/${lower} holds a character that no header may`);
+    headers[lower] = text;
+  }
+  return { method, url: addressOf(url), headers, timeoutMs: timeout_ms ?? LIMITS.executionMsMax };
+}
+
+function addressOf(text: string, from?: URL): URL {
+  const base = from?.href;
+  if (!URL.canParse(text, base))
+    throw new Refusal(HOST_ERROR.invalid, '/url is not an address like https://api.example.org/path');
+  const url = new URL(text, base);
+  if (url.protocol !== 'https:' && url.protocol !== 'http:')
+    throw new Refusal(HOST_ERROR.invalid, `/url begins with ${url.protocol}; http: and https: are allowed`);
+  if (url.username !== '' || url.password !== '')
+    throw new Refusal(HOST_ERROR.invalid, '/url holds a name or password; send them in a header');
+  url.hash = '';
+  return url;
+}
+
+/** Where a redirect leads; null when the answer is none. */
+function redirectOf({ headers, statusCode }: Sent, from: URL): URL | null {
+  const { location } = headers;
+  if (![301, 302, 303, 307, 308].includes(statusCode) || typeof location !== 'string') return null;
+  return addressOf(location, from);
+}
+
+type Unpack = (packed: Uint8Array, options: { maxOutputLength: number }) => Promise<Buffer>;
+
+const UNPACK = new Map<string, Unpack>([
+  ['gzip', promisify(gunzip)],
+  ['x-gzip', promisify(gunzip)],
+  ['deflate', promisify(inflate)],
+  ['br', promisify(brotliDecompress)],
+]);
+
+const unpackOf = ({ headers }: Sent): Unpack | undefined =>
+  UNPACK.get(String(headers['content-encoding'] ?? '').toLowerCase());
+
+const tooLarge = (): Refusal =>
+  new Refusal(
+    HOST_ERROR.tooLarge,
+    `the answer is larger than ${LIMITS.responseBodyBytesMax} bytes (responseBodyBytesMax)`,
+  );
+
+/** Answers to HEAD requests, and those without content, say how a body would be packed, and have none. */
+async function unpacked(packed: Uint8Array, unpack: Unpack): Promise<Uint8Array> {
+  if (packed.length === 0) return packed;
+  try {
+    return await unpack(packed, { maxOutputLength: LIMITS.responseBodyBytesMax });
+  } catch (error) {
+    throw error instanceof RangeError ? tooLarge() : error;
+  }
+}
+
+/** Header values by name; several of one name as one list, cookies line by line. */
+function headersOf(sent: Sent, wasUnpacked: boolean): Record<string, string> {
+  const out: Record<string, string> = {};
+  for (const [name, value] of Object.entries(sent.headers)) {
+    if (value === undefined || (wasUnpacked && (name === 'content-encoding' || name === 'content-length'))) continue;
+    out[name] = Array.isArray(value) ? value.join(name === 'set-cookie' ? '\n' : ', ') : value;
+  }
+  return out;
+}
+
+/** What went wrong on the way, without addresses of the inside. */
+function refusalOf(error: unknown, signal: AbortSignal): HostResult {
+  if (error instanceof Refusal) return hostError(error.code, error.message);
+  const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error;
+  for (const e of [error, cause]) {
+    if (e instanceof AddressRefused)
+      return hostError(HOST_ERROR.invalid, `${e.message}; an administrator may allow its range (network.private)`);
+    if (e instanceof NameUnknown) return hostError(HOST_ERROR.notFound, e.message);
+  }
+  if (signal.aborted) return hostError(HOST_ERROR.deadline, 'the answer did not come in time');
+  const code = cause instanceof Error && 'code' in cause ? String(cause.code) : '';
+  if (/TIMEOUT|ETIMEDOUT/.test(code))
+    return hostError(HOST_ERROR.deadline, `the answer did not come in time (${code})`);
+  return hostError(HOST_ERROR.unavailable, `the request failed${code === '' ? '' : ` (${code})`}`);
+}
+
+type Outgoing = {
+  rules: NetworkRules;
+  access: NetworkAccess;
+  agent: GuardedAgent;
+  /** Where its connections lead. */
+  origins: Set<string>;
+  usedAt: number;
+};
+
+/** The way out of plugins: connections and lists of each. */
+export class OutgoingHttp {
+  readonly #resolve: Resolve;
+  readonly #plugins = new Map<string, Outgoing>();
+  readonly #timer: NodeJS.Timeout;
+
+  constructor(resolve: Resolve) {
+    this.#resolve = resolve;
+    this.#timer = setInterval(() => this.#forgetUnused(), LIMITS.httpKeepAliveMs).unref();
+  }
+
+  #of(pluginId: string, rules: NetworkRules, { origin }: URL): Outgoing {
+    const known = this.#plugins.get(pluginId);
+    if (known !== undefined) {
+      known.usedAt = performance.now();
+      // Rules are compared by value: every reload of the plugin makes them anew.
+      const isCurrent = known.rules === rules || JSON.stringify(known.rules) === JSON.stringify(rules);
+      if (isCurrent && (known.origins.has(origin) || known.origins.size < LIMITS.httpOriginsMax)) {
+        known.origins.add(origin);
+        return known;
+      }
+      void known.agent.close();
+    }
+    const access = new NetworkAccess(rules);
+    const agent = guardedAgent(access, this.#resolve);
+    const made = { rules, access, agent, origins: new Set([origin]), usedAt: performance.now() };
+    this.#plugins.set(pluginId, made);
+    return made;
+  }
+
+  #forgetUnused(): void {
+    const before = performance.now() - 2 * LIMITS.httpKeepAliveMs;
+    for (const [id, { agent, usedAt }] of this.#plugins) {
+      if (usedAt > before) continue;
+      this.#plugins.delete(id);
+      void agent.close();
+    }
+  }
+
+  async close(): Promise<void> {
+    clearInterval(this.#timer);
+    await Promise.all([...this.#plugins.values()].map(p => p.agent.destroy()));
+  }
+
+  async #follow(call: PermittedCall, given: Order, body: Uint8Array | null, signal: AbortSignal): Promise<HostResult> {
+    const headers: Record<string, string> = { 'user-agent': 'plugin-host', ...given.headers };
+    const asksForCoding = headers['accept-encoding'] !== undefined;
+    if (!asksForCoding) headers['accept-encoding'] = 'gzip, deflate, br';
+    let { method, url } = given;
+    let payload = body;
+    for (let redirects = 0; ; redirects++) {
+      const { access, agent } = this.#of(call.plugin.id, call.plugin.network, url);
+      if (!access.allowsHost(url))
+        throw new Refusal(
+          HOST_ERROR.invalid,
+          `${url.host} is not among the hosts this plugin may reach (network.hosts of its configuration)`,
+        );
+      const sent = await send(agent, url, { method, headers, body: payload, signal });
+      let next: URL | null;
+      try {
+        next = redirectOf(sent, url);
+      } catch (error) {
+        sent.body.destroy();
+        throw error;
+      }
+      if (next === null) {
+        const packed = await bodyOf(sent, LIMITS.responseBodyBytesMax, tooLarge);
+        // A plugin that asks for a coding unpacks it itself.
+        const unpack = asksForCoding ? undefined : unpackOf(sent);
+        const bytes = unpack === undefined ? packed : await unpacked(packed, unpack);
+        const told = headersOf(sent, unpack !== undefined);
+        const data = JSON.stringify({ status: sent.statusCode, headers: told, url: url.href });
+        return { code: Buffer.byteLength(data), data, body: bytes };
+      }
+      // What it says beside the address is of no interest, and a little of it keeps the connection.
+      await sent.body.dump({ limit: LIMITS.hostCallTextBytesMax }).catch(() => {});
+      if (redirects === LIMITS.httpRedirectsMax)
+        throw new Refusal(HOST_ERROR.invalid, `the answer leads on more than ${LIMITS.httpRedirectsMax} times`);
+      if (next.origin !== url.origin) for (const name of CREDENTIALS) delete headers[name];
+      // RFC 9110 sections 15.4.2 to 15.4.4: as browsers do.
+      if (sent.statusCode === 303 ? method !== 'HEAD' : sent.statusCode < 303 && method === 'POST') {
+        method = 'GET';
+        payload = null;
+        for (const name of ['content-type', 'content-encoding', 'content-language', 'content-location'])
+          delete headers[name];
+      }
+      url = next;
+    }
+  }
+
+  handlers(): Record<'http_request', HostHandler> {
+    return {
+      http_request: async (call, args) => {
+        const ending = new AbortController();
+        const end = (): void => ending.abort();
+        let late: NodeJS.Timeout | undefined;
+        try {
+          const given = parseOrder(args.text(0));
+          const bytes = args.bytes(1);
+          if (bytes.length > 0 && (given.method === 'GET' || given.method === 'HEAD'))
+            throw new Refusal(HOST_ERROR.invalid, `a ${given.method} request has no body`);
+          const left = call.deadline - performance.now() - LIMITS.answerMarginMs;
+          late = setTimeout(end, Math.max(0, Math.min(given.timeoutMs, left)));
+          call.atEnd(end);
+          return await this.#follow(call, given, bytes.length === 0 ? null : bytes, ending.signal);
+        } catch (error) {
+          return refusalOf(error, ending.signal);
+        } finally {
+          clearTimeout(late);
+          call.notAtEnd(end);
+        }
+      },
+    };
+  }
+}

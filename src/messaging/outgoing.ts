@@ -1,0 +1,248 @@
+import type { Queryable } from '../db/database.ts';
+import { LIMITS } from '../limits.ts';
+import type { ChannelName } from './channel.ts';
+
+/** Messages on their way out: queued in the transaction of what they belong to, sent by one host at a time (decisions.md 6). */
+
+/** service.md 2.6. */
+export type Message = { text: string; files: Array<{ id: string; caption: string }> };
+
+export const MESSAGE_SOURCES = ['reply', 'notify_user', 'notify_chat', 'notify_students', 'host'] as const;
+export const MESSAGE_STATES = ['queued', 'sending', 'sent', 'failed', 'uncertain'] as const;
+export type MessageSource = (typeof MESSAGE_SOURCES)[number];
+export type MessageState = (typeof MESSAGE_STATES)[number];
+
+export type NewMessage = {
+  channel: ChannelName;
+  chatId: string;
+  pluginId: string | null;
+  source: MessageSource;
+  userId: number | null;
+  message: Message;
+  requestId: string;
+  /** Names what is sent once, however often the execution behind it is repeated; null for what never is. */
+  onceKey: string | null;
+};
+
+export type OutgoingMessage = NewMessage & {
+  id: number;
+  state: MessageState;
+  partsSent: number;
+  attempts: number;
+  nextAt: Date;
+  lastError: string;
+  createdAt: Date;
+  endedAt: Date | null;
+};
+
+type OutgoingSql = {
+  id: string;
+  channel: ChannelName;
+  chat_id: string;
+  plugin_id: string | null;
+  source: MessageSource;
+  user_id: string | null;
+  message: Message;
+  request_id: string;
+  once_key: string | null;
+  state: MessageState;
+  parts_sent: number;
+  attempts: number;
+  next_at: Date;
+  last_error: string;
+  created_at: Date;
+  ended_at: Date | null;
+};
+
+const toMessage = (r: OutgoingSql): OutgoingMessage => ({
+  id: Number(r.id),
+  channel: r.channel,
+  chatId: r.chat_id,
+  pluginId: r.plugin_id,
+  source: r.source,
+  userId: r.user_id === null ? null : Number(r.user_id),
+  message: r.message,
+  requestId: r.request_id,
+  onceKey: r.once_key,
+  state: r.state,
+  partsSent: r.parts_sent,
+  attempts: r.attempts,
+  nextAt: r.next_at,
+  lastError: r.last_error,
+  createdAt: r.created_at,
+  endedAt: r.ended_at,
+});
+
+/** Answers come before what many are told. */
+const isUrgent = (source: MessageSource): boolean => source === 'reply' || source === 'host';
+
+/** Queues messages. @returns how many were not queued before */
+export async function appendMessages(client: Queryable, messages: readonly NewMessage[]): Promise<number> {
+  let queued = 0;
+  for (let from = 0; from < messages.length; from += LIMITS.messagesAppendedAtOnce) {
+    const some = messages.slice(from, from + LIMITS.messagesAppendedAtOnce);
+    const { rowCount } = await client.query(
+      `INSERT INTO outgoing_messages (channel, chat_id, plugin_id, source, user_id, message, request_id, once_key, urgent)
+       SELECT * FROM jsonb_to_recordset($1) AS m (channel text, chat_id text, plugin_id text, source text, user_id bigint,
+         message jsonb, request_id text, once_key text, urgent boolean)
+       ON CONFLICT (once_key) DO NOTHING`,
+      [
+        JSON.stringify(
+          some.map(m => ({
+            channel: m.channel,
+            chat_id: m.chatId,
+            plugin_id: m.pluginId,
+            source: m.source,
+            user_id: m.userId,
+            message: m.message,
+            request_id: m.requestId,
+            once_key: m.onceKey,
+            urgent: isUrgent(m.source),
+          })),
+        ),
+      ],
+    );
+    queued += rowCount ?? 0;
+  }
+  return queued;
+}
+
+/** How many messages of a plugin wait, counted up to a bound. */
+export async function countWaiting(db: Queryable, pluginId: string, max: number): Promise<number> {
+  const { rows } = await db.query<{ n: string }>(
+    "SELECT count(*) AS n FROM (SELECT 1 FROM outgoing_messages WHERE plugin_id = $1 AND state = 'queued' LIMIT $2) AS w",
+    [pluginId, max],
+  );
+  return Number(rows[0]?.n ?? 0);
+}
+
+/**
+ * Messages that may be sent now: of each chat its first one alone, answers before what many are told.
+ *
+ * @param without chats that must wait
+ * @returns in order
+ */
+export async function listDue(
+  db: Queryable,
+  channel: ChannelName,
+  without: readonly string[],
+  limit: number,
+): Promise<OutgoingMessage[]> {
+  const { rows } = await db.query<OutgoingSql>(
+    `WITH heads AS (
+       SELECT DISTINCT ON (chat_id) id, chat_id, state, urgent, next_at FROM outgoing_messages
+       WHERE channel = $1 AND state IN ('queued', 'sending') ORDER BY chat_id, id)
+     SELECT m.* FROM outgoing_messages m JOIN (
+       SELECT id FROM heads WHERE state = 'queued' AND next_at <= now() AND chat_id <> ALL ($2)
+       ORDER BY urgent DESC, next_at, id LIMIT $3) h USING (id)
+     ORDER BY m.urgent DESC, m.next_at, m.id`,
+    [channel, without, limit],
+  );
+  return rows.map(toMessage);
+}
+
+/** When the next one of those that wait for their time may go, in ms from now; null when none waits. */
+export async function nextDueMs(db: Queryable, channel: ChannelName): Promise<number | null> {
+  const { rows } = await db.query<{ ms: number | null }>(
+    `SELECT (extract(epoch FROM min(next_at) - now()) * 1000)::float8 AS ms FROM outgoing_messages
+     WHERE channel = $1 AND state = 'queued'`,
+    [channel],
+  );
+  return rows[0]?.ms ?? null;
+}
+
+/** Its next part is about to leave. */
+export async function setSending(db: Queryable, id: number): Promise<void> {
+  await db.query("UPDATE outgoing_messages SET state = 'sending' WHERE id = $1", [id]);
+}
+
+/** A part has arrived. @param isLast whether it was the last one */
+export async function setPartSent(db: Queryable, id: number, isLast: boolean): Promise<void> {
+  await db.query(
+    `UPDATE outgoing_messages SET parts_sent = parts_sent + 1, state = CASE WHEN $2 THEN 'sent' ELSE 'sending' END,
+       ended_at = CASE WHEN $2 THEN now() END, last_error = '' WHERE id = $1`,
+    [id, isLast],
+  );
+}
+
+/** It is tried again later. @param counts whether that was an attempt that failed, or the messenger only let us wait */
+export async function setWaiting(
+  db: Queryable,
+  id: number,
+  of: { afterMs: number; why: string; counts: boolean },
+): Promise<void> {
+  await db.query(
+    `UPDATE outgoing_messages SET state = 'queued', next_at = now() + make_interval(secs => $2::float8 / 1000), last_error = $3,
+       attempts = attempts + $4 WHERE id = $1`,
+    [id, of.afterMs, of.why.slice(0, 1000), of.counts ? 1 : 0],
+  );
+}
+
+export async function setEnded(db: Queryable, id: number, state: 'failed' | 'sent', why: string): Promise<void> {
+  await db.query(
+    'UPDATE outgoing_messages SET state = $2, ended_at = now(), last_error = $3, attempts = attempts + 1 WHERE id = $1',
+    [id, state, why.slice(0, 1000)],
+  );
+}
+
+/**
+ * What a host that ended was about to send: a messenger that shows a part once is given it again, of others nobody knows whether it has
+ * arrived. Whoever sends now must be the only one.
+ *
+ * @param underWay messages that are being sent
+ */
+export async function settleLeft(
+  db: Queryable,
+  channel: ChannelName,
+  sendsOnce: boolean,
+  underWay: readonly number[],
+): Promise<void> {
+  await db.query(
+    sendsOnce
+      ? "UPDATE outgoing_messages SET state = 'queued' WHERE channel = $1 AND state = 'sending' AND id <> ALL ($2)"
+      : `UPDATE outgoing_messages SET state = 'uncertain', ended_at = now(),
+           last_error = 'what became of it was not noted while it was being sent; it may have arrived'
+         WHERE channel = $1 AND state = 'sending' AND id <> ALL ($2)`,
+    [channel, underWay],
+  );
+}
+
+export type MessageFilter = { pluginId?: string; state?: MessageState; channel?: string; requestId?: string };
+
+/** Messages, the newest first. */
+export async function listMessages(
+  db: Queryable,
+  f: MessageFilter,
+  before: number,
+  limit: number,
+): Promise<OutgoingMessage[]> {
+  const { rows } = await db.query<OutgoingSql>(
+    `SELECT * FROM outgoing_messages WHERE id < $1 AND ($2::text IS NULL OR plugin_id = $2) AND ($3::text IS NULL OR state = $3)
+       AND ($4::text IS NULL OR channel = $4) AND ($5::text IS NULL OR request_id = $5) ORDER BY id DESC LIMIT $6`,
+    [before, f.pluginId ?? null, f.state ?? null, f.channel ?? null, f.requestId ?? null, limit],
+  );
+  return rows.map(toMessage);
+}
+
+/** An administrator has it tried again. @returns the message as it was; undefined when there is none that has failed */
+export async function sendAgain(client: Queryable, id: number): Promise<OutgoingMessage | undefined> {
+  const { rows } = await client.query<OutgoingSql>(
+    "SELECT * FROM outgoing_messages WHERE id = $1 AND state IN ('failed', 'uncertain') FOR UPDATE",
+    [id],
+  );
+  if (rows[0] === undefined) return undefined;
+  await client.query(
+    "UPDATE outgoing_messages SET state = 'queued', attempts = 0, next_at = now(), ended_at = NULL WHERE id = $1",
+    [id],
+  );
+  return toMessage(rows[0]);
+}
+
+/** Messages that ended long ago are forgotten. @returns how many */
+export async function removeOldMessages(db: Queryable): Promise<number> {
+  const { rowCount } = await db.query(
+    'DELETE FROM outgoing_messages WHERE ended_at < now() - make_interval(days => $1)',
+    [LIMITS.messageDays],
+  );
+  return rowCount ?? 0;
+}

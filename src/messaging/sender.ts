@@ -1,0 +1,311 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Database } from '../db/database.ts';
+import { tryLock } from '../db/held-lock.ts';
+import { messageOf } from '../errors.ts';
+import type { FileRecord } from '../files/file-records.ts';
+import { InTurn } from '../in-turn.ts';
+import { LIMITS } from '../limits.ts';
+import { Nap } from '../nap.ts';
+import type { Channel, ChannelName, OutgoingPart, Sent } from './channel.ts';
+import {
+  listDue,
+  nextDueMs,
+  type OutgoingMessage,
+  setEnded,
+  setPartSent,
+  setSending,
+  settleLeft,
+  setWaiting,
+} from './outgoing.ts';
+import { TokenBucket } from './token-bucket.ts';
+
+export type SenderParts = {
+  db: Database;
+  databaseUrl: string;
+  channels: ReadonlyMap<ChannelName, Channel>;
+  /** The file, when it is there still. */
+  findFile(id: string): Promise<FileRecord | undefined>;
+  readFile(file: FileRecord): Promise<Uint8Array<ArrayBuffer>>;
+  onError(error: unknown, what: string): void;
+};
+
+/** A part before its file is read. */
+type Part = { kind: 'text'; text: string } | { kind: 'file'; id: string; caption: string };
+
+/** One of these numbers for each channel, beside the other locks of the database. */
+const LOCK_KEYS: Record<ChannelName, number> = { TELEGRAM: 7_391_050, VK: 7_391_051 };
+/** Files that stand in memory at a time. */
+const FILES_AT_ONCE = 4;
+const CHARS_MAX = 4096;
+const CAPTION_CHARS_MAX = 1024;
+/** A chat's bucket that is full again tells nothing. */
+const BUCKETS_MAX = 5000;
+
+/** Who sends on a channel, and whether there was something new meanwhile. */
+type Running = { again: boolean; done: Promise<void>; nap: Nap };
+
+/** What is under way on a channel. */
+type Turn = {
+  channel: Channel;
+  pace: Pace;
+  underWay: Map<number, { chatId: string; done: Promise<void> }>;
+  files: InTurn;
+  /** Whether something was being sent of which nobody has noted what became of it. */
+  isUnsettled: boolean;
+};
+
+/** Cuts at a line or a word, and never through a character. */
+function piecesOf(text: string): string[] {
+  const pieces: string[] = [];
+  let rest = text;
+  while (rest.length > CHARS_MAX) {
+    const window = rest.slice(0, CHARS_MAX);
+    const at = Math.max(window.lastIndexOf('\n'), window.lastIndexOf(' '));
+    let end = at > CHARS_MAX / 2 ? at + 1 : CHARS_MAX;
+    if (/[\ud800-\udbff]/.test(rest[end - 1] ?? '')) end--;
+    pieces.push(rest.slice(0, end));
+    rest = rest.slice(end);
+  }
+  if (rest.trim() !== '') pieces.push(rest);
+  return pieces;
+}
+
+/** What a message is sent as, piece by piece: the same for every attempt. */
+export function partsOf({ files, text }: OutgoingMessage['message']): Part[] {
+  const parts: Part[] = piecesOf(text).map(piece => ({ kind: 'text', text: piece }));
+  for (const { caption, id } of files) {
+    const fits = caption.length <= CAPTION_CHARS_MAX;
+    parts.push({ kind: 'file', id, caption: fits ? caption : '' });
+    if (!fits) parts.push(...piecesOf(caption).map((piece): Part => ({ kind: 'text', text: piece })));
+  }
+  return parts;
+}
+
+/**
+ * Sends what is queued, at the pace each messenger allows (decisions.md 6). Of all hosts one sends on a channel at a time, so that its
+ * buckets count everything; who ends leaves its place to the next at once.
+ */
+export class MessageSender {
+  readonly #parts: SenderParts;
+  readonly #running = new Map<ChannelName, Running>();
+  readonly #stop = new AbortController();
+
+  constructor(parts: SenderParts) {
+    this.#parts = parts;
+  }
+
+  /** There may be something to send on a channel: it is, until there is nothing left, unless another host does it. */
+  kick(name: ChannelName): void {
+    this.#drain(name).catch((error: unknown) => this.#parts.onError(error, `sending on ${name}`));
+  }
+
+  async #drain(name: ChannelName): Promise<void> {
+    const channel = this.#parts.channels.get(name);
+    if (channel === undefined || this.#stop.signal.aborted) return;
+    const running = this.#running.get(name);
+    if (running !== undefined) {
+      running.again = true;
+      running.nap.wake();
+      return;
+    }
+    const own: Running = { again: false, done: Promise.resolve(), nap: new Nap() };
+    this.#running.set(name, own);
+    own.done = this.#sendAll(channel, own).finally(() => this.#running.delete(name));
+    await own.done;
+    if (own.again) await this.#drain(name);
+  }
+
+  async #sendAll(channel: Channel, own: Running): Promise<void> {
+    const { databaseUrl, db } = this.#parts;
+    let isLost = false;
+    const lock = await tryLock(databaseUrl, LOCK_KEYS[channel.name], () => {
+      isLost = true;
+    });
+    // Whoever has it looks once more when it lets go.
+    if (lock === null) return;
+    const turn: Turn = {
+      channel,
+      pace: new Pace(channel),
+      underWay: new Map(),
+      files: new InTurn(FILES_AT_ONCE),
+      isUnsettled: true,
+    };
+    try {
+      while (!isLost && !this.#stop.signal.aborted) {
+        own.again = false;
+        if (turn.isUnsettled) {
+          await settleLeft(db, channel.name, channel.sendsOnce, [...turn.underWay.keys()]);
+          turn.isUnsettled = false;
+        }
+        const begun = await this.#begin(turn, own);
+        if (begun > 0 || own.again) continue;
+        const dueMs = await nextDueMs(db, channel.name);
+        if (dueMs === null && turn.underWay.size === 0) break;
+        const idleMs = Math.min(Math.max(dueMs ?? 0, turn.pace.waitMs(), 50), LIMITS.messengerIdleMs);
+        await own.nap.take(idleMs, this.#stop.signal);
+      }
+    } finally {
+      await Promise.all([...turn.underWay.values()].map(u => u.done));
+      await lock.close();
+    }
+    // Another host may have found the lock taken in the last moment.
+    if (!this.#stop.signal.aborted && (await nextDueMs(db, channel.name)) !== null) own.again = true;
+  }
+
+  /** Begins to send what is due, as many as may be under way. @returns how many */
+  async #begin(turn: Turn, own: Running): Promise<number> {
+    const { channel, pace, underWay } = turn;
+    const room = LIMITS.messagesSentAtOnce - underWay.size;
+    if (room <= 0 || pace.waitMs() > LIMITS.messengerIdleMs) return 0;
+    const busy = [...underWay.values()].map(u => u.chatId);
+    const due = await listDue(this.#parts.db, channel.name, [...busy, ...pace.waitingChats()], room);
+    let begun = 0;
+    for (const message of due) {
+      const waitMs = pace.waitMs();
+      // What is more urgent by then is listed first.
+      if (waitMs > LIMITS.messengerIdleMs || this.#stop.signal.aborted) break;
+      if (waitMs > 0) await sleep(waitMs);
+      pace.take(message.chatId);
+      const done = this.#sendOne(turn, message).finally(() => {
+        underWay.delete(message.id);
+        own.nap.wake();
+      });
+      underWay.set(message.id, { chatId: message.chatId, done });
+      begun++;
+    }
+    return begun;
+  }
+
+  /** Sends a message; its first part has its place in the pace already. */
+  async #sendOne(turn: Turn, m: OutgoingMessage): Promise<void> {
+    const { channel, files, pace } = turn;
+    const { db, onError } = this.#parts;
+    try {
+      const parts = partsOf(m.message);
+      for (let k = m.partsSent; k < parts.length; k++) {
+        const part = parts[k];
+        if (part === undefined) break;
+        if (k > m.partsSent) {
+          const waitMs = pace.chatWaitMs(m.chatId);
+          if (waitMs > 0) return await setWaiting(db, m.id, { afterMs: waitMs, why: '', counts: false });
+          pace.take(m.chatId);
+        }
+        const send = (): Promise<Sent> => this.#sendPart(channel, m, part, k);
+        // Files stand in memory while they are sent: few at a time.
+        const sent = part.kind === 'file' ? await files.run(send) : await send();
+        if (sent.kind !== 'sent') return await this.#notSent(pace, m, sent);
+        await setPartSent(db, m.id, k === parts.length - 1);
+      }
+      if (parts.length === 0) await setEnded(db, m.id, 'sent', 'there was nothing in it');
+    } catch (error) {
+      // What was not noted is settled before anything else is sent.
+      turn.isUnsettled = true;
+      onError(error, 'sending a message');
+    }
+  }
+
+  async #sendPart(channel: Channel, m: OutgoingMessage, part: Part, k: number): Promise<Sent> {
+    const ready = await this.#ready(part);
+    if ('why' in ready) return ready;
+    await setSending(this.#parts.db, m.id);
+    return await this.#call(channel, m.chatId, ready, partNumber(m.id, k));
+  }
+
+  async #notSent(pace: Pace, m: OutgoingMessage, sent: Exclude<Sent, { kind: 'sent' }>): Promise<void> {
+    const { db } = this.#parts;
+    if (sent.kind === 'refused') return await setEnded(db, m.id, 'failed', sent.why);
+    if (sent.kind === 'busy') {
+      const afterMs = Math.min(Math.max(sent.afterMs, 100), LIMITS.messengerBusyMsMax);
+      pace.hold(m.chatId, afterMs, sent.all);
+      return await setWaiting(db, m.id, { afterMs, why: sent.why, counts: false });
+    }
+    if (Date.now() - m.createdAt.getTime() > LIMITS.messageTriedMs) return await setEnded(db, m.id, 'failed', sent.why);
+    const afterMs = Math.min(LIMITS.messageRetryMs * 2 ** Math.min(m.attempts, 20), LIMITS.messageRetryMsMax);
+    await setWaiting(db, m.id, { afterMs, why: sent.why, counts: true });
+  }
+
+  /** The part with its bytes, or why it cannot be sent. */
+  async #ready(part: Part): Promise<OutgoingPart | Extract<Sent, { kind: 'failed' | 'refused' }>> {
+    if (part.kind === 'text') return part;
+    const { findFile, readFile } = this.#parts;
+    const file = await findFile(part.id);
+    if (file === undefined || file.state !== 'ready')
+      return { kind: 'refused', why: `the file ${part.id} is not there any more` };
+    const { fileType, mimeType, name } = file;
+    try {
+      return { kind: 'file', name, mimeType, fileType, bytes: await readFile(file), caption: part.caption };
+    } catch (error) {
+      return { kind: 'failed', why: `the file ${part.id} cannot be read: ${messageOf(error)}` };
+    }
+  }
+
+  async #call(channel: Channel, chatId: string, part: OutgoingPart, number: number): Promise<Sent> {
+    try {
+      return await channel.send(chatId, part, number, AbortSignal.timeout(LIMITS.messengerCallMs));
+    } catch (error) {
+      return { kind: 'failed', why: `${channel.name}: ${messageOf(error)}` };
+    }
+  }
+
+  /** What is on its way ends; the rest stays queued. */
+  async close(): Promise<void> {
+    this.#stop.abort();
+    await Promise.all([...this.#running.values()].map(r => r.done.catch(() => {})));
+  }
+}
+
+/** What VK tells repeated parts by: 31 bits, never 0. */
+const partNumber = (messageId: number, part: number): number => ((messageId * 64 + part) % 2_147_483_647) + 1;
+
+/** How fast a channel may be used: all of it, and each chat. */
+class Pace {
+  readonly #channel: Channel;
+  readonly #all: TokenBucket;
+  readonly #chats = new Map<string, TokenBucket>();
+  /** The chat that was told to wait last, and until when. */
+  #held: { chatId: string; until: number } | null = null;
+
+  constructor(channel: Channel) {
+    this.#channel = channel;
+    this.#all = new TokenBucket(channel.perSecond, channel.perSecond, performance.now());
+  }
+
+  waitMs(): number {
+    return this.#all.waitMs(performance.now());
+  }
+
+  chatWaitMs(chatId: string): number {
+    return Math.max(this.waitMs(), this.#chats.get(chatId)?.waitMs(performance.now()) ?? 0);
+  }
+
+  waitingChats(): string[] {
+    const now = performance.now();
+    for (const [id, bucket] of this.#chats) if (bucket.isFull(now)) this.#chats.delete(id);
+    return [...this.#chats].filter(([, bucket]) => bucket.waitMs(now) > 0).map(([id]) => id);
+  }
+
+  #bucketOf(chatId: string, now: number): TokenBucket {
+    let bucket = this.#chats.get(chatId);
+    if (bucket === undefined) {
+      const { burst, perSecond } = this.#channel.rateOf(chatId);
+      bucket = new TokenBucket(perSecond, burst, now);
+      if (this.#chats.size < BUCKETS_MAX) this.#chats.set(chatId, bucket);
+    }
+    return bucket;
+  }
+
+  take(chatId: string): void {
+    const now = performance.now();
+    this.#all.take(now);
+    this.#bucketOf(chatId, now).take(now);
+  }
+
+  /** The messenger wants to hear nothing for a while: from a chat, and when a second one is told so, from all. */
+  hold(chatId: string, ms: number, all: boolean): void {
+    const now = performance.now();
+    this.#bucketOf(chatId, now).holdUntil(now + ms);
+    if (all || (this.#held !== null && this.#held.chatId !== chatId && this.#held.until > now))
+      this.#all.holdUntil(now + ms);
+    this.#held = { chatId, until: now + ms };
+  }
+}

@@ -1,0 +1,108 @@
+import type { Database, Queryable } from '../db/database.ts';
+import { LIMITS } from '../limits.ts';
+import type { ChannelName, Update } from './channel.ts';
+
+/** Updates of messengers as they came: stored first, handled later, each once (decisions.md 6). */
+
+export type StoredUpdate = { id: number; channel: ChannelName; chatId: string; payload: string; attempts: number };
+
+type UpdateSql = { id: string; channel: ChannelName; chat_id: string; payload: string; attempts: number };
+
+const toUpdate = (r: UpdateSql): StoredUpdate => ({
+  id: Number(r.id),
+  channel: r.channel,
+  chatId: r.chat_id,
+  payload: r.payload,
+  attempts: r.attempts,
+});
+
+/**
+ * Stores an update, inside the caller's transaction.
+ *
+ * @returns its number; undefined for one that came before
+ */
+export async function appendUpdate(client: Queryable, channel: ChannelName, u: Update): Promise<number | undefined> {
+  const { rows } = await client.query<{ id: string }>(
+    `INSERT INTO messenger_updates (channel, update_id, chat_id, payload) VALUES ($1, $2, $3, $4)
+     ON CONFLICT (channel, update_id) DO NOTHING RETURNING id`,
+    [channel, u.updateId, u.chatId, u.payload],
+  );
+  const [row] = rows;
+  if (row === undefined) return undefined;
+  await client.query(
+    `INSERT INTO messenger_chats (channel, chat_id, is_private) VALUES ($1, $2, $3)
+     ON CONFLICT (channel, chat_id) DO UPDATE SET seen_at = now() WHERE messenger_chats.seen_at < now() - interval '1 hour'`,
+    [channel, u.chatId, u.isPrivate],
+  );
+  return Number(row.id);
+}
+
+export type Chat = { channel: ChannelName; chatId: string };
+
+/** Chats with unhandled updates that came a while ago: whoever was at them has ended. */
+export async function listLeftChats(db: Queryable, olderMs: number): Promise<Chat[]> {
+  const { rows } = await db.query<{ channel: ChannelName; chat_id: string }>(
+    `SELECT DISTINCT channel, chat_id FROM messenger_updates
+     WHERE handled_at IS NULL AND received_at < now() - make_interval(secs => $1::float8 / 1000) LIMIT 100`,
+    [olderMs],
+  );
+  return rows.map(r => ({ channel: r.channel, chatId: r.chat_id }));
+}
+
+/**
+ * Handles the oldest update of a chat, in one transaction with all it leads to: whatever ends the process, it is handled wholly or not at
+ * all, and a chat is answered in order on all hosts together.
+ *
+ * @param handle does the work inside the transaction; says in a word what became of it
+ * @returns whether there was one, and nobody else was at that chat
+ */
+export async function handleNext(
+  db: Database,
+  chat: Chat,
+  handle: (client: Queryable, update: StoredUpdate) => Promise<string>,
+): Promise<boolean> {
+  return await db.withTransaction(async client => {
+    await client.query("SET LOCAL idle_in_transaction_session_timeout = '5min'");
+    const { rows: locks } = await client.query<{ got: boolean }>(
+      'SELECT pg_try_advisory_xact_lock(hashtextextended($1, 0)) AS got',
+      [`chat ${chat.channel} ${chat.chatId}`],
+    );
+    if (locks[0]?.got !== true) return false;
+    const { rows } = await client.query<UpdateSql>(
+      `SELECT * FROM messenger_updates WHERE channel = $1 AND chat_id = $2 AND handled_at IS NULL ORDER BY id LIMIT 1`,
+      [chat.channel, chat.chatId],
+    );
+    const [open] = rows;
+    if (open === undefined) return false;
+    // Counted whatever becomes of the transaction: an update that ends its host each time must not do so for ever.
+    const counted = await db.query<UpdateSql>(
+      'UPDATE messenger_updates SET attempts = attempts + 1 WHERE id = $1 RETURNING *',
+      [open.id],
+    );
+    const outcome = await handle(client, toUpdate(counted.rows[0] ?? open));
+    await client.query('UPDATE messenger_updates SET handled_at = now(), outcome = $2 WHERE id = $1', [
+      open.id,
+      outcome,
+    ]);
+    return true;
+  });
+}
+
+/** Old updates are forgotten: messengers repeat them for a day at most. @returns how many */
+export async function removeOldUpdates(db: Queryable): Promise<number> {
+  const { rowCount } = await db.query(
+    'DELETE FROM messenger_updates WHERE received_at < now() - make_interval(days => $1) AND handled_at IS NOT NULL',
+    [LIMITS.messengerUpdateDays],
+  );
+  return rowCount ?? 0;
+}
+
+/** The chat plugins mean by an id, with or without its channel in front. */
+export async function findChats(db: Queryable, channels: readonly ChannelName[], text: string): Promise<Chat[]> {
+  const [, channel, chatId] = /^([A-Z]+):(.+)$/s.exec(text) ?? [null, null, text];
+  const { rows } = await db.query<{ channel: ChannelName; chat_id: string }>(
+    'SELECT channel, chat_id FROM messenger_chats WHERE chat_id = $1 AND ($2::text IS NULL OR channel = $2) AND channel = ANY ($3)',
+    [chatId, channel, channels],
+  );
+  return rows.map(r => ({ channel: r.channel, chatId: r.chat_id }));
+}

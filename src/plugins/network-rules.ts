@@ -1,0 +1,77 @@
+import net from 'node:net';
+import { z } from 'zod';
+import type { FieldError } from '../errors.ts';
+
+/** Where a plugin may send requests, as its administrator set it (the section `network` of the install config). */
+export type NetworkRules = {
+  /** The only hosts it may reach: `api.example.org`, `*.example.org`, either with `:port`. Empty: every public one. */
+  hosts: string[];
+  /** Ranges that are not public and may be reached all the same, like `10.1.2.0/24`. */
+  private: string[];
+};
+
+export const NO_RULES: NetworkRules = { hosts: [], private: [] };
+
+const ENTRIES_MAX = 100;
+const HOST = /^(\*\.)?([a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?\.)*[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?(:\d{1,5})?$/;
+const BRACKETED = /^\[([0-9a-f:.]+)\](:\d{1,5})?$/;
+
+/** A range as address and prefix length; null when it is none. */
+export function parseRange(text: string): { address: string; bits: number; family: 'ipv4' | 'ipv6' } | null {
+  const [, address = '', bits] = /^([0-9a-f:.]+)(?:\/(\d{1,3}))?$/i.exec(text) ?? [];
+  const version = net.isIP(address);
+  if (version === 0) return null;
+  const most = version === 4 ? 32 : 128;
+  const length = bits === undefined ? most : Number(bits);
+  return length > most ? null : { address, bits: length, family: version === 4 ? 'ipv4' : 'ipv6' };
+}
+
+function isHost(text: string): boolean {
+  const bracketed = BRACKETED.exec(text);
+  if (bracketed !== null) return net.isIPv6(bracketed[1] ?? '');
+  return text.length <= 260 && HOST.test(text) && Number(/:(\d+)$/.exec(text)?.[1] ?? 1) <= 65_535;
+}
+
+const stored = z.object({ hosts: z.array(z.string()), private: z.array(z.string()) });
+
+/** Rules as they stand in the database. */
+export const parseStoredRules = (value: unknown): NetworkRules => stored.parse(value);
+
+/**
+ * Checks the section `network` of an install config.
+ *
+ * @param value `{hosts?, private?}`; what is left out stays as `kept` has it
+ * @param errors told of every place that is wrong
+ */
+export function checkRules(value: unknown, kept: NetworkRules, errors: FieldError[]): NetworkRules {
+  const at = '/config/network';
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+    errors.push({ pointer: at, message: 'must be an object like {"hosts": ["api.example.org"], "private": []}' });
+    return kept;
+  }
+  const given = new Map<string, unknown>(Object.entries(value));
+  for (const key of given.keys())
+    if (key !== 'hosts' && key !== 'private')
+      errors.push({ pointer: `${at}/${key}`, message: 'is not known here; hosts and private are' });
+  const list = (name: 'hosts' | 'private', isGood: (text: string) => boolean, right: string): string[] => {
+    const entries = given.get(name);
+    if (entries === undefined) return kept[name];
+    if (!Array.isArray(entries) || entries.length > ENTRIES_MAX) {
+      errors.push({ pointer: `${at}/${name}`, message: `must be a list of at most ${ENTRIES_MAX} entries` });
+      return kept[name];
+    }
+    return entries.map((entry: unknown, k) => {
+      const text = typeof entry === 'string' ? entry.toLowerCase() : '';
+      if (!isGood(text)) errors.push({ pointer: `${at}/${name}/${k}`, message: `must be ${right}` });
+      return text;
+    });
+  };
+  return {
+    hosts: list(
+      'hosts',
+      isHost,
+      'a host like api.example.org, *.example.org or api.example.org:8443, without scheme and path',
+    ),
+    private: list('private', text => parseRange(text) !== null, 'an address or a range like 10.1.2.0/24'),
+  };
+}

@@ -1,0 +1,14 @@
+import { startService } from '../../src/compose.ts';
+import { loadConfig } from '../../src/config.ts';
+import { makeLog } from '../../src/log.ts';
+import { TOKEN } from './service.ts';
+
+/** A service as a process of its own, for tests that end it: `BOT_...` in its environment, its port on the first line. */
+const service = await startService({
+  config: loadConfig(null, process.env),
+  log: makeLog(process.env.TEST_LOG ?? 'silent'),
+  setupToken: TOKEN,
+  noteFile: null,
+  suspects: [],
+});
+console.log(service.server.port);
