@@ -194,12 +194,14 @@ t.test('hostile plugins', async t => {
     const watch = setInterval(() => {
       most = Math.max(most, process.memoryUsage.rss() - before);
     }, 5);
+    t.equal((await s.trigger('thrower/run')).status, 502, 'one alone comes to the end of its stack');
     const answers = await whileNeighbourAnswers(
       s,
       Promise.all(Array.from({ length: 8 }, () => s.trigger('thrower/run'))),
     );
     clearInterval(watch);
-    for (const a of answers) t.ok(a.status === 502 || a.status === 503, `answered ${a.status}`);
+    // Eight on two busy cores may come to their deadline before the end of their stacks.
+    for (const a of answers) t.ok([502, 503, 504].includes(a.status), `answered ${a.status}`);
     t.ok(most < 8 * 64 * 1024 * 1024, `held ${(most / 1024 / 1024).toFixed(0)} MB`);
   });
 
