@@ -143,7 +143,7 @@ t.test('NUL and odd names in input are refused or harmless, never a 500', async 
 });
 
 t.test('the memory budget ends the execution that eats, not its neighbours', async t => {
-  const budget = Math.ceil(process.memoryUsage.rss() / 1024 / 1024) + 500;
+  const budget = Math.ceil(process.memoryUsage.rss() / 1024 / 1024) + 300;
   const s = await startTestService({ ...MANY_LANES, BOT_EXECUTION_MEMORY_BUDGET_MB: String(budget) });
   t.teardown(() => s.stop());
   await s.install(
@@ -155,12 +155,12 @@ t.test('the memory budget ends the execution that eats, not its neighbours', asy
       handle: `${sleep(2500)} ${respondText(64, 2)} (i32.const 0)`,
     }),
   );
-  // Fills 480 MB and sleeps on it.
+  // Fills 240 MB and sleeps on it.
   await s.install(
     watPlugin({
       id: 'hog',
       moreImports: POLL,
-      handle: `(drop (memory.grow (i32.const 7679))) ${sleep(50)} (memory.fill (i32.const 65536) (i32.const 1) (i32.const 503000000)) ${sleep(2000)} (i32.const 0)`,
+      handle: `(drop (memory.grow (i32.const 3839))) ${sleep(50)} (memory.fill (i32.const 65536) (i32.const 1) (i32.const 251000000)) ${sleep(2000)} (i32.const 0)`,
     }),
   );
   const calm = s.trigger('calm/run');
@@ -178,7 +178,7 @@ t.test('what an execution has used is given back when it is over, whichever thre
   await s.install(
     watPlugin({
       id: 'eater',
-      handle: `(drop (memory.grow (i32.const 6399))) (memory.fill (i32.const 0) (i32.const 1) (i32.const 419430400)) (i32.const 0)`,
+      handle: `(drop (memory.grow (i32.const 3199))) (memory.fill (i32.const 0) (i32.const 1) (i32.const 209715200)) (i32.const 0)`,
     }),
   );
   await s.install(okPlugin());
@@ -187,6 +187,6 @@ t.test('what an execution has used is given back when it is over, whichever thre
   for (let round = 0; round < 2; round++)
     for (const a of await Promise.all([0, 1, 2].map(() => s.trigger('eater/run')))) t.equal(a.status, 204);
   // Two of the memories would be too many; without a return the test never ends.
-  while (process.memoryUsage.rss() - before > 300 * 1024 * 1024) await s.trigger('neighbour/run');
+  while (process.memoryUsage.rss() - before > 150 * 1024 * 1024) await s.trigger('neighbour/run');
   t.pass('the memory is back');
 });

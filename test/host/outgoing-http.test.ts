@@ -262,7 +262,7 @@ t.test('answers are bounded in size and time, packed ones by what comes out', as
     if (request.url === '/slow') return response.writeHead(200).write('begun');
     return;
   });
-  const { ask, s } = await world(t, LOOPBACK, {}, { BOT_EXECUTION_TIMEOUT_MS: '1500' });
+  const { ask, s } = await world(t, LOOPBACK);
   const get = (path: string, more: Record<string, unknown> = {}) =>
     ask({ url: `http://127.0.0.1:${port}/${path}`, ...more });
   t.match(said(await get('large')), [-4, /^the answer is larger than 10485760 bytes/]);
