@@ -499,7 +499,11 @@ t.test('a statement that runs when its execution is ended is cancelled', async t
     ['sql_exec', 1, 'SET statement_timeout = 0', ''],
     ['sql_query', 1, 'SELECT pg_sleep(60)', '', 0],
   );
-  t.match(late[2], { code: -6, text: /^57014: / }, 'the plugin is told before its deadline, and has time left to answer');
+  t.match(
+    late[2],
+    { code: -6, text: /^57014: / },
+    'the plugin is told before its deadline, and has time left to answer',
+  );
   for (let k = 0; k < 100 && s.service.executor.inFlight > 0; k++) await new Promise(r => setTimeout(r, 10));
   const at = performance.now();
   let left = await backends(db);
