@@ -75,6 +75,7 @@ export async function listen(
   };
   await connect();
   let calls = 0;
+  let sent: Promise<unknown> = Promise.resolve();
   return {
     async heard() {
       if (client === null) return;
@@ -85,11 +86,13 @@ export async function listen(
           clearTimeout(late);
           resolve();
         });
-        // On the listening connection itself: no change waits for one of the pool.
-        client?.query('SELECT pg_notify($1, $2)', [own, mine]).catch(() => {
-          clearTimeout(late);
-          resolve();
-        });
+        // On the listening connection itself: no change waits for one of the pool. One after another, as it takes them.
+        sent = sent
+          .then(() => client?.query('SELECT pg_notify($1, $2)', [own, mine]))
+          .catch(() => {
+            clearTimeout(late);
+            resolve();
+          });
       });
       waiting.delete(mine);
     },
