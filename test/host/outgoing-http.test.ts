@@ -204,28 +204,8 @@ t.test('a redirect is followed five times at most, checked each time, and takes 
 
 t.test('only hosts of the list are reached when there is one', async t => {
   const { port } = await serve(t, (request, response) => response.end(request.headers.host));
-  const { ask } = await world(
-    t,
-    { hosts: ['api.test', '*.wide.test', `port.test:${port}`, 'far.test:1'], private: ['127.0.0.0/8'] },
-    Object.fromEntries(
-      [
-        'api.test',
-        'a.api.test',
-        'wide.test',
-        'a.wide.test',
-        'a.b.wide.test',
-        'port.test',
-        'far.test',
-        'xapi.test',
-        'evilwide.test',
-      ].map(n => [n, ['127.0.0.1']]),
-    ),
-  );
-  const reached: string[] = [];
-  for (const host of [
+  const names = [
     'api.test',
-    'API.test',
-    'api.test.',
     'a.api.test',
     'wide.test',
     'a.wide.test',
@@ -234,13 +214,19 @@ t.test('only hosts of the list are reached when there is one', async t => {
     'far.test',
     'xapi.test',
     'evilwide.test',
-    '127.0.0.1',
-  ]) {
+  ];
+  const { ask } = await world(
+    t,
+    { hosts: ['api.test', '*.wide.test', `port.test:${port}`, 'far.test:1'], private: ['127.0.0.0/8'] },
+    Object.fromEntries(names.map(n => [n, ['127.0.0.1']])),
+  );
+  const reached: string[] = [];
+  for (const host of ['API.test', 'api.test.', ...names, '127.0.0.1']) {
     const a = await ask({ url: `http://${host}:${port}/` });
     if (a.code > 0) reached.push(host);
     else t.match(said(a), [-3, /is not among the hosts this plugin may reach \(network\.hosts/]);
   }
-  t.same(reached, ['api.test', 'API.test', 'api.test.', 'a.wide.test', 'a.b.wide.test', 'port.test']);
+  t.same(reached, ['API.test', 'api.test.', 'api.test', 'a.wide.test', 'a.b.wide.test', 'port.test']);
 });
 
 t.test('answers are bounded in size and time, packed ones by what comes out', async t => {
