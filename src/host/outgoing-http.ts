@@ -89,15 +89,17 @@ function parseOrder(json: string): Order {
   return { method, url: addressOf(url), headers, timeoutMs: timeout_ms ?? LIMITS.executionMsMax };
 }
 
+/** @param from the address whose answer leads on to this one */
 function addressOf(text: string, from?: URL): URL {
+  const what = from === undefined ? '/url' : `what ${from.host} leads on to`;
   const base = from?.href;
   if (!URL.canParse(text, base))
-    throw new Refusal(HOST_ERROR.invalid, '/url is not an address like https://api.example.org/path');
+    throw new Refusal(HOST_ERROR.invalid, `${what} is not an address like https://api.example.org/path`);
   const url = new URL(text, base);
   if (url.protocol !== 'https:' && url.protocol !== 'http:')
-    throw new Refusal(HOST_ERROR.invalid, `/url begins with ${url.protocol}; http: and https: are allowed`);
+    throw new Refusal(HOST_ERROR.invalid, `${what} begins with ${url.protocol}; http: and https: are allowed`);
   if (url.username !== '' || url.password !== '')
-    throw new Refusal(HOST_ERROR.invalid, '/url holds a name or password; send them in a header');
+    throw new Refusal(HOST_ERROR.invalid, `${what} holds a name or password; send them in a header`);
   url.hash = '';
   return url;
 }

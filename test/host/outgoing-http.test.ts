@@ -199,6 +199,11 @@ t.test('a redirect is followed five times at most, checked each time, and takes 
   ])
     t.equal((await ask({ url: `${base}/?to=${encodeURIComponent(to)}` })).code, -3, to);
   t.equal(other.seen.connections, before);
+  t.same(
+    said(await ask({ url: `${base}/?to=file:///etc/passwd` })),
+    [-3, `what 127.0.0.1:${port} leads on to begins with file:; http: and https: are allowed`],
+    'a wrong address is named as whose it is',
+  );
   t.ok(seen.requests.length > 20);
 });
 
