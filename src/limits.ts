@@ -60,6 +60,9 @@ export const LIMITS = {
   kvKeyBytesMax: 512,
   kvValueBytesMax: 1 * MIB,
   kvListMax: 1000,
+  /** Keys one call reads, and bytes of their values together. */
+  kvManyKeysMax: 100,
+  kvManyBytesMax: 4 * MIB,
 
   /** Connections one execution holds to one of its databases: a transaction, and one beside it. */
   sqlHandlesPerDatabase: 2,
@@ -331,6 +334,7 @@ export function assertLimits(): void {
     ['a chunk of a file fits one execution', LIMITS.fileChunkBytesMax <= LIMITS.hostCallBytesMax],
     ['an upload is over before its bytes count as orphans', LIMITS.uploadSeconds * 1000 < LIMITS.orphanMsMin],
     ['a kv value fits one execution', LIMITS.kvValueBytesMax <= LIMITS.hostCallBytesMax],
+    ['values read together fit one execution', LIMITS.kvManyBytesMax * 2 <= LIMITS.hostCallBytesMax],
     ['ids of university data may stand in the graph', LIMITS.externalIdCharsMax <= LIMITS.graphIdCharsMax],
     ['a recycled memory is below the collection mark', LIMITS.recycleBytesMax < LIMITS.collectAfterBytes],
     ['one execution cannot use up the plugin-hour of logs', LIMITS.logBytesPerExecution < LIMITS.logBytesPerPluginHour],

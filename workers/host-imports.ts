@@ -20,8 +20,8 @@ import { type WasmSignature, wasmFunctions } from './wasm-link.ts';
 /** What of the function table does its work here. */
 const FEATURES = ['kv', 'file', 'sql', 'network', 'notify', 'events', 'plugins:call'];
 
-/** At most six values; what a function does not take is undefined. A fixed list costs less than a rest parameter. */
-type Values = [a: number, b: number, c: number, d: number, e: number, f: number];
+/** At most eight values; what a function does not take is undefined. A fixed list costs less than a rest parameter. */
+type Values = [a: number, b: number, c: number, d: number, e: number, f: number, g: number, h: number];
 type LocalFunction = (...values: Values) => number;
 
 /** Checked headers by the guest's bytes: most plugins send the same few again and again. */
@@ -168,11 +168,11 @@ export function makeHostImports(
   };
   const guarded =
     (row: HostFunction, run: LocalFunction): LocalFunction =>
-    (a, b, c, d, e, f) => {
+    (a, b, c, d, e, f, g, h) => {
       const refusal = enter();
       if (refusal !== 0) return refusal;
       try {
-        return run(a, b, c, d, e, f);
+        return run(a, b, c, d, e, f, g, h);
       } catch (error) {
         return broken(row, error);
       }

@@ -4,7 +4,7 @@
  */
 
 /** Protocol versions this host speaks (abi.md "Manifest"). */
-export const ABI_NEWEST = 4;
+export const ABI_NEWEST = 5;
 /** A module whose manifest names no `abi` counts as this one. */
 export const ABI_UNSTATED = 3;
 
@@ -75,6 +75,9 @@ export const HOST_FUNCTIONS: readonly HostFunction[] = [
   remote('plugin_call', ['text', 'text', 'bytes'], 'plugins:call', 3),
   remote('file_read_into', ['text', 'i64', 'buf'], 'file', 4),
   local('host_info', [], 4),
+  remote('kv_get_many', ['json'], 'kv', 5),
+  remote('kv_update', ['text', 'i32', 'bytes', 'bytes', 'i32'], 'kv', 5),
+  remote('kv_increment', ['text', 'i64', 'i32'], 'kv', 5),
 ];
 
 export const HOST_FUNCTION_BY_NAME: ReadonlyMap<string, HostFunction> = new Map(HOST_FUNCTIONS.map(f => [f.name, f]));

@@ -109,11 +109,16 @@ export class HostArguments {
     return v;
   }
 
-  /** An i64; exact up to 2^53, which no length or offset passes. */
-  long(k: number): number {
+  /** An i64 with all its bits. */
+  int64(k: number): bigint {
     const v = this.#values[k];
     if (typeof v !== 'bigint') throw new TypeError(`argument ${k} is not an i64`);
-    return Number(BigInt.asIntN(64, v));
+    return BigInt.asIntN(64, v);
+  }
+
+  /** An i64; exact up to 2^53, which no length or offset passes. */
+  long(k: number): number {
+    return Number(this.int64(k));
   }
 
   bytes(k: number): Uint8Array {

@@ -1,3 +1,4 @@
+import { z } from 'zod';
 import { HOST_ERROR } from '../abi/host-functions.ts';
 import { type HostResult, hostError } from '../abi/host-result.ts';
 import type { Database } from '../db/database.ts';
@@ -25,6 +26,24 @@ const LIST = {
   text: `SELECT key FROM plugin_kv WHERE plugin_id = $1 AND key > $2 AND key >= $3 AND starts_with(key, $3)
          AND (expires_at IS NULL OR expires_at > now()) ORDER BY key LIMIT $4`,
 };
+/** The values alone are counted before any is read: the bound holds for what leaves the database too. */
+const GET_MANY = {
+  name: 'kv_get_many',
+  text: `WITH found AS (SELECT key, value, sum(octet_length(value)) OVER () AS bytes FROM plugin_kv
+           WHERE plugin_id = $1 AND key = ANY ($2::text[]) AND (expires_at IS NULL OR expires_at > now()))
+         SELECT key, CASE WHEN bytes <= $3::bigint THEN value END AS value, bytes FROM found`,
+};
+const UPDATE = {
+  name: 'kv_update',
+  text: 'SELECT written, present FROM plugin_kv_update($1, $2, $3::bytea, $4::bytea, $5::int)',
+};
+const INCREMENT = {
+  name: 'kv_increment',
+  text: 'SELECT total, present FROM plugin_kv_increment($1, $2, $3::bigint, $4::int)',
+};
+
+/** Modes of `kv_update` (abi.md). */
+const MODE = { ifAbsent: 0, ifEqual: 1 } as const;
 
 /** Rows one statement removes, so that no lock is held for long. */
 const SWEPT_AT_ONCE = 5000;
@@ -38,7 +57,47 @@ function badKey(key: string): HostResult | null {
   return null;
 }
 
-export function kvHandlers(db: Database): Record<'kv_get' | 'kv_set' | 'kv_delete' | 'kv_list', HostHandler> {
+function badValue(value: Uint8Array, name: string): HostResult | null {
+  if (value.length <= LIMITS.kvValueBytesMax) return null;
+  return hostError(
+    HOST_ERROR.tooLarge,
+    `the ${name} has ${value.length} bytes; at most ${LIMITS.kvValueBytesMax} are allowed`,
+  );
+}
+
+const badTtl = (ttl: number): HostResult | null =>
+  ttl < 0 ? hostError(HOST_ERROR.invalid, 'the time to live is below zero') : null;
+
+const keyList = z.array(z.string());
+
+/** The keys of `kv_get_many`, each once, or why they are refused. */
+function parseKeys(json: string): string[] | HostResult {
+  let value: unknown;
+  try {
+    value = JSON.parse(json);
+  } catch {
+    return hostError(HOST_ERROR.invalid, 'the keys are not JSON; they must be an array of strings');
+  }
+  const parsed = keyList.safeParse(value);
+  if (!parsed.success) return hostError(HOST_ERROR.invalid, 'the keys must be a JSON array of strings');
+  const keys = parsed.data;
+  if (keys.length > LIMITS.kvManyKeysMax)
+    return hostError(
+      HOST_ERROR.tooLarge,
+      `${keys.length} keys are given; at most ${LIMITS.kvManyKeysMax} are allowed in one call`,
+    );
+  for (const [k, key] of keys.entries()) {
+    const bad = badKey(key);
+    if (bad !== null) return { ...bad, data: `/${k}: ${String(bad.data)}` };
+    if (!key.isWellFormed()) return hostError(HOST_ERROR.invalid, `/${k}: the key holds half a surrogate pair`);
+  }
+  return [...new Set(keys)];
+}
+
+type KvFunction = 'kv_get' | 'kv_set' | 'kv_delete' | 'kv_list' | 'kv_get_many' | 'kv_update' | 'kv_increment';
+
+/** The functions of docs/ABI.md "Key-value store", each one statement and one round trip. */
+export function kvHandlers(db: Database): Record<KvFunction, HostHandler> {
   return {
     async kv_get(call, args) {
       const key = args.text(0);
@@ -52,14 +111,8 @@ export function kvHandlers(db: Database): Record<'kv_get' | 'kv_set' | 'kv_delet
       const key = args.text(0);
       const value = args.bytes(1);
       const ttl = args.int(2);
-      const bad = badKey(key);
+      const bad = badKey(key) ?? badValue(value, 'value') ?? badTtl(ttl);
       if (bad !== null) return bad;
-      if (value.length > LIMITS.kvValueBytesMax)
-        return hostError(
-          HOST_ERROR.tooLarge,
-          `the value has ${value.length} bytes; at most ${LIMITS.kvValueBytesMax} are allowed`,
-        );
-      if (ttl < 0) return hostError(HOST_ERROR.invalid, 'the time to live is below zero');
       await db.query({ ...SET, values: [call.plugin.id, key, value, ttl] });
       return { code: 0 };
     },
@@ -83,7 +136,75 @@ export function kvHandlers(db: Database): Record<'kv_get' | 'kv_set' | 'kv_delet
       const data = JSON.stringify({ keys, next: rows.length > n ? keys.at(-1) : null });
       return { code: Buffer.byteLength(data), data };
     },
+    async kv_get_many(call, args) {
+      const keys = parseKeys(args.text(0));
+      if (!Array.isArray(keys)) return keys;
+      const { rows } = await db.query<{ key: string; value: Buffer; bytes: string }>({
+        ...GET_MANY,
+        values: [call.plugin.id, keys, LIMITS.kvManyBytesMax],
+      });
+      const bytes = Number(rows[0]?.bytes ?? 0);
+      if (bytes > LIMITS.kvManyBytesMax)
+        return hostError(
+          HOST_ERROR.tooLarge,
+          `the values have ${bytes} bytes together; at most ${LIMITS.kvManyBytesMax} are read in one call`,
+        );
+      const values = new Map(rows.map(r => [r.key, r.value]));
+      // Written member by member: an object of JavaScript would reorder numbers, and take `__proto__` for something else.
+      const members = keys.map(key => {
+        const value = values.get(key);
+        return `${JSON.stringify(key)}:${value === undefined ? 'null' : `"${value.toString('base64')}"`}`;
+      });
+      const data = Buffer.from(`{${members.join(',')}}`);
+      return { code: data.length, data };
+    },
+    async kv_update(call, args) {
+      const key = args.text(0);
+      const mode = args.int(1);
+      const expected = args.bytes(2);
+      const value = args.bytes(3);
+      const ttl = args.int(4);
+      if (mode !== MODE.ifAbsent && mode !== MODE.ifEqual)
+        return hostError(HOST_ERROR.invalid, `mode ${mode} is not 0 (only if absent) or 1 (only if equal)`);
+      const bad = badKey(key) ?? badValue(expected, 'expected value') ?? badValue(value, 'value') ?? badTtl(ttl);
+      if (bad !== null) return bad;
+      const { rows } = await db.query<{ written: boolean; present: Buffer | null }>({
+        ...UPDATE,
+        values: [call.plugin.id, key, mode === MODE.ifAbsent ? null : expected, value, ttl],
+      });
+      if (rows[0]?.written === true) return { code: 1 };
+      const present = rows[0]?.present ?? null;
+      // The byte tells an absent key from an empty value.
+      return present === null ? { code: 0, data: ABSENT } : { code: 0, data: PRESENT, body: present };
+    },
+    async kv_increment(call, args) {
+      const key = args.text(0);
+      const delta = args.int64(1);
+      const ttl = args.int(2);
+      const bad = badKey(key) ?? badTtl(ttl);
+      if (bad !== null) return bad;
+      const { rows } = await db.query<{ total: string | null; present: Buffer | null }>({
+        ...INCREMENT,
+        values: [call.plugin.id, key, delta.toString(), ttl],
+      });
+      const total = rows[0]?.total ?? null;
+      if (total !== null) return { code: total.length, data: total };
+      const text = rows[0]?.present?.toString('latin1') ?? '';
+      return hostError(
+        HOST_ERROR.invalid,
+        isInt64(text)
+          ? `the value is ${text}; adding ${delta} would leave the range of int64`
+          : 'the value is not the decimal text of an int64',
+      );
+    },
   };
+}
+
+const ABSENT = Uint8Array.of(0);
+const PRESENT = Uint8Array.of(1);
+
+function isInt64(text: string): boolean {
+  return /^-?[0-9]{1,19}$/.test(text) && BigInt.asIntN(64, BigInt(text)) === BigInt(text);
 }
 
 /** Removes values whose time has come, some at a time; returns how many. They are invisible before that already. */

@@ -317,6 +317,39 @@ const ROWS: Record<string, Row> = {
     tooLarge: 'a chunk is cut at 1 MB',
     slow: { table: 'files' },
   },
+  kv_get_many: {
+    allowed: ['["a"]'],
+    gives: 'positive',
+    wrong: [
+      [['{}'], invalid],
+      [['["a", ""]'], invalid],
+    ],
+    tooLarge: [[JSON.stringify(Array.from({ length: 101 }, (_, n) => `${n}`))], HOST_ERROR.tooLarge],
+    slow: { table: 'plugin_kv' },
+  },
+  kv_update: {
+    before: [['kv_delete', 'u']],
+    allowed: ['u', 0, '', 'v', 0],
+    gives: 1,
+    wrong: [
+      [['u', 2, '', 'v', 0], invalid],
+      [['', 0, '', 'v', 0], invalid],
+      [['u', 0, '', 'v', -1], invalid],
+    ],
+    tooLarge: [['u', 1, big(MIB + 1), 'v', 0], HOST_ERROR.tooLarge],
+    slow: { table: 'plugin_kv' },
+  },
+  kv_increment: {
+    before: [['kv_delete', 'i']],
+    allowed: ['i', 1, 0],
+    gives: 1,
+    wrong: [
+      [['', 1, 0], invalid],
+      [['i', 1, -1], invalid],
+    ],
+    tooLarge: [[big(513), 1, 0], HOST_ERROR.tooLarge],
+    slow: { table: 'plugin_kv' },
+  },
   host_info: { allowed: [], gives: 'positive', wrong: [], tooLarge: 'it takes nothing', slow: LOCAL },
 };
 

@@ -3,6 +3,7 @@ import fs from 'node:fs';
 import path from 'node:path';
 import t from 'tap';
 import { type Finding, inspectModule } from '../../src/plugins/inspect.ts';
+import { ABI_NEWEST } from '../../src/abi/host-functions.ts';
 import { CONTROL } from '../../src/abi/host-memory.ts';
 import { leb } from '../../src/abi/leb.ts';
 import { GateRefusal } from '../../src/plugins/gate/reader.ts';
@@ -89,7 +90,7 @@ t.test('the gate refuses each killer with its rule and a reason in plain words',
     ['no manifest', 'manifest', assemble(`(module ${GOOD})`)],
     ['two manifests', 'manifest', withManifest(plugin(GOOD), manifestOf({}))],
     ['a manifest that is not JSON', 'manifest', withManifest(assemble(`(module ${GOOD})`), undefined)],
-    ['a newer protocol', 'manifest', withManifest(assemble(`(module ${GOOD})`), manifestOf({ abi: 5 }))],
+    ['a newer protocol', 'manifest', withManifest(assemble(`(module ${GOOD})`), manifestOf({ abi: ABI_NEWEST + 1 }))],
     ['a text file', 'not-wasm', Buffer.from('hello')],
     ['an empty file', 'not-wasm', new Uint8Array(0)],
     ['a component', 'not-core-module', Uint8Array.from([0, 0x61, 0x73, 0x6d, 0x0d, 0, 1, 0])],
@@ -106,9 +107,14 @@ t.test('a host function newer than the declared protocol is refused by name, an 
   const file = (abi: number): Uint8Array => withManifest(assemble(`(module ${hostImports('file_read_into')} ${GOOD})`), manifestOf({ abi }));
   t.match(refusals(file(3)), [{ rule: 'import-newer', where: 'import plugin_host.file_read_into', message: /since protocol version 4/ }]);
   t.same(refusals(file(4)), []);
+  for (const name of ['kv_get_many', 'kv_update', 'kv_increment']) {
+    const atomic = (abi: number): Uint8Array => withManifest(assemble(`(module ${hostImports(name)} ${GOOD})`), manifestOf({ abi }));
+    t.match(refusals(atomic(4)), [{ rule: 'import-newer', where: `import plugin_host.${name}`, message: /since protocol version 5/ }]);
+    t.same(refusals(atomic(5)), []);
+  }
   const s = await startTestService();
   t.teardown(() => s.stop());
-  for (const abi of [1, 2, 3, 4]) {
+  for (const abi of [1, 2, 3, 4, 5]) {
     await s.install(watPlugin({ id: `v${abi}`, abi, imports: ['respond'], body: '(data (i32.const 64) "ok")', handle: `${respondText(64, 2)} (i32.const 0)` }));
     t.equal((await s.trigger(`v${abi}/run`)).text, 'ok');
   }

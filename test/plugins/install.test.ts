@@ -20,7 +20,7 @@ t.test('upload answers what the plugin asks for, and installs nothing', async t 
     id: 'guestbook',
     name: 'Guestbook',
     version: '1.0.0',
-    abi: 4,
+    abi: 5,
     size: bytes.length,
     sha256: /^[0-9a-f]{64}$/,
     wasm_key: /^[0-9a-f]{32}$/,

@@ -1,4 +1,4 @@
-import { HOST_FUNCTION_BY_NAME, HOST_FUNCTIONS } from '../../src/abi/host-functions.ts';
+import { ABI_NEWEST, HOST_FUNCTION_BY_NAME, HOST_FUNCTIONS } from '../../src/abi/host-functions.ts';
 import type { TestService } from './service.ts';
 import { type WatPlugin, watPlugin } from './wat.ts';
 
@@ -18,7 +18,11 @@ const PARKS = new Set([
   'file_read',
   'plugin_call',
   'host_info',
+  'kv_get_many',
+  'kv_increment',
 ]);
+/** Parks only a raw part, whatever it returns. */
+const PARKS_BODY = new Set(['kv_update']);
 const OWN = new Set([
   'input_len',
   'input_read',
@@ -43,7 +47,7 @@ const BAD = 0x8000_0000;
  */
 export function callerPlugin(p: Omit<WatPlugin, 'handle' | 'imports' | 'memory'> & { names?: string[] }): Uint8Array {
   const rows = HOST_FUNCTIONS.filter(f =>
-    p.names === undefined ? f.since <= (p.abi ?? 4) : p.names.includes(f.name) || OWN.has(f.name),
+    p.names === undefined ? f.since <= (p.abi ?? ABI_NEWEST) : p.names.includes(f.name) || OWN.has(f.name),
   );
   const advance = (by: string): string => `(local.set $p (i32.add (local.get $p) ${by}))`;
   const branch = (name: string): string => {
@@ -71,14 +75,15 @@ export function callerPlugin(p: Omit<WatPlugin, 'handle' | 'imports' | 'memory'>
     return `(if (i32.eq (local.get $op) (i32.const ${HOST_FUNCTIONS.indexOf(row)})) (then ${setup.join('\n')}
       (local.set $r (call $${name} ${args.join(' ')}))
       (local.set $parks (i32.const ${PARKS.has(name) ? 1 : 0}))
+      (local.set $raw (i32.const ${PARKS.has(name) || PARKS_BODY.has(name) ? 1 : 0}))
       (local.set $fills (i32.const ${name === 'file_read_into' ? 1 : 0}))))`;
   };
-  const locals = [0, 1, 2, 3].map(k => `(local $n${k} i32) (local $a${k} i32) (local $l${k} i64)`).join(' ');
+  const locals = [0, 1, 2, 3, 4].map(k => `(local $n${k} i32) (local $a${k} i32) (local $l${k} i64)`).join(' ');
   return watPlugin({
     ...p,
     imports: rows.map(f => f.name),
     memory: '1024',
-    handle: `(local $p i32) (local $end i32) (local $o i32) (local $op i32) (local $r i32) (local $m i32) (local $parks i32) (local $fills i32)
+    handle: `(local $p i32) (local $end i32) (local $o i32) (local $op i32) (local $r i32) (local $m i32) (local $parks i32) (local $raw i32) (local $fills i32)
       ${locals}
       (local.set $p (i32.const ${SCRIPT_AT}))
       (local.set $o (i32.const ${ANSWERS_AT}))
@@ -106,7 +111,7 @@ export function callerPlugin(p: Omit<WatPlugin, 'handle' | 'imports' | 'memory'>
               (memory.copy (i32.add (local.get $o) (i32.const 8)) (i32.const ${BUFFER_AT}) (local.get $m))))))
         (i32.store offset=4 (local.get $o) (local.get $m))
         (local.set $o (i32.add (local.get $o) (i32.add (local.get $m) (i32.const 8))))
-        (local.set $m (if (result i32) (local.get $parks) (then (call $body_len)) (else (i32.const 0))))
+        (local.set $m (if (result i32) (local.get $raw) (then (call $body_len)) (else (i32.const 0))))
         (i32.store (local.get $o) (local.get $m))
         (drop (call $body_read (i32.const 0) (i32.add (local.get $o) (i32.const 4)) (local.get $m)))
         (local.set $o (i32.add (local.get $o) (i32.add (local.get $m) (i32.const 4))))

@@ -1,6 +1,6 @@
 import wabtInit from 'wabt';
 import { withCustomSection } from '../../sdk/assemblyscript/build.ts';
-import { HOST_FUNCTION_BY_NAME, wasmParametersOf } from '../../src/abi/host-functions.ts';
+import { ABI_NEWEST, HOST_FUNCTION_BY_NAME, wasmParametersOf } from '../../src/abi/host-functions.ts';
 
 const wabt = await wabtInit();
 
@@ -57,7 +57,7 @@ export type WatPlugin = {
 export const manifestOf = (
   p: Pick<WatPlugin, 'id' | 'version' | 'abi' | 'requirements' | 'triggers'>,
 ): Record<string, unknown> => ({
-  abi: p.abi ?? 4,
+  abi: p.abi ?? ABI_NEWEST,
   id: p.id ?? 'test',
   name: 'Test',
   version: p.version ?? '1.0.0',

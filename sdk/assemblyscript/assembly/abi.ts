@@ -1,4 +1,4 @@
-// Imports of protocol version 4 (docs/ABI.md). Pairs are (pointer, length); a negative result is an error whose text
+// Imports of protocol version 5 (docs/ABI.md). Pairs are (pointer, length); a negative result is an error whose text
 // `error_read` gives.
 @external("plugin_host", "input_len") export declare function input_len(kind: i32): i32;
 @external("plugin_host", "input_read") export declare function input_read(kind: i32, ptr: usize, len: i32): i32;
@@ -19,6 +19,10 @@
 @external("plugin_host", "kv_set") export declare function kv_set(kp: usize, kl: i32, vp: usize, vl: i32, ttl: i32): i32;
 @external("plugin_host", "kv_delete") export declare function kv_delete(kp: usize, kl: i32): i32;
 @external("plugin_host", "kv_list") export declare function kv_list(pp: usize, pl: i32, ap: usize, al: i32, limit: i32): i32;
+@external("plugin_host", "kv_get_many") export declare function kv_get_many(jp: usize, jl: i32): i32;
+@external("plugin_host", "kv_update") export declare function kv_update(kp: usize, kl: i32, mode: i32, ep: usize, el: i32, vp: usize, vl: i32, ttl: i32): i32;
+@external("plugin_host", "kv_increment") export declare function kv_increment(kp: usize, kl: i32, delta: i64, ttl: i32): i32;
+@external("plugin_host", "host_info") export declare function host_info(): i32;
 @external("plugin_host", "sql_open") export declare function sql_open(np: usize, nl: i32): i32;
 @external("plugin_host", "sql_query") export declare function sql_query(handle: i32, sp: usize, sl: i32, ap: usize, al: i32, max: i32): i32;
 @external("plugin_host", "sql_fetch") export declare function sql_fetch(cursor: i32, max: i32): i32;

@@ -5,15 +5,17 @@ import { CHUNK_MAX, FileChunk, FileReader, FileRef } from "./files";
 import { HTTPResponse, sendRequest } from "./http";
 import { authOf, HTTPAuthInfo, inputBody } from "./input";
 import { IncomingMessage, Message, StudentFilter } from "./messages";
+import { KeyPage, KVUpdate, readKeys, updateKey } from "./kv";
 import { Connection } from "./sql";
 export { HTTPResponse } from "./http";
+export { KeyPage, KVUpdate } from "./kv";
 export { HTTPAuthInfo } from "./input";
 export { IncomingMessage, Message, NewMessage, StudentFilter, Students } from "./messages";
 export { Args, args, Connection, Row, Rows, Statements, Transaction } from "./sql";
 export { FileChunk, FileReader, FileRef } from "./files";
 export { arr, Bytes, Json, Kind, Obj, obj, quote } from "./json";
 
-const ABI = 4;
+const ABI = 5;
 const NOT_FOUND = -2;
 /** Bytes the host passes into one execution at most. */
 const READ_ALL_MAX: i64 = 64 * 1024 * 1024;
@@ -254,10 +256,6 @@ export class HTTPRequest {
   }
 }
 
-export class KeyPage {
-  constructor(public keys: string[], public next: string | null) {}
-}
-
 export class Context {
   HTTP: HTTPRequest;
   /** What another plugin asked for, inside a `Function`. */
@@ -342,6 +340,40 @@ export class Context {
     for (let i = 0; i < items.length; i++) keys.push(items[i].text);
     const next = page.get("next");
     return new Result<KeyPage>(new KeyPage(keys, next.isNull ? null : next.text));
+  }
+  /** Values of up to 100 keys in one call, 4 MiB in all, in the order of the keys; null in the place of an absent one. */
+  KVGetMany(keys: string[]): Result<Array<string | null>> {
+    const values = readKeys(keys);
+    return values === null ? new Result<Array<string | null>>([], lastError()) : new Result<Array<string | null>>(values);
+  }
+  /**
+   * Stores a value only if the key is absent; of several executions at once exactly one writes. What had expired is absent.
+   * `written` says whether it was this one, `present` which value was there instead.
+   */
+  KVSetIfAbsent(key: string, value: string, ttlSeconds: i32 = 0): Result<KVUpdate> {
+    const update = updateKey(key, null, value, ttlSeconds);
+    return update === null ? new Result<KVUpdate>(new KVUpdate(false, null), lastError()) : new Result<KVUpdate>(update);
+  }
+  /**
+   * Stores a value only if the key still has the value `expected`. When it was not written, `present` is the value to try again
+   * with, or null when the key is absent.
+   */
+  KVCompareAndSet(key: string, expected: string, value: string, ttlSeconds: i32 = 0): Result<KVUpdate> {
+    const update = updateKey(key, expected, value, ttlSeconds);
+    return update === null ? new Result<KVUpdate>(new KVUpdate(false, null), lastError()) : new Result<KVUpdate>(update);
+  }
+  /**
+   * Adds to a whole number that is stored as decimal text and gives the sum; an absent key counts as 0. No addition is lost.
+   * `ttlSeconds` 0 keeps the time to live the key has.
+   */
+  KVIncrement(key: string, delta: i64 = 1, ttlSeconds: i32 = 0): Result<i64> {
+    const k = utf8(key);
+    const n = abi.kv_increment(ptr(k), k.byteLength, delta, ttlSeconds);
+    return n < 0 ? new Result<i64>(0, lastError()) : new Result<i64>(I64.parseInt(String.UTF8.decode(result(n))));
+  }
+  /** What the host offers: `abi` (protocol version), `limits`, `features`. */
+  HostInfo(): Json {
+    return Json.parse(result(max(abi.host_info(), 0)));
   }
   /** Whether files came with the message. */
   HasFiles(): bool {
