@@ -23,6 +23,7 @@ import { composeFiles } from './compose-files.ts';
 import { composeFrontends } from './compose-frontends.ts';
 import { composeMail } from './compose-mail.ts';
 import { composePluginIo } from './compose-plugin-io.ts';
+import { startSweeps } from './compose-sweeps.ts';
 import { composeUniversity } from './compose-university.ts';
 import { type Config, dataPath, publicBaseOf } from './config.ts';
 import { openDatabase } from './db/database.ts';
@@ -35,22 +36,19 @@ import { Quarantine } from './executions/quarantine.ts';
 import { suspendSuspects } from './executions/suspects.ts';
 import { setDeletedOfPlugin } from './files/file-records.ts';
 import { type HostCall, makeDispatch } from './host/host-functions.ts';
-import { kvHandlers, sweepExpired } from './host/kv.ts';
+import { kvHandlers } from './host/kv.ts';
 import { makeClientAddress } from './http/client-address.ts';
 import { checkSetup, fromHere, Guards } from './http/guards.ts';
 import { makeRouter } from './http/routes.ts';
 import { type Server, startServer } from './http/server.ts';
-import { removeOldFailures } from './identity/admin-login.ts';
 import { IDENTITY_CHANGED, parseIdentityChange } from './identity/identity-changes.ts';
 import { IdpLogin } from './identity/idp-login.ts';
 import { Principals } from './identity/principals.ts';
-import { removeEndedSessions } from './identity/sessions.ts';
 import { Jobs } from './jobs.ts';
 import { assertLimits, LIMITS } from './limits.ts';
 import type { Log } from './log.ts';
 import { TEMPORARY_PASSWORD_QUEUE } from './messaging/temporary-password-job.ts';
 import { outboxSweepJob } from './outbox/sweep-job.ts';
-import { every } from './periodic.ts';
 import { FrontendInstaller } from './plugins/frontend-install.ts';
 import { endIdleThreads } from './plugins/inspect-thread.ts';
 import { PluginInstaller } from './plugins/install.ts';
@@ -69,6 +67,8 @@ export type ServiceOptions = {
   noteFile: string | null;
   /** Versions that were running at two crashes in a row; their plugins are suspended. */
   suspects: readonly number[];
+  /** What has to be installed before the service listens. */
+  prepare?(installer: PluginInstaller, registry: PluginRegistry): Promise<void>;
   /** Told which embedded graph store is asked now. */
   graphInUse?(endpoint: string): void;
 };
@@ -86,8 +86,6 @@ export type Service = {
   /** Ends everything in order: no new requests, running executions finish, records are written. */
   stop(graceMs: number): Promise<void>;
 };
-
-const SWEEP_MS = 30_000;
 
 /** Builds every object once, in dependency order, and starts the service. The only place that knows everything. */
 export async function startService(options: ServiceOptions): Promise<Service> {
@@ -289,6 +287,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     bodyBytesMax: v['http.max_body'],
     bodyMsMax: LIMITS.bodyMsMax,
   };
+  await options.prepare?.(installer, registry);
   const server = await startServer(v['http.host'], v['http.port'], {
     triggerPrefix: TRIGGER_PREFIX,
     clientAddress: makeClientAddress(v['http.trusted_proxies']),
@@ -317,14 +316,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
   jobs.start();
   pluginIo.start();
   authz.start();
-  const stopSweeps = [
-    every(SWEEP_MS, log, 'removing expired values', () => sweepExpired(db)),
-    every(SWEEP_MS * 20, log, 'removing old execution records', () => records.removeOld()),
-    every(SWEEP_MS * 20, log, 'removing files of broken uploads', () => installer.removeOrphans()),
-    every(SWEEP_MS * 10, log, 'removing ended sessions', () =>
-      Promise.all([removeEndedSessions(db), removeOldFailures(db)]),
-    ),
-  ];
+  const stopSweeps = startSweeps({ db, log, records, installer });
 
   const stop = async (graceMs: number): Promise<void> => {
     state = 'draining';
@@ -334,7 +326,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     await Promise.race([Promise.all([executor.drain(), server.answered()]), grace]);
     server.close();
     await executor.close();
-    for (const stopSweep of stopSweeps) await stopSweep();
+    await stopSweeps();
     // What a job waits for ends first.
     await university.close();
     await pluginIo.close();

@@ -1,4 +1,5 @@
 import fs from 'node:fs';
+import os from 'node:os';
 import path from 'node:path';
 import { closest } from 'fastest-levenshtein';
 import { parse as parseYaml } from 'yaml';
@@ -165,14 +166,33 @@ export function dataPath(config: Config, ...parts: string[]): string {
   return path.resolve(config.values['data.dir'], ...parts);
 }
 
+const isLoopback = (host: string): boolean => host === 'localhost' || host === '::1' || host.startsWith('127.');
+const isEveryAddress = (host: string): boolean => ['0.0.0.0', '::'].includes(host);
+
+/** An address of this machine others reach it at; its name where it has none. */
+function ownAddress(): string {
+  const all = Object.values(os.networkInterfaces()).flatMap(addresses => addresses ?? []);
+  const outside = all.filter(a => !a.internal && !a.address.startsWith('fe80:'));
+  return (outside.find(a => a.family === 'IPv4') ?? outside[0])?.address ?? os.hostname();
+}
+
 /**
- * Address users see.
+ * Address users see: `http.public_url`, else made from host and port. A service that listens on every address of the
+ * machine never names the loopback address, which leads other machines to themselves.
  *
  * @param port that is listened on
  */
 export function publicBaseOf(config: Config, port: number): string {
   const v = config.values;
   if (v['http.public_url'] !== '') return v['http.public_url'].replace(/\/$/, '');
-  const host = ['0.0.0.0', '::'].includes(v['http.host']) ? '127.0.0.1' : v['http.host'];
+  const host = isEveryAddress(v['http.host']) ? ownAddress() : v['http.host'];
   return `http://${host.includes(':') ? `[${host}]` : host}:${port}`;
+}
+
+/** What will be wrong without `http.public_url`; null where nothing is. */
+export function publicUrlProblem(config: Config): string | null {
+  const v = config.values;
+  if (v['http.public_url'] !== '' || isLoopback(v['http.host'])) return null;
+  const shown = publicBaseOf(config, v['http.port']);
+  return `http.public_url (BOT_HTTP_PUBLIC_URL) is not set and the service listens on ${v['http.host']}: the setup link, mails, upload addresses and the way back from the identity provider name ${shown}; set it to the address users open`;
 }

@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 import fs from 'node:fs';
 import { parseArgs } from 'node:util';
-import { type Config, ConfigError, dataPath, describeConfig, loadConfig, publicBaseOf } from './config.ts';
+import { type Config, ConfigError, dataPath, describeConfig, loadConfig, publicUrlProblem } from './config.ts';
 import { messageOf } from './errors.ts';
 
 /** Process entry and command line; the one place that reads argv and the environment. */
@@ -38,31 +38,38 @@ function version(): string {
   return typeof value === 'object' && value !== null && 'version' in value ? String(value.version) : 'unknown';
 }
 
+/** Signals that come together are one: npm passes on what the terminal or systemd has sent to the service as well. */
+const SAME_SIGNAL_MS = 1000;
+
 async function serve(config: Config, sample: boolean): Promise<void> {
-  const { Supervisor } = await import('./supervisor/supervisor.ts');
+  const { checkDataDirectory, Supervisor } = await import('./supervisor/supervisor.ts');
   const { buildSample } = await import('./supervisor/build-sample.ts');
-  const progress = (text: string): void => out(`[plugin-host] ${text}`);
-  const { checkDataDirectory } = await import('./supervisor/supervisor.ts');
-  checkDataDirectory(dataPath(config));
+  const { makeAnnouncer } = await import('./supervisor/announce.ts');
+  const announcer = makeAnnouncer(config, sample, process.stdout);
+  const { progress } = announcer;
+  checkDataDirectory(dataPath(config), announcer.warn);
   const samplePath = sample ? await buildSample(dataPath(config, 'sample'), progress) : null;
+  const problem = publicUrlProblem(config);
+  if (problem !== null) announcer.warn(problem);
   const supervisor = new Supervisor({
     config,
     samplePath,
     environment: process.env,
     progress,
     ready(port, token, first) {
-      if (first) announce(config, port, token, sample);
+      if (first) announcer.ready(port, token);
       else progress(`ready again on port ${port}`);
     },
   });
-  let stopped = false;
+  let stoppedAt: number | null = null;
   const stop = (signal: string): void => {
-    if (stopped) {
+    if (stoppedAt !== null && performance.now() - stoppedAt < SAME_SIGNAL_MS) return;
+    if (stoppedAt !== null) {
       progress('stopping at once');
       supervisor.kill();
       return;
     }
-    stopped = true;
+    stoppedAt = performance.now();
     progress(`${signal}: stopping`);
     supervisor.stop().then(() => {
       progress('stopped');
@@ -74,23 +81,8 @@ async function serve(config: Config, sample: boolean): Promise<void> {
     await supervisor.start();
   } catch (error) {
     await supervisor.stop();
-    if (!stopped) throw error;
+    if (stoppedAt === null) throw error;
   }
-}
-
-function announce(config: Config, port: number, token: string | null, sample: boolean): void {
-  const v = config.values;
-  const base = publicBaseOf(config, port);
-  out('');
-  out(`  plugin host is ready: ${base}`);
-  if (token === null) out(`  admin page:  ${base}/admin/`);
-  else if (v['admin.setup'] === 'token') {
-    out(`  setup token: ${token}`);
-    out(`  setup link:  ${base}/admin/#token=${token}`);
-    out(`  admin API:   curl -H 'Authorization: Bearer ${token}' ${base}/api/admin/plugins`);
-  }
-  if (sample) out(`  try it:      curl ${base}/api/triggers/http/hello/greet?name=world`);
-  out('');
 }
 
 async function runMigrate(config: Config): Promise<void> {

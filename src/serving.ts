@@ -61,6 +61,11 @@ async function serve(options: GoMessage, graph: EmbeddedGraph): Promise<void> {
       setupToken: config.values['admin.setup_token'],
       noteFile: options.noteFile,
       suspects: options.suspects,
+      async prepare(installer, registry) {
+        if (options.sampleModule === null) return;
+        const bytes = fs.readFileSync(options.sampleModule);
+        if (await installSample(installer, registry, bytes)) log.info('sample plugin installed');
+      },
       graphInUse: endpoint => tell({ kind: 'graph_in_use', endpoint }),
     });
     graph.changed = () => {
@@ -81,10 +86,6 @@ async function serve(options: GoMessage, graph: EmbeddedGraph): Promise<void> {
     };
     process.on('SIGTERM', () => stop('SIGTERM'));
     process.on('disconnect', () => stop('the supervisor is gone'));
-    if (options.sampleModule !== null) {
-      const bytes = fs.readFileSync(options.sampleModule);
-      if (await installSample(service.installer, service.registry, bytes)) log.info('sample plugin installed');
-    }
     log.info({ port: service.server.port, plugins: service.registry.size }, 'ready');
     tell({ kind: 'listening', port: service.server.port, setupMode: await service.inSetupMode() });
   } catch (error) {

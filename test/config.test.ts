@@ -1,6 +1,6 @@
 import path from 'node:path';
 import t from 'tap';
-import { configToEnv, describeConfig, envNameOf, loadConfig } from '../src/config.ts';
+import { configToEnv, describeConfig, envNameOf, loadConfig, publicBaseOf, publicUrlProblem } from '../src/config.ts';
 
 const file = (t: Tap, text: string): string => path.join(t.testdir({ 'host.yaml': text }), 'host.yaml');
 type Tap = { testdir(files: Record<string, string>): string };
@@ -50,4 +50,23 @@ t.test('the environment made for a child gives it the same values', async t => {
 
 t.test('environment names are made from the keys', async t => {
   t.equal(envNameOf('http.max_body'), 'BOT_HTTP_MAX_BODY');
+});
+
+t.test('a service that listens elsewhere never names 127.0.0.1, and says that http.public_url is missing', t => {
+  const shown = (env: Record<string, string>) => {
+    const config = loadConfig(null, env);
+    return { base: publicBaseOf(config, 8080), problem: publicUrlProblem(config) };
+  };
+  t.same(shown({}), { base: 'http://127.0.0.1:8080', problem: null });
+  t.same(shown({ BOT_HTTP_HOST: '0.0.0.0', BOT_HTTP_PUBLIC_URL: 'https://p.example/' }), {
+    base: 'https://p.example',
+    problem: null,
+  });
+  for (const host of ['0.0.0.0', '::', '10.1.2.3']) {
+    const { base, problem } = shown({ BOT_HTTP_HOST: host });
+    t.notMatch(base, /127\.|\[::1?\]|0\.0\.0\.0/, host);
+    t.match(problem, `name ${base};`);
+    t.match(problem, /http\.public_url \(BOT_HTTP_PUBLIC_URL\) is not set/);
+  }
+  t.end();
 });

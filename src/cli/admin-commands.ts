@@ -1,4 +1,6 @@
+import fs from 'node:fs';
 import os from 'node:os';
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Actor } from '../audit/audit-log.ts';
 import { type Config, dataPath } from '../config.ts';
 import { type Database, isUnavailable, openDatabase } from '../db/database.ts';
@@ -6,6 +8,7 @@ import { migrate } from '../db/migrate.ts';
 import { messageOf, ServiceError } from '../errors.ts';
 import { type AdminAccount, listAllAdmins } from '../identity/admin-accounts.ts';
 import { createAdminHere, resetPasswordHere } from '../identity/admin-appointments.ts';
+import { holderText, lockDataDirectory } from '../supervisor/data-lock.ts';
 import { findRunningPostgres, startPostgres } from '../supervisor/embedded-postgres.ts';
 
 export type AdminOptions = {
@@ -20,6 +23,39 @@ export class CommandError extends Error {
   override readonly name = 'CommandError';
 }
 
+/** How long a command waits for a service that starts, or for another command. */
+const DIRECTORY_MS = 30_000;
+
+type UsedDatabase = { url: string; close(): Promise<void> };
+
+/**
+ * The embedded database: the one of the running service, or one started for as long as it takes. The data directory is
+ * locked meanwhile, so that a service or another command never starts a second server in it.
+ */
+async function embeddedDatabase(config: Config, progress: (text: string) => void): Promise<UsedDatabase> {
+  const directory = dataPath(config, 'postgres');
+  fs.mkdirSync(dataPath(config), { recursive: true });
+  for (const until = Date.now() + DIRECTORY_MS; ; await sleep(100)) {
+    const lock = lockDataDirectory(dataPath(config), 'command');
+    if (lock.state !== 'taken') {
+      const own = await startPostgres({ directory, progress });
+      return {
+        url: own.url,
+        async close() {
+          await own.stop();
+          if (lock.state === 'held') lock.release();
+        },
+      };
+    }
+    const url = lock.by?.command === 'serve' ? findRunningPostgres(directory) : null;
+    if (url !== null) return { url, close: () => Promise.resolve() };
+    if (Date.now() > until)
+      throw new CommandError(
+        `the data directory ${dataPath(config)} is in use by ${holderText(lock.by)}, whose database does not run; try again when it has ended`,
+      );
+  }
+}
+
 /**
  * Runs something on the service's database, whether the service runs or not: an embedded database that stands still is
  * started for as long as it takes.
@@ -29,18 +65,17 @@ export async function withDatabase<T>(
   progress: (text: string) => void,
   work: (db: Database, url: string) => Promise<T>,
 ): Promise<T> {
-  const directory = dataPath(config, 'postgres');
-  const running = config.values['database.url'] || findRunningPostgres(directory);
-  const own = running === null ? await startPostgres({ directory, progress }) : null;
+  const remote = config.values['database.url'];
+  const used =
+    remote === '' ? await embeddedDatabase(config, progress) : { url: remote, close: () => Promise.resolve() };
   // Two connections: some work reads beside its own transaction.
-  const url = running ?? own?.url ?? '';
-  const db = openDatabase(url, 2, () => {});
+  const db = openDatabase(used.url, 2, () => {});
   try {
     await migrate(db);
-    return await work(db, url);
+    return await work(db, used.url);
   } finally {
     await db.close();
-    await own?.stop();
+    await used.close();
   }
 }
 

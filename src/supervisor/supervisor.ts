@@ -8,6 +8,7 @@ import { messageOf } from '../errors.ts';
 import { LIMITS } from '../limits.ts';
 import { WASM_FLAGS } from '../plugins/trial-compile.ts';
 import { Backoff, exited } from './child.ts';
+import { type DataLock, holderText, lockDataDirectory } from './data-lock.ts';
 import { MAIN, type RunningPostgres, StartError, startPostgres } from './embedded-postgres.ts';
 import { SpicedbKeeper } from './spicedb-keeper.ts';
 
@@ -51,20 +52,42 @@ function makeDirectory(directory: string): void {
   fs.mkdirSync(directory);
 }
 
-/** The data directory exists, can be written and has room. */
-export function checkDataDirectory(directory: string): void {
+function directoryError(directory: string, error: unknown): StartError {
+  const code = error instanceof Error && 'code' in error ? error.code : '';
+  const what = code === 'ENOSPC' ? 'is full; free some space' : 'cannot be written; change its owner';
+  return new StartError(
+    `the data directory ${directory} ${what} or name another one with data.dir (BOT_DATA_DIR): ${messageOf(error)}`,
+  );
+}
+
+/**
+ * The data directory exists, is used by this process alone from now on, can be written and has room. Nothing in it is
+ * touched before the lock is held.
+ *
+ * @param warn told when the system has no locks
+ * @throws StartError that names the process which uses it
+ */
+export function checkDataDirectory(directory: string, warn: (text: string) => void): void {
   const probe = path.join(directory, `.write-test-${process.pid}`);
+  let lock: DataLock;
   try {
     makeDirectory(directory);
-    fs.writeFileSync(probe, Buffer.alloc(64 * 1024));
-    fs.rmSync(probe);
+    lock = lockDataDirectory(directory, 'serve');
   } catch (error) {
-    const code = error instanceof Error && 'code' in error ? error.code : '';
-    if (code === 'ENOSPC') fs.rmSync(probe, { force: true });
-    const what = code === 'ENOSPC' ? 'is full; free some space' : 'cannot be written; change its owner';
+    throw directoryError(directory, error);
+  }
+  if (lock.state === 'taken')
     throw new StartError(
-      `the data directory ${directory} ${what} or name another one with data.dir (BOT_DATA_DIR): ${messageOf(error)}`,
+      `the data directory ${directory} is in use by ${holderText(lock.by)}; stop it first, or name another directory with data.dir (BOT_DATA_DIR)`,
     );
+  if (lock.state === 'unsupported')
+    warn(`the data directory ${directory} cannot be locked (${lock.why}): start no second service on it`);
+  try {
+    fs.writeFileSync(probe, Buffer.alloc(64 * 1024));
+  } catch (error) {
+    throw directoryError(directory, error);
+  } finally {
+    fs.rmSync(probe, { force: true });
   }
 }
 
@@ -131,7 +154,6 @@ export class Supervisor {
   /** @throws StartError when the first start fails; later failures are retried */
   async start(): Promise<void> {
     const v = this.#config.values;
-    checkDataDirectory(dataPath(this.#config));
     await checkPort(v['http.host'], v['http.port']);
     // Its modules load while the database starts.
     this.#standby = this.#spawn();

@@ -1,72 +1,11 @@
-import { type ChildProcess, spawn } from 'node:child_process';
 import fs from 'node:fs';
 import net from 'node:net';
 import path from 'node:path';
 import t from 'tap';
 import { freePort } from '../../src/supervisor/embedded-postgres.ts';
 import { request } from '../support/service.ts';
+import { gone, processesOf, ROOT, servingPid, start } from '../support/started-service.ts';
 import { assemble, hostImports, manifestOf, withManifest } from '../support/wat.ts';
-
-const MAIN = path.resolve(import.meta.dirname, '../../src/main.ts');
-const ROOT = process.env.TEST_DIRECTORY ?? '/tmp';
-
-type Run = {
-  child: ChildProcess;
-  output(): string;
-  until(text: RegExp, ms?: number): Promise<RegExpMatchArray>;
-  exited: Promise<number | null>;
-};
-
-/** The service as a user starts it, in a directory of its own. */
-function start(directory: string, env: Record<string, string>, args: string[] = ['serve']): Run {
-  const clean = Object.fromEntries(
-    Object.entries(process.env).filter(([k]) => !k.startsWith('BOT_') && !k.startsWith('TAP') && k !== 'NODE_OPTIONS'),
-  );
-  const child = spawn(process.execPath, [MAIN, ...args], {
-    env: { ...clean, BOT_DATA_DIR: directory, BOT_EXECUTION_LANES: '8', ...env },
-    stdio: ['ignore', 'pipe', 'pipe'],
-  });
-  let text = '';
-  child.stdout.on('data', (c: Buffer) => (text += c.toString()));
-  child.stderr.on('data', (c: Buffer) => (text += c.toString()));
-  const exited = new Promise<number | null>(resolve => child.once('exit', resolve));
-  return {
-    child,
-    output: () => text,
-    exited,
-    async until(pattern, ms = 60_000) {
-      for (const end = Date.now() + ms; Date.now() < end; ) {
-        const m = pattern.exec(text);
-        if (m !== null) return m;
-        await new Promise(r => setTimeout(r, 20));
-      }
-      throw new Error(`no ${pattern} in:\n${text}`);
-    },
-  };
-}
-
-/** Processes whose command line or environment names the data directory. */
-function processesOf(directory: string): string[] {
-  return fs
-    .readdirSync('/proc')
-    .filter(p => /^\d+$/.test(p) && Number(p) !== process.pid)
-    .filter(p => {
-      try {
-        const text = fs.readFileSync(`/proc/${p}/cmdline`, 'latin1') + fs.readFileSync(`/proc/${p}/environ`, 'latin1');
-        return text.includes(directory) && !/^State:\s+Z/m.test(fs.readFileSync(`/proc/${p}/status`, 'latin1'));
-      } catch {
-        return false;
-      }
-    });
-}
-
-async function gone(directory: string, ms: number): Promise<boolean> {
-  for (const end = Date.now() + ms; Date.now() < end; ) {
-    if (processesOf(directory).length === 0) return true;
-    await new Promise(r => setTimeout(r, 50));
-  }
-  return false;
-}
 
 /** Uploads and installs a plugin in a service whose setup token is `tok`. */
 async function install(base: string, id: string, bytes: Uint8Array): Promise<void> {
@@ -81,20 +20,6 @@ async function install(base: string, id: string, bytes: Uint8Array): Promise<voi
   });
   if (installed.status !== 200) throw new Error(`install ${id}: ${uploaded.text} ${installed.text}`);
 }
-
-const servingPid = (supervisor: number): number =>
-  Number(
-    fs.readdirSync('/proc').find(p => {
-      try {
-        return (
-          new RegExp(`\\) \\S ${supervisor} `).test(fs.readFileSync(`/proc/${p}/stat`, 'latin1')) &&
-          fs.readFileSync(`/proc/${p}/cmdline`, 'latin1').includes('serving')
-        );
-      } catch {
-        return false;
-      }
-    }),
-  );
 
 t.test('the first start builds the sample, prints a curl line that works, and the second finds its data', async t => {
   const directory = fs.mkdtempSync(path.join(ROOT, 'start-'));

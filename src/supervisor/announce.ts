@@ -1,0 +1,80 @@
+import type { Config } from '../config.ts';
+import { publicBaseOf } from '../config.ts';
+import { makeLog } from '../log.ts';
+
+/** What `serve` tells the operator: lines for people on a terminal, JSON lines everywhere else. */
+export type Announcer = {
+  progress(text: string): void;
+  warn(text: string): void;
+  /** The service answers for the first time. */
+  ready(port: number, setupToken: string | null): void;
+};
+
+type Screen = { isTTY?: boolean; write(text: string): unknown };
+
+type Fact = { key: string; label: string; value: string };
+
+/** What to open, and lines for the shell that work. */
+function factsOf(config: Config, port: number, setupToken: string | null, sample: boolean): Fact[] {
+  const base = publicBaseOf(config, port);
+  const facts: Fact[] = [];
+  if (setupToken === null) facts.push({ key: 'admin_page', label: 'admin page', value: `${base}/admin/` });
+  else if (config.values['admin.setup'] === 'token')
+    facts.push(
+      { key: 'setup_token', label: 'setup token', value: setupToken },
+      { key: 'setup_link', label: 'setup link', value: `${base}/admin/#token=${setupToken}` },
+      {
+        key: 'admin_api',
+        label: 'admin API',
+        value: `curl -H 'Authorization: Bearer ${setupToken}' ${base}/api/admin/plugins`,
+      },
+    );
+  if (sample)
+    facts.push({
+      key: 'try_it',
+      label: 'try it',
+      value: `curl ${base}/api/triggers/http/hello/greet?name=world`,
+    });
+  return facts;
+}
+
+function onTerminal(config: Config, sample: boolean, out: Screen): Announcer {
+  const line = (text: string): void => void out.write(`${text}\n`);
+  return {
+    progress: text => line(`[plugin-host] ${text}`),
+    warn: text => line(`[plugin-host] warning: ${text}`),
+    ready(port, setupToken) {
+      const facts = factsOf(config, port, setupToken, sample);
+      line(`\n  plugin host is ready: ${publicBaseOf(config, port)}`);
+      for (const { label, value } of facts) line(`  ${`${label}:`.padEnd(12)} ${value}`);
+      line('');
+    },
+  };
+}
+
+/**
+ * One JSON line for each message, whatever `log.level` is: who starts the service needs the setup token. The banner is one
+ * line, whose text holds the same words.
+ */
+function asJson(config: Config, sample: boolean): Announcer {
+  const log = makeLog('info');
+  return {
+    progress: text => log.info(text),
+    warn: text => log.warn(text),
+    ready(port, setupToken) {
+      const facts = factsOf(config, port, setupToken, sample);
+      const base = publicBaseOf(config, port);
+      // A blank on both sides of every value: it can be cut out of the line by its label.
+      const words = facts.map(f => `${f.label}: ${f.value} | `).join('');
+      log.info(
+        { url: base, pid: process.pid, ...Object.fromEntries(facts.map(f => [f.key, f.value])) },
+        `plugin host is ready: ${base} | ${words}stop it with SIGTERM`,
+      );
+    },
+  };
+}
+
+/** @param sample whether the sample plugin is installed, which the announcement then shows how to call */
+export function makeAnnouncer(config: Config, sample: boolean, out: Screen): Announcer {
+  return out.isTTY === true ? onTerminal(config, sample, out) : asJson(config, sample);
+}

@@ -1,0 +1,104 @@
+import fs from 'node:fs';
+import path from 'node:path';
+import t from 'tap';
+import { loadConfig } from '../../src/config.ts';
+import { makeAnnouncer } from '../../src/supervisor/announce.ts';
+import { LOCK_FILE, lockDataDirectory } from '../../src/supervisor/data-lock.ts';
+import { freePort } from '../../src/supervisor/embedded-postgres.ts';
+import { request } from '../support/service.ts';
+import { gone, processesOf, ROOT, start, startProgram } from '../support/started-service.ts';
+
+/** Every file below a directory the service itself writes at start, with its time of change. */
+function filesOf(directory: string): string[] {
+  return fs
+    .readdirSync(directory, { recursive: true, encoding: 'utf8' })
+    .filter(f => !f.startsWith('postgres/'))
+    .map(f => `${f} ${fs.lstatSync(path.join(directory, f)).mtimeMs}`)
+    .sort();
+}
+
+const postmaster = (directory: string): string =>
+  fs.readFileSync(path.join(directory, 'postgres', 'postmaster.pid'), 'utf8');
+
+t.test('a data directory is locked for as long as its process lives', t => {
+  const directory = t.testdir();
+  const first = lockDataDirectory(directory, 'serve');
+  t.equal(first.state, 'held');
+  t.match(lockDataDirectory(directory, 'serve'), { state: 'taken', by: { pid: process.pid, command: 'serve' } });
+  if (first.state === 'held') first.release();
+  // A note of a process that is gone says nothing.
+  fs.writeFileSync(path.join(directory, LOCK_FILE), JSON.stringify({ pid: 1, host: 'x', command: 'serve' }));
+  t.equal(lockDataDirectory(directory, 'command').state, 'held');
+  t.end();
+});
+
+t.test('npm start: JSON lines, ready with its sample, alone on its directory, ended in order by SIGTERM', async t => {
+  const directory = fs.mkdtempSync(path.join(ROOT, 'alone-'));
+  const port = String(await freePort());
+  const run = startProgram('npm', ['start', '--silent'], directory, { BOT_HTTP_PORT: port });
+  t.teardown(() => run.child.kill('SIGTERM'));
+  const base = `http://127.0.0.1:${port}`;
+  const answer = (where: string) => request(`${base}${where}`).catch(() => null);
+  while ((await answer('/readyz'))?.status !== 200) await new Promise(r => setTimeout(r, 5));
+  t.match(
+    await answer('/api/triggers/http/hello/greet?name=world'),
+    { status: 200, json: { message: 'Hello, world!' } },
+    'ready on a first start means that the sample answers',
+  );
+  const [, supervisor = ''] = await run.until(/"pid":(\d+)/);
+  await run.until(/graph store was filled/);
+
+  const before = filesOf(directory);
+  const server = postmaster(directory);
+  for (const other of [port, String(await freePort())]) {
+    const second = start(directory, { BOT_HTTP_PORT: other });
+    t.equal(await second.exited, 1);
+    t.match(second.output(), new RegExp(`in use by process ${supervisor} \\(plugin-host serve\\)`));
+  }
+  t.same(filesOf(directory), before, 'the second one touched nothing');
+  t.equal(postmaster(directory), server, 'the database of the first runs on');
+  t.ok(fs.existsSync(path.join(directory, 'spicedb.endpoint')));
+  t.equal((await answer('/readyz'))?.status, 200);
+
+  const lines = run.stdout().trim().split('\n');
+  const said = lines.map(line => JSON.parse(line) as Record<string, unknown>);
+  t.ok(said.every(line => typeof line.msg === 'string'));
+  const token = /setup token: (\S+) /.exec(run.stdout())?.[1];
+  t.match(
+    said.find(line => String(line.msg).startsWith('plugin host is ready')),
+    { url: base, setup_token: token, setup_link: `${base}/admin/#token=${token}`, try_it: /^curl / },
+  );
+
+  // As systemd and a terminal do it: the signal comes to npm and to the service, and npm passes its own on.
+  run.child.kill('SIGTERM');
+  process.kill(Number(supervisor), 'SIGTERM');
+  await run.exited;
+  t.ok(await gone(directory, 15_000), `nothing is left running: ${processesOf(directory)}`);
+  t.match(run.output(), /SIGTERM: stopping[\s\S]*"why":"SIGTERM"[\s\S]*stopped/, 'ended in order');
+  t.notMatch(run.output(), /stopping at once/);
+
+  const again = start(directory, { BOT_HTTP_PORT: port });
+  t.teardown(() => again.child.kill('SIGKILL'));
+  await again.until(/plugin host is ready/);
+  again.child.kill('SIGKILL');
+  await again.exited;
+  const lock = lockDataDirectory(directory, 'serve');
+  t.equal(lock.state, 'held', 'a killed supervisor leaves no lock');
+  if (lock.state === 'held') lock.release();
+  t.ok(await gone(directory, 15_000));
+});
+
+t.test('a terminal gets a banner for people', t => {
+  let shown = '';
+  const out = {
+    isTTY: true,
+    write(text: string) {
+      shown += text;
+      return true;
+    },
+  };
+  makeAnnouncer(loadConfig(null, {}), true, out).ready(8080, 'tok');
+  t.match(shown, /plugin host is ready: http:\/\/127.0.0.1:8080\n {2}setup token: tok\n/);
+  t.match(shown, /try it: {6}curl http:\/\/127.0.0.1:8080\/api\/triggers\/http\/hello\/greet\?name=world\n/);
+  t.end();
+});

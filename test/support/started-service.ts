@@ -1,0 +1,94 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import fs from 'node:fs';
+import path from 'node:path';
+
+const PROJECT = path.resolve(import.meta.dirname, '../..');
+const MAIN = path.join(PROJECT, 'src/main.ts');
+export const ROOT = process.env.TEST_DIRECTORY ?? '/tmp';
+
+export type Run = {
+  /** What was written to standard output alone. */
+  stdout(): string;
+  child: ChildProcess;
+  output(): string;
+  until(text: RegExp, ms?: number): Promise<RegExpMatchArray>;
+  exited: Promise<number | null>;
+};
+
+/** The service as a user starts it, in a directory of its own. */
+export function start(directory: string, env: Record<string, string>, args: string[] = ['serve']): Run {
+  return startProgram(process.execPath, [MAIN, ...args], directory, env);
+}
+
+/** Any command that starts the service, from the project's directory. */
+export function startProgram(command: string, args: string[], directory: string, env: Record<string, string>): Run {
+  const clean = Object.fromEntries(
+    Object.entries(process.env).filter(([k]) => !k.startsWith('BOT_') && !k.startsWith('TAP') && k !== 'NODE_OPTIONS'),
+  );
+  const child = spawn(command, args, {
+    cwd: PROJECT,
+    env: { ...clean, BOT_DATA_DIR: directory, BOT_EXECUTION_LANES: '8', ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  let text = '';
+  let out = '';
+  child.stdout.on('data', (c: Buffer) => {
+    text += c.toString();
+    out += c.toString();
+  });
+  child.stderr.on('data', (c: Buffer) => (text += c.toString()));
+  const exited = new Promise<number | null>(resolve => child.once('exit', resolve));
+  return {
+    child,
+    output: () => text,
+    stdout: () => out,
+    exited,
+    async until(pattern, ms = 60_000) {
+      for (const end = Date.now() + ms; Date.now() < end; ) {
+        const m = pattern.exec(text);
+        if (m !== null) return m;
+        await new Promise(r => setTimeout(r, 20));
+      }
+      throw new Error(`no ${pattern} in:\n${text}`);
+    },
+  };
+}
+
+/** Processes whose command line or environment names the data directory. */
+export function processesOf(directory: string): string[] {
+  return fs
+    .readdirSync('/proc')
+    .filter(p => /^\d+$/.test(p) && Number(p) !== process.pid)
+    .filter(p => {
+      try {
+        const text = fs.readFileSync(`/proc/${p}/cmdline`, 'latin1') + fs.readFileSync(`/proc/${p}/environ`, 'latin1');
+        return text.includes(directory) && !/^State:\s+Z/m.test(fs.readFileSync(`/proc/${p}/status`, 'latin1'));
+      } catch {
+        return false;
+      }
+    });
+}
+
+/** Whether all processes of a data directory end in time. */
+export async function gone(directory: string, ms: number): Promise<boolean> {
+  for (const end = Date.now() + ms; Date.now() < end; ) {
+    if (processesOf(directory).length === 0) return true;
+    await new Promise(r => setTimeout(r, 50));
+  }
+  return false;
+}
+
+/** The process below a supervisor that serves. */
+export const servingPid = (supervisor: number): number =>
+  Number(
+    fs.readdirSync('/proc').find(p => {
+      try {
+        return (
+          new RegExp(`\\) \\S ${supervisor} `).test(fs.readFileSync(`/proc/${p}/stat`, 'latin1')) &&
+          fs.readFileSync(`/proc/${p}/cmdline`, 'latin1').includes('serving')
+        );
+      } catch {
+        return false;
+      }
+    }),
+  );
