@@ -1,4 +1,5 @@
 import { accessRoutes } from './api/access-api.ts';
+import { adminKeyRoutes } from './api/admin-keys-api.ts';
 import { adminPageRoutes } from './api/admin-page.ts';
 import { adminRoutes } from './api/admins-api.ts';
 import { auditRoutes } from './api/audit-api.ts';
@@ -12,6 +13,7 @@ import { pluginRoutes } from './api/plugins-api.ts';
 import { policyRoutes } from './api/policies-api.ts';
 import { relationshipRoutes } from './api/relationships-api.ts';
 import { roleRoutes } from './api/roles-api.ts';
+import type { Route } from './api/route.ts';
 import { serviceKeyRoutes } from './api/service-keys-api.ts';
 import { SessionCookies } from './api/session-cookies.ts';
 import { triggerRoutes } from './api/triggers-api.ts';
@@ -75,6 +77,8 @@ export type ServiceOptions = {
 
 export type Service = {
   readonly server: Server;
+  /** Every row of the API beside the triggers. */
+  readonly routes: readonly Route[];
   readonly installer: PluginInstaller;
   readonly registry: PluginRegistry;
   readonly executor: Executor<HostCall>;
@@ -165,11 +169,10 @@ export async function startService(options: ServiceOptions): Promise<Service> {
   await registry.loadAll();
   await quarantine.load();
   await suspendSuspects(db, quarantine, options.suspects, log);
-  const principals = new Principals(
-    db,
-    { userToken: v['admin.user_token_prefix'], serviceKey: v['admin.service_key_prefix'] },
-    error => log.warn({ error: messageOf(error) }, 'last-used times could not be written yet'),
-  );
+  const timesNotWritten = (error: unknown): void =>
+    log.warn({ error: messageOf(error) }, 'last-used times could not be written yet');
+  const prefixes = { userToken: v['admin.user_token_prefix'], serviceKey: v['admin.service_key_prefix'] };
+  const principals = new Principals(db, prefixes, timesNotWritten);
   const refresh = (): void => {
     principals.changed(null);
     authz.forgetAll();
@@ -218,9 +221,8 @@ export async function startService(options: ServiceOptions): Promise<Service> {
   const jobs = new Jobs(db, [mail.job, outboxSweepJob(db), ...files.jobs, ...pluginIo.jobs, ...university.jobs], log);
 
   const setup = { mode: v['admin.setup'], token: options.setupToken };
-  const guards = new Guards(db, setup, v['admin.api_key'], error =>
-    log.warn({ error: messageOf(error) }, 'last-used times could not be written yet'),
-  );
+  const keys = { setup, apiKey: v['admin.api_key'], keyPrefix: v['admin.key_prefix'] };
+  const guards = new Guards(db, keys, timesNotWritten);
   const frontends = composeFrontends({
     storage,
     registry,
@@ -228,58 +230,56 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     guards,
     origins: () => [...files.origins, new URL(publicBase()).origin],
   });
-  const routes = makeRouter(
-    [
-      ...healthRoutes({ state: () => state, check: async () => void (await db.query('SELECT 1')) }),
-      ...pluginRoutes({
-        db,
-        installer,
-        frontends: new FrontendInstaller({ db, storage, registry }),
-        registry,
-        quarantine,
-        moduleBytesMax: v['http.max_module'],
-        frontendBytesMax: v['http.max_frontend'],
-      }),
-      ...pluginIo.routes({ principals }),
-      ...triggerRoutes({ db, registry, quarantine, schema: authz.schema }),
-      ...commandRoutes({ db, registry, schema: authz.schema }),
-      ...policyRoutes(authz),
-      ...accessRoutes({ db, registry, quarantine, ...authz }),
-      ...relationshipRoutes({ db, ...authz }),
-      ...outboxRoutes({ db, ...authz }),
-      ...roleRoutes({ db, registry, ...authz }),
-      ...executionRoutes({ records }),
-      ...files.routes({ registry, principals }),
-      ...frontends.routes,
-      ...authRoutes({
-        db,
-        userTokenPrefix: v['admin.user_token_prefix'],
-        cookies,
-        idp: idp.isConfigured,
-        inSetupMode: () => guards.inSetupMode(),
-        admin: request => guards.admin(request),
-        checkSetup: request => checkSetup(request, setup),
-        fromHere,
-      }),
-      ...idpRoutes({ db, idp, cookies }),
-      ...adminRoutes({
-        db,
-        queueMail: (client, order) => jobs.enqueue(client, TEMPORARY_PASSWORD_QUEUE, order),
-      }),
-      ...userRoutes({ db }),
-      ...auditRoutes({ db }),
-      ...serviceKeyRoutes({ db, prefix: v['admin.service_key_prefix'] }),
-      ...university.routes,
-      ...adminPageRoutes(),
-    ],
-    guards,
-    () => listener.heard(),
-  );
+  const rows: Route[] = [
+    ...healthRoutes({ state: () => state, check: async () => void (await db.query('SELECT 1')) }),
+    ...pluginRoutes({
+      db,
+      installer,
+      frontends: new FrontendInstaller({ db, storage, registry }),
+      registry,
+      quarantine,
+      moduleBytesMax: v['http.max_module'],
+      frontendBytesMax: v['http.max_frontend'],
+    }),
+    ...pluginIo.routes({ principals }),
+    ...triggerRoutes({ db, registry, quarantine, schema: authz.schema }),
+    ...commandRoutes({ db, registry, schema: authz.schema }),
+    ...policyRoutes(authz),
+    ...accessRoutes({ db, registry, quarantine, ...authz }),
+    ...relationshipRoutes({ db, ...authz }),
+    ...outboxRoutes({ db, ...authz }),
+    ...roleRoutes({ db, registry, ...authz }),
+    ...executionRoutes({ records }),
+    ...files.routes({ registry, principals }),
+    ...frontends.routes,
+    ...authRoutes({
+      db,
+      userTokenPrefix: v['admin.user_token_prefix'],
+      cookies,
+      idp: idp.isConfigured,
+      inSetupMode: () => guards.inSetupMode(),
+      admin: request => guards.admin(request),
+      checkSetup: request => checkSetup(request, setup),
+      fromHere,
+    }),
+    ...idpRoutes({ db, idp, cookies }),
+    ...adminRoutes({
+      db,
+      queueMail: (client, order) => jobs.enqueue(client, TEMPORARY_PASSWORD_QUEUE, order),
+    }),
+    ...userRoutes({ db }),
+    ...adminKeyRoutes({ db, prefix: v['admin.key_prefix'] }),
+    ...auditRoutes({ db }),
+    ...serviceKeyRoutes({ db, prefix: v['admin.service_key_prefix'] }),
+    ...university.routes,
+    ...adminPageRoutes(),
+  ];
+  const routes = makeRouter(rows, guards, () => listener.heard());
   const triggerParts = {
     registry,
     quarantine,
     principals,
-    hostBearer: hostBearerOf([v['admin.user_token_prefix'], v['admin.service_key_prefix']]),
+    hostBearer: hostBearerOf([prefixes.userToken, prefixes.serviceKey, v['admin.key_prefix']]),
     records,
     policies: authz.policies,
     execute: executor.execute.bind(executor),
@@ -346,6 +346,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
   let stopped: Promise<void> | null = null;
   return {
     server,
+    routes: rows,
     installer,
     registry,
     executor,

@@ -109,6 +109,7 @@ export const ROWS = {
   ),
   'admin.user_token_prefix': row(text.regex(/^[a-z]{2,8}_$/), 'pht_', 'begins every user token'),
   'admin.service_key_prefix': row(text.regex(/^[a-z]{2,8}_$/), 'phk_', 'begins every service key'),
+  'admin.key_prefix': row(text.regex(/^[a-z]{2,8}_$/), 'pha_', 'begins every administration key'),
   'idp.issuer': row(
     text.refine(isIssuer, 'must be an https address, or http on a loopback address'),
     '',

@@ -187,6 +187,9 @@ export const LIMITS = {
   verifiedCredentialsMax: 20_000,
   verifiedCredentialMs: 10_000,
   serviceKeyScopesMax: 500,
+  adminKeyScopesMax: 100,
+  /** How long an administration key is good when its maker does not say. */
+  adminKeyDefaultMs: 90 * DAY_MS,
   serviceKeyOverlapSecondsMax: 30 * 86_400,
 
   policyCharsMax: 4096,

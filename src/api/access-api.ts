@@ -200,6 +200,7 @@ export function accessRoutes(parts: AccessApiParts): Route[] {
       method: 'POST',
       path: '/api/admin/access/explain',
       guard: 'admin',
+      key: ['read', 'access'],
       async handle({ json }) {
         const body = parseBody(explainBody, await json());
         const user = await findUser(db, body.user);

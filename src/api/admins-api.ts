@@ -41,6 +41,7 @@ export function adminRoutes({ db, queueMail }: AdminsApiParts): Route[] {
       method: 'GET',
       path,
       guard: 'admin',
+      key: ['read'],
       handle: ({ request }) =>
         pageReply(
           queryOf(request, ['limit', 'cursor']),
@@ -52,6 +53,7 @@ export function adminRoutes({ db, queueMail }: AdminsApiParts): Route[] {
       method: 'POST',
       path,
       guard: 'admin_recent',
+      key: 'never',
       async handle({ caller, json, request }) {
         notInSetup(caller);
         const body = parseBody(appointBody, await json());
@@ -63,6 +65,7 @@ export function adminRoutes({ db, queueMail }: AdminsApiParts): Route[] {
       method: 'POST',
       path: `${path}/:user/reset-password`,
       guard: 'admin_recent',
+      key: 'never',
       async handle({ caller, request }) {
         const account = await resetAdminPassword(db, idOf(request, 'user'), queueMail, actorOf(caller, request));
         return jsonReply(200, adminJson(account));
@@ -72,6 +75,7 @@ export function adminRoutes({ db, queueMail }: AdminsApiParts): Route[] {
       method: 'DELETE',
       path: `${path}/:user`,
       guard: 'admin_recent',
+      key: 'never',
       async handle({ caller, request }) {
         await removeAdmin(db, idOf(request, 'user'), actorOf(caller, request));
         return { status: 204, headers: [], body: '' };

@@ -6,7 +6,12 @@ import { pageReply, queryOf, type Route, sinceOf } from './route.ts';
 const entryJson = (e: AuditEntry) => ({
   id: e.id,
   at: e.at,
-  actor: { kind: e.actor.kind, global_user_id: e.actor.userId, name: e.actor.name },
+  actor: {
+    kind: e.actor.kind,
+    global_user_id: e.actor.userId,
+    ...(e.actor.keyId === undefined ? {} : { admin_key_id: e.actor.keyId }),
+    name: e.actor.name,
+  },
   action: e.action,
   object_type: e.objectType,
   object_id: e.objectId,
@@ -31,6 +36,7 @@ export function auditRoutes({ db }: { db: Database }): Route[] {
       method: 'GET',
       path: '/api/admin/audit',
       guard: 'admin',
+      key: ['read'],
       async handle({ request }) {
         const query = queryOf(request, ['limit', 'cursor', 'action', 'actor', 'object_type', 'object_id', 'since']);
         const [action, objectType, objectId] = ['action', 'object_type', 'object_id'].map(name => query.get(name));

@@ -4,6 +4,7 @@ import type { Database, Queryable } from '../db/database.ts';
 import { ServiceError } from '../errors.ts';
 import { type AdminAccount, findAdmin } from '../identity/admin-accounts.ts';
 import { addFirstAdmin, changePassword } from '../identity/admin-appointments.ts';
+import { countAdminKeysOf } from '../identity/admin-keys.ts';
 import { logIn, withPassword } from '../identity/admin-login.ts';
 import { hashPassword, passwordProblem } from '../identity/password.ts';
 import { confirmPassword, listSessions, revokeSession, type Session } from '../identity/sessions.ts';
@@ -92,9 +93,9 @@ export function authRoutes(parts: AuthApiParts): Route[] {
   const { db } = parts;
 
   /** Both sessions of an administrator: the second is for the frontends of plugins (service.md 5.4.2). */
-  const open = async (client: Queryable, request: Request, account: AdminAccount): Promise<Reply> => {
+  const open = async (client: Queryable, request: Request, account: AdminAccount, more = {}): Promise<Reply> => {
     const headers = await parts.cookies.open(client, request, account.userId, ['admin', 'user'], true);
-    return jsonReply(200, { admin: adminJson(account) }, [...headers, NO_STORE]);
+    return jsonReply(200, { admin: adminJson(account), ...more }, [...headers, NO_STORE]);
   };
   const logOut = async (request: Request): Promise<Reply> => {
     parts.fromHere(request);
@@ -171,6 +172,7 @@ export function authRoutes(parts: AuthApiParts): Route[] {
       method: 'PUT',
       path: '/api/admin/auth/password',
       guard: 'admin_session',
+      key: 'never',
       async handle({ caller, json, request }) {
         const who = adminOf(caller);
         const body = parseBody(passwordBody, await json());
@@ -182,7 +184,8 @@ export function authRoutes(parts: AuthApiParts): Route[] {
           // Not before the current one is known to be right: whoever has found a session must not keep us computing.
           const hash = await hashPassword(body.new_password);
           await changePassword(client, who.account.userId, hash, actorOf(caller, request));
-          return await open(client, request, { ...who.account, mustChangePassword: false });
+          const kept = { admin_keys: await countAdminKeysOf(client, who.account.userId) };
+          return await open(client, request, { ...who.account, mustChangePassword: false }, kept);
         });
       },
     },
@@ -190,6 +193,7 @@ export function authRoutes(parts: AuthApiParts): Route[] {
       method: 'POST',
       path: '/api/admin/auth/confirm',
       guard: 'admin_session',
+      key: 'never',
       async handle({ caller, json }) {
         const who = adminOf(caller);
         const body = parseBody(confirmBody, await json());
@@ -256,12 +260,14 @@ export function authRoutes(parts: AuthApiParts): Route[] {
       method: 'GET',
       path: '/api/admin/users/:user/tokens',
       guard: 'admin',
+      key: ['read'],
       handle: ({ request }) => tokensOf(request, idOf(request, 'user')),
     },
     {
       method: 'DELETE',
       path: '/api/admin/users/:user/tokens/:token',
       guard: 'admin',
+      key: ['admin'],
       async handle({ caller, request }) {
         const by = actorOf(caller, request);
         if (!(await revokeUserToken(db, idOf(request, 'user'), idOf(request, 'token'), by)))
@@ -273,12 +279,14 @@ export function authRoutes(parts: AuthApiParts): Route[] {
       method: 'GET',
       path: '/api/admin/users/:user/sessions',
       guard: 'admin',
+      key: ['read'],
       handle: ({ request }) => sessionsOf(request, idOf(request, 'user'), 0),
     },
     {
       method: 'DELETE',
       path: '/api/admin/users/:user/sessions/:session',
       guard: 'admin',
+      key: ['admin'],
       async handle({ caller, request }) {
         const by = actorOf(caller, request);
         if (!(await revokeSession(db, idOf(request, 'user'), idOf(request, 'session'), by)))

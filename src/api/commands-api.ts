@@ -90,6 +90,7 @@ export function commandRoutes({ db, registry, schema }: CommandsApiParts): Route
       method: 'GET',
       path: `${path}/settings`,
       guard: 'admin',
+      key: ['read', 'access'],
       async handle({ request }) {
         const plugin = installed(request.params.id!);
         const stored = await loadCommandSettings(db, plugin.id);
@@ -105,6 +106,7 @@ export function commandRoutes({ db, registry, schema }: CommandsApiParts): Route
       method: 'PUT',
       path: `${path}/:cmd/enabled`,
       guard: 'admin_recent',
+      key: ['access'],
       async handle({ caller, json, request }) {
         const { enabled } = parseBody(enabledBody, await json());
         return await change(request.params.id!, request.params.cmd!, { enabled }, { caller, request });
@@ -114,6 +116,7 @@ export function commandRoutes({ db, registry, schema }: CommandsApiParts): Route
       method: 'PUT',
       path: `${path}/:cmd/policy`,
       guard: 'admin_recent',
+      key: ['access'],
       async handle({ caller, json, request }) {
         const { expression } = parseBody(policyBody, await json());
         assertPolicy(expression, schema, '/expression');
@@ -129,6 +132,7 @@ export function commandRoutes({ db, registry, schema }: CommandsApiParts): Route
       method: 'PUT',
       path: `${path}/:cmd/roles`,
       guard: 'admin_recent',
+      key: ['access'],
       async handle({ caller, json, request }) {
         const body = parseBody(rolesBody, await json());
         const roles = {
@@ -143,6 +147,7 @@ export function commandRoutes({ db, registry, schema }: CommandsApiParts): Route
       method: 'GET',
       path: `${path}/:cmd/policy/revisions`,
       guard: 'admin',
+      key: ['read', 'access'],
       async handle({ request }) {
         const plugin = installed(request.params.id!);
         const { name } = command(plugin, request.params.cmd!);
@@ -153,6 +158,7 @@ export function commandRoutes({ db, registry, schema }: CommandsApiParts): Route
       method: 'POST',
       path: `${path}/:cmd/policy/revisions/:revision/restore`,
       guard: 'admin_recent',
+      key: ['access'],
       async handle({ caller, request }) {
         const plugin = installed(request.params.id!);
         const { name } = command(plugin, request.params.cmd!);

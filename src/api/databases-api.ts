@@ -38,6 +38,7 @@ export function databaseRoutes(parts: { db: Database; registry: PluginRegistry }
       method: 'POST',
       path: '/api/admin/plugins/:id/databases/test',
       guard: 'admin_recent',
+      key: ['plugins:deploy'],
       unheard: true,
       async handle({ json, request }) {
         const id = request.params.id ?? '';

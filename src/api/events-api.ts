@@ -126,6 +126,7 @@ export function eventRoutes(parts: EventsApiParts): Route[] {
       method: 'GET',
       path: '/api/admin/events',
       guard: 'admin',
+      key: ['read', 'operate'],
       async handle({ request }) {
         const query = queryOf(request, ['limit', 'cursor', 'plugin', 'type']);
         const load = (before: number, limit: number) => listEvents(db, filterOf(query), before, limit);
@@ -138,6 +139,7 @@ export function eventRoutes(parts: EventsApiParts): Route[] {
       method: 'GET',
       path: '/api/admin/events/stream',
       guard: 'admin',
+      key: ['read', 'operate'],
       handle({ request }) {
         const query = queryOf(request, ['plugin', 'type', 'after']);
         const last = request.headers['last-event-id'] ?? query.get('after');
@@ -166,6 +168,7 @@ export function eventRoutes(parts: EventsApiParts): Route[] {
       method: 'GET',
       path: PATH,
       guard: 'admin',
+      key: ['read', 'operate'],
       async handle({ request }) {
         const query = queryOf(request, ['limit', 'cursor']);
         const { items, next_cursor } = await pageOf(
@@ -185,6 +188,7 @@ export function eventRoutes(parts: EventsApiParts): Route[] {
       method: 'POST',
       path: PATH,
       guard: 'admin_recent',
+      key: ['operate'],
       async handle({ caller, json, request }) {
         const body = parseBody(newBody, await json());
         const all = await listSubscriptions(db, Number.MAX_SAFE_INTEGER, LIMITS.eventSubscriptionsMax);
@@ -203,6 +207,7 @@ export function eventRoutes(parts: EventsApiParts): Route[] {
       method: 'GET',
       path: `${PATH}/:id`,
       guard: 'admin',
+      key: ['read', 'operate'],
       async handle({ request }) {
         const s = await load(request);
         return jsonReply(200, subscriptionJson(s, (await countDeliveries(db, [s.id])).get(s.id)));
@@ -212,6 +217,7 @@ export function eventRoutes(parts: EventsApiParts): Route[] {
       method: 'PATCH',
       path: `${PATH}/:id`,
       guard: 'admin_recent',
+      key: ['operate'],
       async handle({ caller, json, request }) {
         const { change, newSecret } = parseBody(changeBody, await json());
         const id = pathIdOf(request, 'id') ?? 0;
@@ -229,6 +235,7 @@ export function eventRoutes(parts: EventsApiParts): Route[] {
       method: 'DELETE',
       path: `${PATH}/:id`,
       guard: 'admin_recent',
+      key: ['operate'],
       async handle({ caller, request }) {
         const id = pathIdOf(request, 'id') ?? 0;
         if (!(await db.withTransaction(client => removeSubscription(client, id, actorOf(caller, request)))))
@@ -240,6 +247,7 @@ export function eventRoutes(parts: EventsApiParts): Route[] {
       method: 'GET',
       path: `${PATH}/:id/deliveries`,
       guard: 'admin',
+      key: ['read', 'operate'],
       async handle({ request }) {
         const query = queryOf(request, ['limit', 'cursor', 'state']);
         const state = stateOf(query.get('state'));
@@ -251,6 +259,7 @@ export function eventRoutes(parts: EventsApiParts): Route[] {
       method: 'POST',
       path: `${PATH}/:id/retry`,
       guard: 'admin',
+      key: ['operate'],
       async handle({ caller, request }) {
         const query = queryOf(request, ['event']);
         const event = query.get('event') ?? null;

@@ -61,6 +61,7 @@ export function executionRoutes(parts: ExecutionsApiParts): Route[] {
       method: 'GET',
       path: '/api/admin/plugins/:id/executions',
       guard: 'admin',
+      key: ['read', 'operate', 'plugins:deploy'],
       async handle({ request }) {
         const query = queryOf(request, ['limit', 'cursor', 'outcome', 'trigger', 'since', 'request_id', 'trace_id']);
         const outcome = outcomeOf(query.get('outcome'));
@@ -83,6 +84,7 @@ export function executionRoutes(parts: ExecutionsApiParts): Route[] {
       method: 'GET',
       path: '/api/admin/plugins/:id/executions/:execution',
       guard: 'admin',
+      key: ['read', 'operate', 'plugins:deploy'],
       async handle({ request }) {
         const id = pathIdOf(request, 'execution');
         const record = id === undefined ? undefined : await records.find(request.params.id!, id);

@@ -168,6 +168,7 @@ export function adminFilesRoutes({ db, files }: { db: Database; files: Files }):
       method: 'GET',
       path,
       guard: 'admin',
+      key: ['read'],
       async handle({ request }) {
         const query = queryOf(request, ['limit', 'cursor', 'user', 'state']);
         const filter = filterOf(request.params.id!, query);
@@ -198,6 +199,7 @@ export function adminFilesRoutes({ db, files }: { db: Database; files: Files }):
       method: 'DELETE',
       path: `${path}/:file`,
       guard: 'admin_recent',
+      key: ['admin'],
       async handle({ caller, request }) {
         await files.removeAny(request.params.id!, request.params.file!, actorOf(caller, request));
         return { status: 204, headers: [], body: '' };

@@ -168,6 +168,7 @@ function adminRoutes({ db, wakeSender }: MessengersApiParts): Route[] {
       method: 'GET',
       path: '/api/admin/messages',
       guard: 'admin',
+      key: ['read', 'operate'],
       async handle({ request }) {
         const query = queryOf(request, ['limit', 'cursor', 'plugin', 'state', 'channel', 'request_id']);
         const filter = filterOf(query);
@@ -178,6 +179,7 @@ function adminRoutes({ db, wakeSender }: MessengersApiParts): Route[] {
       method: 'POST',
       path: '/api/admin/messages/:message/retry',
       guard: 'admin',
+      key: ['operate'],
       async handle({ caller, request }) {
         const id = pathIdOf(request, 'message') ?? 0;
         const message = await db.withTransaction(async client => {

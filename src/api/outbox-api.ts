@@ -105,6 +105,7 @@ export function outboxRoutes(parts: OutboxApiParts): Route[] {
       method: 'GET',
       path,
       guard: 'admin',
+      key: ['read', 'operate'],
       async handle({ request }) {
         const query = queryOf(request, ['limit', 'cursor', 'state', 'key']);
         const filter = { state: stateOf(query.get('state')), key: query.get('key') };
@@ -126,6 +127,7 @@ export function outboxRoutes(parts: OutboxApiParts): Route[] {
       method: 'GET',
       path: `${path}/:entry`,
       guard: 'admin',
+      key: ['read', 'operate'],
       async handle({ request }) {
         const entry = await findEntry(db, idOf(request, 'entry'));
         if (entry === undefined) throw noSuch(request.params.entry);
@@ -136,6 +138,7 @@ export function outboxRoutes(parts: OutboxApiParts): Route[] {
       method: 'POST',
       path: `${path}/:entry/retry`,
       guard: 'admin_recent',
+      key: ['operate'],
       async handle({ caller, request }) {
         const id = idOf(request, 'entry');
         if ((await findEntry(db, id)) === undefined) throw noSuch(request.params.entry);
@@ -150,6 +153,7 @@ export function outboxRoutes(parts: OutboxApiParts): Route[] {
       method: 'POST',
       path: `${path}/:entry/discard`,
       guard: 'admin_recent',
+      key: ['operate'],
       async handle({ caller, request }) {
         const id = idOf(request, 'entry');
         if ((await findEntry(db, id)) === undefined) throw noSuch(request.params.entry);
@@ -157,11 +161,18 @@ export function outboxRoutes(parts: OutboxApiParts): Route[] {
         return jsonReply(200, { entry: id, discarded: true });
       },
     },
-    { method: 'GET', path: '/api/admin/authz/drift', guard: 'admin', handle: () => drift(null) },
+    {
+      method: 'GET',
+      path: '/api/admin/authz/drift',
+      guard: 'admin',
+      key: ['read', 'operate'],
+      handle: () => drift(null),
+    },
     {
       method: 'POST',
       path: '/api/admin/authz/drift/repair',
       guard: 'admin_recent',
+      key: ['operate'],
       handle: ({ caller, request }) => drift(actorOf(caller, request)),
     },
   ];

@@ -10,6 +10,7 @@ import type { FrontendInstaller } from '../plugins/frontend-install.ts';
 import { type PluginInstaller, unknownPlugin } from '../plugins/install.ts';
 import { configFieldsOf } from '../plugins/manifest.ts';
 import type { ReceivedModule } from '../plugins/module-storage.ts';
+import type { CheckWidening } from '../plugins/new-permissions.ts';
 import {
   findPlugin,
   findVersion,
@@ -20,7 +21,17 @@ import {
 } from '../plugins/plugin-store.ts';
 import type { PluginRegistry } from '../plugins/registry.ts';
 import { receiveFiles } from './receive-file.ts';
-import { actorOf, type Guard, limitOf, pageReply, queryOf, type Route } from './route.ts';
+import {
+  type AdminGuard,
+  actorOf,
+  assertKeyHas,
+  type Caller,
+  type KeyNeed,
+  limitOf,
+  pageReply,
+  queryOf,
+  type Route,
+} from './route.ts';
 
 export type PluginsApiParts = {
   db: Database;
@@ -103,6 +114,12 @@ function pluginJson(p: PluginRow, v: VersionRow | undefined) {
   };
 }
 
+/** Refuses an installation that gives a plugin more than it had, for keys that may not accept that. */
+const mayWiden =
+  (caller: Caller): CheckWidening =>
+  what =>
+    assertKeyHas(caller, 'plugins:accept', what);
+
 /** Upload, install and the life of a plugin (service.md 4.4). */
 export function pluginRoutes(parts: PluginsApiParts): Route[] {
   const { db, installer, quarantine, registry } = parts;
@@ -137,21 +154,25 @@ export function pluginRoutes(parts: PluginsApiParts): Route[] {
         .map(s => ({ trigger: s.trigger === '' ? null : s.trigger, since: s.since, until: s.until, cause: s.cause })),
     };
   };
-  const admin = (method: string, path: string, handle: Route['handle'], guard: Guard = 'admin'): Route => ({
-    method,
-    path: `/api/admin/plugins${path}`,
-    guard,
-    handle,
-  });
-  const recent = (method: string, path: string, handle: Route['handle']): Route =>
-    admin(method, path, handle, 'admin_recent');
+  const row =
+    (guard: AdminGuard) =>
+    (method: string, path: string, key: KeyNeed, handle: Route['handle']): Route => ({
+      method,
+      path: `/api/admin/plugins${path}`,
+      guard,
+      key,
+      handle,
+    });
+  const [admin, recent] = [row('admin'), row('admin_recent')];
 
   return [
-    admin('POST', '/upload', async ({ body, caller, request }) => {
+    admin('POST', '/upload', ['plugins:deploy', 'plugins:deploy:named'], async ({ body, caller, request }) => {
       const received = await receiveFiles(request.headers, body.stream(), { file: module, frontend });
       const file = received.get('file');
       if (file === undefined) throw new Error('the form has no module');
-      const version = await installer.admit(file, actorOf(caller, request), received.get('frontend') ?? null);
+      const version = await installer.admit(file, actorOf(caller, request), received.get('frontend') ?? null, id =>
+        assertKeyHas(caller, 'plugins:deploy', `an upload of plugin "${id}"`, id),
+      );
       const plugin = await load(version.pluginId);
       const installed =
         plugin.installedVersionId === null ? undefined : await findVersion(db, plugin.installedVersionId);
@@ -174,7 +195,7 @@ export function pluginRoutes(parts: PluginsApiParts): Route[] {
         findings: version.findings,
       });
     }),
-    admin('PUT', '/:id/versions/:key/frontend', async ({ body, caller, request }) => {
+    admin('PUT', '/:id/versions/:key/frontend', ['plugins:deploy'], async ({ body, caller, request }) => {
       const received = await receiveFiles(request.headers, body.stream(), { file: frontend });
       const file = received.get('file');
       if (file === undefined) throw new Error('the form has no frontend');
@@ -182,38 +203,39 @@ export function pluginRoutes(parts: PluginsApiParts): Route[] {
       const version = await parts.frontends.deliver(id, key, file, actorOf(caller, request));
       return jsonReply(200, versionJson(version, null));
     }),
-    recent('PUT', '/:id/frontend', async ({ caller, json, request }) => {
+    recent('PUT', '/:id/frontend', ['access'], async ({ caller, json, request }) => {
       const { access } = parseBody(frontendBody, await json());
       await parts.frontends.setAccess(request.params.id!, access, actorOf(caller, request));
       return jsonReply(200, await detail(request.params.id!));
     }),
-    recent('POST', '/:id/install', async ({ caller, json, request }) => {
+    recent('POST', '/:id/install', ['plugins:deploy'], async ({ caller, json, request }) => {
       const body = parseBody(installBody, await json());
       await installer.install(
         request.params.id!,
         { wasmKey: body.wasm_key, config: body.config, acceptPermissions: body.accept_permissions ?? [] },
         actorOf(caller, request),
+        mayWiden(caller),
       );
       return jsonReply(200, await detail(request.params.id!));
     }),
-    recent('POST', '/:id/rollback', async ({ caller, json, request }) => {
+    recent('POST', '/:id/rollback', ['plugins:deploy'], async ({ caller, json, request }) => {
       const body = parseBody(rollbackBody, await json());
-      await installer.rollback(request.params.id!, body.wasm_key, actorOf(caller, request));
+      await installer.rollback(request.params.id!, body.wasm_key, actorOf(caller, request), mayWiden(caller));
       return jsonReply(200, await detail(request.params.id!));
     }),
-    admin('POST', '/:id/disable', async ({ caller, request }) => {
+    admin('POST', '/:id/disable', ['plugins:deploy'], async ({ caller, request }) => {
       await installer.setEnabled(request.params.id!, false, actorOf(caller, request));
       return jsonReply(200, await detail(request.params.id!));
     }),
-    admin('POST', '/:id/enable', async ({ caller, request }) => {
+    admin('POST', '/:id/enable', ['plugins:deploy'], async ({ caller, request }) => {
       await installer.setEnabled(request.params.id!, true, actorOf(caller, request));
       return jsonReply(200, await detail(request.params.id!));
     }),
-    recent('DELETE', '/:id', async ({ caller, request }) => {
+    recent('DELETE', '/:id', ['admin'], async ({ caller, request }) => {
       await installer.uninstall(request.params.id!, actorOf(caller, request));
       return { status: 204, headers: [], body: '' };
     }),
-    admin('GET', '', async ({ request }) => {
+    admin('GET', '', ['read', 'plugins:deploy'], async ({ request }) => {
       const query = queryOf(request, ['limit', 'cursor']);
       const limit = limitOf(query);
       const rows = await listPlugins(db, query.get('cursor') ?? '', limit + 1);
@@ -226,8 +248,10 @@ export function pluginRoutes(parts: PluginsApiParts): Route[] {
         next_cursor: rows.length > limit ? page.at(-1)!.id : null,
       });
     }),
-    admin('GET', '/:id', async ({ request }) => jsonReply(200, await detail(request.params.id!))),
-    admin('GET', '/:id/versions', async ({ request }) => {
+    admin('GET', '/:id', ['read', 'plugins:deploy'], async ({ request }) =>
+      jsonReply(200, await detail(request.params.id!)),
+    ),
+    admin('GET', '/:id/versions', ['read', 'plugins:deploy'], async ({ request }) => {
       const plugin = await load(request.params.id!);
       return await pageReply(
         queryOf(request, ['limit', 'cursor']),

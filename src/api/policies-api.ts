@@ -71,6 +71,7 @@ export function policyRoutes({ policies, schema }: PoliciesApiParts): Route[] {
       method: 'POST',
       path: '/api/admin/policies/check',
       guard: 'admin',
+      key: ['read', 'access'],
       async handle({ json }) {
         const { expression } = parseBody(checkBody, await json());
         try {
@@ -86,6 +87,7 @@ export function policyRoutes({ policies, schema }: PoliciesApiParts): Route[] {
       method: 'POST',
       path: '/api/admin/policies/try',
       guard: 'admin',
+      key: ['read', 'access'],
       async handle({ json }) {
         const body = parseBody(tryBody, await json());
         try {

@@ -120,6 +120,7 @@ export function relationshipRoutes({ db, graph, outbox, schema }: RelationshipsA
       method: 'GET',
       path,
       guard: 'admin',
+      key: ['read', 'access'],
       async handle({ request }) {
         const query = queryOf(request, ['limit', 'cursor', ...FILTERS]);
         const limit = limitOf(query);
@@ -148,6 +149,7 @@ export function relationshipRoutes({ db, graph, outbox, schema }: RelationshipsA
       method: 'POST',
       path,
       guard: 'admin_recent',
+      key: ['access'],
       async handle({ caller, json: body, request }) {
         const value = await body();
         const many = has(value, 'relationships');
@@ -165,6 +167,7 @@ export function relationshipRoutes({ db, graph, outbox, schema }: RelationshipsA
       method: 'DELETE',
       path,
       guard: 'admin_recent',
+      key: ['access'],
       async handle({ caller, json: body, request }) {
         const value = await body();
         const by = actorOf(caller, request);
@@ -191,6 +194,7 @@ export function relationshipRoutes({ db, graph, outbox, schema }: RelationshipsA
       method: 'GET',
       path: `${path}/lookup`,
       guard: 'admin',
+      key: ['read', 'access'],
       async handle({ request }) {
         const query = queryOf(request, ['resource_type', 'resource_id', 'permission', 'user', 'limit', 'cursor']);
         const limit = limitOf(query);
@@ -226,6 +230,7 @@ export function relationshipRoutes({ db, graph, outbox, schema }: RelationshipsA
       method: 'GET',
       path: '/api/admin/schema/definitions',
       guard: 'admin',
+      key: ['read', 'access'],
       async handle() {
         // What the store has is the truth; while it is away, what it will be given.
         const text = await graph.readSchema().catch((error: unknown) => {

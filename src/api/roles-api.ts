@@ -86,12 +86,14 @@ export function roleRoutes({ db, outbox, registry, schema }: RolesApiParts): Rou
     method: 'PUT',
     path: `${path}${where}`,
     guard: 'admin_recent',
+    key: ['access'],
     handle: input => change(input, true),
   });
   const remove = (where: string): Route => ({
     method: 'DELETE',
     path: `${path}${where}`,
     guard: 'admin_recent',
+    key: ['access'],
     handle: input => change(input, false),
   });
 
@@ -100,6 +102,7 @@ export function roleRoutes({ db, outbox, registry, schema }: RolesApiParts): Rou
       method: 'GET',
       path,
       guard: 'admin',
+      key: ['read', 'access'],
       async handle(input) {
         const user = await load(input);
         const [own, graph] = await Promise.all([
@@ -129,6 +132,7 @@ export function roleRoutes({ db, outbox, registry, schema }: RolesApiParts): Rou
       method: 'GET',
       path: '/api/admin/roles',
       guard: 'admin',
+      key: ['read', 'access'],
       async handle() {
         return jsonReply(200, { items: await listRoleNames(db), next_cursor: null });
       },
@@ -137,6 +141,7 @@ export function roleRoutes({ db, outbox, registry, schema }: RolesApiParts): Rou
       method: 'GET',
       path: '/api/admin/roles/:role/users',
       guard: 'admin',
+      key: ['read', 'access'],
       handle: ({ request }) =>
         pageReply(
           queryOf(request, ['limit', 'cursor']),

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import type { Actor } from '../audit/audit-log.ts';
 import { type FieldError, ServiceError } from '../errors.ts';
 import type { AdminAccount } from '../identity/admin-accounts.ts';
+import { type AdminKey, type AdminScope, keyHas } from '../identity/admin-keys.ts';
 import type { Session } from '../identity/sessions.ts';
 import { LIMITS } from '../limits.ts';
 import { type BodySource, jsonReply, type Reply, type Request } from '../message.ts';
@@ -12,13 +13,24 @@ import { type BodySource, jsonReply, type Reply, type Request } from '../message
  * must change the password first; `import`: who has `admin.api_key`, or the same as `admin_recent`; `import_log`: who has the key, or the
  * same as `admin`; `user`: a logged-in user.
  */
-export type Guard = 'none' | 'admin' | 'admin_recent' | 'admin_session' | 'import' | 'import_log' | 'user';
+export type AdminGuard = 'admin' | 'admin_recent' | 'admin_session' | 'import' | 'import_log';
+export type Guard = 'none' | 'user' | AdminGuard;
+
+/**
+ * Which administration keys open a row of the admin API: those with one of the scopes, or `never`, which leaves it to
+ * sessions. The scope `admin` opens every row but those. `plugins:deploy` of one plugin opens rows that name the plugin as
+ * `:id`; `plugins:deploy:named` stands at a row whose handler learns later which plugin it is about, and then asks
+ * `assertKeyHas`.
+ */
+export type KeyNeed = 'never' | readonly [RowScope, ...RowScope[]];
+export type RowScope = AdminScope | 'plugins:deploy:named';
 
 /** Who was let in. */
 export type Caller =
   | { kind: 'anyone' }
   | { kind: 'setup' }
   | { kind: 'api_key' }
+  | { kind: 'admin_key'; key: AdminKey }
   | { kind: 'admin'; session: Session; account: AdminAccount }
   | { kind: 'user'; session: Session };
 
@@ -27,7 +39,11 @@ export function actorOf(caller: Caller, request: Request): Actor {
   const common = { requestId: request.requestId, address: request.remoteAddr };
   if (caller.kind === 'admin') return actorOfAccount(caller.account, request);
   if (caller.kind === 'setup') return { kind: 'setup', userId: null, name: 'setup mode', ...common };
-  throw new Error('the guard lets administrators in alone');
+  if (caller.kind === 'admin_key') {
+    const { id, madeBy, name } = caller.key;
+    return { kind: 'admin_key', userId: madeBy, keyId: id, name, ...common };
+  }
+  throw new Error('bug: this route needs a guard that lets administrators in');
 }
 
 export function actorOfAccount(account: AdminAccount, request: Request): Actor {
@@ -38,15 +54,45 @@ export function actorOfAccount(account: AdminAccount, request: Request): Actor {
 /** What a handler may read besides the request: its JSON body, or the body as it comes in. */
 export type RouteInput = { request: Request; caller: Caller; json(): Promise<unknown>; body: BodySource };
 
-/** One row of the API: method, path with `:name` segments and perhaps a last `*` for all that follows as it was sent, guard, handler. */
+/**
+ * One row of the API: method, path with `:name` segments and perhaps a last `*` for all that follows as it was sent, guard,
+ * handler. A row of the admin API also says which administration keys open it.
+ */
 export type Route = {
   method: string;
   path: string;
-  guard: Guard;
   /** It changes nothing that hosts remember, so nobody has to hear of it before the answer. */
   unheard?: true;
   handle(input: RouteInput): Promise<Reply> | Reply;
-};
+} & ({ guard: 'none' | 'user'; key?: never } | { guard: AdminGuard; key: KeyNeed });
+
+/** A refusal that names what an administration key lacks (RFC 6750 section 3.1, `insufficient_scope`). */
+export function missingScope(key: AdminKey, scopes: readonly string[], what: string): ServiceError {
+  const wanted = scopes.length === 1 ? `the scope ${scopes[0]}` : `one of the scopes ${scopes.join(', ')}`;
+  const held = key.scopes.join(', ');
+  return new ServiceError('forbidden', `${what} needs ${wanted}; the administration key "${key.name}" has ${held}`, {
+    headers: [
+      ['WWW-Authenticate', `Bearer realm="plugin-host admin", error="insufficient_scope", scope="${scopes[0]}"`],
+    ],
+    extra: { missing_scopes: scopes },
+  });
+}
+
+/** Whether a caller may do what a scope stands for; only administration keys are limited. */
+export function mayUse(caller: Caller, scope: AdminScope, pluginId?: string): boolean {
+  return caller.kind !== 'admin_key' || keyHas(caller.key, scope, pluginId);
+}
+
+/**
+ * Refuses what an administration key has no scope for, where the row alone cannot tell.
+ *
+ * @throws ServiceError `forbidden` that names the scope
+ */
+export function assertKeyHas(caller: Caller, scope: AdminScope, what: string, pluginId?: string): void {
+  if (caller.kind !== 'admin_key' || keyHas(caller.key, scope, pluginId)) return;
+  const named = scope === 'plugins:deploy' && pluginId !== undefined ? [scope, `${scope}:${pluginId}`] : [scope];
+  throw missingScope(caller.key, named, what);
+}
 
 /** Values of a query string by name; unknown names are refused, so that a typing error does not widen an answer. */
 export function queryOf(request: Request, known: readonly string[]): Map<string, string> {

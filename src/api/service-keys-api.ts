@@ -60,6 +60,7 @@ export function serviceKeyRoutes({ db, prefix }: ServiceKeysApiParts): Route[] {
       method: 'GET',
       path,
       guard: 'admin',
+      key: ['read'],
       async handle({ request }) {
         const query = queryOf(request, ['limit', 'cursor']);
         return await pageReply(query, (before, limit) => listServiceKeys(db, before, limit), keyJson);
@@ -69,6 +70,7 @@ export function serviceKeyRoutes({ db, prefix }: ServiceKeysApiParts): Route[] {
       method: 'POST',
       path,
       guard: 'admin_recent',
+      key: ['admin'],
       async handle({ caller, json, request }) {
         const body = parseBody(createBody, await json());
         const unique = new Map(body.scopes.map(s => [`${s.plugin_id}\0${s.trigger ?? ''}`, s]));
@@ -89,6 +91,7 @@ export function serviceKeyRoutes({ db, prefix }: ServiceKeysApiParts): Route[] {
       method: 'GET',
       path: `${path}/:key`,
       guard: 'admin',
+      key: ['read'],
       async handle({ request }) {
         const key = await findServiceKey(db, keyIdOf(request));
         if (key === undefined) throw unknownKey(request);
@@ -99,6 +102,7 @@ export function serviceKeyRoutes({ db, prefix }: ServiceKeysApiParts): Route[] {
       method: 'POST',
       path: `${path}/:key/rotate`,
       guard: 'admin_recent',
+      key: ['admin'],
       async handle({ caller, json, request }) {
         const body = parseBody(rotateBody, await json());
         const rotated = await rotateServiceKey(
@@ -116,6 +120,7 @@ export function serviceKeyRoutes({ db, prefix }: ServiceKeysApiParts): Route[] {
       method: 'DELETE',
       path: `${path}/:key`,
       guard: 'admin_recent',
+      key: ['admin'],
       async handle({ caller, request }) {
         if (!(await revokeServiceKey(db, keyIdOf(request), actorOf(caller, request)))) throw unknownKey(request);
         return { status: 204, headers: [], body: '' };

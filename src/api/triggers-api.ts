@@ -14,7 +14,7 @@ import type { InstalledPlugin, InstalledTrigger, PluginRegistry } from '../plugi
 import { changeFrontendOrigins, changeTriggerSettings, type SettingsChange } from '../plugins/trigger-settings.ts';
 import { parseBody } from './plugins-api.ts';
 import { assertPolicy, policyText, revisionsReply, revisionToRestore } from './policy-body.ts';
-import { actorOf, type Guard, type Route } from './route.ts';
+import { type AdminGuard, actorOf, type KeyNeed, type Route } from './route.ts';
 
 export type TriggersApiParts = {
   db: Database;
@@ -107,25 +107,27 @@ export function triggerRoutes(parts: TriggersApiParts): Route[] {
     await registry.reload(id);
     return jsonReply(200, settingsJson(await trigger(id, name)));
   };
-  const admin = (method: string, path: string, handle: Route['handle'], guard: Guard = 'admin'): Route => ({
-    method,
-    path: `/api/admin/plugins/:id${path}`,
-    guard,
-    handle,
-  });
-  /** Who may call what is a dangerous thing to change (security.md). */
-  const recent = (method: string, path: string, handle: Route['handle']): Route =>
-    admin(method, path, handle, 'admin_recent');
+  const row =
+    (guard: AdminGuard) =>
+    (method: string, path: string, key: KeyNeed, handle: Route['handle']): Route => ({
+      method,
+      path: `/api/admin/plugins/:id${path}`,
+      guard,
+      key,
+      handle,
+    });
+  /** Who may call what is a dangerous thing to change, and wants a recent password. */
+  const [admin, recent] = [row('admin'), row('admin_recent')];
 
   return [
-    admin('GET', '/triggers', async ({ request }) => {
+    admin('GET', '/triggers', ['read', 'access'], async ({ request }) => {
       const plugin = await installed(request.params.id!);
       return jsonReply(200, { items: [...plugin.triggers.values()].map(settingsJson), next_cursor: null });
     }),
-    admin('GET', '/triggers/:name/settings', async ({ request }) =>
+    admin('GET', '/triggers/:name/settings', ['read', 'access'], async ({ request }) =>
       jsonReply(200, settingsJson(await trigger(request.params.id!, request.params.name!))),
     ),
-    recent('PUT', '/triggers/:name/settings', async ({ caller, json, request }) => {
+    recent('PUT', '/triggers/:name/settings', ['access'], async ({ caller, json, request }) => {
       const before = await trigger(request.params.id!, request.params.name!);
       const body = parseBody(settingsBody, await json());
       assertPolicy(body.policy_expression ?? '', schema, '/policy_expression');
@@ -138,15 +140,15 @@ export function triggerRoutes(parts: TriggersApiParts): Route[] {
       };
       return await changeSettings(before, change, actorOf(caller, request));
     }),
-    admin('GET', '/triggers/:name/policy/revisions', async ({ request }) =>
+    admin('GET', '/triggers/:name/policy/revisions', ['read', 'access'], async ({ request }) =>
       revisionsReply(db, ownerOf(await trigger(request.params.id!, request.params.name!)), request),
     ),
-    recent('POST', '/triggers/:name/policy/revisions/:revision/restore', async ({ caller, request }) => {
+    recent('POST', '/triggers/:name/policy/revisions/:revision/restore', ['access'], async ({ caller, request }) => {
       const before = await trigger(request.params.id!, request.params.name!);
       const policyExpression = await revisionToRestore(db, schema, ownerOf(before), request);
       return await changeSettings(before, { ...NO_CHANGE, policyExpression }, actorOf(caller, request));
     }),
-    recent('PUT', '/origins', async ({ caller, json, request }) => {
+    recent('PUT', '/origins', ['access'], async ({ caller, json, request }) => {
       const plugin = await installed(request.params.id!);
       const body = parseBody(originsBody, await json());
       await db.withTransaction(client =>
@@ -155,7 +157,7 @@ export function triggerRoutes(parts: TriggersApiParts): Route[] {
       await registry.reload(plugin.id);
       return jsonReply(200, { plugin_id: plugin.id, origins: body.origins });
     }),
-    admin('POST', '/triggers/:name/resume', async ({ caller, request }) => {
+    admin('POST', '/triggers/:name/resume', ['operate'], async ({ caller, request }) => {
       const t = await trigger(request.params.id!, request.params.name!);
       return jsonReply(200, {
         plugin_id: t.plugin.id,
@@ -163,7 +165,7 @@ export function triggerRoutes(parts: TriggersApiParts): Route[] {
         resumed: await quarantine.resume(t.plugin.id, t.trigger.name, actorOf(caller, request)),
       });
     }),
-    admin('POST', '/resume', async ({ caller, request }) => {
+    admin('POST', '/resume', ['operate'], async ({ caller, request }) => {
       const plugin = await installed(request.params.id!);
       const resumed = await quarantine.resume(plugin.id, '', actorOf(caller, request));
       return jsonReply(200, { plugin_id: plugin.id, resumed });

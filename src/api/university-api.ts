@@ -23,6 +23,7 @@ const pullBody = z.strictObject({ release_brake: z.array(typeName).default([]) }
 /** Who stands in the log of imports. */
 function starterOf(caller: Caller): string {
   if (caller.kind === 'admin') return caller.account.email;
+  if (caller.kind === 'admin_key') return `administration key "${caller.key.name}"`;
   return caller.kind === 'api_key' ? 'admin.api_key' : 'setup mode';
 }
 
@@ -61,6 +62,7 @@ export function universityRoutes({ db, imports }: UniversityApiParts): Route[] {
     method: 'POST',
     path: `${PREFIX}/${entity.path}`,
     guard: 'import',
+    key: ['university'],
     async handle({ body, caller, request }) {
       const dryRun = flagOf(queryOf(request, ['dry_run']), 'dry_run');
       assertJson(request);
@@ -93,6 +95,7 @@ export function universityRoutes({ db, imports }: UniversityApiParts): Route[] {
       method: 'POST',
       path: `${PREFIX}/pull`,
       guard: 'import',
+      key: ['university'],
       async handle({ caller, json, request }) {
         const wait = flagOf(queryOf(request, ['wait']), 'wait');
         const hasBody = request.headers['content-length'] !== '0' && request.headers['content-type'] !== undefined;
@@ -108,6 +111,7 @@ export function universityRoutes({ db, imports }: UniversityApiParts): Route[] {
       method: 'GET',
       path: `${PREFIX}/imports`,
       guard: 'import_log',
+      key: ['read', 'university'],
       handle: ({ request }) =>
         pageReply(queryOf(request, ['limit', 'cursor']), (before, limit) => listImports(db, before, limit), runJson),
     },
@@ -115,12 +119,14 @@ export function universityRoutes({ db, imports }: UniversityApiParts): Route[] {
       method: 'GET',
       path: `${PREFIX}/imports/:id`,
       guard: 'import_log',
+      key: ['read', 'university'],
       handle: async input => jsonReply(200, runJson(await runOf(input))),
     },
     {
       method: 'GET',
       path: `${PREFIX}/imports/:id/errors`,
       guard: 'import_log',
+      key: ['read', 'university'],
       async handle(input) {
         const run = await runOf(input);
         const query = queryOf(input.request, ['limit', 'cursor']);

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import type { Database } from '../db/database.ts';
 import { ServiceError } from '../errors.ts';
+import { findAdmin } from '../identity/admin-accounts.ts';
 import {
   changeUser,
   createUser,
@@ -58,6 +59,7 @@ export function userRoutes({ db }: { db: Database }): Route[] {
       method: 'GET',
       path,
       guard: 'admin',
+      key: ['read'],
       async handle({ request }) {
         const query = queryOf(request, ['limit', 'cursor', 'search']);
         const search = query.get('search') ?? '';
@@ -68,6 +70,7 @@ export function userRoutes({ db }: { db: Database }): Route[] {
       method: 'POST',
       path,
       guard: 'admin_recent',
+      key: ['admin'],
       async handle({ caller, json, request }) {
         const body = parseBody(userBody, await json());
         return jsonReply(201, userJson(await createUser(db, attributesOf(body), actorOf(caller, request))));
@@ -77,6 +80,7 @@ export function userRoutes({ db }: { db: Database }): Route[] {
       method: 'GET',
       path: `${path}/:user`,
       guard: 'admin',
+      key: ['read'],
       async handle({ request }) {
         const user = await findUser(db, idOf(request, 'user'));
         if (user === undefined) throw unknownUser(request);
@@ -87,9 +91,22 @@ export function userRoutes({ db }: { db: Database }): Route[] {
       method: 'PATCH',
       path: `${path}/:user`,
       guard: 'admin_recent',
+      key: ['admin'],
       async handle({ caller, json, request }) {
         const body = parseBody(userBody, await json());
-        const user = await changeUser(db, idOf(request, 'user'), attributesOf(body), actorOf(caller, request));
+        const id = idOf(request, 'user');
+        // Who holds the provider's account of an administrator is that administrator, and keys make none.
+        if (
+          caller.kind === 'admin_key' &&
+          body.idp_accounts_id !== undefined &&
+          (await findAdmin(db, id)) !== undefined
+        )
+          throw new ServiceError(
+            'forbidden',
+            'the idp_accounts_id of an administrator is changed by administrators who are logged in, not with a key',
+            { errors: [{ pointer: '/idp_accounts_id', message: 'must be left out here' }] },
+          );
+        const user = await changeUser(db, id, attributesOf(body), actorOf(caller, request));
         if (user === undefined) throw unknownUser(request);
         return jsonReply(200, userJson(user));
       },

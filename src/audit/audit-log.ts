@@ -2,9 +2,11 @@ import type { Queryable } from '../db/database.ts';
 
 /** Who changes something, as it is kept beside the change. */
 export type Actor = {
-  kind: 'admin' | 'setup' | 'command_line';
-  /** Null in setup mode and on the command line. */
+  kind: 'admin' | 'admin_key' | 'user' | 'anonymous' | 'setup' | 'command_line';
+  /** Of a key: the administrator who made it. Null in setup mode, on the command line and for a login that failed. */
   userId: number | null;
+  /** The administration key that was used. */
+  keyId?: number;
   name: string;
   requestId: string;
   address: string;
@@ -24,6 +26,8 @@ export type AuditAction =
   | 'plugin.resume'
   | 'trigger.settings'
   | 'trigger.resume'
+  | 'admin_key.create'
+  | 'admin_key.revoke'
   | 'service_key.create'
   | 'service_key.rotate'
   | 'service_key.revoke'
@@ -61,6 +65,7 @@ export type AuditChange = {
     | 'trigger'
     | 'command'
     | 'service_key'
+    | 'admin_key'
     | 'user'
     | 'relationship'
     | 'outbox'
@@ -99,8 +104,8 @@ export type AuditFilter = {
 export async function appendAudit(client: Queryable, by: Actor, change: AuditChange): Promise<void> {
   const json = (state: AuditState | undefined): string | null => (state === undefined ? null : JSON.stringify(state));
   await client.query(
-    `INSERT INTO audit_log (actor_kind, actor_user_id, actor_name, action, object_type, object_id, before, after, request_id, address)
-     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`,
+    `INSERT INTO audit_log (actor_kind, actor_user_id, actor_name, action, object_type, object_id, before, after, request_id, address, actor_key_id)
+     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`,
     [
       by.kind,
       by.userId,
@@ -112,6 +117,7 @@ export async function appendAudit(client: Queryable, by: Actor, change: AuditCha
       json(change.after),
       by.requestId,
       by.address,
+      by.keyId ?? null,
     ],
   );
 }
@@ -121,6 +127,7 @@ type AuditSql = {
   at: Date;
   actor_kind: Actor['kind'];
   actor_user_id: string | null;
+  actor_key_id: string | null;
   actor_name: string;
   action: string;
   object_type: AuditChange['objectType'];
@@ -160,6 +167,7 @@ export async function listAudit(db: Queryable, f: AuditFilter): Promise<AuditEnt
     actor: {
       kind: r.actor_kind,
       userId: r.actor_user_id === null ? null : Number(r.actor_user_id),
+      ...(r.actor_key_id === null ? {} : { keyId: Number(r.actor_key_id) }),
       name: r.actor_name,
       requestId: r.request_id,
       address: r.address,

@@ -1,7 +1,8 @@
-import type { Caller, Guard } from '../api/route.ts';
+import { type Caller, type KeyNeed, missingScope, type Route, type RowScope } from '../api/route.ts';
 import type { Database } from '../db/database.ts';
 import { ServiceError } from '../errors.ts';
 import { adminsExist, findAdmin } from '../identity/admin-accounts.ts';
+import { type AdminKey, deployedPlugins, keyHas, touchAdminKeys, verifyAdminKey } from '../identity/admin-keys.ts';
 import { ADMIN_CHALLENGE } from '../identity/admin-login.ts';
 import { secretMatches, sha256 } from '../identity/bearer-secret.ts';
 import { LastUsed } from '../identity/last-used.ts';
@@ -22,10 +23,13 @@ function noKey(request: Request): ServiceError {
   const given = bearerOf(request.headers) === null ? '' : 'this is not the key: ';
   return new ServiceError(
     'unauthorized',
-    `${given}send admin.api_key as "Authorization: Bearer <key>", or log in as an administrator`,
+    `${given}send admin.api_key as "Authorization: Bearer <key>", or an administration key with the scope university, or log in as an administrator`,
     { headers: [['WWW-Authenticate', 'Bearer realm="plugin-host import"']] },
   );
 }
+
+/** Credentials of the configuration. `apiKey` is empty when there is none; `keyPrefix` begins administration keys. */
+export type GuardOptions = { setup: SetupAccess; apiKey: string; keyPrefix: string };
 
 /** Asks who calls the API, and lets in whom the row names. */
 export class Guards {
@@ -33,17 +37,21 @@ export class Guards {
   readonly #setup: SetupAccess;
   /** Hash of `admin.api_key`; null when there is none. */
   readonly #apiKey: Buffer | null;
+  readonly #keyPrefix: string;
   readonly #used: LastUsed;
+  readonly #usedKeys: LastUsed;
   readonly #timer: NodeJS.Timeout;
   /** Stays true: the last administrator is never removed. */
   #adminsExist = false;
 
-  constructor(db: Database, setup: SetupAccess, apiKey: string, onError: (error: unknown) => void) {
+  constructor(db: Database, options: GuardOptions, onError: (error: unknown) => void) {
     this.#db = db;
-    this.#apiKey = apiKey === '' ? null : sha256(apiKey);
-    this.#setup = setup;
+    this.#apiKey = options.apiKey === '' ? null : sha256(options.apiKey);
+    this.#setup = options.setup;
+    this.#keyPrefix = options.keyPrefix;
     this.#used = new LastUsed(entries => touchSessions(db, entries), onError);
-    this.#timer = setInterval(() => void this.#used.flush(), FLUSH_MS);
+    this.#usedKeys = new LastUsed(entries => touchAdminKeys(db, entries), onError);
+    this.#timer = setInterval(() => void this.#flush(), FLUSH_MS);
   }
 
   /** Setup mode lasts until there is an administrator (service.md 3.3). */
@@ -53,7 +61,8 @@ export class Guards {
   }
 
   /** @throws ServiceError when the guard does not let the request in */
-  async check(guard: Guard, request: Request): Promise<Caller> {
+  async check(route: Pick<Route, 'guard' | 'key'>, request: Request): Promise<Caller> {
+    const { guard } = route;
     if (guard === 'none') return { kind: 'anyone' };
     if (guard === 'user') return await this.#user(request);
     const isImport = guard === 'import' || guard === 'import_log';
@@ -66,13 +75,10 @@ export class Guards {
       }
       return { kind: 'setup' };
     }
+    const bearer = bearerOf(request.headers);
+    if (bearer?.startsWith(this.#keyPrefix)) return await this.#byKey(bearer, route.key ?? 'never', request);
     const caller = await this.admin(request);
-    if (caller === null)
-      throw isImport
-        ? noKey(request)
-        : new ServiceError('unauthorized', 'log in as an administrator: POST /api/admin/auth/login', {
-            headers: [['WWW-Authenticate', ADMIN_CHALLENGE]],
-          });
+    if (caller === null) throw isImport ? noKey(request) : this.#notLoggedIn(bearer);
     fromHere(request);
     if (guard === 'admin_session') return caller;
     if (caller.account.mustChangePassword)
@@ -87,6 +93,33 @@ export class Guards {
         'this action wants the password again: POST /api/admin/auth/confirm, then repeat it within ten minutes',
       );
     return caller;
+  }
+
+  /** A key is read for every request, so that a revocation counts on every host at once. */
+  async #byKey(text: string, need: KeyNeed, request: Request): Promise<Caller> {
+    const key = await verifyAdminKey(this.#db, this.#keyPrefix, text, Date.now());
+    if (key === undefined)
+      throw new ServiceError(
+        'unauthorized',
+        'the administration key is not valid: unknown, expired or revoked; an administrator makes keys at POST /api/admin/keys',
+        { headers: [['WWW-Authenticate', 'Bearer realm="plugin-host admin", error="invalid_token"']] },
+      );
+    assertOpens(key, need, request);
+    this.#usedKeys.note(key.id, Date.now());
+    return { kind: 'admin_key', key };
+  }
+
+  #notLoggedIn(bearer: string | null): ServiceError {
+    const ways = `log in as an administrator (POST /api/admin/auth/login), or send an administration key (${this.#keyPrefix}..., made at POST /api/admin/keys)`;
+    const headers: Array<[string, string]> = [['WWW-Authenticate', ADMIN_CHALLENGE]];
+    if (bearer === null) return new ServiceError('unauthorized', ways, { headers });
+    return new ServiceError(
+      'unauthorized',
+      secretMatches(bearer, sha256(this.#setup.token))
+        ? `the setup token opens nothing any more, since there is an administrator; ${ways}`
+        : `the bearer token is no administration key, and a setup token opens nothing once there is an administrator; ${ways}`,
+      { headers },
+    );
   }
 
   /** Hashes have one length, so the comparison takes the same time whatever was sent (service.md 5.4). */
@@ -118,8 +151,35 @@ export class Guards {
 
   async close(): Promise<void> {
     clearInterval(this.#timer);
-    await this.#used.flush();
+    await this.#flush();
   }
+
+  async #flush(): Promise<void> {
+    await this.#used.flush();
+    await this.#usedKeys.flush();
+  }
+}
+
+/** @throws ServiceError `forbidden` that names the scopes a key lacks */
+function assertOpens(key: AdminKey, need: KeyNeed, request: Request): void {
+  const what = `${request.method} ${request.path}`;
+  if (need === 'never')
+    throw new ServiceError(
+      'forbidden',
+      `${what} is left to administrators who are logged in; no administration key opens it`,
+    );
+  const plugin = request.params.id;
+  const opens = (s: RowScope): boolean =>
+    s === 'plugins:deploy:named' ? deployedPlugins(key.scopes).length > 0 : keyHas(key, s, plugin);
+  if (need.some(opens)) return;
+  const wanted = need.flatMap(s =>
+    s === 'plugins:deploy:named'
+      ? []
+      : s === 'plugins:deploy' && plugin !== undefined
+        ? [s, `plugins:deploy:${plugin}`]
+        : [s],
+  );
+  throw missingScope(key, wanted, what);
 }
 
 /** CSRF rule of decisions.md 3: what changes something must come from our own pages. */

@@ -94,7 +94,7 @@ export function makeRouter(
       const request = x.toRequest(params);
       // The body must be taken from the first moment on, or it is lost while the guard asks the database.
       const body = x.hasBody ? x.takeBody() : NO_BODY;
-      const caller = await guards.check(route.guard, request);
+      const caller = await guards.check(route, request);
       const reply = await route.handle({ request, caller, json: () => readJson(x, body.stream()), body });
       if (route.method !== 'GET' && route.unheard !== true) await heard();
       await x.reply(reply);

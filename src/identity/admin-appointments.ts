@@ -17,6 +17,7 @@ import {
   removeCredentials,
   storePassword,
 } from './admin-accounts.ts';
+import { revokeAdminKeysOf } from './admin-keys.ts';
 import { forgetFailures } from './admin-login.ts';
 import { hashPassword } from './password.ts';
 import { revokeAllSessions } from './sessions.ts';
@@ -82,10 +83,11 @@ export async function appointAdmin(
   });
 }
 
-/** Whoever knew the lost password may have made tokens with it. */
-async function revokeEverything(client: Queryable, userId: number): Promise<void> {
+/** Ends every credential of a user. A thief of the lost password may have made tokens and keys with it. */
+async function revokeEverything(client: Queryable, userId: number, by: Actor): Promise<void> {
   await revokeAllSessions(client, userId);
   await revokeAllUserTokens(client, userId);
+  await revokeAdminKeysOf(client, userId, by);
 }
 
 async function askForMail(client: Queryable, userId: number, queueMail: QueueMail): Promise<void> {
@@ -108,14 +110,14 @@ export async function resetAdminPassword(
   return await db.withTransaction(async client => {
     await loadAdmin(client, userId);
     await askForMail(client, userId, queueMail);
-    await revokeEverything(client, userId);
+    await revokeEverything(client, userId, by);
     await appendAudit(client, by, { action: 'admin.reset_password', objectType: 'user', objectId: String(userId) });
     return await loadAdmin(client, userId);
   });
 }
 
 /**
- * Ends a user's being an administrator, with all sessions; the user stays.
+ * Removes a user from the administrators, with all sessions, tokens and the administration keys they made. The user stays.
  *
  * @throws ServiceError `not_found`, or `conflict` for the last administrator
  */
@@ -123,9 +125,9 @@ export async function removeAdmin(db: Database, userId: number, by: Actor): Prom
   await db.withTransaction(async client => {
     await client.query('SELECT pg_advisory_xact_lock($1)', [SETUP_LOCK]);
     const account = await loadAdmin(client, userId);
+    await revokeEverything(client, userId, by);
     if (!(await removeCredentials(client, userId)))
       throw new ServiceError('conflict', 'this is the last administrator; appoint another one first');
-    await revokeAllSessions(client, userId);
     await appendAudit(client, by, {
       action: 'admin.remove',
       objectType: 'user',
@@ -207,7 +209,7 @@ export async function resetPasswordHere(
     await forgetMail(client, account.userId);
     // Who is locked out by failed attempts is let in again.
     await forgetFailures(client, account.email);
-    await revokeEverything(client, account.userId);
+    await revokeEverything(client, account.userId, by);
     await appendAudit(client, by, {
       action: 'admin.reset_password',
       objectType: 'user',

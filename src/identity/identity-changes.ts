@@ -3,8 +3,8 @@ import type { Queryable } from '../db/database.ts';
 /** Channel on which hosts of one database tell each other that a credential is not what it was. */
 export const IDENTITY_CHANGED = 'identity_changed';
 
-/** What changed: everything of a user, or one credential. Admin sessions are read anew for every request. */
-export type IdentityChange = { what: 'user' | 'session' | 'token' | 'key'; id: number };
+/** What changed: everything of a user, or one credential. Admin sessions and administration keys are read for every request. */
+export type IdentityChange = { what: 'user' | 'session' | 'token' | 'key' | 'admin_key'; id: number };
 
 /** Part of the transaction that makes the change, so that nobody reads it too early. */
 export async function notifyIdentity(db: Queryable, change: IdentityChange): Promise<void> {
@@ -18,6 +18,6 @@ export async function notifyUsers(db: Queryable, ids: readonly string[]): Promis
 }
 
 export function parseIdentityChange(payload: string): IdentityChange | null {
-  const parts = /^(user|session|token|key):(\d+)$/.exec(payload);
+  const parts = /^(user|session|token|key|admin_key):(\d+)$/.exec(payload);
   return parts === null ? null : { what: parts[1] as IdentityChange['what'], id: Number(parts[2]) };
 }

@@ -10,6 +10,7 @@ import { type InspectedFile, inspectFile } from './inspect-thread.ts';
 import { type Manifest, parseManifest, permissionsOf } from './manifest.ts';
 import type { ModuleStorage, ReceivedModule } from './module-storage.ts';
 import { NO_RULES } from './network-rules.ts';
+import { type CheckWidening, checkWidening, requireAccepted } from './new-permissions.ts';
 import { checkConfig } from './plugin-config.ts';
 import {
   addVersion,
@@ -87,10 +88,16 @@ export class PluginInstaller {
    *
    * @param by who uploaded them
    * @param frontend received with them, or null
+   * @param allow throws when the uploader may not upload the plugin the manifest names
    * @returns the new version; nothing is installed yet
    * @throws ServiceError `module_refused` with every finding; nothing is kept then
    */
-  async admit(received: ReceivedModule, by: Actor, frontend: ReceivedModule | null = null): Promise<VersionRow> {
+  async admit(
+    received: ReceivedModule,
+    by: Actor,
+    frontend: ReceivedModule | null = null,
+    allow: (pluginId: string) => void = () => {},
+  ): Promise<VersionRow> {
     const { db, storage } = this.#parts;
     const { key } = received;
     try {
@@ -115,6 +122,7 @@ export class PluginInstaller {
         described.findings = inspection.findings;
         runnable = await this.#prepare(key, described, memoryPages);
       }
+      allow(manifest.id);
       if (frontend !== null) await storage.moveFrontend(frontend.key, key, frontend.sha256);
       return await addVersion(db, by, {
         pluginId: manifest.id,
@@ -196,7 +204,12 @@ export class PluginInstaller {
    *
    * @throws ServiceError `validation_failed` naming each config field, `permissions_not_accepted` naming the new ones
    */
-  async install(pluginId: string, request: InstallRequest, by: Actor): Promise<VersionRow> {
+  async install(
+    pluginId: string,
+    request: InstallRequest,
+    by: Actor,
+    check: CheckWidening = () => {},
+  ): Promise<VersionRow> {
     const { db, registry, secrets } = this.#parts;
     const versionId = await db.withTransaction(async client => {
       const plugin = await lockPlugin(client, pluginId);
@@ -219,6 +232,7 @@ export class PluginInstaller {
         network: before?.network ?? NO_RULES,
         secrets: kept,
       });
+      checkWidening({ ...version, ...values }, before, check);
       await setInstalled(client, pluginId, version.id, {
         config: values.config,
         network: values.network,
@@ -238,7 +252,7 @@ export class PluginInstaller {
   }
 
   /** Makes a version that was installed before the running one again, with the configuration it had. */
-  async rollback(pluginId: string, wasmKey: string, by: Actor): Promise<VersionRow> {
+  async rollback(pluginId: string, wasmKey: string, by: Actor, check: CheckWidening = () => {}): Promise<VersionRow> {
     const { db, registry } = this.#parts;
     const versionId = await db.withTransaction(async client => {
       const plugin = await lockPlugin(client, pluginId);
@@ -262,6 +276,7 @@ export class PluginInstaller {
         throw new ServiceError('conflict', 'this version is the installed one already');
       const before =
         plugin.installedVersionId === null ? undefined : await findVersion(client, plugin.installedVersionId);
+      checkWidening(version, before, check);
       await setInstalled(client, pluginId, version.id, null);
       await appendAudit(client, by, {
         action: 'plugin.rollback',
@@ -330,18 +345,4 @@ function installedState(v: Pick<VersionRow, 'version' | 'wasmKey' | 'permissions
 
 export function unknownPlugin(id: string): ServiceError {
   return new ServiceError('not_found', `there is no plugin "${id}"`);
-}
-
-function requireAccepted(asked: readonly string[], held: readonly string[], accepted: true | readonly string[]): void {
-  const added = asked.filter(p => !held.includes(p));
-  const open = accepted === true ? [] : added.filter(p => !accepted.includes(p));
-  if (open.length === 0) return;
-  throw new ServiceError(
-    'permissions_not_accepted',
-    `this version asks for permissions the installed one does not have: ${open.join(', ')}`,
-    {
-      errors: [{ pointer: '/accept_permissions', message: `must be true or name ${open.join(', ')}` }],
-      extra: { new_permissions: added },
-    },
-  );
 }

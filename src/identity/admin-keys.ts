@@ -1,0 +1,185 @@
+import { type Actor, type AuditState, appendAudit } from '../audit/audit-log.ts';
+import type { Database, Queryable } from '../db/database.ts';
+import { makeBearer, parseBearer, secretMatches } from './bearer-secret.ts';
+import { notifyIdentity } from './identity-changes.ts';
+
+/**
+ * What a key may do (docs/OPERATING.md "Administration keys"). `plugins:deploy` may be limited to one plugin:
+ * `plugins:deploy:<plugin id>`.
+ */
+export const ADMIN_SCOPES = [
+  'read',
+  'plugins:deploy',
+  'plugins:accept',
+  'access',
+  'university',
+  'operate',
+  'admin',
+] as const;
+export type AdminScope = (typeof ADMIN_SCOPES)[number];
+
+const DEPLOY_ONE = 'plugins:deploy:';
+
+/** A credential of a program that calls the admin API. */
+export type AdminKey = {
+  id: number;
+  name: string;
+  public: string;
+  scopes: string[];
+  /** The administrator who made it; the key ends with their appointment. */
+  madeBy: number;
+  createdAt: Date;
+  expiresAt: Date | null;
+  lastUsedAt: Date | null;
+};
+
+type KeySql = {
+  id: string;
+  name: string;
+  public: string;
+  secret_sha256: Buffer;
+  scopes: string[];
+  made_by: string;
+  created_at: Date;
+  expires_at: Date | null;
+  last_used_at: Date | null;
+};
+
+const toKey = (r: KeySql): AdminKey => ({
+  id: Number(r.id),
+  name: r.name,
+  public: r.public,
+  scopes: r.scopes,
+  madeBy: Number(r.made_by),
+  createdAt: r.created_at,
+  expiresAt: r.expires_at,
+  lastUsedAt: r.last_used_at,
+});
+
+const keyState = (k: AdminKey): AuditState => ({
+  name: k.name,
+  public: k.public,
+  scopes: k.scopes,
+  made_by: k.madeBy,
+  expires_at: k.expiresAt,
+});
+
+/** Whether a text is a scope, also one of `plugins:deploy` for a single plugin. */
+export function isScope(text: string): boolean {
+  return ADMIN_SCOPES.some(s => s === text) || /^plugins:deploy:[a-z0-9][a-z0-9_-]{0,63}$/.test(text);
+}
+
+/** The plugins a key names in `plugins:deploy:<plugin id>`. */
+export function deployedPlugins(scopes: readonly string[]): string[] {
+  return scopes.filter(s => s.startsWith(DEPLOY_ONE)).map(s => s.slice(DEPLOY_ONE.length));
+}
+
+/**
+ * Whether a key has a scope. `admin` includes the others.
+ *
+ * @param pluginId the plugin it is about, for scopes that name one
+ */
+export function keyHas(key: Pick<AdminKey, 'scopes'>, scope: AdminScope, pluginId?: string): boolean {
+  if (key.scopes.includes('admin') || key.scopes.includes(scope)) return true;
+  return scope === 'plugins:deploy' && pluginId !== undefined && key.scopes.includes(`${DEPLOY_ONE}${pluginId}`);
+}
+
+/** @returns the key with its text, which is shown once and kept nowhere */
+export async function addAdminKey(
+  db: Database,
+  prefix: string,
+  key: { name: string; scopes: readonly string[]; madeBy: number; expiresAt: Date | null },
+  by: Actor,
+): Promise<{ key: AdminKey; text: string }> {
+  const bearer = makeBearer(prefix);
+  return await db.withTransaction(async client => {
+    const { rows } = await client.query<KeySql>(
+      `INSERT INTO admin_keys (name, public, secret_sha256, scopes, made_by, expires_at)
+       VALUES ($1, $2, $3, $4, $5, $6) RETURNING *`,
+      [key.name, bearer.public, bearer.sha256, key.scopes, key.madeBy, key.expiresAt],
+    );
+    if (rows[0] === undefined) throw new Error('INSERT returned no row');
+    const added = toKey(rows[0]);
+    await appendAudit(client, by, {
+      action: 'admin_key.create',
+      objectType: 'admin_key',
+      objectId: String(added.id),
+      after: keyState(added),
+    });
+    return { key: added, text: bearer.text };
+  });
+}
+
+/** The key a text belongs to; undefined when it is unknown, wrong, expired or revoked. */
+export async function verifyAdminKey(
+  db: Queryable,
+  prefix: string,
+  text: string,
+  nowMs: number,
+): Promise<AdminKey | undefined> {
+  const parts = parseBearer(text, prefix);
+  if (parts === null) return undefined;
+  const { rows } = await db.query<KeySql>('SELECT * FROM admin_keys WHERE public = $1', [parts.public]);
+  const row = rows[0];
+  const right = secretMatches(parts.secret, row?.secret_sha256 ?? null);
+  if (!right || row === undefined) return undefined;
+  return row.expires_at !== null && row.expires_at.getTime() <= nowMs ? undefined : toKey(row);
+}
+
+export async function findAdminKey(db: Queryable, id: number): Promise<AdminKey | undefined> {
+  const { rows } = await db.query<KeySql>('SELECT * FROM admin_keys WHERE id = $1', [id]);
+  return rows[0] === undefined ? undefined : toKey(rows[0]);
+}
+
+/** Newest first. */
+export async function listAdminKeys(db: Queryable, before: number, limit: number): Promise<AdminKey[]> {
+  const { rows } = await db.query<KeySql>('SELECT * FROM admin_keys WHERE id < $1 ORDER BY id DESC LIMIT $2', [
+    before,
+    limit,
+  ]);
+  return rows.map(toKey);
+}
+
+/** Keys an administrator has made that are still good. */
+export async function countAdminKeysOf(db: Queryable, userId: number): Promise<number> {
+  const { rows } = await db.query<{ count: number }>(
+    'SELECT count(*)::int AS count FROM admin_keys WHERE made_by = $1 AND (expires_at IS NULL OR expires_at > now())',
+    [userId],
+  );
+  return rows[0]?.count ?? 0;
+}
+
+async function noteRevoked(client: Queryable, keys: readonly KeySql[], by: Actor): Promise<void> {
+  for (const key of keys.map(toKey)) {
+    await notifyIdentity(client, { what: 'admin_key', id: key.id });
+    await appendAudit(client, by, {
+      action: 'admin_key.revoke',
+      objectType: 'admin_key',
+      objectId: String(key.id),
+      before: keyState(key),
+    });
+  }
+}
+
+/** Revokes a key on every host; false when there is none. */
+export async function revokeAdminKey(db: Database, id: number, by: Actor): Promise<boolean> {
+  return await db.withTransaction(async client => {
+    const { rows } = await client.query<KeySql>('DELETE FROM admin_keys WHERE id = $1 RETURNING *', [id]);
+    await noteRevoked(client, rows, by);
+    return rows.length === 1;
+  });
+}
+
+/** Revokes every key an administrator has made; part of a transaction. */
+export async function revokeAdminKeysOf(client: Queryable, userId: number, by: Actor): Promise<void> {
+  const { rows } = await client.query<KeySql>('DELETE FROM admin_keys WHERE made_by = $1 RETURNING *', [userId]);
+  await noteRevoked(client, rows, by);
+}
+
+export async function touchAdminKeys(db: Queryable, entries: ReadonlyArray<{ id: number; at: Date }>): Promise<void> {
+  await db.query(
+    `UPDATE admin_keys k SET last_used_at = greatest(k.last_used_at, u.at)
+     FROM unnest($1::bigint[], $2::timestamptz[]) AS u (id, at) WHERE k.id = u.id`,
+    [entries.map(e => e.id), entries.map(e => e.at)],
+  );
+}

@@ -1,0 +1,391 @@
+import t from 'tap';
+import { openDatabase } from '../../src/db/database.ts';
+import { LIMITS } from '../../src/limits.ts';
+import { CookieJar } from '../support/identity-provider.ts';
+import { type Answer, request, startTestService, TOKEN } from '../support/service.ts';
+import { okPlugin, watPlugin } from '../support/wat.ts';
+
+const PASSWORD = 'correct horse battery';
+
+type Headers_ = Record<string, string>;
+type Teardown = { teardown(fn: () => unknown): void };
+
+const filled = (bytes: Uint8Array): FormData => {
+  const form = new FormData();
+  form.append('file', new Blob([new Uint8Array(bytes)]), 'plugin.wasm');
+  return form;
+};
+
+async function world(t: Teardown) {
+  const s = await startTestService({ BOT_ADMIN_API_KEY: 'the-key-of-the-imports' });
+  t.teardown(() => s.stop());
+  const db = openDatabase(s.databaseUrl, 2, () => {});
+  t.teardown(() => db.close());
+  const call = (method: string, where: string, headers: Headers_ = {}, body?: unknown): Promise<Answer> =>
+    request(`${s.base}/api/admin${where}`, {
+      method,
+      headers: { ...(body === undefined ? {} : { 'content-type': 'application/json' }), ...headers },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    });
+  await s.install(okPlugin('mine'));
+  const first = await call(
+    'POST',
+    '/auth/setup',
+    { authorization: `Bearer ${TOKEN}` },
+    { email: 'root@uni.example', password: PASSWORD },
+  );
+  const jar = new CookieJar();
+  jar.take(first.headers);
+  const root = jar.header;
+  const make = async (...scopes: string[]): Promise<{ id: number; text: string; headers: Headers_ }> => {
+    const a = await call('POST', '/keys', root, { name: scopes.join('+'), scopes });
+    if (a.status !== 201) throw new Error(a.text);
+    return { id: Number(a.json.id), text: String(a.json.key), headers: { authorization: `Bearer ${a.json.key}` } };
+  };
+  const upload = (bytes: Uint8Array, headers: Headers_): Promise<Answer> =>
+    request(`${s.base}/api/admin/plugins/upload`, { method: 'POST', headers, body: filled(bytes) });
+  return { s, db, call, root, make, upload };
+}
+
+const w = await world(t);
+const newest = async (action: string): Promise<unknown> =>
+  ((await w.call('GET', `/audit?action=${action}`, w.root)).json.items as unknown[])[0];
+
+/**
+ * Which scopes open which row, beside `admin`. A row that is not listed here fails the test below, so that nobody adds one
+ * without saying who may use it.
+ */
+const OPENED_BY: Record<string, string> = {
+  'GET /api/admin/plugins': 'read plugins:deploy',
+  'GET /api/admin/plugins/:id': 'read plugins:deploy plugins:deploy:mine',
+  'GET /api/admin/plugins/:id/versions': 'read plugins:deploy plugins:deploy:mine',
+  // The handler asks again when it has read which plugin it is.
+  'POST /api/admin/plugins/upload': 'plugins:deploy plugins:deploy:mine plugins:deploy:other',
+  'PUT /api/admin/plugins/:id/versions/:key/frontend': 'plugins:deploy plugins:deploy:mine',
+  'POST /api/admin/plugins/:id/install': 'plugins:deploy plugins:deploy:mine',
+  'POST /api/admin/plugins/:id/rollback': 'plugins:deploy plugins:deploy:mine',
+  'POST /api/admin/plugins/:id/disable': 'plugins:deploy plugins:deploy:mine',
+  'POST /api/admin/plugins/:id/enable': 'plugins:deploy plugins:deploy:mine',
+  'POST /api/admin/plugins/:id/databases/test': 'plugins:deploy plugins:deploy:mine',
+  'GET /api/admin/plugins/:id/executions': 'read operate plugins:deploy plugins:deploy:mine',
+  'GET /api/admin/plugins/:id/executions/:execution': 'read operate plugins:deploy plugins:deploy:mine',
+  'DELETE /api/admin/plugins/:id': '',
+  'PUT /api/admin/plugins/:id/frontend': 'access',
+  'GET /api/admin/plugins/:id/triggers': 'read access',
+  'GET /api/admin/plugins/:id/triggers/:name/settings': 'read access',
+  'PUT /api/admin/plugins/:id/triggers/:name/settings': 'access',
+  'GET /api/admin/plugins/:id/triggers/:name/policy/revisions': 'read access',
+  'POST /api/admin/plugins/:id/triggers/:name/policy/revisions/:revision/restore': 'access',
+  'PUT /api/admin/plugins/:id/origins': 'access',
+  'POST /api/admin/plugins/:id/triggers/:name/resume': 'operate',
+  'POST /api/admin/plugins/:id/resume': 'operate',
+  'GET /api/admin/plugins/:id/commands/settings': 'read access',
+  'PUT /api/admin/plugins/:id/commands/:cmd/enabled': 'access',
+  'PUT /api/admin/plugins/:id/commands/:cmd/policy': 'access',
+  'PUT /api/admin/plugins/:id/commands/:cmd/roles': 'access',
+  'GET /api/admin/plugins/:id/commands/:cmd/policy/revisions': 'read access',
+  'POST /api/admin/plugins/:id/commands/:cmd/policy/revisions/:revision/restore': 'access',
+  'POST /api/admin/policies/check': 'read access',
+  'POST /api/admin/policies/try': 'read access',
+  'POST /api/admin/access/explain': 'read access',
+  'GET /api/admin/relationships': 'read access',
+  'POST /api/admin/relationships': 'access',
+  'DELETE /api/admin/relationships': 'access',
+  'GET /api/admin/relationships/lookup': 'read access',
+  'GET /api/admin/schema/definitions': 'read access',
+  'GET /api/admin/users/:user/roles': 'read access',
+  'PUT /api/admin/users/:user/roles/:kind/:role': 'access',
+  'DELETE /api/admin/users/:user/roles/:kind/:role': 'access',
+  'PUT /api/admin/users/:user/roles/plugin/:plugin/:role': 'access',
+  'DELETE /api/admin/users/:user/roles/plugin/:plugin/:role': 'access',
+  'GET /api/admin/roles': 'read access',
+  'GET /api/admin/roles/:role/users': 'read access',
+  'GET /api/admin/outbox': 'read operate',
+  'GET /api/admin/outbox/:entry': 'read operate',
+  'POST /api/admin/outbox/:entry/retry': 'operate',
+  'POST /api/admin/outbox/:entry/discard': 'operate',
+  'GET /api/admin/authz/drift': 'read operate',
+  'POST /api/admin/authz/drift/repair': 'operate',
+  'GET /api/admin/events': 'read operate',
+  'GET /api/admin/events/stream': 'read operate',
+  'GET /api/admin/events/subscriptions': 'read operate',
+  'POST /api/admin/events/subscriptions': 'operate',
+  'GET /api/admin/events/subscriptions/:id': 'read operate',
+  'PATCH /api/admin/events/subscriptions/:id': 'operate',
+  'DELETE /api/admin/events/subscriptions/:id': 'operate',
+  'GET /api/admin/events/subscriptions/:id/deliveries': 'read operate',
+  'POST /api/admin/events/subscriptions/:id/retry': 'operate',
+  'GET /api/admin/messages': 'read operate',
+  'POST /api/admin/messages/:message/retry': 'operate',
+  'GET /api/admin/plugins/:id/files': 'read',
+  'DELETE /api/admin/plugins/:id/files/:file': '',
+  'GET /api/admin/audit': 'read',
+  'GET /api/admin/service-keys': 'read',
+  'GET /api/admin/service-keys/:key': 'read',
+  'POST /api/admin/service-keys': '',
+  'POST /api/admin/service-keys/:key/rotate': '',
+  'DELETE /api/admin/service-keys/:key': '',
+  'GET /api/admin/users': 'read',
+  'GET /api/admin/users/:user': 'read',
+  'POST /api/admin/users': '',
+  'PATCH /api/admin/users/:user': '',
+  'GET /api/admin/users/:user/tokens': 'read',
+  'DELETE /api/admin/users/:user/tokens/:token': '',
+  'GET /api/admin/users/:user/sessions': 'read',
+  'DELETE /api/admin/users/:user/sessions/:session': '',
+  'GET /api/admin/admins': 'read',
+  'POST /api/admin/admins': 'never',
+  'POST /api/admin/admins/:user/reset-password': 'never',
+  'DELETE /api/admin/admins/:user': 'never',
+  'PUT /api/admin/auth/password': 'never',
+  'POST /api/admin/auth/confirm': 'never',
+  'GET /api/admin/keys': 'read',
+  'GET /api/admin/keys/:key': 'read',
+  'POST /api/admin/keys': 'never',
+  'DELETE /api/admin/keys/:key': '',
+  'POST /api/admin/university/pull': 'university',
+  'GET /api/admin/university/imports': 'read university',
+  'GET /api/admin/university/imports/:id': 'read university',
+  'GET /api/admin/university/imports/:id/errors': 'read university',
+};
+/** Batch imports, one row for each type of record. */
+const expectedOf = (row: string): string | undefined =>
+  /^POST \/api\/admin\/university\/[a-z-]+$/.test(row) ? 'university' : OPENED_BY[row];
+
+t.test(
+  'each row of the admin API opens to keys with its scopes and to no others, and a refusal names what is missing',
+  async t => {
+    const scopes = [
+      'read',
+      'plugins:deploy',
+      'plugins:deploy:mine',
+      'plugins:deploy:other',
+      'access',
+      'university',
+      'operate',
+      'admin',
+    ];
+    const keys = await Promise.all(scopes.map(async scope => ({ scope, ...(await w.make(scope)) })));
+    const rows = w.s.service.routes.filter(r => r.guard !== 'none' && r.guard !== 'user');
+    t.ok(rows.length > 90);
+    for (const row of rows) {
+      const name = `${row.method} ${row.path}`;
+      const expected = expectedOf(name);
+      if (expected === undefined) {
+        t.fail(`${name} has no line in this table`);
+        continue;
+      }
+      // Ids that no row has: whoever is let in changes nothing.
+      const where = row.path
+        .replace('/api/admin', '')
+        .replace(':id', row.path.includes('/plugins/') ? 'mine' : '999')
+        .replace(/:\w+/g, '999');
+      // A method that would act on `mine` itself is sent without a body it could act by.
+      const acts = /^(POST .*(enable|disable|resume|repair)|DELETE .*plugins\/:id)$/.test(name);
+      for (const { headers, scope } of keys) {
+        const opens = expected !== 'never' && (scope === 'admin' || expected.split(' ').includes(scope));
+        if (opens && acts && scope !== 'admin') continue;
+        if (opens && /DELETE .*plugins\/:id$/.test(name)) continue;
+        const stop = new AbortController();
+        const response = await fetch(`${w.s.base}/api/admin${where}`, {
+          method: row.method,
+          headers,
+          signal: stop.signal,
+        });
+        const at = `${name} with ${scope}: ${response.status}`;
+        if (opens) {
+          t.not(response.status, 401, at);
+          t.not(response.status, 403, at);
+          stop.abort();
+          continue;
+        }
+        const problem = (await response.json()) as { code: string; detail: string; missing_scopes?: string[] };
+        t.equal(response.status, 403, at);
+        t.equal(problem.code, 'forbidden', at);
+        if (expected === 'never') t.match(problem.detail, /no administration key opens it/, at);
+        else {
+          const wanted = problem.missing_scopes ?? [];
+          for (const one of expected.split(' ').filter(s => s !== '' && !s.startsWith('plugins:deploy:')))
+            t.ok(wanted.includes(one), `${at} names ${one}`);
+          if (expected === '') t.same(wanted, ['admin'], at);
+          t.match(response.headers.get('www-authenticate'), /error="insufficient_scope"/, at);
+          t.match(problem.detail, wanted[0] ?? 'x', at);
+        }
+      }
+    }
+  },
+);
+
+t.test('a key is made by an administrator with a recent password, shown once, and revoked at once', async t => {
+  const wrong: Array<[unknown, string]> = [
+    [{ name: 'x', scopes: [] }, '/scopes'],
+    [{ name: 'x', scopes: ['everything'] }, '/scopes/0'],
+    [{ name: 'x', scopes: ['plugins:deploy:Not An Id'] }, '/scopes/0'],
+    [{ name: 'x', scopes: ['read', 'plugins:accept'] }, '/scopes'],
+    [{ name: '', scopes: ['read'] }, '/name'],
+    [{ name: 'x', scopes: ['read'], expires_at: '2001-01-01T00:00:00Z' }, '/expires_at'],
+  ];
+  for (const [body, pointer] of wrong)
+    t.match((await w.call('POST', '/keys', w.root, body)).json, { status: 422, errors: [{ pointer }] }, pointer);
+
+  const made = await w.call('POST', '/keys', w.root, { name: 'ci', scopes: ['plugins:deploy:later', 'read', 'read'] });
+  t.equal(made.status, 201);
+  t.match(made.json.key, /^pha_[\w-]{16}\.[\w-]{43}$/);
+  t.match(made.json, { scopes: ['plugins:deploy:later', 'read'], unknown_plugins: ['later'] });
+  const days = (Date.parse(String(made.json.expires_at)) - Date.now()) / 86_400_000;
+  t.ok(days > 89.9 && days <= 90, 'without a time it is good for 90 days');
+  t.equal(
+    (await w.call('POST', '/keys', w.root, { name: 'x', scopes: ['read'], expires_at: null })).json.expires_at,
+    null,
+  );
+  const secret = String(made.json.key).split('.')[1] ?? 'x';
+  const list = await w.call('GET', '/keys', w.root);
+  t.notMatch(list.text, secret, 'it is shown once');
+  const { rows } = await w.db.query<{ text: string }>(
+    'SELECT k::text AS text FROM admin_keys k UNION ALL SELECT l::text FROM audit_log l',
+  );
+  t.notOk(
+    rows.some(r => r.text.includes(secret)),
+    'and stored nowhere',
+  );
+
+  const headers = { authorization: `Bearer ${made.json.key}` };
+  t.equal((await w.call('GET', '/plugins', headers)).status, 200);
+});
+
+t.test('a key needs no recent password, acts in its own name, and ends when it lapses or is revoked', async t => {
+  const key = await w.make('access');
+  await w.db.query("UPDATE sessions SET password_at = now() - interval '11 minutes'");
+  t.match((await w.call('POST', '/keys', w.root, { name: 'x', scopes: ['read'] })).json, {
+    code: 'password_confirmation_required',
+  });
+  const set = () => w.call('PUT', '/plugins/mine/triggers/run/settings', key.headers, { allow_service_key: true });
+  t.equal((await set()).status, 200);
+  await w.db.query('UPDATE sessions SET password_at = now()');
+  t.match(await newest('trigger.settings'), { actor: { kind: 'admin_key', admin_key_id: key.id, name: 'access' } });
+  t.match(await newest('admin_key.create'), {
+    actor: { kind: 'admin' },
+    object_id: String(key.id),
+    after: { scopes: ['access'] },
+  });
+  const wrong = `${key.text.slice(0, -1)}${key.text.endsWith('A') ? 'B' : 'A'}`;
+  t.equal((await w.call('GET', '/roles', { authorization: `Bearer ${wrong}` })).status, 401);
+  const plugin = await w.s.trigger('mine/run', { headers: key.headers });
+  t.equal(plugin.status, 401, 'it opens no trigger');
+
+  await w.db.query("UPDATE admin_keys SET expires_at = now() - interval '1 second'");
+  t.match((await set()).json, { status: 401, detail: /unknown, expired or revoked/ });
+  await w.db.query('UPDATE admin_keys SET expires_at = NULL');
+  t.equal((await set()).status, 200);
+
+  const beside = await startTestService({}, w.s);
+  t.teardown(() => beside.stop());
+  const there = () => request(`${beside.base}/api/admin/roles`, { headers: key.headers });
+  t.equal((await there()).status, 200);
+  t.equal((await w.call('DELETE', `/keys/${key.id}`, w.root)).status, 204);
+  t.equal((await there()).status, 401, 'revoked, it opens nothing on another host');
+  t.equal((await set()).status, 401);
+  t.equal((await w.call('DELETE', `/keys/${key.id}`, w.root)).status, 404);
+  t.match(await newest('admin_key.revoke'), { before: { name: 'access' } });
+});
+
+t.test('a key that deploys installs what was allowed before, of its own plugins, and no more', async t => {
+  const one = await w.make('plugins:deploy:mine');
+  const every = await w.make('plugins:deploy');
+  const accepting = await w.make('plugins:deploy', 'plugins:accept');
+  const version = (id: string, v: string, requirements: Array<{ kind: string }> = []): Uint8Array =>
+    watPlugin({ id, version: v, imports: ['respond'], requirements, handle: '(i32.const 0)' });
+  const install = (id: string, headers: Headers_, body: Record<string, unknown>) =>
+    w.call('POST', `/plugins/${id}/install`, headers, body);
+
+  const next = await w.upload(version('mine', '2.0.0'), one.headers);
+  t.equal(next.status, 201);
+  t.equal((await install('mine', one.headers, { wasm_key: next.json.wasm_key })).status, 200);
+  t.equal((await w.call('POST', '/plugins/mine/disable', one.headers)).status, 200);
+  t.equal((await w.call('POST', '/plugins/mine/enable', one.headers)).status, 200);
+
+  t.match((await w.upload(version('other', '1.0.0'), one.headers)).json, {
+    status: 403,
+    missing_scopes: ['plugins:deploy', 'plugins:deploy:other'],
+  });
+  t.equal((await w.call('GET', '/plugins/other', w.root)).status, 404, 'what was refused is not kept');
+  t.equal((await w.upload(version('other', '1.0.0'), every.headers)).status, 201);
+
+  const kv = await w.upload(version('mine', '3.0.0', [{ kind: 'kv' }]), one.headers);
+  const body = { wasm_key: kv.json.wasm_key, accept_permissions: true };
+  t.match((await install('mine', every.headers, body)).json, {
+    status: 403,
+    detail: /new permissions \(kv\)/,
+    missing_scopes: ['plugins:accept'],
+  });
+  t.equal((await w.call('GET', '/plugins/mine', w.root)).json.version, '2.0.0');
+  t.equal((await install('mine', accepting.headers, body)).status, 200);
+
+  const fresh = await w.upload(version('fresh', '1.0.0', [{ kind: 'network' }]), every.headers);
+  t.match((await install('fresh', every.headers, { wasm_key: fresh.json.wasm_key })).json, {
+    status: 403,
+    missing_scopes: ['plugins:accept'],
+  });
+  t.equal((await install('fresh', w.root, { wasm_key: fresh.json.wasm_key })).status, 200);
+  const wider = { wasm_key: fresh.json.wasm_key, config: { network: { private: ['10.0.0.0/8'] } } };
+  t.match((await install('fresh', every.headers, wider)).json, {
+    status: 403,
+    detail: /which hosts/,
+    missing_scopes: ['plugins:accept'],
+  });
+
+  t.equal(
+    (await w.call('POST', '/plugins/mine/rollback', every.headers, { wasm_key: next.json.wasm_key })).status,
+    200,
+  );
+  t.match((await w.call('POST', '/plugins/mine/rollback', every.headers, { wasm_key: kv.json.wasm_key })).json, {
+    missing_scopes: ['plugins:accept'],
+  });
+});
+
+t.test('no key becomes an administrator, and keys end with their maker', async t => {
+  const all = await w.make('admin');
+  const user = await w.call('POST', '/users', all.headers, { display_name: 'Ada' });
+  t.equal(user.status, 201);
+  const { rows } = await w.db.query<{ id: number }>('SELECT global_user_id::int AS id FROM admin_credentials');
+  const root = rows[0]?.id;
+  t.match((await w.call('PATCH', `/users/${root}`, all.headers, { idp_accounts_id: 'of a stranger' })).json, {
+    status: 403,
+    errors: [{ pointer: '/idp_accounts_id' }],
+  });
+  t.equal((await w.call('PATCH', `/users/${root}`, all.headers, { locale: 'en' })).status, 200);
+  t.equal((await w.call('PATCH', `/users/${user.json.id}`, all.headers, { idp_accounts_id: 'ada' })).status, 200);
+  const admins = { global_user_id: user.json.id, email: 'ada@uni.example' };
+  t.equal((await w.call('POST', '/admins', all.headers, admins)).status, 403);
+  t.equal((await w.call('POST', '/keys', all.headers, { name: 'x', scopes: ['read'] })).status, 403);
+
+  // A key of an administrator who is removed, and of one whose password is reset.
+  t.equal((await w.call('POST', '/admins', w.root, admins)).status, 201);
+  for (const [method, where] of [
+    ['POST', `/admins/${user.json.id}/reset-password`],
+    ['DELETE', `/admins/${user.json.id}`],
+  ] as const) {
+    await w.db.query('UPDATE admin_keys SET made_by = $1 WHERE id = $2', [user.json.id, all.id]);
+    t.equal((await w.call('GET', '/plugins', all.headers)).status, 200);
+    t.ok((await w.call(method, where, w.root)).status < 300);
+    t.equal((await w.call('GET', '/plugins', all.headers)).status, 401, `${method} ${where}`);
+    t.match(await newest('admin_key.revoke'), { actor: { kind: 'admin' }, object_id: String(all.id) });
+    Object.assign(all, await w.make('admin'));
+  }
+});
+
+t.test('a setup token that has done its work, and a bearer that is no key, are told what to do', async t => {
+  const get = (text: string) => w.call('GET', '/plugins', { authorization: `Bearer ${text}` });
+  t.match((await get(TOKEN)).json, {
+    status: 401,
+    detail: /setup token opens nothing any more.*\/api\/admin\/auth\/login.*\/api\/admin\/keys/,
+  });
+  t.match((await get('something else')).json, { status: 401 });
+  t.match((await get('x'.repeat(20))).json, { status: 401, detail: /no administration key/ });
+  const imports = (text: string) => w.call('POST', '/university/persons', { authorization: `Bearer ${text}` }, []);
+  t.equal((await imports('the-key-of-the-imports')).status, 200, 'admin.api_key goes on to open the imports');
+  t.equal((await imports((await w.make('university')).text)).status, 200);
+  t.match((await imports((await w.make('operate')).text)).json, { status: 403, missing_scopes: ['university'] });
+  t.match((await get('the-key-of-the-imports')).json, { status: 401 }, 'and nothing else');
+  t.equal(LIMITS.adminKeyDefaultMs, 90 * 86_400_000);
+});
