@@ -1,14 +1,15 @@
 import type { HttpRequest, HttpResponse } from 'uWebSockets.js';
 import { Buffer } from 'node:buffer';
 import { randomBytes } from 'node:crypto';
-import { STATUS_CODES } from 'node:http';
-import { SocketAddress } from 'node:net';
 import type { Readable } from 'node:stream';
-import type { ServiceError } from '../errors.ts';
+import { ServiceError } from '../errors.ts';
 import { isStream, type Reply, type Request, type TriggerExchange } from '../message.ts';
 import type { ClientAddress } from './client-address.ts';
 import { problemReply } from './error-reply.ts';
+import { headerBlock, statusLine } from './header-block.ts';
+import { peerAddressOf } from './peer-address.ts';
 import { RequestBody } from './request-body.ts';
+import { type HeadProblem, headProblem, mustStandOnce } from './request-head.ts';
 
 const REQUEST_ID = /^[\w-]{8,64}$/;
 /** `traceparent` of a W3C trace context: version (ff is none), trace id, parent id, flags; later versions may append. */
@@ -39,43 +40,9 @@ function makeRequestId(): string {
 }
 
 const NO_BODY = new Set([204, 304]);
-
-const statusLines = new Map<number, string>();
-function statusLine(status: number): string {
-  let line = statusLines.get(status);
-  if (line === undefined) {
-    line = `${status} ${STATUS_CODES[status] ?? 'Unknown'}`;
-    statusLines.set(status, line);
-  }
-  return line;
-}
-
-const ADDRESSES_MAX = 4096;
-const addresses = new Map<number, string>();
-
-/**
- * Address as text (RFC 5952); an IPv4 address mapped into IPv6 is shown as IPv4. The library's own text is made by `printf` and takes
- * longer than the bytes and a look into a map.
- */
-function addressOf(res: HttpResponse): string {
-  const b = new Uint8Array(res.getRemoteAddress());
-  if (b.length === 4) return ipv4(b, 0);
-  if (b.length !== 16) return '';
-  if (b[10] === 0xff && b[11] === 0xff && b.subarray(0, 10).every(x => x === 0)) return ipv4(b, 12);
-  const address = Buffer.from(res.getRemoteAddressAsText()).latin1Slice();
-  return new SocketAddress({ family: 'ipv6', address }).address;
-}
-
-function ipv4(b: Uint8Array, at: number): string {
-  const bits = (b[at]! << 24) | (b[at + 1]! << 16) | (b[at + 2]! << 8) | b[at + 3]!;
-  let text = addresses.get(bits);
-  if (text === undefined) {
-    text = b.subarray(at, at + 4).join('.');
-    if (addresses.size >= ADDRESSES_MAX) addresses.clear();
-    addresses.set(bits, text);
-  }
-  return text;
-}
+/** What the library holds back of an answer until a handler returns. */
+const CORK_BYTES = 16 * 1024;
+const LINGER_MS = 250;
 
 /**
  * One HTTP exchange on uWebSockets: everything is copied out of the request before the first await, the body is capped,
@@ -87,6 +54,8 @@ export class Exchange implements TriggerExchange {
   readonly query: string;
   readonly headers: Record<string, string>;
   readonly requestId: string;
+  /** Why the head is refused before anything is looked up, or null. */
+  readonly headProblem: HeadProblem | null;
   readonly #res: HttpResponse;
   readonly #clientAddress: ClientAddress;
   #open = true;
@@ -101,11 +70,14 @@ export class Exchange implements TriggerExchange {
     this.path = req.getUrl();
     this.query = req.getQuery() ?? '';
     const headers = new HeaderRecord();
+    let repeated = '';
     req.forEach((name, value) => {
       const before = headers[name];
+      if (before !== undefined && mustStandOnce(name)) repeated = name;
       headers[name] = before === undefined ? value : `${before}${name === 'cookie' ? '; ' : ', '}${value}`;
     });
     this.headers = headers;
+    this.headProblem = headProblem(headers, repeated);
     const given = headers['x-request-id'];
     this.requestId = given !== undefined && REQUEST_ID.test(given) ? given : makeRequestId();
     res.onAborted(() => {
@@ -130,8 +102,16 @@ export class Exchange implements TriggerExchange {
 
   /** Text of the client's address; taken on demand, because it costs as much as the rest of the capture. */
   get remoteAddr(): string {
-    this.#address ??= this.#open ? this.#clientAddress(addressOf(this.#res), this.headers) : '';
+    this.#address ??= this.#open ? this.#clientAddress(peerAddressOf(this.#res), this.headers) : '';
     return this.#address;
+  }
+
+  /**
+   * Whether the connection is closed behind the answer: what follows may not be where the client thinks. The library accepts chunks that a proxy may divide otherwise (a bare LF, any two
+   * bytes behind a chunk), and what one of them takes for a body the other takes for a request.
+   */
+  get #isLast(): boolean {
+    return this.headProblem !== null || this.headers['transfer-encoding'] !== undefined;
   }
 
   get hasBody(): boolean {
@@ -314,11 +294,38 @@ export class Exchange implements TriggerExchange {
       const block = headerBlock(flat);
       const rest = block.rest + this.requestId;
       res.writeHeader(block.first, block.ascii ? rest : Buffer.from(rest, 'latin1'));
-      if (NO_BODY.has(status)) res.endWithoutBody();
+      const last = this.#isLast;
+      if (NO_BODY.has(status)) res.endWithoutBody(undefined, last);
       else if (this.method === 'HEAD')
-        res.endWithoutBody(typeof body === 'string' ? Buffer.byteLength(body) : body.length);
-      else res.end(body);
+        res.endWithoutBody(typeof body === 'string' ? Buffer.byteLength(body) : body.length, last);
+      else res.end(body, last);
     });
+  }
+
+  /**
+   * Answers a head that another server may read differently with 400, and closes the connection: what follows on it may be a request that
+   * only this service sees. The library parses on in what it has read, unless an answer is still being written; so the answer leaves at
+   * once, which takes more than its buffer holds, and is never ended: a second request then closes the connection, or the timer does.
+   */
+  refuseHead(): void {
+    const problem = this.headProblem;
+    const error = new ServiceError('malformed_request', problem?.detail ?? 'the request head is malformed');
+    // The library gives its own answer and closes; where it does not, this one is sent.
+    if (problem?.unreadable === true) return void setImmediate(() => this.replyError(error));
+    const { body, headers, status } = problemReply(error, this.path, this.requestId);
+    const res = this.#res;
+    res.writeStatus(statusLine(status));
+    for (const [name, value] of headers) res.writeHeader(name, value);
+    res.writeHeader('X-Request-Id', this.requestId);
+    res.writeHeader('Connection', 'close');
+    // The library ends a header with CR LF: here it is the end of the body, which spaces fill up.
+    const rest = Math.max(0, CORK_BYTES - Buffer.byteLength(body));
+    const length = Buffer.byteLength(body) + rest + 2;
+    res.writeHeader('Content-Length', `${length}\r\n\r\n${body}${' '.repeat(rest)}`);
+    // Time for the client to read it: closing on bytes that still come in would take the answer away.
+    setTimeout(() => {
+      if (this.#open) res.close();
+    }, LINGER_MS).unref();
   }
 
   /** Answers a refusal as problem+json. What is left of the body is read and dropped: the client may not look before it has sent it. */
@@ -326,36 +333,4 @@ export class Exchange implements TriggerExchange {
     const { body, headers, status } = problemReply(error, this.path, this.requestId);
     this.replyFlat(status, '', body, headers);
   }
-}
-
-/** The name of the first header, and everything from its value up to the request id, which comes last. */
-type HeaderBlock = { first: string; rest: string; ascii: boolean };
-
-const ONLY_ID: HeaderBlock = { first: 'X-Request-Id', rest: '', ascii: true };
-/** Most plugins send the same few headers. */
-const blocks = new Map<string, HeaderBlock>();
-let lastFlat = '';
-let lastBlock = ONLY_ID;
-
-/**
- * Several headers as one call to the library, each of which converts and copies its strings: it writes values as they
- * are, so the lines of the next headers may stand in the value of the first. They have been checked to hold no line ends.
- */
-function headerBlock(flat: string): HeaderBlock {
-  if (flat === '') return ONLY_ID;
-  if (flat === lastFlat) return lastBlock;
-  let block = blocks.get(flat);
-  if (block === undefined) {
-    const parts = flat.split('\0');
-    let rest = parts[1] ?? '';
-    for (let i = 2; i + 1 < parts.length; i += 2) rest += `\r\n${parts[i]}: ${parts[i + 1]}`;
-    // Characters above 127 stand for one byte each, as fetch and Node read and write them; a string would go out as UTF-8.
-    const ascii = /^[\t -~\r\n]*$/.test(rest);
-    block = { first: parts[0] ?? '', rest: `${rest}\r\nX-Request-Id: `, ascii };
-    if (blocks.size >= 512) blocks.clear();
-    if (flat.length <= 1024) blocks.set(flat, block);
-  }
-  lastFlat = flat;
-  lastBlock = block;
-  return block;
 }

@@ -51,6 +51,7 @@ export function startServer(host: string, port: number, parts: ServerParts): Pro
   const app = App();
   app.any(`${parts.triggerPrefix}*`, (res, req) => {
     const x = new Exchange(res, req, parts.clientAddress);
+    if (x.headProblem !== null) return x.refuseHead();
     try {
       parts.handleTrigger(x)?.catch(error => answerThrown(parts, x, error));
     } catch (error) {
@@ -60,6 +61,7 @@ export function startServer(host: string, port: number, parts: ServerParts): Pro
   const underWay = new Set<Promise<void>>();
   app.any('/*', (res, req) => {
     const x = new Exchange(res, req, parts.clientAddress);
+    if (x.headProblem !== null) return x.refuseHead();
     const work = parts
       .handleRoute(x)
       .catch(error => answerThrown(parts, x, error))

@@ -1,36 +1,7 @@
-import net from 'node:net';
 import t from 'tap';
 import { MANY_LANES, startTestService, TOKEN } from '../support/service.ts';
 import { okPlugin } from '../support/wat.ts';
-
-/** One connection on which requests are written by hand. */
-class Wire {
-  readonly #socket: net.Socket;
-  #text = '';
-  #seen: (() => void) | null = null;
-
-  constructor(base: string) {
-    this.#socket = net.connect(Number(new URL(base).port), '127.0.0.1');
-    this.#socket.on('data', chunk => {
-      this.#text += chunk.toString('latin1');
-      this.#seen?.();
-    });
-  }
-
-  write(data: string | Uint8Array): Promise<void> {
-    return new Promise((resolve, reject) => this.#socket.write(data, e => (e ? reject(e) : resolve())));
-  }
-
-  /** Everything received so far, once it matches. */
-  async until(pattern: RegExp): Promise<string> {
-    while (!pattern.test(this.#text)) await new Promise<void>(resolve => (this.#seen = resolve));
-    return this.#text;
-  }
-
-  close(): void {
-    this.#socket.destroy();
-  }
-}
+import { Wire } from '../support/wire.ts';
 
 t.test('an upload under way is finished and answered before the service ends; what comes later is refused', async t => {
   const s = await startTestService(MANY_LANES);

@@ -1,0 +1,44 @@
+import { STATUS_CODES } from 'node:http';
+
+const statusLines = new Map<number, string>();
+/** Status and reason, as the library writes them. */
+export function statusLine(status: number): string {
+  let line = statusLines.get(status);
+  if (line === undefined) {
+    line = `${status} ${STATUS_CODES[status] ?? 'Unknown'}`;
+    statusLines.set(status, line);
+  }
+  return line;
+}
+
+/** The name of the first header, and everything from its value up to the request id, which comes last. */
+export type HeaderBlock = { first: string; rest: string; ascii: boolean };
+
+const ONLY_ID: HeaderBlock = { first: 'X-Request-Id', rest: '', ascii: true };
+/** Most plugins send the same few headers. */
+const blocks = new Map<string, HeaderBlock>();
+let lastFlat = '';
+let lastBlock = ONLY_ID;
+
+/**
+ * Several headers as one call to the library, each of which converts and copies its strings: it writes values as they
+ * are, so the lines of the next headers may stand in the value of the first. They have been checked to hold no line ends.
+ */
+export function headerBlock(flat: string): HeaderBlock {
+  if (flat === '') return ONLY_ID;
+  if (flat === lastFlat) return lastBlock;
+  let block = blocks.get(flat);
+  if (block === undefined) {
+    const parts = flat.split('\0');
+    let rest = parts[1] ?? '';
+    for (let i = 2; i + 1 < parts.length; i += 2) rest += `\r\n${parts[i]}: ${parts[i + 1]}`;
+    // Characters above 127 stand for one byte each, as fetch and Node read and write them; a string would go out as UTF-8.
+    const ascii = /^[\t -~\r\n]*$/.test(rest);
+    block = { first: parts[0] ?? '', rest: `${rest}\r\nX-Request-Id: `, ascii };
+    if (blocks.size >= 512) blocks.clear();
+    if (flat.length <= 1024) blocks.set(flat, block);
+  }
+  lastFlat = flat;
+  lastBlock = block;
+  return block;
+}
