@@ -19,6 +19,7 @@ export function makeDescribe(registry: PluginRegistry, executor: Executor<HostCa
           event: '{}',
           body: null,
           callers: [],
+          caller: 'upload',
           deadline,
           context: new HostCall({
             plugin: null,
@@ -26,6 +27,7 @@ export function makeDescribe(registry: PluginRegistry, executor: Executor<HostCa
             trigger: '',
             kind: 'call',
             principal: null,
+            caller: 'upload',
             deadline,
             callers: [],
             message: null,

@@ -133,6 +133,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     lanes: v['execution.lanes'],
     recycle: v['execution.memory'] === 'recycled',
     memoryBudgetBytes: v['execution.memory_budget_mb'] * 1024 * 1024,
+    timeoutMs: v['execution.timeout_ms'],
     cacheDirectory: dataPath(config, 'cache'),
     noteFile: options.noteFile,
     dispatch: (row, args, execution) => dispatch(row, args, execution.context),

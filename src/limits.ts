@@ -20,10 +20,14 @@ export const LIMITS = {
   executionMsMax: 5000,
   /** Simultaneous executions of one plugin (service.md 8). */
   slotsPerPlugin: 8,
+  /** Of them, by one caller. */
+  slotsPerCaller: 7,
   /** Executions admitted by one host at a time, waiting ones included. */
   executionsInFlightMax: 4096,
   /** Executions of one plugin admitted at a time, so that one plugin cannot take every place. */
   waitingPerPluginMax: 1024,
+  /** Of them, of one caller. */
+  waitingPerCallerMax: 512,
   /** Plugins with work in flight at one moment; others wait in the main thread. Two 32-bit mask words. */
   activeQueuesMax: 64,
   /** Threads that run plugins; more are never started. */
@@ -329,6 +333,8 @@ export function assertLimits(): void {
     ],
     ['activeQueuesMax fits two mask words', LIMITS.activeQueuesMax === 64],
     ['a plugin can fill its slots', LIMITS.slotsPerPlugin <= LIMITS.lanesMax],
+    ['one caller leaves a slot to the others', LIMITS.slotsPerCaller < LIMITS.slotsPerPlugin],
+    ['one caller leaves room to wait to the others', LIMITS.waitingPerCallerMax < LIMITS.waitingPerPluginMax],
     ['an answer of a database fits one execution', LIMITS.sqlAnswerBytesMax <= LIMITS.hostCallBytesMax],
     [
       'nested calls leave threads to run what they wait for',

@@ -56,6 +56,7 @@ const LAYERS = [
     'src/limits.ts',
     'src/in-turn.ts',
     'src/html.ts',
+    'src/caller-key.ts',
     'src/bounded-cache.ts',
     'src/move-into-place.ts',
     'src/stream-to-file.ts',

@@ -1,5 +1,4 @@
 import { ACTIVE, LANE, QUEUE, QUEUE_COUNT, queueAt, RING_MASK, URGENT } from '../src/abi/shared-layout.ts';
-import { LIMITS } from '../src/limits.ts';
 
 /** An execution a lane has taken: it counts as running in its queue. */
 export type Taken = { queue: number; slot: number };
@@ -36,7 +35,7 @@ function takeFrom(words: Int32Array, laneWords: number, after: number, low: numb
     for (;;) {
       const head = Atomics.load(words, at + QUEUE.head);
       if (head === Atomics.load(words, at + QUEUE.tail)) break;
-      if (Atomics.add(words, at + QUEUE.running, 1) >= LIMITS.slotsPerPlugin) {
+      if (Atomics.add(words, at + QUEUE.running, 1) >= Atomics.load(words, at + QUEUE.limit)) {
         Atomics.sub(words, at + QUEUE.running, 1);
         break;
       }
@@ -63,7 +62,7 @@ export function mayTake(words: Int32Array): boolean {
       const at = queueAt(half * 32 + bit);
       if (
         Atomics.load(words, at + QUEUE.head) !== Atomics.load(words, at + QUEUE.tail) &&
-        Atomics.load(words, at + QUEUE.running) < LIMITS.slotsPerPlugin
+        Atomics.load(words, at + QUEUE.running) < Atomics.load(words, at + QUEUE.limit)
       )
         return true;
     }

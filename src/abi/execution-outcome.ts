@@ -35,6 +35,8 @@ export type ExecutionOutcome = {
   runMs: number;
   hostCalls: number;
   peakPages: number;
+  /** When there will be room again, for executions that found none. */
+  retryAfterSeconds?: number;
 };
 
 const EMPTY = new Uint8Array(0);

@@ -29,7 +29,12 @@ export const ACTIVE = LINE;
 export const URGENT = ACTIVE + 2;
 
 const QUEUES_AT = 2 * LINE;
-export const QUEUE = { head: 0, tail: LINE, running: 2 * LINE, ring: 3 * LINE } as const;
+/**
+ * head, tail, ring: what waits to be taken; running: executions that lanes have taken; limit: how many may run at once, one less
+ * than the plugin's slots while all of them belong to one caller. Lanes read the tail before the limit, and main writes the limit
+ * before the tail.
+ */
+export const QUEUE = { head: 0, tail: LINE, limit: LINE + 1, running: 2 * LINE, ring: 3 * LINE } as const;
 const QUEUE_WORDS = 3 * LINE + SLOT_COUNT;
 
 const LANES_AT = QUEUES_AT + QUEUE_COUNT * QUEUE_WORDS;

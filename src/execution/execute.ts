@@ -14,12 +14,13 @@ import {
   slotAt,
   viewsOf,
 } from '../abi/shared-layout.ts';
+import { LIMITS } from '../limits.ts';
 import { HostCallPort } from './host-call-port.ts';
 import { LanePool } from './lane-pool.ts';
 import { prepareLaneSource } from './lane-source.ts';
 import { NestedCalls } from './nested-calls.ts';
 import { readOutcome } from './read-outcome.ts';
-import { RunQueues } from './run-queues.ts';
+import { type FullLine, RunQueues } from './run-queues.ts';
 
 /** One execution to run: plain data and one callback. `C` is what host functions are told about the caller. */
 export type Execution<C> = {
@@ -35,6 +36,8 @@ export type Execution<C> = {
   context: C;
   /** The plugins whose executions wait for this one, the first one first; none for an execution of its own. */
   callers: readonly string[];
+  /** By whom it is counted (`callerKey`): the callers of a plugin share its slots. */
+  caller: string;
   done(outcome: ExecutionOutcome): void;
 };
 
@@ -43,6 +46,8 @@ export type ExecutorOptions<C> = {
   recycle: boolean;
   /** Resident memory in bytes above which the greatest eater is ended; 0 = no budget. */
   memoryBudgetBytes: number;
+  /** The longest an execution takes, waiting included. */
+  timeoutMs: number;
   /** Directory for the lane's stripped sources. */
   cacheDirectory: string;
   noteFile: string | null;
@@ -55,6 +60,11 @@ export type ExecutorOptions<C> = {
 
 const SWEEP_MS = 2;
 const MEMORY_CHECK_MS = 20;
+const FULL: Record<FullLine, string> = {
+  waitingPerPluginMax: 'too many requests to this plugin are waiting',
+  waitingPerCallerMax: 'too many requests of this caller to this plugin are waiting',
+  executionsInFlightMax: 'too many requests to this host are waiting',
+};
 const EMPTY = new Uint8Array(0);
 
 type Admitted<C> = { execution: Execution<C>; admittedAt: number; event: Uint8Array | null };
@@ -124,16 +134,17 @@ export class Executor<C> {
 
   /** Admits one execution; its callback is called exactly once, later. */
   execute(execution: Execution<C>): void {
-    const { callers } = execution;
+    const { caller, callers, pluginId } = execution;
     const isNested = callers.length > 0;
     if (this.#draining && !isNested) return this.#refuse(execution, 'draining', 'the host is shutting down');
     if (isNested) {
       if (this.#nested.isFull) return this.#refuse(execution, 'queue_full', 'too many calls of plugins are under way');
-      if (this.#nested.wouldStarve(callers, execution.pluginId, s => this.#queues.isWaiting(s)))
+      if (this.#nested.wouldStarve({ callers, to: pluginId, caller }, s => this.#queues.isWaiting(s)))
         return this.#refuse(execution, 'no_slot', 'its slots wait for those of the plugin that calls');
     }
-    const slot = this.#queues.acquire(execution.pluginId, isNested);
-    if (slot === undefined) return this.#refuse(execution, 'queue_full', 'too many executions are waiting');
+    const now = performance.now();
+    const slot = this.#queues.acquire(pluginId, caller, isNested, now);
+    if (typeof slot !== 'number') return this.#refuseFull(execution, slot, now);
     const header = slotAt(slot) >> 2;
     const { all32, all64 } = this.#views;
     const bodyBytes = execution.body?.length ?? 0;
@@ -156,8 +167,8 @@ export class Executor<C> {
     all32[header + SLOT.moduleId] = execution.moduleId;
     all32[header + SLOT.entry] = execution.entry;
     all64[(header + SLOT.deadline) >> 1] = execution.deadline;
-    this.#admitted[slot] = { execution, admittedAt: performance.now(), event };
-    if (isNested) this.#nested.add(slot, callers, execution.pluginId);
+    this.#admitted[slot] = { execution, admittedAt: now, event };
+    if (isNested) this.#nested.add(slot, { callers, to: pluginId, caller });
     this.#pool.drainSoon();
     this.#queues.push(slot);
     this.#pool.wakeFor(this.#queues.inFlight);
@@ -166,6 +177,16 @@ export class Executor<C> {
 
   #refuse(execution: Execution<C>, kind: OutcomeKind, failure: string): void {
     execution.done(withoutAnswer(kind, failure, 0, 0));
+  }
+
+  #refuseFull(execution: Execution<C>, limit: FullLine, now: number): void {
+    const outcome = withoutAnswer('queue_full', `${FULL[limit]}: at most ${LIMITS[limit]} (${limit})`, 0, 0);
+    execution.done({ ...outcome, retryAfterSeconds: this.#retryAfter(execution, now) });
+  }
+
+  /** Whole seconds until there will be room for one more execution of the same caller. */
+  #retryAfter({ caller, pluginId }: Execution<C>, now: number): number {
+    return Math.max(1, Math.ceil(this.#queues.roomInMs(pluginId, caller, now, this.#options.timeoutMs) / 1000));
   }
 
   #of(slot: number): Admitted<C> {
@@ -193,19 +214,20 @@ export class Executor<C> {
     try {
       if (!answered) execution.done(outcome);
     } finally {
-      this.#free(slot);
+      this.#free(slot, outcome.runMs);
     }
   }
 
   /** 1 for slots whose caller was answered before their thread was gone. */
   readonly #answered = new Uint8Array(SLOT_COUNT);
 
-  #free(slot: number, how: 'ended' | 'killed' = 'ended'): void {
+  #free(slot: number, ranMs: number, how: 'ended' | 'killed' = 'ended'): void {
     const admitted = this.#admitted[slot];
     this.#admitted[slot] = undefined;
     this.#answered[slot] = 0;
     this.#nested.remove(slot);
-    this.#queues.release(slot);
+    // The lanes that would take what may run now can all be asleep.
+    if (this.#queues.release(slot, ranMs)) this.#pool.wakeFor(this.#queues.inFlight);
     if (admitted !== undefined) this.#options.ended(admitted.execution.context, how);
     if (this.#queues.inFlight > 0) return;
     this.#idle?.();
@@ -221,7 +243,7 @@ export class Executor<C> {
       const ran = performance.now() - admitted.admittedAt;
       admitted.execution.done(withoutAnswer('crashed', 'the thread that ran the plugin ended unexpectedly', 0, ran));
     }
-    this.#free(slot, 'killed');
+    this.#free(slot, performance.now() - admitted.admittedAt, 'killed');
     if (this.#queues.inFlight > 0) this.#pool.wakeFor(this.#queues.inFlight);
   }
 
@@ -233,14 +255,7 @@ export class Executor<C> {
       return;
     }
     const now = performance.now();
-    for (const slot of this.#queues.takeLate(s => this.#of(s).execution.deadline <= now)) {
-      const { admittedAt, execution } = this.#of(slot);
-      try {
-        execution.done(withoutAnswer('no_slot', 'no slot was free before the deadline', now - admittedAt, 0));
-      } finally {
-        this.#free(slot);
-      }
-    }
+    this.#refuseLate(now);
     const eater = this.#findEater(now);
     this.#pool.drainAll();
     this.#pool.sweep((slot, ranMs, lane) => {
@@ -252,12 +267,26 @@ export class Executor<C> {
       const wait = Math.max(0, now - admitted.admittedAt - ranMs);
       admitted.execution.done(
         late
-          ? lateOutcome(wait, ranMs)
+          ? { ...lateOutcome(wait, ranMs), retryAfterSeconds: this.#retryAfter(admitted.execution, now) }
           : withoutAnswer('memory_budget', "ended because the host's memory budget was used up", wait, ranMs),
       );
       return true;
     });
     if (this.#queues.hasRunnable()) this.#pool.wakeOrGrow(this.#queues.inFlight);
+  }
+
+  /** Answers the executions that waited until their deadline. */
+  #refuseLate(now: number): void {
+    const late: Array<Admitted<C>> = [];
+    // All places are given back first: how soon there is room again is told without those that go now.
+    for (const slot of this.#queues.takeLate(k => this.#of(k).execution.deadline <= now)) {
+      late.push(this.#of(slot));
+      this.#free(slot, 0);
+    }
+    for (const { admittedAt, execution } of late) {
+      const outcome = withoutAnswer('no_slot', 'no slot was free before the deadline', now - admittedAt, 0);
+      execution.done({ ...outcome, retryAfterSeconds: this.#retryAfter(execution, now) });
+    }
   }
 
   /** The lane that touched most memory, when the process stands above its budget; -1 otherwise. */

@@ -16,6 +16,7 @@ export type NestedExecution = {
   deadline: number;
   /** The plugins that wait for it, the first one first. */
   callers: readonly string[];
+  caller: string;
   context: HostCall;
   done(outcome: ExecutionOutcome): void;
 };
@@ -91,6 +92,7 @@ export function callPluginHandlers(parts: CallPluginParts): Record<'plugin_call'
         trigger: `call:${name}`,
         kind: 'call',
         principal: call.principal,
+        caller: call.caller,
         deadline: call.deadline,
         callers,
         message: call.message,
@@ -102,6 +104,7 @@ export function callPluginHandlers(parts: CallPluginParts): Record<'plugin_call'
           body: Buffer.from(args.bytes(2)),
           deadline: call.deadline,
           callers,
+          caller: call.caller,
           context,
           done(outcome) {
             if (isRecorded(call, outcome)) parts.ended(context, outcome);

@@ -17,6 +17,8 @@ export type HostCallOrigin = {
   kind: 'http' | 'messenger' | 'call';
   /** Null for nobody. */
   principal: CallPrincipal | null;
+  /** By whom the execution is counted (`callerKey`), here and in the plugins it calls. */
+  caller: string;
   /** Absolute, in ms of `performance.now()` of the main thread; whatever the execution starts shares it. */
   deadline: number;
   /** Ids of the plugins whose calls led here, the first one first. */
@@ -48,6 +50,7 @@ export class HostCall {
   readonly trigger: string;
   readonly kind: HostCallOrigin['kind'];
   readonly principal: CallPrincipal | null;
+  readonly caller: string;
   readonly deadline: number;
   readonly callers: readonly string[];
   readonly message: MessageScope | null;
@@ -60,6 +63,7 @@ export class HostCall {
     this.trigger = origin.trigger;
     this.kind = origin.kind;
     this.principal = origin.principal;
+    this.caller = origin.caller;
     this.deadline = origin.deadline;
     this.callers = origin.callers;
     this.message = origin.message;

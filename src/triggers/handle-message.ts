@@ -2,6 +2,7 @@ import { performance } from 'node:perf_hooks';
 import type { ExecutionOutcome } from '../abi/execution-outcome.ts';
 import { ENTRY } from '../abi/shared-layout.ts';
 import type { CommandAccess, CommandDecision } from '../authz/command-access.ts';
+import { callerKey } from '../caller-key.ts';
 import type { Queryable } from '../db/database.ts';
 import { ServiceError } from '../errors.ts';
 import type { Execution } from '../execution/execute.ts';
@@ -193,6 +194,7 @@ async function runCommand(line: Line, command: Command, asked: Asked): Promise<H
   const { plugin, trigger } = command;
   const say = ANSWERS[language];
   const deadline = performance.now() + parts.timeoutMs;
+  const caller = callerOf(line);
   const callAt = (until: number): HostCall =>
     new HostCall({
       plugin,
@@ -200,6 +202,7 @@ async function runCommand(line: Line, command: Command, asked: Asked): Promise<H
       trigger: trigger.name,
       kind: 'messenger',
       principal: userId === null ? null : { kind: 'user', userId },
+      caller,
       deadline: until,
       callers: [],
       message: scope,
@@ -247,6 +250,7 @@ function execute(
       moduleId: plugin.moduleId,
       entry: ENTRY.message,
       callers: [],
+      caller: call.caller,
       event: messageEvent({
         trigger: trigger.name,
         requestId,
@@ -295,6 +299,10 @@ function tryDescription(said: Parameters<typeof parseDescription>[0]): FileDescr
     return null;
   }
 }
+
+/** By whom it is counted: the linked user, or the account of the messenger. */
+const callerOf = ({ channel, message, userId }: Line): string =>
+  callerKey(userId === null ? null : { kind: 'user', userId }, `${channel.name.toLowerCase()}/${message.accountId}`);
 
 /** As execution records keep it. */
 const decided = ({ detail, policy, reason, roles }: CommandDecision): object => ({ reason, detail, roles, policy });

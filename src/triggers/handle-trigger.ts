@@ -3,6 +3,7 @@ import type { ExecutionOutcome } from '../abi/execution-outcome.ts';
 import { ENTRY } from '../abi/shared-layout.ts';
 import type { Policies, PolicyCaller, PolicyVerdict } from '../authz/policies.ts';
 import { decideAccess, effectiveAccess } from '../authz/trigger-access.ts';
+import { callerKey } from '../caller-key.ts';
 import { ServiceError, STATUS_OF, tooLarge } from '../errors.ts';
 import type { Execution } from '../execution/execute.ts';
 import type { ExecutionRecords } from '../executions/execution-records.ts';
@@ -194,12 +195,14 @@ function run(
 ): void {
   const { plugin, trigger } = target;
   const { headers, method, query, remoteAddr, requestId } = x;
+  const caller = callerKey(admitted.principal, remoteAddr);
   const deadline = performance.now() + parts.timeoutMs;
   parts.execute({
     pluginId: plugin.id,
     moduleId: plugin.moduleId,
     entry: ENTRY.handle,
-    callers: [],
+    callers: NO_CALLERS,
+    caller,
     event: httpEvent(trigger, requestId, parts.timeoutMs, {
       method,
       path,
@@ -218,6 +221,7 @@ function run(
       trigger: trigger.name,
       kind: 'http',
       principal: admitted.principal,
+      caller,
       deadline,
       callers: NO_CALLERS,
       message: null,

@@ -20,12 +20,8 @@ const CODE: Record<Failure, ErrorCode> = {
   draining: 'draining',
 };
 
-const RETRY_SECONDS: Partial<Record<Failure, string>> = {
-  no_slot: '1',
-  queue_full: '1',
-  memory_budget: '5',
-  draining: '2',
-};
+/** Where nothing better is known. */
+const RETRY_SECONDS: Partial<Record<Failure, number>> = { no_slot: 1, queue_full: 1, memory_budget: 5, draining: 2 };
 
 function detailOf(kind: Failure, o: ExecutionOutcome, timeoutMs: number): string {
   switch (kind) {
@@ -45,7 +41,8 @@ function detailOf(kind: Failure, o: ExecutionOutcome, timeoutMs: number): string
     case 'no_slot':
       return `no slot was free in time: at most ${LIMITS.slotsPerPlugin} executions of a plugin run at once (slotsPerPlugin), and the request waited ${timeoutMs} ms`;
     case 'queue_full':
-      return `too many requests to this plugin are waiting: at most ${LIMITS.waitingPerPluginMax} (waitingPerPluginMax)`;
+      // Names a limit of the host.
+      return o.failure;
     case 'deadline':
       return `the execution took longer than ${timeoutMs} ms`;
     case 'memory_budget':
@@ -63,8 +60,8 @@ export function refusalOf(
 ): { status: number; error: ServiceError } {
   const kind = o.kind === 'ok' ? 'crashed' : o.kind;
   const code = CODE[kind];
-  const retry = RETRY_SECONDS[kind];
+  const retry = RETRY_SECONDS[kind] === undefined ? undefined : (o.retryAfterSeconds ?? RETRY_SECONDS[kind]);
   const all = headers.map(([n, v]): [string, string] => [n, v]);
-  if (retry !== undefined) all.push(['Retry-After', retry]);
+  if (retry !== undefined) all.push(['Retry-After', String(retry)]);
   return { status: STATUS_OF[code], error: new ServiceError(code, detailOf(kind, o, timeoutMs), { headers: all }) };
 }

@@ -47,6 +47,7 @@ const callOf = (plugin: InstalledPlugin): HostCall =>
     trigger: 'run',
     kind: 'http',
     principal: null,
+    caller: '203.0.113.1',
     deadline: Number.POSITIVE_INFINITY,
     callers: [],
     message: null,
@@ -55,7 +56,7 @@ const callOf = (plugin: InstalledPlugin): HostCall =>
 t.test(
   'of 64 clients of a plugin that sleeps a second never more than 8 run at once, and those that cannot make it are told why',
   async t => {
-    const s = await startTestService({ BOT_EXECUTION_LANES: '20' });
+    const s = await startTestService({ BOT_EXECUTION_LANES: '20', BOT_HTTP_TRUSTED_PROXIES: '127.0.0.1' });
     t.teardown(() => s.stop());
     await s.install(watchedSleeper('sleeper', 1000));
     await s.install(sleeper('short', 1));
@@ -69,8 +70,10 @@ t.test(
       }
     })();
     const answers = await Promise.all(
-      Array.from({ length: 64 }, async () => {
-        const r = await fetch(`${s.base}/api/triggers/http/sleeper/run`);
+      Array.from({ length: 64 }, async (_, k) => {
+        // Two callers, since one alone leaves a slot free.
+        const headers = { 'x-forwarded-for': `203.0.113.${k % 2}` };
+        const r = await fetch(`${s.base}/api/triggers/http/sleeper/run`, { headers });
         return { status: r.status, headers: r.headers, bytes: Buffer.from(await r.arrayBuffer()) };
       }),
     );
@@ -115,6 +118,7 @@ t.test('waiting executions are served in the order in which they came', async t 
         event: '{}',
         body: null,
         callers: [],
+        caller: '203.0.113.1',
         deadline: admittedAt + 5000,
         context: callOf(plugin),
         done(o) {
@@ -130,17 +134,19 @@ t.test('waiting executions are served in the order in which they came', async t 
     t.ok(Math.abs(k - place) < 9, 'first come, first served, within one batch of eight');
 });
 
-t.test('one plugin cannot take every place that waits', async t => {
+t.test('one plugin cannot take every place that waits, and one caller not every place of a plugin', async t => {
   const s = await startTestService({ ...MANY_LANES, BOT_EXECUTION_TIMEOUT_MS: '1500' });
   t.teardown(() => s.stop());
   await s.install(sleeper('hog', 1400));
   await s.install(sleeper('short', 1));
+  await s.trigger('short/run');
   const { executor, registry } = s.service;
   const plugin = registry.find('hog');
   if (plugin === undefined) throw new Error('not installed');
   const kinds = new Map<string, number>();
+  const refused: string[] = [];
   let ended = 0;
-  const all = 1100;
+  const all = 600 + 600;
   await new Promise<void>(resolve => {
     for (let k = 0; k < all; k++)
       executor.execute({
@@ -150,14 +156,22 @@ t.test('one plugin cannot take every place that waits', async t => {
         event: '{}',
         body: null,
         callers: [],
+        caller: k < 600 ? '203.0.113.1' : `user:${k}`,
         deadline: performance.now() + 1500,
         context: callOf(plugin),
         done(o) {
           kinds.set(o.kind, (kinds.get(o.kind) ?? 0) + 1);
+          if (o.kind === 'queue_full') {
+            refused.push(o.failure);
+            t.equal(o.retryAfterSeconds, 2, 'nothing has ended yet, so there is room when the first deadline passes');
+          }
           if (++ended === all) resolve();
         },
       });
-    t.equal(kinds.get('queue_full'), 76, 'beyond 1024 a refusal comes at once');
+    const of = (limit: string): number => refused.filter(text => text.includes(limit)).length;
+    t.equal(of('512 (waitingPerCallerMax)'), 600 - 512, 'beyond 512 of a caller a refusal comes at once');
+    t.equal(of('1024 (waitingPerPluginMax)'), 600 - 512, 'beyond 1024 of all callers, too');
+    t.equal(refused.length, 2 * (600 - 512));
     void s.trigger('short/run').then(a => t.equal(a.status, 200));
   });
   for (let k = 0; k < 200 && executor.inFlight > 0; k++) await new Promise(r => setTimeout(r, 10));

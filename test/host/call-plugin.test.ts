@@ -218,10 +218,17 @@ t.test('plugins that call each other from all their slots do not lock each other
 t.test('a ring of full plugins is seen by the call that would close it', t => {
   const calls = new NestedCalls();
   let slot = 0;
-  const fill = (callers: string[], to: string, n: number): number => {
-    for (let k = 0; k < n; k++) calls.add(slot++, callers, to);
+  // Each of another caller, unless one is named.
+  const fill = (callers: string[], to: string, n: number, caller?: string): number => {
+    for (let k = 0; k < n; k++, slot++) calls.add(slot, { callers, to, caller: caller ?? `user:${slot}` });
     return slot - 1;
   };
+  const wouldStarve = (
+    callers: string[],
+    to: string,
+    isWaiting: (slot: number) => boolean,
+    caller = 'user:0',
+  ): boolean => calls.wouldStarve({ callers, to, caller }, isWaiting);
   const all = (): boolean => true;
   fill(['a'], 'b', 7);
   const last = fill(['a'], 'b', 1);
@@ -230,15 +237,22 @@ t.test('a ring of full plugins is seen by the call that would close it', t => {
   fill(['c'], 'a', 7);
   // The last call of a has begun in b, where it waits for c.
   const begun = (s: number): boolean => s !== last;
-  t.equal(calls.wouldStarve(['c'], 'a', begun), true);
-  t.equal(calls.wouldStarve(['d'], 'a', begun), false, 'c still has one slot that goes on');
-  t.equal(calls.wouldStarve(['c'], 'd', begun), false);
+  t.equal(wouldStarve(['c'], 'a', begun), true);
+  t.equal(wouldStarve(['d'], 'a', begun), false, 'c still has one slot that goes on');
+  t.equal(wouldStarve(['c'], 'd', begun), false);
   calls.remove(through);
-  t.equal(calls.wouldStarve(['c'], 'a', begun), false, 'the one that has begun goes on');
+  t.equal(wouldStarve(['c'], 'a', begun), false, 'the one that has begun goes on');
   fill(['b'], 'c', 1);
-  t.equal(calls.wouldStarve(['c'], 'a', all), true);
+  t.equal(wouldStarve(['c'], 'a', all), true);
   calls.remove(0);
-  t.equal(calls.wouldStarve(['c'], 'a', all), false);
+  t.equal(wouldStarve(['c'], 'a', all), false);
+  // One caller may hold seven slots of each: seven that wait are all it has, whatever the eighth does.
+  const own = fill(['e'], 'f', 7, 'user:1');
+  fill(['f'], 'e', 6, 'user:1');
+  t.equal(wouldStarve(['f'], 'e', all, 'user:1'), true);
+  t.equal(wouldStarve(['f'], 'e', all, 'user:2'), false, 'another caller gets the eighth slot');
+  calls.remove(own);
+  t.equal(wouldStarve(['f'], 'e', all, 'user:1'), false);
   fill(['x'], 'y', 48);
   t.equal(calls.isFull, true);
   t.end();

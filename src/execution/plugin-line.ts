@@ -1,0 +1,223 @@
+import { LIMITS } from '../limits.ts';
+
+/** Executions of one caller in a plugin's ring at most while no other caller has any: enough to keep the lanes busy. */
+const ALONE_IN_RING_MAX = 64;
+
+/** What one caller has in flight with one plugin. */
+class Caller {
+  readonly key: string;
+  inFlight = 0;
+  /** How many of them the lanes may take, or have taken. */
+  released = 0;
+  /** Slots that wait for their turn, oldest first from `#first` on. */
+  #waiting: number[] = [];
+  #first = 0;
+
+  constructor(key: string) {
+    this.key = key;
+  }
+
+  get waits(): boolean {
+    return this.#first < this.#waiting.length;
+  }
+
+  get oldest(): number | undefined {
+    return this.#waiting[this.#first];
+  }
+
+  append(slot: number): void {
+    this.#waiting.push(slot);
+  }
+
+  shift(): number {
+    const slot = this.#waiting[this.#first++];
+    if (slot === undefined) throw new Error('nothing waits');
+    if (this.#first === this.#waiting.length) {
+      this.#waiting = [];
+      this.#first = 0;
+    }
+    return slot;
+  }
+
+  /** Slots that came before all that wait now. */
+  prepend(slots: readonly number[]): void {
+    this.#waiting = [...slots, ...this.#waiting.slice(this.#first)];
+    this.#first = 0;
+  }
+
+  includes(slot: number): boolean {
+    return this.#waiting.indexOf(slot, this.#first) >= 0;
+  }
+}
+
+export type { Caller };
+
+/**
+ * The executions of one plugin that are admitted and not ended, and which of them go next. The lanes take from the plugin's
+ * ring first come, first served; what may enter the ring is decided here:
+ *
+ * - A caller alone fills the ring, and the lanes leave one slot free for the next caller (`slotsPerCaller`).
+ * - With several callers each one may have its share of the slots in the ring or running. Beyond its share it gets only
+ *   slots that no other caller wants, and of those that want one the caller who has fewest comes first.
+ */
+export class PluginLine {
+  pluginId = '';
+  /** Index of the shared queue, or -1 while all are lent to other plugins. */
+  queue = -1;
+  inFlight = 0;
+  /** Executions that other executions wait for, which hold threads meanwhile. */
+  awaited = 0;
+  /** Executions in the ring or running. */
+  released = 0;
+  /** Mean run time of the executions that have ended lately, in ms; negative while none has. */
+  #meanMs = -1;
+  /** When the line was opened, and when an execution was last admitted; monotonic, in ms. */
+  #openedAt = 0;
+  #admittedAt = 0;
+  readonly #callers = new Map<string, Caller>();
+  /** Callers with executions that wait, in the order in which they began to. */
+  readonly #waiting = new Set<Caller>();
+  #last: Caller | null = null;
+
+  /** Makes a line that was used before ready for another plugin. */
+  open(pluginId: string, now: number): void {
+    this.pluginId = pluginId;
+    this.queue = -1;
+    this.#meanMs = -1;
+    this.#openedAt = now;
+  }
+
+  /** Whether no more than one caller has anything in flight. */
+  get isAlone(): boolean {
+    return this.#callers.size <= 1;
+  }
+
+  get hasWaiting(): boolean {
+    return this.#waiting.size > 0;
+  }
+
+  waitingCallers(): Iterable<Caller> {
+    return this.#waiting;
+  }
+
+  #find(key: string): Caller | undefined {
+    return this.#last?.key === key ? this.#last : this.#callers.get(key);
+  }
+
+  /** Counts one more execution of a caller; undefined when it has too many already. */
+  admit(key: string, now: number): Caller | undefined {
+    let caller = this.#find(key);
+    if (caller === undefined) {
+      caller = new Caller(key);
+      this.#callers.set(key, caller);
+    } else if (caller.inFlight >= LIMITS.waitingPerCallerMax) return undefined;
+    this.#last = caller;
+    this.#admittedAt = now;
+    caller.inFlight++;
+    this.inFlight++;
+    return caller;
+  }
+
+  /** The most one caller should have while others want slots too. */
+  get #share(): number {
+    return this.isAlone ? LIMITS.slotsPerCaller : Math.ceil(LIMITS.slotsPerPlugin / this.#callers.size);
+  }
+
+  #mayRelease(caller: Caller): boolean {
+    if (this.isAlone) return caller.released < ALONE_IN_RING_MAX;
+    if (caller.released < this.#share) return true;
+    return this.released < LIMITS.slotsPerPlugin && caller.released < LIMITS.slotsPerCaller;
+  }
+
+  /** Whether an execution may enter the ring at once. False: it waits in the line. */
+  enter(caller: Caller, slot: number): boolean {
+    if (!caller.waits && this.queue >= 0 && this.#mayRelease(caller)) {
+      this.#release(caller);
+      return true;
+    }
+    caller.append(slot);
+    this.#waiting.add(caller);
+    return false;
+  }
+
+  #release(caller: Caller): void {
+    caller.released++;
+    this.released++;
+  }
+
+  /** Slots that were in the ring come back to the head of their caller's line. */
+  takeBack(caller: Caller, slots: readonly number[]): void {
+    if (slots.length === 0) return;
+    caller.prepend(slots);
+    caller.released -= slots.length;
+    this.released -= slots.length;
+    this.#waiting.add(caller);
+  }
+
+  /** The next execution that may enter the ring, if any: of the caller that has fewest there, or of the one given. */
+  next(only?: Caller): number | undefined {
+    if (this.#waiting.size === 0 || this.queue < 0) return undefined;
+    const caller = only ?? this.#findLeast();
+    if (caller === undefined || !caller.waits || !this.#mayRelease(caller)) return undefined;
+    this.#release(caller);
+    // Of callers that have as many as each other, the one served last comes last.
+    this.#waiting.delete(caller);
+    const slot = caller.shift();
+    if (caller.waits) this.#waiting.add(caller);
+    return slot;
+  }
+
+  #findLeast(): Caller | undefined {
+    let least: Caller | undefined;
+    for (const caller of this.#waiting) {
+      if (least !== undefined && caller.released >= least.released) continue;
+      if (!this.#mayRelease(caller)) continue;
+      least = caller;
+      if (least.released === 0) break;
+    }
+    return least;
+  }
+
+  /** Takes the oldest waiting execution of a caller out of the line. */
+  drop(caller: Caller): number {
+    const slot = caller.shift();
+    if (!caller.waits) this.#waiting.delete(caller);
+    return slot;
+  }
+
+  /**
+   * An execution is over.
+   *
+   * @param wasReleased whether it had entered the ring
+   * @param ranMs 0 when it never ran
+   * @returns who may go on because of it: `caller` when nobody but its own caller may
+   */
+  leave(caller: Caller, wasReleased: boolean, ranMs: number): 'nobody' | 'caller' | 'anybody' {
+    const shareBefore = this.#share;
+    this.inFlight--;
+    if (wasReleased) {
+      caller.released--;
+      this.released--;
+    }
+    if (ranMs > 0) this.#meanMs = this.#meanMs < 0 ? ranMs : this.#meanMs + (ranMs - this.#meanMs) / 8;
+    if (--caller.inFlight === 0) {
+      this.#callers.delete(caller.key);
+      if (this.#last === caller) this.#last = null;
+    }
+    if (this.#waiting.size === 0) return 'nobody';
+    if (this.released < LIMITS.slotsPerPlugin || this.#share !== shareBefore) return 'anybody';
+    return caller.waits ? 'caller' : 'nobody';
+  }
+
+  /**
+   * When there will be room for one more execution of a caller, in ms: after what it has in flight, at the rate at which
+   * executions of this plugin ended lately. While none has ended, the oldest ends at its deadline; and by the deadline of the
+   * last one admitted all have ended.
+   */
+  roomInMs(key: string, now: number, timeoutMs: number): number {
+    if (this.#meanMs < 0) return Math.max(0, this.#openedAt + timeoutMs - now);
+    const slots = Math.min(LIMITS.slotsPerCaller, this.#share);
+    const rounds = Math.ceil(((this.#find(key)?.inFlight ?? 0) + 1) / slots);
+    return Math.min(rounds * this.#meanMs, Math.max(0, this.#admittedAt + timeoutMs - now));
+  }
+}
