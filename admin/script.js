@@ -27,8 +27,17 @@ async function api(method, path, body) {
       return await api(method, path, body);
     }
   }
+  // Opening something to everybody is confirmed with the URLs before the eyes.
+  if (answer.code === 'confirmation_required' && confirm(publicText(answer)))
+    return await api(method, path, { ...body, accept_public: true });
   const places = (answer.errors ?? []).map(e => `${e.pointer} ${e.message}`).join('\n');
   throw new Error(places || answer.detail || `HTTP ${response.status}`);
+}
+
+/** What would be open to everybody. */
+function publicText({ becomes_public }) {
+  const urls = becomes_public.map(p => `${p.methods.join(', ')} ${location.origin}${p.url}`);
+  return `Everybody, without a login, may then call:\n\n${urls.join('\n')}\n\nOpen it to everybody?`;
 }
 
 /** Every row of a list, page by page. */
@@ -214,12 +223,14 @@ element('upload').addEventListener(
     const form = new FormData();
     form.append('file', document.querySelector('input[type=file]').files[0]);
     uploaded = await api('POST', '/plugins/upload', form);
-    const { id, name, version, permissions, new_permissions, requirements, triggers, findings } = uploaded;
+    const { id, name, version, permissions, new_permissions, requirements, triggers, access, findings } = uploaded;
     document.querySelector('pre').textContent = JSON.stringify(
-      { id, name, version, permissions, new_permissions, requirements, triggers, findings },
+      { id, name, version, permissions, new_permissions, requirements, triggers, access, findings },
       null,
       2,
     );
+    element('suggested').hidden = !access.some(a => a.new && a.suggested !== null);
+    element('accept-access').checked = false;
     element('review').hidden = false;
     await show();
   }),
@@ -229,13 +240,16 @@ element('install').addEventListener(
   'click',
   attempt(async () => {
     const config = JSON.parse(document.querySelector('textarea').value);
-    await api('POST', `/plugins/${encodeURIComponent(uploaded.id)}/install`, {
+    const installed = await api('POST', `/plugins/${encodeURIComponent(uploaded.id)}/install`, {
       wasm_key: uploaded.wasm_key,
       config,
       accept_permissions: uploaded.new_permissions,
+      accept_suggested_access: element('accept-access').checked,
     });
     element('review').hidden = true;
-    element('message').textContent = `${uploaded.id} ${uploaded.version} is installed`;
+    const added = installed.added_triggers.map(t => `${t.name} (${t.effective_access ?? t.type})`).join(', ');
+    element('message').textContent =
+      `${uploaded.id} ${uploaded.version} is installed${added === '' ? '' : `; new triggers: ${added}`}`;
     await show();
   }),
 );

@@ -76,8 +76,15 @@ export async function install(port: number, bytes: Uint8Array, config: object = 
       headers: { authorization: `Bearer ${TOKEN}` },
       body: form,
     })
-  ).json()) as { id: string; wasm_key: string };
-  const r = await admin(port, 'POST', `/plugins/${uploaded.id}/install`, { wasm_key: uploaded.wasm_key, config });
+  ).json()) as { id: string; wasm_key: string; access: Array<{ trigger: string; new: boolean }> };
+  // Load generators send no credential: what is new is opened to everybody.
+  const open = uploaded.access.filter(a => a.new).map(a => [a.trigger, { allow_user_session: false }]);
+  const r = await admin(port, 'POST', `/plugins/${uploaded.id}/install`, {
+    wasm_key: uploaded.wasm_key,
+    config,
+    triggers: Object.fromEntries(open),
+    accept_public: true,
+  });
   if (r.status !== 200) throw new Error(await r.text());
 }
 

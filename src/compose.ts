@@ -18,11 +18,10 @@ import { serviceKeyRoutes } from './api/service-keys-api.ts';
 import { SessionCookies } from './api/session-cookies.ts';
 import { triggerRoutes } from './api/triggers-api.ts';
 import { userRoutes } from './api/users-api.ts';
-import { removePluginRoles } from './authz/graph-roles.ts';
 import { type Authz, composeAuthz } from './compose-authz.ts';
-import { makeDescribe } from './compose-describe.ts';
 import { composeFiles } from './compose-files.ts';
 import { composeFrontends } from './compose-frontends.ts';
+import { composeInstaller } from './compose-installer.ts';
 import { composeMail } from './compose-mail.ts';
 import { composePluginIo } from './compose-plugin-io.ts';
 import { startSweeps } from './compose-sweeps.ts';
@@ -36,7 +35,6 @@ import { Executor } from './execution/execute.ts';
 import { ExecutionRecords } from './executions/execution-records.ts';
 import { Quarantine } from './executions/quarantine.ts';
 import { suspendSuspects } from './executions/suspects.ts';
-import { setDeletedOfPlugin } from './files/file-records.ts';
 import { type HostCall, makeDispatch } from './host/host-functions.ts';
 import { kvHandlers } from './host/kv.ts';
 import { makeClientAddress } from './http/client-address.ts';
@@ -53,11 +51,10 @@ import { TEMPORARY_PASSWORD_QUEUE } from './messaging/temporary-password-job.ts'
 import { outboxSweepJob } from './outbox/sweep-job.ts';
 import { FrontendInstaller } from './plugins/frontend-install.ts';
 import { endIdleThreads } from './plugins/inspect-thread.ts';
-import { PluginInstaller } from './plugins/install.ts';
+import type { PluginInstaller } from './plugins/install.ts';
 import { openModuleStorage } from './plugins/module-storage.ts';
 import { PluginRegistry } from './plugins/registry.ts';
 import { loadSecretKey, makeSecretBox } from './plugins/secret-box.ts';
-import { trialCompile } from './plugins/trial-compile.ts';
 import { handleTrigger, TRIGGER_PREFIX } from './triggers/handle-trigger.ts';
 import { hostBearerOf } from './triggers/trigger-event.ts';
 
@@ -148,24 +145,10 @@ export async function startService(options: ServiceOptions): Promise<Service> {
 
   // Threads take longest to start: they load while the plugins are read.
   executor.start();
-  const installer = new PluginInstaller({
-    db,
-    storage,
-    registry,
-    secrets,
-    trialCompile,
-    describe: makeDescribe(registry, executor, v['execution.timeout_ms']),
-    async onUninstall(client, id) {
-      await setDeletedOfPlugin(client, id);
-      // It wakes who delivers to the graph, so it comes last.
-      await removePluginRoles(client, authz.schema, id);
-    },
-  });
-
-  await installer.upgrade((version, problem) => {
-    const what = { plugin: version.pluginId, version: version.version };
-    if (problem === null) log.info(what, 'stored module brought up to date');
-    else log.error({ ...what, problem }, 'a stored module cannot be brought up to date; upload it again');
+  const installer = await composeInstaller({
+    ...{ db, storage, registry, secrets, executor, log },
+    schema: authz.schema,
+    timeoutMs: v['execution.timeout_ms'],
   });
   await registry.loadAll();
   await quarantine.load();
@@ -239,6 +222,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       frontends: new FrontendInstaller({ db, storage, registry }),
       registry,
       quarantine,
+      schema: authz.schema,
       moduleBytesMax: v['http.max_module'],
       frontendBytesMax: v['http.max_frontend'],
     }),

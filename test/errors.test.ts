@@ -14,6 +14,7 @@ const WANT: Record<ErrorCode, number> = {
   password_confirmation_required: 403,
   conflict: 409,
   permissions_not_accepted: 409,
+  confirmation_required: 409,
   not_uploaded: 409,
   upload_mismatch: 409,
   expired: 410,

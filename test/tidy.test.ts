@@ -27,6 +27,7 @@ const LAYERS = [
   ['src/cli'],
   ['src/serving.ts', 'src/supervisor'],
   ['src/compose.ts'],
+  ['src/compose-installer.ts'],
   [
     'src/compose-authz.ts',
     'src/compose-files.ts',
@@ -62,6 +63,7 @@ const LAYERS = [
     'src/stream-to-file.ts',
     'src/nap.ts',
     'src/read-bounded.ts',
+    'src/nearest-name.ts',
   ],
 ];
 

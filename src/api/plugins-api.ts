@@ -5,9 +5,11 @@ import type { Database } from '../db/database.ts';
 import { ServiceError } from '../errors.ts';
 import type { Quarantine } from '../executions/quarantine.ts';
 import { fieldErrorsOf } from '../field-errors.ts';
+import type { GraphSchema } from '../graph/graph-schema.ts';
 import { jsonReply } from '../message.ts';
 import type { FrontendInstaller } from '../plugins/frontend-install.ts';
 import { type PluginInstaller, unknownPlugin } from '../plugins/install.ts';
+import { DEFAULT_ACCESS, type TriggerChanges } from '../plugins/install-access.ts';
 import { configFieldsOf } from '../plugins/manifest.ts';
 import type { ReceivedModule } from '../plugins/module-storage.ts';
 import type { CheckWidening } from '../plugins/new-permissions.ts';
@@ -20,6 +22,8 @@ import {
   type VersionRow,
 } from '../plugins/plugin-store.ts';
 import type { PluginRegistry } from '../plugins/registry.ts';
+import { type AccessMembers, acceptedOf, acceptPublic, accessMembers, accessOf } from './access-body.ts';
+import { accessReview } from './access-review.ts';
 import { receiveFiles } from './receive-file.ts';
 import {
   type AdminGuard,
@@ -39,6 +43,7 @@ export type PluginsApiParts = {
   frontends: FrontendInstaller;
   registry: PluginRegistry;
   quarantine: Quarantine;
+  schema: GraphSchema;
   moduleBytesMax: number;
   frontendBytesMax: number;
 };
@@ -47,9 +52,10 @@ const installBody = z.strictObject({
   wasm_key: z.string().min(1).max(100),
   config: z.record(z.string(), z.unknown()).optional(),
   accept_permissions: z.union([z.literal(true), z.array(z.string()).max(200)]).optional(),
+  ...accessMembers,
 });
 const frontendBody = z.strictObject({ access: z.enum(['public', 'session']) });
-const rollbackBody = z.strictObject({ wasm_key: z.string().min(1).max(100) });
+const rollbackBody = z.strictObject({ wasm_key: z.string().min(1).max(100), accept_public: acceptPublic });
 
 /** A checked body, or a 422 that names every place. */
 export function parseBody<T>(schema: z.ZodType<T>, value: unknown): T {
@@ -120,6 +126,12 @@ const mayWiden =
   what =>
     assertKeyHas(caller, 'plugins:accept', what);
 
+/** Refuses an installation that says who may call, for keys that may only deploy. */
+function assertMaySetAccess(caller: Caller, body: AccessMembers): void {
+  const says = Object.keys(body.triggers).length > 0 || body.accept_suggested_access || body.accept_public !== false;
+  if (says) assertKeyHas(caller, 'access', 'saying who may call a trigger');
+}
+
 /** Upload, install and the life of a plugin (service.md 4.4). */
 export function pluginRoutes(parts: PluginsApiParts): Route[] {
   const { db, installer, quarantine, registry } = parts;
@@ -154,6 +166,15 @@ export function pluginRoutes(parts: PluginsApiParts): Route[] {
         .map(s => ({ trigger: s.trigger === '' ? null : s.trigger, since: s.since, until: s.until, cause: s.cause })),
     };
   };
+  /** The plugin, with what its new version brought and took: nothing an upgrade adds goes unseen. */
+  const installedReply = async (id: string, { added, removed }: TriggerChanges) => {
+    const shown = await detail(id);
+    return jsonReply(200, {
+      ...shown,
+      added_triggers: shown.triggers.filter(t => added.includes(t.name)),
+      removed_triggers: removed,
+    });
+  };
   const row =
     (guard: AdminGuard) =>
     (method: string, path: string, key: KeyNeed, handle: Route['handle']): Route => ({
@@ -187,6 +208,7 @@ export function pluginRoutes(parts: PluginsApiParts): Route[] {
         memory_pages: version.runnable.memoryPages,
         requirements: version.manifest.requirements,
         triggers: version.manifest.triggers,
+        access: accessReview(version.manifest, registry.find(version.pluginId), parts.schema),
         permissions: version.permissions,
         new_permissions:
           installed === undefined ? [] : version.permissions.filter(p => !installed.permissions.includes(p)),
@@ -210,18 +232,27 @@ export function pluginRoutes(parts: PluginsApiParts): Route[] {
     }),
     recent('POST', '/:id/install', ['plugins:deploy'], async ({ caller, json, request }) => {
       const body = parseBody(installBody, await json());
-      await installer.install(
+      assertMaySetAccess(caller, body);
+      const changes = await installer.install(
         request.params.id!,
-        { wasmKey: body.wasm_key, config: body.config, acceptPermissions: body.accept_permissions ?? [] },
+        {
+          wasmKey: body.wasm_key,
+          config: body.config,
+          acceptPermissions: body.accept_permissions ?? [],
+          access: accessOf(body),
+        },
         actorOf(caller, request),
         mayWiden(caller),
       );
-      return jsonReply(200, await detail(request.params.id!));
+      return await installedReply(request.params.id!, changes);
     }),
     recent('POST', '/:id/rollback', ['plugins:deploy'], async ({ caller, json, request }) => {
       const body = parseBody(rollbackBody, await json());
-      await installer.rollback(request.params.id!, body.wasm_key, actorOf(caller, request), mayWiden(caller));
-      return jsonReply(200, await detail(request.params.id!));
+      assertMaySetAccess(caller, { ...body, triggers: {}, accept_suggested_access: false });
+      const access = { ...DEFAULT_ACCESS, acceptPublic: acceptedOf(body.accept_public) };
+      const by = actorOf(caller, request);
+      const changes = await installer.rollback(request.params.id!, body.wasm_key, access, by, mayWiden(caller));
+      return await installedReply(request.params.id!, changes);
     }),
     admin('POST', '/:id/disable', ['plugins:deploy'], async ({ caller, request }) => {
       await installer.setEnabled(request.params.id!, false, actorOf(caller, request));

@@ -1,12 +1,13 @@
 import { z } from 'zod';
 import { compileForSaving } from '../authz/policy.ts';
 import { PolicyError } from '../authz/policy-ast.ts';
-import { findRevision, listRevisions, type PolicyOwner } from '../authz/policy-revisions.ts';
+import { appendRevision, findRevision, listRevisions, type PolicyOwner } from '../authz/policy-revisions.ts';
 import type { Database } from '../db/database.ts';
 import { ServiceError } from '../errors.ts';
 import type { GraphSchema } from '../graph/graph-schema.ts';
 import { LIMITS } from '../limits.ts';
 import type { Reply, Request } from '../message.ts';
+import type { TriggerPolicies } from '../plugins/install-access.ts';
 import { pageReply, pathIdOf, queryOf } from './route.ts';
 
 /** Text of a policy; empty for none. */
@@ -24,6 +25,18 @@ export const policyProblem = (source: string, e: PolicyError) => ({
   message: e.message,
   position: positionOf(source, e.start, e.end),
 });
+
+/** What is wrong with a policy, each place; empty when it may be saved. */
+export function policyProblems(source: string, schema: GraphSchema) {
+  if (source === '') return [];
+  try {
+    compileForSaving(source, schema);
+    return [];
+  } catch (error) {
+    if (error instanceof PolicyError) return [policyProblem(source, error)];
+    throw error;
+  }
+}
 
 /**
  * A policy that may be saved.
@@ -80,4 +93,13 @@ export async function revisionToRestore(
     );
   assertPolicy(revision.expression, schema, '');
   return revision.expression;
+}
+
+/** Policies of triggers, as the installation of a plugin checks and keeps them. */
+export function triggerPolicies(schema: GraphSchema): TriggerPolicies {
+  return {
+    check: (expression, pointer) => assertPolicy(expression, schema, pointer),
+    changed: (client, pluginId, name, expression, by) =>
+      appendRevision(client, { pluginId, kind: 'trigger', name }, expression, by),
+  };
 }

@@ -6,14 +6,15 @@ import type { Database } from '../db/database.ts';
 import { ServiceError } from '../errors.ts';
 import type { Quarantine } from '../executions/quarantine.ts';
 import type { GraphSchema } from '../graph/graph-schema.ts';
-import { LIMITS } from '../limits.ts';
 import { jsonReply, type Reply } from '../message.ts';
 import { unknownPlugin } from '../plugins/install.ts';
 import { findPlugin } from '../plugins/plugin-store.ts';
+import type { AcceptPublic } from '../plugins/public-access.ts';
 import type { InstalledPlugin, InstalledTrigger, PluginRegistry } from '../plugins/registry.ts';
 import { changeFrontendOrigins, changeTriggerSettings, type SettingsChange } from '../plugins/trigger-settings.ts';
+import { acceptedOf, changeOf, confirmationOf, origins, settingsBody } from './access-body.ts';
 import { parseBody } from './plugins-api.ts';
-import { assertPolicy, policyText, revisionsReply, revisionToRestore } from './policy-body.ts';
+import { assertPolicy, revisionsReply, revisionToRestore } from './policy-body.ts';
 import { type AdminGuard, actorOf, type KeyNeed, type Route } from './route.ts';
 
 export type TriggersApiParts = {
@@ -23,29 +24,6 @@ export type TriggersApiParts = {
   schema: GraphSchema;
 };
 
-/** An origin as browsers send it: scheme, host, port, nothing else (RFC 6454 section 6.2). */
-const origin = z
-  .string()
-  .max(300)
-  .refine(
-    isOrigin,
-    'must be an origin like https://app.example.org: scheme, host, optional port, no path, not * or null',
-  );
-
-function isOrigin(text: string): boolean {
-  return URL.canParse(text) && /^https?:\/\//.test(text) && new URL(text).origin === text;
-}
-
-const origins = z.array(origin).max(LIMITS.originsMax);
-
-/** A key that is left out keeps its value; `frontend_origins: null` inherits the plugin's. */
-const settingsBody = z.strictObject({
-  enabled: z.boolean().optional(),
-  allow_user_session: z.boolean().optional(),
-  allow_service_key: z.boolean().optional(),
-  policy_expression: policyText.optional(),
-  frontend_origins: origins.nullable().optional(),
-});
 const originsBody = z.strictObject({ origins });
 
 const NO_CHANGE: SettingsChange = {
@@ -98,10 +76,15 @@ export function triggerRoutes(parts: TriggersApiParts): Route[] {
       );
     return found;
   };
-  const changeSettings = async (before: InstalledTrigger, change: SettingsChange, by: Actor): Promise<Reply> => {
+  const changeSettings = async (
+    before: InstalledTrigger,
+    change: SettingsChange,
+    accepted: AcceptPublic,
+    by: Actor,
+  ): Promise<Reply> => {
     const [id, name] = [before.plugin.id, before.trigger.name];
     await db.withTransaction(async client => {
-      const changed = await changeTriggerSettings(client, id, name, change, by);
+      const changed = await changeTriggerSettings(client, id, before.trigger, change, accepted, by);
       if (changed.policyChanged) await appendRevision(client, ownerOf(before), changed.settings.policyExpression, by);
     });
     await registry.reload(id);
@@ -131,23 +114,23 @@ export function triggerRoutes(parts: TriggersApiParts): Route[] {
       const before = await trigger(request.params.id!, request.params.name!);
       const body = parseBody(settingsBody, await json());
       assertPolicy(body.policy_expression ?? '', schema, '/policy_expression');
-      const change = {
-        enabled: body.enabled,
-        allowUserSession: body.allow_user_session,
-        allowServiceKey: body.allow_service_key,
-        policyExpression: body.policy_expression,
-        frontendOrigins: body.frontend_origins,
-      };
-      return await changeSettings(before, change, actorOf(caller, request));
+      const by = actorOf(caller, request);
+      return await changeSettings(before, changeOf(body), acceptedOf(body.accept_public), by);
     }),
     admin('GET', '/triggers/:name/policy/revisions', ['read', 'access'], async ({ request }) =>
       revisionsReply(db, ownerOf(await trigger(request.params.id!, request.params.name!)), request),
     ),
-    recent('POST', '/triggers/:name/policy/revisions/:revision/restore', ['access'], async ({ caller, request }) => {
-      const before = await trigger(request.params.id!, request.params.name!);
-      const policyExpression = await revisionToRestore(db, schema, ownerOf(before), request);
-      return await changeSettings(before, { ...NO_CHANGE, policyExpression }, actorOf(caller, request));
-    }),
+    recent(
+      'POST',
+      '/triggers/:name/policy/revisions/:revision/restore',
+      ['access'],
+      async ({ caller, json, request }) => {
+        const before = await trigger(request.params.id!, request.params.name!);
+        const accepted = await confirmationOf(request, json);
+        const policyExpression = await revisionToRestore(db, schema, ownerOf(before), request);
+        return await changeSettings(before, { ...NO_CHANGE, policyExpression }, accepted, actorOf(caller, request));
+      },
+    ),
     recent('PUT', '/origins', ['access'], async ({ caller, json, request }) => {
       const plugin = await installed(request.params.id!);
       const body = parseBody(originsBody, await json());

@@ -7,6 +7,7 @@ import { checkFrontend } from './frontend-install.ts';
 import { RUNNABLE_FORMAT } from './gate/rewrite.ts';
 import type { Finding, Inspection } from './inspect.ts';
 import { type InspectedFile, inspectFile } from './inspect-thread.ts';
+import { type AccessRequest, setAccess, type TriggerChanges, type TriggerPolicies } from './install-access.ts';
 import { type Manifest, parseManifest, permissionsOf } from './manifest.ts';
 import type { ModuleStorage, ReceivedModule } from './module-storage.ts';
 import { NO_RULES } from './network-rules.ts';
@@ -49,9 +50,15 @@ export type InstallerParts = {
   describe(key: string, runnable: Runnable): Promise<string>;
   /** Takes away what belongs to a plugin elsewhere; the last thing of the transaction that uninstalls it. */
   onUninstall(client: Queryable, pluginId: string): Promise<void>;
+  policies: TriggerPolicies;
 };
 
-export type InstallRequest = { wasmKey: string; config: unknown; acceptPermissions: true | readonly string[] };
+export type InstallRequest = {
+  wasmKey: string;
+  config: unknown;
+  acceptPermissions: true | readonly string[];
+  access: AccessRequest;
+};
 
 const refusal = (findings: Finding[]): ServiceError => {
   const refused = findings.filter(f => f.level === 'refusal');
@@ -202,16 +209,18 @@ export class PluginInstaller {
   /**
    * Makes an uploaded version the running one. Executions of the version before finish on it.
    *
-   * @throws ServiceError `validation_failed` naming each config field, `permissions_not_accepted` naming the new ones
+   * @returns how its triggers differ from those of the version before
+   * @throws ServiceError `validation_failed` naming each config field, `permissions_not_accepted` naming the new ones,
+   *   `confirmation_required` naming what would become public
    */
   async install(
     pluginId: string,
     request: InstallRequest,
     by: Actor,
     check: CheckWidening = () => {},
-  ): Promise<VersionRow> {
-    const { db, registry, secrets } = this.#parts;
-    const versionId = await db.withTransaction(async client => {
+  ): Promise<TriggerChanges> {
+    const { db, policies, registry, secrets } = this.#parts;
+    const changes = await db.withTransaction(async client => {
       const plugin = await lockPlugin(client, pluginId);
       if (plugin === undefined) throw unknownPlugin(pluginId);
       const version = await findVersionByKey(client, pluginId, request.wasmKey);
@@ -233,6 +242,8 @@ export class PluginInstaller {
         secrets: kept,
       });
       checkWidening({ ...version, ...values }, before, check);
+      const manifests = { before: before?.manifest, after: version.manifest };
+      const triggers = await setAccess(client, pluginId, manifests, request.access, policies, by);
       await setInstalled(client, pluginId, version.id, {
         config: values.config,
         network: values.network,
@@ -242,19 +253,25 @@ export class PluginInstaller {
         action: 'plugin.install',
         objectType: 'plugin',
         objectId: pluginId,
-        ...(before === undefined ? {} : { before: installedState(before) }),
-        after: installedState({ ...version, ...values }),
+        ...(before === undefined ? {} : { before: { ...installedState(before), ...triggers.before } }),
+        after: { ...installedState({ ...version, ...values }), ...triggers.after },
       });
-      return version.id;
+      return triggers;
     });
     await registry.reload(pluginId);
-    return await this.#load(versionId);
+    return changes;
   }
 
   /** Makes a version that was installed before the running one again, with the configuration it had. */
-  async rollback(pluginId: string, wasmKey: string, by: Actor, check: CheckWidening = () => {}): Promise<VersionRow> {
-    const { db, registry } = this.#parts;
-    const versionId = await db.withTransaction(async client => {
+  async rollback(
+    pluginId: string,
+    wasmKey: string,
+    access: AccessRequest,
+    by: Actor,
+    check: CheckWidening = () => {},
+  ): Promise<TriggerChanges> {
+    const { db, policies, registry } = this.#parts;
+    const changes = await db.withTransaction(async client => {
       const plugin = await lockPlugin(client, pluginId);
       if (plugin === undefined) throw unknownPlugin(pluginId);
       const version = await findVersionByKey(client, pluginId, wasmKey);
@@ -277,24 +294,20 @@ export class PluginInstaller {
       const before =
         plugin.installedVersionId === null ? undefined : await findVersion(client, plugin.installedVersionId);
       checkWidening(version, before, check);
+      const manifests = { before: before?.manifest, after: version.manifest };
+      const triggers = await setAccess(client, pluginId, manifests, access, policies, by);
       await setInstalled(client, pluginId, version.id, null);
       await appendAudit(client, by, {
         action: 'plugin.rollback',
         objectType: 'plugin',
         objectId: pluginId,
         ...(before === undefined ? {} : { before: installedState(before) }),
-        after: installedState(version),
+        after: { ...installedState(version), ...triggers.after },
       });
-      return version.id;
+      return triggers;
     });
     await registry.reload(pluginId);
-    return await this.#load(versionId);
-  }
-
-  async #load(versionId: number): Promise<VersionRow> {
-    const version = await findVersion(this.#parts.db, versionId);
-    if (version === undefined) throw new ServiceError('not_found', 'the version was removed meanwhile');
-    return version;
+    return changes;
   }
 
   async setEnabled(pluginId: string, enabled: boolean, by: Actor): Promise<void> {

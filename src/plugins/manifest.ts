@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { ABI_NEWEST, ABI_UNSTATED } from '../abi/host-functions.ts';
 import type { FieldError } from '../errors.ts';
 import { fieldErrorsOf } from '../field-errors.ts';
+import { LIMITS } from '../limits.ts';
 
 /** HTTP methods a trigger may name. */
 export const HTTP_METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'] as const;
@@ -37,6 +38,25 @@ const triggerName = z
   .string()
   .regex(/^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$/, 'letters, digits, _ . and - only, at most 64');
 
+/** What the author suggests; it counts only where an administrator accepts it (`accept_suggested_access`). */
+const suggestedAccess = z
+  .strictObject({
+    users: z.boolean().default(false),
+    service_keys: z.boolean().default(false),
+    policy: z.string().max(LIMITS.policyCharsMax).default(''),
+    public: z.boolean().default(false),
+    reason: z.string().trim().min(1, 'say why, for the administrator').max(1000),
+  })
+  .refine(a => !a.public || (!a.users && !a.service_keys && a.policy === ''), {
+    path: ['public'],
+    message: 'a public trigger has no policy and asks for neither users nor service keys',
+  })
+  .refine(a => a.public || a.users || a.service_keys, {
+    path: ['users'],
+    message: 'name who may call: users, service_keys or public',
+  });
+export type SuggestedAccess = z.infer<typeof suggestedAccess>;
+
 const httpTrigger = z.object({
   name: triggerName,
   type: z.literal('http'),
@@ -46,6 +66,7 @@ const httpTrigger = z.object({
     .max(512)
     .regex(/^(\/([A-Za-z0-9._~!$&'()*+,;=@%-]+|:[A-Za-z_][A-Za-z0-9_]*))*\/?$/, 'a path like /profile or /items/:id'),
   methods: z.array(z.enum(HTTP_METHODS)).min(1, 'at least one HTTP method'),
+  access: suggestedAccess.optional(),
 });
 
 const messengerTrigger = z.object({
@@ -163,6 +184,11 @@ export function permissionsOf(m: Manifest): string[] {
 /** Every config field of a manifest's requirements with the requirement it belongs to. */
 export function configFieldsOf(m: Manifest): ConfigField[] {
   return m.requirements.flatMap(r => r.config);
+}
+
+/** The triggers of a manifest that are called over HTTP. */
+export function httpTriggersOf(m: Manifest): HttpTrigger[] {
+  return m.triggers.filter(t => t.type === 'http');
 }
 
 /** Logical names of the databases a plugin requires. */

@@ -2,7 +2,9 @@ import { Readable } from 'node:stream';
 import type { Actor } from '../audit/audit-log.ts';
 import { LIMITS } from '../limits.ts';
 import type { PluginInstaller } from './install.ts';
+import { httpTriggersOf } from './manifest.ts';
 import type { PluginRegistry } from './registry.ts';
+import { DEFAULT_SETTINGS } from './trigger-settings.ts';
 
 /** Id of the sample plugin (decisions.md 1b). */
 export const SAMPLE_ID = 'hello';
@@ -23,6 +25,21 @@ export async function installSample(
   if (registry.find(SAMPLE_ID) !== undefined) return false;
   const received = await installer.receive(Readable.from([bytes]), LIMITS.moduleBytesMax);
   const version = await installer.admit(received, BY);
-  await installer.install(version.pluginId, { wasmKey: version.wasmKey, config: {}, acceptPermissions: [] }, BY);
+  const open = { ...DEFAULT_SETTINGS, allowUserSession: false };
+  await installer.install(
+    version.pluginId,
+    {
+      wasmKey: version.wasmKey,
+      config: {},
+      acceptPermissions: [],
+      // The sample answers the curl line printed at start, which has no credential.
+      access: {
+        triggers: new Map(httpTriggersOf(version.manifest).map(t => [t.name, open])),
+        acceptSuggested: false,
+        acceptPublic: true,
+      },
+    },
+    BY,
+  );
   return true;
 }

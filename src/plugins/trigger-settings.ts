@@ -1,6 +1,8 @@
 import { type Actor, type AuditState, appendAudit } from '../audit/audit-log.ts';
 import type { Queryable } from '../db/database.ts';
+import type { HttpTrigger } from './manifest.ts';
 import { lockPlugin, notifyChanged, setFrontendOrigins } from './plugin-store.ts';
+import { type AcceptPublic, becomingPublic, requirePublicAccepted } from './public-access.ts';
 
 /** Access settings of one HTTP trigger (service.md 2.3). `frontendOrigins` null inherits the plugin's. */
 export type TriggerSettings = {
@@ -11,10 +13,10 @@ export type TriggerSettings = {
   frontendOrigins: string[] | null;
 };
 
-/** What holds for a trigger nobody has set anything for: public, as service.md 5.2.3 defines both flags off. */
+/** What a new trigger starts with: every logged-in user may call it (docs/RATIONALE.md "Access to a new trigger"). */
 export const DEFAULT_SETTINGS: Readonly<TriggerSettings> = {
   enabled: true,
-  allowUserSession: false,
+  allowUserSession: true,
   allowServiceKey: false,
   policyExpression: '',
   frontendOrigins: null,
@@ -51,40 +53,48 @@ export async function loadTriggerSettings(db: Queryable, pluginId: string): Prom
 /** What is to change; an undefined member keeps what is stored. */
 export type SettingsChange = { [K in keyof TriggerSettings]: TriggerSettings[K] | undefined };
 
+/** Settings with a change applied to them. */
+export const changedSettings = (before: TriggerSettings, change: SettingsChange): TriggerSettings => ({
+  enabled: change.enabled ?? before.enabled,
+  allowUserSession: change.allowUserSession ?? before.allowUserSession,
+  allowServiceKey: change.allowServiceKey ?? before.allowServiceKey,
+  policyExpression: change.policyExpression ?? before.policyExpression,
+  frontendOrigins: change.frontendOrigins === undefined ? before.frontendOrigins : change.frontendOrigins,
+});
+
 /**
  * Changes settings inside the caller's transaction. The plugin's row is locked first, so that of two changes made at the
  * same time none is lost.
  *
  * @returns the settings from now on, and whether their policy is another one
+ * @throws ServiceError `confirmation_required` when the trigger would become public and that is not accepted
  */
 export async function changeTriggerSettings(
   client: Queryable,
   pluginId: string,
-  trigger: string,
+  trigger: HttpTrigger,
   change: SettingsChange,
+  acceptPublic: AcceptPublic,
   by: Actor,
 ): Promise<{ settings: TriggerSettings; policyChanged: boolean }> {
   await lockPlugin(client, pluginId);
-  const before = (await loadTriggerSettings(client, pluginId)).get(trigger) ?? DEFAULT_SETTINGS;
-  const s: TriggerSettings = {
-    enabled: change.enabled ?? before.enabled,
-    allowUserSession: change.allowUserSession ?? before.allowUserSession,
-    allowServiceKey: change.allowServiceKey ?? before.allowServiceKey,
-    policyExpression: change.policyExpression ?? before.policyExpression,
-    frontendOrigins: change.frontendOrigins === undefined ? before.frontendOrigins : change.frontendOrigins,
-  };
-  await saveTriggerSettings(client, pluginId, trigger, s);
+  const before = (await loadTriggerSettings(client, pluginId)).get(trigger.name) ?? DEFAULT_SETTINGS;
+  const s = changedSettings(before, change);
+  const becoming = becomingPublic(pluginId, [{ trigger, settings: before }], [{ trigger, settings: s }]);
+  requirePublicAccepted(becoming, acceptPublic);
+  await saveTriggerSettings(client, pluginId, trigger.name, s);
   await appendAudit(client, by, {
     action: 'trigger.settings',
     objectType: 'trigger',
-    objectId: `${pluginId}/${trigger}`,
+    objectId: `${pluginId}/${trigger.name}`,
     before: settingsState(before),
     after: settingsState(s),
   });
   return { settings: s, policyChanged: s.policyExpression !== before.policyExpression };
 }
 
-const settingsState = (s: TriggerSettings): AuditState => ({
+/** Settings under their names in the API and in the audit log. */
+export const settingsState = (s: TriggerSettings): AuditState => ({
   enabled: s.enabled,
   allow_user_session: s.allowUserSession,
   allow_service_key: s.allowServiceKey,
@@ -110,7 +120,8 @@ export async function changeFrontendOrigins(
   });
 }
 
-async function saveTriggerSettings(
+/** Stores the settings of a trigger inside the caller's transaction. */
+export async function saveTriggerSettings(
   client: Queryable,
   pluginId: string,
   trigger: string,

@@ -2,6 +2,7 @@ import t from 'tap';
 import { freePort } from '../../src/supervisor/embedded-postgres.ts';
 import { startBrowser } from '../support/browser.ts';
 import { startMailServer } from '../support/mail-server.ts';
+import { buildExample } from '../support/sdk.ts';
 import { request, startTestService, TOKEN } from '../support/service.ts';
 
 t.test('the setup link leads to a page that loads nothing from elsewhere', async t => {
@@ -59,4 +60,32 @@ t.test('in a browser: the first administrator appoints another one and sees what
   await page.click('#admin-table tr:has-text("ada@uni.example") button');
   await page.waitForSelector('#message:has-text("last administrator")');
   t.same(errors, []);
+});
+
+t.test('in a browser: what an installation opens to everybody is confirmed with its URLs', async t => {
+  const s = await startTestService();
+  t.teardown(() => s.stop());
+  const browser = await startBrowser();
+  t.teardown(() => browser.close());
+  const page = await browser.newPage();
+  await page.goto(`${s.base}/admin/#token=${TOKEN}`);
+  await page.waitForSelector('#upload');
+  const buffer = Buffer.from(await buildExample('hello'));
+  await page.setInputFiles('input[type=file]', { name: 'hello.wasm', mimeType: 'application/wasm', buffer });
+  await page.click('#upload button');
+  await page.waitForSelector('#review pre:has-text("It shows nothing but what the caller sent")');
+  await page.check('#accept-access');
+  const asked: string[] = [];
+  page.once('dialog', dialog => {
+    asked.push(dialog.message());
+    void dialog.dismiss();
+  });
+  await page.click('#install');
+  await page.waitForSelector('#message:has-text("accept_public")');
+  t.match(asked[0], `GET, POST ${s.base}/api/triggers/http/hello/greet\n`);
+  t.equal((await s.trigger('hello/greet')).status, 404, 'dismissed: nothing is installed');
+  page.once('dialog', dialog => void dialog.accept());
+  await page.click('#install');
+  await page.waitForSelector('#message:has-text("new triggers: greet (public), greet_name (public)")');
+  t.equal((await s.trigger('hello/greet')).status, 200);
 });

@@ -21,6 +21,7 @@ const RELEASED: ReadonlyArray<readonly [name: string, sha256: string]> = [
   ['013_events.sql', '5c6f4f11764cd0b7c90e0c4e65994f1c4abac0aebcf7e90b2bce9645fdaee43e'],
   ['014_kv_atomic.sql', '387a72609454a6fd5856af631688ef0486f178dc8b46ee15195d11c951c13257'],
   ['015_admin_keys.sql', 'e08d79e1904ab1e10339463550d289512f4cf1e2baf385c049c0bc3293fc9c7b'],
+  ['016_trigger_access.sql', 'f30dfb96c119f7ed66c6e991af666ba7d77bedb671615bdc892dbaaa2dc64f83'],
 ];
 
 t.test('a migration stays as it was released, and a new one stands behind them', async t => {

@@ -105,7 +105,7 @@ t.test('settings changed at the same time are not lost', async t => {
   await s.install(okPlugin('both'));
   const put = (body: unknown) => s.admin('PUT', '/plugins/both/triggers/run/settings', body);
   for (let k = 0; k < 20; k++) {
-    await put({ allow_user_session: false, policy_expression: '' });
+    await put({ allow_user_session: false, policy_expression: '', accept_public: true });
     await Promise.all([put({ allow_user_session: true }), put({ policy_expression: `${k} == ${k}` })]);
     t.match((await s.admin('GET', '/plugins/both/triggers/run/settings')).json, {
       allow_user_session: true,

@@ -136,6 +136,7 @@ t.test('a file is read by the plugin it was given to, for the user who gave it, 
       await s.admin('PUT', `/plugins/${id}/triggers/run/settings`, {
         allow_user_session: !open,
         allow_service_key: !open,
+        accept_public: open,
       });
     for (const plugin of ['one', 'two'] as const)
       for (const given of ['one', 'two'] as const)

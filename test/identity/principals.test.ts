@@ -62,7 +62,7 @@ t.test('every credential meets every state of the two flags with its status and 
   const revoked = await token();
   await db.query('DELETE FROM user_tokens WHERE id = $1', [revoked.token.id]);
   const inScope = await key('mine', 'run');
-  const wholePlugin = await key('mine', '');
+  const wholePlugin = await key('mine', '*');
   const otherTrigger = await key('mine', 'other');
   const otherPlugin = await key('theirs', 'run');
   const asUser = { kind: 'user', user_id: user.id };
@@ -106,7 +106,11 @@ t.test('every credential meets every state of the two flags with its status and 
     [true, true],
   ];
   for (const [k, [userFlag, serviceFlag]] of flags.entries()) {
-    await set({ allow_user_session: userFlag === true, allow_service_key: serviceFlag === true });
+    await set({
+      allow_user_session: userFlag === true,
+      allow_service_key: serviceFlag === true,
+      accept_public: true,
+    });
     // Twice: the second time the answer comes from memory.
     for (const [name, headers, statuses, auth] of rows)
       for (const turn of ['asked', 'remembered']) {
@@ -277,11 +281,11 @@ t.test('a rotated key keeps its old secret for the overlap alone, and last-used 
 t.test('wrong input of the key and token endpoints is named', async t => {
   const { s, session } = await world(t);
   const rows: Array<[unknown, string]> = [
-    [{ scopes: [{ plugin_id: 'a' }] }, '/name'],
+    [{ scopes: [{ plugin_id: 'a', trigger: 'x' }] }, '/name'],
     [{ name: 'x', scopes: [] }, '/scopes'],
-    [{ name: 'x', scopes: [{ plugin_id: 'a', triggers: 'x' }] }, '/scopes/0/triggers'],
-    [{ name: 'x', scopes: [{ plugin_id: 'a' }], expires_at: 'soon' }, '/expires_at'],
-    [{ name: 'x', scopes: [{ plugin_id: 'a' }], expires_at: '2001-01-01T00:00:00Z' }, '/expires_at'],
+    [{ name: 'x', scopes: [{ plugin_id: 'a', trigger: 'x', triggers: 'x' }] }, '/scopes/0/triggers'],
+    [{ name: 'x', scopes: [{ plugin_id: 'a', trigger: 'x' }], expires_at: 'soon' }, '/expires_at'],
+    [{ name: 'x', scopes: [{ plugin_id: 'a', trigger: 'x' }], expires_at: '2001-01-01T00:00:00Z' }, '/expires_at'],
   ];
   for (const [body, pointer] of rows) {
     const a = await s.admin('POST', '/service-keys', body);

@@ -3,7 +3,7 @@ import net from 'node:net';
 import path from 'node:path';
 import t from 'tap';
 import { freePort } from '../../src/supervisor/embedded-postgres.ts';
-import { request } from '../support/service.ts';
+import { publicAccess, request } from '../support/service.ts';
 import { gone, processesOf, ROOT, servingPid, start } from '../support/started-service.ts';
 import { assemble, hostImports, manifestOf, withManifest } from '../support/wat.ts';
 
@@ -16,7 +16,7 @@ async function install(base: string, id: string, bytes: Uint8Array): Promise<voi
   const installed = await request(`${base}/api/admin/plugins/${id}/install`, {
     method: 'POST',
     headers: { ...headers, 'content-type': 'application/json' },
-    body: JSON.stringify({ wasm_key: uploaded.json.wasm_key }),
+    body: JSON.stringify({ wasm_key: uploaded.json.wasm_key, ...publicAccess(uploaded.json) }),
   });
   if (installed.status !== 200) throw new Error(`install ${id}: ${uploaded.text} ${installed.text}`);
 }

@@ -23,8 +23,13 @@ export type TestService = {
   /** A request to the admin API with the setup token. */
   admin(method: string, path: string, body?: unknown): Promise<Answer>;
   upload(bytes: Uint8Array): Promise<Answer>;
-  /** Uploads and installs; answers the upload's wasm_key. */
-  install(bytes: Uint8Array, config?: Json): Promise<{ id: string; wasmKey: string }>;
+  /**
+   * Uploads and installs; answers the upload's wasm_key. New HTTP triggers are made public and that is confirmed, so that a
+   * test may call them without a login; triggers that have settings keep them.
+   *
+   * @param access `default`: says nothing about access, as an administrator who only installs
+   */
+  install(bytes: Uint8Array, config?: Json, access?: 'public' | 'default'): Promise<{ id: string; wasmKey: string }>;
   trigger(path: string, init?: RequestInit): Promise<Answer>;
   stop(): Promise<void>;
 };
@@ -39,6 +44,14 @@ export async function request(url: string, init: RequestInit = {}): Promise<Answ
     // Not every answer is JSON; the test looks at the text then.
   }
   return { status: response.status, headers: response.headers, text, json };
+}
+
+/** Members of an installation that open every new HTTP trigger of an upload to everybody. */
+export function publicAccess(upload: Json): Json {
+  const rows = upload.access as Json[];
+  const fresh = rows.filter(row => row.new === true).map(row => String(row.trigger));
+  const open = { allow_user_session: false, allow_service_key: false, policy_expression: '' };
+  return { triggers: Object.fromEntries(fresh.map(name => [name, open])), accept_public: true };
 }
 
 function filled(bytes: Uint8Array, field = 'file'): FormData {
@@ -85,7 +98,7 @@ export async function startTestService(
       }),
     upload: bytes =>
       request(`${base}/api/admin/plugins/upload`, { method: 'POST', headers: { authorization }, body: filled(bytes) }),
-    async install(bytes, config = {}) {
+    async install(bytes, config = {}, access = 'public') {
       const uploaded = await self.upload(bytes);
       if (uploaded.status !== 201) throw new Error(`upload: ${uploaded.status} ${uploaded.text}`);
       const id = String(uploaded.json.id);
@@ -94,6 +107,7 @@ export async function startTestService(
         wasm_key: wasmKey,
         config,
         accept_permissions: true,
+        ...(access === 'public' ? publicAccess(uploaded.json) : {}),
       });
       if (installed.status !== 200) throw new Error(`install: ${installed.status} ${installed.text}`);
       return { id, wasmKey };

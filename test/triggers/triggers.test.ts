@@ -205,11 +205,26 @@ t.test('settings: enabled, both flags, policy and origins, with the access they 
     [{ allow_service_key: true }, 'user_or_service', 401],
     [{ allow_user_session: false }, 'service', 401],
     [{ allow_service_key: false, policy_expression: 'true' }, 'nobody', 401],
-    [{ policy_expression: '' }, 'public', 200],
+    [{ policy_expression: '', accept_public: true }, 'public', 200],
     [{ enabled: false }, 'disabled', 404],
-    [{ enabled: true }, 'public', 200],
+    [{ enabled: true, accept_public: true }, 'public', 200],
   ];
   for (const [body, access, status] of rows) {
+    const { accept_public: accept, ...unconfirmed } = body;
+    if (accept !== undefined)
+      t.match(
+        await put(unconfirmed),
+        {
+          status: 409,
+          json: {
+            code: 'confirmation_required',
+            detail: /without a login: GET \/api\/triggers\/http\/set\/x/,
+            errors: [{ pointer: '/accept_public', message: 'must be true or name x' }],
+            becomes_public: [{ trigger: 'x', methods: ['GET'], url: '/api/triggers/http/set/x' }],
+          },
+        },
+        `not without a confirmation: ${JSON.stringify(body)}`,
+      );
     t.match(await put(body), { status: 200, json: { effective_access: access } });
     const a = await s.trigger('set/x');
     t.equal(a.status, status, JSON.stringify(body));

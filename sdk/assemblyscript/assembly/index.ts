@@ -136,14 +136,47 @@ export function File(description: string): Requirement {
 
 export type Handler = (ctx: Context) => void;
 
+/** Who should call an HTTP trigger, as its author sees it. It counts when the administrator accepts it. */
+export class Access {
+  private policy: string = "";
+  constructor(private open: bool, private users: bool, private keys: bool, private reason: string) {}
+  /** A CEL expression that must be true as well; not for a public trigger. */
+  Policy(expression: string): Access {
+    this.policy = expression;
+    return this;
+  }
+  toJSON(): string {
+    return obj().bool("users", this.users).bool("service_keys", this.keys).str("policy", this.policy)
+      .bool("public", this.open).str("reason", this.reason).toString();
+  }
+}
+
+/** Suggests that everybody may call, without a login. The reason is shown to the administrator. */
+export function Public(reason: string): Access {
+  return new Access(true, false, false, reason);
+}
+export function Users(reason: string): Access {
+  return new Access(false, true, false, reason);
+}
+export function ServiceKeys(reason: string): Access {
+  return new Access(false, false, true, reason);
+}
+export function UsersAndServiceKeys(reason: string): Access {
+  return new Access(false, true, true, reason);
+}
+
 class Trigger {
+  access: Access | null = null;
   constructor(public type: string, public name: string, public path: string, public methods: string[], public handler: Handler, public description: string) {}
   toJSON(): string {
     const o = obj().str("name", this.name).str("type", this.type).str("description", this.description);
     if (this.type == "messenger") return o.toString();
     const methods: string[] = [];
     for (let i = 0; i < this.methods.length; i++) methods.push(quote(this.methods[i]));
-    return o.str("path", this.path).raw("methods", arr(methods)).toString();
+    o.str("path", this.path).raw("methods", arr(methods));
+    const access = this.access;
+    if (access !== null) o.raw("access", access.toJSON());
+    return o.toString();
   }
 }
 
@@ -169,6 +202,13 @@ export class PluginDefinition {
   }
   HTTP(name: string, path: string, methods: string[], handler: Handler, description: string = ""): PluginDefinition {
     this.triggers.push(new Trigger("http", name, path, methods, handler, description));
+    return this;
+  }
+  /** Suggests who may call the HTTP trigger declared just before: `Public`, `Users`, `ServiceKeys`, `UsersAndServiceKeys`. */
+  Access(access: Access): PluginDefinition {
+    const last = this.triggers.length - 1;
+    if (last < 0 || this.triggers[last].type != "http") throw new Error("Access(...) follows HTTP(...)");
+    this.triggers[last].access = access;
     return this;
   }
   /** A command of messengers; its name is the command word. */

@@ -1,4 +1,4 @@
-import { arr, ConfigFields, Context, Json, KV, obj, Plugin, StringField } from "plugin-host";
+import { arr, ConfigFields, Context, Json, KV, obj, Plugin, Public, StringField } from "plugin-host";
 
 const PREFIX = "entry:";
 
@@ -12,7 +12,9 @@ Plugin("guestbook", "Guestbook", "1.0.0")
       .Build(),
   )
   .HTTP("entries", "/entries", ["GET", "POST"], entries, "Lists the entries or adds one")
-  .HTTP("entry", "/entries/:id", ["GET", "DELETE"], entry, "Shows or removes one entry");
+  .Access(Public("Everybody may read the guestbook and sign it"))
+  .HTTP("entry", "/entries/:id", ["GET", "DELETE"], entry, "Shows or removes one entry")
+  .Access(Public("Everybody may read an entry; removing one needs the moderator's key"));
 
 function error(ctx: Context, status: i32, text: string): void {
   ctx.JSON(status, obj().str("error", text));

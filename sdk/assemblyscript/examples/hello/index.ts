@@ -1,8 +1,10 @@
-import { Context, obj, Plugin } from "plugin-host";
+import { Context, obj, Plugin, Public } from "plugin-host";
 
 Plugin("hello", "Hello", "1.0.0")
   .HTTP("greet", "/greet", ["GET", "POST"], greet, "Greets and echoes what the request brought along")
-  .HTTP("greet_name", "/greet/:name", ["GET"], greet, "Greets the name in the path");
+  .Access(Public("It shows nothing but what the caller sent"))
+  .HTTP("greet_name", "/greet/:name", ["GET"], greet, "Greets the name in the path")
+  .Access(Public("It shows nothing but what the caller sent"));
 
 function greet(ctx: Context): void {
   const http = ctx.HTTP;

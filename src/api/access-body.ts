@@ -1,0 +1,82 @@
+import { z } from 'zod';
+import { LIMITS } from '../limits.ts';
+import type { Request } from '../message.ts';
+import type { AccessRequest } from '../plugins/install-access.ts';
+import type { SettingsChange } from '../plugins/trigger-settings.ts';
+import { parseBody } from './plugins-api.ts';
+import { policyText } from './policy-body.ts';
+
+/** What requests say about who may call triggers. */
+
+/** An origin as browsers send it: scheme, host, port, nothing else (RFC 6454 section 6.2). */
+const origin = z
+  .string()
+  .max(300)
+  .refine(
+    isOrigin,
+    'must be an origin like https://app.example.org: scheme, host, optional port, no path, not * or null',
+  );
+
+function isOrigin(text: string): boolean {
+  return URL.canParse(text) && /^https?:\/\//.test(text) && new URL(text).origin === text;
+}
+
+export const origins = z.array(origin).max(LIMITS.originsMax);
+
+const triggerName = z.string().min(1).max(64);
+
+/** Opens triggers to everybody: all that the change opens, or those of these names. */
+export const acceptPublic = z.union([z.boolean(), z.array(triggerName).max(500)]).default(false);
+
+/** A key that is left out keeps its value; `frontend_origins: null` inherits the plugin's. */
+const settings = z.strictObject({
+  enabled: z.boolean().optional(),
+  allow_user_session: z.boolean().optional(),
+  allow_service_key: z.boolean().optional(),
+  policy_expression: policyText.optional(),
+  frontend_origins: origins.nullable().optional(),
+});
+export const settingsBody = settings.extend({ accept_public: acceptPublic });
+
+/** The members of an installation's body that say who may call. */
+export const accessMembers = {
+  triggers: z.record(triggerName, settings).default({}),
+  accept_suggested_access: z.boolean().default(false),
+  accept_public: acceptPublic,
+};
+
+export const changeOf = (s: z.infer<typeof settings>): SettingsChange => ({
+  enabled: s.enabled,
+  allowUserSession: s.allow_user_session,
+  allowServiceKey: s.allow_service_key,
+  policyExpression: s.policy_expression,
+  frontendOrigins: s.frontend_origins,
+});
+
+export const acceptedOf = (given: z.infer<typeof acceptPublic>): true | readonly string[] =>
+  given === false ? [] : given;
+
+export type AccessMembers = {
+  triggers: Record<string, z.infer<typeof settings>>;
+  accept_suggested_access: boolean;
+  accept_public: z.infer<typeof acceptPublic>;
+};
+
+export function accessOf(body: AccessMembers): AccessRequest {
+  return {
+    triggers: new Map(Object.entries(body.triggers).map(([name, s]) => [name, changeOf(s)])),
+    acceptSuggested: body.accept_suggested_access,
+    acceptPublic: acceptedOf(body.accept_public),
+  };
+}
+
+const confirmBody = z.strictObject({ accept_public: acceptPublic });
+
+/** The confirmation of a request whose body may be absent. */
+export async function confirmationOf(
+  request: Request,
+  json: () => Promise<unknown>,
+): Promise<true | readonly string[]> {
+  const hasBody = request.headers['content-length'] !== '0' && request.headers['content-type'] !== undefined;
+  return acceptedOf(parseBody(confirmBody, hasBody ? await json() : {}).accept_public);
+}

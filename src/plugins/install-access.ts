@@ -1,0 +1,124 @@
+import type { Actor, AuditState } from '../audit/audit-log.ts';
+import type { Queryable } from '../db/database.ts';
+import { type FieldError, ServiceError } from '../errors.ts';
+import { didYouMean } from '../nearest-name.ts';
+import { type HttpTrigger, httpTriggersOf, type Manifest, type SuggestedAccess } from './manifest.ts';
+import { type AcceptPublic, becomingPublic, requirePublicAccepted } from './public-access.ts';
+import {
+  changedSettings,
+  DEFAULT_SETTINGS,
+  loadTriggerSettings,
+  type SettingsChange,
+  saveTriggerSettings,
+  settingsState,
+  type TriggerSettings,
+} from './trigger-settings.ts';
+
+/** Who may call the triggers of a version that is installed. */
+export type AccessRequest = {
+  /** Settings by the name of the trigger; what is left out keeps what is stored, or the default of a new trigger. */
+  triggers: ReadonlyMap<string, SettingsChange>;
+  /** New triggers start with what the manifest suggests. */
+  acceptSuggested: boolean;
+  acceptPublic: AcceptPublic;
+};
+
+/** Nothing is set and nothing confirmed: new triggers are for logged-in users. */
+export const DEFAULT_ACCESS: Readonly<AccessRequest> = {
+  triggers: new Map(),
+  acceptSuggested: false,
+  acceptPublic: [],
+};
+
+/** Policies as the feature that evaluates them knows them. */
+export type TriggerPolicies = {
+  /** @throws ServiceError when a policy may not be saved */
+  check(expression: string, pointer: string): void;
+  /** Keeps a policy that was set, inside the caller's transaction. */
+  changed(client: Queryable, pluginId: string, trigger: string, expression: string, by: Actor): Promise<void>;
+};
+
+/** How the triggers of a plugin changed with its version. */
+export type TriggerChanges = { added: string[]; removed: string[]; before: AuditState; after: AuditState };
+
+/** The settings a suggestion amounts to. */
+export const suggestedSettings = (a: SuggestedAccess): TriggerSettings => ({
+  ...DEFAULT_SETTINGS,
+  allowUserSession: a.users,
+  allowServiceKey: a.service_keys,
+  policyExpression: a.policy,
+});
+
+type Planned = { trigger: HttpTrigger; stored: TriggerSettings | undefined; settings: TriggerSettings };
+
+/**
+ * Writes down who may call each HTTP trigger of a version, inside the transaction that makes it the installed one. Triggers
+ * that have settings keep them; new ones start with the default, an accepted suggestion, or what the request says.
+ *
+ * @param before manifest of the version that ran until now
+ * @throws ServiceError `validation_failed` for an unknown trigger or a policy, `confirmation_required` when one becomes public
+ */
+export async function setAccess(
+  client: Queryable,
+  pluginId: string,
+  versions: { before: Manifest | undefined; after: Manifest },
+  request: AccessRequest,
+  policies: TriggerPolicies,
+  by: Actor,
+): Promise<TriggerChanges> {
+  const stored = await loadTriggerSettings(client, pluginId);
+  const triggers = httpTriggersOf(versions.after);
+  assertKnown(request.triggers.keys(), triggers);
+  const planned = triggers.map(t => plan(t, stored.get(t.name), request, policies));
+  const former = versions.before === undefined ? [] : httpTriggersOf(versions.before);
+  const open = former.map(trigger => ({ trigger, settings: stored.get(trigger.name) ?? DEFAULT_SETTINGS }));
+  requirePublicAccepted(becomingPublic(pluginId, open, planned), request.acceptPublic);
+  const [names, formerNames] = [versions.after, versions.before].map(m => new Set(m?.triggers.map(t => t.name)));
+  const changes: TriggerChanges = {
+    added: [...(names ?? [])].filter(name => formerNames?.has(name) !== true),
+    removed: [...(formerNames ?? [])].filter(name => names?.has(name) !== true),
+    before: {},
+    after: {},
+  };
+  const states: Record<'before' | 'after', Record<string, AuditState>> = { before: {}, after: {} };
+  for (const { settings, stored: was, trigger } of planned) {
+    if (was !== undefined && !request.triggers.has(trigger.name)) continue;
+    await saveTriggerSettings(client, pluginId, trigger.name, settings);
+    if (settings.policyExpression !== (was?.policyExpression ?? ''))
+      await policies.changed(client, pluginId, trigger.name, settings.policyExpression, by);
+    if (was !== undefined) states.before[trigger.name] = settingsState(was);
+    states.after[trigger.name] = settingsState(settings);
+  }
+  return {
+    ...changes,
+    before: Object.keys(states.before).length === 0 ? {} : { triggers: states.before },
+    after: Object.keys(states.after).length === 0 ? {} : { triggers: states.after },
+  };
+}
+
+function assertKnown(names: Iterable<string>, triggers: readonly HttpTrigger[]): void {
+  const known = triggers.map(t => t.name);
+  const errors: FieldError[] = [...names]
+    .filter(name => !known.includes(name))
+    .map(name => ({
+      pointer: `/triggers/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`,
+      message: `this version has no HTTP trigger "${name}"${didYouMean(name, known) || `; it has ${known.join(', ') || 'none'}`}`,
+    }));
+  if (errors.length > 0) throw new ServiceError('validation_failed', errors.map(e => e.message).join('; '), { errors });
+}
+
+function plan(
+  trigger: HttpTrigger,
+  stored: TriggerSettings | undefined,
+  request: AccessRequest,
+  policies: TriggerPolicies,
+): Planned {
+  const change = request.triggers.get(trigger.name);
+  const isSuggested = stored === undefined && request.acceptSuggested && trigger.access !== undefined;
+  const start = stored ?? (isSuggested && trigger.access ? suggestedSettings(trigger.access) : DEFAULT_SETTINGS);
+  const settings = change === undefined ? start : changedSettings(start, change);
+  if (change?.policyExpression !== undefined)
+    policies.check(settings.policyExpression, `/triggers/${trigger.name}/policy_expression`);
+  else if (isSuggested) policies.check(settings.policyExpression, '/accept_suggested_access');
+  return { trigger, stored, settings };
+}
