@@ -255,7 +255,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     ...userRoutes({ db }),
     ...adminKeyRoutes({ db, prefix: v['admin.key_prefix'] }),
     ...auditRoutes({ db }),
-    ...serviceKeyRoutes({ db, prefix: v['admin.service_key_prefix'] }),
+    ...serviceKeyRoutes({ db, registry, prefix: v['admin.service_key_prefix'] }),
     ...university.routes,
     ...adminPageRoutes(),
   ];

@@ -3,7 +3,10 @@ import type { Database, Queryable } from '../db/database.ts';
 import { makeBearer, makeSecret, parseBearer, secretMatches } from './bearer-secret.ts';
 import { notifyIdentity } from './identity-changes.ts';
 
-/** One trigger a key opens; an empty name stands for all triggers of the plugin. */
+/** The trigger name of a scope that opens all triggers of a plugin, those of later versions as well. */
+export const ALL_TRIGGERS = '*';
+
+/** One trigger a key opens, or `ALL_TRIGGERS` of a plugin. */
 export type KeyScope = { pluginId: string; trigger: string };
 
 export type ServiceKey = {
@@ -52,7 +55,7 @@ const toKey = (r: KeySql): ServiceKey => ({
 const keyState = (k: ServiceKey): AuditState => ({
   name: k.name,
   public: k.public,
-  scopes: k.scopes.map(s => ({ plugin_id: s.pluginId, trigger: s.trigger === '' ? null : s.trigger })),
+  scopes: k.scopes.map(s => ({ plugin_id: s.pluginId, trigger: s.trigger })),
   expires_at: k.expiresAt,
 });
 
@@ -64,7 +67,7 @@ const rotationState = (k: ServiceKey): AuditState => ({
 
 /** Whether a key opens a trigger (service.md 5.1: the specific pair of plugin and trigger name). */
 export function keyOpens(key: { scopes: readonly KeyScope[] }, pluginId: string, trigger: string): boolean {
-  return key.scopes.some(s => s.pluginId === pluginId && (s.trigger === '' || s.trigger === trigger));
+  return key.scopes.some(s => s.pluginId === pluginId && (s.trigger === ALL_TRIGGERS || s.trigger === trigger));
 }
 
 /** @returns the key with its text, which is shown once and kept nowhere */

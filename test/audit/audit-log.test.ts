@@ -44,7 +44,7 @@ t.test('every change by an administrator leaves who, what, before and after, and
   await s.admin('POST', '/plugins/conf/rollback', { wasm_key: one.wasmKey });
   await s.admin('POST', '/plugins/conf/disable');
   await s.admin('POST', '/plugins/conf/enable');
-  const key = await s.admin('POST', '/service-keys', { name: 'sync', scopes: [{ plugin_id: 'conf' }] });
+  const key = await s.admin('POST', '/service-keys', { name: 'sync', scopes: [{ plugin_id: 'conf', trigger: '*' }] });
   const rotated = await s.admin('POST', `/service-keys/${key.json.id}/rotate`, { overlap_seconds: 60 });
   await s.admin('DELETE', `/service-keys/${key.json.id}`);
   const user = await s.admin('POST', '/users', { display_name: 'Ada', external_id: 'e-1' });

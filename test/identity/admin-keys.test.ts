@@ -334,10 +334,22 @@ t.test('a key that deploys installs what was allowed before, of its own plugins,
     missing_scopes: ['plugins:accept'],
   });
 
-  t.equal(
-    (await w.call('POST', '/plugins/mine/rollback', every.headers, { wasm_key: next.json.wasm_key })).status,
-    200,
-  );
+  for (const says of [
+    { accept_public: true },
+    { accept_suggested_access: true },
+    { triggers: { run: { allow_user_session: false } } },
+  ])
+    t.match(
+      (await install('mine', accepting.headers, { ...body, ...says })).json,
+      { status: 403, missing_scopes: ['access'] },
+      'who may call is not for a key that deploys to say',
+    );
+  const back = { wasm_key: next.json.wasm_key };
+  t.match((await w.call('POST', '/plugins/mine/rollback', every.headers, { ...back, accept_public: ['run'] })).json, {
+    status: 403,
+    missing_scopes: ['access'],
+  });
+  t.equal((await w.call('POST', '/plugins/mine/rollback', every.headers, back)).status, 200);
   t.match((await w.call('POST', '/plugins/mine/rollback', every.headers, { wasm_key: kv.json.wasm_key })).json, {
     missing_scopes: ['plugins:accept'],
   });
