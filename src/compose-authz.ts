@@ -5,6 +5,7 @@ import { SubjectContexts } from './authz/subject-context.ts';
 import type { Config } from './config.ts';
 import type { Database } from './db/database.ts';
 import { type HeldLock, holdLock } from './db/held-lock.ts';
+import type { ChangeStatus } from './db/notifications.ts';
 import { Graph } from './graph/graph.ts';
 import { type GraphSchema, readGraphSchema } from './graph/graph-schema.ts';
 import { GraphStore } from './graph/graph-store.ts';
@@ -29,10 +30,8 @@ export type Authz = {
   channels: readonly string[];
   /** A notification of one of them. */
   hear(channel: string, payload: string): void;
-  /** Nothing that is remembered counts any more. */
-  forget(): void;
-  /** Notifications may have been missed. */
-  forgetAll(): void;
+  /** Notifications may have been missed: nothing that is remembered counts, and the graph is asked when its store was looked at again. */
+  readAll(): Promise<void>;
   /** An embedded store came up, empty; it is used when it has been filled. */
   useEmbedded(endpoint: string): void;
   /** Begins to deliver. */
@@ -49,6 +48,7 @@ export function composeAuthz(parts: {
   db: Database;
   config: Config;
   log: Log;
+  changes: ChangeStatus;
   /** Told when an embedded store is asked and all others may end. */
   inUse(endpoint: string): void;
 }): Authz {
@@ -111,7 +111,7 @@ export function composeAuthz(parts: {
     contexts,
     policies,
     commands,
-    commandAccess: new CommandAccess({ commands, contexts, policies, graph }),
+    commandAccess: new CommandAccess({ commands, contexts, policies, graph, changes: parts.changes }),
     channels: [OUTBOX_APPENDED, OUTBOX_DELIVERED, COMMAND_CHANGED],
     hear(channel, payload) {
       if (channel === OUTBOX_APPENDED) return outbox.wake();
@@ -122,8 +122,7 @@ export function composeAuthz(parts: {
       contexts.invalidateGroups(users);
       outbox.delivered();
     },
-    forget,
-    forgetAll() {
+    async readAll() {
       forget();
       outbox.wake();
     },

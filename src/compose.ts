@@ -27,9 +27,9 @@ import { composePluginIo } from './compose-plugin-io.ts';
 import { startSweeps } from './compose-sweeps.ts';
 import { composeUniversity } from './compose-university.ts';
 import { type Config, dataPath, publicBaseOf } from './config.ts';
-import { openDatabase } from './db/database.ts';
+import { isUnavailable, openDatabase } from './db/database.ts';
 import { migrate } from './db/migrate.ts';
-import { listen, PLUGIN_CHANGED } from './db/notifications.ts';
+import { ChangeListener, PLUGIN_CHANGED } from './db/notifications.ts';
 import { messageOf, ServiceError } from './errors.ts';
 import { Executor } from './execution/execute.ts';
 import { ExecutionRecords } from './executions/execution-records.ts';
@@ -115,7 +115,8 @@ export async function startService(options: ServiceOptions): Promise<Service> {
   let port = v['http.port'];
   const publicBase = (): string => publicBaseOf(config, port);
   const files = await composeFiles({ db, config, log, secretKey, publicBase });
-  const authz = composeAuthz({ db, config, log, inUse: endpoint => options.graphInUse?.(endpoint) });
+  const changes = new ChangeListener();
+  const authz = composeAuthz({ db, config, log, changes, inUse: endpoint => options.graphInUse?.(endpoint) });
   const pluginIo = composePluginIo({
     ...{ db, config, log, registry, quarantine, records, secrets },
     files: files.files,
@@ -150,44 +151,43 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     schema: authz.schema,
     timeoutMs: v['execution.timeout_ms'],
   });
-  await registry.loadAll();
-  await quarantine.load();
-  await suspendSuspects(db, quarantine, options.suspects, log);
   const timesNotWritten = (error: unknown): void =>
     log.warn({ error: messageOf(error) }, 'last-used times could not be written yet');
   const prefixes = { userToken: v['admin.user_token_prefix'], serviceKey: v['admin.service_key_prefix'] };
-  const principals = new Principals(db, prefixes, timesNotWritten);
-  const refresh = (): void => {
-    principals.changed(null);
-    authz.forgetAll();
-    pluginIo.hear();
-    Promise.all([registry.loadAll(), quarantine.load()]).catch((error: unknown) =>
-      log.error({ error: messageOf(error) }, 'plugins could not be read anew'),
-    );
-  };
-  const listener = await listen(
-    v['database.url'],
-    [PLUGIN_CHANGED, IDENTITY_CHANGED, ...authz.channels, ...pluginIo.channels],
-    (channel, id) => {
+  const principals = new Principals(db, prefixes, changes, timesNotWritten);
+  await changes.start({
+    url: v['database.url'],
+    channels: [PLUGIN_CHANGED, IDENTITY_CHANGED, ...authz.channels, ...pluginIo.channels],
+    async apply(channel, payload) {
       if (pluginIo.channels.includes(channel)) return pluginIo.hear();
       if (channel === IDENTITY_CHANGED) {
-        const change = parseIdentityChange(id);
+        const change = parseIdentityChange(payload);
         principals.changed(change);
         if (change === null || change.what === 'user') authz.contexts.invalidateUser(change?.id ?? null);
         return;
       }
-      if (channel !== PLUGIN_CHANGED) return authz.hear(channel, id);
+      if (channel !== PLUGIN_CHANGED) return authz.hear(channel, payload);
       authz.commands.invalidateCommandPolicy(null);
-      Promise.all([registry.reload(id), quarantine.load()]).catch((error: unknown) =>
-        log.error({ error: messageOf(error), plugin: id }, 'a changed plugin could not be read'),
-      );
+      const reloaded = registry.reload(payload).catch((error: unknown) => {
+        if (isUnavailable(error)) throw error;
+        // Going on with the version of before could go on with what was revoked.
+        log.error(
+          { plugin: payload, error: messageOf(error) },
+          'a changed plugin cannot be read; it does not run here',
+        );
+        registry.drop(payload);
+      });
+      await Promise.all([reloaded, quarantine.load()]);
     },
-    refresh,
-    () => {
+    async readAll() {
       principals.changed(null);
-      authz.forget();
+      pluginIo.hear();
+      await Promise.all([registry.loadAll(), quarantine.load(), authz.readAll()]);
     },
-  );
+    onGap: () => db.distrustConnections(),
+    log,
+  });
+  await suspendSuspects(db, quarantine, options.suspects, log);
 
   const cookies = new SessionCookies(v['http.public_url'].startsWith('https:'));
   const idp = new IdpLogin(
@@ -215,7 +215,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     origins: () => [...files.origins, new URL(publicBase()).origin],
   });
   const rows: Route[] = [
-    ...healthRoutes({ state: () => state, check: async () => void (await db.query('SELECT 1')) }),
+    ...healthRoutes({ state: () => state, changes, check: async () => void (await db.query('SELECT 1')) }),
     ...pluginRoutes({
       db,
       installer,
@@ -259,8 +259,9 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     ...university.routes,
     ...adminPageRoutes(),
   ];
-  const routes = makeRouter(rows, guards, () => listener.heard());
+  const routes = makeRouter(rows, guards, changes);
   const triggerParts = {
+    changes,
     registry,
     quarantine,
     principals,
@@ -320,7 +321,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     await frontends.close();
     mail.close();
     await authz.close();
-    await listener.close();
+    await changes.close();
     await quarantine.close();
     await records.close();
     await principals.close();

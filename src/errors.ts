@@ -1,3 +1,5 @@
+import { inspect } from 'node:util';
+
 /**
  * The closed list of refusals and their HTTP statuses (decisions.md 2). A missing status is a compile error.
  */
@@ -113,7 +115,22 @@ export function tooLarge(bytesMax: number, limitName: string): ServiceError {
   return new ServiceError('body_too_large', `the body is larger than ${limitName} (${bytesMax} bytes)`);
 }
 
-/** The text of anything thrown, for logs. */
+/** This host may not know what was changed elsewhere, so it decides nothing that changes could have revoked. */
+export function notCurrent(headers: ReadonlyArray<readonly [string, string]> = []): ServiceError {
+  return new ServiceError(
+    'unavailable',
+    'this host cannot hear changes made on other hosts right now: it reconnects to the database and reads everything again',
+    { headers: [['Retry-After', '1'], ...headers.map(([n, v]): [string, string] => [n, v])] },
+  );
+}
+
+/** The text of anything thrown, for logs: libraries also throw objects that are no errors, and errors without a text. */
 export function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
+  if (typeof error !== 'object' || error === null) return String(error);
+  if ('message' in error && typeof error.message === 'string' && error.message !== '') return error.message;
+  if (error instanceof AggregateError && error.errors.length > 0) return error.errors.map(messageOf).join('; ');
+  if ('code' in error && (typeof error.code === 'string' || typeof error.code === 'number'))
+    return `code ${error.code}`;
+  if (error instanceof Error) return error.name;
+  return inspect(error, { breakLength: Number.POSITIVE_INFINITY, depth: 3 });
 }

@@ -1,8 +1,14 @@
+import type { ChangeStatus } from '../db/notifications.ts';
+import { notCurrent } from '../errors.ts';
 import { jsonReply } from '../message.ts';
 import type { Route } from './route.ts';
 
-/** `ready` is false while the service starts or drains; `check` asks the database. */
-export type HealthParts = { state(): 'starting' | 'ready' | 'draining'; check(): Promise<void> };
+export type HealthParts = {
+  state(): 'starting' | 'ready' | 'draining';
+  /** Asks the database. */
+  check(): Promise<void>;
+  changes: ChangeStatus;
+};
 
 const NO_STORE: Array<[string, string]> = [['Cache-Control', 'no-store']];
 
@@ -20,14 +26,15 @@ export function healthRoutes(parts: HealthParts): Route[] {
       async handle() {
         const state = parts.state();
         if (state !== 'ready') return jsonReply(503, { status: state }, [['Retry-After', '1'], ...NO_STORE]);
+        const unavailable = (reason: string) =>
+          jsonReply(503, { status: 'unavailable', reason }, [['Retry-After', '1'], ...NO_STORE]);
+        if (!(await parts.changes.becomesCurrent()))
+          return unavailable(`${notCurrent().message}; public triggers go on`);
         try {
           await parts.check();
           return jsonReply(200, { status: 'ready' }, NO_STORE);
         } catch {
-          return jsonReply(503, { status: 'unavailable', reason: 'the database does not answer' }, [
-            ['Retry-After', '1'],
-            ...NO_STORE,
-          ]);
+          return unavailable('the database does not answer');
         }
       },
     },

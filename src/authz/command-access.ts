@@ -1,3 +1,5 @@
+import type { ChangeStatus } from '../db/notifications.ts';
+import { notCurrent } from '../errors.ts';
 import type { Graph } from '../graph/graph.ts';
 import { type GraphCheck, GraphError } from '../graph/graph-store.ts';
 import type { CommandPolicies, CommandSettings } from './command-settings.ts';
@@ -35,17 +37,20 @@ export class CommandAccess {
   readonly #contexts: SubjectContexts;
   readonly #policies: Policies;
   readonly #graph: Pick<Graph, 'check'>;
+  readonly #changes: ChangeStatus;
 
   constructor(parts: {
     commands: CommandPolicies;
     contexts: SubjectContexts;
     policies: Policies;
     graph: Pick<Graph, 'check'>;
+    changes: ChangeStatus;
   }) {
     this.#commands = parts.commands;
     this.#contexts = parts.contexts;
     this.#policies = parts.policies;
     this.#graph = parts.graph;
+    this.#changes = parts.changes;
   }
 
   /** @param userId null for somebody nobody here knows: commands that are open to everyone are open to them too */
@@ -66,6 +71,7 @@ export class CommandAccess {
     if (!settings.enabled) return say('disabled');
     const wanted = rolesOf(pluginId, settings);
     if (wanted.length === 0 && settings.policyExpression === '') return say('open');
+    if (!(await this.#changes.becomesCurrent())) return say('unavailable', { detail: notCurrent().message });
     if (userId === null) return say('unknown_user');
     const context = this.#contexts.peek(userId) ?? (await this.#contexts.load(userId, false));
     if (context === null) return say('unknown_user');

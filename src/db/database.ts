@@ -11,8 +11,21 @@ export type Database = {
   pool: pg.Pool;
   query: Queryable['query'];
   withTransaction<T>(work: (client: Queryable) => Promise<T>): Promise<T>;
+  /**
+   * Connections opened until now may be dead without a close: idle ones are replaced at once, and those in use when they
+   * have not come back after ten seconds.
+   */
+  distrustConnections(): void;
   close(): Promise<void>;
 };
+
+/** How long a connection that may be dead can go on with what it does. */
+const DISTRUSTED_MS = 10_000;
+
+/** Ends a connection without a word to the server, which may not answer any more. */
+export function cutConnection(client: pg.ClientBase): void {
+  if (client instanceof pg.Client) client.connection.stream.destroy();
+}
 
 /**
  * Opens the pool of the service's own database.
@@ -30,10 +43,33 @@ export function openDatabase(url: string, size: number, onError: (error: Error) 
     application_name: 'plugin-host',
   });
   pool.on('error', onError);
+  const idle = new Set<pg.PoolClient>();
+  /** Connections in use, each with the number of its use. */
+  const inUse = new Map<pg.PoolClient, number>();
+  let uses = 0;
+  pool.on('acquire', client => {
+    idle.delete(client);
+    inUse.set(client, uses++);
+  });
+  pool.on('release', (_error, client) => {
+    inUse.delete(client);
+    idle.add(client);
+  });
+  pool.on('remove', client => {
+    inUse.delete(client);
+    idle.delete(client);
+  });
   const query: Queryable['query'] = (text, values) => pool.query(text, values);
   return {
     pool,
     query,
+    distrustConnections() {
+      for (const client of idle) cutConnection(client);
+      const busy = [...inUse];
+      setTimeout(() => {
+        for (const [client, use] of busy) if (inUse.get(client) === use) cutConnection(client);
+      }, DISTRUSTED_MS).unref();
+    },
     async withTransaction(work) {
       const client = await pool.connect();
       let broken: Error | undefined;
@@ -61,28 +97,31 @@ export function openDatabase(url: string, size: number, onError: (error: Error) 
   };
 }
 
+/** Error codes of the system and of PostgreSQL (appendix A) that say the server cannot be reached, or ended the connection. */
+const UNAVAILABLE_CODES: ReadonlySet<string> = new Set([
+  ...['ECONNREFUSED', 'ECONNRESET', 'ECONNABORTED', 'ENOTFOUND', 'EAI_AGAIN', 'ETIMEDOUT', 'EPIPE'],
+  ...['EHOSTUNREACH', 'EHOSTDOWN', 'ENETUNREACH', 'ENETDOWN'],
+  // admin_shutdown, crash_shutdown, cannot_connect_now, database_dropped, idle_session_timeout
+  ...['57P01', '57P02', '57P03', '57P04', '57P05'],
+  // too_many_connections; idle_in_transaction_session_timeout, transaction_timeout
+  ...['53300', '25P03', '25P04'],
+  // read_only_sql_transaction: a failover is under way, and this is the replica.
+  '25006',
+]);
+
+/** What the client library says without a code. */
+const UNAVAILABLE_TEXT =
+  /Connection terminated|Client has encountered a connection error|Client was closed|connection timeout|timeout exceeded when trying to connect|timeout expired|Query read timeout|Cannot use a pool after calling end/i;
+
 /** Whether an error means that the database cannot be reached or refuses to serve, rather than a fault of the query. */
 export function isUnavailable(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
   const code = 'code' in error ? String(error.code) : '';
-  return (
-    [
-      'ECONNREFUSED',
-      'ECONNRESET',
-      'ENOTFOUND',
-      'ETIMEDOUT',
-      'EPIPE',
-      'EHOSTUNREACH',
-      '57P01',
-      '57P02',
-      '57P03',
-      '53300',
-      '08006',
-      '08001',
-      '08003',
-    ].includes(code) ||
-    /Connection terminated|timeout exceeded when trying to connect|Client was closed/.test(error.message)
-  );
+  if (UNAVAILABLE_CODES.has(code) || /^08...$/.test(code)) return true;
+  // The socket of a server on this machine, which is starting.
+  if (code === 'ENOENT' && 'syscall' in error && error.syscall === 'connect') return true;
+  if (error instanceof AggregateError && error.errors.some(isUnavailable)) return true;
+  return UNAVAILABLE_TEXT.test(error.message);
 }
 
 /** Names of the types that are built in, by their OID, and what a list of each consists of. */

@@ -1,105 +1,311 @@
 import { randomUUID } from 'node:crypto';
 import type pg from 'pg';
-import { makeClient } from './database.ts';
+import { messageOf } from '../errors.ts';
+import { cutConnection, makeClient } from './database.ts';
 
 /** Channel on which hosts of one database tell each other that a plugin changed; the payload is its id. */
 export const PLUGIN_CHANGED = 'plugin_changed';
 
-export type Listener = {
-  /**
-   * Resolves when this host has heard everything that was notified before the call: notifications arrive in the order of
-   * their commits, so one of our own comes last. After a second it resolves all the same; a lost connection ends in
-   * `onReconnected`, which takes everything for stale.
-   */
-  heard(): Promise<void>;
-  close(): Promise<void>;
+export type ChangeListenerLog = {
+  info(fields: Record<string, unknown>, text: string): void;
+  warn(fields: Record<string, unknown>, text: string): void;
 };
 
+export type ChangeListenerParts = {
+  url: string;
+  /** Names to LISTEN on. */
+  channels: readonly string[];
+  /** Applies one notification. A promise it returns settles when this host acts on the change; one that fails has everything read again. */
+  apply(channel: string, payload: string): void | Promise<void>;
+  /** Reads everything that is remembered and that notifications keep true. Called at the start and after every gap. */
+  readAll(): Promise<void>;
+  /** A gap was found: other connections opened before it may be dead without a close, too. */
+  onGap(): void;
+  log: ChangeListenerLog;
+};
+
+/** Whether this host knows what was changed elsewhere. */
+export type ChangeStatus = Pick<ChangeListener, 'isCurrent' | 'becomesCurrent'>;
+
+/** How often a host proves to itself that it hears what others change. */
+const BEAT_MS = 2000;
+/** Without a proof for so long it no longer believes so; one lost heartbeat is no gap. */
+export const UNHEARD_MS = 5000;
+/** How long `heard` waits at most. */
 const HEARD_MS = 1000;
+/** How often the age of the last heartbeat is looked at. */
+const LOOK_MS = 500;
+/** A look that comes so late says that this process stood still: the echo may lie unread, so the connection is given a second more. */
+const STALL_MS = 2 * LOOK_MS;
+const GRACE_MS = 1000;
+/** How soon a lost connection is made again, and a reading that failed is repeated. */
+const AGAIN_MS = 500;
+
+/** One listening connection, from LISTEN to its end. */
+type Session = {
+  client: pg.Client;
+  /** Send times of heartbeats whose echo has not come, by number. */
+  beats: Map<string, number>;
+  nextBeatAt: number;
+  /** Send time of the newest heartbeat that came back. */
+  echoedAt: number;
+  /** `reading`: everything is being read, and notifications wait in `held`. */
+  state: 'reading' | 'ready';
+  held: Array<() => void>;
+  /** Notifications that are being applied. */
+  applying: Set<Promise<void>>;
+  /** Queries of this connection go one after another. */
+  sent: Promise<unknown>;
+};
 
 /**
- * Listens on channels for as long as the service runs and comes back after a lost connection.
+ * Hears what other hosts of the database change, and knows whether it still does.
  *
- * @param url connection string
- * @param channels names to LISTEN on
- * @param onNotification channel and payload
- * @param onReconnected called after every later connect: what was notified meanwhile is lost, so everything may be stale
- * @param onDeaf called every half second while there is no connection: what is remembered may be stale, too
+ * Every two seconds it notifies itself through the database on the listening connection. Notifications arrive in the order of their commits, so
+ * a heartbeat that comes back proves that everything committed before it was sent has been heard; it counts once all of that has been applied.
+ * A connection that died without a close (a firewall that drops, a stopped backend) gives no echo: `isCurrent` turns false five seconds after the
+ * last proven heartbeat was sent, the connection is replaced and everything is read again. All times are of the monotonic clock.
  */
-export async function listen(
-  url: string,
-  channels: readonly string[],
-  onNotification: (channel: string, payload: string) => void,
-  onReconnected: () => void,
-  onDeaf: () => void,
-): Promise<Listener> {
-  let closed = false;
-  let client: pg.Client | null = null;
-  let timer: NodeJS.Timeout | null = null;
-  const own = `heard_${randomUUID()}`;
-  const waiting = new Map<string, () => void>();
+export class ChangeListener {
+  readonly #own = `heard_${randomUUID()}`;
+  readonly #waiting = new Map<string, () => void>();
+  #session: Session | null = null;
+  /** Everything committed before this time has been heard and applied here. */
+  #provenAt = Number.NEGATIVE_INFINITY;
+  #gapSince: number | null = null;
+  #timer: NodeJS.Timeout | null = null;
+  #look: NodeJS.Timeout | null = null;
+  #lookedAt = 0;
+  #graceUntil = 0;
+  /** Told when a heartbeat has been proven or the connection was lost. */
+  readonly #unsure = new Set<() => void>();
+  /** Readings follow each other, so that an older one never comes last. */
+  #reading: Promise<unknown> = Promise.resolve();
+  #calls = 0;
+  #closed = false;
 
-  const connect = async (): Promise<void> => {
-    const next = makeClient(url);
-    next.on('notification', n => {
-      if (n.channel === own) waiting.get(n.payload ?? '')?.();
-      else onNotification(n.channel, n.payload ?? '');
+  /** Whether everything acknowledged elsewhere more than five seconds ago is known here. */
+  isCurrent(): boolean {
+    return performance.now() - this.#provenAt < UNHEARD_MS;
+  }
+
+  /**
+   * The same, for a caller that can wait a moment: after this process stood still, the echo that lies unread is awaited. False at once while
+   * the connection is lost or everything is being read.
+   */
+  async becomesCurrent(): Promise<boolean> {
+    const session = this.#session;
+    if (this.isCurrent() || session === null || session.state === 'reading') return this.isCurrent();
+    let tell = (): void => {};
+    const told = new Promise<void>(resolve => {
+      tell = resolve;
     });
-    const lost = (): void => {
-      if (closed || client !== next) return;
-      client = null;
-      retry();
+    const late = setTimeout(tell, GRACE_MS);
+    this.#unsure.add(tell);
+    if (this.#unsure.size === 1) this.#beat(session);
+    await told;
+    clearTimeout(late);
+    this.#unsure.delete(tell);
+    return this.isCurrent();
+  }
+
+  /** Listens from now on. @throws Error when the database cannot be reached or read */
+  async start(parts: ChangeListenerParts): Promise<void> {
+    const session = await this.#connect(parts);
+    await this.#read(parts, session);
+    this.#lookedAt = performance.now();
+    this.#look = setInterval(() => this.#watch(parts), LOOK_MS);
+  }
+
+  /** @throws Error when there is no listening connection within the time a heartbeat may take */
+  async #connect(parts: ChangeListenerParts): Promise<Session> {
+    const client = makeClient(parts.url);
+    const session: Session = {
+      client,
+      beats: new Map(),
+      nextBeatAt: 0,
+      echoedAt: performance.now(),
+      state: 'reading',
+      held: [],
+      applying: new Set(),
+      sent: Promise.resolve(),
     };
-    next.on('error', lost);
-    next.on('end', lost);
+    client.on('notification', n => this.#hear(parts, session, n.channel, n.payload ?? ''));
+    client.on('error', () => this.#lost(parts, session));
+    client.on('end', () => this.#lost(parts, session));
+    const tooLong = setTimeout(() => cutConnection(client), UNHEARD_MS);
     try {
-      await next.connect();
-      for (const channel of [own, ...channels]) await next.query(`LISTEN ${next.escapeIdentifier(channel)}`);
+      await client.connect();
+      for (const channel of [this.#own, ...parts.channels])
+        await client.query(`LISTEN ${client.escapeIdentifier(channel)}`);
     } catch (error) {
-      next.end().catch(() => {});
+      cutConnection(client);
       throw error;
+    } finally {
+      clearTimeout(tooLong);
     }
-    if (closed) return await next.end();
-    client = next;
-  };
-  const retry = (): void => {
-    if (timer !== null) return;
-    timer = setTimeout(() => {
-      timer = null;
-      connect().then(onReconnected, () => {
-        if (closed) return;
-        onDeaf();
-        retry();
-      });
-    }, 500);
-  };
-  await connect();
-  let calls = 0;
-  let sent: Promise<unknown> = Promise.resolve();
-  return {
-    async heard() {
-      if (client === null) return;
-      const mine = String(calls++);
-      await new Promise<void>(resolve => {
-        const late = setTimeout(resolve, HEARD_MS);
-        waiting.set(mine, () => {
-          clearTimeout(late);
-          resolve();
-        });
-        // On the listening connection itself: no change waits for one of the pool. One after another, as it takes them.
-        sent = sent
-          .then(() => client?.query('SELECT pg_notify($1, $2)', [own, mine]))
-          .catch(() => {
-            clearTimeout(late);
-            resolve();
-          });
-      });
-      waiting.delete(mine);
-    },
-    async close() {
-      closed = true;
-      if (timer !== null) clearTimeout(timer);
-      await client?.end();
-    },
-  };
+    session.echoedAt = performance.now();
+    this.#session = session;
+    if (this.#closed) cutConnection(client);
+    return session;
+  }
+
+  #hear(parts: ChangeListenerParts, session: Session, channel: string, payload: string): void {
+    if (session !== this.#session) return;
+    if (channel !== this.#own) {
+      if (session.state === 'ready') this.#apply(parts, session, channel, payload);
+      else session.held.push(() => this.#apply(parts, session, channel, payload));
+      return;
+    }
+    this.#waiting.get(payload)?.();
+    const sentAt = session.beats.get(payload);
+    if (sentAt === undefined) return;
+    session.beats.delete(payload);
+    session.echoedAt = Math.max(session.echoedAt, sentAt);
+    // What was heard before the echo must have been applied before it counts.
+    if (session.applying.size === 0) this.#prove(session, sentAt);
+    else void Promise.all(session.applying).then(() => this.#prove(session, sentAt));
+  }
+
+  #prove(session: Session, sentAt: number): void {
+    if (session !== this.#session || session.state !== 'ready') return;
+    this.#provenAt = Math.max(this.#provenAt, sentAt);
+    for (const tell of this.#unsure) tell();
+  }
+
+  #apply(parts: ChangeListenerParts, session: Session, channel: string, payload: string): void {
+    const work = parts.apply(channel, payload);
+    if (!(work instanceof Promise)) return;
+    const applied: Promise<void> = work
+      .catch((error: unknown) => {
+        parts.log.warn({ channel, error: messageOf(error) }, 'a change could not be read; everything is read again');
+        if (session === this.#session && session.state === 'ready') void this.#readUntilDone(parts, session);
+      })
+      .finally(() => session.applying.delete(applied));
+    session.applying.add(applied);
+  }
+
+  /** @throws Error when something cannot be read */
+  async #read(parts: ChangeListenerParts, session: Session): Promise<void> {
+    session.state = 'reading';
+    const before = this.#reading.catch(() => {});
+    const reading = before.then(async () => {
+      const since = performance.now();
+      await parts.readAll();
+      return since;
+    });
+    this.#reading = reading;
+    const since = await reading;
+    if (session !== this.#session) return;
+    session.state = 'ready';
+    this.#prove(session, since);
+    for (const apply of session.held.splice(0)) apply();
+  }
+
+  async #readUntilDone(parts: ChangeListenerParts, session: Session): Promise<void> {
+    for (let failures = 0; session === this.#session && !this.#closed; failures++)
+      try {
+        await this.#read(parts, session);
+        break;
+      } catch (error) {
+        if (failures === 0)
+          parts.log.warn(
+            { error: messageOf(error) },
+            'what other hosts may have changed could not be read; it is tried again',
+          );
+        await new Promise(resolve => setTimeout(resolve, AGAIN_MS));
+      }
+    if (session !== this.#session || this.#gapSince === null) return;
+    parts.log.info({ ms: Math.round(performance.now() - this.#gapSince) }, 'changes of other hosts are heard again');
+    this.#gapSince = null;
+  }
+
+  #watch(parts: ChangeListenerParts): void {
+    const session = this.#session;
+    if (session === null) return;
+    const now = performance.now();
+    if (now - this.#lookedAt > STALL_MS) this.#graceUntil = now + GRACE_MS;
+    this.#lookedAt = now;
+    // A reading has a pace of its own; a change that is not applied in time is as bad as one that is not heard.
+    const aliveAt = session.state === 'reading' ? session.echoedAt : Math.min(session.echoedAt, this.#provenAt);
+    if (now - aliveAt >= UNHEARD_MS && now >= this.#graceUntil) return this.#lost(parts, session);
+    if (now >= session.nextBeatAt) this.#beat(session);
+  }
+
+  #beat(session: Session): void {
+    const now = performance.now();
+    session.nextBeatAt = now + BEAT_MS;
+    const number = String(this.#calls++);
+    session.beats.set(number, now);
+    void this.#notifySelf(session, number).catch(() => {});
+  }
+
+  /** On the listening connection itself: no change waits for one of the pool. */
+  #notifySelf(session: Session, payload: string): Promise<unknown> {
+    session.sent = session.sent
+      .catch(() => {})
+      .then(() => session.client.query('SELECT pg_notify($1, $2)', [this.#own, payload]));
+    return session.sent;
+  }
+
+  #lost(parts: ChangeListenerParts, session: Session): void {
+    if (this.#closed || session !== this.#session) return;
+    this.#session = null;
+    this.#gapSince ??= performance.now();
+    const silentMs = Math.round(performance.now() - session.echoedAt);
+    parts.log.warn({ silentMs }, 'the connection that hears changes of other hosts was lost; it is made again');
+    cutConnection(session.client);
+    for (const tell of this.#unsure) tell();
+    parts.onGap();
+    this.#reconnect(parts, 0);
+  }
+
+  #reconnect(parts: ChangeListenerParts, failures: number): void {
+    this.#timer = setTimeout(
+      () => {
+        this.#connect(parts).then(
+          session => {
+            if (this.#closed) return;
+            parts.onGap();
+            void this.#readUntilDone(parts, session);
+          },
+          () => {
+            if (!this.#closed) this.#reconnect(parts, failures + 1);
+          },
+        );
+      },
+      failures === 0 ? 0 : AGAIN_MS,
+    );
+  }
+
+  /**
+   * Resolves when this host has heard everything that was notified before the call: one of our own comes last. After a second it
+   * resolves all the same; then the heartbeat decides whether this host still knows enough.
+   */
+  async heard(): Promise<void> {
+    const session = this.#session;
+    if (session === null) return;
+    const mine = String(this.#calls++);
+    await new Promise<void>(resolve => {
+      const late = setTimeout(resolve, HEARD_MS);
+      const done = (): void => {
+        clearTimeout(late);
+        resolve();
+      };
+      this.#waiting.set(mine, done);
+      this.#notifySelf(session, mine).catch(done);
+    });
+    this.#waiting.delete(mine);
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    if (this.#timer !== null) clearTimeout(this.#timer);
+    if (this.#look !== null) clearInterval(this.#look);
+    const session = this.#session;
+    if (session === null) return;
+    const late = setTimeout(() => cutConnection(session.client), HEARD_MS);
+    await session.client.end().catch(() => {});
+    clearTimeout(late);
+  }
 }

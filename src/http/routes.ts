@@ -1,6 +1,7 @@
 import { Readable } from 'node:stream';
 import type { Route } from '../api/route.ts';
-import { ServiceError, tooLarge } from '../errors.ts';
+import type { ChangeStatus } from '../db/notifications.ts';
+import { notCurrent, ServiceError, tooLarge } from '../errors.ts';
 import { LIMITS } from '../limits.ts';
 import type { BodySource } from '../message.ts';
 import type { Exchange } from './exchange.ts';
@@ -73,12 +74,13 @@ async function readJson(x: Exchange, stream: Readable): Promise<unknown> {
 /**
  * The whole API beside the triggers, as rows.
  *
- * @param heard resolves when this host acts on what was changed before: only then is a change answered
+ * @param changes `heard` resolves when this host acts on what was changed before: only then is a change answered; while it is not
+ *   current, nothing is answered that needs a credential, nor the admin API
  */
 export function makeRouter(
   routes: readonly Route[],
   guards: Guards,
-  heard: () => Promise<void>,
+  changes: ChangeStatus & { heard(): Promise<void> },
 ): (x: Exchange) => Promise<void> {
   const compiled: Compiled[] = routes.map(r => ({ ...r, segments: r.path.split('/') }));
   return async x => {
@@ -94,9 +96,11 @@ export function makeRouter(
       const request = x.toRequest(params);
       // The body must be taken from the first moment on, or it is lost while the guard asks the database.
       const body = x.hasBody ? x.takeBody() : NO_BODY;
+      if ((route.guard !== 'none' || x.path.startsWith('/api/admin/')) && !(await changes.becomesCurrent()))
+        throw notCurrent();
       const caller = await guards.check(route, request);
       const reply = await route.handle({ request, caller, json: () => readJson(x, body.stream()), body });
-      if (route.method !== 'GET' && route.unheard !== true) await heard();
+      if (route.method !== 'GET' && route.unheard !== true) await changes.heard();
       await x.reply(reply);
       return;
     }

@@ -1,5 +1,7 @@
 import { type BoundedCache, boundedCache } from '../bounded-cache.ts';
 import type { Database } from '../db/database.ts';
+import type { ChangeStatus } from '../db/notifications.ts';
+import { notCurrent } from '../errors.ts';
 import { LIMITS } from '../limits.ts';
 import { bearerOf, cookieOf } from '../message.ts';
 import type { IdentityChange } from './identity-changes.ts';
@@ -48,14 +50,16 @@ export class Principals {
     bearer: boundedCache(REMEMBERED),
     cookie: boundedCache(REMEMBERED),
   };
+  readonly #changes: ChangeStatus;
   readonly #used: Record<'session' | 'token' | 'service', LastUsed>;
   readonly #timer: NodeJS.Timeout;
   /** Grows with every change: an answer read before it is not remembered. */
-  #changes = 0;
+  #changeCount = 0;
 
-  constructor(db: Database, prefixes: TokenPrefixes, onError: (error: unknown) => void) {
+  constructor(db: Database, prefixes: TokenPrefixes, changes: ChangeStatus, onError: (error: unknown) => void) {
     this.#db = db;
     this.#prefixes = prefixes;
+    this.#changes = changes;
     this.#used = {
       session: new LastUsed(entries => touchSessions(db, entries), onError),
       token: new LastUsed(entries => touchUserTokens(db, entries), onError),
@@ -74,17 +78,22 @@ export class Principals {
 
   /** Asks the database; null when the credential is not valid. */
   async verify(c: Credential, nowMs: number): Promise<Principal | null> {
-    const changes = this.#changes;
+    const changes = this.#changeCount;
     const found = c.kind === 'cookie' ? await this.#session(c.text, nowMs) : await this.#bearer(c.text, nowMs);
     if (found === null) return null;
-    if (changes === this.#changes) this.#cache[c.kind].set(c.text, found);
+    if (changes === this.#changeCount) this.#cache[c.kind].set(c.text, found);
     this.#note(found.principal, nowMs);
     return found.principal;
   }
 
-  /** Who sends a request, as its headers have it; null for nobody we know. */
+  /**
+   * Who sends a request, as its headers have it; null for nobody we know.
+   *
+   * @throws ServiceError `unavailable` while this host may not know what was revoked elsewhere
+   */
   async find(headers: Readonly<Record<string, string>>, nowMs: number): Promise<Principal | null> {
     const credential = credentialOf(headers);
+    if (credential !== null && !(await this.#changes.becomesCurrent())) throw notCurrent();
     return credential === null ? null : (this.peek(credential, nowMs) ?? (await this.verify(credential, nowMs)));
   }
 
@@ -121,7 +130,7 @@ export class Principals {
 
   /** Forgets what a change touches; null: everything, when changes may have been missed. */
   changed(change: IdentityChange | null): void {
-    this.#changes++;
+    this.#changeCount++;
     for (const cache of Object.values(this.#cache)) forget(cache, change);
   }
 

@@ -151,7 +151,7 @@ export class PluginRegistry {
       seen.add(plugin.id);
       await this.#put(plugin, version);
     }
-    for (const id of this.#plugins.keys()) if (!seen.has(id)) this.#drop(id);
+    for (const id of this.#plugins.keys()) if (!seen.has(id)) this.drop(id);
   }
 
   /** Reads one plugin anew. Reloads of a plugin follow each other, so that an older answer never comes last. */
@@ -167,7 +167,7 @@ export class PluginRegistry {
 
   async #reload(id: string): Promise<void> {
     const [row] = await loadInstalled(this.#db, id);
-    if (row === undefined) this.#drop(id);
+    if (row === undefined) this.drop(id);
     else await this.#put(row.plugin, row.version);
   }
 
@@ -188,7 +188,8 @@ export class PluginRegistry {
     if (before !== undefined && !same) this.#forgetLater(before.moduleId);
   }
 
-  #drop(id: string): void {
+  /** Forgets a plugin: it was uninstalled, or cannot be read. */
+  drop(id: string): void {
     const before = this.#plugins.get(id);
     this.#plugins.delete(id);
     if (before !== undefined) this.#forgetLater(before.moduleId);

@@ -4,7 +4,8 @@ import { ENTRY } from '../abi/shared-layout.ts';
 import type { Policies, PolicyCaller, PolicyVerdict } from '../authz/policies.ts';
 import { decideAccess, effectiveAccess } from '../authz/trigger-access.ts';
 import { callerKey } from '../caller-key.ts';
-import { ServiceError, STATUS_OF, tooLarge } from '../errors.ts';
+import type { ChangeStatus } from '../db/notifications.ts';
+import { notCurrent, ServiceError, STATUS_OF, tooLarge } from '../errors.ts';
 import type { Execution } from '../execution/execute.ts';
 import type { ExecutionRecords } from '../executions/execution-records.ts';
 import type { Quarantine } from '../executions/quarantine.ts';
@@ -22,6 +23,8 @@ const NO_CALLERS: readonly string[] = [];
 const LOGIN_PATH = '/api/auth/idp/start';
 
 export type TriggerParts = {
+  /** While this host does not know what was changed elsewhere, public triggers alone go on. */
+  changes: ChangeStatus;
   registry: PluginRegistry;
   quarantine: Quarantine;
   principals: Principals;
@@ -53,7 +56,7 @@ type Admitted = { principal: Principal | null; verdict: PolicyVerdict | null };
 export function handleTrigger(parts: TriggerParts, x: TriggerExchange): undefined | Promise<void> {
   const found = find(parts, x);
   if (found === null) return undefined;
-  const principal = authenticate(parts, x, found.target);
+  const principal = authenticate(parts, x, found);
   const admitted =
     principal instanceof Promise ? principal.then(p => admit(parts, x, found, p)) : admit(parts, x, found, principal);
   return admitted instanceof Promise ? enterLater(parts, x, found, admitted) : enter(parts, x, found, admitted);
@@ -89,9 +92,17 @@ function find(parts: TriggerParts, x: TriggerExchange): Found | null {
 function authenticate(
   parts: TriggerParts,
   x: TriggerExchange,
-  { settings }: InstalledTrigger,
+  { cors, target: { settings } }: Found,
 ): Principal | null | Promise<Principal | null> {
   if (effectiveAccess(settings) === 'public') return null;
+  if (parts.changes.isCurrent()) return identify(parts, x);
+  return parts.changes.becomesCurrent().then(current => {
+    if (!current) throw notCurrent(cors);
+    return identify(parts, x);
+  });
+}
+
+function identify(parts: TriggerParts, x: TriggerExchange): Principal | null | Promise<Principal | null> {
   const credential = credentialOf(x.headers);
   if (credential === null) return null;
   const now = Date.now();
@@ -180,7 +191,7 @@ async function runWithBody(parts: TriggerParts, x: TriggerExchange, body: Body):
   if (!(body instanceof Uint8Array)) throw bodyRefusal(body, parts);
   const found = find(parts, x);
   if (found === null) return;
-  const principal = await authenticate(parts, x, found.target);
+  const principal = await authenticate(parts, x, found);
   const admitted = await admit(parts, x, found, principal);
   if (admitted !== null && x.open) run(parts, x, found, admitted, body);
 }

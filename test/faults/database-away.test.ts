@@ -1,57 +1,17 @@
-import net from 'node:net';
 import t from 'tap';
 import { openDatabase } from '../../src/db/database.ts';
 import { addUserToken } from '../../src/identity/user-tokens.ts';
 import { addUser } from '../../src/identity/users.ts';
 import { makeDatabase } from '../support/database.ts';
+import { databaseWay } from '../support/database-way.ts';
 import { buildExample } from '../support/sdk.ts';
 import { startTestService } from '../support/service.ts';
-
-/** The way to a database, which can be cut and mended. */
-async function wayTo(url: string) {
-  const target = new URL(url);
-  const socketFile = `${target.searchParams.get('host')}/.s.PGSQL.${target.port || '5432'}`;
-  const open = new Set<net.Socket>();
-  let isCut = false;
-  const server = net.createServer(client => {
-    if (isCut) return void client.destroy();
-    const upstream = net.connect(socketFile);
-    for (const [one, other] of [
-      [client, upstream],
-      [upstream, client],
-    ] as const) {
-      open.add(one);
-      one.on('error', () => {});
-      one.on('close', () => {
-        open.delete(one);
-        other.destroy();
-      });
-      one.pipe(other);
-    }
-  });
-  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve));
-  const address = server.address() as net.AddressInfo;
-  return {
-    url: `postgresql://${target.username}:${target.password}@127.0.0.1:${address.port}${target.pathname}`,
-    cut() {
-      isCut = true;
-      for (const socket of open) socket.destroy();
-    },
-    mend() {
-      isCut = false;
-    },
-    close() {
-      this.cut();
-      server.close();
-    },
-  };
-}
 
 t.test(
   'while the database is away public triggers answer, and what needs it says 503; it comes back by itself',
   async t => {
     const { drop, url } = await makeDatabase();
-    const way = await wayTo(url);
+    const way = await databaseWay(url);
     const s = await startTestService({ BOT_DATABASE_URL: way.url });
     const db = openDatabase(url, 1, () => {});
     t.teardown(async () => {
