@@ -123,8 +123,10 @@ export function composeAuthz(parts: {
       outbox.delivered();
     },
     async readAll() {
+      // The database may have been restored: the graph is asked when the store was compared with it.
+      graph.leaveStore();
       forget();
-      outbox.wake();
+      outbox.lookAgain();
     },
     useEmbedded(endpoint) {
       newest = endpoint;

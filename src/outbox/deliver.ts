@@ -2,14 +2,24 @@ import { randomUUID } from 'node:crypto';
 import type { Database, Queryable } from '../db/database.ts';
 import { newMark, readMarks } from '../graph/graph.ts';
 import type { GraphSchema } from '../graph/graph-schema.ts';
-import { GraphError, type GraphStore, type GraphUpdate, type WriteCondition } from '../graph/graph-store.ts';
+import { GraphError, type GraphUpdate } from '../graph/graph-store.ts';
 import { type Tuple, tupleKey } from '../graph/tuple.ts';
 import { LIMITS } from '../limits.ts';
+import {
+  type DeliveryStore,
+  FencedError,
+  isInStep,
+  isRefusal,
+  MOVING_UPDATES_MAX,
+  readPosition,
+  StoreFence,
+} from './fenced-store.ts';
 import { LeftOut } from './left-out.ts';
 import { readMirror } from './mirror.ts';
 import { netUpdates, type OutboxEntry, takeDue } from './plan.ts';
 import {
   type Delivered,
+  keepAlive,
   lockStream,
   markDelivered,
   markFilled,
@@ -17,7 +27,6 @@ import {
   pauseStream,
   readLine,
   type StreamState,
-  saveOwner,
   saveStore,
 } from './stream.ts';
 
@@ -33,18 +42,16 @@ export type CycleResult =
   /** The store does not have our epoch: somebody took over, or it is a new store. Prepare it. */
   | { kind: 'fenced' };
 
-const FENCE = { resourceType: 'outbox_fence', resourceId: 'main', relation: 'epoch', subjectType: 'outbox_epoch' };
 const READS_AT_ONCE = 16;
-
-/** What of the graph store a deliverer needs. */
-export type DeliveryStore = Pick<GraphStore, 'isOurs' | 'read' | 'pages' | 'write' | 'readSchema' | 'writeSchema'>;
-
-class FencedError extends Error {}
+/** How often a deliverer with nothing to deliver looks where the store stands. */
+const LOOK_MS = 10_000;
 
 /** What preparing a store came to. */
 export type Prepared = {
   /** Whether it was filled now. */
   filled: boolean;
+  /** Whether it was full, and of another history: the store or the database was restored from a backup. */
+  restored: boolean;
   /** Of the filling; empty without one. */
   token: string;
   /** Why a store that has a schema does not take ours; empty when it does. */
@@ -64,10 +71,10 @@ export class Deliverer {
   readonly #db: Database;
   readonly #schema: GraphSchema;
   readonly #owner = randomUUID();
-  /** Null until this deliverer has put its own into the store. */
-  #epoch: number | null = null;
+  readonly #fence = new StoreFence();
   /** Mark of the store this deliverer has prepared. */
   #mark: string | null = null;
+  #lookedAt = Number.NEGATIVE_INFINITY;
 
   constructor(db: Database, schema: GraphSchema) {
     this.#db = db;
@@ -86,18 +93,40 @@ export class Deliverer {
       // Another host has filled another store since: ours must learn what it missed first.
       if (stream.store !== this.#mark) return { kind: 'fenced' };
       const { due, nextMs } = await readDue(client);
-      if (due.length === 0) return { kind: 'idle', nextMs };
+      if (due.length === 0)
+        return (await this.#isInPlace(client, store, stream)) ? { kind: 'idle', nextMs } : { kind: 'fenced' };
       try {
-        if (stream.owner !== this.#owner || this.#epoch === null) await this.#takeOver(client, store, stream);
-        return await this.#deliver(client, store, due);
+        return await keepAlive(client, async () => {
+          await this.#ensureTurn(client, store, stream);
+          return await this.#deliver(client, store, due);
+        });
       } catch (error) {
         return await this.#failed(client, due[0], error);
       }
     });
   }
 
+  async #ensureTurn(client: Queryable, store: DeliveryStore, stream: StreamState): Promise<void> {
+    if (stream.owner === this.#owner && this.#fence.holds(stream)) return;
+    await this.#fence.takeOver(client, store, stream, this.#owner);
+  }
+
+  /** A store that was restored while nothing is delivered is found before the next delivery. */
+  async #isInPlace(client: Queryable, store: DeliveryStore, stream: StreamState): Promise<boolean> {
+    if (performance.now() - this.#lookedAt < LOOK_MS) return true;
+    this.#lookedAt = performance.now();
+    try {
+      return await keepAlive(client, async () => await isInStep(client, stream, await readPosition(store)));
+    } catch (error) {
+      if (!(error instanceof GraphError)) throw error;
+      // One that is away is found so by the next question or delivery; one without a schema is a new one.
+      return error.kind === 'unavailable';
+    }
+  }
+
   /**
-   * Gives a store its schema, and everything when it has not been filled; does nothing to one that was.
+   * Gives a store its schema, and everything when it has not been filled or is of another history; does nothing to
+   * one that has what the database says.
    *
    * @throws GraphError
    */
@@ -105,16 +134,21 @@ export class Deliverer {
     return await this.#db.withTransaction(async client => {
       const stream = await lockStream(client, this.#owner, true);
       if (stream === null) throw new Error('the row of the stream is gone');
-      const schemaRefused = await this.#writeSchema(store);
-      const marks = await readMarks(store, 'loaded');
-      const known = marks.find(mark => stream.store === null || stream.store === mark.subjectId);
-      if (known !== undefined) {
-        if (stream.store === null) await saveStore(client, known.subjectId);
-        this.#mark = known.subjectId;
-        return { filled: false, token: '', schemaRefused, leftOut: new LeftOut() };
-      }
-      return { filled: true, schemaRefused, ...(await this.#fill(client, store, stream, marks)) };
+      return await keepAlive(client, () => this.#prepareLocked(client, store, stream));
     });
+  }
+
+  async #prepareLocked(client: Queryable, store: DeliveryStore, stream: StreamState): Promise<Prepared> {
+    const schemaRefused = await this.#writeSchema(store);
+    const marks = await readMarks(store, 'loaded');
+    const known = marks.find(mark => stream.store === null || stream.store === mark.subjectId);
+    if (known !== undefined && (await isInStep(client, stream, await readPosition(store)))) {
+      if (stream.store === null) await saveStore(client, known.subjectId);
+      this.#mark = known.subjectId;
+      return { filled: false, restored: false, token: '', schemaRefused, leftOut: new LeftOut() };
+    }
+    const filled = await this.#fill(client, store, stream, marks);
+    return { filled: true, restored: known !== undefined, schemaRefused, ...filled };
   }
 
   /** A store that refuses ours, because it would lose data, keeps its own, and goes on answering. */
@@ -137,10 +171,10 @@ export class Deliverer {
     stream: StreamState,
     outdated: readonly Tuple[],
   ): Promise<Pick<Prepared, 'token' | 'leftOut'>> {
-    await this.#takeOver(client, store, stream);
+    await this.#fence.takeOver(client, store, stream, this.#owner, true);
     const begun = await readMarks(store, 'filling');
     const mark = begun[0] ?? newMark('filling');
-    await this.#write(store, [
+    await this.#fence.write(store, [
       ...outdated.map((tuple): GraphUpdate => ({ operation: 'delete', tuple })),
       { operation: 'touch', tuple: mark },
     ]);
@@ -148,14 +182,18 @@ export class Deliverer {
     const leftOut = new LeftOut();
     const lastId = await readMirror(this.#db, LIMITS.graphUpdatesMax, tuples => this.#fillWith(store, tuples, leftOut));
     const loaded = newMark('loaded');
-    const token = await this.#write(store, [
-      { operation: 'delete', tuple: mark },
-      { operation: 'touch', tuple: loaded },
-    ]);
+    const { position, token } = await this.#fence.endFill(
+      store,
+      [
+        { operation: 'delete', tuple: mark },
+        { operation: 'touch', tuple: loaded },
+      ],
+      stream,
+    );
     await saveStore(client, loaded.subjectId);
     this.#mark = loaded.subjectId;
     // Into a store that an earlier attempt had filled in part, deletions that were committed since must still be delivered.
-    await markFilled(client, begun.length === 0 && outdated.length === 0 ? lastId : 0, token);
+    await markFilled(client, begun.length === 0 && outdated.length === 0 ? lastId : 0, token, position);
     return { token, leftOut };
   }
 
@@ -169,7 +207,7 @@ export class Deliverer {
       if (type.relations.size === 0) continue;
       const extra = (await store.read({ resourceType: type.name })).filter(t => !wanted.has(tupleKey(t)));
       if (extra.length > 0)
-        await this.#write(
+        await this.#fence.write(
           store,
           extra.map(tuple => ({ operation: 'delete', tuple })),
         );
@@ -181,13 +219,13 @@ export class Deliverer {
     const tuples = all.filter(tuple => !leftOut.isHopeless(tuple));
     if (tuples.length === 0) return;
     try {
-      await this.#write(
+      await this.#fence.write(
         store,
         tuples.map(tuple => ({ operation: 'touch', tuple })),
       );
     } catch (error) {
       if (!isRefusal(error)) throw error;
-      await this.#assertOurs(store);
+      await this.#fence.assertOurs(store);
       if (tuples.length === 1) for (const tuple of tuples) leftOut.add(tuple);
       else {
         const half = Math.ceil(tuples.length / 2);
@@ -198,7 +236,7 @@ export class Deliverer {
   }
 
   /**
-   * Works with the stream locked and the store at rest; for comparing and repairing.
+   * Works with the stream locked and the store at rest; for confirming and repairing differences.
    *
    * @param work may ask for leave to write a store
    * @throws GraphError
@@ -207,61 +245,15 @@ export class Deliverer {
     return await this.#db.withTransaction(async client => {
       const stream = await lockStream(client, this.#owner, true);
       if (stream === null) throw new Error('the row of the stream is gone');
-      return await work(client, async store => {
-        if (stream.owner !== this.#owner || this.#epoch === null) await this.#takeOver(client, store, stream);
-        return updates => this.#write(store, updates);
-      });
+      const writeTo: LeaveToWrite = async store => {
+        await this.#ensureTurn(client, store, stream).catch((error: unknown) => {
+          if (!(error instanceof FencedError)) throw error;
+          throw new GraphError('unavailable', `${error.message}; the store is filled again in a moment`, error);
+        });
+        return updates => this.#fence.write(store, updates);
+      };
+      return await keepAlive(client, () => work(client, writeTo));
     });
-  }
-
-  /** Puts our epoch in the place of the one found; should somebody else do it at the same time, one of us is refused. */
-  async #takeOver(client: Queryable, store: DeliveryStore, stream: StreamState): Promise<void> {
-    this.#epoch = null;
-    const old = await store.read(FENCE);
-    const epoch = Math.max(stream.epoch, ...old.map(t => Number(t.subjectId))) + 1;
-    const conditions: WriteCondition[] =
-      old.length === 0
-        ? [{ exists: false, filter: FENCE }]
-        : old.map(t => ({ exists: true, filter: { ...FENCE, subjectId: t.subjectId } }));
-    await store.write(
-      [
-        ...old.map((tuple): GraphUpdate => ({ operation: 'delete', tuple })),
-        { operation: 'touch', tuple: fence(epoch) },
-      ],
-      conditions,
-    );
-    // A lost session ends here, before anything is delivered.
-    await saveOwner(client, this.#owner, epoch);
-    this.#epoch = epoch;
-  }
-
-  /** Up to `graphUpdatesMax` updates are one atomic write; more, of one entry or a filling, several. @throws FencedError, GraphError */
-  async #write(store: DeliveryStore, updates: readonly GraphUpdate[]): Promise<string> {
-    const epoch = this.#epoch;
-    if (epoch === null) throw new FencedError('this deliverer has no epoch');
-    let token = '';
-    try {
-      for (let i = 0; i < updates.length; i += LIMITS.graphUpdatesMax)
-        token = await store.write(updates.slice(i, i + LIMITS.graphUpdatesMax), [
-          { exists: true, filter: { ...FENCE, subjectId: String(epoch) } },
-        ]);
-    } catch (error) {
-      // What came of a write that was not answered is unknown: with the next epoch it can no longer come late.
-      if (!isRefusal(error)) this.#epoch = null;
-      throw error;
-    }
-    return token;
-  }
-
-  /** A refusal is the entry's fault only while the store is the one we know and has our epoch. @throws FencedError */
-  async #assertOurs(store: DeliveryStore): Promise<void> {
-    const fences = await store.read(FENCE).catch((error: unknown) => {
-      if (isRefusal(error)) return [];
-      throw error;
-    });
-    if (fences.some(t => t.subjectId === String(this.#epoch))) return;
-    this.#epoch = null;
-    throw new FencedError('the store has another epoch');
   }
 
   async #deliver(client: Queryable, store: DeliveryStore, due: readonly OutboxEntry[]): Promise<CycleResult> {
@@ -269,7 +261,7 @@ export class Deliverer {
       return { kind: 'delivered', entries: await this.#deliverTogether(client, store, due), refused: 0 };
     } catch (error) {
       if (!isRefusal(error)) throw error;
-      await this.#assertOurs(store);
+      await this.#fence.assertOurs(store);
     }
     // One of them is refused, which spoils the whole write: each goes alone, and what follows the culprit waits.
     const blocked = new Set<string>();
@@ -284,7 +276,7 @@ export class Deliverer {
         entries += await this.#deliverTogether(client, store, [entry]);
       } catch (error) {
         if (!isRefusal(error)) throw error;
-        await this.#assertOurs(store);
+        await this.#fence.assertOurs(store);
         await markRefused(client, entry.id, error.message);
         for (const key of entry.keys) blocked.add(key);
         refused++;
@@ -296,26 +288,25 @@ export class Deliverer {
   /** One atomic write, as many whole entries as fit it. @returns how many */
   async #deliverTogether(client: Queryable, store: DeliveryStore, entries: readonly OutboxEntry[]): Promise<number> {
     const found = await readNamed(store, entries);
-    const { taken, updates } = netUpdates(entries, found, LIMITS.graphUpdatesMax);
-    const token = updates.length === 0 ? '' : await this.#write(store, updates);
+    const { taken, updates } = netUpdates(entries, found, MOVING_UPDATES_MAX);
     const done = entries.slice(0, taken);
-    await markDelivered(client, done, deliveredOf(token, updates));
+    // What changes nothing is not written.
+    const { position, token } =
+      updates.length === 0 ? { position: null, token: '' } : await this.#fence.deliver(store, updates, done);
+    await markDelivered(client, done, deliveredOf(token, updates), position);
+    this.#lookedAt = performance.now();
     return taken;
   }
 
   async #failed(client: Queryable, head: OutboxEntry | undefined, error: unknown): Promise<CycleResult> {
-    // Refused before anything was delivered: the store has no schema yet, or somebody took over at the same moment.
+    // Refused before anything was delivered: the store has no schema yet, was restored, or somebody took over at the same moment.
     if (error instanceof FencedError || isRefusal(error)) return { kind: 'fenced' };
     if (!(error instanceof GraphError)) throw error;
-    this.#epoch = null;
+    this.#fence.drop();
     await pauseStream(client, head, error.message);
     return { kind: 'paused', error: error.message };
   }
 }
-
-const isRefusal = (error: unknown): error is GraphError => error instanceof GraphError && error.kind === 'refused';
-
-const fence = (epoch: number): Tuple => ({ ...FENCE, subjectId: String(epoch), subjectRelation: '' });
 
 /** What of the line may go now; scanned beyond what waits. */
 async function readDue(client: Queryable): Promise<{ due: OutboxEntry[]; nextMs: number | null }> {

@@ -4,7 +4,8 @@ import type { GraphSchema } from '../graph/graph-schema.ts';
 import type { GraphUpdate } from '../graph/graph-store.ts';
 import { type Tuple, tupleKey } from '../graph/tuple.ts';
 import { LIMITS } from '../limits.ts';
-import type { Deliverer, DeliveryStore } from './deliver.ts';
+import type { Deliverer } from './deliver.ts';
+import type { DeliveryStore } from './fenced-store.ts';
 import { eachRelationship } from './mirror.ts';
 import { markDelivered, readPendingKeys } from './stream.ts';
 
@@ -52,7 +53,7 @@ export function repairDrift(parts: DriftParts, store: DeliveryStore, by: Actor):
       after: { given: drift.missing.length, taken: drift.extra.length },
     });
     // Nobody knows whose groups these were.
-    await markDelivered(client, [], { token: await write(updates), users: null });
+    await markDelivered(client, [], { token: await write(updates), users: null }, null);
     return { ...drift, repaired: true };
   });
 }

@@ -5,7 +5,7 @@ import { GraphError, type GraphStore } from '../graph/graph-store.ts';
 import { tupleText } from '../graph/tuple.ts';
 import type { Appended } from './append.ts';
 import type { CycleResult, Deliverer } from './deliver.ts';
-import { areSettled, endPause, hasLine, isPaused } from './stream.ts';
+import { areSettled, endPause, hasLine, isPaused, noteAway } from './stream.ts';
 
 export type OutboxLog = {
   info(fields: Record<string, unknown>, text: string): void;
@@ -48,6 +48,9 @@ export class Outbox {
   #away = '';
   /** Turns in a row that ended at a store with another epoch, or none. */
   #fenced = 0;
+  /** Whether the store that is written is looked at because notifications were missed: it is announced again, filled or not. */
+  #isUnsure = false;
+  #notedAt = Number.NEGATIVE_INFINITY;
   /** Whether the database failed at the last turn. */
   #unread = false;
   readonly #waiting = new Set<() => void>();
@@ -75,6 +78,13 @@ export class Outbox {
     // One that is being prepared is tried again by its own clock.
     if (this.#next !== null || this.#store === null) return;
     this.#next = this.#store;
+    this.wake();
+  }
+
+  /** Notifications were missed: the database may have been restored. `onStore` tells when the store may be asked again. */
+  lookAgain(): void {
+    this.#isUnsure = true;
+    this.lookAtStore();
     this.wake();
   }
 
@@ -149,13 +159,20 @@ export class Outbox {
   async #prepare(store: GraphStore): Promise<boolean> {
     const started = performance.now();
     try {
-      const { filled, leftOut, schemaRefused, token } = await this.#parts.deliverer.prepare(store);
+      const { filled, leftOut, restored, schemaRefused, token } = await this.#parts.deliverer.prepare(store);
       // Meanwhile it was given up, or another one has come.
       if (this.#next !== store) return false;
       const before = this.#store;
       this.#store = store;
       this.#next = null;
-      if (before !== store || filled) this.#parts.onStore(store, before === store ? null : before, token);
+      if (restored)
+        this.#parts.log.warn(
+          {},
+          'the graph store and the database are not of one history, as after a restore of one of them; the store is filled again',
+        );
+      const isAsked = before === store && !filled && !this.#isUnsure;
+      this.#isUnsure = false;
+      if (!isAsked) this.#parts.onStore(store, before === store ? null : before, token);
       const ms = Math.round(performance.now() - started);
       if (filled) this.#parts.log.info({ ms }, 'the graph store was filled from the database');
       if (leftOut.count > 0)
@@ -169,8 +186,16 @@ export class Outbox {
     } catch (error) {
       if (!(error instanceof GraphError)) throw error;
       this.#wentAway(error.message);
+      await this.#noteAway(error.message);
       return false;
     }
+  }
+
+  /** Administrators see why nothing is delivered. */
+  async #noteAway(error: string): Promise<void> {
+    if (performance.now() - this.#notedAt < LOOK_AGAIN_MS) return;
+    this.#notedAt = performance.now();
+    await noteAway(this.#parts.db, error);
   }
 
   /** Unless it was given up meanwhile. */

@@ -11,6 +11,8 @@ export type OutboxEntry = {
   removed: readonly Tuple[] | null;
   keys: readonly string[];
   attempts: number;
+  /** Tells it from an entry of the same number in another history of the database. */
+  mark: string;
   /** How long it waits for its next attempt, ms; 0 when it does not. */
   parkedMs: number;
 };

@@ -11,6 +11,8 @@ export const OUTBOX_DELIVERED = 'authz_delivered';
 const NOTICE_BYTES_MAX = 7000;
 /** An owner that did nothing for so long while something waits is taken over from. */
 const SILENT = "interval '1 second'";
+/** A deliverer whose transaction says nothing for so long is cut off by the database, and another host takes over. */
+const CUT_OFF_MS = 3000;
 
 /** Who delivers, and how far; the row is locked for as long as somebody works on the line. */
 export type StreamState = {
@@ -19,7 +21,12 @@ export type StreamState = {
   failures: number;
   /** Mark of the store that is delivered to; null before the first. */
   store: string | null;
+  /** What the store was last told; null before the first delivery. */
+  position: StreamPosition | null;
 };
+
+/** Where a store stands in the history of the outbox: the number of its last write, and the newest entry it has as `<id>_<mark>`. */
+export type StreamPosition = { tick: number; entry: string };
 
 /** What reached the store: the token of its revision, and whose study groups changed; null: perhaps everybody's. */
 export type Delivered = { token: string; users: string[] | null };
@@ -69,7 +76,8 @@ type EntrySql = {
   payload: unknown;
   keys: string[];
   attempts: number;
-  parked_ms: number | null;
+  mark: string;
+  parked_ms: number;
 };
 
 function toEntry(r: EntrySql): OutboxEntry {
@@ -82,34 +90,76 @@ function toEntry(r: EntrySql): OutboxEntry {
     removed: removed?.map(tupleOfRow) ?? null,
     keys: r.keys,
     attempts: r.attempts,
-    parkedMs: Math.max(0, r.parked_ms ?? 0),
+    mark: r.mark,
+    parkedMs: r.parked_ms,
   };
 }
 
+/** What is read of the row, and how long the caller's transaction may say nothing: a host that is cut off keeps the others from delivering no longer. */
+const LOCKED = `owner, epoch, failures, store, tick, position,
+  set_config('idle_in_transaction_session_timeout', '${CUT_OFF_MS}', true)`;
+
+type StreamSql = {
+  owner: string | null;
+  epoch: string;
+  failures: number;
+  store: string | null;
+  tick: string;
+  position: string | null;
+};
+
 /**
- * Locks the stream for the caller's transaction.
+ * Locks the stream for the caller's transaction. Another host's turn is over when it did nothing for a while by its own entry: a time that lies
+ * ahead was written before the clock was set back, and protects nobody.
  *
  * @param force also when another host delivers or the stream pauses, and waits for who works on it now
  * @returns null when it is not the caller's turn
  */
 export async function lockStream(client: Queryable, owner: string, force: boolean): Promise<StreamState | null> {
-  const { rows } = await client.query<{ owner: string | null; epoch: string; failures: number; store: string | null }>(
+  const { rows } = await client.query<StreamSql>(
     force
-      ? 'SELECT owner, epoch, failures, store FROM authz_stream FOR UPDATE'
-      : `SELECT owner, epoch, failures, store FROM authz_stream
-         WHERE coalesce(paused_until <= clock_timestamp(), true)
-           AND (owner IS NULL OR owner = $1 OR worked_at IS NULL OR worked_at < clock_timestamp() - ${SILENT})
+      ? `SELECT ${LOCKED} FROM authz_stream FOR UPDATE`
+      : `SELECT ${LOCKED} FROM authz_stream
+         WHERE wait_left(paused_until, authz_backoff(failures)) = interval '0'
+           AND (owner IS NULL OR owner = $1 OR worked_at IS NULL
+             OR worked_at NOT BETWEEN clock_timestamp() - ${SILENT} AND clock_timestamp())
          FOR UPDATE SKIP LOCKED`,
     force ? [] : [owner],
   );
   const row = rows[0];
-  return row === undefined ? null : { ...row, epoch: Number(row.epoch) };
+  if (row === undefined) return null;
+  return {
+    owner: row.owner,
+    epoch: Number(row.epoch),
+    failures: row.failures,
+    store: row.store,
+    position: row.position === null ? null : { tick: Number(row.tick), entry: row.position },
+  };
+}
+
+/** Keeps a transaction that waits for the store from counting as one of a host that is cut off. */
+export async function keepAlive<T>(client: Queryable, work: () => Promise<T>): Promise<T> {
+  const timer = setInterval(() => void client.query('SELECT 1').catch(() => {}), CUT_OFF_MS / 3);
+  try {
+    return await work();
+  } finally {
+    clearInterval(timer);
+  }
+}
+
+/** Whether an entry by its `<id>_<mark>` is one of this database. */
+export async function knowsEntry(db: Queryable, entry: string): Promise<boolean> {
+  const [, id, mark] = /^(\d{1,18})_([0-9a-f-]{36})$/.exec(entry) ?? [];
+  if (id === undefined) return false;
+  const { rowCount } = await db.query('SELECT FROM authz_outbox WHERE id = $1 AND mark::text = $2', [id, mark]);
+  return rowCount === 1;
 }
 
 /** A part of the line, in order: entries behind an id. */
 export async function readLine(client: Queryable, afterId: number): Promise<OutboxEntry[]> {
   const { rows } = await client.query<EntrySql>(
-    `SELECT id, operation, payload, keys, attempts, extract(epoch FROM locked_until - clock_timestamp())::float8 * 1000 AS parked_ms
+    `SELECT id, operation, payload, keys, attempts, mark,
+       extract(epoch FROM wait_left(locked_until, authz_backoff(attempts)))::float8 * 1000 AS parked_ms
      FROM authz_outbox WHERE processed_at IS NULL AND dead_at IS NULL AND id > $2 ORDER BY id LIMIT $1`,
     [LIMITS.outboxWindow, afterId],
   );
@@ -141,8 +191,18 @@ export async function readPendingKeys(db: Queryable): Promise<Set<string>> {
   return new Set(rows.map(r => r.key));
 }
 
-export async function saveOwner(client: Queryable, owner: string, epoch: number): Promise<void> {
-  await client.query('UPDATE authz_stream SET owner = $1, epoch = $2, worked_at = clock_timestamp()', [owner, epoch]);
+/** @param position where the owner found the store; null leaves what is written */
+export async function saveOwner(
+  client: Queryable,
+  owner: string,
+  epoch: number,
+  position: StreamPosition | null,
+): Promise<void> {
+  await client.query(
+    `UPDATE authz_stream SET owner = $1, epoch = $2, worked_at = clock_timestamp(), tick = coalesce($3, tick),
+       position = coalesce($4, position)`,
+    [owner, epoch, position?.tick ?? null, position?.entry ?? null],
+  );
 }
 
 /** From now on this store is delivered to. */
@@ -155,32 +215,44 @@ export async function markDelivered(
   client: Queryable,
   entries: readonly OutboxEntry[],
   delivered: Delivered,
+  position: StreamPosition | null,
 ): Promise<void> {
   const ids = entries.map(e => e.id);
   await client.query(
     'UPDATE authz_outbox SET processed_at = clock_timestamp(), last_error = NULL, locked_until = NULL WHERE id = ANY ($1)',
     [ids],
   );
-  await noteDelivered(client, ids.at(-1) ?? 0, delivered);
+  await noteDelivered(client, ids.at(-1) ?? 0, delivered, position);
 }
 
 /** A store was filled from the mirror, which holds what every entry up to an id meant. */
-export async function markFilled(client: Queryable, lastId: number, token: string): Promise<void> {
+export async function markFilled(
+  client: Queryable,
+  lastId: number,
+  token: string,
+  position: StreamPosition,
+): Promise<void> {
   await client.query(
     `UPDATE authz_outbox SET processed_at = clock_timestamp(), last_error = NULL, locked_until = NULL
      WHERE processed_at IS NULL AND dead_at IS NULL AND id <= $1`,
     [lastId],
   );
-  await noteDelivered(client, lastId, { token, users: null });
+  await noteDelivered(client, lastId, { token, users: null }, position);
 }
 
-async function noteDelivered(client: Queryable, lastId: number, { token, users }: Delivered): Promise<void> {
+async function noteDelivered(
+  client: Queryable,
+  lastId: number,
+  { token, users }: Delivered,
+  position: StreamPosition | null,
+): Promise<void> {
   // An operation that changed nothing leaves no token.
   await client.query(
     `UPDATE authz_stream SET last_token = CASE WHEN $1 = '' THEN last_token ELSE $1 END,
        last_token_at = CASE WHEN $1 = '' THEN last_token_at ELSE clock_timestamp() END,
-       last_id = greatest(last_id, $2), worked_at = clock_timestamp(), failures = 0, paused_until = NULL, last_error = NULL`,
-    [token, lastId],
+       last_id = greatest(last_id, $2), worked_at = clock_timestamp(), failures = 0, paused_until = NULL, paused_since = NULL,
+       last_error = NULL, tick = coalesce($3, tick), position = coalesce($4, position)`,
+    [token, lastId, position?.tick ?? null, position?.entry ?? null],
   );
   const notice = JSON.stringify({ token, users });
   const short = Buffer.byteLength(notice) > NOTICE_BYTES_MAX ? JSON.stringify({ token, users: null }) : notice;
@@ -214,7 +286,7 @@ export async function pauseStream(client: Queryable, head: OutboxEntry | undefin
   const text = error.slice(0, 500);
   await client.query(
     `UPDATE authz_stream SET failures = failures + 1, last_error = $1, worked_at = clock_timestamp(),
-       paused_until = clock_timestamp() + authz_backoff(failures + 1)`,
+       paused_until = clock_timestamp() + authz_backoff(failures + 1), paused_since = coalesce(paused_since, clock_timestamp())`,
     [text],
   );
   if (head !== undefined) await client.query('UPDATE authz_outbox SET last_error = $2 WHERE id = $1', [head.id, text]);
@@ -222,14 +294,28 @@ export async function pauseStream(client: Queryable, head: OutboxEntry | undefin
 
 export async function isPaused(db: Queryable): Promise<boolean> {
   const { rows } = await db.query<{ paused: boolean }>(
-    'SELECT coalesce(paused_until > clock_timestamp(), false) AS paused FROM authz_stream',
+    "SELECT wait_left(paused_until, authz_backoff(failures)) > interval '0' AS paused FROM authz_stream",
   );
   return rows[0]?.paused ?? false;
 }
 
+/**
+ * A host cannot reach its store and has nothing it could deliver to. Others may go on, so nothing pauses; while none of them does, the reason is
+ * shown as that of the stream.
+ */
+export async function noteAway(db: Queryable, error: string): Promise<void> {
+  await db.query(
+    `UPDATE authz_stream SET last_error = $1, paused_since = coalesce(paused_since, clock_timestamp())
+     WHERE worked_at IS NULL OR worked_at NOT BETWEEN clock_timestamp() - ${SILENT} AND clock_timestamp()`,
+    [error.slice(0, 500)],
+  );
+}
+
 /** The store is back, before the pause is over. */
 export async function endPause(db: Queryable): Promise<void> {
-  await db.query('UPDATE authz_stream SET paused_until = NULL WHERE paused_until IS NOT NULL');
+  await db.query(
+    'UPDATE authz_stream SET paused_until = NULL, paused_since = NULL, last_error = NULL WHERE paused_since IS NOT NULL OR paused_until IS NOT NULL',
+  );
 }
 
 /** @returns the last id it goes on under, 0 when nothing is left to deliver, null when there is no such dead entry */

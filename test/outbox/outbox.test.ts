@@ -62,6 +62,7 @@ t.test('an entry names what keeps its place, and what shares a name with one tha
     removed: null,
     keys,
     attempts: 0,
+    mark: '',
     parkedMs: parked ? 5 : 0,
   });
   const line = [
