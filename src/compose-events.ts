@@ -7,8 +7,11 @@ import { EventDeliverer } from './events/deliverer.ts';
 import { EventFeed } from './events/feed.ts';
 import { EVENT_PUBLISHED, publishEvent, removeOldEvents } from './events/publish.ts';
 import { eventHandlers } from './host/events.ts';
+import { nameResolver } from './host/guarded-agent.ts';
+import { guardedCalls, isRefusedLiteral } from './host/guarded-calls.ts';
 import type { HostHandler } from './host/host-functions.ts';
 import { type JobQueue, kickJob, scheduledJob } from './jobs.ts';
+import { LIMITS } from './limits.ts';
 import type { Log } from './log.ts';
 import type { SecretBox } from './plugins/secret-box.ts';
 
@@ -39,7 +42,30 @@ export function composeEvents(parts: {
 }): Events {
   const { config, db, log, secrets } = parts;
   const onError = (error: unknown, what: string): void => log.warn({ error: messageOf(error) }, `${what} failed`);
-  const deliverer = new EventDeliverer({ db, databaseUrl: config.values['database.url'], secrets, onError });
+  const privateRanges = config.values['events.private_ranges'];
+  const calls = guardedCalls({
+    privateRanges,
+    rangesKey: 'events.private_ranges',
+    configured: [],
+    resolve: nameResolver(config.values['network.name_servers'], true),
+    callMs: LIMITS.eventCallMs,
+  });
+  const deliverer = new EventDeliverer({
+    db,
+    databaseUrl: config.values['database.url'],
+    secrets,
+    async post(url, headers, body, signal) {
+      const { header, status } = await calls.call(url, {
+        method: 'POST',
+        headers,
+        body: Buffer.from(body),
+        signal,
+        bytesMax: 0,
+      });
+      return { status, retryAfter: header('retry-after') };
+    },
+    onError,
+  });
   const feed = new EventFeed(db, error => onError(error, 'reading events for whoever watches'));
   return {
     handlers: eventHandlers(async event => {
@@ -67,6 +93,7 @@ export function composeEvents(parts: {
       db,
       secrets,
       feed,
+      isRefused: url => isRefusedLiteral(url, privateRanges),
       async wakeDeliverer() {
         await parts.enqueue(db, DELIVER_QUEUE, {});
         parts.wake(DELIVER_QUEUE);
@@ -78,6 +105,7 @@ export function composeEvents(parts: {
     async close() {
       feed.close();
       await deliverer.close();
+      await calls.close();
     },
   };
 }

@@ -12,7 +12,8 @@ import type { ExecutionRecords } from './executions/execution-records.ts';
 import type { Quarantine } from './executions/quarantine.ts';
 import type { Files } from './files/files.ts';
 import type { Graph } from './graph/graph.ts';
-import { publicFetch } from './host/guarded-agent.ts';
+import { nameResolver } from './host/guarded-agent.ts';
+import { type GuardedCalls, guardedCalls } from './host/guarded-calls.ts';
 import type { HostCall, HostHandler } from './host/host-functions.ts';
 import { messageHandlers } from './host/messages.ts';
 import type { Principals } from './identity/principals.ts';
@@ -69,7 +70,7 @@ const updateJob = z.object({ channel: channelName, chatId: z.string() });
 const sendJob = z.object({ channel: channelName });
 
 /** The messengers that are set up: a row here, and a file each (decisions.md 6). */
-function channelsOf(config: Config): Map<ChannelName, Channel> {
+function channelsOf(config: Config, http: GuardedCalls): Map<ChannelName, Channel> {
   const v = config.values;
   const channels: Channel[] = [];
   if (v['messengers.telegram_token'] !== '')
@@ -78,6 +79,7 @@ function channelsOf(config: Config): Map<ChannelName, Channel> {
         apiUrl: v['messengers.telegram_api_url'].replace(/\/$/, ''),
         token: v['messengers.telegram_token'],
         perSecond: v['messengers.telegram_per_second'],
+        http,
       }),
     );
   if (v['messengers.vk_token'] !== '')
@@ -87,7 +89,7 @@ function channelsOf(config: Config): Map<ChannelName, Channel> {
         token: v['messengers.vk_token'],
         groupId: v['messengers.vk_group_id'],
         perSecond: v['messengers.vk_per_second'],
-        fetchPublic: publicFetch(v['network.name_servers'], new URL(v['messengers.vk_api_url']).hostname),
+        http,
       }),
     );
   return new Map(channels.map(c => [c.name, c]));
@@ -97,7 +99,14 @@ function channelsOf(config: Config): Map<ChannelName, Channel> {
 export function composeMessengers(parts: MessengersParts): Messengers {
   const { config, db, files, log } = parts;
   const v = config.values;
-  const channels = channelsOf(config);
+  const http = guardedCalls({
+    privateRanges: v['messengers.private_ranges'],
+    rangesKey: 'messengers.private_ranges',
+    configured: [v['messengers.telegram_api_url'], v['messengers.vk_api_url']],
+    resolve: nameResolver(v['network.name_servers'], true),
+    callMs: LIMITS.messengerCallMs,
+  });
+  const channels = channelsOf(config, http);
   const onError = (error: unknown, what: string): void => log.warn({ error: messageOf(error) }, `${what} failed`);
   const sender = new MessageSender({
     db,
@@ -215,6 +224,7 @@ export function composeMessengers(parts: MessengersParts): Messengers {
       await runner.close();
       await sender.close();
       await Promise.all(polling);
+      await http.close();
     },
   };
 }

@@ -1,6 +1,6 @@
 import os from 'node:os';
 import { z } from 'zod';
-import { duration, isIssuer, isNameServer, isPlainAddress, isWebAddress } from './config-values.ts';
+import { duration, isIssuer, isNameServer, isPlainAddress, isWebAddress, parseRange } from './config-values.ts';
 import { LIMITS } from './limits.ts';
 
 export type Row<T> = { default: T; check: z.ZodType<T>; secret?: boolean; about: string };
@@ -25,6 +25,11 @@ const list = z.union([
       .filter(p => p !== ''),
   ),
 ]);
+
+const ranges = list.refine(
+  all => all.every(range => parseRange(range) !== null),
+  'must be addresses or CIDR ranges like 10.1.2.0/24',
+);
 
 const flag = z.union([z.boolean(), z.enum(['true', 'false']).transform(word => word === 'true')]);
 
@@ -128,6 +133,11 @@ export const ROWS = {
     [],
     "servers that find the hosts plugins send requests to; empty: the system's",
   ),
+  'events.private_ranges': row<string[]>(
+    ranges,
+    [],
+    'ranges that are not public and event webhooks may reach all the same, like 10.1.2.0/24',
+  ),
   'secrets.key': row(text, '', '32 bytes in base64 that encrypt stored secrets; empty: <data.dir>/secrets.key', true),
   'execution.lanes': row(positive.max(LIMITS.lanesMax), 16, 'threads that run plugins'),
   'execution.memory': row(
@@ -220,6 +230,11 @@ export const ROWS = {
     'where the API is',
   ),
   'messengers.vk_per_second': row(positive.max(1000), 18, 'calls to VK in a second'),
+  'messengers.private_ranges': row<string[]>(
+    ranges,
+    [],
+    'ranges that are not public and may be reached for messengers all the same; a literal address in an api_url needs none',
+  ),
   'log.level': row(
     z.enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']),
     'info',

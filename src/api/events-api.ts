@@ -31,6 +31,8 @@ export type EventsApiParts = {
   db: Database;
   secrets: SecretBox;
   feed: EventFeed;
+  /** Whether an address can never be reached: a literal one that is not public and in no range the operator allows. */
+  isRefused(url: string): boolean;
   /** There is something to deliver. */
   wakeDeliverer(): Promise<void>;
 };
@@ -109,6 +111,12 @@ const deliveryJson = (d: Delivery) => ({
 /** Events for administrators: who is told of them, how far that is, and all of them as they come (decisions.md 7). */
 export function eventRoutes(parts: EventsApiParts): Route[] {
   const { db, feed, secrets, wakeDeliverer } = parts;
+  const checkReachable = (url: string | undefined): void => {
+    if (url === undefined || !parts.isRefused(url)) return;
+    const { hostname } = new URL(url);
+    const message = `${hostname} is not a public address; an operator may allow its range (events.private_ranges)`;
+    throw new ServiceError('validation_failed', message, { errors: [{ pointer: '/url', message }] });
+  };
   const unknown = (request: Request): ServiceError =>
     new ServiceError('not_found', `there is no subscription ${JSON.stringify(request.params.id)}`);
   const load = async (request: Request): Promise<Subscription> => {
@@ -191,6 +199,7 @@ export function eventRoutes(parts: EventsApiParts): Route[] {
       key: ['operate'],
       async handle({ caller, json, request }) {
         const body = parseBody(newBody, await json());
+        checkReachable(body.url);
         const all = await listSubscriptions(db, Number.MAX_SAFE_INTEGER, LIMITS.eventSubscriptionsMax);
         if (all.length >= LIMITS.eventSubscriptionsMax)
           throw new ServiceError(
@@ -220,6 +229,7 @@ export function eventRoutes(parts: EventsApiParts): Route[] {
       key: ['operate'],
       async handle({ caller, json, request }) {
         const { change, newSecret } = parseBody(changeBody, await json());
+        checkReachable(typeof change.url === 'string' ? change.url : undefined);
         const id = pathIdOf(request, 'id') ?? 0;
         const changed = await db.withTransaction(client =>
           changeSubscription(client, secrets, id, change, newSecret, actorOf(caller, request)),

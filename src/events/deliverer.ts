@@ -31,10 +31,19 @@ export function signatureOf(secret: string, id: string, seconds: number, body: s
 
 type Answered = { status: number | null; why: string; retryAfterMs: number };
 
+/** Sends a request to an address an administrator has given; a redirect is not followed. @throws Error that says why it was not reached */
+export type PostEvent = (
+  url: string,
+  headers: Record<string, string>,
+  body: string,
+  signal: AbortSignal,
+) => Promise<{ status: number; retryAfter: string | null }>;
+
 export type DelivererParts = {
   db: Database;
   databaseUrl: string;
   secrets: SecretBox;
+  post: PostEvent;
   onError(error: unknown, what: string): void;
 };
 
@@ -142,30 +151,27 @@ export class EventDeliverer {
     const body = cloudEvent(event);
     const seconds = Math.floor(Date.now() / 1000);
     try {
-      const response = await fetch(target.url, {
-        method: 'POST',
-        body,
-        redirect: 'manual',
-        headers: {
-          'content-type': 'application/cloudevents+json; charset=utf-8',
-          'user-agent': 'plugin-host',
-          'webhook-id': event.eventId,
-          'webhook-timestamp': String(seconds),
-          'webhook-signature': signatureOf(target.secret, event.eventId, seconds, body),
-        },
-        signal: AbortSignal.any([ended, AbortSignal.timeout(LIMITS.eventCallMs)]),
-      });
-      await response.body?.cancel();
-      const after = Number(response.headers.get('retry-after') ?? 0);
+      const headers = {
+        'content-type': 'application/cloudevents+json; charset=utf-8',
+        'user-agent': 'plugin-host',
+        'webhook-id': event.eventId,
+        'webhook-timestamp': String(seconds),
+        'webhook-signature': signatureOf(target.secret, event.eventId, seconds, body),
+      };
+      const signal = AbortSignal.any([ended, AbortSignal.timeout(LIMITS.eventCallMs)]);
+      const { retryAfter, status } = await this.#parts.post(target.url, headers, body, signal);
+      const after = Number(retryAfter ?? 0);
       return {
-        status: response.status,
-        why: `the subscriber answered ${response.status}`,
+        status,
+        why: `the subscriber answered ${status}`,
         retryAfterMs: Number.isFinite(after) ? after * 1000 : 0,
       };
     } catch (error) {
-      const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error;
-      const code = cause instanceof Error && 'code' in cause ? String(cause.code) : messageOf(cause);
-      return { status: null, why: `the subscriber was not reached (${code})`, retryAfterMs: 0 };
+      const reason =
+        error instanceof Error && typeof Reflect.get(error, 'code') === 'string'
+          ? Reflect.get(error, 'code')
+          : messageOf(error);
+      return { status: null, why: `the subscriber was not reached (${reason})`, retryAfterMs: 0 };
     }
   }
 

@@ -1,10 +1,10 @@
-import { Resolver } from 'node:dns/promises';
+import { lookup, Resolver } from 'node:dns/promises';
 import type { LookupFunction } from 'node:net';
 import { isIP } from 'node:net';
 import { Agent, buildConnector, type Dispatcher, request } from 'undici';
 import { LIMITS } from '../limits.ts';
 import { readBounded } from '../read-bounded.ts';
-import { NetworkAccess } from './network-access.ts';
+import type { NetworkAccess } from './network-access.ts';
 
 /** Finds the addresses of a name. */
 export type Resolve = (name: string) => Promise<string[]>;
@@ -13,17 +13,22 @@ export type Resolve = (name: string) => Promise<string[]>;
 const RESOLVE_MS = 1500;
 
 /**
- * Asks name servers without the thread pool of the process: names that take long to answer hold up nobody else. What stands in
- * `/etc/hosts` is not looked at.
+ * Asks name servers without the thread pool of the process: names that take long to answer hold up nobody else.
  *
  * @param servers like `192.0.2.53` or `192.0.2.53:5353`; those of the system when there is none
+ * @param hostsFile whether a name no name server knows is looked for where the system looks too (`/etc/hosts`)
  */
-export function nameResolver(servers: readonly string[]): Resolve {
+export function nameResolver(servers: readonly string[], hostsFile = false): Resolve {
   const resolver = new Resolver({ timeout: RESOLVE_MS, tries: 2 });
   if (servers.length > 0) resolver.setServers(servers);
   return async name => {
     const answers = await Promise.allSettled([resolver.resolve4(name), resolver.resolve6(name)]);
-    return answers.flatMap(a => (a.status === 'fulfilled' ? a.value : []));
+    const found = answers.flatMap(a => (a.status === 'fulfilled' ? a.value : []));
+    if (found.length > 0 || !hostsFile) return found;
+    const isUnknown = answers.every(
+      a => a.status === 'rejected' && /^(ENOTFOUND|ENODATA)$/.test(String(a.reason?.code)),
+    );
+    return isUnknown ? (await lookup(name, { all: true })).map(a => a.address) : [];
   };
 }
 
@@ -40,44 +45,45 @@ export class NameUnknown extends Error {
 export type GuardedAgent = Agent;
 
 /**
- * Connections of one plugin, kept open between executions. Each is made to an address that was checked, by the very lookup that found it:
- * a name that changes its answer gains nothing. Literal addresses, for which no lookup is made, are checked themselves.
+ * Connections that are kept open between requests. Each is made to an address that was checked, by the very lookup that found it: a name
+ * that changes its answer gains nothing. A name is refused when one of its addresses is. Literal addresses, for which no lookup is
+ * made, are checked themselves.
+ *
+ * @param callMs to connect, and between two parts of an answer
  */
-export function guardedAgent(access: NetworkAccess, resolve: Resolve): GuardedAgent {
-  const lookup: LookupFunction = (name, options, done) => {
+export function guardedAgent(
+  access: NetworkAccess,
+  resolve: Resolve,
+  callMs: number = LIMITS.executionMsMax,
+): GuardedAgent {
+  const lookupAllowed: LookupFunction = (name, options, done) => {
     resolve(name).then(
       found => {
+        if (found.some(a => !access.allowsAddress(a)))
+          return done(new AddressRefused(`${name} leads to an address that is not public`), '', 0);
         const wanted = found.filter(
           a => options.family === 0 || options.family === undefined || `IPv${isIP(a)}` === `IPv${options.family}`,
         );
-        const allowed = wanted.filter(a => access.allowsAddress(a));
-        const [first] = allowed;
-        if (first === undefined)
-          return done(
-            wanted.length === 0
-              ? new NameUnknown(`${name} has no address`)
-              : new AddressRefused(`${name} leads to an address that is not public`),
-            '',
-            0,
-          );
+        const [first] = wanted;
+        if (first === undefined) return done(new NameUnknown(`${name} has no address`), '', 0);
         if (options.all === true)
           return done(
             null,
-            allowed.map(address => ({ address, family: isIP(address) })),
+            wanted.map(address => ({ address, family: isIP(address) })),
           );
         done(null, first, isIP(first));
       },
       () => done(new NameUnknown(`${name} is not known`), '', 0),
     );
   };
-  const connect = buildConnector({ lookup, timeout: LIMITS.executionMsMax, autoSelectFamily: true, allowH2: false });
+  const connect = buildConnector({ lookup: lookupAllowed, timeout: callMs, autoSelectFamily: true, allowH2: false });
   return new Agent({
     allowH2: false,
     connections: LIMITS.slotsPerPlugin,
     keepAliveTimeout: LIMITS.httpKeepAliveMs,
     keepAliveMaxTimeout: LIMITS.httpKeepAliveMs,
-    headersTimeout: LIMITS.executionMsMax,
-    bodyTimeout: LIMITS.executionMsMax,
+    headersTimeout: callMs,
+    bodyTimeout: callMs,
     maxHeaderSize: LIMITS.requestHeadBytesMax,
     connect(options, done) {
       const literal = options.hostname.replace(/^\[|\]$/g, '');
@@ -120,35 +126,6 @@ export async function send(
     signal.removeEventListener('abort', abort);
     sending.catch(() => {});
   }
-}
-
-/** Where bytes at an address lead on at most. */
-const FETCH_REDIRECTS_MAX = 3;
-
-/**
- * Reads public addresses nobody here has made sure of.
- *
- * @param nameServers as for `nameResolver`
- * @param own a host that is ours, or set up by an operator: it may be inside
- */
-export function publicFetch(nameServers: readonly string[], own: string) {
-  const access = new NetworkAccess({ hosts: [], private: isIP(own) === 0 ? [] : [own] });
-  const agent = guardedAgent(access, nameResolver(nameServers));
-  return async (address: string, bytesMax: number, signal: AbortSignal): Promise<Uint8Array<ArrayBuffer>> => {
-    let url = new URL(address);
-    for (let redirects = 0; redirects <= FETCH_REDIRECTS_MAX; redirects++) {
-      if (url.protocol !== 'https:' && url.hostname !== own) throw new Error('the address is not encrypted');
-      const sent = await send(agent, url, { method: 'GET', headers: {}, body: null, signal });
-      const { location } = sent.headers;
-      if (sent.statusCode === 200)
-        return await bodyOf(sent, bytesMax, () => new Error(`there are more than ${bytesMax} bytes`));
-      sent.body.destroy();
-      if (sent.statusCode < 300 || sent.statusCode > 399 || typeof location !== 'string')
-        throw new Error(`the address answers ${sent.statusCode}`);
-      url = new URL(location, url);
-    }
-    throw new Error(`the address leads on more than ${FETCH_REDIRECTS_MAX} times`);
-  };
 }
 
 /** All of an answer. @param tooLarge makes the error when it is larger */

@@ -1,5 +1,6 @@
 import net from 'node:net';
-import { type NetworkRules, parseRange } from '../plugins/network-rules.ts';
+import { parseRange } from '../config-values.ts';
+import type { NetworkRules } from '../plugins/network-rules.ts';
 
 /** What is inside or nowhere: special purposes of the IANA registries (RFC 6890 and its successors). */
 const NOT_PUBLIC_4: ReadonlyArray<[string, number]> = [
@@ -33,14 +34,14 @@ for (const [address, bits] of NOT_PUBLIC_6) notPublic.addSubnet(address, bits, '
 const globalUnicast = new net.BlockList();
 globalUnicast.addSubnet('2000::', 3, 'ipv6');
 
-/** Whether an address is one of the public internet. Addresses of IPv4 in the clothes of IPv6 are not. */
+/** Whether an address is one of the public internet. IPv4-mapped IPv6 addresses are not. */
 export function isPublic(address: string): boolean {
   const version = net.isIP(address);
   if (version === 4) return !notPublic.check(address, 'ipv4');
   return version === 6 && globalUnicast.check(address, 'ipv6') && !notPublic.check(address, 'ipv6');
 }
 
-/** What one plugin may reach. */
+/** Where one plugin, or a part of the service, may send requests. */
 export class NetworkAccess {
   readonly #hosts: ReadonlyArray<{ name: string; isSuffix: boolean; port: string | null }>;
   readonly #private = new net.BlockList();

@@ -1,63 +1,81 @@
-import { Readable } from 'node:stream';
 import { messageOf } from '../errors.ts';
-import { readBounded } from '../read-bounded.ts';
 
 /** What an API answers is small. */
 const ANSWER_BYTES_MAX = 4 * 1024 * 1024;
 
+/** The way to messengers: requests that reach only addresses they may (docs/SECURITY.md "Outgoing connections"). */
+export type MessengerHttp = {
+  call(
+    address: string,
+    of: {
+      method: 'GET' | 'POST';
+      headers: Record<string, string>;
+      body: Uint8Array | null;
+      signal: AbortSignal;
+      bytesMax: number;
+    },
+  ): Promise<{ status: number; header(name: string): string | null; bytes: Uint8Array<ArrayBuffer> }>;
+  /** Reads what lies at an address the messenger has named. */
+  download(address: string, bytesMax: number, signal: AbortSignal): Promise<Uint8Array<ArrayBuffer>>;
+};
+
 /** An answer of a messenger's API, or the way there that failed. Addresses hold tokens: they stand in no text. */
 export type ApiAnswer = { status: number; json: unknown; retryAfterMs: number | null };
 
-const bytesOf = (response: Response, bytesMax: number): Promise<Uint8Array<ArrayBuffer>> =>
-  readBounded(
-    response.body ?? Readable.from([]),
-    bytesMax,
-    () => new Error(`the answer is larger than ${bytesMax} bytes`),
-  );
+const errorOf = (error: unknown, signal: AbortSignal): Error => {
+  if (signal.aborted) return new Error('no answer in time');
+  const code = error instanceof Error && 'code' in error ? String(error.code) : messageOf(error);
+  return new Error(`no answer (${code})`);
+};
 
 /**
  * One request to the API of a messenger.
  *
- * @throws Error without the address when there is no answer, or none that is JSON
+ * @throws Error without the address when there is no answer
  */
 export async function callApi(
+  http: MessengerHttp,
   url: string,
   body: string | FormData | URLSearchParams | null,
   signal: AbortSignal,
   json = false,
 ): Promise<ApiAnswer> {
-  let response: Response;
-  try {
-    response = await fetch(url, {
+  // The platform writes forms; their type names the boundary it has chosen.
+  const packed = new Response(body);
+  const type = json ? 'application/json' : packed.headers.get('content-type');
+  const bytes = body === null ? null : new Uint8Array(await packed.arrayBuffer());
+  const answer = await http
+    .call(url, {
       method: body === null ? 'GET' : 'POST',
-      body,
+      headers: type === null ? {} : { 'content-type': type },
+      body: bytes,
       signal,
-      redirect: 'error',
-      ...(json ? { headers: { 'content-type': 'application/json' } } : {}),
+      bytesMax: ANSWER_BYTES_MAX,
+    })
+    .catch((error: unknown) => {
+      throw errorOf(error, signal);
     });
-  } catch (error) {
-    const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error;
-    const code = cause instanceof Error && 'code' in cause ? String(cause.code) : messageOf(cause);
-    throw new Error(signal.aborted ? 'no answer in time' : `no answer (${code})`);
-  }
-  const seconds = Number(response.headers.get('retry-after') ?? Number.NaN);
+  const seconds = Number(answer.header('retry-after') ?? Number.NaN);
   const retryAfterMs = Number.isFinite(seconds) ? seconds * 1000 : null;
-  const bytes = await bytesOf(response, ANSWER_BYTES_MAX);
   try {
-    return { status: response.status, json: JSON.parse(new TextDecoder().decode(bytes)), retryAfterMs };
+    return { status: answer.status, json: JSON.parse(new TextDecoder().decode(answer.bytes)), retryAfterMs };
   } catch {
-    return { status: response.status, json: null, retryAfterMs };
+    return { status: answer.status, json: null, retryAfterMs };
   }
 }
 
 /** The bytes at an address of the messenger's API. @throws Error without the address */
-export async function fetchBytes(url: string, bytesMax: number, signal: AbortSignal): Promise<Uint8Array<ArrayBuffer>> {
-  const response = await fetch(url, { signal, redirect: 'error' }).catch(() => {
-    throw new Error('the file could not be fetched');
-  });
-  if (response.status !== 200) {
-    await response.body?.cancel();
-    throw new Error(`the file could not be fetched (status ${response.status})`);
-  }
-  return await bytesOf(response, bytesMax);
+export async function fetchBytes(
+  http: MessengerHttp,
+  url: string,
+  bytesMax: number,
+  signal: AbortSignal,
+): Promise<Uint8Array<ArrayBuffer>> {
+  const answer = await http
+    .call(url, { method: 'GET', headers: {}, body: null, signal, bytesMax })
+    .catch((error: unknown) => {
+      throw new Error(`the file could not be fetched: ${errorOf(error, signal).message}`);
+    });
+  if (answer.status !== 200) throw new Error(`the file could not be fetched (status ${answer.status})`);
+  return answer.bytes;
 }

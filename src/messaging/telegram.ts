@@ -2,10 +2,10 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { z } from 'zod';
 import type { FileType } from '../files/file-kind.ts';
 import type { Channel, IncomingFile, IncomingMessage, OutgoingPart, Sent } from './channel.ts';
-import { callApi, fetchBytes } from './messenger-http.ts';
+import { callApi, fetchBytes, type MessengerHttp } from './messenger-http.ts';
 
 /** Telegram (https://core.telegram.org/bots/api): a bot of the installation. */
-export type TelegramOptions = { apiUrl: string; token: string; perSecond: number };
+export type TelegramOptions = { apiUrl: string; token: string; perSecond: number; http: MessengerHttp };
 
 const POLL_SECONDS = 25;
 const POLL_AGAIN_MS = 3000;
@@ -111,10 +111,11 @@ function toUs(text: string, bot: string | null): string {
   return bot === null || name.toLowerCase() === bot.toLowerCase() ? command + text.slice(all.length) : text.slice(1);
 }
 
-export function telegramChannel({ apiUrl, perSecond, token }: TelegramOptions): Channel {
+export function telegramChannel({ apiUrl, http, perSecond, token }: TelegramOptions): Channel {
   const call = async (method: string, body: object | FormData, signal: AbortSignal) => {
     const isForm = body instanceof FormData;
-    const got = await callApi(`${apiUrl}/bot${token}/${method}`, isForm ? body : JSON.stringify(body), signal, !isForm);
+    const sent = isForm ? body : JSON.stringify(body);
+    const got = await callApi(http, `${apiUrl}/bot${token}/${method}`, sent, signal, !isForm);
     const parsed = answer.safeParse(got.json);
     return {
       ...(parsed.success ? parsed.data : { ok: false, result: undefined, description: `status ${got.status}` }),
@@ -164,7 +165,7 @@ export function telegramChannel({ apiUrl, perSecond, token }: TelegramOptions): 
       if (file.size !== null && file.size > FILE_BYTES_MAX) throw new Error(`${file.size} bytes are too many`);
       const { file_path } = await ask('getFile', { file_id: file.source }, z.object({ file_path: z.string() }), signal);
       const where = file_path.split('/').map(encodeURIComponent).join('/');
-      return await fetchBytes(`${apiUrl}/file/bot${token}/${where}`, FILE_BYTES_MAX, signal);
+      return await fetchBytes(http, `${apiUrl}/file/bot${token}/${where}`, FILE_BYTES_MAX, signal);
     },
     async linkOf(code, signal) {
       return `https://t.me/${encodeURIComponent(await learn(signal))}?start=${code}`;

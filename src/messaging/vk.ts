@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { z } from 'zod';
 import type { Channel, IncomingFile, IncomingMessage, OutgoingPart, Sent } from './channel.ts';
-import { callApi } from './messenger-http.ts';
+import { callApi, type MessengerHttp } from './messenger-http.ts';
 
 /** VK (https://dev.vk.com/ru/api/bots/overview): a community of the installation. */
 export type VkOptions = {
@@ -9,8 +9,7 @@ export type VkOptions = {
   token: string;
   groupId: string;
   perSecond: number;
-  /** Reads a public address of which nobody here has made sure. */
-  fetchPublic(url: string, bytesMax: number, signal: AbortSignal): Promise<Uint8Array<ArrayBuffer>>;
+  http: MessengerHttp;
 };
 
 const VERSION = '5.199';
@@ -135,7 +134,7 @@ class VkBusy extends Error {
   }
 }
 
-export function vkChannel({ apiUrl, fetchPublic, groupId, perSecond, token }: VkOptions): Channel {
+export function vkChannel({ apiUrl, groupId, http, perSecond, token }: VkOptions): Channel {
   /** @throws VkError, VkBusy, Error when there is no answer */
   const ask = async <T>(
     method: string,
@@ -144,7 +143,7 @@ export function vkChannel({ apiUrl, fetchPublic, groupId, perSecond, token }: Vk
     signal: AbortSignal,
   ): Promise<T> => {
     const body = new URLSearchParams({ ...given, access_token: token, v: VERSION });
-    const got = await callApi(`${apiUrl}/method/${method}`, body, signal);
+    const got = await callApi(http, `${apiUrl}/method/${method}`, body, signal);
     if (got.status === 429) throw new VkBusy(got.retryAfterMs ?? 1000);
     const parsed = answer.safeParse(got.json);
     if (!parsed.success) throw new Error(`VK answered status ${got.status} to ${method}`);
@@ -152,7 +151,15 @@ export function vkChannel({ apiUrl, fetchPublic, groupId, perSecond, token }: Vk
     return result.parse(parsed.data.response);
   };
 
-  /** Where VK says files are to be sent: to nobody else than itself. */
+  /** An address VK has named for what we send or ask. @throws Error when it is not encrypted */
+  const named = (address: string, what: string): string => {
+    const url = new URL(address);
+    if (url.protocol !== 'https:' && url.origin !== new URL(apiUrl).origin)
+      throw new Error(`VK named ${what} that is not encrypted`);
+    return url.href;
+  };
+
+  /** Sends a file where VK says. */
   const uploadTo = async <T>(
     address: string,
     field: string,
@@ -160,18 +167,15 @@ export function vkChannel({ apiUrl, fetchPublic, groupId, perSecond, token }: Vk
     result: z.ZodType<T>,
     signal: AbortSignal,
   ) => {
-    const url = new URL(address);
-    if (url.protocol !== 'https:' && url.origin !== new URL(apiUrl).origin)
-      throw new Error('VK named an upload address that is not encrypted');
     const form = new FormData();
     form.set(field, new Blob([part.bytes], { type: part.mimeType }), part.name);
-    const got = await callApi(url.href, form, signal);
+    const got = await callApi(http, named(address, 'an upload address'), form, signal);
     return result.parse(got.json);
   };
 
   const server = z.object({ upload_url: z.string() });
   const owned = z.object({ id: z.int(), owner_id: z.int(), access_key: z.string().optional() });
-  const named = (kind: string, o: z.infer<typeof owned>): string =>
+  const attachmentOf = (kind: string, o: z.infer<typeof owned>): string =>
     `${kind}${o.owner_id}_${o.id}${o.access_key === undefined ? '' : `_${o.access_key}`}`;
 
   /** Uploads a file and names it as an attachment. */
@@ -182,7 +186,7 @@ export function vkChannel({ apiUrl, fetchPublic, groupId, perSecond, token }: Vk
       const uploaded = await uploadTo(upload_url, 'photo', part, shape, signal);
       const [photo] = await ask('photos.saveMessagesPhoto', uploaded, z.array(owned), signal);
       if (photo === undefined) throw new Error('VK has not saved the picture');
-      return named('photo', photo);
+      return attachmentOf('photo', photo);
     }
     const type = part.fileType === 'voice' ? 'audio_message' : 'doc';
     const { upload_url } = await ask('docs.getMessagesUploadServer', { peer_id: peer, type }, server, signal);
@@ -191,7 +195,7 @@ export function vkChannel({ apiUrl, fetchPublic, groupId, perSecond, token }: Vk
     const saved = await ask('docs.save', { file, title: part.name }, shape, signal);
     const doc = saved.doc ?? saved.audio_message;
     if (doc === undefined) throw new Error('VK has not saved the file');
-    return named('doc', doc);
+    return attachmentOf('doc', doc);
   };
 
   return {
@@ -215,7 +219,7 @@ export function vkChannel({ apiUrl, fetchPublic, groupId, perSecond, token }: Vk
         throw error;
       }
     },
-    download: (file, signal) => fetchPublic(file.source, FILE_BYTES_MAX, signal),
+    download: (file, signal) => http.download(file.source, FILE_BYTES_MAX, signal),
     linkOf: () => Promise.resolve(groupId === '' ? null : `https://vk.me/club${groupId}`),
     async poll(take, failed, signal) {
       const place = z.object({ key: z.string(), server: z.string(), ts: z.coerce.string() });
@@ -236,7 +240,9 @@ export function vkChannel({ apiUrl, fetchPublic, groupId, perSecond, token }: Vk
             isKeyOld = false;
           }
           const query = new URLSearchParams({ act: 'a_check', key: at.key, ts: at.ts, wait: String(POLL_SECONDS) });
-          const got = page.parse((await callApi(`${at.server}?${query}`, null, late)).json);
+          const got = page.parse(
+            (await callApi(http, `${named(at.server, 'a server for updates')}?${query}`, null, late)).json,
+          );
           for (const one of got.updates) await take(one);
           // 1: the history has moved on; 2: the key is old; 3: so is the history.
           if (got.failed === 2) isKeyOld = true;

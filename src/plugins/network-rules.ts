@@ -1,5 +1,6 @@
 import net from 'node:net';
 import { z } from 'zod';
+import { parseRange } from '../config-values.ts';
 import type { FieldError } from '../errors.ts';
 
 /** Where a plugin may send requests, as its administrator set it (the section `network` of the install config). */
@@ -15,16 +16,6 @@ export const NO_RULES: NetworkRules = { hosts: [], private: [] };
 const ENTRIES_MAX = 100;
 const HOST = /^(\*\.)?([a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?\.)*[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?(:\d{1,5})?$/;
 const BRACKETED = /^\[([0-9a-f:.]+)\](:\d{1,5})?$/;
-
-/** A range as address and prefix length; null when it is none. */
-export function parseRange(text: string): { address: string; bits: number; family: 'ipv4' | 'ipv6' } | null {
-  const [, address = '', bits] = /^([0-9a-f:.]+)(?:\/(\d{1,3}))?$/i.exec(text) ?? [];
-  const version = net.isIP(address);
-  if (version === 0) return null;
-  const most = version === 4 ? 32 : 128;
-  const length = bits === undefined ? most : Number(bits);
-  return length > most ? null : { address, bits: length, family: version === 4 ? 'ipv4' : 'ipv6' };
-}
 
 function isHost(text: string): boolean {
   const bracketed = BRACKETED.exec(text);

@@ -7,8 +7,11 @@ import { type Subscriber, startSubscriber } from '../support/subscriber.ts';
 const EVENTS = [{ kind: 'events', description: 'Tells what has happened' }];
 const PATH = '/events/subscriptions';
 
+/** Where the subscribers of these tests are. */
+const INSIDE = { BOT_EVENTS_PRIVATE_RANGES: '127.0.0.1' };
+
 async function world(t: { teardown(fn: () => unknown): void }) {
-  const s = await startTestService();
+  const s = await startTestService(INSIDE);
   t.teardown(() => s.stop());
   const db = openDatabase(s.databaseUrl, 2, () => {});
   t.teardown(() => db.close());
@@ -248,7 +251,7 @@ t.test('subscriptions are made, changed and removed; a secret is shown once and 
 
 t.test('administrators see events as they come, on every host, from where they were', async t => {
   const { s } = await world(t);
-  const other = await startTestService({}, s);
+  const other = await startTestService(INSIDE, s);
   t.teardown(() => other.stop());
   const watch = async (host: TestService, query = '', headers: Record<string, string> = {}) => {
     const leaving = new AbortController();

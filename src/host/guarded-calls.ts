@@ -1,0 +1,122 @@
+import { isIP } from 'node:net';
+import { LIMITS } from '../limits.ts';
+import {
+  AddressRefused,
+  bodyOf,
+  type GuardedAgent,
+  guardedAgent,
+  type Resolve,
+  type Sent,
+  send,
+} from './guarded-agent.ts';
+import { NetworkAccess } from './network-access.ts';
+
+/** Requests of the service itself to hosts that others name: event webhooks, messengers (docs/SECURITY.md "Outgoing connections"). */
+
+export type GuardedCall = {
+  method: 'GET' | 'POST';
+  headers: Record<string, string>;
+  body: Uint8Array | null;
+  signal: AbortSignal;
+  /** A larger answer fails the call; 0: the answer is not read. */
+  bytesMax: number;
+};
+export type GuardedAnswer = {
+  status: number;
+  header(name: string): string | null;
+  bytes: Uint8Array<ArrayBuffer>;
+};
+
+export type GuardedCalls = {
+  /** One request; a redirect is an answer like any other. */
+  call(address: string, of: GuardedCall): Promise<GuardedAnswer>;
+  /** Reads what lies at an address somebody else has named, over TLS; redirects are followed, each of them checked. */
+  download(address: string, bytesMax: number, signal: AbortSignal): Promise<Uint8Array<ArrayBuffer>>;
+  close(): Promise<void>;
+};
+
+export type GuardedCallsOptions = {
+  /** Ranges that are not public and may be reached all the same. */
+  privateRanges: readonly string[];
+  /** The configuration key that holds them, for the error. */
+  rangesKey: string;
+  /** Servers the operator has configured: one at a literal address may be inside, and a download from one may be unencrypted. */
+  configured: readonly string[];
+  resolve: Resolve;
+  callMs: number;
+};
+
+const DOWNLOAD_REDIRECTS_MAX = 3;
+
+const literalOf = (url: URL): string => url.hostname.replace(/^\[|\]$/g, '');
+
+/** @returns one value of a header; null when there is none */
+function headerOf({ headers }: Sent, name: string): string | null {
+  const value = headers[name];
+  return value === undefined ? null : Array.isArray(value) ? (value[0] ?? null) : value;
+}
+
+export function guardedCalls({
+  callMs,
+  configured,
+  privateRanges,
+  rangesKey,
+  resolve,
+}: GuardedCallsOptions): GuardedCalls {
+  const own = configured.map(address => new URL(address));
+  const isOwn = (url: URL): boolean => own.some(o => o.origin === url.origin);
+  const literals = own.map(literalOf).filter(host => isIP(host) !== 0);
+  const agentOf = (ranges: readonly string[]): GuardedAgent =>
+    guardedAgent(new NetworkAccess({ hosts: [], private: [...ranges] }), resolve, callMs);
+  const agent = agentOf(privateRanges);
+  // For the configured servers alone: what they name, or anybody else, does not get to their address.
+  const ownAgent = agentOf([...privateRanges, ...literals]);
+
+  /** @throws Error without the address, which may hold a secret */
+  const sendTo = async (url: URL, of: Omit<GuardedCall, 'bytesMax'>): Promise<Sent> => {
+    try {
+      return await send(isOwn(url) ? ownAgent : agent, url, of);
+    } catch (error) {
+      const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error;
+      throw cause instanceof AddressRefused
+        ? new AddressRefused(`${cause.message}; an operator may allow its range (${rangesKey})`)
+        : cause;
+    }
+  };
+  const tooLarge = (bytesMax: number) => (): Error => new Error(`the answer is larger than ${bytesMax} bytes`);
+
+  return {
+    async call(address, { bytesMax, ...of }) {
+      const sent = await sendTo(new URL(address), of);
+      const answer = { status: sent.statusCode, header: (name: string) => headerOf(sent, name) };
+      if (bytesMax > 0) return { ...answer, bytes: await bodyOf(sent, bytesMax, tooLarge(bytesMax)) };
+      // A little of it is read: that keeps the connection.
+      await sent.body.dump({ limit: LIMITS.hostCallTextBytesMax, signal: of.signal }).catch(() => {});
+      return { ...answer, bytes: new Uint8Array(0) };
+    },
+    async download(address, bytesMax, signal) {
+      let url = new URL(address);
+      for (let redirects = 0; redirects <= DOWNLOAD_REDIRECTS_MAX; redirects++) {
+        if (url.protocol !== 'https:' && !isOwn(url)) throw new Error('the address is not encrypted');
+        const sent = await sendTo(url, { method: 'GET', headers: {}, body: null, signal });
+        const { location } = sent.headers;
+        if (sent.statusCode === 200) return await bodyOf(sent, bytesMax, tooLarge(bytesMax));
+        sent.body.destroy();
+        if (sent.statusCode < 300 || sent.statusCode > 399 || typeof location !== 'string')
+          throw new Error(`the address answers ${sent.statusCode}`);
+        if (!URL.canParse(location, url.href)) throw new Error('the address redirects to something that is no address');
+        url = new URL(location, url);
+      }
+      throw new Error(`the address redirects more than ${DOWNLOAD_REDIRECTS_MAX} times`);
+    },
+    async close() {
+      await Promise.all([agent.destroy(), ownAgent.destroy()]);
+    },
+  };
+}
+
+/** Whether an address is literal and neither public nor in one of the ranges: no request to it can succeed. */
+export function isRefusedLiteral(address: string, privateRanges: readonly string[]): boolean {
+  const literal = literalOf(new URL(address));
+  return isIP(literal) !== 0 && !new NetworkAccess({ hosts: [], private: [...privateRanges] }).allowsAddress(literal);
+}
