@@ -9,7 +9,7 @@ export class AnswerTooLarge extends Error {
 /** What a database has sent for one statement; values as the text PostgreSQL writes. */
 export type SqlColumn = { name: string; oid: number };
 export type SqlRow = ReadonlyArray<string | null>;
-export type SqlPage = { columns: SqlColumn[]; rows: SqlRow[]; hasMore: boolean; rowsAffected: number };
+export type SqlPage = { columns: SqlColumn[]; rows: SqlRow[]; hasMore: boolean; rowsAffected: number; command: string };
 
 /** The part of the client library's connection that is used here; its types know less than it does. */
 type Wire = {
@@ -34,13 +34,14 @@ function commasIn(text: string): number {
 
 /**
  * One statement whose rows come page by page (PostgreSQL documentation "Extended Query"). All that asks for the first page travels in one
- * packet and its rows come back in one round trip; `pg-cursor` takes three, and a statement with COPY ends the process there. The client
- * library calls the methods named `handle...`.
+ * packet and its rows come back in one round trip; `pg-cursor` takes three, and a statement with COPY ends the process there. In this
+ * protocol the server takes one statement at a time and refuses several. The client library calls the methods named `handle...`.
  */
 export class PageQuery {
   readonly #text: string;
   readonly #values: ReadonlyArray<string | Buffer | null>;
-  #rowsMax: number;
+  /** Null: the statement runs to its end, and its rows are not kept. */
+  #rowsMax: number | null;
   #wire: Wire | null = null;
   #waiting: Waiting | null = null;
   #columns: SqlColumn[] = [];
@@ -50,6 +51,7 @@ export class PageQuery {
   #lists: number[] = [];
   #isOver = false;
   #affected = 0;
+  #command = '';
   #ready: (() => void) | null = null;
   /** The client library looks at both. */
   readonly name = '';
@@ -57,7 +59,7 @@ export class PageQuery {
   /** Resolves when the connection is free for another statement. */
   readonly ended: Promise<void>;
 
-  constructor(text: string, values: ReadonlyArray<string | Buffer | null>, rowsMax: number) {
+  constructor(text: string, values: ReadonlyArray<string | Buffer | null>, rowsMax: number | null) {
     this.#text = text;
     this.#values = values;
     this.#rowsMax = rowsMax;
@@ -113,8 +115,15 @@ export class PageQuery {
     wire.parse({ name: '', text: this.#text });
     wire.bind({ portal: '', statement: '', values: this.#values });
     wire.describe({ type: 'P', name: '' });
-    wire.execute({ portal: '', rows: this.#rowsMax + 1 });
-    wire.flush();
+    if (this.#rowsMax === null) {
+      // 0 is all rows. Nothing follows, so the end of the statement travels along: one round trip.
+      wire.execute({ portal: '', rows: 0 });
+      wire.sync();
+      this.#isOver = true;
+    } else {
+      wire.execute({ portal: '', rows: this.#rowsMax + 1 });
+      wire.flush();
+    }
     wire.stream.uncork();
   }
 
@@ -125,6 +134,7 @@ export class PageQuery {
 
   /** Rows beyond the bound are not kept: the whole page is refused when it has come. */
   handleDataRow({ fields }: { fields: SqlRow }): void {
+    if (this.#rowsMax === null) return;
     this.#cells += fields.length;
     for (const k of this.#lists) this.#cells += commasIn(fields[k] ?? '');
     if (this.#cells <= LIMITS.sqlCellsMax) this.#rows.push(fields);
@@ -140,6 +150,7 @@ export class PageQuery {
   /** The last page is given when the server is ready again: outside of a transaction it commits only then, and may still fail. */
   handleCommandComplete({ text }: { text: string }): void {
     this.#affected = Number(/ (\d+)$/.exec(text)?.[1] ?? 0);
+    this.#command = text.split(' ', 1)[0] ?? '';
     this.#over();
   }
 
@@ -154,7 +165,7 @@ export class PageQuery {
   }
 
   #give(hasMore: boolean, rowsAffected: number): void {
-    const page = { columns: this.#columns, rows: this.#rows, hasMore, rowsAffected };
+    const page = { columns: this.#columns, rows: this.#rows, hasMore, rowsAffected, command: this.#command };
     this.#rows = [];
     this.#cells = 0;
     this.#waiting?.resolve(page);
@@ -187,6 +198,8 @@ export class PageQuery {
   }
 
   handleCopyInResponse(): void {
+    // While it waits for rows the server passes over the end that travelled along: it is sent again with the error.
+    this.#isOver = false;
     this.#connected().sendCopyFail('COPY FROM STDIN is not for plugins; insert rows');
   }
 

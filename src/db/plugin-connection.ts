@@ -10,8 +10,6 @@ const CLOSE_MS = 1000;
 /** For a cancelled statement to end; the session of one that has not is ended. */
 const STUBBORN_MS = 1500;
 
-const asText = { getTypeParser: () => (value: string) => value };
-
 /** Settings every execution begins with; what a plugin changes of them lasts until its execution ends. */
 const PREPARE = `SELECT set_config('statement_timeout', '${LIMITS.executionMsMax}', false), set_config('timezone', 'UTC', false)`;
 /** Lets the server notice that a host is gone: PostgreSQL 14 and newer, on Linux and where else a socket tells it. */
@@ -179,11 +177,16 @@ export class PluginConnection {
     await this.#work(() => cursor.close());
   }
 
-  /** Runs a statement whose rows nobody wants. @returns how many it affected, and the word of its command tag */
-  exec(text: string, values: Array<string | Buffer | null>): Promise<{ rowsAffected: number; command: string }> {
+  /** Runs one statement whose rows are not wanted. @returns how many it affected, and the word of its command tag */
+  exec(
+    text: string,
+    values: ReadonlyArray<string | Buffer | null>,
+  ): Promise<{ rowsAffected: number; command: string }> {
     return this.#work(async () => {
-      const { command, rowCount } = await this.#client.query({ text, values, rowMode: 'array', types: asText });
-      return { rowsAffected: rowCount ?? 0, command };
+      const query = new PageQuery(text, values, null);
+      const done = query.first();
+      this.#client.query(query);
+      return await done;
     });
   }
 

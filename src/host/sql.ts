@@ -65,6 +65,9 @@ function refusalOf(error: unknown, isConnecting: boolean): HostResult {
       HOST_ERROR.unavailable,
       `${isState ? `${state}: ` : ''}the database ${isConnecting ? 'cannot be reached' : 'has closed the connection'}`,
     );
+  // The words of the server are about its protocol; what is to be done is ours to say.
+  if (state === '42601' && /multiple commands/.test(error.message))
+    return hostError(HOST_ERROR.invalid, '42601: the text holds several statements; send each in a call of its own');
   const position = 'position' in error && error.position !== undefined ? ` (position ${error.position})` : '';
   const constraint = 'constraint' in error && error.constraint !== undefined ? ` (constraint ${error.constraint})` : '';
   const text = `${state}: ${error.message}${position}${constraint}`;

@@ -157,7 +157,7 @@ t.test('errors of the database carry SQLSTATE and position, never what the conne
       [-3, '42601: syntax error at or near "SELEC" (position 1)'],
       [-3, '42P01: relation "nothing" does not exist (position 15)'],
       [-8, '23505: duplicate key value violates unique constraint "marks_pkey" (constraint marks_pkey)'],
-      [-3, '42601: cannot insert multiple commands into a prepared statement'],
+      [-3, '42601: the text holds several statements; send each in a call of its own'],
       [-3, '22P02: invalid input syntax for type integer: "x"'],
       [-3, '08P01: bind message supplies 1 parameters, but prepared statement "" requires 0'],
       [-3, 'the number of rows is below zero'],
@@ -177,6 +177,28 @@ t.test('errors of the database carry SQLSTATE and position, never what the conne
     t.equal(refused?.code, -5, id);
     t.match(refused?.text, /^(\w{5}: )?the database cannot be reached$/);
   }
+});
+
+t.test('a call takes one statement, with arguments and without, and nothing of several is done', async t => {
+  const { db, run } = await world(t);
+  const several = "INSERT INTO marks VALUES (1, 'a', 1); INSERT INTO marks VALUES (2, 'b', 2)";
+  const a = await run(
+    ['sql_open', ''],
+    ['sql_exec', 1, several, ''],
+    ['sql_exec', 1, several, '[]'],
+    ['sql_query', 1, several, '', 0],
+    ['sql_exec', 1, 'SELECT 1; COMMIT; DROP TABLE marks', ''],
+    ['sql_exec', 1, "INSERT INTO marks VALUES (3, 'c', 3);", ''],
+    ['sql_exec', 1, "INSERT INTO marks VALUES (4, 'a;b', $1) -- ; not one more", '[4]'],
+    ['sql_exec', 1, 'SELECT n FROM generate_series(1, 200000) n', ''],
+  );
+  for (const k of [1, 2, 3, 4])
+    t.same([a[k]?.code, a[k]?.text], [-3, '42601: the text holds several statements; send each in a call of its own']);
+  t.same(
+    a.slice(5).map(x => x.text),
+    ['{"rows_affected":1}', '{"rows_affected":1}', '{"rows_affected":200000}'],
+  );
+  t.same((await db.query('SELECT id FROM marks ORDER BY id')).rows, [{ id: '3' }, { id: '4' }]);
 });
 
 t.test('statements with a stream of their own end as errors, and nothing else ends with them', async t => {
@@ -581,7 +603,10 @@ t.test('the sample of grades takes several over or none, and shows them', async 
     (await s.trigger(where)).text,
     '{"student":9007199254740993,"grades":[{"course":"Алгебра","grade":5},{"course":"Физика","grade":4}]}',
   );
-  await put(Array.from({ length: 250 }, (_, k) => ({ course: `c${String(k).padStart(3, '0')}`, grade: 2 + (k % 4) })));
+  const many = await put(
+    Array.from({ length: 250 }, (_, k) => ({ course: `c${String(k).padStart(3, '0')}`, grade: 2 + (k % 4) })),
+  );
+  t.equal(many.text, '{"student":9007199254740993,"taken":250}');
   t.equal(((await s.trigger(where)).json.grades as unknown[]).length, 252, 'over several pages');
   t.equal((await put([])).status, 400);
   t.equal((await s.trigger('grades/students/x')).status, 400);
