@@ -34,10 +34,12 @@ t.test('the key-value store, atomically', async t => {
   /** The clock of the database decides; a row is moved into the past instead of waiting. */
   const expire = (key: string) =>
     db.query("UPDATE plugin_kv SET expires_at = now() - interval '1 second' WHERE key = $1", [key]);
-  const secondsLeft = async (key: string): Promise<number | null> =>
+  /** What is left of a time to live, in units no busy machine takes to look. */
+  const HOUR = 3600;
+  const hoursLeft = async (key: string): Promise<number | null> =>
     (
       await db.query<{ s: number | null }>(
-        "SELECT round(extract(epoch FROM expires_at - now()))::int AS s FROM plugin_kv WHERE plugin_id = 'one' AND key = $1",
+        "SELECT round(extract(epoch FROM expires_at - now()) / 3600)::int AS s FROM plugin_kv WHERE plugin_id = 'one' AND key = $1",
         [key],
       )
     ).rows[0]?.s ?? null;
@@ -84,22 +86,27 @@ t.test('the key-value store, atomically', async t => {
   });
 
   t.test('what has expired is absent, and a time to live of 0 is none', async t => {
-    await run(ifAbsent('t', 'v', 100), ifAbsent('u', 'v'), ['kv_set', 'w', '5', 100], ['kv_set', 'x', '5', 0]);
-    t.equal(await secondsLeft('t'), 100);
-    t.equal(await secondsLeft('u'), null);
+    await run(
+      ifAbsent('t', 'v', 10 * HOUR),
+      ifAbsent('u', 'v'),
+      ['kv_set', 'w', '5', 10 * HOUR],
+      ['kv_set', 'x', '5', 0],
+    );
+    t.equal(await hoursLeft('t'), 10);
+    t.equal(await hoursLeft('u'), null);
     for (const key of ['t', 'w']) await expire(key);
     t.same(told(await last(ifEqual('t', 'v', 'n'))), [0, ''], 'nothing is compared with it');
     t.same((await last(many('t', 'x')))?.text, `{"t":null,"x":"${base64('5')}"}`);
     t.same(told(await last(ifAbsent('t', 'n'))), [1, '']);
-    t.equal(await secondsLeft('t'), null, 'it begins anew, without its former time to live');
+    t.equal(await hoursLeft('t'), null, 'it begins anew, without its former time to live');
     t.equal((await last(['kv_increment', 'w', 2, 0]))?.text, '2');
-    t.equal(await secondsLeft('w'), null);
-    await run(ifEqual('t', 'n', 'm', 50), ['kv_increment', 'w', 1, 70]);
-    t.same([await secondsLeft('t'), await secondsLeft('w')], [50, 70]);
+    t.equal(await hoursLeft('w'), null);
+    await run(ifEqual('t', 'n', 'm', 5 * HOUR), ['kv_increment', 'w', 1, 7 * HOUR]);
+    t.same([await hoursLeft('t'), await hoursLeft('w')], [5, 7]);
     t.equal((await last(['kv_increment', 'w', 1, 0]))?.text, '4');
-    t.equal(await secondsLeft('w'), 70, '0 keeps the time to live of a number');
+    t.equal(await hoursLeft('w'), 7, '0 keeps the time to live of a number');
     await run(ifEqual('t', 'm', 'n', 0));
-    t.equal(await secondsLeft('t'), null, 'and takes it from a value');
+    t.equal(await hoursLeft('t'), null, 'and takes it from a value');
   });
 
   t.test('kv_increment adds to int64 text of any sign, and refuses what is none or would overflow', async t => {
@@ -304,6 +311,39 @@ t.test('the key-value store, atomically', async t => {
       }
     },
   );
+
+  t.test('a write that waits for another one decides by what the other one has left', async t => {
+    const waiting = async (): Promise<boolean> =>
+      (
+        await db.query(
+          "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE '%plugin_kv_%'",
+        )
+      ).rowCount === 1;
+    /** Answers a call that began while another transaction had written, and not yet committed, a value. */
+    const during = async (call: ScriptedCall, key: string, value: string): Promise<CallAnswer | undefined> => {
+      let answer: Promise<CallAnswer | undefined> | null = null;
+      await db.withTransaction(async client => {
+        await client.query(
+          `INSERT INTO plugin_kv (plugin_id, key, value) VALUES ('one', $1, $2)
+           ON CONFLICT (plugin_id, key) DO UPDATE SET value = EXCLUDED.value`,
+          [key, Buffer.from(value)],
+        );
+        answer = last(call);
+        while (!(await waiting())) await new Promise(r => setImmediate(r));
+      });
+      return await (answer as Promise<CallAnswer | undefined> | null)!;
+    };
+    t.same(told(await during(ifAbsent('w-absent', 'mine'), 'w-absent', 'theirs')), [0, 'theirs']);
+    await run(['kv_set', 'w-equal', 'old', 0], ['kv_set', 'w-same', 'old', 0], ['kv_set', 'w-sum', '1', 0]);
+    t.same(told(await during(ifEqual('w-equal', 'old', 'mine'), 'w-equal', 'theirs')), [0, 'theirs']);
+    t.same(told(await during(ifEqual('w-same', 'old', 'mine'), 'w-same', 'old')), [1, '']);
+    t.equal((await during(['kv_increment', 'w-sum', 1, 0], 'w-sum', '10'))?.text, '11');
+    t.match((await during(['kv_increment', 'w-sum', 1, 0], 'w-sum', 'text'))?.text, 'not the decimal text');
+    t.same(
+      (await run(['kv_get', 'w-absent'], ['kv_get', 'w-equal'], ['kv_get', 'w-same'])).map(a => a.text),
+      ['theirs', 'theirs', 'mine'],
+    );
+  });
 
   t.test('no addition of executions at the same time is lost, and each gives a sum of its own', async t => {
     const sums = await Promise.all(
