@@ -119,6 +119,15 @@ t.test('one bad record does not keep its list, and its former state stays', asyn
     second?.external_id,
   ]);
   t.same(rows, [{ is_active: true }, { is_active: true }]);
+  // The source would say that the list is what it was; but it is not what was taken over.
+  source.log.length = 0;
+  const again = await pull();
+  t.same(
+    source.log.filter(line => !line.endsWith(' 304')),
+    ['student-positions 200'],
+    'the mark of a list with failed records is not kept',
+  );
+  t.match(typesOf(again).get('student_position'), { state: 'partial', failed: 2 });
 });
 
 t.test('what a source sends beyond measure, sideways or askew is refused, and told without what it holds', async t => {
