@@ -20,7 +20,12 @@ async function api(method, path, body) {
   });
   const answer = response.status === 204 ? {} : await response.json();
   if (response.ok) return answer;
-  if (answer.code === 'password_confirmation_required') {
+  if (answer.code === 'password_confirmation_required' && answer.confirm?.method === 'GET') {
+    if (confirm('This action wants you to log in at the identity provider again. Go there now?')) {
+      location.href = `${answer.confirm.path}&return_to=${encodeURIComponent(location.pathname)}`;
+      return await new Promise(() => {});
+    }
+  } else if (answer.code === 'password_confirmation_required') {
     const again = prompt('This action wants your password again:');
     if (again !== null) {
       await api('POST', '/auth/confirm', { password: again });

@@ -11,17 +11,20 @@ export type FrontendsParts = {
   registry: PluginRegistry;
   principals: Principals;
   guards: Guards;
+  /** Whether users may log in with an identity provider. */
+  hasLogin: boolean;
   /** Other origins pages may talk to and show things from. */
   origins(): readonly string[];
 };
 
 /** Builds what serves the frontends of plugins. */
 export function composeFrontends(parts: FrontendsParts): { routes: Route[]; close(): Promise<void> } {
-  const { guards, origins, principals, registry, storage } = parts;
+  const { guards, hasLogin, origins, principals, registry, storage } = parts;
   const frontends = new Frontends();
   const routes = frontendRoutes({
     registry,
     frontends,
+    hasLogin,
     pathOf: (key, sha256) => storage.frontendPath(key, sha256),
     async hasSession(request) {
       const principal = await principals.find(request.headers, Date.now());

@@ -1,7 +1,7 @@
 import type { Database } from './db/database.ts';
 import type { ExecutionRecords } from './executions/execution-records.ts';
 import { sweepExpired } from './host/kv.ts';
-import { removeOldFailures } from './identity/admin-login.ts';
+import { removeOldFailures } from './identity/login-throttle.ts';
 import { removeEndedSessions } from './identity/sessions.ts';
 import type { Log } from './log.ts';
 import { every } from './periodic.ts';

@@ -43,6 +43,7 @@ import { makeRouter } from './http/routes.ts';
 import { type Server, startServer } from './http/server.ts';
 import { IDENTITY_CHANGED, parseIdentityChange } from './identity/identity-changes.ts';
 import { IdpLogin } from './identity/idp-login.ts';
+import { KnownBrowsers } from './identity/known-browsers.ts';
 import { Principals } from './identity/principals.ts';
 import { Jobs } from './jobs.ts';
 import { assertLimits, LIMITS } from './limits.ts';
@@ -189,7 +190,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
   });
   await suspendSuspects(db, quarantine, options.suspects, log);
 
-  const cookies = new SessionCookies(v['http.public_url'].startsWith('https:'));
+  const cookies = new SessionCookies(v['http.public_url'].startsWith('https:'), new KnownBrowsers(secrets));
   const idp = new IdpLogin(
     {
       issuer: v['idp.issuer'],
@@ -212,6 +213,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     registry,
     principals,
     guards,
+    hasLogin: idp.isConfigured,
     origins: () => [...files.origins, new URL(publicBase()).origin],
   });
   const rows: Route[] = [
@@ -262,6 +264,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
   const routes = makeRouter(rows, guards, changes);
   const triggerParts = {
     changes,
+    hasLogin: idp.isConfigured,
     registry,
     quarantine,
     principals,

@@ -164,9 +164,14 @@ export const LIMITS = {
   recordedSuccessesPerSecond: 5,
   executionRecordDays: 14,
 
-  /** Failed logins of one account or address before it waits (decisions.md 3). */
-  loginFailuresMax: 5,
+  /** Failed logins count that long; each doubles the wait of the caller, to this many seconds at most. */
   loginFailureWindowSeconds: 15 * 60,
+  loginDelaySecondsMax: 60,
+  /** Passwords of one caller compared at a time, and when one that was never answered counts as failed. */
+  loginsAtOnceMax: 3,
+  loginPendingSeconds: 30,
+  /** A browser is known that long after a login. */
+  knownBrowserMs: 180 * DAY_MS,
   /** bcrypt reads 72 bytes; a longer password is refused, not cut (decisions.md 3). */
   passwordBytesMin: 10,
   passwordBytesMax: 72,

@@ -23,7 +23,7 @@ const REFUSED = new Set([
 ]);
 
 /** A cookie of the host's own: of its sessions, or of a login under way. */
-export const HOST_COOKIE = /^\s*(user_session|admin_session|idp_login_[\w-]*)\s*=/i;
+export const HOST_COOKIE = /^\s*(user_session|admin_session|known_browser|idp_login_[\w-]*)\s*=/i;
 /** A cookie without a name is sent back as if its value were `name=value`. */
 const NAMED_COOKIE = /^\s*[!#$%&'*+\-.^_`|~0-9A-Za-z]+\s*=/;
 /** A list of values repeats its name, so what goes out is counted, not what came in. */

@@ -6,12 +6,24 @@ import { type AdminAccount, findAdmin } from '../identity/admin-accounts.ts';
 import { addFirstAdmin, changePassword } from '../identity/admin-appointments.ts';
 import { countAdminKeysOf } from '../identity/admin-keys.ts';
 import { logIn, withPassword } from '../identity/admin-login.ts';
+import { assertUncommonPassword } from '../identity/frequent-passwords.ts';
 import { hashPassword, passwordProblem } from '../identity/password.ts';
 import { confirmPassword, listSessions, revokeSession, type Session } from '../identity/sessions.ts';
 import { addUserToken, listUserTokens, revokeUserToken, type UserToken } from '../identity/user-tokens.ts';
 import { jsonReply, type Reply, type Request } from '../message.ts';
 import { parseBody } from './plugins-api.ts';
-import { actorOf, actorOfAccount, type Caller, endTime, pageReply, pathIdOf, queryOf, type Route } from './route.ts';
+import {
+  actorOf,
+  actorOfAccount,
+  actorOfStranger,
+  actorOfUser,
+  type Caller,
+  endTime,
+  pageReply,
+  pathIdOf,
+  queryOf,
+  type Route,
+} from './route.ts';
 import type { SessionCookies } from './session-cookies.ts';
 
 export type AuthApiParts = {
@@ -64,10 +76,11 @@ const tokenJson = (t: UserToken) => ({
   last_used_at: t.lastUsedAt,
 });
 
-const adminJson = (a: AdminAccount) => ({
+/** Who came through the identity provider needs no password of ours, and so changes none. */
+const adminJson = (a: AdminAccount, session?: Session) => ({
   global_user_id: a.userId,
   email: a.email,
-  must_change_password: a.mustChangePassword,
+  must_change_password: a.mustChangePassword && session?.via !== 'idp',
 });
 
 const NO_STORE: [string, string] = ['Cache-Control', 'no-store'];
@@ -94,12 +107,21 @@ export function authRoutes(parts: AuthApiParts): Route[] {
 
   /** Both sessions of an administrator: the second is for the frontends of plugins (service.md 5.4.2). */
   const open = async (client: Queryable, request: Request, account: AdminAccount, more = {}): Promise<Reply> => {
-    const headers = await parts.cookies.open(client, request, account.userId, ['admin', 'user'], true);
+    const headers = await parts.cookies.open(client, request, account.userId, ['admin', 'user'], { via: 'password' });
     return jsonReply(200, { admin: adminJson(account), ...more }, [...headers, NO_STORE]);
   };
   const logOut = async (request: Request): Promise<Reply> => {
     parts.fromHere(request);
-    const headers = await db.withTransaction(client => parts.cookies.close(client, request));
+    const headers = await db.withTransaction(async client => {
+      const closed = await parts.cookies.close(client, request);
+      for (const { kind, userId } of closed.ended)
+        await appendAudit(client, await actorOfUser(client, userId, request), {
+          action: `${kind}.logout`,
+          objectType: 'user',
+          objectId: String(userId),
+        });
+      return closed.headers;
+    });
     return { status: 204, headers: [...headers, NO_STORE], body: '' };
   };
   const page = (request: Request): Map<string, string> => queryOf(request, ['limit', 'cursor']);
@@ -111,10 +133,11 @@ export function authRoutes(parts: AuthApiParts): Route[] {
       (before, limit) => listSessions(db, userId, before, limit),
       s => sessionJson(s, own),
     );
-  const prover = ({ account, session }: Extract<Caller, { kind: 'admin' }>) => ({
+  const prover = ({ account, session }: Extract<Caller, { kind: 'admin' }>, request: Request) => ({
     account,
     sessionId: session.id,
-    passwordGiven: session.passwordAt !== null,
+    passwordGiven: session.via === 'password',
+    by: actorOfAccount(account, request),
   });
 
   return [
@@ -127,6 +150,7 @@ export function authRoutes(parts: AuthApiParts): Route[] {
           throw new ServiceError('conflict', 'there is an administrator already; log in');
         parts.checkSetup(request);
         const body = parseBody(setupBody, await json());
+        await assertUncommonPassword(body.password, '/password');
         const first = { email: body.email, password: body.password, displayName: body.name ?? body.email };
         const account = await addFirstAdmin(db, first, actorOf({ kind: 'setup' }, request));
         return await db.withTransaction(client => open(client, request, account));
@@ -139,7 +163,13 @@ export function authRoutes(parts: AuthApiParts): Route[] {
       async handle({ json, request }) {
         parts.fromHere(request);
         const body = parseBody(loginBody, await json());
-        return await logIn(db, body.email, body.password, request.remoteAddr, async (client, account) => {
+        const attempt = {
+          ...body,
+          address: request.remoteAddr,
+          browserOf: (userId: number) => parts.cookies.knownBrowser(request, userId),
+          stranger: actorOfStranger(request),
+        };
+        return await logIn(db, attempt, async (client, account) => {
           await appendAudit(client, actorOfAccount(account, request), {
             action: 'admin.login',
             objectType: 'user',
@@ -162,7 +192,7 @@ export function authRoutes(parts: AuthApiParts): Route[] {
             authenticated: setupMode || caller !== null,
             setup_mode: setupMode,
             idp: parts.idp,
-            ...(caller === null ? {} : { admin: adminJson(caller.account) }),
+            ...(caller === null ? {} : { admin: adminJson(caller.account, caller.session) }),
           },
           [NO_STORE],
         );
@@ -180,13 +210,20 @@ export function authRoutes(parts: AuthApiParts): Route[] {
           throw new ServiceError('validation_failed', 'the new password is the current one', {
             errors: [{ pointer: '/new_password', message: 'must differ from the current password' }],
           });
-        return await withPassword(db, prover(who), body.current_password, '/current_password', async client => {
-          // Not before the current one is known to be right: whoever has found a session must not keep us computing.
-          const hash = await hashPassword(body.new_password);
-          await changePassword(client, who.account.userId, hash, actorOf(caller, request));
-          const kept = { admin_keys: await countAdminKeysOf(client, who.account.userId) };
-          return await open(client, request, { ...who.account, mustChangePassword: false }, kept);
-        });
+        await assertUncommonPassword(body.new_password, '/new_password');
+        return await withPassword(
+          db,
+          prover(who, request),
+          body.current_password,
+          '/current_password',
+          async client => {
+            // Not before the current one is known to be right: whoever has found a session must not keep us computing.
+            const hash = await hashPassword(body.new_password);
+            await changePassword(client, who.account.userId, hash, actorOf(caller, request));
+            const kept = { admin_keys: await countAdminKeysOf(client, who.account.userId) };
+            return await open(client, request, { ...who.account, mustChangePassword: false }, kept);
+          },
+        );
       },
     },
     {
@@ -194,13 +231,13 @@ export function authRoutes(parts: AuthApiParts): Route[] {
       path: '/api/admin/auth/confirm',
       guard: 'admin_session',
       key: 'never',
-      async handle({ caller, json }) {
+      async handle({ caller, json, request }) {
         const who = adminOf(caller);
         const body = parseBody(confirmBody, await json());
-        await withPassword(db, prover(who), body.password, '/password', client =>
-          confirmPassword(client, who.session.id),
-        );
-        return { status: 204, headers: [], body: '' };
+        return await withPassword(db, prover(who, request), body.password, '/password', async client => {
+          await confirmPassword(client, who.session.id);
+          return { status: 204, headers: [], body: '' };
+        });
       },
     },
     { method: 'POST', path: '/api/admin/auth/logout', guard: 'none', handle: ({ request }) => logOut(request) },
@@ -209,17 +246,25 @@ export function authRoutes(parts: AuthApiParts): Route[] {
       method: 'POST',
       path: '/api/auth/tokens',
       guard: 'user',
-      async handle({ caller, json }) {
+      async handle({ caller, json, request }) {
+        const { userId, via } = userOf(caller);
         const body = parseBody(tokenBody, await json());
-        if ((await findAdmin(db, userOf(caller).userId))?.mustChangePassword === true)
+        if (via === 'password' && (await findAdmin(db, userId))?.mustChangePassword === true)
           throw new ServiceError(
             'password_change_required',
             'change the temporary password first: PUT /api/admin/auth/password',
           );
-        const { text, token } = await addUserToken(db, parts.userTokenPrefix, {
-          userId: userOf(caller).userId,
-          name: body.name,
-          expiresAt: body.expires_at,
+        const wanted = { userId, name: body.name, expiresAt: body.expires_at };
+        const { text, token } = await db.withTransaction(async client => {
+          const made = await addUserToken(client, parts.userTokenPrefix, wanted);
+          const { expiresAt, id, name } = made.token;
+          await appendAudit(client, await actorOfUser(client, userId, request), {
+            action: 'token.create',
+            objectType: 'user',
+            objectId: String(userId),
+            after: { token: id, name, expires_at: expiresAt },
+          });
+          return made;
         });
         return jsonReply(201, { ...tokenJson(token), token: text }, [NO_STORE]);
       },
@@ -235,7 +280,9 @@ export function authRoutes(parts: AuthApiParts): Route[] {
       path: '/api/auth/tokens/:token',
       guard: 'user',
       async handle({ caller, request }) {
-        if (!(await revokeUserToken(db, userOf(caller).userId, idOf(request, 'token'), null)))
+        const { userId } = userOf(caller);
+        const by = await actorOfUser(db, userId, request);
+        if (!(await revokeUserToken(db, userId, idOf(request, 'token'), by)))
           throw new ServiceError('not_found', `you have no token ${request.params.token}`);
         return { status: 204, headers: [], body: '' };
       },
@@ -251,7 +298,9 @@ export function authRoutes(parts: AuthApiParts): Route[] {
       path: '/api/auth/sessions/:session',
       guard: 'user',
       async handle({ caller, request }) {
-        if (!(await revokeSession(db, userOf(caller).userId, idOf(request, 'session'), null)))
+        const { userId } = userOf(caller);
+        const by = await actorOfUser(db, userId, request);
+        if (!(await revokeSession(db, userId, idOf(request, 'session'), by)))
           throw new ServiceError('not_found', `you have no session ${request.params.session}`);
         return { status: 204, headers: [], body: '' };
       },

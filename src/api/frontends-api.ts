@@ -1,5 +1,6 @@
 import { ServiceError } from '../errors.ts';
 import type { Coding, FrontendFile, Frontends } from '../frontends/frontends.ts';
+import { LOGIN_PATH, noLoginReply } from '../identity/no-login.ts';
 import type { Reply, Request } from '../message.ts';
 import type { InstalledPlugin, PluginRegistry } from '../plugins/registry.ts';
 import type { Route } from './route.ts';
@@ -11,12 +12,13 @@ export type FrontendsApiParts = {
   pathOf(wasmKey: string, sha256: string): string;
   /** Whether a request carries the session of a user or an administrator (service.md 5.4.2). */
   hasSession(request: Request): Promise<boolean>;
+  /** Whether users may log in with an identity provider. */
+  hasLogin: boolean;
   /** Other origins pages may talk to and show things from: the file store's, and this host's public one. */
   origins(): readonly string[];
 };
 
 const INDEX = 'index.html';
-const LOGIN_PATH = '/api/auth/idp/start';
 /** A year: what is called by a name that changes with its content never changes. */
 const FOR_EVER = 'max-age=31536000, immutable';
 
@@ -63,6 +65,7 @@ export function frontendRoutes(parts: FrontendsApiParts): Route[] {
     if (plugin.frontendAccess === 'public' || (await hasSession(request))) return null;
     if (!isPage(request))
       throw new ServiceError('unauthorized', 'log in first: this frontend is for users and administrators');
+    if (!parts.hasLogin) return noLoginReply(request.requestId);
     const back = encodeURIComponent(request.query === '' ? request.path : `${request.path}?${request.query}`);
     return {
       status: 302,

@@ -1,14 +1,15 @@
 import { appendAudit } from '../audit/audit-log.ts';
 import type { Database } from '../db/database.ts';
-import { ServiceError, STATUS_OF, TITLE_OF } from '../errors.ts';
-import { escapeHtml } from '../html.ts';
+import { ServiceError, STATUS_OF } from '../errors.ts';
+import { noticePage } from '../html.ts';
 import { findAdmin } from '../identity/admin-accounts.ts';
 import type { IdpLogin } from '../identity/idp-login.ts';
+import { LOGIN_PATH, noLoginReply, PAGE_HEADERS } from '../identity/no-login.ts';
 import { safeReturnTo } from '../identity/return-to.ts';
 import { findOrAddIdpUser } from '../identity/users.ts';
 import { LIMITS } from '../limits.ts';
 import { cookieOf, type Reply, type Request } from '../message.ts';
-import { actorOfAccount, queryOf, type Route } from './route.ts';
+import { actorOfAccount, actorOfUser, flagOf, queryOf, type Route } from './route.ts';
 import type { SessionCookies } from './session-cookies.ts';
 
 export type IdpApiParts = {
@@ -17,31 +18,17 @@ export type IdpApiParts = {
   cookies: SessionCookies;
 };
 
-const PATH = '/api/auth/idp';
+const PATH = LOGIN_PATH.slice(0, LOGIN_PATH.lastIndexOf('/'));
 const NO_STORE: [string, string] = ['Cache-Control', 'no-store'];
 
 /** A refusal for people: whoever logs in sees it in a browser. */
 function refusalPage(error: ServiceError, request: Request): Reply {
-  return {
-    status: STATUS_OF[error.code],
-    headers: [
-      ['Content-Type', 'text/html; charset=utf-8'],
-      ['Content-Security-Policy', "default-src 'none'"],
-      NO_STORE,
-      ...error.headers,
-    ],
-    body: `<!doctype html>
-<html lang="en">
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>${TITLE_OF[error.code]}</title>
-<h1>Login failed</h1>
-<p>${escapeHtml(error.message)}</p>
-<p><a href="${PATH}/start">Log in again</a></p>
-<p>Request ${escapeHtml(request.requestId)}</p>
-</html>
-`,
-  };
+  const headers: Array<[string, string]> = [...PAGE_HEADERS, ...error.headers];
+  const body = noticePage('Login failed', [error.message], request.requestId, {
+    href: `${PATH}/start`,
+    text: 'Log in again',
+  });
+  return { status: STATUS_OF[error.code], headers, body };
 }
 
 /** The login with an identity provider (service.md 4.2, 5.3, 5.4.4). */
@@ -54,11 +41,13 @@ export function idpRoutes({ cookies, db, idp }: IdpApiParts): Route[] {
   const forPeople =
     (handle: (request: Request) => Promise<Reply>): Route['handle'] =>
     async ({ request }) => {
+      const wantsPage = /\btext\/html\b/.test(request.headers.accept ?? '');
+      // There is nothing to try again.
+      if (!idp.isConfigured && wantsPage) return noLoginReply(request.requestId);
       try {
         return await handle(request);
       } catch (error) {
-        if (error instanceof ServiceError && /\btext\/html\b/.test(request.headers.accept ?? ''))
-          return refusalPage(error, request);
+        if (error instanceof ServiceError && wantsPage) return refusalPage(error, request);
         throw error;
       }
     };
@@ -69,8 +58,9 @@ export function idpRoutes({ cookies, db, idp }: IdpApiParts): Route[] {
       path: `${PATH}/start`,
       guard: 'none',
       handle: forPeople(async request => {
-        const returnTo = safeReturnTo(queryOf(request, ['return_to']).get('return_to'));
-        const login = await idp.begin(returnTo, Date.now());
+        const query = queryOf(request, ['return_to', 'fresh']);
+        const fresh = flagOf(query, 'fresh');
+        const login = await idp.begin(safeReturnTo(query.get('return_to')), fresh, Date.now());
         return redirect(login.location, [cookies.header(login.cookie, login.value, LIMITS.idpLoginMs, PATH)]);
       }),
     },
@@ -90,15 +80,16 @@ export function idpRoutes({ cookies, db, idp }: IdpApiParts): Route[] {
         const sessions = await db.withTransaction(async client => {
           const user = await findOrAddIdpUser(client, login.account);
           const account = await findAdmin(client, user.id);
-          if (account !== undefined)
-            await appendAudit(client, actorOfAccount(account, request), {
-              action: 'admin.login',
-              objectType: 'user',
-              objectId: String(user.id),
-              after: { with: 'identity provider' },
-            });
+          const by =
+            account === undefined ? await actorOfUser(client, user.id, request) : actorOfAccount(account, request);
+          await appendAudit(client, by, {
+            action: account === undefined ? 'user.login' : 'admin.login',
+            objectType: 'user',
+            objectId: String(user.id),
+            after: { with: 'identity provider' },
+          });
           const kinds = account === undefined ? (['user'] as const) : (['admin', 'user'] as const);
-          return await cookies.open(client, request, user.id, kinds, false);
+          return await cookies.open(client, request, user.id, kinds, { via: 'idp', at: login.account.authenticatedAt });
         });
         return redirect(login.returnTo, [over, ...sessions]);
       }),

@@ -1,9 +1,11 @@
 import { z } from 'zod';
 import type { Actor } from '../audit/audit-log.ts';
+import type { Queryable } from '../db/database.ts';
 import { type FieldError, ServiceError } from '../errors.ts';
 import type { AdminAccount } from '../identity/admin-accounts.ts';
 import { type AdminKey, type AdminScope, keyHas } from '../identity/admin-keys.ts';
 import type { Session } from '../identity/sessions.ts';
+import { findUser } from '../identity/users.ts';
 import { LIMITS } from '../limits.ts';
 import { type BodySource, jsonReply, type Reply, type Request } from '../message.ts';
 
@@ -49,6 +51,18 @@ export function actorOf(caller: Caller, request: Request): Actor {
 export function actorOfAccount(account: AdminAccount, request: Request): Actor {
   const { remoteAddr, requestId } = request;
   return { kind: 'admin', userId: account.userId, name: account.email, requestId, address: remoteAddr };
+}
+
+/** A user who acts on credentials of their own. */
+export async function actorOfUser(db: Queryable, userId: number, request: Request): Promise<Actor> {
+  const { remoteAddr, requestId } = request;
+  const name = (await findUser(db, userId))?.displayName ?? '';
+  return { kind: 'user', userId, name, requestId, address: remoteAddr };
+}
+
+/** Who failed to log in. */
+export function actorOfStranger({ remoteAddr, requestId }: Request): Actor {
+  return { kind: 'anonymous', userId: null, name: '', requestId, address: remoteAddr };
 }
 
 /** What a handler may read besides the request: its JSON body, or the body as it comes in. */
@@ -182,5 +196,15 @@ export function sinceOf(raw: string | undefined): Date | undefined {
     return date;
   throw new ServiceError('validation_failed', 'since must be a time like 2026-01-31T12:00:00Z', {
     errors: [{ pointer: 'query:since', message: 'must be a time like 2026-01-31T12:00:00Z' }],
+  });
+}
+
+/** A flag of a query string: 1 or 0; false when absent. */
+export function flagOf(query: ReadonlyMap<string, string>, name: string): boolean {
+  const given = query.get(name);
+  if (given === undefined || given === '0' || given === 'false') return false;
+  if (given === '1' || given === 'true') return true;
+  throw new ServiceError('validation_failed', `${name} must be 1 or 0`, {
+    errors: [{ pointer: `query:${name}`, message: 'must be 1 or 0' }],
   });
 }

@@ -1,5 +1,6 @@
 import type { Queryable } from '../db/database.ts';
-import { addSession, endSession, type SessionKind } from '../identity/sessions.ts';
+import type { KnownBrowsers } from '../identity/known-browsers.ts';
+import { addSession, endSession, type Session, type SessionKind } from '../identity/sessions.ts';
 import { LIMITS } from '../limits.ts';
 import { cookieOf, type Request } from '../message.ts';
 
@@ -10,12 +11,26 @@ const COOKIE_MS_MAX = 400 * 24 * 3_600_000;
 const COOKIE_MS: Readonly<Record<SessionKind, number>> = { user: COOKIE_MS_MAX, admin: LIMITS.adminSessionMs };
 const KINDS: readonly SessionKind[] = ['admin', 'user'];
 
+const KNOWN_BROWSER = 'known_browser';
+/** It goes to the login and to no plugin. */
+const KNOWN_BROWSER_PATH = '/api/admin/auth';
+
+/** How a user proved who they are: with the password just now, or at the identity provider at a time it tells or does not. */
+export type Proof = { via: 'password' } | { via: 'idp'; at: Date | null };
+
 /** The cookies of sessions (decisions.md 3): HttpOnly, SameSite=Lax, Secure where users come by https. */
 export class SessionCookies {
   readonly #secure: boolean;
+  readonly #browsers: KnownBrowsers;
 
-  constructor(secure: boolean) {
+  constructor(secure: boolean, browsers: KnownBrowsers) {
     this.#secure = secure;
+    this.#browsers = browsers;
+  }
+
+  /** The id of the browser a request comes from, when this administrator has logged in with it before. */
+  knownBrowser(request: Request, userId: number): string | null {
+    return this.#browsers.find(cookieOf(request.headers, KNOWN_BROWSER), userId, Date.now());
   }
 
   /** A `Set-Cookie` header; `ms` 0 takes the cookie away. */
@@ -29,7 +44,7 @@ export class SessionCookies {
   /**
    * Begins sessions of a user, as part of a transaction. The sessions the browser had before end: it is one person's.
    *
-   * @param withPassword whether the password was given just now
+   * @param proof how the user has just logged in
    * @returns the headers that set the cookies, and take away those that are not set
    */
   async open(
@@ -37,29 +52,40 @@ export class SessionCookies {
     request: Request,
     userId: number,
     kinds: readonly SessionKind[],
-    withPassword: boolean,
+    proof: Proof,
   ): Promise<Header[]> {
-    const common = { userId, address: request.remoteAddr, userAgent: request.headers['user-agent'] ?? '' };
+    const common = {
+      ...{ userId, address: request.remoteAddr, userAgent: request.headers['user-agent'] ?? '' },
+      ...(proof.via === 'idp' ? { idpAt: proof.at } : {}),
+    };
     const headers: Header[] = [];
     for (const kind of KINDS) {
       const name = `${kind}_session`;
       const before = cookieOf(request.headers, name);
-      if (before !== '') await endSession(client, kind, before);
+      if (before !== '') await endSession(client, kind, before, Date.now());
       if (kinds.includes(kind)) {
         const { secret } = await addSession(client, {
           ...common,
           kind,
-          withPassword: withPassword && kind === 'admin',
+          withPassword: proof.via === 'password' && kind === 'admin',
         });
         headers.push(this.header(name, secret, COOKIE_MS[kind]));
       } else if (before !== '') headers.push(this.header(name, '', 0));
+    }
+    if (kinds.includes('admin')) {
+      const value = this.#browsers.remember(userId, Date.now());
+      headers.push(this.header(KNOWN_BROWSER, value, LIMITS.knownBrowserMs, KNOWN_BROWSER_PATH));
     }
     return headers;
   }
 
   /** Ends the sessions a request carries; takes their cookies away. */
-  async close(client: Queryable, request: Request): Promise<Header[]> {
-    for (const kind of KINDS) await endSession(client, kind, cookieOf(request.headers, `${kind}_session`));
-    return KINDS.map(kind => this.header(`${kind}_session`, '', 0));
+  async close(client: Queryable, request: Request): Promise<{ headers: Header[]; ended: Session[] }> {
+    const ended: Session[] = [];
+    for (const kind of KINDS) {
+      const session = await endSession(client, kind, cookieOf(request.headers, `${kind}_session`), Date.now());
+      if (session !== undefined) ended.push(session);
+    }
+    return { headers: KINDS.map(kind => this.header(`${kind}_session`, '', 0)), ended };
   }
 }

@@ -8,7 +8,7 @@ import { findImport, type ImportRun, listImportErrors, listImports } from '../un
 import type { Imports } from '../university/imports.ts';
 import { parseBody } from './plugins-api.ts';
 import { receiveBody } from './receive-body.ts';
-import { type Caller, limitOf, pageReply, pathIdOf, queryOf, type Route, type RouteInput } from './route.ts';
+import { type Caller, flagOf, limitOf, pageReply, pathIdOf, queryOf, type Route, type RouteInput } from './route.ts';
 
 export type UniversityApiParts = { db: Database; imports: Imports };
 
@@ -37,15 +37,6 @@ const runJson = (r: ImportRun) => ({
   problem: r.problem,
   types: r.types.map(({ finishedAt, startedAt, ...t }) => ({ ...t, started_at: startedAt, finished_at: finishedAt })),
 });
-
-function flagOf(query: ReadonlyMap<string, string>, name: string): boolean {
-  const given = query.get(name);
-  if (given === undefined || given === '0' || given === 'false') return false;
-  if (given === '1' || given === 'true') return true;
-  throw new ServiceError('validation_failed', `${name} must be 1 or 0`, {
-    errors: [{ pointer: `query:${name}`, message: 'must be 1 or 0' }],
-  });
-}
 
 function assertJson(request: Request): void {
   const type = request.headers['content-type'] ?? '';

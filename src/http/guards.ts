@@ -6,7 +6,7 @@ import { type AdminKey, deployedPlugins, keyHas, touchAdminKeys, verifyAdminKey 
 import { ADMIN_CHALLENGE } from '../identity/admin-login.ts';
 import { secretMatches, sha256 } from '../identity/bearer-secret.ts';
 import { LastUsed } from '../identity/last-used.ts';
-import { findSession, touchSessions } from '../identity/sessions.ts';
+import { findSession, type SessionVia, touchSessions } from '../identity/sessions.ts';
 import { LIMITS } from '../limits.ts';
 import { bearerOf, cookieOf, isOwnOrigin, type Request } from '../message.ts';
 
@@ -17,6 +17,9 @@ export function isLoopback(address: string): boolean {
 }
 
 const FLUSH_MS = 5000;
+
+const CONFIRM_PATH = '/api/admin/auth/confirm';
+const FRESH_LOGIN_PATH = '/api/auth/idp/start?fresh=1';
 
 /** Nobody who may import; what was sent is named, and what would be right. */
 function noKey(request: Request): ServiceError {
@@ -81,17 +84,15 @@ export class Guards {
     if (caller === null) throw isImport ? noKey(request) : this.#notLoggedIn(bearer);
     fromHere(request);
     if (guard === 'admin_session') return caller;
-    if (caller.account.mustChangePassword)
+    // Who came through the identity provider needs no password of ours.
+    if (caller.account.mustChangePassword && caller.session.via === 'password')
       throw new ServiceError(
         'password_change_required',
         'change the temporary password first: PUT /api/admin/auth/password',
       );
     const passwordAt = caller.session.passwordAt?.getTime() ?? 0;
     if ((guard === 'admin_recent' || guard === 'import') && Date.now() - passwordAt > LIMITS.recentPasswordMs)
-      throw new ServiceError(
-        'password_confirmation_required',
-        'this action wants the password again: POST /api/admin/auth/confirm, then repeat it within ten minutes',
-      );
+      throw confirmationNeeded(caller.session.via);
     return caller;
   }
 
@@ -180,6 +181,20 @@ function assertOpens(key: AdminKey, need: KeyNeed, request: Request): void {
         : [s],
   );
   throw missingScope(key, wanted, what);
+}
+
+/** What a session that began this way can do about it; pages find it in `confirm`. */
+function confirmationNeeded(via: SessionVia): ServiceError {
+  const [detail, confirm] =
+    via === 'password'
+      ? ['this action needs the password again: POST /api/admin/auth/confirm', { method: 'POST', path: CONFIRM_PATH }]
+      : [
+          `this action needs a login at the identity provider again: GET ${FRESH_LOGIN_PATH}&return_to=<path>`,
+          { method: 'GET', path: FRESH_LOGIN_PATH },
+        ];
+  return new ServiceError('password_confirmation_required', `${detail}, then repeat it within ten minutes`, {
+    extra: { confirm },
+  });
 }
 
 /** CSRF rule of decisions.md 3: what changes something must come from our own pages. */

@@ -18,7 +18,7 @@ import {
   storePassword,
 } from './admin-accounts.ts';
 import { revokeAdminKeysOf } from './admin-keys.ts';
-import { forgetFailures } from './admin-login.ts';
+import { forgetFailures, keyOfUser } from './login-throttle.ts';
 import { hashPassword } from './password.ts';
 import { revokeAllSessions } from './sessions.ts';
 import { revokeAllUserTokens } from './user-tokens.ts';
@@ -207,8 +207,8 @@ export async function resetPasswordHere(
     const account = await findAdminByEmail(client, email);
     if (account === undefined) throw new ServiceError('not_found', `there is no administrator with the email ${email}`);
     await forgetMail(client, account.userId);
-    // Who is locked out by failed attempts is let in again.
-    await forgetFailures(client, account.email);
+    // A new password begins without a wait.
+    await forgetFailures(client, keyOfUser(account.userId));
     await revokeEverything(client, account.userId, by);
     await appendAudit(client, by, {
       action: 'admin.reset_password',
@@ -219,9 +219,13 @@ export async function resetPasswordHere(
   });
 }
 
-/** Sets a new password, part of a transaction that holds the old one; every session of the administrator ends. */
+/**
+ * Sets a new password, part of a transaction that holds the old one. Every session and token of the administrator ends;
+ * administration keys stay (docs/OPERATING.md "Administration keys").
+ */
 export async function changePassword(client: Queryable, userId: number, hash: string, by: Actor): Promise<void> {
   await storePassword(client, userId, hash);
   await revokeAllSessions(client, userId);
+  await revokeAllUserTokens(client, userId);
   await appendAudit(client, by, { action: 'admin.password', objectType: 'user', objectId: String(userId) });
 }

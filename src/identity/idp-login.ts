@@ -17,13 +17,32 @@ export type IdpOptions = {
 type Sealer = { seal(plain: string, owner: string): Buffer; open(sealed: Buffer, owner: string): string };
 
 /** An account as the provider tells it. */
-export type IdpAccount = { sub: string; name: string; locale: 'ru' | 'en' | null };
+export type IdpAccount = {
+  sub: string;
+  name: string;
+  locale: 'ru' | 'en' | null;
+  /** When the user last gave their credentials there (`auth_time`); null when the provider does not say. */
+  authenticatedAt: Date | null;
+};
+
+/** A provider's clock may be this far ahead; a time beyond that is not believed. */
+const CLOCK_SKEW_MS = 5 * 60_000;
+
+/** What to say where a login is needed and no provider is configured. */
+export const NO_PROVIDER =
+  'no identity provider is configured: set idp.issuer, idp.client_id and idp.client_secret (BOT_IDP_ISSUER, BOT_IDP_CLIENT_ID, BOT_IDP_CLIENT_SECRET) and start the service again';
 
 const PROVIDER_SECONDS = 10;
 const OWNER = 'idp login';
 const COOKIE = 'idp_login_';
 
-const pendingLogin = z.object({ nonce: z.string(), verifier: z.string(), returnTo: z.string(), until: z.number() });
+const pendingLogin = z.object({
+  nonce: z.string(),
+  verifier: z.string(),
+  returnTo: z.string(),
+  until: z.number(),
+  fresh: z.boolean().default(false),
+});
 
 /**
  * Login with an OpenID Connect provider: authorization code with PKCE, state and nonce (decisions.md 3). The provider is
@@ -46,8 +65,7 @@ export class IdpLogin {
 
   /** @throws ServiceError `unavailable` with the reason */
   async #provider(): Promise<oidc.Configuration> {
-    if (!this.isConfigured)
-      throw new ServiceError('unavailable', 'no identity provider is configured here (idp.issuer)');
+    if (!this.isConfigured) throw new ServiceError('unavailable', NO_PROVIDER);
     this.#found ??= discover(this.#options);
     try {
       return await this.#found;
@@ -61,9 +79,14 @@ export class IdpLogin {
    * Begins a login.
    *
    * @param returnTo checked path to go back to
+   * @param fresh whether the provider must ask for the credentials again, and say when it did
    * @returns where to send the browser, and the cookie it brings back
    */
-  async begin(returnTo: string, nowMs: number): Promise<{ location: string; cookie: string; value: string }> {
+  async begin(
+    returnTo: string,
+    fresh: boolean,
+    nowMs: number,
+  ): Promise<{ location: string; cookie: string; value: string }> {
     const provider = await this.#provider();
     const [verifier, state, nonce] = [oidc.randomPKCECodeVerifier(), oidc.randomState(), oidc.randomNonce()];
     const location = oidc.buildAuthorizationUrl(provider, {
@@ -73,8 +96,10 @@ export class IdpLogin {
       nonce,
       code_challenge: await oidc.calculatePKCECodeChallenge(verifier),
       code_challenge_method: 'S256',
+      // With max_age the provider has to send auth_time (OpenID Connect Core 3.1.2.1).
+      ...(fresh ? { prompt: 'login', max_age: String(LIMITS.recentPasswordMs / 1000) } : {}),
     });
-    const pending = JSON.stringify({ nonce, verifier, returnTo, until: nowMs + LIMITS.idpLoginMs });
+    const pending = JSON.stringify({ nonce, verifier, returnTo, until: nowMs + LIMITS.idpLoginMs, fresh });
     return {
       location: location.href,
       cookie: cookieName(state),
@@ -113,7 +138,10 @@ export class IdpLogin {
       });
       const claims = tokens.claims();
       if (claims === undefined) throw new Error('the provider sent no identity');
-      return { account: accountOf(claims), returnTo: pending.returnTo };
+      const account = accountOf(claims, nowMs);
+      if (pending.fresh && account.authenticatedAt === null)
+        throw new Error('it does not say when you logged in there (auth_time)');
+      return { account, returnTo: pending.returnTo };
     } catch (error) {
       throw refusalOf(error, this.#options.issuer);
     }
@@ -159,16 +187,18 @@ function clientAuth(secret: string): oidc.ClientAuth {
   };
 }
 
-function accountOf(claims: oidc.IDToken): IdpAccount {
+function accountOf(claims: oidc.IDToken, nowMs: number): IdpAccount {
   const text = (name: string): string => {
     const value = claims[name];
     return typeof value === 'string' ? value.replaceAll('\0', '').slice(0, 300) : '';
   };
+  const authMs = typeof claims.auth_time === 'number' ? claims.auth_time * 1000 : Number.NaN;
   const language = /^(ru|en)\b/.exec(text('locale'))?.[1];
   return {
     sub: claims.sub,
     name: text('name') || text('preferred_username') || text('email'),
     locale: language === 'ru' || language === 'en' ? language : null,
+    authenticatedAt: authMs > 0 && authMs < nowMs + CLOCK_SKEW_MS ? new Date(authMs) : null,
   };
 }
 

@@ -6,13 +6,18 @@ import { notifyIdentity } from './identity-changes.ts';
 
 export type SessionKind = 'user' | 'admin';
 
+/** How a session began. */
+export type SessionVia = 'password' | 'idp';
+
 export type Session = {
   id: number;
   kind: SessionKind;
+  via: SessionVia;
   userId: number;
   createdAt: Date;
   lastUsedAt: Date;
   expiresAt: Date;
+  /** When the user last proved who they are: with the password, or at the identity provider. */
   passwordAt: Date | null;
   address: string;
   userAgent: string;
@@ -21,6 +26,7 @@ export type Session = {
 type SessionSql = {
   id: string;
   kind: SessionKind;
+  via: SessionVia;
   global_user_id: string;
   created_at: Date;
   last_used_at: Date;
@@ -33,6 +39,7 @@ type SessionSql = {
 const toSession = (r: SessionSql): Session => ({
   id: Number(r.id),
   kind: r.kind,
+  via: r.via,
   userId: Number(r.global_user_id),
   createdAt: r.created_at,
   lastUsedAt: r.last_used_at,
@@ -47,6 +54,8 @@ export type NewSession = {
   userId: number;
   /** Whether the password was given just now. */
   withPassword: boolean;
+  /** When the user logged in at the identity provider, null when it does not say; absent for other sessions. */
+  idpAt?: Date | null;
   address: string;
   userAgent: string;
 };
@@ -65,8 +74,9 @@ const endedSql = (idleSeconds: string): string =>
 export async function addSession(db: Queryable, s: NewSession): Promise<{ session: Session; secret: string }> {
   const secret = makeSecret();
   const { rows } = await db.query<SessionSql>(
-    `INSERT INTO sessions (kind, global_user_id, secret_sha256, expires_at, password_at, address, user_agent)
-     VALUES ($1, $2, $3, now() + make_interval(secs => $4), CASE WHEN $5 THEN now() END, $6, $7) RETURNING *`,
+    `INSERT INTO sessions (kind, global_user_id, secret_sha256, expires_at, password_at, address, user_agent, via)
+     VALUES ($1, $2, $3, now() + make_interval(secs => $4), CASE WHEN $5 THEN now() ELSE least(now(), $8) END, $6, $7, $9)
+     RETURNING *`,
     [
       s.kind,
       s.userId,
@@ -75,6 +85,8 @@ export async function addSession(db: Queryable, s: NewSession): Promise<{ sessio
       s.withPassword,
       s.address,
       s.userAgent.slice(0, 400).toWellFormed(),
+      s.idpAt ?? null,
+      s.idpAt === undefined ? 'password' : 'idp',
     ],
   );
   const row = rows[0];
@@ -110,31 +122,41 @@ export async function listSessions(db: Queryable, userId: number, before: number
 /**
  * Ends a session on every host; false when the user has none with this id.
  *
- * @param by the administrator who ends it, or null when the user does
+ * @param by the administrator or the user who ends it
  */
-export async function revokeSession(db: Database, userId: number, id: number, by: Actor | null): Promise<boolean> {
+export async function revokeSession(db: Database, userId: number, id: number, by: Actor): Promise<boolean> {
   return await db.withTransaction(async client => {
     const { rowCount } = await client.query('DELETE FROM sessions WHERE id = $1 AND global_user_id = $2', [id, userId]);
     if (rowCount !== 1) return false;
     await notifyIdentity(client, { what: 'session', id });
-    if (by !== null)
-      await appendAudit(client, by, {
-        action: 'session.revoke',
-        objectType: 'user',
-        objectId: String(userId),
-        before: { session: id },
-      });
+    await appendAudit(client, by, {
+      action: 'session.revoke',
+      objectType: 'user',
+      objectId: String(userId),
+      before: { session: id },
+    });
     return true;
   });
 }
 
-/** Ends the session a cookie belongs to, if any; part of a transaction. */
-export async function endSession(client: Queryable, kind: SessionKind, secret: string): Promise<void> {
-  const { rows } = await client.query<{ id: string }>(
-    'DELETE FROM sessions WHERE secret_sha256 = $1 AND kind = $2 RETURNING id',
+/**
+ * Ends the session a cookie belongs to, if any; part of a transaction.
+ *
+ * @returns the session that was ended, when it was still good
+ */
+export async function endSession(
+  client: Queryable,
+  kind: SessionKind,
+  secret: string,
+  nowMs: number,
+): Promise<Session | undefined> {
+  const { rows } = await client.query<SessionSql>(
+    'DELETE FROM sessions WHERE secret_sha256 = $1 AND kind = $2 RETURNING *',
     [sha256(secret), kind],
   );
-  for (const { id } of rows) await notifyIdentity(client, { what: 'session', id: Number(id) });
+  const ended = rows[0] === undefined ? undefined : toSession(rows[0]);
+  if (ended !== undefined) await notifyIdentity(client, { what: 'session', id: ended.id });
+  return ended !== undefined && isLive(ended, nowMs) ? ended : undefined;
 }
 
 /** Ends every session of a user; part of a transaction. */

@@ -84,9 +84,9 @@ export async function listUserTokens(
 /**
  * Revokes a token on every host; false when the user has none with this id.
  *
- * @param by the administrator who revokes it, or null when the user does
+ * @param by the administrator or the user who revokes it
  */
-export async function revokeUserToken(db: Database, userId: number, id: number, by: Actor | null): Promise<boolean> {
+export async function revokeUserToken(db: Database, userId: number, id: number, by: Actor): Promise<boolean> {
   return await db.withTransaction(async client => {
     const { rowCount } = await client.query('DELETE FROM user_tokens WHERE id = $1 AND global_user_id = $2', [
       id,
@@ -94,13 +94,12 @@ export async function revokeUserToken(db: Database, userId: number, id: number, 
     ]);
     if (rowCount !== 1) return false;
     await notifyIdentity(client, { what: 'token', id });
-    if (by !== null)
-      await appendAudit(client, by, {
-        action: 'token.revoke',
-        objectType: 'user',
-        objectId: String(userId),
-        before: { token: id },
-      });
+    await appendAudit(client, by, {
+      action: 'token.revoke',
+      objectType: 'user',
+      objectId: String(userId),
+      before: { token: id },
+    });
     return true;
   });
 }

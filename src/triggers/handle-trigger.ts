@@ -10,6 +10,7 @@ import type { Execution } from '../execution/execute.ts';
 import type { ExecutionRecords } from '../executions/execution-records.ts';
 import type { Quarantine } from '../executions/quarantine.ts';
 import { HostCall } from '../host/host-functions.ts';
+import { LOGIN_PATH, noLoginReply } from '../identity/no-login.ts';
 import { credentialOf, mayCall, type Principal, type Principals } from '../identity/principals.ts';
 import { isFromOrigins, type TriggerExchange } from '../message.ts';
 import type { InstalledTrigger, PluginRegistry } from '../plugins/registry.ts';
@@ -20,7 +21,6 @@ import { type HttpAuth, httpEvent } from './trigger-event.ts';
 
 export const TRIGGER_PREFIX = '/api/triggers/http/';
 const NO_CALLERS: readonly string[] = [];
-const LOGIN_PATH = '/api/auth/idp/start';
 
 export type TriggerParts = {
   /** While this host does not know what was changed elsewhere, public triggers alone go on. */
@@ -31,6 +31,8 @@ export type TriggerParts = {
   policies: Policies;
   /** What an `Authorization` of the host's own looks like (`hostBearerOf`). */
   hostBearer: RegExp;
+  /** Whether users may log in with an identity provider. */
+  hasLogin: boolean;
   records: ExecutionRecords;
   execute(execution: Execution<HostCall>): void;
   timeoutMs: number;
@@ -120,7 +122,7 @@ function admit(
   const { plugin, settings, trigger } = target;
   const decision = decideAccess(settings, principal?.kind ?? 'none');
   if (decision.kind === 'refuse' && decision.reason === 'no_credential') {
-    refuseUnknown(x, cors);
+    refuseUnknown(x, cors, parts.hasLogin);
     return null;
   }
   if (decision.kind === 'refuse') throw forbidden(refusalText(principal), cors);
@@ -268,9 +270,16 @@ function bodyRefusal(why: 'too_large' | 'too_slow', parts: TriggerParts): Servic
   return new ServiceError('request_timeout', `the body did not arrive within ${parts.bodyMsMax} ms`);
 }
 
-/** Nobody we know: a browser that navigates is sent to the login, everybody else gets 401 (service.md 5.3.5, 7). */
-function refuseUnknown(x: TriggerExchange, cors: CorsHeaders): void {
+/**
+ * A caller without a valid credential: a browser that navigates is sent to the login, or told that there is none; every other
+ * request gets 401 (service.md 5.3.5, 7).
+ */
+function refuseUnknown(x: TriggerExchange, cors: CorsHeaders, hasLogin: boolean): void {
   if (isNavigation(x)) {
+    if (!hasLogin) {
+      const { body, headers, status } = noLoginReply(x.requestId);
+      return x.replyFlat(status, '', body, [...headers, ...cors]);
+    }
     const back = encodeURIComponent(x.query === '' ? x.path : `${x.path}?${x.query}`);
     return x.replyFlat(302, '', '', [
       ['Location', `${LOGIN_PATH}?return_to=${back}`],

@@ -17,7 +17,7 @@ export type EventInput = {
   hostBearer: RegExp;
 };
 
-const HOST_COOKIE_HINT = /_session|idp_login_/i;
+const HOST_COOKIE_HINT = /_session|idp_login_|known_browser/i;
 
 /** Matches an `Authorization` that carries a token or key of this host. */
 export function hostBearerOf(prefixes: readonly string[]): RegExp {

@@ -318,7 +318,11 @@ t.test('a frontend may be for users and administrators alone', async t => {
     (await addSession(db, { kind, userId: ada.userId, withPassword: false, address: '', userAgent: '' })).secret;
   const get = (headers: Record<string, string>, where = '') =>
     request(`${s.base}/plugins/inner/app/${where}`, { headers });
-  const page = await navigate(`${s.base}/plugins/inner/app/a?b=1`);
+  const bare = await navigate(`${s.base}/plugins/inner/app/a?b=1`);
+  t.equal(bare.status, 503, 'without an identity provider there is no login to send anybody to');
+  const withLogin = await startTestService({ BOT_IDP_ISSUER: 'https://login.example' }, s);
+  t.teardown(() => withLogin.stop());
+  const page = await navigate(`${withLogin.base}/plugins/inner/app/a?b=1`);
   t.same(
     [page.status, page.location],
     [302, `/api/auth/idp/start?return_to=${encodeURIComponent('/plugins/inner/app/a?b=1')}`],

@@ -1,7 +1,6 @@
 import http from 'node:http';
 import t from 'tap';
 import { openDatabase } from '../../src/db/database.ts';
-import { networkOf } from '../../src/identity/admin-login.ts';
 import { request, startTestService, TOKEN } from '../support/service.ts';
 import { watPlugin } from '../support/wat.ts';
 
@@ -105,36 +104,20 @@ t.test('an admin session ends after twelve hours, or after two without use', asy
   t.equal((await call('GET', '/api/admin/plugins', undefined, me)).status, 401);
 });
 
-t.test('a wrong password and an unknown email get one answer; five failures make account and address wait', async t => {
+t.test('a wrong password and an unknown email get one answer', async t => {
   const { call, db, login, setup } = await world(t);
   await setup();
-  const wrong = await login(EMAIL, 'not the password');
-  const unknown = await login('nobody@uni.example', 'not the password');
-  t.same([wrong.status, wrong.json.detail], [401, 'email or password is wrong']);
-  t.same([unknown.status, unknown.json.detail], [401, 'email or password is wrong']);
-  t.equal(
-    (await login(EMAIL, `${PASSWORD}${'x'.repeat(80)}`)).status,
-    401,
-    'a password beyond 72 bytes is not cut to a right one',
-  );
-  for (let k = 0; k < 2; k++) await login('other@uni.example', 'no');
-  const waiting = await login();
-  t.equal(waiting.status, 429, 'the address waits, even with the right password');
-  t.ok(Number(waiting.headers.get('retry-after')) > 800);
-  await db.query("UPDATE login_failures SET failed_at = failed_at - interval '16 minutes'");
-  t.equal((await login()).status, 200);
+  for (const [email, password] of [
+    [EMAIL, 'not the password'],
+    ['nobody@uni.example', 'not the password'],
+    // A password beyond 72 bytes is not cut to a right one.
+    [EMAIL, `${PASSWORD}${'x'.repeat(80)}`],
+  ]) {
+    await db.query('DELETE FROM login_failures');
+    const a = await login(email, password);
+    t.same([a.status, a.json.detail], [401, 'email or password is wrong']);
+  }
   t.equal((await call('POST', '/api/admin/auth/login', { email: EMAIL })).status, 422);
-});
-
-t.test('attempts in parallel count each other: five passwords are tried, not thirty', async t => {
-  const { db, login, setup } = await world(t);
-  await setup();
-  const all = await Promise.all(Array.from({ length: 30 }, (_, k) => login(EMAIL, `guess number ${k}`)));
-  const tried = all.filter(a => a.status === 401).length;
-  t.equal(tried, 5);
-  t.equal(all.filter(a => a.status === 429).length, 25);
-  await db.query("UPDATE login_failures SET failed_at = failed_at - interval '16 minutes'");
-  t.equal((await login()).status, 200, 'what was refused does not lengthen the wait');
 });
 
 t.test('a new password follows the rules, ends every session and opens a new one', async t => {
@@ -158,11 +141,13 @@ t.test('a new password follows the rules, ends every session and opens a new one
     status: 422,
     errors: [{ pointer: '/current_password' }],
   });
+  await db.query('DELETE FROM login_failures');
   const changed = await put({ current_password: PASSWORD, new_password: 'ы'.repeat(36) }, first);
   t.equal(changed.status, 200);
   for (const old of [first, second]) t.equal((await call('GET', '/api/admin/plugins', undefined, old)).status, 401);
   t.equal((await call('GET', '/api/admin/plugins', undefined, cookiesOf(changed.headers))).status, 200);
   t.equal((await login()).status, 401);
+  await db.query('DELETE FROM login_failures');
   t.equal((await login(EMAIL, 'ы'.repeat(36))).status, 200);
 
   await db.query(
@@ -203,6 +188,7 @@ t.test('dangerous actions want a password that was given in the last ten minutes
     status: 422,
     errors: [{ pointer: '/password' }],
   });
+  await db.query('DELETE FROM login_failures');
   t.equal((await call('POST', '/api/admin/auth/confirm', { password: PASSWORD }, me)).status, 204);
   t.equal((await call('PUT', settings, { enabled: true }, me)).status, 200);
   t.equal(
@@ -233,29 +219,23 @@ t.test('a login that is under way while the password is changed does not get in 
 });
 
 t.test('a stranger who guesses at the login does not keep an administrator from acting', async t => {
-  const { call, login, setup } = await world(t);
+  const { call, db, login, setup } = await world(t);
   const me = cookiesOf((await setup()).headers);
-  for (let k = 0; k < 5; k++) await login(EMAIL, 'a guess');
+  await login(EMAIL, 'a guess');
+  // As if there had been many more.
+  const repeat = () =>
+    db.query(
+      'INSERT INTO login_failures (account, caller, pending) SELECT account, caller, false FROM login_failures, generate_series(1, 9)',
+    );
+  await repeat();
   t.equal((await login()).status, 429);
-  t.equal((await call('POST', '/api/admin/auth/confirm', { password: PASSWORD }, me)).status, 204);
-  for (let k = 0; k < 5; k++)
-    t.equal((await call('POST', '/api/admin/auth/confirm', { password: 'a guess' }, me)).status, 422);
-  t.equal(
-    (await call('POST', '/api/admin/auth/confirm', { password: PASSWORD }, me)).status,
-    429,
-    'a thief of a session',
-  );
-});
-
-t.test('an IPv6 address counts with its network', async t => {
-  const rows: Array<[string, string]> = [
-    ['127.0.0.1', '127.0.0.1'],
-    ['2001:db8:1:2:3:4:5:6', '2001:db8:1:2::/64'],
-    ['2001:db8:1:2::9', '2001:db8:1:2::/64'],
-    ['2001:db8::9', '2001:db8:0:0::/64'],
-    ['::1', '0:0:0:0::/64'],
-  ];
-  for (const [address, network] of rows) t.equal(networkOf(address), network);
+  const confirm = (password: string) => call('POST', '/api/admin/auth/confirm', { password }, me);
+  t.equal((await confirm(PASSWORD)).status, 204);
+  t.equal((await confirm('a guess')).status, 422);
+  await repeat();
+  t.equal((await confirm(PASSWORD)).status, 429, 'a thief of a session');
+  await db.query("UPDATE login_failures SET failed_at = failed_at - interval '60 seconds'");
+  t.equal((await confirm(PASSWORD)).status, 204);
 });
 
 t.test('setup mode has one door: nobody is appointed through it', async t => {

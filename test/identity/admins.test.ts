@@ -356,12 +356,11 @@ t.test('the command line makes an administrator and gives back a lost account', 
   const password = TEMPORARY.exec(made.text)?.[0] ?? '';
   const { answer, jar } = await w.logIn('ops@uni.example', password);
   t.match(answer.json, { admin: { must_change_password: true } });
-  // Five wrong passwords lock the account; the recovery opens it again.
-  for (let k = 0; k < 5; k++) await w.logIn('ops@uni.example', 'wrong');
+  // After a wrong password the account waits; the recovery lets it in at once.
+  await w.logIn('ops@uni.example', 'wrong');
   const reset = await command('reset-password', '--email', 'ops@uni.example', '--json');
   const shown = JSON.parse(reset.text) as { temporary_password: string };
   t.equal((await w.call(jar, 'GET', '/api/admin/auth/check')).json.authenticated, false, 'its sessions end');
-  await w.db.query('DELETE FROM login_failures');
   t.equal((await w.logIn('ops@uni.example', shown.temporary_password)).status, 200);
   t.match((await command('list')).text, /root@uni\.example +Root\n +\d+ +ops@uni\.example +Ops/);
   t.match(await command('create', '--email', 'ops@uni.example'), {

@@ -1,6 +1,9 @@
 import t from 'tap';
 import { openDatabase } from '../../src/db/database.ts';
+import { IdpLogin } from '../../src/identity/idp-login.ts';
 import { safeReturnTo } from '../../src/identity/return-to.ts';
+import { LIMITS } from '../../src/limits.ts';
+import { makeSecretBox } from '../../src/plugins/secret-box.ts';
 import { startBrowser } from '../support/browser.ts';
 import { CLIENT, CookieJar, logInAt, startIdentityProvider, visit } from '../support/identity-provider.ts';
 import { request, startTestService, TOKEN } from '../support/service.ts';
@@ -135,11 +138,98 @@ t.test('a provider that cannot give tokens just now is no refusal of the person'
   t.same([(await visit(back, jar)).status, (await w.db.query('SELECT 1 FROM sessions')).rows.length], [302, 1]);
 });
 
-t.test('without a provider the login says so', async t => {
+t.test('without a provider the login says what to configure, in a page that does not lead back to itself', async t => {
   const s = await startTestService();
   t.teardown(() => s.stop());
   const a = await request(`${s.base}/api/auth/idp/start`);
-  t.match([a.status, a.json.detail], [503, 'no identity provider is configured here (idp.issuer)']);
+  t.match([a.status, a.json.detail], [503, /set idp\.issuer, idp\.client_id and idp\.client_secret/]);
+  for (const path of ['start', 'callback']) {
+    const page = await visit(`${s.base}/api/auth/idp/${path}`, new CookieJar());
+    t.match([page.status, page.text], [503, /<h1>No login is set up here<\/h1>/]);
+    t.notMatch(page.text, /auth\/idp/);
+  }
+});
+
+t.test(
+  'an administrator who comes through the provider needs no password of ours; a fresh login there counts as one',
+  async t => {
+    const w = await world(t);
+    w.open();
+    await visit(await logInAt(w.start(), 'boss', new CookieJar(), w.callback), new CookieJar());
+    const jar = new CookieJar();
+    await visit(await logInAt(w.start(), 'boss', jar, w.callback), jar);
+    const root = new CookieJar();
+    const post = async (jar: CookieJar, path: string, body: unknown, headers = {}) => {
+      const a = await request(`${w.s.base}${path}`, {
+        method: 'POST',
+        headers: { ...jar.header, ...headers, 'content-type': 'application/json' },
+        body: JSON.stringify(body),
+      });
+      return a;
+    };
+    const setup = { email: 'root@uni.example', password: 'correct horse battery' };
+    root.take((await post(root, '/api/admin/auth/setup', setup, { authorization: `Bearer ${TOKEN}` })).headers);
+    const { rows } = await w.db.query<{ id: string }>("SELECT id FROM global_users WHERE idp_accounts_id = 'boss'");
+    const boss = { global_user_id: Number(rows[0]?.id), email: 'boss@uni.example' };
+    t.equal((await post(root, '/api/admin/admins', boss)).status, 201);
+
+    await visit(await logInAt(w.start(), 'boss', jar, w.callback), jar);
+    const get = (path: string) => request(`${w.s.base}${path}`, { headers: jar.header });
+    t.equal((await get('/api/admin/plugins')).status, 200, 'the temporary password need not be changed');
+    t.match((await get('/api/admin/auth/check')).json, { admin: { must_change_password: false } });
+    t.equal((await post(jar, '/api/auth/tokens', { name: 'x' })).status, 201);
+    const makeKey = () => post(jar, '/api/admin/keys', { name: 'x', scopes: ['read'] });
+    t.match((await makeKey()).json, {
+      code: 'password_confirmation_required',
+      detail: /\/api\/auth\/idp\/start\?fresh=1/,
+      confirm: { method: 'GET', path: '/api/auth/idp/start?fresh=1' },
+    });
+
+    const fresh = `${w.s.base}/api/auth/idp/start?fresh=1&return_to=/admin/`;
+    const sent = new URL((await visit(fresh, jar)).location ?? '');
+    t.same([sent.searchParams.get('prompt'), sent.searchParams.get('max_age')], ['login', '600']);
+    // What the browser takes out of the address on the way changes nothing: no time, no recent login.
+    sent.searchParams.delete('prompt');
+    sent.searchParams.delete('max_age');
+    const cut = await visit(await logInAt(sent.href, 'boss', jar, w.callback), jar);
+    t.match([cut.status, cut.text], [403, /auth_time/]);
+
+    const done = await visit(await logInAt(fresh, 'boss', jar, w.callback), jar);
+    t.equal(done.location, `${w.s.base}/admin/`);
+    t.equal((await makeKey()).status, 201);
+    await w.db.query("UPDATE sessions SET password_at = now() - interval '10 minutes 1 second' WHERE via = 'idp'");
+    t.equal((await makeKey()).status, 403, 'for ten minutes');
+    const { rows: log } = await w.db.query(
+      "SELECT actor_kind, action FROM audit_log WHERE action IN ('user.login', 'admin.login') ORDER BY id",
+    );
+    t.match(log, [
+      { actor_kind: 'user', action: 'user.login' },
+      { action: 'user.login' },
+      { actor_kind: 'admin', action: 'admin.login' },
+    ]);
+  },
+);
+
+t.test('a login in progress is over after ten minutes, and counts for the state it was begun with', async t => {
+  const provider = await startIdentityProvider();
+  t.teardown(() => provider.close());
+  const redirectUri = 'http://127.0.0.1:1/api/auth/idp/callback';
+  provider.open(redirectUri);
+  const options = { issuer: provider.issuer, clientId: CLIENT.id, clientSecret: CLIENT.secret, scopes: ['openid'] };
+  const idp = new IdpLogin({ ...options, redirectUri: () => redirectUri }, makeSecretBox(Buffer.alloc(32, 7)));
+  const begun = Date.now();
+  const { cookie, location, value } = await idp.begin('/here', false, begun);
+  const state = new URL(location).searchParams.get('state') ?? '';
+  const finish = (at: number, ofState = state) =>
+    idp.finish(`state=${ofState}&error=access_denied`, name => (name === cookie ? value : ''), at);
+  await t.rejects(finish(begun + LIMITS.idpLoginMs - 1), { code: 'forbidden' }, 'in time the provider is believed');
+  await t.rejects(finish(begun + LIMITS.idpLoginMs), { code: 'malformed_request' });
+  await t.rejects(finish(begun, `${state.slice(0, -1)}x`), { code: 'malformed_request' });
+  const others = new IdpLogin({ ...options, redirectUri: () => redirectUri }, makeSecretBox(Buffer.alloc(32, 8)));
+  await t.rejects(
+    others.finish(`state=${state}&error=access_denied`, () => value, begun),
+    { code: 'malformed_request' },
+  );
 });
 
 t.test('a callback counts only in the browser that began the login, once, unchanged and in time', async t => {

@@ -250,7 +250,7 @@ t.test('settings: enabled, both flags, policy and origins, with the access they 
 });
 
 t.test('a protected trigger opened by browser navigation redirects to the login, everything else gets 401', async t => {
-  const s = await startTestService();
+  const s = await startTestService({ BOT_IDP_ISSUER: 'https://login.example' });
   t.teardown(() => s.stop());
   await s.install(named('nav', [{ name: 'x', path: '/x', methods: ['GET', 'POST'] }]));
   await s.admin('PUT', '/plugins/nav/triggers/x/settings', { allow_user_session: true });
@@ -270,6 +270,13 @@ t.test('a protected trigger opened by browser navigation redirects to the login,
   const login = '/api/auth/idp/start?return_to=%2Fapi%2Ftriggers%2Fhttp%2Fnav%2Fx%3Fa%3D1%26b%3D2';
   t.same(await ask('GET', { 'Sec-Fetch-Mode': 'navigate' }), { status: 302, location: login });
   t.same(await ask('GET', { Accept: 'text/html,application/xhtml+xml,*/*;q=0.8' }), { status: 302, location: login });
+  const bare = await startTestService({}, s);
+  t.teardown(() => bare.stop());
+  const page = await bare.trigger('nav/x', { headers: { accept: 'text/html' } });
+  t.same([page.status, page.headers.get('location')], [503, null], 'without a provider nobody is sent to the login');
+  t.match(page.headers.get('content-type'), /^text\/html/);
+  t.match(page.text, /set idp\.issuer, idp\.client_id and idp\.client_secret/);
+  t.notMatch(page.text, /auth\/idp\/start/);
   t.equal((await ask('GET', { 'Sec-Fetch-Mode': 'cors', Accept: 'text/html' })).status, 401);
   t.equal((await ask('GET', { Accept: 'application/json, text/html' })).status, 401);
   t.equal((await ask('GET', {})).status, 401);

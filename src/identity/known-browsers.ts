@@ -1,0 +1,40 @@
+import { z } from 'zod';
+import { LIMITS } from '../limits.ts';
+import { makeSecret } from './bearer-secret.ts';
+
+/** Encrypts and authenticates; only hosts of this installation can make such a value. */
+type Sealer = { seal(plain: string, owner: string): Buffer; open(sealed: Buffer, owner: string): string };
+
+const OWNER = 'known browser';
+const content = z.object({ id: z.string().min(1), user: z.int(), until: z.number() });
+
+/**
+ * Browsers in which an administrator has logged in before. Their failed logins count apart from those of their address, so
+ * that guesses from the same network do not slow the administrator down. The cookie proves nothing else, and counts for one
+ * account alone.
+ */
+export class KnownBrowsers {
+  readonly #sealer: Sealer;
+
+  constructor(sealer: Sealer) {
+    this.#sealer = sealer;
+  }
+
+  /** A value for the cookie of a browser in which a user has just logged in. */
+  remember(userId: number, nowMs: number): string {
+    const plain = { id: makeSecret().text, user: userId, until: nowMs + LIMITS.knownBrowserMs };
+    return this.#sealer.seal(JSON.stringify(plain), OWNER).toString('base64url');
+  }
+
+  /** The id of a browser in which this user has logged in before; null for any other value. */
+  find(cookie: string, userId: number, nowMs: number): string | null {
+    if (cookie === '' || cookie.length > 500) return null;
+    try {
+      const known = content.parse(JSON.parse(this.#sealer.open(Buffer.from(cookie, 'base64url'), OWNER)));
+      return known.user === userId && known.until > nowMs ? known.id : null;
+    } catch {
+      // Changed, of another service, or sealed with a key that is gone.
+      return null;
+    }
+  }
+}

@@ -1,0 +1,136 @@
+import net from 'node:net';
+import type { Database, Queryable } from '../db/database.ts';
+import { ServiceError } from '../errors.ts';
+import { LIMITS } from '../limits.ts';
+
+/** Attempts of one caller are counted one at a time over all hosts; the second number of the lock is the caller's hash. */
+const LOGIN_LOCK = 7_391_044;
+
+/** What a failure counts for: the account that was named, and the caller, apart. */
+export type Attempt = {
+  account: string;
+  /** An address, an IPv6 network of 64 bits, a known browser, or a session. */
+  caller: string;
+};
+
+/** An address as it is counted: an IPv6 subscriber has a whole network of 64 bits, an IPv4-mapped address is the IPv4 one. */
+export function networkOf(address: string): string {
+  const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(address);
+  if (mapped !== null) return mapped[1] ?? address;
+  if (!net.isIPv6(address)) return address;
+  const [head = '', tail] = address.replace(/%.*$/, '').split('::');
+  const left = head === '' ? [] : head.split(':');
+  const right = tail === undefined || tail === '' ? [] : tail.split(':');
+  const gap = tail === undefined ? 0 : Math.max(0, 8 - left.length - right.length);
+  const groups = [...left, ...Array<string>(gap).fill('0'), ...right].slice(0, 4);
+  return `${groups.map(g => Number.parseInt(g, 16).toString(16)).join(':')}::/64`;
+}
+
+/** Seconds from the last failure to the next attempt: 1, 2, 4 and so on up to a minute. */
+export function delayAfter(failures: number): number {
+  return failures === 0 ? 0 : Math.min(2 ** (failures - 1), LIMITS.loginDelaySecondsMax);
+}
+
+/** What is known of a caller: failures, attempts under way, failures at the account, seconds since the caller's last failure. */
+export type Counts = { failed: number; running: number; account_failed: number; since_last: number | null };
+
+const COUNTS = `
+  SELECT count(*) FILTER (WHERE caller = $1 AND NOT running)::int AS failed,
+    count(*) FILTER (WHERE caller = $1 AND running)::int AS running,
+    count(*) FILTER (WHERE account = $2 AND NOT running)::int AS account_failed,
+    extract(epoch FROM now() - max(failed_at) FILTER (WHERE caller = $1 AND NOT running))::float8 AS since_last
+  FROM (SELECT caller, account, failed_at, pending AND failed_at > now() - make_interval(secs => $4) AS running
+    FROM login_failures WHERE (caller = $1 OR account = $2) AND failed_at > now() - make_interval(secs => $3)) AS counted`;
+
+/**
+ * The seconds a caller has to wait. A caller without failures of its own never waits, whatever others do to the account. One
+ * that has some waits by its own count or the account's, whichever is more, from its own last failure.
+ */
+export function waitOf(c: Counts): number {
+  if (c.failed === 0) return c.running >= LIMITS.loginsAtOnceMax ? 1 : 0;
+  const wait = delayAfter(Math.max(c.failed, c.account_failed)) - (c.since_last ?? 0);
+  return wait > 0 ? Math.ceil(wait) : c.running > 0 ? 1 : 0;
+}
+
+async function secondsToWait(db: Queryable, { account, caller }: Attempt): Promise<number> {
+  const { rows } = await db.query<Counts>(COUNTS, [
+    caller,
+    account,
+    LIMITS.loginFailureWindowSeconds,
+    LIMITS.loginPendingSeconds,
+  ]);
+  return rows[0] === undefined ? 0 : waitOf(rows[0]);
+}
+
+/**
+ * Writes an attempt down before the password is compared, so that attempts in parallel count each other.
+ *
+ * @returns its id, for `failAttempt` or `dropAttempt`
+ * @throws ServiceError `too_many_attempts` with `Retry-After`; the attempt is not counted then
+ */
+export async function beginAttempt(db: Database, attempt: Attempt): Promise<number> {
+  // A caller that has to wait is told so without the lock.
+  refuse(await secondsToWait(db, attempt));
+  return await db.withTransaction(async client => {
+    await client.query('SELECT pg_advisory_xact_lock($1, hashtext($2))', [LOGIN_LOCK, attempt.caller]);
+    refuse(await secondsToWait(client, attempt));
+    const { rows } = await client.query<{ id: string }>(
+      'INSERT INTO login_failures (account, caller) VALUES ($1, $2) RETURNING id',
+      [attempt.account, attempt.caller],
+    );
+    return Number(rows[0]?.id);
+  });
+}
+
+function refuse(seconds: number): void {
+  if (seconds > 0)
+    throw new ServiceError('too_many_attempts', `the last attempts failed; try again in ${seconds} s`, {
+      headers: [['Retry-After', String(seconds)]],
+    });
+}
+
+/** The password was wrong: the wait begins now. */
+export async function failAttempt(db: Queryable, id: number): Promise<void> {
+  await db.query('UPDATE login_failures SET pending = false, failed_at = now() WHERE id = $1', [id]);
+}
+
+/** The password was not compared: the attempt counts for nothing. */
+export async function dropAttempt(db: Queryable, id: number): Promise<void> {
+  await db.query('DELETE FROM login_failures WHERE id = $1', [id]);
+}
+
+/**
+ * The password was right: forgets the failures of this caller at this account. Those at other accounts stay, or a caller
+ * with an account of its own could guess at others without waiting.
+ */
+export async function succeed(client: Queryable, { account, caller }: Attempt): Promise<void> {
+  await client.query('DELETE FROM login_failures WHERE account = $1 AND caller = $2', [account, caller]);
+}
+
+/** Forgets every failure at an account, whose password is new. */
+export async function forgetFailures(client: Queryable, account: string): Promise<void> {
+  await client.query('DELETE FROM login_failures WHERE account = $1', [account]);
+}
+
+/** Removes failures that count no more; returns how many. */
+export async function removeOldFailures(db: Queryable): Promise<number> {
+  const { rowCount } = await db.query(
+    'DELETE FROM login_failures WHERE failed_at < now() - make_interval(secs => $1)',
+    [LIMITS.loginFailureWindowSeconds],
+  );
+  return rowCount ?? 0;
+}
+
+/**
+ * What failures at an account are counted under. An unknown email is counted too, or the wait would tell which accounts
+ * exist; it is folded as the database does when it looks for the account, and hashed, since some type their password there.
+ */
+export async function accountKey(db: Queryable, userId: number | undefined, email: string): Promise<string> {
+  const { rows } = await db.query<{ hash: string }>(
+    "SELECT encode(sha256(convert_to(lower($1), 'UTF8')), 'hex') AS hash",
+    [email.trim()],
+  );
+  return userId === undefined ? `email ${rows[0]?.hash ?? ''}` : keyOfUser(userId);
+}
+
+export const keyOfUser = (userId: number): string => `user ${userId}`;

@@ -1,0 +1,29 @@
+import { STATUS_OF } from '../errors.ts';
+import { noticePage } from '../html.ts';
+import type { Reply } from '../message.ts';
+import { NO_PROVIDER } from './idp-login.ts';
+
+/** Where users log in. */
+export const LOGIN_PATH = '/api/auth/idp/start';
+
+/** Headers of a page of ours that runs nothing. */
+export const PAGE_HEADERS: ReadonlyArray<[string, string]> = [
+  ['Content-Type', 'text/html; charset=utf-8'],
+  ['Content-Security-Policy', "default-src 'none'"],
+  ['X-Content-Type-Options', 'nosniff'],
+  ['Cache-Control', 'no-store'],
+];
+
+/** The page for a browser that would be sent to the login when there is none: it says what to configure. */
+export function noLoginReply(requestId: string): Reply & { body: string } {
+  const body = noticePage(
+    'No login is set up here',
+    [
+      `This page is for users who are logged in, and ${NO_PROVIDER}.`,
+      'Administrators log in at the administration page and then open this page again.',
+    ],
+    requestId,
+    { href: '/admin/', text: 'Administration' },
+  );
+  return { status: STATUS_OF.unavailable, headers: [...PAGE_HEADERS], body };
+}
