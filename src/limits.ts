@@ -170,7 +170,6 @@ export const LIMITS = {
   /** Passwords of one caller compared at a time, and when one that was never answered counts as failed. */
   loginsAtOnceMax: 3,
   loginPendingSeconds: 30,
-  /** A browser is known that long after a login. */
   knownBrowserMs: 180 * DAY_MS,
   /** bcrypt reads 72 bytes; a longer password is refused, not cut (decisions.md 3). */
   passwordBytesMin: 10,
@@ -196,8 +195,6 @@ export const LIMITS = {
   verifiedCredentialsMax: 20_000,
   verifiedCredentialMs: 10_000,
   serviceKeyScopesMax: 500,
-  adminKeyScopesMax: 100,
-  /** How long an administration key is good when its maker does not say. */
   adminKeyDefaultMs: 90 * DAY_MS,
   serviceKeyOverlapSecondsMax: 30 * 86_400,
 

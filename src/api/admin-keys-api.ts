@@ -20,13 +20,15 @@ import { actorOf, endTime, pageReply, pathIdOf, queryOf, type Route } from './ro
 
 const SCOPES = `${ADMIN_SCOPES.join(', ')}, or plugins:deploy:<plugin id>`;
 
+const SCOPES_MAX = 100;
+
 const createBody = z
   .strictObject({
     name: z.string().min(1, 'must not be empty').max(200),
     scopes: z
       .array(z.string().refine(isScope, `must be one of ${SCOPES}`))
       .min(1, `must name at least one of ${SCOPES}`)
-      .max(LIMITS.adminKeyScopesMax),
+      .max(SCOPES_MAX),
     expires_at: endTime.unwrap().optional(),
   })
   .superRefine(({ scopes }, ctx) => {

@@ -33,7 +33,6 @@ export function mayCall(p: Principal, pluginId: string, trigger: string): boolea
   return p.kind === 'user' || keyOpens(p, pluginId, trigger);
 }
 
-const REMEMBERED = { max: LIMITS.verifiedCredentialsMax, ttlMs: LIMITS.verifiedCredentialMs };
 const FLUSH_MS = 5000;
 
 type Cached = { principal: Principal; expiresAt: number };
@@ -46,17 +45,23 @@ export class Principals {
   readonly #db: Database;
   readonly #prefixes: TokenPrefixes;
   /** By kind: a secret counts only where it belongs. */
-  readonly #cache: Readonly<Record<Credential['kind'], BoundedCache<string, Cached>>> = {
-    bearer: boundedCache(REMEMBERED),
-    cookie: boundedCache(REMEMBERED),
-  };
+  readonly #cache: Readonly<Record<Credential['kind'], BoundedCache<string, Cached>>>;
   readonly #changes: ChangeStatus;
   readonly #used: Record<'session' | 'token' | 'service', LastUsed>;
   readonly #timer: NodeJS.Timeout;
   /** Grows with every change: an answer read before it is not remembered. */
   #changeCount = 0;
 
-  constructor(db: Database, prefixes: TokenPrefixes, changes: ChangeStatus, onError: (error: unknown) => void) {
+  /** @param clock milliseconds of a clock that is never set, by which verified credentials are forgotten */
+  constructor(
+    db: Database,
+    prefixes: TokenPrefixes,
+    changes: ChangeStatus,
+    onError: (error: unknown) => void,
+    clock: () => number = () => performance.now(),
+  ) {
+    const remembered = { max: LIMITS.verifiedCredentialsMax, ttlMs: LIMITS.verifiedCredentialMs, now: clock };
+    this.#cache = { bearer: boundedCache(remembered), cookie: boundedCache(remembered) };
     this.#db = db;
     this.#prefixes = prefixes;
     this.#changes = changes;

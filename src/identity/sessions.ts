@@ -75,7 +75,7 @@ export async function addSession(db: Queryable, s: NewSession): Promise<{ sessio
   const secret = makeSecret();
   const { rows } = await db.query<SessionSql>(
     `INSERT INTO sessions (kind, global_user_id, secret_sha256, expires_at, password_at, address, user_agent, via)
-     VALUES ($1, $2, $3, now() + make_interval(secs => $4), CASE WHEN $5 THEN now() ELSE least(now(), $8) END, $6, $7, $9)
+     VALUES ($1, $2, $3, now() + make_interval(secs => $4), CASE WHEN $5 THEN now() WHEN $8::timestamptz IS NOT NULL THEN least(now(), $8) END, $6, $7, $9)
      RETURNING *`,
     [
       s.kind,
