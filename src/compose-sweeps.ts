@@ -6,17 +6,28 @@ import { removeEndedSessions } from './identity/sessions.ts';
 import type { Log } from './log.ts';
 import { every } from './periodic.ts';
 import type { PluginInstaller } from './plugins/install.ts';
+import type { ModuleStorage } from './plugins/module-storage.ts';
+import { removeUninstalled } from './plugins/uninstalled.ts';
 
-export type SweepParts = { db: Database; log: Log; records: ExecutionRecords; installer: PluginInstaller };
+export type SweepParts = {
+  db: Database;
+  log: Log;
+  records: ExecutionRecords;
+  installer: PluginInstaller;
+  storage: ModuleStorage;
+  keepUninstalledMs: number;
+};
 
 const SWEEP_MS = 30_000;
 
 /** Starts what removes old rows and files at intervals. @returns ends it, when what runs has ended */
-export function startSweeps({ db, installer, log, records }: SweepParts): () => Promise<void> {
+export function startSweeps(parts: SweepParts): () => Promise<void> {
+  const { db, installer, keepUninstalledMs, log, records, storage } = parts;
   const stops = [
     every(SWEEP_MS, log, 'removing expired values', () => sweepExpired(db)),
     every(SWEEP_MS * 20, log, 'removing old execution records', () => records.removeOld()),
     every(SWEEP_MS * 20, log, 'removing files of broken uploads', () => installer.removeOrphans()),
+    every(SWEEP_MS, log, 'removing uninstalled plugins', () => removeUninstalled(db, storage, keepUninstalledMs)),
     every(SWEEP_MS * 10, log, 'removing ended sessions', () =>
       Promise.all([removeEndedSessions(db), removeOldFailures(db)]),
     ),

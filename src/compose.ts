@@ -17,6 +17,7 @@ import type { Route } from './api/route.ts';
 import { serviceKeyRoutes } from './api/service-keys-api.ts';
 import { SessionCookies } from './api/session-cookies.ts';
 import { triggerRoutes } from './api/triggers-api.ts';
+import { uninstalledRoutes } from './api/uninstalled-api.ts';
 import { userRoutes } from './api/users-api.ts';
 import { type Authz, composeAuthz } from './compose-authz.ts';
 import { composeFiles } from './compose-files.ts';
@@ -24,9 +25,11 @@ import { composeFrontends } from './compose-frontends.ts';
 import { composeInstaller } from './compose-installer.ts';
 import { composeMail } from './compose-mail.ts';
 import { composePluginIo } from './compose-plugin-io.ts';
+import { confirmSecretKey, keyPlaceOf, openSecretKey } from './compose-secrets.ts';
 import { startSweeps } from './compose-sweeps.ts';
 import { composeUniversity } from './compose-university.ts';
 import { type Config, dataPath, publicBaseOf } from './config.ts';
+import { durationMs } from './config-values.ts';
 import { isUnavailable, openDatabase } from './db/database.ts';
 import { migrate } from './db/migrate.ts';
 import { ChangeListener, PLUGIN_CHANGED } from './db/notifications.ts';
@@ -55,7 +58,7 @@ import { endIdleThreads } from './plugins/inspect-thread.ts';
 import type { PluginInstaller } from './plugins/install.ts';
 import { openModuleStorage } from './plugins/module-storage.ts';
 import { PluginRegistry } from './plugins/registry.ts';
-import { loadSecretKey, makeSecretBox } from './plugins/secret-box.ts';
+import { makeSecretBox } from './plugins/secret-box.ts';
 import { handleTrigger, TRIGGER_PREFIX } from './triggers/handle-trigger.ts';
 import { hostBearerOf } from './triggers/trigger-event.ts';
 
@@ -103,7 +106,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
   if (applied.length > 0) log.info({ applied }, 'database migrated');
 
   const storage = openModuleStorage(dataPath(config, 'modules'));
-  const secretKey = loadSecretKey(v['secrets.key'], dataPath(config, 'secrets.key'));
+  const secretKey = await openSecretKey(db, keyPlaceOf(config));
   const secrets = makeSecretBox(secretKey);
   const registry = new PluginRegistry(db, secrets, storage);
   const quarantine = new Quarantine(db, error =>
@@ -188,6 +191,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     onGap: () => db.distrustConnections(),
     log,
   });
+  await confirmSecretKey(db, secretKey);
   await suspendSuspects(db, quarantine, options.suspects, log);
 
   const cookies = new SessionCookies(v['http.public_url'].startsWith('https:'), new KnownBrowsers(secrets));
@@ -208,6 +212,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
   const setup = { mode: v['admin.setup'], token: options.setupToken };
   const keys = { setup, apiKey: v['admin.api_key'], keyPrefix: v['admin.key_prefix'] };
   const guards = new Guards(db, keys, timesNotWritten);
+  const keepUninstalledMs = durationMs(v['plugins.keep_uninstalled']);
   const frontends = composeFrontends({
     storage,
     registry,
@@ -228,6 +233,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       moduleBytesMax: v['http.max_module'],
       frontendBytesMax: v['http.max_frontend'],
     }),
+    ...uninstalledRoutes({ db, keepMs: keepUninstalledMs }),
     ...pluginIo.routes({ principals }),
     ...triggerRoutes({ db, registry, quarantine, schema: authz.schema }),
     ...commandRoutes({ db, registry, schema: authz.schema }),
@@ -305,7 +311,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
   jobs.start();
   pluginIo.start();
   authz.start();
-  const stopSweeps = startSweeps({ db, log, records, installer });
+  const stopSweeps = startSweeps({ db, log, records, installer, storage, keepUninstalledMs });
 
   const stop = async (graceMs: number): Promise<void> => {
     state = 'draining';

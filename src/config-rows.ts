@@ -139,6 +139,11 @@ export const ROWS = {
     'ranges that are not public and event webhooks may reach all the same, like 10.1.2.0/24',
   ),
   'secrets.key': row(text, '', '32 bytes in base64 that encrypt stored secrets; empty: <data.dir>/secrets.key', true),
+  'plugins.keep_uninstalled': row(
+    duration(0, 3650 * 86_400_000, 'from 0s to 3650d'),
+    '30d',
+    'how long modules and frontends of uninstalled plugins are kept',
+  ),
   'execution.lanes': row(positive.max(LIMITS.lanesMax), 16, 'threads that run plugins'),
   'execution.memory': row(
     z.enum(['recycled', 'fresh']),

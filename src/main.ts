@@ -21,6 +21,8 @@ const USAGE = `plugin-host: runs WebAssembly plugins behind HTTP endpoints
                                                  compare the graph store with the database, and mend it
   plugin-host sync once [--release-brake TYPE] [--config FILE] [--json]
                                                  pull the university's data now; ends with 1 when something went wrong
+  plugin-host secrets rotate [--json]            put all stored secrets under a new key; stop the service first
+  plugin-host secrets reset [--json]             begin with a new key when secrets.key is lost; says what to enter again
   plugin-host doctor [--config FILE] [--json]    look at everything the service needs; ends with 1 when something fails
   plugin-host version [--json]
   plugin-host help
@@ -161,6 +163,13 @@ async function main(args: string[]): Promise<void> {
       process.exitCode = state === 'succeeded' ? 0 : 1;
       return;
     }
+    case 'secrets rotate':
+    case 'secrets reset': {
+      const { resetSecrets, rotateSecrets } = await import('./cli/secrets-commands.ts');
+      const progress = (text: string): void => void process.stderr.write(`[plugin-host] ${text}\n`);
+      const run = positionals[1] === 'rotate' ? rotateSecrets : resetSecrets;
+      return out(await run(config(), values.json, progress));
+    }
     case 'doctor': {
       const { doctor, shownChecks } = await import('./cli/doctor.ts');
       const progress = (text: string): void => void process.stderr.write(`[plugin-host] ${text}\n`);
@@ -178,7 +187,7 @@ main(process.argv.slice(2)).catch((error: unknown) => {
   process.stderr.write(`plugin-host: ${messageOf(error)}\n`);
   const expected =
     error instanceof UsageError ||
-    (error instanceof Error && ['StartError', 'ConfigError', 'CommandError'].includes(error.name));
+    (error instanceof Error && ['StartError', 'ConfigError', 'CommandError', 'SecretKeyError'].includes(error.name));
   if (!expected && error instanceof Error && error.stack !== undefined) process.stderr.write(`${error.stack}\n`);
   process.exit(error instanceof UsageError ? 2 : 1);
 });

@@ -35,6 +35,7 @@ const LAYERS = [
     'src/compose-describe.ts',
     'src/compose-mail.ts',
     'src/compose-plugin-io.ts',
+    'src/compose-secrets.ts',
     'src/compose-sweeps.ts',
     'src/compose-university.ts',
   ],

@@ -23,6 +23,7 @@ export type AuditAction =
   | 'plugin.disable'
   | 'plugin.uninstall'
   | 'plugin.origins'
+  | 'plugin.restore'
   | 'plugin.resume'
   | 'trigger.settings'
   | 'trigger.resume'

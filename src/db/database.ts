@@ -186,11 +186,14 @@ export function makePluginClient(url: string, connectMs: number, onData: (bytes:
   return client;
 }
 
+/** Name of such connections at the server; a service that runs has one. */
+export const LISTENER_NAME = 'plugin-host listener';
+
 /** One dedicated connection that is not in the pool, for LISTEN. */
 export function makeClient(url: string): pg.Client {
   return new pg.Client({
     connectionString: url,
-    application_name: 'plugin-host listener',
+    application_name: LISTENER_NAME,
     connectionTimeoutMillis: 10_000,
     keepAlive: true,
   });

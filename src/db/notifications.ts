@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type pg from 'pg';
 import { messageOf } from '../errors.ts';
-import { cutConnection, makeClient } from './database.ts';
+import { cutConnection, LISTENER_NAME, makeClient, type Queryable } from './database.ts';
 
 /** Channel on which hosts of one database tell each other that a plugin changed; the payload is its id. */
 export const PLUGIN_CHANGED = 'plugin_changed';
@@ -308,4 +308,13 @@ export class ChangeListener {
     await session.client.end().catch(() => {});
     clearTimeout(late);
   }
+}
+
+/** How many services listen on this database. */
+export async function countListeners(db: Queryable): Promise<number> {
+  const { rows } = await db.query<{ n: string }>(
+    'SELECT count(*) AS n FROM pg_stat_activity WHERE datname = current_database() AND application_name = $1',
+    [LISTENER_NAME],
+  );
+  return Number(rows[0]?.n);
 }

@@ -168,3 +168,23 @@ export async function switchOff(db: Queryable, id: number, why: string): Promise
     [id, why],
   );
 }
+
+/** Stored secrets of all subscriptions, with what each is bound to; their rows stay as they are until the transaction ends. */
+export async function listSealedSubscriptionSecrets(
+  client: Queryable,
+): Promise<Array<{ id: number; name: string; secret: Buffer; owner: string }>> {
+  const { rows } = await client.query<SubscriptionSql>('SELECT * FROM event_subscriptions ORDER BY id FOR UPDATE');
+  return rows.map(r => ({ id: Number(r.id), name: r.name, secret: r.secret, owner: owner(r.url) }));
+}
+
+/** Replaces the stored secret of a subscription. */
+export async function setSealedSubscriptionSecret(client: Queryable, id: number, sealed: Buffer): Promise<void> {
+  await client.query('UPDATE event_subscriptions SET secret = $2 WHERE id = $1', [id, sealed]);
+}
+
+/** Replaces a secret that was lost by one nobody knows; the subscription rests until an administrator asks for a new one. */
+export async function loseSubscriptionSecret(client: Queryable, box: SecretBox, id: number): Promise<void> {
+  const { rows } = await client.query<{ url: string }>('SELECT url FROM event_subscriptions WHERE id = $1', [id]);
+  await setSealedSubscriptionSecret(client, id, box.seal(makeSecret(), owner(rows[0]?.url ?? '')));
+  await switchOff(client, id, 'its secret was lost with secrets.key; ask for a new one with new_secret');
+}

@@ -29,6 +29,7 @@ import {
 } from './plugin-store.ts';
 import { openSecrets, type PluginRegistry, secretsOwner } from './registry.ts';
 import type { SecretBox } from './secret-box.ts';
+import { keepVersions } from './uninstalled.ts';
 
 /** Said at every review of a version with a frontend (security.md "Plugin frontends on the admin's origin"). */
 const FRONTEND_NOTE: Finding = {
@@ -327,10 +328,13 @@ export class PluginInstaller {
     await registry.reload(pluginId);
   }
 
-  /** Removes a plugin with its versions, settings, keys and values; its execution records stay until they age out. */
+  /**
+   * Removes a plugin with its versions, settings, keys and values; its execution records stay until they age out, and its
+   * modules and frontends for `plugins.keep_uninstalled`.
+   */
   async uninstall(pluginId: string, by: Actor): Promise<void> {
-    const { db, onUninstall, registry, storage } = this.#parts;
-    const keys = await db.withTransaction(async client => {
+    const { db, onUninstall, registry } = this.#parts;
+    await db.withTransaction(async client => {
       const plugin = await lockPlugin(client, pluginId);
       if (plugin === undefined) throw unknownPlugin(pluginId);
       const version =
@@ -341,12 +345,11 @@ export class PluginInstaller {
         objectId: pluginId,
         ...(version === undefined ? {} : { before: installedState(version) }),
       });
-      const kept = await removePlugin(client, pluginId);
+      await keepVersions(client, pluginId);
+      await removePlugin(client, pluginId);
       await onUninstall(client, pluginId);
-      return kept;
     });
     await registry.reload(pluginId);
-    for (const key of keys) await storage.remove(key);
   }
 }
 

@@ -56,7 +56,7 @@ const frontend = z
   .object({ sha256: z.string(), packedBytes: z.number(), files: z.number(), bytes: z.number() })
   .nullable();
 
-type VersionSql = {
+export type VersionSql = {
   id: string;
   plugin_id: string;
   version: string;
@@ -84,7 +84,7 @@ type PluginSql = {
   updated_at: Date;
 };
 
-const toVersion = (r: VersionSql): VersionRow => ({
+export const parseVersion = (r: VersionSql): VersionRow => ({
   id: Number(r.id),
   pluginId: r.plugin_id,
   version: r.version,
@@ -112,25 +112,32 @@ const toPlugin = (r: PluginSql): PluginRow => ({
   updatedAt: r.updated_at,
 });
 
+/** Adds a version inside the caller's transaction, and its plugin when it is the first. */
+export async function insertVersion(client: Queryable, v: NewVersion): Promise<VersionRow> {
+  await client.query('INSERT INTO plugins (id) VALUES ($1) ON CONFLICT (id) DO NOTHING', [v.pluginId]);
+  const { rows } = await client.query<VersionSql>(
+    `INSERT INTO plugin_versions (plugin_id, version, wasm_key, sha256, size, manifest, findings, permissions, runnable, frontend)
+     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) RETURNING *`,
+    [
+      v.pluginId,
+      v.version,
+      v.wasmKey,
+      v.sha256,
+      v.size,
+      JSON.stringify(v.manifest),
+      JSON.stringify(v.findings),
+      v.permissions,
+      JSON.stringify(v.runnable),
+      v.frontend === null ? null : JSON.stringify(v.frontend),
+    ],
+  );
+  if (rows[0] === undefined) throw new Error('INSERT returned no row');
+  return parseVersion(rows[0]);
+}
+
 export async function addVersion(db: Database, by: Actor, v: NewVersion): Promise<VersionRow> {
   return await db.withTransaction(async client => {
-    await client.query('INSERT INTO plugins (id) VALUES ($1) ON CONFLICT (id) DO NOTHING', [v.pluginId]);
-    const { rows } = await client.query<VersionSql>(
-      `INSERT INTO plugin_versions (plugin_id, version, wasm_key, sha256, size, manifest, findings, permissions, runnable, frontend)
-       VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) RETURNING *`,
-      [
-        v.pluginId,
-        v.version,
-        v.wasmKey,
-        v.sha256,
-        v.size,
-        JSON.stringify(v.manifest),
-        JSON.stringify(v.findings),
-        v.permissions,
-        JSON.stringify(v.runnable),
-        v.frontend === null ? null : JSON.stringify(v.frontend),
-      ],
-    );
+    const version = await insertVersion(client, v);
     await appendAudit(client, by, {
       action: 'plugin.upload',
       objectType: 'plugin',
@@ -143,7 +150,7 @@ export async function addVersion(db: Database, by: Actor, v: NewVersion): Promis
         frontend_sha256: v.frontend?.sha256 ?? null,
       },
     });
-    return toVersion(rows[0]!);
+    return version;
   });
 }
 
@@ -168,7 +175,7 @@ export async function listPlugins(db: Queryable, after: string, limit: number): 
 
 export async function findVersion(db: Queryable, id: number): Promise<VersionRow | undefined> {
   const { rows } = await db.query<VersionSql>('SELECT * FROM plugin_versions WHERE id = $1', [id]);
-  return rows[0] === undefined ? undefined : toVersion(rows[0]);
+  return rows[0] === undefined ? undefined : parseVersion(rows[0]);
 }
 
 export async function findVersionByKey(
@@ -180,7 +187,7 @@ export async function findVersionByKey(
     pluginId,
     wasmKey,
   ]);
-  return rows[0] === undefined ? undefined : toVersion(rows[0]);
+  return rows[0] === undefined ? undefined : parseVersion(rows[0]);
 }
 
 export async function listVersions(
@@ -193,7 +200,7 @@ export async function listVersions(
     'SELECT * FROM plugin_versions WHERE plugin_id = $1 AND id < $2 ORDER BY id DESC LIMIT $3',
     [pluginId, before, limit],
   );
-  return rows.map(toVersion);
+  return rows.map(parseVersion);
 }
 
 /** Versions that are installed, with their plugins: what a starting host needs. */
@@ -206,7 +213,7 @@ export async function loadInstalled(
      WHERE $1::text IS NULL OR p.id = $1`,
     [pluginId],
   );
-  return rows.map(r => ({ plugin: toPlugin(r.plugin), version: toVersion(r) }));
+  return rows.map(r => ({ plugin: toPlugin(r.plugin), version: parseVersion(r) }));
 }
 
 /** Versions whose runnable was made in another format, by an older host. */
@@ -215,7 +222,7 @@ export async function listOutdated(db: Queryable, format: number): Promise<Versi
     "SELECT * FROM plugin_versions WHERE coalesce((runnable ->> 'format')::int, 1) <> $1 ORDER BY id",
     [format],
   );
-  return rows.map(toVersion);
+  return rows.map(parseVersion);
 }
 
 export async function setRunnable(db: Queryable, versionId: number, runnable: Runnable): Promise<void> {
@@ -232,9 +239,11 @@ export async function setFrontendAccess(client: Queryable, pluginId: string, acc
   await notifyChanged(client, pluginId);
 }
 
-/** Keys of all modules that belong to a version. */
+/** Keys of all modules that belong to a version, also those kept of uninstalled plugins; one statement, so that none is between both. */
 export async function listModuleKeys(db: Queryable): Promise<Set<string>> {
-  const { rows } = await db.query<{ wasm_key: string }>('SELECT wasm_key FROM plugin_versions');
+  const { rows } = await db.query<{ wasm_key: string }>(
+    'SELECT wasm_key FROM plugin_versions UNION ALL SELECT wasm_key FROM uninstalled_versions',
+  );
   return new Set(rows.map(r => r.wasm_key));
 }
 
@@ -267,15 +276,36 @@ export async function setFrontendOrigins(client: Queryable, pluginId: string, or
   await notifyChanged(client, pluginId);
 }
 
-/** Removes a plugin with everything that belongs to it; returns the keys of its stored modules. */
-export async function removePlugin(client: Queryable, pluginId: string): Promise<string[]> {
-  const { rows } = await client.query<{ wasm_key: string }>(
-    'SELECT wasm_key FROM plugin_versions WHERE plugin_id = $1',
-    [pluginId],
-  );
+/** Removes a plugin with everything that belongs to it but the files of its versions. */
+export async function removePlugin(client: Queryable, pluginId: string): Promise<void> {
   await client.query('DELETE FROM plugins WHERE id = $1', [pluginId]);
   await notifyChanged(client, pluginId);
-  return rows.map(r => r.wasm_key);
+}
+
+/** Stored secrets of all versions, under the key of `secrets.key`; their rows stay as they are until the transaction ends. */
+export async function listSealedSecrets(client: Queryable): Promise<Array<VersionRow & { secrets: Buffer }>> {
+  const { rows } = await client.query<VersionSql>(
+    'SELECT * FROM plugin_versions WHERE secrets IS NOT NULL ORDER BY id FOR UPDATE',
+  );
+  return rows.map(parseVersion).flatMap(v => (v.secrets === null ? [] : [{ ...v, secrets: v.secrets }]));
+}
+
+/** Replaces the stored secrets of a version. */
+export async function setSealedSecrets(client: Queryable, versionId: number, sealed: Buffer): Promise<void> {
+  await client.query('UPDATE plugin_versions SET secrets = $2 WHERE id = $1', [versionId, sealed]);
+}
+
+/**
+ * Takes the stored secrets of a version away. It can only be installed anew, and a plugin that runs it is disabled: without its secrets
+ * it could let in what it should not.
+ *
+ * @returns whether it is the version that is installed
+ */
+export async function loseSecrets(client: Queryable, pluginId: string, versionId: number): Promise<boolean> {
+  await client.query('UPDATE plugin_versions SET secrets = NULL, installed_at = NULL WHERE id = $1', [versionId]);
+  if ((await findPlugin(client, pluginId))?.installedVersionId !== versionId) return false;
+  await setEnabled(client, pluginId, false);
+  return true;
 }
 
 /** Sent when the transaction commits, to every host of this database. */

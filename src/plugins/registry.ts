@@ -52,10 +52,12 @@ export type InstalledPlugin = {
 /** Secrets of an installation as they are sealed. */
 export type InstalledSecrets = { fields: Record<string, string>; databases: Record<string, string> };
 
+export const NO_SECRETS: InstalledSecrets = { fields: {}, databases: {} };
+
 export const secretsOwner = (pluginId: string): string => `plugin:${pluginId}`;
 
 export function openSecrets(box: SecretBox, version: VersionRow): InstalledSecrets {
-  if (version.secrets === null) return { fields: {}, databases: {} };
+  if (version.secrets === null) return NO_SECRETS;
   return JSON.parse(box.open(version.secrets, secretsOwner(version.pluginId))) as InstalledSecrets;
 }
 

@@ -1,6 +1,4 @@
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
-import fs from 'node:fs';
-import path from 'node:path';
 
 /** Encrypts stored secrets: AES-256-GCM, layout `version 1 | nonce 12 | tag 16 | ciphertext`, bound to its owner. */
 export type SecretBox = {
@@ -10,29 +8,6 @@ export type SecretBox = {
 };
 
 const VERSION = 1;
-
-/**
- * The key of `secrets.key`, or of `<data.dir>/secrets.key`, which is made with mode 0600 at first start.
- *
- * @param configured base64 of 32 bytes, or empty
- * @param file path of the key file
- * @throws Error when a key does not have 32 bytes
- */
-export function loadSecretKey(configured: string, file: string): Buffer {
-  if (configured !== '') return check(Buffer.from(configured, 'base64'), 'secrets.key (BOT_SECRETS_KEY)');
-  fs.mkdirSync(path.dirname(file), { recursive: true });
-  try {
-    fs.writeFileSync(file, `${randomBytes(32).toString('base64')}\n`, { mode: 0o600, flag: 'wx' });
-  } catch (error) {
-    if (!(error instanceof Error && 'code' in error && error.code === 'EEXIST')) throw error;
-  }
-  return check(Buffer.from(fs.readFileSync(file, 'utf8').trim(), 'base64'), file);
-}
-
-function check(key: Buffer, where: string): Buffer {
-  if (key.length !== 32) throw new Error(`${where} must be 32 bytes in base64; make one with: openssl rand -base64 32`);
-  return key;
-}
 
 export function makeSecretBox(key: Buffer): SecretBox {
   return {

@@ -3,6 +3,8 @@ import path from 'node:path';
 import t from 'tap';
 import { openDatabase } from '../../src/db/database.ts';
 import { RUNNABLE_FORMAT } from '../../src/plugins/gate/rewrite.ts';
+import { openModuleStorage } from '../../src/plugins/module-storage.ts';
+import { removeUninstalled } from '../../src/plugins/uninstalled.ts';
 import { buildExample } from '../support/sdk.ts';
 import { type Json, request, startTestService, TOKEN } from '../support/service.ts';
 import { respondText, watPlugin } from '../support/wat.ts';
@@ -145,7 +147,31 @@ t.test('versions are listed, rolled back to, disabled, enabled and uninstalled',
   t.equal((await s.trigger('life/run')).status, 404);
   t.equal((await s.admin('GET', '/plugins/life')).status, 404);
   t.equal((await s.admin('DELETE', '/plugins/life')).status, 404);
-  t.same(fs.readdirSync(path.join(s.directory, 'modules')), [], 'its modules are gone');
+  const modules = path.join(s.directory, 'modules');
+  const stored = fs.readdirSync(modules).length;
+  t.ok(stored >= 8, 'modules of an uninstalled plugin are kept');
+  const kept = (await s.admin('GET', '/uninstalled')).json.items as Json[];
+  t.same(kept.map(v => v.wasm_key).sort(), [...keys, json.wasm_key].sort());
+  const days = (new Date(String(kept[0]?.kept_until)).getTime() - new Date(String(kept[0]?.uninstalled_at)).getTime()) / 86_400_000;
+  t.equal(days, 30);
+  for (const file of fs.readdirSync(modules)) fs.utimesSync(path.join(modules, file), 1, 1);
+  t.equal(await s.service.installer.removeOrphans(), 0, 'they are no leftovers of broken uploads');
+
+  t.equal((await s.admin('POST', '/uninstalled/none/restore')).status, 404);
+  t.match(await s.admin('POST', `/uninstalled/${keys[1]}/restore`), { status: 200, json: { id: 'life', version: 'two', wasm_key: keys[1] } });
+  t.equal((await s.trigger('life/run')).status, 404, 'what is brought back is not installed');
+  t.match((await s.admin('POST', '/plugins/life/rollback', { wasm_key: keys[1] })).status, 409, 'and has no configuration');
+  t.equal((await s.admin('POST', '/plugins/life/install', { wasm_key: keys[1] })).status, 200);
+  t.equal((await s.trigger('life/run')).text, 'two');
+
+  const db = openDatabase(s.databaseUrl, 1, () => {});
+  t.teardown(() => db.close());
+  const storage = openModuleStorage(modules);
+  t.equal(await removeUninstalled(db, storage, 30 * 86_400_000), 0, 'none is old enough');
+  await db.query("UPDATE uninstalled_versions SET uninstalled_at = now() - interval '30 days' WHERE wasm_key <> $1", [keys[0]]);
+  t.equal(await removeUninstalled(db, storage, 30 * 86_400_000), 2);
+  const left = new Set(fs.readdirSync(modules).map(file => file.split('.')[0]));
+  t.same([...left].sort(), [keys[0], keys[1]].sort(), 'what is too old is gone, what is kept or installed stays');
 });
 
 t.test('a module that was swapped on disk after its upload is not run', async t => {

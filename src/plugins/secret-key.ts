@@ -1,0 +1,121 @@
+import { createHmac, randomBytes } from 'node:crypto';
+import fs from 'node:fs';
+import path from 'node:path';
+import type { Queryable } from '../db/database.ts';
+
+/** The stored secrets and `secrets.key` do not belong together, or the key is missing. */
+export class SecretKeyError extends Error {
+  override readonly name = 'SecretKeyError';
+}
+
+/** Where the key is: a value of the configuration, or a file that the first start makes. */
+export type KeyPlace = { configured: string; file: string };
+
+const CONFIGURED = 'secrets.key (BOT_SECRETS_KEY)';
+
+/** Where a new key waits until the database names it. */
+export const pendingKeyFile = (file: string): string => `${file}.new`;
+
+/** Names a key without telling it. */
+export function fingerprintOf(key: Buffer): string {
+  return createHmac('sha256', key).update('plugin-host secrets.key').digest('hex').slice(0, 32);
+}
+
+function parseKey(text: string, where: string): Buffer {
+  const key = Buffer.from(text.trim(), 'base64');
+  if (key.length !== 32)
+    throw new SecretKeyError(`${where} must be 32 bytes in base64; make one with: openssl rand -base64 32`);
+  return key;
+}
+
+function readKeyFile(file: string): Buffer | null {
+  try {
+    return parseKey(fs.readFileSync(file, 'utf8'), file);
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return null;
+    throw error;
+  }
+}
+
+function syncDirectory(file: string): void {
+  const fd = fs.openSync(path.dirname(file), 'r');
+  fs.fsyncSync(fd);
+  fs.closeSync(fd);
+}
+
+/** Writes a key whole or not at all. */
+function writeKeyFile(file: string, key: Buffer): void {
+  fs.mkdirSync(path.dirname(file), { recursive: true });
+  const partial = `${file}.${process.pid}.part`;
+  const fd = fs.openSync(partial, 'w', 0o600);
+  fs.writeSync(fd, `${key.toString('base64')}\n`);
+  fs.fsyncSync(fd);
+  fs.closeSync(fd);
+  fs.renameSync(partial, file);
+  syncDirectory(file);
+}
+
+/** Makes a key and leaves it beside the one in use; one that waits there is replaced. */
+export function writePendingKey(file: string): Buffer {
+  const key = randomBytes(32);
+  writeKeyFile(pendingKeyFile(file), key);
+  return key;
+}
+
+/** The new key becomes the key of the file. */
+export function takePendingKey(file: string): void {
+  fs.renameSync(pendingKeyFile(file), file);
+  syncDirectory(file);
+}
+
+/** Fingerprint of the key the stored secrets are under; null before the first start. Locks it until the transaction ends. */
+export async function readFingerprint(
+  client: Queryable,
+  lock: '' | 'FOR SHARE' | 'FOR UPDATE',
+): Promise<string | null> {
+  const { rows } = await client.query<{ secrets_fingerprint: string | null }>(
+    `SELECT secrets_fingerprint FROM installation ${lock}`,
+  );
+  return rows[0]?.secrets_fingerprint ?? null;
+}
+
+export async function writeFingerprint(client: Queryable, fingerprint: string): Promise<void> {
+  await client.query('UPDATE installation SET secrets_fingerprint = $1', [fingerprint]);
+}
+
+/**
+ * The key of this host as it is: of the configuration, else of the file; null when there is none. A rotation that was cut off
+ * behind its transaction is finished first: the key that waits is the one the database names.
+ */
+export function findSecretKey(place: KeyPlace, fingerprint: string | null): Buffer | null {
+  if (place.configured !== '') return parseKey(place.configured, CONFIGURED);
+  const key = readKeyFile(place.file);
+  if (fingerprint === null || (key !== null && fingerprintOf(key) === fingerprint)) return key;
+  const pending = readKeyFile(pendingKeyFile(place.file));
+  if (pending === null || fingerprintOf(pending) !== fingerprint) return key;
+  takePendingKey(place.file);
+  return pending;
+}
+
+/** Makes the key of the first start. */
+export function makeFirstKey(file: string): Buffer {
+  const key = randomBytes(32);
+  writeKeyFile(file, key);
+  return key;
+}
+
+/** @throws SecretKeyError that says what to do, when the key is not the one the stored secrets are under */
+export function assertFits(place: KeyPlace, key: Buffer | null, fingerprint: string): Buffer {
+  if (key !== null && fingerprintOf(key) === fingerprint) return key;
+  const where = place.configured === '' ? place.file : CONFIGURED;
+  const what =
+    key === null
+      ? `${where} is missing, and the database holds secrets of the key with the fingerprint ${fingerprint}`
+      : `${where} has the fingerprint ${fingerprintOf(key)}, and the database holds secrets of the key with the fingerprint ${fingerprint}`;
+  const waiting = fs.existsSync(pendingKeyFile(place.file))
+    ? ` ("secrets rotate" left a new key in ${pendingKeyFile(place.file)})`
+    : '';
+  throw new SecretKeyError(
+    `${what}: put the right key back${waiting}, or set it with ${CONFIGURED}; if it is lost, run: plugin-host secrets reset`,
+  );
+}

@@ -1,0 +1,94 @@
+import { type Actor, appendAudit } from '../audit/audit-log.ts';
+import type { Database, Queryable } from '../db/database.ts';
+import { ServiceError } from '../errors.ts';
+import { RUNNABLE_FORMAT } from './gate/rewrite.ts';
+import type { ModuleStorage } from './module-storage.ts';
+import { NO_RULES } from './network-rules.ts';
+import { insertVersion, parseVersion, type VersionRow, type VersionSql } from './plugin-store.ts';
+
+/** Versions of uninstalled plugins: kept for `plugins.keep_uninstalled`, then removed with their files. */
+export type UninstalledVersion = {
+  wasmKey: string;
+  pluginId: string;
+  version: string;
+  sha256: string;
+  size: number;
+  uploadedAt: Date;
+  uninstalledAt: Date;
+};
+
+type UninstalledSql = Omit<VersionSql, 'id' | 'config' | 'secrets' | 'network' | 'installed_at'> & {
+  uninstalled_at: Date;
+};
+
+/** Keeps all versions of a plugin that is being removed; configuration and secrets are not kept. */
+export async function keepVersions(client: Queryable, pluginId: string): Promise<void> {
+  await client.query(
+    `INSERT INTO uninstalled_versions (wasm_key, plugin_id, version, sha256, size, manifest, findings, permissions, runnable, frontend, uploaded_at)
+     SELECT wasm_key, plugin_id, version, sha256, size, manifest, findings, permissions, runnable, frontend, uploaded_at
+     FROM plugin_versions WHERE plugin_id = $1`,
+    [pluginId],
+  );
+}
+
+/** Those that are kept, the last uninstalled first. */
+export async function listUninstalled(db: Queryable): Promise<UninstalledVersion[]> {
+  const { rows } = await db.query<UninstalledSql>(
+    'SELECT * FROM uninstalled_versions ORDER BY uninstalled_at DESC, wasm_key LIMIT 1000',
+  );
+  return rows.map(r => ({
+    wasmKey: r.wasm_key,
+    pluginId: r.plugin_id,
+    version: r.version,
+    sha256: r.sha256,
+    size: Number(r.size),
+    uploadedAt: r.uploaded_at,
+    uninstalledAt: r.uninstalled_at,
+  }));
+}
+
+/**
+ * Brings a kept version back as if it had just been uploaded: nothing is installed, and it has no configuration.
+ *
+ * @throws ServiceError `not_found`; `conflict` when an older release prepared it
+ */
+export async function restoreUninstalled(db: Database, wasmKey: string, by: Actor): Promise<VersionRow> {
+  return await db.withTransaction(async client => {
+    const { rows } = await client.query<UninstalledSql>(
+      'DELETE FROM uninstalled_versions WHERE wasm_key = $1 RETURNING *',
+      [wasmKey],
+    );
+    const row = rows[0];
+    if (row === undefined)
+      throw new ServiceError(
+        'not_found',
+        'no uninstalled version with this wasm_key is kept; GET /api/admin/uninstalled lists those that are',
+      );
+    const kept = parseVersion({ ...row, id: '0', config: null, secrets: null, network: NO_RULES, installed_at: null });
+    if (kept.runnable.format !== RUNNABLE_FORMAT)
+      throw new ServiceError('conflict', 'this version was prepared by another release; upload its module again');
+    const version = await insertVersion(client, kept);
+    await appendAudit(client, by, {
+      action: 'plugin.restore',
+      objectType: 'plugin',
+      objectId: kept.pluginId,
+      after: { version: kept.version, wasm_key: wasmKey, sha256: kept.sha256, permissions: kept.permissions },
+    });
+    return version;
+  });
+}
+
+/**
+ * Removes kept versions that are older than that, with their files. Files that a crash leaves behind belong to no version
+ * then and go with those of broken uploads.
+ *
+ * @returns how many versions
+ */
+export async function removeUninstalled(db: Database, storage: ModuleStorage, keepMs: number): Promise<number> {
+  const { rows } = await db.query<{ wasm_key: string }>(
+    "DELETE FROM uninstalled_versions WHERE uninstalled_at <= now() - $1 * interval '1 ms' RETURNING wasm_key",
+    [keepMs],
+  );
+  for (const { wasm_key } of rows) await storage.remove(wasm_key);
+  return rows.length;
+}
