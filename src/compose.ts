@@ -33,6 +33,7 @@ import { durationMs } from './config-values.ts';
 import { isUnavailable, openDatabase } from './db/database.ts';
 import { migrate } from './db/migrate.ts';
 import { ChangeListener, PLUGIN_CHANGED } from './db/notifications.ts';
+import { roleWeakness } from './db/service-role.ts';
 import { messageOf, ServiceError } from './errors.ts';
 import { Executor } from './execution/execute.ts';
 import { ExecutionRecords } from './executions/execution-records.ts';
@@ -104,6 +105,8 @@ export async function startService(options: ServiceOptions): Promise<Service> {
   );
   const applied = await migrate(db);
   if (applied.length > 0) log.info({ applied }, 'database migrated');
+  const weakness = await roleWeakness(db);
+  if (weakness !== null) log.warn({}, weakness);
 
   const storage = openModuleStorage(dataPath(config, 'modules'));
   const secretKey = await openSecretKey(db, keyPlaceOf(config));

@@ -53,6 +53,12 @@ export const ROWS = {
   'http.trusted_proxies': row<string[]>(list, [], 'CIDR ranges whose X-Forwarded-For is believed'),
   'data.dir': row(text.min(1), './data', 'everything the service writes is below it'),
   'database.url': row(text, '', 'PostgreSQL to use; empty: the embedded one', true),
+  'database.owner_url': row(
+    text,
+    '',
+    'the same database as the role that owns its tables, for migrations alone; empty: database.url does both',
+    true,
+  ),
   'database.pool_size': row(positive.max(200), 20, 'connections to the database'),
   'files.user_quota': row(positive, 5 * GIB, 'bytes one user keeps with one plugin'),
   'files.user_files': row(positive, 1000, 'files one user keeps with one plugin'),

@@ -120,7 +120,7 @@ export class Jobs {
     this.#db = db;
     this.#queues = queues;
     this.#log = log;
-    this.#boss = new PgBoss({ db: executorOf(db), schema: 'pgboss' });
+    this.#boss = new PgBoss({ db: executorOf(db), schema: 'pgboss', createSchema: false });
     this.#boss.on('error', error => log.warn({ error: messageOf(error) }, 'the job queue reports an error'));
   }
 

@@ -44,7 +44,8 @@ function version(): string {
 const SAME_SIGNAL_MS = 1000;
 
 async function serve(config: Config, sample: boolean): Promise<void> {
-  const { checkDataDirectory, Supervisor } = await import('./supervisor/supervisor.ts');
+  const { Supervisor } = await import('./supervisor/supervisor.ts');
+  const { checkDataDirectory } = await import('./supervisor/start-checks.ts');
   const { buildSample } = await import('./supervisor/build-sample.ts');
   const { makeAnnouncer } = await import('./supervisor/announce.ts');
   const announcer = makeAnnouncer(config, sample, process.stdout);
@@ -58,6 +59,7 @@ async function serve(config: Config, sample: boolean): Promise<void> {
     samplePath,
     environment: process.env,
     progress,
+    warn: announcer.warn,
     ready(port, token, first) {
       if (first) announcer.ready(port, token);
       else progress(`ready again on port ${port}`);
@@ -90,8 +92,14 @@ async function serve(config: Config, sample: boolean): Promise<void> {
 async function runMigrate(config: Config): Promise<void> {
   const { openDatabase } = await import('./db/database.ts');
   const { migrate } = await import('./db/migrate.ts');
+  const ownerUrl = config.values['database.owner_url'];
   if (config.values['database.url'] === '')
     throw new ConfigError('migrate needs database.url (BOT_DATABASE_URL); the embedded database is migrated at start');
+  if (ownerUrl !== '') {
+    const { prepareDatabase, roleOfUrl } = await import('./db/service-role.ts');
+    const applied = await prepareDatabase(ownerUrl, () => roleOfUrl(config.values['database.url']));
+    return out(applied.length === 0 ? 'the database is up to date' : `applied ${applied.join(', ')}`);
+  }
   const db = openDatabase(config.values['database.url'], 1, () => {});
   try {
     const applied = await migrate(db);

@@ -30,9 +30,14 @@ export async function migrate(db: Database): Promise<string[]> {
   const all = readMigrations();
   return await db.withTransaction(async client => {
     await client.query('SELECT pg_advisory_xact_lock($1)', [LOCK]);
-    await client.query(
-      'CREATE TABLE IF NOT EXISTS schema_migrations (number integer PRIMARY KEY, name text NOT NULL, sha256 text NOT NULL, applied_at timestamptz NOT NULL DEFAULT now())',
+    const { rows: found } = await client.query<{ there: boolean }>(
+      "SELECT to_regclass('schema_migrations') IS NOT NULL AS there",
     );
+    // A role that only serves may make no table.
+    if (found[0]?.there !== true)
+      await client.query(
+        'CREATE TABLE schema_migrations (number integer PRIMARY KEY, name text NOT NULL, sha256 text NOT NULL, applied_at timestamptz NOT NULL DEFAULT now())',
+      );
     const { rows } = await client.query<{ number: number; name: string; sha256: string }>(
       'SELECT number, name, sha256 FROM schema_migrations ORDER BY number',
     );
@@ -53,7 +58,15 @@ export async function migrate(db: Database): Promise<string[]> {
           );
         continue;
       }
-      await client.query(m.sql);
+      try {
+        await client.query(m.sql);
+      } catch (error) {
+        if (!(error instanceof Error && 'code' in error && error.code === '42501')) throw error;
+        throw new Error(
+          `migration ${m.name} needs a role that owns the tables (${error.message}): set database.owner_url (BOT_DATABASE_OWNER_URL)`,
+          { cause: error },
+        );
+      }
       await client.query('INSERT INTO schema_migrations (number, name, sha256) VALUES ($1, $2, $3)', [
         m.number,
         m.name,

@@ -1,4 +1,4 @@
-import { type ChildProcess, execFileSync, spawnSync } from 'node:child_process';
+import { type ChildProcess, spawnSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import fs from 'node:fs';
 import { createRequire } from 'node:module';
@@ -8,6 +8,7 @@ import { fileURLToPath } from 'node:url';
 import { makeClient } from '../db/database.ts';
 import { messageOf } from '../errors.ts';
 import { exited, spawnGuarded } from './child.ts';
+import { type Account, systemAccount } from './unprivileged.ts';
 
 /** A problem of start-up that one line explains, with what to do. */
 export class StartError extends Error {
@@ -17,6 +18,8 @@ export class StartError extends Error {
 export type PostgresOptions = {
   /** Cluster directory; made by initdb when absent. */
   directory: string;
+  /** Group that may reach its socket, when it runs as an account of its own. */
+  socketGroup?: number;
   /** Called before each slow step. */
   progress(text: string): void;
   /** Extra `-c` settings, for tests. */
@@ -56,30 +59,16 @@ function findBinaries(): Binaries {
   return binaries;
 }
 
-type Account = { uid: number; gid: number };
-
 /** PostgreSQL refuses to run as root: the account `postgres` is used, and made when absent. */
 function accountForRoot(progress: (text: string) => void): Account | null {
   if (process.getuid?.() !== 0) return null;
-  const id = (flag: string): number | null => {
-    const r = spawnSync('id', [flag, 'postgres'], { encoding: 'utf8' });
-    return r.status === 0 ? Number(r.stdout) : null;
-  };
-  if (id('-u') === null) {
-    progress('creating the system account "postgres" (PostgreSQL does not run as root)');
-    try {
-      execFileSync(
-        'useradd',
-        ['--system', '--user-group', '--no-create-home', '--shell', '/usr/sbin/nologin', 'postgres'],
-        { stdio: 'pipe' },
-      );
-    } catch (error) {
-      throw new StartError(
-        `PostgreSQL does not run as root and the account "postgres" could not be made (${messageOf(error).split('\n')[0]}); run as an ordinary user or set BOT_DATABASE_URL`,
-      );
-    }
+  try {
+    return systemAccount('postgres', progress);
+  } catch (error) {
+    throw new StartError(
+      `PostgreSQL does not run as root and the account "postgres" could not be made (${messageOf(error).split('\n')[0]}); run as an ordinary user or set BOT_DATABASE_URL`,
+    );
   }
-  return { uid: id('-u') ?? 0, gid: id('-g') ?? 0 };
 }
 
 /** Whether everybody may walk down to a path. */
@@ -257,7 +246,11 @@ export async function startPostgres(options: PostgresOptions): Promise<RunningPo
   };
   if (useSocket) {
     fs.mkdirSync(sockets, { recursive: true, mode: 0o700 });
-    if (account !== null) fs.chownSync(sockets, account.uid, account.gid);
+    if (account !== null) {
+      fs.chownSync(sockets, account.uid, options.socketGroup ?? account.gid);
+      // Whoever may go in still has to know a password.
+      fs.chmodSync(sockets, options.socketGroup === undefined ? 0o700 : 0o710);
+    }
   }
   progress('starting the embedded PostgreSQL');
   const flags = Object.entries(settings).flatMap(([k, v]) => ['-c', `${k}=${v}`]);

@@ -4,6 +4,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { exited } from './child.ts';
 import { MAIN, StartError } from './embedded-postgres.ts';
+import type { Account } from './unprivileged.ts';
 
 export type RunningSpicedb = { process: ChildProcess; endpoint: string; stop(): Promise<void> };
 
@@ -17,19 +18,22 @@ const STOP_MS = 3000;
  *
  * @param directory for its sockets alone, which nobody else may enter; made when absent, removed when the store stops. A path
  *   too long for a socket is left alone and a directory of the system's used instead
+ * @param account it runs as; null: as this process
  * @throws StartError when it does not come up
  */
-export async function startSpicedb(directory: string): Promise<RunningSpicedb> {
+export async function startSpicedb(directory: string, account: Account | null = null): Promise<RunningSpicedb> {
   const fits = Buffer.byteLength(directory) <= SOCKET_DIRECTORY_MAX;
   const sockets = fits ? directory : fs.mkdtempSync(path.join(os.tmpdir(), 'plugin-host-'));
   fs.mkdirSync(sockets, { recursive: true, mode: 0o700 });
   fs.chmodSync(sockets, 0o700);
+  if (account !== null) fs.chownSync(sockets, account.uid, account.gid);
   const socket = path.join(sockets, 'grpc.sock');
   const child = fork(MAIN, ['spicedb', socket], {
     execPath: process.execPath,
     execArgv: ['--disable-warning=ExperimentalWarning'],
     // A process group of its own: Ctrl-C reaches the supervisor alone, which stops things in order.
     detached: true,
+    ...(account === null ? {} : { uid: account.uid, gid: account.gid }),
     stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
     // The engine makes a socket of its own where temporary files belong.
     // It is written in Go and makes much that lives for one check alone: collecting a quarter as often makes checks a third faster.

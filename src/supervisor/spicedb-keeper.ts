@@ -3,10 +3,13 @@ import path from 'node:path';
 import { messageOf } from '../errors.ts';
 import { Backoff } from './child.ts';
 import { type RunningSpicedb, startSpicedb } from './embedded-spicedb.ts';
+import type { Account } from './unprivileged.ts';
 
 export type KeeperOptions = {
   /** Data directory; the sockets and the note of the endpoint are below it. */
   directory: string;
+  /** What the stores run as; null: as this process. */
+  account?: Account | null;
   /** Memory above which a store is replaced, bytes. */
   recycleBytes: number;
   progress(text: string): void;
@@ -72,7 +75,7 @@ export class SpicedbKeeper {
 
   async #start(): Promise<void> {
     const { directory, progress, started } = this.#options;
-    const spicedb = await startSpicedb(path.join(directory, `spicedb-${this.#count++ % 10}`));
+    const spicedb = await startSpicedb(path.join(directory, `spicedb-${this.#count++ % 10}`), this.#options.account);
     if (this.#stopping) return await spicedb.stop();
     if (this.#current !== null) this.#old.add(this.#current);
     this.#current = spicedb;

@@ -1,16 +1,16 @@
 import { type ChildProcess, fork } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import fs from 'node:fs';
-import net from 'node:net';
-import path from 'node:path';
 import { type Config, configToEnv, dataPath, withValues } from '../config.ts';
+import { EMBEDDED_ROLE, makeServiceRole, prepareDatabase, roleOfUrl, withUser } from '../db/service-role.ts';
 import { messageOf } from '../errors.ts';
 import { LIMITS } from '../limits.ts';
 import { WASM_FLAGS } from '../plugins/trial-compile.ts';
 import { Backoff, exited } from './child.ts';
-import { type DataLock, holderText, lockDataDirectory } from './data-lock.ts';
 import { MAIN, type RunningPostgres, StartError, startPostgres } from './embedded-postgres.ts';
 import { SpicedbKeeper } from './spicedb-keeper.ts';
+import { checkPort } from './start-checks.ts';
+import { type Account, asAccountOnPort, dropTo } from './unprivileged.ts';
 
 /** What the serving process tells its supervisor. */
 export type ServingMessage =
@@ -37,6 +37,7 @@ export type SupervisorOptions = {
   samplePath: string | null;
   environment: NodeJS.ProcessEnv;
   progress(text: string): void;
+  warn(text: string): void;
   /** Called whenever the service is ready, also after a restart; the token is null once setup mode is over. */
   ready(port: number, setupToken: string | null, first: boolean): void;
 };
@@ -44,70 +45,6 @@ export type SupervisorOptions = {
 const DRAIN_MS = 12_000;
 /** The next process loads once this one has its start-up behind it: beside it, both would take twice as long. */
 const STANDBY_DELAY_MS = 150;
-
-/** Makes a directory and its parents one by one: `recursive` never returns below /proc. */
-function makeDirectory(directory: string): void {
-  if (fs.existsSync(directory)) return;
-  makeDirectory(path.dirname(directory));
-  fs.mkdirSync(directory);
-}
-
-function directoryError(directory: string, error: unknown): StartError {
-  const code = error instanceof Error && 'code' in error ? error.code : '';
-  const what = code === 'ENOSPC' ? 'is full; free some space' : 'cannot be written; change its owner';
-  return new StartError(
-    `the data directory ${directory} ${what} or name another one with data.dir (BOT_DATA_DIR): ${messageOf(error)}`,
-  );
-}
-
-/**
- * The data directory exists, is used by this process alone from now on, can be written and has room. Nothing in it is
- * touched before the lock is held.
- *
- * @param warn told when the system has no locks
- * @throws StartError that names the process which uses it
- */
-export function checkDataDirectory(directory: string, warn: (text: string) => void): void {
-  const probe = path.join(directory, `.write-test-${process.pid}`);
-  let lock: DataLock;
-  try {
-    makeDirectory(directory);
-    lock = lockDataDirectory(directory, 'serve');
-  } catch (error) {
-    throw directoryError(directory, error);
-  }
-  if (lock.state === 'taken')
-    throw new StartError(
-      `the data directory ${directory} is in use by ${holderText(lock.by)}; stop it first, or name another directory with data.dir (BOT_DATA_DIR)`,
-    );
-  if (lock.state === 'unsupported')
-    warn(`the data directory ${directory} cannot be locked (${lock.why}): start no second service on it`);
-  try {
-    fs.writeFileSync(probe, Buffer.alloc(64 * 1024));
-  } catch (error) {
-    throw directoryError(directory, error);
-  } finally {
-    fs.rmSync(probe, { force: true });
-  }
-}
-
-/** Fails early when somebody else has the port, before anything slow is started. */
-export function checkPort(host: string, port: number): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const server = net.createServer();
-    server.once('error', error => {
-      const code = 'code' in error ? error.code : '';
-      const what =
-        code === 'EADDRINUSE'
-          ? `${host}:${port} is taken by another program; stop it or choose another port with http.port (BOT_HTTP_PORT)`
-          : code === 'EACCES'
-            ? `${host}:${port} needs more rights; choose a port above 1023 with http.port (BOT_HTTP_PORT)`
-            : `${host} is no address of this machine; set http.host (BOT_HTTP_HOST)`;
-      reject(new StartError(`cannot listen: ${what}`));
-    });
-    server.listen({ host, port, exclusive: true }, () => server.close(() => resolve()));
-  });
-}
 
 /**
  * The parent of everything: the serving process (front end and threads), the embedded PostgreSQL and the embedded SpiceDB. It
@@ -119,6 +56,10 @@ export class Supervisor {
   #config: Config;
   readonly #setupToken: string;
   readonly #noteFile: string;
+  /** What runs plugins when this process is root; null: the same account. */
+  readonly #account: Account | null;
+  /** Of the serving role in the embedded database; new at each start, and known to no file. */
+  readonly #rolePassword = randomBytes(24).toString('hex');
   #postgres: RunningPostgres | null = null;
   /** Null when `spicedb.endpoint` names another one. */
   readonly #spicedb: SpicedbKeeper | null;
@@ -137,11 +78,13 @@ export class Supervisor {
     this.#config = options.config;
     const v = options.config.values;
     this.#setupToken = v['admin.setup_token'] === '' ? randomBytes(24).toString('base64url') : v['admin.setup_token'];
+    this.#account = dropTo(dataPath(options.config), options);
     this.#spicedb =
       v['spicedb.endpoint'] !== ''
         ? null
         : new SpicedbKeeper({
             directory: dataPath(options.config),
+            account: this.#account,
             recycleBytes: v['spicedb.recycle_mb'] * 1024 * 1024,
             progress: options.progress,
             started: endpoint => this.#tellGraph(endpoint),
@@ -158,15 +101,17 @@ export class Supervisor {
     // Its modules load while the database starts.
     this.#standby = this.#spawn();
     if (v['database.url'] === '') await this.#startPostgres();
+    else if (v['database.owner_url'] !== '') await this.#prepareDatabase(v['database.owner_url'], v['database.url']);
     this.#options.progress('starting the serving process');
     await this.#startServing([]);
   }
 
   /** A process that has loaded everything and waits to be told to begin. */
   #spawn(): ChildProcess {
+    const port = this.#config.values['http.port'];
+    const program = asAccountOnPort(this.#account, port, [...WASM_FLAGS, '--disable-warning=ExperimentalWarning']);
     const child = fork(MAIN, ['serving', dataPath(this.#config)], {
-      execPath: process.execPath,
-      execArgv: [...WASM_FLAGS, '--disable-warning=ExperimentalWarning'],
+      ...program,
       // A process group of its own: Ctrl-C reaches the supervisor alone, which stops things in order.
       detached: true,
       stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
@@ -188,16 +133,33 @@ export class Supervisor {
     const postgres = await startPostgres({
       directory: dataPath(this.#config, 'postgres'),
       progress: this.#options.progress,
+      ...(this.#account === null ? {} : { socketGroup: this.#account.gid }),
     });
     this.#postgres = postgres;
+    await this.#prepareDatabase(postgres.url, null);
     this.#postgresBackoff.ready(performance.now());
-    this.#config = withValues(this.#config, { 'database.url': postgres.url });
     postgres.process.once('exit', () => {
       if (this.#stopping !== null) return;
       const wait = this.#postgresBackoff.next(performance.now());
       this.#options.progress(`the embedded PostgreSQL ended; starting it again in ${wait} ms`);
       setTimeout(() => void this.#restartPostgres(), wait);
     });
+  }
+
+  /** Migrations and grants are the owner's; the serving process never learns its password. */
+  async #prepareDatabase(ownerUrl: string, serviceUrl: string | null): Promise<void> {
+    const url = serviceUrl ?? withUser(ownerUrl, EMBEDDED_ROLE, this.#rolePassword);
+    try {
+      const applied = await prepareDatabase(ownerUrl, async owner => {
+        if (serviceUrl !== null) return await roleOfUrl(serviceUrl);
+        await makeServiceRole(owner, EMBEDDED_ROLE, this.#rolePassword);
+        return EMBEDDED_ROLE;
+      });
+      if (applied.length > 0) this.#options.progress(`database migrated: ${applied.join(', ')}`);
+    } catch (error) {
+      throw new StartError(`the database cannot be prepared: ${messageOf(error)}`);
+    }
+    this.#config = withValues(this.#config, { 'database.url': url, 'database.owner_url': '' });
   }
 
   async #restartPostgres(): Promise<void> {
@@ -214,6 +176,7 @@ export class Supervisor {
   /** Resolves when the new process listens; rejects when it says that it cannot, or cannot be made. */
   async #startServing(suspects: number[], made: () => void = () => {}): Promise<void> {
     fs.writeFileSync(this.#noteFile, new Uint8Array((LIMITS.lanesMax + 1) * 4), { mode: 0o600 });
+    if (this.#account !== null) fs.chownSync(this.#noteFile, this.#account.uid, this.#account.gid);
     const child = this.#standby ?? this.#spawn();
     this.#standby = null;
     this.#serving = child;

@@ -25,6 +25,7 @@ const RELEASED: ReadonlyArray<readonly [name: string, sha256: string]> = [
   ['017_restores_and_clocks.sql', '9a583048d5948af2a47b909a53a50f239a4ce7e58e05dec39652b5e719d4b3f5'],
   ['018_login.sql', '332a456796305bb3b391ac8e8ac7a628d9c14140922a2659ebc9cf81ebc420f9'],
   ['019_kept_versions.sql', '03f9b0f772cf84a7e51f11f229b72b821842d895022f821b9bed12aae7fff159'],
+  ['020_service_role.sql', '31239f3a8ce6299d16dbd595d964276fc69df931abfac71d2c637667de81513f'],
 ];
 
 t.test('a migration stays as it was released, and a new one stands behind them', async t => {

@@ -161,7 +161,7 @@ t.test('versions are listed, rolled back to, disabled, enabled and uninstalled',
   t.match(await s.admin('POST', `/uninstalled/${keys[1]}/restore`), { status: 200, json: { id: 'life', version: 'two', wasm_key: keys[1] } });
   t.equal((await s.trigger('life/run')).status, 404, 'what is brought back is not installed');
   t.match((await s.admin('POST', '/plugins/life/rollback', { wasm_key: keys[1] })).status, 409, 'and has no configuration');
-  t.equal((await s.admin('POST', '/plugins/life/install', { wasm_key: keys[1] })).status, 200);
+  t.equal((await s.admin('POST', '/plugins/life/install', { wasm_key: keys[1], triggers: { run: { allow_user_session: false } }, accept_public: true })).status, 200);
   t.equal((await s.trigger('life/run')).text, 'two');
 
   const db = openDatabase(s.databaseUrl, 1, () => {});

@@ -1,0 +1,70 @@
+import fs from 'node:fs';
+import net from 'node:net';
+import path from 'node:path';
+import { messageOf } from '../errors.ts';
+import { type DataLock, holderText, lockDataDirectory } from './data-lock.ts';
+import { StartError } from './embedded-postgres.ts';
+
+/** Makes a directory and its parents one by one: `recursive` never returns below /proc. */
+function makeDirectory(directory: string): void {
+  if (fs.existsSync(directory)) return;
+  makeDirectory(path.dirname(directory));
+  fs.mkdirSync(directory);
+}
+
+function directoryError(directory: string, error: unknown): StartError {
+  const code = error instanceof Error && 'code' in error ? error.code : '';
+  const what = code === 'ENOSPC' ? 'is full; free some space' : 'cannot be written; change its owner';
+  return new StartError(
+    `the data directory ${directory} ${what} or name another one with data.dir (BOT_DATA_DIR): ${messageOf(error)}`,
+  );
+}
+
+/**
+ * The data directory exists, is used by this process alone from now on, can be written and has room. Nothing in it is
+ * touched before the lock is held.
+ *
+ * @param warn told when the system has no locks
+ * @throws StartError that names the process which uses it
+ */
+export function checkDataDirectory(directory: string, warn: (text: string) => void): void {
+  const probe = path.join(directory, `.write-test-${process.pid}`);
+  let lock: DataLock;
+  try {
+    makeDirectory(directory);
+    lock = lockDataDirectory(directory, 'serve');
+  } catch (error) {
+    throw directoryError(directory, error);
+  }
+  if (lock.state === 'taken')
+    throw new StartError(
+      `the data directory ${directory} is in use by ${holderText(lock.by)}; stop it first, or name another directory with data.dir (BOT_DATA_DIR)`,
+    );
+  if (lock.state === 'unsupported')
+    warn(`the data directory ${directory} cannot be locked (${lock.why}): start no second service on it`);
+  try {
+    fs.writeFileSync(probe, Buffer.alloc(64 * 1024));
+  } catch (error) {
+    throw directoryError(directory, error);
+  } finally {
+    fs.rmSync(probe, { force: true });
+  }
+}
+
+/** Fails early when somebody else has the port, before anything slow is started. */
+export function checkPort(host: string, port: number): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const server = net.createServer();
+    server.once('error', error => {
+      const code = 'code' in error ? error.code : '';
+      const what =
+        code === 'EADDRINUSE'
+          ? `${host}:${port} is taken by another program; stop it or choose another port with http.port (BOT_HTTP_PORT)`
+          : code === 'EACCES'
+            ? `${host}:${port} needs more rights; choose a port above 1023 with http.port (BOT_HTTP_PORT)`
+            : `${host} is no address of this machine; set http.host (BOT_HTTP_HOST)`;
+      reject(new StartError(`cannot listen: ${what}`));
+    });
+    server.listen({ host, port, exclusive: true }, () => server.close(() => resolve()));
+  });
+}

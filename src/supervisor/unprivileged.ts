@@ -1,0 +1,106 @@
+import { execFileSync, spawnSync } from 'node:child_process';
+import fs from 'node:fs';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { messageOf } from '../errors.ts';
+
+/** A system account processes are started as. */
+export type Account = { name: string; uid: number; gid: number };
+
+const NAME = 'plugin-host';
+/** Owned by others below the data directory: the database's account, and the supervisor's own lock. */
+const NOT_OURS = /^(postgres|postgres-run|postgres\.password|supervisor\.lock)$/;
+
+function idOf(flag: '-u' | '-g', name: string): number | null {
+  const r = spawnSync('id', [flag, name], { encoding: 'utf8' });
+  return r.status === 0 ? Number(r.stdout) : null;
+}
+
+/** A system account by its name, made when absent. @throws Error when it cannot be made */
+export function systemAccount(name: string, progress: (text: string) => void): Account {
+  if (idOf('-u', name) === null) {
+    progress(`creating the system account "${name}"`);
+    execFileSync('useradd', ['--system', '--user-group', '--no-create-home', '--shell', '/usr/sbin/nologin', name], {
+      stdio: 'pipe',
+    });
+  }
+  const [uid, gid] = [idOf('-u', name), idOf('-g', name)];
+  if (uid === null || gid === null) throw new Error(`the account "${name}" was not made`);
+  return { name, uid, gid };
+}
+
+/** Gives a file or a tree to an account. The top goes last, so that a run that is cut off is done again. */
+function giveTo(account: Account, at: string): void {
+  if (fs.lstatSync(at).isDirectory()) for (const name of fs.readdirSync(at)) giveTo(account, path.join(at, name));
+  fs.lchownSync(at, account.uid, account.gid);
+}
+
+/** Hands over what is not the account's yet: everything at the first start, what a command of root has made at later ones. */
+function handOver(account: Account, directory: string): void {
+  for (const name of fs.readdirSync(directory)) {
+    const at = path.join(directory, name);
+    if (!NOT_OURS.test(name) && fs.lstatSync(at).uid !== account.uid) giveTo(account, at);
+  }
+  if (fs.lstatSync(directory).uid !== account.uid) fs.lchownSync(directory, account.uid, account.gid);
+}
+
+/** Paths the account must be able to read: the program, its sources and packages, the way to the data. */
+function unreadable(account: Account, dataDirectory: string): string | null {
+  const project = fileURLToPath(new URL('../../', import.meta.url));
+  const needed = [
+    process.execPath,
+    path.join(project, 'src/main.ts'),
+    path.join(project, 'package.json'),
+    path.join(project, 'node_modules'),
+    path.dirname(dataDirectory),
+  ];
+  for (const at of needed) {
+    const r = spawnSync('test', ['-r', at, '-o', '-x', at], { uid: account.uid, gid: account.gid, cwd: '/' });
+    if (r.status !== 0) return at;
+  }
+  return null;
+}
+
+/**
+ * The account that runs plugins when this process is root, with the data directory handed over. Null when this process is no
+ * root, or when it cannot be done: then a warning says why, and plugins run as root.
+ *
+ * @param dataDirectory absolute path
+ */
+export function dropTo(
+  dataDirectory: string,
+  tell: { progress(text: string): void; warn(text: string): void },
+): Account | null {
+  if (process.getuid?.() !== 0) return null;
+  try {
+    const account = systemAccount(NAME, tell.progress);
+    const at = unreadable(account, dataDirectory);
+    if (at !== null) {
+      tell.warn(
+        `plugins run as root: the account "${NAME}" cannot read ${at}; put the program and its data where every account may go, like /opt/plugin-host and /var/lib/plugin-host, or start the service as an ordinary user`,
+      );
+      return null;
+    }
+    handOver(account, dataDirectory);
+    return account;
+  } catch (error) {
+    tell.warn(
+      `plugins run as root: ${messageOf(error).split('\n')[0]}; make the system account "${NAME}", or start the service as an ordinary user`,
+    );
+    return null;
+  }
+}
+
+/** How the program is run as an account. Ports below 1024 need the one capability to listen on them. */
+export function asAccountOnPort(
+  account: Account | null,
+  port: number,
+  args: readonly string[],
+): { execPath: string; execArgv: string[]; uid?: number; gid?: number } {
+  if (account === null) return { execPath: process.execPath, execArgv: [...args] };
+  if (port === 0 || port > 1023)
+    return { execPath: process.execPath, execArgv: [...args], uid: account.uid, gid: account.gid };
+  const drop = [`--reuid=${account.uid}`, `--regid=${account.gid}`, '--clear-groups'];
+  const keep = ['--inh-caps=+net_bind_service', '--ambient-caps=+net_bind_service'];
+  return { execPath: 'setpriv', execArgv: [...drop, ...keep, '--', process.execPath, ...args] };
+}
