@@ -4,10 +4,11 @@ import os from 'node:os';
 import path from 'node:path';
 import { openDatabase } from '../src/db/database.ts';
 import { migrate } from '../src/db/migrate.ts';
+import { EMBEDDED_ROLE, grantServiceRole, makeServiceRole } from '../src/db/service-role.ts';
 import { Jobs } from '../src/jobs.ts';
 import { LIMITS } from '../src/limits.ts';
 import { startPostgres } from '../src/supervisor/embedded-postgres.ts';
-import { TEMPLATE } from './support/database.ts';
+import { SERVICE_PASSWORD, TEMPLATE } from './support/database.ts';
 
 /**
  * Runs the tests on a PostgreSQL of their own: `npm test [-- FILE...]`. Every test file makes its database from a
@@ -54,6 +55,8 @@ try {
   const jobs = new Jobs(template, [], { warn: (fields, text) => console.log(`# ${text} ${JSON.stringify(fields)}`) });
   jobs.start();
   await jobs.close();
+  await makeServiceRole(template, EMBEDDED_ROLE, SERVICE_PASSWORD);
+  await grantServiceRole(template, EMBEDDED_ROLE);
   await template.close();
   const env = {
     ...process.env,

@@ -36,7 +36,7 @@ t.test('kill -9 anywhere between an update and its reply loses nothing and repli
     TEST_LOG: process.env.TEST_LOG ?? 'silent',
     BOT_HTTP_PORT: '0',
     BOT_DATA_DIR: path.join(t.testdir(), 'data'),
-    BOT_DATABASE_URL: database.url,
+    BOT_DATABASE_URL: database.serviceUrl,
     BOT_DATABASE_POOL_SIZE: '10',
     BOT_EXECUTION_LANES: '2',
     ...telegram.env(),

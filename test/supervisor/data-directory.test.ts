@@ -1,3 +1,4 @@
+import { execFileSync, spawnSync } from 'node:child_process';
 import fs from 'node:fs';
 import path from 'node:path';
 import t from 'tap';
@@ -5,6 +6,7 @@ import { loadConfig } from '../../src/config.ts';
 import { makeAnnouncer } from '../../src/supervisor/announce.ts';
 import { LOCK_FILE, lockDataDirectory } from '../../src/supervisor/data-lock.ts';
 import { freePort } from '../../src/supervisor/embedded-postgres.ts';
+import { dropTo } from '../../src/supervisor/unprivileged.ts';
 import { request } from '../support/service.ts';
 import { gone, processesOf, ROOT, start, startProgram } from '../support/started-service.ts';
 
@@ -16,6 +18,8 @@ function filesOf(directory: string): string[] {
     .map(f => `${f} ${fs.lstatSync(path.join(directory, f)).mtimeMs}`)
     .sort();
 }
+
+const procFile = (pid: string, name: string): string => fs.readFileSync(`/proc/${pid}/${name}`, 'latin1');
 
 const postmaster = (directory: string): string =>
   fs.readFileSync(path.join(directory, 'postgres', 'postmaster.pid'), 'utf8');
@@ -48,6 +52,19 @@ t.test('npm start: JSON lines, ready with its sample, alone on its directory, en
   const [, supervisor = ''] = await run.until(/"pid":(\d+)/);
   await run.until(/graph store was filled/);
 
+  if (process.getuid?.() === 0) {
+    const account = spawnSync('id', ['-u', 'plugin-host'], { encoding: 'utf8' }).stdout.trim();
+    const running = processesOf(directory).filter(p => /main\.ts\0(serving|spicedb)\0/.test(procFile(p, 'cmdline')));
+    t.ok(running.length >= 2);
+    for (const p of running) {
+      t.match(procFile(p, 'status'), new RegExp(`^Uid:\\t${account}\\t${account}\\t${account}\\t${account}$`, 'm'));
+      t.match(procFile(p, 'status'), /^CapEff:\t0+$/m, 'without a capability');
+    }
+    t.throws(
+      () => execFileSync('cat', [path.join(directory, 'postgres.password')], { uid: Number(account), stdio: 'pipe' }),
+      'what runs plugins cannot read the password of the owner',
+    );
+  }
   const before = filesOf(directory);
   const server = postmaster(directory);
   for (const other of [port, String(await freePort())]) {
@@ -100,5 +117,19 @@ t.test('a terminal gets a banner for people', t => {
   makeAnnouncer(loadConfig(null, {}), true, out).ready(8080, 'tok');
   t.match(shown, /plugin host is ready: http:\/\/127.0.0.1:8080\n {2}setup token: tok\n/);
   t.match(shown, /try it: {6}curl http:\/\/127.0.0.1:8080\/api\/triggers\/http\/hello\/greet\?name=world\n/);
+  t.end();
+});
+
+t.test('where the account cannot read the program or reach the data, the start goes on and says which path', t => {
+  const warned: string[] = [];
+  const tell = { progress() {}, warn: (text: string) => void warned.push(text) };
+  const closed = path.join(fs.mkdtempSync(path.join(ROOT, 'closed-')), 'below');
+  fs.mkdirSync(path.join(closed, 'data'), { recursive: true });
+  const account = dropTo(path.join(closed, 'data'), tell);
+  t.equal(account, null);
+  if (process.getuid?.() === 0) {
+    t.match(warned[0], `cannot read ${closed}; put the program and its data where every account may go`);
+    t.equal(fs.statSync(path.join(closed, 'data')).uid, 0, 'nothing is handed over');
+  } else t.same(warned, []);
   t.end();
 });

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { type Database, openDatabase } from '../../src/db/database.ts';
+import { EMBEDDED_ROLE, withUser } from '../../src/db/service-role.ts';
 
 /** Name of the migrated database every test database is a copy of. */
 export const TEMPLATE = 'plugin_host_template';
@@ -10,7 +11,19 @@ function serverUrl(): string {
   return url;
 }
 
-export type TestDatabase = { url: string; drop(): Promise<void> };
+/** Password of the role services log in with. */
+export const SERVICE_PASSWORD = 'test';
+
+export type TestDatabase = {
+  /** As the owner of everything. */
+  url: string;
+  /** As the role a serving process has. */
+  serviceUrl: string;
+  drop(): Promise<void>;
+};
+
+/** The address of a database as a serving process is given it. */
+export const asService = (url: string): string => withUser(url, EMBEDDED_ROLE, SERVICE_PASSWORD);
 
 /** A database of the test's own. */
 export async function makeDatabase(): Promise<TestDatabase> {
@@ -18,8 +31,10 @@ export async function makeDatabase(): Promise<TestDatabase> {
   const server: Database = openDatabase(serverUrl(), 1, () => {});
   await server.query(`CREATE DATABASE ${name} TEMPLATE ${TEMPLATE}`);
   await server.close();
+  const url = serverUrl().replace('/plugin_host?', `/${name}?`);
   return {
-    url: serverUrl().replace('/plugin_host?', `/${name}?`),
+    url,
+    serviceUrl: asService(url),
     async drop() {
       const again = openDatabase(serverUrl(), 1, () => {});
       await again.query(`DROP DATABASE IF EXISTS ${name} WITH (FORCE)`);

@@ -3,7 +3,7 @@ import path from 'node:path';
 import { type Service, startService } from '../../src/compose.ts';
 import { loadConfig } from '../../src/config.ts';
 import { makeLog } from '../../src/log.ts';
-import { makeDatabase } from './database.ts';
+import { asService, makeDatabase } from './database.ts';
 
 export const TOKEN = 'test-setup-token';
 
@@ -75,7 +75,7 @@ export async function startTestService(
   const config = loadConfig(null, {
     BOT_HTTP_PORT: '0',
     BOT_DATA_DIR: directory,
-    BOT_DATABASE_URL: database.url,
+    BOT_DATABASE_URL: asService(database.url),
     BOT_DATABASE_POOL_SIZE: '10',
     // A thread costs more to start than most tests do with it.
     BOT_EXECUTION_LANES: '2',
