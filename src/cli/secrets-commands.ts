@@ -2,7 +2,7 @@ import fs from 'node:fs';
 import { keyPlaceOf, listSealed, openSecretKey } from '../compose-secrets.ts';
 import { type Config, dataPath } from '../config.ts';
 import type { Database, Queryable } from '../db/database.ts';
-import { countListeners } from '../db/notifications.ts';
+import { isListenedTo } from '../db/notifications.ts';
 import { makeSecretBox } from '../plugins/secret-box.ts';
 import {
   findSecretKey,
@@ -19,11 +19,8 @@ import { CommandError, withDatabase } from './admin-commands.ts';
 
 /** @throws CommandError when a service of this database runs: it would go on with the key it has */
 async function assertNothingRuns(db: Queryable): Promise<void> {
-  const running = await countListeners(db);
-  if (running > 0)
-    throw new CommandError(
-      `${running} ${running === 1 ? 'service uses' : 'services use'} this database; stop them all first, also those on other hosts`,
-    );
+  if (await isListenedTo(db))
+    throw new CommandError('a service uses this database; stop them all first, also those on other hosts');
 }
 
 /** Runs something on the database while no service runs on this data directory or elsewhere. */

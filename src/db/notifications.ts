@@ -310,11 +310,11 @@ export class ChangeListener {
   }
 }
 
-/** How many services listen on this database. */
-export async function countListeners(db: Queryable): Promise<number> {
+/** Whether any service is connected to this database, from any host. */
+export async function isListenedTo(db: Queryable): Promise<boolean> {
   const { rows } = await db.query<{ n: string }>(
     'SELECT count(*) AS n FROM pg_stat_activity WHERE datname = current_database() AND application_name = $1',
     [LISTENER_NAME],
   );
-  return Number(rows[0]?.n);
+  return Number(rows[0]?.n) > 0;
 }

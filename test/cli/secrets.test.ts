@@ -80,7 +80,7 @@ t.test('secrets are put under a new key, wherever the command is killed, and nev
   const { command, file, s } = await world(t);
   const first = fs.readFileSync(file, 'utf8');
   const refused = await command('rotate').done;
-  t.match(refused, { code: 1, text: /1 service uses this database; stop them all first/ });
+  t.match(refused, { code: 1, text: /a service uses this database; stop them all first/ });
   t.equal(fs.readFileSync(file, 'utf8'), first);
   await s.service.stop(5000);
 

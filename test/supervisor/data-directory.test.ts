@@ -91,7 +91,8 @@ t.test('npm start: JSON lines, ready with its sample, alone on its directory, en
   process.kill(Number(supervisor), 'SIGTERM');
   await run.exited;
   t.ok(await gone(directory, 15_000), `nothing is left running: ${processesOf(directory)}`);
-  t.match(run.output(), /SIGTERM: stopping[\s\S]*"why":"SIGTERM"[\s\S]*stopped/, 'ended in order');
+  t.match(run.output(), /SIGTERM: stopping/);
+  t.match(run.output(), /"why":"SIGTERM"[\s\S]*"stopped"\}\s*$/, 'ended in order');
   t.notMatch(run.output(), /stopping at once/);
 
   const again = start(directory, { BOT_HTTP_PORT: port });
