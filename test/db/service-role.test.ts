@@ -40,7 +40,7 @@ t.test('migrations are done as the owner, and their tables are there for the rol
   t.teardown(() => owner.close());
   // A database of the release before: the job queue is the owner's, and the last migrations are missing.
   await owner.query('ALTER TABLE pgboss.queue OWNER TO CURRENT_USER; ALTER SCHEMA pgboss OWNER TO CURRENT_USER');
-  await owner.query("DELETE FROM schema_migrations WHERE name = '019_service_role.sql'");
+  await owner.query("DELETE FROM schema_migrations WHERE name = '020_service_role.sql'");
   const role = `t_role_${process.pid}`;
   await makeServiceRole(owner, role, 'x');
   const url = withUser(database.url, role, 'x');
@@ -51,7 +51,7 @@ t.test('migrations are done as the owner, and their tables are there for the rol
   });
   const service = openDatabase(url, 1, () => {});
   t.teardown(() => service.close());
-  t.same(await prepareDatabase(database.url, () => roleOfUrl(url)), ['019_service_role.sql']);
+  t.same(await prepareDatabase(database.url, () => roleOfUrl(url)), ['020_service_role.sql']);
   await service.query("INSERT INTO plugins (id) VALUES ('p')");
   const { rows } = await service.query<{ owner: string }>(
     "SELECT DISTINCT pg_get_userbyid(relowner) AS owner FROM pg_class WHERE relnamespace = 'pgboss'::regnamespace",
@@ -62,9 +62,9 @@ t.test('migrations are done as the owner, and their tables are there for the rol
     /database\.url and database\.owner_url name the same role/,
   );
   // Without rights it says what is missing, not only that it is.
-  await owner.query("DELETE FROM schema_migrations WHERE name = '019_service_role.sql'; DROP SCHEMA pgboss CASCADE");
+  await owner.query("DELETE FROM schema_migrations WHERE name = '020_service_role.sql'; DROP SCHEMA pgboss CASCADE");
   await t.rejects(
     migrate(service),
-    /migration 019_service_role\.sql needs a role that owns the tables.*BOT_DATABASE_OWNER_URL/,
+    /migration 020_service_role\.sql needs a role that owns the tables.*BOT_DATABASE_OWNER_URL/,
   );
 });
