@@ -1,11 +1,13 @@
 import { CommandAccess } from './authz/command-access.ts';
 import { COMMAND_CHANGED, CommandPolicies } from './authz/command-settings.ts';
 import { Policies } from './authz/policies.ts';
+import { findBrokenPolicies } from './authz/stored-policies.ts';
 import { SubjectContexts } from './authz/subject-context.ts';
 import type { Config } from './config.ts';
 import type { Database } from './db/database.ts';
 import { type HeldLock, holdLock } from './db/held-lock.ts';
 import type { ChangeStatus } from './db/notifications.ts';
+import { messageOf } from './errors.ts';
 import { Graph } from './graph/graph.ts';
 import { type GraphSchema, readGraphSchema } from './graph/graph-schema.ts';
 import { GraphStore } from './graph/graph-store.ts';
@@ -41,6 +43,7 @@ export type Authz = {
 
 /** A store that was replaced is let go when what was asked of it has been answered. */
 const LET_GO_MS = 5000;
+const BROKEN_POLICY = 'a stored policy does not compile: it lets nobody in until it is set again';
 /** Number of the lock of the host with the embedded store, as PostgreSQL counts advisory locks. */
 const EMBEDDED_LOCK = 7391046;
 
@@ -61,7 +64,7 @@ export function composeAuthz(parts: {
   const graph = new Graph(now, () => outbox.lookAtStore());
   const deliverer = new Deliverer(db, schema);
   const contexts = new SubjectContexts(db, graph, now);
-  const policies = new Policies(contexts, graph, now);
+  const policies = new Policies(contexts, graph, now, (policy, reason) => log.error({ policy, reason }, BROKEN_POLICY));
   const commands = new CommandPolicies(db, now);
   const embedded = new Map<GraphStore, string>();
   const timers = new Set<NodeJS.Timeout>();
@@ -152,6 +155,9 @@ export function composeAuthz(parts: {
     start() {
       if (remote !== null) outbox.useStore(remote);
       outbox.wake();
+      findBrokenPolicies(db, (of, reason) => log.error({ ...of, reason }, BROKEN_POLICY)).catch((error: unknown) =>
+        log.warn({ error: messageOf(error) }, 'stored policies could not be checked'),
+      );
     },
     async close() {
       await lock?.close();

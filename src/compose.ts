@@ -240,7 +240,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     ...pluginIo.routes({ principals }),
     ...triggerRoutes({ db, registry, quarantine, schema: authz.schema }),
     ...commandRoutes({ db, registry, schema: authz.schema }),
-    ...policyRoutes(authz),
+    ...policyRoutes({ db, ...authz }),
     ...accessRoutes({ db, registry, quarantine, ...authz }),
     ...relationshipRoutes({ db, ...authz }),
     ...outboxRoutes({ db, ...authz }),

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { rolesOf } from '../authz/command-access.ts';
 import {
   type CommandSettings,
   changeCommandSettings,
@@ -7,6 +8,7 @@ import {
   loadCommandSettings,
 } from '../authz/command-settings.ts';
 import { appendRevision, type PolicyOwner } from '../authz/policy-revisions.ts';
+import { commandRoleWarning } from '../authz/role-warnings.ts';
 import type { Database } from '../db/database.ts';
 import { ServiceError } from '../errors.ts';
 import type { GraphSchema } from '../graph/graph-schema.ts';
@@ -15,7 +17,14 @@ import { jsonReply, type Request } from '../message.ts';
 import { unknownPlugin } from '../plugins/install.ts';
 import type { InstalledPlugin, PluginRegistry } from '../plugins/registry.ts';
 import { parseBody } from './plugins-api.ts';
-import { assertPolicy, policyText, revisionsReply, revisionToRestore } from './policy-body.ts';
+import {
+  assertPolicy,
+  policyText,
+  policyWarnings,
+  revisionsReply,
+  revisionToRestore,
+  storedPolicyProblems,
+} from './policy-body.ts';
 import { actorOf, type Caller, type Route } from './route.ts';
 
 export type CommandsApiParts = { db: Database; registry: PluginRegistry; schema: GraphSchema };
@@ -39,6 +48,7 @@ const settingsJson = (pluginId: string, command: string, description: string, s:
   command,
   description,
   ...commandState(s),
+  policy_problems: storedPolicyProblems(s.policyExpression),
   open_to_everyone:
     s.enabled &&
     s.policyExpression === '' &&
@@ -80,7 +90,18 @@ export function commandRoutes({ db, registry, schema }: CommandsApiParts): Route
         await appendRevision(client, ownerOf(plugin.id, name), changed.settings.policyExpression, by);
       return changed.settings;
     });
-    return jsonReply(200, settingsJson(plugin.id, name, description, settings));
+    const warnings = await commandWarnings(plugin.id, settings);
+    return jsonReply(200, { ...settingsJson(plugin.id, name, description, settings), warnings });
+  };
+  /** Roles that exist nowhere: such a command is for nobody. */
+  const commandWarnings = async (id: string, s: CommandSettings) => {
+    const asked = rolesOf(id, s);
+    const texts = await Promise.all(asked.map(role => commandRoleWarning(db, role)));
+    const roles = texts.flatMap((message, k) => {
+      const kind = asked[k]?.kind;
+      return message === null ? [] : [{ pointer: kind === 'global' ? '/global_roles' : `/${kind}_role`, message }];
+    });
+    return [...roles, ...(await policyWarnings(db, s.policyExpression, '/expression'))];
   };
   const ownerOf = (pluginId: string, name: string): PolicyOwner => ({ pluginId, kind: 'command', name });
   const path = '/api/admin/plugins/:id/commands';

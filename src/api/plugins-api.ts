@@ -24,6 +24,7 @@ import {
 import type { PluginRegistry } from '../plugins/registry.ts';
 import { type AccessMembers, acceptedOf, acceptPublic, accessMembers, accessOf } from './access-body.ts';
 import { accessReview } from './access-review.ts';
+import { policyWarnings } from './policy-body.ts';
 import { receiveFiles } from './receive-file.ts';
 import {
   type AdminGuard,
@@ -169,8 +170,12 @@ export function pluginRoutes(parts: PluginsApiParts): Route[] {
   /** The plugin, with what its new version brought and took: nothing an upgrade adds goes unseen. */
   const installedReply = async (id: string, { added, removed }: TriggerChanges) => {
     const shown = await detail(id);
+    const policies = [...(registry.find(id)?.triggers.values() ?? [])].map(t =>
+      policyWarnings(db, t.settings.policyExpression, `/triggers/${t.trigger.name}/policy_expression`),
+    );
     return jsonReply(200, {
       ...shown,
+      warnings: (await Promise.all(policies)).flat(),
       added_triggers: shown.triggers.filter(t => added.includes(t.name)),
       removed_triggers: removed,
     });

@@ -1,16 +1,16 @@
 import { z } from 'zod';
 import type { Policies, PolicyTrial } from '../authz/policies.ts';
-import { compileForSaving } from '../authz/policy.ts';
 import { PolicyError } from '../authz/policy-ast.ts';
+import type { Database } from '../db/database.ts';
 import { ServiceError } from '../errors.ts';
 import type { GraphSchema } from '../graph/graph-schema.ts';
 import { GraphError } from '../graph/graph-store.ts';
 import { jsonReply } from '../message.ts';
 import { parseBody } from './plugins-api.ts';
-import { policyProblem, policyRefused, policyText, positionOf } from './policy-body.ts';
+import { policyProblems, policyRefused, policyText, policyWarnings, positionOf } from './policy-body.ts';
 import type { Route } from './route.ts';
 
-export type PoliciesApiParts = { policies: Policies; schema: GraphSchema };
+export type PoliciesApiParts = { db: Database; policies: Policies; schema: GraphSchema };
 
 const checkBody = z.strictObject({ expression: policyText });
 
@@ -65,7 +65,7 @@ function trialJson(source: string, { context, parts, verdict }: PolicyTrial) {
 }
 
 /** Policies before they are saved (service.md 2.7). */
-export function policyRoutes({ policies, schema }: PoliciesApiParts): Route[] {
+export function policyRoutes({ db, policies, schema }: PoliciesApiParts): Route[] {
   return [
     {
       method: 'POST',
@@ -74,13 +74,10 @@ export function policyRoutes({ policies, schema }: PoliciesApiParts): Route[] {
       key: ['read', 'access'],
       async handle({ json }) {
         const { expression } = parseBody(checkBody, await json());
-        try {
-          if (expression !== '') compileForSaving(expression, schema);
-          return jsonReply(200, { valid: true, type: 'bool', errors: [] });
-        } catch (error) {
-          if (!(error instanceof PolicyError)) throw error;
-          return jsonReply(200, { valid: false, type: null, errors: [policyProblem(expression, error)] });
-        }
+        const errors = policyProblems(expression, schema);
+        const valid = errors.length === 0;
+        const warnings = valid ? await policyWarnings(db, expression, '/expression') : [];
+        return jsonReply(200, { valid, type: valid ? 'bool' : null, errors, warnings });
       },
     },
     {
@@ -93,7 +90,8 @@ export function policyRoutes({ policies, schema }: PoliciesApiParts): Route[] {
         try {
           const trial = await policies.tryOut(body.expression, body.user, present(body.attributes));
           if (trial === null) throw new ServiceError('not_found', `there is no user ${body.user}`);
-          return jsonReply(200, trialJson(body.expression, trial));
+          const warnings = await policyWarnings(db, body.expression, '/expression');
+          return jsonReply(200, { ...trialJson(body.expression, trial), warnings });
         } catch (error) {
           if (error instanceof PolicyError) throw policyRefused(body.expression, error, '/expression');
           if (error instanceof GraphError) throw graphAway(error);

@@ -1,7 +1,8 @@
 import { z } from 'zod';
-import { compileForSaving } from '../authz/policy.ts';
+import { compileForSaving, compilePolicy } from '../authz/policy.ts';
 import { PolicyError } from '../authz/policy-ast.ts';
 import { appendRevision, findRevision, listRevisions, type PolicyOwner } from '../authz/policy-revisions.ts';
+import { policyRoleWarnings } from '../authz/role-warnings.ts';
 import type { Database } from '../db/database.ts';
 import { ServiceError } from '../errors.ts';
 import type { GraphSchema } from '../graph/graph-schema.ts';
@@ -21,10 +22,15 @@ export function positionOf(source: string, start: number, end: number) {
   return { start, end, line: before.length, column: (before.at(-1) ?? '').length + 1 };
 }
 
-export const policyProblem = (source: string, e: PolicyError) => ({
-  message: e.message,
-  position: positionOf(source, e.start, e.end),
-});
+/** Every mistake of a policy with its place. */
+export const problemsOf = (source: string, e: PolicyError) =>
+  e.all.map(({ end, message, start }) => ({ message, position: positionOf(source, start, end) }));
+
+/** What is odd about a policy although it may be saved: roles no user has. */
+export async function policyWarnings(db: Database, source: string, pointer: string) {
+  const found = await policyRoleWarnings(db, source);
+  return found.map(({ end, message, start }) => ({ pointer, message, position: positionOf(source, start, end) }));
+}
 
 /** What is wrong with a policy, each place; empty when it may be saved. */
 export function policyProblems(source: string, schema: GraphSchema) {
@@ -33,7 +39,19 @@ export function policyProblems(source: string, schema: GraphSchema) {
     compileForSaving(source, schema);
     return [];
   } catch (error) {
-    if (error instanceof PolicyError) return [policyProblem(source, error)];
+    if (error instanceof PolicyError) return problemsOf(source, error);
+    throw error;
+  }
+}
+
+/** Why a stored policy denies everybody: each mistake this release finds in it; empty when it is evaluated. */
+export function storedPolicyProblems(source: string) {
+  if (source === '') return [];
+  try {
+    compilePolicy(source);
+    return [];
+  } catch (error) {
+    if (error instanceof PolicyError) return problemsOf(source, error);
     throw error;
   }
 }
@@ -54,12 +72,17 @@ export function assertPolicy(source: string, schema: GraphSchema, pointer: strin
   }
 }
 
+/** A refusal that names every mistake with its place. */
 export function policyRefused(source: string, e: PolicyError, pointer: string): ServiceError {
-  const { message, position } = policyProblem(source, e);
-  const text = `line ${position.line}, column ${position.column}: ${message}`;
-  return new ServiceError('validation_failed', `the policy is refused at ${text}`, {
-    errors: [{ pointer, message: text }],
-    extra: { position },
+  const problems = problemsOf(source, e);
+  const errors = problems.map(({ message, position }) => ({
+    pointer,
+    message: `line ${position.line}, column ${position.column}: ${message}`,
+  }));
+  const more = errors.length === 1 ? '' : ` (and ${errors.length - 1} more)`;
+  return new ServiceError('validation_failed', `the policy is refused at ${errors[0]?.message}${more}`, {
+    errors,
+    extra: { position: problems[0]?.position },
     cause: e,
   });
 }

@@ -1,4 +1,5 @@
 import { changeGraphRole, type GraphRole, listGraphRoles } from '../authz/graph-roles.ts';
+import { grantWarning, graphGrantWarning } from '../authz/role-warnings.ts';
 import type { Database } from '../db/database.ts';
 import { ServiceError } from '../errors.ts';
 import type { GraphSchema } from '../graph/graph-schema.ts';
@@ -27,6 +28,8 @@ type NamedRole = { kind: 'database'; role: string } | GraphRole;
 
 const roleJson = (r: GraphRole) =>
   r.kind === 'plugin' ? { kind: r.kind, plugin_id: r.pluginId, role: r.role } : { kind: r.kind, role: r.role };
+
+const oddities = (message: string | null) => (message === null ? [] : [{ pointer: 'path:role', message }]);
 
 /** Roles of users: those policies ask for, and those of commands (service.md 2.7, 5.6). */
 export function roleRoutes({ db, outbox, registry, schema }: RolesApiParts): Route[] {
@@ -71,15 +74,18 @@ export function roleRoutes({ db, outbox, registry, schema }: RolesApiParts): Rou
       const changed = give
         ? await grantUserRole(db, user.id, role.role, by)
         : await revokeUserRole(db, user.id, role.role, by);
-      return jsonReply(200, { user: user.id, ...role, granted: give, changed, delivered: true });
+      const warnings = oddities(give ? await grantWarning(db, user.id, role.role) : null);
+      return jsonReply(200, { user: user.id, ...role, granted: give, changed, delivered: true, warnings });
     }
-    const appended = await changeGraphRole(db, schema, graphUser(user), role, give, by);
+    const holder = graphUser(user);
+    const appended = await changeGraphRole(db, schema, holder, role, give, by);
     return jsonReply(200, {
       user: user.id,
       ...roleJson(role),
       granted: give,
       changed: appended !== null,
       delivered: appended === null || (await outbox.settled(appended, LIMITS.deliveryWaitMs)),
+      warnings: oddities(give ? await graphGrantWarning(db, holder.externalId, role) : null),
     });
   };
   const put = (where: string): Route => ({

@@ -14,7 +14,13 @@ import type { InstalledPlugin, InstalledTrigger, PluginRegistry } from '../plugi
 import { changeFrontendOrigins, changeTriggerSettings, type SettingsChange } from '../plugins/trigger-settings.ts';
 import { acceptedOf, changeOf, confirmationOf, origins, settingsBody } from './access-body.ts';
 import { parseBody } from './plugins-api.ts';
-import { assertPolicy, revisionsReply, revisionToRestore } from './policy-body.ts';
+import {
+  assertPolicy,
+  policyWarnings,
+  revisionsReply,
+  revisionToRestore,
+  storedPolicyProblems,
+} from './policy-body.ts';
 import { type AdminGuard, actorOf, type KeyNeed, type Route } from './route.ts';
 
 export type TriggersApiParts = {
@@ -54,6 +60,7 @@ function settingsJson(t: InstalledTrigger) {
     frontend_origins: s.frontendOrigins,
     effective_origins: [...t.origins],
     effective_access: effectiveAccess(s),
+    policy_problems: storedPolicyProblems(s.policyExpression),
   };
 }
 
@@ -88,7 +95,9 @@ export function triggerRoutes(parts: TriggersApiParts): Route[] {
       if (changed.policyChanged) await appendRevision(client, ownerOf(before), changed.settings.policyExpression, by);
     });
     await registry.reload(id);
-    return jsonReply(200, settingsJson(await trigger(id, name)));
+    const shown = settingsJson(await trigger(id, name));
+    const warnings = await policyWarnings(db, shown.policy_expression, '/policy_expression');
+    return jsonReply(200, { ...shown, warnings });
   };
   const row =
     (guard: AdminGuard) =>

@@ -1,3 +1,4 @@
+import { type BoundedCache, boundedCache } from '../bounded-cache.ts';
 import { messageOf } from '../errors.ts';
 import { checkText, type Graph } from '../graph/graph.ts';
 import { type GraphCheck, GraphError } from '../graph/graph-store.ts';
@@ -13,7 +14,7 @@ import {
   passPolicy,
   withoutGroups,
 } from './policy.ts';
-import type { PolicyError } from './policy-ast.ts';
+import { PolicyError } from './policy-ast.ts';
 import type { SubjectContext, SubjectContexts } from './subject-context.ts';
 
 /** Who a policy is asked about. */
@@ -40,6 +41,8 @@ export type PolicyVerdict = {
 export type PolicyTrial = { verdict: PolicyVerdict; parts: PartValue[]; context: SubjectContext };
 
 const NO_CHECKS: readonly AskedCheck[] = [];
+/** How often a policy that does not compile is reported. */
+const REPORT_MS = 60_000;
 
 type Evaluation = {
   policy: CompiledPolicy;
@@ -59,11 +62,22 @@ export class Policies {
   readonly #contexts: SubjectContexts;
   readonly #graph: Pick<Graph, 'check' | 'peek'>;
   readonly #now: () => number;
+  readonly #report: (source: string, reason: string) => void;
+  /** Policies that were reported a moment ago. */
+  readonly #reported: BoundedCache<string, object>;
 
-  constructor(contexts: SubjectContexts, graph: Pick<Graph, 'check' | 'peek'>, now: () => number) {
+  /** @param report told of a stored policy that does not compile, once a minute */
+  constructor(
+    contexts: SubjectContexts,
+    graph: Pick<Graph, 'check' | 'peek'>,
+    now: () => number,
+    report: (source: string, reason: string) => void = () => {},
+  ) {
     this.#contexts = contexts;
     this.#graph = graph;
     this.#now = now;
+    this.#report = report;
+    this.#reported = boundedCache({ max: 1000, ttlMs: REPORT_MS, now });
   }
 
   /** Whether a policy lets a caller in; what cannot be evaluated does not. */
@@ -72,13 +86,24 @@ export class Policies {
     try {
       policy = compilePolicy(source);
     } catch (error) {
-      return failed(0, NO_CHECKS, null, messageOf(error));
+      return this.#broken(source, error);
     }
     if (caller.kind === 'service')
       return this.#first(policy, { kind: 'service', serviceKeyId: caller.keyId }, null, null);
     const context = this.#contexts.peek(caller.userId);
     if (context === undefined) return this.#decideLater(policy, caller.userId, false);
     return this.#first(policy, subjectOf(context), context.assembledAt, caller.userId);
+  }
+
+  /** A stored policy that this release does not take, perhaps because an older one did, lets nobody in. */
+  #broken(source: string, error: unknown): PolicyVerdict {
+    const place = error instanceof PolicyError ? error : undefined;
+    const reason = `the stored policy does not compile: ${messageOf(error)}`;
+    if (this.#reported.get(source) === undefined) {
+      this.#reported.set(source, {});
+      this.#report(source, reason);
+    }
+    return failed(0, NO_CHECKS, null, reason, place);
   }
 
   async #decideLater(policy: CompiledPolicy, userId: number, withGroups: boolean): Promise<PolicyVerdict> {

@@ -1,18 +1,12 @@
-import { type ASTNode, Environment, type ParseResult, serialize } from '@marcbachmann/cel-js';
+import { Environment, type ParseResult } from '@marcbachmann/cel-js';
 import { boundedCache } from '../bounded-cache.ts';
 import { checkKey } from '../graph/graph.ts';
 import type { GraphSchema } from '../graph/graph-schema.ts';
 import type { GraphCheck } from '../graph/graph-store.ts';
 import { LIMITS } from '../limits.ts';
-import {
-  assertAllowed,
-  assertInSchema,
-  childrenOf,
-  isComprehension,
-  PolicyError,
-  patternOf,
-  rangeOf,
-} from './policy-ast.ts';
+import { type ASTNode, childrenOf, extents, isComprehension, PolicyError, patternOf } from './policy-ast.ts';
+import { findMistakes, MENDED, policyErrorOf, together } from './policy-mistakes.ts';
+import { OBJECTS, schemaErrors } from './policy-subset.ts';
 
 /** What a policy knows as `user` (service.md 2.7). Unknown attributes are empty texts. */
 export type PolicyUser = {
@@ -50,6 +44,9 @@ export type GraphMemo = Map<string, boolean>;
 const LIMIT_OPTIONS = { maxAstNodes: 400, maxDepth: 24, maxListElements: 64, maxMapEntries: 16, maxCallArguments: 16 };
 /** RE2 takes time in proportion to the text. */
 const MATCHED_CHARS_MAX = 200;
+/** Parts of a policy whose values are shown, and the time to find them. */
+const PARTS_MAX = 100;
+const PARTS_MS = 250;
 /** Kept without a time (service.md 5.7), as many as no administrator writes. */
 const COMPILED_MAX = 10_000;
 
@@ -108,21 +105,7 @@ function hasRole(...names: string[]): boolean {
 
 function makeEnvironment(): Environment {
   const env = new Environment({ limits: LIMIT_OPTIONS });
-  env.registerVariable({
-    name: 'user',
-    schema: {
-      id: 'int',
-      external_id: 'string',
-      groups: 'list<string>',
-      roles: 'list<string>',
-      primary_channel: 'string',
-      locale: 'string',
-      nationality_type: 'string',
-      funding_type: 'string',
-      education_form: 'string',
-    },
-  });
-  env.registerVariable({ name: 'principal', schema: { kind: 'string', service_key_id: 'int' } });
+  for (const [name, schema] of Object.entries(OBJECTS)) env.registerVariable({ name, schema: { ...schema } });
   const sync = { async: false };
   env.registerFunction('check(string, string, string): bool', askGraph, sync);
   env.registerFunction(
@@ -144,71 +127,71 @@ function makeEnvironment(): Environment {
   return env;
 }
 
-/** The library's errors carry the place and a one-line summary beside a picture of the source. */
-function policyErrorOf(error: unknown, source: string): PolicyError {
-  if (error instanceof PolicyError) return error;
-  const [start, end] =
-    error instanceof Error && 'range' in error && isRange(error.range)
-      ? [error.range.start, error.range.end]
-      : [0, source.length];
-  const summary = error instanceof Error && 'summary' in error ? String(error.summary) : '';
-  const message = summary !== '' ? summary : error instanceof Error ? error.message : String(error);
-  return new PolicyError(message, start, end);
-}
-
-const isRange = (value: unknown): value is { start: number; end: number } =>
-  typeof value === 'object' &&
-  value !== null &&
-  'start' in value &&
-  'end' in value &&
-  typeof value.start === 'number' &&
-  typeof value.end === 'number';
-
 const env = makeEnvironment();
-const compiled = boundedCache<string, CompiledPolicy>({ max: COMPILED_MAX });
+const mendingEnv = env.clone().registerVariable(MENDED, 'dyn');
+/** Policies by their text, and what is wrong with those that may not be. */
+const compiled = boundedCache<string, CompiledPolicy | PolicyError>({ max: COMPILED_MAX });
 
 /**
- * Compiles a policy; the result is remembered by its text.
+ * Compiles a policy; the result is remembered by its text, a refusal as well.
  *
- * @throws PolicyError when it is not CEL, names something unknown, is not boolean, or could cost too much
+ * @throws PolicyError when it is not CEL, names something unknown, is not boolean, could cost too much, or holds what the
+ *   library evaluates in another way than CEL says; every mistake is in `all`
  */
 export function compilePolicy(source: string): CompiledPolicy {
-  const known = compiled.get(source);
-  if (known !== undefined) return known;
+  let known = compiled.get(source);
+  if (known === undefined) {
+    known = compile(source);
+    compiled.set(source, known);
+  }
+  if (known instanceof PolicyError) throw known;
+  return known;
+}
+
+function compile(source: string): CompiledPolicy | PolicyError {
   if (source.length > LIMITS.policyCharsMax)
-    throw new PolicyError(
+    return new PolicyError(
       `a policy has at most ${LIMITS.policyCharsMax} characters`,
       LIMITS.policyCharsMax,
       source.length,
     );
   try {
     const run = env.parse(source);
-    assertAllowed(run.ast, 0);
-    const checked = run.check();
-    if (!checked.valid) throw checked.error ?? new Error('the expression is not valid');
-    if (checked.type !== 'bool')
-      throw new PolicyError(`a policy must be true or false; this is ${checked.type}`, ...rangeOf(run.ast));
-    const policy: CompiledPolicy = { source, run };
-    compiled.set(source, policy);
-    return policy;
+    const errors = findMistakes(source, run, text => mendingEnv.parse(text));
+    return errors === null ? { source, run } : errors;
   } catch (error) {
-    throw policyErrorOf(error, source);
+    return policyErrorOf(error, source);
   }
 }
 
 /**
  * Compiles a policy that is to be saved: what it asks the graph must be something the graph has.
  *
- * @throws PolicyError
+ * @throws PolicyError with every mistake in `all`
  */
 export function compileForSaving(source: string, schema: GraphSchema): CompiledPolicy {
-  const policy = compilePolicy(source);
-  const visit = (node: ASTNode): void => {
-    if (node.op === 'call') assertInSchema(node, schema);
-    for (const child of childrenOf(node)) visit(child);
-  };
-  visit(policy.run.ast);
+  let policy: CompiledPolicy | null = null;
+  let wrong: readonly PolicyError[] = [];
+  try {
+    policy = compilePolicy(source);
+  } catch (error) {
+    if (!(error instanceof PolicyError)) throw error;
+    wrong = error.all;
+  }
+  const error = together([...wrong, ...graphMistakes(source, policy, schema)]);
+  if (error !== null) throw error;
+  if (policy === null) throw new Error('a policy that does not compile has a mistake');
   return policy;
+}
+
+function graphMistakes(source: string, policy: CompiledPolicy | null, schema: GraphSchema): PolicyError[] {
+  try {
+    const tooLong = source.length > LIMITS.policyCharsMax;
+    return tooLong ? [] : schemaErrors(policy?.run.ast ?? env.parse(source).ast, schema);
+  } catch {
+    // It cannot be parsed, which is told already.
+    return [];
+  }
 }
 
 function variablesOf(subject: PolicySubject) {
@@ -253,17 +236,22 @@ export function passPolicy(policy: CompiledPolicy, subject: PolicySubject, memo:
 /** A part of a policy and what it came to; a part that was not needed has no value. */
 export type PartValue = { expression: string; start: number; end: number; value?: unknown; error?: string };
 
-/** Every part of a policy by itself, outermost first; those that hang on a variable of all, exists, map or filter are left out. */
+/**
+ * Every part of a policy by itself, outermost first; those that hang on a variable of all, exists, map or filter are left out.
+ * A part is read out of the source as it stands there.
+ */
 export function partsOf(policy: CompiledPolicy, subject: PolicySubject, memo: GraphMemo): PartValue[] {
+  const { source } = policy;
   const out: PartValue[] = [];
+  const extentOf = extents(source);
+  const until = performance.now() + PARTS_MS;
   const visit = (node: ASTNode): void => {
-    if (node.op === 'value' || node.op === 'id') return;
-    const expression = serialize(node);
-    const place = { expression: readable(expression), start: node.range.start, end: node.range.end };
-    const { error, pass, value } = passOver(env.parse(expression), subject, memo);
-    if (error === null) out.push({ ...place, value: plain(value) });
-    else if (pass.needs.size > 0 || pass.groups) out.push(place);
-    else out.push({ ...place, error: policyErrorOf(error, expression).message });
+    if (node.op === 'value' || node.op === 'id' || out.length >= PARTS_MAX) return;
+    // Each part is evaluated by itself, on the thread that answers everybody.
+    if (performance.now() > until) return;
+    const [start, end] = extentOf(node);
+    const expression = source.slice(start, end);
+    out.push({ expression, start, end, ...partValue(expression, subject, memo) });
     // The list is a part; the body has no value of its own.
     if (isComprehension(node)) return void childrenOf(node).slice(0, 1).forEach(visit);
     childrenOf(node).forEach(visit);
@@ -272,11 +260,16 @@ export function partsOf(policy: CompiledPolicy, subject: PolicySubject, memo: Gr
   return out;
 }
 
-/** The library spells what is not ASCII in escapes. */
-const readable = (expression: string): string =>
-  expression.replace(/\\u([0-9A-Fa-f]{4})/g, (spelled, hex: string) =>
-    Number.parseInt(hex, 16) < 0xa0 ? spelled : String.fromCharCode(Number.parseInt(hex, 16)),
-  );
+function partValue(expression: string, subject: PolicySubject, memo: GraphMemo): Pick<PartValue, 'value' | 'error'> {
+  try {
+    const { error, pass, value } = passOver(env.parse(expression), subject, memo);
+    if (error === null) return { value: plain(value) };
+    if (pass.needs.size > 0 || pass.groups) return {};
+    return { error: policyErrorOf(error, expression).message };
+  } catch (error) {
+    return { error: policyErrorOf(error, expression).message };
+  }
+}
 
 /** A value of CEL as JSON shows it: whole numbers beyond 2^53 as text. */
 function plain(value: unknown): unknown {

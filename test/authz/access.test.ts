@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import t from 'tap';
+import { findBrokenPolicies } from '../../src/authz/stored-policies.ts';
 import { openDatabase } from '../../src/db/database.ts';
 import { addServiceKey } from '../../src/identity/service-keys.ts';
 import { addUserToken } from '../../src/identity/user-tokens.ts';
@@ -328,6 +329,96 @@ t.test(
     t.equal((await s.admin('POST', '/plugins/desk/commands/grade/policy/revisions/0/restore')).status, 404);
   },
 );
+
+t.test('roles that exist nowhere are warned about, with what was probably meant', async t => {
+  const [ada, ivan] = [await person(), await person()];
+  await s.admin('PUT', `/users/${ada.id}/roles/database/dean`);
+  const no = (role: string, more: string) => `no user has the role "${role}"${more}`;
+  const odd = { pointer: '/policy_expression', message: no('dekan', '; did you mean "dean"?') };
+  const policy = 'has_role("dekan") || has_any_role("dean", "student", "zzzzz") || "editr" in user.roles';
+  const kept = await setPolicy(policy);
+  t.equal(kept.status, 200, 'it is saved all the same');
+  t.match(kept.json.warnings, [
+    { ...odd, position: { line: 1, column: 10 } },
+    { message: no('zzzzz', ''), position: { start: policy.indexOf('"zzzzz"') } },
+    { message: no('editr', '; did you mean "editor"?') },
+  ]);
+  t.equal((kept.json.warnings as Json[]).length, 3, 'a role of imports is known before anybody has it');
+  t.match((await s.admin('POST', '/policies/check', { expression: policy })).json.warnings, [
+    { message: odd.message },
+    {},
+    {},
+  ]);
+  t.same((await setPolicy('has_role("dean")')).json.warnings, []);
+  const put = (what: string, body: Json) => s.admin('PUT', `/plugins/desk/commands/grade/${what}`, body);
+  t.match((await put('policy', { expression: 'has_role("dekan")' })).json.warnings, [
+    { pointer: '/expression', message: odd.message },
+  ]);
+
+  const grant = async (user: number, role: string) =>
+    (await s.admin('PUT', `/users/${user}/roles/${role}`)).json.warnings;
+  t.same(await grant(ivan.id, 'database/dekan'), [], 'a policy asks for it');
+  await put('policy', { expression: '' });
+  t.match(await grant(ivan.id, 'database/dekanat'), [
+    { message: /^no policy asks for the role "dekanat" and no other user has it; did you mean "de(an|kan)"\?$/ },
+  ]);
+  t.same(await grant(ivan.id, 'database/dean'), [], 'another user has it');
+
+  const roles = { system_role: 'nobodys', global_roles: ['nowhere'], plugin_role: 'techer' };
+  await s.admin('PUT', `/users/${ada.id}/roles/plugin/desk/teacher`);
+  t.match((await put('roles', roles)).json.warnings, [
+    { pointer: '/system_role', message: 'no user has the system role "nobodys"' },
+    { pointer: '/global_roles', message: 'no user has the global role "nowhere"' },
+    { pointer: '/plugin_role', message: 'no user has the plugin role "techer" of "desk"; did you mean "teacher"?' },
+  ]);
+  t.same(await grant(ada.id, 'system/nobodys'), [], 'a command asks for it');
+  t.match(await grant(ada.id, 'system/nobody'), [
+    { message: 'no command asks for the system role "nobody" and no other user has it; did you mean "nobodys"?' },
+  ]);
+  t.match(await grant(ada.id, 'plugin/desk/other'), [
+    { message: /no command asks for the plugin role "other" of "desk"/ },
+  ]);
+  await put('roles', { system_role: null, global_roles: [], plugin_role: null });
+  await setPolicy('');
+});
+
+t.test('a stored policy that does not compile any more lets nobody in, and says why', async t => {
+  const ada = await person();
+  await setPolicy('user.locale == "ru"');
+  t.equal((await ada.call()).status, 200);
+  // As an older release may have left it.
+  const broken = 'user.locale == "ru" || 1u == 1u';
+  await db.query("UPDATE plugin_trigger_settings SET policy_expression = $1 WHERE plugin_id = 'desk'", [broken]);
+  await db.query(
+    "INSERT INTO plugin_command_settings (plugin_id, command, policy_expression) VALUES ('desk', 'menu', $1)",
+    [broken],
+  );
+  await s.service.registry.reload('desk');
+  t.equal((await ada.call()).status, 403);
+  t.equal((await ada.call()).status, 403, 'and when it is remembered that it does not');
+  const problem = { message: /unsigned numbers are not offered/, position: { start: broken.indexOf('1u') } };
+  t.match((await s.admin('GET', '/plugins/desk/triggers/run/settings')).json.policy_problems, [problem, {}]);
+  t.match((await s.admin('GET', '/plugins/desk/commands/settings')).json, {
+    items: [{ command: 'menu', policy_problems: [problem, {}] }, { policy_problems: [] }],
+  });
+  t.match((await explain({ user: ada.id, command: 'menu' })).json, { allowed: false, policy: { verdict: 'failed' } });
+  const record = async () =>
+    ((await s.admin('GET', '/plugins/desk/executions?outcome=refused&limit=1')).json.items as Json[])[0];
+  while ((await record())?.failure === '') await sleep(20);
+  t.match(await record(), {
+    status: 403,
+    failure: /the stored policy does not compile: unsigned numbers are not offered/,
+  });
+  const told: string[] = [];
+  await findBrokenPolicies(db, (of, reason) => told.push(`${of.kind} ${of.pluginId}/${of.name}: ${reason}`));
+  t.match(
+    told.sort(),
+    [/^command desk\/menu: unsigned/, /^trigger desk\/run: unsigned/],
+    'the log names each at start',
+  );
+  await db.query("DELETE FROM plugin_command_settings WHERE command = 'menu'");
+  await setPolicy('');
+});
 
 t.test('what would have to change is told for a trigger too, step by step', async t => {
   const ada = await person();

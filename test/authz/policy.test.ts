@@ -31,7 +31,7 @@ t.test('a policy that is no policy is refused when it is saved, with its place a
     ['user.locle == "ru"', 'locle', /locle/],
     ['user.locale == "ru" &&', '', /Unexpected token/],
     ['user.id', 'user.id', /must be true or false; this is int/],
-    ['dyn(true)', 'dyn(true)', /must be true or false; this is dyn/],
+    ['dyn(true)', 'dyn(true)', /dyn is not offered/],
     ['user.groups', 'user.groups', /this is list<string>/],
     ['nobody.locale == "ru"', 'nobody', /Unknown variable: nobody/],
     ['has_rule("x")', 'has_rule("x")', /has_rule/],
@@ -352,4 +352,23 @@ t.test('what is remembered of a user is forgotten when it changes, also while it
   contexts.invalidateGroups(['e1']);
   t.equal(contexts.peek(user.id), undefined);
   t.equal(await contexts.load(user.id + 1000, false), null, 'nobody is nobody');
+});
+
+t.test('a policy that does not compile is reported, once a minute', async t => {
+  const { caller, db, graph } = world;
+  let now = 0;
+  const told: string[] = [];
+  const policies = new Policies(
+    new SubjectContexts(db, graph, () => now),
+    graph,
+    () => now,
+    (policy, reason) => told.push(`${policy}: ${reason}`),
+  );
+  for (const at of [1000, 2000, 60_000, 62_000]) {
+    now = at;
+    t.match(await policies.decide('1u == 1u', caller), { kind: 'failed', start: 0, end: 2 });
+  }
+  const line = /^1u == 1u: the stored policy does not compile: unsigned numbers/;
+  t.match(told, [line, line]);
+  t.equal(told.length, 2);
 });
