@@ -8,6 +8,7 @@ import { commandRoutes } from './api/commands-api.ts';
 import { executionRoutes } from './api/executions-api.ts';
 import { HEALTH_PATHS, healthRoutes } from './api/health-api.ts';
 import { idpRoutes } from './api/idp-api.ts';
+import { endJsonThread } from './api/json-thread.ts';
 import { outboxRoutes } from './api/outbox-api.ts';
 import { pluginRoutes } from './api/plugins-api.ts';
 import { policyRoutes } from './api/policies-api.ts';
@@ -339,6 +340,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     await principals.close();
     await guards.close();
     await endIdleThreads();
+    await endJsonThread();
     await db.close();
   };
   let stopped: Promise<void> | null = null;

@@ -60,6 +60,7 @@ const LAYERS = [
     'src/html.ts',
     'src/caller-key.ts',
     'src/bounded-cache.ts',
+    'src/bounded-json.ts',
     'src/move-into-place.ts',
     'src/stream-to-file.ts',
     'src/nap.ts',

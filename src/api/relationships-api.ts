@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { createRelationships, type Deleted, deleteMatching, deleteRelationship } from '../authz/relationships.ts';
+import { parseBoundedJson } from '../bounded-json.ts';
 import type { Database } from '../db/database.ts';
 import { ServiceError } from '../errors.ts';
 import type { Graph } from '../graph/graph.ts';
@@ -84,7 +85,7 @@ function afterOf(raw: string | undefined): Tuple | null {
     const parts = z
       .array(part)
       .length(5)
-      .parse(JSON.parse(Buffer.from(raw, 'base64url').toString()));
+      .parse(parseBoundedJson(Buffer.from(raw, 'base64url').toString()));
     const [resource_type = '', resource_id = '', relation = '', subject_type = '', subject_id = ''] = parts;
     return tupleOf({ resource_type, resource_id, relation, subject_type, subject_id });
   } catch (cause) {

@@ -77,6 +77,8 @@ export type Route = {
   path: string;
   /** It changes nothing that hosts remember, so nobody has to hear of it before the answer. */
   unheard?: true;
+  /** Largest JSON body; without it `openBodyBytesMax` where anybody may call, and `adminBodyBytesMax` elsewhere. */
+  jsonBytesMax?: number;
   handle(input: RouteInput): Promise<Reply> | Reply;
 } & ({ guard: 'none' | 'user'; key?: never } | { guard: AdminGuard; key: KeyNeed });
 

@@ -1,6 +1,8 @@
 import { createHash } from 'node:crypto';
 import { HOST_ERROR } from '../abi/host-functions.ts';
 import { hostError } from '../abi/host-result.ts';
+import { JsonBoundError, parseBoundedJson } from '../bounded-json.ts';
+import { messageOf } from '../errors.ts';
 import type { NewEvent } from '../events/publish.ts';
 import { LIMITS } from '../limits.ts';
 import type { HostHandler, PermittedCall } from './host-functions.ts';
@@ -9,12 +11,13 @@ import type { HostHandler, PermittedCall } from './host-functions.ts';
 
 const NAME = /^[A-Za-z0-9][\w.:/-]{0,127}$/;
 
-function isJson(text: string): boolean {
+/** Why a payload is not taken, or null. */
+function payloadProblem(text: string): string | null {
   try {
-    JSON.parse(text);
-    return true;
-  } catch {
-    return false;
+    parseBoundedJson(text);
+    return null;
+  } catch (error) {
+    return error instanceof JsonBoundError ? messageOf(error) : 'it is not JSON';
   }
 }
 
@@ -35,7 +38,8 @@ export function eventHandlers(publish: (event: NewEvent) => Promise<void>): Reco
           HOST_ERROR.tooLarge,
           `the payload is larger than ${LIMITS.eventBytesMax} bytes (eventBytesMax)`,
         );
-      if (!isJson(data)) return hostError(HOST_ERROR.invalid, 'the payload is not JSON');
+      const problem = payloadProblem(data);
+      if (problem !== null) return hostError(HOST_ERROR.invalid, `the payload is refused: ${problem}`);
       const count = (published.get(call) ?? 0) + 1;
       if (count > LIMITS.eventsPerExecution)
         return hostError(

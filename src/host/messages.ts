@@ -3,6 +3,7 @@ import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import { HOST_ERROR } from '../abi/host-functions.ts';
 import { type HostResult, hostError } from '../abi/host-result.ts';
+import { parseBoundedJson } from '../bounded-json.ts';
 import type { Database } from '../db/database.ts';
 import { fieldErrorsOf } from '../field-errors.ts';
 import { mayRead } from '../files/file-access.ts';
@@ -56,7 +57,7 @@ const message = z
 function parseJson<T>(json: string, what: string, shape: z.ZodType<T>): T {
   let value: unknown;
   try {
-    value = JSON.parse(json);
+    value = parseBoundedJson(json);
   } catch {
     throw new Refusal(HOST_ERROR.invalid, `the ${what} is not JSON`);
   }

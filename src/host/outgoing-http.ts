@@ -4,6 +4,7 @@ import { brotliDecompress, gunzip, inflate } from 'node:zlib';
 import { z } from 'zod';
 import { HOST_ERROR } from '../abi/host-functions.ts';
 import { type HostResult, hostError } from '../abi/host-result.ts';
+import { parseBoundedJson } from '../bounded-json.ts';
 import { fieldErrorsOf } from '../field-errors.ts';
 import { LIMITS } from '../limits.ts';
 import type { NetworkRules } from '../plugins/network-rules.ts';
@@ -62,7 +63,7 @@ function parseOrder(json: string): Order {
     );
   let value: unknown;
   try {
-    value = JSON.parse(json);
+    value = parseBoundedJson(json);
   } catch {
     throw new Refusal(
       HOST_ERROR.invalid,

@@ -1,5 +1,10 @@
 import { type ServiceError, STATUS_OF, TITLE_OF } from '../errors.ts';
+import { LIMITS } from '../limits.ts';
 import type { Reply } from '../message.ts';
+
+/** A text of a refusal; what was sent and is quoted in it may be long. */
+const cut = (text: string, charsMax: number): string =>
+  text.length <= charsMax ? text : `${text.slice(0, charsMax)}... (${text.length} characters)`;
 
 /**
  * A refusal as RFC 9457 problem details, with the members of decisions.md 2.
@@ -7,16 +12,22 @@ import type { Reply } from '../message.ts';
  * @param instance path of the request
  */
 export function problemReply(error: ServiceError, instance: string, requestId: string): Reply & { body: string } {
+  const detail = cut(error.message, LIMITS.errorDetailCharsMax);
   const body = {
     type: `urn:plugin-host:error:${error.code}`,
     title: TITLE_OF[error.code],
     status: STATUS_OF[error.code],
-    detail: error.message,
+    detail,
     instance,
     code: error.code,
     request_id: requestId,
-    error: error.message,
-    errors: error.errors,
+    error: detail,
+    errors: error.errors.slice(0, LIMITS.errorsToldMax).map(({ message, pointer }) => ({
+      pointer: cut(pointer, LIMITS.errorTextCharsMax),
+      message: cut(message, LIMITS.errorTextCharsMax),
+    })),
+    // Told only when some are left out.
+    ...(error.errors.length > LIMITS.errorsToldMax ? { errors_total: error.errors.length } : {}),
     ...error.extra,
   };
   return {

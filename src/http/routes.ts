@@ -1,4 +1,5 @@
 import { Readable } from 'node:stream';
+import { readJsonBody } from '../api/json-thread.ts';
 import type { Route } from '../api/route.ts';
 import type { ChangeStatus } from '../db/notifications.ts';
 import { notCurrent, ServiceError, tooLarge } from '../errors.ts';
@@ -32,8 +33,15 @@ function matches(route: Compiled, segments: string[]): Record<string, string> | 
   return params;
 }
 
+/** Largest JSON body of a row, with the name an error tells. */
+function jsonLimitOf(route: Route): { name: string; bytes: number } {
+  if (route.jsonBytesMax !== undefined) return { name: 'jsonBytesMax', bytes: route.jsonBytesMax };
+  if (route.guard === 'none') return { name: 'openBodyBytesMax', bytes: LIMITS.openBodyBytesMax };
+  return { name: 'adminBodyBytesMax', bytes: LIMITS.adminBodyBytesMax };
+}
+
 /** Collects a body; counts the streamed bytes, whatever Content-Length says. */
-async function collect(stream: Readable): Promise<Buffer> {
+async function collect(stream: Readable, limit: { name: string; bytes: number }): Promise<Buffer> {
   const chunks: Buffer[] = [];
   let size = 0;
   const timer = setTimeout(
@@ -43,7 +51,7 @@ async function collect(stream: Readable): Promise<Buffer> {
   try {
     for await (const chunk of stream as AsyncIterable<Buffer>) {
       size += chunk.length;
-      if (size > LIMITS.adminBodyBytesMax) throw tooLarge(LIMITS.adminBodyBytesMax, 'adminBodyBytesMax');
+      if (size > limit.bytes) throw tooLarge(limit.bytes, limit.name);
       chunks.push(chunk);
     }
   } finally {
@@ -52,23 +60,18 @@ async function collect(stream: Readable): Promise<Buffer> {
   return Buffer.concat(chunks, size);
 }
 
-async function readJson(x: Exchange, stream: Readable): Promise<unknown> {
+async function readJson(x: Exchange, body: BodySource, route: Route): Promise<unknown> {
   const type = x.headers['content-type'] ?? '';
   if (x.hasBody && !/^application\/(json|[\w.+-]+\+json)\s*(;|$)/i.test(type))
     throw new ServiceError(
       'unsupported_media_type',
       `the body must be application/json, not ${type === '' ? 'untyped' : JSON.stringify(type.slice(0, 100))}`,
     );
-  const body = await collect(stream);
-  if (body.length === 0) throw new ServiceError('malformed_request', 'a JSON body is needed; the request has none');
-  try {
-    return JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(body));
-  } catch (error) {
-    throw new ServiceError(
-      'malformed_request',
-      `the body is not JSON: ${error instanceof Error ? error.message : 'unreadable'}`,
-    );
-  }
+  const limit = jsonLimitOf(route);
+  if (Number(x.headers['content-length'] ?? 0) > limit.bytes) throw tooLarge(limit.bytes, limit.name);
+  const bytes = await collect(body.stream(), limit);
+  if (bytes.length === 0) throw new ServiceError('malformed_request', 'a JSON body is needed; the request has none');
+  return await readJsonBody(bytes);
 }
 
 /**
@@ -99,7 +102,7 @@ export function makeRouter(
       if ((route.guard !== 'none' || x.path.startsWith('/api/admin/')) && !(await changes.becomesCurrent()))
         throw notCurrent();
       const caller = await guards.check(route, request);
-      const reply = await route.handle({ request, caller, json: () => readJson(x, body.stream()), body });
+      const reply = await route.handle({ request, caller, json: () => readJson(x, body, route), body });
       if (route.method !== 'GET' && route.unheard !== true) await changes.heard();
       await x.reply(reply);
       return;

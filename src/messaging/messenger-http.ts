@@ -1,3 +1,4 @@
+import { parseBoundedJson } from '../bounded-json.ts';
 import { messageOf } from '../errors.ts';
 
 /** What an API answers is small. */
@@ -58,7 +59,7 @@ export async function callApi(
   const seconds = Number(answer.header('retry-after') ?? Number.NaN);
   const retryAfterMs = Number.isFinite(seconds) ? seconds * 1000 : null;
   try {
-    return { status: answer.status, json: JSON.parse(new TextDecoder().decode(answer.bytes)), retryAfterMs };
+    return { status: answer.status, json: parseBoundedJson(new TextDecoder().decode(answer.bytes)), retryAfterMs };
   } catch {
     return { status: answer.status, json: null, retryAfterMs };
   }

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { z } from 'zod';
+import { parseBoundedJson } from '../bounded-json.ts';
 import type { Channel, IncomingFile, IncomingMessage, OutgoingPart, Sent } from './channel.ts';
 import { callApi, type MessengerHttp } from './messenger-http.ts';
 
@@ -84,7 +85,7 @@ function fileOf(value: unknown): IncomingFile[] {
 function commandOf(payload: string | undefined): string | null {
   if (payload === undefined) return null;
   try {
-    const value: unknown = JSON.parse(payload);
+    const value: unknown = parseBoundedJson(payload);
     if (typeof value === 'object' && value !== null && 'command' in value && typeof value.command === 'string')
       return `/${value.command.replace(/^\//, '')}`;
   } catch {

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { ABI_NEWEST, ABI_UNSTATED } from '../abi/host-functions.ts';
-import type { FieldError } from '../errors.ts';
+import { parseBoundedJson } from '../bounded-json.ts';
+import { type FieldError, messageOf } from '../errors.ts';
 import { fieldErrorsOf } from '../field-errors.ts';
 import { LIMITS } from '../limits.ts';
 
@@ -152,9 +153,12 @@ function collisions(m: Manifest): FieldError[] {
 export function parseManifest(text: string): { ok: true; manifest: Manifest } | { ok: false; errors: FieldError[] } {
   let value: unknown;
   try {
-    value = JSON.parse(text);
+    value = parseBoundedJson(text);
   } catch (error) {
-    return { ok: false, errors: [{ pointer: '', message: `the manifest is not JSON: ${String(error)}` }] };
+    return {
+      ok: false,
+      errors: [{ pointer: '', message: `the manifest is not JSON that is read here: ${messageOf(error)}` }],
+    };
   }
   if (JSON.stringify(value)?.includes('\\u0000'))
     return { ok: false, errors: [{ pointer: '', message: 'the manifest holds a NUL character' }] };

@@ -1,3 +1,4 @@
+import { JsonBoundError, parseBoundedJson } from '../bounded-json.ts';
 import { messageOf, ServiceError } from '../errors.ts';
 import { LIMITS } from '../limits.ts';
 
@@ -8,15 +9,46 @@ export const TOO_DEEP = 'an element that is nested too deeply';
 
 const isSpace = (byte: number): boolean => byte === 0x20 || byte === 0x0a || byte === 0x0d || byte === 0x09;
 
-const MEANS: Readonly<Record<string, string>> = { '{': 'an object', '"': 'a string', t: 'true', f: 'false', n: 'null' };
+function kindOf(value: unknown): string {
+  if (value === null) return 'null';
+  if (typeof value === 'boolean') return String(value);
+  return typeof value === 'object' ? 'an object' : `a ${typeof value}`;
+}
 
-function otherThanArray(byte: number, at: number): ServiceError {
-  const what = MEANS[String.fromCharCode(byte)] ?? (/[-\d]/.test(String.fromCharCode(byte)) ? 'a number' : null);
-  if (what === null)
-    return new ServiceError('malformed_request', `the body is not JSON: nothing begins like this, at byte ${at}`);
+/**
+ * What is wrong with a body that does not begin like an array.
+ *
+ * @param text the body, or null when it is too long to be read at once
+ * @param at the byte it begins at
+ */
+function otherThanArray(text: string | null, at: number): ServiceError {
+  let what = 'something else';
+  if (text !== null)
+    try {
+      what = kindOf(parseBoundedJson(text));
+    } catch (error) {
+      if (!(error instanceof JsonBoundError))
+        // The parser's own words quote what it has read, which may be about a person.
+        return new ServiceError(
+          'malformed_request',
+          `the body is not JSON; it must be an array of records, at byte ${at}`,
+        );
+    }
   return new ServiceError('validation_failed', `the body must be a JSON array of records, not ${what}`, {
     errors: [{ pointer: '', message: `must be an array, not ${what}` }],
   });
+}
+
+/** What follows up to the end, or null when it is longer than that. */
+async function textOf(first: Uint8Array, rest: AsyncIterator<Uint8Array>, bytesMax: number): Promise<string | null> {
+  const parts = [Buffer.from(first)];
+  let size = first.length;
+  for (let next = await rest.next(); next.done !== true; next = await rest.next()) {
+    size += next.value.length;
+    if (size > bytesMax) return null;
+    parts.push(Buffer.from(next.value));
+  }
+  return Buffer.concat(parts).toString();
 }
 
 /**
@@ -62,7 +94,8 @@ export async function* jsonElements(
     }
   };
 
-  for await (const chunk of chunks) {
+  const source = chunks[Symbol.asyncIterator]();
+  for await (const chunk of { [Symbol.asyncIterator]: () => source }) {
     let from = 0;
     for (let k = 0; k < chunk.length; k++) {
       const byte = chunk[k]!;
@@ -87,7 +120,7 @@ export async function* jsonElements(
       if (isSpace(byte)) continue;
       if (place.at === 'end') throw broken(`something follows it at byte ${offset + k}`);
       if (place.at === 'start') {
-        if (byte !== OPEN) throw otherThanArray(byte, offset + k);
+        if (byte !== OPEN) throw otherThanArray(await textOf(chunk.subarray(k), source, elementBytesMax), offset + k);
         place.at = 'element';
         continue;
       }

@@ -1,0 +1,52 @@
+import { LIMITS } from './limits.ts';
+
+const [QUOTE, BACKSLASH, COMMA, COLON] = [0x22, 0x5c, 0x2c, 0x3a];
+const [OPEN, CLOSE, BRACE, UNBRACE] = [0x5b, 0x5d, 0x7b, 0x7d];
+
+/** JSON that is larger inside than its bytes say: deeper, or with more keys or elements, than is read. */
+export class JsonBoundError extends Error {
+  override readonly name = 'JsonBoundError';
+}
+
+/** The place behind the string that begins at `at`, or the end of the text. */
+function endOfString(text: string, at: number): number {
+  for (let k = at + 1; k < text.length; k++) {
+    const c = text.charCodeAt(k);
+    if (c === BACKSLASH) k++;
+    else if (c === QUOTE) return k;
+  }
+  return text.length;
+}
+
+/**
+ * Counts what a JSON text holds without reading it: parsing makes an object of every key, and functions that walk a value call
+ * themselves once for every level.
+ *
+ * @throws JsonBoundError naming the limit that is exceeded
+ */
+export function assertJsonBounds(text: string): void {
+  let [depth, keys, elements] = [0, 0, 0];
+  for (let k = 0; k < text.length; k++) {
+    const c = text.charCodeAt(k);
+    if (c === QUOTE) k = endOfString(text, k);
+    else if (c === OPEN || c === BRACE) {
+      if (++depth > LIMITS.jsonDepthMax)
+        throw new JsonBoundError(`it is nested more than ${LIMITS.jsonDepthMax} levels deep (jsonDepthMax)`);
+    } else if (c === CLOSE || c === UNBRACE) depth--;
+    else if (c === COLON) {
+      if (++keys > LIMITS.jsonKeysMax)
+        throw new JsonBoundError(`it has more than ${LIMITS.jsonKeysMax} keys (jsonKeysMax)`);
+    } else if (c === COMMA && ++elements > LIMITS.jsonElementsMax)
+      throw new JsonBoundError(`it has more than ${LIMITS.jsonElementsMax} elements (jsonElementsMax)`);
+  }
+}
+
+/**
+ * `JSON.parse` for what comes from outside.
+ *
+ * @throws JsonBoundError before anything is parsed; SyntaxError when it is no JSON
+ */
+export function parseBoundedJson(text: string): unknown {
+  assertJsonBounds(text);
+  return JSON.parse(text);
+}
