@@ -1,4 +1,4 @@
-import { LIMITS } from './limits.ts';
+import { REQUEST_LIMITS } from './request-limits.ts';
 
 const [QUOTE, BACKSLASH, COMMA, COLON] = [0x22, 0x5c, 0x2c, 0x3a];
 const [OPEN, CLOSE, BRACE, UNBRACE] = [0x5b, 0x5d, 0x7b, 0x7d];
@@ -30,14 +30,14 @@ export function assertJsonBounds(text: string): void {
     const c = text.charCodeAt(k);
     if (c === QUOTE) k = endOfString(text, k);
     else if (c === OPEN || c === BRACE) {
-      if (++depth > LIMITS.jsonDepthMax)
-        throw new JsonBoundError(`it is nested more than ${LIMITS.jsonDepthMax} levels deep (jsonDepthMax)`);
+      if (++depth > REQUEST_LIMITS.jsonDepthMax)
+        throw new JsonBoundError(`it is nested more than ${REQUEST_LIMITS.jsonDepthMax} levels deep (jsonDepthMax)`);
     } else if (c === CLOSE || c === UNBRACE) depth--;
     else if (c === COLON) {
-      if (++keys > LIMITS.jsonKeysMax)
-        throw new JsonBoundError(`it has more than ${LIMITS.jsonKeysMax} keys (jsonKeysMax)`);
-    } else if (c === COMMA && ++elements > LIMITS.jsonElementsMax)
-      throw new JsonBoundError(`it has more than ${LIMITS.jsonElementsMax} elements (jsonElementsMax)`);
+      if (++keys > REQUEST_LIMITS.jsonKeysMax)
+        throw new JsonBoundError(`it has more than ${REQUEST_LIMITS.jsonKeysMax} keys (jsonKeysMax)`);
+    } else if (c === COMMA && ++elements > REQUEST_LIMITS.jsonElementsMax)
+      throw new JsonBoundError(`it has more than ${REQUEST_LIMITS.jsonElementsMax} elements (jsonElementsMax)`);
   }
 }
 

@@ -24,6 +24,7 @@ import { type Authz, composeAuthz } from './compose-authz.ts';
 import { composeFiles } from './compose-files.ts';
 import { composeFrontends } from './compose-frontends.ts';
 import { composeInstaller } from './compose-installer.ts';
+import { composeIntake } from './compose-intake.ts';
 import { composeMail } from './compose-mail.ts';
 import { composePluginIo } from './compose-plugin-io.ts';
 import { confirmSecretKey, keyPlaceOf, openSecretKey } from './compose-secrets.ts';
@@ -51,7 +52,7 @@ import { IdpLogin } from './identity/idp-login.ts';
 import { KnownBrowsers } from './identity/known-browsers.ts';
 import { Principals } from './identity/principals.ts';
 import { Jobs } from './jobs.ts';
-import { assertLimits, LIMITS } from './limits.ts';
+import { assertLimits } from './limits.ts';
 import type { Log } from './log.ts';
 import { TEMPORARY_PASSWORD_QUEUE } from './messaging/temporary-password-job.ts';
 import { outboxSweepJob } from './outbox/sweep-job.ts';
@@ -284,12 +285,13 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     execute: executor.execute.bind(executor),
     timeoutMs: v['execution.timeout_ms'],
     bodyBytesMax: v['http.max_body'],
-    bodyMsMax: LIMITS.bodyMsMax,
   };
   await options.prepare?.(installer, registry);
+  const intake = composeIntake(config);
   const server = await startServer(v['http.host'], v['http.port'], {
     triggerPrefix: TRIGGER_PREFIX,
     clientAddress: makeClientAddress(v['http.trusted_proxies']),
+    intake,
     handleTrigger: x => handleTrigger(triggerParts, x),
     async handleRoute(x) {
       if (state === 'draining' && !HEALTH_PATHS.has(x.path))
@@ -324,6 +326,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     const grace = new Promise<void>(resolve => setTimeout(resolve, graceMs).unref());
     await Promise.race([Promise.all([executor.drain(), server.answered()]), grace]);
     server.close();
+    intake.close();
     await executor.close();
     await stopSweeps();
     // What a job waits for ends first.

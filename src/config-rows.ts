@@ -12,6 +12,7 @@ const row = <T>(check: z.ZodType<T>, value: T, about: string, secret = false): R
   secret,
 });
 
+const MIB = 1024 ** 2;
 const GIB = 1024 ** 3;
 const port = z.coerce.number().int().min(0).max(65_535);
 const positive = z.coerce.number().int().min(1);
@@ -49,6 +50,22 @@ export const ROWS = {
     positive.max(LIMITS.s3CopyBytesMax),
     LIMITS.uploadBytesMax,
     'largest file a user uploads for a plugin, bytes',
+  ),
+  'http.max_receiving': row(
+    positive,
+    512 * MIB,
+    'bytes of all request bodies this host receives at a moment, or keeps until their execution is over',
+  ),
+  'http.max_receiving_per_address': row(
+    positive,
+    128 * MIB,
+    'of these, what one client address (a /64 of IPv6) may take',
+  ),
+  'http.body_timeout': row(duration(1000, 3_600_000, 'from 1s to 1h'), '30s', 'for one request body to arrive'),
+  'http.min_body_rate': row(
+    z.coerce.number().int().min(0),
+    8192,
+    'bytes a second that a body must bring on average after its first 6 s',
   ),
   'http.trusted_proxies': row<string[]>(list, [], 'CIDR ranges whose X-Forwarded-For is believed'),
   'data.dir': row(text.min(1), './data', 'everything the service writes is below it'),

@@ -87,6 +87,16 @@ function readEnvironment(
   return out;
 }
 
+/** A body that may be sent must find room among those that are received. */
+function assertBodiesFit(values: Readonly<Record<string, unknown>>): void {
+  const keys = ['http.max_body', 'http.max_receiving_per_address', 'http.max_receiving'];
+  for (const [k, key] of keys.slice(1).entries()) {
+    const less = keys[k] ?? '';
+    if (Number(values[less]) > Number(values[key]))
+      throw new ConfigError(`${key} is ${values[key]}; it must be at least ${less} (${values[less]})`);
+  }
+}
+
 /**
  * The effective configuration: default < file < environment.
  *
@@ -118,6 +128,7 @@ export function loadConfig(file: string | null, env: Readonly<Record<string, str
     throw new ConfigError(
       'university_sync.base_url (BOT_UNIVERSITY_SYNC_BASE_URL) is missing; university_sync.enabled needs it',
     );
+  assertBodiesFit(values);
   return Object.freeze({
     values: Object.freeze(values) as Values,
     sources: Object.freeze(sources) as Record<ConfigKey, ConfigSource>,

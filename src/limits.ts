@@ -36,29 +36,10 @@ export const LIMITS = {
   /** Request line and headers of a request. */
   requestHeadBytesMax: 16 * 1024,
   requestBodyBytesMax: 10 * MIB,
-  /** Time for the body of a request to arrive. */
-  bodyMsMax: 30_000,
   responseBodyBytesMax: 10 * MIB,
   responseHeadersJsonBytesMax: 64 * KIB,
   moduleBytesMax: 64 * MIB,
   manifestBytesMax: 256 * KIB,
-  /** Body of an admin request that is JSON. */
-  adminBodyBytesMax: 1 * MIB,
-  /** Body of a request that needs no credential: login, setup, identity provider (decisions.md 12). */
-  openBodyBytesMax: 8 * KIB,
-  /** Body of a call of a messenger, whose secret may stand in it. */
-  webhookBodyBytesMax: 256 * KIB,
-  /** What JSON from outside may hold: levels within each other, keys and elements in all. */
-  jsonDepthMax: 64,
-  jsonKeysMax: 10_000,
-  jsonElementsMax: 100_000,
-  /** JSON beyond it is read in a thread of its own, and that many bodies wait for it. */
-  jsonInlineBytesMax: 64 * KIB,
-  jsonBodiesWaitingMax: 64,
-  /** Places told in one refusal, and characters of each text in it. */
-  errorsToldMax: 20,
-  errorTextCharsMax: 300,
-  errorDetailCharsMax: 2000,
 
   /** A statement or an outgoing request ends that long before its execution does, so that the plugin can still answer. */
   answerMarginMs: 100,

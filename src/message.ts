@@ -101,8 +101,10 @@ export type TriggerExchange = {
   readonly hasBody: boolean;
   /** Whether a reply can still reach the client. */
   readonly open: boolean;
-  /** Collects the body and calls once, with the reason when there is none to be had; never when the client goes away. */
-  collectBody(bytesMax: number, msMax: number, done: (body: Uint8Array | 'too_large' | 'too_slow') => void): void;
+  /** Collects the body and calls once, with the reason when there is none to be had. It counts as received until the reply. */
+  collectBody(bytesMax: number, done: (body: Uint8Array | Error) => void): void;
+  /** The body is not needed any more, and there will be no reply. */
+  dropBody(): void;
   /** `flat` is checked headers as `name NUL value NUL` text; `extra` further ones. */
   replyFlat(
     status: number,

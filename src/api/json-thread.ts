@@ -1,6 +1,6 @@
 import { Worker } from 'node:worker_threads';
 import { ServiceError } from '../errors.ts';
-import { LIMITS } from '../limits.ts';
+import { REQUEST_LIMITS } from '../request-limits.ts';
 import { parseJsonBody } from './json-body.ts';
 
 export type JsonOrder = { id: number; bytes: Uint8Array };
@@ -15,7 +15,7 @@ class JsonThread {
   readonly #waiting = new Map<number, Waiting>();
 
   parse(bytes: Uint8Array): Promise<unknown> {
-    if (this.#waiting.size >= LIMITS.jsonBodiesWaitingMax)
+    if (this.#waiting.size >= REQUEST_LIMITS.jsonBodiesWaitingMax)
       throw new ServiceError('unavailable', 'too many large bodies are being read (jsonBodiesWaitingMax); try again', {
         headers: [['Retry-After', '2']],
       });
@@ -70,7 +70,7 @@ const thread = new JsonThread();
  * @throws ServiceError `malformed_request`
  */
 export async function readJsonBody(bytes: Uint8Array): Promise<unknown> {
-  return bytes.length <= LIMITS.jsonInlineBytesMax ? parseJsonBody(bytes) : await thread.parse(bytes);
+  return bytes.length <= REQUEST_LIMITS.jsonInlineBytesMax ? parseJsonBody(bytes) : await thread.parse(bytes);
 }
 
 /** Ends the thread: a process that ends must not have to join it. */

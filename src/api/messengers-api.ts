@@ -4,7 +4,6 @@ import type { Database } from '../db/database.ts';
 import { ServiceError } from '../errors.ts';
 import { secretMatches, sha256 } from '../identity/bearer-secret.ts';
 import type { Principals } from '../identity/principals.ts';
-import { LIMITS } from '../limits.ts';
 import { isOwnOrigin, jsonReply, type Reply, type Request } from '../message.ts';
 import { listAccounts, makeLinkCode, unlinkUser } from '../messaging/accounts.ts';
 import type { Channel, ChannelName } from '../messaging/channel.ts';
@@ -15,6 +14,7 @@ import {
   type OutgoingMessage,
   sendAgain,
 } from '../messaging/outgoing.ts';
+import { REQUEST_LIMITS } from '../request-limits.ts';
 import { actorOf, pageReply, pathIdOf, queryOf, type Route } from './route.ts';
 
 export type MessengersApiParts = {
@@ -80,7 +80,7 @@ export function messengerRoutes(parts: MessengersApiParts): Route[] {
       path: '/api/messengers/telegram',
       guard: 'none',
       unheard: true,
-      jsonBytesMax: LIMITS.webhookBodyBytesMax,
+      jsonBytesMax: REQUEST_LIMITS.webhookBodyBytesMax,
       async handle({ json, request }) {
         const channel = channelFor('TELEGRAM', 'messengers.telegram_token');
         if (!isOurs(request.headers['x-telegram-bot-api-secret-token'] ?? '', parts.telegramSecret))
@@ -94,7 +94,7 @@ export function messengerRoutes(parts: MessengersApiParts): Route[] {
       path: '/api/messengers/vk',
       guard: 'none',
       unheard: true,
-      jsonBytesMax: LIMITS.webhookBodyBytesMax,
+      jsonBytesMax: REQUEST_LIMITS.webhookBodyBytesMax,
       async handle({ json }) {
         const channel = channelFor('VK', 'messengers.vk_token');
         const body = await json();

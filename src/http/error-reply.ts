@@ -1,6 +1,6 @@
 import { type ServiceError, STATUS_OF, TITLE_OF } from '../errors.ts';
-import { LIMITS } from '../limits.ts';
 import type { Reply } from '../message.ts';
+import { REQUEST_LIMITS } from '../request-limits.ts';
 
 /** A text of a refusal; what was sent and is quoted in it may be long. */
 const cut = (text: string, charsMax: number): string =>
@@ -12,7 +12,7 @@ const cut = (text: string, charsMax: number): string =>
  * @param instance path of the request
  */
 export function problemReply(error: ServiceError, instance: string, requestId: string): Reply & { body: string } {
-  const detail = cut(error.message, LIMITS.errorDetailCharsMax);
+  const detail = cut(error.message, REQUEST_LIMITS.errorDetailCharsMax);
   const body = {
     type: `urn:plugin-host:error:${error.code}`,
     title: TITLE_OF[error.code],
@@ -22,12 +22,12 @@ export function problemReply(error: ServiceError, instance: string, requestId: s
     code: error.code,
     request_id: requestId,
     error: detail,
-    errors: error.errors.slice(0, LIMITS.errorsToldMax).map(({ message, pointer }) => ({
-      pointer: cut(pointer, LIMITS.errorTextCharsMax),
-      message: cut(message, LIMITS.errorTextCharsMax),
+    errors: error.errors.slice(0, REQUEST_LIMITS.errorsToldMax).map(({ message, pointer }) => ({
+      pointer: cut(pointer, REQUEST_LIMITS.errorTextCharsMax),
+      message: cut(message, REQUEST_LIMITS.errorTextCharsMax),
     })),
     // Told only when some are left out.
-    ...(error.errors.length > LIMITS.errorsToldMax ? { errors_total: error.errors.length } : {}),
+    ...(error.errors.length > REQUEST_LIMITS.errorsToldMax ? { errors_total: error.errors.length } : {}),
     ...error.extra,
   };
   return {

@@ -2,11 +2,14 @@ import type { HttpRequest, HttpResponse } from 'uWebSockets.js';
 import { Buffer } from 'node:buffer';
 import { randomBytes } from 'node:crypto';
 import type { Readable } from 'node:stream';
-import { ServiceError } from '../errors.ts';
+import { ServiceError, tooLarge } from '../errors.ts';
 import { isStream, type Reply, type Request, type TriggerExchange } from '../message.ts';
+import { REQUEST_LIMITS } from '../request-limits.ts';
 import type { ClientAddress } from './client-address.ts';
+import { collectBody } from './collect-body.ts';
 import { problemReply } from './error-reply.ts';
 import { headerBlock, statusLine } from './header-block.ts';
+import type { Intake, IntakeShare } from './intake.ts';
 import { peerAddressOf } from './peer-address.ts';
 import { RequestBody } from './request-body.ts';
 import { type HeadProblem, headProblem, mustStandOnce } from './request-head.ts';
@@ -58,12 +61,15 @@ export class Exchange implements TriggerExchange {
   readonly headProblem: HeadProblem | null;
   readonly #res: HttpResponse;
   readonly #clientAddress: ClientAddress;
+  readonly #intake: Intake;
   #open = true;
   #body: RequestBody | null = null;
+  #share: IntakeShare | null = null;
   #onAborted: (() => void) | null = null;
   #address: string | null = null;
 
-  constructor(res: HttpResponse, req: HttpRequest, clientAddress: ClientAddress) {
+  constructor(res: HttpResponse, req: HttpRequest, clientAddress: ClientAddress, intake: Intake) {
+    this.#intake = intake;
     this.#clientAddress = clientAddress;
     this.#res = res;
     this.method = req.getCaseSensitiveMethod();
@@ -82,7 +88,8 @@ export class Exchange implements TriggerExchange {
     this.requestId = given !== undefined && REQUEST_ID.test(given) ? given : makeRequestId();
     res.onAborted(() => {
       this.#open = false;
-      this.#body?.aborted();
+      if (this.#body === null) this.#share?.release();
+      else this.#body.aborted();
       this.#onAborted?.();
     });
   }
@@ -125,41 +132,56 @@ export class Exchange implements TriggerExchange {
   }
 
   /**
-   * Collects the body; counts the streamed bytes, whatever Content-Length says.
+   * Collects the body; counts the streamed bytes, whatever Content-Length says. The bytes count as received until the reply or `dropBody`.
    *
-   * @param done called once, unless the client goes away before
+   * @param done called once, with why when there is no body to be had
    */
-  collectBody(bytesMax: number, msMax: number, done: (body: Uint8Array | 'too_large' | 'too_slow') => void): void {
-    if (Number(this.headers['content-length'] ?? 0) > bytesMax) return done('too_large');
-    const chunks: Buffer[] = [];
-    let size = 0;
-    let over = false;
-    const end = (result: Uint8Array | 'too_large' | 'too_slow'): void => {
-      over = true;
-      clearTimeout(timer);
-      done(result);
-    };
-    const timer = setTimeout(() => {
-      if (!over && this.#open) end('too_slow');
-    }, msMax);
-    this.#res.onData((chunk, isLast) => {
-      if (over || !this.#open) return;
-      size += chunk.byteLength;
-      if (size > bytesMax) return end('too_large');
-      // The chunk is only valid during this call.
-      chunks.push(Buffer.from(chunk.slice(0)));
-      if (isLast) end(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks, size));
+  collectBody(bytesMax: number, done: (body: Uint8Array | Error) => void): void {
+    const limit = { name: 'http.max_body', bytes: bytesMax };
+    if (Number(this.headers['content-length'] ?? 0) > bytesMax) return done(tooLarge(limit.bytes, limit.name));
+    const share = this.openShare();
+    let body: RequestBody | null = null;
+    share.watch(error => {
+      if (body === null) done(error);
     });
+    this.#res.onData((chunk, isLast) => {
+      if (body === null && isLast && chunk.byteLength <= REQUEST_LIMITS.bodyInlineBytesMax) {
+        share.unwatch();
+        // The chunk is only valid during this call.
+        return done(chunk.byteLength > bytesMax ? tooLarge(limit.bytes, limit.name) : Buffer.from(chunk.slice(0)));
+      }
+      if (body === null) {
+        body = this.#body = new RequestBody(this.#res, share);
+        collectBody(body, share, limit).then(done, done);
+      }
+      body.receive(chunk, isLast);
+    });
+  }
+
+  /** What the body of this request takes of the host, until the reply. */
+  openShare(): IntakeShare {
+    this.#share ??= this.#intake.open(() => this.remoteAddr);
+    return this.#share;
+  }
+
+  /** The body is not needed any more. */
+  dropBody(): void {
+    this.#share?.release();
   }
 
   /** The body with back pressure, from now on. */
   takeBody(): RequestBody {
-    this.#body ??= new RequestBody(this.#res);
+    if (this.#body === null) {
+      const body = new RequestBody(this.#res, this.openShare());
+      this.#body = body;
+      this.#res.onData((chunk, isLast) => body.receive(chunk, isLast));
+    }
     return this.#body;
   }
 
   /** Sends the one reply; resolves when all of it has been handed on, or the client is gone. */
   async reply({ body, headers, status }: Reply): Promise<void> {
+    this.#share?.release();
     if (!isStream(body)) return this.replyFlat(status, '', body, headers);
     if ('endless' in body) {
       if (this.method === 'HEAD') return this.replyFlat(status, '', '', headers);
@@ -282,6 +304,7 @@ export class Exchange implements TriggerExchange {
     body: string | Uint8Array,
     extra: ReadonlyArray<readonly [string, string]> = [],
   ): void {
+    this.#share?.release();
     if (!this.#open) return;
     this.#open = false;
     const res = this.#res;

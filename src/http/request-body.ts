@@ -2,6 +2,7 @@ import type { HttpResponse } from 'uWebSockets.js';
 import { Readable } from 'node:stream';
 import { ServiceError } from '../errors.ts';
 import type { TakeChunk } from '../message.ts';
+import type { IntakeShare } from './intake.ts';
 
 /**
  * The body of one request with back pressure. It is taken from the first moment on, or the library loses it: what comes before somebody
@@ -9,6 +10,7 @@ import type { TakeChunk } from '../message.ts';
  */
 export class RequestBody {
   readonly #res: HttpResponse;
+  readonly #share: IntakeShare;
   readonly #held: Buffer[] = [];
   #take: TakeChunk | null = null;
   #settle: { done(): void; fail(error: Error): void } | null = null;
@@ -18,17 +20,21 @@ export class RequestBody {
   #paused = false;
   #failed: Error | null = null;
 
-  constructor(res: HttpResponse) {
+  /** @param share what is held counts against it until it is handed on */
+  constructor(res: HttpResponse, share: IntakeShare) {
     this.#res = res;
-    res.onData((chunk, isLast) => {
-      this.#ended = isLast;
-      if (this.#failed === null) this.#came(new Uint8Array(chunk));
-      // Several chunks may come out of one read of the socket, the last one after a pause.
-      if (isLast && this.#failed === null) this.#resume();
-      // Who has failed was answered, or will be: the response may not be touched any more.
-      else if (this.#failed === null && (this.#waiting > 0 || this.#take === null)) this.#pause();
-      this.#settleIfDone();
-    });
+    this.#share = share;
+  }
+
+  /** @param chunk good for the time of this call */
+  receive(chunk: ArrayBuffer, isLast: boolean): void {
+    this.#ended = isLast;
+    if (this.#failed === null) this.#came(new Uint8Array(chunk));
+    // Several chunks may come out of one read of the socket, the last one after a pause.
+    if (isLast && this.#failed === null) this.#resume();
+    // Who has failed was answered, or will be: the response may not be touched any more.
+    else if (this.#failed === null && (this.#waiting > 0 || this.#take === null)) this.#pause();
+    this.#settleIfDone();
   }
 
   #pause(): void {
@@ -43,11 +49,12 @@ export class RequestBody {
 
   /** @param chunk good for the time of this call */
   #came(chunk: Uint8Array): void {
-    if (this.#take === null) {
-      this.#held.push(Buffer.from(chunk));
-      return;
-    }
     try {
+      if (this.#take === null) {
+        this.#share.take(chunk.length);
+        this.#held.push(Buffer.from(chunk));
+        return;
+      }
       const wait = this.#take(chunk);
       if (wait === null) return;
       this.#waiting++;
@@ -105,7 +112,10 @@ export class RequestBody {
       if (this.#failed !== null) return reject(this.#failed);
       this.#settle = { done: resolve, fail: reject };
       this.#take = take;
-      for (const chunk of this.#held.splice(0)) if (this.#failed === null) this.#came(chunk);
+      for (const chunk of this.#held.splice(0)) {
+        this.#share.give(chunk.length);
+        if (this.#failed === null) this.#came(chunk);
+      }
       if (this.#waiting === 0) this.#resume();
       this.#settleIfDone();
     });

@@ -3,8 +3,9 @@ import { readJsonBody } from '../api/json-thread.ts';
 import type { Route } from '../api/route.ts';
 import type { ChangeStatus } from '../db/notifications.ts';
 import { notCurrent, ServiceError, tooLarge } from '../errors.ts';
-import { LIMITS } from '../limits.ts';
 import type { BodySource } from '../message.ts';
+import { REQUEST_LIMITS } from '../request-limits.ts';
+import { type BodyLimit, collectBody } from './collect-body.ts';
 import type { Exchange } from './exchange.ts';
 import type { Guards } from './guards.ts';
 
@@ -34,33 +35,13 @@ function matches(route: Compiled, segments: string[]): Record<string, string> | 
 }
 
 /** Largest JSON body of a row, with the name an error tells. */
-function jsonLimitOf(route: Route): { name: string; bytes: number } {
+function jsonLimitOf(route: Route): BodyLimit {
   if (route.jsonBytesMax !== undefined) return { name: 'jsonBytesMax', bytes: route.jsonBytesMax };
-  if (route.guard === 'none') return { name: 'openBodyBytesMax', bytes: LIMITS.openBodyBytesMax };
-  return { name: 'adminBodyBytesMax', bytes: LIMITS.adminBodyBytesMax };
+  if (route.guard === 'none') return { name: 'openBodyBytesMax', bytes: REQUEST_LIMITS.openBodyBytesMax };
+  return { name: 'adminBodyBytesMax', bytes: REQUEST_LIMITS.adminBodyBytesMax };
 }
 
-/** Collects a body; counts the streamed bytes, whatever Content-Length says. */
-async function collect(stream: Readable, limit: { name: string; bytes: number }): Promise<Buffer> {
-  const chunks: Buffer[] = [];
-  let size = 0;
-  const timer = setTimeout(
-    () => stream.destroy(new ServiceError('request_timeout', `the body did not arrive within ${LIMITS.bodyMsMax} ms`)),
-    LIMITS.bodyMsMax,
-  );
-  try {
-    for await (const chunk of stream as AsyncIterable<Buffer>) {
-      size += chunk.length;
-      if (size > limit.bytes) throw tooLarge(limit.bytes, limit.name);
-      chunks.push(chunk);
-    }
-  } finally {
-    clearTimeout(timer);
-  }
-  return Buffer.concat(chunks, size);
-}
-
-async function readJson(x: Exchange, body: BodySource, route: Route): Promise<unknown> {
+async function readJson(x: Exchange, route: Route): Promise<unknown> {
   const type = x.headers['content-type'] ?? '';
   if (x.hasBody && !/^application\/(json|[\w.+-]+\+json)\s*(;|$)/i.test(type))
     throw new ServiceError(
@@ -69,8 +50,9 @@ async function readJson(x: Exchange, body: BodySource, route: Route): Promise<un
     );
   const limit = jsonLimitOf(route);
   if (Number(x.headers['content-length'] ?? 0) > limit.bytes) throw tooLarge(limit.bytes, limit.name);
-  const bytes = await collect(body.stream(), limit);
-  if (bytes.length === 0) throw new ServiceError('malformed_request', 'a JSON body is needed; the request has none');
+  const bytes = x.hasBody ? await collectBody(x.takeBody(), x.openShare(), limit) : null;
+  if (bytes === null || bytes.length === 0)
+    throw new ServiceError('malformed_request', 'a JSON body is needed; the request has none');
   return await readJsonBody(bytes);
 }
 
@@ -102,7 +84,7 @@ export function makeRouter(
       if ((route.guard !== 'none' || x.path.startsWith('/api/admin/')) && !(await changes.becomesCurrent()))
         throw notCurrent();
       const caller = await guards.check(route, request);
-      const reply = await route.handle({ request, caller, json: () => readJson(x, body, route), body });
+      const reply = await route.handle({ request, caller, json: () => readJson(x, route), body });
       if (route.method !== 'GET' && route.unheard !== true) await changes.heard();
       await x.reply(reply);
       return;

@@ -3,12 +3,15 @@ import { isUnavailable } from '../db/database.ts';
 import { messageOf, ServiceError } from '../errors.ts';
 import type { ClientAddress } from './client-address.ts';
 import { Exchange } from './exchange.ts';
+import type { Intake } from './intake.ts';
 import { limitReceiveBuffer } from './receive-buffer.ts';
 
 export type ServerParts = {
   /** Path prefix of plugin triggers, which have a line of their own. */
   triggerPrefix: string;
   clientAddress: ClientAddress;
+  /** What bodies may take of this host. */
+  intake: Intake;
   handleTrigger(x: Exchange): undefined | Promise<void>;
   handleRoute(x: Exchange): Promise<void>;
   onUnknownError(error: unknown, x: Exchange): void;
@@ -50,7 +53,7 @@ function answerThrown(parts: ServerParts, x: Exchange, error: unknown): void {
 export function startServer(host: string, port: number, parts: ServerParts): Promise<Server> {
   const app = App();
   app.any(`${parts.triggerPrefix}*`, (res, req) => {
-    const x = new Exchange(res, req, parts.clientAddress);
+    const x = new Exchange(res, req, parts.clientAddress, parts.intake);
     if (x.headProblem !== null) return x.refuseHead();
     try {
       parts.handleTrigger(x)?.catch(error => answerThrown(parts, x, error));
@@ -60,7 +63,7 @@ export function startServer(host: string, port: number, parts: ServerParts): Pro
   });
   const underWay = new Set<Promise<void>>();
   app.any('/*', (res, req) => {
-    const x = new Exchange(res, req, parts.clientAddress);
+    const x = new Exchange(res, req, parts.clientAddress, parts.intake);
     if (x.headProblem !== null) return x.refuseHead();
     const work = parts
       .handleRoute(x)

@@ -5,7 +5,7 @@ import type { Policies, PolicyCaller, PolicyVerdict } from '../authz/policies.ts
 import { decideAccess, effectiveAccess } from '../authz/trigger-access.ts';
 import { callerKey } from '../caller-key.ts';
 import type { ChangeStatus } from '../db/notifications.ts';
-import { notCurrent, ServiceError, STATUS_OF, tooLarge } from '../errors.ts';
+import { notCurrent, ServiceError, STATUS_OF } from '../errors.ts';
 import type { Execution } from '../execution/execute.ts';
 import type { ExecutionRecords } from '../executions/execution-records.ts';
 import type { Quarantine } from '../executions/quarantine.ts';
@@ -37,14 +37,12 @@ export type TriggerParts = {
   execute(execution: Execution<HostCall>): void;
   timeoutMs: number;
   bodyBytesMax: number;
-  /** Time for a body to arrive. */
-  bodyMsMax: number;
 };
 
 /** A trigger that was asked for, with its parameters and CORS headers. */
 type Found = { target: InstalledTrigger; path: string; params: Record<string, string>; cors: CorsHeaders };
 type CorsHeaders = ReadonlyArray<readonly [string, string]>;
-type Body = Uint8Array | 'too_large' | 'too_slow';
+type Body = Uint8Array | Error;
 /** Somebody who may: who it is, and what the policy said, if there is one. */
 type Admitted = { principal: Principal | null; verdict: PolicyVerdict | null };
 
@@ -171,7 +169,7 @@ function enter(
 }
 
 const bodyOf = (parts: TriggerParts, x: TriggerExchange): Promise<Body> =>
-  new Promise(resolve => x.collectBody(parts.bodyBytesMax, parts.bodyMsMax, resolve));
+  new Promise(resolve => x.collectBody(parts.bodyBytesMax, resolve));
 
 /** The same while the database or the graph is asked; the body must be taken from the first moment on, or it is lost. */
 async function enterLater(
@@ -183,19 +181,20 @@ async function enterLater(
   const body = x.hasBody ? bodyOf(parts, x) : null;
   const admitted = await asked;
   // Who has left meanwhile gets no execution.
-  if (admitted === null || !x.open) return;
+  if (admitted === null || !x.open) return x.dropBody();
   if (body === null) run(parts, x, found, admitted, null);
   else await runWithBody(parts, x, await body);
 }
 
 /** While the body came in, the plugin may have been disabled, its access or version changed, the credential revoked. */
 async function runWithBody(parts: TriggerParts, x: TriggerExchange, body: Body): Promise<void> {
-  if (!(body instanceof Uint8Array)) throw bodyRefusal(body, parts);
+  if (body instanceof Error) throw body;
   const found = find(parts, x);
   if (found === null) return;
   const principal = await authenticate(parts, x, found);
   const admitted = await admit(parts, x, found, principal);
   if (admitted !== null && x.open) run(parts, x, found, admitted, body);
+  else x.dropBody();
 }
 
 /** 5. Starts the deadline, executes, replies. The body is part of the request, not of the execution. */
@@ -263,11 +262,6 @@ const callerOf = (p: Principal): PolicyCaller =>
 
 function forbidden(detail: string, cors: CorsHeaders): ServiceError {
   return new ServiceError('forbidden', detail, { headers: cors.map(([n, v]): [string, string] => [n, v]) });
-}
-
-function bodyRefusal(why: 'too_large' | 'too_slow', parts: TriggerParts): ServiceError {
-  if (why === 'too_large') return tooLarge(parts.bodyBytesMax, 'http.max_body');
-  return new ServiceError('request_timeout', `the body did not arrive within ${parts.bodyMsMax} ms`);
 }
 
 /**

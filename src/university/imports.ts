@@ -1,10 +1,8 @@
-import fs from 'node:fs';
-import os from 'node:os';
-import path from 'node:path';
 import type { Database } from '../db/database.ts';
 import { tryLock } from '../db/held-lock.ts';
 import { messageOf, ServiceError } from '../errors.ts';
 import { LIMITS } from '../limits.ts';
+import { ownDirectory, removeOwnDirectory } from '../own-directory.ts';
 import type { BatchResult } from './batch.ts';
 import type { Entity, EntityType } from './entities.ts';
 import { endImport, endInterrupted, type ImportRun } from './import-log.ts';
@@ -33,37 +31,6 @@ const SILENT_BATCH_SECONDS = 600;
 export function localDay(now: Date): string {
   const two = (n: number): string => String(n).padStart(2, '0');
   return `${now.getFullYear()}-${two(now.getMonth() + 1)}-${two(now.getDate())}`;
-}
-
-const isAlive = (pid: number): boolean => {
-  try {
-    return process.kill(pid, 0);
-  } catch (error) {
-    return error instanceof Error && 'code' in error && error.code === 'EPERM';
-  }
-};
-
-/** Folders this process has made. */
-const OWN = new Set<string>();
-const FOREIGN_MS_MAX = 24 * 3_600_000;
-
-/** A folder of this process; those of processes of this machine that have ended are removed, and very old ones of others. */
-function ownDirectory(above: string): string {
-  fs.mkdirSync(above, { recursive: true, mode: 0o700 });
-  const host = os.hostname().replaceAll(/[^\w.]/g, '_');
-  for (const name of fs.readdirSync(above)) {
-    const file = path.join(above, name);
-    const [, of, pid] = /^run-(.*)-(\d+)-\w+$/.exec(name) ?? [];
-    if (OWN.has(file) || pid === undefined) continue;
-    const isOver =
-      of === host
-        ? Number(pid) === process.pid || !isAlive(Number(pid))
-        : Date.now() - (fs.statSync(file, { throwIfNoEntry: false })?.mtimeMs ?? 0) > FOREIGN_MS_MAX;
-    if (isOver) fs.rmSync(file, { recursive: true, force: true });
-  }
-  const own = fs.mkdtempSync(path.join(above, `run-${host}-${process.pid}-`));
-  OWN.add(own);
-  return own;
 }
 
 /** Why a pull does not begin although nothing is wrong. */
@@ -171,6 +138,6 @@ export class Imports {
     this.#stopping.abort(new Error('the host was stopped'));
     await Promise.allSettled(this.#pulls);
     await this.#thread.close();
-    fs.rmSync(this.directory, { recursive: true, force: true });
+    removeOwnDirectory(this.directory);
   }
 }

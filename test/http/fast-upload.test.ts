@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import path from 'node:path';
 import t from 'tap';
 import { startServer } from '../../src/http/server.ts';
+import { testIntake } from '../support/intake.ts';
 
 /** Sends as fast as it can, from a process of its own: in this one it would wait for the server each time. */
 const SENDER = `
@@ -42,6 +43,7 @@ t.test('however fast somebody sends, no read of his bytes fills the server, and 
   const server = await startServer('127.0.0.1', 0, {
     triggerPrefix: '/t/',
     clientAddress: peer => peer,
+    intake: testIntake(t),
     handleTrigger: () => undefined,
     async handleRoute(x) {
       let paused = false;
@@ -81,6 +83,7 @@ t.test('a body that is not kept is answered, and dropped for as long as its clie
     const server = await startServer('127.0.0.1', 0, {
       triggerPrefix: '/t/',
       clientAddress: peer => peer,
+      intake: testIntake(t),
       handleTrigger: () => undefined,
       async handleRoute(x) {
         let chunks = 0;

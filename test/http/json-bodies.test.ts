@@ -1,7 +1,7 @@
 import t, { type Test } from 'tap';
 import { endJsonThread, readJsonBody } from '../../src/api/json-thread.ts';
 import { JsonBoundError, parseBoundedJson } from '../../src/bounded-json.ts';
-import { LIMITS } from '../../src/limits.ts';
+import { REQUEST_LIMITS } from '../../src/request-limits.ts';
 import { type Answer, request, startTestService, type TestService } from '../support/service.ts';
 
 const nested = (levels: number): string => '['.repeat(levels) + ']'.repeat(levels);
@@ -29,7 +29,7 @@ t.test('JSON from outside is bounded in depth, keys and elements before it is pa
 t.test('a body beyond 64 KiB is not parsed on the main thread', async t => {
   t.teardown(endJsonThread);
   const parsed = t.capture(JSON, 'parse', JSON.parse);
-  const padding = ' '.repeat(LIMITS.jsonInlineBytesMax);
+  const padding = ' '.repeat(REQUEST_LIMITS.jsonInlineBytesMax);
   t.same(await readJsonBody(Buffer.from(`{"a":[1]}${padding}`)), { a: [1] });
   t.equal(parsed().length, 0);
   t.same(await readJsonBody(Buffer.from('{"a":[1]}')), { a: [1] });
@@ -95,7 +95,7 @@ async function openBodies(
     const keys = Array.from({ length: 700 }, (_, k) => [`k${k}`, 0]);
     const many = await post('/api/admin/auth/login', JSON.stringify(Object.fromEntries(keys)));
     t.equal(many.status, 422);
-    t.equal((many.json.errors as unknown[]).length, LIMITS.errorsToldMax);
+    t.equal((many.json.errors as unknown[]).length, REQUEST_LIMITS.errorsToldMax);
     t.equal(many.json.errors_total, 702);
     t.ok(many.text.length < 12_000, `${many.text.length} bytes`);
     const long = await post('/api/admin/auth/login', JSON.stringify({ ['k'.repeat(7000)]: 0 }));
@@ -120,7 +120,7 @@ async function adminBodies(
       subject_type: 'user',
       subject_id: `u${k}`,
     });
-    const padding = ' '.repeat(LIMITS.jsonInlineBytesMax);
+    const padding = ' '.repeat(REQUEST_LIMITS.jsonInlineBytesMax);
     for (const pad of ['', padding]) {
       const where = pad === '' ? 'on the main thread' : 'in the thread';
       t.match(await post(path, nested(65) + pad, asAdmin), { status: 400, text: /jsonDepthMax/ }, where);
@@ -131,7 +131,7 @@ async function adminBodies(
     }
     t.match(await post(path, withKeys(50_000), asAdmin), { status: 400, text: /jsonKeysMax/ });
     t.match(await post(path, `[${'0,'.repeat(400_000)}0]`, asAdmin), { status: 400, text: /jsonElementsMax/ });
-    const over = await post(path, ' '.repeat(LIMITS.adminBodyBytesMax + 1), asAdmin);
+    const over = await post(path, ' '.repeat(REQUEST_LIMITS.adminBodyBytesMax + 1), asAdmin);
     t.match(over, { status: 413, text: /adminBodyBytesMax/ });
   });
 }

@@ -1,17 +1,19 @@
-import t from 'tap';
+import t, { type Test } from 'tap';
 import { startServer } from '../../src/http/server.ts';
+import { testIntake } from '../support/intake.ts';
 import { Wire } from '../support/wire.ts';
 
 /** A server that notes what reaches it, on both ways in. */
-async function noting(): Promise<{ base: string; seen: string[]; close(): void }> {
+async function noting(t: Test): Promise<{ base: string; seen: string[]; close(): void }> {
   const seen: string[] = [];
   const server = await startServer('127.0.0.1', 0, {
     triggerPrefix: '/t/',
     clientAddress: peer => peer,
+    intake: testIntake(t),
     handleTrigger(x) {
       seen.push(x.path);
       if (!x.hasBody) return void x.replyFlat(200, '', 'ran');
-      x.collectBody(1000, 5000, () => x.replyFlat(200, '', 'ran'));
+      x.collectBody(1000, () => x.replyFlat(200, '', 'ran'));
       return undefined;
     },
     async handleRoute(x) {
@@ -56,7 +58,7 @@ const AMBIGUOUS: Array<[what: string, headers: string, body: string]> = [
 ];
 
 t.test('a head that two servers may read in two ways is answered 400, and nothing behind it is', async t => {
-  const s = await noting();
+  const s = await noting(t);
   t.teardown(s.close);
   await Promise.all(
     ['/t/first', '/first'].flatMap(path =>
@@ -73,7 +75,7 @@ t.test('a head that two servers may read in two ways is answered 400, and nothin
 });
 
 t.test('what the library cannot read gets no answer of ours, and nothing behind it is answered', async t => {
-  const s = await noting();
+  const s = await noting(t);
   t.teardown(s.close);
   const rows = {
     'a space before the colon': `POST /x HTTP/1.1\r\n${HOST}Content-Length : 3\r\n\r\nabc`,
@@ -98,7 +100,7 @@ t.test('what the library cannot read gets no answer of ours, and nothing behind 
 });
 
 t.test('HTTP/1.0 is answered 505 by the library, also with a transfer coding', async t => {
-  const s = await noting();
+  const s = await noting(t);
   t.teardown(s.close);
   for (const headers of [HOST, `${HOST}Transfer-Encoding: chunked\r\n`]) {
     const wire = new Wire(s.base);
@@ -109,7 +111,7 @@ t.test('HTTP/1.0 is answered 505 by the library, also with a transfer coding', a
 });
 
 t.test('heads that are right are routed, whatever their case, and a connection is used again', async t => {
-  const s = await noting();
+  const s = await noting(t);
   t.teardown(s.close);
   const heads = [
     `POST /t/x HTTP/1.1\r\nHost: a.example:8080\r\nContent-Length: 3\r\n\r\nabc`,
@@ -129,7 +131,7 @@ t.test('heads that are right are routed, whatever their case, and a connection i
 t.test(
   'a body in chunks is the last request of its connection: the library reads chunks less strictly than a proxy',
   async t => {
-    const s = await noting();
+    const s = await noting(t);
     t.teardown(s.close);
     for (const path of ['/t/x', '/x']) {
       const wire = new Wire(s.base);
