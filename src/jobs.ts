@@ -97,6 +97,9 @@ const POLL_SECONDS = 1;
 const POLL_DEAD_SECONDS = 5;
 const START_AGAIN_MS = 5000;
 const STOP_MS = 5000;
+/** How often, and by how much a time must lie ahead to have been written before the clock was set back. */
+const CLOCK_LOOK_MS = 60_000;
+const FUTURE_SECONDS = 120;
 /** How late a job of its own accord may come after its span has begun. */
 const ASK_AGAIN_MS_MAX = 20_000;
 
@@ -129,6 +132,7 @@ export class Jobs {
     this.#started = this.#begin().then(
       () => {
         this.#ready = true;
+        this.#rounds.push(setInterval(() => void this.#endFutureWaits(), CLOCK_LOOK_MS));
         for (const q of this.#queues) if (q.everySeconds !== undefined) this.#comeRound(q.name, q.everySeconds);
       },
       (error: unknown) => {
@@ -155,6 +159,7 @@ export class Jobs {
 
   async #begin(): Promise<void> {
     await this.#boss.start();
+    await this.#endFutureWaits();
     // All queues before any work: should the database go away in between, nothing is worked on twice.
     const work: Array<() => Promise<unknown>> = [];
     for (const q of this.#queues) {
@@ -181,6 +186,34 @@ export class Jobs {
       );
     }
     for (const begin of work) await begin();
+  }
+
+  /**
+   * The library compares stored times with the database's clock: after that was set back, jobs of every kind would not come for the length of the
+   * step. What lies further ahead than any wait of ours is over, and so are claims and turns that begin in the future.
+   */
+  async #endFutureWaits(): Promise<void> {
+    const longest = Math.max(AGAIN.retryDelay, ...this.#queues.map(q => q.delaySecondsMax)) + FUTURE_SECONDS;
+    const future = `now() + interval '${FUTURE_SECONDS} seconds'`;
+    try {
+      await this.#db.query(
+        `UPDATE pgboss.job SET start_after = now() WHERE state < 'active' AND start_after > now() + make_interval(secs => $1)`,
+        [longest],
+      );
+      await this.#db.query(
+        `UPDATE pgboss.job SET singleton_on = NULL WHERE singleton_on > (${future}) AT TIME ZONE 'UTC'`,
+      );
+      await this.#db.query(
+        `UPDATE pgboss.job SET started_on = now() WHERE state = 'active' AND started_on > ${future}`,
+      );
+      await this.#db.query(`UPDATE pgboss.version SET cron_on = NULL WHERE cron_on > ${future}`);
+      await this.#db.query(
+        `UPDATE pgboss.queue SET monitor_on = NULL, monitor_claim_on = NULL, maintain_on = NULL
+         WHERE greatest(monitor_on, monitor_claim_on, maintain_on) > ${future}`,
+      );
+    } catch (error) {
+      this.#log.warn({ error: messageOf(error) }, 'waits that lie in the future could not be ended; it is tried again');
+    }
   }
 
   async #queue(name: string, options: QueueOptions, policy: 'standard' | 'short' = 'standard'): Promise<void> {

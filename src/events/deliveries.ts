@@ -1,4 +1,5 @@
 import type { Queryable } from '../db/database.ts';
+import { LIMITS } from '../limits.ts';
 import { type EventSql, type StoredEvent, toEvent } from './event.ts';
 
 export const DELIVERY_STATES = ['waiting', 'delivered', 'dead'] as const;
@@ -24,7 +25,7 @@ export async function appendDeliveries(
 
 /**
  * All lines on which something waits, with how long until the first event of each may go, in ms. Goes from line to line through the index,
- * however much waits on each.
+ * however much waits on each. A wait that is longer than any is was begun before the clock was set back: it is over.
  */
 export async function listLines(db: Queryable): Promise<Array<Line & { dueMs: number }>> {
   const { rows } = await db.query<{ subscription_id: string; plugin_id: string; due_ms: number }>(
@@ -36,8 +37,11 @@ export async function listLines(db: Queryable): Promise<Array<Line & { dueMs: nu
          SELECT d.subscription_id, d.plugin_id, d.next_at FROM event_deliveries d
          WHERE d.state = 'waiting' AND (d.subscription_id, d.plugin_id) > (h.subscription_id, h.plugin_id)
          ORDER BY d.subscription_id, d.plugin_id, d.event_id LIMIT 1) n)
-     SELECT h.subscription_id, h.plugin_id, (extract(epoch FROM h.next_at - now()) * 1000)::float8 AS due_ms
+     SELECT h.subscription_id, h.plugin_id,
+       CASE WHEN h.next_at > now() + make_interval(secs => $1::float8 / 1000) THEN 0
+            ELSE (extract(epoch FROM h.next_at - now()) * 1000)::float8 END AS due_ms
      FROM heads h JOIN event_subscriptions s ON s.id = h.subscription_id AND s.enabled ORDER BY h.next_at`,
+    [LIMITS.eventRetryMsMax],
   );
   return rows.map(r => ({ subscriptionId: Number(r.subscription_id), pluginId: r.plugin_id, dueMs: r.due_ms }));
 }

@@ -23,6 +23,13 @@ type SuspensionSql = {
   cause: string;
 };
 
+/** Clocks of hosts differ by less. */
+const CLOCKS_DIFFER_MS = 60_000;
+
+/** A suspension that begins in the future was written before the clock was set back: it is over. */
+const isActive = (s: Suspension, nowMs: number): boolean =>
+  s.until === null || (s.until.getTime() > nowMs && s.since.getTime() <= nowMs + CLOCKS_DIFFER_MS);
+
 type Strikes = { times: number[]; level: number };
 
 const CAUSES_QUARANTINE: ReadonlySet<OutcomeKind> = new Set(['trapped', 'deadline', 'crashed']);
@@ -73,15 +80,13 @@ export class Quarantine {
     if (this.#active.size === 0) return undefined;
     for (const t of ['', trigger]) {
       const s = this.#active.get(keyOf(pluginId, t));
-      if (s !== undefined && (s.until === null || s.until.getTime() > nowMs)) return s;
+      if (s !== undefined && isActive(s, nowMs)) return s;
     }
     return undefined;
   }
 
   list(pluginId: string, nowMs: number): Suspension[] {
-    return [...this.#active.values()].filter(
-      s => s.pluginId === pluginId && (s.until === null || s.until.getTime() > nowMs),
-    );
+    return [...this.#active.values()].filter(s => s.pluginId === pluginId && isActive(s, nowMs));
   }
 
   /** An execution of a trigger is over. */

@@ -41,7 +41,7 @@ export async function linkAccount(client: Queryable, account: Account, code: str
   const { accountId, channel, chatId } = account;
   const failures = await client.query<{ n: string }>(
     `SELECT count(*) AS n FROM messenger_link_failures
-     WHERE channel = $1 AND account_id = $2 AND failed_at > now() - make_interval(secs => $3::float8 / 1000)`,
+     WHERE channel = $1 AND account_id = $2 AND failed_at BETWEEN now() - make_interval(secs => $3::float8 / 1000) AND now()`,
     [channel, accountId, LIMITS.linkFailureWindowMs],
   );
   if (Number(failures.rows[0]?.n) >= LIMITS.linkFailuresMax) return { kind: 'too_many' };

@@ -37,6 +37,8 @@ const LOCK_KEYS: Record<ChannelName, number> = { TELEGRAM: 7_391_050, VK: 7_391_
 /** Files that stand in memory at a time. */
 const FILES_AT_ONCE = 4;
 const CHARS_MAX = 4096;
+/** Attempts that take about an hour. */
+const ATTEMPTS_MIN = 20;
 const CAPTION_CHARS_MAX = 1024;
 /** A chat's bucket that is full again tells nothing. */
 const BUCKETS_MAX = 5000;
@@ -219,7 +221,9 @@ export class MessageSender {
       pace.hold(m.chatId, afterMs, sent.all);
       return await setWaiting(db, m.id, { afterMs, why: sent.why, counts: false });
     }
-    if (Date.now() - m.createdAt.getTime() > LIMITS.messageTriedMs) return await setEnded(db, m.id, 'failed', sent.why);
+    // Attempts are counted as well: a clock that was set forward by a day gives up nothing.
+    const isOld = Date.now() - m.createdAt.getTime() > LIMITS.messageTriedMs;
+    if (isOld && m.attempts >= ATTEMPTS_MIN) return await setEnded(db, m.id, 'failed', sent.why);
     const afterMs = Math.min(LIMITS.messageRetryMs * 2 ** Math.min(m.attempts, 20), LIMITS.messageRetryMsMax);
     await setWaiting(db, m.id, { afterMs, why: sent.why, counts: true });
   }

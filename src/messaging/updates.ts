@@ -39,11 +39,11 @@ export async function appendUpdate(client: Queryable, channel: ChannelName, u: U
 
 export type Chat = { channel: ChannelName; chatId: string };
 
-/** Chats with unhandled updates that came a while ago: whoever was at them has ended. */
+/** Chats with unhandled updates that came a while ago, or before the clock was set back: the host that had them has ended. */
 export async function listLeftChats(db: Queryable, olderMs: number): Promise<Chat[]> {
   const { rows } = await db.query<{ channel: ChannelName; chat_id: string }>(
     `SELECT DISTINCT channel, chat_id FROM messenger_updates
-     WHERE handled_at IS NULL AND received_at < now() - make_interval(secs => $1::float8 / 1000) LIMIT 100`,
+     WHERE handled_at IS NULL AND received_at NOT BETWEEN now() - make_interval(secs => $1::float8 / 1000) AND now() LIMIT 100`,
     [olderMs],
   );
   return rows.map(r => ({ channel: r.channel, chatId: r.chat_id }));

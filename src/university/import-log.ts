@@ -178,11 +178,14 @@ export async function listImportErrors(
   return rows.map(r => ({ ...r, id: Number(r.id) }));
 }
 
-/** Imports whose process has gone: nobody has heard of them for a while. @returns how many */
+/**
+ * Imports whose process has gone: nothing was noted of them for a while, or last before the clock was set back. One that runs all the same says so
+ * at its end. @returns how many
+ */
 export async function endInterrupted(db: Queryable, kind: ImportRun['kind'], silentSeconds: number): Promise<number> {
   const { rowCount } = await db.query(
     `UPDATE university_imports SET state = 'interrupted', finished_at = now(), problem = 'the process that imported has ended'
-     WHERE state = 'running' AND kind = $1 AND seen_at <= now() - $2 * interval '1 second'`,
+     WHERE state = 'running' AND kind = $1 AND (seen_at <= now() - $2 * interval '1 second' OR seen_at > now() + interval '1 second')`,
     [kind, silentSeconds],
   );
   return rowCount ?? 0;
