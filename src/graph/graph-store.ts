@@ -28,8 +28,8 @@ export type GraphUpdate = { operation: 'touch' | 'delete'; tuple: Tuple };
 /** What must hold in the store for a write to be done. */
 export type WriteCondition = { exists: boolean; filter: TupleFilter };
 
-/** How fresh an answer must be: as of the last write, at least as of a token, or whatever is fastest. */
-export type Freshness = 'latest' | 'fast' | { token: string };
+/** How fresh an answer must be: as of the last write, at least as of a token, exactly of it, or whatever is fastest. */
+export type Freshness = 'latest' | 'fast' | { token: string } | { exactly: string };
 
 /** One step of the way by which a permission was given or refused, as the store found it. */
 export type CheckStep = { object: string; permission: string; subject: string; allowed: boolean; steps: CheckStep[] };
@@ -164,12 +164,23 @@ export class GraphStore {
     return answer.writtenAt?.token ?? '';
   }
 
-  /** Every tuple that matches, as the store holds them at this moment, in pages. @throws GraphError */
-  async *pages(filter: TupleFilter): AsyncGenerator<Tuple[]> {
+  /** The newest revision, by a tuple that matches; empty when none does. @throws GraphError */
+  async revision(filter: TupleFilter): Promise<string> {
+    const request = v1.ReadRelationshipsRequest.create({
+      consistency: consistencyOf('latest'),
+      relationshipFilter: filterOf(filter),
+      optionalLimit: 1,
+    });
+    const rows = await ask(this.#work.readRelationships(request));
+    return rows[0]?.readAt?.token ?? '';
+  }
+
+  /** Every tuple that matches, in pages: as the store holds them at this moment, or of one revision. @throws GraphError */
+  async *pages(filter: TupleFilter, freshness: Freshness = 'latest'): AsyncGenerator<Tuple[]> {
     let cursor: v1.Cursor | undefined;
     for (;;) {
       const request = v1.ReadRelationshipsRequest.create({
-        consistency: consistencyOf('latest'),
+        consistency: consistencyOf(freshness),
         relationshipFilter: filterOf(filter),
         optionalLimit: PAGE,
         ...(cursor === undefined ? {} : { optionalCursor: cursor }),
@@ -237,6 +248,8 @@ function graphError(error: unknown): GraphError {
 function consistencyOf(freshness: Freshness): v1.Consistency {
   if (freshness === 'latest') return { requirement: { oneofKind: 'fullyConsistent', fullyConsistent: true } };
   if (freshness === 'fast') return { requirement: { oneofKind: 'minimizeLatency', minimizeLatency: true } };
+  if ('exactly' in freshness)
+    return { requirement: { oneofKind: 'atExactSnapshot', atExactSnapshot: { token: freshness.exactly } } };
   return { requirement: { oneofKind: 'atLeastAsFresh', atLeastAsFresh: { token: freshness.token } } };
 }
 

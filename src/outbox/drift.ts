@@ -1,12 +1,12 @@
 import { type Actor, appendAudit } from '../audit/audit-log.ts';
-import type { Queryable } from '../db/database.ts';
+import type { Database, Queryable } from '../db/database.ts';
 import type { GraphSchema } from '../graph/graph-schema.ts';
 import type { GraphUpdate } from '../graph/graph-store.ts';
 import { type Tuple, tupleKey } from '../graph/tuple.ts';
 import { LIMITS } from '../limits.ts';
 import type { Deliverer } from './deliver.ts';
-import type { DeliveryStore } from './fenced-store.ts';
-import { eachRelationship } from './mirror.ts';
+import { type DeliveryStore, isRefusal, newestRevision } from './fenced-store.ts';
+import { readMirror, readWanted } from './mirror.ts';
 import { markDelivered, readPendingKeys } from './stream.ts';
 
 /** What the store and the database do not have in common. */
@@ -21,15 +21,20 @@ export type Drift = {
   repaired: boolean;
 };
 
-type DriftParts = { deliverer: Deliverer; schema: GraphSchema };
+type DriftParts = { db: Database; deliverer: Deliverer; schema: GraphSchema };
+
+/** Differences confirmed, and mended, in one turn of the stream: so long a revocation may have to wait. */
+const CONFIRMED_AT_ONCE = 500;
+const READS_AT_ONCE = 16;
 
 /**
- * Compares the graph store with `authz_tuples` while nothing is delivered.
+ * Compares the graph store with `authz_tuples`. Both are read beside the deliveries; only what differs is looked at again while nothing is
+ * delivered, a few hundred tuples at a time.
  *
  * @throws GraphError when the store does not answer
  */
 export function findDrift(parts: DriftParts, store: DeliveryStore): Promise<Drift> {
-  return parts.deliverer.withRest(client => compare(parts, store, client));
+  return drift(parts, store, null);
 }
 
 /**
@@ -38,49 +43,90 @@ export function findDrift(parts: DriftParts, store: DeliveryStore): Promise<Drif
  * @throws GraphError when the store does not answer
  */
 export function repairDrift(parts: DriftParts, store: DeliveryStore, by: Actor): Promise<Drift> {
-  return parts.deliverer.withRest(async (client, writeTo) => {
-    const write = await writeTo(store);
-    const drift = await compare(parts, store, client);
-    const updates: GraphUpdate[] = [
-      ...drift.extra.map((tuple): GraphUpdate => ({ operation: 'delete', tuple })),
-      ...drift.missing.map((tuple): GraphUpdate => ({ operation: 'touch', tuple })),
-    ];
-    if (updates.length === 0) return drift;
-    await appendAudit(client, by, {
-      action: 'graph.repair',
-      objectType: 'graph',
-      objectId: 'store',
-      after: { given: drift.missing.length, taken: drift.extra.length },
-    });
-    // Nobody knows whose groups these were.
-    await markDelivered(client, [], { token: await write(updates), users: null }, null);
-    return { ...drift, repaired: true };
-  });
+  return drift(parts, store, by);
 }
 
-async function compare({ schema }: DriftParts, store: DeliveryStore, client: Queryable): Promise<Drift> {
-  const found = new Map<string, Tuple>();
+async function drift(parts: DriftParts, store: DeliveryStore, repairedBy: Actor | null): Promise<Drift> {
+  const { compared, differing } = await readBoth(parts, store);
+  const found: Drift = { missing: [], extra: [], compared, pending: 0, repaired: false };
+  for (let k = 0; k < differing.length; k += CONFIRMED_AT_ONCE) {
+    const some = differing.slice(k, k + CONFIRMED_AT_ONCE);
+    await parts.deliverer.withRest(async (client, writeTo) => {
+      const { extra, missing, pending } = await confirm(parts, store, client, some);
+      found.pending += pending;
+      found.missing.push(...missing);
+      found.extra.push(...extra);
+      if (repairedBy === null || missing.length + extra.length === 0) return;
+      const write = await writeTo(store);
+      await appendAudit(client, repairedBy, {
+        action: 'graph.repair',
+        objectType: 'graph',
+        objectId: 'store',
+        after: { given: missing.length, taken: extra.length },
+      });
+      const token = await write([
+        ...extra.map((tuple): GraphUpdate => ({ operation: 'delete', tuple })),
+        ...missing.map((tuple): GraphUpdate => ({ operation: 'touch', tuple })),
+      ]);
+      // Nobody knows whose groups these were.
+      await markDelivered(client, [], { token, users: null }, null);
+      found.repaired = true;
+    });
+  }
+  return found;
+}
+
+/** What store and mirror do not have in common; what is delivered meanwhile may be among it. */
+async function readBoth(
+  { db, schema }: DriftParts,
+  store: DeliveryStore,
+): Promise<{ compared: number; differing: Tuple[] }> {
+  const revision = await newestRevision(store);
+  const differing = new Map<string, Tuple>();
   for (const type of schema.types.values()) {
     if (type.relations.size === 0) continue;
-    for await (const page of store.pages({ resourceType: type.name }))
-      for (const tuple of page) found.set(tupleKey(tuple), tuple);
+    const at = revision === '' ? 'latest' : { exactly: revision };
+    for await (const page of store.pages({ resourceType: type.name }, at))
+      for (const tuple of page) differing.set(tupleKey(tuple), tuple);
   }
-  const wanted = new Map<string, Tuple>();
-  await eachRelationship(client, LIMITS.graphUpdatesMax, async page => {
-    for (const tuple of page) wanted.set(tupleKey(tuple), tuple);
+  let compared = 0;
+  await readMirror(db, LIMITS.graphUpdatesMax, async page => {
+    compared += page.length;
+    for (const tuple of page) if (!differing.delete(tupleKey(tuple))) differing.set(tupleKey(tuple), tuple);
   });
+  return { compared, differing: [...differing.values()] };
+}
+
+/** A store with the schema of another release holds nothing of what it does not know. */
+function noneIfRefused(error: unknown): Tuple[] {
+  if (isRefusal(error)) return [];
+  throw error;
+}
+
+/** Which of these tuples differ while nothing is delivered; what something waits to change is left out. */
+async function confirm(
+  { schema }: DriftParts,
+  store: DeliveryStore,
+  client: Queryable,
+  tuples: readonly Tuple[],
+): Promise<Pick<Drift, 'missing' | 'extra' | 'pending'>> {
+  const inStore = new Set<string>();
+  const queue = tuples.filter(t => schema.types.get(t.resourceType)?.relations.has(t.relation) === true);
+  const reader = async (): Promise<void> => {
+    for (let t = queue.pop(); t !== undefined; t = queue.pop())
+      for (const found of await store.read(t).catch(noneIfRefused)) inStore.add(tupleKey(found));
+  };
+  await Promise.all(Array.from({ length: READS_AT_ONCE }, reader));
+  const wanted = await readWanted(client, tuples);
   // Read last: what was committed until the mirror was read is in it.
   const busy = await readPendingKeys(client);
-  const waits = (t: Tuple): boolean =>
-    busy.has(`${t.resourceType}:${t.resourceId}`) || busy.has(`${t.subjectType}:${t.subjectId}`);
-  let pending = 0;
-  const only = (these: Map<string, Tuple>, those: Map<string, Tuple>): Tuple[] =>
-    [...these].flatMap(([text, tuple]) => {
-      if (those.has(text)) return [];
-      if (!waits(tuple)) return [tuple];
-      pending++;
-      return [];
-    });
-  const [missing, extra] = [only(wanted, found), only(found, wanted)];
-  return { missing, extra, compared: wanted.size, pending, repaired: false };
+  const confirmed: Pick<Drift, 'missing' | 'extra' | 'pending'> = { missing: [], extra: [], pending: 0 };
+  for (const tuple of tuples) {
+    const [has, wants] = [inStore.has(tupleKey(tuple)), wanted.has(tupleKey(tuple))];
+    if (has === wants) continue;
+    if (busy.has(`${tuple.resourceType}:${tuple.resourceId}`) || busy.has(`${tuple.subjectType}:${tuple.subjectId}`))
+      confirmed.pending++;
+    else (wants ? confirmed.missing : confirmed.extra).push(tuple);
+  }
+  return confirmed;
 }

@@ -7,7 +7,10 @@ import type { OutboxEntry } from './plan.ts';
 import { knowsEntry, type StreamPosition, type StreamState, saveOwner } from './stream.ts';
 
 /** What of the graph store a deliverer needs. */
-export type DeliveryStore = Pick<GraphStore, 'isOurs' | 'read' | 'pages' | 'write' | 'readSchema' | 'writeSchema'>;
+export type DeliveryStore = Pick<
+  GraphStore,
+  'isOurs' | 'read' | 'pages' | 'revision' | 'write' | 'readSchema' | 'writeSchema'
+>;
 
 /** The store does not have our epoch or does not stand where the database says: it is prepared again before anything is written. */
 export class FencedError extends Error {}
@@ -37,6 +40,9 @@ function positionAfter(before: StreamPosition | null, entries: readonly OutboxEn
   const entry = newest !== undefined && newest.id > known ? `${newest.id}_${newest.mark}` : before?.entry;
   return { tick: (before?.tick ?? 0) + 1, entry: entry ?? '' };
 }
+
+/** The newest revision of a store that was ever written by a deliverer. @throws GraphError */
+export const newestRevision = (store: DeliveryStore): Promise<string> => store.revision(FENCE);
 
 /** Where a store stands by what it holds of its position: null when nothing, and nowhere we know when it cannot be read. */
 function positionOf(found: readonly Tuple[]): StreamPosition | null {

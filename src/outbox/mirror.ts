@@ -1,6 +1,6 @@
 import type { Database, Queryable } from '../db/database.ts';
-import type { Tuple, TupleFilter } from '../graph/tuple.ts';
-import type { Origin } from './append.ts';
+import { type Tuple, type TupleFilter, tupleKey } from '../graph/tuple.ts';
+import { type Origin, tupleJson } from './append.ts';
 import { tupleOfRow } from './stream.ts';
 
 /** `authz_tuples`: the graph as it should be, written by `authz_append` in the transaction of every change. */
@@ -66,6 +66,17 @@ export async function eachRelationship(
     if (page.length < pageSize) return;
     last = page.at(-1)?.tuple ?? null;
   }
+}
+
+/** Which of these tuples the mirror holds, by their keys. */
+export async function readWanted(db: Queryable, tuples: readonly Tuple[]): Promise<Set<string>> {
+  const { rows } = await db.query<MirrorSql>(
+    `SELECT ${KEY}, origin, created_at FROM authz_tuples JOIN jsonb_to_recordset($1::jsonb)
+       AS t (resource_type text, resource_id text, relation text, subject_type text, subject_id text, subject_relation text)
+     USING (${KEY})`,
+    [JSON.stringify(tuples.map(t => ({ ...tupleJson(t), subject_relation: t.subjectRelation })))],
+  );
+  return new Set(rows.map(r => tupleKey(tupleOfRow(r))));
 }
 
 /** Tuples of the objects of a type whose ids begin so. */

@@ -100,7 +100,8 @@ t.test(`with random operations, failures, lost sessions and two hosts the graph 
     isOurs,
     readSchema: () => inner.readSchema(),
     writeSchema: s => inner.writeSchema(s),
-    pages: f => inner.pages(f),
+    pages: (f, freshness) => inner.pages(f, freshness),
+    revision: f => inner.revision(f),
     async read(f) {
       if (rnd() < 0.01) throw away();
       return await inner.read(f);
@@ -222,6 +223,6 @@ t.test(`with random operations, failures, lost sessions and two hosts the graph 
   );
   t.equal(Number(rows[0]?.dead), 0, 'no entry died of failures that pass');
   t.ok(counts.late > 0 && counts.after > 0 && counts.takeovers > 0, 'there were failures of each kind');
-  const drift = await findDrift({ deliverer: new Deliverer(producersDb, schema), schema }, store);
+  const drift = await findDrift({ db: producersDb, deliverer: new Deliverer(producersDb, schema), schema }, store);
   t.same([drift.missing, drift.extra], [[], []]);
 });
