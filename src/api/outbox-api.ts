@@ -13,10 +13,12 @@ import {
   discardEntry,
   ENTRY_STATES,
   findEntry,
+  findPause,
   listEntries,
   type OutboxRow,
   outboxState,
   retryEntry,
+  type StreamPause,
 } from '../outbox/entries.ts';
 import type { Outbox } from '../outbox/outbox.ts';
 import { idOf } from './auth-api.ts';
@@ -31,7 +33,10 @@ export type OutboxApiParts = {
   outbox: Outbox;
 };
 
-const entryJson = (r: OutboxRow) => ({
+const pauseJson = (p: StreamPause | null) => (p === null ? null : { since: p.since, until: p.until, reason: p.reason });
+
+/** @param pause of the stream: what waits says why it does, although nothing is wrong with itself */
+const entryJson = (r: OutboxRow, pause: StreamPause | null) => ({
   id: r.id,
   operation: r.operation,
   state: r.state,
@@ -39,6 +44,7 @@ const entryJson = (r: OutboxRow) => ({
   keys: r.keys,
   attempts: r.attempts,
   last_error: r.lastError,
+  paused: r.state === 'pending' ? pauseJson(pause) : null,
   created_at: r.createdAt,
   processed_at: r.processedAt,
   locked_until: r.lockedUntil,
@@ -80,7 +86,7 @@ const notDead = (id: number): ServiceError =>
 export function outboxRoutes(parts: OutboxApiParts): Route[] {
   const { db, deliverer, graph, outbox, schema } = parts;
   const path = '/api/admin/outbox';
-  /** It reads both graphs whole and keeps the stream at rest. */
+  /** It reads both graphs whole. */
   let comparing = false;
   const drift = async (repair: Actor | null) => {
     if (comparing)
@@ -109,7 +115,9 @@ export function outboxRoutes(parts: OutboxApiParts): Route[] {
       async handle({ request }) {
         const query = queryOf(request, ['limit', 'cursor', 'state', 'key']);
         const filter = { state: stateOf(query.get('state')), key: query.get('key') };
-        const page = await pageOf(query, (before, limit) => listEntries(db, filter, before, limit), entryJson);
+        const pause = await findPause(db);
+        const listed = (before: number, limit: number) => listEntries(db, filter, before, limit);
+        const page = await pageOf(query, listed, row => entryJson(row, pause));
         const state = await outboxState(db);
         return jsonReply(200, {
           ...page,
@@ -117,7 +125,8 @@ export function outboxRoutes(parts: OutboxApiParts): Route[] {
           dead: state.dead,
           oldest_pending_seconds: state.oldestPendingSeconds,
           lag_ms: state.lagMs,
-          paused_until: state.pausedUntil,
+          paused: pauseJson(pause),
+          paused_until: pause?.until ?? null,
           last_error: state.lastError,
           last_delivered_id: state.lastId,
         });
@@ -131,7 +140,7 @@ export function outboxRoutes(parts: OutboxApiParts): Route[] {
       async handle({ request }) {
         const entry = await findEntry(db, idOf(request, 'entry'));
         if (entry === undefined) throw noSuch(request.params.entry);
-        return jsonReply(200, entryJson(entry));
+        return jsonReply(200, entryJson(entry, await findPause(db)));
       },
     },
     {

@@ -30,10 +30,28 @@ export type OutboxState = {
   oldestPendingSeconds: number | null;
   /** From commit to the store, of what was delivered in the last five minutes; null when nothing was. */
   lagMs: { p50: number; p99: number } | null;
-  pausedUntil: Date | null;
   lastError: string | null;
   lastId: number;
 };
+
+/** Why nothing is delivered, whatever an entry itself met: the graph store does not answer. */
+export type StreamPause = {
+  since: Date;
+  /** Delivery is tried again then at the latest; null: all the time. */
+  until: Date | null;
+  reason: string;
+};
+
+/** Null while the stream is not paused. */
+export async function findPause(db: Queryable): Promise<StreamPause | null> {
+  const { rows } = await db.query<{ since: Date | null; until: Date | null; last_error: string | null }>(
+    `SELECT paused_since AS since, last_error,
+       CASE WHEN wait_left(paused_until, authz_backoff(failures)) > interval '0' THEN paused_until END AS until FROM authz_stream`,
+  );
+  const since = rows[0]?.since ?? null;
+  if (since === null) return null;
+  return { since, until: rows[0]?.until ?? null, reason: rows[0]?.last_error ?? '' };
+}
 
 type RowSql = {
   id: string;
@@ -108,11 +126,10 @@ export async function outboxState(db: Queryable): Promise<OutboxState> {
     oldest: number | null;
     p50: number | null;
     p99: number | null;
-    paused_until: Date | null;
     last_error: string | null;
     last_id: string;
   }>(
-    `SELECT s.paused_until, s.last_error, s.last_id,
+    `SELECT s.last_error, s.last_id,
        (SELECT count(*) FROM authz_outbox WHERE processed_at IS NULL AND dead_at IS NULL) AS pending,
        (SELECT count(*) FROM authz_outbox WHERE dead_at IS NOT NULL AND resolution IS NULL) AS dead,
        (SELECT extract(epoch FROM clock_timestamp() - min(created_at))::float8 FROM authz_outbox WHERE processed_at IS NULL AND dead_at IS NULL) AS oldest,
@@ -129,7 +146,6 @@ export async function outboxState(db: Queryable): Promise<OutboxState> {
     dead: Number(r.dead),
     oldestPendingSeconds: r.oldest,
     lagMs: r.p50 === null || r.p99 === null ? null : { p50: r.p50, p99: r.p99 },
-    pausedUntil: r.paused_until,
     lastError: r.last_error,
     lastId: Number(r.last_id),
   };

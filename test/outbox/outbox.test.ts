@@ -404,6 +404,39 @@ t.test(
   },
 );
 
+t.test(
+  'a store that cannot be reached is named in the outbox: since when nothing is delivered, until when, and why',
+  async t => {
+    const { spicedb } = await startGraphStore(t);
+    const env = { BOT_SPICEDB_ENDPOINT: spicedb.endpoint, BOT_SPICEDB_TLS: 'false' };
+    const role = { resource_type: 'system_role', resource_id: 'boss', relation: 'member', subject_id: 'e1' };
+    const s = await startTestService(env);
+    t.teardown(() => s.stop());
+    await until(() => isFilled(s));
+    t.equal((await s.admin('GET', '/outbox')).json.paused, null);
+    await spicedb.stop();
+    t.match((await s.admin('POST', '/relationships', role)).json, { delivered: false });
+    const paused = async () => (await s.admin('GET', '/outbox')).json.paused !== null;
+    await until(paused);
+    const { json } = await s.admin('GET', '/outbox');
+    const why = { since: /^20/, reason: /./ };
+    t.match(json, { pending: 1, paused: why, items: [{ state: 'pending', attempts: 0, paused: why }] });
+    const [entry] = json.items as Json[];
+    t.match((await s.admin('GET', `/outbox/${entry?.id}`)).json, { paused: why });
+    // A host that starts now, and never reached it, says the same.
+    const db = openDatabase(s.databaseUrl, 1, () => {});
+    t.teardown(() => db.close());
+    await s.service.authz.outbox.close();
+    await db.query(
+      'UPDATE authz_stream SET paused_since = NULL, paused_until = NULL, last_error = NULL, worked_at = NULL',
+    );
+    t.equal(await paused(), false);
+    const other = await startTestService(env, s);
+    t.teardown(() => other.stop());
+    await until(paused);
+  },
+);
+
 t.test('of a kind of relationship the store does not know a few are tried, and all others are filled in', async t => {
   const { store, connect } = await startGraphStore(t);
   const database = await makeDatabase();
