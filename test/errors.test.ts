@@ -1,5 +1,5 @@
 import t from 'tap';
-import { type ErrorCode, ServiceError, STATUS_OF, TITLE_OF } from '../src/errors.ts';
+import { type ErrorCode, messageOf, ServiceError, STATUS_OF, TITLE_OF } from '../src/errors.ts';
 import { problemReply } from '../src/http/error-reply.ts';
 
 /** decisions.md 2, written out: the codes are an interface, so a change must be made twice. */
@@ -66,4 +66,16 @@ t.test('an error body is a problem document with the members clients rely on', a
     errors: [{ pointer: '/limit', message: 'must be 1' }],
     more: 1,
   });
+});
+
+t.test('whatever was thrown has a text in the log', async t => {
+  t.equal(messageOf(new Error('no')), 'no');
+  t.equal(messageOf('no'), 'no');
+  t.equal(messageOf(undefined), 'undefined');
+  // As the job queue reports: a copy of the error with more members.
+  t.equal(messageOf({ message: 'no', queue: 'q', worker: 'w' }), 'no');
+  t.equal(messageOf(new AggregateError([new Error('one'), new Error('two')])), 'one; two');
+  t.equal(messageOf(Object.assign(new Error(''), { code: 'ECONNRESET' })), 'code ECONNRESET');
+  t.equal(messageOf(new TypeError('')), 'TypeError');
+  t.equal(messageOf({ queue: 'q' }), "{ queue: 'q' }");
 });
