@@ -7,6 +7,7 @@ import { startS3Server } from '../test/support/s3-server.ts';
 import { buildExample } from '../test/support/sdk.ts';
 import { assemble, hostImports, manifestOf, withManifest } from '../test/support/wat.ts';
 import { makeCaller } from './caller.ts';
+import { staleAnswers } from './endure-stale.ts';
 import { uploadsUnderKills } from './endure-uploads.ts';
 import { installFilebox, makeSource, transfer } from './files.ts';
 import { admin, type Host, install, memoryMb, servingPid, startHost } from './host.ts';
@@ -558,6 +559,18 @@ async function uploads(count: number): Promise<void> {
   }
 }
 
+/** Three hosts of one database, something fails, a right is taken back: nobody is let in by it more than five seconds later. */
+async function stale(count: number): Promise<void> {
+  await staleAnswers(path.join(directory, 'stale'), count, next, r =>
+    report(
+      'stale',
+      r.late === 0,
+      `${r.fault}, ${r.kind} taken back: ${r.asked} asked, ${r.late} let in later than 5 s, the last after ${r.lastMs.toFixed(0)} ms; all hosts let in again after ${r.recoveredMs.toFixed(0)} ms`,
+    ),
+  );
+  console.log(`       stale seed ${seed}`);
+}
+
 const figures: Record<string, [number, (count: number) => Promise<void>]> = {
   loops: [1, () => loops()],
   kills: [100, kills],
@@ -565,6 +578,7 @@ const figures: Record<string, [number, (count: number) => Promise<void>]> = {
   small: [20_000, small],
   crashes: [200, crashes],
   mutants: [1_000_000, mutants],
+  stale: [28, stale],
   uploads: [40, uploads],
   gigabyte: [1, gigabyte],
   university: [30_000, universities],

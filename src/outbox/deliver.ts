@@ -43,8 +43,8 @@ export type CycleResult =
   | { kind: 'fenced' };
 
 const READS_AT_ONCE = 16;
-/** How often a deliverer with nothing to deliver looks where the store stands. */
-const LOOK_MS = 10_000;
+/** How often at most a deliverer with nothing to deliver looks where the store stands. */
+const LOOK_MS = 1500;
 
 /** What preparing a store came to. */
 export type Prepared = {

@@ -25,6 +25,8 @@ export type OutboxParts = {
 const PROBE = { ...newMark('probe'), subjectId: '1' };
 /** How soon a store that is away, or another deliverer's line, is looked at again. */
 const LOOK_AGAIN_MS = 1000;
+/** How often the store is looked at while there is nothing to deliver. */
+const LOOK_AT_STORE_MS = 2000;
 /** How soon a store that turned out to be another one, or another's, is looked at, and how often before it counts as away. */
 const FENCED_AGAIN_MS = 20;
 const FENCED_MAX = 5;
@@ -117,6 +119,8 @@ export class Outbox {
       this.#unread = true;
       next = LOOK_AGAIN_MS;
     }
+    // A store that is restored while nothing is delivered is found soon, too.
+    if (next === null && this.#store !== null) next = LOOK_AT_STORE_MS;
     if (next === null || this.#closed) return;
     this.#timer = setTimeout(() => this.wake(), next);
   }

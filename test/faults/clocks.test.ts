@@ -1,5 +1,5 @@
 import t from 'tap';
-import { type Database, openDatabase } from '../../src/db/database.ts';
+import { openDatabase } from '../../src/db/database.ts';
 import { listLines } from '../../src/events/deliveries.ts';
 import { Quarantine } from '../../src/executions/quarantine.ts';
 import { type JobQueue, Jobs } from '../../src/jobs.ts';
@@ -10,22 +10,10 @@ import { beginImport, endInterrupted } from '../../src/university/import-log.ts'
 import { makeDatabase } from '../support/database.ts';
 import { startGraphStore } from '../support/graph.ts';
 import { append, bothGraphs, outboxDatabase, remove, schema, touch } from '../support/outbox.ts';
+import { shiftTimes } from '../support/shift-times.ts';
 
 const member = (user: string): string => `study_group:g1#member@user:${user}`;
 const DAY = 86_400;
-
-/** Leaves what a step of the clock leaves: every stored time lies that much further ahead. */
-async function shift(db: Database, schemas: readonly string[], seconds: number): Promise<void> {
-  const { rows } = await db.query<{ of: string; sets: string }>(
-    `SELECT format('%I.%I', c.table_schema, c.table_name) AS of,
-       string_agg(format('%1$I = %1$I + make_interval(secs => %2$s)', c.column_name, $2::int), ', ') AS sets
-     FROM information_schema.columns c JOIN information_schema.tables t USING (table_schema, table_name)
-     WHERE c.table_schema = ANY ($1) AND t.table_type = 'BASE TABLE' AND c.data_type LIKE 'timestamp%' AND c.is_generated = 'NEVER'
-     GROUP BY 1`,
-    [schemas, seconds],
-  );
-  for (const { of, sets } of rows) await db.query(`UPDATE ${of} SET ${sets}`);
-}
 
 for (const [name, seconds] of [
   ['set back', DAY],
@@ -48,7 +36,7 @@ for (const [name, seconds] of [
        WHERE processed_at IS NULL AND 'user:b' = ANY (keys)`,
     );
     t.same(await new Deliverer(db, schema).cycle(store), { kind: 'not_our_turn' }, 'without the step it waits');
-    await shift(db, ['public'], seconds);
+    await shiftTimes(db, ['public'], seconds);
     const after = new Deliverer(db, schema);
     await after.prepare(store);
     t.match(await after.cycle(store), { kind: 'delivered', entries: 2 });
@@ -92,7 +80,7 @@ for (const [name, seconds] of [
       };
     };
     t.same(await state(), { messages: 0, events: 0, chats: 0, suspended: true });
-    await shift(db, ['public'], seconds);
+    await shiftTimes(db, ['public'], seconds);
     t.same(await state(), { messages: 1, events: 1, chats: 1, suspended: false });
     t.equal(await endInterrupted(db, 'pull', 0), 1);
   });
@@ -100,10 +88,10 @@ for (const [name, seconds] of [
   t.test(`jobs come round and are tried again after a clock ${name} by a day`, async t => {
     const { drop, url } = await makeDatabase();
     const db = openDatabase(url, 4, () => {});
-    let came = (): void => {};
+    const waiting: Array<() => void> = [];
     const runs: string[] = [];
     const comes = async (what: string): Promise<void> => {
-      while (!runs.includes(what)) await new Promise<void>(resolve => (came = resolve));
+      while (!runs.includes(what)) await new Promise<void>(resolve => waiting.push(resolve));
     };
     let fails = true;
     const queue = (of: Pick<JobQueue<object>, 'name'> & Partial<JobQueue<object>>): JobQueue<object> => ({
@@ -111,7 +99,7 @@ for (const [name, seconds] of [
       gaveUp: () => Promise.resolve(),
       run: async () => {
         runs.push(of.name);
-        came();
+        for (const resolve of waiting.splice(0)) resolve();
         if (of.name === 'retried' && fails) throw new Error('not yet');
       },
       ...{ attemptsMax: 5, firstDelaySeconds: 100, delaySecondsMax: 200, seconds: 60, pollSeconds: 0.5 },
@@ -133,7 +121,7 @@ for (const [name, seconds] of [
     await db.withTransaction(client => jobs.enqueue(client, 'retried', {}));
     await Promise.all([comes('retried'), comes('round')]);
     await jobs.close();
-    await shift(db, ['pgboss'], seconds);
+    await shiftTimes(db, ['pgboss'], seconds);
     runs.length = 0;
     fails = false;
     jobs = start();
