@@ -148,7 +148,7 @@ export function eventRoutes(parts: EventsApiParts): Route[] {
       path: '/api/admin/events/stream',
       guard: 'admin',
       key: ['read', 'operate'],
-      handle({ request }) {
+      handle({ isStillAllowed, request }) {
         const query = queryOf(request, ['plugin', 'type', 'after']);
         const last = request.headers['last-event-id'] ?? query.get('after');
         if (last !== undefined && !/^\d{1,15}$/.test(last))
@@ -168,7 +168,10 @@ export function eventRoutes(parts: EventsApiParts): Route[] {
             ['Cache-Control', 'no-store'],
             ['X-Accel-Buffering', 'no'],
           ],
-          body: { endless: true, open: () => feed.watch(filterOf(query), last === undefined ? null : Number(last)) },
+          body: {
+            endless: true,
+            open: () => feed.watch(filterOf(query), last === undefined ? null : Number(last), isStillAllowed),
+          },
         };
       },
     },

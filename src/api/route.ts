@@ -66,7 +66,14 @@ export function actorOfStranger({ remoteAddr, requestId }: Request): Actor {
 }
 
 /** What a handler may read besides the request: its JSON body, or the body as it comes in. */
-export type RouteInput = { request: Request; caller: Caller; json(): Promise<unknown>; body: BodySource };
+export type RouteInput = {
+  request: Request;
+  caller: Caller;
+  json(): Promise<unknown>;
+  body: BodySource;
+  /** Whether the caller would be let in now, for answers that go on for long. */
+  isStillAllowed(): Promise<boolean>;
+};
 
 /**
  * One row of the API: method, path with `:name` segments and perhaps a last `*` for all that follows as it was sent, guard,

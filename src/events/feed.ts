@@ -20,6 +20,7 @@ type Watcher = {
   seen: Set<number>;
   stream: Readable;
   isFull: boolean;
+  isStillAllowed(): Promise<boolean>;
 };
 
 const wants = (f: EventFilter, e: StoredEvent): boolean =>
@@ -55,14 +56,19 @@ export class EventFeed {
   /**
    * Everything from now on, or behind a number that was seen last. A watcher that reads too slowly is ended, and may come back with the
    * number it has.
+   *
+   * @param isStillAllowed asked at every heartbeat: a stream ends when its reader's credential does
    */
-  async watch(filter: EventFilter, after: number | null): Promise<Readable> {
+  async watch(filter: EventFilter, after: number | null, isStillAllowed: () => Promise<boolean>): Promise<Readable> {
     const at = after ?? (await lastEventId(this.#db));
     const stream = new Readable({ read: () => (watcher.isFull = false), highWaterMark: LIMITS.eventFeedBytesMax });
-    const watcher: Watcher = { filter, from: at, at, seen: new Set(), stream, isFull: false };
+    const watcher: Watcher = { filter, from: at, at, seen: new Set(), stream, isFull: false, isStillAllowed };
     stream.push(`: events\nretry: 2000\n\n`);
     this.#watchers.add(watcher);
-    const over = setTimeout(() => stream.push(null), LIMITS.eventStreamMs);
+    const over = setTimeout(() => {
+      this.#watchers.delete(watcher);
+      stream.push(null);
+    }, LIMITS.eventStreamMs);
     stream.on('close', () => {
       clearTimeout(over);
       this.#watchers.delete(watcher);
@@ -72,11 +78,24 @@ export class EventFeed {
       }
     });
     this.#timer ??= setInterval(() => {
-      for (const w of this.#watchers) this.#push(w, ': still here\n\n');
+      for (const w of this.#watchers) this.#beat(w);
       this.look();
     }, HEARTBEAT_MS);
     this.look();
     return stream;
+  }
+
+  #beat(w: Watcher): void {
+    w.isStillAllowed()
+      // The database is away: the reader comes back and is asked then.
+      .catch(() => false)
+      .then(allowed => {
+        if (!this.#watchers.has(w)) return;
+        if (allowed) return this.#push(w, ': still here\n\n');
+        this.#watchers.delete(w);
+        w.stream.push(null);
+      })
+      .catch(error => this.#onError(error));
   }
 
   #push(w: Watcher, text: string): void {

@@ -3,7 +3,7 @@ import { readJsonBody } from '../api/json-thread.ts';
 import type { Route } from '../api/route.ts';
 import type { ChangeStatus } from '../db/notifications.ts';
 import { notCurrent, ServiceError, tooLarge } from '../errors.ts';
-import type { BodySource } from '../message.ts';
+import type { BodySource, Request } from '../message.ts';
 import { REQUEST_LIMITS } from '../request-limits.ts';
 import { type BodyLimit, collectBody } from './collect-body.ts';
 import type { Exchange } from './exchange.ts';
@@ -68,6 +68,16 @@ export function makeRouter(
   changes: ChangeStatus & { heard(): Promise<void> },
 ): (x: Exchange) => Promise<void> {
   const compiled: Compiled[] = routes.map(r => ({ ...r, segments: r.path.split('/') }));
+  const mayGoOn = async (route: Route, request: Request): Promise<boolean> => {
+    try {
+      if (!(await changes.becomesCurrent())) return false;
+      await guards.check(route, request);
+      return true;
+    } catch (error) {
+      if (error instanceof ServiceError) return false;
+      throw error;
+    }
+  };
   return async x => {
     const segments = x.path.split('/');
     const allow = new Set<string>();
@@ -84,7 +94,9 @@ export function makeRouter(
       if ((route.guard !== 'none' || x.path.startsWith('/api/admin/')) && !(await changes.becomesCurrent()))
         throw notCurrent();
       const caller = await guards.check(route, request);
-      const reply = await route.handle({ request, caller, json: () => readJson(x, route), body });
+      const isStillAllowed = () => mayGoOn(route, request);
+      const json = () => readJson(x, route);
+      const reply = await route.handle({ request, caller, json, body, isStillAllowed });
       if (route.method !== 'GET' && route.unheard !== true) await changes.heard();
       await x.reply(reply);
       return;

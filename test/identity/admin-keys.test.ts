@@ -386,6 +386,15 @@ t.test('no key becomes an administrator, and keys end with their maker', async t
   }
 });
 
+t.test('a stream of events ends when the key that opened it is revoked', async t => {
+  const key = await w.make('operate');
+  const stream = await fetch(`${w.s.base}/api/admin/events/stream`, { headers: key.headers });
+  t.equal(stream.status, 200);
+  t.equal((await w.call('DELETE', `/keys/${key.id}`, w.root)).status, 204);
+  // Read to its end: without one the test would not end either.
+  t.match(await stream.text(), /^: events/);
+});
+
 t.test('a setup token that has done its work, and a bearer that is no key, are told what to do', async t => {
   const get = (text: string) => w.call('GET', '/plugins', { authorization: `Bearer ${text}` });
   t.match((await get(TOKEN)).json, {
