@@ -119,6 +119,8 @@ const OPENED_BY: Record<string, string> = {
   'POST /api/admin/messages/:message/retry': 'operate',
   'GET /api/admin/plugins/:id/files': 'read',
   'DELETE /api/admin/plugins/:id/files/:file': '',
+  'GET /api/admin/uninstalled': 'read',
+  'POST /api/admin/uninstalled/:key/restore': 'plugins:deploy',
   'GET /api/admin/audit': 'read',
   'GET /api/admin/service-keys': 'read',
   'GET /api/admin/service-keys/:key': 'read',
