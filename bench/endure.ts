@@ -8,6 +8,7 @@ import { buildExample } from '../test/support/sdk.ts';
 import { assemble, hostImports, manifestOf, withManifest } from '../test/support/wat.ts';
 import { makeCaller } from './caller.ts';
 import { staleAnswers } from './endure-stale.ts';
+import { compileExpensive, killExpensive } from './endure-compile.ts';
 import { uploadsUnderKills } from './endure-uploads.ts';
 import { installFilebox, makeSource, transfer } from './files.ts';
 import { admin, type Host, install, memoryMb, servingPid, startHost } from './host.ts';
@@ -219,6 +220,32 @@ async function mutants(count: number): Promise<void> {
     'mutants',
     unclassified === 0 && escaped === 0,
     `seed ${seed}: ${count} mutants, ${accepted} passed the gate, ${compiled} compiled; ${unclassified} unclassified errors, ${escaped} past the caps`,
+  );
+}
+
+/** Modules made to be expensive: what the gate accepts compiles in bounds, and leaves nothing behind when it is killed. */
+async function compile(count: number): Promise<void> {
+  const r = await compileExpensive(count, next);
+  for (const failure of r.failures) console.log(failure);
+  report(
+    'compile',
+    r.failures.length === 0 && r.memoryMb < 768 && r.cpuMs < 2500,
+    `seed ${seed}: ${count} modules, ${r.accepted} accepted; at most ${r.memoryMb.toFixed(0)} MB (768) and ${r.cpuMs.toFixed(0)} ms of processor time (2500) for one, ${r.memoryPerMb.toFixed(0)} MB and ${r.cpuPerMb.toFixed(0)} ms for a megabyte of module; ${r.failures.length} failed`,
+  );
+  const repeated = (n: number, text: string): string => Array.from({ length: n }, () => text).join(' ');
+  // As tall and as branched as the gate lets it through.
+  const tall = `(func $f ${repeated(1000, '(i32.const 1)')} ${repeated(2200, '(if (i32.const 1) (then))')} ${repeated(1000, 'drop')})`;
+  const module = withManifest(
+    assemble(
+      `(module (memory (export "memory") 1) ${tall} (func (export "plugin_handle") (result i32) (loop $l (call $f) (br $l)) (i32.const 0)))`,
+    ),
+    manifestOf({ id: 'expensive' }),
+  );
+  const k = await killExpensive(directory, module);
+  report(
+    'compile',
+    k.statuses.every(status => status === 504 || status === 503) && k.memoryMb < 300 && k.idleCpuMs < 200,
+    `eight calls of a function as expensive as the gate allows: ${k.statuses.join(', ')}; memory +${k.memoryMb.toFixed(0)} MB at most (300), ${k.idleCpuMs.toFixed(0)} ms of processor time in two seconds after the last kill (200)`,
   );
 }
 
@@ -579,6 +606,7 @@ const figures: Record<string, [number, (count: number) => Promise<void>]> = {
   crashes: [200, crashes],
   mutants: [1_000_000, mutants],
   stale: [28, stale],
+  compile: [2000, compile],
   uploads: [40, uploads],
   gigabyte: [1, gigabyte],
   university: [30_000, universities],

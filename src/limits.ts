@@ -312,9 +312,15 @@ export const GATE = {
   dataSegments: 100_000,
   bodyBytes: 4 * MIB,
   locals: 10_000,
-  controlInstructions: 200_000,
   nesting: 10_000,
-  localsTimesControl: 4_000_000,
+  tableLabels: 65_520,
+  /** What the baseline compiler may take for one function and for all, as plugins/gate/compile-cost estimates it. */
+  compileFunctionBytes: 96 * MIB,
+  compileFunctionMs: 250,
+  compileModuleMs: 1000,
+  /** What the optimizing compiler may take: more expensive functions are left to the baseline compiler. */
+  optimizeFunctionMs: 200,
+  optimizeModuleMs: 1000,
 } as const;
 
 /**

@@ -1,3 +1,4 @@
+import { compilationHints } from '../src/abi/compilation-hints.ts';
 import { leb } from '../src/abi/leb.ts';
 
 export type WasmSignature = { parameters: ReadonlyArray<'i32' | 'i64'>; result: boolean };
@@ -39,6 +40,7 @@ export function wasmFunctions(
     const body = [0, ...s.parameters.flatMap((_, p) => [0x20, ...leb(p)]), 0x10, ...leb(k), 0x0b];
     return [...leb(body.length), ...body];
   });
+  const hints = compilationHints(names.map(() => true));
   const bytes = Uint8Array.from([
     ...[0, 0x61, 0x73, 0x6d, 1, 0, 0, 0],
     ...section(1, typeSection),
@@ -54,6 +56,8 @@ export function wasmFunctions(
       7,
       names.map((name, k) => [...text(name), 0, ...leb(names.length + k)]),
     ),
+    // Without it these calls would stay with the baseline compiler's code.
+    ...[0, ...leb(hints.length), ...hints],
     ...section(10, code),
   ]);
   const module = new WebAssembly.Module(bytes);

@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import { availableParallelism } from 'node:os';
 import type { Readable } from 'node:stream';
 import { type Actor, type AuditState, appendAudit } from '../audit/audit-log.ts';
 import type { Database, Queryable } from '../db/database.ts';
@@ -153,25 +154,41 @@ export class PluginInstaller {
   }
 
   /**
-   * Makes anew what an older host has rewritten in its own way, from the uploads; before the service serves.
+   * Passes stored modules that an older gate has let through the present one, from the uploads; before the service serves. What is
+   * refused now stays stored with the reason and is not run.
    *
-   * @param report told of each version: done, or the reason why it cannot be
+   * @param report told of each version: done, or why not
    */
   async upgrade(report: (version: VersionRow, problem: string | null) => void): Promise<void> {
+    const outdated = await listOutdated(this.#parts.db, RUNNABLE_FORMAT);
+    const next = outdated.values();
+    const work = async (): Promise<void> => {
+      for (const version of next) report(version, await this.#upgradeOne(version).catch(messageOf));
+    };
+    await Promise.all(Array.from({ length: availableParallelism() }, work));
+  }
+
+  /** @returns null, or why the gate refuses the version now */
+  async #upgradeOne(version: VersionRow): Promise<string | null> {
     const { db, storage } = this.#parts;
-    for (const version of await listOutdated(db, RUNNABLE_FORMAT)) {
-      try {
-        const file = storage.uploadedPath(version.wasmKey);
-        const inspection = await inspectFile({ file, sha256: version.sha256, manifest: version.manifest });
-        await setRunnable(
-          db,
-          version.id,
-          await this.#prepare(version.wasmKey, inspection, version.runnable.memoryPages),
-        );
-        report(version, null);
-      } catch (error) {
-        report(version, messageOf(error));
-      }
+    const { manifest, runnable, sha256, wasmKey } = version;
+    const inspection = await inspectFile({ file: storage.uploadedPath(wasmKey), sha256, manifest });
+    try {
+      await setRunnable(
+        db,
+        version.id,
+        await this.#prepare(wasmKey, inspection, runnable.memoryPages),
+        version.findings,
+      );
+      return null;
+    } catch (error) {
+      if (!(error instanceof ServiceError) || error.code !== 'module_refused') throw error;
+      const reason = error.message;
+      await setRunnable(db, version.id, { ...runnable, format: RUNNABLE_FORMAT, refused: reason }, [
+        ...version.findings,
+        { level: 'refusal', rule: 'newer-gate', message: reason },
+      ]);
+      return reason;
     }
   }
 
@@ -233,6 +250,7 @@ export class PluginInstaller {
             errors: [{ pointer: '/wasm_key', message: 'must be the wasm_key an upload of this plugin answered' }],
           },
         );
+      requireRunnable(version);
       const before =
         plugin.installedVersionId === null ? undefined : await findVersion(client, plugin.installedVersionId);
       if (before !== undefined) requireAccepted(version.permissions, before.permissions, request.acceptPermissions);
@@ -292,6 +310,7 @@ export class PluginInstaller {
         );
       if (plugin.installedVersionId === version.id)
         throw new ServiceError('conflict', 'this version is the installed one already');
+      requireRunnable(version);
       const before =
         plugin.installedVersionId === null ? undefined : await findVersion(client, plugin.installedVersionId);
       checkWidening(version, before, check);
@@ -361,4 +380,10 @@ function installedState(v: Pick<VersionRow, 'version' | 'wasmKey' | 'permissions
 
 export function unknownPlugin(id: string): ServiceError {
   return new ServiceError('not_found', `there is no plugin "${id}"`);
+}
+
+/** A version that a newer gate refuses stays where it is, but nothing changes to it any more. */
+function requireRunnable(version: VersionRow): void {
+  if (version.runnable.refused === undefined) return;
+  throw new ServiceError('module_refused', version.runnable.refused, { extra: { findings: version.findings } });
 }

@@ -31,8 +31,16 @@ export type FrontendInfo = { sha256: string; packedBytes: number; files: number;
 
 export type FrontendAccess = 'public' | 'session';
 
-/** What is compiled: the rewritten module. `format` is the gate's RUNNABLE_FORMAT when it was made. */
-export type Runnable = { sha256: string; memoryPages: { min: number; max: number }; format: number };
+/**
+ * What is compiled: the rewritten module. `format` is the gate's RUNNABLE_FORMAT when it was made. `refused`: why the gate of that
+ * format refuses what an older one had let through; such a module is not run.
+ */
+export type Runnable = {
+  sha256: string;
+  memoryPages: { min: number; max: number };
+  format: number;
+  refused?: string | undefined;
+};
 
 export type PluginRow = {
   id: string;
@@ -50,6 +58,7 @@ const runnable = z.object({
   sha256: z.string(),
   memoryPages: z.object({ min: z.number(), max: z.number() }),
   format: z.number().default(1),
+  refused: z.string().optional(),
 });
 
 const frontend = z
@@ -225,8 +234,18 @@ export async function listOutdated(db: Queryable, format: number): Promise<Versi
   return rows.map(parseVersion);
 }
 
-export async function setRunnable(db: Queryable, versionId: number, runnable: Runnable): Promise<void> {
-  await db.query('UPDATE plugin_versions SET runnable = $2 WHERE id = $1', [versionId, JSON.stringify(runnable)]);
+/** Keeps what a newer gate made of a version, or said about it. */
+export async function setRunnable(
+  db: Queryable,
+  versionId: number,
+  runnable: Runnable,
+  findings: readonly Finding[],
+): Promise<void> {
+  await db.query('UPDATE plugin_versions SET runnable = $2, findings = $3 WHERE id = $1', [
+    versionId,
+    JSON.stringify(runnable),
+    JSON.stringify(findings),
+  ]);
 }
 
 /** Gives a version that was never installed another frontend, inside the caller's transaction. */

@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { LoadedModule } from '../abi/lane-messages.ts';
 import type { Database } from '../db/database.ts';
+import { RUNNABLE_FORMAT } from './gate/rewrite.ts';
 import { databasesOf, type HttpTrigger, type Manifest } from './manifest.ts';
 import type { ModuleStorage } from './module-storage.ts';
 import type { NetworkRules } from './network-rules.ts';
@@ -232,6 +233,12 @@ export class PluginRegistry {
   async #compile(id: number): Promise<LoadedModule> {
     const source = this.#sources.get(id);
     if (source === undefined) throw new Error(`module ${id} is not installed on this host any more`);
+    const { format, refused } = source.runnable;
+    if (refused !== undefined) throw new Error(`the stored module is not run any more: ${refused}`);
+    if (format !== RUNNABLE_FORMAT)
+      throw new Error(
+        'the stored module was let through by an older gate and could not be brought up to date; upload it again',
+      );
     const module = await WebAssembly.compile(await this.#storage.readRunnable(source.wasmKey, source.runnable.sha256));
     return {
       id,

@@ -2,22 +2,37 @@ import { spawn } from 'node:child_process';
 import fs from 'node:fs';
 import { GATE, LIMITS } from '../limits.ts';
 
-/** Address space of the child in KiB: Node itself reserves below 4 GiB. */
-const ADDRESS_SPACE_KIB = 6 * 1024 * 1024;
-const TIMEOUT_MS = 20_000;
-/** Plain JavaScript: stripping types from a file would itself reserve more address space than the trial has. */
-const SCRIPT =
-  "const {readFileSync: r} = require('node:fs'); const b = r(3); if (!WebAssembly.validate(b)) new WebAssembly.Module(b); new WebAssembly.Module(r(0))";
-
-/** Flags of every process that compiles plugins; worker threads and NODE_OPTIONS refuse them (security.md layer 2). */
+/**
+ * Flags of every process that compiles plugins; worker threads and NODE_OPTIONS refuse them (docs/SECURITY.md, "Sandbox"). Code is
+ * compiled whole before it runs, each function by the compiler the gate chose for it (`gate/compile-cost`) and never again: what
+ * has been killed leaves no compilation behind.
+ */
 export const WASM_FLAGS = [
   `--wasm-max-mem-pages=${LIMITS.memoryPagesMax}`,
   `--wasm-max-table-size=${GATE.tableEntries}`,
+  '--no-wasm-lazy-compilation',
+  '--no-wasm-dynamic-tiering',
+  '--no-wasm-tier-up',
+  '--experimental-wasm-compilation-hints',
 ] as const;
 
+/** Processor time of the child. It is soft, so that the signal says which limit it was; a second later the system kills. */
+const CPU_SECONDS = 2;
+/** Memory of the child that is really there, not the address space V8 reserves. */
+const MEMORY_MIB = 1024;
+/** A child that does not get the processor is not to blame; it ends all the same. */
+const TIMEOUT_MS = 30_000;
+/** How often the resident memory of the child is looked at. The system's own limit holds at once, but counts no shared pages. */
+const LOOK_MS = 20;
+/** Plain JavaScript: stripping types from a file would take memory and time of the trial. */
+const SCRIPT =
+  "const {readFileSync: r} = require('node:fs'); const b = r(3); if (!WebAssembly.validate(b)) new WebAssembly.Module(b); new WebAssembly.Module(r(0))";
+
+type Ending = { code: number | null; signal: NodeJS.Signals | null; text: string; overMemory: boolean; late: boolean };
+
 /**
- * Compiles a module in a child process under an address-space limit with lazy compilation off, so that a module the
- * compiler chokes on takes nothing along. The upload is validated too: what it may not name (the control memory) exists
+ * Compiles a module in a child process with the flags of the serving one, in 1 GiB of memory and 2 s of processor time, so that a
+ * module the compiler chokes on takes nothing along. The upload is validated too: what it may not name (the control memory) exists
  * only in the rewritten module, so there the compiler would not object.
  *
  * @param uploaded file of the module as uploaded
@@ -25,33 +40,73 @@ export const WASM_FLAGS = [
  * @returns null when it compiles, else the reason in plain words
  */
 export async function trialCompile(uploaded: string, runnable: string): Promise<string | null> {
-  const script = `ulimit -v ${ADDRESS_SPACE_KIB} && exec "$0" "$@"`;
-  const args = [process.execPath, '--no-wasm-lazy-compilation', ...WASM_FLAGS, '-e', SCRIPT];
+  const ending = await runTrial(uploaded, runnable);
+  if (ending.code === 0 && !ending.overMemory) return null;
+  const compile = /CompileError: (.*)/.exec(ending.text)?.[1];
+  if (compile !== undefined) return compile;
+  if (ending.overMemory || /out of memory|GrowBuffer|allocation failed|bad_alloc/i.test(ending.text))
+    return `compiling the module takes more than ${MEMORY_MIB} MiB of memory; split its largest functions`;
+  if (ending.signal === 'SIGXCPU')
+    return `compiling the module takes more than ${CPU_SECONDS} s of processor time; make it smaller or split its largest functions`;
+  if (ending.late)
+    return `compiling the module did not end within ${TIMEOUT_MS / 1000} s; this host may be overloaded, try again`;
+  return `the compiler ended with ${ending.signal ?? `code ${ending.code}`} on the module: ${firstLine(ending.text)}`;
+}
+
+function firstLine(text: string): string {
+  const line = text.split('\n').find(l => /[A-Za-z]{3}/.test(l)) ?? 'it said nothing';
+  return line
+    .replaceAll(/[^\x20-\x7e]/g, ' ')
+    .trim()
+    .slice(0, 200);
+}
+
+async function runTrial(uploaded: string, runnable: string): Promise<Ending> {
+  const limits = `ulimit -S -t ${CPU_SECONDS} && ulimit -H -t ${CPU_SECONDS + 1} && ulimit -d ${MEMORY_MIB * 1024} && ulimit -c 0`;
+  const args = [process.execPath, ...WASM_FLAGS, '-e', SCRIPT];
   const files = [uploaded, runnable].map(file => fs.openSync(file, 'r'));
-  let text = '';
-  let code: number | null;
-  let signal: NodeJS.Signals | null;
+  const ending: Ending = { code: null, signal: null, text: '', overMemory: false, late: false };
+  const timers: NodeJS.Timeout[] = [];
   try {
     const [original = 'ignore', module = 'ignore'] = files;
-    const child = spawn('/bin/sh', ['-c', script, ...args], {
+    const child = spawn('/bin/sh', ['-c', `${limits} && exec "$0" "$@"`, ...args], {
       stdio: [module, 'ignore', 'pipe', original],
       env: {},
-      timeout: TIMEOUT_MS,
-      killSignal: 'SIGKILL',
     });
+    timers.push(
+      setTimeout(() => {
+        ending.late = true;
+        child.kill('SIGKILL');
+      }, TIMEOUT_MS),
+      setInterval(() => {
+        if (child.pid === undefined || residentMib(child.pid) <= MEMORY_MIB) return;
+        ending.overMemory = true;
+        child.kill('SIGKILL');
+      }, LOOK_MS),
+    );
     child.stderr?.on('data', (chunk: Buffer) => {
-      if (text.length < 10_000) text += chunk.toString();
+      if (ending.text.length < 10_000) ending.text += chunk.toString();
     });
-    [code, signal] = await new Promise<[number | null, NodeJS.Signals | null]>((resolve, reject) => {
+    await new Promise<void>((resolve, reject) => {
       child.once('error', reject);
-      child.once('close', (c, s) => resolve([c, s]));
+      child.once('close', (code, signal) => {
+        ending.code = code;
+        ending.signal = signal;
+        resolve();
+      });
     });
+    return ending;
   } finally {
+    for (const timer of timers) clearTimeout(timer);
     for (const file of files) fs.closeSync(file);
   }
-  if (code === 0) return null;
-  const compile = /CompileError: (.*)/.exec(text)?.[1];
-  if (compile !== undefined) return compile;
-  if (signal === 'SIGKILL') return `the module does not compile within ${TIMEOUT_MS / 1000} s`;
-  return `compiling the module takes more memory than the trial allows (${ADDRESS_SPACE_KIB / 1024 / 1024} GiB of address space)`;
+}
+
+/** Most memory a process has held at once; 0 where the system does not tell. */
+function residentMib(pid: number): number {
+  try {
+    return Number(/^VmHWM:\s*(\d+) kB/m.exec(fs.readFileSync(`/proc/${pid}/status`, 'latin1'))?.[1] ?? 0) / 1024;
+  } catch {
+    return 0;
+  }
 }

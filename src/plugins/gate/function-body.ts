@@ -1,222 +1,338 @@
 import { GATE } from '../../limits.ts';
-import type { Reader } from './reader.ts';
+import { type BodyCounts, compileCost, refuseFunction, type Signatures } from './compile-cost.ts';
+import { readValueType, skipPlain } from './instructions.ts';
+import { GateRefusal, type Reader } from './reader.ts';
 
-/** Value types the gate knows, as bytes: numbers, vectors, funcref, externref, exnref. */
-export function readValueType(r: Reader): string {
-  const t = r.byte();
-  switch (t) {
-    case 0x7f:
-      return 'i32';
-    case 0x7e:
-      return 'i64';
-    case 0x7d:
-      return 'f32';
-    case 0x7c:
-      return 'f64';
-    case 0x7b:
-      return 'v128';
-    case 0x70:
-      return 'funcref';
-    case 0x6f:
-      return 'externref';
-    case 0x69:
-      return 'exnref';
-    default:
-      return r.refuse(
-        'gc-type',
-        `value type 0x${t.toString(16)} is not allowed: garbage-collected types escape every memory limit`,
-      );
+/** One open block. `height` is that of the operand stack below its parameters. */
+type Frame = {
+  height: number;
+  parameters: number;
+  results: number;
+  isTry: boolean;
+  isLoop: boolean;
+  /** Whether the block itself could be reached: code that cannot be is read and not compiled. */
+  reachable: boolean;
+  start: number;
+};
+
+const OP = {
+  unreachable: 0x00,
+  block: 0x02,
+  loop: 0x03,
+  if: 0x04,
+  else: 0x05,
+  try: 0x06,
+  catch: 0x07,
+  throw: 0x08,
+  rethrow: 0x09,
+  throwRef: 0x0a,
+  end: 0x0b,
+  br: 0x0c,
+  brIf: 0x0d,
+  brTable: 0x0e,
+  return: 0x0f,
+  call: 0x10,
+  callIndirect: 0x11,
+  returnCall: 0x12,
+  returnCallIndirect: 0x13,
+  delegate: 0x18,
+  catchAll: 0x19,
+  tryTable: 0x1f,
+} as const;
+
+/** Walks one function body with the height of its operand stack, and counts what the compilers will have to do. */
+class BodyWalk {
+  readonly #r: Reader;
+  readonly #signatures: Signatures;
+  readonly #index: number;
+  readonly #counts: BodyCounts;
+  readonly #frames: Frame[] = [];
+  #height = 0;
+  #reachable = true;
+  #tries = 0;
+
+  constructor(r: Reader, signatures: Signatures, index: number, counts: BodyCounts) {
+    this.#r = r;
+    this.#signatures = signatures;
+    this.#index = index;
+    this.#counts = counts;
   }
-}
 
-export function readReferenceType(r: Reader): void {
-  const t = r.byte();
-  if (t !== 0x70 && t !== 0x6f && t !== 0x69) r.refuse('gc-type', `reference type 0x${t.toString(16)} is not allowed`);
-}
-
-const NAMES_MEMORY = 'the module uses more than one memory; the memory cap holds for one memory only';
-
-function skipMemoryArgument(r: Reader): void {
-  // Alignment of 64 and above carries a memory index (multi-memory proposal).
-  if (r.u32() >= 64) r.refuse('multi-memory', NAMES_MEMORY);
-  r.skipLeb(5);
-}
-
-function skipVectorInstruction(r: Reader): void {
-  const op = r.u32();
-  if (op <= 11 || op === 92 || op === 93) skipMemoryArgument(r);
-  else if (op === 12 || op === 13) r.advance(16);
-  else if (op >= 21 && op <= 34) r.advance(1);
-  else if (op >= 84 && op <= 91) {
-    skipMemoryArgument(r);
-    r.advance(1);
-  } else if (op > 275) r.refuse('unknown-instruction', `vector instruction ${op} is not known to this host`);
-}
-
-function skipPrefixedInstruction(r: Reader): void {
-  const op = r.u32();
-  if (op <= 7) return;
-  if (op === 9) r.namesDataSegments = true;
-  if (op === 9 || op === 13 || (op >= 15 && op <= 17)) return r.skipLeb(5);
-  if (op === 8 || op === 10 || op === 12 || op === 14) {
-    // memory.init and memory.copy name memories; only index 0 exists.
-    if (op === 8) {
-      r.namesDataSegments = true;
-      r.skipLeb(5);
-      if (r.u32() !== 0) r.refuse('multi-memory', NAMES_MEMORY);
-    } else if (op === 10) {
-      if (r.u32() !== 0 || r.u32() !== 0) r.refuse('multi-memory', NAMES_MEMORY);
-    } else {
-      r.skipLeb(5);
-      r.skipLeb(5);
+  /** Reads up to the `end` of the body. */
+  run(end: number, results: number): void {
+    const r = this.#r;
+    this.#frames.push(this.#frame(OP.block, 0, results));
+    while (this.#frames.length > 0) {
+      if (r.at >= end) r.refuse('truncated', `function ${this.#index} has no end`);
+      const op = r.byte();
+      if (
+        (op <= OP.returnCallIndirect && op !== 0x01) ||
+        op === OP.delegate ||
+        op === OP.catchAll ||
+        op === OP.tryTable
+      )
+        this.#control(op);
+      else {
+        const effect = skipPlain(r, op);
+        if (effect !== 0) this.#move(effect);
+      }
     }
-    return;
   }
-  if (op === 11) {
-    if (r.u32() !== 0) r.refuse('multi-memory', NAMES_MEMORY);
-    return;
+
+  #frame(op: number, parameters: number, results: number): Frame {
+    const isTry = op === OP.try || op === OP.tryTable;
+    if (isTry) this.#tries++;
+    return {
+      height: Math.max(0, this.#height - parameters),
+      parameters,
+      results,
+      isTry,
+      isLoop: op === OP.loop,
+      reachable: this.#reachable,
+      start: this.#r.at,
+    };
   }
-  r.refuse('unknown-instruction', `instruction 0xfc ${op} is not known to this host`);
-}
 
-/** What one function costs the baseline compiler. */
-type Cost = { depth: number; control: number };
-
-function enterBlock(r: Reader, op: number, cost: Cost): void {
-  const t = r.peek();
-  if (t === 0x63 || t === 0x64) r.refuse('gc-type', 'a block has a garbage-collected type');
-  r.skipLeb(5);
-  cost.control++;
-  if (++cost.depth > GATE.nesting) r.refuse('nesting', `blocks are nested deeper than ${GATE.nesting}`);
-  if (op !== 0x1f) return;
-  const catches = r.count(1000, 'catch clauses in one block');
-  cost.control += catches;
-  for (let k = 0; k < catches; k++) {
-    if (r.byte() < 2) r.skipLeb(5);
-    r.skipLeb(5);
+  /** In code that cannot be reached a stack may be too short; the compiler refuses it elsewhere. */
+  #move(effect: number): void {
+    const height = this.#height + effect;
+    const floor = this.#frames.at(-1)?.height ?? 0;
+    this.#height = height < floor ? floor : height;
+    if (height > this.#counts.stack) this.#counts.stack = height;
   }
-}
 
-function skipControl(r: Reader, op: number, cost: Cost): boolean {
-  switch (op) {
-    case 0x02:
-    case 0x03:
-    case 0x04:
-    case 0x06:
-    case 0x1f:
-      enterBlock(r, op, cost);
-      return true;
-    case 0x0b:
-      cost.depth--;
-      return true;
-    case 0x18:
-      r.skipLeb(5);
-      cost.depth--;
-      return true;
-    case 0x05:
-    case 0x19:
-      cost.control++;
-      return true;
-    case 0x07:
-    case 0x08:
-    case 0x09:
-    case 0x0c:
-    case 0x0d:
-      cost.control++;
-      r.skipLeb(5);
-      return true;
-    case 0x0a:
-      return true;
-    case 0x0e: {
-      const labels = r.count(65_520, 'labels in one br_table');
-      cost.control += 1 + (labels >> 4);
-      for (let k = 0; k <= labels; k++) r.skipLeb(5);
-      return true;
+  /** A place where the compilers copy or merge the state of all locals and stack values. */
+  #merge(times: number): void {
+    if (!this.#reachable) return;
+    this.#counts.control += times;
+    const values = times * (this.#counts.locals + this.#height);
+    this.#counts.carried += values;
+    if (this.#tries > 0) this.#counts.phis += values;
+  }
+
+  #control(op: number): void {
+    switch (op) {
+      case OP.block:
+      case OP.loop:
+      case OP.if:
+      case OP.try:
+      case OP.tryTable:
+        return this.#enter(op);
+      case OP.else:
+      case OP.catch:
+      case OP.catchAll:
+        return this.#nextArm(op);
+      case OP.delegate:
+        this.#r.skipLeb(5);
+        return this.#leave();
+      case OP.end:
+        return this.#leave();
+      case OP.br:
+      case OP.brIf:
+      case OP.brTable:
+        return this.#branch(op);
+      case OP.call:
+      case OP.callIndirect:
+      case OP.returnCall:
+      case OP.returnCallIndirect:
+        return this.#call(op);
+      case OP.throw:
+        this.#throw(this.#parametersOfTag(this.#r.u32()));
+        return this.#stop();
+      case OP.rethrow:
+        this.#r.skipLeb(5);
+        this.#throw(0);
+        return this.#stop();
+      case OP.throwRef:
+        this.#throw(1);
+        return this.#stop();
+      case OP.return:
+        this.#counts.passed += this.#frames[0]?.results ?? 0;
+        return this.#stop();
+      case OP.unreachable:
+        return this.#stop();
+      default:
+        this.#r.refuse('unknown-instruction', `instruction 0x${op.toString(16)} is not known to this host`);
     }
-    default:
-      return false;
   }
-}
 
-function skipPlain(r: Reader, op: number): void {
-  if ((op >= 0x45 && op <= 0xc4) || op <= 1 || op === 0x0f || op === 0x1a || op === 0x1b || op === 0xd1) return;
-  if (op === 0xd2) r.namesFunctions = true;
-  if ((op >= 0x20 && op <= 0x26) || op === 0x10 || op === 0x12 || op === 0xd2 || op === 0x41) return r.skipLeb(5);
-  if (op >= 0x28 && op <= 0x3e) return skipMemoryArgument(r);
-  switch (op) {
-    case 0x42:
-      return r.skipLeb(10);
-    case 0x43:
-      return r.advance(4);
-    case 0x44:
-      return r.advance(8);
-    case 0x11:
-    case 0x13:
-      r.skipLeb(5);
-      return r.skipLeb(5);
-    case 0x1c: {
-      const types = r.count(1, 'types on one select');
-      for (let k = 0; k < types; k++) readValueType(r);
-      return;
+  /** What follows cannot be reached. */
+  #stop(): void {
+    this.#reachable = false;
+    this.#height = this.#frames.at(-1)?.height ?? 0;
+  }
+
+  #throw(values: number): void {
+    this.#counts.passed += values;
+    this.#merge(this.#tries > 0 ? 2 : 1);
+  }
+
+  #parametersOfTag(tag: number): number {
+    return this.#signatures.parameters[this.#signatures.tags[tag] ?? -1] ?? 0;
+  }
+
+  /** Parameters and results of a block, from its type. */
+  #blockType(): [number, number] {
+    const t = this.#r.peek();
+    if (t === 0x63 || t === 0x64) this.#r.refuse('gc-type', 'a block has a garbage-collected type');
+    // Types of one value, and none (0x40), are negative numbers of one byte.
+    if (t >= 0x40 && t < 0x80) {
+      this.#r.advance(1);
+      return [0, t === 0x40 ? 0 : 1];
     }
-    case 0x3f:
-    case 0x40:
-      if (r.byte() !== 0) r.refuse('multi-memory', NAMES_MEMORY);
-      return;
-    case 0xd0:
-      return readReferenceType(r);
-    case 0xfc:
-      return skipPrefixedInstruction(r);
-    case 0xfd:
-      return skipVectorInstruction(r);
-    case 0xfb:
-      return r.refuse('gc-type', 'the module uses garbage-collected types, which escape every memory limit');
-    case 0xfe:
-      return r.refuse('threads', 'the module uses atomic instructions; shared memory is not allowed');
-    default:
-      return r.refuse('unknown-instruction', `instruction 0x${op.toString(16)} is not known to this host`);
+    const index = this.#r.u32();
+    const parameters = this.#signatures.parameters[index];
+    const results = this.#signatures.results[index];
+    if (parameters === undefined || results === undefined)
+      return this.#r.refuse('malformed', `function ${this.#index} has a block of type ${index}, which does not exist`);
+    return [parameters, results];
+  }
+
+  #enter(op: number): void {
+    const [parameters, results] = this.#blockType();
+    if (op === OP.if) this.#move(-1);
+    // An `if` keeps the state for its other arm.
+    this.#merge(op === OP.if ? 2 : 1);
+    this.#counts.passed += parameters + results;
+    if (op === OP.loop && this.#reachable) this.#counts.phis += this.#counts.locals;
+    if (op === OP.tryTable) this.#catchClauses();
+    this.#frames.push(this.#frame(op, parameters, results));
+    if (this.#frames.length > GATE.nesting)
+      this.#r.refuse('nesting', `function ${this.#index} nests blocks deeper than ${GATE.nesting}`);
+  }
+
+  #catchClauses(): void {
+    const r = this.#r;
+    const clauses = r.count(1000, 'catch clauses in one block');
+    for (let k = 0; k < clauses; k++) {
+      const kind = r.byte();
+      this.#counts.passed += kind < 2 ? this.#parametersOfTag(r.u32()) + 1 : 1;
+      r.skipLeb(5);
+      this.#merge(2);
+    }
+  }
+
+  /** `else`, `catch`, `catch_all`: the block begins again with another stack. */
+  #nextArm(op: number): void {
+    const frame = this.#frames.at(-1);
+    if (frame === undefined) return;
+    this.#merge(1);
+    this.#reachable = frame.reachable;
+    this.#height = frame.height;
+    let values = frame.parameters;
+    if (op !== OP.else) {
+      // Calls in a handler are not caught by it.
+      if (frame.isTry) this.#tries--;
+      frame.isTry = false;
+      values = op === OP.catch ? this.#parametersOfTag(this.#r.u32()) : 0;
+      this.#counts.passed += values;
+    }
+    this.#move(values);
+    this.#merge(1);
+  }
+
+  #leave(): void {
+    const frame = this.#frames.pop();
+    if (frame === undefined) return;
+    if (frame.isTry) this.#tries--;
+    if (frame.isLoop) this.#counts.looped += this.#r.at - frame.start;
+    this.#reachable = frame.reachable;
+    this.#height = frame.height;
+    this.#move(frame.results);
+    this.#merge(1);
+  }
+
+  /** Values a branch to a label passes on. */
+  #arityOf(label: number): number {
+    const frame = this.#frames[this.#frames.length - 1 - label];
+    return frame === undefined ? 0 : frame.isLoop ? frame.parameters : frame.results;
+  }
+
+  #branch(op: number): void {
+    const r = this.#r;
+    if (op === OP.brTable) {
+      this.#move(-1);
+      const labels = r.count(GATE.tableLabels, 'labels in one br_table');
+      let arity = 0;
+      const seen = new Set<number>();
+      for (let k = 0; k <= labels; k++) {
+        const label = r.u32();
+        if (k === 0) arity = this.#arityOf(label);
+        seen.add(label);
+      }
+      this.#counts.passed += labels + arity * seen.size;
+      // The optimizing compiler copies the locals for each entry of the table.
+      this.#counts.atEntries += this.#reachable ? labels * this.#counts.locals : 0;
+      this.#merge(1 + seen.size);
+      return this.#stop();
+    }
+    if (op === OP.brIf) this.#move(-1);
+    this.#counts.passed += this.#arityOf(r.u32());
+    this.#merge(op === OP.brIf ? 2 : 1);
+    if (op === OP.br) this.#stop();
+  }
+
+  #call(op: number): void {
+    const r = this.#r;
+    const { functions, parameters, results } = this.#signatures;
+    const indirect = op === OP.callIndirect || op === OP.returnCallIndirect;
+    const named = r.u32();
+    if (indirect) r.skipLeb(5);
+    const type = indirect ? named : (functions[named] ?? -1);
+    const takes = (parameters[type] ?? 0) + (indirect ? 1 : 0);
+    const gives = results[type] ?? 0;
+    this.#counts.passed += takes + gives;
+    this.#counts.calls++;
+    if (this.#reachable) this.#counts.atCalls += this.#counts.locals + this.#height;
+    if (this.#tries > 0) this.#merge(2);
+    this.#move(-takes);
+    if (op === OP.returnCall || op === OP.returnCallIndirect) this.#stop();
+    else this.#move(gives);
   }
 }
 
 /**
- * Walks one function body and bounds what it costs the baseline compiler (security.md: 50,000 locals x 5,000 ifs
- * take over 4 GB).
+ * Reads one function body.
  *
  * @param r at the size of the body
  * @param index of the function, for messages
+ * @returns what the compilers will have to do for it
  * @throws GateRefusal naming the function and the limit
  */
-export function checkFunctionBody(r: Reader, index: number): void {
+export function readFunctionBody(r: Reader, index: number, signatures: Signatures): BodyCounts {
   const size = r.count(GATE.bodyBytes, `bytes in function ${index}`);
   const end = r.at + size;
   if (end > r.end) r.refuse('truncated', `function ${index} reaches beyond the code section`);
-  let locals = 0;
+  const type = signatures.functions[index] ?? -1;
+  let locals = signatures.parameters[type] ?? 0;
   const groups = r.count(GATE.locals, `groups of locals in function ${index}`);
   for (let k = 0; k < groups; k++) {
     locals += r.u32();
     if (locals > GATE.locals)
       r.refuse(
         'locals',
-        `function ${index} has more than ${GATE.locals} locals; the compiler's memory grows with them`,
+        `function ${index} has more than ${GATE.locals} parameters and locals; the compiler's memory grows with them`,
       );
     readValueType(r);
   }
-  const cost: Cost = { depth: 1, control: 0 };
-  while (cost.depth > 0) {
-    if (r.at >= end) r.refuse('truncated', `function ${index} has no end`);
-    const op = r.byte();
-    if (op >= 0x45 && op <= 0xc4) continue;
-    if (!skipControl(r, op, cost)) skipPlain(r, op);
-  }
+  const results = signatures.results[type] ?? 0;
+  const counts: BodyCounts = {
+    offset: end - size,
+    bytes: size,
+    locals,
+    stack: 0,
+    control: 0,
+    carried: 0,
+    phis: 0,
+    atEntries: 0,
+    calls: 0,
+    atCalls: 0,
+    passed: (signatures.parameters[type] ?? 0) + results,
+    looped: 0,
+  };
+  new BodyWalk(r, signatures, index, counts).run(end, results);
   if (r.at !== end) r.refuse('malformed', `function ${index} does not end where its size says`);
-  if (cost.control > GATE.controlInstructions)
-    r.refuse(
-      'control',
-      `function ${index} has ${cost.control} control instructions; at most ${GATE.controlInstructions}`,
-    );
-  if (locals * cost.control > GATE.localsTimesControl)
-    r.refuse(
-      'locals-times-control',
-      `function ${index} has ${locals} locals and ${cost.control} control instructions; their product may be at most ${GATE.localsTimesControl}, because the compiler's memory grows with it`,
-    );
+  const refusal = refuseFunction(index, counts, compileCost(counts));
+  if (refusal !== null) throw new GateRefusal(refusal.rule, refusal.message, refusal.offset);
+  return counts;
 }

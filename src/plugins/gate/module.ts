@@ -1,6 +1,8 @@
 import { leb } from '../../abi/leb.ts';
 import { GATE, LIMITS } from '../../limits.ts';
-import { checkFunctionBody, readReferenceType, readValueType } from './function-body.ts';
+import { type BodyCounts, planCompilation, type Signatures } from './compile-cost.ts';
+import { readFunctionBody } from './function-body.ts';
+import { readReferenceType, readValueType } from './instructions.ts';
 import { GateRefusal, Reader } from './reader.ts';
 
 export type ImportedFunction = { module: string; name: string; type: string };
@@ -23,6 +25,11 @@ export type ModuleOutline = {
   namesFunctions: boolean;
   /** Type of each function of the module's own, after the imported ones. */
   functionTypes: string[];
+  signatures: Signatures;
+  /** What was counted in the body of each function of the module's own. */
+  bodies: BodyCounts[];
+  /** Which of them the optimizing compiler compiles. */
+  optimized: boolean[];
   exports: Array<{ name: string; kind: number; index: number }>;
   custom: Array<{ name: string; start: number; end: number }>;
   memory: { min: number; max: number } | null;
@@ -78,14 +85,15 @@ function readTypes(r: Reader, out: ModuleOutline): void {
         'gc-type',
         `type ${i} is not a function type (0x${form.toString(16)}); garbage-collected types are not allowed`,
       );
-    const side = (): string => {
+    const side = (counts: number[]): string => {
       const n = r.count(GATE.params, `values in type ${i}`);
       values += n;
+      counts.push(n);
       if (values > GATE.typeValues) r.refuse('too-many', `the types have more than ${GATE.typeValues} values together`);
       return Array.from({ length: n }, () => readValueType(r)).join(',');
     };
-    const parameters = side();
-    out.types.push(`${parameters}->${side()}`);
+    const parameters = side(out.signatures.parameters);
+    out.types.push(`${parameters}->${side(out.signatures.results)}`);
   }
 }
 
@@ -103,8 +111,16 @@ function readImports(r: Reader, out: ModuleOutline): void {
         'import-kind',
         `imports the ${KINDS[kind] ?? `kind ${kind}`} "${module}"."${name}"; only functions may be imported`,
       );
-    out.importedFunctions.push({ module, name, type: typeAt(r, out, r.u32()) });
+    out.importedFunctions.push({ module, name, type: functionType(r, out) });
   }
+}
+
+/** Reads the type index of the next function. */
+function functionType(r: Reader, out: ModuleOutline): string {
+  const index = r.u32();
+  const type = typeAt(r, out, index);
+  out.signatures.functions.push(index);
+  return type;
 }
 
 function typeAt(r: Reader, out: ModuleOutline, index: number): string {
@@ -228,7 +244,7 @@ function readSection(id: number, r: Reader, out: ModuleOutline): void {
     case 3: {
       const count = r.count(GATE.functions, 'functions');
       out.entriesAt.functions = r.at;
-      for (let i = 0; i < count; i++) out.functionTypes.push(typeAt(r, out, r.u32()));
+      for (let i = 0; i < count; i++) out.functionTypes.push(functionType(r, out));
       return;
     }
     case 4:
@@ -246,8 +262,12 @@ function readSection(id: number, r: Reader, out: ModuleOutline): void {
       out.entriesAt.code = r.at;
       if (count !== out.functionTypes.length)
         r.refuse('malformed', `${count} function bodies for ${out.functionTypes.length} functions`);
-      for (let i = 0; i < count; i++) checkFunctionBody(r, out.importedFunctions.length + i);
+      for (let i = 0; i < count; i++)
+        out.bodies.push(readFunctionBody(r, out.importedFunctions.length + i, out.signatures));
       out.namesFunctions = r.namesFunctions;
+      const plan = planCompilation(out.bodies);
+      if (!Array.isArray(plan)) throw new GateRefusal(plan.rule, plan.message, plan.offset);
+      out.optimized = plan;
       return;
     }
     case 11:
@@ -259,7 +279,9 @@ function readSection(id: number, r: Reader, out: ModuleOutline): void {
       const count = r.count(GATE.tags, 'tags');
       for (let i = 0; i < count; i++) {
         r.advance(1);
-        typeAt(r, out, r.u32());
+        const type = r.u32();
+        typeAt(r, out, type);
+        out.signatures.tags.push(type);
       }
       return;
     }
@@ -294,6 +316,9 @@ export function readModule(bytes: Uint8Array): ModuleOutline {
     elementSegments: 0,
     namesFunctions: false,
     functionTypes: [],
+    signatures: { parameters: [], results: [], functions: [], tags: [] },
+    bodies: [],
+    optimized: [],
     exports: [],
     custom: [],
     memory: null,

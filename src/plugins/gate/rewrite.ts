@@ -1,11 +1,12 @@
 import { Buffer } from 'node:buffer';
+import { compilationHints } from '../../abi/compilation-hints.ts';
 import { CONTROL, CONTROL_MEMORY, GUEST_MEMORY, HOST_MODULE } from '../../abi/host-memory.ts';
 import { leb, signedLeb } from '../../abi/leb.ts';
 import { PAGE_BYTES } from '../../limits.ts';
 import type { DataImage, ModuleOutline } from './module.ts';
 
 /** Grows with every change of what `rewriteModule` makes: modules rewritten before it are rewritten anew. */
-export const RUNNABLE_FORMAT = 3;
+export const RUNNABLE_FORMAT = 4;
 
 /** Names are copied once per frame of a stack: a large section would fill the heap of the thread. */
 const NAME_BYTES_MAX = 256 * 1024;
@@ -31,7 +32,7 @@ const SECTION = {
 /**
  * Rewrites a module that passed the gate: its memory becomes an import with a capped maximum, table maxima are capped,
  * neighbouring data segments become one, and nothing is exported: one start function is added, which runs the module's own
- * start function, `_initialize` and the entry. Making an instance is then the whole execution. Each of these is time per
+ * start function, `_initialize` and the entry. A custom section says which compiler compiles each function. Making an instance is then the whole execution. Each of these is time per
  * instance (an export 1 us, a data segment 0.02). Function, table, global and type indices do not move; memory index 0 stays.
  *
  * @param bytes the module as uploaded
@@ -88,6 +89,13 @@ export function rewriteModule(
   insertAbsent(SECTION.function, leb(typeIndex));
   insertAbsent(SECTION.code, [...leb(body.length), ...body]);
   if (declared !== null) insertAbsent(SECTION.element, declared);
+
+  // V8 reads it only between the function section and the code.
+  const code = sections.findIndex(s => s.id === SECTION.code);
+  sections.splice(code, 0, {
+    id: SECTION.custom,
+    parts: [Uint8Array.from(compilationHints([...outline.optimized, true]))],
+  });
 
   const out: Uint8Array[] = [bytes.subarray(0, 8)];
   for (const { id, parts } of sections) {

@@ -1,0 +1,165 @@
+import { GATE } from '../../limits.ts';
+
+/**
+ * What V8's compilers need for a function, estimated from what the gate counts in its body. Liftoff, the baseline compiler, is one pass
+ * that copies or merges the place of every local and every operand stack value at every control instruction. TurboFan, the
+ * optimizing one, builds a graph whose cost grows with control instructions and with the values calls and blocks pass on.
+ * The weights are measured (docs/RATIONALE.md, "What does it cost to compile a plugin?"): they are those of the most expensive of the
+ * shapes in test/support/expensive-modules.ts, on one core of 2.5 GHz.
+ */
+
+/** Numbers of values by type, function and tag, as the walk over a body needs them. */
+export type Signatures = {
+  /** By type index. */
+  parameters: number[];
+  results: number[];
+  /** Type index of each function, imported ones first. */
+  functions: number[];
+  /** Type index of each tag. */
+  tags: number[];
+};
+
+/** What was counted in a function body. */
+export type BodyCounts = {
+  /** Where the body starts in the module. */
+  offset: number;
+  bytes: number;
+  /** Parameters and declared locals. */
+  locals: number;
+  /** Most values on the operand stack at once. */
+  stack: number;
+  /** Control instructions, each branch of a br_table that leads somewhere else, calls inside try. */
+  control: number;
+  /** Locals and operand stack values at every control instruction, added up: what is copied or merged there. */
+  carried: number;
+  /** Locals at every loop, and what is carried inside try: each may become a value of its own there, a phi of the graph. */
+  phis: number;
+  /** Locals at every entry of a br_table. */
+  atEntries: number;
+  calls: number;
+  /** Locals and stack values at every call. */
+  atCalls: number;
+  /** Values that calls, branches and blocks pass on by their types. */
+  passed: number;
+  /** Bytes of every loop body, nested ones once for each loop around them. */
+  looped: number;
+};
+
+/** Weights of one count: nanoseconds and bytes of the baseline compiler, nanoseconds of the optimizing one. */
+type Weight = { ns: number; bytes: number; optimizedNs: number; what: (c: BodyCounts) => [number, string] };
+
+const WEIGHTS: readonly Weight[] = [
+  { ns: 20, bytes: 30, optimizedNs: 350, what: c => [c.bytes, 'bytes of code'] },
+  { ns: 80, bytes: 100, optimizedNs: 5000, what: c => [c.control, 'control instructions'] },
+  {
+    ns: 7,
+    bytes: 12,
+    optimizedNs: 6,
+    what: c => [c.carried, `locals and stack values, added up over ${c.control} control instructions`],
+  },
+  { ns: 0, bytes: 0, optimizedNs: 200, what: c => [c.phis, 'locals at loops and inside try'] },
+  { ns: 1, bytes: 0, optimizedNs: 10, what: c => [c.atEntries, 'locals, added up over the entries of br_table'] },
+  { ns: 150, bytes: 250, optimizedNs: 4500, what: c => [c.calls, 'calls'] },
+  {
+    ns: 3,
+    bytes: 0.2,
+    optimizedNs: 3,
+    what: c => [c.atCalls, `locals and stack values, added up over ${c.calls} calls`],
+  },
+  { ns: 140, bytes: 40, optimizedNs: 3500, what: c => [c.passed, 'values passed by calls, branches and blocks'] },
+  { ns: 0, bytes: 0, optimizedNs: 3.5, what: c => [c.looped, 'bytes in loops, once for each loop around them'] },
+  // A register that is needed is looked for in all that is on the stack.
+  {
+    ns: 0.04,
+    bytes: 0,
+    optimizedNs: 0,
+    what: c => [
+      c.bytes * (c.locals + c.stack),
+      `bytes of code times its ${c.locals} locals and ${c.stack} stack values`,
+    ],
+  },
+];
+/** Every function costs that much, however short. */
+const FUNCTION_NS = 3000;
+
+export type CompileCost = { baselineMs: number; baselineBytes: number; optimizedMs: number };
+
+export function compileCost(counts: BodyCounts): CompileCost {
+  let [ns, bytes, optimizedNs] = [FUNCTION_NS, 0, FUNCTION_NS * 10];
+  for (const weight of WEIGHTS) {
+    const [count] = weight.what(counts);
+    ns += count * weight.ns;
+    bytes += count * weight.bytes;
+    optimizedNs += count * weight.optimizedNs;
+  }
+  return { baselineMs: ns / 1e6, baselineBytes: bytes, optimizedMs: optimizedNs / 1e6 };
+}
+
+/** The count that weighs most, in words. */
+function mostOf(counts: BodyCounts, key: 'ns' | 'bytes'): string {
+  let most = -1;
+  let words = '';
+  for (const weight of WEIGHTS) {
+    const [count, what] = weight.what(counts);
+    if (count * weight[key] <= most) continue;
+    most = count * weight[key];
+    words = `${count} ${what}`;
+  }
+  return words;
+}
+
+export type CompileRefusal = { rule: 'compile-memory' | 'compile-time'; message: string; offset: number };
+
+/**
+ * Whether one function is too expensive to compile.
+ *
+ * @returns null when it is not
+ */
+export function refuseFunction(index: number, counts: BodyCounts, cost: CompileCost): CompileRefusal | null {
+  const where = `function ${index} at byte ${counts.offset}`;
+  if (cost.baselineBytes > GATE.compileFunctionBytes)
+    return {
+      rule: 'compile-memory',
+      offset: counts.offset,
+      message: `${where} would take about ${mb(cost.baselineBytes)} MB to compile; at most ${mb(GATE.compileFunctionBytes)} MB are allowed. Counted: ${mostOf(counts, 'bytes')}. Split the function`,
+    };
+  if (cost.baselineMs > GATE.compileFunctionMs)
+    return {
+      rule: 'compile-time',
+      offset: counts.offset,
+      message: `${where} would take about ${Math.round(cost.baselineMs)} ms to compile; at most ${GATE.compileFunctionMs} ms are allowed. Counted: ${mostOf(counts, 'ns')}. Split the function`,
+    };
+  return null;
+}
+
+const mb = (bytes: number): number => Math.round(bytes / 1024 / 1024);
+
+/**
+ * Decides which functions are compiled by the optimizing compiler: those with loops before the others and cheap ones first, up to a
+ * budget for the module, none that is expensive by itself. All others are compiled by the baseline compiler. Each is compiled once, before the code runs.
+ *
+ * @returns by function of the module's own, whether it is optimized; or why the module as a whole is too expensive
+ */
+export function planCompilation(bodies: readonly BodyCounts[]): boolean[] | CompileRefusal {
+  const costs = bodies.map(compileCost);
+  const baselineMs = costs.reduce((sum, c) => sum + c.baselineMs, 0);
+  if (baselineMs > GATE.compileModuleMs) {
+    const bytes = bodies.reduce((sum, b) => sum + b.bytes, 0);
+    return {
+      rule: 'compile-time',
+      offset: bodies[0]?.offset ?? 0,
+      message: `the module would take about ${Math.round(baselineMs)} ms to compile; at most ${GATE.compileModuleMs} ms are allowed. Counted: ${bodies.length} functions with ${bytes} bytes of code`,
+    };
+  }
+  const optimized = bodies.map(() => false);
+  let left: number = GATE.optimizeModuleMs;
+  // Time is spent in loops: the interpreter of a language is one function with one.
+  const order = costs.map((c, index) => ({ index, ms: c.optimizedMs, loops: (bodies[index]?.looped ?? 0) > 0 }));
+  order.sort((a, b) => Number(b.loops) - Number(a.loops) || a.ms - b.ms);
+  for (const { index, ms } of order) {
+    if (ms > left || ms > GATE.optimizeFunctionMs) continue;
+    left -= ms;
+    optimized[index] = true;
+  }
+  return optimized;
+}
