@@ -294,35 +294,6 @@ export const LIMITS = {
   listLimitMax: 200,
 } as const;
 
-/** What the gate lets through (security.md "The sandbox", layer 1). */
-export const GATE = {
-  types: 10_000,
-  params: 1000,
-  typeValues: 100_000,
-  tags: 1000,
-  imports: 1000,
-  functions: 100_000,
-  tables: 4,
-  tableEntries: 100_000,
-  globals: 10_000,
-  exports: 10_000,
-  customSections: 10_000,
-  elementSegments: 10_000,
-  elements: 200_000,
-  dataSegments: 100_000,
-  bodyBytes: 4 * MIB,
-  locals: 10_000,
-  nesting: 10_000,
-  tableLabels: 65_520,
-  /** What the baseline compiler may take for one function and for all, as plugins/gate/compile-cost estimates it. */
-  compileFunctionBytes: 96 * MIB,
-  compileFunctionMs: 250,
-  compileModuleMs: 1000,
-  /** What the optimizing compiler may take: more expensive functions are left to the baseline compiler. */
-  optimizeFunctionMs: 200,
-  optimizeModuleMs: 1000,
-} as const;
-
 /**
  * Checks the relations between limits; called once at start.
  *

@@ -167,14 +167,8 @@ export function inspectModule(bytes: Uint8Array): Inspection {
     memoryPages: null,
     rewritten: null,
   });
-  let outline: ModuleOutline;
-  try {
-    outline = readModule(bytes);
-  } catch (error) {
-    if (!(error instanceof GateRefusal)) throw error;
-    findings.push({ level: 'refusal', rule: error.rule, message: error.message, where: `byte ${error.offset}` });
-    return refused();
-  }
+  const outline = readOutline(bytes, findings);
+  if (outline === null) return refused();
   checkExports(outline, findings);
   const manifest = readManifest(bytes, outline, findings);
   const hasSection = outline.custom.some(c => c.name === 'plugin.manifest');
@@ -206,10 +200,22 @@ export function inspectModule(bytes: Uint8Array): Inspection {
 export function inspectDescribed(
   bytes: Uint8Array,
   manifest: Manifest,
-): { findings: Finding[]; rewritten: Uint8Array } {
-  const outline = readModule(bytes);
+): { findings: Finding[]; rewritten: Uint8Array | null } {
   const findings: Finding[] = [];
+  const outline = readOutline(bytes, findings);
+  if (outline === null) return { findings, rewritten: null };
   checkImports(outline, manifest.abi, findings);
   findings.push(...comparePermissions(hostImportsOf(outline), manifest));
   return { findings, rewritten: rewriteModule(bytes, outline, 'plugin_handle') };
+}
+
+/** Reads the module; null when the gate refuses it, with the reason among the findings. */
+function readOutline(bytes: Uint8Array, findings: Finding[]): ModuleOutline | null {
+  try {
+    return readModule(bytes);
+  } catch (error) {
+    if (!(error instanceof GateRefusal)) throw error;
+    findings.push({ level: 'refusal', rule: error.rule, message: error.message, where: `byte ${error.offset}` });
+    return null;
+  }
 }

@@ -1,13 +1,11 @@
 import { randomBytes } from 'node:crypto';
-import { availableParallelism } from 'node:os';
 import type { Readable } from 'node:stream';
 import { type Actor, type AuditState, appendAudit } from '../audit/audit-log.ts';
 import type { Database, Queryable } from '../db/database.ts';
-import { messageOf, ServiceError } from '../errors.ts';
+import { ServiceError } from '../errors.ts';
 import { checkFrontend } from './frontend-install.ts';
-import { RUNNABLE_FORMAT } from './gate/rewrite.ts';
 import type { Finding, Inspection } from './inspect.ts';
-import { type InspectedFile, inspectFile } from './inspect-thread.ts';
+import { inspectFile } from './inspect-thread.ts';
 import { type AccessRequest, setAccess, type TriggerChanges, type TriggerPolicies } from './install-access.ts';
 import { type Manifest, parseManifest, permissionsOf } from './manifest.ts';
 import type { ModuleStorage, ReceivedModule } from './module-storage.ts';
@@ -19,18 +17,18 @@ import {
   findVersion,
   findVersionByKey,
   listModuleKeys,
-  listOutdated,
   lockPlugin,
   type Runnable,
   removePlugin,
   setEnabled,
   setInstalled,
-  setRunnable,
   type VersionRow,
 } from './plugin-store.ts';
+import { prepareRunnable, refusal } from './prepare-runnable.ts';
 import { openSecrets, type PluginRegistry, secretsOwner } from './registry.ts';
 import type { SecretBox } from './secret-box.ts';
 import { keepVersions } from './uninstalled.ts';
+import { upgradeModules } from './upgrade-modules.ts';
 
 /** Said at every review of a version with a frontend (security.md "Plugin frontends on the admin's origin"). */
 const FRONTEND_NOTE: Finding = {
@@ -60,17 +58,6 @@ export type InstallRequest = {
   config: unknown;
   acceptPermissions: true | readonly string[];
   access: AccessRequest;
-};
-
-const refusal = (findings: Finding[]): ServiceError => {
-  const refused = findings.filter(f => f.level === 'refusal');
-  return new ServiceError('module_refused', `the module is refused: ${refused[0]?.message ?? 'unknown reason'}`, {
-    errors: refused.map(f => ({
-      pointer: '/file',
-      message: f.where === undefined ? f.message : `${f.where}: ${f.message}`,
-    })),
-    extra: { findings },
-  });
 };
 
 /** Upload, install, roll back, enable, uninstall (service.md 4.4, decisions.md 5). */
@@ -115,7 +102,7 @@ export class PluginInstaller {
       const inspection = await inspectFile({ file, sha256: received.sha256, manifest: null });
       const { memoryPages } = inspection;
       if (memoryPages === null) throw refusal(inspection.findings);
-      let runnable = await this.#prepare(key, inspection, memoryPages);
+      let runnable = await prepareRunnable(this.#parts, key, inspection, memoryPages);
       let manifest = inspection.manifest;
       if (manifest === null) {
         manifest = await this.#describe(key, inspection, runnable);
@@ -129,7 +116,7 @@ export class PluginInstaller {
           ...described.findings,
         );
         described.findings = inspection.findings;
-        runnable = await this.#prepare(key, described, memoryPages);
+        runnable = await prepareRunnable(this.#parts, key, described, memoryPages);
       }
       allow(manifest.id);
       if (frontend !== null) await storage.moveFrontend(frontend.key, key, frontend.sha256);
@@ -154,60 +141,17 @@ export class PluginInstaller {
   }
 
   /**
-   * Passes stored modules that an older gate has let through the present one, from the uploads; before the service serves. What is
-   * refused now stays stored with the reason and is not run.
+   * Passes stored modules that an older gate has let through the present one; before the service serves.
    *
    * @param report told of each version: done, or why not
    */
-  async upgrade(report: (version: VersionRow, problem: string | null) => void): Promise<void> {
-    const outdated = await listOutdated(this.#parts.db, RUNNABLE_FORMAT);
-    const next = outdated.values();
-    const work = async (): Promise<void> => {
-      for (const version of next) report(version, await this.#upgradeOne(version).catch(messageOf));
-    };
-    await Promise.all(Array.from({ length: availableParallelism() }, work));
-  }
-
-  /** @returns null, or why the gate refuses the version now */
-  async #upgradeOne(version: VersionRow): Promise<string | null> {
-    const { db, storage } = this.#parts;
-    const { manifest, runnable, sha256, wasmKey } = version;
-    const inspection = await inspectFile({ file: storage.uploadedPath(wasmKey), sha256, manifest });
-    try {
-      await setRunnable(
-        db,
-        version.id,
-        await this.#prepare(wasmKey, inspection, runnable.memoryPages),
-        version.findings,
-      );
-      return null;
-    } catch (error) {
-      if (!(error instanceof ServiceError) || error.code !== 'module_refused') throw error;
-      const reason = error.message;
-      await setRunnable(db, version.id, { ...runnable, format: RUNNABLE_FORMAT, refused: reason }, [
-        ...version.findings,
-        { level: 'refusal', rule: 'newer-gate', message: reason },
-      ]);
-      return reason;
-    }
+  upgrade(report: (version: VersionRow, problem: string | null) => void): Promise<void> {
+    return upgradeModules(this.#parts, report);
   }
 
   /** Removes files that belong to no version: a crash in the middle of an upload leaves them. Returns how many. */
   async removeOrphans(): Promise<number> {
     return await this.#parts.storage.removeOrphans(await listModuleKeys(this.#parts.db), ORPHAN_MS_MIN);
-  }
-
-  async #prepare(
-    key: string,
-    { findings, rewritten, rewrittenSha256 }: InspectedFile,
-    memoryPages: { min: number; max: number },
-  ): Promise<Runnable> {
-    if (rewritten === null || findings.some(f => f.level === 'refusal')) throw refusal(findings);
-    const { storage, trialCompile } = this.#parts;
-    await storage.writeRunnable(key, rewritten);
-    const reason = await trialCompile(storage.uploadedPath(key), storage.runnablePath(key));
-    if (reason !== null) throw refusal([...findings, { level: 'refusal', rule: 'compile', message: reason }]);
-    return { sha256: rewrittenSha256, memoryPages, format: RUNNABLE_FORMAT };
   }
 
   async #describe(key: string, inspection: Inspection, runnable: Runnable): Promise<Manifest> {

@@ -1,6 +1,7 @@
 import { spawn } from 'node:child_process';
 import fs from 'node:fs';
-import { GATE, LIMITS } from '../limits.ts';
+import { LIMITS } from '../limits.ts';
+import { GATE } from './gate/gate-limits.ts';
 
 /**
  * Flags of every process that compiles plugins; worker threads and NODE_OPTIONS refuse them (docs/SECURITY.md, "Sandbox"). Code is

@@ -6,7 +6,7 @@ import t from 'tap';
 import { compilationHints } from '../../src/abi/compilation-hints.ts';
 import { leb } from '../../src/abi/leb.ts';
 import { openDatabase } from '../../src/db/database.ts';
-import { GATE } from '../../src/limits.ts';
+import { GATE } from '../../src/plugins/gate/gate-limits.ts';
 import { readModule } from '../../src/plugins/gate/module.ts';
 import { rewriteModule } from '../../src/plugins/gate/rewrite.ts';
 import { type Finding, inspectModule } from '../../src/plugins/inspect.ts';
@@ -157,7 +157,7 @@ t.test('a stored module that an older gate let through and this one refuses is n
   const why = /function 1 at byte \d+ would take about \d+ MB to compile; at most 96 MB are allowed/;
   const record = await newer.admin('GET', '/plugins/dear/executions');
   t.match(record.json, { items: [{ outcome: 'load_failed', failure: why }] });
-  t.match((await newer.admin('GET', '/plugins/dear/versions')).json, { items: [{ findings: [{ level: 'refusal', message: why }] }] });
+  t.match((await newer.admin('GET', '/plugins/dear')).json, { findings: [{ level: 'refusal', message: why }] });
   const install = await newer.admin('POST', '/plugins/dear/install', { wasm_key: wasmKey, config: {} });
   t.match(install, { status: 422, json: { code: 'module_refused', detail: why } });
   await newer.service.installer.upgrade(version => t.fail(`${version.pluginId} is looked at again`));

@@ -1,4 +1,4 @@
-import { GATE } from '../../limits.ts';
+import { GATE } from './gate-limits.ts';
 
 /**
  * What V8's compilers need for a function, estimated from what the gate counts in its body. Liftoff, the baseline compiler, is one pass

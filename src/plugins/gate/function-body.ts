@@ -1,5 +1,5 @@
-import { GATE } from '../../limits.ts';
 import { type BodyCounts, compileCost, refuseFunction, type Signatures } from './compile-cost.ts';
+import { GATE } from './gate-limits.ts';
 import { readValueType, skipPlain } from './instructions.ts';
 import { GateRefusal, type Reader } from './reader.ts';
 

@@ -1,7 +1,8 @@
 import { leb } from '../../abi/leb.ts';
-import { GATE, LIMITS } from '../../limits.ts';
+import { LIMITS } from '../../limits.ts';
 import { type BodyCounts, planCompilation, type Signatures } from './compile-cost.ts';
 import { readFunctionBody } from './function-body.ts';
+import { GATE } from './gate-limits.ts';
 import { readReferenceType, readValueType } from './instructions.ts';
 import { GateRefusal, Reader } from './reader.ts';
 
