@@ -1,8 +1,31 @@
 import { type Config, dataPath } from './config.ts';
 import { durationMs } from './config-values.ts';
+import { makeIsProxy } from './http/client-address.ts';
+import { Connections } from './http/connections.ts';
 import { Intake } from './http/intake.ts';
+import type { Log } from './log.ts';
 import { ownDirectory } from './own-directory.ts';
 import { REQUEST_LIMITS } from './request-limits.ts';
+
+/** What connections may be open, and what the log says of those that are refused or end without a request. */
+export function composeConnections(config: Config, log: Log): Connections {
+  const v = config.values;
+  return new Connections({
+    max: v['http.max_connections'],
+    perAddressMax: v['http.max_connections_per_address'],
+    isProxy: makeIsProxy(v['http.trusted_proxies']),
+    onRefused: (limit, address) => log.warn({ limit, address }, 'connections are refused'),
+    onUnreadable: (address, connections) =>
+      log.warn(
+        {
+          address,
+          connections,
+          hint: 'a proxy that speaks HTTP/1.0, as nginx does unless it is told "proxy_http_version 1.1;", is answered 505; a health check that only connects looks the same',
+        },
+        'connections end without a request that can be read',
+      ),
+  });
+}
 
 /** What bodies that come in may take of this host. */
 export function composeIntake(config: Config): Intake {

@@ -24,7 +24,7 @@ import { type Authz, composeAuthz } from './compose-authz.ts';
 import { composeFiles } from './compose-files.ts';
 import { composeFrontends } from './compose-frontends.ts';
 import { composeInstaller } from './compose-installer.ts';
-import { composeIntake } from './compose-intake.ts';
+import { composeConnections, composeIntake } from './compose-intake.ts';
 import { composeMail } from './compose-mail.ts';
 import { composePluginIo } from './compose-plugin-io.ts';
 import { confirmSecretKey, keyPlaceOf, openSecretKey } from './compose-secrets.ts';
@@ -292,6 +292,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     triggerPrefix: TRIGGER_PREFIX,
     clientAddress: makeClientAddress(v['http.trusted_proxies']),
     intake,
+    connections: composeConnections(config, log),
     handleTrigger: x => handleTrigger(triggerParts, x),
     async handleRoute(x) {
       if (state === 'draining' && !HEALTH_PATHS.has(x.path))

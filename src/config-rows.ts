@@ -67,6 +67,12 @@ export const ROWS = {
     8192,
     'bytes a second that a body must bring on average after its first 6 s',
   ),
+  'http.max_connections': row(positive, 10_000, 'connections that are open at a time'),
+  'http.max_connections_per_address': row(
+    positive,
+    2000,
+    'of these, those of one address (a /64 of IPv6) that is no trusted proxy',
+  ),
   'http.trusted_proxies': row<string[]>(list, [], 'CIDR ranges whose X-Forwarded-For is believed'),
   'data.dir': row(text.min(1), './data', 'everything the service writes is below it'),
   'database.url': row(text, '', 'PostgreSQL to use; empty: the embedded one', true),

@@ -11,6 +11,7 @@ import type { S3Storage } from '../files/storage-s3.ts';
 import { remoteStore } from '../graph/remote-store.ts';
 import { listPlugins } from '../plugins/plugin-store.ts';
 import { withDatabase } from './admin-commands.ts';
+import { publicAddress } from './public-address.ts';
 
 /** One thing looked at. `warn`: it works, and something will be missed. */
 export type Check = { name: string; state: 'ok' | 'warn' | 'failed'; detail: string };
@@ -38,15 +39,6 @@ async function dataDirectory(directory: string): Promise<Omit<Check, 'name'>> {
   return {
     state: free < DISK_WARN_BYTES ? 'warn' : 'ok',
     detail: `${directory} can be written, ${(free / 1024 ** 3).toFixed(1)} GiB free`,
-  };
-}
-
-function publicAddress(config: Config): Omit<Check, 'name'> {
-  const base = publicBaseOf(config, config.values['http.port']);
-  if (config.values['http.public_url'] !== '') return { state: 'ok', detail: base };
-  return {
-    state: 'warn',
-    detail: `http.public_url is not set: links to files and the way back from the identity provider lead to ${base}`,
   };
 }
 
@@ -123,7 +115,7 @@ export async function doctor(config: Config, progress: (text: string) => void): 
   const v = config.values;
   const checks = [
     await check('data directory', () => dataDirectory(dataPath(config))),
-    await check('public address', () => Promise.resolve(publicAddress(config))),
+    await check('public address', () => publicAddress(config)),
   ];
   const graph = remoteStore(config);
   checks.push(

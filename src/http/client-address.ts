@@ -16,16 +16,7 @@ const family = (address: string): 'ipv4' | 'ipv6' => (net.isIPv6(address) ? 'ipv
  */
 export function makeClientAddress(ranges: readonly string[]): ClientAddress {
   if (ranges.length === 0) return direct;
-  const trusted = new net.BlockList();
-  for (const range of ranges) {
-    const [address = '', bits] = range.split('/');
-    const max = net.isIPv6(address) ? 128 : 32;
-    const prefix = bits === undefined ? max : Number(bits);
-    if (net.isIP(address) === 0 || !Number.isInteger(prefix) || prefix < 0 || prefix > max)
-      throw new Error(`http.trusted_proxies: "${range}" is no address range like 10.0.0.0/8`);
-    trusted.addSubnet(address, prefix, family(address));
-  }
-  const isTrusted = (address: string): boolean => net.isIP(address) !== 0 && trusted.check(address, family(address));
+  const isTrusted = makeIsProxy(ranges);
   return (peer, headers) => {
     const forwarded = headers['x-forwarded-for'];
     if (forwarded === undefined || !isTrusted(peer)) return peer;
@@ -39,4 +30,22 @@ export function makeClientAddress(ranges: readonly string[]): ClientAddress {
     }
     return client;
   };
+}
+
+/**
+ * Tells whether an address is one of `http.trusted_proxies`.
+ *
+ * @throws Error naming the range that cannot be read
+ */
+export function makeIsProxy(ranges: readonly string[]): (address: string) => boolean {
+  const trusted = new net.BlockList();
+  for (const range of ranges) {
+    const [address = '', bits] = range.split('/');
+    const max = net.isIPv6(address) ? 128 : 32;
+    const prefix = bits === undefined ? max : Number(bits);
+    if (net.isIP(address) === 0 || !Number.isInteger(prefix) || prefix < 0 || prefix > max)
+      throw new Error(`http.trusted_proxies: "${range}" is no address range like 10.0.0.0/8`);
+    trusted.addSubnet(address, prefix, family(address));
+  }
+  return address => net.isIP(address) !== 0 && trusted.check(address, family(address));
 }

@@ -2,6 +2,7 @@ import { App, type us_listen_socket, us_listen_socket_close, us_socket_local_por
 import { isUnavailable } from '../db/database.ts';
 import { messageOf, ServiceError } from '../errors.ts';
 import type { ClientAddress } from './client-address.ts';
+import type { Connections } from './connections.ts';
 import { Exchange } from './exchange.ts';
 import type { Intake } from './intake.ts';
 import { limitReceiveBuffer } from './receive-buffer.ts';
@@ -12,6 +13,8 @@ export type ServerParts = {
   clientAddress: ClientAddress;
   /** What bodies may take of this host. */
   intake: Intake;
+  /** Bounds open connections; without it there are none. */
+  connections?: Connections;
   handleTrigger(x: Exchange): undefined | Promise<void>;
   handleRoute(x: Exchange): Promise<void>;
   onUnknownError(error: unknown, x: Exchange): void;
@@ -52,6 +55,7 @@ function answerThrown(parts: ServerParts, x: Exchange, error: unknown): void {
  */
 export function startServer(host: string, port: number, parts: ServerParts): Promise<Server> {
   const app = App();
+  parts.connections?.watch(app);
   app.any(`${parts.triggerPrefix}*`, (res, req) => {
     const x = new Exchange(res, req, parts.clientAddress, parts.intake);
     if (x.headProblem !== null) return x.refuseHead();
@@ -80,6 +84,7 @@ export function startServer(host: string, port: number, parts: ServerParts): Pro
         listening = null;
       };
       const listensOn = us_socket_local_port(socket);
+      parts.connections?.listensOn(listensOn);
       resolve({
         port: listensOn,
         bounded: limitReceiveBuffer(listensOn),

@@ -1,9 +1,14 @@
+import http from 'node:http';
+import net from 'node:net';
 import path from 'node:path';
-import t from 'tap';
+import t, { type Test } from 'tap';
 import { type Check, doctor, shownChecks } from '../../src/cli/doctor.ts';
 import { loadConfig } from '../../src/config.ts';
 import { openDatabase } from '../../src/db/database.ts';
+import { startServer } from '../../src/http/server.ts';
 import { makeDatabase } from '../support/database.ts';
+import { testIntake } from '../support/intake.ts';
+import { listenFor } from '../support/listen.ts';
 import { startS3Server } from '../support/s3-server.ts';
 import { makeUniversity } from '../support/university.ts';
 import { SOURCE_TOKEN, startUniversitySource } from '../support/university-source.ts';
@@ -24,7 +29,7 @@ const of = (checks: readonly Check[], name: string): Check | undefined => checks
 
 t.test('without anything wrong every row says so', async t => {
   const { run } = await world(t);
-  const checks = await run({ BOT_HTTP_PUBLIC_URL: 'https://plugins.uni.example' });
+  const checks = await run({ BOT_HTTP_PUBLIC_URL: await healthyServer(t) });
   t.same(
     checks.map(c => [c.name, c.state]),
     [
@@ -37,6 +42,44 @@ t.test('without anything wrong every row says so', async t => {
   );
   t.match(shownChecks(checks), /^ok {6}database {8}remote PostgreSQL \d+/m);
   t.match(of(await run({}), 'public address'), { state: 'warn', detail: /http\.public_url is not set/ });
+});
+
+/** The server of the service, answering for its health. */
+async function healthyServer(t: Test): Promise<string> {
+  const server = await startServer('127.0.0.1', 0, {
+    triggerPrefix: '/t/',
+    clientAddress: peer => peer,
+    intake: testIntake(t),
+    handleTrigger: () => undefined,
+    handleRoute: x => x.reply({ status: 200, headers: [], body: '{"status":"alive"}' }),
+    onUnknownError: error => t.fail(String(error)),
+  });
+  t.teardown(() => server.close());
+  return `http://127.0.0.1:${server.port}`;
+}
+
+t.test('a proxy that speaks HTTP/1.0 to the service is named, with what to set', async t => {
+  const { run } = await world(t);
+  const behind = Number(new URL(await healthyServer(t)).port);
+  let version = '1.0';
+  const proxy = http.createServer((_, answer) => {
+    const socket = net.connect(behind, '127.0.0.1');
+    socket.on('data', data => {
+      answer.writeHead(Number(/^HTTP\/1.1 (\d+)/.exec(data.toString())?.[1] ?? 502));
+      answer.end(data.toString().split('\r\n\r\n')[1]);
+      socket.destroy();
+    });
+    socket.write(`GET /healthz HTTP/${version}\r\nHost: a\r\n\r\n`);
+  });
+  const BOT_HTTP_PUBLIC_URL = await listenFor(t, proxy);
+  t.match(of(await run({ BOT_HTTP_PUBLIC_URL }), 'public address'), {
+    state: 'failed',
+    detail: /HTTP\/1\.0 .*505; in nginx set "proxy_http_version 1\.1;"/,
+  });
+  version = '1.1';
+  t.match(of(await run({ BOT_HTTP_PUBLIC_URL }), 'public address'), { state: 'ok', detail: /leads to the service/ });
+  const away = await run({ BOT_HTTP_PUBLIC_URL: 'http://127.0.0.1:9' });
+  t.match(of(away, 'public address'), { state: 'warn', detail: /does not answer now .*does the service run\?/ });
 });
 
 t.test('what does not answer is named with what was said', async t => {
