@@ -1,4 +1,5 @@
 import t from 'tap';
+import { addUser } from '../../src/identity/users.ts';
 import { callerPlugin, callHost } from '../support/caller.ts';
 import { startGraphStore } from '../support/graph.ts';
 import { messengerWorld, settled } from '../support/messenger-world.ts';
@@ -58,8 +59,9 @@ t.test('a user is told on the primary channel, or on the one that is linked', as
 t.test(
   'a chat somebody has written from is written to, by its id, with its messenger where it is not clear',
   async t => {
-    const { s, sides, telegram, vk } = await messengerWorld(t);
+    const { db, s, sides, telegram, vk } = await messengerWorld(t);
     await s.install(callerPlugin({ id: 'caller', requirements: NOTIFY }));
+    await addUser(db, { displayName: 'Ada' });
     const ask = async (chat: string, message = text('hello')) =>
       (await callHost(s, 'caller', [['notify_chat', chat, message]]))[0];
     t.match(await ask('11'), { code: -2, text: /nobody has written from chat "11"/ });
@@ -105,6 +107,21 @@ t.test(
     t.match(await ask('VK:11', JSON.stringify({ text: '', files: [{ file, caption: 'c' }] })), { code: 0 });
     await settled(s, 6);
     t.match(vk.shown.at(-1), { text: 'c', file: { name: 'n.txt', text: 'inside' } });
+    const taken = JSON.stringify({ text: 'taken', files: [{ file }] });
+    await s.install(callerPlugin({ id: 'other' }));
+    for (const [whose, change] of [
+      ['of another chat', "chat = 'TELEGRAM:11'"],
+      ['of a user', 'chat = NULL, user_id = (SELECT min(id) FROM global_users)'],
+      ['of another plugin', "user_id = NULL, plugin_id = 'other'"],
+      ['that has expired', "plugin_id = 'caller', expires_at = now() - interval '1 second'"],
+    ] as const) {
+      await db.query(`UPDATE files SET ${change} WHERE id = $1`, [file.id]);
+      t.match(await ask('VK:11', taken), { code: -2, text: /there is no file/ }, `a message carries no file ${whose}`);
+    }
+    t.notOk(
+      vk.shown.some(m => m.text.includes('taken')),
+      'nothing of it is sent',
+    );
     t.match((await callHost(s, 'caller', [['reply', text('x')]]))[0], {
       code: -3,
       text: 'reply is for messenger triggers',
