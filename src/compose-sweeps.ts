@@ -1,5 +1,7 @@
 import type { Database } from './db/database.ts';
+import type { ExecutionLog } from './executions/execution-log.ts';
 import type { ExecutionRecords } from './executions/execution-records.ts';
+import type { Quarantine } from './executions/quarantine.ts';
 import { sweepExpired } from './host/kv.ts';
 import { removeOldFailures } from './identity/login-throttle.ts';
 import { removeEndedSessions } from './identity/sessions.ts';
@@ -16,14 +18,20 @@ export type SweepParts = {
   installer: PluginInstaller;
   storage: ModuleStorage;
   keepUninstalledMs: number;
+  quarantine: Quarantine;
+  executionLog: ExecutionLog;
 };
 
 const SWEEP_MS = 30_000;
 
 /** Starts what removes old rows and files at intervals. @returns ends it, when what runs has ended */
 export function startSweeps(parts: SweepParts): () => Promise<void> {
-  const { db, installer, keepUninstalledMs, log, records, storage } = parts;
+  const { db, executionLog, installer, keepUninstalledMs, log, quarantine, records, storage } = parts;
   const stops = [
+    every(SWEEP_MS, log, 'forgetting old failures', async () => {
+      quarantine.sweep(Date.now());
+      executionLog.sweep();
+    }),
     every(SWEEP_MS, log, 'removing expired values', () => sweepExpired(db)),
     every(SWEEP_MS * 20, log, 'removing old execution records', () => records.removeOld()),
     every(SWEEP_MS * 20, log, 'removing files of broken uploads', () => installer.removeOrphans()),

@@ -38,9 +38,10 @@ import { ChangeListener, PLUGIN_CHANGED } from './db/notifications.ts';
 import { roleWeakness } from './db/service-role.ts';
 import { messageOf, ServiceError } from './errors.ts';
 import { Executor } from './execution/execute.ts';
+import { ExecutionLog } from './executions/execution-log.ts';
 import { ExecutionRecords } from './executions/execution-records.ts';
-import { Quarantine } from './executions/quarantine.ts';
-import { suspendSuspects } from './executions/suspects.ts';
+import { Quarantine, RESUMED } from './executions/quarantine.ts';
+import { type Suspect, suspendSuspects } from './executions/suspects.ts';
 import { type HostCall, makeDispatch } from './host/host-functions.ts';
 import { kvHandlers } from './host/kv.ts';
 import { makeClientAddress } from './http/client-address.ts';
@@ -71,8 +72,8 @@ export type ServiceOptions = {
   setupToken: string;
   /** File in which lanes note the plugin version they run, or null. */
   noteFile: string | null;
-  /** Versions that were running at two crashes in a row; their plugins are suspended. */
-  suspects: readonly number[];
+  /** Versions that were running whenever the serving process crashed; they are suspended. */
+  suspects: readonly Suspect[];
   /** What has to be installed before the service listens. */
   prepare?(installer: PluginInstaller, registry: PluginRegistry): Promise<void>;
   /** Told which embedded graph store is asked now. */
@@ -114,9 +115,8 @@ export async function startService(options: ServiceOptions): Promise<Service> {
   const secretKey = await openSecretKey(db, keyPlaceOf(config));
   const secrets = makeSecretBox(secretKey);
   const registry = new PluginRegistry(db, secrets, storage);
-  const quarantine = new Quarantine(db, error =>
-    log.error({ error: messageOf(error) }, 'a suspension could not be stored'),
-  );
+  const executionLog = new ExecutionLog(log, v['log.plugins']);
+  const quarantine = new Quarantine(db, executionLog.suspended, executionLog.notStored);
   const records = new ExecutionRecords(db, (error, lost) =>
     log.warn({ error: messageOf(error), lost }, 'execution records could not be written yet'),
   );
@@ -145,6 +145,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     noteFile: options.noteFile,
     dispatch: (row, args, execution) => dispatch(row, args, execution.context),
     loadModule: id => registry.loadModule(id),
+    over: (call, outcome) => executionLog.note(call, outcome),
     ended: (call, how) => call.end(how),
     onError: (error, operation) =>
       log.error(
@@ -166,9 +167,10 @@ export async function startService(options: ServiceOptions): Promise<Service> {
   const principals = new Principals(db, prefixes, changes, timesNotWritten);
   await changes.start({
     url: v['database.url'],
-    channels: [PLUGIN_CHANGED, IDENTITY_CHANGED, ...authz.channels, ...pluginIo.channels],
+    channels: [PLUGIN_CHANGED, RESUMED, IDENTITY_CHANGED, ...authz.channels, ...pluginIo.channels],
     async apply(channel, payload) {
       if (pluginIo.channels.includes(channel)) return pluginIo.hear();
+      if (channel === RESUMED) return quarantine.hear(payload);
       if (channel === IDENTITY_CHANGED) {
         const change = parseIdentityChange(payload);
         principals.changed(change);
@@ -197,7 +199,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     log,
   });
   await confirmSecretKey(db, secretKey);
-  await suspendSuspects(db, quarantine, options.suspects, log);
+  await suspendSuspects(db, quarantine, options.suspects);
 
   const cookies = new SessionCookies(v['http.public_url'].startsWith('https:'), new KnownBrowsers(secrets));
   const idp = new IdpLogin(
@@ -318,7 +320,8 @@ export async function startService(options: ServiceOptions): Promise<Service> {
   jobs.start();
   pluginIo.start();
   authz.start();
-  const stopSweeps = startSweeps({ db, log, records, installer, storage, keepUninstalledMs });
+  const sweepParts = { db, log, records, installer, storage, keepUninstalledMs, quarantine, executionLog };
+  const stopSweeps = startSweeps(sweepParts);
 
   const stop = async (graceMs: number): Promise<void> => {
     state = 'draining';

@@ -274,4 +274,5 @@ export const ROWS = {
     'info',
     'least severe log line that is written',
   ),
+  'log.plugins': row(flag, false, 'whether lines plugins log stand in the log, with plugin, trigger and request id'),
 } as const;

@@ -18,15 +18,13 @@ export const LIMITS = {
   memoryPagesMax: 8192,
   /** One absolute time per execution, slot wait included (service.md 8, decisions.md 5). */
   executionMsMax: 5000,
-  /** Simultaneous executions of one plugin (service.md 8). */
+  /** Simultaneous executions of one plugin (service.md 8), and of one caller in it. */
   slotsPerPlugin: 8,
-  /** Of them, by one caller. */
   slotsPerCaller: 7,
   /** Executions admitted by one host at a time, waiting ones included. */
   executionsInFlightMax: 4096,
-  /** Executions of one plugin admitted at a time, so that one plugin cannot take every place. */
+  /** Executions of one plugin admitted at a time, so that one plugin cannot take every place; and those of one caller. */
   waitingPerPluginMax: 1024,
-  /** Of them, of one caller. */
   waitingPerCallerMax: 512,
   /** Plugins with work in flight at one moment; others wait in the main thread. Two 32-bit mask words. */
   activeQueuesMax: 64,
@@ -49,14 +47,12 @@ export const LIMITS = {
   callFailuresRecorded: 20,
   /** Such calls under way on one host: each holds a thread while it waits, and those they wait for need some. */
   nestedCallsMax: 48,
-
   hostCallsMax: 10_000,
   hostCallBytesMax: 64 * MIB,
   /** One argument of a host function that is not a body. */
   hostCallTextBytesMax: 64 * KIB,
   logBytesPerExecution: 64 * KIB,
   logBytesPerPluginHour: 10 * MIB,
-
   kvKeyBytesMax: 512,
   kvValueBytesMax: 1 * MIB,
   kvListMax: 1000,
@@ -145,17 +141,21 @@ export const LIMITS = {
   /** People who watch at a time, on one host. */
   eventWatchersMax: 50,
   eventSubscriptionsMax: 200,
-
   /** A guest that grew beyond this is collected off the response path (security.md). */
   collectAfterBytes: 16 * MIB,
   /** Above this a new memory is cheaper than zeroing the old one (performance.md 1). */
   recycleBytesMax: 2 * MIB,
-
   quarantineStrikes: 3,
   quarantineWindowMs: 60_000,
   quarantineFirstMs: 30_000,
   quarantineMs: 600_000,
-
+  /** Callers whose strikes are counted, and callers for whom triggers are suspended, on one host. */
+  callersCountedMax: 10_000,
+  /** Crashes of the serving process that count together, and how long a version that ran at them is suspended. */
+  crashWindowMs: 10 * MINUTE_MS,
+  crashSuspensionMs: HOUR_MS,
+  /** Log lines about failures of one trigger in a minute; the next one says how many were left out. */
+  logLinesPerTriggerMinute: 5,
   /** Successful executions of one trigger recorded per second; failures are always recorded. */
   recordedSuccessesPerSecond: 5,
   executionRecordDays: 14,
@@ -309,7 +309,7 @@ export function assertLimits(): void {
     ['activeQueuesMax fits two mask words', LIMITS.activeQueuesMax === 64],
     ['a plugin can fill its slots', LIMITS.slotsPerPlugin <= LIMITS.lanesMax],
     ['one caller leaves a slot to the others', LIMITS.slotsPerCaller < LIMITS.slotsPerPlugin],
-    ['one caller leaves room to wait to the others', LIMITS.waitingPerCallerMax < LIMITS.waitingPerPluginMax],
+    ['one caller leaves room to the others', LIMITS.waitingPerCallerMax < LIMITS.waitingPerPluginMax],
     ['an answer of a database fits one execution', LIMITS.sqlAnswerBytesMax <= LIMITS.hostCallBytesMax],
     [
       'nested calls leave threads to run what they wait for',

@@ -2,9 +2,13 @@ import pino from 'pino';
 
 export type Log = pino.Logger;
 
-/** JSON lines on standard output; nothing in them is secret (`redact` stands behind the callers). */
-export function makeLog(level: string): Log {
-  return pino({
+/**
+ * JSON lines; nothing in them is secret (`redact` stands behind the callers).
+ *
+ * @param to where they are written: standard output unless given
+ */
+export function makeLog(level: string, to: pino.DestinationStream = pino.destination(1)): Log {
+  const options: pino.LoggerOptions = {
     level,
     base: undefined,
     timestamp: pino.stdTimeFunctions.isoTime,
@@ -20,5 +24,6 @@ export function makeLog(level: string): Log {
       '*.authorization',
       '*.cookie',
     ],
-  });
+  };
+  return pino(options, to);
 }

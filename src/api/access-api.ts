@@ -3,6 +3,7 @@ import type { CommandAccess, CommandDecision } from '../authz/command-access.ts'
 import type { GraphRole } from '../authz/graph-roles.ts';
 import type { Policies, PolicyVerdict } from '../authz/policies.ts';
 import { decideAccess, effectiveAccess } from '../authz/trigger-access.ts';
+import { callerKey } from '../caller-key.ts';
 import type { Database } from '../db/database.ts';
 import { ServiceError } from '../errors.ts';
 import type { Quarantine } from '../executions/quarantine.ts';
@@ -140,7 +141,8 @@ export function accessRoutes(parts: AccessApiParts): Route[] {
       403,
       `${where} {"allow_user_session": true}`,
     );
-    const suspended = quarantine.find(pluginId, name, Date.now());
+    const suspended =
+      plugin && quarantine.find(plugin, name, callerKey({ kind: 'user', userId: user.id }, ''), Date.now());
     story.tell(
       'not suspended',
       suspended === undefined,

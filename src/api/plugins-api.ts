@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { effectiveAccess } from '../authz/trigger-access.ts';
 import type { Database } from '../db/database.ts';
 import { ServiceError } from '../errors.ts';
-import type { Quarantine } from '../executions/quarantine.ts';
+import type { Quarantine, Suspension } from '../executions/quarantine.ts';
 import { fieldErrorsOf } from '../field-errors.ts';
 import type { GraphSchema } from '../graph/graph-schema.ts';
 import { jsonReply } from '../message.ts';
@@ -109,6 +109,17 @@ function configJson(v: VersionRow) {
   }));
 }
 
+/** A suspension: of the plugin (a version that crashed the service), of a trigger, or of a trigger for one caller. */
+const suspensionJson = (s: Suspension) => ({
+  trigger: s.trigger === '' ? null : s.trigger,
+  version_id: s.versionId === 0 ? null : s.versionId,
+  caller: s.caller,
+  callers: s.callers,
+  since: s.since,
+  until: s.until,
+  cause: s.cause,
+});
+
 function pluginJson(p: PluginRow, v: VersionRow | undefined) {
   return {
     id: p.id,
@@ -162,9 +173,7 @@ export function pluginRoutes(parts: PluginsApiParts): Route[] {
         const settings = live?.triggers.get(t.name)?.settings;
         return { ...t, ...(settings === undefined ? {} : { effective_access: effectiveAccess(settings) }) };
       }),
-      quarantine: quarantine
-        .list(id, Date.now())
-        .map(s => ({ trigger: s.trigger === '' ? null : s.trigger, since: s.since, until: s.until, cause: s.cause })),
+      quarantine: quarantine.list(id, Date.now()).map(suspensionJson),
     };
   };
   /** The plugin, with what its new version brought and took: nothing an upgrade adds goes unseen. */

@@ -53,6 +53,8 @@ export type ExecutorOptions<C> = {
   noteFile: string | null;
   dispatch(row: HostFunction, args: HostArgument[], execution: Execution<C>): HostResult | Promise<HostResult>;
   loadModule(id: number): Promise<LoadedModule>;
+  /** Told of the outcome of each execution that was admitted. */
+  over(context: C, outcome: ExecutionOutcome): void;
   /** Told once of each execution that was admitted, when nothing of it runs any more. */
   ended(context: C, how: 'ended' | 'killed'): void;
   onError(error: unknown, operation: string): void;
@@ -212,10 +214,15 @@ export class Executor<C> {
       () => this.#pool.receive(lane) as LargeOutput | undefined,
     );
     try {
-      if (!answered) execution.done(outcome);
+      if (!answered) this.#answer(execution, outcome);
     } finally {
       this.#free(slot, outcome.runMs);
     }
+  }
+
+  #answer(execution: Execution<C>, outcome: ExecutionOutcome): void {
+    execution.done(outcome);
+    this.#options.over(execution.context, outcome);
   }
 
   /** 1 for slots whose caller was answered before their thread was gone. */
@@ -241,7 +248,8 @@ export class Executor<C> {
     if (this.#answered[slot] === 0) {
       this.#answered[slot] = 1;
       const ran = performance.now() - admitted.admittedAt;
-      admitted.execution.done(withoutAnswer('crashed', 'the thread that ran the plugin ended unexpectedly', 0, ran));
+      const outcome = withoutAnswer('crashed', 'the thread that ran the plugin ended unexpectedly', 0, ran);
+      this.#answer(admitted.execution, outcome);
     }
     this.#free(slot, performance.now() - admitted.admittedAt, 'killed');
     if (this.#queues.inFlight > 0) this.#pool.wakeFor(this.#queues.inFlight);
@@ -265,7 +273,8 @@ export class Executor<C> {
       if (!late && lane !== eater) return false;
       this.#answered[slot] = 1;
       const wait = Math.max(0, now - admitted.admittedAt - ranMs);
-      admitted.execution.done(
+      this.#answer(
+        admitted.execution,
         late
           ? { ...lateOutcome(wait, ranMs), retryAfterSeconds: this.#retryAfter(admitted.execution, now) }
           : withoutAnswer('memory_budget', "ended because the host's memory budget was used up", wait, ranMs),
@@ -285,7 +294,7 @@ export class Executor<C> {
     }
     for (const { admittedAt, execution } of late) {
       const outcome = withoutAnswer('no_slot', 'no slot was free before the deadline', now - admittedAt, 0);
-      execution.done({ ...outcome, retryAfterSeconds: this.#retryAfter(execution, now) });
+      this.#answer(execution, { ...outcome, retryAfterSeconds: this.#retryAfter(execution, now) });
     }
   }
 

@@ -3,24 +3,41 @@ import { type Actor, appendAudit } from '../audit/audit-log.ts';
 import type { Database } from '../db/database.ts';
 import { LIMITS } from '../limits.ts';
 import { notifyChanged } from '../plugins/plugin-store.ts';
+import { Strikes } from './strikes.ts';
 
-/** A suspended trigger, or a whole plugin when `trigger` is empty. `until` null: until an administrator resumes it. */
+/** Channel on which hosts tell each other that an administrator resumed a trigger or plugin. */
+export const RESUMED = 'plugin_resumed';
+
+/** Something that is suspended. `until` null: until an administrator resumes it. */
 export type Suspension = {
   pluginId: string;
+  /** Empty: the whole plugin. */
   trigger: string;
+  /** The version a suspension after crashes is about; 0 for triggers. */
+  versionId: number;
+  /** The caller for whom a trigger is suspended; null: for all callers. */
+  caller: string | null;
   since: Date;
   until: Date | null;
   level: number;
+  /** What was seen. */
   cause: string;
+  /** Callers whose executions failed. */
+  callers: number;
 };
+
+/** A plugin as far as suspensions are about it. */
+export type SuspendablePlugin = { readonly id: string; readonly versionId: number };
 
 type SuspensionSql = {
   plugin_id: string;
   trigger_name: string;
+  version_id: string;
   since: Date;
   until: Date | null;
   level: number;
   cause: string;
+  callers: number;
 };
 
 /** Clocks of hosts differ by less. */
@@ -30,111 +47,132 @@ const CLOCKS_DIFFER_MS = 60_000;
 const isActive = (s: Suspension, nowMs: number): boolean =>
   s.until === null || (s.until.getTime() > nowMs && s.since.getTime() <= nowMs + CLOCKS_DIFFER_MS);
 
-type Strikes = { times: number[]; level: number };
+const toSuspension = (r: SuspensionSql): Suspension => ({
+  pluginId: r.plugin_id,
+  trigger: r.trigger_name,
+  versionId: Number(r.version_id),
+  caller: null,
+  since: r.since,
+  until: r.until,
+  level: r.level,
+  cause: r.cause,
+  callers: r.callers,
+});
 
 const CAUSES_QUARANTINE: ReadonlySet<OutcomeKind> = new Set(['trapped', 'deadline', 'crashed']);
 
-const keyOf = (pluginId: string, trigger: string): string => `${pluginId}\0${trigger}`;
+type Key = Pick<Suspension, 'pluginId' | 'trigger' | 'versionId' | 'caller'>;
+
+const keyOf = (s: Key): string => `${s.pluginId}\0${s.trigger}\0${s.versionId}\0${s.caller ?? ''}`;
 
 /**
  * Suspends a trigger whose executions trap or time out three times in a row within a minute: 30 s, doubling to 10
- * minutes (decisions.md 5). A success in between forgets the strikes; a whole quiet minute after a suspension forgets
- * its level.
+ * minutes. Failures of one caller suspend it for that caller, on the host that saw them; failures of at least two callers
+ * suspend it for all, on every host. A success in between forgets the strikes; ten quiet minutes after a suspension forget
+ * its level. Versions that crashed the serving process are suspended here, too (`suspects`).
  */
 export class Quarantine {
   readonly #db: Database;
+  readonly #onSuspended: (s: Suspension) => void;
   readonly #onError: (error: unknown) => void;
-  readonly #strikes = new Map<string, Strikes>();
+  readonly #strikes = new Strikes();
+  /** Suspensions for all callers, as the table has them. */
   #active = new Map<string, Suspension>();
+  /** Suspensions for one caller, which this host alone knows, the latest at the end. */
+  readonly #ofCallers = new Map<string, Suspension>();
   /** Suspensions whose row is not written yet: reading the table must not lose them. */
   readonly #writing = new Map<string, Suspension>();
-
   readonly #pending = new Set<Promise<void>>();
 
-  constructor(db: Database, onError: (error: unknown) => void) {
+  /**
+   * @param onSuspended told of every suspension this host makes, for the log
+   * @param onError told when one cannot be stored
+   */
+  constructor(db: Database, onSuspended: (s: Suspension) => void, onError: (error: unknown) => void) {
     this.#db = db;
+    this.#onSuspended = onSuspended;
     this.#onError = onError;
   }
 
   /** Reads what is suspended, at start and when another host has changed it. */
   async load(): Promise<void> {
     const { rows } = await this.#db.query<SuspensionSql>('SELECT * FROM plugin_quarantine');
-    this.#active = new Map(
-      rows.map(r => [
-        keyOf(r.plugin_id, r.trigger_name),
-        {
-          pluginId: r.plugin_id,
-          trigger: r.trigger_name,
-          since: r.since,
-          until: r.until,
-          level: r.level,
-          cause: r.cause,
-        },
-      ]),
-    );
+    this.#active = new Map(rows.map(toSuspension).map(s => [keyOf(s), s]));
     for (const [key, s] of this.#writing) this.#active.set(key, s);
   }
 
   /** The suspension a request runs into, if any. */
-  find(pluginId: string, trigger: string, nowMs: number): Suspension | undefined {
-    if (this.#active.size === 0) return undefined;
-    for (const t of ['', trigger]) {
-      const s = this.#active.get(keyOf(pluginId, t));
+  find({ id: pluginId, versionId }: SuspendablePlugin, trigger: string, caller: string, nowMs: number) {
+    if (this.#active.size === 0 && this.#ofCallers.size === 0) return undefined;
+    for (const s of [
+      this.#active.get(keyOf({ pluginId, trigger: '', versionId, caller: null })),
+      this.#active.get(keyOf({ pluginId, trigger, versionId: 0, caller: null })),
+      this.#ofCallers.get(keyOf({ pluginId, trigger, versionId: 0, caller })),
+    ])
       if (s !== undefined && isActive(s, nowMs)) return s;
-    }
     return undefined;
   }
 
+  /** What is suspended of a plugin; of suspensions for one caller the latest. */
   list(pluginId: string, nowMs: number): Suspension[] {
-    return [...this.#active.values()].filter(s => s.pluginId === pluginId && isActive(s, nowMs));
+    const here = (s: Suspension): boolean => s.pluginId === pluginId && isActive(s, nowMs);
+    return [
+      ...[...this.#active.values()].filter(here),
+      ...[...this.#ofCallers.values()].filter(here).reverse().slice(0, LIMITS.listLimitMax),
+    ];
   }
 
   /** An execution of a trigger is over. */
-  note(pluginId: string, trigger: string, o: Pick<ExecutionOutcome, 'kind' | 'failure'>, nowMs: number): void {
-    if (o.kind === 'ok') this.#succeeded(pluginId, trigger);
-    else if (CAUSES_QUARANTINE.has(o.kind))
-      this.#failed(pluginId, trigger, `${o.kind}: ${o.failure.split('\n')[0] ?? ''}`, nowMs);
-  }
-
-  #succeeded(pluginId: string, trigger: string): void {
-    if (this.#strikes.size > 0) {
-      const strikes = this.#strikes.get(keyOf(pluginId, trigger));
-      if (strikes !== undefined) strikes.times = [];
-    }
-  }
-
-  /** Counts a trap or a timeout; suspends at the third in a row within a minute. */
-  #failed(pluginId: string, trigger: string, cause: string, nowMs: number): void {
+  note(
+    plugin: SuspendablePlugin,
+    trigger: string,
+    caller: string,
+    o: Pick<ExecutionOutcome, 'kind' | 'failure'>,
+    nowMs: number,
+  ): void {
+    if (o.kind === 'ok') return this.#strikes.forget(plugin.id, trigger, caller);
+    if (!CAUSES_QUARANTINE.has(o.kind)) return;
     // What was under way when the suspension began says nothing new.
-    if (this.find(pluginId, trigger, nowMs) !== undefined) return;
-    const key = keyOf(pluginId, trigger);
-    const strikes = this.#strikes.get(key) ?? { times: [], level: 0 };
-    this.#strikes.set(key, strikes);
-    strikes.times = [...strikes.times.filter(t => t > nowMs - LIMITS.quarantineWindowMs), nowMs];
-    if (strikes.times.length < LIMITS.quarantineStrikes) return;
-    const before = this.#active.get(key);
+    if (this.find(plugin, trigger, caller, nowMs) !== undefined) return;
+    this.#failed(plugin.id, trigger, caller, `${o.kind}: ${o.failure.split('\n')[0] ?? ''}`, nowMs);
+  }
+
+  /** Counts a trap or a timeout. */
+  #failed(pluginId: string, trigger: string, by: string, cause: string, nowMs: number): void {
+    const verdict = this.#strikes.add(pluginId, trigger, by, nowMs);
+    if (verdict.kind === 'none') return;
+    const caller = verdict.kind === 'caller' ? by : null;
+    const callers = verdict.kind === 'all' ? verdict.callers : 1;
+    const key = { pluginId, trigger, versionId: 0, caller };
+    const before = (caller === null ? this.#active : this.#ofCallers).get(keyOf(key));
     const quiet = before?.until != null && before.until.getTime() + LIMITS.quarantineMs < nowMs;
     const level = before === undefined || quiet ? 0 : before.level + 1;
-    strikes.times = [];
     const ms = Math.min(LIMITS.quarantineMs, LIMITS.quarantineFirstMs * 2 ** level);
-    const written = this.suspend({
-      pluginId,
-      trigger,
-      since: new Date(nowMs),
-      until: new Date(nowMs + ms),
-      level,
-      cause,
-    })
+    const s = { ...key, since: new Date(nowMs), until: new Date(nowMs + ms), level, cause, callers };
+    if (caller !== null) return this.#suspendCaller(s);
+    const written = this.suspend(s)
       .catch(this.#onError)
       .finally(() => this.#pending.delete(written));
     this.#pending.add(written);
   }
 
-  /** Suspends at once on this host, and on the others when the row is written. */
+  #suspendCaller(s: Suspension): void {
+    const key = keyOf(s);
+    this.#ofCallers.delete(key);
+    this.#ofCallers.set(key, s);
+    if (this.#ofCallers.size > LIMITS.callersCountedMax) {
+      const oldest = this.#ofCallers.keys().next();
+      if (!oldest.done) this.#ofCallers.delete(oldest.value);
+    }
+    this.#onSuspended(s);
+  }
+
+  /** Suspends for all callers, at once on this host, and on the others when the row is written. */
   async suspend(s: Suspension): Promise<void> {
-    const key = keyOf(s.pluginId, s.trigger);
+    const key = keyOf(s);
     this.#active.set(key, s);
     this.#writing.set(key, s);
+    this.#onSuspended(s);
     try {
       await this.#write(s);
     } finally {
@@ -145,13 +183,26 @@ export class Quarantine {
   async #write(s: Suspension): Promise<void> {
     await this.#db.withTransaction(async client => {
       await client.query(
-        `INSERT INTO plugin_quarantine (plugin_id, trigger_name, since, until, level, cause)
-         SELECT $1, $2, $3, $4, $5, $6 WHERE EXISTS (SELECT 1 FROM plugins WHERE id = $1)
-         ON CONFLICT (plugin_id, trigger_name) DO UPDATE SET since = EXCLUDED.since, until = EXCLUDED.until, level = EXCLUDED.level, cause = EXCLUDED.cause`,
-        [s.pluginId, s.trigger, s.since, s.until, s.level, s.cause],
+        `INSERT INTO plugin_quarantine (plugin_id, trigger_name, version_id, since, until, level, cause, callers)
+         SELECT $1, $2, $3, $4, $5, $6, $7, $8 WHERE EXISTS (SELECT 1 FROM plugins WHERE id = $1)
+         ON CONFLICT (plugin_id, trigger_name, version_id) DO UPDATE SET since = EXCLUDED.since, until = EXCLUDED.until,
+           level = EXCLUDED.level, cause = EXCLUDED.cause, callers = EXCLUDED.callers`,
+        [s.pluginId, s.trigger, s.versionId, s.since, s.until, s.level, s.cause, s.callers],
       );
       await notifyChanged(client, s.pluginId);
     });
+  }
+
+  /** The suspension of a version after crashes, also one that is over. */
+  findOfVersion(pluginId: string, versionId: number): Suspension | undefined {
+    return this.#active.get(keyOf({ pluginId, trigger: '', versionId, caller: null }));
+  }
+
+  /** Forgets strikes and suspensions that are too long ago to count. */
+  sweep(nowMs: number): void {
+    this.#strikes.sweep(nowMs);
+    for (const [key, s] of this.#ofCallers)
+      if ((s.until?.getTime() ?? 0) + LIMITS.quarantineMs < nowMs) this.#ofCallers.delete(key);
   }
 
   /** Waits for suspensions that are being written. */
@@ -159,25 +210,45 @@ export class Quarantine {
     await Promise.all(this.#pending);
   }
 
-  /** Lifts a suspension; false when there is none. */
+  /** Lifts all suspensions of a trigger, or with an empty name those of the plugin's versions; false when there is none. */
   async resume(pluginId: string, trigger: string, by: Actor): Promise<boolean> {
     // A suspension that is being written just now would come back behind the deletion.
     await this.close();
-    this.#active.delete(keyOf(pluginId, trigger));
-    this.#strikes.delete(keyOf(pluginId, trigger));
+    const here = this.#lift(pluginId, trigger);
     return await this.#db.withTransaction(async client => {
       const { rowCount } = await client.query(
         'DELETE FROM plugin_quarantine WHERE plugin_id = $1 AND trigger_name = $2',
         [pluginId, trigger],
       );
       await notifyChanged(client, pluginId);
-      if ((rowCount ?? 0) > 0)
+      await client.query('SELECT pg_notify($1, $2)', [RESUMED, JSON.stringify([pluginId, trigger])]);
+      const resumed = here || (rowCount ?? 0) > 0;
+      if (resumed)
         await appendAudit(client, by, {
           action: trigger === '' ? 'plugin.resume' : 'trigger.resume',
           objectType: trigger === '' ? 'plugin' : 'trigger',
           objectId: trigger === '' ? pluginId : `${pluginId}/${trigger}`,
         });
-      return (rowCount ?? 0) > 0;
+      return resumed;
     });
+  }
+
+  /** An administrator has resumed something, on this host or another. */
+  hear(payload: string): void {
+    const told: unknown = JSON.parse(payload);
+    if (Array.isArray(told)) this.#lift(String(told[0]), String(told[1]));
+  }
+
+  /** Whether anything was suspended. */
+  #lift(pluginId: string, trigger: string): boolean {
+    this.#strikes.clear(pluginId, trigger);
+    let any = false;
+    for (const map of [this.#active, this.#ofCallers])
+      for (const [key, s] of map)
+        if (s.pluginId === pluginId && s.trigger === trigger) {
+          map.delete(key);
+          any = true;
+        }
+    return any;
   }
 }

@@ -1,27 +1,36 @@
 import type { Database } from '../db/database.ts';
-import type { Log } from '../log.ts';
+import { LIMITS } from '../limits.ts';
 import { findVersion } from '../plugins/plugin-store.ts';
 import type { Quarantine } from './quarantine.ts';
 
-/** Suspends the plugins that took the process along twice (security.md layer 3). */
+/** A version that ran whenever the serving process crashed, and what the supervisor saw. */
+export type Suspect = { versionId: number; seen: string };
+
+/**
+ * Suspends versions that crashed the serving process: for an hour, after which the host tries again by itself; the second
+ * time until an administrator resumes the plugin.
+ */
 export async function suspendSuspects(
   db: Database,
   quarantine: Quarantine,
-  versions: readonly number[],
-  log: Log,
+  suspects: readonly Suspect[],
 ): Promise<void> {
-  for (const id of versions) {
-    const version = await findVersion(db, id);
+  for (const { seen, versionId } of suspects) {
+    const version = await findVersion(db, versionId);
     if (version === undefined) continue;
-    const cause = `version ${version.version} was running when the service crashed twice in a row`;
-    log.error({ plugin: version.pluginId, version: version.version }, `plugin suspended: ${cause}`);
+    const before = quarantine.findOfVersion(version.pluginId, versionId);
+    const now = Date.now();
+    const cause = `version ${version.version} was running when the serving process ${seen}`;
     await quarantine.suspend({
       pluginId: version.pluginId,
       trigger: '',
-      since: new Date(),
-      until: null,
-      level: 0,
-      cause,
+      versionId,
+      caller: null,
+      since: new Date(now),
+      until: before === undefined ? new Date(now + LIMITS.crashSuspensionMs) : null,
+      level: before === undefined ? 0 : 1,
+      cause: before === undefined ? cause : `${cause}; it had been tried again after a first suspension`,
+      callers: 0,
     });
   }
 }

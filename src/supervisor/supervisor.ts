@@ -4,10 +4,13 @@ import fs from 'node:fs';
 import { type Config, configToEnv, dataPath, withValues } from '../config.ts';
 import { EMBEDDED_ROLE, makeServiceRole, prepareDatabase, roleOfUrl, withUser } from '../db/service-role.ts';
 import { messageOf } from '../errors.ts';
+import type { Suspect } from '../executions/suspects.ts';
 import { LIMITS } from '../limits.ts';
 import { WASM_FLAGS } from '../plugins/trial-compile.ts';
 import { Backoff, exited } from './child.ts';
+import { CrashCount } from './crash-count.ts';
 import { MAIN, type RunningPostgres, StartError, startPostgres } from './embedded-postgres.ts';
+import { MemoryWatch } from './memory-watch.ts';
 import { SpicedbKeeper } from './spicedb-keeper.ts';
 import { checkPort } from './start-checks.ts';
 import { type Account, asAccountOnPort, dropTo } from './unprivileged.ts';
@@ -24,7 +27,7 @@ export type GoMessage = {
   kind: 'go';
   env: Record<string, string>;
   noteFile: string;
-  suspects: number[];
+  suspects: Suspect[];
   sampleModule: string | null;
 };
 
@@ -45,11 +48,14 @@ export type SupervisorOptions = {
 const DRAIN_MS = 12_000;
 /** The next process loads once this one has its start-up behind it: beside it, both would take twice as long. */
 const STANDBY_DELAY_MS = 150;
+/** Memory is looked at that often; what was seen that long before the serving process was killed counts. */
+const MEMORY_LOOK_MS = 500;
+const MEMORY_SEEN_MS = 3000;
 
 /**
  * The parent of everything: the serving process (front end and threads), the embedded PostgreSQL and the embedded SpiceDB. It
- * holds no plugin code. What dies is started again with backoff; a plugin version that was running at two crashes in a row is named to
- * the next serving process, which suspends it (security.md layer 3).
+ * holds no plugin code. What dies is started again with backoff; a plugin version that was running whenever it crashed is named to
+ * the next serving process, which suspends it (`crash-count`, security.md layer 3).
  */
 export class Supervisor {
   readonly #options: SupervisorOptions;
@@ -69,7 +75,11 @@ export class Supervisor {
   #standbyTimer: NodeJS.Timeout | null = null;
   #stopping: Promise<void> | null = null;
   #wasReady = false;
-  #running = new Set<number>();
+  readonly #crashes = new CrashCount();
+  /** Versions to suspend that no serving process has suspended yet. */
+  #suspects: Suspect[] = [];
+  readonly #memory = new MemoryWatch();
+  #memoryTimer: NodeJS.Timeout | null = null;
   readonly #servingBackoff = new Backoff();
   readonly #postgresBackoff = new Backoff();
 
@@ -102,8 +112,9 @@ export class Supervisor {
     this.#standby = this.#spawn();
     if (v['database.url'] === '') await this.#startPostgres();
     else if (v['database.owner_url'] !== '') await this.#prepareDatabase(v['database.owner_url'], v['database.url']);
+    this.#memoryTimer = setInterval(() => this.#memory.look(performance.now()), MEMORY_LOOK_MS);
     this.#options.progress('starting the serving process');
-    await this.#startServing([]);
+    await this.#startServing();
   }
 
   /** A process that has loaded everything and waits to be told to begin. */
@@ -174,7 +185,7 @@ export class Supervisor {
   }
 
   /** Resolves when the new process listens; rejects when it says that it cannot, or cannot be made. */
-  async #startServing(suspects: number[], made: () => void = () => {}): Promise<void> {
+  async #startServing(made: () => void = () => {}): Promise<void> {
     fs.writeFileSync(this.#noteFile, new Uint8Array((LIMITS.lanesMax + 1) * 4), { mode: 0o600 });
     if (this.#account !== null) fs.chownSync(this.#noteFile, this.#account.uid, this.#account.gid);
     const child = this.#standby ?? this.#spawn();
@@ -184,7 +195,7 @@ export class Supervisor {
       kind: 'go',
       env: { ...configToEnv(this.#config), BOT_ADMIN_SETUP_TOKEN: this.#setupToken },
       noteFile: this.#noteFile,
-      suspects,
+      suspects: this.#suspects,
       sampleModule: this.#options.samplePath,
     };
     if (child.pid === undefined) throw new StartError('the system cannot start another process now');
@@ -195,6 +206,7 @@ export class Supervisor {
       child.on('message', (message: ServingMessage) => {
         if (message.kind === 'failed') return reject(new StartError(message.message));
         if (message.kind === 'graph_in_use') return this.#spicedb?.inUse(message.endpoint);
+        this.#suspects = [];
         this.#servingBackoff.ready(performance.now());
         this.#options.ready(message.port, message.setupMode ? this.#setupToken : null, !this.#wasReady);
         if (message.port !== this.#config.values['http.port'])
@@ -211,7 +223,7 @@ export class Supervisor {
             `the serving process ended at start (${signal ?? `exit code ${code}`}); its log lines above say why`,
           ),
         );
-        if (this.#stopping === null && this.#wasReady) this.#servingEnded(signal ?? `exit code ${code}`);
+        if (this.#stopping === null && this.#wasReady) this.#servingEnded(code, signal);
       });
     });
   }
@@ -231,35 +243,37 @@ export class Supervisor {
     }
   }
 
-  #servingEnded(how: string): void {
+  #servingEnded(code: number | null, signal: NodeJS.Signals | null): void {
     if (this.#standbyTimer !== null) clearTimeout(this.#standbyTimer);
-    const running = this.#readNotes();
-    const suspects = [...running].filter(v => this.#running.has(v));
-    this.#running = running;
+    const how = signal ?? `exit code ${code}`;
+    const atMs = performance.now();
+    const memory = this.#memory.explain(atMs - MEMORY_SEEN_MS);
+    const versions = this.#readNotes();
+    const suspects = this.#crashes.note({ code, signal, versions, memory, atMs, at: new Date() });
+    this.#suspects = [...this.#suspects, ...suspects];
     const wait = this.#servingBackoff.next(performance.now());
-    const who =
-      suspects.length > 0
-        ? `; versions ${suspects.join(', ')} were running at this and the last crash and are suspended`
-        : '';
+    const who = suspects
+      .map(s => `; version number ${s.versionId}, which was running, is suspended: it ${s.seen}`)
+      .join('');
     this.#options.progress(
       `the serving process ended (${how}); starting it again${wait > 0 ? ` in ${wait} ms` : ''}${who}`,
     );
     setTimeout(() => {
-      if (this.#stopping === null) this.#restartServing(suspects);
+      if (this.#stopping === null) this.#restartServing();
     }, wait);
   }
 
   /** A process that ends at its start comes to `#servingEnded` again by its exit; one that could not be made, here. */
-  #restartServing(suspects: number[]): void {
+  #restartServing(): void {
     let made = false;
-    this.#startServing(suspects, () => {
+    this.#startServing(() => {
       made = true;
     }).catch((error: unknown) => {
       this.#options.progress(messageOf(error));
       if (made || this.#stopping !== null) return;
       const wait = Math.max(100, this.#servingBackoff.next(performance.now()));
       setTimeout(() => {
-        if (this.#stopping === null) this.#restartServing(suspects);
+        if (this.#stopping === null) this.#restartServing();
       }, wait);
     });
   }
@@ -284,6 +298,7 @@ export class Supervisor {
 
   async #stop(): Promise<void> {
     if (this.#standbyTimer !== null) clearTimeout(this.#standbyTimer);
+    if (this.#memoryTimer !== null) clearInterval(this.#memoryTimer);
     this.#standby?.kill('SIGKILL');
     const serving = this.#serving;
     if (serving !== null && serving.exitCode === null && serving.signalCode === null) {

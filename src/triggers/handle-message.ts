@@ -212,7 +212,7 @@ async function runCommand(line: Line, command: Command, asked: Asked): Promise<H
     appendCommandRefusal(parts.records, callAt(deadline), refusalText(decision), decided(decision), Date.now());
     return told(`refused: ${decision.reason}`, refusalAnswer(line, decision, asked.word));
   }
-  if (parts.quarantine.find(plugin.id, trigger.name, Date.now()) !== undefined)
+  if (parts.quarantine.find(plugin, trigger.name, caller, Date.now()) !== undefined)
     return told('quarantined', say.disabled(asked.word));
   let files: FileRecord[];
   try {
@@ -226,7 +226,7 @@ async function runCommand(line: Line, command: Command, asked: Asked): Promise<H
   const call = callAt(until);
   const outcome = await execute(line, call, command, asked.args, files);
   const now = Date.now();
-  parts.quarantine.note(plugin.id, trigger.name, outcome, now);
+  parts.quarantine.note(plugin, trigger.name, caller, outcome, now);
   appendCall(parts.records, call, outcome, decided(decision), now);
   if (outcome.kind === 'ok') return { outcome: 'ran', answer: null, pluginId: plugin.id };
   // Another host, or this one when it is up again, goes on with it.

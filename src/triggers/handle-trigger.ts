@@ -8,7 +8,7 @@ import type { ChangeStatus } from '../db/notifications.ts';
 import { notCurrent, ServiceError, STATUS_OF } from '../errors.ts';
 import type { Execution } from '../execution/execute.ts';
 import type { ExecutionRecords } from '../executions/execution-records.ts';
-import type { Quarantine } from '../executions/quarantine.ts';
+import type { Quarantine, Suspension } from '../executions/quarantine.ts';
 import { HostCall } from '../host/host-functions.ts';
 import { LOGIN_PATH, noLoginReply } from '../identity/no-login.ts';
 import { credentialOf, mayCall, type Principal, type Principals } from '../identity/principals.ts';
@@ -43,8 +43,8 @@ export type TriggerParts = {
 type Found = { target: InstalledTrigger; path: string; params: Record<string, string>; cors: CorsHeaders };
 type CorsHeaders = ReadonlyArray<readonly [string, string]>;
 type Body = Uint8Array | Error;
-/** Somebody who may: who it is, and what the policy said, if there is one. */
-type Admitted = { principal: Principal | null; verdict: PolicyVerdict | null };
+/** A caller who may: who it is, by which key it is counted, and what the policy said, if there is one. */
+type Admitted = { principal: Principal | null; caller: string; verdict: PolicyVerdict | null };
 
 /**
  * One request to a plugin's HTTP trigger, from top to bottom: find the trigger, ask who calls and whether they may, start
@@ -128,23 +128,24 @@ function admit(
     throw forbidden(`this service key has no scope for trigger "${trigger.name}" of plugin "${plugin.id}"`, cors);
   if (principal?.kind === 'user' && principal.via === 'session' && !comesFromHere(x, target))
     throw forbidden('a request with a session cookie must come from this site or from an origin of the plugin', cors);
-  const suspended = parts.quarantine.find(plugin.id, trigger.name, Date.now());
-  if (suspended !== undefined) throw suspendedError(suspended.until, cors);
-  if (decision.kind === 'allow' || principal === null) return { principal, verdict: null };
+  const caller = callerKey(principal, x.remoteAddr);
+  const suspended = parts.quarantine.find(plugin, trigger.name, caller, Date.now());
+  if (suspended !== undefined) throw suspendedError(suspended, cors);
+  if (decision.kind === 'allow' || principal === null) return { principal, caller, verdict: null };
   const verdict = parts.policies.decide(settings.policyExpression, callerOf(principal));
-  if (verdict instanceof Promise) return verdict.then(v => heed(parts, x, found, principal, v));
-  return heed(parts, x, found, principal, verdict);
+  if (verdict instanceof Promise) return verdict.then(v => applyVerdict(parts, x, found, principal, v));
+  return applyVerdict(parts, x, found, principal, verdict);
 }
 
-/** What the policy said is done. */
-function heed(
+/** Applies the policy verdict: admits, or refuses and leaves a record. */
+function applyVerdict(
   parts: TriggerParts,
   x: TriggerExchange,
   { cors, target }: Found,
   principal: Principal,
   verdict: PolicyVerdict,
 ): Admitted {
-  if (verdict.kind === 'allowed') return { principal, verdict };
+  if (verdict.kind === 'allowed') return { principal, caller: callerKey(principal, x.remoteAddr), verdict };
   const error =
     verdict.kind === 'unavailable'
       ? new ServiceError('unavailable', `whether you may cannot be told now: ${verdict.reason}`, {
@@ -207,7 +208,7 @@ function run(
 ): void {
   const { plugin, trigger } = target;
   const { headers, method, query, remoteAddr, requestId } = x;
-  const caller = callerKey(admitted.principal, remoteAddr);
+  const { caller } = admitted;
   const deadline = performance.now() + parts.timeoutMs;
   parts.execute({
     pluginId: plugin.id,
@@ -305,12 +306,11 @@ function isNavigation(x: TriggerExchange): boolean {
   return /^\s*text\/html\b/i.test(x.headers.accept ?? '');
 }
 
-function suspendedError(until: Date | null, cors: ReadonlyArray<readonly [string, string]>): ServiceError {
+function suspendedError({ caller, trigger, until }: Suspension, cors: CorsHeaders): ServiceError {
   const seconds = until === null ? 600 : Math.max(1, Math.ceil((until.getTime() - Date.now()) / 1000));
-  const detail =
-    until === null
-      ? 'this plugin is suspended until an administrator resumes it'
-      : `this trigger failed repeatedly and is suspended for ${seconds} s`;
+  const what = trigger === '' ? 'this plugin crashed the service' : 'this trigger failed repeatedly';
+  const whom = caller === null ? '' : ' for this caller, whose requests made it fail,';
+  const detail = `${what} and is suspended${whom} ${until === null ? 'until an administrator resumes it' : `for ${seconds} s`}`;
   return new ServiceError('quarantined', detail, {
     headers: [['Retry-After', String(seconds)], ...cors.map(([n, v]): [string, string] => [n, v])],
   });
@@ -321,7 +321,7 @@ function finish(
   parts: TriggerParts,
   x: TriggerExchange,
   t: InstalledTrigger,
-  { principal, verdict }: Admitted,
+  { caller, principal, verdict }: Admitted,
   o: ExecutionOutcome,
   cors: ReadonlyArray<readonly [string, string]>,
 ): void {
@@ -336,7 +336,7 @@ function finish(
     x.replyError(refusal.error);
   }
   const now = Date.now();
-  parts.quarantine.note(plugin.id, trigger.name, o, now);
+  parts.quarantine.note(plugin, trigger.name, caller, o, now);
   if (o.kind === 'ok') {
     const keep = o.log.some(l => l.level === 3) || parts.records.wants(t, now);
     if (!keep) return;

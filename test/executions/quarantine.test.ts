@@ -1,12 +1,16 @@
 import t from 'tap';
 import type { Actor } from '../../src/audit/audit-log.ts';
+import { type Database, openDatabase } from '../../src/db/database.ts';
+import { Quarantine } from '../../src/executions/quarantine.ts';
+import { suspendSuspects } from '../../src/executions/suspects.ts';
+import { LIMITS } from '../../src/limits.ts';
 import { MANY_LANES, startTestService } from '../support/service.ts';
 import { respondText, watPlugin } from '../support/wat.ts';
 
 const BY: Actor = { kind: 'setup', userId: null, name: 'test', requestId: 'r', address: '127.0.0.1' };
 
 /** Traps when the body is `t`, answers `ok` otherwise; two triggers share the handler. */
-const moody = watPlugin({
+const MOODY_PARTS = {
   id: 'moody',
   imports: ['respond', 'input_read', 'log'],
   triggers: ['a', 'b'].map(name => ({ name, type: 'http', path: `/${name}`, methods: ['POST'] })),
@@ -15,59 +19,190 @@ const moody = watPlugin({
     (drop (call $log (i32.const 3) (i32.const 64) (i32.const 2)))
     (if (i32.eq (i32.load8_u (i32.const 1024)) (i32.const 116)) (then unreachable))
     ${respondText(64, 2)} (i32.const 0)`,
-});
+};
+const moody = watPlugin(MOODY_PARTS);
+
+const BEHIND_PROXY = { BOT_HTTP_TRUSTED_PROXIES: '127.0.0.1' };
+const MOODY = { id: 'moody', versionId: 1 };
+const LATE = { kind: 'deadline', failure: '' } as const;
+
+const quarantineOf = (t: { fail(text: string): unknown }, db: Database): Quarantine =>
+  new Quarantine(
+    db,
+    () => {},
+    error => t.fail(String(error)),
+  );
+
+/** Three strikes, of two callers. */
+const strike3 = (q: Quarantine, trigger: string, now: number): void => {
+  for (const caller of ['user:1', 'user:2', 'user:1']) q.note(MOODY, trigger, caller, LATE, now);
+};
 
 t.test('three traps in a row suspend the trigger alone, an administrator sees why and resumes it', async t => {
-  const s = await startTestService(MANY_LANES);
+  const s = await startTestService({ ...MANY_LANES, ...BEHIND_PROXY });
   t.teardown(() => s.stop());
   await s.install(moody);
+  const send = (trigger: string, body: string, client: string) =>
+    s.trigger(`moody/${trigger}`, { method: 'POST', body, headers: { 'x-forwarded-for': client } });
+  // Two clients in turns: what one of them alone breaks is suspended for it alone.
+  let turn = 0;
   const ask = async (trigger: string, body: string): Promise<number> =>
-    (await s.trigger(`moody/${trigger}`, { method: 'POST', body })).status;
+    (await send(trigger, body, `203.0.113.${turn++ % 2}`)).status;
   for (const body of ['t', 't', 'n', 't', 't', 'n'])
     t.equal(await ask('a', body), body === 't' ? 502 : 200, 'a success in between forgets the strikes');
   for (let k = 0; k < 3; k++) t.equal(await ask('a', 't'), 502);
-  const refused = await s.trigger('moody/a', { method: 'POST', body: 'n' });
+  const refused = await send('a', 'n', '203.0.113.9');
   t.equal(refused.status, 503);
   t.match(refused.json, { code: 'quarantined', detail: /suspended for \d+ s/ });
   const retry = Number(refused.headers.get('retry-after'));
   t.ok(retry > 25 && retry <= 30);
   t.equal(await ask('b', 'n'), 200, 'the other trigger goes on');
   const { json } = await s.admin('GET', '/plugins/moody');
-  t.match(json.quarantine, [{ trigger: 'a', cause: /trapped: unreachable/ }]);
+  t.match(json.quarantine, [{ trigger: 'a', caller: null, callers: 2, cause: /trapped: unreachable/ }]);
   t.match((await s.admin('POST', '/plugins/moody/triggers/a/resume')).json, { resumed: true });
   t.equal(await ask('a', 'n'), 200);
   t.match((await s.admin('POST', '/plugins/moody/triggers/a/resume')).json, { resumed: false });
   t.same((await s.admin('GET', '/plugins/moody')).json.quarantine, []);
 });
 
+t.test('three traps of one caller suspend the trigger for that caller alone', async t => {
+  const s = await startTestService({ ...MANY_LANES, ...BEHIND_PROXY });
+  const other = await startTestService({ ...MANY_LANES, ...BEHIND_PROXY }, s);
+  t.teardown(async () => {
+    await other.stop();
+    await s.stop();
+  });
+  await s.install(moody);
+  const ask = (client: string, body: string, on = s) =>
+    on.trigger('moody/a', { method: 'POST', body, headers: { 'x-forwarded-for': client } });
+  for (let k = 0; k < 3; k++) t.equal((await ask('2001:db8::1', 't')).status, 502);
+  const refused = await ask('2001:db8::2', 'n');
+  t.match(refused, { status: 503, json: { code: 'quarantined', detail: /for this caller.* for \d+ s/ } });
+  t.equal((await ask('2001:db8:0:1::1', 'n')).status, 200, 'another /64 is another caller');
+  t.equal((await ask('203.0.113.7', 'n')).status, 200);
+  const suspended = [{ trigger: 'a', caller: '2001:db8:0:0::/64', callers: 1, version_id: null }];
+  t.match((await s.admin('GET', '/plugins/moody')).json.quarantine, suspended);
+  for (let k = 0; k < 3; k++) await ask('203.0.113.8', 't', other);
+  t.equal((await ask('203.0.113.8', 'n', other)).status, 503);
+  // An administrator lifts all of it, on every host.
+  t.match((await s.admin('POST', '/plugins/moody/triggers/a/resume')).json, { resumed: true });
+  t.equal((await ask('2001:db8::1', 'n')).status, 200);
+  for (let tries = 0; tries < 200 && (await ask('203.0.113.8', 'n', other)).status === 503; tries++);
+  t.equal((await ask('203.0.113.8', 'n', other)).status, 200);
+});
+
+t.test('strikes count in a row and within a minute, for each caller and for all', async t => {
+  const db = openDatabase('postgresql://nowhere.invalid/x', 1, () => {});
+  t.teardown(() => db.close());
+  let stored = 0;
+  const q = new Quarantine(
+    db,
+    () => {},
+    () => stored++,
+  );
+  const OK = { kind: 'ok', failure: '' } as const;
+  const now = Date.parse('2026-01-01T00:00:00Z');
+  const isSuspended = (caller: string, at = now): boolean => q.find(MOODY, 'a', caller, at) !== undefined;
+  for (let k = 0; k < 10; k++) {
+    // Successes of others: the trigger is not at fault.
+    q.note(MOODY, 'a', 'user:1', LATE, now);
+    q.note(MOODY, 'a', 'user:2', OK, now);
+  }
+  t.equal(isSuspended('user:1'), true);
+  t.equal(isSuspended('user:2'), false);
+  for (let k = 0; k < 10; k++) q.note(MOODY, 'a', 'user:3', k % 3 === 2 ? OK : LATE, now);
+  t.equal(isSuspended('user:3'), false, 'a success of its own forgets its strikes');
+  q.note(MOODY, 'a', 'user:2', OK, now);
+  for (const at of [0, 40_000, 80_000, 120_000]) q.note(MOODY, 'a', 'user:4', LATE, now + at);
+  t.equal(isSuspended('user:4', now + 120_000), false, 'never three within a minute');
+  q.note(MOODY, 'a', 'user:2', OK, now + 200_000);
+  for (const caller of ['user:5', 'user:5', 'user:6']) q.note(MOODY, 'a', caller, LATE, now + 200_000);
+  t.equal(isSuspended('user:7', now + 200_000), true, 'at least two callers: for all');
+  t.match(q.list('moody', now + 200_000), [{ caller: null, callers: 2 }]);
+  await q.close();
+  t.equal(stored, 1, 'a suspension that cannot be stored holds on this host');
+});
+
+t.test('what is remembered of callers is bounded', async t => {
+  const db = openDatabase('postgresql://nowhere.invalid/x', 1, () => {});
+  t.teardown(() => db.close());
+  const q = quarantineOf(t, db);
+  const now = Date.parse('2026-01-01T00:00:00Z');
+  for (let k = 0; k < LIMITS.callersCountedMax + 1; k++) {
+    for (let strike = 0; strike < 3; strike++) q.note(MOODY, 'a', `user:${k}`, LATE, now);
+    q.note(MOODY, 'a', 'user:good', { kind: 'ok', failure: '' }, now);
+  }
+  t.equal(q.find(MOODY, 'a', 'user:0', now), undefined, 'the one suspended longest ago is let in again');
+  t.not(q.find(MOODY, 'a', 'user:1', now), undefined);
+  t.equal(q.list('moody', now).length, LIMITS.listLimitMax);
+  q.sweep(now + 30_000 + LIMITS.quarantineMs + 1);
+  t.same(q.list('moody', now), []);
+});
+
+t.test(
+  'a version that crashed the service is suspended for an hour, then tried again, then until it is resumed',
+  async t => {
+    const s = await startTestService();
+    t.teardown(() => s.stop());
+    await s.install(moody);
+    const db = openDatabase(s.databaseUrl, 2, () => {});
+    t.teardown(() => db.close());
+    const q = quarantineOf(t, db);
+    const versionId = s.service.registry.find('moody')?.versionId ?? 0;
+    const find = (version: number, inMs: number) =>
+      q.find({ id: 'moody', versionId: version }, 'a', 'user:1', Date.now() + inMs);
+    await suspendSuspects(db, q, [{ versionId, seen: 'ended by SIGSEGV twice' }]);
+    t.match(find(versionId, 0), { cause: /version 1.0.0 was running when the serving process ended by SIGSEGV twice/ });
+    t.not(find(versionId, 59 * 60_000), undefined);
+    t.equal(find(versionId, 61 * 60_000), undefined, 'after an hour it is tried again');
+    t.equal(find(versionId + 1, 0), undefined, 'another version is not meant');
+    await q.load();
+    await suspendSuspects(db, q, [{ versionId, seen: 'ended by SIGSEGV twice' }]);
+    t.match(find(versionId, 365 * 86_400_000), { until: null, cause: /tried again after a first suspension/ });
+    for (
+      let tries = 0;
+      tries < 200 && (await s.trigger('moody/a', { method: 'POST', body: 'n' })).status === 200;
+      tries++
+    );
+    t.match(await s.trigger('moody/a', { method: 'POST', body: 'n' }), {
+      status: 503,
+      json: { detail: /crashed the service and is suspended until an administrator resumes it/ },
+    });
+    t.match((await s.admin('GET', '/plugins/moody')).json.quarantine, [
+      { trigger: null, version_id: versionId, until: null },
+    ]);
+    const next = watPlugin({ ...MOODY_PARTS, version: '1.0.1' });
+    await s.install(next);
+    t.equal((await s.trigger('moody/a', { method: 'POST', body: 'n' })).status, 200, 'a new version is let in at once');
+  },
+);
+
 t.test('a suspension lasts twice as long every time, up to ten minutes', async t => {
   const s = await startTestService(MANY_LANES);
   t.teardown(() => s.stop());
   await s.install(moody);
-  const { Quarantine } = await import('../../src/executions/quarantine.ts');
-  const { openDatabase } = await import('../../src/db/database.ts');
   const db = openDatabase(s.databaseUrl, 2, () => {});
   t.teardown(() => db.close());
-  const q = new Quarantine(db, error => t.fail(String(error)));
+  const q = quarantineOf(t, db);
   let now = Date.parse('2026-01-01T00:00:00Z');
   const seconds: number[] = [];
   for (let k = 0; k < 7; k++) {
-    for (let strike = 0; strike < 3; strike++) q.note('moody', 'a', { kind: 'deadline', failure: '' }, now);
-    const until = q.find('moody', 'a', now)?.until?.getTime() ?? 0;
+    strike3(q, 'a', now);
+    const until = q.find(MOODY, 'a', 'anybody', now)?.until?.getTime() ?? 0;
     seconds.push((until - now) / 1000);
     now = until + 1;
-    t.equal(q.find('moody', 'a', now), undefined, 'it ends by itself');
+    t.equal(q.find(MOODY, 'a', 'anybody', now), undefined, 'it ends by itself');
   }
   t.same(seconds, [30, 60, 120, 240, 480, 600, 600]);
   now += 601_000;
-  for (let strike = 0; strike < 3; strike++) q.note('moody', 'a', { kind: 'deadline', failure: '' }, now);
+  strike3(q, 'a', now);
   t.equal(
-    ((q.find('moody', 'a', now)?.until?.getTime() ?? 0) - now) / 1000,
+    ((q.find(MOODY, 'a', 'anybody', now)?.until?.getTime() ?? 0) - now) / 1000,
     30,
     'after ten quiet minutes it starts anew',
   );
-  for (const at of [0, 61_000, 122_000]) q.note('moody', 'b', { kind: 'deadline', failure: '' }, now + at);
-  t.equal(q.find('moody', 'b', now + 122_000), undefined, 'three in three minutes are not three in one');
+  for (const at of [0, 61_000, 122_000]) q.note(MOODY, 'b', `user:${at}`, LATE, now + at);
+  t.equal(q.find(MOODY, 'b', 'anybody', now + 122_000), undefined, 'three in three minutes are not three in one');
   await q.close();
 });
 
@@ -75,14 +210,12 @@ t.test('a resume that meets the suspension while it is being written has the las
   const s = await startTestService(MANY_LANES);
   t.teardown(() => s.stop());
   await s.install(moody);
-  const { Quarantine } = await import('../../src/executions/quarantine.ts');
-  const { openDatabase } = await import('../../src/db/database.ts');
   const db = openDatabase(s.databaseUrl, 4, () => {});
   t.teardown(() => db.close());
-  const q = new Quarantine(db, error => t.fail(String(error)));
+  const q = quarantineOf(t, db);
   for (let round = 0; round < 20; round++) {
     const now = Date.now();
-    for (let strike = 0; strike < 3; strike++) q.note('moody', 'a', { kind: 'deadline', failure: '' }, now);
+    strike3(q, 'a', now);
     t.equal(await q.resume('moody', 'a', BY), true);
     await q.close();
     const { rows } = await db.query('SELECT 1 FROM plugin_quarantine');

@@ -70,13 +70,17 @@ for (const [name, seconds] of [
       [new Date(nowMs), new Date(nowMs + 600_000)],
     );
     const state = async () => {
-      const quarantine = new Quarantine(db, () => {});
+      const quarantine = new Quarantine(
+        db,
+        () => {},
+        () => {},
+      );
       await quarantine.load();
       return {
         messages: (await listDue(db, 'TELEGRAM', [], 10)).length,
         events: (await listLines(db)).filter(l => l.dueMs <= 0).length,
         chats: (await listLeftChats(db, 60_000)).length,
-        suspended: quarantine.find('p', 'run', Date.now()) !== undefined,
+        suspended: quarantine.find({ id: 'p', versionId: 1 }, 'run', 'user:1', Date.now()) !== undefined,
       };
     };
     t.same(await state(), { messages: 0, events: 0, chats: 0, suspended: true });

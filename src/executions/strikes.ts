@@ -1,0 +1,68 @@
+import { LIMITS } from '../limits.ts';
+
+/** What the failures of a trigger lead to: nothing yet, a suspension of it for one caller, or for all. */
+export type Verdict = { kind: 'none' } | { kind: 'caller' } | { kind: 'all'; callers: number };
+
+type Strike = { caller: string; atMs: number };
+
+const keyOf = (pluginId: string, trigger: string): string => `${pluginId}\0${trigger}`;
+
+/**
+ * Counts executions that trapped or timed out. Three in a row within a minute are a reason to suspend: in a row of one
+ * caller's executions for that caller, in a row of all executions for all callers, if at least two callers had a part in it.
+ */
+export class Strikes {
+  /** By trigger: strikes since its last success, oldest first. */
+  readonly #ofTrigger = new Map<string, Strike[]>();
+  /** By trigger and caller, the one struck last at the end. */
+  readonly #ofCaller = new Map<string, number[]>();
+
+  /** A success in between forgets: those of the trigger, and those of the caller it was for. */
+  forget(pluginId: string, trigger: string, caller: string): void {
+    if (this.#ofTrigger.size === 0 && this.#ofCaller.size === 0) return;
+    const key = keyOf(pluginId, trigger);
+    this.#ofTrigger.delete(key);
+    this.#ofCaller.delete(keyOf(key, caller));
+  }
+
+  /** Counts one more. The counts a suspension comes from begin again. */
+  add(pluginId: string, trigger: string, caller: string, nowMs: number): Verdict {
+    const key = keyOf(pluginId, trigger);
+    const since = nowMs - LIMITS.quarantineWindowMs;
+    const all = [...(this.#ofTrigger.get(key) ?? []).filter(s => s.atMs > since), { caller, atMs: nowMs }];
+    const callers = new Set(all.map(s => s.caller)).size;
+    if (all.length >= LIMITS.quarantineStrikes && callers > 1) {
+      this.clear(pluginId, trigger);
+      return { kind: 'all', callers };
+    }
+    // A caller alone is suspended at its third, so there are never more of one.
+    this.#ofTrigger.set(key, all.slice(-LIMITS.quarantineStrikes));
+    return this.#addOfCaller(keyOf(key, caller), since, nowMs);
+  }
+
+  #addOfCaller(key: string, since: number, nowMs: number): Verdict {
+    const own = [...(this.#ofCaller.get(key) ?? []).filter(atMs => atMs > since), nowMs];
+    this.#ofCaller.delete(key);
+    if (own.length >= LIMITS.quarantineStrikes) return { kind: 'caller' };
+    this.#ofCaller.set(key, own);
+    if (this.#ofCaller.size > LIMITS.callersCountedMax) {
+      const oldest = this.#ofCaller.keys().next();
+      if (!oldest.done) this.#ofCaller.delete(oldest.value);
+    }
+    return { kind: 'none' };
+  }
+
+  /** Forgets everything about a trigger. */
+  clear(pluginId: string, trigger: string): void {
+    const key = keyOf(pluginId, trigger);
+    this.#ofTrigger.delete(key);
+    for (const of of this.#ofCaller.keys()) if (of.startsWith(`${key}\0`)) this.#ofCaller.delete(of);
+  }
+
+  /** Forgets what is too long ago to count. */
+  sweep(nowMs: number): void {
+    const since = nowMs - LIMITS.quarantineWindowMs;
+    for (const [key, strikes] of this.#ofTrigger) if ((strikes.at(-1)?.atMs ?? 0) <= since) this.#ofTrigger.delete(key);
+    for (const [key, times] of this.#ofCaller) if ((times.at(-1) ?? 0) <= since) this.#ofCaller.delete(key);
+  }
+}
