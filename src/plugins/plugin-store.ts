@@ -5,6 +5,7 @@ import { PLUGIN_CHANGED } from '../db/notifications.ts';
 import type { Finding } from './inspect.ts';
 import type { Manifest } from './manifest.ts';
 import { type NetworkRules, parseStoredRules } from './network-rules.ts';
+import { type SettingsSql, settingsByTrigger, type TriggerSettings } from './trigger-settings.ts';
 
 /** Rows of `plugins` and `plugin_versions`; the only writer of both. */
 export type VersionRow = {
@@ -212,17 +213,23 @@ export async function listVersions(
   return rows.map(parseVersion);
 }
 
-/** Versions that are installed, with their plugins: what a starting host needs. */
+/** Versions that are installed, with their plugins and the settings of their triggers, in one statement: what a starting host needs. */
 export async function loadInstalled(
   db: Queryable,
   pluginId: string | null,
-): Promise<Array<{ plugin: PluginRow; version: VersionRow }>> {
-  const { rows } = await db.query<{ plugin: PluginSql; version_id: string } & VersionSql>(
-    `SELECT v.*, to_jsonb(p) AS plugin FROM plugins p JOIN plugin_versions v ON v.id = p.installed_version_id
+): Promise<Array<{ plugin: PluginRow; version: VersionRow; settings: Map<string, TriggerSettings> }>> {
+  const { rows } = await db.query<{ plugin: PluginSql; settings: SettingsSql[] } & VersionSql>(
+    `SELECT v.*, to_jsonb(p) AS plugin,
+       (SELECT coalesce(jsonb_agg(to_jsonb(s)), '[]') FROM plugin_trigger_settings s WHERE s.plugin_id = p.id) AS settings
+     FROM plugins p JOIN plugin_versions v ON v.id = p.installed_version_id
      WHERE $1::text IS NULL OR p.id = $1`,
     [pluginId],
   );
-  return rows.map(r => ({ plugin: toPlugin(r.plugin), version: parseVersion(r) }));
+  return rows.map(r => ({
+    plugin: toPlugin(r.plugin),
+    version: parseVersion(r),
+    settings: settingsByTrigger(r.settings),
+  }));
 }
 
 /** Versions whose runnable was made in another format, by an older host. */

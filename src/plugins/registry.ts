@@ -15,7 +15,7 @@ import {
 } from './plugin-store.ts';
 import type { SecretBox } from './secret-box.ts';
 import { TriggerRoutes } from './trigger-routes.ts';
-import { DEFAULT_SETTINGS, loadTriggerSettings, type TriggerSettings } from './trigger-settings.ts';
+import { DEFAULT_SETTINGS, type TriggerSettings } from './trigger-settings.ts';
 
 /** One HTTP trigger of an installed plugin, ready for requests. */
 export type InstalledTrigger = {
@@ -74,7 +74,7 @@ function assemble(
   plugin: PluginRow,
   version: VersionRow,
   secrets: InstalledSecrets,
-  settings: Map<string, TriggerSettings>,
+  settings: ReadonlyMap<string, TriggerSettings>,
 ): InstalledPlugin {
   const triggers = new Map<string, InstalledTrigger>();
   const wanted = new Set(databasesOf(version.manifest));
@@ -121,6 +121,8 @@ export class PluginRegistry {
   readonly #sources = new Map<number, ModuleSource>();
   readonly #modules = new Map<number, Promise<LoadedModule>>();
   readonly #reloads = new Map<string, Promise<void>>();
+  /** For each reading of all plugins under way, the plugins that were asked to be read anew since it began. */
+  readonly #loads = new Set<Set<string>>();
   #nextModuleId = 1;
 
   constructor(db: Database, box: SecretBox, storage: ModuleStorage) {
@@ -150,15 +152,23 @@ export class PluginRegistry {
 
   async loadAll(): Promise<void> {
     const seen = new Set<string>();
-    for (const { plugin, version } of await loadInstalled(this.#db, null)) {
-      seen.add(plugin.id);
-      await this.#put(plugin, version);
+    // What is read anew meanwhile is newer than this answer.
+    const reloaded = new Set<string>();
+    this.#loads.add(reloaded);
+    try {
+      for (const { plugin, settings, version } of await loadInstalled(this.#db, null)) {
+        seen.add(plugin.id);
+        if (!reloaded.has(plugin.id)) this.#put(plugin, version, settings);
+      }
+    } finally {
+      this.#loads.delete(reloaded);
     }
-    for (const id of this.#plugins.keys()) if (!seen.has(id)) this.drop(id);
+    for (const id of this.#plugins.keys()) if (!seen.has(id) && !reloaded.has(id)) this.drop(id);
   }
 
   /** Reads one plugin anew. Reloads of a plugin follow each other, so that an older answer never comes last. */
   reload(id: string): Promise<void> {
+    for (const reloaded of this.#loads) reloaded.add(id);
     const next = (this.#reloads.get(id) ?? Promise.resolve()).catch(() => {}).then(() => this.#reload(id));
     this.#reloads.set(id, next);
     const forget = (): void => {
@@ -170,13 +180,12 @@ export class PluginRegistry {
 
   async #reload(id: string): Promise<void> {
     const [row] = await loadInstalled(this.#db, id);
-    if (row === undefined) this.drop(id);
-    else await this.#put(row.plugin, row.version);
+    if (row === undefined) return this.drop(id);
+    this.#put(row.plugin, row.version, row.settings);
   }
 
-  async #put(plugin: PluginRow, version: VersionRow): Promise<void> {
+  #put(plugin: PluginRow, version: VersionRow, settings: ReadonlyMap<string, TriggerSettings>): void {
     const secrets = openSecrets(this.#box, version);
-    const settings = await loadTriggerSettings(this.#db, plugin.id);
     const before = this.#plugins.get(plugin.id);
     const config = { ...version.config, ...secrets.fields };
     const same = before?.versionId === version.id && isDeepStrictEqual(before.config, config);

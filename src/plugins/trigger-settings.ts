@@ -22,7 +22,8 @@ export const DEFAULT_SETTINGS: Readonly<TriggerSettings> = {
   frontendOrigins: null,
 };
 
-type SettingsSql = {
+/** A row of `plugin_trigger_settings`. */
+export type SettingsSql = {
   trigger_name: string;
   enabled: boolean;
   allow_user_session: boolean;
@@ -36,19 +37,19 @@ export async function loadTriggerSettings(db: Queryable, pluginId: string): Prom
   const { rows } = await db.query<SettingsSql>('SELECT * FROM plugin_trigger_settings WHERE plugin_id = $1', [
     pluginId,
   ]);
-  return new Map(
-    rows.map(r => [
-      r.trigger_name,
-      {
-        enabled: r.enabled,
-        allowUserSession: r.allow_user_session,
-        allowServiceKey: r.allow_service_key,
-        policyExpression: r.policy_expression,
-        frontendOrigins: r.frontend_origins,
-      },
-    ]),
-  );
+  return settingsByTrigger(rows);
 }
+
+export const settingsByTrigger = (rows: readonly SettingsSql[]): Map<string, TriggerSettings> =>
+  new Map(rows.map(r => [r.trigger_name, toSettings(r)]));
+
+const toSettings = (r: SettingsSql): TriggerSettings => ({
+  enabled: r.enabled,
+  allowUserSession: r.allow_user_session,
+  allowServiceKey: r.allow_service_key,
+  policyExpression: r.policy_expression,
+  frontendOrigins: r.frontend_origins,
+});
 
 /** What is to change; an undefined member keeps what is stored. */
 export type SettingsChange = { [K in keyof TriggerSettings]: TriggerSettings[K] | undefined };
