@@ -39,6 +39,7 @@ export function startLanes(
       const module = loaded.get(id);
       return module === undefined ? Promise.reject(new Error(`no module ${id}`)) : Promise.resolve(module);
     },
+    over() {},
     ended() {},
     onError() {},
   });
