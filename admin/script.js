@@ -5,6 +5,8 @@ let token = new URLSearchParams(location.hash.slice(1)).get('token') ?? '';
 if (token !== '') history.replaceState(null, '', location.pathname);
 let uploaded = null;
 
+// Shows the server that a request comes from this page, and not from a page of a plugin; a login brings a new one.
+let proof = document.querySelector('meta[name=page-proof]').content;
 let password = '';
 let watching;
 
@@ -14,12 +16,16 @@ async function api(method, path, body) {
     method,
     headers: {
       ...(token === '' ? {} : { authorization: `Bearer ${token}` }),
+      ...(proof === '' ? {} : { 'x-page-proof': proof }),
       ...(body && !isForm ? { 'content-type': 'application/json' } : {}),
     },
     body: isForm ? body : body && JSON.stringify(body),
   });
   const answer = response.status === 204 ? {} : await response.json();
-  if (response.ok) return answer;
+  if (response.ok) {
+    if (answer.page_proof !== undefined) proof = answer.page_proof;
+    return answer;
+  }
   if (answer.code === 'password_confirmation_required' && answer.confirm?.method === 'GET') {
     if (confirm('This action wants you to log in at the identity provider again. Go there now?')) {
       location.href = `${answer.confirm.path}&return_to=${encodeURIComponent(location.pathname)}`;
@@ -59,7 +65,12 @@ async function all(path) {
 /** Shows what this caller may see: the setup token's form, the login, the change of a temporary password, or the plugins. */
 async function start() {
   clearTimeout(watching);
-  const { admin, authenticated, idp, setup_mode } = await api('GET', '/auth/check');
+  const { admin, authenticated, idp, page_proof_required, setup_mode } = await api('GET', '/auth/check');
+  if (page_proof_required) {
+    // Somebody has logged in from another window meanwhile: a new page has the new proof.
+    if (performance.getEntriesByType('navigation')[0]?.type !== 'reload') return location.reload();
+    throw new Error('This browser does not protect this page: open it over https, or as http://localhost.');
+  }
   const needsToken = setup_mode && token === '';
   const mustChange = admin?.must_change_password === true;
   element('token-form').hidden = !needsToken;

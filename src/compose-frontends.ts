@@ -28,7 +28,7 @@ export function composeFrontends(parts: FrontendsParts): { routes: Route[]; clos
     pathOf: (key, sha256) => storage.frontendPath(key, sha256),
     async hasSession(request) {
       const principal = await principals.find(request.headers, Date.now());
-      return principal?.kind === 'user' || (await guards.admin(request)) !== null;
+      return principal?.kind === 'user' || (await guards.adminSession(request)) !== null;
     },
     origins,
   });

@@ -20,6 +20,7 @@ import type { Principals } from './identity/principals.ts';
 import { type JobQueue, kickJob, scheduledJob } from './jobs.ts';
 import { LIMITS } from './limits.ts';
 import type { Log } from './log.ts';
+import type { Request } from './message.ts';
 import { removeOldCodes } from './messaging/accounts.ts';
 import type { Channel, ChannelName } from './messaging/channel.ts';
 import { appendMessages, type NewMessage, removeOldMessages } from './messaging/outgoing.ts';
@@ -52,7 +53,7 @@ export type MessengersParts = {
 export type Messengers = {
   handlers: Record<string, HostHandler>;
   jobs: Array<JobQueue<object>>;
-  routes(of: { principals: Principals }): Route[];
+  routes(of: { principals: Principals; checkUser(request: Request): Promise<unknown> }): Route[];
   /** Begins to ask for updates, where a channel is polled. */
   start(): void;
   close(): Promise<void>;
@@ -199,10 +200,11 @@ export function composeMessengers(parts: MessengersParts): Messengers {
     }),
     // A host without messengers has no work for them; what waits is kept for one that has.
     jobs: channels.size === 0 ? [] : jobs,
-    routes: ({ principals }) =>
+    routes: ({ checkUser, principals }) =>
       messengerRoutes({
         db,
         principals,
+        checkUser,
         channels,
         telegramSecret: v['messengers.telegram_secret'],
         vkSecret: v['messengers.vk_secret'],

@@ -1,13 +1,8 @@
 import { accessRoutes } from './api/access-api.ts';
-import { adminKeyRoutes } from './api/admin-keys-api.ts';
-import { adminPageRoutes } from './api/admin-page.ts';
-import { adminRoutes } from './api/admins-api.ts';
 import { auditRoutes } from './api/audit-api.ts';
-import { authRoutes } from './api/auth-api.ts';
 import { commandRoutes } from './api/commands-api.ts';
 import { executionRoutes } from './api/executions-api.ts';
 import { HEALTH_PATHS, healthRoutes } from './api/health-api.ts';
-import { idpRoutes } from './api/idp-api.ts';
 import { endJsonThread } from './api/json-thread.ts';
 import { outboxRoutes } from './api/outbox-api.ts';
 import { pluginRoutes } from './api/plugins-api.ts';
@@ -15,14 +10,12 @@ import { policyRoutes } from './api/policies-api.ts';
 import { relationshipRoutes } from './api/relationships-api.ts';
 import { roleRoutes } from './api/roles-api.ts';
 import type { Route } from './api/route.ts';
-import { serviceKeyRoutes } from './api/service-keys-api.ts';
-import { SessionCookies } from './api/session-cookies.ts';
 import { triggerRoutes } from './api/triggers-api.ts';
 import { uninstalledRoutes } from './api/uninstalled-api.ts';
-import { userRoutes } from './api/users-api.ts';
 import { type Authz, composeAuthz } from './compose-authz.ts';
 import { composeFiles } from './compose-files.ts';
 import { composeFrontends } from './compose-frontends.ts';
+import { composeIdentity } from './compose-identity.ts';
 import { composeInstaller } from './compose-installer.ts';
 import { composeConnections, composeIntake } from './compose-intake.ts';
 import { composeMail } from './compose-mail.ts';
@@ -45,17 +38,12 @@ import { type Suspect, suspendSuspects } from './executions/suspects.ts';
 import { type HostCall, makeDispatch } from './host/host-functions.ts';
 import { kvHandlers } from './host/kv.ts';
 import { makeClientAddress } from './http/client-address.ts';
-import { checkSetup, fromHere, Guards } from './http/guards.ts';
 import { makeRouter } from './http/routes.ts';
 import { type Server, startServer } from './http/server.ts';
 import { IDENTITY_CHANGED, parseIdentityChange } from './identity/identity-changes.ts';
-import { IdpLogin } from './identity/idp-login.ts';
-import { KnownBrowsers } from './identity/known-browsers.ts';
-import { Principals } from './identity/principals.ts';
 import { Jobs } from './jobs.ts';
 import { assertLimits } from './limits.ts';
 import type { Log } from './log.ts';
-import { TEMPORARY_PASSWORD_QUEUE } from './messaging/temporary-password-job.ts';
 import { outboxSweepJob } from './outbox/sweep-job.ts';
 import { FrontendInstaller } from './plugins/frontend-install.ts';
 import { endIdleThreads } from './plugins/inspect-thread.ts';
@@ -64,7 +52,6 @@ import { openModuleStorage } from './plugins/module-storage.ts';
 import { PluginRegistry } from './plugins/registry.ts';
 import { makeSecretBox } from './plugins/secret-box.ts';
 import { handleTrigger, TRIGGER_PREFIX } from './triggers/handle-trigger.ts';
-import { hostBearerOf } from './triggers/trigger-event.ts';
 
 export type ServiceOptions = {
   config: Config;
@@ -143,6 +130,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     timeoutMs: v['execution.timeout_ms'],
     cacheDirectory: dataPath(config, 'cache'),
     noteFile: options.noteFile,
+    addedHeaders: v['http.plugin_headers'].map(name => name.toLowerCase()),
     dispatch: (row, args, execution) => dispatch(row, args, execution.context),
     loadModule: id => registry.loadModule(id),
     over: (call, outcome) => executionLog.note(call, outcome),
@@ -161,10 +149,11 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     schema: authz.schema,
     timeoutMs: v['execution.timeout_ms'],
   });
-  const timesNotWritten = (error: unknown): void =>
-    log.warn({ error: messageOf(error) }, 'last-used times could not be written yet');
-  const prefixes = { userToken: v['admin.user_token_prefix'], serviceKey: v['admin.service_key_prefix'] };
-  const principals = new Principals(db, prefixes, changes, timesNotWritten);
+  const identity = composeIdentity({
+    ...{ db, config, log, secretKey, secrets, publicBase, changes, registry },
+    setupToken: options.setupToken,
+  });
+  const { guards, principals } = identity;
   await changes.start({
     url: v['database.url'],
     channels: [PLUGIN_CHANGED, RESUMED, IDENTITY_CHANGED, ...authz.channels, ...pluginIo.channels],
@@ -201,31 +190,17 @@ export async function startService(options: ServiceOptions): Promise<Service> {
   await confirmSecretKey(db, secretKey);
   await suspendSuspects(db, quarantine, options.suspects);
 
-  const cookies = new SessionCookies(v['http.public_url'].startsWith('https:'), new KnownBrowsers(secrets));
-  const idp = new IdpLogin(
-    {
-      issuer: v['idp.issuer'],
-      clientId: v['idp.client_id'],
-      clientSecret: v['idp.client_secret'],
-      scopes: v['idp.scopes'],
-      redirectUri: () => `${publicBase()}/api/auth/idp/callback`,
-    },
-    secrets,
-  );
   const mail = composeMail({ config, log, db, adminUrl: () => `${publicBase()}/admin/` });
   const university = composeUniversity({ db, config, log });
   const jobs = new Jobs(db, [mail.job, outboxSweepJob(db), ...files.jobs, ...pluginIo.jobs, ...university.jobs], log);
 
-  const setup = { mode: v['admin.setup'], token: options.setupToken };
-  const keys = { setup, apiKey: v['admin.api_key'], keyPrefix: v['admin.key_prefix'] };
-  const guards = new Guards(db, keys, timesNotWritten);
   const keepUninstalledMs = durationMs(v['plugins.keep_uninstalled']);
   const frontends = composeFrontends({
     storage,
     registry,
     principals,
     guards,
-    hasLogin: idp.isConfigured,
+    hasLogin: identity.hasLogin,
     origins: () => [...files.origins, new URL(publicBase()).origin],
   });
   const rows: Route[] = [
@@ -241,7 +216,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       frontendBytesMax: v['http.max_frontend'],
     }),
     ...uninstalledRoutes({ db, keepMs: keepUninstalledMs }),
-    ...pluginIo.routes({ principals }),
+    ...pluginIo.routes({ principals, checkUser: request => guards.check({ guard: 'user' }, request) }),
     ...triggerRoutes({ db, registry, quarantine, schema: authz.schema }),
     ...commandRoutes({ db, registry, schema: authz.schema }),
     ...policyRoutes({ db, ...authz }),
@@ -252,36 +227,18 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     ...executionRoutes({ records }),
     ...files.routes({ registry, principals }),
     ...frontends.routes,
-    ...authRoutes({
-      db,
-      userTokenPrefix: v['admin.user_token_prefix'],
-      cookies,
-      idp: idp.isConfigured,
-      inSetupMode: () => guards.inSetupMode(),
-      admin: request => guards.admin(request),
-      checkSetup: request => checkSetup(request, setup),
-      fromHere,
-    }),
-    ...idpRoutes({ db, idp, cookies }),
-    ...adminRoutes({
-      db,
-      queueMail: (client, order) => jobs.enqueue(client, TEMPORARY_PASSWORD_QUEUE, order),
-    }),
-    ...userRoutes({ db }),
-    ...adminKeyRoutes({ db, prefix: v['admin.key_prefix'] }),
+    ...identity.routes({ enqueue: (client, queue, data) => jobs.enqueue(client, queue, data) }),
     ...auditRoutes({ db }),
-    ...serviceKeyRoutes({ db, registry, prefix: v['admin.service_key_prefix'] }),
     ...university.routes,
-    ...adminPageRoutes(),
   ];
   const routes = makeRouter(rows, guards, changes);
   const triggerParts = {
     changes,
-    hasLogin: idp.isConfigured,
+    hasLogin: identity.hasLogin,
     registry,
     quarantine,
     principals,
-    hostBearer: hostBearerOf([prefixes.userToken, prefixes.serviceKey, v['admin.key_prefix']]),
+    hostBearer: identity.hostBearer,
     records,
     policies: authz.policies,
     execute: executor.execute.bind(executor),
@@ -344,8 +301,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     await changes.close();
     await quarantine.close();
     await records.close();
-    await principals.close();
-    await guards.close();
+    await identity.close();
     await endIdleThreads();
     await endJsonThread();
     await db.close();

@@ -1,5 +1,6 @@
 import os from 'node:os';
 import { z } from 'zod';
+import { mayBeAdded } from './abi/response-headers.ts';
 import { duration, isIssuer, isNameServer, isPlainAddress, isWebAddress, parseRange } from './config-values.ts';
 import { LIMITS } from './limits.ts';
 
@@ -72,6 +73,11 @@ export const ROWS = {
     positive,
     2000,
     'of these, those of one address (a /64 of IPv6) that is no trusted proxy',
+  ),
+  'http.plugin_headers': row<string[]>(
+    list.refine(names => names.every(mayBeAdded), 'must be names of headers that act on the answer alone'),
+    [],
+    'response headers plugins may set beside the usual ones, like X-Frame-Options',
   ),
   'http.trusted_proxies': row<string[]>(list, [], 'CIDR ranges whose X-Forwarded-For is believed'),
   'data.dir': row(text.min(1), './data', 'everything the service writes is below it'),

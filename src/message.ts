@@ -1,5 +1,5 @@
 import type { Readable } from 'node:stream';
-import type { ServiceError } from './errors.ts';
+import { ServiceError } from './errors.ts';
 
 /** Plain values of one HTTP exchange; nothing here knows the server library. */
 
@@ -64,6 +64,15 @@ export function isFromOrigins(headers: Headers, origins: ReadonlySet<string> | u
   return isOwnOrigin(headers) || (headers.origin !== undefined && origins?.has(headers.origin) === true);
 }
 
+/**
+ * Whether a request shows the marks of a browser. `Sec-Fetch-Mode` alone is none: Node's `fetch` sends it as well.
+ */
+export function isBrowser(headers: Headers): boolean {
+  return (
+    headers['sec-fetch-site'] !== undefined || headers['sec-fetch-dest'] !== undefined || headers.origin !== undefined
+  );
+}
+
 /** The bearer token of a request (RFC 6750 section 2.1), or null. */
 export function bearerOf(headers: Headers): string | null {
   const given = headers.authorization;
@@ -77,6 +86,30 @@ export function cookieOf(headers: Headers, name: string): string {
     if (at > 0 && part.slice(0, at).trim() === name) return part.slice(at + 1).trim();
   }
   return '';
+}
+
+/**
+ * The secret of a session in its cookie; empty when there is none. A page of a plugin can set a cookie of the same name for a longer
+ * path, which browsers send first: two of them are refused.
+ *
+ * @throws ServiceError `malformed_request`
+ */
+export function sessionCookieOf(headers: Headers, kind: 'user' | 'admin'): string {
+  const name = `${kind}_session`;
+  const given = headers.cookie;
+  if (given === undefined) return '';
+  let found: string | null = null;
+  for (const part of given.split(';')) {
+    const at = part.indexOf('=');
+    if (at < 0 || part.slice(0, at).trim() !== name) continue;
+    if (found !== null)
+      throw new ServiceError(
+        'malformed_request',
+        `the request has two cookies named ${name}, and only one is ours: delete the cookies of this site and log in again`,
+      );
+    found = part.slice(at + 1).trim();
+  }
+  return found ?? '';
 }
 
 /** A JSON answer. `bigint` never reaches it: rows convert ids at the edge. */

@@ -12,6 +12,7 @@ const WANT: Record<ErrorCode, number> = {
   request_timeout: 408,
   password_change_required: 403,
   password_confirmation_required: 403,
+  page_proof_required: 403,
   conflict: 409,
   permissions_not_accepted: 409,
   confirmation_required: 409,

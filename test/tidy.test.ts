@@ -32,6 +32,7 @@ const LAYERS = [
     'src/compose-authz.ts',
     'src/compose-files.ts',
     'src/compose-frontends.ts',
+    'src/compose-identity.ts',
     'src/compose-describe.ts',
     'src/compose-intake.ts',
     'src/compose-mail.ts',

@@ -48,6 +48,7 @@ export class ExecutionState {
   deadline = 0;
   entry = 0;
   config: Readonly<Record<string, string>> = {};
+  pluginId = '';
 
   constructor(control: Int32Array) {
     this.control = control;

@@ -8,7 +8,7 @@ import {
   type HostFunction,
   wasmParametersOf,
 } from '../src/abi/host-functions.ts';
-import { checkResponseHeaders } from '../src/abi/response-headers.ts';
+import { checkResponseHeaders, type HeaderRules } from '../src/abi/response-headers.ts';
 import { ENTRY } from '../src/abi/shared-layout.ts';
 import { LIMITS } from '../src/limits.ts';
 import type { ExecutionState, Span } from './execution-state.ts';
@@ -24,33 +24,51 @@ const FEATURES = ['kv', 'file', 'sql', 'network', 'notify', 'events', 'plugins:c
 type Values = [a: number, b: number, c: number, d: number, e: number, f: number, g: number, h: number];
 type LocalFunction = (...values: Values) => number;
 
-/** Checked headers by the guest's bytes: most plugins send the same few again and again. */
-class HeaderCache {
-  #entries = new Map<string, Uint8Array | string>();
-  #lastJson = new Uint8Array(0);
-  #lastChecked: Uint8Array | string = new Uint8Array(0);
+/** Flat header bytes with a note on what was left out, or the reason the answer is refused. */
+type CachedHeaders = { flat: Uint8Array; dropped: string } | { refused: string };
 
-  /** Flat header bytes, or the reason they are refused. */
-  check(json: Uint8Array, decode: () => string | undefined): Uint8Array | string {
+/** Checked headers by plugin and by the guest's bytes: most plugins send the same few again and again. */
+class HeaderCache {
+  readonly #added: ReadonlySet<string>;
+  #entries = new Map<string, CachedHeaders>();
+  #lastPlugin = '';
+  #lastJson = new Uint8Array(0);
+  #lastChecked: CachedHeaders | null = null;
+
+  constructor(added: ReadonlySet<string>) {
+    this.#added = added;
+  }
+
+  check(pluginId: string, json: Uint8Array, decode: () => string | undefined): CachedHeaders {
     // The same as the time before: no text is made.
-    if (json.length === this.#lastJson.length && Buffer.compare(json, this.#lastJson) === 0) return this.#lastChecked;
+    if (
+      this.#lastChecked !== null &&
+      pluginId === this.#lastPlugin &&
+      json.length === this.#lastJson.length &&
+      Buffer.compare(json, this.#lastJson) === 0
+    )
+      return this.#lastChecked;
     const text = decode();
-    if (text === undefined) return 'the headers are not valid UTF-8';
-    const checked = this.#checkText(text);
+    if (text === undefined) return { refused: 'the headers are not valid UTF-8' };
+    const checked = this.#checkText({ pluginId, added: this.#added }, text);
     if (json.length <= 1024) {
+      this.#lastPlugin = pluginId;
       this.#lastJson = json.slice();
       this.#lastChecked = checked;
     }
     return checked;
   }
 
-  #checkText(text: string): Uint8Array | string {
-    const known = this.#entries.get(text);
+  #checkText(rules: HeaderRules, text: string): CachedHeaders {
+    const key = `${rules.pluginId}\0${text}`;
+    const known = this.#entries.get(key);
     if (known !== undefined) return known;
-    const checked = checkResponseHeaders(text);
-    const value = checked.ok ? Uint8Array.from(Buffer.from(checked.flat, 'latin1')) : checked.reason;
+    const checked = checkResponseHeaders(text, rules);
+    const value: CachedHeaders = checked.ok
+      ? { flat: Uint8Array.from(Buffer.from(checked.flat, 'latin1')), dropped: checked.dropped.join(', ') }
+      : { refused: checked.reason };
     if (this.#entries.size >= 64) this.#entries.clear();
-    if (text.length <= 1024) this.#entries.set(text, value);
+    if (text.length <= 1024) this.#entries.set(key, value);
     return value;
   }
 }
@@ -63,8 +81,9 @@ export function makeHostImports(
   state: ExecutionState,
   guest: GuestMemory,
   channel: Pick<HostChannel, 'keepBody' | 'call'>,
+  addedHeaders: ReadonlySet<string>,
 ): Record<string, WebAssembly.ExportValue> {
-  const headers = new HeaderCache();
+  const headers = new HeaderCache(addedHeaders);
 
   const fail = (code: HostErrorCode, text?: string): number => {
     state.error = text ?? HOST_ERROR_TEXT[code];
@@ -112,14 +131,15 @@ export function makeHostImports(
         return refuse(HOST_ERROR.tooLarge, `the headers are larger than ${LIMITS.responseHeadersJsonBytesMax} bytes`);
       if (bl >>> 0 > LIMITS.responseBodyBytesMax)
         return refuse(HOST_ERROR.tooLarge, `the body is larger than ${LIMITS.responseBodyBytesMax} bytes`);
-      const checked = headers.check(guest.range(ha, hl), () => guest.text(ha, hl));
-      if (typeof checked === 'string') return refuse(HOST_ERROR.invalid, checked);
+      const checked = headers.check(state.pluginId, guest.range(ha, hl), () => guest.text(ha, hl));
+      if ('refused' in checked) return refuse(HOST_ERROR.invalid, checked.refused);
+      if (checked.dropped !== '') state.log(2, `response headers were dropped: ${checked.dropped}`);
       state.invalidResponse = null;
       const body = guest.range(ba, bl);
       state.response = {
         status: code,
-        headers: checked,
-        body: channel.keepBody(checked, body),
+        headers: checked.flat,
+        body: channel.keepBody(checked.flat, body),
         bodyBytes: body.length,
       };
       return 0;

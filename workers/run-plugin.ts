@@ -99,7 +99,7 @@ class Lane {
       sleeping: on => this.#channel.sleeping(on),
     });
     this.#shared = {
-      plugin_host: makeHostImports(this.#state, this.#guest, this.#channel),
+      plugin_host: makeHostImports(this.#state, this.#guest, this.#channel, new Set(task.addedHeaders)),
       wasi_snapshot_preview1: this.#wasi.functions,
       control: this.#control,
     };
@@ -250,6 +250,7 @@ class Lane {
     }
     state.entry = all32[header + SLOT.entry]!;
     state.config = runtime.loaded.config;
+    state.pluginId = runtime.loaded.pluginId;
     this.#returned = false;
     try {
       runtime.run(this.#guest);

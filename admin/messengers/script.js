@@ -19,15 +19,20 @@ const TEXTS = {
 const NAMES = { TELEGRAM: 'Telegram', VK: 'VK' };
 const element = id => document.getElementById(id);
 document.documentElement.lang = language;
+// Shows the server that a request comes from this page, and not from a page of a plugin.
+const proof = document.querySelector('meta[name=page-proof]').content;
 if (language === 'en') for (const e of document.querySelectorAll('[data-en]')) e.textContent = e.dataset.en;
 
 async function api(method, path) {
-  const response = await fetch(`/api/messengers${path}`, { method });
+  const response = await fetch(`/api/messengers${path}`, { method, headers: { 'x-page-proof': proof } });
   if (response.status === 401) {
     element('login').hidden = false;
     element('accounts').hidden = true;
   }
   const answer = response.status === 204 ? {} : await response.json();
+  // The user has logged in elsewhere meanwhile: a new page has the new proof.
+  if (answer.code === 'page_proof_required' && performance.getEntriesByType('navigation')[0]?.type !== 'reload')
+    location.reload();
   if (!response.ok) throw new Error(answer.detail ?? `HTTP ${response.status}`);
   return answer;
 }

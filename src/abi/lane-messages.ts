@@ -16,12 +16,15 @@ export type LaneTask = {
   spinMs: number;
   /** Path of the file in which the lane notes the plugin version it runs, or null. */
   noteFile: string | null;
+  /** Response headers the operator allows plugins beside the usual ones, in lower case (`http.plugin_headers`). */
+  addedHeaders: readonly string[];
 };
 
 /** A module as the lane needs it. `id` changes with every install, `versionId` with every upload. */
 export type LoadedModule = {
   id: number;
   versionId: number;
+  pluginId: string;
   module: WebAssembly.Module;
   memoryPages: { min: number; max: number };
   config: Readonly<Record<string, string>>;

@@ -1,14 +1,14 @@
 import { LIMITS } from '../limits.ts';
 
 /**
- * Headers of a plugin's answer (abi.md `respond`): checked where the plugin runs, carried flat as `name NUL value NUL`.
- * The server library writes values raw, so what passes here reaches the wire (security.md "Response smuggling").
+ * Headers of a plugin's answer (docs/SECURITY.md "Answers of triggers"): checked where the plugin runs, carried flat as
+ * `name NUL value NUL`. The server library writes values raw, so what passes here reaches the wire.
  */
 const NAME = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
 const VALUE = /^[\t\x20-\x7e\x80-\xff]*$/;
 
-/** Names a plugin may not set: they belong to the connection, to the host, or clear what is not the plugin's. */
-const REFUSED = new Set([
+/** Names that frame the message or belong to the connection: with one of them the answer is refused. */
+const BREAKS_PROTOCOL = new Set([
   'content-length',
   'transfer-encoding',
   'connection',
@@ -17,31 +17,88 @@ const REFUSED = new Set([
   'upgrade',
   'trailer',
   'te',
-  'date',
-  'x-request-id',
-  'clear-site-data',
 ]);
 
+/** What an answer may say of itself. Everything else is dropped: what is unknown may act on the whole origin. */
+const ALLOWED = new Set([
+  'content-type',
+  'content-encoding',
+  'content-language',
+  'content-location',
+  'content-disposition',
+  'content-digest',
+  'repr-digest',
+  'content-security-policy',
+  'etag',
+  'last-modified',
+  'cache-control',
+  'expires',
+  'age',
+  'pragma',
+  'vary',
+  'accept-ranges',
+  'content-range',
+  'allow',
+  'location',
+  'link',
+  'retry-after',
+  'www-authenticate',
+  'x-total-count',
+]);
+const ALLOWED_PREFIX = /^x-(plugin|ratelimit)-/;
+
+/** Names `http.plugin_headers` may not add: they act on the origin, on the connection, on a proxy, or are the host's. */
+const NEVER_ADDED =
+  /^(content-length|transfer-encoding|connection|keep-alive|proxy-.*|upgrade|trailer|te|date|set-cookie2?|x-request-id|x-content-type-options|access-control-.*|clear-site-data|nel|report-to|reporting-endpoints|strict-transport-security|alt-svc|refresh|speculation-rules|origin-agent-cluster|public-key-pins.*|service-worker-allowed|x-accel-.*|x-sendfile.*|x-lighttpd-.*|x-reproxy-.*|surrogate-.*|x-litespeed-.*)$/i;
+
+/** Whether `http.plugin_headers` may name this header. */
+export const mayBeAdded = (name: string): boolean => NAME.test(name) && !NEVER_ADDED.test(name);
+
 /** A cookie of the host's own: of its sessions, or of a login under way. */
-export const HOST_COOKIE = /^\s*(user_session|admin_session|known_browser|idp_login_[\w-]*)\s*=/i;
+export const HOST_COOKIE = /^\s*(user_session|admin_session|known_browser|idp_login_[\w-]*|plugin_login)\s*=/i;
 /** A cookie without a name is sent back as if its value were `name=value`. */
 const NAMED_COOKIE = /^\s*[!#$%&'*+\-.^_`|~0-9A-Za-z]+\s*=/;
+const COOKIES_MAX = 20;
+const COOKIE_BYTES_MAX = 4096;
 /** A list of values repeats its name, so what goes out is counted, not what came in. */
 const FLAT_CHARS_MAX = LIMITS.responseHeadersJsonBytesMax;
 const LINES_MAX = 200;
 
-export type CheckedHeaders = { ok: true; flat: string } | { ok: false; reason: string };
+/** Media types in which no browser runs script. A type that is absent, unknown or a list counts as one that may. */
+const INERT =
+  /^\s*(text\/(plain|csv|css|markdown|javascript|event-stream|calendar)|application\/(json|[\w.+-]+\+json|javascript|octet-stream|zip|gzip|wasm|x-ndjson)|image\/(png|jpe?g|gif|webp|avif|bmp|x-icon|vnd\.microsoft\.icon)|audio\/[\w.+-]+|video\/[\w.+-]+|font\/[\w.+-]+)\s*(;[^,]*)?$/i;
+
+/** The policy of an answer that can run script: a page of an origin of its own, without cookies and storage. */
+const SANDBOX = 'sandbox allow-scripts allow-forms allow-popups allow-downloads';
+/** It comes last, so that the host can take it off where an administrator trusts the plugin's pages. */
+export const SANDBOX_FLAT = `Content-Security-Policy\0${SANDBOX}\0`;
+
+/** What decides about headers beside their text. */
+export type HeaderRules = {
+  pluginId: string;
+  /** Names in lower case that the operator allows as well (`http.plugin_headers`). */
+  added: ReadonlySet<string>;
+};
+
+export type CheckedHeaders =
+  | {
+      ok: true;
+      flat: string;
+      /** What was left out, each with the reason. */
+      dropped: string[];
+    }
+  | { ok: false; reason: string };
 
 /** Text for a reason: short, without control characters. */
 function shown(text: string): string {
   return JSON.stringify(text.length > 80 ? `${text.slice(0, 80)}...` : text);
 }
 
-function checkOne(name: string, value: unknown): string | null {
+/** Why an answer with this header is refused as a whole; null when it is not. */
+function refusalOf(name: string, value: unknown): string | null {
   if (!NAME.test(name)) return `header name ${shown(name)} is not a token`;
   const lower = name.toLowerCase();
-  if (REFUSED.has(lower) || lower.startsWith('access-control-'))
-    return `header ${shown(name)} is set by the host alone`;
+  if (BREAKS_PROTOCOL.has(lower)) return `header ${shown(name)} is set by the host alone`;
   if (typeof value !== 'string') return `header ${shown(name)} has a value that is not a string`;
   if (!VALUE.test(value)) return `header ${shown(name)} has a value with control or non-Latin-1 characters`;
   if (lower === 'set-cookie' && !NAMED_COOKIE.test(value)) return 'Set-Cookie has no cookie name';
@@ -49,13 +106,106 @@ function checkOne(name: string, value: unknown): string | null {
   return null;
 }
 
+/** The cookie confined to the plugin's own triggers, or why it is dropped. */
+function confineCookie(value: string, pluginId: string): { value: string } | { dropped: string } {
+  const [pair = '', ...attributes] = value.split(';').map(part => part.trim());
+  if (/^__Host-/i.test(pair)) return { dropped: 'Set-Cookie (the prefix __Host- claims the whole origin)' };
+  const base = `/api/triggers/http/${pluginId}`;
+  let path = base;
+  const kept: string[] = [];
+  for (const attribute of attributes) {
+    const [name = '', given = ''] = attribute.split(/\s*=\s*/, 2);
+    if (/^domain$/i.test(name)) return { dropped: 'Set-Cookie (it has the attribute Domain)' };
+    if (/^path$/i.test(name)) path = given.startsWith(`${base}/`) ? given : base;
+    else if (attribute !== '') kept.push(attribute);
+  }
+  return { value: [pair, `Path=${path}`, ...kept].join('; ') };
+}
+
+/** One challenge (RFC 9110 section 11.6.1) with named parameters. */
+const CHALLENGE =
+  /^[ \t]*[!#$%&'*+\-.^_`|~0-9A-Za-z]+[ \t]+[\w-]+=(?:"[^"\\]*"|[\w.~+/-]+)(?:[ \t]*,[ \t]*[\w-]+=(?:"[^"\\]*"|[\w.~+/-]+))*[ \t]*$/;
+
+/** Whether a challenge names the plugin as its realm, so that no answer asks for passwords in the host's name. */
+function isOwnRealm(value: string, pluginId: string): boolean {
+  if (!CHALLENGE.test(value)) return false;
+  const realms = [...value.matchAll(/[ \t,]realm="([^"]*)"/gi)];
+  const realm = realms[0]?.[1] ?? '';
+  return realms.length === 1 && realm.startsWith(pluginId) && !/^[\w.-]/.test(realm.slice(pluginId.length));
+}
+
+/** Gathers the lines of one answer. */
+class HeaderLines {
+  readonly dropped: string[] = [];
+  flat = '';
+  #cookies = 0;
+  #cookieBytes = 0;
+  #inert = true;
+  #typed = false;
+  #lines = 0;
+  readonly #rules: HeaderRules;
+
+  constructor(rules: HeaderRules) {
+    this.#rules = rules;
+  }
+
+  /** Adds one line, or notes why it is left out; the reason when the answer has too many. */
+  add(name: string, value: string): string | null {
+    if (++this.#lines > LINES_MAX) return `there are more than ${LINES_MAX} header lines`;
+    const lower = name.toLowerCase();
+    if (lower === 'set-cookie') return this.#addCookie(name, value);
+    if (!ALLOWED.has(lower) && !ALLOWED_PREFIX.test(lower) && !this.#rules.added.has(lower)) {
+      this.dropped.push(`${name.slice(0, 80)} (not among the headers a plugin may set)`);
+      return null;
+    }
+    if (lower === 'www-authenticate' && !isOwnRealm(value, this.#rules.pluginId)) {
+      this.dropped.push(`${name} (its realm must begin with the plugin's id, like realm="${this.#rules.pluginId}")`);
+      return null;
+    }
+    if (lower === 'content-type') {
+      this.#typed = true;
+      this.#inert &&= INERT.test(value);
+    }
+    return this.#append(name, value);
+  }
+
+  #addCookie(name: string, given: string): string | null {
+    const confined = confineCookie(given, this.#rules.pluginId);
+    if ('dropped' in confined) {
+      this.dropped.push(confined.dropped);
+      return null;
+    }
+    this.#cookieBytes += confined.value.length;
+    if (++this.#cookies > COOKIES_MAX || this.#cookieBytes > COOKIE_BYTES_MAX) {
+      this.dropped.push(
+        `Set-Cookie (an answer sets at most ${COOKIES_MAX} cookies of ${COOKIE_BYTES_MAX} bytes in all)`,
+      );
+      return null;
+    }
+    return this.#append(name, confined.value);
+  }
+
+  #append(name: string, value: string): string | null {
+    if (this.flat.length + name.length + value.length + 2 > FLAT_CHARS_MAX)
+      return `the headers are larger than ${FLAT_CHARS_MAX} bytes`;
+    this.flat += `${name}\0${value}\0`;
+    return null;
+  }
+
+  /** The lines, with the sandbox when the answer can run script. */
+  finish(): string {
+    return this.#typed && this.#inert ? this.flat : this.flat + SANDBOX_FLAT;
+  }
+}
+
 /**
  * Checks the headers object of `respond`. A value may be a list of strings, for several `Set-Cookie`.
  *
  * @param json the guest's text: an object of string to string, or empty for none
+ * @returns the lines that go out, or why the whole answer is refused
  */
-export function checkResponseHeaders(json: string): CheckedHeaders {
-  if (json === '') return { ok: true, flat: '' };
+export function checkResponseHeaders(json: string, rules: HeaderRules): CheckedHeaders {
+  if (json === '') return { ok: true, flat: SANDBOX_FLAT, dropped: [] };
   let value: unknown;
   try {
     value = JSON.parse(json);
@@ -64,18 +214,18 @@ export function checkResponseHeaders(json: string): CheckedHeaders {
   }
   if (typeof value !== 'object' || value === null || Array.isArray(value))
     return { ok: false, reason: 'the headers are not a JSON object' };
-  let flat = '';
-  let lines = 0;
+  const lines = new HeaderLines(rules);
   for (const [name, given] of Object.entries(value)) {
     const values: unknown[] = Array.isArray(given) ? given : [given];
     for (const v of values) {
-      const reason = checkOne(name, v);
-      if (reason !== null) return { ok: false, reason };
-      if (++lines > LINES_MAX) return { ok: false, reason: `there are more than ${LINES_MAX} header lines` };
-      if (flat.length + name.length + String(v).length + 2 > FLAT_CHARS_MAX)
-        return { ok: false, reason: `the headers are larger than ${FLAT_CHARS_MAX} bytes` };
-      flat += `${name}\0${String(v)}\0`;
+      const refused = refusalOf(name, v) ?? lines.add(name, String(v));
+      if (refused !== null) return { ok: false, reason: refused };
     }
   }
-  return { ok: true, flat };
+  return { ok: true, flat: lines.finish(), dropped: lines.dropped };
+}
+
+/** The lines without the sandbox: for plugins whose pages an administrator trusts, and on an origin of the plugin's own. */
+export function withoutSandbox(flat: string): string {
+  return flat.endsWith(SANDBOX_FLAT) ? flat.slice(0, -SANDBOX_FLAT.length) : flat;
 }

@@ -7,10 +7,11 @@ import { addFirstAdmin, changePassword } from '../identity/admin-appointments.ts
 import { countAdminKeysOf } from '../identity/admin-keys.ts';
 import { logIn, withPassword } from '../identity/admin-login.ts';
 import { assertUncommonPassword } from '../identity/frequent-passwords.ts';
+import type { PageProofs } from '../identity/page-proof.ts';
 import { hashPassword, passwordProblem } from '../identity/password.ts';
 import { confirmPassword, listSessions, revokeSession, type Session } from '../identity/sessions.ts';
 import { addUserToken, listUserTokens, revokeUserToken, type UserToken } from '../identity/user-tokens.ts';
-import { jsonReply, type Reply, type Request } from '../message.ts';
+import { jsonReply, type Reply, type Request, sessionCookieOf } from '../message.ts';
 import { parseBody } from './plugins-api.ts';
 import {
   actorOf,
@@ -25,6 +26,7 @@ import {
   type Route,
 } from './route.ts';
 import type { SessionCookies } from './session-cookies.ts';
+import { refuseUntrustedOrigin } from './untrusted-origin.ts';
 
 export type AuthApiParts = {
   db: Database;
@@ -33,8 +35,11 @@ export type AuthApiParts = {
   /** Whether users may log in with an identity provider. */
   idp: boolean;
   inSetupMode(): Promise<boolean>;
-  /** The session of an administrator and of a user, for checks and logout. */
-  admin(request: Request): Promise<Extract<Caller, { kind: 'admin' }> | null>;
+  /** The administrator whose session a request carries, whatever page it comes from. */
+  adminSession(request: Request): Promise<Extract<Caller, { kind: 'admin' }> | null>;
+  /** Whether a request with this session comes from a program, or from a page of ours. */
+  isProven(session: Session, request: Request): boolean;
+  proofs: PageProofs;
   checkSetup(request: Request): void;
   fromHere(request: Request): void;
 };
@@ -107,8 +112,11 @@ export function authRoutes(parts: AuthApiParts): Route[] {
 
   /** Both sessions of an administrator: the second is for the frontends of plugins (service.md 5.4.2). */
   const open = async (client: Queryable, request: Request, account: AdminAccount, more = {}): Promise<Reply> => {
-    const headers = await parts.cookies.open(client, request, account.userId, ['admin', 'user'], { via: 'password' });
-    return jsonReply(200, { admin: adminJson(account), ...more }, [...headers, NO_STORE]);
+    const { headers, secrets } = await parts.cookies.open(client, request, account.userId, ['admin', 'user'], {
+      via: 'password',
+    });
+    const proof = parts.proofs.make('admin', secrets.admin ?? '');
+    return jsonReply(200, { admin: adminJson(account), page_proof: proof, ...more }, [...headers, NO_STORE]);
   };
   const logOut = async (request: Request): Promise<Reply> => {
     parts.fromHere(request);
@@ -149,6 +157,7 @@ export function authRoutes(parts: AuthApiParts): Route[] {
         if (!(await parts.inSetupMode()))
           throw new ServiceError('conflict', 'there is an administrator already; log in');
         parts.checkSetup(request);
+        refuseUntrustedOrigin(request);
         const body = parseBody(setupBody, await json());
         await assertUncommonPassword(body.password, '/password');
         const first = { email: body.email, password: body.password, displayName: body.name ?? body.email };
@@ -162,6 +171,7 @@ export function authRoutes(parts: AuthApiParts): Route[] {
       guard: 'none',
       async handle({ json, request }) {
         parts.fromHere(request);
+        refuseUntrustedOrigin(request);
         const body = parseBody(loginBody, await json());
         const attempt = {
           ...body,
@@ -185,14 +195,16 @@ export function authRoutes(parts: AuthApiParts): Route[] {
       guard: 'none',
       async handle({ request }) {
         const setupMode = await parts.inSetupMode();
-        const caller = setupMode ? null : await parts.admin(request);
+        const caller = setupMode ? null : await parts.adminSession(request);
+        const proven = caller !== null && parts.isProven(caller.session, request);
         return jsonReply(
           200,
           {
             authenticated: setupMode || caller !== null,
             setup_mode: setupMode,
             idp: parts.idp,
-            ...(caller === null ? {} : { admin: adminJson(caller.account, caller.session) }),
+            ...(caller === null ? {} : { page_proof_required: !proven }),
+            ...(caller !== null && proven ? { admin: adminJson(caller.account, caller.session) } : {}),
           },
           [NO_STORE],
         );
@@ -229,14 +241,15 @@ export function authRoutes(parts: AuthApiParts): Route[] {
     {
       method: 'POST',
       path: '/api/admin/auth/confirm',
-      guard: 'admin_session',
+      guard: 'admin_confirm',
       key: 'never',
       async handle({ caller, json, request }) {
         const who = adminOf(caller);
         const body = parseBody(confirmBody, await json());
         return await withPassword(db, prover(who, request), body.password, '/password', async client => {
           await confirmPassword(client, who.session.id);
-          return { status: 204, headers: [], body: '' };
+          const proof = parts.proofs.make('admin', sessionCookieOf(request.headers, 'admin'));
+          return jsonReply(200, { admin: adminJson(who.account), page_proof: proof }, [NO_STORE]);
         });
       },
     },

@@ -241,7 +241,6 @@ function contentReply(files: Files, file: FileRecord, request: Request): Reply {
     ['Content-Disposition', dispositionOf(file)],
     // Whatever a user uploaded runs nothing here: this is the origin of the administration.
     ['Content-Security-Policy', "default-src 'none'; sandbox; frame-ancestors 'none'"],
-    ['X-Content-Type-Options', 'nosniff'],
     ['Referrer-Policy', 'no-referrer'],
     ['Cache-Control', 'private, no-cache'],
     ['Accept-Ranges', 'bytes'],

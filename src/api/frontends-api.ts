@@ -105,7 +105,6 @@ export function frontendRoutes(parts: FrontendsApiParts): Route[] {
       ['ETag', etag],
       ['Vary', 'Accept-Encoding'],
       ['Content-Security-Policy', policy()],
-      ['X-Content-Type-Options', 'nosniff'],
       ['Referrer-Policy', 'same-origin'],
       ...(file.coding === 'identity' ? [] : ([['Content-Encoding', file.coding]] as Array<[string, string]>)),
     ];

@@ -11,11 +11,14 @@ import { LIMITS } from '../limits.ts';
 import { cookieOf, type Reply, type Request } from '../message.ts';
 import { actorOfAccount, actorOfUser, flagOf, queryOf, type Route } from './route.ts';
 import type { SessionCookies } from './session-cookies.ts';
+import { untrustedOrigin } from './untrusted-origin.ts';
 
 export type IdpApiParts = {
   db: Database;
   idp: IdpLogin;
   cookies: SessionCookies;
+  /** Whether browsers separate our windows from those of plugins: over https, and on loopback. */
+  trusted(): boolean;
 };
 
 const PATH = LOGIN_PATH.slice(0, LOGIN_PATH.lastIndexOf('/'));
@@ -32,7 +35,7 @@ function refusalPage(error: ServiceError, request: Request): Reply {
 }
 
 /** The login with an identity provider (service.md 4.2, 5.3, 5.4.4). */
-export function idpRoutes({ cookies, db, idp }: IdpApiParts): Route[] {
+export function idpRoutes({ cookies, db, idp, trusted }: IdpApiParts): Route[] {
   const redirect = (location: string, headers: Array<[string, string]>): Reply => ({
     status: 302,
     headers: [['Location', location], NO_STORE, ...headers],
@@ -80,16 +83,19 @@ export function idpRoutes({ cookies, db, idp }: IdpApiParts): Route[] {
         const sessions = await db.withTransaction(async client => {
           const user = await findOrAddIdpUser(client, login.account);
           const account = await findAdmin(client, user.id);
+          const asAdmin = account !== undefined && trusted();
+          if (account !== undefined && !asAdmin && login.returnTo.startsWith('/admin')) throw untrustedOrigin();
           const by =
             account === undefined ? await actorOfUser(client, user.id, request) : actorOfAccount(account, request);
           await appendAudit(client, by, {
-            action: account === undefined ? 'user.login' : 'admin.login',
+            action: asAdmin ? 'admin.login' : 'user.login',
             objectType: 'user',
             objectId: String(user.id),
             after: { with: 'identity provider' },
           });
-          const kinds = account === undefined ? (['user'] as const) : (['admin', 'user'] as const);
-          return await cookies.open(client, request, user.id, kinds, { via: 'idp', at: login.account.authenticatedAt });
+          const kinds = asAdmin ? (['admin', 'user'] as const) : (['user'] as const);
+          const proof = { via: 'idp', at: login.account.authenticatedAt } as const;
+          return (await cookies.open(client, request, user.id, kinds, proof)).headers;
         });
         return redirect(login.returnTo, [over, ...sessions]);
       }),

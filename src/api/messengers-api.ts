@@ -4,7 +4,7 @@ import type { Database } from '../db/database.ts';
 import { ServiceError } from '../errors.ts';
 import { secretMatches, sha256 } from '../identity/bearer-secret.ts';
 import type { Principals } from '../identity/principals.ts';
-import { isOwnOrigin, jsonReply, type Reply, type Request } from '../message.ts';
+import { jsonReply, type Reply, type Request } from '../message.ts';
 import { listAccounts, makeLinkCode, unlinkUser } from '../messaging/accounts.ts';
 import type { Channel, ChannelName } from '../messaging/channel.ts';
 import {
@@ -20,6 +20,8 @@ import { actorOf, pageReply, pathIdOf, queryOf, type Route } from './route.ts';
 export type MessengersApiParts = {
   db: Database;
   principals: Principals;
+  /** Lets in who has a session, when the request comes from a page of ours or a program. */
+  checkUser(request: Request): Promise<unknown>;
   channels: ReadonlyMap<ChannelName, Channel>;
   /** Empty: no webhook is taken. */
   telegramSecret: string;
@@ -61,8 +63,7 @@ export function messengerRoutes(parts: MessengersApiParts): Route[] {
       throw new ServiceError('unauthorized', 'log in first: the cookie user_session or a user token is needed', {
         headers: [['WWW-Authenticate', 'Bearer realm="plugin-host"']],
       });
-    if (principal.via === 'session' && request.method !== 'GET' && !isOwnOrigin(request.headers))
-      throw new ServiceError('forbidden', 'a request with a session cookie must come from a page of this site');
+    if (principal.via === 'session') await parts.checkUser(request);
     return principal.userId;
   };
   const linksOf = async (code: string): Promise<Array<{ channel: ChannelName; url: string | null }>> =>

@@ -56,6 +56,7 @@ const installBody = z.strictObject({
   ...accessMembers,
 });
 const frontendBody = z.strictObject({ access: z.enum(['public', 'session']) });
+const htmlBody = z.strictObject({ trust: z.enum(['trusted', 'sandboxed']) });
 const rollbackBody = z.strictObject({ wasm_key: z.string().min(1).max(100), accept_public: acceptPublic });
 
 /** A checked body, or a 422 that names every place. */
@@ -144,6 +145,26 @@ function assertMaySetAccess(caller: Caller, body: AccessMembers): void {
   if (says) assertKeyHas(caller, 'access', 'saying who may call a trigger');
 }
 
+/** What the administrator should know of the plugin's pages before installing it; `code` is stable. */
+function noticesOf({ frontend, manifest, pluginId }: VersionRow): Array<{ code: string; message: string }> {
+  const notices: Array<{ code: string; message: string }> = [];
+  if (manifest.triggers.some(t => t.type === 'http'))
+    notices.push({
+      code: 'html_sandboxed',
+      message:
+        'Answers of HTTP triggers that can run script (HTML, SVG, XML, PDF) are sandboxed: such a page has the origin "null" and sends no cookies. ' +
+        `If this plugin serves pages that need more, deliver them as a frontend, or trust them with PUT /api/admin/plugins/${pluginId}/html {"trust": "trusted"}.`,
+    });
+  if (frontend !== null)
+    notices.push({
+      code: 'frontend_trusted',
+      message:
+        'The frontend runs on the origin of this service and is trusted like the service itself: it can imitate its pages. ' +
+        'Set plugins.origin to give every plugin an origin of its own.',
+    });
+  return notices;
+}
+
 /** Upload, install and the life of a plugin (service.md 4.4). */
 export function pluginRoutes(parts: PluginsApiParts): Route[] {
   const { db, installer, quarantine, registry } = parts;
@@ -167,6 +188,7 @@ export function pluginRoutes(parts: PluginsApiParts): Route[] {
       config: version === undefined ? [] : configJson(version),
       network: version?.permissions.includes('network') ? version.network : null,
       findings: version?.findings ?? [],
+      html: { trust: plugin.htmlTrusted ? 'trusted' : 'sandboxed' },
       frontend_access: plugin.frontendAccess,
       frontend_url: version?.frontend == null ? null : `/plugins/${id}/app/`,
       triggers: (version?.manifest.triggers ?? []).map(t => {
@@ -229,6 +251,7 @@ export function pluginRoutes(parts: PluginsApiParts): Route[] {
         installed_version: installed?.version ?? null,
         frontend: frontendJson(version),
         findings: version.findings,
+        notices: noticesOf(version),
       });
     }),
     admin('PUT', '/:id/versions/:key/frontend', ['plugins:deploy'], async ({ body, caller, request }) => {
@@ -242,6 +265,11 @@ export function pluginRoutes(parts: PluginsApiParts): Route[] {
     recent('PUT', '/:id/frontend', ['access'], async ({ caller, json, request }) => {
       const { access } = parseBody(frontendBody, await json());
       await parts.frontends.setAccess(request.params.id!, access, actorOf(caller, request));
+      return jsonReply(200, await detail(request.params.id!));
+    }),
+    recent('PUT', '/:id/html', ['access'], async ({ caller, json, request }) => {
+      const { trust } = parseBody(htmlBody, await json());
+      await parts.frontends.setHtmlTrust(request.params.id!, trust === 'trusted', actorOf(caller, request));
       return jsonReply(200, await detail(request.params.id!));
     }),
     recent('POST', '/:id/install', ['plugins:deploy'], async ({ caller, json, request }) => {

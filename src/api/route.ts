@@ -12,10 +12,10 @@ import { type BodySource, jsonReply, type Reply, type Request } from '../message
 /**
  * Who a route lets in. `admin`: an administrator, or in setup mode whoever `admin.setup` names (decisions.md 3);
  * `admin_recent`: the same with a password given in the last ten minutes; `admin_session`: an administrator, even one who
- * must change the password first; `import`: who has `admin.api_key`, or the same as `admin_recent`; `import_log`: who has the key, or the
+ * must change the password first; `admin_confirm`: the same from any page, for giving the password again; `import`: who has `admin.api_key`, or the same as `admin_recent`; `import_log`: who has the key, or the
  * same as `admin`; `user`: a logged-in user.
  */
-export type AdminGuard = 'admin' | 'admin_recent' | 'admin_session' | 'import' | 'import_log';
+export type AdminGuard = 'admin' | 'admin_recent' | 'admin_session' | 'admin_confirm' | 'import' | 'import_log';
 export type Guard = 'none' | 'user' | AdminGuard;
 
 /**

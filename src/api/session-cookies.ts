@@ -2,9 +2,12 @@ import type { Queryable } from '../db/database.ts';
 import type { KnownBrowsers } from '../identity/known-browsers.ts';
 import { addSession, endSession, type Session, type SessionKind } from '../identity/sessions.ts';
 import { LIMITS } from '../limits.ts';
-import { cookieOf, type Request } from '../message.ts';
+import { cookieOf, isBrowser, type Request, sessionCookieOf } from '../message.ts';
 
 type Header = [string, string];
+
+/** Sessions that were begun: the headers of the answer, and the secret of each kind. */
+export type OpenedSessions = { headers: Header[]; secrets: Partial<Record<SessionKind, string>> };
 
 /** A user session moves its end along with use, so its row decides; browsers keep no cookie for longer than this. */
 const COOKIE_MS_MAX = 400 * 24 * 3_600_000;
@@ -53,15 +56,17 @@ export class SessionCookies {
     userId: number,
     kinds: readonly SessionKind[],
     proof: Proof,
-  ): Promise<Header[]> {
+  ): Promise<OpenedSessions> {
     const common = {
       ...{ userId, address: request.remoteAddr, userAgent: request.headers['user-agent'] ?? '' },
       ...(proof.via === 'idp' ? { idpAt: proof.at } : {}),
+      browser: proof.via === 'idp' || isBrowser(request.headers),
     };
     const headers: Header[] = [];
+    const secrets: OpenedSessions['secrets'] = {};
     for (const kind of KINDS) {
       const name = `${kind}_session`;
-      const before = cookieOf(request.headers, name);
+      const before = sessionCookieOf(request.headers, kind);
       if (before !== '') await endSession(client, kind, before, Date.now());
       if (kinds.includes(kind)) {
         const { secret } = await addSession(client, {
@@ -69,6 +74,7 @@ export class SessionCookies {
           kind,
           withPassword: proof.via === 'password' && kind === 'admin',
         });
+        secrets[kind] = secret;
         headers.push(this.header(name, secret, COOKIE_MS[kind]));
       } else if (before !== '') headers.push(this.header(name, '', 0));
     }
@@ -76,14 +82,14 @@ export class SessionCookies {
       const value = this.#browsers.remember(userId, Date.now());
       headers.push(this.header(KNOWN_BROWSER, value, LIMITS.knownBrowserMs, KNOWN_BROWSER_PATH));
     }
-    return headers;
+    return { headers, secrets };
   }
 
   /** Ends the sessions a request carries; takes their cookies away. */
   async close(client: Queryable, request: Request): Promise<{ headers: Header[]; ended: Session[] }> {
     const ended: Session[] = [];
     for (const kind of KINDS) {
-      const session = await endSession(client, kind, cookieOf(request.headers, `${kind}_session`), Date.now());
+      const session = await endSession(client, kind, sessionCookieOf(request.headers, kind), Date.now());
       if (session !== undefined) ended.push(session);
     }
     return { headers: KINDS.map(kind => this.header(`${kind}_session`, '', 0)), ended };

@@ -19,6 +19,7 @@ export type AuditAction =
   | 'file.delete'
   | 'plugin.frontend'
   | 'plugin.frontend_access'
+  | 'plugin.html_trust'
   | 'plugin.enable'
   | 'plugin.disable'
   | 'plugin.uninstall'

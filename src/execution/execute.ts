@@ -51,6 +51,8 @@ export type ExecutorOptions<C> = {
   /** Directory for the lane's stripped sources. */
   cacheDirectory: string;
   noteFile: string | null;
+  /** Response headers plugins may set beside the usual ones, in lower case. */
+  addedHeaders: readonly string[];
   dispatch(row: HostFunction, args: HostArgument[], execution: Execution<C>): HostResult | Promise<HostResult>;
   loadModule(id: number): Promise<LoadedModule>;
   /** Told of the outcome of each execution that was admitted. */
@@ -108,6 +110,7 @@ export class Executor<C> {
       recycle: options.recycle,
       laneFile: prepareLaneSource(options.cacheDirectory),
       noteFile: options.noteFile,
+      addedHeaders: options.addedHeaders,
       onThreadError: error => options.onError(error, 'lane'),
       events: {
         completed: (slot, lane) => this.#completed(slot, lane),

@@ -108,6 +108,7 @@ export class LanePool {
       // With one processor the one that is to answer could not run meanwhile.
       spinMs: os.availableParallelism() > 1 ? SPIN_MS : 0,
       noteFile: this.#options.noteFile,
+      addedHeaders: this.#options.addedHeaders,
     };
     const over = (error?: unknown): void => {
       if (lane.generation !== generation) return;

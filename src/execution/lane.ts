@@ -51,6 +51,7 @@ export type LanePoolOptions = {
   recycle: boolean;
   laneFile: string;
   noteFile: string | null;
+  addedHeaders: readonly string[];
   events: LaneEvents;
   /** Told of threads that end by an error of their own, for the log. */
   onThreadError(error: unknown): void;

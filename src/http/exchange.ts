@@ -211,6 +211,7 @@ export class Exchange implements TriggerExchange {
   #writeHead(status: number, headers: Reply['headers']): void {
     if (status !== 200) this.#res.writeStatus(statusLine(status));
     for (const [name, value] of headers) this.#res.writeHeader(name, value);
+    this.#res.writeHeader('X-Content-Type-Options', 'nosniff');
     this.#res.writeHeader('X-Request-Id', this.requestId);
   }
 
@@ -339,6 +340,7 @@ export class Exchange implements TriggerExchange {
     const res = this.#res;
     res.writeStatus(statusLine(status));
     for (const [name, value] of headers) res.writeHeader(name, value);
+    res.writeHeader('X-Content-Type-Options', 'nosniff');
     res.writeHeader('X-Request-Id', this.requestId);
     res.writeHeader('Connection', 'close');
     // The library ends a header with CR LF: here it is the end of the body, which spaces fill up.

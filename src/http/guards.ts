@@ -6,11 +6,12 @@ import { type AdminKey, deployedPlugins, keyHas, touchAdminKeys, verifyAdminKey 
 import { ADMIN_CHALLENGE } from '../identity/admin-login.ts';
 import { secretMatches, sha256 } from '../identity/bearer-secret.ts';
 import { LastUsed } from '../identity/last-used.ts';
-import { findSession, type SessionVia, touchSessions } from '../identity/sessions.ts';
+import type { PageProofs } from '../identity/page-proof.ts';
+import { findSession, type Session, type SessionKind, type SessionVia, touchSessions } from '../identity/sessions.ts';
 import { LIMITS } from '../limits.ts';
-import { bearerOf, cookieOf, isOwnOrigin, type Request } from '../message.ts';
+import { bearerOf, isBrowser, isOwnOrigin, type Request, sessionCookieOf } from '../message.ts';
 
-export type SetupAccess = { mode: 'token' | 'loopback' | 'open'; token: string };
+export type SetupAccess = { mode: 'token' | 'loopback' | 'open'; token: string; proofs: PageProofs };
 
 export function isLoopback(address: string): boolean {
   return /^127\./.test(address) || address === '::1';
@@ -66,11 +67,12 @@ export class Guards {
   /** @throws ServiceError when the guard does not let the request in */
   async check(route: Pick<Route, 'guard' | 'key'>, request: Request): Promise<Caller> {
     const { guard } = route;
+    refuseNavigation(request);
     if (guard === 'none') return { kind: 'anyone' };
     if (guard === 'user') return await this.#user(request);
     const isImport = guard === 'import' || guard === 'import_log';
     if (isImport && this.#hasApiKey(request)) return { kind: 'api_key' };
-    if (guard !== 'admin_session' && (await this.inSetupMode())) {
+    if (guard !== 'admin_session' && guard !== 'admin_confirm' && (await this.inSetupMode())) {
       try {
         checkSetup(request, this.#setup);
       } catch (error) {
@@ -80,9 +82,12 @@ export class Guards {
     }
     const bearer = bearerOf(request.headers);
     if (bearer?.startsWith(this.#keyPrefix)) return await this.#byKey(bearer, route.key ?? 'never', request);
-    const caller = await this.admin(request);
+    const caller = await this.adminSession(request);
     if (caller === null) throw isImport ? noKey(request) : this.#notLoggedIn(bearer);
     fromHere(request);
+    // Whoever knows the password needs no proof, and gets one.
+    if (guard === 'admin_confirm') return caller;
+    this.#checkProof('admin', caller.session, request);
     if (guard === 'admin_session') return caller;
     // Who came through the identity provider needs no password of ours.
     if (caller.account.mustChangePassword && caller.session.via === 'password')
@@ -129,9 +134,12 @@ export class Guards {
     return this.#apiKey !== null && given !== null && secretMatches(given, this.#apiKey);
   }
 
-  /** The administrator whose session a request carries, or null. */
-  async admin(request: Request): Promise<Extract<Caller, { kind: 'admin' }> | null> {
-    const session = await findSession(this.#db, 'admin', cookieOf(request.headers, 'admin_session'), Date.now());
+  /**
+   * The administrator whose session a request carries, or null. It says nothing of the page a browser sent the request from:
+   * `isProven` does.
+   */
+  async adminSession(request: Request): Promise<Extract<Caller, { kind: 'admin' }> | null> {
+    const session = await findSession(this.#db, 'admin', sessionCookieOf(request.headers, 'admin'), Date.now());
     if (session === undefined) return null;
     const account = await findAdmin(this.#db, session.userId);
     if (account === undefined) return null;
@@ -140,14 +148,27 @@ export class Guards {
   }
 
   async #user(request: Request): Promise<Caller> {
-    const session = await findSession(this.#db, 'user', cookieOf(request.headers, 'user_session'), Date.now());
+    const session = await findSession(this.#db, 'user', sessionCookieOf(request.headers, 'user'), Date.now());
     if (session === undefined)
       throw new ServiceError('unauthorized', 'log in first: the cookie user_session is needed', {
         headers: [['WWW-Authenticate', 'Cookie realm="plugin-host", cookie-name="user_session"']],
       });
     fromHere(request);
+    this.#checkProof('user', session, request);
     this.#used.note(session.id, Date.now());
     return { kind: 'user', session };
+  }
+
+  /** Whether a request with this session may act for its user: a program's may, a browser's with the proof of our page. */
+  isProven(session: Session, request: Request): boolean {
+    const { proofs } = this.#setup;
+    if (!session.browser && !isBrowser(request.headers)) return true;
+    return proofs.isProven(session.kind, sessionCookieOf(request.headers, session.kind), request);
+  }
+
+  /** @throws ServiceError `page_proof_required` */
+  #checkProof(kind: SessionKind, session: Session, request: Request): void {
+    this.#setup.proofs.check(kind, sessionCookieOf(request.headers, kind), session.browser, request);
   }
 
   async close(): Promise<void> {
@@ -203,6 +224,16 @@ export function fromHere(request: Request): void {
   throw new ServiceError('forbidden', 'a request with a session cookie must come from a page of this site');
 }
 
+/**
+ * A window or frame that shows an answer of the admin API is one a plugin's page of the same origin could read.
+ *
+ * @throws ServiceError `forbidden`
+ */
+function refuseNavigation({ headers, path }: Request): void {
+  if (headers['sec-fetch-mode'] !== 'navigate' || !path.startsWith('/api/admin/')) return;
+  throw new ServiceError('forbidden', 'browsers do not open the admin API as a page; open /admin/');
+}
+
 const LOOPBACK_HOST = /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])(:\d+)?$/i;
 
 /** A local address alone says little: a proxy on this machine has one, and so has a page whose name was pointed here. */
@@ -213,8 +244,11 @@ function isFromThisMachine({ headers, remoteAddr }: Request): boolean {
 
 /** @throws ServiceError `unauthorized` when the request may not use the admin API in setup mode */
 export function checkSetup(request: Request, setup: SetupAccess): void {
-  // Without a token a page in somebody's browser could ask as well as its owner.
-  if (setup.mode !== 'token') fromHere(request);
+  // Without a token any page of this origin, also a plugin's, could ask as well as our own.
+  if (setup.mode !== 'token') {
+    fromHere(request);
+    setup.proofs.check('setup', '', false, request);
+  }
   if (setup.mode === 'open') return;
   if (setup.mode === 'loopback') {
     if (isFromThisMachine(request)) return;

@@ -14,7 +14,8 @@ export function statusLine(status: number): string {
 /** The name of the first header, and everything from its value up to the request id, which comes last. */
 export type HeaderBlock = { first: string; rest: string; ascii: boolean };
 
-const ONLY_ID: HeaderBlock = { first: 'X-Request-Id', rest: '', ascii: true };
+/** Stands in every answer: no browser guesses the type of any. */
+const ONLY_ID: HeaderBlock = { first: 'X-Content-Type-Options', rest: 'nosniff\r\nX-Request-Id: ', ascii: true };
 /** Most plugins send the same few headers. */
 const blocks = new Map<string, HeaderBlock>();
 let lastFlat = '';
@@ -34,7 +35,7 @@ export function headerBlock(flat: string): HeaderBlock {
     for (let i = 2; i + 1 < parts.length; i += 2) rest += `\r\n${parts[i]}: ${parts[i + 1]}`;
     // Characters above 127 stand for one byte each, as fetch and Node read and write them; a string would go out as UTF-8.
     const ascii = /^[\t -~\r\n]*$/.test(rest);
-    block = { first: parts[0] ?? '', rest: `${rest}\r\nX-Request-Id: `, ascii };
+    block = { first: parts[0] ?? '', rest: `${rest}\r\nX-Content-Type-Options: nosniff\r\nX-Request-Id: `, ascii };
     if (blocks.size >= 512) blocks.clear();
     if (flat.length <= 1024) blocks.set(flat, block);
   }

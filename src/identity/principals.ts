@@ -3,7 +3,7 @@ import type { Database } from '../db/database.ts';
 import type { ChangeStatus } from '../db/notifications.ts';
 import { notCurrent } from '../errors.ts';
 import { LIMITS } from '../limits.ts';
-import { bearerOf, cookieOf } from '../message.ts';
+import { bearerOf, sessionCookieOf } from '../message.ts';
 import type { IdentityChange } from './identity-changes.ts';
 import { LastUsed } from './last-used.ts';
 import { type KeyScope, keyOpens, touchServiceKeys, verifyServiceKey } from './service-keys.ts';
@@ -24,7 +24,7 @@ export type Credential = { kind: 'bearer' | 'cookie'; text: string };
 export function credentialOf(headers: Readonly<Record<string, string>>): Credential | null {
   const bearer = bearerOf(headers);
   if (bearer !== null) return { kind: 'bearer', text: bearer };
-  const cookie = cookieOf(headers, 'user_session');
+  const cookie = sessionCookieOf(headers, 'user');
   return cookie === '' ? null : { kind: 'cookie', text: cookie };
 }
 

@@ -21,6 +21,8 @@ export type Session = {
   passwordAt: Date | null;
   address: string;
   userAgent: string;
+  /** Begun in a browser, which sends the cookie with requests of any page of the origin. */
+  browser: boolean;
 };
 
 type SessionSql = {
@@ -34,6 +36,7 @@ type SessionSql = {
   password_at: Date | null;
   address: string;
   user_agent: string;
+  browser: boolean;
 };
 
 const toSession = (r: SessionSql): Session => ({
@@ -47,6 +50,7 @@ const toSession = (r: SessionSql): Session => ({
   passwordAt: r.password_at,
   address: r.address,
   userAgent: r.user_agent,
+  browser: r.browser,
 });
 
 export type NewSession = {
@@ -58,6 +62,7 @@ export type NewSession = {
   idpAt?: Date | null;
   address: string;
   userAgent: string;
+  browser: boolean;
 };
 
 /** Whether a session may still be used; an admin session also ends when it lies idle. */
@@ -74,8 +79,8 @@ const endedSql = (idleSeconds: string): string =>
 export async function addSession(db: Queryable, s: NewSession): Promise<{ session: Session; secret: string }> {
   const secret = makeSecret();
   const { rows } = await db.query<SessionSql>(
-    `INSERT INTO sessions (kind, global_user_id, secret_sha256, expires_at, password_at, address, user_agent, via)
-     VALUES ($1, $2, $3, now() + make_interval(secs => $4), CASE WHEN $5 THEN now() WHEN $8::timestamptz IS NOT NULL THEN least(now(), $8) END, $6, $7, $9)
+    `INSERT INTO sessions (kind, global_user_id, secret_sha256, expires_at, password_at, address, user_agent, via, browser)
+     VALUES ($1, $2, $3, now() + make_interval(secs => $4), CASE WHEN $5 THEN now() WHEN $8::timestamptz IS NOT NULL THEN least(now(), $8) END, $6, $7, $9, $10)
      RETURNING *`,
     [
       s.kind,
@@ -87,6 +92,7 @@ export async function addSession(db: Queryable, s: NewSession): Promise<{ sessio
       s.userAgent.slice(0, 400).toWellFormed(),
       s.idpAt ?? null,
       s.idpAt === undefined ? 'password' : 'idp',
+      s.browser,
     ],
   );
   const row = rows[0];

@@ -12,6 +12,7 @@ import {
   lockPlugin,
   setFrontend,
   setFrontendAccess,
+  setHtmlTrusted,
   type VersionRow,
 } from './plugin-store.ts';
 import type { PluginRegistry } from './registry.ts';
@@ -95,6 +96,33 @@ export class FrontendInstaller {
         objectId: pluginId,
         before: { access: plugin.frontendAccess },
         after: { access },
+      });
+    });
+    await registry.reload(pluginId);
+  }
+
+  /**
+   * Says whether answers of a plugin's triggers that can run script go out without the sandbox (docs/SECURITY.md "Answers of triggers").
+   *
+   * @throws ServiceError `not_found`; `conflict` before the plugin is installed
+   */
+  async setHtmlTrust(pluginId: string, trusted: boolean, by: Actor): Promise<void> {
+    const { db, registry } = this.#parts;
+    await db.withTransaction(async client => {
+      const plugin = await lockPlugin(client, pluginId);
+      if (plugin === undefined) throw new ServiceError('not_found', `there is no plugin "${pluginId}"`);
+      if (plugin.installedVersionId === null)
+        throw new ServiceError(
+          'conflict',
+          `plugin "${pluginId}" is not installed; trust its pages after installing it`,
+        );
+      await setHtmlTrusted(client, pluginId, trusted);
+      await appendAudit(client, by, {
+        action: 'plugin.html_trust',
+        objectType: 'plugin',
+        objectId: pluginId,
+        before: { trusted: plugin.htmlTrusted },
+        after: { trusted },
       });
     });
     await registry.reload(pluginId);

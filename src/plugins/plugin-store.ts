@@ -49,6 +49,8 @@ export type PluginRow = {
   installedVersionId: number | null;
   frontendOrigins: string[];
   frontendAccess: FrontendAccess;
+  /** Whether answers of triggers that can run script go out without the sandbox. */
+  htmlTrusted: boolean;
   createdAt: Date;
   updatedAt: Date;
 };
@@ -90,6 +92,7 @@ type PluginSql = {
   installed_version_id: string | null;
   frontend_origins: string[];
   frontend_access: FrontendAccess;
+  html_trusted: boolean;
   created_at: Date;
   updated_at: Date;
 };
@@ -118,6 +121,7 @@ const toPlugin = (r: PluginSql): PluginRow => ({
   installedVersionId: r.installed_version_id === null ? null : Number(r.installed_version_id),
   frontendOrigins: r.frontend_origins,
   frontendAccess: r.frontend_access,
+  htmlTrusted: r.html_trusted,
   createdAt: r.created_at,
   updatedAt: r.updated_at,
 });
@@ -265,6 +269,11 @@ export async function setFrontendAccess(client: Queryable, pluginId: string, acc
   await notifyChanged(client, pluginId);
 }
 
+export async function setHtmlTrusted(client: Queryable, pluginId: string, trusted: boolean): Promise<void> {
+  await client.query('UPDATE plugins SET html_trusted = $2, updated_at = now() WHERE id = $1', [pluginId, trusted]);
+  await notifyChanged(client, pluginId);
+}
+
 /** Keys of all modules that belong to a version, also those kept of uninstalled plugins; one statement, so that none is between both. */
 export async function listModuleKeys(db: Queryable): Promise<Set<string>> {
   const { rows } = await db.query<{ wasm_key: string }>(
@@ -285,10 +294,13 @@ export async function setInstalled(
       'UPDATE plugin_versions SET config = $2, secrets = $3, network = $4, installed_at = now() WHERE id = $1',
       [versionId, JSON.stringify(values.config), values.secrets, JSON.stringify(values.network)],
     );
-  await client.query('UPDATE plugins SET installed_version_id = $2, updated_at = now() WHERE id = $1', [
-    pluginId,
-    versionId,
-  ]);
+  // Trust in the pages of a plugin does not outlive its installation.
+  await client.query(
+    `UPDATE plugins SET installed_version_id = $2, updated_at = now(),
+       html_trusted = html_trusted AND installed_version_id IS NOT NULL
+     WHERE id = $1`,
+    [pluginId, versionId],
+  );
   await notifyChanged(client, pluginId);
 }
 

@@ -46,6 +46,8 @@ export type InstalledPlugin = {
   /** The frontend delivered with the version, by the key it is stored under. */
   frontend: (FrontendInfo & { wasmKey: string }) | null;
   frontendAccess: FrontendAccess;
+  /** Whether answers of its triggers that can run script go out without the sandbox. */
+  htmlTrusted: boolean;
   routes: TriggerRoutes<InstalledTrigger>;
   triggers: ReadonlyMap<string, InstalledTrigger>;
 };
@@ -64,6 +66,7 @@ export function openSecrets(box: SecretBox, version: VersionRow): InstalledSecre
 
 type ModuleSource = {
   versionId: number;
+  pluginId: string;
   wasmKey: string;
   runnable: Runnable;
   config: Readonly<Record<string, string>>;
@@ -92,6 +95,7 @@ function assemble(
     origins: new Set(plugin.frontendOrigins),
     frontend: version.frontend === null ? null : { ...version.frontend, wasmKey: version.wasmKey },
     frontendAccess: plugin.frontendAccess,
+    htmlTrusted: plugin.htmlTrusted,
     routes: new TriggerRoutes<InstalledTrigger>([]),
     triggers,
   };
@@ -192,6 +196,7 @@ export class PluginRegistry {
     const installed = assemble(same ? before.moduleId : this.#nextModuleId++, plugin, version, secrets, settings);
     this.#sources.set(installed.moduleId, {
       versionId: version.id,
+      pluginId: plugin.id,
       wasmKey: version.wasmKey,
       runnable: version.runnable,
       config,
@@ -222,6 +227,7 @@ export class PluginRegistry {
     const id = this.#nextModuleId++;
     this.#sources.set(id, {
       versionId: 0,
+      pluginId: '',
       wasmKey,
       runnable,
       config: {},
@@ -252,6 +258,7 @@ export class PluginRegistry {
     return {
       id,
       module,
+      pluginId: source.pluginId,
       versionId: source.versionId,
       memoryPages: source.runnable.memoryPages,
       config: source.config,

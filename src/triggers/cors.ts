@@ -1,3 +1,4 @@
+import { effectiveAccess } from '../authz/trigger-access.ts';
 import type { InstalledPlugin, InstalledTrigger } from '../plugins/registry.ts';
 
 type Headers = ReadonlyArray<readonly [string, string]>;
@@ -5,8 +6,20 @@ type Headers = ReadonlyArray<readonly [string, string]>;
 const NONE: Headers = [];
 const PREFLIGHT_SECONDS = '600';
 
-/** CORS headers of an answer: exact match only, credentials allowed, never `*` or `null` (decisions.md 4). */
+/** The origin of a sandboxed page, which any site can make one of. */
+const SANDBOXED = 'null';
+const FOR_SANDBOXED: Headers = [
+  ['Access-Control-Allow-Origin', SANDBOXED],
+  ['Access-Control-Expose-Headers', 'X-Request-Id'],
+  ['Vary', 'Origin'],
+];
+
+/**
+ * CORS headers of an answer: origins match exactly and may send credentials. Pages of triggers are sandboxed, and so have the
+ * origin `null`: they may read the answers of public triggers, without credentials.
+ */
 export function corsHeaders(trigger: InstalledTrigger, origin: string | undefined): Headers {
+  if (origin === SANDBOXED && effectiveAccess(trigger.settings) === 'public') return FOR_SANDBOXED;
   if (trigger.origins.size === 0) return NONE;
   if (origin === undefined || !trigger.origins.has(origin)) return [['Vary', 'Origin']];
   return [
@@ -31,14 +44,17 @@ export function preflightHeaders(
   const origin = headers.origin ?? '';
   const vary: Headers = [['Vary', 'Origin, Access-Control-Request-Method, Access-Control-Request-Headers']];
   const methods = [...plugin.routes.methodsAt(path)]
-    .filter(([, t]) => t.settings.enabled && t.origins.has(origin))
+    .filter(
+      ([, t]) =>
+        t.settings.enabled && (origin === SANDBOXED ? effectiveAccess(t.settings) === 'public' : t.origins.has(origin)),
+    )
     .map(([m]) => m);
   if (methods.length === 0) return vary;
   const asked = headers['access-control-request-headers'];
   return [
     ...vary,
     ['Access-Control-Allow-Origin', origin],
-    ['Access-Control-Allow-Credentials', 'true'],
+    ...(origin === SANDBOXED ? [] : ([['Access-Control-Allow-Credentials', 'true']] as const)),
     ['Access-Control-Allow-Methods', methods.sort().join(', ')],
     ['Access-Control-Max-Age', PREFLIGHT_SECONDS],
     ...(asked !== undefined && /^[A-Za-z0-9!#$%&'*+.^_`|~, -]+$/.test(asked)

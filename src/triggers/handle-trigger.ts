@@ -1,5 +1,6 @@
 import { performance } from 'node:perf_hooks';
 import type { ExecutionOutcome } from '../abi/execution-outcome.ts';
+import { withoutSandbox } from '../abi/response-headers.ts';
 import { ENTRY } from '../abi/shared-layout.ts';
 import type { Policies, PolicyCaller, PolicyVerdict } from '../authz/policies.ts';
 import { decideAccess, effectiveAccess } from '../authz/trigger-access.ts';
@@ -70,6 +71,8 @@ function find(parts: TriggerParts, x: TriggerExchange): Found | null {
   const plugin = parts.registry.find(pluginId);
   if (plugin === undefined || !plugin.enabled)
     throw new ServiceError('not_found', `there is no plugin "${pluginId}" with HTTP triggers here`);
+  if (x.headers['service-worker'] !== undefined)
+    throw new ServiceError('forbidden', 'the answer of a trigger is no service worker; deliver it with a frontend');
   if (isPreflight(x.method, x.headers)) {
     x.replyFlat(204, '', '', preflightHeaders(plugin, path, x.headers));
     return null;
@@ -329,7 +332,7 @@ function finish(
   let status: number;
   if (o.kind === 'ok') {
     status = o.status === 0 ? 204 : o.status;
-    x.replyFlat(status, o.headers, o.body, cors);
+    x.replyFlat(status, plugin.htmlTrusted ? withoutSandbox(o.headers) : o.headers, o.body, cors);
   } else {
     const refusal = refusalOf(o, parts.timeoutMs, cors);
     status = refusal.status;

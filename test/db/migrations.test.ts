@@ -27,6 +27,7 @@ const RELEASED: ReadonlyArray<readonly [name: string, sha256: string]> = [
   ['019_kept_versions.sql', '03f9b0f772cf84a7e51f11f229b72b821842d895022f821b9bed12aae7fff159'],
   ['020_service_role.sql', '31239f3a8ce6299d16dbd595d964276fc69df931abfac71d2c637667de81513f'],
   ['021_suspensions.sql', '9b6bb35a5213b4ad1aa20d9a43952e9a862d03a86ec162f54381782bb52b9e2a'],
+  ['022_browser_origin.sql', 'd9dc7317d27c57b978e4eaa5054f7043debde00167c39060003669ebe0bada49'],
 ];
 
 t.test('a migration stays as it was released, and a new one stands behind them', async t => {

@@ -1,6 +1,6 @@
 import net from 'node:net';
 import t from 'tap';
-import { checkResponseHeaders } from '../../src/abi/response-headers.ts';
+import { checkResponseHeaders, type HeaderRules } from '../../src/abi/response-headers.ts';
 import { MANY_LANES, startTestService } from '../support/service.ts';
 import { okPlugin, respondText, watPlugin } from '../support/wat.ts';
 
@@ -10,12 +10,13 @@ const sleep = (ms: number): string =>
 
 t.test('header lists cannot be blown up: what goes out is counted, not what came in', async t => {
   const bomb = JSON.stringify({ ['x'.repeat(32_000)]: Array.from({ length: 10_000 }, () => '') });
-  t.match(checkResponseHeaders(bomb), { ok: false, reason: /200 header lines|larger than 65536/ });
-  t.match(checkResponseHeaders(JSON.stringify({ a: Array.from({ length: 201 }, () => 'x') })), { ok: false });
-  t.match(checkResponseHeaders('{"Set-Cookie":"=user_session=evil"}'), { ok: false, reason: /no cookie name/ });
-  t.match(checkResponseHeaders('{"Set-Cookie":["a=1","b=2"]}'), {
+  const rules: HeaderRules = { pluginId: 'p', added: new Set() };
+  t.match(checkResponseHeaders(bomb, rules), { ok: false, reason: /200 header lines|larger than 65536/ });
+  t.match(checkResponseHeaders(JSON.stringify({ a: Array.from({ length: 201 }, () => 'x') }), rules), { ok: false });
+  t.match(checkResponseHeaders('{"Set-Cookie":"=user_session=evil"}', rules), { ok: false, reason: /no cookie name/ });
+  t.match(checkResponseHeaders('{"Content-Type":"text/plain","Set-Cookie":["a=1","b=2"]}', rules), {
     ok: true,
-    flat: 'Set-Cookie\0a=1\0Set-Cookie\0b=2\0',
+    flat: 'Content-Type\0text/plain\0Set-Cookie\0a=1; Path=/api/triggers/http/p\0Set-Cookie\0b=2; Path=/api/triggers/http/p\0',
   });
 });
 

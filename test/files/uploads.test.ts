@@ -322,6 +322,7 @@ t.test('a session cookie counts from pages of this site and of the plugin alone'
     withPassword: false,
     address: '',
     userAgent: '',
+    browser: false,
   });
   await w.s.install(
     watPlugin({ id: 'other', requirements: [{ kind: 'file', description: 'f' }], handle: '(i32.const 0)' }),

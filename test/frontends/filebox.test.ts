@@ -43,6 +43,7 @@ async function world(t: { teardown(fn: () => unknown): void }, env: Record<strin
     withPassword: false,
     address: '',
     userAgent: '',
+    browser: false,
   });
   return { s, secret, upload: uploaded.json };
 }

@@ -315,7 +315,16 @@ t.test('a frontend may be for users and administrators alone', async t => {
   t.equal((await s.admin('PUT', '/plugins/inner/frontend', { access: 'all' })).status, 422);
   const ada = await w.user('Ada');
   const session = async (kind: 'user' | 'admin') =>
-    (await addSession(db, { kind, userId: ada.userId, withPassword: false, address: '', userAgent: '' })).secret;
+    (
+      await addSession(db, {
+        kind,
+        userId: ada.userId,
+        withPassword: false,
+        address: '',
+        userAgent: '',
+        browser: false,
+      })
+    ).secret;
   const get = (headers: Record<string, string>, where = '') =>
     request(`${s.base}/plugins/inner/app/${where}`, { headers });
   const bare = await navigate(`${s.base}/plugins/inner/app/a?b=1`);

@@ -6,7 +6,7 @@ import { LIMITS } from '../../src/limits.ts';
 import { makeSecretBox } from '../../src/plugins/secret-box.ts';
 import { startBrowser } from '../support/browser.ts';
 import { CLIENT, CookieJar, logInAt, startIdentityProvider, visit } from '../support/identity-provider.ts';
-import { request, startTestService, TOKEN } from '../support/service.ts';
+import { pageProof, request, startTestService, TOKEN } from '../support/service.ts';
 import { watPlugin } from '../support/wat.ts';
 
 const PAGE = '<!doctype html><title>Inside</title><h1>For members</h1>';
@@ -59,7 +59,10 @@ t.test('an unknown account becomes an ordinary user; the same account is the sam
       jar.names.some(n => n.startsWith('idp_login_')),
       'the cookie of the login is taken away',
     );
-    const sessions = await request(`${w.s.base}/api/auth/sessions`, { headers: jar.header });
+    const proof = await pageProof(w.s.base, '/account/', jar.header);
+    const sessions = await request(`${w.s.base}/api/auth/sessions`, {
+      headers: { ...jar.header, 'x-page-proof': proof },
+    });
     t.equal(sessions.status, 200);
     const { rows } = await w.db.query('SELECT * FROM global_users');
     t.match(rows, [{ idp_accounts_id: 'ada-en', display_name: 'Name of ada-en', locale: 'en' }]);
@@ -92,8 +95,16 @@ t.test('an administrator who logs in with the provider gets admin_session too', 
   const again = new CookieJar();
   const done = await visit(await logInAt(w.start(), 'boss', again, w.callback), again);
   t.equal(done.location, `${w.s.base}/`);
-  const check = await request(`${w.s.base}/api/admin/auth/check`, { headers: again.header });
-  t.match(check.json, { authenticated: true, idp: true, admin: { email: 'boss@uni.example' } });
+  const check = async (headers: Record<string, string>) =>
+    (await request(`${w.s.base}/api/admin/auth/check`, { headers: { ...again.header, ...headers } })).json;
+  t.match(await check({}), { authenticated: true, page_proof_required: true, admin: undefined });
+  const proof = await pageProof(w.s.base, '/admin/', again.header);
+  t.match(await check({ 'x-page-proof': proof }), {
+    authenticated: true,
+    idp: true,
+    page_proof_required: false,
+    admin: { email: 'boss@uni.example' },
+  });
   const log = await request(`${w.s.base}/api/admin/audit?action=admin.login`, { headers: root.header });
   t.match(log.json.items, [{ actor: { name: 'boss@uni.example' }, after: { with: 'identity provider' } }]);
 
@@ -173,11 +184,13 @@ t.test(
     t.equal((await post(root, '/api/admin/admins', boss)).status, 201);
 
     await visit(await logInAt(w.start(), 'boss', jar, w.callback), jar);
-    const get = (path: string) => request(`${w.s.base}${path}`, { headers: jar.header });
+    const proven = async (page = '/admin/') => ({ 'x-page-proof': await pageProof(w.s.base, page, jar.header) });
+    const get = async (path: string) =>
+      await request(`${w.s.base}${path}`, { headers: { ...jar.header, ...(await proven()) } });
     t.equal((await get('/api/admin/plugins')).status, 200, 'the temporary password need not be changed');
     t.match((await get('/api/admin/auth/check')).json, { admin: { must_change_password: false } });
-    t.equal((await post(jar, '/api/auth/tokens', { name: 'x' })).status, 201);
-    const makeKey = () => post(jar, '/api/admin/keys', { name: 'x', scopes: ['read'] });
+    t.equal((await post(jar, '/api/auth/tokens', { name: 'x' }, await proven('/account/'))).status, 201);
+    const makeKey = async () => await post(jar, '/api/admin/keys', { name: 'x', scopes: ['read'] }, await proven());
     t.match((await makeKey()).json, {
       code: 'password_confirmation_required',
       detail: /\/api\/auth\/idp\/start\?fresh=1/,
@@ -336,11 +349,12 @@ t.test('in a browser: a protected page sends to the login, and the login back to
   await logIn();
   await page.waitForSelector('h1:has-text("For members")');
   t.equal(page.url(), protectedPage);
-  t.equal(
-    await page.evaluate(async () => (await fetch('/api/triggers/http/members/page')).status),
-    200,
-    'its requests carry the session',
-  );
+  const fetched = () => page.evaluate(() => fetch('/api/triggers/http/members/page').then(r => r.status, String));
+  t.match(await fetched(), /Failed to fetch/, 'a page of a trigger is sandboxed: its requests carry no session');
+  const trust = await w.s.admin('PUT', '/plugins/members/html', { trust: 'trusted' });
+  t.equal(trust.status, 200);
+  await page.reload();
+  t.equal(await fetched(), 200, 'the requests of a trusted page do');
   t.equal(await page.evaluate('document.cookie'), '', 'scripts do not see the cookies');
 
   for (const attack of [

@@ -60,7 +60,7 @@ t.test('each credential opens to the last moment of its time and not after', asy
   const start = (await db.query<{ now: Date }>('SELECT now() AS now')).rows[0]?.now.getTime() ?? 0;
   const end = new Date(start + HOUR);
   const session = async (kind: SessionKind) =>
-    await addSession(db, { kind, userId: user.id, withPassword: false, address: '', userAgent: '' });
+    await addSession(db, { kind, userId: user.id, withPassword: false, address: '', userAgent: '', browser: false });
 
   const asUser = await session('user');
   const asAdmin = await session('admin');

@@ -39,7 +39,14 @@ async function world(t: { teardown(fn: () => unknown): void }) {
   await s.install(echo('theirs'));
   const user = await addUser(db, { displayName: 'Ada' });
   const session = (kind: 'user' | 'admin') =>
-    addSession(db, { kind, userId: user.id, withPassword: false, address: '127.0.0.1', userAgent: 'test' });
+    addSession(db, {
+      kind,
+      userId: user.id,
+      withPassword: false,
+      address: '127.0.0.1',
+      userAgent: 'test',
+      browser: false,
+    });
   const token = (expiresAt: Date | null = null) => addUserToken(db, 'pht_', { userId: user.id, name: 'n', expiresAt });
   const key = (pluginId: string, trigger: string) =>
     addServiceKey(db, 'phk_', { name: 'k', scopes: [{ pluginId, trigger }], expiresAt: null }, BY);

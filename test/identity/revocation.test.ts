@@ -44,7 +44,14 @@ function makePrincipals(t: { teardown(fn: () => unknown): void }) {
 }
 
 const session = async (userId: number): Promise<{ id: number; c: Credential }> => {
-  const s = await addSession(db, { kind: 'user', userId, withPassword: false, address: '', userAgent: '' });
+  const s = await addSession(db, {
+    kind: 'user',
+    userId,
+    withPassword: false,
+    address: '',
+    userAgent: '',
+    browser: false,
+  });
   return { id: s.session.id, c: { kind: 'cookie', text: s.secret } };
 };
 const token = async (userId: number): Promise<{ id: number; c: Credential }> => {
@@ -141,7 +148,14 @@ t.test('a reset, a removal and a new password end every session and token, and t
       await storePassword(client, user.id, 'hash');
     });
     await session(user.id);
-    await addSession(db, { kind: 'admin', userId: user.id, withPassword: true, address: '', userAgent: '' });
+    await addSession(db, {
+      kind: 'admin',
+      userId: user.id,
+      withPassword: true,
+      address: '',
+      userAgent: '',
+      browser: false,
+    });
     await token(user.id);
     const key = await addAdminKey(db, 'pha_', { name: 'k', scopes: ['read'], madeBy: user.id, expiresAt: null }, BY);
     const others = [await session(last.id), await token(last.id)];

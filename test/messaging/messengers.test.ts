@@ -405,7 +405,14 @@ t.test('in a browser: a user who is logged in is shown a code, sends it, and see
   const { db, s, sides, telegram, user } = await messengerWorld(t);
   const ada = await user('ada');
   const [side] = sides;
-  const login = { kind: 'user', userId: ada.id, withPassword: false, address: '', userAgent: '' } as const;
+  const login = {
+    kind: 'user',
+    userId: ada.id,
+    withPassword: false,
+    address: '',
+    userAgent: '',
+    browser: true,
+  } as const;
   const { secret } = await addSession(db, login);
   const browser = await startBrowser();
   t.teardown(() => browser.close());

@@ -1,12 +1,16 @@
+import fs from 'node:fs';
 import path from 'node:path';
 import { type Browser, chromium } from 'playwright-core';
 
 const ARCHIVE = path.join(import.meta.dirname, '../../node_modules/@sparticuz/chromium/bin/al2023.tar.br');
 
+let unpacked: string | null = null;
+
 /** A real Chromium with the libraries it needs, both from an npm package, so that the tests need nothing installed. */
 export async function startBrowser(): Promise<Browser> {
-  // The package unpacks itself below the temporary directory.
-  process.env.TMPDIR = process.env.TEST_DIRECTORY ?? '/tmp';
+  // The package unpacks itself below the temporary directory: one of this process's own, or one test starts what another still writes.
+  unpacked ??= fs.mkdtempSync(path.join(process.env.TEST_DIRECTORY ?? '/tmp', 'browser-'));
+  process.env.TMPDIR = unpacked;
   const { default: packed, inflate } = await import('@sparticuz/chromium');
   const executablePath = await packed.executablePath();
   const libraries = path.join(await inflate(ARCHIVE), 'lib');

@@ -34,6 +34,7 @@ export function startLanes(
     timeoutMs: 60_000,
     cacheDirectory: directory,
     noteFile: null,
+    addedHeaders: [],
     dispatch: (row, args, execution) => options.dispatch?.(row.name, args, execution.pluginId) ?? { code: -1 },
     loadModule(id) {
       const module = loaded.get(id);
@@ -51,7 +52,14 @@ export function startLanes(
       if (rewritten === null || memoryPages === null) throw new Error(JSON.stringify(findings));
       const id = loaded.size + 1;
       modules.set(pluginId, id);
-      loaded.set(id, { id, versionId: id, module: await WebAssembly.compile(rewritten.slice()), memoryPages, config });
+      loaded.set(id, {
+        id,
+        versionId: id,
+        pluginId,
+        module: await WebAssembly.compile(rewritten.slice()),
+        memoryPages,
+        config,
+      });
     },
     run: (pluginId, body) =>
       new Promise((resolve, reject) => {

@@ -1,4 +1,5 @@
 import fs from 'node:fs';
+import http from 'node:http';
 import path from 'node:path';
 import { type Service, startService } from '../../src/compose.ts';
 import { loadConfig } from '../../src/config.ts';
@@ -37,13 +38,44 @@ export type TestService = {
 export async function request(url: string, init: RequestInit = {}): Promise<Answer> {
   const response = await fetch(url, { redirect: 'manual', ...init });
   const text = await response.text();
-  let json: Json = {};
+  return { status: response.status, headers: response.headers, text, json: jsonOf(text) };
+}
+
+/** Not every answer is JSON; the test looks at the text then. */
+function jsonOf(text: string): Json {
   try {
-    json = JSON.parse(text) as Json;
+    return JSON.parse(text) as Json;
   } catch {
-    // Not every answer is JSON; the test looks at the text then.
+    return {};
   }
-  return { status: response.status, headers: response.headers, text, json };
+}
+
+/** What a browser sends when somebody opens a page in a window. */
+export const NAVIGATION = { 'sec-fetch-site': 'none', 'sec-fetch-mode': 'navigate', 'sec-fetch-dest': 'document' };
+/** What it sends with a request of a page of this origin. */
+export const SAME_ORIGIN = { 'sec-fetch-site': 'same-origin', 'sec-fetch-mode': 'cors', 'sec-fetch-dest': 'empty' };
+
+/** A request exactly as given: fetch adds a `Sec-Fetch-Mode` of its own. */
+export function rawRequest(url: string, headers: Record<string, string>, method = 'GET'): Promise<Answer> {
+  return new Promise((resolve, reject) => {
+    const sent = http.request(url, { method, headers, agent: false }, async r => {
+      const chunks: Buffer[] = [];
+      for await (const chunk of r as AsyncIterable<Buffer>) chunks.push(chunk);
+      const text = Buffer.concat(chunks).toString();
+      const all = Object.entries(r.headersDistinct).flatMap(([name, values = []]) =>
+        values.map(v => [name, v] as [string, string]),
+      );
+      resolve({ status: r.statusCode ?? 0, headers: new Headers(all), text, json: jsonOf(text) });
+    });
+    sent.on('error', reject);
+    sent.end();
+  });
+}
+
+/** Opens one of our pages as a browser does, and takes the proof out of it; empty when the page has none. */
+export async function pageProof(base: string, path: string, cookies: Record<string, string>): Promise<string> {
+  const page = await rawRequest(`${base}${path}`, { ...NAVIGATION, ...cookies });
+  return /<meta name="page-proof" content="([\w-]*)">/.exec(page.text)?.[1] ?? '';
 }
 
 /** Members of an installation that open every new HTTP trigger of an upload to everybody. */
