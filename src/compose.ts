@@ -29,6 +29,7 @@ import { isUnavailable, openDatabase } from './db/database.ts';
 import { migrate } from './db/migrate.ts';
 import { ChangeListener, PLUGIN_CHANGED } from './db/notifications.ts';
 import { roleWeakness } from './db/service-role.ts';
+import { fullDiskOf, lackOfSpace } from './disk-space.ts';
 import { messageOf, ServiceError } from './errors.ts';
 import { Executor } from './execution/execute.ts';
 import { ExecutionLog } from './executions/execution-log.ts';
@@ -204,7 +205,12 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     origins: () => [...files.origins, new URL(publicBase()).origin],
   });
   const rows: Route[] = [
-    ...healthRoutes({ state: () => state, changes, check: async () => void (await db.query('SELECT 1')) }),
+    ...healthRoutes({
+      state: () => state,
+      changes,
+      check: async () => void (await db.query('SELECT 1')),
+      lackOfSpace: () => lackOfSpace(dataPath(config), v['data.min_free_mb']),
+    }),
     ...pluginRoutes({
       db,
       installer,
@@ -267,7 +273,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
           ...(x.traceId === '' ? {} : { trace_id: x.traceId }),
           path: x.path,
         },
-        'request failed',
+        fullDiskOf(error) === null ? 'request failed' : `${fullDiskOf(error)} is full`,
       ),
   });
   port = server.port;

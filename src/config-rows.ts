@@ -81,6 +81,11 @@ export const ROWS = {
   ),
   'http.trusted_proxies': row<string[]>(list, [], 'CIDR ranges whose X-Forwarded-For is believed'),
   'data.dir': row(text.min(1), './data', 'everything the service writes is below it'),
+  'data.min_free_mb': row(
+    z.coerce.number().int().min(0),
+    100,
+    'free room of the disk below data.dir, in MB, under which /readyz answers 503; 0: never',
+  ),
   'database.url': row(text, '', 'PostgreSQL to use; empty: the embedded one', true),
   'database.owner_url': row(
     text,

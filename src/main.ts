@@ -180,11 +180,10 @@ async function main(args: string[]): Promise<void> {
     }
     case 'doctor': {
       const { doctor, shownChecks } = await import('./cli/doctor.ts');
-      const progress = (text: string): void => void process.stderr.write(`[plugin-host] ${text}\n`);
-      const checks = await doctor(config(), progress);
+      const checks = await doctor(config());
       out(values.json ? JSON.stringify({ checks }) : shownChecks(checks));
-      process.exitCode = checks.some(c => c.state === 'failed') ? 1 : 0;
-      return;
+      // What does not answer must not keep the command.
+      return process.exit(checks.some(c => c.state === 'failed') ? 1 : 0);
     }
     default:
       throw new UsageError(`there is no command "${verb}"; see: plugin-host help`);

@@ -9,6 +9,7 @@ import { WASM_FLAGS } from '../src/plugins/trial-compile.ts';
  * as the tests.
  */
 const root = path.resolve(import.meta.dirname, '..');
+const END_IN_TIME = path.join(root, 'test/support/end-in-time.ts');
 const FILE_SECONDS_MAX = 240;
 
 const given = process.argv.slice(2);
@@ -26,7 +27,7 @@ tap.jobs = 2;
 tap.setTimeout(0);
 // The library would hand its hook on in NODE_OPTIONS.
 for (const name of files)
-  void tap.spawn('env', ['-u', 'NODE_OPTIONS', process.execPath, ...WASM_FLAGS, name], {
+  void tap.spawn('env', ['-u', 'NODE_OPTIONS', process.execPath, ...WASM_FLAGS, '--import', END_IN_TIME, name], {
     name,
     cwd: root,
     buffered: true,

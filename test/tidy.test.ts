@@ -68,6 +68,7 @@ const LAYERS = [
     'src/own-directory.ts',
     'src/read-bounded.ts',
     'src/request-limits.ts',
+    'src/disk-space.ts',
     'src/nearest-name.ts',
   ],
 ];

@@ -8,6 +8,8 @@ export type HealthParts = {
   /** Asks the database. */
   check(): Promise<void>;
   changes: ChangeStatus;
+  /** What is wrong with the room on the disk; null when nothing is. */
+  lackOfSpace(): string | null;
 };
 
 const NO_STORE: Array<[string, string]> = [['Cache-Control', 'no-store']];
@@ -32,6 +34,8 @@ export function healthRoutes(parts: HealthParts): Route[] {
           return unavailable(`${notCurrent().message}; public triggers go on`);
         try {
           await parts.check();
+          const lack = parts.lackOfSpace();
+          if (lack !== null) return unavailable(lack);
           return jsonReply(200, { status: 'ready' }, NO_STORE);
         } catch {
           return unavailable('the database does not answer');

@@ -1,16 +1,19 @@
 import { randomBytes } from 'node:crypto';
 import fs from 'node:fs';
 import path from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { s3Of } from '../compose-files.ts';
 import { type Config, dataPath, publicBaseOf } from '../config.ts';
 import { durationMs } from '../config-values.ts';
-import type { Database } from '../db/database.ts';
+import { type Database, openDatabase } from '../db/database.ts';
+import { pendingMigrations } from '../db/migrate.ts';
+import { roleWeakness } from '../db/service-role.ts';
 import { messageOf } from '../errors.ts';
 import { readInstallationId } from '../files/file-records.ts';
 import type { S3Storage } from '../files/storage-s3.ts';
 import { remoteStore } from '../graph/remote-store.ts';
 import { listPlugins } from '../plugins/plugin-store.ts';
-import { withDatabase } from './admin-commands.ts';
+import { findRunningPostgres } from '../supervisor/embedded-postgres.ts';
 import { publicAddress } from './public-address.ts';
 
 /** One thing looked at. `warn`: it works, and something will be missed. */
@@ -19,26 +22,39 @@ export type Check = { name: string; state: 'ok' | 'warn' | 'failed'; detail: str
 const DISK_WARN_BYTES = 5 * 1024 ** 3;
 const CORS_MS = 10_000;
 
+/** A check that takes longer has failed: all of them run at the same time, so the command ends in time. */
+const CHECK_MS = 12_000;
+
 async function check(name: string, look: () => Promise<string | Omit<Check, 'name'>>): Promise<Check> {
+  const late = Promise.withResolvers<never>();
+  const timer = setTimeout(() => late.reject(new Error(`no answer within ${CHECK_MS / 1000} s`)), CHECK_MS);
   try {
-    const found = await look();
+    const found = await Promise.race([look(), late.promise]).finally(() => clearTimeout(timer));
     return typeof found === 'string' ? { name, state: 'ok', detail: found } : { name, ...found };
   } catch (error) {
     return { name, state: 'failed', detail: messageOf(error) };
   }
 }
 
-/** Writes and removes a file, as the service does. */
+/** The directory, or the nearest one above it that exists: the service makes the rest. */
+function existing(directory: string): string {
+  return fs.existsSync(directory) ? directory : existing(path.dirname(directory));
+}
+
+/** Writes and removes a file, as the service does; makes no directory. */
 async function dataDirectory(directory: string): Promise<Omit<Check, 'name'>> {
-  fs.mkdirSync(directory, { recursive: true });
-  const file = path.join(directory, `.doctor-${randomBytes(4).toString('hex')}`);
-  fs.writeFileSync(file, 'doctor');
-  fs.rmSync(file);
-  const { bavail, bsize } = fs.statfsSync(directory);
+  const at = existing(directory);
+  const file = path.join(at, `.doctor-${randomBytes(4).toString('hex')}`);
+  try {
+    fs.writeFileSync(file, 'doctor');
+  } finally {
+    fs.rmSync(file, { force: true });
+  }
+  const { bavail, bsize } = fs.statfsSync(at);
   const free = bavail * bsize;
   return {
     state: free < DISK_WARN_BYTES ? 'warn' : 'ok',
-    detail: `${directory} can be written, ${(free / 1024 ** 3).toFixed(1)} GiB free`,
+    detail: `${directory} can be ${at === directory ? 'written' : 'made'}, ${(free / 1024 ** 3).toFixed(1)} GiB free`,
   };
 }
 
@@ -106,44 +122,87 @@ async function cors(s3: S3Storage, origins: readonly string[]): Promise<Omit<Che
   };
 }
 
+/** Address of the database that runs; null when it is the embedded one and stands still. */
+function runningDatabase(config: Config): string | null {
+  return config.values['database.url'] || findRunningPostgres(dataPath(config, 'postgres'));
+}
+
+/** Looks without a change: no database is made, started or migrated. */
+async function database(config: Config, db: Database | null): Promise<string | Omit<Check, 'name'>> {
+  if (db === null)
+    return fs.existsSync(dataPath(config, 'postgres', 'PG_VERSION'))
+      ? 'embedded: it stands still, and starts with the service'
+      : 'embedded: made at the first start';
+  const { rows } = await db.query<{ server_version: string }>('SHOW server_version');
+  const text = `${config.values['database.url'] === '' ? 'embedded' : 'remote'} PostgreSQL ${rows[0]?.server_version}`;
+  const pending = await pendingMigrations(db);
+  return pending.length === 0 ? text : `${text}; the next start applies ${pending.length} migrations`;
+}
+
+/** Whether the serving role could do more than it must. */
+async function databaseRole(db: Database): Promise<string | Omit<Check, 'name'>> {
+  const weakness = await roleWeakness(db);
+  return weakness === null ? 'owns nothing of the service' : { state: 'warn', detail: weakness };
+}
+
+async function graphStore(config: Config): Promise<string> {
+  const graph = remoteStore(config);
+  if (graph === null) return 'embedded: it runs with the service';
+  try {
+    const schema = await graph.readSchema();
+    const endpoint = config.values['spicedb.endpoint'];
+    return `${endpoint} answers${schema === null ? '; its schema is written at the first start' : ''}`;
+  } finally {
+    graph.close();
+  }
+}
+
+/** The S3 store is asked under the name this installation has there, which the database knows. */
+async function fileChecks(config: Config, db: Database | null): Promise<Check[]> {
+  if (config.values['s3.bucket'] === '') return [await check('files', () => dataDirectory(dataPath(config, 'files')))];
+  const unasked: Check = { name: 'files', state: 'warn', detail: 'S3 is asked when the database answers' };
+  if (db === null) return [unasked];
+  let installation: string;
+  try {
+    installation = await readInstallationId(db);
+  } catch {
+    return [unasked];
+  }
+  const s3 = await s3Of(config, installation);
+  if (s3 === null) return [];
+  try {
+    return await fileStore(config, db, s3);
+  } finally {
+    s3.close();
+  }
+}
+
 /**
- * `doctor`: looks at everything the service needs, and says what is wrong and what helps.
+ * `doctor`: looks at everything the service needs, and says what is wrong and what helps. Nothing is changed, no file is left, and it
+ * ends within 20 seconds.
  *
  * @returns a row for each thing; the service starts when none has failed
  */
-export async function doctor(config: Config, progress: (text: string) => void): Promise<Check[]> {
-  const v = config.values;
-  const checks = [
-    await check('data directory', () => dataDirectory(dataPath(config))),
-    await check('public address', () => publicAddress(config)),
-  ];
-  const graph = remoteStore(config);
-  checks.push(
-    await check('graph store', async () => {
-      if (graph === null) return 'embedded: it runs with the service';
-      const schema = await graph.readSchema();
-      return `${v['spicedb.endpoint']} answers${schema === null ? '; its schema is written at the first start' : ''}`;
-    }),
-  );
-  graph?.close();
-  if (v['university_sync.base_url'] !== '')
-    checks.push(await check('university source', () => universitySource(config)));
-  checks.push(
-    await check('database', () =>
-      withDatabase(config, progress, async db => {
-        const { rows } = await db.query<{ server_version: string }>('SHOW server_version');
-        const s3 = await s3Of(config, await readInstallationId(db));
-        try {
-          checks.push(...(await fileStore(config, db, s3)));
-        } finally {
-          s3?.close();
-        }
-        const where = v['database.url'] === '' ? 'embedded' : 'remote';
-        return `${where} PostgreSQL ${rows[0]?.server_version}`;
-      }),
-    ),
-  );
-  return checks;
+export async function doctor(config: Config): Promise<Check[]> {
+  const url = runningDatabase(config);
+  const db = url === null ? null : openDatabase(url, 3, () => {});
+  const university = config.values['university_sync.base_url'] !== '';
+  const remoteRole = config.values['database.url'] !== '' && db !== null;
+  try {
+    const rows = await Promise.all([
+      check('data directory', () => dataDirectory(dataPath(config))),
+      check('public address', async () => await publicAddress(config)),
+      check('graph store', () => graphStore(config)),
+      ...(university ? [check('university source', () => universitySource(config))] : []),
+      fileChecks(config, db),
+      check('database', () => database(config, db)),
+      ...(remoteRole ? [check('database role', () => databaseRole(db))] : []),
+    ]);
+    return rows.flat();
+  } finally {
+    // A server that does not answer does not hear the end either.
+    await Promise.race([db?.close(), sleep(1000, null, { ref: false })]);
+  }
 }
 
 /** Asks the source of university data for its shortest list. */
@@ -167,9 +226,8 @@ async function universitySource(config: Config): Promise<Omit<Check, 'name'>> {
   return { state: 'failed', detail: `${url} answers ${status}${why}` };
 }
 
-async function fileStore(config: Config, db: Database, s3: S3Storage | null): Promise<Check[]> {
+async function fileStore(config: Config, db: Database, s3: S3Storage): Promise<Check[]> {
   const v = config.values;
-  if (s3 === null) return [await check('files', () => dataDirectory(dataPath(config, 'files')))];
   return [
     await check('files', async () => {
       await s3.probe();

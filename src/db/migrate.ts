@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import fs from 'node:fs';
-import type { Database } from './database.ts';
+import type { Database, Queryable } from './database.ts';
 
 const DIRECTORY = new URL('../../sql/', import.meta.url);
 /** Any constant: one migration at a time over all hosts of a database. */
@@ -18,6 +18,17 @@ export function readMigrations(): Migration[] {
       const sql = fs.readFileSync(new URL(f, DIRECTORY), 'utf8');
       return { number: Number(f.slice(0, 3)), name: f, sql, sha256: createHash('sha256').update(sql).digest('hex') };
     });
+}
+
+/** Names of the migrations a database lacks; changes nothing. */
+export async function pendingMigrations(db: Queryable): Promise<string[]> {
+  const { rows: found } = await db.query<{ there: boolean }>(
+    "SELECT to_regclass('schema_migrations') IS NOT NULL AS there",
+  );
+  if (found[0]?.there !== true) return readMigrations().map(m => m.name);
+  const { rows } = await db.query<{ number: number }>('SELECT number FROM schema_migrations');
+  const applied = new Set(rows.map(r => r.number));
+  return readMigrations().flatMap(m => (applied.has(m.number) ? [] : [m.name]));
 }
 
 /**

@@ -1,5 +1,6 @@
 import { App, type us_listen_socket, us_listen_socket_close, us_socket_local_port } from 'uWebSockets.js';
 import { isUnavailable } from '../db/database.ts';
+import { diskFullError, fullDiskOf } from '../disk-space.ts';
 import { messageOf, ServiceError } from '../errors.ts';
 import type { ClientAddress } from './client-address.ts';
 import type { Connections } from './connections.ts';
@@ -42,6 +43,8 @@ function answerThrown(parts: ServerParts, x: Exchange, error: unknown): void {
       }),
     );
   parts.onUnknownError(error, x);
+  const disk = fullDiskOf(error);
+  if (disk !== null) return x.replyError(diskFullError(disk, error));
   x.replyError(
     new ServiceError('internal', `something went wrong here; the log has it under request id ${x.requestId}`),
   );

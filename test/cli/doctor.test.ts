@@ -1,3 +1,4 @@
+import fs from 'node:fs';
 import http from 'node:http';
 import net from 'node:net';
 import path from 'node:path';
@@ -19,8 +20,7 @@ async function world(t: { teardown(fn: () => unknown): void; testdir(): string }
   const directory = t.testdir();
   const run = (env: Record<string, string>): Promise<Check[]> =>
     doctor(
-      loadConfig(null, { BOT_DATABASE_URL: database.url, BOT_DATA_DIR: path.join(directory, 'data'), ...env }),
-      () => {},
+      loadConfig(null, { BOT_DATABASE_URL: database.serviceUrl, BOT_DATA_DIR: path.join(directory, 'data'), ...env }),
     );
   return { database, directory, run };
 }
@@ -38,6 +38,7 @@ t.test('without anything wrong every row says so', async t => {
       ['graph store', 'ok'],
       ['files', 'ok'],
       ['database', 'ok'],
+      ['database role', 'ok'],
     ],
   );
   t.match(shownChecks(checks), /^ok {6}database {8}remote PostgreSQL \d+/m);
@@ -92,7 +93,7 @@ t.test('what does not answer is named with what was said', async t => {
   t.notMatch(shownChecks(away), /hunter2/);
   t.match(of(await run({ BOT_DATA_DIR: import.meta.filename }), 'data directory'), {
     state: 'failed',
-    detail: /EEXIST/,
+    detail: /ENOTDIR|EEXIST/,
   });
 });
 
@@ -139,4 +140,33 @@ t.test('an S3 store is written to, and asked whether pages of every origin may u
     state: 'failed',
     detail: /no bucket "other"/,
   });
+});
+
+t.test('nothing is made, started or left behind, and a server that never answers is named', async t => {
+  const directory = t.testdir();
+  const data = path.join(directory, 'data');
+  const embedded = await doctor(loadConfig(null, { BOT_DATA_DIR: data }));
+  t.match(of(embedded, 'database'), { state: 'ok', detail: 'embedded: made at the first start' });
+  t.match(of(embedded, 'data directory'), { detail: /can be made/ });
+  t.same(fs.readdirSync(directory), [], 'no directory and no file');
+  const database = await makeDatabase();
+  t.teardown(() => database.drop());
+  const db = openDatabase(database.url, 1, () => {});
+  t.teardown(() => db.close());
+  await db.query('DELETE FROM schema_migrations WHERE number > 15');
+  const env = { BOT_DATA_DIR: data, BOT_DATABASE_URL: database.url };
+  const checks = await doctor(loadConfig(null, env));
+  t.match(of(checks, 'database'), { state: 'ok', detail: /the next start applies \d+ migrations/ });
+  t.match(of(checks, 'database role'), { state: 'warn', detail: /is a superuser: set database\.owner_url/ });
+  t.equal((await db.query('SELECT 1 FROM schema_migrations WHERE number > 15')).rowCount, 0, 'none is applied');
+  // Takes connections and says nothing.
+  const silent = net.createServer().listen(0, '127.0.0.1');
+  await new Promise(resolve => silent.once('listening', resolve));
+  t.teardown(() => silent.close());
+  const address = silent.address();
+  const port = typeof address === 'object' && address !== null ? address.port : 0;
+  const late = await doctor(
+    loadConfig(null, { BOT_DATA_DIR: data, BOT_DATABASE_URL: `postgresql://u:p@127.0.0.1:${port}/d` }),
+  );
+  t.match(of(late, 'database'), { state: 'failed' });
 });

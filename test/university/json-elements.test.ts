@@ -1,5 +1,6 @@
 import { randomInt } from 'node:crypto';
 import t from 'tap';
+import { ServiceError } from '../../src/errors.ts';
 import { jsonElements } from '../../src/university/json-elements.ts';
 import { random } from '../support/graph.ts';
 
@@ -57,4 +58,23 @@ t.test('the elements of an array are those the platform’s parser finds, wherev
     if (Array.isArray(should)) t.same(await all(cut(changed, () => 5)), should);
     else await t.rejects(all(cut(changed, () => 5)), { name: 'ServiceError' }, `round ${round}, changed`);
   }
+});
+
+t.test('a body that only begins like a word of JSON is no JSON', async t => {
+  const codeOf = async (text: string): Promise<unknown> => {
+    try {
+      for await (const _ of jsonElements(
+        cut(text, () => text.length),
+        1000,
+      ))
+        t.fail('there is no element');
+    } catch (error) {
+      return error instanceof ServiceError ? error.code : error;
+    }
+    return null;
+  };
+  for (const text of ['not json', 'nothing', 'truth', 'fine', '-', '- 1', '?'])
+    t.equal(await codeOf(text), 'malformed_request', text);
+  for (const text of ['null', 'true', 'false', '-1', '7', '{}', '"x"'])
+    t.equal(await codeOf(text), 'validation_failed', text);
 });

@@ -1,0 +1,26 @@
+import fs from 'node:fs';
+import { ServiceError } from './errors.ts';
+
+/** Which disk an error says is full; null when it says something else. */
+export function fullDiskOf(error: unknown): string | null {
+  const code = error instanceof Error && 'code' in error ? error.code : '';
+  if (code === '53100') return 'the disk of the database';
+  return code === 'ENOSPC' || code === 'EDQUOT' ? 'the disk of the data directory' : null;
+}
+
+/** The refusal of a request that needed room. */
+export function diskFullError(disk: string, cause: unknown): ServiceError {
+  return new ServiceError('storage_full', `${disk} is full; an operator must free some space`, {
+    cause,
+    headers: [['Retry-After', '60']],
+  });
+}
+
+/** What is wrong with the room below a directory, by the least that must be free; null when nothing is. */
+export function lackOfSpace(directory: string, freeMbMin: number): string | null {
+  const { bavail, bsize } = fs.statfsSync(directory);
+  const freeMb = Math.floor((bavail * bsize) / 1024 ** 2);
+  return freeMb >= freeMbMin
+    ? null
+    : `the disk of the data directory has ${freeMb} MB free, and data.min_free_mb asks for ${freeMbMin}: free some space`;
+}

@@ -1,0 +1,27 @@
+import t from 'tap';
+
+/** How long a test process may live when its last subtest is over. */
+const END_MS = 10_000;
+const LOOK_MS = 500;
+
+/**
+ * Loaded into every test process: one that does not end says what keeps it, and fails. Without this the time limit of its file would end
+ * it, which says nothing. The next subtest of a file begins at once, so a process without one for that long has had its last.
+ */
+let running = 0;
+let endedAt = Number.POSITIVE_INFINITY;
+t.on('subtestStart', () => running++);
+t.on('subtestEnd', () => {
+  running--;
+  endedAt = performance.now();
+});
+const look = setInterval(() => {
+  if (running > 0 || performance.now() - endedAt < END_MS) return;
+  const kept = process.getActiveResourcesInfo().join(', ');
+  clearInterval(look);
+  t.fail(`the process has not ended ${END_MS / 1000} s after its last test; it is kept by: ${kept}`);
+  t.end();
+  setTimeout(() => process.exit(1), LOOK_MS);
+}, LOOK_MS);
+// Looking keeps no process.
+look.unref();
