@@ -98,7 +98,6 @@ export async function startService(options: ServiceOptions): Promise<Service> {
   if (applied.length > 0) log.info({ applied }, 'database migrated');
   const weakness = await roleWeakness(db);
   if (weakness !== null) log.warn({}, weakness);
-
   const storage = openModuleStorage(dataPath(config, 'modules'));
   const secretKey = await openSecretKey(db, keyPlaceOf(config));
   const secrets = makeSecretBox(secretKey);
