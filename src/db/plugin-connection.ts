@@ -1,5 +1,6 @@
 import net from 'node:net';
 import { LIMITS } from '../limits.ts';
+import { listKnown, maySetName, readStoredNames, type StoredNames } from './custom-settings.ts';
 import { makePluginClient } from './database.ts';
 import { AnswerTooLarge, PageQuery, type SqlPage } from './page-query.ts';
 
@@ -52,6 +53,8 @@ export class PluginConnection {
   /** Bytes of the answer that comes in. */
   #bytes = 0;
   #isTooLarge = false;
+  #mayKeepName = false;
+  #mayChangeCode = false;
   #prepareText = PREPARE_CHECKED;
   /** When a statement is ended, in ms of `performance.now()`. */
   #until = Number.POSITIVE_INFINITY;
@@ -107,6 +110,31 @@ export class PluginConnection {
     await this.#client.query(this.#prepareText);
   }
 
+  /** Whether a statement may have given the session a setting with a dot in its name, which no reset takes away. */
+  get mayKeepName(): boolean {
+    return this.#mayKeepName;
+  }
+
+  /** Whether a statement may have changed what is stored in the database as code. */
+  get mayChangeCode(): boolean {
+    return this.#mayChangeCode;
+  }
+
+  #note(text: string): void {
+    this.#mayKeepName ||= maySetName(text);
+    this.#mayChangeCode ||= /\b(?:create|alter)\b/i.test(text);
+  }
+
+  /** To be called before anything ran in the session. */
+  readStoredNames(): Promise<StoredNames> {
+    return this.#work(() => readStoredNames(this.#client));
+  }
+
+  /** Those of the names the session knows, also behind a reset. */
+  listKnown(names: readonly string[]): Promise<string[]> {
+    return this.#work(() => listKnown(this.#client, names));
+  }
+
   /** Begins an execution. @param until when its statements are ended, in ms of `performance.now()` */
   begin(until: number): void {
     this.#until = until;
@@ -148,6 +176,7 @@ export class PluginConnection {
    * @throws DatabaseError of the client library; AnswerTooLarge
    */
   query(text: string, values: ReadonlyArray<string | Buffer | null>, rowsMax: number): Promise<SqlPage> {
+    this.#note(text);
     return this.#work(async () => {
       const query = new PageQuery(text, values, rowsMax);
       const first = query.first();
@@ -182,6 +211,7 @@ export class PluginConnection {
     text: string,
     values: ReadonlyArray<string | Buffer | null>,
   ): Promise<{ rowsAffected: number; command: string }> {
+    this.#note(text);
     return this.#work(async () => {
       const query = new PageQuery(text, values, null);
       const done = query.first();

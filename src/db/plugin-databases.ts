@@ -1,10 +1,14 @@
 import { messageOf } from '../errors.ts';
 import { LIMITS } from '../limits.ts';
+import type { StoredNames } from './custom-settings.ts';
 import type { Queryable } from './database.ts';
 import { PluginConnection } from './plugin-connection.ts';
 
 /** Every slot of a plugin can hold what one execution may. */
 const CONNECTIONS_MAX = LIMITS.slotsPerPlugin * LIMITS.sqlHandlesPerDatabase;
+
+/** What the code in a database may set is read again then: others may change it. */
+const STORED_NAMES_MS = 60_000;
 
 /** No connection came before the deadline. */
 export class NoConnectionInTime extends Error {
@@ -25,6 +29,7 @@ class PluginDatabase {
   readonly #idle: Array<{ connection: PluginConnection; since: number }> = [];
   readonly #waiting: Waiting[] = [];
   #isRetired = false;
+  #stored: (StoredNames & { at: number }) | null = null;
 
   constructor(url: string) {
     this.url = url;
@@ -44,11 +49,38 @@ class PluginDatabase {
     if (this.#open >= CONNECTIONS_MAX) return await this.#wait(deadline);
     this.#open++;
     try {
-      return await PluginConnection.open(this.url, Math.max(1, deadline - performance.now()));
+      const connection = await PluginConnection.open(this.url, Math.max(1, deadline - performance.now()));
+      if (this.#currentNames() === null) await this.#readNames(connection, deadline);
+      return connection;
     } catch (error) {
       this.#gone();
       throw error;
     }
+  }
+
+  #currentNames(): StoredNames | null {
+    return this.#stored !== null && performance.now() - this.#stored.at < STORED_NAMES_MS ? this.#stored : null;
+  }
+
+  /**
+   * Where the code cannot be read, every session may keep a name.
+   *
+   * @param connection a new one
+   * @throws Error when the server falls silent
+   */
+  async #readNames(connection: PluginConnection, deadline: number): Promise<void> {
+    const late = setTimeout(() => connection.destroy(), Math.max(1, deadline - performance.now()));
+    const found = await connection.readStoredNames().catch(() => ({ names: [], isOpen: true }));
+    clearTimeout(late);
+    if (connection.isLost) throw new Error('the database closed the connection');
+    this.#stored = { ...found, at: performance.now() };
+  }
+
+  /** Whether nothing of an execution is left in its session: values are gone with the reset, a name with a dot would not be. */
+  async #isFresh(connection: PluginConnection): Promise<boolean> {
+    const stored = this.#currentNames();
+    if (connection.mayKeepName || stored === null || stored.isOpen) return false;
+    return stored.names.length === 0 || (await connection.listKnown(stored.names)).length === 0;
   }
 
   #wait(deadline: number): Promise<PluginConnection> {
@@ -79,10 +111,16 @@ class PluginDatabase {
   async giveBack(connection: PluginConnection): Promise<void> {
     if (connection.isBusy) connection.cancel();
     else if (connection.isCancelled) connection.destroy();
+    if (connection.mayChangeCode) this.#stored = null;
+    if (!connection.isLost && connection.mayKeepName) await connection.close().catch(() => {});
     if (!connection.isLost) {
       // A server that does not answer must not keep the place of a connection.
       const late = setTimeout(() => connection.destroy(), LIMITS.executionMsMax);
-      await connection.reset().catch(() => connection.destroy());
+      const isFresh = await connection
+        .reset()
+        .then(() => this.#isFresh(connection))
+        .catch(() => false);
+      if (!isFresh) await connection.close().catch(() => {});
       clearTimeout(late);
     }
     if (connection.isLost) return this.#gone();
