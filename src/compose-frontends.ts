@@ -3,6 +3,7 @@ import type { Route } from './api/route.ts';
 import { Frontends } from './frontends/frontends.ts';
 import type { Guards } from './http/guards.ts';
 import type { Principals } from './identity/principals.ts';
+import type { PluginOrigins } from './plugin-origins.ts';
 import type { ModuleStorage } from './plugins/module-storage.ts';
 import type { PluginRegistry } from './plugins/registry.ts';
 
@@ -13,18 +14,20 @@ export type FrontendsParts = {
   guards: Guards;
   /** Whether users may log in with an identity provider. */
   hasLogin: boolean;
+  pluginOrigins: PluginOrigins | null;
   /** Other origins pages may talk to and show things from. */
   origins(): readonly string[];
 };
 
 /** Builds what serves the frontends of plugins. */
 export function composeFrontends(parts: FrontendsParts): { routes: Route[]; close(): Promise<void> } {
-  const { guards, hasLogin, origins, principals, registry, storage } = parts;
+  const { guards, hasLogin, origins, pluginOrigins, principals, registry, storage } = parts;
   const frontends = new Frontends();
   const routes = frontendRoutes({
     registry,
     frontends,
     hasLogin,
+    pluginOrigins,
     pathOf: (key, sha256) => storage.frontendPath(key, sha256),
     async hasSession(request) {
       const principal = await principals.find(request.headers, Date.now());

@@ -3,6 +3,7 @@ import { adminPageRoutes } from './api/admin-page.ts';
 import { adminRoutes } from './api/admins-api.ts';
 import { authRoutes } from './api/auth-api.ts';
 import { idpRoutes } from './api/idp-api.ts';
+import { pluginSessionRoutes } from './api/plugin-session-api.ts';
 import type { Route } from './api/route.ts';
 import { serviceKeyRoutes } from './api/service-keys-api.ts';
 import { SessionCookies } from './api/session-cookies.ts';
@@ -19,6 +20,7 @@ import { PageProofs } from './identity/page-proof.ts';
 import { Principals } from './identity/principals.ts';
 import type { Log } from './log.ts';
 import { TEMPORARY_PASSWORD_QUEUE } from './messaging/temporary-password-job.ts';
+import type { PluginOrigins } from './plugin-origins.ts';
 import type { PluginRegistry } from './plugins/registry.ts';
 import type { SecretBox } from './plugins/secret-box.ts';
 import { hostBearerOf } from './triggers/trigger-event.ts';
@@ -32,6 +34,7 @@ export type IdentityParts = {
   setupToken: string;
   changes: ChangeStatus;
   registry: PluginRegistry;
+  origins: PluginOrigins | null;
   /** Address users see. */
   publicBase(): string;
 };
@@ -54,7 +57,14 @@ export function composeIdentity(parts: IdentityParts): Identity {
   const prefixes = { userToken: v['admin.user_token_prefix'], serviceKey: v['admin.service_key_prefix'] };
   const timesNotWritten = (error: unknown): void =>
     log.warn({ error: messageOf(error) }, 'last-used times could not be written yet');
-  const principals = new Principals(db, prefixes, parts.changes, timesNotWritten);
+  const principals = new Principals(
+    db,
+    prefixes,
+    parts.changes,
+    timesNotWritten,
+    undefined,
+    host => parts.origins?.pluginAt(host) ?? null,
+  );
   const cookies = new SessionCookies(v['http.public_url'].startsWith('https:'), new KnownBrowsers(secrets));
   const idp = new IdpLogin(
     {
@@ -88,6 +98,12 @@ export function composeIdentity(parts: IdentityParts): Identity {
         checkSetup: request => checkSetup(request, setup),
         fromHere,
       }),
+      ...(parts.origins === null
+        ? []
+        : pluginSessionRoutes({
+            ...{ db, cookies, publicBase, registry: parts.registry, origins: parts.origins },
+            hasLogin: idp.isConfigured,
+          })),
       ...idpRoutes({ db, idp, cookies, trusted: () => isTrustworthy(publicBase()) }),
       ...adminRoutes({
         db,

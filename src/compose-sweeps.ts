@@ -4,6 +4,7 @@ import type { ExecutionRecords } from './executions/execution-records.ts';
 import type { Quarantine } from './executions/quarantine.ts';
 import { sweepExpired } from './host/kv.ts';
 import { removeOldFailures } from './identity/login-throttle.ts';
+import { removeOldPluginLogins } from './identity/plugin-sessions.ts';
 import { removeEndedSessions } from './identity/sessions.ts';
 import type { Log } from './log.ts';
 import { every } from './periodic.ts';
@@ -37,7 +38,7 @@ export function startSweeps(parts: SweepParts): () => Promise<void> {
     every(SWEEP_MS * 20, log, 'removing files of broken uploads', () => installer.removeOrphans()),
     every(SWEEP_MS, log, 'removing uninstalled plugins', () => removeUninstalled(db, storage, keepUninstalledMs)),
     every(SWEEP_MS * 10, log, 'removing ended sessions', () =>
-      Promise.all([removeEndedSessions(db), removeOldFailures(db)]),
+      Promise.all([removeEndedSessions(db), removeOldFailures(db), removeOldPluginLogins(db)]),
     ),
   ];
   return async () => {

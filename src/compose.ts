@@ -46,6 +46,7 @@ import { Jobs } from './jobs.ts';
 import { assertLimits } from './limits.ts';
 import type { Log } from './log.ts';
 import { outboxSweepJob } from './outbox/sweep-job.ts';
+import { PluginOrigins } from './plugin-origins.ts';
 import { FrontendInstaller } from './plugins/frontend-install.ts';
 import { endIdleThreads } from './plugins/inspect-thread.ts';
 import type { PluginInstaller } from './plugins/install.ts';
@@ -101,7 +102,9 @@ export async function startService(options: ServiceOptions): Promise<Service> {
   const storage = openModuleStorage(dataPath(config, 'modules'));
   const secretKey = await openSecretKey(db, keyPlaceOf(config));
   const secrets = makeSecretBox(secretKey);
-  const registry = new PluginRegistry(db, secrets, storage);
+  const pattern = v['plugins.origin'];
+  const origins = pattern === '' ? null : new PluginOrigins(pattern, () => registry.ids());
+  const registry = new PluginRegistry(db, secrets, storage, id => origins?.originOf(id) ?? null);
   const executionLog = new ExecutionLog(log, v['log.plugins']);
   const quarantine = new Quarantine(db, executionLog.suspended, executionLog.notStored);
   const records = new ExecutionRecords(db, (error, lost) =>
@@ -150,7 +153,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     timeoutMs: v['execution.timeout_ms'],
   });
   const identity = composeIdentity({
-    ...{ db, config, log, secretKey, secrets, publicBase, changes, registry },
+    ...{ db, config, log, secretKey, secrets, publicBase, changes, registry, origins },
     setupToken: options.setupToken,
   });
   const { guards, principals } = identity;
@@ -201,6 +204,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     principals,
     guards,
     hasLogin: identity.hasLogin,
+    pluginOrigins: origins,
     origins: () => [...files.origins, new URL(publicBase()).origin],
   });
   const rows: Route[] = [
@@ -241,6 +245,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     changes,
     hasLogin: identity.hasLogin,
     registry,
+    origins,
     quarantine,
     principals,
     hostBearer: identity.hostBearer,
@@ -261,6 +266,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     async handleRoute(x) {
       if (state === 'draining' && !HEALTH_PATHS.has(x.path))
         throw new ServiceError('draining', 'the host is shutting down', { headers: [['Retry-After', '2']] });
+      origins?.checkPath(x.headers.host, x.path);
       await routes(x);
     },
     onUnknownError: (error, x) =>

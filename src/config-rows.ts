@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { mayBeAdded } from './abi/response-headers.ts';
 import { duration, isIssuer, isNameServer, isPlainAddress, isWebAddress, parseRange } from './config-values.ts';
 import { LIMITS } from './limits.ts';
+import { isOriginPattern } from './plugin-origins.ts';
 
 export type Row<T> = { default: T; check: z.ZodType<T>; secret?: boolean; about: string };
 
@@ -179,6 +180,11 @@ export const ROWS = {
     'ranges that are not public and event webhooks may reach all the same, like 10.1.2.0/24',
   ),
   'secrets.key': row(text, '', '32 bytes in base64 that encrypt stored secrets; empty: <data.dir>/secrets.key', true),
+  'plugins.origin': row(
+    text.refine(isOriginPattern, 'must be an address like https://*.plugins.example.org'),
+    '',
+    'origins of plugins, one each: frontends and pages of triggers live there; empty: all share the origin of the service',
+  ),
   'plugins.keep_uninstalled': row(
     duration(0, 3650 * 86_400_000, 'from 0s to 3650d'),
     '30d',

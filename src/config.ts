@@ -5,6 +5,7 @@ import { closest } from 'fastest-levenshtein';
 import { parse as parseYaml } from 'yaml';
 import { ROWS, type Row } from './config-rows.ts';
 import { messageOf } from './errors.ts';
+import { PluginOrigins } from './plugin-origins.ts';
 
 /** A mistake in the configuration: one line that says where it is and what would be right. */
 export class ConfigError extends Error {
@@ -124,6 +125,13 @@ export function loadConfig(file: string | null, env: Readonly<Record<string, str
     values[key] = checked.data;
     sources[key] = source;
   }
+  const publicUrl = values['http.public_url'];
+  const pluginOrigin = values['plugins.origin'];
+  if (typeof publicUrl === 'string' && typeof pluginOrigin === 'string' && publicUrl !== '' && pluginOrigin !== '')
+    if (new PluginOrigins(pluginOrigin, () => []).pluginAt(new URL(publicUrl).host) !== null)
+      throw new ConfigError(
+        `plugins.origin (BOT_PLUGINS_ORIGIN) ${pluginOrigin} covers http.public_url ${publicUrl}: plugins need a name of their own, like https://*.plugins.example.org beside https://example.org`,
+      );
   if (values['university_sync.enabled'] === true && values['university_sync.base_url'] === '')
     throw new ConfigError(
       'university_sync.base_url (BOT_UNIVERSITY_SYNC_BASE_URL) is missing; university_sync.enabled needs it',

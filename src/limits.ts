@@ -183,6 +183,8 @@ export const LIMITS = {
   adminIdleMs: 2 * HOUR_MS,
   /** How long a login with an identity provider may take. */
   idpLoginMs: 10 * MINUTE_MS,
+  /** For a browser to take a session to the origin of a plugin. */
+  pluginLoginMs: MINUTE_MS,
   /** Such logins under way in one browser: all headers of a request fit `requestHeadBytesMax`. */
   idpLoginsPerBrowser: 6,
   /** Where such a login goes back to. It travels in the login's cookie, of which browsers keep 4096 bytes (RFC 6265 section 6.1). */

@@ -30,7 +30,11 @@ export type FilesApiParts = {
 };
 
 /** A user, and whether a browser may have sent the credential along by itself. */
-type Uploader = { userId: number; cookie: boolean };
+type Uploader = {
+  userId: number;
+  cookie: boolean /** The one plugin a session of its origin is for. */;
+  plugin: string | null;
+};
 
 const initBody = z.strictObject({
   plugin_id: z.string().min(1).max(100),
@@ -67,7 +71,7 @@ export function filesRoutes(parts: FilesApiParts): Route[] {
       });
     if (principal.kind === 'service')
       throw new ServiceError('forbidden', 'files belong to users; a service key cannot hand any over');
-    return { userId: principal.userId, cookie: principal.via === 'session' };
+    return { userId: principal.userId, cookie: principal.via === 'session', plugin: principal.pluginId ?? null };
   };
   /** What a browser sends along by itself counts only from our pages and the plugin's (decisions.md 3). */
   const fromPageOf = (plugin: InstalledPlugin | undefined, request: Request, uploader: Uploader): void => {
@@ -115,6 +119,8 @@ export function filesRoutes(parts: FilesApiParts): Route[] {
   const own = async ({ request }: RouteInput): Promise<number> => {
     const uploader = await authenticate(request);
     const file = await files.find(request.params.id!);
+    if (uploader.plugin !== null && file !== undefined && file.pluginId !== uploader.plugin)
+      throw new ServiceError('not_found', `there is no file "${request.params.id}"`);
     // Somebody else's file is answered like one that is not there, from wherever it is asked for.
     if (file?.userId === uploader.userId) fromPageOf(registry.find(file.pluginId), request, uploader);
     return uploader.userId;
@@ -125,6 +131,11 @@ export function filesRoutes(parts: FilesApiParts): Route[] {
       const uploader = await authenticate(request);
       const body = parseBody(initBody, await json());
       const plugin = pluginFor(body.plugin_id);
+      if (uploader.plugin !== null && uploader.plugin !== plugin.id)
+        throw new ServiceError(
+          'forbidden',
+          `this origin belongs to plugin "${uploader.plugin}"; its session takes files for no other`,
+        );
       fromPageOf(plugin, request, uploader);
       const description = parseDescription(body);
       const owner = { pluginId: plugin.id, userId: uploader.userId };

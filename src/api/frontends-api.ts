@@ -1,7 +1,8 @@
 import { ServiceError } from '../errors.ts';
 import type { Coding, FrontendFile, Frontends } from '../frontends/frontends.ts';
-import { LOGIN_PATH, noLoginReply } from '../identity/no-login.ts';
+import { LOGIN_PATH, noLoginReply, PLUGIN_LOGIN_PATH } from '../identity/no-login.ts';
 import type { Reply, Request } from '../message.ts';
+import type { PluginOrigins } from '../plugin-origins.ts';
 import type { InstalledPlugin, PluginRegistry } from '../plugins/registry.ts';
 import type { Route } from './route.ts';
 
@@ -10,6 +11,8 @@ export type FrontendsApiParts = {
   frontends: Frontends;
   /** Where the frontend of a version is stored. */
   pathOf(wasmKey: string, sha256: string): string;
+  /** Origins of plugins; null when all share the service's. */
+  pluginOrigins: PluginOrigins | null;
   /** Whether a request carries the session of a user or an administrator (service.md 5.4.2). */
   hasSession(request: Request): Promise<boolean>;
   /** Whether users may log in with an identity provider. */
@@ -65,12 +68,13 @@ export function frontendRoutes(parts: FrontendsApiParts): Route[] {
     if (plugin.frontendAccess === 'public' || (await hasSession(request))) return null;
     if (!isPage(request))
       throw new ServiceError('unauthorized', 'log in first: this frontend is for users and administrators');
-    if (!parts.hasLogin) return noLoginReply(request.requestId);
+    const place = parts.pluginOrigins?.pluginAt(request.headers.host) ?? null;
+    if (!parts.hasLogin && place === null) return noLoginReply(request.requestId);
     const back = encodeURIComponent(request.query === '' ? request.path : `${request.path}?${request.query}`);
     return {
       status: 302,
       headers: [
-        ['Location', `${LOGIN_PATH}?return_to=${back}`],
+        ['Location', `${place === null ? LOGIN_PATH : PLUGIN_LOGIN_PATH}?return_to=${back}`],
         ['Cache-Control', 'no-store'],
       ],
       body: '',
@@ -106,6 +110,8 @@ export function frontendRoutes(parts: FrontendsApiParts): Route[] {
       ['Vary', 'Accept-Encoding'],
       ['Content-Security-Policy', policy()],
       ['Referrer-Policy', 'same-origin'],
+      // Passkeys are the service's: a page of a plugin must not ask for them.
+      ['Permissions-Policy', 'publickey-credentials-get=()'],
       ...(file.coding === 'identity' ? [] : ([['Content-Encoding', file.coding]] as Array<[string, string]>)),
     ];
     const known = (request.headers['if-none-match'] ?? '').split(',').map(t => t.trim().replace(/^W\//, ''));
@@ -123,6 +129,19 @@ export function frontendRoutes(parts: FrontendsApiParts): Route[] {
     }),
     route('/plugins/:id/app/*', async ({ request }) => {
       const plugin = load(request);
+      const { pluginOrigins } = parts;
+      if (pluginOrigins !== null && pluginOrigins.pluginAt(request.headers.host) === null) {
+        const query = request.query === '' ? '' : `?${request.query}`;
+        const location = `${pluginOrigins.originOf(plugin.id)}${request.path}${query}`;
+        return {
+          status: 307,
+          headers: [
+            ['Location', location],
+            ['Cache-Control', 'no-store'],
+          ],
+          body: '',
+        };
+      }
       const refused = await refuse(plugin, request);
       if (refused !== null) return refused;
       const { sha256, wasmKey } = plugin.frontend;

@@ -159,8 +159,7 @@ function noticesOf({ frontend, manifest, pluginId }: VersionRow): Array<{ code: 
     notices.push({
       code: 'frontend_trusted',
       message:
-        'The frontend runs on the origin of this service and is trusted like the service itself: it can imitate its pages. ' +
-        'Set plugins.origin to give every plugin an origin of its own.',
+        'Without plugins.origin, which gives every plugin an origin of its own, the frontend runs on the origin of this service and is trusted like the service itself: it can imitate its pages.',
     });
   return notices;
 }

@@ -149,7 +149,7 @@ export class Guards {
 
   async #user(request: Request): Promise<Caller> {
     const session = await findSession(this.#db, 'user', sessionCookieOf(request.headers, 'user'), Date.now());
-    if (session === undefined)
+    if (session === undefined || session.pluginId !== null)
       throw new ServiceError('unauthorized', 'log in first: the cookie user_session is needed', {
         headers: [['WWW-Authenticate', 'Cookie realm="plugin-host", cookie-name="user_session"']],
       });

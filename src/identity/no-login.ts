@@ -5,6 +5,8 @@ import { NO_PROVIDER } from './idp-login.ts';
 
 /** Where users log in. */
 export const LOGIN_PATH = '/api/auth/idp/start';
+/** The same on the origin of a plugin. */
+export const PLUGIN_LOGIN_PATH = '/api/auth/plugin-session/start';
 
 /** Headers of a page of ours that runs nothing. */
 export const PAGE_HEADERS: ReadonlyArray<[string, string]> = [

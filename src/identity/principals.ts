@@ -12,7 +12,13 @@ import { touchUserTokens, verifyUserToken } from './user-tokens.ts';
 
 /** Who calls a trigger (service.md 5.1). */
 export type Principal =
-  | { kind: 'user'; userId: number; via: 'session' | 'token'; credentialId: number }
+  | {
+      kind: 'user';
+      userId: number;
+      via: 'session' | 'token';
+      credentialId: number /** The one plugin a session on its own origin counts for. */;
+      pluginId?: string;
+    }
   | { kind: 'service'; keyId: number; scopes: readonly KeyScope[] };
 
 export type TokenPrefixes = { userToken: string; serviceKey: string };
@@ -26,6 +32,11 @@ export function credentialOf(headers: Readonly<Record<string, string>>): Credent
   if (bearer !== null) return { kind: 'bearer', text: bearer };
   const cookie = sessionCookieOf(headers, 'user');
   return cookie === '' ? null : { kind: 'cookie', text: cookie };
+}
+
+/** Whether a session counts at this origin: on a plugin's one made for it, on the service's (null) one of the service. */
+export function countsAt(p: Principal, place: string | null): boolean {
+  return p.kind !== 'user' || p.via !== 'session' || (p.pluginId ?? null) === place;
 }
 
 /** Whether a service key may call a trigger; users may as far as the settings say. */
@@ -47,24 +58,30 @@ export class Principals {
   /** By kind: a secret counts only where it belongs. */
   readonly #cache: Readonly<Record<Credential['kind'], BoundedCache<string, Cached>>>;
   readonly #changes: ChangeStatus;
+  readonly #placeOf: (host: string | undefined) => string | null;
   readonly #used: Record<'session' | 'token' | 'service', LastUsed>;
   readonly #timer: NodeJS.Timeout;
   /** Grows with every change: an answer read before it is not remembered. */
   #changeCount = 0;
 
-  /** @param clock milliseconds of a clock that is never set, by which verified credentials are forgotten */
+  /**
+   * @param clock milliseconds of a clock that is never set, by which verified credentials are forgotten
+   * @param placeOf whose origin a host is: a plugin's id, or null for the service's own
+   */
   constructor(
     db: Database,
     prefixes: TokenPrefixes,
     changes: ChangeStatus,
     onError: (error: unknown) => void,
     clock: () => number = () => performance.now(),
+    placeOf: (host: string | undefined) => string | null = () => null,
   ) {
     const remembered = { max: LIMITS.verifiedCredentialsMax, ttlMs: LIMITS.verifiedCredentialMs, now: clock };
     this.#cache = { bearer: boundedCache(remembered), cookie: boundedCache(remembered) };
     this.#db = db;
     this.#prefixes = prefixes;
     this.#changes = changes;
+    this.#placeOf = placeOf;
     this.#used = {
       session: new LastUsed(entries => touchSessions(db, entries), onError),
       token: new LastUsed(entries => touchUserTokens(db, entries), onError),
@@ -99,14 +116,18 @@ export class Principals {
   async find(headers: Readonly<Record<string, string>>, nowMs: number): Promise<Principal | null> {
     const credential = credentialOf(headers);
     if (credential !== null && !(await this.#changes.becomesCurrent())) throw notCurrent();
-    return credential === null ? null : (this.peek(credential, nowMs) ?? (await this.verify(credential, nowMs)));
+    const found = credential === null ? null : (this.peek(credential, nowMs) ?? (await this.verify(credential, nowMs)));
+    return found !== null && countsAt(found, this.#placeOf(headers.host)) ? found : null;
   }
 
   async #session(text: string, nowMs: number): Promise<Cached | null> {
     const s = await findSession(this.#db, 'user', text, nowMs);
     if (s === undefined) return null;
     return {
-      principal: { kind: 'user', userId: s.userId, via: 'session', credentialId: s.id },
+      principal: {
+        ...{ kind: 'user', userId: s.userId, via: 'session', credentialId: s.id },
+        ...(s.pluginId === null ? {} : { pluginId: s.pluginId }),
+      },
       expiresAt: s.expiresAt.getTime(),
     };
   }

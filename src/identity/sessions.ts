@@ -23,6 +23,8 @@ export type Session = {
   userAgent: string;
   /** Begun in a browser, which sends the cookie with requests of any page of the origin. */
   browser: boolean;
+  /** The plugin it counts for alone, on the plugin's own origin; null on the service's. */
+  pluginId: string | null;
 };
 
 type SessionSql = {
@@ -37,6 +39,7 @@ type SessionSql = {
   address: string;
   user_agent: string;
   browser: boolean;
+  plugin_id: string | null;
 };
 
 const toSession = (r: SessionSql): Session => ({
@@ -51,6 +54,7 @@ const toSession = (r: SessionSql): Session => ({
   address: r.address,
   userAgent: r.user_agent,
   browser: r.browser,
+  pluginId: r.plugin_id,
 });
 
 export type NewSession = {
@@ -63,6 +67,8 @@ export type NewSession = {
   address: string;
   userAgent: string;
   browser: boolean;
+  /** Absent for a session of the service's own origin. */
+  within?: { pluginId: string; parentId: number };
 };
 
 /** Whether a session may still be used; an admin session also ends when it lies idle. */
@@ -79,8 +85,8 @@ const endedSql = (idleSeconds: string): string =>
 export async function addSession(db: Queryable, s: NewSession): Promise<{ session: Session; secret: string }> {
   const secret = makeSecret();
   const { rows } = await db.query<SessionSql>(
-    `INSERT INTO sessions (kind, global_user_id, secret_sha256, expires_at, password_at, address, user_agent, via, browser)
-     VALUES ($1, $2, $3, now() + make_interval(secs => $4), CASE WHEN $5 THEN now() WHEN $8::timestamptz IS NOT NULL THEN least(now(), $8) END, $6, $7, $9, $10)
+    `INSERT INTO sessions (kind, global_user_id, secret_sha256, expires_at, password_at, address, user_agent, via, browser, plugin_id, parent_id)
+     VALUES ($1, $2, $3, now() + make_interval(secs => $4), CASE WHEN $5 THEN now() WHEN $8::timestamptz IS NOT NULL THEN least(now(), $8) END, $6, $7, $9, $10, $11, $12)
      RETURNING *`,
     [
       s.kind,
@@ -93,6 +99,8 @@ export async function addSession(db: Queryable, s: NewSession): Promise<{ sessio
       s.idpAt ?? null,
       s.idpAt === undefined ? 'password' : 'idp',
       s.browser,
+      s.within?.pluginId ?? null,
+      s.within?.parentId ?? null,
     ],
   );
   const row = rows[0];
@@ -116,6 +124,20 @@ export async function findSession(
   return session !== undefined && isLive(session, nowMs) ? session : undefined;
 }
 
+/** A live session by its id; undefined when there is none. */
+export async function findSessionById(db: Queryable, id: number, nowMs: number): Promise<Session | undefined> {
+  const { rows } = await db.query<SessionSql>('SELECT * FROM sessions WHERE id = $1', [id]);
+  const session = rows[0] === undefined ? undefined : toSession(rows[0]);
+  return session !== undefined && isLive(session, nowMs) ? session : undefined;
+}
+
+/** Tells every host that a session and those made from it on origins of plugins are about to end; part of a transaction. */
+async function notifyEnd(client: Queryable, id: number): Promise<void> {
+  const { rows } = await client.query<{ id: string }>('SELECT id FROM sessions WHERE parent_id = $1', [id]);
+  for (const session of [id, ...rows.map(r => Number(r.id))])
+    await notifyIdentity(client, { what: 'session', id: session });
+}
+
 /** Newest first; the live ones alone. */
 export async function listSessions(db: Queryable, userId: number, before: number, limit: number): Promise<Session[]> {
   const { rows } = await db.query<SessionSql>(
@@ -132,9 +154,9 @@ export async function listSessions(db: Queryable, userId: number, before: number
  */
 export async function revokeSession(db: Database, userId: number, id: number, by: Actor): Promise<boolean> {
   return await db.withTransaction(async client => {
+    await notifyEnd(client, id);
     const { rowCount } = await client.query('DELETE FROM sessions WHERE id = $1 AND global_user_id = $2', [id, userId]);
     if (rowCount !== 1) return false;
-    await notifyIdentity(client, { what: 'session', id });
     await appendAudit(client, by, {
       action: 'session.revoke',
       objectType: 'user',
@@ -157,11 +179,14 @@ export async function endSession(
   nowMs: number,
 ): Promise<Session | undefined> {
   const { rows } = await client.query<SessionSql>(
-    'DELETE FROM sessions WHERE secret_sha256 = $1 AND kind = $2 RETURNING *',
+    'SELECT * FROM sessions WHERE secret_sha256 = $1 AND kind = $2 FOR UPDATE',
     [sha256(secret), kind],
   );
   const ended = rows[0] === undefined ? undefined : toSession(rows[0]);
-  if (ended !== undefined) await notifyIdentity(client, { what: 'session', id: ended.id });
+  if (ended !== undefined) {
+    await notifyEnd(client, ended.id);
+    await client.query('DELETE FROM sessions WHERE id = $1', [ended.id]);
+  }
   return ended !== undefined && isLive(ended, nowMs) ? ended : undefined;
 }
 

@@ -78,7 +78,9 @@ function assemble(
   version: VersionRow,
   secrets: InstalledSecrets,
   settings: ReadonlyMap<string, TriggerSettings>,
+  ownOrigin: string | null,
 ): InstalledPlugin {
+  const own = ownOrigin === null ? [] : [ownOrigin];
   const triggers = new Map<string, InstalledTrigger>();
   const wanted = new Set(databasesOf(version.manifest));
   const installed: InstalledPlugin = {
@@ -92,7 +94,7 @@ function assemble(
     databases: Object.fromEntries(Object.entries(secrets.databases).filter(([name]) => wanted.has(name))),
     network: version.network,
     enabled: plugin.enabled,
-    origins: new Set(plugin.frontendOrigins),
+    origins: new Set([...plugin.frontendOrigins, ...own]),
     frontend: version.frontend === null ? null : { ...version.frontend, wasmKey: version.wasmKey },
     frontendAccess: plugin.frontendAccess,
     htmlTrusted: plugin.htmlTrusted,
@@ -101,12 +103,12 @@ function assemble(
   };
   for (const trigger of version.manifest.triggers) {
     if (trigger.type !== 'http') continue;
-    const own = settings.get(trigger.name) ?? DEFAULT_SETTINGS;
+    const access = settings.get(trigger.name) ?? DEFAULT_SETTINGS;
     triggers.set(trigger.name, {
       plugin: installed,
       trigger,
-      settings: own,
-      origins: new Set(own.frontendOrigins ?? plugin.frontendOrigins),
+      settings: access,
+      origins: new Set([...(access.frontendOrigins ?? plugin.frontendOrigins), ...own]),
     });
   }
   installed.routes = new TriggerRoutes([...triggers.values()].map(t => ({ trigger: t.trigger, target: t })));
@@ -121,6 +123,7 @@ export class PluginRegistry {
   readonly #db: Database;
   readonly #box: SecretBox;
   readonly #storage: ModuleStorage;
+  readonly #ownOrigin: (pluginId: string) => string | null;
   readonly #plugins = new Map<string, InstalledPlugin>();
   readonly #sources = new Map<number, ModuleSource>();
   readonly #modules = new Map<number, Promise<LoadedModule>>();
@@ -129,14 +132,25 @@ export class PluginRegistry {
   readonly #loads = new Set<Set<string>>();
   #nextModuleId = 1;
 
-  constructor(db: Database, box: SecretBox, storage: ModuleStorage) {
+  /** @param ownOrigin the origin of a plugin's own pages, or null when they come from the service's */
+  constructor(
+    db: Database,
+    box: SecretBox,
+    storage: ModuleStorage,
+    ownOrigin: (pluginId: string) => string | null = () => null,
+  ) {
     this.#db = db;
     this.#box = box;
     this.#storage = storage;
+    this.#ownOrigin = ownOrigin;
   }
 
   find(id: string): InstalledPlugin | undefined {
     return this.#plugins.get(id);
+  }
+
+  ids(): Iterable<string> {
+    return this.#plugins.keys();
   }
 
   /** All of them, those that are disabled as well. */
@@ -193,7 +207,14 @@ export class PluginRegistry {
     const before = this.#plugins.get(plugin.id);
     const config = { ...version.config, ...secrets.fields };
     const same = before?.versionId === version.id && isDeepStrictEqual(before.config, config);
-    const installed = assemble(same ? before.moduleId : this.#nextModuleId++, plugin, version, secrets, settings);
+    const installed = assemble(
+      same ? before.moduleId : this.#nextModuleId++,
+      plugin,
+      version,
+      secrets,
+      settings,
+      this.#ownOrigin(plugin.id),
+    );
     this.#sources.set(installed.moduleId, {
       versionId: version.id,
       pluginId: plugin.id,

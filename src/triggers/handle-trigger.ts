@@ -11,9 +11,10 @@ import type { Execution } from '../execution/execute.ts';
 import type { ExecutionRecords } from '../executions/execution-records.ts';
 import type { Quarantine, Suspension } from '../executions/quarantine.ts';
 import { HostCall } from '../host/host-functions.ts';
-import { LOGIN_PATH, noLoginReply } from '../identity/no-login.ts';
-import { credentialOf, mayCall, type Principal, type Principals } from '../identity/principals.ts';
+import { LOGIN_PATH, noLoginReply, PLUGIN_LOGIN_PATH } from '../identity/no-login.ts';
+import { countsAt, credentialOf, mayCall, type Principal, type Principals } from '../identity/principals.ts';
 import { isFromOrigins, type TriggerExchange } from '../message.ts';
+import type { PluginOrigins } from '../plugin-origins.ts';
 import type { InstalledTrigger, PluginRegistry } from '../plugins/registry.ts';
 import { corsHeaders, isPreflight, preflightHeaders } from './cors.ts';
 import { refusalOf } from './outcome-reply.ts';
@@ -27,6 +28,8 @@ export type TriggerParts = {
   /** While this host does not know what was changed elsewhere, public triggers alone go on. */
   changes: ChangeStatus;
   registry: PluginRegistry;
+  /** Origins of plugins; null when all share the service's. */
+  origins: PluginOrigins | null;
   quarantine: Quarantine;
   principals: Principals;
   policies: Policies;
@@ -41,7 +44,14 @@ export type TriggerParts = {
 };
 
 /** A trigger that was asked for, with its parameters and CORS headers. */
-type Found = { target: InstalledTrigger; path: string; params: Record<string, string>; cors: CorsHeaders };
+type Found = {
+  target: InstalledTrigger;
+  path: string;
+  params: Record<string, string>;
+  cors: CorsHeaders;
+  /** The plugin whose own origin was asked; null for the service's. */
+  place: string | null;
+};
 type CorsHeaders = ReadonlyArray<readonly [string, string]>;
 type Body = Uint8Array | Error;
 /** A caller who may: who it is, by which key it is counted, and what the policy said, if there is one. */
@@ -71,6 +81,14 @@ function find(parts: TriggerParts, x: TriggerExchange): Found | null {
   const plugin = parts.registry.find(pluginId);
   if (plugin === undefined || !plugin.enabled)
     throw new ServiceError('not_found', `there is no plugin "${pluginId}" with HTTP triggers here`);
+  const place = parts.origins === null ? null : parts.origins.pluginAt(x.headers.host);
+  if (place !== null && place !== pluginId)
+    throw new ServiceError('not_found', 'this origin belongs to another plugin');
+  if (parts.origins !== null && place === null && x.method === 'GET' && x.headers['sec-fetch-mode'] === 'navigate') {
+    const query = x.query === '' ? '' : `?${x.query}`;
+    x.replyFlat(307, '', '', [['Location', `${parts.origins.originOf(pluginId)}${x.path}${query}`]]);
+    return null;
+  }
   if (x.headers['service-worker'] !== undefined)
     throw new ServiceError('forbidden', 'the answer of a trigger is no service worker; deliver it with a frontend');
   if (isPreflight(x.method, x.headers)) {
@@ -88,7 +106,7 @@ function find(parts: TriggerParts, x: TriggerExchange): Found | null {
   }
   const { params, target } = match;
   if (!target.settings.enabled) throw new ServiceError('not_found', `plugin "${pluginId}" has no trigger at this path`);
-  return { target, path, params, cors: corsHeaders(target, x.headers.origin) };
+  return { target, path, params, cors: corsHeaders(target, x.headers.origin), place };
 }
 
 /** 2. Who calls? Nobody is asked on a public trigger; null: no valid credential. */
@@ -117,13 +135,14 @@ function admit(
   parts: TriggerParts,
   x: TriggerExchange,
   found: Found,
-  principal: Principal | null,
+  identified: Principal | null,
 ): Admitted | null | Promise<Admitted | null> {
-  const { cors, target } = found;
+  const { cors, place, target } = found;
+  const principal = identified !== null && countsAt(identified, place) ? identified : null;
   const { plugin, settings, trigger } = target;
   const decision = decideAccess(settings, principal?.kind ?? 'none');
   if (decision.kind === 'refuse' && decision.reason === 'no_credential') {
-    refuseUnknown(x, cors, parts.hasLogin);
+    refuseUnknown(x, cors, place, parts.hasLogin);
     return null;
   }
   if (decision.kind === 'refuse') throw forbidden(refusalText(principal), cors);
@@ -202,13 +221,8 @@ async function runWithBody(parts: TriggerParts, x: TriggerExchange, body: Body):
 }
 
 /** 5. Starts the deadline, executes, replies. The body is part of the request, not of the execution. */
-function run(
-  parts: TriggerParts,
-  x: TriggerExchange,
-  { cors, params, path, target }: Found,
-  admitted: Admitted,
-  body: Uint8Array | null,
-): void {
+function run(parts: TriggerParts, x: TriggerExchange, found: Found, admitted: Admitted, body: Uint8Array | null): void {
+  const { params, path, target } = found;
   const { plugin, trigger } = target;
   const { headers, method, query, remoteAddr, requestId } = x;
   const { caller } = admitted;
@@ -242,7 +256,7 @@ function run(
       callers: NO_CALLERS,
       message: null,
     }),
-    done: outcome => finish(parts, x, target, admitted, outcome, cors),
+    done: outcome => finish(parts, x, found, admitted, outcome),
   });
 }
 
@@ -272,15 +286,15 @@ function forbidden(detail: string, cors: CorsHeaders): ServiceError {
  * A caller without a valid credential: a browser that navigates is sent to the login, or told that there is none; every other
  * request gets 401 (service.md 5.3.5, 7).
  */
-function refuseUnknown(x: TriggerExchange, cors: CorsHeaders, hasLogin: boolean): void {
+function refuseUnknown(x: TriggerExchange, cors: CorsHeaders, place: string | null, hasLogin: boolean): void {
   if (isNavigation(x)) {
-    if (!hasLogin) {
+    if (!hasLogin && place === null) {
       const { body, headers, status } = noLoginReply(x.requestId);
       return x.replyFlat(status, '', body, [...headers, ...cors]);
     }
     const back = encodeURIComponent(x.query === '' ? x.path : `${x.path}?${x.query}`);
     return x.replyFlat(302, '', '', [
-      ['Location', `${LOGIN_PATH}?return_to=${back}`],
+      ['Location', `${place === null ? LOGIN_PATH : PLUGIN_LOGIN_PATH}?return_to=${back}`],
       ['Cache-Control', 'no-store'],
       ...cors,
     ]);
@@ -323,16 +337,15 @@ function suspendedError({ caller, trigger, until }: Suspension, cors: CorsHeader
 function finish(
   parts: TriggerParts,
   x: TriggerExchange,
-  t: InstalledTrigger,
+  { cors, place, target: t }: Found,
   { caller, principal, verdict }: Admitted,
   o: ExecutionOutcome,
-  cors: ReadonlyArray<readonly [string, string]>,
 ): void {
   const { plugin, trigger } = t;
   let status: number;
   if (o.kind === 'ok') {
     status = o.status === 0 ? 204 : o.status;
-    x.replyFlat(status, plugin.htmlTrusted ? withoutSandbox(o.headers) : o.headers, o.body, cors);
+    x.replyFlat(status, plugin.htmlTrusted || place !== null ? withoutSandbox(o.headers) : o.headers, o.body, cors);
   } else {
     const refusal = refusalOf(o, parts.timeoutMs, cors);
     status = refusal.status;

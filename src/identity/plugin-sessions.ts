@@ -1,0 +1,61 @@
+import type { Queryable } from '../db/database.ts';
+import { LIMITS } from '../limits.ts';
+import { makeSecret, sha256 } from './bearer-secret.ts';
+import { addSession, findSessionById, type Session } from './sessions.ts';
+
+/** Rows of `plugin_logins`: a user's session on its way to the origin of a plugin. */
+
+/**
+ * Makes a code with which the browser that holds the state takes a session to the origin of a plugin, once, within a minute.
+ *
+ * @param state hash of the secret the browser keeps on that origin, as hexadecimal text
+ */
+export async function addPluginLogin(
+  db: Queryable,
+  session: Session,
+  pluginId: string,
+  state: string,
+): Promise<string> {
+  const code = makeSecret();
+  await db.query(
+    `INSERT INTO plugin_logins (code_sha256, session_id, plugin_id, state_sha256, expires_at)
+     VALUES ($1, $2, $3, $4, now() + make_interval(secs => $5))`,
+    [code.sha256, session.id, pluginId, Buffer.from(state, 'hex'), LIMITS.pluginLoginMs / 1000],
+  );
+  return code.text;
+}
+
+/**
+ * Turns a code into a session that counts for the plugin alone; part of a transaction.
+ *
+ * @param secret what the browser kept on the plugin's origin
+ * @returns the cookie's value; null when the code is unknown, used, expired, of another plugin or of another browser
+ */
+export async function usePluginLogin(
+  client: Queryable,
+  of: { code: string; secret: string; pluginId: string; address: string; userAgent: string; nowMs: number },
+): Promise<string | null> {
+  const { rows } = await client.query<{ session_id: string }>(
+    `DELETE FROM plugin_logins WHERE code_sha256 = $1 AND plugin_id = $2 AND state_sha256 = $3 AND expires_at > now()
+     RETURNING session_id`,
+    [sha256(of.code), of.pluginId, sha256(of.secret)],
+  );
+  const parent =
+    rows[0] === undefined ? undefined : await findSessionById(client, Number(rows[0].session_id), of.nowMs);
+  if (parent === undefined) return null;
+  const { secret } = await addSession(client, {
+    kind: 'user',
+    userId: parent.userId,
+    withPassword: false,
+    address: of.address,
+    userAgent: of.userAgent,
+    browser: true,
+    within: { pluginId: of.pluginId, parentId: parent.id },
+  });
+  return secret;
+}
+
+/** Removes codes nobody came for. */
+export async function removeOldPluginLogins(db: Queryable): Promise<void> {
+  await db.query('DELETE FROM plugin_logins WHERE expires_at <= now()');
+}
