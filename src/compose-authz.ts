@@ -164,6 +164,9 @@ export function composeAuthz(parts: {
       await outbox.close();
       for (const timer of timers) clearTimeout(timer);
       graph.close();
+      // One that was to be compared with the database again is not the graph's.
+      remote?.close();
+      for (const store of embedded.keys()) store.close();
     },
   };
 }

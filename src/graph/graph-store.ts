@@ -59,6 +59,7 @@ export class GraphStore {
   readonly #clients: readonly v1.ZedClientInterface[];
   readonly #questions: v1.ZedPromiseClientInterface;
   readonly #work: v1.ZedPromiseClientInterface;
+  #isClosed = false;
   /** Nobody writes it but the outbox. */
   readonly isOurs: boolean;
 
@@ -223,7 +224,10 @@ export class GraphStore {
     return rows.map(r => fromGraphId(r.subject?.subjectObjectId ?? ''));
   }
 
+  /** May be called more than once. */
   close(): void {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
     for (const client of this.#clients) client.close();
   }
 }
