@@ -260,7 +260,8 @@ export class Jobs {
     if (this.#timer !== null) clearTimeout(this.#timer);
     await this.#started;
     for (const round of this.#rounds) clearInterval(round);
-    if (!this.#ready) return;
+    // The library may have begun all the same: a start that failed half way leaves timers behind.
+    if (!this.#ready) return await this.#boss.stop({ graceful: false }).catch(() => {});
     // Waited for here: a graceful stop of the library looks every half second whether they have ended.
     const names = this.#queues.flatMap(q => [q.name, deadName(q)]);
     const timeout = new Promise(resolve => setTimeout(resolve, STOP_MS).unref());
