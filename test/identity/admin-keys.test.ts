@@ -77,6 +77,8 @@ const OPENED_BY: Record<string, string> = {
   'GET /api/admin/plugins/:id/triggers/:name/policy/revisions': 'read access',
   'POST /api/admin/plugins/:id/triggers/:name/policy/revisions/:revision/restore': 'access',
   'PUT /api/admin/plugins/:id/origins': 'access',
+  // Trusted pages run with the rights of whoever opens them, administrators too.
+  'PUT /api/admin/plugins/:id/html': 'never',
   'POST /api/admin/plugins/:id/triggers/:name/resume': 'operate',
   'POST /api/admin/plugins/:id/resume': 'operate',
   'GET /api/admin/plugins/:id/commands/settings': 'read access',
