@@ -1,4 +1,4 @@
-import t from 'tap';
+import { isMainThread } from 'node:worker_threads';
 
 /** How long a test process may live when its last subtest is over. */
 const END_MS = 10_000;
@@ -7,21 +7,26 @@ const LOOK_MS = 500;
 /**
  * Loaded into every test process: one that does not end says what keeps it, and fails. Without this the time limit of its file would end
  * it, which says nothing. The next subtest of a file begins at once, so a process without one for that long has had its last.
+ *
+ * Threads of the process load it too and are left alone: in each the library would begin a report of its own, and give up after 30 s.
  */
-let running = 0;
-let endedAt = Number.POSITIVE_INFINITY;
-t.on('subtestStart', () => running++);
-t.on('subtestEnd', () => {
-  running--;
-  endedAt = performance.now();
-});
-const look = setInterval(() => {
-  if (running > 0 || performance.now() - endedAt < END_MS) return;
-  const kept = process.getActiveResourcesInfo().join(', ');
-  clearInterval(look);
-  t.fail(`the process has not ended ${END_MS / 1000} s after its last test; it is kept by: ${kept}`);
-  t.end();
-  setTimeout(() => process.exit(1), LOOK_MS);
-}, LOOK_MS);
-// Looking keeps no process.
-look.unref();
+if (isMainThread) {
+  const { default: t } = await import('tap');
+  let running = 0;
+  let endedAt = Number.POSITIVE_INFINITY;
+  t.on('subtestStart', () => running++);
+  t.on('subtestEnd', () => {
+    running--;
+    endedAt = performance.now();
+  });
+  const look = setInterval(() => {
+    if (running > 0 || performance.now() - endedAt < END_MS) return;
+    const kept = process.getActiveResourcesInfo().join(', ');
+    clearInterval(look);
+    t.fail(`the process has not ended ${END_MS / 1000} s after its last test; it is kept by: ${kept}`);
+    t.end();
+    setTimeout(() => process.exit(1), LOOK_MS);
+  }, LOOK_MS);
+  // Looking keeps no process.
+  look.unref();
+}
