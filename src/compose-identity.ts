@@ -95,6 +95,7 @@ export function composeIdentity(parts: IdentityParts): Identity {
         adminSession: request => guards.adminSession(request),
         isProven: (session, request) => guards.isProven(session, request),
         proofs,
+        loginFailed: of => log.warn(of, 'login failed'),
         checkSetup: request => checkSetup(request, setup),
         fromHere,
       }),

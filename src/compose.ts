@@ -157,6 +157,8 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     setupToken: options.setupToken,
   });
   const { guards, principals } = identity;
+  const cannotRead = (plugin: string, error: unknown): void =>
+    log.error({ plugin, error: messageOf(error) }, 'a plugin cannot be read; it does not run here');
   await changes.start({
     url: v['database.url'],
     channels: [PLUGIN_CHANGED, RESUMED, IDENTITY_CHANGED, ...authz.channels, ...pluginIo.channels],
@@ -174,18 +176,15 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       const reloaded = registry.reload(payload).catch((error: unknown) => {
         if (isUnavailable(error)) throw error;
         // Going on with the version of before could go on with what was revoked.
-        log.error(
-          { plugin: payload, error: messageOf(error) },
-          'a changed plugin cannot be read; it does not run here',
-        );
         registry.drop(payload);
+        cannotRead(payload, error);
       });
       await Promise.all([reloaded, quarantine.load()]);
     },
     async readAll() {
       principals.changed(null);
       pluginIo.hear();
-      await Promise.all([registry.loadAll(), quarantine.load(), authz.readAll()]);
+      await Promise.all([registry.loadAll(cannotRead), quarantine.load(), authz.readAll()]);
     },
     onGap: () => db.distrustConnections(),
     log,

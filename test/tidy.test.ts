@@ -63,6 +63,7 @@ const LAYERS = [
     'src/caller-key.ts',
     'src/bounded-cache.ts',
     'src/move-into-place.ts',
+    'src/write-new-file.ts',
     'src/stream-to-file.ts',
     'src/nap.ts',
     'src/own-directory.ts',

@@ -40,6 +40,8 @@ export type AuthApiParts = {
   /** Whether a request with this session comes from a program, or from a page of ours. */
   isProven(session: Session, request: Request): boolean;
   proofs: PageProofs;
+  /** A password was wrong. */
+  loginFailed(of: { address: string; request_id: string }): void;
   checkSetup(request: Request): void;
   fromHere(request: Request): void;
 };
@@ -186,6 +188,11 @@ export function authRoutes(parts: AuthApiParts): Route[] {
             objectId: String(account.userId),
           });
           return await open(client, request, account);
+        }).catch((error: unknown) => {
+          // What waits after a failure is no further one: a flood of attempts does not flood the log.
+          if (error instanceof ServiceError && error.code === 'unauthorized')
+            parts.loginFailed({ address: request.remoteAddr, request_id: request.requestId });
+          throw error;
         });
       },
     },

@@ -168,7 +168,12 @@ export class PluginRegistry {
     return this.#plugins.size;
   }
 
-  async loadAll(): Promise<void> {
+  /**
+   * Reads all installed plugins.
+   *
+   * @param cannotRead told of a plugin that cannot be read; it does not run here, and the others do
+   */
+  async loadAll(cannotRead: (pluginId: string, error: unknown) => void): Promise<void> {
     const seen = new Set<string>();
     // What is read anew meanwhile is newer than this answer.
     const reloaded = new Set<string>();
@@ -176,7 +181,14 @@ export class PluginRegistry {
     try {
       for (const { plugin, settings, version } of await loadInstalled(this.#db, null)) {
         seen.add(plugin.id);
-        if (!reloaded.has(plugin.id)) this.#put(plugin, version, settings);
+        if (reloaded.has(plugin.id)) continue;
+        try {
+          this.#put(plugin, version, settings);
+        } catch (error) {
+          // Going on with the version of before could go on with what was revoked.
+          this.drop(plugin.id);
+          cannotRead(plugin.id, error);
+        }
       }
     } finally {
       this.#loads.delete(reloaded);

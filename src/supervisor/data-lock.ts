@@ -5,6 +5,8 @@ import koffi from 'koffi';
 import { z } from 'zod';
 import { messageOf } from '../errors.ts';
 
+const { O_APPEND, O_CREAT, O_NOFOLLOW, O_RDWR } = fs.constants;
+
 /** Of flock(2). */
 const LOCK_EX = 2;
 const LOCK_NB = 4;
@@ -53,7 +55,7 @@ function readNote(file: string): LockHolder | null {
  */
 export function lockDataDirectory(directory: string, command: string): DataLock {
   const file = path.join(directory, LOCK_FILE);
-  const fd = fs.openSync(file, 'a+', 0o600);
+  const fd = fs.openSync(file, O_RDWR | O_CREAT | O_APPEND | O_NOFOLLOW, 0o600);
   let got: boolean;
   try {
     got = lockFile(fd);

@@ -7,6 +7,7 @@ import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { makeClient } from '../db/database.ts';
 import { messageOf } from '../errors.ts';
+import { writeNewFile } from '../write-new-file.ts';
 import { exited, spawnGuarded } from './child.ts';
 import { type Account, systemAccount } from './unprivileged.ts';
 
@@ -107,10 +108,10 @@ function initialise(binaries: Binaries, account: Account | null, directory: stri
   const passwordFile = `${directory}.password`;
   const password = randomBytes(24).toString('hex');
   fs.mkdirSync(directory, { recursive: true, mode: 0o700 });
-  fs.writeFileSync(passwordFile, `${password}\n`, { mode: 0o600 });
+  writeNewFile(passwordFile, `${password}\n`, 0o600);
   if (account !== null) {
-    fs.chownSync(directory, account.uid, account.gid);
-    fs.chownSync(passwordFile, account.uid, account.gid);
+    fs.lchownSync(directory, account.uid, account.gid);
+    fs.lchownSync(passwordFile, account.uid, account.gid);
   }
   const args = [
     `--pgdata=${directory}`,
@@ -247,7 +248,7 @@ export async function startPostgres(options: PostgresOptions): Promise<RunningPo
   if (useSocket) {
     fs.mkdirSync(sockets, { recursive: true, mode: 0o700 });
     if (account !== null) {
-      fs.chownSync(sockets, account.uid, options.socketGroup ?? account.gid);
+      fs.lchownSync(sockets, account.uid, options.socketGroup ?? account.gid);
       // Whoever may go in still has to know a password.
       fs.chmodSync(sockets, options.socketGroup === undefined ? 0o700 : 0o710);
     }

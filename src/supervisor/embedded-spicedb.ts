@@ -26,7 +26,7 @@ export async function startSpicedb(directory: string, account: Account | null = 
   const sockets = fits ? directory : fs.mkdtempSync(path.join(os.tmpdir(), 'plugin-host-'));
   fs.mkdirSync(sockets, { recursive: true, mode: 0o700 });
   fs.chmodSync(sockets, 0o700);
-  if (account !== null) fs.chownSync(sockets, account.uid, account.gid);
+  if (account !== null) fs.lchownSync(sockets, account.uid, account.gid);
   const socket = path.join(sockets, 'grpc.sock');
   const child = fork(MAIN, ['spicedb', socket], {
     execPath: process.execPath,

@@ -1,6 +1,7 @@
 import fs from 'node:fs';
 import path from 'node:path';
 import { messageOf } from '../errors.ts';
+import { writeNewFile } from '../write-new-file.ts';
 import { Backoff } from './child.ts';
 import { type RunningSpicedb, startSpicedb } from './embedded-spicedb.ts';
 import type { Account } from './unprivileged.ts';
@@ -91,7 +92,7 @@ export class SpicedbKeeper {
       progress(`the embedded SpiceDB ended; starting it again${wait > 0 ? ` in ${wait} ms` : ''}`);
       this.#timer = setTimeout(() => this.start(), wait);
     });
-    fs.writeFileSync(endpointFile(directory), `${spicedb.endpoint}\n`, { mode: 0o600 });
+    writeNewFile(endpointFile(directory), `${spicedb.endpoint}\n`, 0o600);
     started(spicedb.endpoint);
     if (this.#timer !== null) clearTimeout(this.#timer);
     this.#timer = setTimeout(() => this.#look(), LOOK_MS);

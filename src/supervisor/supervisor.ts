@@ -7,6 +7,7 @@ import { messageOf } from '../errors.ts';
 import type { Suspect } from '../executions/suspects.ts';
 import { LIMITS } from '../limits.ts';
 import { WASM_FLAGS } from '../plugins/trial-compile.ts';
+import { writeNewFile } from '../write-new-file.ts';
 import { Backoff, exited } from './child.ts';
 import { CrashCount } from './crash-count.ts';
 import { MAIN, type RunningPostgres, StartError, startPostgres } from './embedded-postgres.ts';
@@ -186,8 +187,8 @@ export class Supervisor {
 
   /** Resolves when the new process listens; rejects when it says that it cannot, or cannot be made. */
   async #startServing(made: () => void = () => {}): Promise<void> {
-    fs.writeFileSync(this.#noteFile, new Uint8Array((LIMITS.lanesMax + 1) * 4), { mode: 0o600 });
-    if (this.#account !== null) fs.chownSync(this.#noteFile, this.#account.uid, this.#account.gid);
+    writeNewFile(this.#noteFile, new Uint8Array((LIMITS.lanesMax + 1) * 4), 0o600);
+    if (this.#account !== null) fs.lchownSync(this.#noteFile, this.#account.uid, this.#account.gid);
     const child = this.#standby ?? this.#spawn();
     this.#standby = null;
     this.#serving = child;

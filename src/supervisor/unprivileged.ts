@@ -31,7 +31,10 @@ export function systemAccount(name: string, progress: (text: string) => void): A
 
 /** Gives a file or a tree to an account. The top goes last, so that a run that is cut off is done again. */
 function giveTo(account: Account, at: string): void {
-  if (fs.lstatSync(at).isDirectory()) for (const name of fs.readdirSync(at)) giveTo(account, path.join(at, name));
+  const stat = fs.lstatSync(at);
+  if (stat.isDirectory()) for (const name of fs.readdirSync(at)) giveTo(account, path.join(at, name));
+  // A file with a second name may be another one of the system, linked here by the account itself.
+  else if (stat.nlink > 1) return;
   fs.lchownSync(at, account.uid, account.gid);
 }
 

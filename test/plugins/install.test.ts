@@ -202,7 +202,9 @@ t.test('a module that an older host has rewritten in its own way is rewritten an
     ['older', null],
     ['changed', 'the stored module differs from the upload'],
   ]);
-  await s.service.registry.loadAll();
+  await s.service.registry.loadAll((id, error) => {
+    throw new Error(`${id}: ${String(error)}`);
+  });
   t.equal((await s.trigger('older/run')).text, 'ok');
   t.equal((await s.trigger('changed/run')).status, 500, 'an upload that was changed is not run');
   await s.service.installer.upgrade(version => seen.push(version.pluginId));
