@@ -117,8 +117,9 @@ const UNAVAILABLE_TEXT =
 export function isUnavailable(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
   const code = 'code' in error ? String(error.code) : '';
-  // Class 08 are connection exceptions, but for 08P01: a message with the wrong number of values, say.
-  if (UNAVAILABLE_CODES.has(code) || /^08(?!P01)...$/.test(code)) return true;
+  // Class 08 are connection exceptions, but for 08P01 of a connection that goes on: a wrong number of values, say.
+  if (code === '08P01') return 'severity' in error && error.severity === 'FATAL';
+  if (UNAVAILABLE_CODES.has(code) || /^08...$/.test(code)) return true;
   // The socket of a server on this machine, which is starting.
   if (code === 'ENOENT' && 'syscall' in error && error.syscall === 'connect') return true;
   if (error instanceof AggregateError && error.errors.some(isUnavailable)) return true;

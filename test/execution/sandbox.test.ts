@@ -2,6 +2,7 @@ import { Buffer } from 'node:buffer';
 import type { Worker } from 'node:worker_threads';
 import t from 'tap';
 import { HOST_ERROR, HOST_FUNCTIONS, wasmParametersOf } from '../../src/abi/host-functions.ts';
+import { SANDBOX_FLAT } from '../../src/abi/response-headers.ts';
 import { LIMITS } from '../../src/limits.ts';
 import { ExecutionState } from '../../workers/execution-state.ts';
 import { GuestMemory } from '../../workers/guest-memory.ts';
@@ -217,21 +218,21 @@ t.test(
       'changing',
       watPlugin({
         imports: ['respond', 'input_read'],
-        body: '(data (i32.const 64) "{\\"X\\":\\"a\\"}") (data (i32.const 128) "\\00")',
+        body: '(data (i32.const 64) "{\\"ETag\\":\\"a\\"}") (data (i32.const 128) "\\00")',
         handle: `(local $bad i32)
         (drop (call $input_read (i32.const 1) (i32.const 128) (i32.const 1)))
         (local.set $bad (i32.load8_u (i32.const 128)))
-        (if (i32.eq (local.get $bad) (i32.const 1)) (then (i32.store8 (i32.const 70) (i32.const 1))))
-        (drop (call $respond (i32.const 200) (i32.const 64) (i32.const 9) (i32.const 0) (i32.const 0)))
-        (if (i32.eq (local.get $bad) (i32.const 2)) (then (i32.store8 (i32.const 70) (i32.const 1))))
-        (drop (call $respond (i32.const 200) (i32.const 64) (i32.const 9) (i32.const 0) (i32.const 0))) (i32.const 0)`,
+        (if (i32.eq (local.get $bad) (i32.const 1)) (then (i32.store8 (i32.const 73) (i32.const 1))))
+        (drop (call $respond (i32.const 200) (i32.const 64) (i32.const 12) (i32.const 0) (i32.const 0)))
+        (if (i32.eq (local.get $bad) (i32.const 2)) (then (i32.store8 (i32.const 73) (i32.const 1))))
+        (drop (call $respond (i32.const 200) (i32.const 64) (i32.const 12) (i32.const 0) (i32.const 0))) (i32.const 0)`,
       }),
     );
     const bad = { kind: 'invalid_response', failure: 'the headers are not JSON', headers: '' };
     for (let round = 0; round < 3; round++) {
-      t.match(await lanes.run('changing', Uint8Array.of(0)), { kind: 'ok', headers: 'X\0a\0' });
+      t.match(await lanes.run('changing', Uint8Array.of(0)), { kind: 'ok', headers: `ETag\0a\0${SANDBOX_FLAT}` });
       t.match(await lanes.run('changing', Uint8Array.of(2)), bad, 'changed within one execution');
-      t.match(await lanes.run('changing', Uint8Array.of(0)), { kind: 'ok', headers: 'X\0a\0' });
+      t.match(await lanes.run('changing', Uint8Array.of(0)), { kind: 'ok', headers: `ETag\0a\0${SANDBOX_FLAT}` });
       t.match(await lanes.run('changing', Uint8Array.of(1)), bad, 'changed since the execution before');
     }
   },

@@ -102,20 +102,10 @@ t.test('a server that ends a session in the middle of a transaction says why, an
     }),
   );
   const coded = (code: string, more: object = {}): Error => Object.assign(new Error('x'), { code, ...more });
-  for (const code of [
-    '57P01',
-    '57P02',
-    '57P03',
-    '57P05',
-    '53300',
-    '08000',
-    '08006',
-    '08P01',
-    '25006',
-    '25P03',
-    'EPIPE',
-  ])
+  for (const code of ['57P01', '57P02', '57P03', '57P05', '53300', '08000', '08006', '25006', '25P03', 'EPIPE'])
     t.ok(isUnavailable(coded(code)), code);
+  t.ok(isUnavailable(coded('08P01', { severity: 'FATAL' })), 'a pooler that lost its server');
+  t.notOk(isUnavailable(coded('08P01', { severity: 'ERROR' })), 'a statement with a wrong number of values');
   t.ok(isUnavailable(coded('ENOENT', { syscall: 'connect' })));
   for (const text of [
     'Connection terminated unexpectedly',

@@ -3,10 +3,13 @@ import http from 'node:http';
 import path from 'node:path';
 import { brotliDecompressSync, gunzipSync } from 'node:zlib';
 import t from 'tap';
+import { openDatabase } from '../../src/db/database.ts';
 import { ServiceError } from '../../src/errors.ts';
 import { FrontendBundle } from '../../src/frontends/frontend-bundle.ts';
 import { isHashed } from '../../src/frontends/frontends.ts';
 import { addSession } from '../../src/identity/sessions.ts';
+import { openModuleStorage } from '../../src/plugins/module-storage.ts';
+import { removeUninstalled } from '../../src/plugins/uninstalled.ts';
 import { filesWorld } from '../support/files.ts';
 import { type Answer, request, startTestService, type TestService, TOKEN } from '../support/service.ts';
 import { watPlugin } from '../support/wat.ts';
@@ -301,7 +304,11 @@ t.test('the frontend changes with the version of the plugin, there and back', as
     'bytes that were not checked at upload are not served',
   );
   await s.admin('DELETE', '/plugins/shop');
-  t.same(stored(s), [], 'it goes with its plugin');
+  t.equal((await request(`${s.base}/plugins/shop/app/`)).status, 404, 'it goes with its plugin');
+  const db = openDatabase(s.databaseUrl, 1, () => {});
+  t.teardown(() => db.close());
+  await removeUninstalled(db, openModuleStorage(path.join(s.directory, 'modules')), 0);
+  t.same(stored(s), [], 'its files go when plugins.keep_uninstalled is over');
 });
 
 t.test('a frontend may be for users and administrators alone', async t => {
