@@ -1,0 +1,129 @@
+import fs from 'node:fs';
+import fsp, { type FileHandle } from 'node:fs/promises';
+import path from 'node:path';
+import t from 'tap';
+import { DiskWriter } from '../../src/files/disk-writer.ts';
+import { LIMITS } from '../../src/limits.ts';
+import { moveIntoPlace } from '../../src/move-into-place.ts';
+import { filesWorld, pattern, sha256, type Upload } from '../support/files.ts';
+import { Wire } from '../support/wire.ts';
+
+t.test('a stored file: its bytes are on disk before it has its name, and its name before it is told', async t => {
+  const directory = t.testdir({ part: 'bytes' });
+  const steps: string[] = [];
+  const [open, rename] = [fsp.open, fsp.rename];
+  t.teardown(() => Object.assign(fsp, { open, rename }));
+  Object.assign(fsp, {
+    async open(at: string, flags: string): Promise<FileHandle> {
+      const handle = await open(at, flags);
+      const sync = handle.sync.bind(handle);
+      handle.sync = async () => {
+        await sync();
+        steps.push(`sync ${path.relative(directory, at) || '.'}`);
+      };
+      return handle;
+    },
+    async rename(from: string, to: string): Promise<void> {
+      await rename(from, to);
+      steps.push(`rename ${path.basename(from)} ${path.basename(to)}`);
+    },
+  });
+  await moveIntoPlace(path.join(directory, 'part'), path.join(directory, 'whole'));
+  t.same(steps, ['sync part', 'rename part whole', 'sync .']);
+});
+
+t.test('a disk that does not keep up makes the client wait', async t => {
+  const file = path.join(t.testdir(), 'slow');
+  const handle = await fsp.open(file, 'wx');
+  t.teardown(() => handle.close());
+  const { promise: free, resolve: letWrite } = Promise.withResolvers<void>();
+  const write = handle.write.bind(handle);
+  let writes = 0;
+  const slow = new Proxy(handle, {
+    get: (target, name) =>
+      name === 'write'
+        ? async (...args: Parameters<typeof write>) => {
+            writes++;
+            await free;
+            return await write(...args);
+          }
+        : Reflect.get(target, name, target),
+  });
+  const bytes = pattern(8 * 1024 * 1024);
+  const writer = new DiskWriter(slow, bytes.length);
+  const chunk = 64 * 1024;
+  let taken = 0;
+  let wait: Promise<void> | null = null;
+  for (; wait === null && taken < bytes.length; taken += chunk)
+    wait = writer.take(bytes.subarray(taken, taken + chunk));
+  t.ok(taken <= 1024 * 1024, `${taken} bytes were taken before the client waits`);
+  t.ok(taken >= 512 * 1024, 'a disk that keeps up is not waited for');
+  let waited = false;
+  const over = wait?.then(() => {
+    waited = true;
+  });
+  await new Promise(resolve => setImmediate(resolve));
+  t.equal(waited, false);
+  letWrite();
+  await over;
+  for (; taken < bytes.length; taken += chunk) await writer.take(bytes.subarray(taken, taken + chunk));
+  t.equal(await writer.end(), sha256(bytes));
+  t.ok(writes > 0);
+  t.ok(fs.readFileSync(file).equals(Buffer.from(bytes)));
+});
+
+t.test('uploads of one user are bounded: those announced, and those that come in at once', async t => {
+  const w = await filesWorld(t);
+  const ada = await w.user('Ada');
+  const announce = () =>
+    ada.post('/api/files/init', {
+      plugin_id: 'filebox',
+      name: 'a.txt',
+      mime_type: 'text/plain',
+      size: 1000,
+      file_type: 'document',
+    });
+  const uploads: Upload[] = [];
+  for (let k = 0; k < LIMITS.pendingUploadsMax; k++) {
+    const answer = await announce();
+    t.equal(answer.status, 201);
+    uploads.push(answer.json as unknown as Upload);
+  }
+  t.match(await announce(), { status: 413, json: { limit: 'pendingUploadsMax', limit_value: 100, used: 100 } });
+  const bob = await w.user('Bob');
+  t.equal(
+    (
+      await bob.post('/api/files/init', {
+        plugin_id: 'filebox',
+        name: 'b',
+        mime_type: 'text/plain',
+        size: 1,
+        file_type: 'document',
+      })
+    ).status,
+    201,
+  );
+
+  const half = async ({ upload_url }: Upload): Promise<Wire> => {
+    const wire = new Wire(w.s.base);
+    t.teardown(() => wire.close());
+    const { pathname, search } = new URL(upload_url);
+    await wire.write(
+      `PUT ${pathname}${search} HTTP/1.1\r\nHost: a\r\nContent-Type: text/plain\r\nContent-Length: 1000\r\n\r\n${'x'.repeat(500)}`,
+    );
+    return wire;
+  };
+  const partial = (): number =>
+    fs
+      .readdirSync(path.join(w.s.directory, 'files'), { recursive: true, encoding: 'utf8' })
+      .filter(f => f.endsWith('.part')).length;
+  const open = await Promise.all(uploads.slice(0, LIMITS.uploadsAtOncePerUserMax).map(half));
+  while (partial() < open.length) await new Promise(resolve => setImmediate(resolve));
+  const [more, again] = uploads.slice(-2) as [Upload, Upload];
+  t.match(await (await half(more)).until(/too many uploads/), /HTTP\/1.1 503 .*Retry-After: 5/s);
+  open[0]?.close();
+  while (partial() === open.length) await new Promise(resolve => setImmediate(resolve));
+  const late = await half(again);
+  await late.write('x'.repeat(500));
+  t.match(await late.until(/HTTP\/1.1 \d+/), /HTTP\/1.1 200/);
+});
