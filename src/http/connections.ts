@@ -79,7 +79,7 @@ export class Connections {
   #open = 0;
   #counted = new Map<string, number>();
   readonly #since = new Map<string, number>();
-  #countAgainAt = 0;
+  #countAgainAt = Number.NEGATIVE_INFINITY;
   #toldAt = 0;
   readonly #unreadable = new Map<string, { connections: number; since: number; hintedAt: number }>();
 
