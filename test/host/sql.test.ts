@@ -475,7 +475,7 @@ const STATE: Array<[what: string, leave: string, look: string, fresh: string]> =
   [
     'an advisory lock',
     'SELECT pg_advisory_lock(42)',
-    "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND objid = 42",
+    "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND objid = 42 AND database = (SELECT oid FROM pg_database WHERE datname = current_database())",
     '0',
   ],
   ['a role', 'SET ROLE pg_read_all_data', "SELECT current_user <> 'pg_read_all_data'", 'true'],
@@ -501,13 +501,15 @@ t.test('nothing of a session passes to the next execution, ended or killed', asy
     const [, seen] = await run(['sql_open', ''], ['sql_query', 1, look, '', 0]);
     t.match(seen?.text, `"rows":[[${fresh}]]`, what);
   }
-  // Eight at once: whoever comes next gets a connection one of them had.
-  const killed = STATE.map(([, leave]) =>
-    run(['sql_open', ''], ['sql_exec', 1, leave, ''], 'loop').catch((e: Error) => e.message),
-  );
-  for (const k of await Promise.all(killed)) t.match(k, /^504 /);
-  for (let k = 0; k < 200 && s.service.executor.inFlight > 0; k++) await new Promise(r => setTimeout(r, 20));
-  await s.admin('POST', '/plugins/caller/triggers/run/resume');
+  // As many at once as one caller may have running: the next execution gets a connection one of them had.
+  for (let from = 0; from < STATE.length; from += 7) {
+    const killed = STATE.slice(from, from + 7).map(([, leave]) =>
+      run(['sql_open', ''], ['sql_exec', 1, leave, ''], 'loop').catch((e: Error) => e.message),
+    );
+    for (const k of await Promise.all(killed)) t.match(k, /^504 /);
+    for (let k = 0; k < 200 && s.service.executor.inFlight > 0; k++) await new Promise(r => setTimeout(r, 20));
+    await s.admin('POST', '/plugins/caller/triggers/run/resume');
+  }
   for (const [what, , look, fresh] of STATE) {
     const [, seen] = await run(['sql_open', ''], ['sql_query', 1, look, '', 0]);
     t.match(seen?.text, `"rows":[[${fresh}]]`, `${what}, after a kill`);

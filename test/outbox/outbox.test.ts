@@ -326,14 +326,16 @@ t.test(
     t.teardown(() => db.close());
     const endSession = () =>
       db.query<{ pid: number }>(
-        `SELECT pid, pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory' AND objid = 7391046 AND granted`,
+        `SELECT pid, pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory' AND objid = 7391046 AND granted
+           AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`,
       );
     /** Whoever has taken the lock since that session ended; a host that has not heard of its end yet answers for a moment. */
     const successor = async (ended: number) => {
       let filled: TestService[] = [];
       await until(async () => {
         const { rows } = await db.query<{ pid: number }>(
-          `SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND objid = 7391046 AND granted`,
+          `SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND objid = 7391046 AND granted
+           AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`,
         );
         filled = [];
         for (const s of [one, two]) if (await isFilled(s)) filled.push(s);
