@@ -12,6 +12,8 @@ const LOCK_EX = 2;
 const LOCK_NB = 4;
 /** The holder writes its note right after it got the lock. */
 const NOTE_MS = 500;
+/** How long a holder that has ended may still seem to hold the lock. */
+const ORPHAN_MS = 2000;
 
 const note = z.object({ pid: z.number(), host: z.string(), command: z.string() });
 
@@ -39,6 +41,11 @@ function lockFile(fd: number): boolean {
   throw new Error(`flock failed with errno ${errno}`);
 }
 
+/** Whether the process that wrote a note was on this machine and has ended. */
+function isGone(by: LockHolder | null): boolean {
+  return by !== null && by.host === os.hostname() && !fs.existsSync(`/proc/${by.pid}`);
+}
+
 function readNote(file: string): LockHolder | null {
   try {
     return note.parse(JSON.parse(fs.readFileSync(file, 'utf8')));
@@ -59,6 +66,9 @@ export function lockDataDirectory(directory: string, command: string): DataLock 
   let got: boolean;
   try {
     got = lockFile(fd);
+    // A child the holder was making when it was killed keeps the lock for a moment more.
+    for (const until = Date.now() + ORPHAN_MS; !got && isGone(readNote(file)) && Date.now() < until; got = lockFile(fd))
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 20);
   } catch (error) {
     fs.closeSync(fd);
     return { state: 'unsupported', why: messageOf(error) };
