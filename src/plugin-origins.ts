@@ -24,7 +24,8 @@ export class PluginOrigins {
   constructor(pattern: string, ids: () => Iterable<string>) {
     const [, scheme = '', name = '', port = ''] = PATTERN.exec(pattern) ?? [];
     this.#scheme = scheme;
-    this.#suffix = `.${name}${port}`;
+    const isDefault = port === (scheme === 'https' ? ':443' : ':80');
+    this.#suffix = `.${name}${isDefault ? '' : port}`;
     this.#ids = ids;
   }
 
@@ -35,8 +36,10 @@ export class PluginOrigins {
 
   /** Whose origin a request came to: the plugin's id, empty for a label no plugin has, null for the service's own. */
   pluginAt(host: string | undefined): string | null {
-    if (host === undefined || !host.toLowerCase().endsWith(this.#suffix)) return null;
-    const label = host.slice(0, -this.#suffix.length).toLowerCase();
+    // A name with a final dot is the same name.
+    const name = host?.toLowerCase().replace(/\.(?=$|:)/, '') ?? '';
+    if (!name.endsWith(this.#suffix)) return null;
+    const label = name.slice(0, -this.#suffix.length);
     if (!label.startsWith('p--')) return labelOf(label) === label ? label : '';
     for (const id of this.#ids()) if (labelOf(id) === label) return id;
     return '';

@@ -8,7 +8,7 @@ import {
   type HostFunction,
   wasmParametersOf,
 } from '../src/abi/host-functions.ts';
-import { checkResponseHeaders, type HeaderRules } from '../src/abi/response-headers.ts';
+import { checkResponseHeaders, type HeaderRules, withSandbox } from '../src/abi/response-headers.ts';
 import { ENTRY } from '../src/abi/shared-layout.ts';
 import { LIMITS } from '../src/limits.ts';
 import type { ExecutionState, Span } from './execution-state.ts';
@@ -25,7 +25,7 @@ type Values = [a: number, b: number, c: number, d: number, e: number, f: number,
 type LocalFunction = (...values: Values) => number;
 
 /** Flat header bytes with a note on what was left out, or the reason the answer is refused. */
-type CachedHeaders = { flat: Uint8Array; dropped: string } | { refused: string };
+type CachedHeaders = { flat: Uint8Array; sandboxed: Uint8Array; dropped: string } | { refused: string };
 
 /** Checked headers by plugin and by the guest's bytes: most plugins send the same few again and again. */
 class HeaderCache {
@@ -65,7 +65,11 @@ class HeaderCache {
     if (known !== undefined) return known;
     const checked = checkResponseHeaders(text, rules);
     const value: CachedHeaders = checked.ok
-      ? { flat: Uint8Array.from(Buffer.from(checked.flat, 'latin1')), dropped: checked.dropped.join(', ') }
+      ? {
+          flat: Uint8Array.from(Buffer.from(checked.flat, 'latin1')),
+          sandboxed: Uint8Array.from(Buffer.from(withSandbox(checked.flat), 'latin1')),
+          dropped: checked.dropped.join(', '),
+        }
       : { refused: checked.reason };
     if (this.#entries.size >= 64) this.#entries.clear();
     if (text.length <= 1024) this.#entries.set(key, value);
@@ -83,7 +87,7 @@ export function makeHostImports(
   channel: Pick<HostChannel, 'keepBody' | 'call'>,
   addedHeaders: ReadonlySet<string>,
 ): Record<string, WebAssembly.ExportValue> {
-  const headers = new HeaderCache(addedHeaders);
+  const cache = new HeaderCache(addedHeaders);
 
   const fail = (code: HostErrorCode, text?: string): number => {
     state.error = text ?? HOST_ERROR_TEXT[code];
@@ -131,15 +135,17 @@ export function makeHostImports(
         return refuse(HOST_ERROR.tooLarge, `the headers are larger than ${LIMITS.responseHeadersJsonBytesMax} bytes`);
       if (bl >>> 0 > LIMITS.responseBodyBytesMax)
         return refuse(HOST_ERROR.tooLarge, `the body is larger than ${LIMITS.responseBodyBytesMax} bytes`);
-      const checked = headers.check(state.pluginId, guest.range(ha, hl), () => guest.text(ha, hl));
+      const checked = cache.check(state.pluginId, guest.range(ha, hl), () => guest.text(ha, hl));
       if ('refused' in checked) return refuse(HOST_ERROR.invalid, checked.refused);
       if (checked.dropped !== '') state.log(2, `response headers were dropped: ${checked.dropped}`);
       state.invalidResponse = null;
+      // A 304 speaks for the answer a browser has kept, whatever type it names itself.
+      const headers = code >= 200 && code < 300 ? checked.flat : checked.sandboxed;
       const body = guest.range(ba, bl);
       state.response = {
         status: code,
-        headers: checked.flat,
-        body: channel.keepBody(checked.flat, body),
+        headers,
+        body: channel.keepBody(headers, body),
         bodyBytes: body.length,
       };
       return 0;

@@ -49,7 +49,7 @@ const ALLOWED_PREFIX = /^x-(plugin|ratelimit)-/;
 
 /** Names `http.plugin_headers` may not add: they act on the origin, on the connection, on a proxy, or are the host's. */
 const NEVER_ADDED =
-  /^(content-length|transfer-encoding|connection|keep-alive|proxy-.*|upgrade|trailer|te|date|set-cookie2?|x-request-id|x-content-type-options|access-control-.*|clear-site-data|nel|report-to|reporting-endpoints|strict-transport-security|alt-svc|refresh|speculation-rules|origin-agent-cluster|public-key-pins.*|service-worker-allowed|x-accel-.*|x-sendfile.*|x-lighttpd-.*|x-reproxy-.*|surrogate-.*|x-litespeed-.*)$/i;
+  /^(content-length|transfer-encoding|connection|keep-alive|proxy-.*|upgrade|trailer|te|date|set-cookie2?|x-request-id|x-content-type-options|access-control-.*|clear-site-data|nel|report-to|reporting-endpoints|strict-transport-security|alt-svc|refresh|speculation-rules|origin-agent-cluster|public-key-pins.*|service-worker-allowed|x-accel-.*|x-sendfile.*|x-lighttpd-.*|x-reproxy-.*|surrogate-.*|x-litespeed-.*|cdn-.*|cross-origin-.*|accept-ch|critical-ch|.*session-registration|use-as-dictionary|set-login|activate-storage-access|permissions-policy|cookie|x-page-proof|x-original-url|x-rewrite-url|x-middleware-.*|x-forwarded-.*|forwarded)$/i;
 
 /** Whether `http.plugin_headers` may name this header. */
 export const mayBeAdded = (name: string): boolean => NAME.test(name) && !NEVER_ADDED.test(name);
@@ -129,9 +129,14 @@ const CHALLENGE =
 /** Whether a challenge names the plugin as its realm, so that no answer asks for passwords in the host's name. */
 function isOwnRealm(value: string, pluginId: string): boolean {
   if (!CHALLENGE.test(value)) return false;
-  const realms = [...value.matchAll(/[ \t,]realm="([^"]*)"/gi)];
-  const realm = realms[0]?.[1] ?? '';
-  return realms.length === 1 && realm.startsWith(pluginId) && !/^[\w.-]/.test(realm.slice(pluginId.length));
+  const outside = value.replace(/"[^"]*"/g, '""');
+  const realm = /[ \t,]realm="([^"]*)"/i.exec(value)?.[1] ?? '';
+  return (
+    [...outside.matchAll(/realm=/gi)].length === 1 &&
+    /realm=""/i.test(outside) &&
+    realm.startsWith(pluginId) &&
+    !/^[\w.-]/.test(realm.slice(pluginId.length))
+  );
 }
 
 /** Gathers the lines of one answer. */
@@ -224,6 +229,9 @@ export function checkResponseHeaders(json: string, rules: HeaderRules): CheckedH
   }
   return { ok: true, flat: lines.finish(), dropped: lines.dropped };
 }
+
+/** The lines with the sandbox, once. */
+export const withSandbox = (flat: string): string => (flat.endsWith(SANDBOX_FLAT) ? flat : flat + SANDBOX_FLAT);
 
 /** The lines without the sandbox: for plugins whose pages an administrator trusts, and on an origin of the plugin's own. */
 export function withoutSandbox(flat: string): string {

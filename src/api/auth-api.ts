@@ -145,7 +145,8 @@ export function authRoutes(parts: AuthApiParts): Route[] {
     );
   const prover = ({ account, session }: Extract<Caller, { kind: 'admin' }>, request: Request) => ({
     account,
-    sessionId: session.id,
+    // A page of a plugin that guesses must not make the administrator wait.
+    counted: `session ${session.id}${parts.isProven(session, request) ? '' : ' unproven'}`,
     passwordGiven: session.via === 'password',
     by: actorOfAccount(account, request),
   });

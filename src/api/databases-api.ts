@@ -4,6 +4,7 @@ import { type Connected, tryConnection } from '../db/plugin-databases.ts';
 import { ServiceError } from '../errors.ts';
 import { jsonReply } from '../message.ts';
 import { unknownPlugin } from '../plugins/install.ts';
+import { connectionProblem } from '../plugins/plugin-config.ts';
 import { findPlugin } from '../plugins/plugin-store.ts';
 import type { PluginRegistry } from '../plugins/registry.ts';
 import { parseBody } from './plugins-api.ts';
@@ -38,12 +39,17 @@ export function databaseRoutes(parts: { db: Database; registry: PluginRegistry }
       method: 'POST',
       path: '/api/admin/plugins/:id/databases/test',
       guard: 'admin_recent',
-      key: ['plugins:deploy'],
+      key: ['admin'],
       unheard: true,
       async handle({ json, request }) {
         const id = request.params.id ?? '';
         if ((await findPlugin(db, id)) === undefined) throw unknownPlugin(id);
         const { connection_string, name } = parseBody(testBody, await json());
+        const problem = connection_string === undefined ? null : connectionProblem(connection_string);
+        if (problem !== null)
+          throw new ServiceError('validation_failed', `connection_string ${problem}`, {
+            errors: [{ pointer: '/connection_string', message: problem }],
+          });
         const stored = registry.find(id)?.databases ?? {};
         const url = connection_string ?? (Object.hasOwn(stored, name) ? stored[name] : undefined);
         if (url === undefined) {

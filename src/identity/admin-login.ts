@@ -112,13 +112,12 @@ export async function logIn<T extends object>(
  */
 export async function withPassword<T extends object>(
   db: Database,
-  who: { account: AdminAccount; sessionId: number; passwordGiven: boolean; by: Actor },
+  who: { account: AdminAccount; counted: string; passwordGiven: boolean; by: Actor },
   password: string,
   pointer: string,
   act: (client: Queryable) => Promise<T>,
 ): Promise<T> {
-  const { account, by, sessionId } = who;
-  const key = `session ${sessionId}`;
+  const { account, by, counted: key } = who;
   const known = await findCredentials(db, account.email);
   // A session that began another way needs a temporary password that is still good.
   const lapsed = (account.temporaryUntil?.getTime() ?? 0) <= Date.now();

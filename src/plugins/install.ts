@@ -23,6 +23,7 @@ import {
   setEnabled,
   setInstalled,
   type VersionRow,
+  wasEverKnown,
 } from './plugin-store.ts';
 import { prepareRunnable, refusal } from './prepare-runnable.ts';
 import { openSecrets, type PluginRegistry, secretsOwner } from './registry.ts';
@@ -35,7 +36,7 @@ const FRONTEND_NOTE: Finding = {
   level: 'note',
   rule: 'frontend',
   message:
-    "it comes with a frontend, which runs on this site's own address: its scripts act with the rights of whoever opens it, and an administrator's dangerous actions want the password again",
+    'it comes with a frontend: without plugins.origin its scripts run on the origin of this service and act for the users who open it; they cannot use the administration, but can imitate its pages',
 };
 
 const ORPHAN_MS_MIN = 3_600_000;
@@ -66,6 +67,11 @@ export class PluginInstaller {
 
   constructor(parts: InstallerParts) {
     this.#parts = parts;
+  }
+
+  /** Whether a plugin with this id was ever uploaded to this installation, also one that was uninstalled since. */
+  async wasEverKnown(id: string): Promise<boolean> {
+    return await wasEverKnown(this.#parts.db, id);
   }
 
   /** Takes the bytes of a module in; nothing looks at them yet. */

@@ -52,11 +52,8 @@ export function checkConfig(
     const value = Object.hasOwn(databases, name) ? databases[name] : stored.secrets.databases[name];
     if (value === undefined)
       errors.push({ pointer, message: `is required: the connection string of database "${name}"` });
-    else if (typeof value !== 'string' || !/^postgres(ql)?:\/\//.test(value))
-      errors.push({
-        pointer,
-        message: 'must be a connection string like postgresql://user:password@host:5432/database',
-      });
+    else if (typeof value !== 'string') errors.push({ pointer, message: 'must be a string' });
+    else if (connectionProblem(value) !== null) errors.push({ pointer, message: connectionProblem(value) ?? '' });
     else secrets.databases[name] = value;
   }
   if (errors.length > 0)
@@ -66,6 +63,24 @@ export function checkConfig(
       { errors },
     );
   return { config, secrets, network };
+}
+
+/** Parameters with which a client reads files of the machine it runs on. */
+const FILE_PARAMETERS = ['sslcert', 'sslkey', 'sslrootcert', 'sslcrl', 'passfile', 'service', 'servicefile'];
+
+/** What is wrong with a connection string of a plugin's database; null when nothing is. It must name a server, and no file. */
+export function connectionProblem(value: string): string | null {
+  if (!/^postgres(ql)?:\/\//.test(value) || !URL.canParse(value))
+    return 'must be a connection string like postgresql://user:password@host:5432/database';
+  const url = new URL(value);
+  for (const [name, given] of url.searchParams) {
+    if (FILE_PARAMETERS.includes(name.toLowerCase()))
+      return `must not hold ${name}: the service reads no file of its machine for a plugin; use sslmode=require with a certificate the system trusts`;
+    if (name.toLowerCase() === 'host' && given.startsWith('/'))
+      return 'must name a server, not a socket of this machine';
+  }
+  if (/^(%2f|\/)/i.test(url.hostname)) return 'must name a server, not a socket of this machine';
+  return null;
 }
 
 /** Where it may send requests; a plugin that may send none has no such section. */

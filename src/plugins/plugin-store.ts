@@ -274,6 +274,19 @@ export async function setHtmlTrusted(client: Queryable, pluginId: string, truste
   await notifyChanged(client, pluginId);
 }
 
+/**
+ * Whether a plugin with this id was ever installed, or uploaded by a person: the audit log, which is never changed, knows those that
+ * are gone.
+ */
+export async function wasEverKnown(db: Queryable, id: string): Promise<boolean> {
+  const { rows } = await db.query<{ known: boolean }>(
+    `SELECT EXISTS (SELECT 1 FROM audit_log WHERE object_type = 'plugin' AND object_id = $1
+       AND (action = 'plugin.install' OR action = 'plugin.upload' AND actor_kind <> 'command_line')) AS known`,
+    [id],
+  );
+  return rows[0]?.known === true;
+}
+
 /** Keys of all modules that belong to a version, also those kept of uninstalled plugins; one statement, so that none is between both. */
 export async function listModuleKeys(db: Queryable): Promise<Set<string>> {
   const { rows } = await db.query<{ wasm_key: string }>(

@@ -12,7 +12,7 @@ export const SAMPLE_ID = 'hello';
 const BY: Actor = { kind: 'command_line', userId: null, name: 'serve --sample', requestId: '', address: '' };
 
 /**
- * Installs the sample plugin the way an administrator would, unless it is there already.
+ * Installs the sample plugin the way an administrator would, once: not when it is there, and not when an administrator took it away.
  *
  * @param bytes its module
  * @returns whether it was installed now
@@ -22,7 +22,7 @@ export async function installSample(
   registry: PluginRegistry,
   bytes: Uint8Array,
 ): Promise<boolean> {
-  if (registry.find(SAMPLE_ID) !== undefined) return false;
+  if (registry.find(SAMPLE_ID) !== undefined || (await installer.wasEverKnown(SAMPLE_ID))) return false;
   const received = await installer.receive(Readable.from([bytes]), LIMITS.moduleBytesMax);
   const version = await installer.admit(received, BY);
   const open = { ...DEFAULT_SETTINGS, allowUserSession: false };

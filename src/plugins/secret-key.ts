@@ -47,7 +47,9 @@ function syncDirectory(file: string): void {
 function writeKeyFile(file: string, key: Buffer): void {
   fs.mkdirSync(path.dirname(file), { recursive: true });
   const partial = `${file}.${process.pid}.part`;
-  const fd = fs.openSync(partial, 'w', 0o600);
+  // Made new, so that no link put there before is followed.
+  fs.rmSync(partial, { force: true });
+  const fd = fs.openSync(partial, 'wx', 0o600);
   fs.writeSync(fd, `${key.toString('base64')}\n`);
   fs.fsyncSync(fd);
   fs.closeSync(fd);

@@ -24,8 +24,12 @@ const STOP_MS = 3000;
 export async function startSpicedb(directory: string, account: Account | null = null): Promise<RunningSpicedb> {
   const fits = Buffer.byteLength(directory) <= SOCKET_DIRECTORY_MAX;
   const sockets = fits ? directory : fs.mkdtempSync(path.join(os.tmpdir(), 'plugin-host-'));
-  fs.mkdirSync(sockets, { recursive: true, mode: 0o700 });
-  fs.chmodSync(sockets, 0o700);
+  if (fits) {
+    fs.mkdirSync(path.dirname(sockets), { recursive: true });
+    // Made anew: another account may have put a link there, which is not followed.
+    fs.rmSync(sockets, { recursive: true, force: true });
+    fs.mkdirSync(sockets, { mode: 0o700 });
+  }
   if (account !== null) fs.lchownSync(sockets, account.uid, account.gid);
   const socket = path.join(sockets, 'grpc.sock');
   const child = fork(MAIN, ['spicedb', socket], {

@@ -8,8 +8,10 @@ import { messageOf } from '../errors.ts';
 export type Account = { name: string; uid: number; gid: number };
 
 const NAME = 'plugin-host';
-/** Owned by others below the data directory: the database's account, and the supervisor's own lock. */
-const NOT_OURS = /^(postgres|postgres-run|postgres\.password|supervisor\.lock)$/;
+/** What the supervisor itself keeps in the data directory. */
+const NOT_OURS = /^(supervisor\.lock|spicedb\.endpoint|spicedb-.*)$/;
+/** Sticky: the account makes entries of its own, and takes away or renames no other's, like the database's. */
+const TOP_MODE = 0o1771;
 
 function idOf(flag: '-u' | '-g', name: string): number | null {
   const r = spawnSync('id', [flag, name], { encoding: 'utf8' });
@@ -32,6 +34,7 @@ export function systemAccount(name: string, progress: (text: string) => void): A
 /** Gives a file or a tree to an account. The top goes last, so that a run that is cut off is done again. */
 function giveTo(account: Account, at: string): void {
   const stat = fs.lstatSync(at);
+  if (stat.uid !== 0 && stat.uid !== account.uid) return;
   if (stat.isDirectory()) for (const name of fs.readdirSync(at)) giveTo(account, path.join(at, name));
   // A file with a second name may be another one of the system, linked here by the account itself.
   else if (stat.nlink > 1) return;
@@ -42,9 +45,11 @@ function giveTo(account: Account, at: string): void {
 function handOver(account: Account, directory: string): void {
   for (const name of fs.readdirSync(directory)) {
     const at = path.join(directory, name);
-    if (!NOT_OURS.test(name) && fs.lstatSync(at).uid !== account.uid) giveTo(account, at);
+    // What belongs to a third account, like the database's, stays its own under whatever name.
+    if (!NOT_OURS.test(name) && fs.lstatSync(at).uid === 0) giveTo(account, at);
   }
-  if (fs.lstatSync(directory).uid !== account.uid) fs.lchownSync(directory, account.uid, account.gid);
+  fs.lchownSync(directory, 0, account.gid);
+  fs.chmodSync(directory, TOP_MODE);
 }
 
 /** Paths the account must be able to read: the program, its sources and packages, the way to the data. */

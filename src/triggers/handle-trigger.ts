@@ -170,7 +170,7 @@ function applyVerdict(
   if (verdict.kind === 'allowed') return { principal, caller: callerKey(principal, x.remoteAddr), verdict };
   const error =
     verdict.kind === 'unavailable'
-      ? new ServiceError('unavailable', `whether you may cannot be told now: ${verdict.reason}`, {
+      ? new ServiceError('unavailable', `access cannot be decided right now: ${verdict.reason}`, {
           headers: [['Retry-After', '1'], ...cors.map(([n, v]): [string, string] => [n, v])],
         })
       : forbidden('the policy of this trigger does not let you in', cors);

@@ -22,6 +22,10 @@ t.test('every plugin has a DNS label of its own, and no two share one', async t 
     t.equal(origins.pluginAt(`${label.toUpperCase()}.PLUGINS.example.org`), ids[k]);
   }
   t.equal(labels[0], 'hello', 'an id that is a label stays readable');
+  t.equal(origins.pluginAt('hello.plugins.example.org.'), 'hello', 'a final dot changes nothing');
+  const plain = new PluginOrigins('https://*.plugins.example.org:443', () => ids);
+  t.equal(plain.originOf('hello'), 'https://hello.plugins.example.org', 'browsers leave out a default port');
+  t.equal(plain.pluginAt('hello.plugins.example.org'), 'hello');
   for (const own of ['example.org', 'plugins.example.org', 'hello.plugins.example.org.evil.example', undefined])
     t.equal(origins.pluginAt(own), null, String(own));
   t.equal(origins.pluginAt('p--0000.plugins.example.org'), '', 'a label no plugin has');

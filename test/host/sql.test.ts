@@ -636,4 +636,16 @@ t.test('an administrator tries a connection before a plugin gets it', async t =>
     errors: [{ pointer: '/connection_string' }],
   });
   t.equal((await s.admin('POST', '/plugins/nobody/databases/test', {})).status, 404);
+  // The client library would read a file of this machine, and wait for one that is a pipe.
+  for (const file of ['sslcert=/etc/shadow', 'sslkey=/dev/zero', 'SSLROOTCERT=/x', 'host=/var/run/postgresql']) {
+    const connection = `postgresql://a:b@127.0.0.1:1/db?${file}`;
+    const refused = await s.admin('POST', where, { connection_string: connection });
+    t.match([refused.status, refused.json.errors], [422, [{ pointer: '/connection_string' }]], file);
+    const installed = await s
+      .install(callerPlugin({ id: 'caller', version: '9', requirements: SQL }), {
+        databases: { default: connection },
+      })
+      .then(String, String);
+    t.match(installed, /422.*must (not hold|name a server)/, file);
+  }
 });

@@ -66,7 +66,7 @@ const OPENED_BY: Record<string, string> = {
   'POST /api/admin/plugins/:id/rollback': 'plugins:deploy plugins:deploy:mine',
   'POST /api/admin/plugins/:id/disable': 'plugins:deploy plugins:deploy:mine',
   'POST /api/admin/plugins/:id/enable': 'plugins:deploy plugins:deploy:mine',
-  'POST /api/admin/plugins/:id/databases/test': 'plugins:deploy plugins:deploy:mine',
+  'POST /api/admin/plugins/:id/databases/test': '',
   'GET /api/admin/plugins/:id/executions': 'read operate plugins:deploy plugins:deploy:mine',
   'GET /api/admin/plugins/:id/executions/:execution': 'read operate plugins:deploy plugins:deploy:mine',
   'DELETE /api/admin/plugins/:id': '',

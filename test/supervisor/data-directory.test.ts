@@ -7,6 +7,7 @@ import { makeAnnouncer } from '../../src/supervisor/announce.ts';
 import { LOCK_FILE, lockDataDirectory } from '../../src/supervisor/data-lock.ts';
 import { freePort } from '../../src/supervisor/embedded-postgres.ts';
 import { dropTo } from '../../src/supervisor/unprivileged.ts';
+import { writeNewFile } from '../../src/write-new-file.ts';
 import { request } from '../support/service.ts';
 import { gone, processesOf, ROOT, start, startProgram } from '../support/started-service.ts';
 
@@ -132,5 +133,46 @@ t.test('where the account cannot read the program or reach the data, the start g
     t.match(warned[0], `cannot read ${closed}; put the program and its data where every account may go`);
     t.equal(fs.statSync(path.join(closed, 'data')).uid, 0, 'nothing is handed over');
   } else t.same(warned, []);
+  t.end();
+});
+
+t.test('what the account plants in the data directory leads root nowhere', t => {
+  if (process.getuid?.() !== 0) return t.end();
+  const warned: string[] = [];
+  const tell = { progress() {}, warn: (text: string) => void warned.push(text) };
+  const outside = fs.mkdtempSync(path.join(ROOT, 'outside-'));
+  const directory = fs.mkdtempSync(path.join(ROOT, 'planted-'));
+  const target = path.join(outside, 'target');
+  fs.writeFileSync(target, 'as it was', { mode: 0o600 });
+  fs.mkdirSync(path.join(directory, 'modules'));
+  fs.writeFileSync(path.join(directory, 'modules', 'm.wasm'), '');
+  fs.symlinkSync(target, path.join(directory, 'modules', 'link'));
+  fs.linkSync(target, path.join(directory, 'second-name'));
+  fs.symlinkSync(outside, path.join(directory, 'folder'));
+  // What belongs to a third account, under a name of its own choice.
+  fs.writeFileSync(path.join(directory, 'pw'), 'of the database');
+  fs.chownSync(path.join(directory, 'pw'), 12_345, 12_345);
+
+  const account = dropTo(directory, tell);
+  t.same(warned, []);
+  const ownerOf = (at: string): number => fs.lstatSync(at).uid;
+  t.equal(ownerOf(path.join(directory, 'modules', 'm.wasm')), account?.uid, 'what root has made is handed over');
+  t.equal(ownerOf(target), 0, 'no link is followed, symbolic or not');
+  t.equal(ownerOf(outside), 0);
+  t.equal(ownerOf(path.join(directory, 'pw')), 12_345, 'what belongs to others stays theirs');
+  const top = fs.statSync(directory);
+  t.same([top.uid, top.gid, top.mode & 0o7777], [0, account?.gid, 0o1771], 'the top stays with root, and is sticky');
+  const as = (command: string, ...args: string[]): number | null =>
+    spawnSync(command, args, { uid: account?.uid ?? 0, gid: account?.gid ?? 0, cwd: '/' }).status;
+  t.equal(as('touch', path.join(directory, 'new')), 0, 'the account makes entries of its own');
+  t.not(as('mv', path.join(directory, 'pw'), path.join(directory, 'mine')), 0, 'and renames no other');
+
+  // Files the supervisor writes there are made new.
+  fs.symlinkSync(target, path.join(directory, 'endpoint'));
+  writeNewFile(path.join(directory, 'endpoint'), 'new', 0o600);
+  t.equal(fs.readFileSync(target, 'utf8'), 'as it was');
+  t.equal(fs.readFileSync(path.join(directory, 'endpoint'), 'utf8'), 'new');
+  fs.symlinkSync(target, path.join(directory, LOCK_FILE));
+  t.throws(() => lockDataDirectory(directory, 'serve'), { code: 'ELOOP' }, 'a lock that is a link is refused');
   t.end();
 });

@@ -131,6 +131,8 @@ t.test("a challenge names the plugin as its realm: no password is asked for in t
     'Basic realm="p", Basic realm="plugin-host"',
     'Basic realm="p", realm="plugin-host"',
     'Basic x="realm="p"", realm="host"',
+    'Basic realm=plugin-host, realm="p"',
+    'Basic realm="p", REALM=plugin-host',
   ])
     t.notOk(challenge(bad), bad);
 });
@@ -158,6 +160,19 @@ t.test('an answer that can run script is sandboxed unless an administrator trust
   for (const type of active) t.equal(await policy({ 'Content-Type': type }), SANDBOX, type);
   t.equal(await policy({ 'Content-Type': ['text/plain', 'text/html'] }), SANDBOX, 'two types');
   t.equal(await policy({}), SANDBOX, 'no type');
+  const kept = '{\\22Content-Type\\22:\\22text/plain\\22}';
+  await s.install(
+    watPlugin({
+      id: 'kept',
+      imports: ['respond'],
+      body: `(data (i32.const 64) "${kept}")`,
+      handle:
+        '(drop (call $respond (i32.const 304) (i32.const 64) (i32.const 29) (i32.const 0) (i32.const 0))) (i32.const 0)',
+    }),
+  );
+  const revalidated = await s.trigger('kept/run');
+  t.equal(revalidated.status, 304);
+  t.equal(revalidated.headers.get('content-security-policy'), SANDBOX, 'a 304 speaks for what a browser has kept');
   for (const type of [
     'application/json',
     'text/plain;charset=utf-8',
