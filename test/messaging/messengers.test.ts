@@ -380,7 +380,9 @@ t.test('an answer goes before what many are told', async t => {
   gate.resolve();
   const shown = await telegram.until(6 * atOnce + 2, 60_000);
   const place = shown.findIndex(m => m.chat === '501');
-  t.ok(place < 2 * atOnce, `only what was under way, or is beside it, goes first: ${place} of ${shown.length}`);
+  // The answer to the first command is none of those many are told.
+  const before = shown.slice(0, place).filter(m => Number(m.chat) > 1000).length;
+  t.ok(before <= 2 * atOnce, `only what was under way, or is beside it, goes first: ${before} of ${shown.length}`);
 });
 
 t.test('in development the host asks for updates itself', async t => {

@@ -255,7 +255,7 @@ t.test(
     );
     await addUserToken(db, 'pht_', { userId: login.id, name: 't', expiresAt: null });
     await db.query(
-      "INSERT INTO sessions (kind, global_user_id, secret_sha256, expires_at, address, user_agent) VALUES ('user', $1, 'x', now() + interval '1 day', '', '')",
+      "INSERT INTO sessions (kind, global_user_id, secret_sha256, expires_at, address, user_agent, browser) VALUES ('user', $1, 'x', now() + interval '1 day', '', '', false)",
       [login.id],
     );
     await put('persons', { ...ANNA, idp_account_id: 'account-of-another' });
