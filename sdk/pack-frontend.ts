@@ -28,7 +28,7 @@ export async function packFrontend(folder: string): Promise<Buffer> {
 if (process.argv[1] === import.meta.filename) {
   const [folder, output] = process.argv.slice(2);
   if (folder === undefined || output === undefined) {
-    console.error('usage: node sdk/pack-frontend.ts FOLDER OUTPUT.zip');
+    console.error('usage: node_modules/.bin/node sdk/pack-frontend.ts FOLDER OUTPUT.zip');
     process.exit(2);
   }
   const index = path.join(folder, 'index.html');

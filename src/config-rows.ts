@@ -16,7 +16,8 @@ const row = <T>(check: z.ZodType<T>, value: T, about: string, secret = false): R
 
 const MIB = 1024 ** 2;
 const GIB = 1024 ** 3;
-const port = z.coerce.number().int().min(0).max(65_535);
+const PORT_RANGE = 'must be a number from 0 to 65535';
+const port = z.coerce.number(PORT_RANGE).int(PORT_RANGE).min(0, PORT_RANGE).max(65_535, PORT_RANGE);
 const positive = z.coerce.number().int().min(1);
 const text = z.string();
 const list = z.union([

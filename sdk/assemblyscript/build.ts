@@ -121,7 +121,7 @@ export async function buildPlugin(input: string): Promise<Uint8Array> {
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
   const [input, output] = process.argv.slice(2);
   if (input === undefined || output === undefined) {
-    process.stderr.write('usage: node sdk/assemblyscript/build.ts INPUT.ts OUTPUT.wasm\n');
+    process.stderr.write('usage: node_modules/.bin/node sdk/assemblyscript/build.ts INPUT.ts OUTPUT.wasm\n');
     process.exit(2);
   }
   try {

@@ -83,7 +83,7 @@ function unknownScopes(registry: PluginRegistry, scopes: ReadonlyArray<z.infer<t
 const scopesRefused = (errors: FieldError[]): ServiceError =>
   new ServiceError(
     'validation_failed',
-    `${errors.map(e => e.message).join('; ')}. Send "allow_unknown": true to make the key all the same`,
+    `${errors.map(e => e.message).join('; ')} (send "allow_unknown": true to make the key all the same)`,
     { errors },
   );
 

@@ -150,9 +150,13 @@ export class Guards {
   async #user(request: Request): Promise<Caller> {
     const session = await findSession(this.#db, 'user', sessionCookieOf(request.headers, 'user'), Date.now());
     if (session === undefined || session.pluginId !== null)
-      throw new ServiceError('unauthorized', 'log in first: the cookie user_session is needed', {
-        headers: [['WWW-Authenticate', 'Cookie realm="plugin-host", cookie-name="user_session"']],
-      });
+      throw new ServiceError(
+        'unauthorized',
+        'log in first, at /api/auth/idp/start or as an administrator at /admin/: the cookie user_session is needed',
+        {
+          headers: [['WWW-Authenticate', 'Cookie realm="plugin-host", cookie-name="user_session"']],
+        },
+      );
     fromHere(request);
     this.#checkProof('user', session, request);
     this.#used.note(session.id, Date.now());

