@@ -67,7 +67,7 @@ async function start() {
   clearTimeout(watching);
   const { admin, authenticated, idp, page_proof_required, setup_mode } = await api('GET', '/auth/check');
   if (page_proof_required) {
-    // Somebody has logged in from another window meanwhile: a new page has the new proof.
+    // The administrator has logged in from another window since: a reloaded page gets the new proof.
     if (performance.getEntriesByType('navigation')[0]?.type !== 'reload') return location.reload();
     throw new Error('This browser does not protect this page: open it over https, or as http://localhost.');
   }

@@ -586,7 +586,7 @@ async function uploads(count: number): Promise<void> {
   }
 }
 
-/** Three hosts of one database, something fails, a right is taken back: nobody is let in by it more than five seconds later. */
+/** Three hosts of one database, something fails, a right is taken back: no caller is let in by it more than five seconds later. */
 async function stale(count: number): Promise<void> {
   await staleAnswers(path.join(directory, 'stale'), count, next, r =>
     report(

@@ -43,7 +43,7 @@ export type Authz = {
 
 /** A store that was replaced is let go when what was asked of it has been answered. */
 const LET_GO_MS = 5000;
-const BROKEN_POLICY = 'a stored policy does not compile: it lets nobody in until it is set again';
+const BROKEN_POLICY = 'a stored policy does not compile: it lets no caller in until it is set again';
 /** Number of the lock of the host with the embedded store, as PostgreSQL counts advisory locks. */
 const EMBEDDED_LOCK = 7391046;
 

@@ -237,7 +237,7 @@ export function authRoutes(parts: AuthApiParts): Route[] {
           body.current_password,
           '/current_password',
           async client => {
-            // Not before the current one is known to be right: whoever has found a session must not keep us computing.
+            // Not before the current one is known to be right: a client with a stolen session must not keep the service hashing.
             const hash = await hashPassword(body.new_password);
             await changePassword(client, who.account.userId, hash, actorOf(caller, request));
             const kept = { admin_keys: await countAdminKeysOf(client, who.account.userId) };

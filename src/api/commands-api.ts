@@ -93,7 +93,7 @@ export function commandRoutes({ db, registry, schema }: CommandsApiParts): Route
     const warnings = await commandWarnings(plugin.id, settings);
     return jsonReply(200, { ...settingsJson(plugin.id, name, description, settings), warnings });
   };
-  /** Roles that exist nowhere: such a command is for nobody. */
+  /** Roles that exist nowhere: no user may run such a command. */
   const commandWarnings = async (id: string, s: CommandSettings) => {
     const asked = rolesOf(id, s);
     const texts = await Promise.all(asked.map(role => commandRoleWarning(db, role)));

@@ -266,7 +266,7 @@ export function pluginRoutes(parts: PluginsApiParts): Route[] {
       await parts.frontends.setAccess(request.params.id!, access, actorOf(caller, request));
       return jsonReply(200, await detail(request.params.id!));
     }),
-    // Trusted pages run with the rights of whoever opens them: that is left to administrators who are logged in.
+    // Trusted pages run with the rights of the users who open them, so a key may not trust them: a session of an administrator does.
     recent('PUT', '/:id/html', 'never', async ({ caller, json, request }) => {
       const { trust } = parseBody(htmlBody, await json());
       await parts.frontends.setHtmlTrust(request.params.id!, trust === 'trusted', actorOf(caller, request));

@@ -62,7 +62,7 @@ function keyIdOf(request: Request): number {
 const unknownKey = (request: Request): ServiceError =>
   new ServiceError('not_found', `there is no service key ${request.params.key}`);
 
-/** Scopes that name a plugin or a trigger nobody has installed, each with what was probably meant. */
+/** Scopes that name a plugin or a trigger that is not installed, each with what was probably meant. */
 function unknownScopes(registry: PluginRegistry, scopes: ReadonlyArray<z.infer<typeof scope>>): FieldError[] {
   return scopes.flatMap((s, k): FieldError[] => {
     const plugin = registry.find(s.plugin_id);

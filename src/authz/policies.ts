@@ -95,7 +95,7 @@ export class Policies {
     return this.#first(policy, subjectOf(context), context.assembledAt, caller.userId);
   }
 
-  /** A stored policy that this release does not take, perhaps because an older one did, lets nobody in. */
+  /** A stored policy that this release does not take, perhaps because an older one did, lets no caller in. */
   #broken(source: string, error: unknown): PolicyVerdict {
     const place = error instanceof PolicyError ? error : undefined;
     const reason = `the stored policy does not compile: ${messageOf(error)}`;

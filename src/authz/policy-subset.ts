@@ -119,7 +119,7 @@ function literalError(node: ASTNode, refuse: (message: string) => PolicyError): 
   if (typeof value === 'bigint')
     return value <= INT_MAX ? null : refuse(`whole numbers go to ${INT_MAX}; this one is larger`);
   if (typeof value === 'number') return refuse('numbers with a fraction are not offered; policies know whole numbers');
-  if (value === null) return refuse('null is not offered: an attribute nobody has set is an empty text');
+  if (value === null) return refuse('null is not offered: an attribute that is not set is an empty text');
   if (value instanceof Uint8Array) return refuse('bytes (b"...") are not offered; compare texts');
   return refuse('unsigned numbers are not offered; write whole numbers without u');
 }

@@ -64,7 +64,7 @@ export async function policyRoleWarnings(
     }));
 }
 
-/** What is odd about giving a user a role of the database; null when somebody asks for it, or others have it. */
+/** What is odd about giving a user a role of the database; null when a command asks for it, or other users have it. */
 export async function grantWarning(db: Queryable, userId: number, role: string): Promise<string | null> {
   const [held, policies] = await Promise.all([heldRoles(db, userId), listStoredPolicies(db)]);
   const known = new Set([...held, ...policies.flatMap(p => askedBy(p.expression).map(a => a.role))]);
@@ -97,7 +97,7 @@ const textOf = (r: GraphRole): string =>
 const namesLike = (r: GraphRole, ids: readonly string[]): string[] =>
   r.kind === 'plugin' ? ids.filter(id => id.startsWith(pluginRoleId(r.pluginId, ''))).map(nameOf) : [...ids];
 
-/** What is odd about a command that asks for a role: nobody has it. */
+/** What is odd about a command that asks for a role: no user has it. */
 export async function commandRoleWarning(db: Queryable, role: GraphRole): Promise<string | null> {
   const { resourceId, resourceType } = roleObject(role);
   const held = await heldObjects(db, resourceType, null);

@@ -182,7 +182,7 @@ export async function setSealedSubscriptionSecret(client: Queryable, id: number,
   await client.query('UPDATE event_subscriptions SET secret = $2 WHERE id = $1', [id, sealed]);
 }
 
-/** Replaces a secret that was lost by one nobody knows; the subscription rests until an administrator asks for a new one. */
+/** Replaces a secret that was lost by a random one that no subscriber has; the subscription rests until an administrator asks for a new one. */
 export async function loseSubscriptionSecret(client: Queryable, box: SecretBox, id: number): Promise<void> {
   const { rows } = await client.query<{ url: string }>('SELECT url FROM event_subscriptions WHERE id = $1', [id]);
   await setSealedSubscriptionSecret(client, id, box.seal(makeSecret(), owner(rows[0]?.url ?? '')));

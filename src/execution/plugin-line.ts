@@ -1,6 +1,9 @@
 import { LIMITS } from '../limits.ts';
 
-/** Executions of one caller in a plugin's ring at most while no other caller has any: enough to keep the lanes busy. */
+/**
+ * Bound on the executions of a caller in the ring of a plugin that serves no other caller: about nine for each of the caller's
+ * seven slots, so that the lanes find work without the main thread. The rest waits in line, as does all of it for a second caller.
+ */
 const ALONE_IN_RING_MAX = 64;
 
 /** What one caller has in flight with one plugin. */
@@ -190,9 +193,9 @@ export class PluginLine {
    *
    * @param wasReleased whether it had entered the ring
    * @param ranMs 0 when it never ran
-   * @returns who may go on because of it: `caller` when nobody but its own caller may
+   * @returns which callers may go on because of it: `caller` when its own caller alone may
    */
-  leave(caller: Caller, wasReleased: boolean, ranMs: number): 'nobody' | 'caller' | 'anybody' {
+  leave(caller: Caller, wasReleased: boolean, ranMs: number): 'none' | 'caller' | 'any' {
     const shareBefore = this.#share;
     this.inFlight--;
     if (wasReleased) {
@@ -204,9 +207,9 @@ export class PluginLine {
       this.#callers.delete(caller.key);
       if (this.#last === caller) this.#last = null;
     }
-    if (this.#waiting.size === 0) return 'nobody';
-    if (this.released < LIMITS.slotsPerPlugin || this.#share !== shareBefore) return 'anybody';
-    return caller.waits ? 'caller' : 'nobody';
+    if (this.#waiting.size === 0) return 'none';
+    if (this.released < LIMITS.slotsPerPlugin || this.#share !== shareBefore) return 'any';
+    return caller.waits ? 'caller' : 'none';
   }
 
   /**

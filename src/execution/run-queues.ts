@@ -172,7 +172,7 @@ export class RunQueues {
     // Before anything is pushed: a lane must not take the eighth execution of one caller.
     if (line.isAlone && this.#limitOf(line) !== LIMITS.slotsPerCaller)
       Atomics.store(this.#words, queueAt(line.queue) + QUEUE.limit, LIMITS.slotsPerCaller);
-    if (next === 'nobody') return false;
+    if (next === 'none') return false;
     return this.#appendWaiting(line, next === 'caller' ? caller : undefined);
   }
 

@@ -13,7 +13,7 @@ export type Resolve = (name: string) => Promise<string[]>;
 const RESOLVE_MS = 1500;
 
 /**
- * Asks name servers without the thread pool of the process: names that take long to answer hold up nobody else.
+ * Asks name servers without the thread pool of the process: names that take long to answer hold up no other work.
  *
  * @param servers like `192.0.2.53` or `192.0.2.53:5353`; those of the system when there is none
  * @param hostsFile whether a name no name server knows is looked for where the system looks too (`/etc/hosts`)

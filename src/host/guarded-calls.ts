@@ -30,7 +30,7 @@ export type GuardedAnswer = {
 export type GuardedCalls = {
   /** One request; a redirect is an answer like any other. */
   call(address: string, of: GuardedCall): Promise<GuardedAnswer>;
-  /** Reads what lies at an address somebody else has named, over TLS; redirects are followed, each of them checked. */
+  /** Reads what lies at an address that a third party has named, over TLS; redirects are followed, each of them checked. */
   download(address: string, bytesMax: number, signal: AbortSignal): Promise<Uint8Array<ArrayBuffer>>;
   close(): Promise<void>;
 };

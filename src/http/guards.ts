@@ -85,7 +85,7 @@ export class Guards {
     const caller = await this.adminSession(request);
     if (caller === null) throw isImport ? noKey(request) : this.#notLoggedIn(bearer);
     fromHere(request);
-    // Whoever knows the password needs no proof, and gets one.
+    // A request that brings the password needs no proof, and gets one.
     if (guard === 'admin_confirm') return caller;
     this.#checkProof('admin', caller.session, request);
     if (guard === 'admin_session') return caller;

@@ -26,7 +26,7 @@ export class SpoolFile {
   constructor(directory: string) {
     this.#file = path.join(directory, `body-${crypto.randomUUID()}`);
     this.#opened = fsp.open(this.#file, 'wx+', 0o600);
-    // Whoever writes next hears of it.
+    // The next write reports it.
     this.#opened.catch(() => {});
   }
 
@@ -39,7 +39,7 @@ export class SpoolFile {
     this.#waitingBytes += chunk.length;
     if (this.#writing === null) {
       this.#writing = this.#write();
-      // Whoever adds or reads next hears of it.
+      // The next write or read reports it.
       this.#writing.catch(() => {});
     }
     return this.#waitingBytes > WAITING_BYTES_MAX ? this.#writing : null;

@@ -93,7 +93,7 @@ export async function logIn<T extends object>(
     return await open(client, account);
   });
   if (opened !== null) return opened;
-  // An email nobody has is not written down: some type their password into that field.
+  // An email of no account is not written down: some people type their password into that field.
   await appendAudit(db, stranger, {
     action: 'admin.login_failed',
     objectType: 'user',

@@ -55,7 +55,7 @@ export async function usePluginLogin(
   return secret;
 }
 
-/** Removes codes nobody came for. */
+/** Removes codes that were not used in time. */
 export async function removeOldPluginLogins(db: Queryable): Promise<void> {
   await db.query('DELETE FROM plugin_logins WHERE expires_at <= now()');
 }

@@ -109,7 +109,7 @@ export class Principals {
   }
 
   /**
-   * Who sends a request, as its headers have it; null for nobody we know.
+   * The principal whose credential a request carries; null when it carries no valid one.
    *
    * @throws ServiceError `unavailable` while this host may not know what was revoked elsewhere
    */

@@ -299,7 +299,7 @@ export class Deliverer {
   }
 
   async #failed(client: Queryable, head: OutboxEntry | undefined, error: unknown): Promise<CycleResult> {
-    // Refused before anything was delivered: the store has no schema yet, was restored, or somebody took over at the same moment.
+    // Refused before anything was delivered: the store has no schema yet, was restored, or another host took over at the same moment.
     if (error instanceof FencedError || isRefusal(error)) return { kind: 'fenced' };
     if (!(error instanceof GraphError)) throw error;
     this.#fence.drop();

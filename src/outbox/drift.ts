@@ -68,7 +68,7 @@ async function drift(parts: DriftParts, store: DeliveryStore, repairedBy: Actor 
         ...extra.map((tuple): GraphUpdate => ({ operation: 'delete', tuple })),
         ...missing.map((tuple): GraphUpdate => ({ operation: 'touch', tuple })),
       ]);
-      // Nobody knows whose groups these were.
+      // Which users these groups belong to is not known.
       await markDelivered(client, [], { token, users: null }, null);
       found.repaired = true;
     });

@@ -110,7 +110,7 @@ type StreamSql = {
 
 /**
  * Locks the stream for the caller's transaction. Another host's turn is over when it did nothing for a while by its own entry: a time that lies
- * ahead was written before the clock was set back, and protects nobody.
+ * ahead was written before the clock was set back, and protects no host.
  *
  * @param force also when another host delivers or the stream pauses, and waits for who works on it now
  * @returns null when it is not the caller's turn

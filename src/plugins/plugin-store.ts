@@ -347,7 +347,7 @@ export async function setSealedSecrets(client: Queryable, versionId: number, sea
 }
 
 /**
- * Takes the stored secrets of a version away. It can only be installed anew, and a plugin that runs it is disabled: without its secrets
+ * Takes the stored secrets of a version away. It can only be installed again, and a plugin that runs it is disabled: without its secrets
  * it could let in what it should not.
  *
  * @returns whether it is the version that is installed

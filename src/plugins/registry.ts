@@ -128,7 +128,7 @@ export class PluginRegistry {
   readonly #sources = new Map<number, ModuleSource>();
   readonly #modules = new Map<number, Promise<LoadedModule>>();
   readonly #reloads = new Map<string, Promise<void>>();
-  /** For each reading of all plugins under way, the plugins that were asked to be read anew since it began. */
+  /** For each reading of all plugins under way, the plugins that were reloaded since it began. */
   readonly #loads = new Set<Set<string>>();
   #nextModuleId = 1;
 
@@ -175,7 +175,7 @@ export class PluginRegistry {
    */
   async loadAll(cannotRead: (pluginId: string, error: unknown) => void): Promise<void> {
     const seen = new Set<string>();
-    // What is read anew meanwhile is newer than this answer.
+    // A plugin that was reloaded since is newer than this answer.
     const reloaded = new Set<string>();
     this.#loads.add(reloaded);
     try {

@@ -43,7 +43,7 @@ function ownCrash({ code, signal }: Ending): string | null {
 /**
  * Counts crashes of the serving process against the plugin versions that ran at them. Two within ten minutes by a signal of
  * the process's own making are enough; being killed counts only with a sign that memory was the cause, and at the third time.
- * Whoever else ends the process, an operator above all, brings no plugin down.
+ * A signal from outside, as an operator sends it, suspends no plugin.
  */
 export class CrashCount {
   readonly #ofVersion = new Map<number, Counted[]>();

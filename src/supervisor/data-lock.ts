@@ -58,7 +58,7 @@ function readNote(file: string): LockHolder | null {
  * Locks a data directory, which must exist. The kernel holds the lock for as long as this process lives, however it ends,
  * and for no longer: a crash or a reboot leaves no lock behind, and a process that was given the same pid has none.
  *
- * @param command what runs here, for the message of whoever is refused
+ * @param command what runs here, for the message of a second process that is refused
  */
 export function lockDataDirectory(directory: string, command: string): DataLock {
   const file = path.join(directory, LOCK_FILE);

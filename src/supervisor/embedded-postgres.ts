@@ -249,7 +249,7 @@ export async function startPostgres(options: PostgresOptions): Promise<RunningPo
     fs.mkdirSync(sockets, { recursive: true, mode: 0o700 });
     if (account !== null) {
       fs.lchownSync(sockets, account.uid, options.socketGroup ?? account.gid);
-      // Whoever may go in still has to know a password.
+      // A process that may enter it still needs the password.
       fs.chmodSync(sockets, options.socketGroup === undefined ? 0o700 : 0o710);
     }
   }

@@ -26,7 +26,7 @@ export async function startSpicedb(directory: string, account: Account | null = 
   const sockets = fits ? directory : fs.mkdtempSync(path.join(os.tmpdir(), 'plugin-host-'));
   if (fits) {
     fs.mkdirSync(path.dirname(sockets), { recursive: true });
-    // Made anew: another account may have put a link there, which is not followed.
+    // Removed and made again: a link that another account put there is not followed.
     fs.rmSync(sockets, { recursive: true, force: true });
     fs.mkdirSync(sockets, { mode: 0o700 });
   }

@@ -51,7 +51,7 @@ export function checkDataDirectory(directory: string, warn: (text: string) => vo
   }
 }
 
-/** Fails early when somebody else has the port, before anything slow is started. */
+/** Fails early when another program has the port, before anything slow is started. */
 export function checkPort(host: string, port: number): Promise<void> {
   return new Promise((resolve, reject) => {
     const server = net.createServer();

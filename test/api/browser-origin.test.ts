@@ -143,7 +143,7 @@ t.test(
     t.equal((await w.call('POST', '/api/auth/tokens', { ...jar.header, ...SAME_ORIGIN }, { name: 'x' })).status, 403);
     t.equal((await w.call('POST', '/api/auth/tokens', { ...jar.header, ...user }, { name: 'x' })).status, 201);
 
-    // Whoever knows the password gets the proof.
+    // A request with the password gets the proof.
     const confirm = (password: string) =>
       w.call('POST', '/api/admin/auth/confirm', { ...jar.header, ...SAME_ORIGIN }, { password });
     t.match((await confirm(PASSWORD)).json, { page_proof: given, admin: { email: EMAIL } });

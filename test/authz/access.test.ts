@@ -382,7 +382,7 @@ t.test('roles that exist nowhere are warned about, with what was probably meant'
   await setPolicy('');
 });
 
-t.test('a stored policy that does not compile any more lets nobody in, and says why', async t => {
+t.test('a stored policy that does not compile any more lets no caller in, and says why', async t => {
   const ada = await person();
   await setPolicy('user.locale == "ru"');
   t.equal((await ada.call()).status, 200);

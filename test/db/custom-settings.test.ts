@@ -114,7 +114,7 @@ t.test('a session that may know a name with a dot is not used again, every other
   await again('DROP FUNCTION computed(text)');
   t.equal(await isUsedAgain('SELECT 1'), true);
 
-  // A name every session knows by itself is nobody's.
+  // A name that every session knows is set by no execution.
   await again("DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET app.other = 1', current_database()); END $$");
   await again("CREATE FUNCTION other() RETURNS text LANGUAGE sql AS $$ SELECT set_config('app.other', '2', true) $$");
   t.equal(await isUsedAgain('SELECT other()'), true, 'a name of the database itself is no trace');

@@ -267,7 +267,7 @@ t.test('fd_write reads its vectors, and what they name, inside the memory alone'
     ['text that wraps around', 21, () => [vector(256, 64, 0xffff_ffff), 1, 256, 1, 8]],
     ['a second vector outside', 21, () => [vector(256, 64, 5), 1, 256, 2, 8]],
     ['standard input', 8, () => [vector(256, 64, 5), 0, 256, 1, 8]],
-    ['a descriptor nobody opened', 8, () => [vector(256, 64, 5), 3, 256, 1, 8]],
+    ['a descriptor that is not open', 8, () => [vector(256, 64, 5), 3, 256, 1, 8]],
   ];
   for (const [name, errno, prepare] of rows) {
     new Uint8Array(memory.buffer).fill(0, 256);

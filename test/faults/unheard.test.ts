@@ -23,7 +23,7 @@ async function ask(of: () => Promise<number>, until: (status: number) => boolean
   throw new Error(`it did not come; last ${all.at(-1)?.status}`);
 }
 
-t.test('a host that cannot hear changes refuses what they may have revoked, and reads everything anew', async t => {
+t.test('a host that cannot hear changes refuses what they may have revoked, and reads everything again', async t => {
   const hello = await buildExample('hello');
   const one = await startTestService();
   t.teardown(() => one.stop());

@@ -202,7 +202,7 @@ t.test('an event webhook reaches nothing inside, and says in its delivery what a
     422,
     'nor by a change',
   );
-  t.equal(seen.connections, 0, 'nobody came');
+  t.equal(seen.connections, 0, 'no connection was made');
 
   const listed = await startTestService({
     BOT_NETWORK_NAME_SERVERS: dns.address,
@@ -218,7 +218,7 @@ t.test('an event webhook reaches nothing inside, and says in its delivery what a
   t.same([seen.connections > 0, trap.seen.connections], [true, 0], 'a redirect is not followed, wherever it leads');
 });
 
-t.test('a file somebody sends by a messenger is fetched from no inner address', async t => {
+t.test('a file that is sent by a messenger is fetched from no inner address', async t => {
   const vk = await startVk(t);
   const seen = { connections: 0 };
   const inside = net.createServer(socket => {

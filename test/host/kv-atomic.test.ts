@@ -98,7 +98,7 @@ t.test('the key-value store, atomically', async t => {
     t.same(told(await last(ifEqual('t', 'v', 'n'))), [0, ''], 'nothing is compared with it');
     t.same((await last(many('t', 'x')))?.text, `{"t":null,"x":"${base64('5')}"}`);
     t.same(told(await last(ifAbsent('t', 'n'))), [1, '']);
-    t.equal(await hoursLeft('t'), null, 'it begins anew, without its former time to live');
+    t.equal(await hoursLeft('t'), null, 'it begins again, without its former time to live');
     t.equal((await last(['kv_increment', 'w', 2, 0]))?.text, '2');
     t.equal(await hoursLeft('w'), null);
     await run(ifEqual('t', 'n', 'm', 5 * HOUR), ['kv_increment', 'w', 1, 7 * HOUR]);

@@ -52,7 +52,7 @@ const newest = async (action: string): Promise<unknown> =>
   ((await w.call('GET', `/audit?action=${action}`, w.root)).json.items as unknown[])[0];
 
 /**
- * Which scopes open which row, beside `admin`. A row that is not listed here fails the test below, so that nobody adds one
+ * Which scopes open which row, beside `admin`. A row that is not listed here fails the test below, so that none is added
  * without saying who may use it.
  */
 const OPENED_BY: Record<string, string> = {
@@ -77,7 +77,7 @@ const OPENED_BY: Record<string, string> = {
   'GET /api/admin/plugins/:id/triggers/:name/policy/revisions': 'read access',
   'POST /api/admin/plugins/:id/triggers/:name/policy/revisions/:revision/restore': 'access',
   'PUT /api/admin/plugins/:id/origins': 'access',
-  // Trusted pages run with the rights of whoever opens them, administrators too.
+  // Trusted pages run with the rights of the users who open them, administrators too.
   'PUT /api/admin/plugins/:id/html': 'never',
   'POST /api/admin/plugins/:id/triggers/:name/resume': 'operate',
   'POST /api/admin/plugins/:id/resume': 'operate',
@@ -179,7 +179,7 @@ t.test(
         t.fail(`${name} has no line in this table`);
         continue;
       }
-      // Ids that no row has: whoever is let in changes nothing.
+      // Ids that no row has: a caller that is let in changes nothing.
       const where = row.path
         .replace('/api/admin', '')
         .replace(':id', row.path.includes('/plugins/') ? 'mine' : '999')

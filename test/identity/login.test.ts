@@ -116,7 +116,7 @@ t.test('a caller without failures of its own never waits, whatever others do to 
 });
 
 t.test(
-  'one failure beside many of others waits by the count of the account, and tells nobody which accounts exist',
+  'one failure beside many of others waits by the count of the account, and does not tell which accounts exist',
   async t => {
     for (const email of [EMAIL, 'nobody@uni.example']) {
       await clear();

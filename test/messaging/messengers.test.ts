@@ -351,7 +351,7 @@ t.test('messages go no faster than a messenger takes them, each chat in order', 
   t.same(
     (await db.query("SELECT count(*)::int AS n FROM outgoing_messages WHERE last_error <> ''")).rows,
     [{ n: 0 }],
-    'nobody had to tell us',
+    'the messenger refused none',
   );
 });
 

@@ -15,7 +15,7 @@ const members = (n: number): string[] => Array.from({ length: n }, (_, k) => mem
 const isData = (u: GraphUpdate): boolean => !u.tuple.resourceType.startsWith('outbox_');
 
 t.test(
-  'a write whose answer was lost is done again, and nobody takes the store for one of another history',
+  'a write whose answer was lost is done again, and the store is not taken for one of another history',
   async t => {
     const { store } = await startGraphStore(t);
     const { db } = await outboxDatabase(t);

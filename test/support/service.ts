@@ -50,7 +50,7 @@ function jsonOf(text: string): Json {
   }
 }
 
-/** What a browser sends when somebody opens a page in a window. */
+/** What a browser sends when a user opens a page in a window. */
 export const NAVIGATION = { 'sec-fetch-site': 'none', 'sec-fetch-mode': 'navigate', 'sec-fetch-dest': 'document' };
 /** What it sends with a request of a page of this origin. */
 export const SAME_ORIGIN = { 'sec-fetch-site': 'same-origin', 'sec-fetch-mode': 'cors', 'sec-fetch-dest': 'empty' };

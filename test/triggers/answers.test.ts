@@ -219,7 +219,7 @@ t.test('what was dropped stands in the record; a service worker and foreign page
   const worker = await answer(s, {}, { 'Service-Worker': 'script' });
   t.match([worker.status, worker.json.detail], [403, /no service worker/]);
 
-  // A page of a trigger has the origin null: it may read public triggers, and sends nobody's cookies.
+  // A page of a trigger has the origin null: it may read public triggers, and sends no cookies.
   const ask = (method: string, headers: Record<string, string>): Promise<http.IncomingHttpHeaders> =>
     new Promise((resolve, reject) => {
       http

@@ -2,7 +2,7 @@ import { arr, Context, Json, KV, KVUpdate, obj, Plugin, Result } from "plugin-ho
 
 const SLOTS: i32 = 40;
 const BOOKED = "bookings";
-/** A slot that was given up; nobody is named so. */
+/** A slot that was given up; no user has this name. */
 const FREE = "";
 
 Plugin("booking", "Consultation hours", "1.0.0")
