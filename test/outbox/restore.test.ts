@@ -10,16 +10,18 @@ import { startTestService } from '../support/service.ts';
 
 const member = (user: string): string => `study_group:g1#member@user:${user}`;
 
-/** A backup of a database, as a database of its own; nothing may be connected to it meanwhile. */
+/**
+ * A backup of a database, as a database of its own. Its connections are ended, and it takes no new one until it is
+ * copied: PostgreSQL copies a database alone that nothing is connected to.
+ */
 async function backup(t: { teardown(fn: () => unknown): void }, url: string): Promise<string> {
   const name = `b_${randomBytes(8).toString('hex')}`;
   const from = new URL(url).pathname.slice(1);
   const server = openDatabase(process.env.TEST_DATABASE_URL ?? '', 1, () => {});
-  await server.query(
-    'SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = $1 AND pid <> pg_backend_pid()',
-    [from],
-  );
+  await server.query(`ALTER DATABASE ${from} ALLOW_CONNECTIONS false`);
+  await server.query('SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = $1', [from]);
   await server.query(`CREATE DATABASE ${name} TEMPLATE ${from}`);
+  await server.query(`ALTER DATABASE ${from} ALLOW_CONNECTIONS true`);
   await server.close();
   t.teardown(async () => {
     const again = openDatabase(process.env.TEST_DATABASE_URL ?? '', 1, () => {});
