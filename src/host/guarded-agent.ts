@@ -50,11 +50,12 @@ export type GuardedAgent = Agent;
  * made, are checked themselves.
  *
  * @param callMs to connect, and between two parts of an answer
+ * @param connections to one server at a time; further requests wait. null: one for each request under way
  */
 export function guardedAgent(
   access: NetworkAccess,
   resolve: Resolve,
-  callMs: number = LIMITS.executionMsMax,
+  { callMs, connections }: { callMs: number; connections: number | null },
 ): GuardedAgent {
   const lookupAllowed: LookupFunction = (name, options, done) => {
     resolve(name).then(
@@ -79,7 +80,7 @@ export function guardedAgent(
   const connect = buildConnector({ lookup: lookupAllowed, timeout: callMs, autoSelectFamily: true, allowH2: false });
   return new Agent({
     allowH2: false,
-    connections: LIMITS.slotsPerPlugin,
+    connections,
     keepAliveTimeout: LIMITS.httpKeepAliveMs,
     keepAliveMaxTimeout: LIMITS.httpKeepAliveMs,
     headersTimeout: callMs,

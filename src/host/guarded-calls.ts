@@ -66,8 +66,10 @@ export function guardedCalls({
   const own = configured.map(address => new URL(address));
   const isOwn = (url: URL): boolean => own.some(o => o.origin === url.origin);
   const literals = own.map(literalOf).filter(host => isIP(host) !== 0);
+  // The sender and the deliverer bound how much they send at once; a second bound here would let a few requests to a slow server
+  // use up the time of all that wait behind them.
   const agentOf = (ranges: readonly string[]): GuardedAgent =>
-    guardedAgent(new NetworkAccess({ hosts: [], private: [...ranges] }), resolve, callMs);
+    guardedAgent(new NetworkAccess({ hosts: [], private: [...ranges] }), resolve, { callMs, connections: null });
   const agent = agentOf(privateRanges);
   // For the configured servers alone: what they name, or anybody else, does not get to their address.
   const ownAgent = agentOf([...privateRanges, ...literals]);

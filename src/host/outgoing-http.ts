@@ -199,7 +199,10 @@ export class OutgoingHttp {
       void known.agent.close();
     }
     const access = new NetworkAccess(rules);
-    const agent = guardedAgent(access, this.#resolve);
+    const agent = guardedAgent(access, this.#resolve, {
+      callMs: LIMITS.executionMsMax,
+      connections: LIMITS.slotsPerPlugin,
+    });
     const made = { rules, access, agent, origins: new Set([origin]), usedAt: performance.now() };
     this.#plugins.set(pluginId, made);
     return made;

@@ -385,6 +385,11 @@ t.test('an answer goes before what many are told', async t => {
   t.equal(await stateOfAnswer(), 'sending', 'it is among the first that are sent behind what was under way');
   gates[1]?.resolve();
   await telegram.until(6 * atOnce + 2, 60_000);
+  t.same(
+    (await db.query("SELECT count(*)::int AS n FROM outgoing_messages WHERE last_error <> ''")).rows,
+    [{ n: 0 }],
+    'those that were held let all others through to the messenger',
+  );
 });
 
 t.test('in development the host asks for updates itself', async t => {
