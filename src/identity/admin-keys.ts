@@ -1,6 +1,6 @@
 import { type Actor, type AuditState, appendAudit } from '../audit/audit-log.ts';
 import type { Database, Queryable } from '../db/database.ts';
-import { makeBearer, parseBearer, secretMatches } from './bearer-secret.ts';
+import { findByBearer, makeBearer } from './bearer-secret.ts';
 import { notifyIdentity } from './identity-changes.ts';
 
 /**
@@ -117,13 +117,11 @@ export async function verifyAdminKey(
   text: string,
   nowMs: number,
 ): Promise<AdminKey | undefined> {
-  const parts = parseBearer(text, prefix);
-  if (parts === null) return undefined;
-  const { rows } = await db.query<KeySql>('SELECT * FROM admin_keys WHERE public = $1', [parts.public]);
-  const row = rows[0];
-  const right = secretMatches(parts.secret, row?.secret_sha256 ?? null);
-  if (!right || row === undefined) return undefined;
-  return row.expires_at !== null && row.expires_at.getTime() <= nowMs ? undefined : toKey(row);
+  const row = await findByBearer(text, prefix, nowMs, async publicPart => {
+    const { rows } = await db.query<KeySql>('SELECT * FROM admin_keys WHERE public = $1', [publicPart]);
+    return rows[0];
+  });
+  return row === undefined ? undefined : toKey(row);
 }
 
 export async function findAdminKey(db: Queryable, id: number): Promise<AdminKey | undefined> {

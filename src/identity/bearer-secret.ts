@@ -23,10 +23,34 @@ export function makeSecret(): { text: string; sha256: Buffer } {
 }
 
 /** The parts of a credential with this prefix, or null when it has another shape. */
-export function parseBearer(text: string, prefix: string): { public: string; secret: string } | null {
+function parseBearer(text: string, prefix: string): { public: string; secret: string } | null {
   if (!text.startsWith(prefix)) return null;
   const parts = PARTS.exec(text.slice(prefix.length));
   return parts === null ? null : { public: parts[1] ?? '', secret: parts[2] ?? '' };
+}
+
+/** What a table keeps of every credential. */
+export type BearerRow = { secret_sha256: Buffer; expires_at: Date | null };
+
+/**
+ * The row a credential's text belongs to; undefined when the text has another shape, the row is missing or expired, or the secret is wrong.
+ *
+ * @param find the row with this public part
+ * @param alsoValid a second hash that is accepted now, like that of a secret rotated away a moment ago
+ */
+export async function findByBearer<Row extends BearerRow>(
+  text: string,
+  prefix: string,
+  nowMs: number,
+  find: (publicPart: string) => Promise<Row | undefined>,
+  alsoValid: (row: Row) => Buffer | null = () => null,
+): Promise<Row | undefined> {
+  const parts = parseBearer(text, prefix);
+  if (parts === null) return undefined;
+  const row = await find(parts.public);
+  const matches = secretMatches(parts.secret, row?.secret_sha256 ?? null, row === undefined ? null : alsoValid(row));
+  if (!matches || row === undefined) return undefined;
+  return row.expires_at !== null && row.expires_at.getTime() <= nowMs ? undefined : row;
 }
 
 const ABSENT = sha256('absent');

@@ -1,6 +1,6 @@
 import { type Actor, type AuditState, appendAudit } from '../audit/audit-log.ts';
 import type { Database, Queryable } from '../db/database.ts';
-import { makeBearer, makeSecret, parseBearer, secretMatches } from './bearer-secret.ts';
+import { findByBearer, makeBearer, makeSecret } from './bearer-secret.ts';
 import { notifyIdentity } from './identity-changes.ts';
 
 /** The trigger name of a scope that opens all triggers of a plugin, those of later versions as well. */
@@ -112,18 +112,17 @@ export async function verifyServiceKey(
   text: string,
   nowMs: number,
 ): Promise<ServiceKey | undefined> {
-  const parts = parseBearer(text, prefix);
-  if (parts === null) return undefined;
-  const { rows } = await db.query<KeySql>(`${SELECT} WHERE k.public = $1`, [parts.public]);
-  const row = rows[0];
-  const overlap = row?.old_until != null && row.old_until.getTime() > nowMs;
-  const right = secretMatches(
-    parts.secret,
-    row?.secret_sha256 ?? null,
-    overlap ? (row?.old_secret_sha256 ?? null) : null,
+  const row = await findByBearer(
+    text,
+    prefix,
+    nowMs,
+    async publicPart => {
+      const { rows } = await db.query<KeySql>(`${SELECT} WHERE k.public = $1`, [publicPart]);
+      return rows[0];
+    },
+    r => (r.old_until !== null && r.old_until.getTime() > nowMs ? r.old_secret_sha256 : null),
   );
-  if (!right || row === undefined) return undefined;
-  return row.expires_at !== null && row.expires_at.getTime() <= nowMs ? undefined : toKey(row);
+  return row === undefined ? undefined : toKey(row);
 }
 
 /** Newest first. */

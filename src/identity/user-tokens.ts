@@ -1,6 +1,6 @@
 import { type Actor, appendAudit } from '../audit/audit-log.ts';
 import type { Database, Queryable } from '../db/database.ts';
-import { makeBearer, parseBearer, secretMatches } from './bearer-secret.ts';
+import { findByBearer, makeBearer } from './bearer-secret.ts';
 import { notifyIdentity } from './identity-changes.ts';
 
 /** A bearer token of a user: the same principal as the user's session (service.md 5.1). */
@@ -58,13 +58,11 @@ export async function verifyUserToken(
   text: string,
   nowMs: number,
 ): Promise<UserToken | undefined> {
-  const parts = parseBearer(text, prefix);
-  if (parts === null) return undefined;
-  const { rows } = await db.query<TokenSql>('SELECT * FROM user_tokens WHERE public = $1', [parts.public]);
-  const row = rows[0];
-  const right = secretMatches(parts.secret, row?.secret_sha256 ?? null);
-  if (!right || row === undefined) return undefined;
-  return row.expires_at !== null && row.expires_at.getTime() <= nowMs ? undefined : toToken(row);
+  const row = await findByBearer(text, prefix, nowMs, async publicPart => {
+    const { rows } = await db.query<TokenSql>('SELECT * FROM user_tokens WHERE public = $1', [publicPart]);
+    return rows[0];
+  });
+  return row === undefined ? undefined : toToken(row);
 }
 
 /** Newest first. */
