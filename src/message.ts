@@ -112,6 +112,9 @@ export function sessionCookieOf(headers: Headers, kind: 'user' | 'admin'): strin
   return found ?? '';
 }
 
+/** The header of answers that hold a secret or change at any moment: caches must not keep them. */
+export const NO_STORE: [string, string] = ['Cache-Control', 'no-store'];
+
 /** A JSON answer. `bigint` never reaches it: rows convert ids at the edge. */
 export function jsonReply(status: number, value: unknown, headers: Array<[string, string]> = []): Reply {
   return {

@@ -13,7 +13,7 @@ import {
   revokeAdminKey,
 } from '../identity/admin-keys.ts';
 import { LIMITS } from '../limits.ts';
-import { jsonReply, type Request } from '../message.ts';
+import { jsonReply, NO_STORE, type Request } from '../message.ts';
 import { findPlugin } from '../plugins/plugin-store.ts';
 import { parseBody } from './plugins-api.ts';
 import { actorOf, endTime, pageReply, pathIdOf, queryOf, type Route } from './route.ts';
@@ -51,8 +51,6 @@ const keyJson = (k: AdminKey) => ({
   expires_at: k.expiresAt,
   last_used_at: k.lastUsedAt,
 });
-
-const NO_STORE: [string, string] = ['Cache-Control', 'no-store'];
 
 function keyIdOf(request: Request): number {
   const id = pathIdOf(request, 'key');

@@ -1,7 +1,7 @@
 import fs from 'node:fs';
 import { ServiceError } from '../errors.ts';
 import type { PageProofs } from '../identity/page-proof.ts';
-import type { Reply, Request } from '../message.ts';
+import { NO_STORE, type Reply, type Request } from '../message.ts';
 import type { Route } from './route.ts';
 
 /** Our own pages, and the session whose proof each is given. */
@@ -32,7 +32,7 @@ const PAGE_SECURITY: Array<[string, string]> = [
   ['Cross-Origin-Opener-Policy', 'same-origin'],
   ['Cross-Origin-Resource-Policy', 'same-origin'],
   // The proof in it belongs to one session.
-  ['Cache-Control', 'no-store'],
+  NO_STORE,
 ];
 
 /** Whether a browser opens a page in a window of its own, where no other page can read it. */

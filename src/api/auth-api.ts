@@ -11,7 +11,7 @@ import type { PageProofs } from '../identity/page-proof.ts';
 import { hashPassword, passwordProblem } from '../identity/password.ts';
 import { confirmPassword, listSessions, revokeSession, type Session } from '../identity/sessions.ts';
 import { addUserToken, listUserTokens, revokeUserToken, type UserToken } from '../identity/user-tokens.ts';
-import { jsonReply, type Reply, type Request, sessionCookieOf } from '../message.ts';
+import { jsonReply, NO_STORE, type Reply, type Request, sessionCookieOf } from '../message.ts';
 import { parseBody } from './plugins-api.ts';
 import {
   actorOf,
@@ -89,8 +89,6 @@ const adminJson = (a: AdminAccount, session?: Session) => ({
   email: a.email,
   must_change_password: a.mustChangePassword && session?.via !== 'idp',
 });
-
-const NO_STORE: [string, string] = ['Cache-Control', 'no-store'];
 
 export function idOf(request: Request, name: string): number {
   const id = pathIdOf(request, name);

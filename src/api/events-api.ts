@@ -22,7 +22,7 @@ import {
   type Subscription,
 } from '../events/subscriptions.ts';
 import { LIMITS } from '../limits.ts';
-import { jsonReply, type Request } from '../message.ts';
+import { jsonReply, NO_STORE, type Request } from '../message.ts';
 import type { SecretBox } from '../plugins/secret-box.ts';
 import { parseBody } from './plugins-api.ts';
 import { actorOf, pageOf, pageReply, pathIdOf, queryOf, type Route } from './route.ts';
@@ -163,11 +163,7 @@ export function eventRoutes(parts: EventsApiParts): Route[] {
           );
         return {
           status: 200,
-          headers: [
-            ['Content-Type', 'text/event-stream'],
-            ['Cache-Control', 'no-store'],
-            ['X-Accel-Buffering', 'no'],
-          ],
+          headers: [['Content-Type', 'text/event-stream'], NO_STORE, ['X-Accel-Buffering', 'no']],
           body: {
             endless: true,
             open: () => feed.watch(filterOf(query), last === undefined ? null : Number(last), isStillAllowed),

@@ -1,7 +1,7 @@
 import { ServiceError } from '../errors.ts';
 import type { Coding, FrontendFile, Frontends } from '../frontends/frontends.ts';
 import { LOGIN_PATH, noLoginReply, PLUGIN_LOGIN_PATH } from '../identity/no-login.ts';
-import type { Reply, Request } from '../message.ts';
+import { NO_STORE, type Reply, type Request } from '../message.ts';
 import type { PluginOrigins } from '../plugin-origins.ts';
 import type { InstalledPlugin, PluginRegistry } from '../plugins/registry.ts';
 import type { Route } from './route.ts';
@@ -73,10 +73,7 @@ export function frontendRoutes(parts: FrontendsApiParts): Route[] {
     const back = encodeURIComponent(request.query === '' ? request.path : `${request.path}?${request.query}`);
     return {
       status: 302,
-      headers: [
-        ['Location', `${place === null ? LOGIN_PATH : PLUGIN_LOGIN_PATH}?return_to=${back}`],
-        ['Cache-Control', 'no-store'],
-      ],
+      headers: [['Location', `${place === null ? LOGIN_PATH : PLUGIN_LOGIN_PATH}?return_to=${back}`], NO_STORE],
       body: '',
     };
   };
@@ -135,10 +132,7 @@ export function frontendRoutes(parts: FrontendsApiParts): Route[] {
         const location = `${pluginOrigins.originOf(plugin.id)}${request.path}${query}`;
         return {
           status: 307,
-          headers: [
-            ['Location', location],
-            ['Cache-Control', 'no-store'],
-          ],
+          headers: [['Location', location], NO_STORE],
           body: '',
         };
       }

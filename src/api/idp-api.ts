@@ -8,7 +8,7 @@ import { LOGIN_PATH, noLoginReply, PAGE_HEADERS } from '../identity/no-login.ts'
 import { safeReturnTo } from '../identity/return-to.ts';
 import { findOrAddIdpUser } from '../identity/users.ts';
 import { LIMITS } from '../limits.ts';
-import { cookieOf, type Reply, type Request } from '../message.ts';
+import { cookieOf, NO_STORE, type Reply, type Request } from '../message.ts';
 import { actorOfAccount, actorOfUser, flagOf, queryOf, type Route } from './route.ts';
 import type { SessionCookies } from './session-cookies.ts';
 import { untrustedOrigin } from './untrusted-origin.ts';
@@ -22,7 +22,6 @@ export type IdpApiParts = {
 };
 
 const PATH = LOGIN_PATH.slice(0, LOGIN_PATH.lastIndexOf('/'));
-const NO_STORE: [string, string] = ['Cache-Control', 'no-store'];
 
 /** A refusal for people: whoever logs in sees it in a browser. */
 function refusalPage(error: ServiceError, request: Request): Reply {

@@ -4,7 +4,7 @@ import type { Database } from '../db/database.ts';
 import { ServiceError } from '../errors.ts';
 import { secretMatches, sha256 } from '../identity/bearer-secret.ts';
 import type { Principals } from '../identity/principals.ts';
-import { jsonReply, type Reply, type Request } from '../message.ts';
+import { jsonReply, NO_STORE, type Reply, type Request } from '../message.ts';
 import { listAccounts, makeLinkCode, unlinkUser } from '../messaging/accounts.ts';
 import type { Channel, ChannelName } from '../messaging/channel.ts';
 import {
@@ -117,9 +117,7 @@ export function messengerRoutes(parts: MessengersApiParts): Route[] {
       async handle({ request }) {
         const userId = await userOf(request);
         const { code, expiresAt } = await makeLinkCode(db, userId);
-        return jsonReply(201, { code, expires_at: expiresAt.toISOString(), channels: await linksOf(code) }, [
-          ['Cache-Control', 'no-store'],
-        ]);
+        return jsonReply(201, { code, expires_at: expiresAt.toISOString(), channels: await linksOf(code) }, [NO_STORE]);
       },
     },
     {

@@ -6,7 +6,7 @@ import { addPluginLogin, usePluginLogin } from '../identity/plugin-sessions.ts';
 import { safeReturnTo } from '../identity/return-to.ts';
 import { findSession } from '../identity/sessions.ts';
 import { LIMITS } from '../limits.ts';
-import { cookieOf, type Reply, type Request, sessionCookieOf } from '../message.ts';
+import { cookieOf, NO_STORE, type Reply, type Request, sessionCookieOf } from '../message.ts';
 import type { PluginOrigins } from '../plugin-origins.ts';
 import type { PluginRegistry } from '../plugins/registry.ts';
 import { queryOf, type Route } from './route.ts';
@@ -27,7 +27,7 @@ const COOKIE = 'plugin_login';
 
 const redirect = (location: string, ...headers: Array<[string, string]>): Reply => ({
   status: 302,
-  headers: [['Location', location], ['Cache-Control', 'no-store'], ['Referrer-Policy', 'no-referrer'], ...headers],
+  headers: [['Location', location], NO_STORE, ['Referrer-Policy', 'no-referrer'], ...headers],
   body: '',
 });
 

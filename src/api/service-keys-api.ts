@@ -11,7 +11,7 @@ import {
   type ServiceKey,
 } from '../identity/service-keys.ts';
 import { LIMITS } from '../limits.ts';
-import { jsonReply, type Request } from '../message.ts';
+import { jsonReply, NO_STORE, type Request } from '../message.ts';
 import { didYouMean } from '../nearest-name.ts';
 import type { PluginRegistry } from '../plugins/registry.ts';
 import { parseBody } from './plugins-api.ts';
@@ -90,7 +90,6 @@ const scopesRefused = (errors: FieldError[]): ServiceError =>
 /** Service keys: made with scopes, rotated with an overlap, revoked (service.md 5.1). */
 export function serviceKeyRoutes({ db, prefix, registry }: ServiceKeysApiParts): Route[] {
   const path = '/api/admin/service-keys';
-  const NO_STORE: [string, string] = ['Cache-Control', 'no-store'];
   return [
     {
       method: 'GET',

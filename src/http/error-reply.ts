@@ -1,5 +1,5 @@
 import { type ServiceError, STATUS_OF, TITLE_OF } from '../errors.ts';
-import type { Reply } from '../message.ts';
+import { NO_STORE, type Reply } from '../message.ts';
 import { REQUEST_LIMITS } from '../request-limits.ts';
 
 /** A text of a refusal; what was sent and is quoted in it may be long. */
@@ -32,11 +32,7 @@ export function problemReply(error: ServiceError, instance: string, requestId: s
   };
   return {
     status: STATUS_OF[error.code],
-    headers: [
-      ['Content-Type', 'application/problem+json; charset=utf-8'],
-      ['Cache-Control', 'no-store'],
-      ...error.headers,
-    ],
+    headers: [['Content-Type', 'application/problem+json; charset=utf-8'], NO_STORE, ...error.headers],
     body: JSON.stringify(body),
   };
 }

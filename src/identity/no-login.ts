@@ -1,6 +1,6 @@
 import { STATUS_OF } from '../errors.ts';
 import { noticePage } from '../html.ts';
-import type { Reply } from '../message.ts';
+import { NO_STORE, type Reply } from '../message.ts';
 import { NO_PROVIDER } from './idp-login.ts';
 
 /** Where users log in. */
@@ -13,7 +13,7 @@ export const PAGE_HEADERS: ReadonlyArray<[string, string]> = [
   ['Content-Type', 'text/html; charset=utf-8'],
   ['Content-Security-Policy', "default-src 'none'"],
   ['X-Content-Type-Options', 'nosniff'],
-  ['Cache-Control', 'no-store'],
+  NO_STORE,
 ];
 
 /** The page for a browser that would be sent to the login when there is none: it says what to configure. */

@@ -13,7 +13,7 @@ import type { Quarantine, Suspension } from '../executions/quarantine.ts';
 import { HostCall } from '../host/host-functions.ts';
 import { LOGIN_PATH, noLoginReply, PLUGIN_LOGIN_PATH } from '../identity/no-login.ts';
 import { countsAt, credentialOf, mayCall, type Principal, type Principals } from '../identity/principals.ts';
-import { isFromOrigins, type TriggerExchange } from '../message.ts';
+import { isFromOrigins, NO_STORE, type TriggerExchange } from '../message.ts';
 import type { PluginOrigins } from '../plugin-origins.ts';
 import type { InstalledTrigger, PluginRegistry } from '../plugins/registry.ts';
 import { corsHeaders, isPreflight, preflightHeaders } from './cors.ts';
@@ -295,7 +295,7 @@ function refuseUnknown(x: TriggerExchange, cors: CorsHeaders, place: string | nu
     const back = encodeURIComponent(x.query === '' ? x.path : `${x.path}?${x.query}`);
     return x.replyFlat(302, '', '', [
       ['Location', `${place === null ? LOGIN_PATH : PLUGIN_LOGIN_PATH}?return_to=${back}`],
-      ['Cache-Control', 'no-store'],
+      NO_STORE,
       ...cors,
     ]);
   }
