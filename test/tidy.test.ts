@@ -52,7 +52,14 @@ const LAYERS = [
   ['src/audit', 'src/jobs.ts', 'src/periodic.ts', 'src/graph'],
   ['src/db', 'src/log.ts', 'src/config.ts'],
   ['src/config-rows.ts'],
-  ['src/disk-space.ts', 'src/message.ts', 'src/plugin-origins.ts', 'src/field-errors.ts', 'src/bounded-json.ts'],
+  [
+    'src/disk-space.ts',
+    'src/single-thread.ts',
+    'src/message.ts',
+    'src/plugin-origins.ts',
+    'src/field-errors.ts',
+    'src/bounded-json.ts',
+  ],
   [
     'src/abi',
     'src/errors.ts',

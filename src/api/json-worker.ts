@@ -1,15 +1,18 @@
 import { parentPort } from 'node:worker_threads';
 import { messageOf, ServiceError } from '../errors.ts';
+import type { Numbered } from '../single-thread.ts';
 import { parseJsonBody } from './json-body.ts';
-import type { JsonAnswer, JsonOrder } from './json-thread.ts';
+import type { JsonAnswer, JsonTask } from './json-thread.ts';
 
 /** The thread of `json-thread.ts`. */
-function parse({ bytes, id }: JsonOrder): JsonAnswer {
+function parse(bytes: JsonTask): JsonAnswer {
   try {
-    return { id, value: parseJsonBody(bytes) };
+    return { value: parseJsonBody(bytes) };
   } catch (error) {
-    return { id, problem: messageOf(error), isRefusal: error instanceof ServiceError };
+    return { problem: messageOf(error), isRefusal: error instanceof ServiceError };
   }
 }
 
-parentPort?.on('message', (order: JsonOrder) => parentPort?.postMessage(parse(order)));
+parentPort?.on('message', ({ content, id }: Numbered<JsonTask>) =>
+  parentPort?.postMessage({ id, content: parse(content) } satisfies Numbered<JsonAnswer>),
+);

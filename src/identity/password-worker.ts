@@ -2,7 +2,8 @@ import fs from 'node:fs';
 import os from 'node:os';
 import { parentPort } from 'node:worker_threads';
 import bcrypt from 'bcrypt';
-import type { PasswordAnswer, PasswordOrder } from './password.ts';
+import type { Numbered } from '../single-thread.ts';
+import type { PasswordAnswer, PasswordTask } from './password.ts';
 
 /** The thread of `password.ts`: one computation at a time, behind most of what the processor has to do. */
 const COST = 12;
@@ -15,13 +16,15 @@ try {
   // Only a courtesy to the others; not every system knows it.
 }
 
-function compute(order: PasswordOrder): PasswordAnswer {
+function compute({ against, password }: PasswordTask): PasswordAnswer {
   try {
-    if (order.against === null) return { id: order.id, hash: bcrypt.hashSync(order.password, COST) };
-    return { id: order.id, right: bcrypt.compareSync(order.password, order.against) };
+    if (against === null) return { hash: bcrypt.hashSync(password, COST) };
+    return { right: bcrypt.compareSync(password, against) };
   } catch (error) {
-    return { id: order.id, error: error instanceof Error ? error.message : String(error) };
+    return { error: error instanceof Error ? error.message : String(error) };
   }
 }
 
-parentPort?.on('message', (order: PasswordOrder) => parentPort?.postMessage(compute(order)));
+parentPort?.on('message', ({ content, id }: Numbered<PasswordTask>) =>
+  parentPort?.postMessage({ id, content: compute(content) } satisfies Numbered<PasswordAnswer>),
+);

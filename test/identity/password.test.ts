@@ -1,18 +1,20 @@
 import t from 'tap';
-import { PasswordThread, passwordProblem, startPasswordWorker } from '../../src/identity/password.ts';
+import { passwordProblem, passwordThread, startPasswordWorker } from '../../src/identity/password.ts';
 import { LIMITS } from '../../src/limits.ts';
 
 t.test('no more passwords wait than the limit says; the thread may end and another one goes on', async t => {
   const workers: Array<ReturnType<typeof startPasswordWorker>> = [];
-  const thread = new PasswordThread(() => {
+  const thread = passwordThread(() => {
     const worker = startPasswordWorker();
     workers.push(worker);
     return worker;
   });
   t.teardown(() => Promise.all(workers.map(w => w.terminate())));
-  const waiting = Array.from({ length: LIMITS.passwordsWaitingMax }, () => thread.compute('a password', null));
+  const waiting = Array.from({ length: LIMITS.passwordsWaitingMax }, () =>
+    thread.run({ password: 'a password', against: null }),
+  );
   const ended = Promise.allSettled(waiting);
-  t.throws(() => thread.compute('one more', null), {
+  t.throws(() => thread.run({ password: 'one more', against: null }), {
     code: 'unavailable',
     headers: [['Retry-After', '5']],
   });
@@ -22,8 +24,8 @@ t.test('no more passwords wait than the limit says; the thread may end and anoth
     outcomes.every(o => o.status === 'rejected' || 'hash' in o.value),
     'nobody is left waiting',
   );
-  t.match(outcomes.at(-1), { status: 'rejected', reason: /the thread that computes passwords ended/ });
-  t.match(await thread.compute('a password', null), { hash: /^\$2b\$12\$/ });
+  t.match(outcomes.at(-1), { status: 'rejected', reason: /the thread that checks passwords ended/ });
+  t.match(await thread.run({ password: 'a password', against: null }), { hash: /^\$2b\$12\$/ });
   t.equal(workers.length, 2);
 });
 
