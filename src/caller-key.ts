@@ -11,7 +11,7 @@ const known = new Map<string, string>();
 
 /**
  * Names the caller by whom slots, waiting requests and strikes are counted: the user, the service key, or for a caller
- * without a credential its address. A /64 of IPv6 counts as one address, because one customer is given at least that much.
+ * without a credential the network of its address.
  *
  * @param address of the client, or whatever else tells callers without a credential apart
  */
@@ -27,8 +27,11 @@ export function callerKey(principal: CountedPrincipal, address: string): string 
   return network;
 }
 
-/** The /64 of an IPv6 address; the IPv4 address of a mapped one; other text as it is. */
-function networkOf(address: string): string {
+/**
+ * The network an address is counted as: the /64 of an IPv6 address, because one customer is given at least that much; the IPv4 address
+ * of a mapped one; other text as it is.
+ */
+export function networkOf(address: string): string {
   const [text = ''] = address.split('%');
   if (!net.isIPv6(text)) return address;
   const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(text);

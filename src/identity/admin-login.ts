@@ -1,16 +1,9 @@
 import { type Actor, appendAudit } from '../audit/audit-log.ts';
+import { networkOf } from '../caller-key.ts';
 import type { Database, Queryable } from '../db/database.ts';
 import { ServiceError } from '../errors.ts';
 import { type AdminAccount, findCredentials, holdPassword, useTemporaryPassword } from './admin-accounts.ts';
-import {
-  type Attempt,
-  accountKey,
-  beginAttempt,
-  dropAttempt,
-  failAttempt,
-  networkOf,
-  succeed,
-} from './login-throttle.ts';
+import { type Attempt, accountKey, beginAttempt, dropAttempt, failAttempt, succeed } from './login-throttle.ts';
 import { passwordMatches } from './password.ts';
 
 /** How an administrator proves who they are, as a challenge of RFC 9110 section 11.6.1. */

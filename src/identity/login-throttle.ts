@@ -1,4 +1,3 @@
-import net from 'node:net';
 import type { Database, Queryable } from '../db/database.ts';
 import { ServiceError } from '../errors.ts';
 import { LIMITS } from '../limits.ts';
@@ -12,19 +11,6 @@ export type Attempt = {
   /** An address, an IPv6 network of 64 bits, a known browser, or a session. */
   caller: string;
 };
-
-/** An address as it is counted: an IPv6 subscriber has a whole network of 64 bits, an IPv4-mapped address is the IPv4 one. */
-export function networkOf(address: string): string {
-  const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(address);
-  if (mapped !== null) return mapped[1] ?? address;
-  if (!net.isIPv6(address)) return address;
-  const [head = '', tail] = address.replace(/%.*$/, '').split('::');
-  const left = head === '' ? [] : head.split(':');
-  const right = tail === undefined || tail === '' ? [] : tail.split(':');
-  const gap = tail === undefined ? 0 : Math.max(0, 8 - left.length - right.length);
-  const groups = [...left, ...Array<string>(gap).fill('0'), ...right].slice(0, 4);
-  return `${groups.map(g => Number.parseInt(g, 16).toString(16)).join(':')}::/64`;
-}
 
 /** Seconds from the last failure to the next attempt: 1, 2, 4 and so on up to a minute. */
 export function delayAfter(failures: number): number {

@@ -1,7 +1,8 @@
 import t from 'tap';
+import { networkOf } from '../../src/caller-key.ts';
 import { openDatabase } from '../../src/db/database.ts';
 import { isCommonPassword } from '../../src/identity/frequent-passwords.ts';
-import { type Counts, delayAfter, networkOf, removeOldFailures, waitOf } from '../../src/identity/login-throttle.ts';
+import { type Counts, delayAfter, removeOldFailures, waitOf } from '../../src/identity/login-throttle.ts';
 import { LIMITS } from '../../src/limits.ts';
 import { CookieJar } from '../support/identity-provider.ts';
 import { type Answer, request, startTestService, TOKEN } from '../support/service.ts';
