@@ -65,8 +65,7 @@ t.test(
     let over = false;
     const others = (async () => {
       while (!over) {
-        const before = performance.now();
-        if ((await s.trigger('short/run')).status === 200 && performance.now() - before < 1000) otherAnswers++;
+        if ((await s.trigger('short/run')).status === 200) otherAnswers++;
       }
     })();
     const answers = await Promise.all(

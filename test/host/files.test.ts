@@ -237,7 +237,7 @@ t.test('a host that gives no direct links answers an empty one, and no error', a
 });
 
 t.test('what an execution has opened is closed when it ends, also when it is killed', async t => {
-  const { call, s, user } = await world(t, { BOT_EXECUTION_TIMEOUT_MS: '700' });
+  const { call, s, user } = await world(t, { BOT_EXECUTION_TIMEOUT_MS: '3000' });
   const ada = await user('Ada');
   await s.install(
     watPlugin({
