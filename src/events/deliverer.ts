@@ -1,13 +1,14 @@
 import { createHmac } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Database } from '../db/database.ts';
 import { tryLock } from '../db/held-lock.ts';
 import { messageOf } from '../errors.ts';
 import { LIMITS } from '../limits.ts';
 import { Nap } from '../nap.ts';
-import type { SecretBox } from '../plugins/secret-box.ts';
+import { type SecretBox, SecretUnreadable } from '../plugins/secret-box.ts';
 import { type Line, listLines, listWaiting, setDelivered, setFailed, setOldDead } from './deliveries.ts';
 import { cloudEvent, type StoredEvent } from './event.ts';
-import { loadTargets, switchOff } from './subscriptions.ts';
+import { findTarget, switchOff } from './subscriptions.ts';
 
 const DELIVER_LOCK = 7_391_054;
 const LINES_AT_ONCE = 32;
@@ -100,7 +101,7 @@ export class EventDeliverer {
           const ofSubscriber = [...underWay.values()].filter(u => u.line.subscriptionId === line.subscriptionId);
           if (ofSubscriber.length >= LINES_OF_A_SUBSCRIBER || underWay.size >= LINES_AT_ONCE) continue;
           const done = this.#deliverLine(line, ended)
-            .catch((error: unknown) => this.#parts.onError(error, 'delivering events'))
+            .catch((error: unknown) => this.#giveUp(line, error, ended))
             .finally(() => {
               underWay.delete(key);
               this.#again = true;
@@ -126,7 +127,7 @@ export class EventDeliverer {
     const until = performance.now() + LINE_MS;
     for (const { attempts, event } of await listWaiting(db, line, EVENTS_OF_A_LINE)) {
       // An administrator may have changed or removed the subscription meanwhile.
-      const target = (await loadTargets(db, secrets, [line.subscriptionId])).get(line.subscriptionId);
+      const target = await findTarget(db, secrets, line.subscriptionId);
       if (target === undefined || ended.aborted || performance.now() > until) return;
       const { retryAfterMs, status, why } = await this.#post(target, event, ended);
       // What is cut off by our own end is no failure of the subscriber's.
@@ -145,6 +146,19 @@ export class EventDeliverer {
       if (!isLast) return;
       await setOldDead(db, line, LIMITS.eventTriedMs);
     }
+  }
+
+  /** After an error that is not the subscriber's; at once again it would only fail again. */
+  async #giveUp(line: Line, error: unknown, ended: AbortSignal): Promise<void> {
+    const { db, onError } = this.#parts;
+    onError(error, `delivering events to subscription ${line.subscriptionId}`);
+    try {
+      if (error instanceof SecretUnreadable)
+        return await switchOff(db, line.subscriptionId, `${error.message}; give the subscription a new secret`);
+    } catch (again) {
+      onError(again, `switching subscription ${line.subscriptionId} off`);
+    }
+    await sleep(LIMITS.eventRetryMs, undefined, { signal: ended }).catch(() => {});
   }
 
   async #post(target: { url: string; secret: string }, event: StoredEvent, ended: AbortSignal): Promise<Answered> {

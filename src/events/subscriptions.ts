@@ -148,17 +148,19 @@ export async function listSubscriptions(db: Queryable, before: number, limit: nu
   return rows.map(toSubscription);
 }
 
-/** Where events go to, with the secret they are signed with. */
-export async function loadTargets(
+/**
+ * Where events go to, with the secret they are signed with; undefined when the subscription is gone or switched off.
+ *
+ * @throws SecretUnreadable
+ */
+export async function findTarget(
   db: Queryable,
   box: SecretBox,
-  ids: readonly number[],
-): Promise<Map<number, { url: string; secret: string }>> {
-  const { rows } = await db.query<SubscriptionSql>(
-    'SELECT * FROM event_subscriptions WHERE id = ANY ($1) AND enabled',
-    [ids],
-  );
-  return new Map(rows.map(r => [Number(r.id), { url: r.url, secret: box.open(r.secret, owner(r.url)) }]));
+  id: number,
+): Promise<{ url: string; secret: string } | undefined> {
+  const { rows } = await db.query<SubscriptionSql>('SELECT * FROM event_subscriptions WHERE id = $1 AND enabled', [id]);
+  const [row] = rows;
+  return row === undefined ? undefined : { url: row.url, secret: box.open(row.secret, owner(row.url)) };
 }
 
 /** A subscriber says that it is gone for good: what is still to be told waits until an administrator decides. */

@@ -1,9 +1,15 @@
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
 
+/** A stored secret that does not open: its bytes were changed or moved to another row, or sealed with another key. */
+export class SecretUnreadable extends Error {
+  override readonly name = 'SecretUnreadable';
+}
+
 /** Encrypts stored secrets: AES-256-GCM, layout `version 1 | nonce 12 | tag 16 | ciphertext`, bound to its owner. */
 export type SecretBox = {
   /** `owner` is authenticated, not encrypted: a ciphertext moved to another row does not open. */
   seal(plain: string, owner: string): Buffer;
+  /** @throws SecretUnreadable */
   open(sealed: Buffer, owner: string): string;
 };
 
@@ -18,10 +24,17 @@ export function makeSecretBox(key: Buffer): SecretBox {
       return Buffer.concat([Buffer.from([VERSION]), nonce, cipher.getAuthTag(), body]);
     },
     open(sealed, owner) {
-      if (sealed[0] !== VERSION) throw new Error('a stored secret has an unknown format');
-      const decipher = createDecipheriv('aes-256-gcm', key, sealed.subarray(1, 13)).setAAD(Buffer.from(owner));
-      decipher.setAuthTag(sealed.subarray(13, 29));
-      return Buffer.concat([decipher.update(sealed.subarray(29)), decipher.final()]).toString('utf8');
+      if (sealed[0] !== VERSION) throw new SecretUnreadable('the stored secret has an unknown format');
+      try {
+        const decipher = createDecipheriv('aes-256-gcm', key, sealed.subarray(1, 13)).setAAD(Buffer.from(owner));
+        decipher.setAuthTag(sealed.subarray(13, 29));
+        return Buffer.concat([decipher.update(sealed.subarray(29)), decipher.final()]).toString('utf8');
+      } catch (cause) {
+        throw new SecretUnreadable(
+          'the stored secret does not open: it was changed, copied from another row, or sealed with another secrets.key',
+          { cause },
+        );
+      }
     },
   };
 }

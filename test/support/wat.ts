@@ -106,8 +106,9 @@ export function respondText(address: number, length: number): string {
 }
 
 /** A plugin that answers `ok`, for watching the neighbours of hostile ones. */
-export const okPlugin = (id = 'neighbour'): Uint8Array =>
+export const okPlugin = (id = 'neighbour', more: Pick<WatPlugin, 'requirements'> = {}): Uint8Array =>
   watPlugin({
+    ...more,
     id,
     imports: ['respond'],
     body: '(data (i32.const 64) "ok")',
