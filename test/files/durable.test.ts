@@ -5,7 +5,7 @@ import t from 'tap';
 import { DiskWriter } from '../../src/files/disk-writer.ts';
 import { LIMITS } from '../../src/limits.ts';
 import { moveIntoPlace } from '../../src/move-into-place.ts';
-import { filesWorld, pattern, sha256, type Upload } from '../support/files.ts';
+import { type FilesWorld, filesWorld, pattern, sha256, type Upload, type Uploader } from '../support/files.ts';
 import { Wire } from '../support/wire.ts';
 
 t.test('a stored file: its bytes are on disk before it has its name, and its name before it is told', async t => {
@@ -72,17 +72,39 @@ t.test('a disk that does not keep up makes the client wait', async t => {
   t.ok(fs.readFileSync(file).equals(Buffer.from(bytes)));
 });
 
+const announceFor = (user: Uploader) =>
+  user.post('/api/files/init', {
+    plugin_id: 'filebox',
+    name: 'a.txt',
+    mime_type: 'text/plain',
+    size: 1000,
+    file_type: 'document',
+  });
+
+/** An upload of which half the bytes have been sent. */
+async function halfSent(
+  t: { teardown(fn: () => unknown): void },
+  w: FilesWorld,
+  { upload_url }: Upload,
+): Promise<Wire> {
+  const wire = new Wire(w.s.base);
+  t.teardown(() => wire.close());
+  const { pathname, search } = new URL(upload_url);
+  await wire.write(
+    `PUT ${pathname}${search} HTTP/1.1\r\nHost: a\r\nContent-Type: text/plain\r\nContent-Length: 1000\r\n\r\n${'x'.repeat(500)}`,
+  );
+  return wire;
+}
+
+const partialFiles = (w: FilesWorld): number =>
+  fs
+    .readdirSync(path.join(w.s.directory, 'files'), { recursive: true, encoding: 'utf8' })
+    .filter(f => f.endsWith('.part')).length;
+
 t.test('uploads of one user are bounded: those announced, and those that come in at once', async t => {
   const w = await filesWorld(t);
   const ada = await w.user('Ada');
-  const announce = () =>
-    ada.post('/api/files/init', {
-      plugin_id: 'filebox',
-      name: 'a.txt',
-      mime_type: 'text/plain',
-      size: 1000,
-      file_type: 'document',
-    });
+  const announce = () => announceFor(ada);
   const uploads: Upload[] = [];
   for (let k = 0; k < LIMITS.pendingUploadsMax; k++) {
     const answer = await announce();
@@ -90,33 +112,10 @@ t.test('uploads of one user are bounded: those announced, and those that come in
     uploads.push(answer.json as unknown as Upload);
   }
   t.match(await announce(), { status: 413, json: { limit: 'pendingUploadsMax', limit_value: 100, used: 100 } });
-  const bob = await w.user('Bob');
-  t.equal(
-    (
-      await bob.post('/api/files/init', {
-        plugin_id: 'filebox',
-        name: 'b',
-        mime_type: 'text/plain',
-        size: 1,
-        file_type: 'document',
-      })
-    ).status,
-    201,
-  );
+  t.equal((await announceFor(await w.user('Bob'))).status, 201);
 
-  const half = async ({ upload_url }: Upload): Promise<Wire> => {
-    const wire = new Wire(w.s.base);
-    t.teardown(() => wire.close());
-    const { pathname, search } = new URL(upload_url);
-    await wire.write(
-      `PUT ${pathname}${search} HTTP/1.1\r\nHost: a\r\nContent-Type: text/plain\r\nContent-Length: 1000\r\n\r\n${'x'.repeat(500)}`,
-    );
-    return wire;
-  };
-  const partial = (): number =>
-    fs
-      .readdirSync(path.join(w.s.directory, 'files'), { recursive: true, encoding: 'utf8' })
-      .filter(f => f.endsWith('.part')).length;
+  const half = (upload: Upload): Promise<Wire> => halfSent(t, w, upload);
+  const partial = () => partialFiles(w);
   const open = await Promise.all(uploads.slice(0, LIMITS.uploadsAtOncePerUserMax).map(half));
   while (partial() < open.length) await new Promise(resolve => setImmediate(resolve));
   const [more, again] = uploads.slice(-2) as [Upload, Upload];
@@ -126,4 +125,25 @@ t.test('uploads of one user are bounded: those announced, and those that come in
   const late = await half(again);
   await late.write('x'.repeat(500));
   t.match(await late.until(/HTTP\/1.1 \d+/), /HTTP\/1.1 200/);
+});
+
+t.test('uploads that come in at once are bounded for the host, whoever sends them', async t => {
+  const w = await filesWorld(t, { BOT_HTTP_MAX_CONNECTIONS_PER_ADDRESS: '1000' });
+  const userCount = LIMITS.uploadsAtOnceMax / LIMITS.uploadsAtOncePerUserMax;
+  const open: Wire[] = [];
+  for (let k = 0; k < userCount; k++) {
+    const user = await w.user(`user ${k}`);
+    for (let n = 0; n < LIMITS.uploadsAtOncePerUserMax; n++)
+      open.push(await halfSent(t, w, (await announceFor(user)).json as unknown as Upload));
+  }
+  while (partialFiles(w) < LIMITS.uploadsAtOnceMax) await new Promise(resolve => setImmediate(resolve));
+  const ada = await w.user('Ada');
+  const upload = async (): Promise<Upload> => (await announceFor(ada)).json as unknown as Upload;
+  const refused = await halfSent(t, w, await upload());
+  t.match(await refused.until(/too many uploads/), /HTTP\/1.1 503 .*Retry-After: 5/s);
+  open[0]?.close();
+  while (partialFiles(w) === LIMITS.uploadsAtOnceMax) await new Promise(resolve => setImmediate(resolve));
+  const taken = await halfSent(t, w, await upload());
+  await taken.write('x'.repeat(500));
+  t.match(await taken.until(/HTTP\/1.1 \d+/), /HTTP\/1.1 200/);
 });

@@ -1,6 +1,9 @@
+import fs from 'node:fs';
 import t from 'tap';
 import { addServiceKey } from '../../src/identity/service-keys.ts';
+import { callerPlugin, callHost, type ScriptedCall } from '../support/caller.ts';
 import { filesWorld, pattern, sha256, type Uploader } from '../support/files.ts';
+import type { TestService } from '../support/service.ts';
 import { watPlugin } from '../support/wat.ts';
 
 const FUNCTIONS = ['file_meta', 'file_url', 'file_read', 'file_read_into', 'file_store'];
@@ -236,6 +239,45 @@ t.test('a host that gives no direct links answers an empty one, and no error', a
   t.same(said(await call('two', ada.headers, { op: 'u', id })), NOT_FOUND);
 });
 
+/** Stored files this process has open. */
+const openFiles = (s: TestService): number =>
+  fs.readdirSync('/proc/self/fd').filter(fd => {
+    try {
+      const leadsTo = fs.readlinkSync(`/proc/self/fd/${fd}`);
+      return leadsTo.startsWith(s.directory) && leadsTo.includes('/ready/');
+    } catch {
+      return false;
+    }
+  }).length;
+
+t.test('an execution has at most sixteen files open, and reads them all the same', async t => {
+  const { s, user } = await world(t, { BOT_EXECUTION_TIMEOUT_MS: '3000' });
+  const ada = await user('Ada');
+  await s.install(callerPlugin({ id: 'reader', requirements: [{ kind: 'file' }] }));
+  await s.admin('PUT', '/plugins/reader/triggers/run/settings', { allow_user_session: true });
+  const ids: string[] = [];
+  for (let k = 0; k < 24; k++) ids.push(await give(ada, 'reader', pattern(5000, k)));
+  const read = ids.map((id): ScriptedCall => ['file_read_into', id, 0n, 10]);
+  const all = await callHost(s, 'reader', [...read, ...read], ada.headers);
+  t.same(
+    all.map(a => a.text),
+    [...ids, ...ids].map((_, k) => Buffer.from(pattern(5000, k % 24).subarray(0, 10)).toString()),
+  );
+  let over = false;
+  const killed = callHost(s, 'reader', [...read, 'loop'], ada.headers)
+    .catch((e: Error) => e.message)
+    .finally(() => {
+      over = true;
+    });
+  let most = 0;
+  while (!over) {
+    most = Math.max(most, openFiles(s));
+    await new Promise(resolve => setTimeout(resolve, 5));
+  }
+  t.match(await killed, /^504 /);
+  t.equal(most, 16);
+});
+
 t.test('what an execution has opened is closed when it ends, also when it is killed', async t => {
   const { call, s, user } = await world(t, { BOT_EXECUTION_TIMEOUT_MS: '3000' });
   const ada = await user('Ada');
@@ -253,18 +295,7 @@ t.test('what an execution has opened is closed when it ends, also when it is kil
   await s.admin('PUT', '/plugins/spinner/triggers/run/settings', { allow_user_session: true });
   const id = await give(ada, 'one', pattern(5000));
   const spun = await give(ada, 'spinner', pattern(5000));
-  const { readdirSync, readlinkSync } = await import('node:fs');
-  const open = (): number =>
-    readdirSync('/proc/self/fd').filter(fd => {
-      try {
-        return (
-          readlinkSync(`/proc/self/fd/${fd}`).startsWith(s.directory) &&
-          readlinkSync(`/proc/self/fd/${fd}`).includes('/ready/')
-        );
-      } catch {
-        return false;
-      }
-    }).length;
+  const open = () => openFiles(s);
   for (let k = 0; k < 20; k++) await call('one', ada.headers, { op: 'i', id, max: 100 });
   const killed = fetch(`${s.base}/api/triggers/http/spinner/run`, { method: 'POST', headers: ada.headers, body: spun });
   while (open() === 0) await new Promise(resolve => setTimeout(resolve, 5));
