@@ -4,7 +4,7 @@ import path from 'node:path';
 import t from 'tap';
 import { freePort } from '../../src/supervisor/embedded-postgres.ts';
 import { publicAccess, request } from '../support/service.ts';
-import { gone, processesOf, ROOT, servingPid, start } from '../support/started-service.ts';
+import { childPid, gone, processesOf, ROOT, start } from '../support/started-service.ts';
 import { assemble, hostImports, manifestOf, withManifest } from '../support/wat.ts';
 
 /** Uploads and installs a plugin in a service whose setup token is `tok`. */
@@ -119,7 +119,7 @@ t.test('kill -9 of the serving process under load: it answers again, and what wa
     for (const end = Date.now() + 10_000; acknowledged.length < target && Date.now() < end; )
       await new Promise(r => setTimeout(r, 5));
     t.ok(acknowledged.length >= target, 'the plugin is under load');
-    const pid = servingPid(run.child.pid ?? 0);
+    const pid = childPid(run.child.pid ?? 0, 'serving');
     process.kill(pid, 'SIGKILL');
     const at = performance.now();
     const answers = (): Promise<boolean> =>
@@ -185,20 +185,23 @@ t.test(
     const found = [{ resource_type: 'faculty', resource_id: 'f' }];
     t.same(await answer(), found);
 
-    const processOf = (word: string): number =>
-      Number(
-        processesOf(directory).find(p =>
-          fs.readFileSync(`/proc/${p}/cmdline`, 'latin1').includes(`main.ts\0${word}\0`),
-        ),
-      );
-    process.kill(processOf('spicedb'), 'SIGKILL');
+    const drift = start(directory, {}, ['authz', 'drift', '--json']);
+    t.equal(await drift.exited, 0, drift.output());
+    t.match(
+      JSON.parse(drift.stdout()),
+      { missing: [], extra: [], compared: 1 },
+      'the command line compares this store',
+    );
+
+    const supervisor = run.child.pid ?? 0;
+    process.kill(childPid(supervisor, 'spicedb'), 'SIGKILL');
     await run.until(/embedded SpiceDB ended/);
     t.same(await answer(), found, 'the next store has everything before it is asked');
-    const store = processOf('spicedb');
-    process.kill(processOf('serving'), 'SIGKILL');
+    const store = childPid(supervisor, 'spicedb');
+    process.kill(childPid(supervisor, 'serving'), 'SIGKILL');
     await run.until(/the serving process ended/);
     t.same(await answer(), found);
-    t.equal(processOf('spicedb'), store, 'a store outlives the serving process');
+    t.equal(childPid(supervisor, 'spicedb'), store, 'a store outlives the serving process');
     t.match(await api('POST', '/relationships', { ...dean, resource_id: 'g' }), { json: { delivered: true } });
     run.child.kill('SIGINT');
     t.equal(await run.exited, 0);
@@ -248,7 +251,7 @@ t.test('a plugin version that was running at two crashes in a row is suspended, 
     const before = new Set([0, ...noted()]);
     const asked = request(`${base}/api/triggers/http/killer/run`).catch(() => null);
     while (noted().every(version => before.has(version))) await new Promise(r => setTimeout(r, 10));
-    process.kill(servingPid(run.child.pid ?? 0), 'SIGSEGV');
+    process.kill(childPid(run.child.pid ?? 0, 'serving'), 'SIGSEGV');
     await asked;
     await run.until(new RegExp(`(ready again[\\s\\S]*){${k + 1}}`), 20_000);
   }

@@ -78,17 +78,25 @@ export async function gone(directory: string, ms: number): Promise<boolean> {
   return false;
 }
 
-/** The process below a supervisor that serves. */
-export const servingPid = (supervisor: number): number =>
-  Number(
-    fs.readdirSync('/proc').find(p => {
-      try {
-        return (
-          new RegExp(`\\) \\S ${supervisor} `).test(fs.readFileSync(`/proc/${p}/stat`, 'latin1')) &&
-          fs.readFileSync(`/proc/${p}/cmdline`, 'latin1').includes('serving')
-        );
-      } catch {
-        return false;
-      }
-    }),
-  );
+/** Field 22 of `/proc/PID/stat`, counted from behind the name, which may hold anything (proc(5)). */
+const startTime = (stat: string): number => Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[19]);
+
+/**
+ * The child of a supervisor that runs as `verb`. Of several the oldest: a process that stands by for the serving one is younger, and
+ * pids say nothing, because they start again at the lowest.
+ */
+export function childPid(supervisor: number, verb: 'serving' | 'spicedb'): number {
+  const children = fs.readdirSync('/proc').flatMap(p => {
+    try {
+      const stat = fs.readFileSync(`/proc/${p}/stat`, 'latin1');
+      const isChild = new RegExp(`\\) \\S ${supervisor} `).test(stat);
+      if (!isChild || !fs.readFileSync(`/proc/${p}/cmdline`, 'latin1').includes(`main.ts\0${verb}\0`)) return [];
+      return [{ pid: Number(p), at: startTime(stat) }];
+    } catch {
+      return [];
+    }
+  });
+  const [oldest] = children.sort((a, b) => a.at - b.at);
+  if (oldest === undefined) throw new Error(`no child of ${supervisor} runs as ${verb}`);
+  return oldest.pid;
+}
