@@ -137,6 +137,11 @@ async function main(args: string[]): Promise<void> {
   if (positionals[0] === 'spicedb')
     return (await import('./supervisor/spicedb-bridge.ts')).runSpicedbBridge(positionals[1] ?? '');
   const verb = values.help ? 'help' : positionals.join(' ');
+  // A reader that has seen enough (`config check | head`) is no failure of a command; the service outlives the reader of its log.
+  process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+    if (error.code !== 'EPIPE') throw error;
+    if (verb !== 'serve') process.exit(0);
+  });
   const config = (): Config => loadConfig(values.config ?? process.env.BOT_CONFIG ?? null, process.env);
   switch (verb) {
     case '':
