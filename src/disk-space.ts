@@ -22,5 +22,5 @@ export function lackOfSpace(directory: string, freeMbMin: number): string | null
   const freeMb = Math.floor((bavail * bsize) / 1024 ** 2);
   return freeMb >= freeMbMin
     ? null
-    : `the disk of the data directory has ${freeMb} MB free, and data.min_free_mb asks for ${freeMbMin}: free some space`;
+    : `the disk of the data directory has ${freeMb} MB free; data.min_free_mb requires ${freeMbMin} MB: delete or move files`;
 }

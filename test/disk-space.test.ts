@@ -12,7 +12,7 @@ t.test('a full disk is named, whichever it is', t => {
   t.equal(fullDiskOf(fails('ENOENT')), null);
   t.match(diskFullError('the disk of the database', null), { code: 'storage_full', message: /free some space/ });
   t.equal(lackOfSpace(os.tmpdir(), 0), null);
-  t.match(lackOfSpace(os.tmpdir(), 2 ** 40), /has \d+ MB free, and data\.min_free_mb asks for 1099511627776/);
+  t.match(lackOfSpace(os.tmpdir(), 2 ** 40), /has \d+ MB free, and data\.min_free_mb requires 1099511627776 MB/);
   t.end();
 });
 
@@ -21,7 +21,7 @@ t.test('/readyz says that the disk is full', async t => {
   t.teardown(() => s.stop());
   const response = await fetch(`${s.base}/readyz`);
   t.equal(response.status, 503);
-  t.match(await response.json(), { status: 'unavailable', reason: /data\.min_free_mb asks for/ });
+  t.match(await response.json(), { status: 'unavailable', reason: /data\.min_free_mb requires/ });
 });
 
 t.test('a write the database has no room for is 507, in words', async t => {

@@ -40,7 +40,10 @@ function isDocument({ headers }: Request): boolean {
   const dest = headers['sec-fetch-dest'];
   if (dest === undefined) return false;
   if (dest === 'document' && headers['sec-fetch-mode'] === 'navigate') return true;
-  throw new ServiceError('forbidden', 'this page is opened in a window of its own, not read or framed by another page');
+  throw new ServiceError(
+    'forbidden',
+    'this page cannot be read by a script or shown in a frame; open its address in the browser',
+  );
 }
 
 /** `/admin/*` (service.md 4.7), and the pages of users. */

@@ -97,12 +97,12 @@ export function idOf(request: Request, name: string): number {
 }
 
 function userOf(caller: Caller): Session {
-  if (caller.kind !== 'user') throw new Error('the guard lets users in alone');
+  if (caller.kind !== 'user') throw new Error('bug: this route needs a guard that admits only users');
   return caller.session;
 }
 
 function adminOf(caller: Caller): Extract<Caller, { kind: 'admin' }> {
-  if (caller.kind !== 'admin') throw new Error('the guard lets administrators in alone');
+  if (caller.kind !== 'admin') throw new Error('bug: this route needs the guard "admin"');
   return caller;
 }
 

@@ -40,10 +40,7 @@ export function pluginSessionRoutes(parts: PluginSessionParts): Route[] {
   const pluginAt = (request: Request): string => {
     const id = origins.pluginAt(request.headers.host);
     if (id === null || registry.find(id)?.enabled !== true)
-      throw new ServiceError(
-        'not_found',
-        `this is the way to the origin of a plugin; there is none at ${request.headers.host}`,
-      );
+      throw new ServiceError('not_found', `${request.headers.host} is not the origin of an enabled plugin`);
     return id;
   };
   const route = (path: string, handle: Route['handle']): Route => ({

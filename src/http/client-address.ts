@@ -44,7 +44,7 @@ export function makeIsProxy(ranges: readonly string[]): (address: string) => boo
     const max = net.isIPv6(address) ? 128 : 32;
     const prefix = bits === undefined ? max : Number(bits);
     if (net.isIP(address) === 0 || !Number.isInteger(prefix) || prefix < 0 || prefix > max)
-      throw new Error(`http.trusted_proxies: "${range}" is no address range like 10.0.0.0/8`);
+      throw new Error(`http.trusted_proxies: "${range}" is not a CIDR range like 10.0.0.0/8`);
     trusted.addSubnet(address, prefix, family(address));
   }
   return address => net.isIP(address) !== 0 && trusted.check(address, family(address));

@@ -22,7 +22,7 @@ const FLUSH_MS = 5000;
 const CONFIRM_PATH = '/api/admin/auth/confirm';
 const FRESH_LOGIN_PATH = '/api/auth/idp/start?fresh=1';
 
-/** Nobody who may import; what was sent is named, and what would be right. */
+/** The refusal of an import without a valid key; says what was sent and what would be right. */
 function noKey(request: Request): ServiceError {
   const given = bearerOf(request.headers) === null ? '' : 'this is not the key: ';
   return new ServiceError(
@@ -122,8 +122,8 @@ export class Guards {
     return new ServiceError(
       'unauthorized',
       secretMatches(bearer, sha256(this.#setup.token))
-        ? `the setup token opens nothing any more, since there is an administrator; ${ways}`
-        : `the bearer token is no administration key, and a setup token opens nothing once there is an administrator; ${ways}`,
+        ? `the setup token is no longer valid, because there is an administrator now; ${ways}`
+        : `the bearer token is not an administration key; a setup token is valid only until the first administrator exists; ${ways}`,
       { headers },
     );
   }
@@ -192,7 +192,7 @@ function assertOpens(key: AdminKey, need: KeyNeed, request: Request): void {
   if (need === 'never')
     throw new ServiceError(
       'forbidden',
-      `${what} is left to administrators who are logged in; no administration key opens it`,
+      `${what} needs a logged-in administrator; administration keys are not accepted here`,
     );
   const plugin = request.params.id;
   const opens = (s: RowScope): boolean =>

@@ -52,7 +52,10 @@ export class Intake {
   take(network: string, bytes: number): void {
     const { bytesMax, bytesPerAddressMax } = this.limits;
     if (this.#bytes + bytes > bytesMax)
-      throw busy('http.max_receiving', `this host receives bodies of ${bytesMax} bytes already (http.max_receiving)`);
+      throw busy(
+        'http.max_receiving',
+        `this host is already receiving bodies of ${bytesMax} bytes; http.max_receiving allows no more`,
+      );
     const ofNetwork = (this.#byNetwork.get(network) ?? 0) + bytes;
     if (ofNetwork > bytesPerAddressMax)
       throw busy(

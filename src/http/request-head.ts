@@ -26,10 +26,10 @@ const ambiguous = (detail: string): HeadProblem => ({ detail, unreadable: false 
  * @param repeated name of a header that stands twice and may not, or empty
  */
 export function headProblem(headers: Readonly<Record<string, string>>, repeated: string): HeadProblem | null {
-  if (repeated !== '') return ambiguous(`the header ${repeated} stands twice; it may stand once`);
+  if (repeated !== '') return ambiguous(`the header ${repeated} was sent twice; send it once`);
   const coding = headers['transfer-encoding'];
   if (coding !== undefined && coding.toLowerCase() !== 'chunked')
-    return ambiguous(`the header transfer-encoding is ${shown(coding)}; chunked alone is understood`);
+    return ambiguous(`the header transfer-encoding is ${shown(coding)}; only chunked is supported`);
   const length = headers['content-length'];
   if (length !== undefined) {
     if (!LENGTH.test(length)) {

@@ -51,7 +51,7 @@ export class PageProofs {
     const page = subject === 'user' ? '/account/' : '/admin/';
     throw new ServiceError(
       'page_proof_required',
-      `this request of a browser does not come from a page of this service: open ${page} (again), whose requests carry the header X-Page-Proof`,
+      `this browser request has no valid X-Page-Proof header, which the page ${page} sends: open or reload ${page} and try again`,
     );
   }
 }

@@ -177,7 +177,7 @@ async function assertNothingByHand(client: Queryable, externalId: string | null)
   const examples = given.map(r => tupleText(r.tuple)).join(', ');
   throw new ServiceError(
     'conflict',
-    `what was given to "${externalId}" by hand would pass to whoever has this external_id next; take it back first: ${examples}`,
+    `relationships that were given to "${externalId}" by hand would pass to the next user with this external_id; delete them first: ${examples}`,
     { errors: [{ pointer: '/external_id', message: 'must stay while it has relationships of origin manual' }] },
   );
 }

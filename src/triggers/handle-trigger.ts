@@ -90,7 +90,10 @@ function find(parts: TriggerParts, x: TriggerExchange): Found | null {
     return null;
   }
   if (x.headers['service-worker'] !== undefined)
-    throw new ServiceError('forbidden', 'the answer of a trigger is no service worker; deliver it with a frontend');
+    throw new ServiceError(
+      'forbidden',
+      'the answer of a trigger cannot be used as a service worker; put the script into the frontend of the plugin',
+    );
   if (isPreflight(x.method, x.headers)) {
     x.replyFlat(204, '', '', preflightHeaders(plugin, path, x.headers));
     return null;

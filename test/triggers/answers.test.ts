@@ -217,7 +217,7 @@ t.test('what was dropped stands in the record; a service worker and foreign page
   t.match(record.text, /response headers were dropped: NEL \(.*Set-Cookie \(/);
 
   const worker = await answer(s, {}, { 'Service-Worker': 'script' });
-  t.match([worker.status, worker.json.detail], [403, /no service worker/]);
+  t.match([worker.status, worker.json.detail], [403, /cannot be used as a service worker/]);
 
   // A page of a trigger has the origin null: it may read public triggers, and sends no cookies.
   const ask = (method: string, headers: Record<string, string>): Promise<http.IncomingHttpHeaders> =>
