@@ -1,10 +1,48 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type pg from 'pg';
-import { makeClient } from './database.ts';
+import { cutConnection, makeClient } from './database.ts';
 
 export type HeldLock = { close(): Promise<void> };
 
 const AGAIN_MS = 200;
+
+/** How often the holder of a lock sends a heartbeat. */
+const BEAT_MS = 1000;
+/** Without an answer for so long the holder gives the lock up: earlier than the server, so that two hosts never hold it. */
+const UNANSWERED_MS = 3000;
+/** The server ends the session of a holder that is silent for so long: it was stopped, or its network was cut without a close. */
+const SILENT_MS = 5000;
+/** A connection that does not end in this time is cut. */
+const END_MS = 1000;
+
+/** Connects for a lock. @throws Error when the database cannot be reached */
+async function connect(client: pg.Client): Promise<void> {
+  await client.connect();
+  // https://www.postgresql.org/docs/current/runtime-config-client.html#GUC-IDLE-SESSION-TIMEOUT
+  await client.query(`SET idle_session_timeout = ${SILENT_MS}`);
+}
+
+/** Sends heartbeats on the connection of a lock and cuts it when they are not answered. @returns a function that stops them */
+function sendHeartbeats(client: pg.Client): () => void {
+  let answeredAt = performance.now();
+  const timer = setInterval(() => {
+    const sentAt = performance.now();
+    if (sentAt - answeredAt > UNANSWERED_MS) return cutConnection(client);
+    client.query('SELECT 1').then(
+      () => {
+        answeredAt = sentAt;
+      },
+      () => {},
+    );
+  }, BEAT_MS);
+  return () => clearInterval(timer);
+}
+
+async function end(client: pg.Client): Promise<void> {
+  const cut = setTimeout(() => cutConnection(client), END_MS);
+  await client.end().catch(() => {});
+  clearTimeout(cut);
+}
 
 async function takeLock(client: pg.Client, key: number): Promise<boolean> {
   const { rows } = await client.query<{ got: boolean }>('SELECT pg_try_advisory_lock($1) AS got', [key]);
@@ -13,7 +51,7 @@ async function takeLock(client: pg.Client, key: number): Promise<boolean> {
 
 /**
  * Holds a lock of the whole database for as long as the service runs: of all hosts one has it. A connection of its own holds
- * it, so that it is free when this process ends, however it ends.
+ * it, so that it is free when this process ends, however it ends, and five seconds after the database last heard of this host.
  *
  * @param key number of the lock
  * @param on `held`: this host has it, also again after it was lost; `lost`: the connection is gone, and another host may have
@@ -28,12 +66,14 @@ export function holdLock(url: string, key: number, on: { held(): void; lost(): v
   const hold = async (): Promise<void> => {
     const own = makeClient(url);
     client = own;
+    let stopHeartbeats = (): void => {};
     const gone = new Promise<void>(resolve => {
       own.on('error', () => resolve());
       own.on('end', () => resolve());
     });
     try {
-      await own.connect();
+      await connect(own);
+      stopHeartbeats = sendHeartbeats(own);
       while (!closed && !(await takeLock(own, key))) {
         if (!told) on.refused();
         told = true;
@@ -44,7 +84,8 @@ export function holdLock(url: string, key: number, on: { held(): void; lost(): v
       await gone;
       if (!closed) on.lost();
     } finally {
-      await own.end().catch(() => {});
+      stopHeartbeats();
+      await end(own);
     }
   };
   const running = (async () => {
@@ -57,43 +98,48 @@ export function holdLock(url: string, key: number, on: { held(): void; lost(): v
   return {
     async close() {
       closed = true;
-      await client?.end().catch(() => {});
+      if (client !== null) await end(client);
       await running;
     },
   };
 }
 
 /**
- * Takes a lock of the whole database if nobody has it, on a connection of its own.
+ * Takes a lock of the whole database on a connection of its own, unless another host has it.
  *
- * @param onLost the connection is gone, and somebody else may have the lock by now
- * @returns null when somebody has it
+ * @param onLost the connection is gone, and another host may have the lock by now
+ * @returns null when another host has it
+ * @throws Error when the database cannot be reached
  */
 export async function tryLock(url: string, key: number, onLost: () => void): Promise<HeldLock | null> {
   const client = makeClient(url);
   let closed = false;
+  let stopHeartbeats = (): void => {};
   const lost = (): void => {
+    stopHeartbeats();
     if (!closed) onLost();
     closed = true;
   };
   client.on('error', lost);
   client.on('end', lost);
   try {
-    await client.connect();
+    await connect(client);
     if (!(await takeLock(client, key))) {
       closed = true;
-      await client.end();
+      await end(client);
       return null;
     }
   } catch (error) {
     closed = true;
-    await client.end().catch(() => {});
+    await end(client);
     throw error;
   }
+  stopHeartbeats = sendHeartbeats(client);
   return {
     async close() {
       closed = true;
-      await client.end().catch(() => {});
+      stopHeartbeats();
+      await end(client);
     },
   };
 }

@@ -1,0 +1,56 @@
+import t from 'tap';
+import { holdLock, tryLock } from '../../src/db/held-lock.ts';
+import { makeDatabase } from '../support/database.ts';
+import { databaseWay } from '../support/database-way.ts';
+
+const KEY = 4242;
+
+t.test('a lock is held once, and free again when its holder lets go', async t => {
+  const { drop, url } = await makeDatabase();
+  t.teardown(drop);
+  const first = await tryLock(url, KEY, () => t.fail('it was not lost'));
+  t.equal(await tryLock(url, KEY, () => {}), null);
+  await first?.close();
+  const second = await tryLock(url, KEY, () => t.fail('it was not lost'));
+  t.ok(second !== null);
+  await second?.close();
+});
+
+for (const way of ['freeze', 'cut'] as const)
+  t.test(`a holder whose network is gone (${way}) gives the lock up before another host gets it`, async t => {
+    const { drop, url } = await makeDatabase();
+    t.teardown(drop);
+    const network = await databaseWay(url);
+    t.teardown(() => network.close());
+    const steps: string[] = [];
+    const held = Promise.withResolvers<void>();
+    const first = holdLock(network.url, KEY, {
+      held: () => {
+        steps.push('held');
+        held.resolve();
+      },
+      lost: () => steps.push('lost'),
+      refused: () => steps.push('refused'),
+    });
+    await held.promise;
+    const once = await tryLock(network.url, KEY + 1, () => steps.push('lost once'));
+    network[way]();
+    const taken = Promise.withResolvers<void>();
+    const second = holdLock(url, KEY, {
+      held: () => {
+        steps.push('taken over');
+        taken.resolve();
+      },
+      lost: () => steps.push('lost again'),
+      refused: () => {},
+    });
+    await taken.promise;
+    t.equal(steps.at(-1), 'taken over');
+    t.same(steps.slice(0, -1).sort(), ['held', 'lost', 'lost once']);
+    network.mend();
+    while (steps.at(-1) !== 'refused') await new Promise(resolve => setTimeout(resolve, 20));
+    await second.close();
+    await once?.close();
+    await first.close();
+    t.notOk(steps.includes('lost again'), 'who lets go has lost nothing');
+  });
