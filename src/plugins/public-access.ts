@@ -1,5 +1,6 @@
 import { ServiceError } from '../errors.ts';
 import { type HttpTrigger, routeShape } from './manifest.ts';
+import { TriggerRoutes } from './trigger-routes.ts';
 import type { TriggerSettings } from './trigger-settings.ts';
 
 /** Addresses that anybody may call without a login: one trigger with its methods. */
@@ -22,14 +23,37 @@ export type TriggerAccess = ReadonlyArray<{ trigger: HttpTrigger; settings: Trig
 
 const routesOf = ({ methods, path }: HttpTrigger): string[] => methods.map(m => `${m} ${routeShape(path)}`);
 
-/** What is public after a change and was not before it, by method and path: a new path of a public trigger counts. */
+/** Protected paths whose trigger is gone, and that a public trigger with a `:name` segment answers from now on. */
+function uncovered(pluginId: string, before: TriggerAccess, after: TriggerAccess): PublicUrls[] {
+  const routes = new TriggerRoutes(after.map(target => ({ trigger: target.trigger, target })));
+  const own = new Set(after.flatMap(t => routesOf(t.trigger)));
+  return before.flatMap(({ settings, trigger }) => {
+    if (isPublic(settings)) return [];
+    const url = urlOf(pluginId, trigger);
+    const urls = new Map<string, PublicUrls>();
+    for (const [k, method] of trigger.methods.entries()) {
+      if (own.has(routesOf(trigger)[k] ?? '')) continue;
+      const match = routes.match(method, trigger.path);
+      if (match.kind !== 'found' || !isPublic(match.target.settings)) continue;
+      const { name } = match.target.trigger;
+      urls.set(name, { trigger: name, methods: [...(urls.get(name)?.methods ?? []), method], url });
+    }
+    return [...urls.values()];
+  });
+}
+
+/**
+ * What is public after a change and was not before it, by method and path. A new path of a public trigger counts, and so does a path that only
+ * a removed trigger protected.
+ */
 export function becomingPublic(pluginId: string, before: TriggerAccess, after: TriggerAccess): PublicUrls[] {
   const open = new Set(before.flatMap(t => (isPublic(t.settings) ? routesOf(t.trigger) : [])));
-  return after.flatMap(({ settings, trigger }) => {
+  const opened = after.flatMap(({ settings, trigger }) => {
     if (!isPublic(settings)) return [];
     const methods = trigger.methods.filter((_, k) => !open.has(routesOf(trigger)[k] ?? ''));
     return methods.length === 0 ? [] : [{ trigger: trigger.name, methods, url: urlOf(pluginId, trigger) }];
   });
+  return [...opened, ...uncovered(pluginId, before, after)];
 }
 
 /**

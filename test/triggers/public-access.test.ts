@@ -84,6 +84,20 @@ t.test('an upgrade that opens another address of a public trigger needs a confir
   t.equal(s.service.registry.find('move')?.version, '2', 'nothing is installed');
 });
 
+t.test('an upgrade without a protected trigger whose path a public one takes over needs a confirmation', async t => {
+  const any = { name: 'any', path: '/:page' };
+  await s.install(plugin('cover', '1', [any, { name: 'secret', methods: ['GET', 'PUT'] }]));
+  await s.admin('PUT', '/plugins/cover/triggers/secret/settings', { allow_user_session: true });
+  t.equal((await s.trigger('cover/secret')).status, 401);
+  const up = await upload('cover', '2', [any]);
+  const refused = await installed('cover', { wasm_key: up.wasm_key ?? '' });
+  t.match(refused, { status: 409, json: { code: 'confirmation_required' } });
+  t.same(named(refused), [['any', ['GET'], '/api/triggers/http/cover/secret']]);
+  t.equal((await s.trigger('cover/secret')).status, 401, 'nothing is installed');
+  t.equal((await installed('cover', { wasm_key: up.wasm_key ?? '', accept_public: ['any'] })).status, 200);
+  t.equal((await s.trigger('cover/secret')).status, 204);
+});
+
 t.test('a suggestion counts only when it is accepted, and a public one only when that is confirmed', async t => {
   const triggers: Trigger[] = [
     { name: 'all', access: { public: true, reason: 'it only shows the time' } },
