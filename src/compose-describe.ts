@@ -1,5 +1,5 @@
 import { ENTRY } from './abi/shared-layout.ts';
-import { ServiceError } from './errors.ts';
+import { ServiceError } from './base/errors.ts';
 import type { Executor } from './execution/execute.ts';
 import { HostCall } from './host/host-functions.ts';
 import type { Runnable } from './plugins/plugin-store.ts';

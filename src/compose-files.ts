@@ -1,9 +1,10 @@
 import path from 'node:path';
 import { adminFilesRoutes, filesRoutes } from './api/files-api.ts';
 import type { Route } from './api/route.ts';
-import { type Config, ConfigError, dataPath, envNameOf } from './config.ts';
+import { messageOf } from './base/errors.ts';
+import type { Log } from './base/log.ts';
+import { type Config, ConfigError, dataPath, envNameOf } from './config/load.ts';
 import type { Database } from './db/database.ts';
-import { messageOf } from './errors.ts';
 import { fileCleaningJobs } from './files/cleaning-jobs.ts';
 import { readInstallationId } from './files/file-records.ts';
 import { Files } from './files/files.ts';
@@ -14,7 +15,6 @@ import { fileHandlers } from './host/files.ts';
 import type { HostHandler } from './host/host-functions.ts';
 import type { Principals } from './identity/principals.ts';
 import type { JobQueue } from './jobs.ts';
-import type { Log } from './log.ts';
 import type { Request } from './message.ts';
 import type { PluginRegistry } from './plugins/registry.ts';
 

@@ -1,7 +1,7 @@
-import { type Config, dataPath } from './config.ts';
+import type { Log } from './base/log.ts';
+import { type Config, dataPath } from './config/load.ts';
 import type { Database } from './db/database.ts';
 import type { JobQueue } from './jobs.ts';
-import type { Log } from './log.ts';
 import { makeMailer } from './messaging/mail.ts';
 import { temporaryPasswordJob } from './messaging/temporary-password-job.ts';
 

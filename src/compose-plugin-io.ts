@@ -1,9 +1,9 @@
 import { ENTRY } from './abi/shared-layout.ts';
 import { databaseRoutes } from './api/databases-api.ts';
+import { messageOf } from './base/errors.ts';
 import { composeEvents, type Events } from './compose-events.ts';
 import { composeMessengers, type Messengers, type MessengersParts } from './compose-messengers.ts';
 import { PluginDatabases } from './db/plugin-databases.ts';
-import { messageOf } from './errors.ts';
 import { callPluginHandlers } from './host/call-plugin.ts';
 import { nameResolver } from './host/guarded-agent.ts';
 import { OutgoingHttp } from './host/outgoing-http.ts';

@@ -1,5 +1,5 @@
-import type { Config } from './config.ts';
-import { dataPath } from './config.ts';
+import type { Config } from './config/load.ts';
+import { dataPath } from './config/load.ts';
 import type { Database, Queryable } from './db/database.ts';
 import {
   listSealedSubscriptionSecrets,

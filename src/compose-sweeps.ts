@@ -1,3 +1,5 @@
+import type { Log } from './base/log.ts';
+import { every } from './base/periodic.ts';
 import type { Database } from './db/database.ts';
 import type { ExecutionLog } from './executions/execution-log.ts';
 import type { ExecutionRecords } from './executions/execution-records.ts';
@@ -6,8 +8,6 @@ import { sweepExpired } from './host/kv.ts';
 import { removeOldFailures } from './identity/login-throttle.ts';
 import { removeOldPluginLogins } from './identity/plugin-sessions.ts';
 import { removeEndedSessions } from './identity/sessions.ts';
-import type { Log } from './log.ts';
-import { every } from './periodic.ts';
 import type { PluginInstaller } from './plugins/install.ts';
 import type { ModuleStorage } from './plugins/module-storage.ts';
 import { removeUninstalled } from './plugins/uninstalled.ts';

@@ -1,12 +1,12 @@
 import type { Route } from './api/route.ts';
 import { universityRoutes } from './api/university-api.ts';
-import { type Config, dataPath } from './config.ts';
-import { durationMs } from './config-values.ts';
+import { messageOf } from './base/errors.ts';
+import { LIMITS } from './base/limits.ts';
+import type { Log } from './base/log.ts';
+import { type Config, dataPath } from './config/load.ts';
+import { durationMs } from './config/values.ts';
 import type { Database } from './db/database.ts';
-import { messageOf } from './errors.ts';
 import { type JobQueue, scheduledJob } from './jobs.ts';
-import { LIMITS } from './limits.ts';
-import type { Log } from './log.ts';
 import { Imports, isUnderWay, localDay } from './university/imports.ts';
 
 /** The importer as the configuration names it. */

@@ -1,6 +1,6 @@
 import { PgBoss } from 'pg-boss';
+import { messageOf, ServiceError } from './base/errors.ts';
 import type { Database, Queryable } from './db/database.ts';
-import { messageOf, ServiceError } from './errors.ts';
 
 /** One kind of job. */
 export type JobQueue<T extends object> = {

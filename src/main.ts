@@ -1,8 +1,8 @@
 #!/usr/bin/env node
 import fs from 'node:fs';
 import { parseArgs } from 'node:util';
-import { type Config, ConfigError, dataPath, describeConfig, loadConfig, publicUrlProblem } from './config.ts';
-import { messageOf } from './errors.ts';
+import { messageOf } from './base/errors.ts';
+import { type Config, ConfigError, dataPath, describeConfig, loadConfig, publicUrlProblem } from './config/load.ts';
 
 /** Process entry and command line; the one place that reads argv and the environment. */
 

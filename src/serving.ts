@@ -1,9 +1,9 @@
 import fs from 'node:fs';
+import { messageOf } from './base/errors.ts';
+import { makeLog } from './base/log.ts';
 import { startService } from './compose.ts';
-import { type Config, loadConfig } from './config.ts';
+import { type Config, loadConfig } from './config/load.ts';
 import { isUnavailable } from './db/database.ts';
-import { messageOf } from './errors.ts';
-import { makeLog } from './log.ts';
 import { installSample } from './plugins/sample.ts';
 import type { GoMessage, GraphMessage, ServingMessage } from './supervisor/supervisor.ts';
 

@@ -2,11 +2,11 @@ import { spawn } from 'node:child_process';
 import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
+import { LIMITS } from '../src/base/limits.ts';
 import { openDatabase } from '../src/db/database.ts';
 import { migrate } from '../src/db/migrate.ts';
 import { EMBEDDED_ROLE, grantServiceRole, makeServiceRole } from '../src/db/service-role.ts';
 import { Jobs } from '../src/jobs.ts';
-import { LIMITS } from '../src/limits.ts';
 import { startPostgres } from '../src/supervisor/embedded-postgres.ts';
 import { SERVICE_PASSWORD, TEMPLATE } from './support/database.ts';
 

@@ -49,35 +49,12 @@ const LAYERS = [
   ['src/university'],
   ['src/plugins', 'src/identity', 'src/authz', 'src/files'],
   ['src/outbox', 'src/frontends'],
-  ['src/audit', 'src/jobs.ts', 'src/periodic.ts', 'src/graph'],
-  ['src/db', 'src/log.ts', 'src/config.ts'],
-  ['src/config-rows.ts'],
-  [
-    'src/disk-space.ts',
-    'src/single-thread.ts',
-    'src/message.ts',
-    'src/plugin-origins.ts',
-    'src/field-errors.ts',
-    'src/bounded-json.ts',
-  ],
-  [
-    'src/abi',
-    'src/errors.ts',
-    'src/config-values.ts',
-    'src/limits.ts',
-    'src/in-turn.ts',
-    'src/html.ts',
-    'src/caller-key.ts',
-    'src/bounded-cache.ts',
-    'src/move-into-place.ts',
-    'src/write-new-file.ts',
-    'src/stream-to-file.ts',
-    'src/nap.ts',
-    'src/own-directory.ts',
-    'src/read-bounded.ts',
-    'src/request-limits.ts',
-    'src/nearest-name.ts',
-  ],
+  ['src/audit', 'src/jobs.ts', 'src/graph'],
+  ['src/db'],
+  ['src/config'],
+  ['src/message.ts', 'src/plugin-origins.ts'],
+  ['src/abi'],
+  ['src/base'],
 ];
 
 const layerOf = (file: string): number => LAYERS.findIndex(l => l.some(p => file === p || file.startsWith(`${p}/`)));
@@ -112,7 +89,7 @@ t.test('the sandbox holds no authority: workers import only abi and limits', asy
   for (const { file, imports } of sources('workers'))
     for (const i of imports) {
       const target = i.startsWith('.') ? resolve(file, i) : i;
-      t.ok(/^(node:|workers\/|src\/abi\/|src\/limits\.ts$)/.test(target), `${file} imports ${target}`);
+      t.ok(/^(node:|workers\/|src\/abi\/|src\/base\/limits\.ts$)/.test(target), `${file} imports ${target}`);
     }
 });
 
@@ -201,6 +178,6 @@ t.test('migrations are numbered without a gap', async t => {
 });
 
 t.test('limits stand in the relations the service counts on', async t => {
-  const { assertLimits } = await import('../src/limits.ts');
+  const { assertLimits } = await import('../src/base/limits.ts');
   t.doesNotThrow(() => assertLimits());
 });

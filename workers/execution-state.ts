@@ -1,5 +1,5 @@
 import { CONTROL } from '../src/abi/host-memory.ts';
-import { LIMITS } from '../src/limits.ts';
+import { LIMITS } from '../src/base/limits.ts';
 
 const EMPTY = new Uint8Array(0);
 

@@ -1,4 +1,4 @@
-import { PAGE_BYTES } from '../src/limits.ts';
+import { PAGE_BYTES } from '../src/base/limits.ts';
 
 const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 const lenient = new TextDecoder('utf-8', { ignoreBOM: true });

@@ -20,7 +20,7 @@ import {
   SLOT_OUTPUT_BYTES,
   slotAt,
 } from '../src/abi/shared-layout.ts';
-import { LIMITS } from '../src/limits.ts';
+import { LIMITS } from '../src/base/limits.ts';
 import type { ExecutionState } from './execution-state.ts';
 import type { GuestMemory } from './guest-memory.ts';
 import { isAlone } from './take-work.ts';

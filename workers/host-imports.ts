@@ -10,7 +10,7 @@ import {
 } from '../src/abi/host-functions.ts';
 import { checkResponseHeaders, type HeaderRules, withSandbox } from '../src/abi/response-headers.ts';
 import { ENTRY } from '../src/abi/shared-layout.ts';
-import { LIMITS } from '../src/limits.ts';
+import { LIMITS } from '../src/base/limits.ts';
 import type { ExecutionState, Span } from './execution-state.ts';
 import type { GuestMemory } from './guest-memory.ts';
 import type { HostChannel } from './host-channel.ts';

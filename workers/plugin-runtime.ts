@@ -1,6 +1,6 @@
 import { CONTROL_MEMORY, GUEST_MEMORY, HOST_MODULE } from '../src/abi/host-memory.ts';
 import type { LoadedModule } from '../src/abi/lane-messages.ts';
-import { LIMITS, PAGE_BYTES } from '../src/limits.ts';
+import { LIMITS, PAGE_BYTES } from '../src/base/limits.ts';
 import type { GuestMemory } from './guest-memory.ts';
 
 export type SharedImports = {

@@ -21,7 +21,7 @@ import {
   slotAt,
   viewsOf,
 } from '../src/abi/shared-layout.ts';
-import { LIMITS, PAGE_BYTES } from '../src/limits.ts';
+import { LIMITS, PAGE_BYTES } from '../src/base/limits.ts';
 import { ExecutionState } from './execution-state.ts';
 import { GuestMemory } from './guest-memory.ts';
 import { HostChannel } from './host-channel.ts';

@@ -1,5 +1,5 @@
 import { WASI_SIGNATURES } from '../src/abi/host-functions.ts';
-import { LIMITS } from '../src/limits.ts';
+import { LIMITS } from '../src/base/limits.ts';
 import type { ExecutionState } from './execution-state.ts';
 import type { GuestMemory } from './guest-memory.ts';
 import { trap } from './trap.ts';

@@ -1,4 +1,4 @@
-import { LIMITS } from '../limits.ts';
+import { LIMITS } from '../base/limits.ts';
 
 /**
  * Headers of a plugin's answer (docs/SECURITY.md "Answers of triggers"): checked where the plugin runs, carried flat as

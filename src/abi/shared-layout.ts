@@ -1,4 +1,4 @@
-import { LIMITS } from '../limits.ts';
+import { LIMITS } from '../base/limits.ts';
 
 /**
  * Shared memory between the main thread and the lanes (threads that run plugins). Both ends are described here.

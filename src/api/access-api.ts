@@ -3,9 +3,9 @@ import type { CommandAccess, CommandDecision } from '../authz/command-access.ts'
 import type { GraphRole } from '../authz/graph-roles.ts';
 import type { Policies, PolicyVerdict } from '../authz/policies.ts';
 import { decideAccess, effectiveAccess } from '../authz/trigger-access.ts';
-import { callerKey } from '../caller-key.ts';
+import { callerKey } from '../base/caller-key.ts';
+import { ServiceError } from '../base/errors.ts';
 import type { Database } from '../db/database.ts';
-import { ServiceError } from '../errors.ts';
 import type { Quarantine } from '../executions/quarantine.ts';
 import { findUser, type GlobalUser } from '../identity/users.ts';
 import { jsonReply } from '../message.ts';

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { LIMITS } from '../limits.ts';
+import { LIMITS } from '../base/limits.ts';
 import type { Request } from '../message.ts';
 import type { AccessRequest } from '../plugins/install-access.ts';
 import type { SettingsChange } from '../plugins/trigger-settings.ts';

@@ -1,6 +1,7 @@
 import { z } from 'zod';
+import { ServiceError } from '../base/errors.ts';
+import { LIMITS } from '../base/limits.ts';
 import type { Database } from '../db/database.ts';
-import { ServiceError } from '../errors.ts';
 import {
   ADMIN_SCOPES,
   type AdminKey,
@@ -12,7 +13,6 @@ import {
   listAdminKeys,
   revokeAdminKey,
 } from '../identity/admin-keys.ts';
-import { LIMITS } from '../limits.ts';
 import { jsonReply, NO_STORE, type Request } from '../message.ts';
 import { findPlugin } from '../plugins/plugin-store.ts';
 import { parseBody } from './plugins-api.ts';

@@ -1,5 +1,5 @@
 import fs from 'node:fs';
-import { ServiceError } from '../errors.ts';
+import { ServiceError } from '../base/errors.ts';
 import type { PageProofs } from '../identity/page-proof.ts';
 import { NO_STORE, type Reply, type Request } from '../message.ts';
 import type { Route } from './route.ts';

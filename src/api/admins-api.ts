@@ -1,6 +1,6 @@
 import { z } from 'zod';
+import { ServiceError } from '../base/errors.ts';
 import type { Database } from '../db/database.ts';
-import { ServiceError } from '../errors.ts';
 import { type AdminAccount, listAdmins } from '../identity/admin-accounts.ts';
 import { appointAdmin, type QueueMail, removeAdmin, resetAdminPassword } from '../identity/admin-appointments.ts';
 import { jsonReply } from '../message.ts';

@@ -1,6 +1,6 @@
 import { type AuditEntry, listAudit } from '../audit/audit-log.ts';
+import { ServiceError } from '../base/errors.ts';
 import type { Database } from '../db/database.ts';
-import { ServiceError } from '../errors.ts';
 import { pageReply, queryOf, type Route, sinceOf } from './route.ts';
 
 const entryJson = (e: AuditEntry) => ({

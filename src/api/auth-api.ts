@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { appendAudit } from '../audit/audit-log.ts';
+import { ServiceError } from '../base/errors.ts';
 import type { Database, Queryable } from '../db/database.ts';
-import { ServiceError } from '../errors.ts';
 import { type AdminAccount, findAdmin } from '../identity/admin-accounts.ts';
 import { addFirstAdmin, changePassword } from '../identity/admin-appointments.ts';
 import { countAdminKeysOf } from '../identity/admin-keys.ts';

@@ -9,10 +9,10 @@ import {
 } from '../authz/command-settings.ts';
 import { appendRevision, type PolicyOwner } from '../authz/policy-revisions.ts';
 import { commandRoleWarning } from '../authz/role-warnings.ts';
+import { ServiceError } from '../base/errors.ts';
+import { LIMITS } from '../base/limits.ts';
 import type { Database } from '../db/database.ts';
-import { ServiceError } from '../errors.ts';
 import type { GraphSchema } from '../graph/graph-schema.ts';
-import { LIMITS } from '../limits.ts';
 import { jsonReply, type Request } from '../message.ts';
 import { unknownPlugin } from '../plugins/install.ts';
 import type { InstalledPlugin, PluginRegistry } from '../plugins/registry.ts';

@@ -1,7 +1,8 @@
 import { z } from 'zod';
 import { appendAudit } from '../audit/audit-log.ts';
+import { ServiceError } from '../base/errors.ts';
+import { LIMITS } from '../base/limits.ts';
 import type { Database } from '../db/database.ts';
-import { ServiceError } from '../errors.ts';
 import {
   countDeliveries,
   DELIVERY_STATES,
@@ -21,7 +22,6 @@ import {
   removeSubscription,
   type Subscription,
 } from '../events/subscriptions.ts';
-import { LIMITS } from '../limits.ts';
 import { jsonReply, NO_STORE, type Request } from '../message.ts';
 import type { SecretBox } from '../plugins/secret-box.ts';
 import { parseBody } from './plugins-api.ts';

@@ -1,4 +1,4 @@
-import { ServiceError } from '../errors.ts';
+import { ServiceError } from '../base/errors.ts';
 import type { ExecutionRecords, StoredRecord } from '../executions/execution-records.ts';
 import { jsonReply } from '../message.ts';
 import { pageReply, pathIdOf, queryOf, type Route, sinceOf } from './route.ts';

@@ -1,6 +1,7 @@
 import { z } from 'zod';
+import { ServiceError, tooLarge } from '../base/errors.ts';
+import { LIMITS } from '../base/limits.ts';
 import type { Database } from '../db/database.ts';
-import { ServiceError, tooLarge } from '../errors.ts';
 import { dispositionOf, rangeOf } from '../files/file-headers.ts';
 import { normalizeMimeType, parseDescription } from '../files/file-kind.ts';
 import {
@@ -14,7 +15,6 @@ import {
 import type { Files } from '../files/files.ts';
 import type { AddressSigner } from '../files/signed-address.ts';
 import type { Principals } from '../identity/principals.ts';
-import { LIMITS } from '../limits.ts';
 import { isFromOrigins, jsonReply, type Reply, type Request } from '../message.ts';
 import type { InstalledPlugin, PluginRegistry } from '../plugins/registry.ts';
 import { parseBody } from './plugins-api.ts';

@@ -1,4 +1,4 @@
-import { ServiceError } from '../errors.ts';
+import { ServiceError } from '../base/errors.ts';
 import type { Coding, FrontendFile, Frontends } from '../frontends/frontends.ts';
 import { LOGIN_PATH, noLoginReply, PLUGIN_LOGIN_PATH } from '../identity/no-login.ts';
 import { NO_STORE, type Reply, type Request } from '../message.ts';

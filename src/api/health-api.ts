@@ -1,5 +1,5 @@
+import { notCurrent } from '../base/errors.ts';
 import type { ChangeStatus } from '../db/notifications.ts';
-import { notCurrent } from '../errors.ts';
 import { jsonReply, NO_STORE } from '../message.ts';
 import type { Route } from './route.ts';
 

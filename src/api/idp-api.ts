@@ -1,13 +1,13 @@
 import { appendAudit } from '../audit/audit-log.ts';
+import { ServiceError, STATUS_OF } from '../base/errors.ts';
+import { noticePage } from '../base/html.ts';
+import { LIMITS } from '../base/limits.ts';
 import type { Database } from '../db/database.ts';
-import { ServiceError, STATUS_OF } from '../errors.ts';
-import { noticePage } from '../html.ts';
 import { findAdmin } from '../identity/admin-accounts.ts';
 import type { IdpLogin } from '../identity/idp-login.ts';
 import { LOGIN_PATH, noLoginReply, PAGE_HEADERS } from '../identity/no-login.ts';
 import { safeReturnTo } from '../identity/return-to.ts';
 import { findOrAddIdpUser } from '../identity/users.ts';
-import { LIMITS } from '../limits.ts';
 import { cookieOf, NO_STORE, type Reply, type Request } from '../message.ts';
 import { actorOfAccount, actorOfUser, flagOf, queryOf, type Route } from './route.ts';
 import type { SessionCookies } from './session-cookies.ts';

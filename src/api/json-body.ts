@@ -1,5 +1,5 @@
-import { parseBoundedJson } from '../bounded-json.ts';
-import { messageOf, ServiceError } from '../errors.ts';
+import { parseBoundedJson } from '../base/bounded-json.ts';
+import { messageOf, ServiceError } from '../base/errors.ts';
 
 /**
  * The value of a body.

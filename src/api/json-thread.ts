@@ -1,7 +1,7 @@
 import { Worker } from 'node:worker_threads';
-import { ServiceError } from '../errors.ts';
-import { REQUEST_LIMITS } from '../request-limits.ts';
-import { SingleThread } from '../single-thread.ts';
+import { ServiceError } from '../base/errors.ts';
+import { REQUEST_LIMITS } from '../base/request-limits.ts';
+import { SingleThread } from '../base/single-thread.ts';
 import { parseJsonBody } from './json-body.ts';
 
 export type JsonTask = Uint8Array;

@@ -1,6 +1,6 @@
 import { parentPort } from 'node:worker_threads';
-import { messageOf, ServiceError } from '../errors.ts';
-import type { Numbered } from '../single-thread.ts';
+import { messageOf, ServiceError } from '../base/errors.ts';
+import type { Numbered } from '../base/single-thread.ts';
 import { parseJsonBody } from './json-body.ts';
 import type { JsonAnswer, JsonTask } from './json-thread.ts';
 

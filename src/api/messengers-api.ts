@@ -1,7 +1,8 @@
 import { z } from 'zod';
 import { appendAudit } from '../audit/audit-log.ts';
+import { ServiceError } from '../base/errors.ts';
+import { REQUEST_LIMITS } from '../base/request-limits.ts';
 import type { Database } from '../db/database.ts';
-import { ServiceError } from '../errors.ts';
 import { secretMatches, sha256 } from '../identity/bearer-secret.ts';
 import type { Principals } from '../identity/principals.ts';
 import { jsonReply, NO_STORE, type Reply, type Request } from '../message.ts';
@@ -14,7 +15,6 @@ import {
   type OutgoingMessage,
   sendAgain,
 } from '../messaging/outgoing.ts';
-import { REQUEST_LIMITS } from '../request-limits.ts';
 import { actorOf, pageReply, pathIdOf, queryOf, type Route } from './route.ts';
 
 export type MessengersApiParts = {

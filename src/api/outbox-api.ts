@@ -1,11 +1,11 @@
 import type { Actor } from '../audit/audit-log.ts';
+import { ServiceError } from '../base/errors.ts';
+import { LIMITS } from '../base/limits.ts';
 import type { Database } from '../db/database.ts';
-import { ServiceError } from '../errors.ts';
 import type { Graph } from '../graph/graph.ts';
 import type { GraphSchema } from '../graph/graph-schema.ts';
 import { GraphError } from '../graph/graph-store.ts';
 import { tupleText } from '../graph/tuple.ts';
-import { LIMITS } from '../limits.ts';
 import { jsonReply } from '../message.ts';
 import type { Deliverer } from '../outbox/deliver.ts';
 import { type Drift, findDrift, repairDrift } from '../outbox/drift.ts';

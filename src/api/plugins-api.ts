@@ -1,10 +1,10 @@
 import type { Readable } from 'node:stream';
 import { z } from 'zod';
 import { effectiveAccess } from '../authz/trigger-access.ts';
+import { ServiceError } from '../base/errors.ts';
+import { fieldErrorsOf } from '../base/field-errors.ts';
 import type { Database } from '../db/database.ts';
-import { ServiceError } from '../errors.ts';
 import type { Quarantine, Suspension } from '../executions/quarantine.ts';
-import { fieldErrorsOf } from '../field-errors.ts';
 import type { GraphSchema } from '../graph/graph-schema.ts';
 import { jsonReply } from '../message.ts';
 import type { FrontendInstaller } from '../plugins/frontend-install.ts';

@@ -1,8 +1,8 @@
 import { z } from 'zod';
 import type { Policies, PolicyTrial } from '../authz/policies.ts';
 import { PolicyError } from '../authz/policy-ast.ts';
+import { ServiceError } from '../base/errors.ts';
 import type { Database } from '../db/database.ts';
-import { ServiceError } from '../errors.ts';
 import type { GraphSchema } from '../graph/graph-schema.ts';
 import { GraphError } from '../graph/graph-store.ts';
 import { jsonReply } from '../message.ts';

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import fs from 'node:fs';
 import path from 'node:path';
-import { tooLarge } from '../errors.ts';
+import { tooLarge } from '../base/errors.ts';
 import type { BodySource } from '../message.ts';
 
 /**

@@ -1,6 +1,6 @@
 import type { Readable } from 'node:stream';
 import busboy from 'busboy';
-import { messageOf, ServiceError } from '../errors.ts';
+import { messageOf, ServiceError } from '../base/errors.ts';
 
 /** What is done with the file of a form. A form that turns out wrong behind its file has it discarded. */
 export type FileReceiver<T> = { receive(file: Readable): Promise<T>; discard(received: T): Promise<void> };

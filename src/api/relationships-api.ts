@@ -1,13 +1,13 @@
 import { z } from 'zod';
 import { createRelationships, type Deleted, deleteMatching, deleteRelationship } from '../authz/relationships.ts';
-import { parseBoundedJson } from '../bounded-json.ts';
+import { parseBoundedJson } from '../base/bounded-json.ts';
+import { ServiceError } from '../base/errors.ts';
+import { LIMITS } from '../base/limits.ts';
 import type { Database } from '../db/database.ts';
-import { ServiceError } from '../errors.ts';
 import type { Graph } from '../graph/graph.ts';
 import { GraphSchema, idProblem } from '../graph/graph-schema.ts';
 import { type CheckStep, GraphError } from '../graph/graph-store.ts';
 import type { Tuple, TupleFilter } from '../graph/tuple.ts';
-import { LIMITS } from '../limits.ts';
 import { jsonReply } from '../message.ts';
 import { type Appended, tupleJson } from '../outbox/append.ts';
 import { listRelationships, type Relationship } from '../outbox/mirror.ts';

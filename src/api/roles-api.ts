@@ -1,7 +1,8 @@
 import { changeGraphRole, type GraphRole, listGraphRoles } from '../authz/graph-roles.ts';
 import { grantWarning, graphGrantWarning } from '../authz/role-warnings.ts';
+import { ServiceError } from '../base/errors.ts';
+import { LIMITS } from '../base/limits.ts';
 import type { Database } from '../db/database.ts';
-import { ServiceError } from '../errors.ts';
 import type { GraphSchema } from '../graph/graph-schema.ts';
 import {
   grantUserRole,
@@ -11,7 +12,6 @@ import {
   revokeUserRole,
 } from '../identity/user-roles.ts';
 import { findUser, type GlobalUser } from '../identity/users.ts';
-import { LIMITS } from '../limits.ts';
 import { jsonReply, type Reply } from '../message.ts';
 import type { Outbox } from '../outbox/outbox.ts';
 import type { PluginRegistry } from '../plugins/registry.ts';

@@ -1,6 +1,8 @@
 import { z } from 'zod';
+import { type FieldError, ServiceError } from '../base/errors.ts';
+import { LIMITS } from '../base/limits.ts';
+import { didYouMean } from '../base/nearest-name.ts';
 import type { Database } from '../db/database.ts';
-import { type FieldError, ServiceError } from '../errors.ts';
 import {
   ALL_TRIGGERS,
   addServiceKey,
@@ -10,9 +12,7 @@ import {
   rotateServiceKey,
   type ServiceKey,
 } from '../identity/service-keys.ts';
-import { LIMITS } from '../limits.ts';
 import { jsonReply, NO_STORE, type Request } from '../message.ts';
-import { didYouMean } from '../nearest-name.ts';
 import type { PluginRegistry } from '../plugins/registry.ts';
 import { parseBody } from './plugins-api.ts';
 import { actorOf, endTime, pageReply, pathIdOf, queryOf, type Route } from './route.ts';

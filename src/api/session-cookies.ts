@@ -1,7 +1,7 @@
+import { LIMITS } from '../base/limits.ts';
 import type { Queryable } from '../db/database.ts';
 import type { KnownBrowsers } from '../identity/known-browsers.ts';
 import { addSession, endSession, type Session, type SessionKind } from '../identity/sessions.ts';
-import { LIMITS } from '../limits.ts';
 import { cookieOf, isBrowser, type Request, sessionCookieOf } from '../message.ts';
 
 type Header = [string, string];

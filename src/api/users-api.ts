@@ -1,6 +1,7 @@
 import { z } from 'zod';
+import { ServiceError } from '../base/errors.ts';
+import { LIMITS } from '../base/limits.ts';
 import type { Database } from '../db/database.ts';
-import { ServiceError } from '../errors.ts';
 import { findAdmin } from '../identity/admin-accounts.ts';
 import {
   changeUser,
@@ -11,7 +12,6 @@ import {
   type UserAttributes,
   userState,
 } from '../identity/users.ts';
-import { LIMITS } from '../limits.ts';
 import { jsonReply, type Request } from '../message.ts';
 import { idOf } from './auth-api.ts';
 import { parseBody } from './plugins-api.ts';

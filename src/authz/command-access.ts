@@ -1,5 +1,5 @@
+import { notCurrent } from '../base/errors.ts';
 import type { ChangeStatus } from '../db/notifications.ts';
-import { notCurrent } from '../errors.ts';
 import type { Graph } from '../graph/graph.ts';
 import { type GraphCheck, GraphError } from '../graph/graph-store.ts';
 import type { CommandPolicies, CommandSettings } from './command-settings.ts';

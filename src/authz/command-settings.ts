@@ -1,7 +1,7 @@
 import { type Actor, type AuditState, appendAudit } from '../audit/audit-log.ts';
-import { type BoundedCache, boundedCache } from '../bounded-cache.ts';
+import { type BoundedCache, boundedCache } from '../base/bounded-cache.ts';
+import { LIMITS } from '../base/limits.ts';
 import type { Queryable } from '../db/database.ts';
-import { LIMITS } from '../limits.ts';
 
 /** Channel on which hosts of one database tell each other that a command's settings changed; the payload names it. */
 export const COMMAND_CHANGED = 'command_changed';

@@ -1,9 +1,9 @@
 import { type Actor, appendAudit } from '../audit/audit-log.ts';
+import { LIMITS } from '../base/limits.ts';
 import type { Database, Queryable } from '../db/database.ts';
 import { pluginRoleId } from '../graph/graph-ids.ts';
 import type { GraphSchema } from '../graph/graph-schema.ts';
 import type { Tuple } from '../graph/tuple.ts';
-import { LIMITS } from '../limits.ts';
 import { type Appended, appendGraphChanges, type GraphChange } from '../outbox/append.ts';
 import { listByPrefix, listRelationships } from '../outbox/mirror.ts';
 

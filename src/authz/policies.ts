@@ -1,8 +1,8 @@
-import { type BoundedCache, boundedCache } from '../bounded-cache.ts';
-import { messageOf } from '../errors.ts';
+import { type BoundedCache, boundedCache } from '../base/bounded-cache.ts';
+import { messageOf } from '../base/errors.ts';
+import { LIMITS } from '../base/limits.ts';
 import { checkText, type Graph } from '../graph/graph.ts';
 import { type GraphCheck, GraphError } from '../graph/graph-store.ts';
-import { LIMITS } from '../limits.ts';
 import {
   type CompiledPolicy,
   compilePolicy,

@@ -1,6 +1,6 @@
 import type { ASTNode } from '@marcbachmann/cel-js';
 import { RE2JS } from 're2js';
-import { boundedCache } from '../bounded-cache.ts';
+import { boundedCache } from '../base/bounded-cache.ts';
 
 /** The nodes of a policy, and patterns of `re_match`. */
 export type { ASTNode };

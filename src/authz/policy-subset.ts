@@ -1,5 +1,5 @@
+import { didYouMean } from '../base/nearest-name.ts';
 import type { GraphSchema } from '../graph/graph-schema.ts';
-import { didYouMean } from '../nearest-name.ts';
 import {
   type ASTNode,
   COMPREHENSIONS,

@@ -1,9 +1,9 @@
 import { Environment, type ParseResult } from '@marcbachmann/cel-js';
-import { boundedCache } from '../bounded-cache.ts';
+import { boundedCache } from '../base/bounded-cache.ts';
+import { LIMITS } from '../base/limits.ts';
 import { checkKey } from '../graph/graph.ts';
 import type { GraphSchema } from '../graph/graph-schema.ts';
 import type { GraphCheck } from '../graph/graph-store.ts';
-import { LIMITS } from '../limits.ts';
 import { type ASTNode, childrenOf, extents, isComprehension, PolicyError, patternOf } from './policy-ast.ts';
 import { findMistakes, MENDED, policyErrorOf, together } from './policy-mistakes.ts';
 import { OBJECTS, schemaErrors } from './policy-subset.ts';

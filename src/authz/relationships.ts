@@ -1,9 +1,9 @@
 import { type Actor, appendAudit } from '../audit/audit-log.ts';
+import { ServiceError } from '../base/errors.ts';
+import { LIMITS } from '../base/limits.ts';
 import type { Database } from '../db/database.ts';
-import { ServiceError } from '../errors.ts';
 import type { GraphSchema } from '../graph/graph-schema.ts';
 import { type Tuple, type TupleFilter, tupleText } from '../graph/tuple.ts';
-import { LIMITS } from '../limits.ts';
 import { type Appended, appendGraphChanges, filterJson, type GraphChange, type Origin } from '../outbox/append.ts';
 import { listRelationships } from '../outbox/mirror.ts';
 

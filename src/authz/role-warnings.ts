@@ -1,6 +1,6 @@
+import { didYouMean } from '../base/nearest-name.ts';
 import type { Queryable } from '../db/database.ts';
 import { pluginRoleId } from '../graph/graph-ids.ts';
-import { didYouMean } from '../nearest-name.ts';
 import { type GraphRole, roleObject } from './graph-roles.ts';
 import { compilePolicy } from './policy.ts';
 import { type ASTNode, childrenOf, PolicyError } from './policy-ast.ts';

@@ -1,8 +1,8 @@
-import { type BoundedCache, boundedCache } from '../bounded-cache.ts';
+import { type BoundedCache, boundedCache } from '../base/bounded-cache.ts';
+import { LIMITS } from '../base/limits.ts';
 import type { Queryable } from '../db/database.ts';
 import type { Graph } from '../graph/graph.ts';
 import { GraphError } from '../graph/graph-store.ts';
-import { LIMITS } from '../limits.ts';
 import { type PolicyUser, withoutGroups } from './policy.ts';
 
 /** What policies know of a user, as it was at one moment (service.md 2.7). */

@@ -1,5 +1,5 @@
 import fs from 'node:fs';
-import { type Config, dataPath } from '../config.ts';
+import { type Config, dataPath } from '../config/load.ts';
 import { type GraphSchema, readGraphSchema } from '../graph/graph-schema.ts';
 import { GraphError, GraphStore } from '../graph/graph-store.ts';
 import { remoteStore } from '../graph/remote-store.ts';

@@ -1,5 +1,5 @@
-import { type Config, publicBaseOf } from '../config.ts';
-import { messageOf } from '../errors.ts';
+import { messageOf } from '../base/errors.ts';
+import { type Config, publicBaseOf } from '../config/load.ts';
 import type { Check } from './doctor.ts';
 
 const PROBE_MS = 5000;

@@ -1,6 +1,6 @@
 import fs from 'node:fs';
 import { keyPlaceOf, listSealed, openSecretKey } from '../compose-secrets.ts';
-import { type Config, dataPath } from '../config.ts';
+import { type Config, dataPath } from '../config/load.ts';
 import type { Database, Queryable } from '../db/database.ts';
 import { isListenedTo } from '../db/notifications.ts';
 import { makeSecretBox } from '../plugins/secret-box.ts';

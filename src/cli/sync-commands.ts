@@ -1,6 +1,6 @@
+import { messageOf, ServiceError } from '../base/errors.ts';
 import { importsOf } from '../compose-university.ts';
-import { type Config, withValues } from '../config.ts';
-import { messageOf, ServiceError } from '../errors.ts';
+import { type Config, withValues } from '../config/load.ts';
 import { ENTITIES, type EntityType } from '../university/entities.ts';
 import type { ImportRun } from '../university/import-log.ts';
 import type { PullProgress } from '../university/pull.ts';

@@ -1,6 +1,6 @@
 import type { Duplex } from 'node:stream';
 import pg from 'pg';
-import { messageOf } from '../errors.ts';
+import { messageOf } from '../base/errors.ts';
 
 export type Queryable = {
   query<R extends pg.QueryResultRow>(query: string | pg.QueryConfig, values?: unknown[]): Promise<pg.QueryResult<R>>;

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type pg from 'pg';
-import { messageOf } from '../errors.ts';
+import { messageOf } from '../base/errors.ts';
 import { cutConnection, LISTENER_NAME, makeClient, type Queryable } from './database.ts';
 
 /** Channel on which hosts of one database tell each other that a plugin changed; the payload is its id. */

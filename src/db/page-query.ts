@@ -1,4 +1,4 @@
-import { LIMITS } from '../limits.ts';
+import { LIMITS } from '../base/limits.ts';
 import { columnTypeOf } from './database.ts';
 
 /** More than `sqlAnswerBytesMax` or `sqlCellsMax`. */

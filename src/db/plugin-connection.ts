@@ -1,5 +1,5 @@
 import net from 'node:net';
-import { LIMITS } from '../limits.ts';
+import { LIMITS } from '../base/limits.ts';
 import { listKnown, maySetName, readStoredNames, type StoredNames } from './custom-settings.ts';
 import { makePluginClient } from './database.ts';
 import { AnswerTooLarge, PageQuery, type SqlPage } from './page-query.ts';

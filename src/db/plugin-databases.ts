@@ -1,5 +1,5 @@
-import { messageOf } from '../errors.ts';
-import { LIMITS } from '../limits.ts';
+import { messageOf } from '../base/errors.ts';
+import { LIMITS } from '../base/limits.ts';
 import type { StoredNames } from './custom-settings.ts';
 import type { Queryable } from './database.ts';
 import { PluginConnection } from './plugin-connection.ts';

@@ -1,10 +1,10 @@
 import { createHmac } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { messageOf } from '../base/errors.ts';
+import { LIMITS } from '../base/limits.ts';
+import { Nap } from '../base/wakeable-sleep.ts';
 import type { Database } from '../db/database.ts';
 import { tryLock } from '../db/held-lock.ts';
-import { messageOf } from '../errors.ts';
-import { LIMITS } from '../limits.ts';
-import { Nap } from '../nap.ts';
 import { type SecretBox, SecretUnreadable } from '../plugins/secret-box.ts';
 import { type Line, listLines, listWaiting, setDelivered, setFailed, setOldDead } from './deliveries.ts';
 import { cloudEvent, type StoredEvent } from './event.ts';

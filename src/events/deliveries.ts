@@ -1,5 +1,5 @@
+import { LIMITS } from '../base/limits.ts';
 import type { Queryable } from '../db/database.ts';
-import { LIMITS } from '../limits.ts';
 import { type EventSql, type StoredEvent, toEvent } from './event.ts';
 
 export const DELIVERY_STATES = ['waiting', 'delivered', 'dead'] as const;

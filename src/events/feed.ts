@@ -1,6 +1,6 @@
 import { Readable } from 'node:stream';
+import { LIMITS } from '../base/limits.ts';
 import type { Queryable } from '../db/database.ts';
-import { LIMITS } from '../limits.ts';
 import { cloudEvent, type StoredEvent } from './event.ts';
 import { type EventFilter, lastEventId, listEventsAfter } from './publish.ts';
 

@@ -14,7 +14,7 @@ import {
   slotAt,
   viewsOf,
 } from '../abi/shared-layout.ts';
-import { LIMITS } from '../limits.ts';
+import { LIMITS } from '../base/limits.ts';
 import { HostCallPort } from './host-call-port.ts';
 import { LanePool } from './lane-pool.ts';
 import { prepareLaneSource } from './lane-source.ts';

@@ -3,7 +3,7 @@ import { performance } from 'node:perf_hooks';
 import { MessageChannel, receiveMessageOnPort } from 'node:worker_threads';
 import type { LaneTask } from '../abi/lane-messages.ts';
 import { BELL, BELL_BITS, BELL_WANTED, CALL_STATE, LANE, LANE_STATE, laneAt, RING_MASK } from '../abi/shared-layout.ts';
-import { LIMITS } from '../limits.ts';
+import { LIMITS } from '../base/limits.ts';
 import { demoteIfBurning, type Lane, type LanePoolOptions, makeLane, restorePriority } from './lane.ts';
 import { touchedKib } from './lane-thread.ts';
 import { makeThreads, type Threads } from './lane-threads.ts';

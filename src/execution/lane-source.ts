@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url';
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 /** All a lane may import (the sandbox holds no authority). */
 const FOLDERS = ['workers', 'src/abi'];
-const FILES = ['src/limits.ts'];
+const FILES = ['src/base/limits.ts'];
 
 /**
  * Strips the types of what a lane runs once, by Node's own stripper, instead of in every thread: that takes 100 ms each,

@@ -1,6 +1,6 @@
 import { Piscina } from 'piscina';
 import type { LaneTask } from '../abi/lane-messages.ts';
-import { LIMITS } from '../limits.ts';
+import { LIMITS } from '../base/limits.ts';
 
 /**
  * Heap of a lane. A small old generation keeps the collector's pauses out of the tail (performance.md 3), and bounds what a

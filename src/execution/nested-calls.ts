@@ -1,4 +1,4 @@
-import { LIMITS } from '../limits.ts';
+import { LIMITS } from '../base/limits.ts';
 
 /** Plugins that wait for one another, the first one first, the plugin they wait for, and by whom all of it is counted. */
 type NestedCall = { callers: readonly string[]; to: string; caller: string };

@@ -1,4 +1,4 @@
-import { LIMITS } from '../limits.ts';
+import { LIMITS } from '../base/limits.ts';
 
 /**
  * Bound on the executions of a caller in the ring of a plugin that serves no other caller: about nine for each of the caller's

@@ -8,7 +8,7 @@ import {
   SLOT_COUNT,
   URGENT,
 } from '../abi/shared-layout.ts';
-import { LIMITS } from '../limits.ts';
+import { LIMITS } from '../base/limits.ts';
 import { type Caller, PluginLine } from './plugin-line.ts';
 
 /** The limit that leaves no room for one more execution. */

@@ -1,7 +1,7 @@
 import type { ExecutionOutcome, LogLine } from '../abi/execution-outcome.ts';
-import { messageOf } from '../errors.ts';
-import { LIMITS } from '../limits.ts';
-import type { Log } from '../log.ts';
+import { messageOf } from '../base/errors.ts';
+import { LIMITS } from '../base/limits.ts';
+import type { Log } from '../base/log.ts';
 import type { Suspension } from './quarantine.ts';
 
 /** An execution as the log names it. */

@@ -1,6 +1,6 @@
 import type { LogLine, OutcomeKind } from '../abi/execution-outcome.ts';
+import { LIMITS } from '../base/limits.ts';
 import { type Database, isUnavailable } from '../db/database.ts';
-import { LIMITS } from '../limits.ts';
 
 /** What an execution leaves behind (decisions.md 5), or a caller whom a policy turned away: `refused`. */
 export type ExecutionRecord = {

@@ -1,7 +1,7 @@
 import type { ExecutionOutcome, OutcomeKind } from '../abi/execution-outcome.ts';
 import { type Actor, appendAudit } from '../audit/audit-log.ts';
+import { LIMITS } from '../base/limits.ts';
 import type { Database } from '../db/database.ts';
-import { LIMITS } from '../limits.ts';
 import { notifyChanged } from '../plugins/plugin-store.ts';
 import { Strikes } from './strikes.ts';
 

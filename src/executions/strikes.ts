@@ -1,4 +1,4 @@
-import { LIMITS } from '../limits.ts';
+import { LIMITS } from '../base/limits.ts';
 
 /** What the failures of a trigger lead to: nothing yet, a suspension of it for one caller, or for all. */
 export type Verdict = { kind: 'none' } | { kind: 'caller' } | { kind: 'all'; callers: number };

@@ -1,5 +1,5 @@
+import { LIMITS } from '../base/limits.ts';
 import type { Database } from '../db/database.ts';
-import { LIMITS } from '../limits.ts';
 import { findVersion } from '../plugins/plugin-store.ts';
 import type { Quarantine } from './quarantine.ts';
 

@@ -1,5 +1,5 @@
+import { LIMITS } from '../base/limits.ts';
 import type { Database } from '../db/database.ts';
-import { LIMITS } from '../limits.ts';
 import { deleteExpired, forgetRemoved, listToRemove, readStates, type StoreKind, setRemoved } from './file-records.ts';
 import type { FileStorage, StoredObject } from './file-storage.ts';
 

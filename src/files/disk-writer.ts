@@ -1,7 +1,7 @@
 import { createHash, type Hash } from 'node:crypto';
 import type { FileHandle } from 'node:fs/promises';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { tooLarge } from '../errors.ts';
+import { tooLarge } from '../base/errors.ts';
 
 /** What is hashed, which takes a quarter of a millisecond of the main thread, and written at once. */
 const BUFFER_BYTES = 256 * 1024;

@@ -1,6 +1,6 @@
+import { ServiceError } from '../base/errors.ts';
+import { LIMITS } from '../base/limits.ts';
 import type { Queryable } from '../db/database.ts';
-import { ServiceError } from '../errors.ts';
-import { LIMITS } from '../limits.ts';
 import type { FileDescription, FileType } from './file-kind.ts';
 
 /** Where the bytes of a file lie. */

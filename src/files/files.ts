@@ -1,9 +1,9 @@
 import { randomBytes } from 'node:crypto';
 import type { Readable } from 'node:stream';
 import { type Actor, appendAudit } from '../audit/audit-log.ts';
+import { ServiceError } from '../base/errors.ts';
+import { LIMITS } from '../base/limits.ts';
 import type { Database } from '../db/database.ts';
-import { ServiceError } from '../errors.ts';
-import { LIMITS } from '../limits.ts';
 import type { BodySource } from '../message.ts';
 import type { FileDescription } from './file-kind.ts';
 import {

@@ -1,6 +1,6 @@
 import type { Readable } from 'node:stream';
-import { ServiceError } from '../errors.ts';
-import { LIMITS } from '../limits.ts';
+import { ServiceError } from '../base/errors.ts';
+import { LIMITS } from '../base/limits.ts';
 import type { FileRecord } from './file-records.ts';
 import type { FileReader } from './file-storage.ts';
 

@@ -1,5 +1,5 @@
 import { createHmac, hkdfSync, timingSafeEqual } from 'node:crypto';
-import { ServiceError } from '../errors.ts';
+import { ServiceError } from '../base/errors.ts';
 import { normalizeMimeType } from './file-kind.ts';
 
 /**

@@ -10,7 +10,7 @@ import {
   S3Client,
 } from '@aws-sdk/client-s3';
 import { getSignedUrl } from '@aws-sdk/s3-request-presigner';
-import { ServiceError } from '../errors.ts';
+import { ServiceError } from '../base/errors.ts';
 import { dispositionOf } from './file-headers.ts';
 import { normalizeMimeType } from './file-kind.ts';
 import type { FileStorage, StoredObject } from './file-storage.ts';

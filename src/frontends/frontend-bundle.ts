@@ -1,8 +1,8 @@
 import type { Readable } from 'node:stream';
 import { crc32 } from 'node:zlib';
 import yauzl, { type Entry, type ZipFile } from 'yauzl';
-import { messageOf, ServiceError } from '../errors.ts';
-import { LIMITS } from '../limits.ts';
+import { messageOf, ServiceError } from '../base/errors.ts';
+import { LIMITS } from '../base/limits.ts';
 
 /** A file of a bundle. */
 export type BundleFile = {

@@ -4,9 +4,9 @@ import { Readable } from 'node:stream';
 import { promisify } from 'node:util';
 import { brotliCompress, constants, inflateRaw } from 'node:zlib';
 import mime from 'mime';
-import { type BoundedCache, boundedCache } from '../bounded-cache.ts';
-import { InTurn } from '../in-turn.ts';
-import { LIMITS } from '../limits.ts';
+import { type BoundedCache, boundedCache } from '../base/bounded-cache.ts';
+import { LIMITS } from '../base/limits.ts';
+import { InTurn } from '../base/semaphore.ts';
 import { type BundleFile, FrontendBundle } from './frontend-bundle.ts';
 
 /** The frontend of a version as it is stored. */

@@ -1,6 +1,6 @@
 import fs from 'node:fs';
-import type { FieldError } from '../errors.ts';
-import { LIMITS } from '../limits.ts';
+import type { FieldError } from '../base/errors.ts';
+import { LIMITS } from '../base/limits.ts';
 import type { Tuple, TupleFilter } from './tuple.ts';
 
 /** One object type of the graph (service.md 2.8). */

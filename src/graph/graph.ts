@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
-import { type BoundedCache, boundedCache } from '../bounded-cache.ts';
-import { LIMITS } from '../limits.ts';
+import { type BoundedCache, boundedCache } from '../base/bounded-cache.ts';
+import { LIMITS } from '../base/limits.ts';
 import { idProblem } from './graph-schema.ts';
 import { type CheckStep, type Freshness, type GraphCheck, GraphError, type GraphStore } from './graph-store.ts';
 import type { Tuple } from './tuple.ts';

@@ -1,6 +1,6 @@
 import crypto from 'node:crypto';
 import fs from 'node:fs';
-import { type Config, ConfigError } from '../config.ts';
+import { type Config, ConfigError } from '../config/load.ts';
 import { GraphStore } from './graph-store.ts';
 
 /**

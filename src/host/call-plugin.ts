@@ -2,7 +2,7 @@ import { Buffer } from 'node:buffer';
 import type { ExecutionOutcome, OutcomeKind } from '../abi/execution-outcome.ts';
 import { HOST_ERROR, type HostErrorCode } from '../abi/host-functions.ts';
 import { type HostResult, hostError } from '../abi/host-result.ts';
-import { LIMITS } from '../limits.ts';
+import { LIMITS } from '../base/limits.ts';
 import type { InstalledPlugin } from '../plugins/registry.ts';
 import { type CallPrincipal, HostCall, type HostHandler } from './host-functions.ts';
 

@@ -1,10 +1,10 @@
 import { createHash } from 'node:crypto';
 import { HOST_ERROR } from '../abi/host-functions.ts';
 import { hostError } from '../abi/host-result.ts';
-import { JsonBoundError, parseBoundedJson } from '../bounded-json.ts';
-import { messageOf } from '../errors.ts';
+import { JsonBoundError, parseBoundedJson } from '../base/bounded-json.ts';
+import { messageOf } from '../base/errors.ts';
+import { LIMITS } from '../base/limits.ts';
 import type { NewEvent } from '../events/publish.ts';
-import { LIMITS } from '../limits.ts';
 import type { HostHandler, PermittedCall } from './host-functions.ts';
 
 /** Events of plugins (permission `events`, abi.md `event_publish`; decisions.md 7). */

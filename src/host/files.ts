@@ -1,13 +1,13 @@
 import { z } from 'zod';
 import { HOST_ERROR } from '../abi/host-functions.ts';
 import { type HostResult, hostError } from '../abi/host-result.ts';
-import { ServiceError } from '../errors.ts';
+import { ServiceError } from '../base/errors.ts';
+import { LIMITS } from '../base/limits.ts';
 import { type FileAsker, mayRead } from '../files/file-access.ts';
 import { FILE_TYPES, parseDescription } from '../files/file-kind.ts';
 import { type FileRecord, fileRefJson } from '../files/file-records.ts';
 import type { FileReader } from '../files/file-storage.ts';
 import type { Files } from '../files/files.ts';
-import { LIMITS } from '../limits.ts';
 import type { HostArguments, HostHandler, PermittedCall } from './host-functions.ts';
 
 /** Files for plugins (permission `file`, service.md 4.8 and 5.6). Every file that may not be read is "not found". */

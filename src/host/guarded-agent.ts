@@ -2,8 +2,8 @@ import { lookup, Resolver } from 'node:dns/promises';
 import type { LookupFunction } from 'node:net';
 import { isIP } from 'node:net';
 import { Agent, buildConnector, type Dispatcher, request } from 'undici';
-import { LIMITS } from '../limits.ts';
-import { readBounded } from '../read-bounded.ts';
+import { LIMITS } from '../base/limits.ts';
+import { readBounded } from '../base/read-bounded.ts';
 import type { NetworkAccess } from './network-access.ts';
 
 /** Finds the addresses of a name. */

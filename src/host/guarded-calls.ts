@@ -1,5 +1,5 @@
 import { isIP } from 'node:net';
-import { LIMITS } from '../limits.ts';
+import { LIMITS } from '../base/limits.ts';
 import {
   AddressRefused,
   bodyOf,

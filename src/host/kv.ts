@@ -1,8 +1,8 @@
 import { z } from 'zod';
 import { HOST_ERROR } from '../abi/host-functions.ts';
 import { type HostResult, hostError } from '../abi/host-result.ts';
+import { LIMITS } from '../base/limits.ts';
 import type { Database } from '../db/database.ts';
-import { LIMITS } from '../limits.ts';
 import type { HostHandler } from './host-functions.ts';
 
 /** Key-value store of a plugin (permission `kv`): per plugin, values up to 1 MiB, optional time to live. */

@@ -1,5 +1,5 @@
 import net from 'node:net';
-import { parseRange } from '../config-values.ts';
+import { parseRange } from '../config/values.ts';
 import type { NetworkRules } from '../plugins/network-rules.ts';
 
 /** What is inside or nowhere: special purposes of the IANA registries (RFC 6890 and its successors). */

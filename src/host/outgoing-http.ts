@@ -4,9 +4,9 @@ import { brotliDecompress, gunzip, inflate } from 'node:zlib';
 import { z } from 'zod';
 import { HOST_ERROR } from '../abi/host-functions.ts';
 import { type HostResult, hostError } from '../abi/host-result.ts';
-import { parseBoundedJson } from '../bounded-json.ts';
-import { fieldErrorsOf } from '../field-errors.ts';
-import { LIMITS } from '../limits.ts';
+import { parseBoundedJson } from '../base/bounded-json.ts';
+import { fieldErrorsOf } from '../base/field-errors.ts';
+import { LIMITS } from '../base/limits.ts';
 import type { NetworkRules } from '../plugins/network-rules.ts';
 import {
   AddressRefused,

@@ -1,8 +1,8 @@
 import { Buffer } from 'node:buffer';
 import { parse as parseArray } from 'postgres-array';
+import { LIMITS } from '../base/limits.ts';
 import { columnTypeOf } from '../db/database.ts';
 import type { SqlPage, SqlRow } from '../db/page-query.ts';
-import { LIMITS } from '../limits.ts';
 
 /** Values between plugins and databases (abi.md `sql_query`): JSON in which nothing is lost on the way. */
 

@@ -1,11 +1,11 @@
 import { Buffer } from 'node:buffer';
 import { HOST_ERROR } from '../abi/host-functions.ts';
 import { type HostResult, hostError } from '../abi/host-result.ts';
+import { messageOf } from '../base/errors.ts';
+import { LIMITS } from '../base/limits.ts';
 import { isUnavailable } from '../db/database.ts';
 import { AnswerTooLarge, type SqlPage } from '../db/page-query.ts';
 import { type HeldConnection, NoConnectionInTime, type PluginDatabases } from '../db/plugin-databases.ts';
-import { messageOf } from '../errors.ts';
-import { LIMITS } from '../limits.ts';
 import { databasesOf } from '../plugins/manifest.ts';
 import type { CallEnd, HostArguments, HostHandler, PermittedCall } from './host-functions.ts';
 import { Refusal } from './refusal.ts';

@@ -1,7 +1,7 @@
 import { Buffer } from 'node:buffer';
-import { tooLarge } from '../errors.ts';
+import { tooLarge } from '../base/errors.ts';
+import { REQUEST_LIMITS } from '../base/request-limits.ts';
 import type { TakeChunk } from '../message.ts';
-import { REQUEST_LIMITS } from '../request-limits.ts';
 import type { IntakeShare } from './intake.ts';
 import { SpoolFile } from './spool-file.ts';
 

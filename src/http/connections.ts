@@ -1,7 +1,7 @@
 import type { HttpResponse, TemplatedApp } from 'uWebSockets.js';
 import fs from 'node:fs';
 import { performance } from 'node:perf_hooks';
-import { callerKey } from '../caller-key.ts';
+import { callerKey } from '../base/caller-key.ts';
 import { peerAddressOf } from './peer-address.ts';
 
 export type ConnectionLimits = {

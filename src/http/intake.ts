@@ -1,6 +1,6 @@
-import { callerKey } from '../caller-key.ts';
-import { ServiceError } from '../errors.ts';
-import { removeOwnDirectory } from '../own-directory.ts';
+import { callerKey } from '../base/caller-key.ts';
+import { ServiceError } from '../base/errors.ts';
+import { removeOwnDirectory } from '../base/own-directory.ts';
 
 /** What bodies that come in may take of this host, as configured. */
 export type IntakeLimits = {

@@ -1,6 +1,6 @@
 import type { HttpResponse } from 'uWebSockets.js';
 import { Readable } from 'node:stream';
-import { ServiceError } from '../errors.ts';
+import { ServiceError } from '../base/errors.ts';
 import type { TakeChunk } from '../message.ts';
 import type { IntakeShare } from './intake.ts';
 

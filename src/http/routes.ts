@@ -1,10 +1,10 @@
 import { Readable } from 'node:stream';
 import { readJsonBody } from '../api/json-thread.ts';
 import type { Route } from '../api/route.ts';
+import { notCurrent, ServiceError, tooLarge } from '../base/errors.ts';
+import { REQUEST_LIMITS } from '../base/request-limits.ts';
 import type { ChangeStatus } from '../db/notifications.ts';
-import { notCurrent, ServiceError, tooLarge } from '../errors.ts';
 import type { BodySource, Request } from '../message.ts';
-import { REQUEST_LIMITS } from '../request-limits.ts';
 import { type BodyLimit, collectBody } from './collect-body.ts';
 import type { Exchange } from './exchange.ts';
 import type { Guards } from './guards.ts';

@@ -1,7 +1,7 @@
 import { App, type us_listen_socket, us_listen_socket_close, us_socket_local_port } from 'uWebSockets.js';
+import { diskFullError, fullDiskOf } from '../base/disk-space.ts';
+import { messageOf, ServiceError } from '../base/errors.ts';
 import { isUnavailable } from '../db/database.ts';
-import { diskFullError, fullDiskOf } from '../disk-space.ts';
-import { messageOf, ServiceError } from '../errors.ts';
 import type { ClientAddress } from './client-address.ts';
 import type { Connections } from './connections.ts';
 import { Exchange } from './exchange.ts';

@@ -1,6 +1,6 @@
 import fsp, { type FileHandle } from 'node:fs/promises';
 import path from 'node:path';
-import { ServiceError } from '../errors.ts';
+import { ServiceError } from '../base/errors.ts';
 
 /** Bytes that wait to be written; with more the client waits. */
 const WAITING_BYTES_MAX = 1024 * 1024;

@@ -1,7 +1,7 @@
 import { randomInt } from 'node:crypto';
+import { ServiceError } from '../base/errors.ts';
+import { LIMITS } from '../base/limits.ts';
 import type { Queryable } from '../db/database.ts';
-import { ServiceError } from '../errors.ts';
-import { LIMITS } from '../limits.ts';
 import { hashPassword } from './password.ts';
 import { findUser } from './users.ts';
 

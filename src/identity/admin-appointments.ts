@@ -1,6 +1,6 @@
 import { type Actor, appendAudit } from '../audit/audit-log.ts';
+import { messageOf, ServiceError } from '../base/errors.ts';
 import type { Database, Queryable } from '../db/database.ts';
-import { messageOf, ServiceError } from '../errors.ts';
 import {
   type AdminAccount,
   addCredentials,

@@ -1,5 +1,5 @@
-import { ServiceError } from '../errors.ts';
-import { LIMITS } from '../limits.ts';
+import { ServiceError } from '../base/errors.ts';
+import { LIMITS } from '../base/limits.ts';
 
 /**
  * The most common passwords, as zxcvbn-ts keeps them: 49,000 by frequency, in lower case. Those that are too short to be

@@ -1,7 +1,7 @@
 import * as oidc from 'openid-client';
 import { z } from 'zod';
-import { messageOf, ServiceError } from '../errors.ts';
-import { LIMITS } from '../limits.ts';
+import { messageOf, ServiceError } from '../base/errors.ts';
+import { LIMITS } from '../base/limits.ts';
 
 export type IdpOptions = {
   /** Empty: there is no identity provider. */

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { LIMITS } from '../limits.ts';
+import { LIMITS } from '../base/limits.ts';
 import { makeSecret } from './bearer-secret.ts';
 
 /** Encrypts and authenticates; only hosts of this installation can make such a value. */

@@ -1,6 +1,6 @@
+import { ServiceError } from '../base/errors.ts';
+import { LIMITS } from '../base/limits.ts';
 import type { Database, Queryable } from '../db/database.ts';
-import { ServiceError } from '../errors.ts';
-import { LIMITS } from '../limits.ts';
 
 /** Attempts of one caller are counted one at a time over all hosts; the second number of the lock is the caller's hash. */
 const LOGIN_LOCK = 7_391_044;

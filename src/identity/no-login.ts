@@ -1,5 +1,5 @@
-import { STATUS_OF } from '../errors.ts';
-import { noticePage } from '../html.ts';
+import { STATUS_OF } from '../base/errors.ts';
+import { noticePage } from '../base/html.ts';
 import { NO_STORE, type Reply } from '../message.ts';
 import { NO_PROVIDER } from './idp-login.ts';
 

@@ -2,7 +2,7 @@ import fs from 'node:fs';
 import os from 'node:os';
 import { parentPort } from 'node:worker_threads';
 import bcrypt from 'bcrypt';
-import type { Numbered } from '../single-thread.ts';
+import type { Numbered } from '../base/single-thread.ts';
 import type { PasswordAnswer, PasswordTask } from './password.ts';
 
 /** The thread of `password.ts`: one computation at a time, behind most of what the processor has to do. */

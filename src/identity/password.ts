@@ -1,6 +1,6 @@
 import { Worker } from 'node:worker_threads';
-import { LIMITS } from '../limits.ts';
-import { SingleThread } from '../single-thread.ts';
+import { LIMITS } from '../base/limits.ts';
+import { SingleThread } from '../base/single-thread.ts';
 
 /** A password to compare with a hash, or without one to hash. */
 export type PasswordTask = { password: string; against: string | null };

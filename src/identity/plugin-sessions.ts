@@ -1,5 +1,5 @@
+import { LIMITS } from '../base/limits.ts';
 import type { Queryable } from '../db/database.ts';
-import { LIMITS } from '../limits.ts';
 import { makeSecret, sha256 } from './bearer-secret.ts';
 import { addSession, findSessionById, type Session } from './sessions.ts';
 

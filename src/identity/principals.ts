@@ -1,8 +1,8 @@
-import { type BoundedCache, boundedCache } from '../bounded-cache.ts';
+import { type BoundedCache, boundedCache } from '../base/bounded-cache.ts';
+import { notCurrent } from '../base/errors.ts';
+import { LIMITS } from '../base/limits.ts';
 import type { Database } from '../db/database.ts';
 import type { ChangeStatus } from '../db/notifications.ts';
-import { notCurrent } from '../errors.ts';
-import { LIMITS } from '../limits.ts';
 import { bearerOf, sessionCookieOf } from '../message.ts';
 import type { IdentityChange } from './identity-changes.ts';
 import { LastUsed } from './last-used.ts';

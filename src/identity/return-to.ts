@@ -1,4 +1,4 @@
-import { LIMITS } from '../limits.ts';
+import { LIMITS } from '../base/limits.ts';
 
 /**
  * Where a login goes back to: a path of our own origin, or `/` for everything else (decisions.md 3). Checked again after it

@@ -1,6 +1,6 @@
 import { type Actor, appendAudit } from '../audit/audit-log.ts';
+import { LIMITS } from '../base/limits.ts';
 import type { Database, Queryable } from '../db/database.ts';
-import { LIMITS } from '../limits.ts';
 import { makeSecret, sha256 } from './bearer-secret.ts';
 import { notifyIdentity } from './identity-changes.ts';
 

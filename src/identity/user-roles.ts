@@ -1,7 +1,7 @@
 import { type Actor, appendAudit } from '../audit/audit-log.ts';
+import { ServiceError } from '../base/errors.ts';
+import { LIMITS } from '../base/limits.ts';
 import type { Database, Queryable } from '../db/database.ts';
-import { ServiceError } from '../errors.ts';
-import { LIMITS } from '../limits.ts';
 import { notifyIdentity, notifyUsers } from './identity-changes.ts';
 
 /** Roles of the database, which policies ask for with has_role (service.md 2.7). Roles of commands are in the graph. */

@@ -1,6 +1,6 @@
 import { type Actor, type AuditState, appendAudit } from '../audit/audit-log.ts';
+import { ServiceError } from '../base/errors.ts';
 import type { Database, Queryable } from '../db/database.ts';
-import { ServiceError } from '../errors.ts';
 import { tupleText } from '../graph/tuple.ts';
 import { holdGraph } from '../outbox/append.ts';
 import { listRelationships } from '../outbox/mirror.ts';

@@ -1,6 +1,6 @@
 import { createHash, randomInt } from 'node:crypto';
+import { LIMITS } from '../base/limits.ts';
 import type { Database, Queryable } from '../db/database.ts';
-import { LIMITS } from '../limits.ts';
 import type { ChannelName, Language } from './channel.ts';
 
 /** Accounts of messengers that belong to users (decisions.md 6). */

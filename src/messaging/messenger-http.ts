@@ -1,5 +1,5 @@
-import { parseBoundedJson } from '../bounded-json.ts';
-import { messageOf } from '../errors.ts';
+import { parseBoundedJson } from '../base/bounded-json.ts';
+import { messageOf } from '../base/errors.ts';
 
 /** What an API answers is small. */
 const ANSWER_BYTES_MAX = 4 * 1024 * 1024;

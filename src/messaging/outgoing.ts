@@ -1,5 +1,5 @@
+import { LIMITS } from '../base/limits.ts';
 import type { Queryable } from '../db/database.ts';
-import { LIMITS } from '../limits.ts';
 import type { ChannelName } from './channel.ts';
 
 /** Messages on their way out: queued in the transaction of what they belong to, sent by one host at a time (decisions.md 6). */

@@ -1,11 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { messageOf } from '../base/errors.ts';
+import { LIMITS } from '../base/limits.ts';
+import { InTurn } from '../base/semaphore.ts';
+import { Nap } from '../base/wakeable-sleep.ts';
 import type { Database } from '../db/database.ts';
 import { tryLock } from '../db/held-lock.ts';
-import { messageOf } from '../errors.ts';
 import type { FileRecord } from '../files/file-records.ts';
-import { InTurn } from '../in-turn.ts';
-import { LIMITS } from '../limits.ts';
-import { Nap } from '../nap.ts';
 import type { Channel, ChannelName, OutgoingPart, Sent } from './channel.ts';
 import {
   listDue,

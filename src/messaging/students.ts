@@ -1,7 +1,7 @@
 import { z } from 'zod';
+import { LIMITS } from '../base/limits.ts';
 import type { Queryable } from '../db/database.ts';
 import type { Graph } from '../graph/graph.ts';
-import { LIMITS } from '../limits.ts';
 
 /** Which students a message is for (decisions.md 6): where they study, by the graph, and what they are, by the database. */
 

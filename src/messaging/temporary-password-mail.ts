@@ -1,4 +1,4 @@
-import { escapeHtml } from '../html.ts';
+import { escapeHtml } from '../base/html.ts';
 import type { Mail } from './mail.ts';
 
 export type TemporaryPassword = {

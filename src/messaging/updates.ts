@@ -1,5 +1,5 @@
+import { LIMITS } from '../base/limits.ts';
 import type { Database, Queryable } from '../db/database.ts';
-import { LIMITS } from '../limits.ts';
 import type { ChannelName, Update } from './channel.ts';
 
 /** Updates of messengers as they came: stored first, handled later, each once (decisions.md 6). */

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { z } from 'zod';
-import { parseBoundedJson } from '../bounded-json.ts';
+import { parseBoundedJson } from '../base/bounded-json.ts';
 import type { Channel, IncomingFile, IncomingMessage, OutgoingPart, Sent } from './channel.ts';
 import { callApi, type MessengerHttp } from './messenger-http.ts';
 

@@ -1,8 +1,8 @@
+import { type FieldError, ServiceError } from '../base/errors.ts';
+import { LIMITS } from '../base/limits.ts';
 import type { Queryable } from '../db/database.ts';
-import { type FieldError, ServiceError } from '../errors.ts';
 import type { GraphSchema } from '../graph/graph-schema.ts';
 import type { Tuple, TupleFilter } from '../graph/tuple.ts';
-import { LIMITS } from '../limits.ts';
 
 /** Channel on which hosts of one database tell each other that something waits for delivery. */
 export const OUTBOX_APPENDED = 'authz_outbox';

@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto';
+import { LIMITS } from '../base/limits.ts';
 import type { Database, Queryable } from '../db/database.ts';
 import { newMark, readMarks } from '../graph/graph.ts';
 import type { GraphSchema } from '../graph/graph-schema.ts';
 import { GraphError, type GraphUpdate } from '../graph/graph-store.ts';
 import { type Tuple, tupleKey } from '../graph/tuple.ts';
-import { LIMITS } from '../limits.ts';
 import {
   type DeliveryStore,
   FencedError,

@@ -1,9 +1,9 @@
 import { type Actor, appendAudit } from '../audit/audit-log.ts';
+import { LIMITS } from '../base/limits.ts';
 import type { Database, Queryable } from '../db/database.ts';
 import type { GraphSchema } from '../graph/graph-schema.ts';
 import type { GraphUpdate } from '../graph/graph-store.ts';
 import { type Tuple, tupleKey } from '../graph/tuple.ts';
-import { LIMITS } from '../limits.ts';
 import type { Deliverer } from './deliver.ts';
 import { type DeliveryStore, isRefusal, newestRevision } from './fenced-store.ts';
 import { readMirror, readWanted } from './mirror.ts';

@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
+import { LIMITS } from '../base/limits.ts';
 import type { Queryable } from '../db/database.ts';
 import { GraphError, type GraphStore, type GraphUpdate, type WriteCondition } from '../graph/graph-store.ts';
 import type { Tuple } from '../graph/tuple.ts';
-import { LIMITS } from '../limits.ts';
 import type { OutboxEntry } from './plan.ts';
 import { knowsEntry, type StreamPosition, type StreamState, saveOwner } from './stream.ts';
 

@@ -1,5 +1,5 @@
+import { messageOf } from '../base/errors.ts';
 import type { Database } from '../db/database.ts';
-import { messageOf } from '../errors.ts';
 import { newMark, readMarks } from '../graph/graph.ts';
 import { GraphError, type GraphStore } from '../graph/graph-store.ts';
 import { tupleText } from '../graph/tuple.ts';

@@ -1,7 +1,7 @@
 import { z } from 'zod';
+import { LIMITS } from '../base/limits.ts';
 import type { Queryable } from '../db/database.ts';
 import type { Tuple, TupleFilter } from '../graph/tuple.ts';
-import { LIMITS } from '../limits.ts';
 import type { OutboxEntry } from './plan.ts';
 
 /** Channel on which the deliverer tells every host what reached the store. */

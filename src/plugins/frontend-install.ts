@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import type { Readable } from 'node:stream';
 import { type Actor, appendAudit } from '../audit/audit-log.ts';
+import { ServiceError } from '../base/errors.ts';
 import type { Database } from '../db/database.ts';
-import { ServiceError } from '../errors.ts';
 import { FrontendBundle } from '../frontends/frontend-bundle.ts';
 import type { ModuleStorage, ReceivedModule } from './module-storage.ts';
 import {

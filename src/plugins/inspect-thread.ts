@@ -1,6 +1,6 @@
 import { availableParallelism } from 'node:os';
 import { Worker } from 'node:worker_threads';
-import { InTurn } from '../in-turn.ts';
+import { InTurn } from '../base/semaphore.ts';
 import type { Inspection } from './inspect.ts';
 import type { Manifest } from './manifest.ts';
 

@@ -1,5 +1,5 @@
 import { ABI_NEWEST, HOST_FUNCTION_BY_NAME, WASI_SIGNATURES, wasmParametersOf } from '../abi/host-functions.ts';
-import { LIMITS } from '../limits.ts';
+import { LIMITS } from '../base/limits.ts';
 import { type ModuleOutline, readModule } from './gate/module.ts';
 import { GateRefusal } from './gate/reader.ts';
 import { rewriteModule } from './gate/rewrite.ts';

@@ -1,7 +1,7 @@
 import type { Actor, AuditState } from '../audit/audit-log.ts';
+import { type FieldError, ServiceError } from '../base/errors.ts';
+import { didYouMean } from '../base/nearest-name.ts';
 import type { Queryable } from '../db/database.ts';
-import { type FieldError, ServiceError } from '../errors.ts';
-import { didYouMean } from '../nearest-name.ts';
 import { type HttpTrigger, httpTriggersOf, type Manifest, type SuggestedAccess } from './manifest.ts';
 import { type AcceptPublic, becomingPublic, requirePublicAccepted } from './public-access.ts';
 import {

@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import type { Readable } from 'node:stream';
 import { type Actor, type AuditState, appendAudit } from '../audit/audit-log.ts';
+import { ServiceError } from '../base/errors.ts';
 import type { Database, Queryable } from '../db/database.ts';
-import { ServiceError } from '../errors.ts';
 import { checkFrontend } from './frontend-install.ts';
 import type { Finding, Inspection } from './inspect.ts';
 import { inspectFile } from './inspect-thread.ts';

@@ -1,9 +1,9 @@
 import { z } from 'zod';
 import { ABI_NEWEST, ABI_UNSTATED } from '../abi/host-functions.ts';
-import { parseBoundedJson } from '../bounded-json.ts';
-import { type FieldError, messageOf } from '../errors.ts';
-import { fieldErrorsOf } from '../field-errors.ts';
-import { LIMITS } from '../limits.ts';
+import { parseBoundedJson } from '../base/bounded-json.ts';
+import { type FieldError, messageOf } from '../base/errors.ts';
+import { fieldErrorsOf } from '../base/field-errors.ts';
+import { LIMITS } from '../base/limits.ts';
 
 /** HTTP methods a trigger may name. */
 export const HTTP_METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'] as const;

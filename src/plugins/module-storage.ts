@@ -3,9 +3,9 @@ import fs from 'node:fs';
 import fsp from 'node:fs/promises';
 import path from 'node:path';
 import type { Readable } from 'node:stream';
-import { ServiceError } from '../errors.ts';
-import { moveIntoPlace } from '../move-into-place.ts';
-import { streamToFile } from '../stream-to-file.ts';
+import { ServiceError } from '../base/errors.ts';
+import { moveIntoPlace } from '../base/move-into-place.ts';
+import { streamToFile } from '../base/stream-to-file.ts';
 import { RUNNABLE_FORMAT } from './gate/rewrite.ts';
 
 const RUNNABLE = `.run${RUNNABLE_FORMAT}.wasm`;

@@ -1,7 +1,7 @@
 import net from 'node:net';
 import { z } from 'zod';
-import { parseRange } from '../config-values.ts';
-import type { FieldError } from '../errors.ts';
+import type { FieldError } from '../base/errors.ts';
+import { parseRange } from '../config/values.ts';
 
 /** Where a plugin may send requests, as its administrator set it (the section `network` of the install config). */
 export type NetworkRules = {

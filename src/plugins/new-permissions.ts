@@ -1,4 +1,4 @@
-import { ServiceError } from '../errors.ts';
+import { ServiceError } from '../base/errors.ts';
 import { NO_RULES } from './network-rules.ts';
 import type { VersionRow } from './plugin-store.ts';
 

@@ -1,4 +1,4 @@
-import { type FieldError, ServiceError } from '../errors.ts';
+import { type FieldError, ServiceError } from '../base/errors.ts';
 import { CONFIG_SECTIONS, configFieldsOf, databasesOf, type Manifest, permissionsOf } from './manifest.ts';
 import { checkRules, type NetworkRules, NO_RULES } from './network-rules.ts';
 import type { InstalledSecrets } from './registry.ts';

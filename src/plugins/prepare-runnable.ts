@@ -1,4 +1,4 @@
-import { ServiceError } from '../errors.ts';
+import { ServiceError } from '../base/errors.ts';
 import { RUNNABLE_FORMAT } from './gate/rewrite.ts';
 import type { Finding } from './inspect.ts';
 import type { InspectedFile } from './inspect-thread.ts';

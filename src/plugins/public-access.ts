@@ -1,4 +1,4 @@
-import { ServiceError } from '../errors.ts';
+import { ServiceError } from '../base/errors.ts';
 import { type HttpTrigger, routeShape } from './manifest.ts';
 import { TriggerRoutes } from './trigger-routes.ts';
 import type { TriggerSettings } from './trigger-settings.ts';

@@ -1,6 +1,6 @@
 import { Readable } from 'node:stream';
 import type { Actor } from '../audit/audit-log.ts';
-import { LIMITS } from '../limits.ts';
+import { LIMITS } from '../base/limits.ts';
 import type { PluginInstaller } from './install.ts';
 import { httpTriggersOf } from './manifest.ts';
 import type { PluginRegistry } from './registry.ts';

@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import fs from 'node:fs';
-import { LIMITS } from '../limits.ts';
+import { LIMITS } from '../base/limits.ts';
 import { GATE } from './gate/gate-limits.ts';
 
 /**

@@ -1,6 +1,6 @@
 import { type Actor, appendAudit } from '../audit/audit-log.ts';
+import { ServiceError } from '../base/errors.ts';
 import type { Database, Queryable } from '../db/database.ts';
-import { ServiceError } from '../errors.ts';
 import { RUNNABLE_FORMAT } from './gate/rewrite.ts';
 import type { ModuleStorage } from './module-storage.ts';
 import { NO_RULES } from './network-rules.ts';

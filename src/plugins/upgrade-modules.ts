@@ -1,6 +1,6 @@
 import { availableParallelism } from 'node:os';
+import { messageOf, ServiceError } from '../base/errors.ts';
 import type { Database } from '../db/database.ts';
-import { messageOf, ServiceError } from '../errors.ts';
 import { RUNNABLE_FORMAT } from './gate/rewrite.ts';
 import { inspectFile } from './inspect-thread.ts';
 import { listOutdated, setRunnable, type VersionRow } from './plugin-store.ts';

@@ -1,6 +1,6 @@
-import type { Config } from '../config.ts';
-import { publicBaseOf } from '../config.ts';
-import { makeLog } from '../log.ts';
+import { makeLog } from '../base/log.ts';
+import type { Config } from '../config/load.ts';
+import { publicBaseOf } from '../config/load.ts';
 
 /** What `serve` tells the operator: lines for people on a terminal, JSON lines everywhere else. */
 export type Announcer = {

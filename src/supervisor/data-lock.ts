@@ -3,7 +3,7 @@ import os from 'node:os';
 import path from 'node:path';
 import koffi from 'koffi';
 import { z } from 'zod';
-import { messageOf } from '../errors.ts';
+import { messageOf } from '../base/errors.ts';
 
 const { O_APPEND, O_CREAT, O_NOFOLLOW, O_RDWR } = fs.constants;
 

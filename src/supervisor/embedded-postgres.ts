@@ -5,9 +5,9 @@ import { createRequire } from 'node:module';
 import net from 'node:net';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { messageOf } from '../base/errors.ts';
+import { writeNewFile } from '../base/write-new-file.ts';
 import { makeClient } from '../db/database.ts';
-import { messageOf } from '../errors.ts';
-import { writeNewFile } from '../write-new-file.ts';
 import { exited, spawnGuarded } from './child.ts';
 import { type Account, systemAccount } from './unprivileged.ts';
 

@@ -1,7 +1,7 @@
 import fs from 'node:fs';
 import path from 'node:path';
-import { messageOf } from '../errors.ts';
-import { writeNewFile } from '../write-new-file.ts';
+import { messageOf } from '../base/errors.ts';
+import { writeNewFile } from '../base/write-new-file.ts';
 import { Backoff } from './child.ts';
 import { type RunningSpicedb, startSpicedb } from './embedded-spicedb.ts';
 import type { Account } from './unprivileged.ts';

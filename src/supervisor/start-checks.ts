@@ -1,7 +1,7 @@
 import fs from 'node:fs';
 import net from 'node:net';
 import path from 'node:path';
-import { messageOf } from '../errors.ts';
+import { messageOf } from '../base/errors.ts';
 import { type DataLock, holderText, lockDataDirectory } from './data-lock.ts';
 import { StartError } from './embedded-postgres.ts';
 

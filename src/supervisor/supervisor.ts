@@ -1,13 +1,13 @@
 import { type ChildProcess, fork } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import fs from 'node:fs';
-import { type Config, configToEnv, dataPath, withValues } from '../config.ts';
+import { messageOf } from '../base/errors.ts';
+import { LIMITS } from '../base/limits.ts';
+import { writeNewFile } from '../base/write-new-file.ts';
+import { type Config, configToEnv, dataPath, withValues } from '../config/load.ts';
 import { EMBEDDED_ROLE, makeServiceRole, prepareDatabase, roleOfUrl, withUser } from '../db/service-role.ts';
-import { messageOf } from '../errors.ts';
 import type { Suspect } from '../executions/suspects.ts';
-import { LIMITS } from '../limits.ts';
 import { WASM_FLAGS } from '../plugins/trial-compile.ts';
-import { writeNewFile } from '../write-new-file.ts';
 import { Backoff, exited } from './child.ts';
 import { CrashCount } from './crash-count.ts';
 import { MAIN, type RunningPostgres, StartError, startPostgres } from './embedded-postgres.ts';

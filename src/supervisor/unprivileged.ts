@@ -2,7 +2,7 @@ import { execFileSync, spawnSync } from 'node:child_process';
 import fs from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { messageOf } from '../errors.ts';
+import { messageOf } from '../base/errors.ts';
 
 /** A system account processes are started as. */
 export type Account = { name: string; uid: number; gid: number };

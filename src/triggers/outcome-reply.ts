@@ -1,6 +1,6 @@
 import type { ExecutionOutcome, OutcomeKind } from '../abi/execution-outcome.ts';
-import { type ErrorCode, ServiceError, STATUS_OF } from '../errors.ts';
-import { LIMITS } from '../limits.ts';
+import { type ErrorCode, ServiceError, STATUS_OF } from '../base/errors.ts';
+import { LIMITS } from '../base/limits.ts';
 
 type Failure = Exclude<OutcomeKind, 'ok'>;
 

@@ -1,4 +1,4 @@
-import { LIMITS } from '../limits.ts';
+import { LIMITS } from '../base/limits.ts';
 import { forgetBookmark } from './bookmarks.ts';
 import type { Entity } from './entities.ts';
 import { addImportErrors, beginImport, endImport, noteType } from './import-log.ts';

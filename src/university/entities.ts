@@ -1,6 +1,6 @@
 import { z } from 'zod';
+import { LIMITS } from '../base/limits.ts';
 import type { Tuple } from '../graph/tuple.ts';
-import { LIMITS } from '../limits.ts';
 
 /** The fourteen types of university data (service.md 2.10), in the order in which they are imported. */
 export type EntityType =

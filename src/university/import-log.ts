@@ -1,5 +1,5 @@
+import { LIMITS } from '../base/limits.ts';
 import type { Queryable } from '../db/database.ts';
-import { LIMITS } from '../limits.ts';
 import type { EntityType } from './entities.ts';
 import type { ImportCounts } from './import-records.ts';
 import type { RecordError } from './parse-record.ts';

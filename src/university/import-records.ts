@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { ServiceError } from '../errors.ts';
-import { LIMITS } from '../limits.ts';
+import { ServiceError } from '../base/errors.ts';
+import { LIMITS } from '../base/limits.ts';
 import type { Entity } from './entities.ts';
 import { type Prepared, parseRecord, type RecordError } from './parse-record.ts';
 import { type SyncCounts, type SyncOptions, type SyncParts, syncRecords } from './sync.ts';

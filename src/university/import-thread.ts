@@ -1,6 +1,6 @@
 import { SHARE_ENV, Worker } from 'node:worker_threads';
-import { type ErrorCode, type FieldError, messageOf, ServiceError } from '../errors.ts';
-import { LIMITS } from '../limits.ts';
+import { type ErrorCode, type FieldError, messageOf, ServiceError } from '../base/errors.ts';
+import { LIMITS } from '../base/limits.ts';
 import type { BatchOrder, BatchResult } from './batch.ts';
 import type { EntityType } from './entities.ts';
 import type { ImportRun } from './import-log.ts';

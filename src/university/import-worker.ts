@@ -1,11 +1,11 @@
 import fs from 'node:fs';
 import os from 'node:os';
 import { parentPort, workerData } from 'node:worker_threads';
+import { messageOf, ServiceError } from '../base/errors.ts';
+import { LIMITS } from '../base/limits.ts';
+import { InTurn } from '../base/semaphore.ts';
 import { openDatabase } from '../db/database.ts';
-import { messageOf, ServiceError } from '../errors.ts';
 import { readGraphSchema } from '../graph/graph-schema.ts';
-import { InTurn } from '../in-turn.ts';
-import { LIMITS } from '../limits.ts';
 import { importBatch } from './batch.ts';
 import { ENTITIES, ENTITY_BY_TYPE } from './entities.ts';
 import { httpSource } from './http-source.ts';

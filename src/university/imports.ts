@@ -1,8 +1,8 @@
+import { messageOf, ServiceError } from '../base/errors.ts';
+import { LIMITS } from '../base/limits.ts';
+import { ownDirectory, removeOwnDirectory } from '../base/own-directory.ts';
 import type { Database } from '../db/database.ts';
 import { tryLock } from '../db/held-lock.ts';
-import { messageOf, ServiceError } from '../errors.ts';
-import { LIMITS } from '../limits.ts';
-import { ownDirectory, removeOwnDirectory } from '../own-directory.ts';
 import type { BatchResult } from './batch.ts';
 import type { Entity, EntityType } from './entities.ts';
 import { endImport, endInterrupted, type ImportRun } from './import-log.ts';

@@ -1,6 +1,6 @@
-import { JsonBoundError, parseBoundedJson } from '../bounded-json.ts';
-import { messageOf, ServiceError } from '../errors.ts';
-import { LIMITS } from '../limits.ts';
+import { JsonBoundError, parseBoundedJson } from '../base/bounded-json.ts';
+import { messageOf, ServiceError } from '../base/errors.ts';
+import { LIMITS } from '../base/limits.ts';
 
 const [QUOTE, BACKSLASH, OPEN, CLOSE, BRACE, UNBRACE, COMMA] = [0x22, 0x5c, 0x5b, 0x5d, 0x7b, 0x7d, 0x2c];
 

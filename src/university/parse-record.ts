@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { fieldErrorsOf } from '../field-errors.ts';
-import { LIMITS } from '../limits.ts';
+import { fieldErrorsOf } from '../base/field-errors.ts';
+import { LIMITS } from '../base/limits.ts';
 import { APPOINTED_TO, type Columns, type Entity, type EntityType, externalId } from './entities.ts';
 import { TOO_DEEP } from './json-elements.ts';
 

@@ -1,8 +1,8 @@
 import fsp from 'node:fs/promises';
 import path from 'node:path';
+import { messageOf, ServiceError } from '../base/errors.ts';
+import { LIMITS } from '../base/limits.ts';
 import type { Database } from '../db/database.ts';
-import { messageOf, ServiceError } from '../errors.ts';
-import { LIMITS } from '../limits.ts';
 import { stateOf } from './batch.ts';
 import { forgetBookmark, keepBookmark, loadBookmark, type Remembered } from './bookmarks.ts';
 import { type Bookmark, type DataSource, SourceError } from './data-source.ts';

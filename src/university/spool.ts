@@ -1,6 +1,6 @@
 import fs from 'node:fs';
 import fsp from 'node:fs/promises';
-import { ServiceError } from '../errors.ts';
+import { ServiceError } from '../base/errors.ts';
 import { TOO_DEEP } from './json-elements.ts';
 
 const FLUSH_CHARS = 256 * 1024;

@@ -1,5 +1,5 @@
+import { ServiceError } from '../base/errors.ts';
 import type { Database, Queryable } from '../db/database.ts';
-import { ServiceError } from '../errors.ts';
 import type { GraphSchema } from '../graph/graph-schema.ts';
 import { APPOINTED_TO, type Columns, type Entity } from './entities.ts';
 import type { Prepared, RecordError } from './parse-record.ts';

@@ -1,6 +1,6 @@
 import t from 'tap';
 import { z } from 'zod';
-import { loadConfig } from '../../src/config.ts';
+import { loadConfig } from '../../src/config/load.ts';
 import { PluginOrigins } from '../../src/plugin-origins.ts';
 import { freePort } from '../../src/supervisor/embedded-postgres.ts';
 import { startBrowser } from '../support/browser.ts';

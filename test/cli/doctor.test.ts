@@ -4,7 +4,7 @@ import net from 'node:net';
 import path from 'node:path';
 import t, { type Test } from 'tap';
 import { type Check, doctor, shownChecks } from '../../src/cli/doctor.ts';
-import { loadConfig } from '../../src/config.ts';
+import { loadConfig } from '../../src/config/load.ts';
 import { openDatabase } from '../../src/db/database.ts';
 import { startServer } from '../../src/http/server.ts';
 import { makeDatabase } from '../support/database.ts';

@@ -4,7 +4,7 @@ import fs from 'node:fs';
 import path from 'node:path';
 import t from 'tap';
 import { keyPlaceOf, listSealed, openSecretKey } from '../../src/compose-secrets.ts';
-import { loadConfig } from '../../src/config.ts';
+import { loadConfig } from '../../src/config/load.ts';
 import { openDatabase } from '../../src/db/database.ts';
 import { makeSecretBox } from '../../src/plugins/secret-box.ts';
 import { fingerprintOf, pendingKeyFile } from '../../src/plugins/secret-key.ts';

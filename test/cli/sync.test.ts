@@ -4,7 +4,7 @@ import fs from 'node:fs';
 import path from 'node:path';
 import t from 'tap';
 import { progressLine, syncOnce } from '../../src/cli/sync-commands.ts';
-import { loadConfig } from '../../src/config.ts';
+import { loadConfig } from '../../src/config/load.ts';
 import { openDatabase } from '../../src/db/database.ts';
 import { makeDatabase } from '../support/database.ts';
 import { random } from '../support/graph.ts';

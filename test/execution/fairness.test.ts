@@ -1,8 +1,8 @@
 import t from 'tap';
 import { LANE, laneAt, QUEUE, queueAt, SHARED_BYTES, type SharedViews, viewsOf } from '../../src/abi/shared-layout.ts';
-import { callerKey } from '../../src/caller-key.ts';
+import { callerKey } from '../../src/base/caller-key.ts';
+import { LIMITS } from '../../src/base/limits.ts';
 import { RunQueues } from '../../src/execution/run-queues.ts';
-import { LIMITS } from '../../src/limits.ts';
 import { mayTake, takeWork } from '../../workers/take-work.ts';
 
 t.test('callers are users, service keys, and addresses where there is no credential; a /64 of IPv6 is one', async t => {

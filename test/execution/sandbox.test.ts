@@ -3,7 +3,7 @@ import type { Worker } from 'node:worker_threads';
 import t from 'tap';
 import { HOST_ERROR, HOST_FUNCTIONS, wasmParametersOf } from '../../src/abi/host-functions.ts';
 import { SANDBOX_FLAT } from '../../src/abi/response-headers.ts';
-import { LIMITS } from '../../src/limits.ts';
+import { LIMITS } from '../../src/base/limits.ts';
 import { ExecutionState } from '../../workers/execution-state.ts';
 import { GuestMemory } from '../../workers/guest-memory.ts';
 import { makeWasi } from '../../workers/wasi.ts';

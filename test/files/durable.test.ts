@@ -2,9 +2,9 @@ import fs from 'node:fs';
 import fsp, { type FileHandle } from 'node:fs/promises';
 import path from 'node:path';
 import t from 'tap';
+import { LIMITS } from '../../src/base/limits.ts';
+import { moveIntoPlace } from '../../src/base/move-into-place.ts';
 import { DiskWriter } from '../../src/files/disk-writer.ts';
-import { LIMITS } from '../../src/limits.ts';
-import { moveIntoPlace } from '../../src/move-into-place.ts';
 import { type FilesWorld, filesWorld, pattern, sha256, type Upload, type Uploader } from '../support/files.ts';
 import { Wire } from '../support/wire.ts';
 

@@ -1,7 +1,7 @@
 import path from 'node:path';
 import t from 'tap';
 import { s3Of } from '../../src/compose-files.ts';
-import { loadConfig } from '../../src/config.ts';
+import { loadConfig } from '../../src/config/load.ts';
 import { cleanFiles, removeOrphans } from '../../src/files/cleaning.ts';
 import type { S3Storage } from '../../src/files/storage-s3.ts';
 import { type FilesWorld, filesWorld, pattern, sha256, type Upload, type Uploader } from '../support/files.ts';

@@ -2,7 +2,7 @@ import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import t from 'tap';
-import { loadConfig } from '../../src/config.ts';
+import { loadConfig } from '../../src/config/load.ts';
 import { fromGraphId, toGraphId } from '../../src/graph/graph-ids.ts';
 import { GraphSchema, readGraphSchema } from '../../src/graph/graph-schema.ts';
 import { GraphError, GraphStore } from '../../src/graph/graph-store.ts';

@@ -1,7 +1,7 @@
 import t, { type Test } from 'tap';
 import { endJsonThread, readJsonBody } from '../../src/api/json-thread.ts';
-import { JsonBoundError, parseBoundedJson } from '../../src/bounded-json.ts';
-import { REQUEST_LIMITS } from '../../src/request-limits.ts';
+import { JsonBoundError, parseBoundedJson } from '../../src/base/bounded-json.ts';
+import { REQUEST_LIMITS } from '../../src/base/request-limits.ts';
 import { type Answer, request, startTestService, type TestService } from '../support/service.ts';
 
 const nested = (levels: number): string => '['.repeat(levels) + ']'.repeat(levels);

@@ -4,11 +4,11 @@ import os from 'node:os';
 import path from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import t, { type Test } from 'tap';
+import { ownDirectory, removeOwnDirectory } from '../../src/base/own-directory.ts';
+import { REQUEST_LIMITS } from '../../src/base/request-limits.ts';
 import { collectBody } from '../../src/http/collect-body.ts';
 import type { Intake, IntakeLimits } from '../../src/http/intake.ts';
 import { startServer } from '../../src/http/server.ts';
-import { ownDirectory, removeOwnDirectory } from '../../src/own-directory.ts';
-import { REQUEST_LIMITS } from '../../src/request-limits.ts';
 import { testIntake } from '../support/intake.ts';
 import { Wire } from '../support/wire.ts';
 

@@ -1,6 +1,6 @@
 import t from 'tap';
+import { LIMITS } from '../../src/base/limits.ts';
 import { openDatabase } from '../../src/db/database.ts';
-import { LIMITS } from '../../src/limits.ts';
 import { CookieJar } from '../support/identity-provider.ts';
 import { type Answer, request, startTestService, TOKEN } from '../support/service.ts';
 import { okPlugin, watPlugin } from '../support/wat.ts';

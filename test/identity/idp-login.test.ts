@@ -1,8 +1,8 @@
 import t from 'tap';
+import { LIMITS } from '../../src/base/limits.ts';
 import { openDatabase } from '../../src/db/database.ts';
 import { IdpLogin } from '../../src/identity/idp-login.ts';
 import { safeReturnTo } from '../../src/identity/return-to.ts';
-import { LIMITS } from '../../src/limits.ts';
 import { makeSecretBox } from '../../src/plugins/secret-box.ts';
 import { startBrowser } from '../support/browser.ts';
 import { CLIENT, CookieJar, logInAt, startIdentityProvider, visit } from '../support/identity-provider.ts';

@@ -1,5 +1,6 @@
 import t from 'tap';
 import type { Actor } from '../../src/audit/audit-log.ts';
+import { LIMITS } from '../../src/base/limits.ts';
 import { type Database, openDatabase } from '../../src/db/database.ts';
 import { AddressSigner } from '../../src/files/signed-address.ts';
 import { addCredentials, giveTemporaryPassword, useTemporaryPassword } from '../../src/identity/admin-accounts.ts';
@@ -9,7 +10,6 @@ import { addServiceKey, rotateServiceKey, verifyServiceKey } from '../../src/ide
 import { addSession, findSession, type SessionKind, touchSessions } from '../../src/identity/sessions.ts';
 import { addUserToken, verifyUserToken } from '../../src/identity/user-tokens.ts';
 import { addUser } from '../../src/identity/users.ts';
-import { LIMITS } from '../../src/limits.ts';
 import { linkAccount, makeLinkCode } from '../../src/messaging/accounts.ts';
 import { makeSecretBox } from '../../src/plugins/secret-box.ts';
 import { makeDatabase } from '../support/database.ts';

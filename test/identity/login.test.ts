@@ -1,9 +1,9 @@
 import t from 'tap';
-import { networkOf } from '../../src/caller-key.ts';
+import { networkOf } from '../../src/base/caller-key.ts';
+import { LIMITS } from '../../src/base/limits.ts';
 import { openDatabase } from '../../src/db/database.ts';
 import { isCommonPassword } from '../../src/identity/frequent-passwords.ts';
 import { type Counts, delayAfter, removeOldFailures, waitOf } from '../../src/identity/login-throttle.ts';
-import { LIMITS } from '../../src/limits.ts';
 import { CookieJar } from '../support/identity-provider.ts';
 import { type Answer, request, startTestService, TOKEN } from '../support/service.ts';
 

@@ -1,6 +1,6 @@
 import t from 'tap';
+import { LIMITS } from '../../src/base/limits.ts';
 import { passwordProblem, passwordThread, startPasswordWorker } from '../../src/identity/password.ts';
-import { LIMITS } from '../../src/limits.ts';
 
 t.test('no more passwords wait than the limit says; the thread may end and another one goes on', async t => {
   const workers: Array<ReturnType<typeof startPasswordWorker>> = [];

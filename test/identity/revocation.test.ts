@@ -1,5 +1,6 @@
 import t from 'tap';
 import type { Actor } from '../../src/audit/audit-log.ts';
+import { LIMITS } from '../../src/base/limits.ts';
 import { makeClient, openDatabase } from '../../src/db/database.ts';
 import { addCredentials, storePassword } from '../../src/identity/admin-accounts.ts';
 import {
@@ -15,7 +16,6 @@ import { addServiceKey } from '../../src/identity/service-keys.ts';
 import { addSession } from '../../src/identity/sessions.ts';
 import { addUserToken } from '../../src/identity/user-tokens.ts';
 import { addUser } from '../../src/identity/users.ts';
-import { LIMITS } from '../../src/limits.ts';
 import { makeDatabase } from '../support/database.ts';
 
 const BY: Actor = { kind: 'setup', userId: null, name: 'test', requestId: 'r', address: '127.0.0.1' };

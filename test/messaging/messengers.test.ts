@@ -1,9 +1,9 @@
 import fs from 'node:fs';
 import path from 'node:path';
 import t from 'tap';
+import { LIMITS } from '../../src/base/limits.ts';
 import type { Database } from '../../src/db/database.ts';
 import { addSession } from '../../src/identity/sessions.ts';
-import { LIMITS } from '../../src/limits.ts';
 import { startBrowser } from '../support/browser.ts';
 import { callerPlugin, callHost } from '../support/caller.ts';
 import { messengerWorld, settled } from '../support/messenger-world.ts';

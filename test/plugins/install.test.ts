@@ -228,8 +228,8 @@ t.test('two hosts on one database: what one installs the other runs after it was
   const s = await startTestService();
   t.teardown(() => s.stop());
   const { startService } = await import('../../src/compose.ts');
-  const { loadConfig } = await import('../../src/config.ts');
-  const { makeLog } = await import('../../src/log.ts');
+  const { loadConfig } = await import('../../src/config/load.ts');
+  const { makeLog } = await import('../../src/base/log.ts');
   const config = loadConfig(null, { BOT_HTTP_PORT: '0', BOT_DATA_DIR: s.directory, BOT_DATABASE_URL: s.databaseUrl, BOT_EXECUTION_LANES: '8' });
   const other = await startService({ config, log: makeLog('silent'), setupToken: TOKEN, noteFile: null, suspects: [] });
   t.teardown(() => other.stop(1000));

@@ -2,12 +2,12 @@ import { execFileSync, spawnSync } from 'node:child_process';
 import fs from 'node:fs';
 import path from 'node:path';
 import t from 'tap';
-import { loadConfig } from '../../src/config.ts';
+import { writeNewFile } from '../../src/base/write-new-file.ts';
+import { loadConfig } from '../../src/config/load.ts';
 import { makeAnnouncer } from '../../src/supervisor/announce.ts';
 import { LOCK_FILE, lockDataDirectory } from '../../src/supervisor/data-lock.ts';
 import { freePort } from '../../src/supervisor/embedded-postgres.ts';
 import { dropTo } from '../../src/supervisor/unprivileged.ts';
-import { writeNewFile } from '../../src/write-new-file.ts';
 import { request } from '../support/service.ts';
 import { gone, processesOf, ROOT, start, startProgram } from '../support/started-service.ts';
 

@@ -1,6 +1,6 @@
+import { makeLog } from '../../src/base/log.ts';
 import { startService } from '../../src/compose.ts';
-import { loadConfig } from '../../src/config.ts';
-import { makeLog } from '../../src/log.ts';
+import { loadConfig } from '../../src/config/load.ts';
 import { TOKEN } from './service.ts';
 
 /** A service as a process of its own, for tests that end it: `BOT_...` in its environment, its port on the first line. */

@@ -1,9 +1,9 @@
 import fs from 'node:fs';
 import http from 'node:http';
 import path from 'node:path';
+import { makeLog } from '../../src/base/log.ts';
 import { type Service, startService } from '../../src/compose.ts';
-import { loadConfig } from '../../src/config.ts';
-import { makeLog } from '../../src/log.ts';
+import { loadConfig } from '../../src/config/load.ts';
 import { asService, makeDatabase } from './database.ts';
 
 export const TOKEN = 'test-setup-token';

@@ -1,6 +1,6 @@
 import { randomInt } from 'node:crypto';
 import t from 'tap';
-import { ServiceError } from '../../src/errors.ts';
+import { ServiceError } from '../../src/base/errors.ts';
 import { jsonElements } from '../../src/university/json-elements.ts';
 import { random } from '../support/graph.ts';
 

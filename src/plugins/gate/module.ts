@@ -1,5 +1,5 @@
 import { leb } from '../../abi/leb.ts';
-import { LIMITS } from '../../limits.ts';
+import { LIMITS } from '../../base/limits.ts';
 import { type BodyCounts, planCompilation, type Signatures } from './compile-cost.ts';
 import { readFunctionBody } from './function-body.ts';
 import { GATE } from './gate-limits.ts';

@@ -2,7 +2,7 @@ import { Buffer } from 'node:buffer';
 import { compilationHints } from '../../abi/compilation-hints.ts';
 import { CONTROL, CONTROL_MEMORY, GUEST_MEMORY, HOST_MODULE } from '../../abi/host-memory.ts';
 import { leb, signedLeb } from '../../abi/leb.ts';
-import { PAGE_BYTES } from '../../limits.ts';
+import { PAGE_BYTES } from '../../base/limits.ts';
 import type { DataImage, ModuleOutline } from './module.ts';
 
 /** Grows with every change of what `rewriteModule` makes: modules rewritten before it are rewritten anew. */

@@ -3,9 +3,9 @@ import os from 'node:os';
 import path from 'node:path';
 import { closest } from 'fastest-levenshtein';
 import { parse as parseYaml } from 'yaml';
-import { ROWS, type Row } from './config-rows.ts';
-import { messageOf } from './errors.ts';
-import { PluginOrigins } from './plugin-origins.ts';
+import { messageOf } from '../base/errors.ts';
+import { PluginOrigins } from '../plugin-origins.ts';
+import { ROWS, type Row } from './keys.ts';
 
 /** A mistake in the configuration: one line that says where it is and what would be right. */
 export class ConfigError extends Error {

@@ -4,7 +4,7 @@ import path from 'node:path';
 import { Readable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import t from 'tap';
-import { streamToFile } from '../../src/stream-to-file.ts';
+import { streamToFile } from '../../src/base/stream-to-file.ts';
 
 const pass = (): void => {};
 

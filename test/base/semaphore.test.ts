@@ -1,5 +1,5 @@
 import t from 'tap';
-import { InTurn } from '../src/in-turn.ts';
+import { InTurn } from '../../src/base/semaphore.ts';
 
 t.test('never more than allowed run together, in the order they came, whatever becomes of them', async t => {
   const turns = new InTurn(2);

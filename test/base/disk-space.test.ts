@@ -1,8 +1,8 @@
 import os from 'node:os';
 import t from 'tap';
-import { openDatabase } from '../src/db/database.ts';
-import { diskFullError, fullDiskOf, lackOfSpace } from '../src/disk-space.ts';
-import { startTestService } from './support/service.ts';
+import { diskFullError, fullDiskOf, lackOfSpace } from '../../src/base/disk-space.ts';
+import { openDatabase } from '../../src/db/database.ts';
+import { startTestService } from '../support/service.ts';
 
 t.test('a full disk is named, whichever it is', t => {
   const fails = (code: string): Error => Object.assign(new Error('x'), { code });

@@ -1,6 +1,13 @@
 import path from 'node:path';
 import t from 'tap';
-import { configToEnv, describeConfig, envNameOf, loadConfig, publicBaseOf, publicUrlProblem } from '../src/config.ts';
+import {
+  configToEnv,
+  describeConfig,
+  envNameOf,
+  loadConfig,
+  publicBaseOf,
+  publicUrlProblem,
+} from '../../src/config/load.ts';
 
 const file = (t: Tap, text: string): string => path.join(t.testdir({ 'host.yaml': text }), 'host.yaml');
 type Tap = { testdir(files: Record<string, string>): string };
