@@ -1,9 +1,9 @@
-/** A wait that ends early when somebody wakes the sleeper. */
-export class Nap {
+/** A sleep that `wake` ends early. */
+export class WakeableSleep {
   #wake: () => void = () => {};
 
-  /** @param signal ends it too, and for good */
-  take(ms: number, signal: AbortSignal): Promise<void> {
+  /** Sleeps until the time is over, `wake` is called, or `signal` is aborted; after that it returns at once. */
+  sleep(ms: number, signal: AbortSignal): Promise<void> {
     if (signal.aborted) return Promise.resolve();
     return new Promise(resolve => {
       const end = (): void => {

@@ -2,7 +2,7 @@ import { createHmac } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { messageOf } from '../base/errors.ts';
 import { LIMITS } from '../base/limits.ts';
-import { Nap } from '../base/wakeable-sleep.ts';
+import { WakeableSleep } from '../base/wakeable-sleep.ts';
 import type { Database } from '../db/database.ts';
 import { tryLock } from '../db/held-lock.ts';
 import { type SecretBox, SecretUnreadable } from '../plugins/secret-box.ts';
@@ -54,7 +54,7 @@ export class EventDeliverer {
   readonly #stop = new AbortController();
   #running: Promise<void> | null = null;
   #again = false;
-  readonly #nap = new Nap();
+  readonly #idle = new WakeableSleep();
 
   constructor(parts: DelivererParts) {
     this.#parts = parts;
@@ -69,7 +69,7 @@ export class EventDeliverer {
     if (this.#stop.signal.aborted) return;
     if (this.#running !== null) {
       this.#again = true;
-      this.#nap.wake();
+      this.#idle.wake();
       return;
     }
     this.#running = this.#deliverAll().finally(() => {
@@ -105,13 +105,13 @@ export class EventDeliverer {
             .finally(() => {
               underWay.delete(key);
               this.#again = true;
-              this.#nap.wake();
+              this.#idle.wake();
             });
           underWay.set(key, { line, done });
         }
         if (lines.length === 0 && underWay.size === 0) break;
         const idle = lines.find(l => l.dueMs > 0)?.dueMs ?? LIMITS.eventIdleMs;
-        if (!this.#again) await this.#nap.take(Math.min(Math.max(idle, 50), LIMITS.eventIdleMs), ended);
+        if (!this.#again) await this.#idle.sleep(Math.min(Math.max(idle, 50), LIMITS.eventIdleMs), ended);
       }
     } finally {
       await Promise.all([...underWay.values()].map(u => u.done));

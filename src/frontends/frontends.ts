@@ -6,7 +6,7 @@ import { brotliCompress, constants, inflateRaw } from 'node:zlib';
 import mime from 'mime';
 import { type BoundedCache, boundedCache } from '../base/bounded-cache.ts';
 import { LIMITS } from '../base/limits.ts';
-import { InTurn } from '../base/semaphore.ts';
+import { makeSemaphore } from '../base/semaphore.ts';
 import { type BundleFile, FrontendBundle } from './frontend-bundle.ts';
 
 /** The frontend of a version as it is stored. */
@@ -103,7 +103,7 @@ export class Frontends {
   readonly #files: BoundedCache<string, { cached: Promise<Cached>; weight: number }>;
 
   /** One at a time: the threads that pack also read files and check passwords. */
-  readonly #packing = new InTurn(1);
+  readonly #packing = makeSemaphore(1);
 
   constructor() {
     this.#bundles = boundedCache({
@@ -192,10 +192,9 @@ export class Frontends {
       [constants.BROTLI_PARAM_QUALITY]: BROTLI_QUALITY,
       [constants.BROTLI_PARAM_SIZE_HINT]: c.identity.length,
     };
-    this.#packing
-      .run(async () => {
-        c.br = await brotli(c.identity, { params });
-      })
+    this.#packing(async () => {
+      c.br = await brotli(c.identity, { params });
+    })
       // The others are as good.
       .catch(() => {});
   }

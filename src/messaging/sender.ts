@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { messageOf } from '../base/errors.ts';
 import { LIMITS } from '../base/limits.ts';
-import { InTurn } from '../base/semaphore.ts';
-import { Nap } from '../base/wakeable-sleep.ts';
+import { makeSemaphore, type Semaphore } from '../base/semaphore.ts';
+import { WakeableSleep } from '../base/wakeable-sleep.ts';
 import type { Database } from '../db/database.ts';
 import { tryLock } from '../db/held-lock.ts';
 import type { FileRecord } from '../files/file-records.ts';
@@ -44,14 +44,14 @@ const CAPTION_CHARS_MAX = 1024;
 const BUCKETS_MAX = 5000;
 
 /** Who sends on a channel, and whether there was something new meanwhile. */
-type Running = { again: boolean; done: Promise<void>; nap: Nap };
+type Running = { again: boolean; done: Promise<void>; idle: WakeableSleep };
 
 /** What is under way on a channel. */
 type Turn = {
   channel: Channel;
   pace: Pace;
   underWay: Map<number, { chatId: string; done: Promise<void> }>;
-  files: InTurn;
+  files: Semaphore;
   /** Whether something was being sent of which nobody has noted what became of it. */
   isUnsettled: boolean;
 };
@@ -107,10 +107,10 @@ export class MessageSender {
     const running = this.#running.get(name);
     if (running !== undefined) {
       running.again = true;
-      running.nap.wake();
+      running.idle.wake();
       return;
     }
-    const own: Running = { again: false, done: Promise.resolve(), nap: new Nap() };
+    const own: Running = { again: false, done: Promise.resolve(), idle: new WakeableSleep() };
     this.#running.set(name, own);
     own.done = this.#sendAll(channel, own).finally(() => this.#running.delete(name));
     await own.done;
@@ -129,7 +129,7 @@ export class MessageSender {
       channel,
       pace: new Pace(channel),
       underWay: new Map(),
-      files: new InTurn(FILES_AT_ONCE),
+      files: makeSemaphore(FILES_AT_ONCE),
       isUnsettled: true,
     };
     try {
@@ -144,7 +144,7 @@ export class MessageSender {
         const dueMs = await nextDueMs(db, channel.name);
         if (dueMs === null && turn.underWay.size === 0) break;
         const idleMs = Math.min(Math.max(dueMs ?? 0, turn.pace.waitMs(), 50), LIMITS.messengerIdleMs);
-        await own.nap.take(idleMs, this.#stop.signal);
+        await own.idle.sleep(idleMs, this.#stop.signal);
       }
     } finally {
       await Promise.all([...turn.underWay.values()].map(u => u.done));
@@ -170,7 +170,7 @@ export class MessageSender {
       pace.take(message.chatId);
       const done = this.#sendOne(turn, message).finally(() => {
         underWay.delete(message.id);
-        own.nap.wake();
+        own.idle.wake();
       });
       underWay.set(message.id, { chatId: message.chatId, done });
       begun++;
@@ -194,7 +194,7 @@ export class MessageSender {
         }
         const send = (): Promise<Sent> => this.#sendPart(channel, m, part, k);
         // Files stand in memory while they are sent: few at a time.
-        const sent = part.kind === 'file' ? await files.run(send) : await send();
+        const sent = part.kind === 'file' ? await files(send) : await send();
         if (sent.kind !== 'sent') return await this.#notSent(pace, m, sent);
         await setPartSent(db, m.id, k === parts.length - 1);
       }

@@ -1,6 +1,6 @@
 import { availableParallelism } from 'node:os';
 import { Worker } from 'node:worker_threads';
-import { InTurn } from '../base/semaphore.ts';
+import { makeSemaphore } from '../base/semaphore.ts';
 import type { Inspection } from './inspect.ts';
 import type { Manifest } from './manifest.ts';
 
@@ -26,7 +26,7 @@ const TIMEOUT_MS = 20_000;
 const HEAP_MB = 512;
 /** A thread without work ends after this. */
 const IDLE_MS = 10_000;
-const turns = new InTurn(Math.max(1, Math.floor(availableParallelism() / 2)));
+const semaphore = makeSemaphore(Math.max(1, Math.floor(availableParallelism() / 2)));
 
 /**
  * Passes the module in a file through the gate.
@@ -35,7 +35,7 @@ const turns = new InTurn(Math.max(1, Math.floor(availableParallelism() / 2)));
  * @throws Error when the file is not the one that was uploaded or cannot be read
  */
 export function inspectFile(order: InspectionOrder): Promise<InspectedFile> {
-  return turns.run(() => inThread(order));
+  return semaphore(() => inThread(order));
 }
 
 /** Threads that have read a module and may read another one; what they have loaded takes longer than most modules. */

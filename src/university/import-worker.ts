@@ -3,7 +3,7 @@ import os from 'node:os';
 import { parentPort, workerData } from 'node:worker_threads';
 import { messageOf, ServiceError } from '../base/errors.ts';
 import { LIMITS } from '../base/limits.ts';
-import { InTurn } from '../base/semaphore.ts';
+import { makeSemaphore } from '../base/semaphore.ts';
 import { openDatabase } from '../db/database.ts';
 import { readGraphSchema } from '../graph/graph-schema.ts';
 import { importBatch } from './batch.ts';
@@ -37,7 +37,7 @@ const tell = (message: FromThread): void => port.postMessage(message);
 const codeOf = (error: unknown): string | undefined =>
   error instanceof Error && 'code' in error ? String(error.code) : undefined;
 /** Each holds a connection while it writes. */
-const batches = new InTurn(2);
+const batches = makeSemaphore(2);
 
 async function settleAllDates(today: string): Promise<number> {
   let sum = 0;
@@ -54,7 +54,7 @@ async function carryOut(id: number, task: ImportTask, signal: AbortSignal): Prom
     case 'batch': {
       const entity = ENTITY_BY_TYPE.get(task.type);
       if (entity === undefined) throw new Error(`there is no type ${task.type}`);
-      return await batches.run(() => importBatch({ db, schema }, entity, task.order));
+      return await batches(() => importBatch({ db, schema }, entity, task.order));
     }
     case 'pull': {
       const parts = { db, schema, source, directory: settings.directory, brakePercent: settings.brakePercent };
