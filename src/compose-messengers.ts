@@ -10,8 +10,6 @@ import type { Config } from './config/load.ts';
 import type { Database, Queryable } from './db/database.ts';
 import { tryLock } from './db/held-lock.ts';
 import type { Execution } from './execution/execute.ts';
-import type { ExecutionRecords } from './executions/execution-records.ts';
-import type { Quarantine } from './executions/quarantine.ts';
 import type { Files } from './files/files.ts';
 import type { Graph } from './graph/graph.ts';
 import { nameResolver } from './host/guarded-agent.ts';
@@ -31,6 +29,8 @@ import { UpdateRunner } from './messaging/update-runner.ts';
 import { type Chat, listLeftChats, removeOldUpdates } from './messaging/updates.ts';
 import { vkChannel } from './messaging/vk.ts';
 import type { PluginRegistry } from './plugins/registry.ts';
+import type { ExecutionRecords } from './records/execution-records.ts';
+import type { Quarantine } from './records/quarantine.ts';
 import { handleMessage } from './triggers/handle-message.ts';
 
 export type MessengersParts = {

@@ -34,10 +34,6 @@ import { migrate } from './db/migrate.ts';
 import { ChangeListener, PLUGIN_CHANGED } from './db/notifications.ts';
 import { roleWeakness } from './db/service-role.ts';
 import { Executor } from './execution/execute.ts';
-import { ExecutionLog } from './executions/execution-log.ts';
-import { ExecutionRecords } from './executions/execution-records.ts';
-import { Quarantine, RESUMED } from './executions/quarantine.ts';
-import { type Suspect, suspendSuspects } from './executions/suspects.ts';
 import { type HostCall, makeDispatch } from './host/host-functions.ts';
 import { kvHandlers } from './host/kv.ts';
 import { makeClientAddress } from './http/client-address.ts';
@@ -53,6 +49,10 @@ import type { PluginInstaller } from './plugins/install.ts';
 import { openModuleStorage } from './plugins/module-storage.ts';
 import { PluginRegistry } from './plugins/registry.ts';
 import { makeSecretBox } from './plugins/secret-box.ts';
+import { ExecutionLog } from './records/execution-log.ts';
+import { ExecutionRecords } from './records/execution-records.ts';
+import { Quarantine, RESUMED } from './records/quarantine.ts';
+import { type Suspect, suspendSuspects } from './records/suspects.ts';
 import { handleTrigger, TRIGGER_PREFIX } from './triggers/handle-trigger.ts';
 
 export type ServiceOptions = {

@@ -45,7 +45,7 @@ const LAYERS = [
   ['src/http'],
   ['src/api', 'src/triggers'],
   ['src/execution', 'src/host'],
-  ['src/executions', 'src/messaging', 'src/events'],
+  ['src/records', 'src/messaging', 'src/events'],
   ['src/university'],
   ['src/plugins', 'src/identity', 'src/authz', 'src/files'],
   ['src/outbox', 'src/frontends'],

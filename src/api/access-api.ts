@@ -6,10 +6,10 @@ import { decideAccess, effectiveAccess } from '../authz/trigger-access.ts';
 import { callerKey } from '../base/caller-key.ts';
 import { ServiceError } from '../base/errors.ts';
 import type { Database } from '../db/database.ts';
-import type { Quarantine } from '../executions/quarantine.ts';
 import { findUser, type GlobalUser } from '../identity/users.ts';
 import { jsonReply } from '../message.ts';
 import type { InstalledPlugin, InstalledTrigger, PluginRegistry } from '../plugins/registry.ts';
+import type { Quarantine } from '../records/quarantine.ts';
 import { parseBody } from './plugins-api.ts';
 import type { Route } from './route.ts';
 

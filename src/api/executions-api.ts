@@ -1,6 +1,6 @@
 import { ServiceError } from '../base/errors.ts';
-import type { ExecutionRecords, StoredRecord } from '../executions/execution-records.ts';
 import { jsonReply } from '../message.ts';
+import type { ExecutionRecords, StoredRecord } from '../records/execution-records.ts';
 import { pageReply, pathIdOf, queryOf, type Route, sinceOf } from './route.ts';
 
 export type ExecutionsApiParts = { records: ExecutionRecords };

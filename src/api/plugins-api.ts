@@ -4,7 +4,6 @@ import { effectiveAccess } from '../authz/trigger-access.ts';
 import { ServiceError } from '../base/errors.ts';
 import { fieldErrorsOf } from '../base/field-errors.ts';
 import type { Database } from '../db/database.ts';
-import type { Quarantine, Suspension } from '../executions/quarantine.ts';
 import type { GraphSchema } from '../graph/graph-schema.ts';
 import { jsonReply } from '../message.ts';
 import type { FrontendInstaller } from '../plugins/frontend-install.ts';
@@ -22,6 +21,7 @@ import {
   type VersionRow,
 } from '../plugins/plugin-store.ts';
 import type { PluginRegistry } from '../plugins/registry.ts';
+import type { Quarantine, Suspension } from '../records/quarantine.ts';
 import { type AccessMembers, acceptedOf, acceptPublic, accessMembers, accessOf } from './access-body.ts';
 import { accessReview } from './access-review.ts';
 import { policyWarnings } from './policy-body.ts';

@@ -4,7 +4,6 @@ import { appendRevision, type PolicyOwner } from '../authz/policy-revisions.ts';
 import { effectiveAccess } from '../authz/trigger-access.ts';
 import { ServiceError } from '../base/errors.ts';
 import type { Database } from '../db/database.ts';
-import type { Quarantine } from '../executions/quarantine.ts';
 import type { GraphSchema } from '../graph/graph-schema.ts';
 import { jsonReply, type Reply } from '../message.ts';
 import { unknownPlugin } from '../plugins/install.ts';
@@ -12,6 +11,7 @@ import { findPlugin } from '../plugins/plugin-store.ts';
 import type { AcceptPublic } from '../plugins/public-access.ts';
 import type { InstalledPlugin, InstalledTrigger, PluginRegistry } from '../plugins/registry.ts';
 import { changeFrontendOrigins, changeTriggerSettings, type SettingsChange } from '../plugins/trigger-settings.ts';
+import type { Quarantine } from '../records/quarantine.ts';
 import { acceptedOf, changeOf, confirmationOf, origins, settingsBody } from './access-body.ts';
 import { parseBody } from './plugins-api.ts';
 import {

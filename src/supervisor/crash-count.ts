@@ -1,5 +1,5 @@
 import { LIMITS } from '../base/limits.ts';
-import type { Suspect } from '../executions/suspects.ts';
+import type { Suspect } from '../records/suspects.ts';
 
 /** How the serving process ended, and what its lanes were running. */
 export type Ending = {

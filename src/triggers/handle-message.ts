@@ -7,8 +7,6 @@ import { ServiceError } from '../base/errors.ts';
 import { LIMITS } from '../base/limits.ts';
 import type { Queryable } from '../db/database.ts';
 import type { Execution } from '../execution/execute.ts';
-import type { ExecutionRecords } from '../executions/execution-records.ts';
-import type { Quarantine } from '../executions/quarantine.ts';
 import { type FileDescription, parseDescription } from '../files/file-kind.ts';
 import type { FileRecord } from '../files/file-records.ts';
 import type { Files } from '../files/files.ts';
@@ -20,6 +18,8 @@ import { appendMessages, type Message } from '../messaging/outgoing.ts';
 import type { StoredUpdate } from '../messaging/updates.ts';
 import { type Command, findCommand, listCommands } from '../plugins/commands.ts';
 import type { PluginRegistry } from '../plugins/registry.ts';
+import type { ExecutionRecords } from '../records/execution-records.ts';
+import type { Quarantine } from '../records/quarantine.ts';
 import { messageEvent } from './message-event.ts';
 import { appendCall, appendCommandRefusal } from './record.ts';
 

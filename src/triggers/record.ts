@@ -1,10 +1,10 @@
 import type { ExecutionOutcome } from '../abi/execution-outcome.ts';
 import type { PolicyVerdict } from '../authz/policies.ts';
-import type { ExecutionRecords } from '../executions/execution-records.ts';
 import type { CallPrincipal, HostCall } from '../host/host-functions.ts';
 import type { Principal } from '../identity/principals.ts';
 import type { TriggerExchange } from '../message.ts';
 import type { InstalledTrigger } from '../plugins/registry.ts';
+import type { ExecutionRecords } from '../records/execution-records.ts';
 
 /** Who asked, what the policy said, and what was answered. */
 type Answered = { status: number; principal: Principal | null; verdict: PolicyVerdict | null };

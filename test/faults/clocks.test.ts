@@ -1,11 +1,11 @@
 import t from 'tap';
 import { openDatabase } from '../../src/db/database.ts';
 import { listLines } from '../../src/events/deliveries.ts';
-import { Quarantine } from '../../src/executions/quarantine.ts';
 import { type JobQueue, Jobs } from '../../src/jobs.ts';
 import { listDue } from '../../src/messaging/outgoing.ts';
 import { listLeftChats } from '../../src/messaging/updates.ts';
 import { Deliverer } from '../../src/outbox/deliver.ts';
+import { Quarantine } from '../../src/records/quarantine.ts';
 import { beginImport, endInterrupted } from '../../src/university/import-log.ts';
 import { makeDatabase } from '../support/database.ts';
 import { startGraphStore } from '../support/graph.ts';

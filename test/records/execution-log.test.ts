@@ -2,7 +2,7 @@ import t from 'tap';
 import { withoutAnswer } from '../../src/abi/execution-outcome.ts';
 import { LIMITS } from '../../src/base/limits.ts';
 import { makeLog } from '../../src/base/log.ts';
-import { ExecutionLog, type LoggedExecution } from '../../src/executions/execution-log.ts';
+import { ExecutionLog, type LoggedExecution } from '../../src/records/execution-log.ts';
 
 type Line = Record<string, unknown>;
 

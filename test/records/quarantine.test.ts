@@ -2,8 +2,8 @@ import t from 'tap';
 import type { Actor } from '../../src/audit/audit-log.ts';
 import { LIMITS } from '../../src/base/limits.ts';
 import { type Database, openDatabase } from '../../src/db/database.ts';
-import { Quarantine } from '../../src/executions/quarantine.ts';
-import { suspendSuspects } from '../../src/executions/suspects.ts';
+import { Quarantine } from '../../src/records/quarantine.ts';
+import { suspendSuspects } from '../../src/records/suspects.ts';
 import { MANY_LANES, startTestService } from '../support/service.ts';
 import { respondText, watPlugin } from '../support/wat.ts';
 
