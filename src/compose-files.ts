@@ -13,9 +13,9 @@ import { openDiskStorage } from './files/storage-disk.ts';
 import type { S3Storage } from './files/storage-s3.ts';
 import { fileHandlers } from './host/files.ts';
 import type { HostHandler } from './host/host-functions.ts';
+import type { Request } from './http/message.ts';
 import type { Principals } from './identity/principals.ts';
 import type { JobQueue } from './jobs.ts';
-import type { Request } from './message.ts';
 import type { PluginRegistry } from './plugins/registry.ts';
 
 export type FilesParts = {

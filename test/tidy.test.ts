@@ -42,7 +42,6 @@ const LAYERS = [
     'src/compose-university.ts',
   ],
   ['src/compose-messengers.ts', 'src/compose-events.ts'],
-  ['src/http'],
   ['src/api', 'src/triggers'],
   ['src/execution', 'src/host'],
   ['src/records', 'src/messaging', 'src/events'],
@@ -50,9 +49,9 @@ const LAYERS = [
   ['src/plugins', 'src/identity', 'src/authz', 'src/files'],
   ['src/outbox', 'src/frontends'],
   ['src/audit', 'src/jobs.ts', 'src/graph'],
+  ['src/http'],
   ['src/db'],
   ['src/config'],
-  ['src/message.ts', 'src/plugin-origins.ts'],
   ['src/abi'],
   ['src/base'],
 ];

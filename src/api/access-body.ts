@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { LIMITS } from '../base/limits.ts';
-import type { Request } from '../message.ts';
+import type { Request } from '../http/message.ts';
 import type { AccessRequest } from '../plugins/install-access.ts';
 import type { SettingsChange } from '../plugins/trigger-settings.ts';
 import { parseBody } from './plugins-api.ts';

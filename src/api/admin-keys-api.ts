@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { ServiceError } from '../base/errors.ts';
 import { LIMITS } from '../base/limits.ts';
 import type { Database } from '../db/database.ts';
+import { jsonReply, NO_STORE, type Request } from '../http/message.ts';
 import {
   ADMIN_SCOPES,
   type AdminKey,
@@ -13,7 +14,6 @@ import {
   listAdminKeys,
   revokeAdminKey,
 } from '../identity/admin-keys.ts';
-import { jsonReply, NO_STORE, type Request } from '../message.ts';
 import { findPlugin } from '../plugins/plugin-store.ts';
 import { parseBody } from './plugins-api.ts';
 import { actorOf, endTime, pageReply, pathIdOf, queryOf, type Route } from './route.ts';

@@ -1,7 +1,7 @@
 import fs from 'node:fs';
 import { ServiceError } from '../base/errors.ts';
+import { NO_STORE, type Reply, type Request } from '../http/message.ts';
 import type { PageProofs } from '../identity/page-proof.ts';
-import { NO_STORE, type Reply, type Request } from '../message.ts';
 import type { Route } from './route.ts';
 
 /** Our own pages, and the session whose proof each is given. */

@@ -1,9 +1,9 @@
 import { z } from 'zod';
 import { ServiceError } from '../base/errors.ts';
 import type { Database } from '../db/database.ts';
+import { jsonReply } from '../http/message.ts';
 import { type AdminAccount, listAdmins } from '../identity/admin-accounts.ts';
 import { appointAdmin, type QueueMail, removeAdmin, resetAdminPassword } from '../identity/admin-appointments.ts';
-import { jsonReply } from '../message.ts';
 import { email, idOf } from './auth-api.ts';
 import { parseBody } from './plugins-api.ts';
 import { actorOf, type Caller, pageReply, queryOf, type Route } from './route.ts';

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { appendAudit } from '../audit/audit-log.ts';
 import { ServiceError } from '../base/errors.ts';
 import type { Database, Queryable } from '../db/database.ts';
+import { jsonReply, NO_STORE, type Reply, type Request, sessionCookieOf } from '../http/message.ts';
 import { type AdminAccount, findAdmin } from '../identity/admin-accounts.ts';
 import { addFirstAdmin, changePassword } from '../identity/admin-appointments.ts';
 import { countAdminKeysOf } from '../identity/admin-keys.ts';
@@ -11,7 +12,6 @@ import type { PageProofs } from '../identity/page-proof.ts';
 import { hashPassword, passwordProblem } from '../identity/password.ts';
 import { confirmPassword, listSessions, revokeSession, type Session } from '../identity/sessions.ts';
 import { addUserToken, listUserTokens, revokeUserToken, type UserToken } from '../identity/user-tokens.ts';
-import { jsonReply, NO_STORE, type Reply, type Request, sessionCookieOf } from '../message.ts';
 import { parseBody } from './plugins-api.ts';
 import {
   actorOf,

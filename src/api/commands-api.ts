@@ -13,7 +13,7 @@ import { ServiceError } from '../base/errors.ts';
 import { LIMITS } from '../base/limits.ts';
 import type { Database } from '../db/database.ts';
 import type { GraphSchema } from '../graph/graph-schema.ts';
-import { jsonReply, type Request } from '../message.ts';
+import { jsonReply, type Request } from '../http/message.ts';
 import { unknownPlugin } from '../plugins/install.ts';
 import type { InstalledPlugin, PluginRegistry } from '../plugins/registry.ts';
 import { parseBody } from './plugins-api.ts';

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { ServiceError } from '../base/errors.ts';
 import type { Database } from '../db/database.ts';
 import { type Connected, tryConnection } from '../db/plugin-databases.ts';
-import { jsonReply } from '../message.ts';
+import { jsonReply } from '../http/message.ts';
 import { unknownPlugin } from '../plugins/install.ts';
 import { connectionProblem } from '../plugins/plugin-config.ts';
 import { findPlugin } from '../plugins/plugin-store.ts';

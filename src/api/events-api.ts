@@ -22,7 +22,7 @@ import {
   removeSubscription,
   type Subscription,
 } from '../events/subscriptions.ts';
-import { jsonReply, NO_STORE, type Request } from '../message.ts';
+import { jsonReply, NO_STORE, type Request } from '../http/message.ts';
 import type { SecretBox } from '../plugins/secret-box.ts';
 import { parseBody } from './plugins-api.ts';
 import { actorOf, pageOf, pageReply, pathIdOf, queryOf, type Route } from './route.ts';

@@ -1,5 +1,5 @@
 import { ServiceError } from '../base/errors.ts';
-import { jsonReply } from '../message.ts';
+import { jsonReply } from '../http/message.ts';
 import type { ExecutionRecords, StoredRecord } from '../records/execution-records.ts';
 import { pageReply, pathIdOf, queryOf, type Route, sinceOf } from './route.ts';
 

@@ -14,8 +14,8 @@ import {
 } from '../files/file-records.ts';
 import type { Files } from '../files/files.ts';
 import type { AddressSigner } from '../files/signed-address.ts';
+import { isFromOrigins, jsonReply, type Reply, type Request } from '../http/message.ts';
 import type { Principals } from '../identity/principals.ts';
-import { isFromOrigins, jsonReply, type Reply, type Request } from '../message.ts';
 import type { InstalledPlugin, PluginRegistry } from '../plugins/registry.ts';
 import { parseBody } from './plugins-api.ts';
 import { actorOf, pageOf, queryOf, type Route, type RouteInput } from './route.ts';

@@ -1,8 +1,8 @@
 import { ServiceError } from '../base/errors.ts';
+import type { PluginOrigins } from '../config/plugin-origins.ts';
 import type { Coding, FrontendFile, Frontends } from '../frontends/frontends.ts';
+import { NO_STORE, type Reply, type Request } from '../http/message.ts';
 import { LOGIN_PATH, noLoginReply, PLUGIN_LOGIN_PATH } from '../identity/no-login.ts';
-import { NO_STORE, type Reply, type Request } from '../message.ts';
-import type { PluginOrigins } from '../plugin-origins.ts';
 import type { InstalledPlugin, PluginRegistry } from '../plugins/registry.ts';
 import type { Route } from './route.ts';
 

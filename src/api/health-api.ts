@@ -1,6 +1,6 @@
 import { notCurrent } from '../base/errors.ts';
 import type { ChangeStatus } from '../db/notifications.ts';
-import { jsonReply, NO_STORE } from '../message.ts';
+import { jsonReply, NO_STORE } from '../http/message.ts';
 import type { Route } from './route.ts';
 
 export type HealthParts = {

@@ -3,9 +3,9 @@ import { appendAudit } from '../audit/audit-log.ts';
 import { ServiceError } from '../base/errors.ts';
 import { REQUEST_LIMITS } from '../base/request-limits.ts';
 import type { Database } from '../db/database.ts';
+import { jsonReply, NO_STORE, type Reply, type Request } from '../http/message.ts';
 import { secretMatches, sha256 } from '../identity/bearer-secret.ts';
 import type { Principals } from '../identity/principals.ts';
-import { jsonReply, NO_STORE, type Reply, type Request } from '../message.ts';
 import { listAccounts, makeLinkCode, unlinkUser } from '../messaging/accounts.ts';
 import type { Channel, ChannelName } from '../messaging/channel.ts';
 import {

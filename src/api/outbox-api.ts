@@ -6,7 +6,7 @@ import type { Graph } from '../graph/graph.ts';
 import type { GraphSchema } from '../graph/graph-schema.ts';
 import { GraphError } from '../graph/graph-store.ts';
 import { tupleText } from '../graph/tuple.ts';
-import { jsonReply } from '../message.ts';
+import { jsonReply } from '../http/message.ts';
 import type { Deliverer } from '../outbox/deliver.ts';
 import { type Drift, findDrift, repairDrift } from '../outbox/drift.ts';
 import {

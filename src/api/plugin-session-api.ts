@@ -1,13 +1,13 @@
 import { ServiceError } from '../base/errors.ts';
 import { LIMITS } from '../base/limits.ts';
+import type { PluginOrigins } from '../config/plugin-origins.ts';
 import type { Database } from '../db/database.ts';
+import { cookieOf, NO_STORE, type Reply, type Request, sessionCookieOf } from '../http/message.ts';
 import { makeSecret } from '../identity/bearer-secret.ts';
 import { LOGIN_PATH, noLoginReply } from '../identity/no-login.ts';
 import { addPluginLogin, usePluginLogin } from '../identity/plugin-sessions.ts';
 import { safeReturnTo } from '../identity/return-to.ts';
 import { findSession } from '../identity/sessions.ts';
-import { cookieOf, NO_STORE, type Reply, type Request, sessionCookieOf } from '../message.ts';
-import type { PluginOrigins } from '../plugin-origins.ts';
 import type { PluginRegistry } from '../plugins/registry.ts';
 import { queryOf, type Route } from './route.ts';
 import type { SessionCookies } from './session-cookies.ts';

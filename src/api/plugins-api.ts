@@ -5,7 +5,7 @@ import { ServiceError } from '../base/errors.ts';
 import { fieldErrorsOf } from '../base/field-errors.ts';
 import type { Database } from '../db/database.ts';
 import type { GraphSchema } from '../graph/graph-schema.ts';
-import { jsonReply } from '../message.ts';
+import { jsonReply } from '../http/message.ts';
 import type { FrontendInstaller } from '../plugins/frontend-install.ts';
 import { type PluginInstaller, unknownPlugin } from '../plugins/install.ts';
 import { DEFAULT_ACCESS, type TriggerChanges } from '../plugins/install-access.ts';

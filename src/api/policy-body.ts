@@ -7,7 +7,7 @@ import { ServiceError } from '../base/errors.ts';
 import { LIMITS } from '../base/limits.ts';
 import type { Database } from '../db/database.ts';
 import type { GraphSchema } from '../graph/graph-schema.ts';
-import type { Reply, Request } from '../message.ts';
+import type { Reply, Request } from '../http/message.ts';
 import type { TriggerPolicies } from '../plugins/install-access.ts';
 import { pageReply, pathIdOf, queryOf } from './route.ts';
 

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import fs from 'node:fs';
 import path from 'node:path';
 import { tooLarge } from '../base/errors.ts';
-import type { BodySource } from '../message.ts';
+import type { BodySource } from '../http/message.ts';
 
 /**
  * Keeps a body in a file while something is made of it, so that it needs no memory.

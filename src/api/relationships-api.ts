@@ -8,7 +8,7 @@ import type { Graph } from '../graph/graph.ts';
 import { GraphSchema, idProblem } from '../graph/graph-schema.ts';
 import { type CheckStep, GraphError } from '../graph/graph-store.ts';
 import type { Tuple, TupleFilter } from '../graph/tuple.ts';
-import { jsonReply } from '../message.ts';
+import { jsonReply } from '../http/message.ts';
 import { type Appended, tupleJson } from '../outbox/append.ts';
 import { listRelationships, type Relationship } from '../outbox/mirror.ts';
 import type { Outbox } from '../outbox/outbox.ts';

@@ -4,6 +4,7 @@ import { ServiceError } from '../base/errors.ts';
 import { LIMITS } from '../base/limits.ts';
 import type { Database } from '../db/database.ts';
 import type { GraphSchema } from '../graph/graph-schema.ts';
+import { jsonReply, type Reply } from '../http/message.ts';
 import {
   grantUserRole,
   listRoleHolders,
@@ -12,7 +13,6 @@ import {
   revokeUserRole,
 } from '../identity/user-roles.ts';
 import { findUser, type GlobalUser } from '../identity/users.ts';
-import { jsonReply, type Reply } from '../message.ts';
 import type { Outbox } from '../outbox/outbox.ts';
 import type { PluginRegistry } from '../plugins/registry.ts';
 import { idOf } from './auth-api.ts';

@@ -3,11 +3,11 @@ import type { Actor } from '../audit/audit-log.ts';
 import { type FieldError, ServiceError } from '../base/errors.ts';
 import { LIMITS } from '../base/limits.ts';
 import type { Queryable } from '../db/database.ts';
+import { type BodySource, jsonReply, type Reply, type Request } from '../http/message.ts';
 import type { AdminAccount } from '../identity/admin-accounts.ts';
 import { type AdminKey, type AdminScope, keyHas } from '../identity/admin-keys.ts';
 import type { Session } from '../identity/sessions.ts';
 import { findUser } from '../identity/users.ts';
-import { type BodySource, jsonReply, type Reply, type Request } from '../message.ts';
 
 /**
  * Who a route lets in. `admin`: an administrator, or in setup mode whoever `admin.setup` names (decisions.md 3);

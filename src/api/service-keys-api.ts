@@ -3,6 +3,7 @@ import { type FieldError, ServiceError } from '../base/errors.ts';
 import { LIMITS } from '../base/limits.ts';
 import { didYouMean } from '../base/nearest-name.ts';
 import type { Database } from '../db/database.ts';
+import { jsonReply, NO_STORE, type Request } from '../http/message.ts';
 import {
   ALL_TRIGGERS,
   addServiceKey,
@@ -12,7 +13,6 @@ import {
   rotateServiceKey,
   type ServiceKey,
 } from '../identity/service-keys.ts';
-import { jsonReply, NO_STORE, type Request } from '../message.ts';
 import type { PluginRegistry } from '../plugins/registry.ts';
 import { parseBody } from './plugins-api.ts';
 import { actorOf, endTime, pageReply, pathIdOf, queryOf, type Route } from './route.ts';

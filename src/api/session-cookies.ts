@@ -1,8 +1,8 @@
 import { LIMITS } from '../base/limits.ts';
 import type { Queryable } from '../db/database.ts';
+import { cookieOf, isBrowser, type Request, sessionCookieOf } from '../http/message.ts';
 import type { KnownBrowsers } from '../identity/known-browsers.ts';
 import { addSession, endSession, type Session, type SessionKind } from '../identity/sessions.ts';
-import { cookieOf, isBrowser, type Request, sessionCookieOf } from '../message.ts';
 
 type Header = [string, string];
 

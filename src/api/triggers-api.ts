@@ -5,7 +5,7 @@ import { effectiveAccess } from '../authz/trigger-access.ts';
 import { ServiceError } from '../base/errors.ts';
 import type { Database } from '../db/database.ts';
 import type { GraphSchema } from '../graph/graph-schema.ts';
-import { jsonReply, type Reply } from '../message.ts';
+import { jsonReply, type Reply } from '../http/message.ts';
 import { unknownPlugin } from '../plugins/install.ts';
 import { findPlugin } from '../plugins/plugin-store.ts';
 import type { AcceptPublic } from '../plugins/public-access.ts';

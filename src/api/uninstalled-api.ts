@@ -1,5 +1,5 @@
 import type { Database } from '../db/database.ts';
-import { jsonReply } from '../message.ts';
+import { jsonReply } from '../http/message.ts';
 import { listUninstalled, restoreUninstalled } from '../plugins/uninstalled.ts';
 import { actorOf, type Route } from './route.ts';
 

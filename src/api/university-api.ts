@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { ServiceError } from '../base/errors.ts';
 import { LIMITS } from '../base/limits.ts';
 import type { Database } from '../db/database.ts';
-import { jsonReply, type Request } from '../message.ts';
+import { jsonReply, type Request } from '../http/message.ts';
 import { ENTITIES, ENTITY_BY_TYPE, type Entity, type EntityType } from '../university/entities.ts';
 import { findImport, type ImportRun, listImportErrors, listImports } from '../university/import-log.ts';
 import type { Imports } from '../university/imports.ts';

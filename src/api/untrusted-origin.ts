@@ -1,5 +1,5 @@
 import { ServiceError } from '../base/errors.ts';
-import { isBrowser, type Request } from '../message.ts';
+import { isBrowser, type Request } from '../http/message.ts';
 
 /**
  * Why administrators cannot log in: on an origin browsers do not trust (http beyond loopback) they send no `Sec-Fetch-*` and do

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { ServiceError } from '../base/errors.ts';
 import { LIMITS } from '../base/limits.ts';
 import type { Database } from '../db/database.ts';
+import { jsonReply, type Request } from '../http/message.ts';
 import { findAdmin } from '../identity/admin-accounts.ts';
 import {
   changeUser,
@@ -12,7 +13,6 @@ import {
   type UserAttributes,
   userState,
 } from '../identity/users.ts';
-import { jsonReply, type Request } from '../message.ts';
 import { idOf } from './auth-api.ts';
 import { parseBody } from './plugins-api.ts';
 import { actorOf, pageReply, queryOf, type Route } from './route.ts';

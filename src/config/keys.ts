@@ -2,7 +2,7 @@ import os from 'node:os';
 import { z } from 'zod';
 import { mayBeAdded } from '../abi/response-headers.ts';
 import { LIMITS } from '../base/limits.ts';
-import { isOriginPattern } from '../plugin-origins.ts';
+import { isOriginPattern } from './plugin-origins.ts';
 import { duration, isIssuer, isNameServer, isPlainAddress, isWebAddress, parseRange } from './values.ts';
 
 export type Row<T> = { default: T; check: z.ZodType<T>; secret?: boolean; about: string };

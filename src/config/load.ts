@@ -4,8 +4,8 @@ import path from 'node:path';
 import { closest } from 'fastest-levenshtein';
 import { parse as parseYaml } from 'yaml';
 import { messageOf } from '../base/errors.ts';
-import { PluginOrigins } from '../plugin-origins.ts';
 import { ROWS, type Row } from './keys.ts';
+import { PluginOrigins } from './plugin-origins.ts';
 
 /** A mistake in the configuration: one line that says where it is and what would be right. */
 export class ConfigError extends Error {

@@ -4,7 +4,7 @@ import { type Actor, appendAudit } from '../audit/audit-log.ts';
 import { ServiceError } from '../base/errors.ts';
 import { LIMITS } from '../base/limits.ts';
 import type { Database } from '../db/database.ts';
-import type { BodySource } from '../message.ts';
+import type { BodySource } from '../http/message.ts';
 import type { FileDescription } from './file-kind.ts';
 import {
   appendPendingFile,

@@ -6,7 +6,7 @@ import type { Readable } from 'node:stream';
 import { ServiceError } from '../base/errors.ts';
 import { LIMITS } from '../base/limits.ts';
 import { moveIntoPlace } from '../base/move-into-place.ts';
-import type { BodySource } from '../message.ts';
+import type { BodySource } from '../http/message.ts';
 import { DiskWriter } from './disk-writer.ts';
 import type { FileRecord } from './file-records.ts';
 import type { FileReader, FileStorage, StoredObject } from './file-storage.ts';

@@ -1,8 +1,8 @@
 import { Buffer } from 'node:buffer';
 import { tooLarge } from '../base/errors.ts';
 import { REQUEST_LIMITS } from '../base/request-limits.ts';
-import type { TakeChunk } from '../message.ts';
 import type { IntakeShare } from './intake.ts';
+import type { TakeChunk } from './message.ts';
 import { SpoolFile } from './spool-file.ts';
 
 /** Largest body, by the name an error tells. */

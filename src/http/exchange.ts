@@ -4,13 +4,13 @@ import { randomBytes } from 'node:crypto';
 import type { Readable } from 'node:stream';
 import { ServiceError, tooLarge } from '../base/errors.ts';
 import { REQUEST_LIMITS } from '../base/request-limits.ts';
-import { isStream, type Reply, type Request, type TriggerExchange } from '../message.ts';
 import type { ClientAddress } from './client-address.ts';
 import { collectBody } from './collect-body.ts';
-import { problemReply } from './error-reply.ts';
 import { headerBlock, statusLine } from './header-block.ts';
 import type { Intake, IntakeShare } from './intake.ts';
+import { isStream, type Reply, type Request, type TriggerExchange } from './message.ts';
 import { peerAddressOf } from './peer-address.ts';
+import { problemReply } from './problem-reply.ts';
 import { RequestBody } from './request-body.ts';
 import { type HeadProblem, headProblem, mustStandOnce } from './request-head.ts';
 

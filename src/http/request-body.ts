@@ -1,8 +1,8 @@
 import type { HttpResponse } from 'uWebSockets.js';
 import { Readable } from 'node:stream';
 import { ServiceError } from '../base/errors.ts';
-import type { TakeChunk } from '../message.ts';
 import type { IntakeShare } from './intake.ts';
+import type { TakeChunk } from './message.ts';
 
 /**
  * The body of one request with back pressure. It is taken from the first moment on, or the library loses it: what comes before somebody

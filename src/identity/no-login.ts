@@ -1,6 +1,6 @@
 import { STATUS_OF } from '../base/errors.ts';
 import { noticePage } from '../base/html.ts';
-import { NO_STORE, type Reply } from '../message.ts';
+import { NO_STORE, type Reply } from '../http/message.ts';
 import { NO_PROVIDER } from './idp-login.ts';
 
 /** Where users log in. */

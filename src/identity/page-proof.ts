@@ -1,6 +1,6 @@
 import { createHmac, hkdfSync, timingSafeEqual } from 'node:crypto';
 import { ServiceError } from '../base/errors.ts';
-import { isBrowser, type Request, sessionCookieOf } from '../message.ts';
+import { isBrowser, type Request, sessionCookieOf } from '../http/message.ts';
 import { sha256 } from './bearer-secret.ts';
 import type { SessionKind } from './sessions.ts';
 

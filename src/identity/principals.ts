@@ -3,7 +3,7 @@ import { notCurrent } from '../base/errors.ts';
 import { LIMITS } from '../base/limits.ts';
 import type { Database } from '../db/database.ts';
 import type { ChangeStatus } from '../db/notifications.ts';
-import { bearerOf, sessionCookieOf } from '../message.ts';
+import { bearerOf, sessionCookieOf } from '../http/message.ts';
 import type { IdentityChange } from './identity-changes.ts';
 import { LastUsed } from './last-used.ts';
 import { type KeyScope, keyOpens, touchServiceKeys, verifyServiceKey } from './service-keys.ts';

@@ -6,13 +6,13 @@ import type { Policies, PolicyCaller, PolicyVerdict } from '../authz/policies.ts
 import { decideAccess, effectiveAccess } from '../authz/trigger-access.ts';
 import { callerKey } from '../base/caller-key.ts';
 import { notCurrent, ServiceError, STATUS_OF } from '../base/errors.ts';
+import type { PluginOrigins } from '../config/plugin-origins.ts';
 import type { ChangeStatus } from '../db/notifications.ts';
 import type { Execution } from '../execution/execute.ts';
 import { HostCall } from '../host/host-functions.ts';
+import { isFromOrigins, NO_STORE, type TriggerExchange } from '../http/message.ts';
 import { LOGIN_PATH, noLoginReply, PLUGIN_LOGIN_PATH } from '../identity/no-login.ts';
 import { countsAt, credentialOf, mayCall, type Principal, type Principals } from '../identity/principals.ts';
-import { isFromOrigins, NO_STORE, type TriggerExchange } from '../message.ts';
-import type { PluginOrigins } from '../plugin-origins.ts';
 import type { InstalledTrigger, PluginRegistry } from '../plugins/registry.ts';
 import type { ExecutionRecords } from '../records/execution-records.ts';
 import type { Quarantine, Suspension } from '../records/quarantine.ts';

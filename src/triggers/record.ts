@@ -1,8 +1,8 @@
 import type { ExecutionOutcome } from '../abi/execution-outcome.ts';
 import type { PolicyVerdict } from '../authz/policies.ts';
 import type { CallPrincipal, HostCall } from '../host/host-functions.ts';
+import type { TriggerExchange } from '../http/message.ts';
 import type { Principal } from '../identity/principals.ts';
-import type { TriggerExchange } from '../message.ts';
 import type { InstalledTrigger } from '../plugins/registry.ts';
 import type { ExecutionRecords } from '../records/execution-records.ts';
 

@@ -1,7 +1,7 @@
 import t from 'tap';
 import { z } from 'zod';
 import { loadConfig } from '../../src/config/load.ts';
-import { PluginOrigins } from '../../src/plugin-origins.ts';
+import { PluginOrigins } from '../../src/config/plugin-origins.ts';
 import { freePort } from '../../src/supervisor/embedded-postgres.ts';
 import { startBrowser } from '../support/browser.ts';
 import { publicAccess, rawRequest, request, startTestService, TOKEN } from '../support/service.ts';

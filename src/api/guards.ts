@@ -1,7 +1,7 @@
-import { type Caller, type KeyNeed, missingScope, type Route, type RowScope } from '../api/route.ts';
 import { ServiceError } from '../base/errors.ts';
 import { LIMITS } from '../base/limits.ts';
 import type { Database } from '../db/database.ts';
+import { bearerOf, isBrowser, isOwnOrigin, type Request, sessionCookieOf } from '../http/message.ts';
 import { adminsExist, findAdmin } from '../identity/admin-accounts.ts';
 import { type AdminKey, deployedPlugins, keyHas, touchAdminKeys, verifyAdminKey } from '../identity/admin-keys.ts';
 import { ADMIN_CHALLENGE } from '../identity/admin-login.ts';
@@ -9,7 +9,7 @@ import { secretMatches, sha256 } from '../identity/bearer-secret.ts';
 import { LastUsed } from '../identity/last-used.ts';
 import type { PageProofs } from '../identity/page-proof.ts';
 import { findSession, type Session, type SessionKind, type SessionVia, touchSessions } from '../identity/sessions.ts';
-import { bearerOf, isBrowser, isOwnOrigin, type Request, sessionCookieOf } from '../message.ts';
+import { type Caller, type KeyNeed, missingScope, type Route, type RowScope } from './route.ts';
 
 export type SetupAccess = { mode: 'token' | 'loopback' | 'open'; token: string; proofs: PageProofs };
 

@@ -1,13 +1,13 @@
 import { Readable } from 'node:stream';
-import { readJsonBody } from '../api/json-thread.ts';
-import type { Route } from '../api/route.ts';
 import { notCurrent, ServiceError, tooLarge } from '../base/errors.ts';
 import { REQUEST_LIMITS } from '../base/request-limits.ts';
 import type { ChangeStatus } from '../db/notifications.ts';
-import type { BodySource, Request } from '../message.ts';
-import { type BodyLimit, collectBody } from './collect-body.ts';
-import type { Exchange } from './exchange.ts';
+import { type BodyLimit, collectBody } from '../http/collect-body.ts';
+import type { Exchange } from '../http/exchange.ts';
+import type { BodySource, Request } from '../http/message.ts';
 import type { Guards } from './guards.ts';
+import { readJsonBody } from './json-thread.ts';
+import type { Route } from './route.ts';
 
 const NO_BODY: BodySource = { pump: () => Promise.resolve(), stream: () => Readable.from([]) };
 

@@ -1,6 +1,6 @@
 import { type ServiceError, STATUS_OF, TITLE_OF } from '../base/errors.ts';
 import { REQUEST_LIMITS } from '../base/request-limits.ts';
-import { NO_STORE, type Reply } from '../message.ts';
+import { NO_STORE, type Reply } from './message.ts';
 
 /** A text of a refusal; what was sent and is quoted in it may be long. */
 const cut = (text: string, charsMax: number): string =>

@@ -1,5 +1,5 @@
 import type { Readable } from 'node:stream';
-import { ServiceError } from './base/errors.ts';
+import { ServiceError } from '../base/errors.ts';
 
 /** Plain values of one HTTP exchange; nothing here knows the server library. */
 

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { ServiceError } from './base/errors.ts';
+import { ServiceError } from '../base/errors.ts';
 
 /** An address like `https://*.plugins.example.org`: one label for the plugin, before a name. */
 const PATTERN = /^(https?):\/\/\*\.([a-z0-9.-]+)(:\d+)?$/;
