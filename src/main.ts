@@ -133,7 +133,7 @@ async function main(args: string[]): Promise<void> {
     },
   });
   // The supervisor's own children; the path behind the word, of the data or of the socket, tells operators whose they are.
-  if (positionals[0] === 'serving') return (await import('./serving.ts')).runServing();
+  if (positionals[0] === 'serving') return (await import('./app/serving.ts')).runServing();
   if (positionals[0] === 'spicedb')
     return (await import('./supervisor/spicedb-bridge.ts')).runSpicedbBridge(positionals[1] ?? '');
   const verb = values.help ? 'help' : positionals.join(' ');

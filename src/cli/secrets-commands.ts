@@ -1,5 +1,5 @@
 import fs from 'node:fs';
-import { keyPlaceOf, listSealed, openSecretKey } from '../compose-secrets.ts';
+import { keyPlaceOf, listSealed, openSecretKey } from '../app/secrets.ts';
 import { type Config, dataPath } from '../config/load.ts';
 import type { Database, Queryable } from '../db/database.ts';
 import { isListenedTo } from '../db/notifications.ts';

@@ -1,5 +1,5 @@
+import { importsOf } from '../app/university.ts';
 import { messageOf, ServiceError } from '../base/errors.ts';
-import { importsOf } from '../compose-university.ts';
 import { type Config, withValues } from '../config/load.ts';
 import { ENTITIES, type EntityType } from '../university/entities.ts';
 import type { ImportRun } from '../university/import-log.ts';

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import fs from 'node:fs';
 import path from 'node:path';
 import t from 'tap';
-import { keyPlaceOf, listSealed, openSecretKey } from '../../src/compose-secrets.ts';
+import { keyPlaceOf, listSealed, openSecretKey } from '../../src/app/secrets.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import { openDatabase } from '../../src/db/database.ts';
 import { makeSecretBox } from '../../src/plugins/secret-box.ts';

@@ -1,6 +1,6 @@
 import path from 'node:path';
 import t from 'tap';
-import { s3Of } from '../../src/compose-files.ts';
+import { s3Of } from '../../src/app/files.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import { cleanFiles, removeOrphans } from '../../src/files/cleaning.ts';
 import type { S3Storage } from '../../src/files/storage-s3.ts';

@@ -227,7 +227,7 @@ t.test('files that belong to no version are removed once they are old enough', a
 t.test('two hosts on one database: what one installs the other runs after it was told', async t => {
   const s = await startTestService();
   t.teardown(() => s.stop());
-  const { startService } = await import('../../src/compose.ts');
+  const { startService } = await import('../../src/app/service.ts');
   const { loadConfig } = await import('../../src/config/load.ts');
   const { makeLog } = await import('../../src/base/log.ts');
   const config = loadConfig(null, { BOT_HTTP_PORT: '0', BOT_DATA_DIR: s.directory, BOT_DATABASE_URL: s.databaseUrl, BOT_EXECUTION_LANES: '8' });

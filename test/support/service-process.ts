@@ -1,5 +1,5 @@
+import { startService } from '../../src/app/service.ts';
 import { makeLog } from '../../src/base/log.ts';
-import { startService } from '../../src/compose.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import { TOKEN } from './service.ts';
 

@@ -1,8 +1,8 @@
 import fs from 'node:fs';
 import http from 'node:http';
 import path from 'node:path';
+import { type Service, startService } from '../../src/app/service.ts';
 import { makeLog } from '../../src/base/log.ts';
-import { type Service, startService } from '../../src/compose.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import { asService, makeDatabase } from './database.ts';
 

@@ -1,11 +1,11 @@
 import fs from 'node:fs';
-import { messageOf } from './base/errors.ts';
-import { makeLog } from './base/log.ts';
-import { startService } from './compose.ts';
-import { type Config, loadConfig } from './config/load.ts';
-import { isUnavailable } from './db/database.ts';
-import { installSample } from './plugins/sample.ts';
-import type { GoMessage, GraphMessage, ServingMessage } from './supervisor/supervisor.ts';
+import { messageOf } from '../base/errors.ts';
+import { makeLog } from '../base/log.ts';
+import { type Config, loadConfig } from '../config/load.ts';
+import { isUnavailable } from '../db/database.ts';
+import { installSample } from '../plugins/sample.ts';
+import type { GoMessage, GraphMessage, ServingMessage } from '../supervisor/supervisor.ts';
+import { startService } from './service.ts';
 
 const GRACE_MS = 10_000;
 

@@ -1,13 +1,13 @@
-import type { Route } from './api/route.ts';
-import { universityRoutes } from './api/university-api.ts';
-import { messageOf } from './base/errors.ts';
-import { LIMITS } from './base/limits.ts';
-import type { Log } from './base/log.ts';
-import { type Config, dataPath } from './config/load.ts';
-import { durationMs } from './config/values.ts';
-import type { Database } from './db/database.ts';
-import { type JobQueue, scheduledJob } from './jobs.ts';
-import { Imports, isUnderWay, localDay } from './university/imports.ts';
+import type { Route } from '../api/route.ts';
+import { universityRoutes } from '../api/university-api.ts';
+import { messageOf } from '../base/errors.ts';
+import { LIMITS } from '../base/limits.ts';
+import type { Log } from '../base/log.ts';
+import { type Config, dataPath } from '../config/load.ts';
+import { durationMs } from '../config/values.ts';
+import type { Database } from '../db/database.ts';
+import { type JobQueue, scheduledJob } from '../jobs.ts';
+import { Imports, isUnderWay, localDay } from '../university/imports.ts';
 
 /** The importer as the configuration names it. */
 export function importsOf(parts: { db: Database; config: Config; log: Pick<Log, 'info' | 'warn'> }): Imports {

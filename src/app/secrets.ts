@@ -1,15 +1,15 @@
-import type { Config } from './config/load.ts';
-import { dataPath } from './config/load.ts';
-import type { Database, Queryable } from './db/database.ts';
+import type { Config } from '../config/load.ts';
+import { dataPath } from '../config/load.ts';
+import type { Database, Queryable } from '../db/database.ts';
 import {
   listSealedSubscriptionSecrets,
   loseSubscriptionSecret,
   setSealedSubscriptionSecret,
-} from './events/subscriptions.ts';
-import { configFieldsOf, databasesOf } from './plugins/manifest.ts';
-import { listSealedSecrets, loseSecrets, setSealedSecrets } from './plugins/plugin-store.ts';
-import { NO_SECRETS, secretsOwner } from './plugins/registry.ts';
-import { makeSecretBox, type SecretBox } from './plugins/secret-box.ts';
+} from '../events/subscriptions.ts';
+import { configFieldsOf, databasesOf } from '../plugins/manifest.ts';
+import { listSealedSecrets, loseSecrets, setSealedSecrets } from '../plugins/plugin-store.ts';
+import { NO_SECRETS, secretsOwner } from '../plugins/registry.ts';
+import { makeSecretBox, type SecretBox } from '../plugins/secret-box.ts';
 import {
   assertFits,
   findSecretKey,
@@ -19,7 +19,7 @@ import {
   readFingerprint,
   SecretKeyError,
   writeFingerprint,
-} from './plugins/secret-key.ts';
+} from '../plugins/secret-key.ts';
 
 /** One stored secret: what it is bound to, how it is replaced, and what its loss means. */
 export type SealedSecret = {

@@ -1,22 +1,22 @@
-import { CommandAccess } from './authz/command-access.ts';
-import { COMMAND_CHANGED, CommandPolicies } from './authz/command-settings.ts';
-import { Policies } from './authz/policies.ts';
-import { findBrokenPolicies } from './authz/stored-policies.ts';
-import { SubjectContexts } from './authz/subject-context.ts';
-import { messageOf } from './base/errors.ts';
-import type { Log } from './base/log.ts';
-import type { Config } from './config/load.ts';
-import type { Database } from './db/database.ts';
-import { type HeldLock, holdLock } from './db/held-lock.ts';
-import type { ChangeStatus } from './db/notifications.ts';
-import { Graph } from './graph/graph.ts';
-import { type GraphSchema, readGraphSchema } from './graph/graph-schema.ts';
-import { GraphStore } from './graph/graph-store.ts';
-import { remoteStore } from './graph/remote-store.ts';
-import { OUTBOX_APPENDED } from './outbox/append.ts';
-import { Deliverer } from './outbox/deliver.ts';
-import { Outbox } from './outbox/outbox.ts';
-import { OUTBOX_DELIVERED, parseDelivered } from './outbox/stream.ts';
+import { CommandAccess } from '../authz/command-access.ts';
+import { COMMAND_CHANGED, CommandPolicies } from '../authz/command-settings.ts';
+import { Policies } from '../authz/policies.ts';
+import { findBrokenPolicies } from '../authz/stored-policies.ts';
+import { SubjectContexts } from '../authz/subject-context.ts';
+import { messageOf } from '../base/errors.ts';
+import type { Log } from '../base/log.ts';
+import type { Config } from '../config/load.ts';
+import type { Database } from '../db/database.ts';
+import { type HeldLock, holdLock } from '../db/held-lock.ts';
+import type { ChangeStatus } from '../db/notifications.ts';
+import { Graph } from '../graph/graph.ts';
+import { type GraphSchema, readGraphSchema } from '../graph/graph-schema.ts';
+import { GraphStore } from '../graph/graph-store.ts';
+import { remoteStore } from '../graph/remote-store.ts';
+import { OUTBOX_APPENDED } from '../outbox/append.ts';
+import { Deliverer } from '../outbox/deliver.ts';
+import { Outbox } from '../outbox/outbox.ts';
+import { OUTBOX_DELIVERED, parseDelivered } from '../outbox/stream.ts';
 
 /** What decides who may, and what keeps the graph in step. */
 export type Authz = {

@@ -1,22 +1,22 @@
 import path from 'node:path';
-import { adminFilesRoutes, filesRoutes } from './api/files-api.ts';
-import type { Route } from './api/route.ts';
-import { messageOf } from './base/errors.ts';
-import type { Log } from './base/log.ts';
-import { type Config, ConfigError, dataPath, envNameOf } from './config/load.ts';
-import type { Database } from './db/database.ts';
-import { fileCleaningJobs } from './files/cleaning-jobs.ts';
-import { readInstallationId } from './files/file-records.ts';
-import { Files } from './files/files.ts';
-import { AddressSigner } from './files/signed-address.ts';
-import { openDiskStorage } from './files/storage-disk.ts';
-import type { S3Storage } from './files/storage-s3.ts';
-import { fileHandlers } from './host/files.ts';
-import type { HostHandler } from './host/host-functions.ts';
-import type { Request } from './http/message.ts';
-import type { Principals } from './identity/principals.ts';
-import type { JobQueue } from './jobs.ts';
-import type { PluginRegistry } from './plugins/registry.ts';
+import { adminFilesRoutes, filesRoutes } from '../api/files-api.ts';
+import type { Route } from '../api/route.ts';
+import { messageOf } from '../base/errors.ts';
+import type { Log } from '../base/log.ts';
+import { type Config, ConfigError, dataPath, envNameOf } from '../config/load.ts';
+import type { Database } from '../db/database.ts';
+import { fileCleaningJobs } from '../files/cleaning-jobs.ts';
+import { readInstallationId } from '../files/file-records.ts';
+import { Files } from '../files/files.ts';
+import { AddressSigner } from '../files/signed-address.ts';
+import { openDiskStorage } from '../files/storage-disk.ts';
+import type { S3Storage } from '../files/storage-s3.ts';
+import { fileHandlers } from '../host/files.ts';
+import type { HostHandler } from '../host/host-functions.ts';
+import type { Request } from '../http/message.ts';
+import type { Principals } from '../identity/principals.ts';
+import type { JobQueue } from '../jobs.ts';
+import type { PluginRegistry } from '../plugins/registry.ts';
 
 export type FilesParts = {
   db: Database;
@@ -45,7 +45,7 @@ export async function s3Of(config: Config, installation: string): Promise<S3Stor
   for (const key of ['s3.access_key_id', 's3.secret_access_key'] as const)
     if (v[key] === '') throw new ConfigError(`${key} (${envNameOf(key)}) is missing; s3.bucket needs it`);
   // Loading the library takes a third of a second, which only those wait for who use it.
-  const { openS3Storage } = await import('./files/storage-s3.ts');
+  const { openS3Storage } = await import('../files/storage-s3.ts');
   return openS3Storage({
     endpoint: v['s3.endpoint'],
     publicEndpoint: v['s3.public_endpoint'],

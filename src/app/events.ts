@@ -1,19 +1,19 @@
-import { eventRoutes } from './api/events-api.ts';
-import type { Route } from './api/route.ts';
-import { messageOf } from './base/errors.ts';
-import { LIMITS } from './base/limits.ts';
-import type { Log } from './base/log.ts';
-import type { Config } from './config/load.ts';
-import type { Database, Queryable } from './db/database.ts';
-import { EventDeliverer } from './events/deliverer.ts';
-import { EventFeed } from './events/feed.ts';
-import { EVENT_PUBLISHED, publishEvent, removeOldEvents } from './events/publish.ts';
-import { eventHandlers } from './host/events.ts';
-import { nameResolver } from './host/guarded-agent.ts';
-import { guardedCalls, isRefusedLiteral } from './host/guarded-calls.ts';
-import type { HostHandler } from './host/host-functions.ts';
-import { type JobQueue, kickJob, scheduledJob } from './jobs.ts';
-import type { SecretBox } from './plugins/secret-box.ts';
+import { eventRoutes } from '../api/events-api.ts';
+import type { Route } from '../api/route.ts';
+import { messageOf } from '../base/errors.ts';
+import { LIMITS } from '../base/limits.ts';
+import type { Log } from '../base/log.ts';
+import type { Config } from '../config/load.ts';
+import type { Database, Queryable } from '../db/database.ts';
+import { EventDeliverer } from '../events/deliverer.ts';
+import { EventFeed } from '../events/feed.ts';
+import { EVENT_PUBLISHED, publishEvent, removeOldEvents } from '../events/publish.ts';
+import { eventHandlers } from '../host/events.ts';
+import { nameResolver } from '../host/guarded-agent.ts';
+import { guardedCalls, isRefusedLiteral } from '../host/guarded-calls.ts';
+import type { HostHandler } from '../host/host-functions.ts';
+import { type JobQueue, kickJob, scheduledJob } from '../jobs.ts';
+import type { SecretBox } from '../plugins/secret-box.ts';
 
 export type Events = {
   handlers: Record<string, HostHandler>;

@@ -1,16 +1,16 @@
-import type { Log } from './base/log.ts';
-import { every } from './base/periodic.ts';
-import type { Database } from './db/database.ts';
-import { sweepExpired } from './host/kv.ts';
-import { removeOldFailures } from './identity/login-throttle.ts';
-import { removeOldPluginLogins } from './identity/plugin-sessions.ts';
-import { removeEndedSessions } from './identity/sessions.ts';
-import type { PluginInstaller } from './plugins/install.ts';
-import type { ModuleStorage } from './plugins/module-storage.ts';
-import { removeUninstalled } from './plugins/uninstalled.ts';
-import type { ExecutionLog } from './records/execution-log.ts';
-import type { ExecutionRecords } from './records/execution-records.ts';
-import type { Quarantine } from './records/quarantine.ts';
+import type { Log } from '../base/log.ts';
+import { every } from '../base/periodic.ts';
+import type { Database } from '../db/database.ts';
+import { sweepExpired } from '../host/kv.ts';
+import { removeOldFailures } from '../identity/login-throttle.ts';
+import { removeOldPluginLogins } from '../identity/plugin-sessions.ts';
+import { removeEndedSessions } from '../identity/sessions.ts';
+import type { PluginInstaller } from '../plugins/install.ts';
+import type { ModuleStorage } from '../plugins/module-storage.ts';
+import { removeUninstalled } from '../plugins/uninstalled.ts';
+import type { ExecutionLog } from '../records/execution-log.ts';
+import type { ExecutionRecords } from '../records/execution-records.ts';
+import type { Quarantine } from '../records/quarantine.ts';
 
 export type SweepParts = {
   db: Database;

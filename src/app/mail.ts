@@ -1,9 +1,9 @@
-import type { Log } from './base/log.ts';
-import { type Config, dataPath } from './config/load.ts';
-import type { Database } from './db/database.ts';
-import type { JobQueue } from './jobs.ts';
-import { makeMailer } from './messaging/mail.ts';
-import { temporaryPasswordJob } from './messaging/temporary-password-job.ts';
+import type { Log } from '../base/log.ts';
+import { type Config, dataPath } from '../config/load.ts';
+import type { Database } from '../db/database.ts';
+import type { JobQueue } from '../jobs.ts';
+import { makeMailer } from '../messaging/mail.ts';
+import { temporaryPasswordJob } from '../messaging/temporary-password-job.ts';
 
 /** Builds what sends mail: the way out, and the job of temporary passwords. */
 export function composeMail(parts: {

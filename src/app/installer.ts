@@ -1,13 +1,13 @@
-import { triggerPolicies } from './api/policy-body.ts';
-import { removePluginRoles } from './authz/graph-roles.ts';
-import type { Log } from './base/log.ts';
-import { makeDescribe } from './compose-describe.ts';
-import type { Executor } from './execution/execute.ts';
-import { setDeletedOfPlugin } from './files/file-records.ts';
-import type { GraphSchema } from './graph/graph-schema.ts';
-import type { HostCall } from './host/host-functions.ts';
-import { type InstallerParts, PluginInstaller } from './plugins/install.ts';
-import { trialCompile } from './plugins/trial-compile.ts';
+import { triggerPolicies } from '../api/policy-body.ts';
+import { removePluginRoles } from '../authz/graph-roles.ts';
+import type { Log } from '../base/log.ts';
+import type { Executor } from '../execution/execute.ts';
+import { setDeletedOfPlugin } from '../files/file-records.ts';
+import type { GraphSchema } from '../graph/graph-schema.ts';
+import type { HostCall } from '../host/host-functions.ts';
+import { type InstallerParts, PluginInstaller } from '../plugins/install.ts';
+import { trialCompile } from '../plugins/trial-compile.ts';
+import { makeDescribe } from './describe.ts';
 
 /** The installer of plugins, which brings modules that an older host stored up to date. */
 export async function composeInstaller(

@@ -1,11 +1,11 @@
-import type { Log } from './base/log.ts';
-import { ownDirectory } from './base/own-directory.ts';
-import { REQUEST_LIMITS } from './base/request-limits.ts';
-import { type Config, dataPath } from './config/load.ts';
-import { durationMs } from './config/values.ts';
-import { makeIsProxy } from './http/client-address.ts';
-import { Connections } from './http/connections.ts';
-import { Intake } from './http/intake.ts';
+import type { Log } from '../base/log.ts';
+import { ownDirectory } from '../base/own-directory.ts';
+import { REQUEST_LIMITS } from '../base/request-limits.ts';
+import { type Config, dataPath } from '../config/load.ts';
+import { durationMs } from '../config/values.ts';
+import { makeIsProxy } from '../http/client-address.ts';
+import { Connections } from '../http/connections.ts';
+import { Intake } from '../http/intake.ts';
 
 /** What connections may be open, and what the log says of those that are refused or end without a request. */
 export function composeConnections(config: Config, log: Log): Connections {

@@ -1,9 +1,9 @@
-import { ENTRY } from './abi/shared-layout.ts';
-import { ServiceError } from './base/errors.ts';
-import type { Executor } from './execution/execute.ts';
-import { HostCall } from './host/host-functions.ts';
-import type { Runnable } from './plugins/plugin-store.ts';
-import type { PluginRegistry } from './plugins/registry.ts';
+import { ENTRY } from '../abi/shared-layout.ts';
+import { ServiceError } from '../base/errors.ts';
+import type { Executor } from '../execution/execute.ts';
+import { HostCall } from '../host/host-functions.ts';
+import type { Runnable } from '../plugins/plugin-store.ts';
+import type { PluginRegistry } from '../plugins/registry.ts';
 
 /** Runs `plugin_describe` of a module that is not installed: no plugin, so no permission at all (abi.md "Manifest"). */
 export function makeDescribe(registry: PluginRegistry, executor: Executor<HostCall>, timeoutMs: number) {

@@ -1,11 +1,11 @@
-import { frontendRoutes } from './api/frontends-api.ts';
-import type { Guards } from './api/guards.ts';
-import type { Route } from './api/route.ts';
-import type { PluginOrigins } from './config/plugin-origins.ts';
-import { Frontends } from './frontends/frontends.ts';
-import type { Principals } from './identity/principals.ts';
-import type { ModuleStorage } from './plugins/module-storage.ts';
-import type { PluginRegistry } from './plugins/registry.ts';
+import { frontendRoutes } from '../api/frontends-api.ts';
+import type { Guards } from '../api/guards.ts';
+import type { Route } from '../api/route.ts';
+import type { PluginOrigins } from '../config/plugin-origins.ts';
+import { Frontends } from '../frontends/frontends.ts';
+import type { Principals } from '../identity/principals.ts';
+import type { ModuleStorage } from '../plugins/module-storage.ts';
+import type { PluginRegistry } from '../plugins/registry.ts';
 
 export type FrontendsParts = {
   storage: ModuleStorage;

@@ -1,15 +1,15 @@
-import { ENTRY } from './abi/shared-layout.ts';
-import { databaseRoutes } from './api/databases-api.ts';
-import { messageOf } from './base/errors.ts';
-import { composeEvents, type Events } from './compose-events.ts';
-import { composeMessengers, type Messengers, type MessengersParts } from './compose-messengers.ts';
-import { PluginDatabases } from './db/plugin-databases.ts';
-import { callPluginHandlers } from './host/call-plugin.ts';
-import { nameResolver } from './host/guarded-agent.ts';
-import { OutgoingHttp } from './host/outgoing-http.ts';
-import { sqlHandlers } from './host/sql.ts';
-import type { SecretBox } from './plugins/secret-box.ts';
-import { appendCall } from './triggers/record.ts';
+import { ENTRY } from '../abi/shared-layout.ts';
+import { databaseRoutes } from '../api/databases-api.ts';
+import { messageOf } from '../base/errors.ts';
+import { PluginDatabases } from '../db/plugin-databases.ts';
+import { callPluginHandlers } from '../host/call-plugin.ts';
+import { nameResolver } from '../host/guarded-agent.ts';
+import { OutgoingHttp } from '../host/outgoing-http.ts';
+import { sqlHandlers } from '../host/sql.ts';
+import type { SecretBox } from '../plugins/secret-box.ts';
+import { appendCall } from '../triggers/record.ts';
+import { composeEvents, type Events } from './events.ts';
+import { composeMessengers, type Messengers, type MessengersParts } from './messengers.ts';
 
 /** A plugin tries a database that is away as often as it is called. */
 const WARNED_AGAIN_MS = 60_000;
