@@ -1,4 +1,5 @@
 import fs from 'node:fs';
+import http from 'node:http';
 import os from 'node:os';
 import path from 'node:path';
 import { openDatabase } from '../src/db/database.ts';
@@ -158,11 +159,23 @@ async function fixedRate(port: number): Promise<void> {
   }
 }
 
+/** The status a caller at one of this machine's addresses is answered. */
+const statusFrom = (localAddress: string, port: number, trigger: string): Promise<number | undefined> =>
+  new Promise((resolve, reject) => {
+    const request = http.get(
+      { localAddress, port, host: '127.0.0.1', path: `/api/triggers/http/${trigger}` },
+      answer => {
+        answer.resume().once('end', () => resolve(answer.statusCode));
+      },
+    );
+    request.once('error', reject);
+  });
+
 async function contention(port: number): Promise<void> {
   await install(port, sleeper());
   const l = await closedLoop(port, '/api/triggers/http/sleeper/run', 64, SECONDS);
   add(
-    '64 clients of a plugin that sleeps 50 ms (8 slots: 160/s at best)',
+    '64 clients of a plugin that sleeps 50 ms (one caller has 7 slots: 140/s at best)',
     `${l.perSecond.toFixed(0)}/s`,
     `failed ${l.failed}`,
   );
@@ -173,8 +186,9 @@ async function contention(port: number): Promise<void> {
     // Eight timeouts suspend the trigger.
     await admin(port, 'POST', '/plugins/burner/triggers/run/resume');
     const quiet = await closedLoop(port, GREET, 16, SECONDS);
-    const asking = Array.from({ length: 8 }, () =>
-      fetch(`http://127.0.0.1:${port}/api/triggers/http/burner/run`).then(r => r.status),
+    // Two callers, since one alone leaves a slot free.
+    const asking = Array.from({ length: 8 }, (_, k) =>
+      statusFrom(k < 4 ? '127.0.0.1' : '127.0.0.2', port, 'burner/run'),
     );
     await new Promise(resolve => setTimeout(resolve, 300));
     const noisy = await closedLoop(port, GREET, 16, Math.min(SECONDS, 4));
