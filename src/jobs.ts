@@ -111,7 +111,7 @@ export class Jobs {
   readonly #db: Database;
   readonly #boss: PgBoss;
   readonly #log: JobsLog;
-  readonly #queues: ReadonlyArray<JobQueue<object>>;
+  #queues: ReadonlyArray<JobQueue<object>> = [];
   #started: Promise<void> | null = null;
   #ready = false;
   #closing = false;
@@ -119,16 +119,16 @@ export class Jobs {
   readonly #rounds: NodeJS.Timeout[] = [];
   readonly #workers = new Map<string, string>();
 
-  constructor(db: Database, queues: ReadonlyArray<JobQueue<object>>, log: JobsLog) {
+  constructor(db: Database, log: JobsLog) {
     this.#db = db;
-    this.#queues = queues;
     this.#log = log;
     this.#boss = new PgBoss({ db: executorOf(db), schema: 'pgboss', createSchema: false });
     this.#boss.on('error', error => log.warn({ error: messageOf(error) }, 'the job queue reports an error'));
   }
 
-  /** Starts in the background; tries again while the database is away. */
-  start(): void {
+  /** Starts to work on these queues in the background; tries again while the database is away. */
+  start(queues: ReadonlyArray<JobQueue<object>>): void {
+    this.#queues = queues;
     this.#started = this.#begin().then(
       () => {
         this.#ready = true;
@@ -138,7 +138,7 @@ export class Jobs {
       (error: unknown) => {
         if (this.#closing) return;
         this.#log.warn({ error: messageOf(error) }, 'the job queue could not be started; it is tried again');
-        this.#timer = setTimeout(() => this.start(), START_AGAIN_MS);
+        this.#timer = setTimeout(() => this.start(queues), START_AGAIN_MS);
       },
     );
   }

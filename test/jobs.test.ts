@@ -19,34 +19,30 @@ t.test('a job is tried again, and somebody is told when it is given up: also whe
   const told = new Map<string, (data: unknown) => void>();
   const gaveUp = (name: string): Promise<unknown> => new Promise(resolve => told.set(name, resolve));
   const [failing, hanging] = [gaveUp('failing'), gaveUp('hanging')];
-  const jobs = new Jobs(
-    db,
-    [
-      queue({
-        name: 'failing',
-        async run() {
-          tried.push('failing');
-          throw new Error('no');
-        },
-        gaveUp: async data => told.get('failing')?.(data),
-      }),
-      queue({
-        name: 'hanging',
-        async run() {
-          tried.push('hanging');
-          await new Promise(() => {});
-        },
-        gaveUp: async data => told.get('hanging')?.(data),
-      }),
-    ],
-    { warn() {} },
-  );
+  const jobs = new Jobs(db, { warn() {} });
   t.teardown(async () => {
     await jobs.close();
     await db.close();
     await drop();
   });
-  jobs.start();
+  jobs.start([
+    queue({
+      name: 'failing',
+      async run() {
+        tried.push('failing');
+        throw new Error('no');
+      },
+      gaveUp: async data => told.get('failing')?.(data),
+    }),
+    queue({
+      name: 'hanging',
+      async run() {
+        tried.push('hanging');
+        await new Promise(() => {});
+      },
+      gaveUp: async data => told.get('hanging')?.(data),
+    }),
+  ]);
   await db.withTransaction(client => jobs.enqueue(client, 'failing', { n: 1 }));
   await db.withTransaction(client => jobs.enqueue(client, 'hanging', { n: 2 }));
   await t.rejects(
@@ -70,8 +66,8 @@ t.test('a job queued by a release that knew no such place is told of as well whe
   });
   const log = { warn() {} };
   const idle: JobQueue<object> = queue({ name: 'old', run: async () => {}, gaveUp: async () => {} });
-  const before = new Jobs(db, [idle], log);
-  before.start();
+  const before = new Jobs(db, log);
+  before.start([idle]);
   // In a transaction that is still open the job is not seen before it is made an old one.
   await db.withTransaction(async client => {
     await before.enqueue(client, 'old', { userId: 7 });
@@ -87,13 +83,13 @@ t.test('a job queued by a release that knew no such place is told of as well whe
     told.push(data);
     tell();
   };
-  const after = new Jobs(db, [queue({ name: 'old', run, gaveUp })], log);
+  const after = new Jobs(db, log);
   t.teardown(async () => {
     await after.close();
     await db.close();
     await drop();
   });
-  after.start();
+  after.start([queue({ name: 'old', run, gaveUp })]);
   await isTold;
   t.same(told, [{ userId: 7 }]);
 });

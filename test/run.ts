@@ -70,8 +70,8 @@ try {
   const template = openDatabase(postgres.url.replace('/plugin_host?', `/${TEMPLATE}?`), 1, () => {});
   await migrate(template);
   // The tables of the job queue too: every service would make them anew.
-  const jobs = new Jobs(template, [], { warn: (fields, text) => console.log(`# ${text} ${JSON.stringify(fields)}`) });
-  jobs.start();
+  const jobs = new Jobs(template, { warn: (fields, text) => console.log(`# ${text} ${JSON.stringify(fields)}`) });
+  jobs.start([]);
   await jobs.close();
   await makeServiceRole(template, EMBEDDED_ROLE, SERVICE_PASSWORD);
   await grantServiceRole(template, EMBEDDED_ROLE);

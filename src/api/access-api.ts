@@ -10,7 +10,7 @@ import { jsonReply } from '../http/message.ts';
 import { findUser, type GlobalUser } from '../identity/users.ts';
 import type { InstalledPlugin, InstalledTrigger, PluginRegistry } from '../plugins/registry.ts';
 import type { Quarantine } from '../records/quarantine.ts';
-import { parseBody } from './plugins-api.ts';
+import { parseBody } from './body.ts';
 import type { Route } from './route.ts';
 
 export type AccessApiParts = {

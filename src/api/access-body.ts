@@ -3,7 +3,7 @@ import { LIMITS } from '../base/limits.ts';
 import type { Request } from '../http/message.ts';
 import type { AccessRequest } from '../plugins/install-access.ts';
 import type { SettingsChange } from '../plugins/trigger-settings.ts';
-import { parseBody } from './plugins-api.ts';
+import { parseBody } from './body.ts';
 import { policyText } from './policy-body.ts';
 
 /** What requests say about who may call triggers. */

@@ -15,7 +15,7 @@ import {
   revokeAdminKey,
 } from '../identity/admin-keys.ts';
 import { findPlugin } from '../plugins/plugin-store.ts';
-import { parseBody } from './plugins-api.ts';
+import { parseBody } from './body.ts';
 import { actorOf, endTime, pageReply, pathIdOf, queryOf, type Route } from './route.ts';
 
 const SCOPES = `${ADMIN_SCOPES.join(', ')}, or plugins:deploy:<plugin id>`;

@@ -5,7 +5,7 @@ import { jsonReply } from '../http/message.ts';
 import { type AdminAccount, listAdmins } from '../identity/admin-accounts.ts';
 import { appointAdmin, type QueueMail, removeAdmin, resetAdminPassword } from '../identity/admin-appointments.ts';
 import { email, idOf } from './auth-api.ts';
-import { parseBody } from './plugins-api.ts';
+import { parseBody } from './body.ts';
 import { actorOf, type Caller, pageReply, queryOf, type Route } from './route.ts';
 
 export type AdminsApiParts = { db: Database; queueMail: QueueMail };

@@ -12,7 +12,7 @@ import type { PageProofs } from '../identity/page-proof.ts';
 import { hashPassword, passwordProblem } from '../identity/password.ts';
 import { confirmPassword, listSessions, revokeSession, type Session } from '../identity/sessions.ts';
 import { addUserToken, listUserTokens, revokeUserToken, type UserToken } from '../identity/user-tokens.ts';
-import { parseBody } from './plugins-api.ts';
+import { parseBody } from './body.ts';
 import {
   actorOf,
   actorOfAccount,

@@ -16,7 +16,7 @@ import type { GraphSchema } from '../graph/graph-schema.ts';
 import { jsonReply, type Request } from '../http/message.ts';
 import { unknownPlugin } from '../plugins/install.ts';
 import type { InstalledPlugin, PluginRegistry } from '../plugins/registry.ts';
-import { parseBody } from './plugins-api.ts';
+import { parseBody } from './body.ts';
 import {
   assertPolicy,
   policyText,

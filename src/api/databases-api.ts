@@ -7,7 +7,7 @@ import { unknownPlugin } from '../plugins/install.ts';
 import { connectionProblem } from '../plugins/plugin-config.ts';
 import { findPlugin } from '../plugins/plugin-store.ts';
 import type { PluginRegistry } from '../plugins/registry.ts';
-import { parseBody } from './plugins-api.ts';
+import { parseBody } from './body.ts';
 import type { Route } from './route.ts';
 
 const testBody = z.strictObject({

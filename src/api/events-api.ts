@@ -24,7 +24,7 @@ import {
 } from '../events/subscriptions.ts';
 import { jsonReply, NO_STORE, type Request } from '../http/message.ts';
 import type { SecretBox } from '../plugins/secret-box.ts';
-import { parseBody } from './plugins-api.ts';
+import { parseBody } from './body.ts';
 import { actorOf, pageOf, pageReply, pathIdOf, queryOf, type Route } from './route.ts';
 
 export type EventsApiParts = {

@@ -17,7 +17,7 @@ import type { AddressSigner } from '../files/signed-address.ts';
 import { isFromOrigins, jsonReply, type Reply, type Request } from '../http/message.ts';
 import type { Principals } from '../identity/principals.ts';
 import type { InstalledPlugin, PluginRegistry } from '../plugins/registry.ts';
-import { parseBody } from './plugins-api.ts';
+import { parseBody } from './body.ts';
 import { actorOf, pageOf, queryOf, type Route, type RouteInput } from './route.ts';
 
 export type FilesApiParts = {

@@ -1,8 +1,6 @@
 import type { Readable } from 'node:stream';
 import { z } from 'zod';
 import { effectiveAccess } from '../authz/trigger-access.ts';
-import { ServiceError } from '../base/errors.ts';
-import { fieldErrorsOf } from '../base/field-errors.ts';
 import type { Database } from '../db/database.ts';
 import type { GraphSchema } from '../graph/graph-schema.ts';
 import { jsonReply } from '../http/message.ts';
@@ -24,6 +22,7 @@ import type { PluginRegistry } from '../plugins/registry.ts';
 import type { Quarantine, Suspension } from '../records/quarantine.ts';
 import { type AccessMembers, acceptedOf, acceptPublic, accessMembers, accessOf } from './access-body.ts';
 import { accessReview } from './access-review.ts';
+import { parseBody } from './body.ts';
 import { policyWarnings } from './policy-body.ts';
 import { receiveFiles } from './receive-file.ts';
 import {
@@ -58,27 +57,6 @@ const installBody = z.strictObject({
 const frontendBody = z.strictObject({ access: z.enum(['public', 'session']) });
 const htmlBody = z.strictObject({ trust: z.enum(['trusted', 'sandboxed']) });
 const rollbackBody = z.strictObject({ wasm_key: z.string().min(1).max(100), accept_public: acceptPublic });
-
-/** A checked body, or a 422 that names every place. */
-export function parseBody<T>(schema: z.ZodType<T>, value: unknown): T {
-  // What JSON.stringify spells as an escape although it is a character of its own: NUL, and half a character.
-  if (/(?:^|[^\\])(?:\\\\)*\\u(?:0000|d[89a-f][0-9a-f]{2})/.test(JSON.stringify(value)))
-    throw new ServiceError(
-      'validation_failed',
-      'the body holds a NUL character or half a character, which no text here may',
-      {
-        errors: [{ pointer: '', message: 'must not hold a NUL character or half of a surrogate pair' }],
-      },
-    );
-  const parsed = schema.safeParse(value);
-  if (parsed.success) return parsed.data;
-  const errors = fieldErrorsOf(parsed.error);
-  throw new ServiceError(
-    'validation_failed',
-    `the body is not valid: ${errors.map(e => `${e.pointer || 'the body'} ${e.message}`).join('; ')}`,
-    { errors },
-  );
-}
 
 function versionJson(v: VersionRow, installedId: number | null) {
   return {

@@ -6,7 +6,7 @@ import type { Database } from '../db/database.ts';
 import type { GraphSchema } from '../graph/graph-schema.ts';
 import { GraphError } from '../graph/graph-store.ts';
 import { jsonReply } from '../http/message.ts';
-import { parseBody } from './plugins-api.ts';
+import { parseBody } from './body.ts';
 import { policyProblems, policyRefused, policyText, policyWarnings, positionOf } from './policy-body.ts';
 import type { Route } from './route.ts';
 

@@ -12,7 +12,7 @@ import { jsonReply } from '../http/message.ts';
 import { type Appended, tupleJson } from '../outbox/append.ts';
 import { listRelationships, type Relationship } from '../outbox/mirror.ts';
 import type { Outbox } from '../outbox/outbox.ts';
-import { parseBody } from './plugins-api.ts';
+import { parseBody } from './body.ts';
 import { graphAway } from './policies-api.ts';
 import { actorOf, limitOf, queryOf, type Route } from './route.ts';
 

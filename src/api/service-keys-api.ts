@@ -14,7 +14,7 @@ import {
   type ServiceKey,
 } from '../identity/service-keys.ts';
 import type { PluginRegistry } from '../plugins/registry.ts';
-import { parseBody } from './plugins-api.ts';
+import { parseBody } from './body.ts';
 import { actorOf, endTime, pageReply, pathIdOf, queryOf, type Route } from './route.ts';
 
 export type ServiceKeysApiParts = { db: Database; registry: PluginRegistry; prefix: string };

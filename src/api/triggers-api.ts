@@ -6,14 +6,15 @@ import { ServiceError } from '../base/errors.ts';
 import type { Database } from '../db/database.ts';
 import type { GraphSchema } from '../graph/graph-schema.ts';
 import { jsonReply, type Reply } from '../http/message.ts';
+import { changeFrontendOrigins, changeTriggerSettings } from '../plugins/change-trigger-settings.ts';
 import { unknownPlugin } from '../plugins/install.ts';
 import { findPlugin } from '../plugins/plugin-store.ts';
 import type { AcceptPublic } from '../plugins/public-access.ts';
 import type { InstalledPlugin, InstalledTrigger, PluginRegistry } from '../plugins/registry.ts';
-import { changeFrontendOrigins, changeTriggerSettings, type SettingsChange } from '../plugins/trigger-settings.ts';
+import type { SettingsChange } from '../plugins/trigger-settings.ts';
 import type { Quarantine } from '../records/quarantine.ts';
 import { acceptedOf, changeOf, confirmationOf, origins, settingsBody } from './access-body.ts';
-import { parseBody } from './plugins-api.ts';
+import { parseBody } from './body.ts';
 import {
   assertPolicy,
   policyWarnings,

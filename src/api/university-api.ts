@@ -6,7 +6,7 @@ import { jsonReply, type Request } from '../http/message.ts';
 import { ENTITIES, ENTITY_BY_TYPE, type Entity, type EntityType } from '../university/entities.ts';
 import { findImport, type ImportRun, listImportErrors, listImports } from '../university/import-log.ts';
 import type { Imports } from '../university/imports.ts';
-import { parseBody } from './plugins-api.ts';
+import { parseBody } from './body.ts';
 import { receiveBody } from './receive-body.ts';
 import { type Caller, flagOf, limitOf, pageReply, pathIdOf, queryOf, type Route, type RouteInput } from './route.ts';
 

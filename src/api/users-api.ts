@@ -4,17 +4,10 @@ import { LIMITS } from '../base/limits.ts';
 import type { Database } from '../db/database.ts';
 import { jsonReply, type Request } from '../http/message.ts';
 import { findAdmin } from '../identity/admin-accounts.ts';
-import {
-  changeUser,
-  createUser,
-  findUser,
-  type GlobalUser,
-  listUsers,
-  type UserAttributes,
-  userState,
-} from '../identity/users.ts';
+import type { UserAttributes } from '../identity/user-attributes.ts';
+import { changeUser, createUser, findUser, type GlobalUser, listUsers, userState } from '../identity/users.ts';
 import { idOf } from './auth-api.ts';
-import { parseBody } from './plugins-api.ts';
+import { parseBody } from './body.ts';
 import { actorOf, pageReply, queryOf, type Route } from './route.ts';
 
 const text = z.string().min(1, 'must not be empty').max(300);

@@ -1,25 +1,35 @@
+import { accessRoutes } from '../api/access-api.ts';
+import { commandRoutes } from '../api/commands-api.ts';
+import { outboxRoutes } from '../api/outbox-api.ts';
+import { policyRoutes } from '../api/policies-api.ts';
+import { relationshipRoutes } from '../api/relationships-api.ts';
+import { roleRoutes } from '../api/roles-api.ts';
+import { triggerRoutes } from '../api/triggers-api.ts';
 import { CommandAccess } from '../authz/command-access.ts';
 import { COMMAND_CHANGED, CommandPolicies } from '../authz/command-settings.ts';
 import { Policies } from '../authz/policies.ts';
 import { findBrokenPolicies } from '../authz/stored-policies.ts';
 import { SubjectContexts } from '../authz/subject-context.ts';
 import { messageOf } from '../base/errors.ts';
-import type { Log } from '../base/log.ts';
-import type { Config } from '../config/load.ts';
-import type { Database } from '../db/database.ts';
 import { type HeldLock, holdLock } from '../db/held-lock.ts';
-import type { ChangeStatus } from '../db/notifications.ts';
+import { PLUGIN_CHANGED } from '../db/notifications.ts';
 import { Graph } from '../graph/graph.ts';
 import { type GraphSchema, readGraphSchema } from '../graph/graph-schema.ts';
 import { GraphStore } from '../graph/graph-store.ts';
 import { remoteStore } from '../graph/remote-store.ts';
+import { IDENTITY_CHANGED, parseIdentityChange } from '../identity/identity-changes.ts';
 import { OUTBOX_APPENDED } from '../outbox/append.ts';
 import { Deliverer } from '../outbox/deliver.ts';
 import { Outbox } from '../outbox/outbox.ts';
 import { OUTBOX_DELIVERED, parseDelivered } from '../outbox/stream.ts';
+import { outboxSweepJob } from '../outbox/sweep-job.ts';
+import type { Core } from './core.ts';
+import type { Feature } from './feature.ts';
+import type { Plugins } from './plugins.ts';
+import type { Records } from './records.ts';
 
 /** What decides who may, and what keeps the graph in step. */
-export type Authz = {
+export type Authz = Feature & {
   schema: GraphSchema;
   graph: Graph;
   deliverer: Deliverer;
@@ -28,18 +38,15 @@ export type Authz = {
   policies: Policies;
   commands: CommandPolicies;
   commandAccess: CommandAccess;
-  /** Channels it wants to hear. */
-  channels: readonly string[];
-  /** A notification of one of them. */
-  hear(channel: string, payload: string): void;
-  /** Notifications may have been missed: nothing that is remembered counts, and the graph is asked when its store was looked at again. */
-  readAll(): Promise<void>;
   /** An embedded store came up, empty; it is used when it has been filled. */
   useEmbedded(endpoint: string): void;
-  /** Begins to deliver. */
-  start(): void;
-  close(): Promise<void>;
 };
+
+export type AuthzParts = Pick<Plugins, 'registry'> &
+  Pick<Records, 'quarantine'> & {
+    /** Told when an embedded store is asked and all others may end. */
+    inUse(endpoint: string): void;
+  };
 
 /** A store that was replaced is let go when what was asked of it has been answered. */
 const LET_GO_MS = 5000;
@@ -47,15 +54,8 @@ const BROKEN_POLICY = 'a stored policy does not compile: it lets no caller in un
 /** Number of the lock of the host with the embedded store, as PostgreSQL counts advisory locks. */
 const EMBEDDED_LOCK = 7391046;
 
-export function composeAuthz(parts: {
-  db: Database;
-  config: Config;
-  log: Log;
-  changes: ChangeStatus;
-  /** Told when an embedded store is asked and all others may end. */
-  inUse(endpoint: string): void;
-}): Authz {
-  const { config, db, log } = parts;
+export function composeAuthz({ changes, config, db, log }: Core, parts: AuthzParts): Authz {
+  const { quarantine, registry } = parts;
   const v = config.values;
   const remote = remoteStore(config);
   const schema = readGraphSchema();
@@ -106,24 +106,35 @@ export function composeAuthz(parts: {
     embedded.set(store, newest);
     outbox.useStore(store);
   };
+  const commandAccess = new CommandAccess({ commands, contexts, policies, graph, changes });
+  const authz = { schema, graph, deliverer, outbox, contexts, policies, commands, commandAccess };
   return {
-    schema,
-    graph,
-    deliverer,
-    outbox,
-    contexts,
-    policies,
-    commands,
-    commandAccess: new CommandAccess({ commands, contexts, policies, graph, changes: parts.changes }),
-    channels: [OUTBOX_APPENDED, OUTBOX_DELIVERED, COMMAND_CHANGED],
-    hear(channel, payload) {
-      if (channel === OUTBOX_APPENDED) return outbox.wake();
-      if (channel === COMMAND_CHANGED) return commands.invalidateCommandPolicy(payload);
-      const { token, users } = parseDelivered(payload);
-      if (token !== '') graph.delivered(token);
-      else if (users === null) graph.mayHaveChanged();
-      contexts.invalidateGroups(users);
-      outbox.delivered();
+    ...authz,
+    routes: [
+      ...triggerRoutes({ db, registry, quarantine, schema }),
+      ...commandRoutes({ db, registry, schema }),
+      ...policyRoutes({ db, ...authz }),
+      ...accessRoutes({ db, registry, quarantine, ...authz }),
+      ...relationshipRoutes({ db, ...authz }),
+      ...outboxRoutes({ db, ...authz }),
+      ...roleRoutes({ db, registry, ...authz }),
+    ],
+    jobs: [outboxSweepJob(db)],
+    channels: {
+      [OUTBOX_APPENDED]: () => outbox.wake(),
+      [OUTBOX_DELIVERED](payload) {
+        const { token, users } = parseDelivered(payload);
+        if (token !== '') graph.delivered(token);
+        else if (users === null) graph.mayHaveChanged();
+        contexts.invalidateGroups(users);
+        outbox.delivered();
+      },
+      [COMMAND_CHANGED]: payload => commands.invalidateCommandPolicy(payload),
+      [PLUGIN_CHANGED]: () => commands.invalidateCommandPolicy(null),
+      [IDENTITY_CHANGED](payload) {
+        const change = parseIdentityChange(payload);
+        if (change === null || change.what === 'user') contexts.invalidateUser(change?.id ?? null);
+      },
     },
     async readAll() {
       // The database may have been restored: the graph is asked when the store was compared with it.

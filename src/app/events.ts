@@ -1,46 +1,21 @@
 import { eventRoutes } from '../api/events-api.ts';
-import type { Route } from '../api/route.ts';
 import { messageOf } from '../base/errors.ts';
 import { LIMITS } from '../base/limits.ts';
-import type { Log } from '../base/log.ts';
-import type { Config } from '../config/load.ts';
-import type { Database, Queryable } from '../db/database.ts';
 import { EventDeliverer } from '../events/deliverer.ts';
 import { EventFeed } from '../events/feed.ts';
 import { EVENT_PUBLISHED, publishEvent, removeOldEvents } from '../events/publish.ts';
 import { eventHandlers } from '../host/events.ts';
 import { nameResolver } from '../host/guarded-agent.ts';
 import { guardedCalls, isRefusedLiteral } from '../host/guarded-calls.ts';
-import type { HostHandler } from '../host/host-functions.ts';
-import { type JobQueue, kickJob, scheduledJob } from '../jobs.ts';
-import type { SecretBox } from '../plugins/secret-box.ts';
-
-export type Events = {
-  handlers: Record<string, HostHandler>;
-  jobs: Array<JobQueue<object>>;
-  routes: Route[];
-  /** Channels it wants to hear. */
-  channels: readonly string[];
-  /** A notification came, or may have been missed. */
-  hear(): void;
-  /** The host is about to end: whoever watches goes elsewhere. */
-  endStreams(): void;
-  close(): Promise<void>;
-};
+import { kickJob, scheduledJob } from '../jobs.ts';
+import type { Core } from './core.ts';
+import type { Feature } from './feature.ts';
 
 const DELIVER_QUEUE = 'event_deliver';
 const SWEEP_SECONDS = 10;
 
-/** Builds what tells the world of events of plugins. */
-export function composeEvents(parts: {
-  db: Database;
-  config: Config;
-  log: Log;
-  secrets: SecretBox;
-  enqueue(client: Queryable, queue: string, data: object): Promise<void>;
-  wake(queue: string): void;
-}): Events {
-  const { config, db, log, secrets } = parts;
+/** Tells subscribers of events of plugins. */
+export function composeEvents({ config, db, jobs, log, secrets }: Core): Feature {
   const onError = (error: unknown, what: string): void => log.warn({ error: messageOf(error) }, `${what} failed`);
   const privateRanges = config.values['events.private_ranges'];
   const calls = guardedCalls({
@@ -68,13 +43,13 @@ export function composeEvents(parts: {
   });
   const feed = new EventFeed(db, error => onError(error, 'reading events for whoever watches'));
   return {
-    handlers: eventHandlers(async event => {
+    hostFunctions: eventHandlers(async event => {
       const isWanted = await db.withTransaction(async client => {
         const wanted = await publishEvent(client, event);
-        if (wanted === true) await parts.enqueue(client, DELIVER_QUEUE, {});
+        if (wanted === true) await jobs.enqueue(client, DELIVER_QUEUE, {});
         return wanted;
       });
-      if (isWanted === true) parts.wake(DELIVER_QUEUE);
+      if (isWanted === true) jobs.wake(DELIVER_QUEUE);
     }),
     jobs: [
       kickJob(
@@ -95,13 +70,13 @@ export function composeEvents(parts: {
       feed,
       isRefused: url => isRefusedLiteral(url, privateRanges),
       async wakeDeliverer() {
-        await parts.enqueue(db, DELIVER_QUEUE, {});
-        parts.wake(DELIVER_QUEUE);
+        await jobs.enqueue(db, DELIVER_QUEUE, {});
+        jobs.wake(DELIVER_QUEUE);
       },
     }),
-    channels: [EVENT_PUBLISHED],
-    hear: () => feed.look(),
-    endStreams: () => feed.close(),
+    channels: { [EVENT_PUBLISHED]: () => feed.look() },
+    readAll: () => feed.look(),
+    drain: () => feed.close(),
     async close() {
       feed.close();
       await deliverer.close();

@@ -1,10 +1,7 @@
 import path from 'node:path';
 import { adminFilesRoutes, filesRoutes } from '../api/files-api.ts';
-import type { Route } from '../api/route.ts';
 import { messageOf } from '../base/errors.ts';
-import type { Log } from '../base/log.ts';
 import { type Config, ConfigError, dataPath, envNameOf } from '../config/load.ts';
-import type { Database } from '../db/database.ts';
 import { fileCleaningJobs } from '../files/cleaning-jobs.ts';
 import { readInstallationId } from '../files/file-records.ts';
 import { Files } from '../files/files.ts';
@@ -12,30 +9,16 @@ import { AddressSigner } from '../files/signed-address.ts';
 import { openDiskStorage } from '../files/storage-disk.ts';
 import type { S3Storage } from '../files/storage-s3.ts';
 import { fileHandlers } from '../host/files.ts';
-import type { HostHandler } from '../host/host-functions.ts';
 import type { Request } from '../http/message.ts';
-import type { Principals } from '../identity/principals.ts';
-import type { JobQueue } from '../jobs.ts';
-import type { PluginRegistry } from '../plugins/registry.ts';
+import type { Core } from './core.ts';
+import type { Feature } from './feature.ts';
+import type { Identity } from './identity.ts';
+import type { Plugins } from './plugins.ts';
 
-export type FilesParts = {
-  db: Database;
-  config: Config;
-  log: Log;
-  /** What addresses are signed with. */
-  secretKey: Buffer;
-  /** Address of this service as users see it. */
-  publicBase(): string;
-};
-
-export type ComposedFiles = {
+export type ComposedFiles = Feature & {
   files: Files;
-  handlers: Record<string, HostHandler>;
-  jobs: Array<JobQueue<object>>;
-  close(): void;
   /** Where browsers upload to and download from, beside this host. */
   origins: readonly string[];
-  routes(of: { registry: PluginRegistry; principals: Principals }): Route[];
 };
 
 /** The store of `s3.bucket`, or null. @throws ConfigError when its credentials are missing */
@@ -61,7 +44,10 @@ export async function s3Of(config: Config, installation: string): Promise<S3Stor
 const HOST = /^([\w.-]{1,253}|\[[\da-f:.]{2,45}\])(:\d{1,5})?$/i;
 
 /** Builds what keeps files: storage, the feature, its routes, its host functions, its jobs. */
-export async function composeFiles({ config, db, log, publicBase, secretKey }: FilesParts): Promise<ComposedFiles> {
+export async function composeFiles(
+  { config, db, log, publicBase, secretKey }: Core,
+  { principals, registry }: Pick<Plugins, 'registry'> & Pick<Identity, 'principals'>,
+): Promise<ComposedFiles> {
   const v = config.values;
   const signer = new AddressSigner(secretKey);
   const installation = await readInstallationId(db);
@@ -92,15 +78,12 @@ export async function composeFiles({ config, db, log, publicBase, secretKey }: F
       : publicBase();
   return {
     files,
-    handlers: fileHandlers(files, publicBase),
+    hostFunctions: fileHandlers(files, publicBase),
     jobs: fileCleaningJobs({ db, storages: s3 === null ? [disk] : [disk, s3], onError }, done =>
       log.info(done, 'files were cleaned'),
     ),
     close: () => s3?.close(),
     origins: s3 === null ? [] : [s3.publicOrigin],
-    routes: ({ principals, registry }) => [
-      ...filesRoutes({ files, registry, principals, signer, baseOf }),
-      ...adminFilesRoutes({ db, files }),
-    ],
+    routes: [...filesRoutes({ files, registry, principals, signer, baseOf }), ...adminFilesRoutes({ db, files })],
   };
 }

@@ -1,39 +1,31 @@
 import { frontendRoutes } from '../api/frontends-api.ts';
-import type { Guards } from '../api/guards.ts';
-import type { Route } from '../api/route.ts';
-import type { PluginOrigins } from '../config/plugin-origins.ts';
 import { Frontends } from '../frontends/frontends.ts';
-import type { Principals } from '../identity/principals.ts';
-import type { ModuleStorage } from '../plugins/module-storage.ts';
-import type { PluginRegistry } from '../plugins/registry.ts';
+import type { Core } from './core.ts';
+import type { Feature } from './feature.ts';
+import type { Identity } from './identity.ts';
+import type { Plugins } from './plugins.ts';
 
-export type FrontendsParts = {
-  storage: ModuleStorage;
-  registry: PluginRegistry;
-  principals: Principals;
-  guards: Guards;
-  /** Whether users may log in with an identity provider. */
-  hasLogin: boolean;
-  pluginOrigins: PluginOrigins | null;
-  /** Other origins pages may talk to and show things from. */
-  origins(): readonly string[];
-};
+export type FrontendsParts = Pick<Plugins, 'registry' | 'origins'> &
+  Pick<Identity, 'guards' | 'hasLogin' | 'principals'> & {
+    /** Where browsers upload files to and download them from, beside this host. */
+    fileOrigins: readonly string[];
+  };
 
-/** Builds what serves the frontends of plugins. */
-export function composeFrontends(parts: FrontendsParts): { routes: Route[]; close(): Promise<void> } {
-  const { guards, hasLogin, origins, pluginOrigins, principals, registry, storage } = parts;
+/** Serves the frontends of plugins. */
+export function composeFrontends({ publicBase, storage }: Core, parts: FrontendsParts): Feature {
+  const { fileOrigins, guards, hasLogin, origins, principals, registry } = parts;
   const frontends = new Frontends();
   const routes = frontendRoutes({
     registry,
     frontends,
     hasLogin,
-    pluginOrigins,
+    pluginOrigins: origins,
     pathOf: (key, sha256) => storage.frontendPath(key, sha256),
     async hasSession(request) {
       const principal = await principals.find(request.headers, Date.now());
       return principal?.kind === 'user' || (await guards.adminSession(request)) !== null;
     },
-    origins,
+    origins: () => [...fileOrigins, new URL(publicBase()).origin],
   });
   return { routes, close: () => frontends.close() };
 }

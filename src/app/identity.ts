@@ -5,54 +5,41 @@ import { authRoutes } from '../api/auth-api.ts';
 import { checkSetup, fromHere, Guards } from '../api/guards.ts';
 import { idpRoutes } from '../api/idp-api.ts';
 import { pluginSessionRoutes } from '../api/plugin-session-api.ts';
-import type { Route } from '../api/route.ts';
 import { serviceKeyRoutes } from '../api/service-keys-api.ts';
 import { SessionCookies } from '../api/session-cookies.ts';
 import { userRoutes } from '../api/users-api.ts';
 import { messageOf } from '../base/errors.ts';
-import type { Log } from '../base/log.ts';
-import { type Config, isTrustworthy } from '../config/load.ts';
-import type { PluginOrigins } from '../config/plugin-origins.ts';
-import type { Database, Queryable } from '../db/database.ts';
-import type { ChangeStatus } from '../db/notifications.ts';
+import { isTrustworthy } from '../config/load.ts';
 import type { MailOrder } from '../identity/admin-accounts.ts';
+import { IDENTITY_CHANGED, parseIdentityChange } from '../identity/identity-changes.ts';
 import { IdpLogin } from '../identity/idp-login.ts';
 import { KnownBrowsers } from '../identity/known-browsers.ts';
+import { removeOldFailures } from '../identity/login-throttle.ts';
 import { PageProofs } from '../identity/page-proof.ts';
+import { removeOldPluginLogins } from '../identity/plugin-sessions.ts';
 import { Principals } from '../identity/principals.ts';
+import { removeEndedSessions } from '../identity/sessions.ts';
 import { TEMPORARY_PASSWORD_QUEUE } from '../messaging/temporary-password-job.ts';
-import type { PluginRegistry } from '../plugins/registry.ts';
-import type { SecretBox } from '../plugins/secret-box.ts';
 import { hostBearerOf } from '../triggers/trigger-event.ts';
+import type { Core } from './core.ts';
+import type { Feature } from './feature.ts';
+import type { Plugins } from './plugins.ts';
 
-export type IdentityParts = {
-  db: Database;
-  config: Config;
-  log: Log;
-  secretKey: Buffer;
-  secrets: SecretBox;
-  setupToken: string;
-  changes: ChangeStatus;
-  registry: PluginRegistry;
-  origins: PluginOrigins | null;
-  /** Address users see. */
-  publicBase(): string;
-};
-
-export type Identity = {
+export type Identity = Feature & {
   principals: Principals;
   guards: Guards;
   /** Whether an identity provider is configured. */
   hasLogin: boolean;
   /** What an `Authorization` of the host's own looks like. */
   hostBearer: RegExp;
-  routes(of: { enqueue(client: Queryable, queue: string, data: object): Promise<void> }): Route[];
-  close(): Promise<void>;
 };
 
-/** Builds what knows who calls: principals of triggers, guards of the API, logins, keys, and our own pages. */
-export function composeIdentity(parts: IdentityParts): Identity {
-  const { config, db, log, publicBase, secrets } = parts;
+/** Knows who calls: principals of triggers, guards of the API, logins, keys, and our own pages. */
+export function composeIdentity(
+  core: Core,
+  parts: Pick<Plugins, 'registry' | 'origins'> & { setupToken: string },
+): Identity {
+  const { changes, config, db, jobs, log, publicBase, secrets } = core;
   const v = config.values;
   const prefixes = { userToken: v['admin.user_token_prefix'], serviceKey: v['admin.service_key_prefix'] };
   const timesNotWritten = (error: unknown): void =>
@@ -60,7 +47,7 @@ export function composeIdentity(parts: IdentityParts): Identity {
   const principals = new Principals(
     db,
     prefixes,
-    parts.changes,
+    changes,
     timesNotWritten,
     undefined,
     host => parts.origins?.pluginAt(host) ?? null,
@@ -76,7 +63,7 @@ export function composeIdentity(parts: IdentityParts): Identity {
     },
     secrets,
   );
-  const proofs = new PageProofs(parts.secretKey);
+  const proofs = new PageProofs(core.secretKey);
   const setup = { mode: v['admin.setup'], token: parts.setupToken, proofs };
   const keys = { setup, apiKey: v['admin.api_key'], keyPrefix: v['admin.key_prefix'] };
   const guards = new Guards(db, keys, timesNotWritten);
@@ -85,7 +72,7 @@ export function composeIdentity(parts: IdentityParts): Identity {
     guards,
     hasLogin: idp.isConfigured,
     hostBearer: hostBearerOf([prefixes.userToken, prefixes.serviceKey, v['admin.key_prefix']]),
-    routes: ({ enqueue }) => [
+    routes: [
       ...authRoutes({
         db,
         userTokenPrefix: prefixes.userToken,
@@ -108,12 +95,21 @@ export function composeIdentity(parts: IdentityParts): Identity {
       ...idpRoutes({ db, idp, cookies, trusted: () => isTrustworthy(publicBase()) }),
       ...adminRoutes({
         db,
-        queueMail: (client, order: MailOrder) => enqueue(client, TEMPORARY_PASSWORD_QUEUE, order),
+        queueMail: (client, order: MailOrder) => jobs.enqueue(client, TEMPORARY_PASSWORD_QUEUE, order),
       }),
       ...userRoutes({ db }),
       ...adminKeyRoutes({ db, prefix: v['admin.key_prefix'] }),
       ...serviceKeyRoutes({ db, registry: parts.registry, prefix: prefixes.serviceKey }),
       ...adminPageRoutes(proofs, () => guards.inSetupMode()),
+    ],
+    channels: { [IDENTITY_CHANGED]: payload => principals.changed(parseIdentityChange(payload)) },
+    readAll: () => principals.changed(null),
+    repeated: [
+      {
+        everyMs: 300_000,
+        what: 'removing ended sessions',
+        run: () => Promise.all([removeEndedSessions(db), removeOldFailures(db), removeOldPluginLogins(db)]),
+      },
     ],
     async close() {
       await principals.close();

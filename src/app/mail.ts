@@ -1,19 +1,11 @@
-import type { Log } from '../base/log.ts';
-import { type Config, dataPath } from '../config/load.ts';
-import type { Database } from '../db/database.ts';
-import type { JobQueue } from '../jobs.ts';
+import { dataPath } from '../config/load.ts';
 import { makeMailer } from '../messaging/mail.ts';
 import { temporaryPasswordJob } from '../messaging/temporary-password-job.ts';
+import type { Core } from './core.ts';
+import type { Feature } from './feature.ts';
 
-/** Builds what sends mail: the way out, and the job of temporary passwords. */
-export function composeMail(parts: {
-  db: Database;
-  config: Config;
-  log: Log;
-  /** Address of the admin page. */
-  adminUrl(): string;
-}): { job: JobQueue<object>; close(): void } {
-  const { adminUrl, config, db, log } = parts;
+/** Sends temporary passwords by mail. */
+export function composeMail({ config, db, log, publicBase }: Core): Feature {
   const v = config.values;
   const mailer = makeMailer({
     host: v['smtp.host'],
@@ -26,8 +18,8 @@ export function composeMail(parts: {
   const job = temporaryPasswordJob({
     db,
     mailer,
-    adminUrl,
+    adminUrl: () => `${publicBase()}/admin/`,
     sent: (user, where) => log.info({ user, where }, 'a temporary password was sent'),
   });
-  return { job, close: () => mailer.close() };
+  return { jobs: [job], close: () => mailer.close() };
 }

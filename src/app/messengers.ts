@@ -1,23 +1,19 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { z } from 'zod';
 import { messengerRoutes } from '../api/messengers-api.ts';
-import type { Route } from '../api/route.ts';
 import type { CommandAccess } from '../authz/command-access.ts';
 import { messageOf } from '../base/errors.ts';
 import { LIMITS } from '../base/limits.ts';
-import type { Log } from '../base/log.ts';
 import type { Config } from '../config/load.ts';
-import type { Database, Queryable } from '../db/database.ts';
+import type { Queryable } from '../db/database.ts';
 import { tryLock } from '../db/held-lock.ts';
 import type { Execution } from '../execution/execute.ts';
 import type { Files } from '../files/files.ts';
 import type { Graph } from '../graph/graph.ts';
 import { nameResolver } from '../host/guarded-agent.ts';
 import { type GuardedCalls, guardedCalls } from '../host/guarded-calls.ts';
-import type { HostCall, HostHandler } from '../host/host-functions.ts';
+import type { HostCall } from '../host/host-functions.ts';
 import { messageHandlers } from '../host/messages.ts';
-import type { Request } from '../http/message.ts';
-import type { Principals } from '../identity/principals.ts';
 import { type JobQueue, kickJob, scheduledJob } from '../jobs.ts';
 import { removeOldCodes } from '../messaging/accounts.ts';
 import type { Channel, ChannelName } from '../messaging/channel.ts';
@@ -28,36 +24,21 @@ import { telegramChannel } from '../messaging/telegram.ts';
 import { UpdateRunner } from '../messaging/update-runner.ts';
 import { type Chat, listLeftChats, removeOldUpdates } from '../messaging/updates.ts';
 import { vkChannel } from '../messaging/vk.ts';
-import type { PluginRegistry } from '../plugins/registry.ts';
-import type { ExecutionRecords } from '../records/execution-records.ts';
-import type { Quarantine } from '../records/quarantine.ts';
 import { handleMessage } from '../triggers/handle-message.ts';
+import type { Core } from './core.ts';
+import type { Feature } from './feature.ts';
+import type { Identity } from './identity.ts';
+import type { Plugins } from './plugins.ts';
+import type { Records } from './records.ts';
 
-export type MessengersParts = {
-  db: Database;
-  config: Config;
-  log: Log;
-  files: Files;
-  graph: Pick<Graph, 'lookupUsers'>;
-  access: CommandAccess;
-  registry: PluginRegistry;
-  quarantine: Quarantine;
-  records: ExecutionRecords;
-  execute(execution: Execution<HostCall>): void;
-  /** Queues a job as part of the caller's transaction. */
-  enqueue(client: Queryable, queue: string, data: object): Promise<void>;
-  /** A job was queued that somebody waits for. */
-  wake(queue: string): void;
-};
-
-export type Messengers = {
-  handlers: Record<string, HostHandler>;
-  jobs: Array<JobQueue<object>>;
-  routes(of: { principals: Principals; checkUser(request: Request): Promise<unknown> }): Route[];
-  /** Begins to ask for updates, where a channel is polled. */
-  start(): void;
-  close(): Promise<void>;
-};
+export type MessengersParts = Pick<Plugins, 'registry'> &
+  Pick<Records, 'quarantine' | 'records'> &
+  Pick<Identity, 'guards' | 'principals'> & {
+    files: Files;
+    graph: Pick<Graph, 'lookupUsers'>;
+    access: CommandAccess;
+    execute(execution: Execution<HostCall>): void;
+  };
 
 const SEND_QUEUE = 'messenger_send';
 const SWEEP_SECONDS = 5;
@@ -96,9 +77,9 @@ function channelsOf(config: Config, http: GuardedCalls): Map<ChannelName, Channe
   return new Map(channels.map(c => [c.name, c]));
 }
 
-/** Builds what talks with messengers: what comes in, what goes out, what plugins may say. */
-export function composeMessengers(parts: MessengersParts): Messengers {
-  const { config, db, files, log } = parts;
+/** Talks with messengers: what comes in, what goes out, what plugins may say. */
+export function composeMessengers({ config, db, jobs, log }: Core, parts: MessengersParts): Feature {
+  const { files, guards, principals } = parts;
   const v = config.values;
   const http = guardedCalls({
     privateRanges: v['messengers.private_ranges'],
@@ -128,7 +109,7 @@ export function composeMessengers(parts: MessengersParts): Messengers {
   /** Messages and the job that sends them, in one transaction. */
   const queueIn = async (client: Queryable, messages: readonly NewMessage[]): Promise<number> => {
     const count = await appendMessages(client, messages);
-    for (const channel of new Set(messages.map(m => m.channel))) await parts.enqueue(client, SEND_QUEUE, { channel });
+    for (const channel of new Set(messages.map(m => m.channel))) await jobs.enqueue(client, SEND_QUEUE, { channel });
     return count;
   };
   const messageParts = { ...parts, channels, timeoutMs: v['execution.timeout_ms'], onError };
@@ -145,9 +126,10 @@ export function composeMessengers(parts: MessengersParts): Messengers {
     if (channels.has(chat.channel)) runner.kick(chat);
   };
   const receive = async (channel: Channel, update: unknown): Promise<void> => {
-    if (await receiveUpdate(db, channel, update, parts.enqueue)) parts.wake(UPDATE_QUEUE);
+    if (await receiveUpdate(db, channel, update, (client, queue, data) => jobs.enqueue(client, queue, data)))
+      jobs.wake(UPDATE_QUEUE);
   };
-  const jobs: Array<JobQueue<object>> = [
+  const queues: Array<JobQueue<object>> = [
     kickJob(UPDATE_QUEUE, data => updateJob.parse(data), handleSoon),
     kickJob(
       SEND_QUEUE,
@@ -187,35 +169,34 @@ export function composeMessengers(parts: MessengersParts): Messengers {
   };
 
   return {
-    handlers: messageHandlers({
+    hostFunctions: messageHandlers({
       db,
       files,
       graph: parts.graph,
       channels: [...channels.keys()],
       async queue(messages) {
         const count = await db.withTransaction(client => queueIn(client, messages));
-        parts.wake(SEND_QUEUE);
+        jobs.wake(SEND_QUEUE);
         return count;
       },
     }),
     // A host without messengers has no work for them; what waits is kept for one that has.
-    jobs: channels.size === 0 ? [] : jobs,
-    routes: ({ checkUser, principals }) =>
-      messengerRoutes({
-        db,
-        principals,
-        checkUser,
-        channels,
-        telegramSecret: v['messengers.telegram_secret'],
-        vkSecret: v['messengers.vk_secret'],
-        vkConfirmation: v['messengers.vk_confirmation'],
-        vkGroupId: v['messengers.vk_group_id'],
-        receive,
-        async wakeSender(channel) {
-          await parts.enqueue(db, SEND_QUEUE, { channel });
-          parts.wake(SEND_QUEUE);
-        },
-      }),
+    jobs: channels.size === 0 ? [] : queues,
+    routes: messengerRoutes({
+      db,
+      principals,
+      checkUser: request => guards.check({ guard: 'user' }, request),
+      channels,
+      telegramSecret: v['messengers.telegram_secret'],
+      vkSecret: v['messengers.vk_secret'],
+      vkConfirmation: v['messengers.vk_confirmation'],
+      vkGroupId: v['messengers.vk_group_id'],
+      receive,
+      async wakeSender(channel) {
+        await jobs.enqueue(db, SEND_QUEUE, { channel });
+        jobs.wake(SEND_QUEUE);
+      },
+    }),
     start() {
       for (const channel of channels.values())
         if (v[channel.name === 'VK' ? 'messengers.vk_mode' : 'messengers.telegram_mode'] === 'polling')

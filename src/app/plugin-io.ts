@@ -2,33 +2,34 @@ import { ENTRY } from '../abi/shared-layout.ts';
 import { databaseRoutes } from '../api/databases-api.ts';
 import { messageOf } from '../base/errors.ts';
 import { PluginDatabases } from '../db/plugin-databases.ts';
+import type { Execution } from '../execution/execute.ts';
 import { callPluginHandlers } from '../host/call-plugin.ts';
 import { nameResolver } from '../host/guarded-agent.ts';
+import type { HostCall } from '../host/host-functions.ts';
+import { kvHandlers, sweepExpired } from '../host/kv.ts';
 import { OutgoingHttp } from '../host/outgoing-http.ts';
 import { sqlHandlers } from '../host/sql.ts';
-import type { SecretBox } from '../plugins/secret-box.ts';
 import { appendCall } from '../triggers/record.ts';
-import { composeEvents, type Events } from './events.ts';
-import { composeMessengers, type Messengers, type MessengersParts } from './messengers.ts';
+import type { Core } from './core.ts';
+import type { Feature } from './feature.ts';
+import type { Plugins } from './plugins.ts';
+import type { Records } from './records.ts';
 
 /** A plugin tries a database that is away as often as it is called. */
 const WARNED_AGAIN_MS = 60_000;
 
-export type PluginIoParts = MessengersParts & { secrets: SecretBox };
-export type PluginIo = Messengers & Pick<Events, 'channels' | 'hear' | 'endStreams'>;
+export type PluginIoParts = Pick<Plugins, 'registry'> &
+  Pick<Records, 'records'> & { execute(execution: Execution<HostCall>): void };
 
-/** Builds what plugins reach beside their own: databases, the world outside, each other, people. */
-export function composePluginIo(parts: PluginIoParts): PluginIo {
-  const { config, db, log, records, registry } = parts;
-  const messengers = composeMessengers(parts);
-  const events = composeEvents(parts);
+/** What plugins reach: their values, databases, hosts on the network, each other. */
+export function composePluginIo({ config, db, log }: Core, parts: PluginIoParts): Feature {
+  const { execute, records, registry } = parts;
   const databases = new PluginDatabases();
   const warnedAt = new Map<string, number>();
   const outgoing = new OutgoingHttp(nameResolver(config.values['network.name_servers']));
   return {
-    handlers: {
-      ...messengers.handlers,
-      ...events.handlers,
+    hostFunctions: {
+      ...kvHandlers(db),
       ...sqlHandlers(databases, (plugin, database, error) => {
         const key = `${plugin}/${database}`;
         const now = performance.now();
@@ -40,19 +41,13 @@ export function composePluginIo(parts: PluginIoParts): PluginIo {
       ...callPluginHandlers({
         find: id => registry.find(id),
         execute: ({ plugin, ...execution }) =>
-          parts.execute({ ...execution, pluginId: plugin.id, moduleId: plugin.moduleId, entry: ENTRY.call }),
+          execute({ ...execution, pluginId: plugin.id, moduleId: plugin.moduleId, entry: ENTRY.call }),
         ended: (call, outcome) => appendCall(records, call, outcome, null, Date.now()),
       }),
     },
-    jobs: [...messengers.jobs, ...events.jobs],
-    routes: of => [...databaseRoutes({ db, registry }), ...messengers.routes(of), ...events.routes],
-    channels: events.channels,
-    hear: () => events.hear(),
-    endStreams: () => events.endStreams(),
-    start: () => messengers.start(),
+    routes: databaseRoutes({ db, registry }),
+    repeated: [{ everyMs: 30_000, what: 'removing expired values', run: () => sweepExpired(db) }],
     async close() {
-      await messengers.close();
-      await events.close();
       await databases.close();
       await outgoing.close();
     },

@@ -1,4 +1,3 @@
-import type { Route } from '../api/route.ts';
 import { universityRoutes } from '../api/university-api.ts';
 import { messageOf } from '../base/errors.ts';
 import { LIMITS } from '../base/limits.ts';
@@ -6,8 +5,10 @@ import type { Log } from '../base/log.ts';
 import { type Config, dataPath } from '../config/load.ts';
 import { durationMs } from '../config/values.ts';
 import type { Database } from '../db/database.ts';
-import { type JobQueue, scheduledJob } from '../jobs.ts';
+import { scheduledJob } from '../jobs.ts';
 import { Imports, isUnderWay, localDay } from '../university/imports.ts';
+import type { Core } from './core.ts';
+import type { Feature } from './feature.ts';
 
 /** The importer as the configuration names it. */
 export function importsOf(parts: { db: Database; config: Config; log: Pick<Log, 'info' | 'warn'> }): Imports {
@@ -31,19 +32,16 @@ export function importsOf(parts: { db: Database; config: Config; log: Pick<Log, 
 /** The pull itself ends before. */
 const PULL_SECONDS = LIMITS.universityPullMs / 1000 + 600;
 
-/** Builds what brings university data in: the importer, its routes, its jobs. */
-export function composeUniversity(parts: { db: Database; config: Config; log: Log }): {
-  routes: Route[];
-  jobs: Array<JobQueue<object>>;
-  close(): Promise<void>;
-} {
-  const v = parts.config.values;
-  const imports = importsOf(parts);
+/** Brings university data in: the importer, its routes, its jobs. */
+export function composeUniversity(core: Core): Feature {
+  const { config, db, log } = core;
+  const v = config.values;
+  const imports = importsOf(core);
   const everySeconds = Math.max(1, Math.round(durationMs(v['university_sync.interval']) / 1000));
   const jobs = [
     scheduledJob('university_dates', '7 * * * *', 600, async () => {
       const settled = await imports.settleDates();
-      if (settled > 0) parts.log.info({ records: settled }, 'positions and appointments began or ended with the day');
+      if (settled > 0) log.info({ records: settled }, 'positions and appointments began or ended with the day');
     }),
   ];
   if (v['university_sync.enabled'])
@@ -52,12 +50,12 @@ export function composeUniversity(parts: { db: Database; config: Config; log: Lo
         const pull = await imports.beginPull('schedule', []).catch((error: unknown) => {
           // Another host is at it, or an administrator.
           if (isUnderWay(error)) return null;
-          parts.log.warn({ error: messageOf(error) }, 'a pull could not begin');
+          log.warn({ error: messageOf(error) }, 'a pull could not begin');
           throw error;
         });
         await pull?.done;
       }),
       pollSeconds: 1,
     });
-  return { routes: universityRoutes({ db: parts.db, imports }), jobs, close: () => imports.close() };
+  return { routes: universityRoutes({ db, imports }), jobs, close: () => imports.close() };
 }

@@ -14,10 +14,8 @@ import type { S3Storage } from '../files/storage-s3.ts';
 import { remoteStore } from '../graph/remote-store.ts';
 import { listPlugins } from '../plugins/plugin-store.ts';
 import { findRunningPostgres } from '../supervisor/embedded-postgres.ts';
+import type { Check } from './check.ts';
 import { publicAddress } from './public-address.ts';
-
-/** One thing looked at. `warn`: it works, and something will be missed. */
-export type Check = { name: string; state: 'ok' | 'warn' | 'failed'; detail: string };
 
 const DISK_WARN_BYTES = 5 * 1024 ** 3;
 const CORS_MS = 10_000;

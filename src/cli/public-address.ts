@@ -1,6 +1,6 @@
 import { messageOf } from '../base/errors.ts';
 import { type Config, publicBaseOf } from '../config/load.ts';
-import type { Check } from './doctor.ts';
+import type { Check } from './check.ts';
 
 const PROBE_MS = 5000;
 /** The library's words for a request of HTTP/1.0, as a proxy passes them on. */

@@ -1,4 +1,4 @@
-import type { UserAttributes } from './users.ts';
+import type { UserAttributes } from './user-attributes.ts';
 
 /** What the university's data say of a person; null where they say nothing. */
 export type LinkedPerson = Omit<UserAttributes, 'externalId' | 'locale' | 'fundingType' | 'educationForm'> & {

@@ -6,18 +6,7 @@ import { holdGraph } from '../outbox/append.ts';
 import { listRelationships } from '../outbox/mirror.ts';
 import { notifyIdentity, notifyUsers } from './identity-changes.ts';
 import { decideLinks, type Link, type LinkCandidate, type LinkedPerson, type Links } from './link-persons.ts';
-
-/** What policies may ask of a user (service.md 2.7), beside ids, groups and roles. */
-export type UserAttributes = {
-  externalId: string | null;
-  idpAccountsId: string | null;
-  displayName: string;
-  primaryChannel: 'TELEGRAM' | 'VK' | null;
-  locale: 'ru' | 'en';
-  nationalityType: 'domestic' | 'foreign' | null;
-  fundingType: 'budget' | 'contract' | null;
-  educationForm: 'full_time' | 'part_time' | 'remote' | null;
-};
+import type { UserAttributes } from './user-attributes.ts';
 
 /** A person (service.md 2.7, 2.11). */
 export type GlobalUser = UserAttributes & { id: number; createdAt: Date; updatedAt: Date };

@@ -2,6 +2,7 @@ import type { Actor, AuditState } from '../audit/audit-log.ts';
 import { type FieldError, ServiceError } from '../base/errors.ts';
 import { didYouMean } from '../base/nearest-name.ts';
 import type { Queryable } from '../db/database.ts';
+import { saveTriggerSettings } from './change-trigger-settings.ts';
 import { type HttpTrigger, httpTriggersOf, type Manifest, type SuggestedAccess } from './manifest.ts';
 import { type AcceptPublic, becomingPublic, requirePublicAccepted } from './public-access.ts';
 import {
@@ -9,7 +10,6 @@ import {
   DEFAULT_SETTINGS,
   loadTriggerSettings,
   type SettingsChange,
-  saveTriggerSettings,
   settingsState,
   type TriggerSettings,
 } from './trigger-settings.ts';

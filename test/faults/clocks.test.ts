@@ -110,10 +110,8 @@ for (const [name, seconds] of [
       ...of,
     });
     const start = (): Jobs => {
-      const jobs = new Jobs(db, [queue({ name: 'retried' }), queue({ name: 'round', everySeconds: 3600 })], {
-        warn: (fields, text) => t.comment(`${text} ${JSON.stringify(fields)}`),
-      });
-      jobs.start();
+      const jobs = new Jobs(db, { warn: (fields, text) => t.comment(`${text} ${JSON.stringify(fields)}`) });
+      jobs.start([queue({ name: 'retried' }), queue({ name: 'round', everySeconds: 3600 })]);
       return jobs;
     };
     let jobs = start();

@@ -1,0 +1,60 @@
+import { endJsonThread } from '../api/json-thread.ts';
+import type { Log } from '../base/log.ts';
+import { type Config, dataPath, publicBaseOf } from '../config/load.ts';
+import { type Database, openDatabase } from '../db/database.ts';
+import { migrate } from '../db/migrate.ts';
+import { ChangeListener } from '../db/notifications.ts';
+import { roleWeakness } from '../db/service-role.ts';
+import { Jobs } from '../jobs.ts';
+import { type ModuleStorage, openModuleStorage } from '../plugins/module-storage.ts';
+import { makeSecretBox, type SecretBox } from '../plugins/secret-box.ts';
+import { keyPlaceOf, openSecretKey } from './secrets.ts';
+
+/** What every feature is built from. */
+export type Core = {
+  readonly config: Config;
+  readonly log: Log;
+  readonly db: Database;
+  readonly jobs: Jobs;
+  readonly changes: ChangeListener;
+  readonly storage: ModuleStorage;
+  readonly secretKey: Buffer;
+  readonly secrets: SecretBox;
+  /** Port requests come in at: the configured one until the server listens. */
+  port: number;
+  /** Address of this service as users see it. */
+  publicBase(): string;
+  close(): Promise<void>;
+};
+
+/** Opens the database and brings it up to date. @throws SecretKeyError, SchemaTooNew and what the database answers */
+export async function openCore(config: Config, log: Log): Promise<Core> {
+  const v = config.values;
+  const db = openDatabase(v['database.url'], v['database.pool_size'], error =>
+    log.warn({ error: error.message }, 'a database connection was lost'),
+  );
+  const applied = await migrate(db);
+  if (applied.length > 0) log.info({ applied }, 'database migrated');
+  const weakness = await roleWeakness(db);
+  if (weakness !== null) log.warn({}, weakness);
+  const secretKey = await openSecretKey(db, keyPlaceOf(config));
+  const changes = new ChangeListener();
+  const core: Core = {
+    config,
+    log,
+    db,
+    jobs: new Jobs(db, log),
+    changes,
+    storage: openModuleStorage(dataPath(config, 'modules')),
+    secretKey,
+    secrets: makeSecretBox(secretKey),
+    port: v['http.port'],
+    publicBase: () => publicBaseOf(config, core.port),
+    async close() {
+      await changes.close();
+      await endJsonThread();
+      await db.close();
+    },
+  };
+  return core;
+}

@@ -1,0 +1,44 @@
+import type { Route } from '../api/route.ts';
+import type { HostHandler } from '../host/host-functions.ts';
+import type { JobQueue } from '../jobs.ts';
+
+/** Work that is repeated at an interval while the service runs. */
+export type Repeated = { everyMs: number; what: string; run(): Promise<unknown> };
+
+/**
+ * What a feature brings to the service, and how it begins and ends. Features begin in the order they are built and end in the
+ * opposite one, so that each still has what it was built from.
+ */
+export type Feature = {
+  /** Rows of the API. */
+  routes?: readonly Route[];
+  hostFunctions?: Record<string, HostHandler>;
+  jobs?: ReadonlyArray<JobQueue<object>>;
+  /** Notifications of the database it acts on, by channel. A promise settles when this host acts on the change. */
+  channels?: Record<string, (payload: string) => void | Promise<void>>;
+  /** Notifications may have been missed: reads everything again that it remembers. */
+  readAll?(): unknown;
+  repeated?: readonly Repeated[];
+  /** Begins its own work; the service answers requests. */
+  start?(): void;
+  /** The service is about to end: ends answers that would go on for long. */
+  drain?(): void;
+  close?(): void | Promise<void>;
+};
+
+/** One callback for all notifications, as the change listener wants it. */
+export function listenersOf(features: readonly Feature[]): {
+  channels: string[];
+  apply(channel: string, payload: string): Promise<void>;
+  readAll(): Promise<void>;
+} {
+  return {
+    channels: [...new Set(features.flatMap(f => Object.keys(f.channels ?? {})))],
+    async apply(channel, payload) {
+      await Promise.all(features.map(f => f.channels?.[channel]?.(payload)));
+    },
+    async readAll() {
+      await Promise.all(features.map(f => f.readAll?.()));
+    },
+  };
+}

@@ -1,0 +1,70 @@
+import { pluginRoutes } from '../api/plugins-api.ts';
+import { triggerPolicies } from '../api/policy-body.ts';
+import { uninstalledRoutes } from '../api/uninstalled-api.ts';
+import { removePluginRoles } from '../authz/graph-roles.ts';
+import { durationMs } from '../config/values.ts';
+import { setDeletedOfPlugin } from '../files/file-records.ts';
+import type { GraphSchema } from '../graph/graph-schema.ts';
+import { FrontendInstaller } from '../plugins/frontend-install.ts';
+import { PluginInstaller } from '../plugins/install.ts';
+import { trialCompile } from '../plugins/trial-compile.ts';
+import { removeUninstalled } from '../plugins/uninstalled.ts';
+import type { Core } from './core.ts';
+import { makeDescribe } from './describe.ts';
+import type { Execution } from './execution.ts';
+import type { Feature } from './feature.ts';
+import type { Plugins } from './plugins.ts';
+import type { Records } from './records.ts';
+
+export type Installation = Feature & { installer: PluginInstaller };
+
+export type InstallationParts = Pick<Plugins, 'registry'> &
+  Pick<Records, 'quarantine'> &
+  Pick<Execution, 'executor'> & { schema: GraphSchema };
+
+/** The installer of plugins, which brings modules that an older host stored up to date. */
+export async function composeInstallation(core: Core, parts: InstallationParts): Promise<Installation> {
+  const { config, db, log, secrets, storage } = core;
+  const { executor, quarantine, registry, schema } = parts;
+  const v = config.values;
+  const installer = new PluginInstaller({
+    db,
+    storage,
+    registry,
+    secrets,
+    trialCompile,
+    describe: makeDescribe(registry, executor, v['execution.timeout_ms']),
+    async onUninstall(client, id) {
+      await setDeletedOfPlugin(client, id);
+      // It wakes who delivers to the graph, so it comes last.
+      await removePluginRoles(client, schema, id);
+    },
+    policies: triggerPolicies(schema),
+  });
+  await installer.upgrade((version, problem) => {
+    const what = { plugin: version.pluginId, version: version.version };
+    if (problem === null) log.info(what, 'stored module brought up to date');
+    else log.error({ ...what, problem }, 'a stored module cannot be brought up to date; upload it again');
+  });
+  const keepMs = durationMs(v['plugins.keep_uninstalled']);
+  return {
+    installer,
+    routes: [
+      ...pluginRoutes({
+        db,
+        installer,
+        frontends: new FrontendInstaller({ db, storage, registry }),
+        registry,
+        quarantine,
+        schema,
+        moduleBytesMax: v['http.max_module'],
+        frontendBytesMax: v['http.max_frontend'],
+      }),
+      ...uninstalledRoutes({ db, keepMs }),
+    ],
+    repeated: [
+      { everyMs: 600_000, what: 'removing files of broken uploads', run: () => installer.removeOrphans() },
+      { everyMs: 30_000, what: 'removing uninstalled plugins', run: () => removeUninstalled(db, storage, keepMs) },
+    ],
+  };
+}

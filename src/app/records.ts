@@ -1,0 +1,42 @@
+import { executionRoutes } from '../api/executions-api.ts';
+import { messageOf } from '../base/errors.ts';
+import { PLUGIN_CHANGED } from '../db/notifications.ts';
+import { ExecutionLog } from '../records/execution-log.ts';
+import { ExecutionRecords } from '../records/execution-records.ts';
+import { Quarantine, RESUMED } from '../records/quarantine.ts';
+import type { Core } from './core.ts';
+import type { Feature } from './feature.ts';
+
+/** What is remembered of executions: records, log lines, suspensions. */
+export type Records = Feature & { records: ExecutionRecords; executionLog: ExecutionLog; quarantine: Quarantine };
+
+export function composeRecords({ config, db, log }: Core): Records {
+  const executionLog = new ExecutionLog(log, config.values['log.plugins']);
+  const quarantine = new Quarantine(db, executionLog.suspended, executionLog.notStored);
+  const records = new ExecutionRecords(db, (error, lost) =>
+    log.warn({ error: messageOf(error), lost }, 'execution records could not be written yet'),
+  );
+  return {
+    records,
+    executionLog,
+    quarantine,
+    routes: executionRoutes({ records }),
+    channels: { [RESUMED]: payload => quarantine.hear(payload), [PLUGIN_CHANGED]: () => quarantine.load() },
+    readAll: () => quarantine.load(),
+    repeated: [
+      {
+        everyMs: 30_000,
+        what: 'forgetting old failures',
+        async run() {
+          quarantine.sweep(Date.now());
+          executionLog.sweep();
+        },
+      },
+      { everyMs: 600_000, what: 'removing old execution records', run: () => records.removeOld() },
+    ],
+    async close() {
+      await quarantine.close();
+      await records.close();
+    },
+  };
+}

@@ -1,0 +1,11 @@
+/** What policies may ask of a user (service.md 2.7), beside ids, groups and roles. */
+export type UserAttributes = {
+  externalId: string | null;
+  idpAccountsId: string | null;
+  displayName: string;
+  primaryChannel: 'TELEGRAM' | 'VK' | null;
+  locale: 'ru' | 'en';
+  nationalityType: 'domestic' | 'foreign' | null;
+  fundingType: 'budget' | 'contract' | null;
+  educationForm: 'full_time' | 'part_time' | 'remote' | null;
+};

@@ -1,0 +1,81 @@
+import { type Actor, appendAudit } from '../audit/audit-log.ts';
+import type { Queryable } from '../db/database.ts';
+import type { HttpTrigger } from './manifest.ts';
+import { lockPlugin, notifyChanged, setFrontendOrigins } from './plugin-store.ts';
+import { type AcceptPublic, becomingPublic, requirePublicAccepted } from './public-access.ts';
+import {
+  changedSettings,
+  DEFAULT_SETTINGS,
+  loadTriggerSettings,
+  type SettingsChange,
+  settingsState,
+  type TriggerSettings,
+} from './trigger-settings.ts';
+
+/**
+ * Changes settings inside the caller's transaction. The plugin's row is locked first, so that of two changes made at the
+ * same time none is lost.
+ *
+ * @returns the settings from now on, and whether their policy is another one
+ * @throws ServiceError `confirmation_required` when the trigger would become public and that is not accepted
+ */
+export async function changeTriggerSettings(
+  client: Queryable,
+  pluginId: string,
+  trigger: HttpTrigger,
+  change: SettingsChange,
+  acceptPublic: AcceptPublic,
+  by: Actor,
+): Promise<{ settings: TriggerSettings; policyChanged: boolean }> {
+  await lockPlugin(client, pluginId);
+  const before = (await loadTriggerSettings(client, pluginId)).get(trigger.name) ?? DEFAULT_SETTINGS;
+  const s = changedSettings(before, change);
+  const becoming = becomingPublic(pluginId, [{ trigger, settings: before }], [{ trigger, settings: s }]);
+  requirePublicAccepted(becoming, acceptPublic);
+  await saveTriggerSettings(client, pluginId, trigger.name, s);
+  await appendAudit(client, by, {
+    action: 'trigger.settings',
+    objectType: 'trigger',
+    objectId: `${pluginId}/${trigger.name}`,
+    before: settingsState(before),
+    after: settingsState(s),
+  });
+  return { settings: s, policyChanged: s.policyExpression !== before.policyExpression };
+}
+
+/** Sets the origins a plugin's triggers inherit, inside the caller's transaction. */
+export async function changeFrontendOrigins(
+  client: Queryable,
+  pluginId: string,
+  origins: string[],
+  by: Actor,
+): Promise<void> {
+  const plugin = await lockPlugin(client, pluginId);
+  await setFrontendOrigins(client, pluginId, origins);
+  await appendAudit(client, by, {
+    action: 'plugin.origins',
+    objectType: 'plugin',
+    objectId: pluginId,
+    before: { frontend_origins: plugin?.frontendOrigins ?? [] },
+    after: { frontend_origins: origins },
+  });
+}
+
+/** Stores the settings of a trigger inside the caller's transaction. */
+export async function saveTriggerSettings(
+  client: Queryable,
+  pluginId: string,
+  trigger: string,
+  s: TriggerSettings,
+): Promise<void> {
+  await client.query(
+    `INSERT INTO plugin_trigger_settings
+       (plugin_id, trigger_name, enabled, allow_user_session, allow_service_key, policy_expression, frontend_origins)
+     VALUES ($1, $2, $3, $4, $5, $6, $7)
+     ON CONFLICT (plugin_id, trigger_name) DO UPDATE SET enabled = EXCLUDED.enabled, allow_user_session = EXCLUDED.allow_user_session,
+       allow_service_key = EXCLUDED.allow_service_key, policy_expression = EXCLUDED.policy_expression,
+       frontend_origins = EXCLUDED.frontend_origins, updated_at = now()`,
+    [pluginId, trigger, s.enabled, s.allowUserSession, s.allowServiceKey, s.policyExpression, s.frontendOrigins],
+  );
+  await notifyChanged(client, pluginId);
+}
