@@ -206,7 +206,7 @@ t.test(
         const problem = (await response.json()) as { code: string; detail: string; missing_scopes?: string[] };
         t.equal(response.status, 403, at);
         t.equal(problem.code, 'forbidden', at);
-        if (expected === 'never') t.match(problem.detail, /no administration key opens it/, at);
+        if (expected === 'never') t.match(problem.detail, /administration keys are not accepted here/, at);
         else {
           const wanted = problem.missing_scopes ?? [];
           for (const one of expected.split(' ').filter(s => s !== '' && !s.startsWith('plugins:deploy:')))
