@@ -54,7 +54,7 @@ export class ExecutionState {
     this.control = control;
   }
 
-  /** Inside the start function and `_initialize`: host functions answer "permission denied" (abi.md). */
+  /** Inside the start function and `_initialize`: host functions answer "permission denied" (docs/ABI.md). */
   get initializing(): boolean {
     return this.control[CONTROL.entered] === 0;
   }
@@ -78,7 +78,7 @@ export class ExecutionState {
     this.hostCallBytes = 0;
   }
 
-  /** Room for log text; the first text beyond it is cut and marked, the rest is dropped (security.md "Log flood"). */
+  /** Room for log text; the first text beyond it is cut and marked, the rest is dropped (docs/plugins.md "Records"). */
   log(level: number, text: string): void {
     const room = LIMITS.logBytesPerExecution - this.logBytes;
     if (room <= 0 || this.logLines.length >= 10_000) {

@@ -5,7 +5,7 @@ const lenient = new TextDecoder('utf-8', { ignoreBOM: true });
 
 /**
  * The memory of the running guest. Views are taken anew whenever the guest may have grown it; every (pointer, length)
- * pair passes `holds` before a byte moves (security.md "Threats": a typed-array `subarray` clamps silently).
+ * pair passes `holds` before a byte moves (docs/SECURITY.md: a typed-array `subarray` clamps silently).
  */
 export class GuestMemory {
   #memory: WebAssembly.Memory | null = null;

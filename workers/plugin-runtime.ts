@@ -15,7 +15,7 @@ type Holder = { memory: WebAssembly.Memory; bytes: Uint8Array; view: DataView; i
 /**
  * One plugin version on one lane. Every execution gets a new instance: globals, tables, start function, data segments.
  * Only a zero-filled backing store is used again, for the same plugin on the same thread, and only when the execution
- * before ended normally and did not grow it (performance.md 1).
+ * before ended normally and did not grow it (docs/RATIONALE.md).
  */
 export class PluginRuntime {
   readonly loaded: LoadedModule;

@@ -111,7 +111,7 @@ class Lane {
     return performance.now() + this.#clockDelta;
   }
 
-  /** Notes the version this lane runs where a crash of the process cannot take it along (security.md layer 3). */
+  /** Notes the version this lane runs where a crash of the process cannot take it along (docs/SECURITY.md). */
   #noteVersion(id: number): void {
     if (this.#noteFd === null || this.#note[0] === id) return;
     this.#note[0] = id;

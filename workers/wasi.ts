@@ -46,7 +46,7 @@ type Subscription = { userdata: bigint; tag: number; error: number; fires: boole
 
 /**
  * WASI preview1 without a file system or sockets: clocks, randomness, standard output as log lines, sleep. Our own,
- * because the documentation of `node:wasi` advises against untrusted code, and 15 times faster (security.md).
+ * because the documentation of `node:wasi` advises against untrusted code, and 15 times faster (docs/SECURITY.md).
  */
 export function makeWasi(state: ExecutionState, guest: GuestMemory, lane: WasiLane): WasiHost {
   const open = [true, true, true];

@@ -46,7 +46,7 @@ function isDocument({ headers }: Request): boolean {
   );
 }
 
-/** `/admin/*` (service.md 4.7), and the pages of users. */
+/** `/admin/*` (docs/SECURITY.md "The proof of our pages"), and the pages of users. */
 export function adminPageRoutes(proofs: PageProofs, inSetupMode: () => Promise<boolean>): Route[] {
   const pages = PAGES.map(([path, file, kind]): Route => {
     const html = fs.readFileSync(new URL(file, DIRECTORY), 'utf8');

@@ -10,7 +10,7 @@ import { actorOf, type Caller, pageReply, queryOf, type Route } from './route.ts
 
 export type AdminsApiParts = { db: Database; queueMail: QueueMail };
 
-/** `password` is what legacy clients send: taken and left alone (service.md 4.2). */
+/** `password` is what legacy clients send: taken and left alone (docs/identity.md "Administrators"). */
 const appointBody = z.strictObject({
   global_user_id: z.int().positive(),
   email,
@@ -27,13 +27,13 @@ const adminJson = (a: AdminAccount) => ({
   mail: a.mail,
 });
 
-/** Setup mode has one door, which one attempt goes through (service.md 3.3). */
+/** Setup mode has one door, which one attempt goes through (docs/identity.md "Setup mode"). */
 function notInSetup(caller: Caller): void {
   if (caller.kind === 'setup')
     throw new ServiceError('conflict', 'make the first administrator first: POST /api/admin/auth/setup');
 }
 
-/** Who administers (service.md 2.11, 4.2). */
+/** Who administers (docs/identity.md "Administrators"). */
 export function adminRoutes({ db, queueMail }: AdminsApiParts): Route[] {
   const path = '/api/admin/admins';
   return [

@@ -106,11 +106,11 @@ function adminOf(caller: Caller): Extract<Caller, { kind: 'admin' }> {
   return caller;
 }
 
-/** Login, tokens, sessions (service.md 4.2, 5.4). */
+/** Login, tokens, sessions (docs/identity.md "Sessions"). */
 export function authRoutes(parts: AuthApiParts): Route[] {
   const { db } = parts;
 
-  /** Both sessions of an administrator: the second is for the frontends of plugins (service.md 5.4.2). */
+  /** Both sessions of an administrator: the second is for the frontends of plugins (docs/identity.md "Sessions"). */
   const open = async (client: Queryable, request: Request, account: AdminAccount, more = {}): Promise<Reply> => {
     const { headers, secrets } = await parts.cookies.open(client, request, account.userId, ['admin', 'user'], {
       via: 'password',

@@ -57,7 +57,7 @@ const settingsJson = (pluginId: string, command: string, description: string, s:
     s.globalRoles.length === 0,
 });
 
-/** Who may run a plugin's commands (service.md 4.4, 5.6; decisions.md 6). */
+/** Who may run a plugin's commands (docs/plugins.md "Upload and installation", docs/authorization.md "Commands", docs/messengers.md "Commands"). */
 export function commandRoutes({ db, registry, schema }: CommandsApiParts): Route[] {
   const installed = (id: string): InstalledPlugin => {
     const plugin = registry.find(id);

@@ -108,7 +108,7 @@ const deliveryJson = (d: Delivery) => ({
   ended_at: d.endedAt,
 });
 
-/** Events for administrators: who is told of them, how far that is, and all of them as they come (decisions.md 7). */
+/** Events for administrators: who is told of them, how far that is, and all of them as they come (docs/events.md). */
 export function eventRoutes(parts: EventsApiParts): Route[] {
   const { db, feed, secrets, wakeDeliverer } = parts;
   const checkReachable = (url: string | undefined): void => {

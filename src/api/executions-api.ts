@@ -53,7 +53,7 @@ function outcomeOf(raw: string | undefined): string | undefined {
   });
 }
 
-/** Execution records (decisions.md 5). Those of an uninstalled plugin can still be read until they age out. */
+/** Execution records (docs/plugins.md "Records"). Those of an uninstalled plugin can still be read until they age out. */
 export function executionRoutes(parts: ExecutionsApiParts): Route[] {
   const { records } = parts;
   return [

@@ -59,7 +59,7 @@ function corsOf(registry: PluginRegistry, request: Request): Array<[string, stri
   ];
 }
 
-/** Files that browsers and API clients hand to plugins (service.md 4.3). */
+/** Files that browsers and API clients hand to plugins (docs/files.md "Upload"). */
 export function filesRoutes(parts: FilesApiParts): Route[] {
   const { baseOf, files, principals, registry, signer } = parts;
 
@@ -73,7 +73,7 @@ export function filesRoutes(parts: FilesApiParts): Route[] {
       throw new ServiceError('forbidden', 'files belong to users; a service key cannot hand any over');
     return { userId: principal.userId, cookie: principal.via === 'session', plugin: principal.pluginId ?? null };
   };
-  /** What a browser sends along by itself counts only from our pages and the plugin's (decisions.md 3). */
+  /** What a browser sends along by itself counts only from our pages and the plugin's (docs/identity.md "Requests of browsers"). */
   const fromPageOf = (plugin: InstalledPlugin | undefined, request: Request, uploader: Uploader): void => {
     if (!uploader.cookie || isFromOrigins(request.headers, plugin?.origins)) return;
     throw new ServiceError(

@@ -13,7 +13,7 @@ export type FrontendsApiParts = {
   pathOf(wasmKey: string, sha256: string): string;
   /** Origins of plugins; null when all share the service's. */
   pluginOrigins: PluginOrigins | null;
-  /** Whether a request carries the session of a user or an administrator (service.md 5.4.2). */
+  /** Whether a request carries the session of a user or an administrator (docs/identity.md "Sessions"). */
   hasSession(request: Request): Promise<boolean>;
   /** Whether users may log in with an identity provider. */
   hasLogin: boolean;
@@ -51,7 +51,7 @@ function pathOf(request: Request): string {
   }
 }
 
-/** Frontends delivered with plugins, at `/plugins/<id>/app/` (service.md 1, 4.7, 5.4). */
+/** Frontends delivered with plugins, at `/plugins/<id>/app/` (docs/plugins.md "Upload and installation", docs/identity.md "Sessions"). */
 export function frontendRoutes(parts: FrontendsApiParts): Route[] {
   const { frontends, hasSession, registry } = parts;
 

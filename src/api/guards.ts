@@ -58,7 +58,7 @@ export class Guards {
     this.#timer = setInterval(() => void this.#flush(), FLUSH_MS);
   }
 
-  /** Setup mode lasts until there is an administrator (service.md 3.3). */
+  /** Setup mode lasts until there is an administrator (docs/identity.md "Setup mode"). */
   async inSetupMode(): Promise<boolean> {
     this.#adminsExist ||= await adminsExist(this.#db);
     return !this.#adminsExist;
@@ -128,7 +128,7 @@ export class Guards {
     );
   }
 
-  /** Hashes have one length, so the comparison takes the same time whatever was sent (service.md 5.4). */
+  /** Hashes have one length, so the comparison takes the same time whatever was sent (docs/identity.md "Sessions"). */
   #hasApiKey(request: Request): boolean {
     const given = bearerOf(request.headers);
     return this.#apiKey !== null && given !== null && secretMatches(given, this.#apiKey);
@@ -222,7 +222,7 @@ function confirmationNeeded(via: SessionVia): ServiceError {
   });
 }
 
-/** CSRF rule of decisions.md 3: what changes something must come from our own pages. */
+/** CSRF rule of docs/identity.md "Requests of browsers": what changes something must come from our own pages. */
 export function fromHere(request: Request): void {
   if (request.method === 'GET' || request.method === 'HEAD' || isOwnOrigin(request.headers)) return;
   throw new ServiceError('forbidden', 'a request with a session cookie must come from a page of this site');

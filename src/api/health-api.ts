@@ -15,7 +15,7 @@ export type HealthParts = {
 /** Answered as long as the process lives. */
 export const HEALTH_PATHS: ReadonlySet<string> = new Set(['/healthz', '/readyz']);
 
-/** `/healthz` alive, `/readyz` ready to serve (decisions.md 1b). */
+/** `/healthz` alive, `/readyz` ready to serve (docs/api.md "Health"). */
 export function healthRoutes(parts: HealthParts): Route[] {
   return [
     { method: 'GET', path: '/healthz', guard: 'none', handle: () => jsonReply(200, { status: 'alive' }, [NO_STORE]) },

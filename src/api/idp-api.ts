@@ -33,7 +33,7 @@ function refusalPage(error: ServiceError, request: Request): Reply {
   return { status: STATUS_OF[error.code], headers, body };
 }
 
-/** The login with an identity provider (service.md 4.2, 5.3, 5.4.4). */
+/** The login with an identity provider (docs/identity.md "Login with an identity provider", docs/access.md "Browsers"). */
 export function idpRoutes({ cookies, db, idp, trusted }: IdpApiParts): Route[] {
   const redirect = (location: string, headers: Array<[string, string]>): Reply => ({
     status: 302,

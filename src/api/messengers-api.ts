@@ -49,7 +49,7 @@ const noSuchSecret = (key: string): ServiceError =>
     headers: [['WWW-Authenticate', 'Secret realm="plugin-host messengers"']],
   });
 
-/** Webhooks of messengers (decisions.md 6), and the accounts users link. */
+/** Webhooks of messengers (docs/messengers.md), and the accounts users link. */
 export function messengerRoutes(parts: MessengersApiParts): Route[] {
   const { channels, db, principals } = parts;
   const channelFor = (name: ChannelName, key: string): Channel => {

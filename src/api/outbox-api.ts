@@ -82,7 +82,7 @@ const notDead = (id: number): ServiceError =>
     `entry ${id} is not dead: only what has failed ${LIMITS.outboxAttemptsMax} times is resolved`,
   );
 
-/** The outbox and the agreement of database and graph store (service.md 2.9, 3.1; decisions.md 9). */
+/** The outbox and the agreement of database and graph store (docs/outbox.md "Entries", docs/outbox.md "Failures"). */
 export function outboxRoutes(parts: OutboxApiParts): Route[] {
   const { db, deliverer, graph, outbox, schema } = parts;
   const path = '/api/admin/outbox';

@@ -142,7 +142,7 @@ function noticesOf({ frontend, manifest, pluginId }: VersionRow): Array<{ code: 
   return notices;
 }
 
-/** Upload, install and the life of a plugin (service.md 4.4). */
+/** Upload, install and the life of a plugin (docs/plugins.md "Upload and installation"). */
 export function pluginRoutes(parts: PluginsApiParts): Route[] {
   const { db, installer, quarantine, registry } = parts;
   const discard = (received: ReceivedModule) => installer.discard(received);

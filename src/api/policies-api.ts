@@ -64,7 +64,7 @@ function trialJson(source: string, { context, parts, verdict }: PolicyTrial) {
   };
 }
 
-/** Policies before they are saved (service.md 2.7). */
+/** Policies before they are saved (docs/authorization.md "Policies"). */
 export function policyRoutes({ db, policies, schema }: PoliciesApiParts): Route[] {
   return [
     {

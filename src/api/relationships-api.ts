@@ -107,7 +107,7 @@ function pathOf(step: CheckStep): string[] {
   return [`${step.object}#${step.permission}`, ...pathOf(next)];
 }
 
-/** The relationship graph (service.md 4.5). */
+/** The relationship graph (docs/authorization.md "Relationship graph"). */
 export function relationshipRoutes({ db, graph, outbox, schema }: RelationshipsApiParts): Route[] {
   const path = '/api/admin/relationships';
   /** After commit the answer may wait a moment for the graph store. */

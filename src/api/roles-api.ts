@@ -31,7 +31,7 @@ const roleJson = (r: GraphRole) =>
 
 const oddities = (message: string | null) => (message === null ? [] : [{ pointer: 'path:role', message }]);
 
-/** Roles of users: those policies ask for, and those of commands (service.md 2.7, 5.6). */
+/** Roles of users: those policies ask for, and those of commands (docs/authorization.md "What a policy knows", docs/authorization.md "Commands"). */
 export function roleRoutes({ db, outbox, registry, schema }: RolesApiParts): Route[] {
   const path = '/api/admin/users/:user/roles';
   const load = async ({ request }: RouteInput): Promise<GlobalUser> => {

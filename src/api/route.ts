@@ -10,7 +10,7 @@ import type { Session } from '../identity/sessions.ts';
 import { findUser } from '../identity/users.ts';
 
 /**
- * Who a route lets in. `admin`: an administrator, or in setup mode whoever `admin.setup` names (decisions.md 3);
+ * Who a route lets in. `admin`: an administrator, or in setup mode whoever `admin.setup` names (docs/identity.md "Setup mode");
  * `admin_recent`: the same with a password given in the last ten minutes; `admin_session`: an administrator, even one who
  * must change the password first; `admin_confirm`: the same from any page, for giving the password again; `import`: who has `admin.api_key`, or the same as `admin_recent`; `import_log`: who has the key, or the
  * same as `admin`; `user`: a logged-in user.
@@ -172,7 +172,7 @@ function idCursorOf(query: ReadonlyMap<string, string>): number {
 }
 
 /**
- * One page of a list in descending order of ids (decisions.md 2).
+ * One page of a list in descending order of ids (docs/api.md "Lists").
  *
  * @param load the rows with ids below `before`, at most `limit` of them
  */

@@ -87,7 +87,7 @@ const scopesRefused = (errors: FieldError[]): ServiceError =>
     { errors },
   );
 
-/** Service keys: made with scopes, rotated with an overlap, revoked (service.md 5.1). */
+/** Service keys: made with scopes, rotated with an overlap, revoked (docs/access.md "Principals"). */
 export function serviceKeyRoutes({ db, prefix, registry }: ServiceKeysApiParts): Route[] {
   const path = '/api/admin/service-keys';
   return [

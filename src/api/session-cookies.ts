@@ -21,7 +21,7 @@ const KNOWN_BROWSER_PATH = '/api/admin/auth';
 /** How a user proved who they are: with the password just now, or at the identity provider at a time it tells or does not. */
 export type Proof = { via: 'password' } | { via: 'idp'; at: Date | null };
 
-/** The cookies of sessions (decisions.md 3): HttpOnly, SameSite=Lax, Secure where users come by https. */
+/** The cookies of sessions (docs/identity.md "Sessions"): HttpOnly, SameSite=Lax, Secure where users come by https. */
 export class SessionCookies {
   readonly #secure: boolean;
   readonly #browsers: KnownBrowsers;

@@ -65,7 +65,7 @@ function settingsJson(t: InstalledTrigger) {
   };
 }
 
-/** Access settings of triggers, frontend origins, suspensions (service.md 2.3, decisions.md 4 and 5). */
+/** Access settings of triggers, frontend origins, suspensions (docs/access.md "Trigger settings", docs/plugins.md "Suspension"). */
 export function triggerRoutes(parts: TriggersApiParts): Route[] {
   const { db, quarantine, registry, schema } = parts;
   const installed = async (id: string): Promise<InstalledPlugin> => {

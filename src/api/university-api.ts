@@ -47,7 +47,7 @@ function assertJson(request: Request): void {
     );
 }
 
-/** Batch import, pulls and the log of imports (service.md 4.6, 2.10). */
+/** Batch import, pulls and the log of imports (docs/university.md "Batches", docs/university.md "Types"). */
 export function universityRoutes({ db, imports }: UniversityApiParts): Route[] {
   const batch = (entity: Entity): Route => ({
     method: 'POST',

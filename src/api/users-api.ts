@@ -12,7 +12,7 @@ import { actorOf, pageReply, queryOf, type Route } from './route.ts';
 
 const text = z.string().min(1, 'must not be empty').max(300);
 
-/** Attributes of service.md 2.7; what is left out keeps its value. */
+/** Attributes of docs/identity.md "Users"; what is left out keeps its value. */
 const userBody = z.strictObject({
   /** The name in the graph, too. */
   external_id: text.max(LIMITS.graphIdCharsMax).nullable().optional(),
@@ -44,7 +44,7 @@ function attributesOf(b: z.infer<typeof userBody>): Partial<UserAttributes> {
 const unknownUser = (request: Request): ServiceError =>
   new ServiceError('not_found', `there is no user ${request.params.user}`);
 
-/** People (service.md 2.7, 2.11): looked up, added and changed by administrators. */
+/** People (docs/identity.md "Users"): looked up, added and changed by administrators. */
 export function userRoutes({ db }: { db: Database }): Route[] {
   const path = '/api/admin/users';
   return [

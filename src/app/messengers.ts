@@ -51,7 +51,7 @@ const channelName = z.enum(['TELEGRAM', 'VK']);
 const updateJob = z.object({ channel: channelName, chatId: z.string() });
 const sendJob = z.object({ channel: channelName });
 
-/** The messengers that are set up: a row here, and a file each (decisions.md 6). */
+/** The messengers that are set up: a row here, and a file each (docs/messengers.md "Channels"). */
 function channelsOf(config: Config, http: GuardedCalls): Map<ChannelName, Channel> {
   const v = config.values;
   const channels: Channel[] = [];

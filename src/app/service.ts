@@ -49,7 +49,7 @@ export type Service = {
   readonly installer: PluginInstaller;
   readonly registry: PluginRegistry;
   readonly executor: Executor<HostCall>;
-  /** Whether there is no administrator yet (service.md 3.3). */
+  /** Whether there is no administrator yet (docs/identity.md "Setup mode"). */
   inSetupMode(): Promise<boolean>;
   readonly authz: Authz;
   /** An embedded graph store came up, empty. */

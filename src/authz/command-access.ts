@@ -22,7 +22,7 @@ export type CommandDecision = {
   settings: CommandSettings;
 };
 
-/** The roles a command asks for, level by level (service.md 5.6). */
+/** The roles a command asks for, level by level (docs/authorization.md "Commands"). */
 export function rolesOf(pluginId: string, s: CommandSettings): GraphRole[] {
   return [
     ...(s.systemRole === null ? [] : [{ kind: 'system', role: s.systemRole } as const]),
@@ -31,7 +31,7 @@ export function rolesOf(pluginId: string, s: CommandSettings): GraphRole[] {
   ];
 }
 
-/** Asked on every call of a user to a command: first the roles, all levels in one question, then the policy (service.md 5.6). */
+/** Asked on every call of a user to a command: first the roles, all levels in one question, then the policy (docs/authorization.md "Commands"). */
 export class CommandAccess {
   readonly #commands: CommandPolicies;
   readonly #contexts: SubjectContexts;

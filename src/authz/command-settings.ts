@@ -6,7 +6,7 @@ import type { Queryable } from '../db/database.ts';
 /** Channel on which hosts of one database tell each other that a command's settings changed; the payload names it. */
 export const COMMAND_CHANGED = 'command_changed';
 
-/** Who may run a command (service.md 5.6, decisions.md 6). Null: no such role is asked for. */
+/** Who may run a command (docs/authorization.md "Commands"). Null: no such role is asked for. */
 export type CommandSettings = {
   enabled: boolean;
   policyExpression: string;
@@ -15,7 +15,7 @@ export type CommandSettings = {
   pluginRole: string | null;
 };
 
-/** What holds for a command nobody has set anything for: open to everyone (service.md 5.6). */
+/** What holds for a command nobody has set anything for: open to everyone (docs/authorization.md "Commands"). */
 export const DEFAULT_COMMAND: Readonly<CommandSettings> = {
   enabled: true,
   policyExpression: '',
@@ -96,7 +96,7 @@ export const commandState = (s: CommandSettings) =>
 
 const cacheKey = (pluginId: string, command: string): string => `${pluginId}/${command}`;
 
-/** Settings of commands, remembered for 60 s by plugin and command (service.md 5.7). */
+/** Settings of commands, remembered for 60 s by plugin and command (docs/authorization.md "Caches"). */
 export class CommandPolicies {
   readonly #db: Queryable;
   readonly #cache: BoundedCache<string, CommandSettings>;

@@ -7,7 +7,7 @@ import type { Tuple } from '../graph/tuple.ts';
 import { type Appended, appendGraphChanges, type GraphChange } from '../outbox/append.ts';
 import { listByPrefix, listRelationships } from '../outbox/mirror.ts';
 
-/** A role commands ask for (service.md 5.6). Those of a plugin are its own. */
+/** A role commands ask for (docs/authorization.md "Commands"). Those of a plugin are its own. */
 export type GraphRole =
   | { kind: 'system' | 'global'; role: string }
   | { kind: 'plugin'; pluginId: string; role: string };

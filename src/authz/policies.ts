@@ -56,7 +56,7 @@ type Evaluation = {
 
 /**
  * Asks policies. What is known decides at once and without a promise; what is not known is asked of the graph together, at
- * most four times (authorization.md "Policy expressions").
+ * most four times (docs/authorization.md "Asking the graph").
  */
 export class Policies {
   readonly #contexts: SubjectContexts;

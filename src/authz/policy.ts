@@ -8,7 +8,7 @@ import { type ASTNode, childrenOf, extents, isComprehension, PolicyError, patter
 import { findMistakes, MENDED, policyErrorOf, together } from './policy-mistakes.ts';
 import { OBJECTS, schemaErrors } from './policy-subset.ts';
 
-/** What a policy knows as `user` (service.md 2.7). Unknown attributes are empty texts. */
+/** What a policy knows as `user` (docs/authorization.md "What a policy knows"). Unknown attributes are empty texts. */
 export type PolicyUser = {
   id: bigint;
   external_id: string;
@@ -21,7 +21,7 @@ export type PolicyUser = {
   education_form: string;
 };
 
-/** Who calls, as a policy sees it. A service key is no user (decisions.md 4). */
+/** Who calls, as a policy sees it. A service key is no user (docs/access.md "The decision"). */
 export type PolicySubject =
   | { kind: 'user'; user: PolicyUser; roles: ReadonlySet<string> }
   | { kind: 'service'; serviceKeyId: number };
@@ -47,7 +47,7 @@ const MATCHED_CHARS_MAX = 200;
 /** Parts of a policy whose values are shown, and the time to find them. */
 const PARTS_MAX = 100;
 const PARTS_MS = 250;
-/** Kept without a time (service.md 5.7), as many as no administrator writes. */
+/** Kept without a time (docs/authorization.md "Caches"), as many as no administrator writes. */
 const COMPILED_MAX = 10_000;
 
 /** Raised where an answer of the graph is missing; made once, for nobody looks at it. */
@@ -219,7 +219,7 @@ function passOver(
 
 /**
  * Evaluates a policy with what is known. An answer that does not depend on what is unknown comes at once; otherwise every
- * check that may be needed is named, so that one question to the graph answers them together (authorization.md).
+ * check that may be needed is named, so that one question to the graph answers them together (docs/authorization.md "Asking the graph").
  */
 export function passPolicy(policy: CompiledPolicy, subject: PolicySubject, memo: GraphMemo): PolicyPass {
   const { error, pass, value } = passOver(policy.run, subject, memo);

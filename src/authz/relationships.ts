@@ -7,7 +7,7 @@ import { type Tuple, type TupleFilter, tupleText } from '../graph/tuple.ts';
 import { type Appended, appendGraphChanges, filterJson, type GraphChange, type Origin } from '../outbox/append.ts';
 import { listRelationships } from '../outbox/mirror.ts';
 
-/** Relationships given by hand (service.md 4.5): they stay when an import takes its own away. */
+/** Relationships given by hand (docs/authorization.md "Relationship graph"): they stay when an import takes its own away. */
 export async function createRelationships(
   db: Database,
   schema: GraphSchema,

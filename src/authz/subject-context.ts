@@ -5,7 +5,7 @@ import type { Graph } from '../graph/graph.ts';
 import { GraphError } from '../graph/graph-store.ts';
 import { type PolicyUser, withoutGroups } from './policy.ts';
 
-/** What policies know of a user, as it was at one moment (service.md 2.7). */
+/** What policies know of a user, as it was at one moment (docs/authorization.md "What a policy knows"). */
 export type SubjectContext = {
   user: PolicyUser;
   roles: ReadonlySet<string>;
@@ -31,7 +31,7 @@ const FACTS = `SELECT u.id, u.external_id, u.primary_channel, u.locale, u.nation
   FROM global_users u WHERE u.id = $1`;
 
 /**
- * Contexts of users, remembered for 30 s (service.md 5.7) and forgotten at once when something they hold changes: roles and
+ * Contexts of users, remembered for 30 s (docs/authorization.md "Caches") and forgotten at once when something they hold changes: roles and
  * attributes when the change is committed, groups when it has reached the graph.
  */
 export class SubjectContexts {
@@ -109,7 +109,7 @@ export class SubjectContexts {
     return context;
   }
 
-  /** The study groups of somebody by the name in the graph (authorization.md "Graph"). @throws GraphError */
+  /** The study groups of somebody by the name in the graph (docs/authorization.md "Relationship graph"). @throws GraphError */
   async lookupGroups(externalId: string): Promise<string[]> {
     if (externalId === '') return [];
     const groups = await this.#graph.lookupResources('study_group', 'view_own_data', externalId);

@@ -1,5 +1,5 @@
 /**
- * The access decision of service.md 5.2 and decisions.md 4, as a pure function: who asks, what is set, what the policy
+ * The access decision of docs/access.md "The decision", as a pure function: who asks, what is set, what the policy
  * said. It is asked twice when there is a policy: first without its result, to learn whether it has to be evaluated.
  */
 export type AccessSettings = {

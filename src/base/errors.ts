@@ -1,7 +1,7 @@
 import { inspect } from 'node:util';
 
 /**
- * The closed list of refusals and their HTTP statuses (decisions.md 2). A missing status is a compile error.
+ * The closed list of refusals and their HTTP statuses (docs/api.md "Errors"). A missing status is a compile error.
  */
 export const STATUS_OF = {
   malformed_request: 400,

@@ -1,5 +1,5 @@
 /**
- * Every limit of the service by name and unit. Sources: spec service.md section 8, decisions.md 2, security.md.
+ * Every limit of the service by name and unit; those that users meet are in docs/limits.md.
  * Limits an operator may move are defaults of configuration keys; the others are fixed here.
  */
 
@@ -14,11 +14,11 @@ const HOUR_MS = 60 * MINUTE_MS;
 const DAY_MS = 24 * HOUR_MS;
 
 export const LIMITS = {
-  /** Memory of one execution: 512 MB (service.md 8). */
+  /** Memory of one execution: 512 MB (docs/limits.md). */
   memoryPagesMax: 8192,
-  /** One absolute time per execution, slot wait included (service.md 8, decisions.md 5). */
+  /** One absolute time per execution, slot wait included (docs/limits.md, docs/plugins.md "Executions"). */
   executionMsMax: 5000,
-  /** Simultaneous executions of one plugin (service.md 8), and of one caller in it. */
+  /** Simultaneous executions of one plugin (docs/limits.md), and of one caller in it. */
   slotsPerPlugin: 8,
   slotsPerCaller: 7,
   /** Executions admitted by one host at a time, waiting ones included. */
@@ -41,7 +41,7 @@ export const LIMITS = {
 
   /** A statement or an outgoing request ends that long before its execution does, so that the plugin can still answer. */
   answerMarginMs: 100,
-  /** Plugins that call each other, one within another (decisions.md 5). */
+  /** Plugins that call each other, one within another (docs/plugins.md "Executions"). */
   callDepthMax: 8,
   /** Calls of one execution that failed and leave records. */
   callFailuresRecorded: 20,
@@ -76,14 +76,14 @@ export const LIMITS = {
   /** An unused connection to a plugin's database is closed then. */
   sqlIdleMs: 60_000,
 
-  /** Answers that lead on, one after another (security.md "Requests to inside"). */
+  /** Answers that lead on, one after another (docs/SECURITY.md "Outgoing connections"). */
   httpRedirectsMax: 5,
   /** Origins a plugin's connections lead to before they are given up together. */
   httpOriginsMax: 32,
   /** An unused connection of a plugin is closed then. */
   httpKeepAliveMs: 30_000,
 
-  /** A message of a plugin, and what one execution may reply (service.md 2.6). */
+  /** A message of a plugin, and what one execution may reply (docs/messengers.md "Outgoing messages"). */
   messageCharsMax: 32_000,
   messageFilesMax: 10,
   repliesMax: 20,
@@ -141,9 +141,9 @@ export const LIMITS = {
   /** People who watch at a time, on one host. */
   eventWatchersMax: 50,
   eventSubscriptionsMax: 200,
-  /** A guest that grew beyond this is collected off the response path (security.md). */
+  /** A guest that grew beyond this is collected off the response path (docs/SECURITY.md). */
   collectAfterBytes: 16 * MIB,
-  /** Above this a new memory is cheaper than zeroing the old one (performance.md 1). */
+  /** Above this a new memory is cheaper than zeroing the old one (docs/RATIONALE.md). */
   recycleBytesMax: 2 * MIB,
   quarantineStrikes: 3,
   quarantineWindowMs: 60_000,
@@ -167,18 +167,18 @@ export const LIMITS = {
   loginsAtOnceMax: 3,
   loginPendingSeconds: 30,
   knownBrowserMs: 180 * DAY_MS,
-  /** bcrypt reads 72 bytes; a longer password is refused, not cut (decisions.md 3). */
+  /** bcrypt reads 72 bytes; a longer password is refused, not cut (docs/identity.md "Passwords"). */
   passwordBytesMin: 10,
   passwordBytesMax: 72,
   /** Passwords that wait to be computed, a quarter of a minute of work; who comes later is told to come again. */
   passwordsWaitingMax: 64,
-  /** A temporary password lapses then, and opens once (decisions.md 3). */
+  /** A temporary password lapses then, and opens once (docs/identity.md "Administrators"). */
   temporaryPasswordHours: 72,
-  /** What changes who may do what wants a password given this recently (security.md "Threats"). */
+  /** What changes who may do what wants a password given this recently (docs/identity.md "Administrators"). */
   recentPasswordMs: 10 * MINUTE_MS,
-  /** Sliding (decisions.md 3). */
+  /** Sliding (docs/identity.md "Sessions"). */
   userSessionMs: 30 * DAY_MS,
-  /** Absolute, and when it lies idle (decisions.md 3). */
+  /** Absolute, and when it lies idle (docs/identity.md "Sessions"). */
   adminSessionMs: 12 * HOUR_MS,
   adminIdleMs: 2 * HOUR_MS,
   /** How long a login with an identity provider may take. */
@@ -197,7 +197,7 @@ export const LIMITS = {
   serviceKeyOverlapSecondsMax: 30 * 86_400,
 
   policyCharsMax: 4096,
-  /** Questions one evaluation may put to the graph, and how often it may go there (authorization.md). */
+  /** Questions one evaluation may put to the graph, and how often it may go there (docs/authorization.md "Asking the graph"). */
   policyChecksMax: 200,
   policyRoundsMax: 4,
   /** Answers of the graph remembered until the next change reaches it, and for how long at most. */
@@ -206,10 +206,10 @@ export const LIMITS = {
   /** Questions that wait for the graph, and for how long; more or longer, and it counts as away. */
   graphWaitingMax: 5000,
   graphWaitMs: 3000,
-  /** What is remembered of users (service.md 5.7). */
+  /** What is remembered of users (docs/authorization.md "Caches"). */
   subjectContextsMax: 20_000,
   subjectContextMs: 30_000,
-  /** Settings of commands remembered, and for how long (service.md 5.7). */
+  /** Settings of commands remembered, and for how long (docs/authorization.md "Caches"). */
   commandSettingsMax: 10_000,
   commandSettingsMs: 60_000,
   /** Roles of one user, and of one command. */
@@ -219,26 +219,26 @@ export const LIMITS = {
   commandRolesMax: 20,
   /** An id in the relationship graph: spelled for the store it has at most its 1024 bytes. */
   graphIdCharsMax: 250,
-  /** Attempts before an entry of the outbox is dead (service.md 8). */
+  /** Attempts before an entry of the outbox is dead (docs/limits.md). */
   outboxAttemptsMax: 10,
   /** Entries looked at in one turn, and delivered in one. */
   outboxWindow: 1000,
   outboxBatch: 500,
   /** Tuples of one entry. */
   outboxTuplesMax: 500,
-  /** Updates of one write to the graph store (authorization.md "Graph"). */
+  /** Updates of one write to the graph store (docs/authorization.md "Freshness"). */
   graphUpdatesMax: 1000,
   /** Relationships one request deletes by a filter. */
   relationshipsDeletedMax: 10_000,
   /** Delivered entries are kept that long. */
   outboxDays: 7,
-  /** How long an admin write waits for the graph store before it answers (authorization.md "Graph"). */
+  /** How long an admin write waits for the graph store before it answers (docs/authorization.md "Freshness"). */
   deliveryWaitMs: 2000,
-  /** A file a user uploads; configuration `http.max_upload` (decisions.md 2). */
+  /** A file a user uploads; configuration `http.max_upload` (docs/limits.md). */
   uploadBytesMax: 2 * GIB,
   /** One CopyObject of S3 takes no more. */
   s3CopyBytesMax: 5 * GIB,
-  /** One read of a file (service.md 8). */
+  /** One read of a file (docs/limits.md). */
   fileChunkBytesMax: 1 * MIB,
   fileNameBytesMax: 255,
   mimeTypeCharsMax: 255,
@@ -261,7 +261,7 @@ export const LIMITS = {
   /** What lies in the store and belongs to no file goes when it is older: an upload may be under way. */
   orphanMsMin: 2 * HOUR_MS,
 
-  /** A frontend as it is packed, and unpacked (decisions.md 2); the first is configuration `http.max_frontend`. */
+  /** A frontend as it is packed, and unpacked (docs/limits.md); the first is configuration `http.max_frontend`. */
   frontendPackedBytesMax: 64 * MIB,
   frontendBytesMax: 256 * MIB,
   frontendFilesMax: 10_000,
@@ -272,7 +272,7 @@ export const LIMITS = {
   /** Frontends whose list of files is kept. */
   frontendsOpenMax: 200,
 
-  /** Ids of university records (university-fields.md), and what they carry beside the fields known here. */
+  /** Ids of university records (docs/university.md "Records"), and what they carry beside the fields known here. */
   externalIdCharsMax: 128,
   metadataCharsMax: 16 * KIB,
   /** One record as JSON. */

@@ -46,7 +46,7 @@ function summary(run: ImportRun): string {
 }
 
 /**
- * `sync once`: one synchronization with the source, in this process (PullOnce, service.md 2.10); the service need not run. What it means
+ * `sync once`: one synchronization with the source, in this process (PullOnce, docs/university.md "Pulls"); the service need not run. What it means
  * for the graph store is delivered by the service.
  *
  * @param releaseBrake types that may lose any number of records this time

@@ -37,7 +37,7 @@ const ranges = list.refine(
 
 const flag = z.union([z.boolean(), z.enum(['true', 'false']).transform(word => word === 'true')]);
 
-/** One row per key: default, check, what it means. The environment name is BOT_<SECTION>_<KEY> (decisions.md 1b). */
+/** One row per key: default, check, what it means. The environment name is BOT_<SECTION>_<KEY> (docs/api.md "Names others rely on"). */
 export const ROWS = {
   'http.host': row(text.min(1), '127.0.0.1', 'address to listen on'),
   'http.port': row(port, 8080, 'port to listen on; 0 takes a free one'),

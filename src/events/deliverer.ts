@@ -48,7 +48,7 @@ export type DelivererParts = {
   onError(error: unknown, what: string): void;
 };
 
-/** Tells subscribers of events, on one host at a time: what one plugin publishes in order, and again until it is taken (decisions.md 7). */
+/** Tells subscribers of events, on one host at a time: what one plugin publishes in order, and again until it is taken (docs/events.md). */
 export class EventDeliverer {
   readonly #parts: DelivererParts;
   readonly #stop = new AbortController();

@@ -1,4 +1,4 @@
-/** An event of a plugin as it is stored, and as subscribers get it (service.md 6, decisions.md 7). */
+/** An event of a plugin as it is stored, and as subscribers get it (docs/events.md). */
 export type StoredEvent = {
   id: number;
   eventId: string;

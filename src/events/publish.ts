@@ -3,7 +3,7 @@ import type { Queryable } from '../db/database.ts';
 import { appendDeliveries } from './deliveries.ts';
 import { type EventSql, type StoredEvent, toEvent } from './event.ts';
 
-/** Events of plugins as CloudEvents 1.0 (service.md 6, decisions.md 7). */
+/** Events of plugins as CloudEvents 1.0 (docs/events.md). */
 
 /** Channel on which hosts of one database hear of events; the payload is the number of one. */
 export const EVENT_PUBLISHED = 'event_published';

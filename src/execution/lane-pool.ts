@@ -10,7 +10,7 @@ import { makeThreads, type Threads } from './lane-threads.ts';
 
 /** A lane that runs longer is not counted as awake. */
 const STUCK_MS = 2;
-/** Threads that replace ended ones are started this far apart: eight at once take 200 to 350 ms, one 25 (performance.md 2). */
+/** Threads that replace ended ones are started this far apart: eight at once take 200 to 350 ms, one 25 (docs/RATIONALE.md). */
 const START_SPACING_MS = 100;
 /** A thread that has not loaded by then never will. */
 const LOADING_MS_MAX = 5000;

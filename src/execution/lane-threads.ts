@@ -3,7 +3,7 @@ import type { LaneTask } from '../abi/lane-messages.ts';
 import { LIMITS } from '../base/limits.ts';
 
 /**
- * Heap of a lane. A small old generation keeps the collector's pauses out of the tail (performance.md 3), and bounds what a
+ * Heap of a lane. A small old generation keeps the collector's pauses out of the tail (docs/RATIONALE.md), and bounds what a
  * guest can hold beside its memory: exceptions it has caught and not left. The young one holds a few thousand ended
  * instances, which a scavenge can hardly free.
  */

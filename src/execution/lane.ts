@@ -2,7 +2,7 @@ import type { MessagePort } from 'node:worker_threads';
 import type { SharedViews } from '../abi/shared-layout.ts';
 import { cpuMs, mayRaisePriority, setThreadPriority } from './lane-thread.ts';
 
-/** A lane whose execution burns for longer yields the processor to the others (performance.md 4). */
+/** A lane whose execution burns for longer yields the processor to the others (docs/RATIONALE.md). */
 const DEMOTE_MS = 8;
 /** Where a priority cannot be raised again, lowering costs the thread: only a long burner is worth it. */
 const DEMOTE_FOR_GOOD_MS = 500;

@@ -5,7 +5,7 @@ type NestedCall = { callers: readonly string[]; to: string; caller: string };
 
 /**
  * Calls of plugins by plugins that are under way. Who called holds a slot and a thread while it waits, so it must be told when what it
- * waits for can never come (security.md "Nested plugin calls").
+ * waits for can never come (docs/plugins.md "Executions").
  */
 export class NestedCalls {
   readonly #bySlot = new Map<number, NestedCall>();

@@ -12,7 +12,7 @@ export type FileAsker = {
 };
 
 /**
- * Whether a plugin may read a file (service.md 5.6): its own files always; what a user uploaded only inside HTTP triggers of the plugin
+ * Whether a plugin may read a file (docs/files.md "Who may read"): its own files always; what a user uploaded only inside HTTP triggers of the plugin
  * it was uploaded for, called by that user; what came in a message only in answer to messages of the same chat.
  *
  * @param now time in ms: a file whose time has come is gone before it is cleaned away

@@ -1,7 +1,7 @@
 import { type FieldError, ServiceError } from '../base/errors.ts';
 import { LIMITS } from '../base/limits.ts';
 
-/** What a file is to a messenger or a page (service.md 2.5), with the MIME types it may have. */
+/** What a file is to a messenger or a page (docs/files.md "FileRef"), with the MIME types it may have. */
 const MIME_TYPES_OF = {
   photo: /^image\//,
   document: /^/,

@@ -7,7 +7,7 @@ import type { FileDescription, FileType } from './file-kind.ts';
 export type StoreKind = 'disk' | 's3';
 
 /**
- * One row of `files` (service.md 2.5, 3.2): pending until its bytes are whole and in place, then ready, in the end deleted. Nothing
+ * One row of `files` (docs/files.md "FileRef", docs/files.md "Upload"): pending until its bytes are whole and in place, then ready, in the end deleted. Nothing
  * goes back.
  */
 export type FileRecord = FileDescription & {
@@ -33,7 +33,7 @@ export type FileRecord = FileDescription & {
   expiresAt: Date | null;
 };
 
-/** FileRef on the wire (service.md 2.5). */
+/** FileRef on the wire (docs/files.md "FileRef"). */
 export const fileRefJson = (f: FileRecord) => ({
   id: f.id,
   name: f.name,

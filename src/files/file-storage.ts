@@ -1,6 +1,6 @@
 import type { FileRecord, StoreKind } from './file-records.ts';
 
-/** Where a client sends the bytes of a pending file (service.md 4.3). */
+/** Where a client sends the bytes of a pending file (docs/files.md "Upload"). */
 export type UploadTarget = { url: string; method: string; headers: Record<string, string> };
 
 /** What was found where a client should have uploaded to. `different`: something else lies there, as the text says. */
@@ -44,7 +44,7 @@ export type FileStorage = {
   /** Writes a whole file to its final place. @returns its digest */
   write(file: FileRecord, bytes: Uint8Array): Promise<string>;
   openReader(file: FileRecord): FileReader;
-  /** An address at which anybody may read the file until then; empty when there is none to be had (service.md 4.8). */
+  /** An address at which anybody may read the file until then; empty when there is none to be had (docs/files.md "Links"). */
   downloadUrl(file: FileRecord, expiresAt: Date, base: string): Promise<string>;
   /** Removes what lies in either place; nothing being there is fine. */
   remove(file: Pick<FileRecord, 'id' | 'digest'>): Promise<void>;

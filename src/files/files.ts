@@ -38,7 +38,7 @@ export type FilesOptions = {
 
 export type Announced = { file: FileRecord; target: UploadTarget; expiresAt: Date };
 
-/** What a refusal says of every file that is not the caller's, whether there is one or not (security.md "Other people's files"). */
+/** What a refusal says of every file that is not the caller's, whether there is one or not (docs/files.md "Who may read"). */
 const unknownFile = (): ServiceError => new ServiceError('not_found', 'there is no such file');
 
 const overtaken = (): ServiceError =>
@@ -50,7 +50,7 @@ const expired = (): ServiceError =>
     'the file was deleted, or its upload not completed in time; announce it again: POST /api/files/init',
   );
 
-/** Files handed to plugins: announced, uploaded, completed, deleted (service.md 3.2, 4.3), and stored by plugins themselves. */
+/** Files handed to plugins: announced, uploaded, completed, deleted (docs/files.md "Upload"), and stored by plugins themselves. */
 export class Files {
   readonly #options: FilesOptions;
   /** Uploads under way here, by file: whose they are, and how they are given up. */
@@ -244,7 +244,7 @@ export class Files {
     return this.#storage(file.store).openReader(file);
   }
 
-  /** An address anybody may read the file at for some minutes; empty when there are none here (service.md 4.8). */
+  /** An address anybody may read the file at for some minutes; empty when there are none here (docs/files.md "Links"). */
   async link(file: FileRecord, base: string, nowMs: number): Promise<string> {
     if (!this.#options.directLinks) return '';
     const end = nowMs + LIMITS.fileLinkMs;

@@ -4,7 +4,7 @@ const SPELLED = /^=[A-Za-z0-9_-]+$/;
 
 /**
  * An id as the graph store spells it: one it would refuse, and one that begins with `=`, becomes `=` and base64url of its
- * UTF-8 bytes (authorization.md "Graph").
+ * UTF-8 bytes (docs/authorization.md "Ids").
  *
  * @param id any text of 1 to `LIMITS.graphIdCharsMax` characters
  */
@@ -17,5 +17,5 @@ export function fromGraphId(spelled: string): string {
   return SPELLED.test(spelled) ? Buffer.from(spelled.slice(1), 'base64url').toString('utf8') : spelled;
 }
 
-/** The object of a role of a plugin (authorization.md "Graph"). */
+/** The object of a role of a plugin (docs/authorization.md "Ids"). */
 export const pluginRoleId = (pluginId: string, role: string): string => `${pluginId}/${role}`;

@@ -3,7 +3,7 @@ import type { FieldError } from '../base/errors.ts';
 import { LIMITS } from '../base/limits.ts';
 import type { Tuple, TupleFilter } from './tuple.ts';
 
-/** One object type of the graph (service.md 2.8). */
+/** One object type of the graph (docs/authorization.md "Relationship graph"). */
 export type ObjectType = {
   name: string;
   /** By relation: the types its subjects may have. */

@@ -200,7 +200,7 @@ export class GraphStore {
     return all;
   }
 
-  /** Ids of the objects of a type on which a user has a permission (service.md 4.5). @throws GraphError */
+  /** Ids of the objects of a type on which a user has a permission (docs/authorization.md "Relationship graph"). @throws GraphError */
   async lookupResources(type: string, permission: string, userId: string, freshness: Freshness): Promise<string[]> {
     const request = v1.LookupResourcesRequest.create({
       consistency: consistencyOf(freshness),

@@ -5,10 +5,10 @@ import { idProblem } from './graph-schema.ts';
 import { type CheckStep, type Freshness, type GraphCheck, GraphError, type GraphStore } from './graph-store.ts';
 import type { Tuple } from './tuple.ts';
 
-/** Checks of one turn of the event loop go together, this many at most, in this many calls at a time (authorization.md). */
+/** Checks of one turn of the event loop go together, this many at most, in this many calls at a time (docs/authorization.md "Checks go together"). */
 const BULK_MAX = 100;
 const IN_FLIGHT_MAX = 2;
-/** So long after a write answers are at least as fresh as it (authorization.md "Graph"). */
+/** So long after a write answers are at least as fresh as it (docs/authorization.md "Freshness"). */
 const FRESH_MS = 10_000;
 
 type MarkId = 'loaded' | 'filling' | 'probe';
@@ -296,7 +296,7 @@ export class Graph {
     });
   }
 
-  /** Ids of the objects of a type on which a user has a permission (service.md 4.5). @throws GraphError */
+  /** Ids of the objects of a type on which a user has a permission (docs/authorization.md "Relationship graph"). @throws GraphError */
   lookupResources(type: string, permission: string, userId: string): Promise<string[]> {
     return this.#lookup((store, freshness) => store.lookupResources(type, permission, userId, freshness));
   }

@@ -1,4 +1,4 @@
-/** An edge of the relationship graph: `<resource>#<relation>@<subject>` (service.md 2.8). Ids are ours, not the store's spelling. */
+/** An edge of the relationship graph: `<resource>#<relation>@<subject>` (docs/authorization.md "Relationship graph"). Ids are ours, not the store's spelling. */
 export type Tuple = {
   resourceType: string;
   resourceId: string;

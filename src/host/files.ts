@@ -10,9 +10,9 @@ import type { FileReader } from '../files/file-storage.ts';
 import type { Files } from '../files/files.ts';
 import type { HostArguments, HostHandler, PermittedCall } from './host-functions.ts';
 
-/** Files for plugins (permission `file`, service.md 4.8 and 5.6). Every file that may not be read is "not found". */
+/** Files for plugins (permission `file`, docs/files.md "Who may read"). Every file that may not be read is "not found". */
 
-/** Set in what `file_read_into` returns when the chunk is the last one (abi.md). */
+/** Set in what `file_read_into` returns when the chunk is the last one (docs/ABI.md). */
 const END_OF_FILE = 1 << 30;
 /** Files one execution has open at a time; the one opened first is closed for the next. */
 const OPEN_MAX = 16;

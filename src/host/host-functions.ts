@@ -3,7 +3,7 @@ import { type HostArgument, type HostResult, hostError } from '../abi/host-resul
 import type { Message } from '../messaging/outgoing.ts';
 import type { InstalledPlugin } from '../plugins/registry.ts';
 
-/** For whom an execution runs (service.md 5.1). */
+/** For whom an execution runs (docs/access.md "Principals"). */
 export type CallPrincipal =
   | { readonly kind: 'user'; readonly userId: number }
   | { readonly kind: 'service'; readonly keyId: number };
@@ -147,7 +147,7 @@ function isPermitted(call: HostCall, row: HostFunction, args: HostArguments): ca
 }
 
 /**
- * Dispatches host calls: checks the permission, then runs the row's handler (service.md 1, 7; abi.md).
+ * Dispatches host calls: checks the permission, then runs the row's handler (docs/plugins.md "Requirements", docs/ABI.md).
  *
  * @param handlers by function name; a row without one answers "unavailable"
  */

@@ -42,7 +42,7 @@ const INCREMENT = {
   text: 'SELECT total, present FROM plugin_kv_increment($1, $2, $3::bigint, $4::int)',
 };
 
-/** Modes of `kv_update` (abi.md). */
+/** Modes of `kv_update` (docs/ABI.md). */
 const MODE = { ifAbsent: 0, ifEqual: 1 } as const;
 
 /** Rows one statement removes, so that no lock is held for long. */

@@ -20,7 +20,7 @@ import { askerOf } from './files.ts';
 import type { HostHandler, PermittedCall } from './host-functions.ts';
 import { Refusal } from './refusal.ts';
 
-/** Messages of plugins: answers to whoever wrote, and notifications (permission `notify`; service.md 2.6, decisions.md 6). */
+/** Messages of plugins: answers to whoever wrote, and notifications (permission `notify`; docs/messengers.md "Outgoing messages", docs/messengers.md "Notifications"). */
 
 export type MessagesParts = {
   db: Database;

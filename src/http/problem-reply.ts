@@ -7,7 +7,7 @@ const cut = (text: string, charsMax: number): string =>
   text.length <= charsMax ? text : `${text.slice(0, charsMax)}... (${text.length} characters)`;
 
 /**
- * A refusal as RFC 9457 problem details, with the members of decisions.md 2.
+ * A refusal as RFC 9457 problem details, with the members of docs/api.md "Errors".
  *
  * @param instance path of the request
  */

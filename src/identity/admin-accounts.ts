@@ -5,7 +5,7 @@ import type { Queryable } from '../db/database.ts';
 import { hashPassword } from './password.ts';
 import { findUser } from './users.ts';
 
-/** Who may obtain an admin session (service.md 2.11). */
+/** Who may obtain an admin session (docs/identity.md "Administrators"). */
 export type AdminAccount = {
   userId: number;
   email: string;
@@ -47,7 +47,7 @@ function makeTemporaryPassword(): string {
   return [group(), group(), group(), group()].join('-');
 }
 
-/** Whether any administrator exists: setup mode ends with the first (service.md 3.3). */
+/** Whether any administrator exists: setup mode ends with the first (docs/identity.md "Setup mode"). */
 export async function adminsExist(db: Queryable): Promise<boolean> {
   const { rows } = await db.query<{ found: boolean }>('SELECT EXISTS (SELECT 1 FROM admin_credentials) AS found');
   return rows[0]?.found === true;

@@ -59,7 +59,7 @@ export async function addFirstAdmin(
 export type QueueMail = (client: Queryable, order: MailOrder) => Promise<void>;
 
 /**
- * Makes a user an administrator; a temporary password goes out by mail, and only there (service.md 4.2).
+ * Makes a user an administrator; a temporary password goes out by mail, and only there (docs/identity.md "Administrators").
  *
  * @throws ServiceError `validation_failed` for an unknown user, `conflict` for a user or an email that is one already
  */

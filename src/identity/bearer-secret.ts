@@ -1,6 +1,6 @@
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
 
-/** `<prefix><public>.<secret>`: 12 random bytes name the credential, 32 prove it (decisions.md 3). */
+/** `<prefix><public>.<secret>`: 12 random bytes name the credential, 32 prove it (docs/identity.md "Credentials"). */
 const PUBLIC_BYTES = 12;
 const SECRET_BYTES = 32;
 const PARTS = /^([A-Za-z0-9_-]{16})\.([A-Za-z0-9_-]{43})$/;
@@ -55,7 +55,7 @@ export async function findByBearer<Row extends BearerRow>(
 
 const ABSENT = sha256('absent');
 
-/** Whether a secret has one of the hashes; takes the same time when there is none (security.md "Key lookup timing"). */
+/** Whether a secret has one of the hashes; takes the same time when there is none (docs/identity.md "Credentials"). */
 export function secretMatches(secret: string, ...hashes: Array<Buffer | null>): boolean {
   const given = sha256(secret);
   let matches = false;

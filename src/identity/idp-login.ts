@@ -45,7 +45,7 @@ const pendingLogin = z.object({
 });
 
 /**
- * Login with an OpenID Connect provider: authorization code with PKCE, state and nonce (decisions.md 3). The provider is
+ * Login with an OpenID Connect provider: authorization code with PKCE, state and nonce (docs/identity.md "Login with an identity provider"). The provider is
  * asked for its configuration at the first login, so that the service starts without it. What a login needs until the
  * browser comes back stands encrypted in a cookie of its own, so that several may be under way, on any host.
  */

@@ -22,7 +22,7 @@ export const startPasswordWorker = (): Worker =>
 
 /**
  * A thread of its own with a low priority: a computation takes a quarter of a second, which neither requests nor the
- * thread pool that file reads and DNS share should feel (security.md).
+ * thread pool that file reads and DNS share should feel (docs/SECURITY.md).
  *
  * @param makeWorker starts a thread that runs `password-worker.ts`
  */

@@ -10,7 +10,7 @@ import { type KeyScope, keyOpens, touchServiceKeys, verifyServiceKey } from './s
 import { findSession, touchSessions } from './sessions.ts';
 import { touchUserTokens, verifyUserToken } from './user-tokens.ts';
 
-/** Who calls a trigger (service.md 5.1). */
+/** Who calls a trigger (docs/access.md "Principals"). */
 export type Principal =
   | {
       kind: 'user';

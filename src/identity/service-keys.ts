@@ -65,7 +65,7 @@ const rotationState = (k: ServiceKey): AuditState => ({
   old_secret_until: k.oldUntil,
 });
 
-/** Whether a key opens a trigger (service.md 5.1: the specific pair of plugin and trigger name). */
+/** Whether a key opens a trigger (docs/access.md "Principals": the specific pair of plugin and trigger name). */
 export function keyOpens(key: { scopes: readonly KeyScope[] }, pluginId: string, trigger: string): boolean {
   return key.scopes.some(s => s.pluginId === pluginId && (s.trigger === ALL_TRIGGERS || s.trigger === trigger));
 }

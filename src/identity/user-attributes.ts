@@ -1,4 +1,4 @@
-/** What policies may ask of a user (service.md 2.7), beside ids, groups and roles. */
+/** What policies may ask of a user (docs/authorization.md "What a policy knows"), beside ids, groups and roles. */
 export type UserAttributes = {
   externalId: string | null;
   idpAccountsId: string | null;

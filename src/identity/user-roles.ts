@@ -4,7 +4,7 @@ import { LIMITS } from '../base/limits.ts';
 import type { Database, Queryable } from '../db/database.ts';
 import { notifyIdentity, notifyUsers } from './identity-changes.ts';
 
-/** Roles of the database, which policies ask for with has_role (service.md 2.7). Roles of commands are in the graph. */
+/** Roles of the database, which policies ask for with has_role (docs/authorization.md "What a policy knows"). Roles of commands are in the graph. */
 export type UserRole = {
   userId: number;
   role: string;

@@ -3,7 +3,7 @@ import type { Database, Queryable } from '../db/database.ts';
 import { findByBearer, makeBearer } from './bearer-secret.ts';
 import { notifyIdentity } from './identity-changes.ts';
 
-/** A bearer token of a user: the same principal as the user's session (service.md 5.1). */
+/** A bearer token of a user: the same principal as the user's session (docs/access.md "Principals"). */
 export type UserToken = {
   id: number;
   userId: number;

@@ -8,7 +8,7 @@ import { notifyIdentity, notifyUsers } from './identity-changes.ts';
 import { decideLinks, type Link, type LinkCandidate, type LinkedPerson, type Links } from './link-persons.ts';
 import type { UserAttributes } from './user-attributes.ts';
 
-/** A person (service.md 2.7, 2.11). */
+/** A person (docs/identity.md "Users"). */
 export type GlobalUser = UserAttributes & { id: number; createdAt: Date; updatedAt: Date };
 
 type UserSql = {
@@ -84,7 +84,7 @@ export async function findUser(db: Queryable, id: number): Promise<GlobalUser | 
 
 /**
  * The user of an account of the identity provider; an account seen for the first time becomes an ordinary user
- * (decisions.md 3). A name or language the provider tells fills an unknown one only for a new user.
+ * (docs/identity.md "Login with an identity provider"). A name or language the provider tells fills an unknown one only for a new user.
  */
 export async function findOrAddIdpUser(
   db: Queryable,

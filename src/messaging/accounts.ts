@@ -3,7 +3,7 @@ import { LIMITS } from '../base/limits.ts';
 import type { Database, Queryable } from '../db/database.ts';
 import type { ChannelName, Language } from './channel.ts';
 
-/** Accounts of messengers that belong to users (decisions.md 6). */
+/** Accounts of messengers that belong to users (docs/messengers.md "Accounts"). */
 
 /** Letters and digits nobody takes for each other. */
 const LETTERS = '23456789ABCDEFGHJKLMNPQRSTUVWXYZ';
@@ -101,7 +101,7 @@ export async function findAccountUser(
 
 export type LinkedAccount = { userId: number; channel: ChannelName; chatId: string; linkedAt: Date };
 
-/** Where users can be written to: of each the account on the primary channel, or the one that is there (service.md 2.7). */
+/** Where users can be written to: of each the account on the primary channel, or the one that is there (docs/messengers.md "Accounts"). */
 export async function listReachable(
   db: Queryable,
   channels: readonly ChannelName[],

@@ -1,6 +1,6 @@
 import type { FileType } from '../files/file-kind.ts';
 
-/** Messengers (decisions.md 6): a row in `app/messengers.ts` and one file each, which knows the messenger's API and nothing else. */
+/** Messengers (docs/messengers.md "Channels"): a row in `app/messengers.ts` and one file each, which knows the messenger's API and nothing else. */
 export type ChannelName = 'TELEGRAM' | 'VK';
 
 export type Language = 'ru' | 'en';

@@ -2,9 +2,9 @@ import { LIMITS } from '../base/limits.ts';
 import type { Queryable } from '../db/database.ts';
 import type { ChannelName } from './channel.ts';
 
-/** Messages on their way out: queued in the transaction of what they belong to, sent by one host at a time (decisions.md 6). */
+/** Messages on their way out: queued in the transaction of what they belong to, sent by one host at a time (docs/messengers.md "Outgoing messages"). */
 
-/** service.md 2.6. */
+/** A message as plugins make it (docs/messengers.md "Outgoing messages"). */
 export type Message = { text: string; files: Array<{ id: string; caption: string }> };
 
 export const MESSAGE_SOURCES = ['reply', 'notify_user', 'notify_chat', 'notify_students', 'host'] as const;

@@ -84,7 +84,7 @@ export function partsOf({ files, text }: OutgoingMessage['message']): Part[] {
 }
 
 /**
- * Sends what is queued, at the pace each messenger allows (decisions.md 6). Of all hosts one sends on a channel at a time, so that its
+ * Sends what is queued, at the pace each messenger allows (docs/messengers.md "Outgoing messages"). Of all hosts one sends on a channel at a time, so that its
  * buckets count everything; who ends leaves its place to the next at once.
  */
 export class MessageSender {

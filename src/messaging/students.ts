@@ -3,7 +3,7 @@ import { LIMITS } from '../base/limits.ts';
 import type { Queryable } from '../db/database.ts';
 import type { Graph } from '../graph/graph.ts';
 
-/** Which students a message is for (decisions.md 6): where they study, by the graph, and what they are, by the database. */
+/** Which students a message is for (docs/messengers.md "Notifications"): where they study, by the graph, and what they are, by the database. */
 
 const ids = z.array(z.string().min(1).max(LIMITS.externalIdCharsMax)).max(200).optional();
 /** One value, or a list of those that will do. */

@@ -2,7 +2,7 @@ import { LIMITS } from '../base/limits.ts';
 import type { Database, Queryable } from '../db/database.ts';
 import type { ChannelName, Update } from './channel.ts';
 
-/** Updates of messengers as they came: stored first, handled later, each once (decisions.md 6). */
+/** Updates of messengers as they came: stored first, handled later, each once (docs/messengers.md "Updates"). */
 
 export type StoredUpdate = { id: number; channel: ChannelName; chatId: string; payload: string; attempts: number };
 

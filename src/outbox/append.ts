@@ -7,7 +7,7 @@ import type { Tuple, TupleFilter } from '../graph/tuple.ts';
 /** Channel on which hosts of one database tell each other that something waits for delivery. */
 export const OUTBOX_APPENDED = 'authz_outbox';
 
-/** Who owns a tuple: an import takes away only what an import brought (decisions.md 8). */
+/** Who owns a tuple: an import takes away only what an import brought (docs/authorization.md "Relationship graph"). */
 export type Origin = 'import' | 'manual';
 
 /** A filter of the outbox: it names one object or one subject whole, so that the entry has its place in the order. */
@@ -15,7 +15,7 @@ export type EntityFilter =
   | (TupleFilter & { resourceType: string; resourceId: string })
   | (TupleFilter & { subjectType: string; subjectId: string });
 
-/** The five operations (service.md 2.9). */
+/** The five operations (docs/outbox.md "Entries"). */
 export type GraphChange =
   | { operation: 'TOUCH' | 'DELETE'; tuples: readonly Tuple[] }
   | { operation: 'DELETE_BY_OBJECT' | 'DELETE_BY_SUBJECT'; filter: EntityFilter }

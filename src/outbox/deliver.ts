@@ -65,7 +65,7 @@ type LeaveToWrite = (store: DeliveryStore) => Promise<(updates: readonly GraphUp
 /**
  * Brings entries of the outbox into the graph store, in the order of cause and effect. One at a time holds the stream's row;
  * every write carries the epoch of its deliverer as a precondition, so that a late one of a deliverer that lost its turn is
- * refused by the store (authorization.md "Outbox").
+ * refused by the store (docs/outbox.md "The fence").
  */
 export class Deliverer {
   readonly #db: Database;

@@ -4,7 +4,7 @@ import { discard, requeue } from './stream.ts';
 
 export const ENTRY_STATES = ['pending', 'processed', 'dead', 'requeued', 'discarded'] as const;
 
-/** An entry as administrators see it (service.md 2.9). */
+/** An entry as administrators see it (docs/outbox.md "Entries"). */
 export type OutboxRow = {
   id: number;
   operation: string;
@@ -152,7 +152,7 @@ export async function outboxState(db: Queryable): Promise<OutboxState> {
 }
 
 /**
- * Puts what a dead entry would mean now to the tail of the line (decisions.md 9).
+ * Puts what a dead entry would mean now to the tail of the line (docs/outbox.md "Failures").
  *
  * @returns the id it goes on under, 0 when nothing is left to deliver, null when the entry is not dead
  */

@@ -19,7 +19,7 @@ export type OutboxEntry = {
 
 /**
  * The entries that may go now, in their order: an entry in backoff makes what it names busy, and what shares something busy
- * waits behind it (authorization.md "Outbox").
+ * waits behind it (docs/outbox.md "Order").
  *
  * @param busy what earlier parts of the line made busy; grows
  */

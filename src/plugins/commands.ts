@@ -1,7 +1,7 @@
 import type { MessengerTrigger } from './manifest.ts';
 import type { InstalledPlugin, PluginRegistry } from './registry.ts';
 
-/** Commands of messengers: the messenger triggers of installed plugins, whose names are the command words (decisions.md 6). */
+/** Commands of messengers: the messenger triggers of installed plugins, whose names are the command words (docs/messengers.md "Commands"). */
 export type Command = {
   plugin: InstalledPlugin;
   trigger: MessengerTrigger;

@@ -30,7 +30,7 @@ export async function checkFrontend(storage: ModuleStorage, received: ReceivedMo
   }
 }
 
-/** Frontends delivered with plugins: received, checked, given to a version, opened to people (service.md 1, 5.4). */
+/** Frontends delivered with plugins: received, checked, given to a version, opened to people (docs/plugins.md "Upload and installation", docs/identity.md "Sessions"). */
 export class FrontendInstaller {
   readonly #parts: FrontendInstallerParts;
 

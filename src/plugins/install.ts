@@ -31,7 +31,7 @@ import type { SecretBox } from './secret-box.ts';
 import { keepVersions } from './uninstalled.ts';
 import { upgradeModules } from './upgrade-modules.ts';
 
-/** Said at every review of a version with a frontend (security.md "Plugin frontends on the admin's origin"). */
+/** Said at every review of a version with a frontend (docs/SECURITY.md "The browser origin"). */
 const FRONTEND_NOTE: Finding = {
   level: 'note',
   rule: 'frontend',
@@ -61,7 +61,7 @@ export type InstallRequest = {
   access: AccessRequest;
 };
 
-/** Upload, install, roll back, enable, uninstall (service.md 4.4, decisions.md 5). */
+/** Upload, install, roll back, enable, uninstall (docs/plugins.md "Upload and installation", docs/plugins.md "Executions"). */
 export class PluginInstaller {
   readonly #parts: InstallerParts;
 

@@ -76,7 +76,7 @@ const messengerTrigger = z.object({
   description: z.string().max(1000).default(''),
 });
 
-/** `TriggerHTTP` and `TriggerMessenger` (service.md 1) are accepted beside the short words of the kits. */
+/** `TriggerHTTP` and `TriggerMessenger` (docs/plugins.md "Manifest") are accepted beside the short words of the kits. */
 const trigger = z.preprocess(
   value => {
     if (typeof value !== 'object' || value === null || !('type' in value)) return value;
@@ -98,7 +98,7 @@ const manifest = z.object({
 });
 export type Manifest = z.infer<typeof manifest>;
 
-/** What stands in a config object beside the fields (service.md 2.1). */
+/** What stands in a config object beside the fields (docs/plugins.md "Requirements"). */
 export const CONFIG_SECTIONS: readonly string[] = ['databases', 'network'];
 
 /** The shape two HTTP triggers must not share: parameters are equal whatever their name. */
@@ -178,7 +178,7 @@ export function parseManifest(text: string): { ok: true; manifest: Manifest } | 
   return errors.length > 0 ? { ok: false, errors } : { ok: true, manifest: parsed.data };
 }
 
-/** The permission keys a manifest's requirements produce (service.md 2.1), sorted, each once. */
+/** The permission keys a manifest's requirements produce (docs/plugins.md "Requirements"), sorted, each once. */
 export function permissionsOf(m: Manifest): string[] {
   return [
     ...new Set(m.requirements.map(r => (r.kind === 'plugins:call' ? `plugins:call:${r.target}` : r.kind))),

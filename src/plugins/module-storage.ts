@@ -29,7 +29,7 @@ export type ModuleStorage = {
   /** @param sha256 of the ZIP; null while it was only received */
   frontendPath(key: string, sha256: string | null): string;
   writeRunnable(key: string, bytes: Uint8Array): Promise<void>;
-  /** @throws Error when the bytes are not the ones that passed the gate (security.md "Module swapped after upload") */
+  /** @throws Error when the bytes are not the ones that passed the gate (docs/SECURITY.md) */
   readRunnable(key: string, sha256: string): Promise<Uint8Array<ArrayBuffer>>;
   uploadedPath(key: string): string;
   runnablePath(key: string): string;

@@ -6,7 +6,7 @@ import { httpTriggersOf } from './manifest.ts';
 import type { PluginRegistry } from './registry.ts';
 import { DEFAULT_SETTINGS } from './trigger-settings.ts';
 
-/** Id of the sample plugin (decisions.md 1b). */
+/** Id of the sample plugin (docs/api.md "Names others rely on"). */
 export const SAMPLE_ID = 'hello';
 
 const BY: Actor = { kind: 'command_line', userId: null, name: 'serve --sample', requestId: '', address: '' };

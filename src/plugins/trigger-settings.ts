@@ -1,7 +1,7 @@
 import type { AuditState } from '../audit/audit-log.ts';
 import type { Queryable } from '../db/database.ts';
 
-/** Access settings of one HTTP trigger (service.md 2.3). `frontendOrigins` null inherits the plugin's. */
+/** Access settings of one HTTP trigger (docs/access.md "Trigger settings"). `frontendOrigins` null inherits the plugin's. */
 export type TriggerSettings = {
   enabled: boolean;
   allowUserSession: boolean;

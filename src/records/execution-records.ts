@@ -2,7 +2,7 @@ import type { LogLine, OutcomeKind } from '../abi/execution-outcome.ts';
 import { LIMITS } from '../base/limits.ts';
 import { type Database, isUnavailable } from '../db/database.ts';
 
-/** What an execution leaves behind (decisions.md 5), or a caller whom a policy turned away: `refused`. */
+/** What an execution leaves behind (docs/plugins.md "Records"), or a caller whom a policy turned away: `refused`. */
 export type ExecutionRecord = {
   requestId: string;
   /** Trace id of the caller's trace context, or empty. */
@@ -130,7 +130,7 @@ export class ExecutionRecords {
     this.#timer ??= setTimeout(() => this.#flushSoon(), FLUSH_MS);
   }
 
-  /** Log lines of a plugin beyond its hourly allowance are dropped, and the record says so (security.md "Log flood"). */
+  /** Log lines of a plugin beyond its hourly allowance are dropped, and the record says so (docs/plugins.md "Records"). */
   #withinHour(record: ExecutionRecord): LogLine[] {
     if (record.log.length === 0) return record.log;
     const hour = Math.floor(record.startedAt.getTime() / 3_600_000);

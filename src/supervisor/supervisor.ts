@@ -56,7 +56,7 @@ const MEMORY_SEEN_MS = 3000;
 /**
  * The parent of everything: the serving process (front end and threads), the embedded PostgreSQL and the embedded SpiceDB. It
  * holds no plugin code. What dies is started again with backoff; a plugin version that was running whenever it crashed is named to
- * the next serving process, which suspends it (`crash-count`, security.md layer 3).
+ * the next serving process, which suspends it (`crash-count`, docs/SECURITY.md).
  */
 export class Supervisor {
   readonly #options: SupervisorOptions;

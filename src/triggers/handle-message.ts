@@ -56,7 +56,7 @@ const EMPTY = new Uint8Array(0);
 const COMMANDS_ASKED_AT_ONCE = 16;
 
 /**
- * One message to a messenger trigger, from top to bottom: who writes, which command, may they (service.md 5.6), take the files, execute,
+ * One message to a messenger trigger, from top to bottom: who writes, which command, may they (docs/authorization.md "Commands"), take the files, execute,
  * queue what was replied. Everything it leads to is part of the caller's transaction.
  *
  * @returns what became of it, in a word

@@ -59,7 +59,7 @@ type Admitted = { principal: Principal | null; caller: string; verdict: PolicyVe
 
 /**
  * One request to a plugin's HTTP trigger, from top to bottom: find the trigger, ask who calls and whether they may, start
- * the deadline, execute, reply (service.md 4.1, 5.2; decisions.md 4 and 5).
+ * the deadline, execute, reply (docs/access.md "The decision", docs/access.md "Browsers", docs/plugins.md "Executions").
  *
  * @returns a promise only while the database or the graph has to be asked, or a body comes in
  * @throws ServiceError for every refusal before the execution; the caller of this function answers it
@@ -263,13 +263,13 @@ function run(parts: TriggerParts, x: TriggerExchange, found: Found, admitted: Ad
   });
 }
 
-/** `ctx.HTTP.Auth` (service.md 2.4). */
+/** `ctx.HTTP.Auth` (docs/access.md "Principals"). */
 function authOf(p: Principal | null): HttpAuth | null {
   if (p === null) return null;
   return p.kind === 'user' ? { kind: 'user', user_id: p.userId } : { kind: 'service', service_key_id: p.keyId };
 }
 
-/** CSRF rule of decisions.md 3: what a browser sends along by itself counts only from our pages and the plugin's. */
+/** CSRF rule of docs/identity.md "Requests of browsers": what a browser sends along by itself counts only from our pages and the plugin's. */
 function comesFromHere(x: TriggerExchange, target: InstalledTrigger): boolean {
   if (x.method === 'GET' || x.method === 'HEAD') return true;
   return isFromOrigins(x.headers, target.origins);
@@ -287,7 +287,7 @@ function forbidden(detail: string, cors: CorsHeaders): ServiceError {
 
 /**
  * A caller without a valid credential: a browser that navigates is sent to the login, or told that there is none; every other
- * request gets 401 (service.md 5.3.5, 7).
+ * request gets 401 (docs/access.md "Browsers").
  */
 function refuseUnknown(x: TriggerExchange, cors: CorsHeaders, place: string | null, hasLogin: boolean): void {
   if (isNavigation(x)) {
@@ -318,7 +318,7 @@ function refuseUnknown(x: TriggerExchange, cors: CorsHeaders, place: string | nu
   );
 }
 
-/** decisions.md 4: `Sec-Fetch-Mode: navigate`, or without that header an Accept that names text/html first. */
+/** docs/access.md "Browsers": `Sec-Fetch-Mode: navigate`, or without that header an Accept that names text/html first. */
 function isNavigation(x: TriggerExchange): boolean {
   if (x.method !== 'GET') return false;
   const mode = x.headers['sec-fetch-mode'];

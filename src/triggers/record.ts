@@ -38,7 +38,7 @@ function recordedPrincipal(p: CallPrincipal | null): string {
   return p.kind === 'user' ? `user:${p.userId}` : `service:${p.keyId}`;
 }
 
-/** Appends the record of an execution that is over (decisions.md 5). */
+/** Appends the record of an execution that is over (docs/plugins.md "Records"). */
 export function appendExecution(
   records: ExecutionRecords,
   x: TriggerExchange,

@@ -1,7 +1,7 @@
 import { HOST_COOKIE } from '../abi/response-headers.ts';
 import type { HttpTrigger } from '../plugins/manifest.ts';
 
-/** The principal a plugin sees as `ctx.HTTP.Auth` (service.md 2.4); null on public endpoints. */
+/** The principal a plugin sees as `ctx.HTTP.Auth` (docs/access.md "Principals"); null on public endpoints. */
 export type HttpAuth = { kind: 'user'; user_id: number } | { kind: 'service'; service_key_id: number };
 
 export type EventInput = {
@@ -56,7 +56,7 @@ function queryJson(query: string): string {
   return query === '' ? '{}' : JSON.stringify(Object.fromEntries(new URLSearchParams(query)));
 }
 
-/** Event JSON of an HTTP trigger (abi.md "Event JSON"). Built as text: the parts that need escaping go through JSON. */
+/** Event JSON of an HTTP trigger (docs/ABI.md "Event JSON"). Built as text: the parts that need escaping go through JSON. */
 export function httpEvent(trigger: HttpTrigger, requestId: string, deadlineMs: number, r: EventInput): string {
   return (
     `{"kind":"http","trigger":"${trigger.name}","request_id":"${requestId}","deadline_ms":${deadlineMs},"http":{"method":"${r.method}"` +

@@ -33,7 +33,7 @@ export const stateOf = ({
   failed === 0 ? 'succeeded' : failed < total ? 'partial' : 'failed';
 
 /**
- * Takes over the records of one batch request (service.md 4.6). The whole array is read before anything is written, so that one that is
+ * Takes over the records of one batch request (docs/university.md "Batches"). The whole array is read before anything is written, so that one that is
  * broken off changes nothing.
  *
  * @throws ServiceError `malformed_request` or `validation_failed` when it is no array

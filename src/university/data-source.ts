@@ -8,7 +8,7 @@ export type Fetched =
   | { kind: 'whole'; bookmark: Bookmark | null }
   /** It is the list of the bookmark. */
   | { kind: 'unchanged' }
-  /** The source has no such type (service.md 2.10: no list and no error). */
+  /** The source has no such type (docs/university.md "The source": no list and no error). */
   | { kind: 'not_offered' };
 
 /** Takes records as they come; a part of the list that broke off is given again. */
@@ -20,7 +20,7 @@ export type Taker = {
   rewind(): Promise<void>;
 };
 
-/** One fetch for each type, each giving the complete current list (service.md 2.10). An error means that there is no list now. */
+/** One fetch for each type, each giving the complete current list (docs/university.md "The source"). An error means that there is no list now. */
 export type DataSource = Readonly<
   Record<EntityType, (taker: Taker, known: Bookmark | null, signal: AbortSignal) => Promise<Fetched>>
 >;

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { LIMITS } from '../base/limits.ts';
 import type { Tuple } from '../graph/tuple.ts';
 
-/** The fourteen types of university data (service.md 2.10), in the order in which they are imported. */
+/** The fourteen types of university data (docs/university.md "Types"), in the order in which they are imported. */
 export type EntityType =
   | 'person'
   | 'course'
@@ -22,7 +22,7 @@ export type EntityType =
 /** A record as its columns hold it. */
 export type Columns = Readonly<Record<string, unknown>>;
 
-/** What a record means in the graph (service.md 2.10). */
+/** What a record means in the graph (docs/university.md "Tuples"). */
 export type GraphRule =
   /** REPLACE of the one link to what it belongs to. */
   | { kind: 'parent'; childType: string; parentType: string; parentColumn: string }
@@ -37,7 +37,7 @@ export type Entity = {
   /** Last segment of its batch endpoint, and of its list at the source. */
   path: string;
   table: string;
-  /** Dependency order (decisions.md 8). */
+  /** Dependency order (docs/university.md "Types"). */
   phase: 1 | 2 | 3 | 4;
   /** By the name in the record, which is the name of the column: its check and the type of the column. */
   fields: Readonly<Record<string, Field>>;
@@ -116,7 +116,7 @@ const userTuple = (resourceType: string, resourceId: unknown, relation: string, 
   subjectRelation: '',
 });
 
-/** Where appointments are made: the type in the graph, its table, and which roles there are (authorization.md "Graph"). */
+/** Where appointments are made: the type in the graph, its table, and which roles there are (docs/authorization.md "Relationship graph"). */
 export const APPOINTED_TO: Readonly<Record<string, { type: string; table: string; roles: readonly string[] }>> = {
   faculty: { type: 'faculty', table: 'faculties', roles: ['dean', 'staff'] },
   department: { type: 'department', table: 'departments', roles: ['head', 'staff'] },

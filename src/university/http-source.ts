@@ -107,7 +107,7 @@ async function readPage(file: string, url: URL, taker: Taker): Promise<string | 
 }
 
 /**
- * The HTTP source (decisions.md 8): `GET {base_url}/<type>` with a bearer token gives an array, or pages `{items, next}`; 404 and 501 say
+ * The HTTP source (docs/university.md "The source"): `GET {base_url}/<type>` with a bearer token gives an array, or pages `{items, next}`; 404 and 501 say
  * that the type is not offered. What may pass by itself (no connection, 408, 425, 429, 5xx, a body that breaks off) is tried again.
  */
 export function httpSource(options: HttpSourceOptions): DataSource {

@@ -37,7 +37,7 @@ export function localDay(now: Date): string {
 export const isUnderWay = (error: unknown): boolean =>
   error instanceof ServiceError && error.extra.reason === 'under_way';
 
-/** University data coming in (service.md 2.10, 4.6): batches, pulls, and the days that begin and end positions. */
+/** University data coming in (docs/university.md "Pulls", docs/university.md "Batches"): batches, pulls, and the days that begin and end positions. */
 export class Imports {
   readonly #parts: ImportsParts;
   readonly #thread: ImportThread;
@@ -64,7 +64,7 @@ export class Imports {
   }
 
   /**
-   * Begins one synchronization with the source (PullOnce, service.md 2.10).
+   * Begins one synchronization with the source (PullOnce, docs/university.md "Pulls").
    *
    * @param releaseBrake types that may lose any number of records this time
    * @returns its place in the log, and its end

@@ -4,7 +4,7 @@ import { LIMITS } from '../base/limits.ts';
 import { APPOINTED_TO, type Columns, type Entity, type EntityType, externalId } from './entities.ts';
 import { TOO_DEEP } from './json-elements.ts';
 
-/** Why a record was not taken over; one entry for each place (decisions.md 8). */
+/** Why a record was not taken over; one entry for each place (docs/university.md "Batches"). */
 export type RecordErrorCode = 'not_an_object' | 'missing' | 'invalid' | 'unknown_reference' | 'duplicate' | 'conflict';
 
 export type RecordError = {
@@ -43,7 +43,7 @@ function schemaOf(entity: Entity): z.ZodType<Record<string, unknown>> {
 
 /**
  * Whether a record gives what it can give on a day: it is active, its time has come and is not over, and a student studies
- * (university-fields.md).
+ * (docs/university.md "Records").
  *
  * @param today a date like 2026-09-01
  */

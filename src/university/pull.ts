@@ -219,7 +219,7 @@ async function pullType(
 const GOOD: ReadonlySet<TypeState> = new Set(['succeeded', 'unchanged', 'not_offered']);
 
 /**
- * One synchronization with the source (service.md 2.10): the fourteen lists in the order of what refers to what. What goes wrong with one
+ * One synchronization with the source (docs/university.md "Pulls"): the fourteen lists in the order of what refers to what. What goes wrong with one
  * of them is noted, and the next one follows.
  *
  * @param importId where it is noted

@@ -182,7 +182,7 @@ async function tupleChanges(
 
 /**
  * What changed records mean beside their own table: attributes and roles of users, and the graph, whose change comes last in its
- * transaction (service.md 2.10).
+ * transaction (docs/university.md "Tuples").
  */
 export async function settleChanges(
   client: Queryable,

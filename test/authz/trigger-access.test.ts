@@ -10,7 +10,7 @@ import {
 const show = (d: AccessDecision): string =>
   d.kind === 'allow' ? `allow as ${d.as}` : d.kind === 'refuse' ? `refuse ${d.reason}` : 'evaluate';
 
-/** service.md 5.2 and decisions.md 4, written out: flags user/service, policy, principal, policy result. */
+/** docs/access.md "The decision", written out: flags user/service, policy, principal, policy result. */
 const TABLE: Array<
   [
     user: boolean,

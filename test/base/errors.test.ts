@@ -2,7 +2,7 @@ import t from 'tap';
 import { type ErrorCode, messageOf, ServiceError, STATUS_OF, TITLE_OF } from '../../src/base/errors.ts';
 import { problemReply } from '../../src/http/problem-reply.ts';
 
-/** decisions.md 2, written out: the codes are an interface, so a change must be made twice. */
+/** docs/api.md "Errors", written out: the codes are an interface, so a change must be made twice. */
 const WANT: Record<ErrorCode, number> = {
   malformed_request: 400,
   unauthorized: 401,

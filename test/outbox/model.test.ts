@@ -19,7 +19,7 @@ const seed = Number(process.env.MODEL_SEED ?? randomInt(2 ** 31));
 
 type Done = { id: number; origin: Origin; change: GraphChange };
 
-/** What the operations mean, one after the other (service.md 2.9, decisions.md 8): an import leaves what was given by hand. */
+/** What the operations mean, one after the other (docs/outbox.md "Entries", docs/university.md): an import leaves what was given by hand. */
 function applyTo(graph: Map<string, { tuple: Tuple; origin: Origin }>, { change, origin }: Done): void {
   const mine = (o: Origin): boolean => origin === 'manual' || o === 'import';
   if ('filter' in change)

@@ -60,7 +60,7 @@ export class Uploader {
     return this.post(`/api/files/${id}/complete`);
   }
 
-  /** The whole flow of service.md 4.3. @returns the id of the ready file */
+  /** The whole flow of docs/files.md "Upload". @returns the id of the ready file */
   async give(bytes: Uint8Array<ArrayBuffer>, more: Json = {}): Promise<string> {
     const upload = await this.init(bytes.length, more);
     const put = await this.put(upload, bytes);

@@ -31,7 +31,7 @@ export type UniversitySource = {
 
 export const SOURCE_TOKEN = 'token-of-the-source';
 
-/** A real server of a university's data (decisions.md 8), with faults on demand. */
+/** A real server of a university's data (docs/university.md), with faults on demand. */
 export async function startUniversitySource(university: University): Promise<UniversitySource> {
   const faults = new Map<string, Fault>();
   const log: string[] = [];

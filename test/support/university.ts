@@ -2,7 +2,7 @@ import type { Database } from '../../src/db/database.ts';
 import { ENTITIES } from '../../src/university/entities.ts';
 import { random as makeRandom } from './graph.ts';
 
-/** A realistic university of any size, the same for the same seed: records as the import takes them (university-fields.md). */
+/** A realistic university of any size, the same for the same seed: records as the import takes them (docs/university.md "Records"). */
 
 export type Rec = { external_id: string; [field: string]: unknown };
 /** Lists by the last segment of their path, in the order of their import. */

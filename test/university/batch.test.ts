@@ -93,7 +93,7 @@ const RIGHT: Record<string, Rec> = {
   },
 };
 
-/** What each row of service.md 2.10 queues for its record above. */
+/** What each row of docs/university.md "Types" queues for its record above. */
 const QUEUES: Record<string, string[]> = {
   persons: [],
   courses: [],

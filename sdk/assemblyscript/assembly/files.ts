@@ -2,10 +2,10 @@ import * as abi from "./abi";
 import { Json, Obj, obj } from "./json";
 import { lastError } from "./result";
 
-/** Bytes one read of a file gives at most (service.md 8). */
+/** Bytes one read of a file gives at most (docs/limits.md). */
 export const CHUNK_MAX: i32 = 1024 * 1024;
 
-/** A file as the host knows it (service.md 2.5); its content is read with `ctx.FileRead` and its like. */
+/** A file as the host knows it (docs/files.md "FileRef"); its content is read with `ctx.FileRead` and its like. */
 export class FileRef {
   constructor(public ID: string, public Name: string, public MIMEType: string, public Size: i64, public FileType: string) {}
   static from(json: Json): FileRef {

@@ -58,7 +58,7 @@ export class Result<T> {
   }
 }
 
-// ---------- manifest (service.md 2.1) ----------
+// ---------- manifest (docs/plugins.md "Requirements") ----------
 
 export class ConfigField {
   private required: bool = false;
@@ -253,7 +253,7 @@ export function Plugin(id: string, name: string, version: string): PluginDefinit
   return definition;
 }
 
-// ---------- context (service.md 2.4, 4.1) ----------
+// ---------- context (docs/access.md "Principals", docs/access.md "The decision") ----------
 
 export class HTTPRequest {
   constructor(private event: Json) {}

@@ -1,7 +1,7 @@
 import { FileRef } from "./files";
 import { arr, Json, Obj, obj, quote } from "./json";
 
-/** A message to somebody (service.md 2.6): a text, files, or both. */
+/** A message to somebody (docs/messengers.md "Outgoing messages"): a text, files, or both. */
 export class Message {
   private files: string[] = [];
   constructor(private text: string) {}

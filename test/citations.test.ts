@@ -1,0 +1,56 @@
+import fs from 'node:fs';
+import path from 'node:path';
+import t from 'tap';
+
+/** What texts cite is there: pages and headings of `docs/`, and the targets of links. */
+const root = path.resolve(import.meta.dirname, '..');
+const read = (file: string): string => fs.readFileSync(path.join(root, file), 'utf8');
+
+const filesIn = (directory: string, ends: RegExp): string[] =>
+  fs
+    .readdirSync(path.join(root, directory), { recursive: true, encoding: 'utf8' })
+    .map(f => path.join(directory, f))
+    .filter(f => ends.test(f) && !f.includes('node_modules'));
+
+const sources = ['src', 'workers', 'test', 'sdk', 'bench', 'admin'].flatMap(d => filesIn(d, /\.(ts|js)$/));
+const pages = [...filesIn('docs', /\.md$/), 'README.md', 'CHANGELOG.md', 'bench/README.md'];
+
+/** Fenced code is no prose: what looks like a heading or a link in it is none. */
+const proseOf = (page: string): string => read(page).replace(/^```[\s\S]*?^```/gm, '');
+
+const headingsOf = (page: string): string[] => [...proseOf(page).matchAll(/^#+ (.+)$/gm)].map(m => m[1] ?? '');
+
+/** The anchor of a heading, as the usual renderers of Markdown make it. */
+const anchorOf = (heading: string): string =>
+  heading
+    .toLowerCase()
+    .replace(/[^\p{L}\p{N}\s_-]/gu, '')
+    .replace(/\s/g, '-');
+
+t.test('a comment cites pages and headings that are there', async t => {
+  let citations = 0;
+  for (const file of sources)
+    for (const [, page = '', heading] of read(file).matchAll(/\b(docs\/[\w-]+\.md)(?:\s+(?:\*\s+)?"([^"]+)")?/g)) {
+      citations++;
+      if (!fs.existsSync(path.join(root, page))) t.fail(`${file} cites ${page}, which is not there`);
+      else if (heading !== undefined) t.ok(headingsOf(page).includes(heading), `${file} cites ${page} "${heading}"`);
+    }
+  t.ok(citations > 200, `${citations} citations were found`);
+});
+
+t.test('no text cites a page the repository does not hold', async t => {
+  for (const file of [...sources, ...pages])
+    for (const [page = ''] of read(file).matchAll(/(?<![\w/.(-])[a-z][a-z-]+\.md\b/g))
+      t.ok(fs.existsSync(path.join(root, path.dirname(file), page)), `${file} names ${page}`);
+});
+
+t.test('links between pages lead somewhere', async t => {
+  for (const page of pages)
+    for (const [, target = ''] of proseOf(page).matchAll(/\]\(([^)\s]+)\)/g)) {
+      if (/^[a-z]+:/.test(target)) continue;
+      const [file = '', anchor] = target.split('#');
+      const to = file === '' ? page : path.join(path.dirname(page), file);
+      if (!fs.existsSync(path.join(root, to))) t.fail(`${page} links to ${target}`);
+      else if (anchor !== undefined) t.ok(headingsOf(to).map(anchorOf).includes(anchor), `${page} links to ${target}`);
+    }
+});
