@@ -34,10 +34,17 @@ export function setThreadPriority(thread: number, nice: number): boolean {
 }
 
 const CAP_SYS_NICE = 23;
+/** RLIMIT_NICE as getrlimit(2) counts it: 20 allows every niceness down to 0. */
+const RLIMIT_FOR_NICE_0 = 20;
 
-/** Whether this process may raise a priority it has lowered (capabilities(7)); assumed where the system does not tell. */
+/**
+ * Whether this process may raise a priority it has lowered: by a capability (capabilities(7)) or by its limit (getrlimit(2)); assumed where
+ * the system does not tell.
+ */
 export function mayRaisePriority(): boolean {
   try {
+    const limit = /^Max nice priority\s+(\d+|unlimited)/m.exec(fs.readFileSync('/proc/self/limits', 'latin1'))?.[1];
+    if (limit === 'unlimited' || Number(limit ?? 0) >= RLIMIT_FOR_NICE_0) return true;
     const effective = /^CapEff:\s*([0-9a-f]+)/m.exec(fs.readFileSync('/proc/self/status', 'latin1'))?.[1] ?? '0';
     return ((BigInt(`0x${effective}`) >> BigInt(CAP_SYS_NICE)) & 1n) === 1n;
   } catch {

@@ -4,8 +4,8 @@ import { cpuMs, mayRaisePriority, setThreadPriority } from './lane-thread.ts';
 
 /** A lane whose execution burns for longer yields the processor to the others (docs/RATIONALE.md). */
 const DEMOTE_MS = 8;
-/** Where a priority cannot be raised again, lowering costs the thread: only a long burner is worth it. */
-const DEMOTE_FOR_GOOD_MS = 500;
+/** Where a priority cannot be raised again, lowering costs the thread, about 25 ms of processor time: only a long burner is worth it. */
+const DEMOTE_FOR_GOOD_MS = 200;
 const NICE_LOWEST = 19;
 const canRaise = mayRaisePriority();
 

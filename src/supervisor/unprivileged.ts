@@ -70,6 +70,14 @@ function unreadable(account: Account, dataDirectory: string): string | null {
 }
 
 /**
+ * Lets what this process starts undo a lowered priority, as root may: the priority of a thread that burns processor time is lowered while it does.
+ * Without it (no `prlimit` on this system) long burners cost the others more.
+ */
+function letChildrenRaisePriority(): void {
+  spawnSync('prlimit', ['--pid', String(process.pid), '--nice=20:20'], { stdio: 'ignore' });
+}
+
+/**
  * The account that runs plugins when this process is root, with the data directory handed over. Null when this process is no
  * root, or when it cannot be done: then a warning says why, and plugins run as root.
  *
@@ -90,6 +98,7 @@ export function dropTo(
       return null;
     }
     handOver(account, dataDirectory);
+    letChildrenRaisePriority();
     return account;
   } catch (error) {
     tell.warn(
