@@ -89,7 +89,7 @@ async function run(host: Host, kills: number, next: (n: number) => number, s3: s
       }).catch(() => null);
       await put?.arrayBuffer().catch(() => {});
       sent.set(id, sha256(bytes));
-      // As a careful client does: asked again when nobody answered.
+      // As a careful client does: asked again when no answer came.
       for (let k = 0; k < 1 + next(3); k++) {
         const done = await ask('POST', `/api/files/${id}/complete`);
         await done?.arrayBuffer().catch(() => {});

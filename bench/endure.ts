@@ -301,7 +301,7 @@ async function crashes(count: number): Promise<void> {
       }
     };
     const busy = [...Array.from({ length: 4 }, (_, w) => writer(w)), installer()];
-    // What was running at two crashes in a row is suspended, whoever caused them.
+    // What was running at two crashes in a row is suspended, whatever caused them.
     const resumeAll = async (): Promise<void> => {
       for (const id of ['journal', 'hello', ...[0, 1, 2, 3, 4].map(n => `half_${n}`)])
         await admin(host.port, 'POST', `/plugins/${id}/resume`).then(

@@ -62,7 +62,7 @@ function workerdBinary(): string | null {
   }
 }
 
-/** The module of the sample itself, made anew for every request by workerd. @returns its port, null where it does not run */
+/** The module of the sample itself, instantiated for every request by workerd. @returns its port, null where it does not run */
 export async function startWorkerd(directory: string): Promise<number | null> {
   const binary = workerdBinary();
   if (binary === null) return null;

@@ -21,7 +21,7 @@ export type JobQueue<T extends object> = {
   schedule?: string;
   /** How often the queue is looked at; every second when absent. */
   pollSeconds?: number;
-  /** A job of its own accord, once in each such span on all hosts together. */
+  /** Queued by itself, once in each such span on all hosts together. */
   everySeconds?: number;
 };
 
@@ -93,14 +93,14 @@ const AGAIN: QueueOptions = {
   expireInSeconds: 60,
 };
 const POLL_SECONDS = 1;
-/** Jobs that were given up are rare, and nobody waits for them. */
+/** Jobs that were given up are rare, and no request waits for them. */
 const POLL_DEAD_SECONDS = 5;
 const START_AGAIN_MS = 5000;
 const STOP_MS = 5000;
 /** How often, and by how much a time must lie ahead to have been written before the clock was set back. */
 const CLOCK_LOOK_MS = 60_000;
 const FUTURE_SECONDS = 120;
-/** How late a job of its own accord may come after its span has begun. */
+/** How late a job that is queued by itself may come after its span has begun. */
 const ASK_AGAIN_MS_MAX = 20_000;
 
 /**
@@ -234,7 +234,7 @@ export class Jobs {
     this.#workers.set(name, worker);
   }
 
-  /** A job was queued that somebody waits for: this host looks at once, the others when it is their turn. */
+  /** A job was queued that a user waits for: this host looks at once, the others when it is their turn. */
   wake(queue: string): void {
     const worker = this.#workers.get(queue);
     if (worker !== undefined) this.#boss.notifyWorker(worker);

@@ -3,7 +3,7 @@ import { LIMITS } from '../src/base/limits.ts';
 
 const EMPTY = new Uint8Array(0);
 
-/** A range of bytes that is not worth a view of its own before somebody reads it. */
+/** A range of bytes that is not worth a view of its own before it is read. */
 export class Span {
   source: Uint8Array = EMPTY;
   from = 0;

@@ -4,7 +4,7 @@ const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 const lenient = new TextDecoder('utf-8', { ignoreBOM: true });
 
 /**
- * The memory of the running guest. Views are taken anew whenever the guest may have grown it; every (pointer, length)
+ * The memory of the running guest. New views are taken whenever the guest may have grown it; every (pointer, length)
  * pair passes `holds` before a byte moves (docs/SECURITY.md: a typed-array `subarray` clamps silently).
  */
 export class GuestMemory {

@@ -79,7 +79,7 @@ export class HostChannel {
     Atomics.or(this.#views.words, BELL, this.#bellBit);
   }
 
-  /** Wakes the main thread if it sleeps and nobody has woken it yet. */
+  /** Wakes the main thread if it sleeps and no lane has woken it yet. */
   ring(): void {
     if (Atomics.and(this.#views.words, BELL, ~BELL_WANTED) < 0) this.#bell.postMessage(0);
   }

@@ -5,7 +5,7 @@ export type HostArgument = number | bigint | string | Uint8Array;
 
 /**
  * What a handler answers: a value or an error code, parked bytes, and a raw part behind them. `handedOver`: the data has a buffer of
- * its own, which nobody here uses again.
+ * its own, which the host does not use again.
  */
 export type HostResult = {
   code: number;

@@ -43,7 +43,7 @@ class Story {
   /** The status a caller gets when a step does not hold. */
   status = 200;
 
-  /** A step that has no answer: what stands before it does not hold, so nobody comes as far, and nothing is asked for it. */
+  /** A step that has no answer: an earlier step refuses already, so nothing is asked for it. */
   leaveOpen(step: string): void {
     this.steps.push({ step, holds: null, detail: 'not looked at' });
   }
@@ -137,7 +137,7 @@ export function accessRoutes(parts: AccessApiParts): Route[] {
     story.tell(
       'user sessions accepted',
       first?.kind === 'allow' || first?.kind === 'evaluate',
-      access === 'public' ? 'the trigger is public: nobody is asked who calls' : `the trigger lets in: ${access}`,
+      access === 'public' ? 'the trigger is public: callers need no credential' : `the trigger lets in: ${access}`,
       403,
       `${where} {"allow_user_session": true}`,
     );

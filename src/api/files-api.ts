@@ -25,7 +25,7 @@ export type FilesApiParts = {
   registry: PluginRegistry;
   principals: Principals;
   signer: AddressSigner;
-  /** Address of this service as whoever sent the request sees it. */
+  /** Address of this service as the sender of the request sees it. */
   baseOf(request: Request): string;
 };
 
@@ -121,7 +121,7 @@ export function filesRoutes(parts: FilesApiParts): Route[] {
     const file = await files.find(request.params.id!);
     if (uploader.plugin !== null && file !== undefined && file.pluginId !== uploader.plugin)
       throw new ServiceError('not_found', `there is no file "${request.params.id}"`);
-    // Somebody else's file is answered like one that is not there, from wherever it is asked for.
+    // The file of another user is answered like one that is not there, for every caller.
     if (file?.userId === uploader.userId) fromPageOf(registry.find(file.pluginId), request, uploader);
     return uploader.userId;
   };

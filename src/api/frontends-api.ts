@@ -36,7 +36,7 @@ function codingsOf(request: Request): Set<Coding> {
   return taken;
 }
 
-/** A page somebody opens, rather than a part of one. */
+/** A page that is opened, rather than a part of one. */
 function isPage(request: Request): boolean {
   const mode = request.headers['sec-fetch-mode'];
   return mode === undefined ? /\btext\/html\b/i.test(request.headers.accept ?? '') : mode === 'navigate';

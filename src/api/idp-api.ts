@@ -23,7 +23,7 @@ export type IdpApiParts = {
 
 const PATH = LOGIN_PATH.slice(0, LOGIN_PATH.lastIndexOf('/'));
 
-/** A refusal for people: whoever logs in sees it in a browser. */
+/** A refusal as a page: the user sees it in a browser. */
 function refusalPage(error: ServiceError, request: Request): Reply {
   const headers: Array<[string, string]> = [...PAGE_HEADERS, ...error.headers];
   const body = noticePage('Login failed', [error.message], request.requestId, {

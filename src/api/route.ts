@@ -10,7 +10,7 @@ import type { Session } from '../identity/sessions.ts';
 import { findUser } from '../identity/users.ts';
 
 /**
- * Who a route lets in. `admin`: an administrator, or in setup mode whoever `admin.setup` names (docs/identity.md "Setup mode");
+ * Who a route lets in. `admin`: an administrator, or in setup mode a caller that `admin.setup` admits (docs/identity.md "Setup mode");
  * `admin_recent`: the same with a password given in the last ten minutes; `admin_session`: an administrator, even one who
  * must change the password first; `admin_confirm`: the same from any page, for giving the password again; `import`: who has `admin.api_key`, or the same as `admin_recent`; `import_log`: who has the key, or the
  * same as `admin`; `user`: a logged-in user.
@@ -82,7 +82,7 @@ export type RouteInput = {
 export type Route = {
   method: string;
   path: string;
-  /** It changes nothing that hosts remember, so nobody has to hear of it before the answer. */
+  /** It changes nothing that hosts remember, so no host has to hear of it before the answer. */
   unheard?: true;
   /** Largest JSON body; without it `openBodyBytesMax` where anybody may call, and `adminBodyBytesMax` elsewhere. */
   jsonBytesMax?: number;

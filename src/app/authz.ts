@@ -59,7 +59,7 @@ export function composeAuthz({ changes, config, db, log }: Core, parts: AuthzPar
   const v = config.values;
   const remote = remoteStore(config);
   const schema = readGraphSchema();
-  // A clock that nobody sets back.
+  // A clock that is never set back.
   const now = (): number => performance.now();
   const graph = new Graph(now, () => outbox.lookAtStore());
   const deliverer = new Deliverer(db, schema);

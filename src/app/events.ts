@@ -41,7 +41,7 @@ export function composeEvents({ config, db, jobs, log, secrets }: Core): Feature
     },
     onError,
   });
-  const feed = new EventFeed(db, error => onError(error, 'reading events for whoever watches'));
+  const feed = new EventFeed(db, error => onError(error, 'reading events for watching administrators'));
   return {
     hostFunctions: eventHandlers(async event => {
       const isWanted = await db.withTransaction(async client => {

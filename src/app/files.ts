@@ -69,8 +69,8 @@ export async function composeFiles(
     onError,
   });
   /**
-   * Whoever announces a file sends its bytes where he has just been: without a public address, what he calls this host, which no
-   * proxy has to vouch for, since nobody else gets the answer. Links others get are never made of what a request says.
+   * A client that announces a file sends its bytes to the same place: without a public address, what it calls this host, which no
+   * proxy has to vouch for, since no other client gets the answer. Links others get are never made of what a request says.
    */
   const baseOf = (request: Request): string =>
     v['http.public_url'] === '' && HOST.test(request.headers.host ?? '')

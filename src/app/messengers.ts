@@ -117,7 +117,7 @@ export function composeMessengers({ config, db, jobs, log }: Core, parts: Messen
     db,
     atOnce: LIMITS.updatesAtOnce,
     handle: (client, update) => handleMessage(messageParts, client, update),
-    // The answers are there: whoever ends now leaves them to the sweep.
+    // The answers are stored: a host that ends now leaves them to the sweep.
     handled: ({ channel }) => sender.kick(channel),
     onError,
   });

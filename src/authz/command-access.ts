@@ -53,7 +53,7 @@ export class CommandAccess {
     this.#changes = parts.changes;
   }
 
-  /** @param userId null for somebody nobody here knows: commands that are open to everyone are open to them too */
+  /** @param userId null for a messenger account that is not linked: commands that are open to everyone are open to them too */
   async decide(userId: number | null, pluginId: string, command: string): Promise<CommandDecision> {
     const settings = await this.#commands.find(pluginId, command);
     const say = (
@@ -95,7 +95,7 @@ export class CommandAccess {
   }
 
   async #askRoles(wanted: readonly GraphRole[], externalId: string): Promise<RoleAnswer[]> {
-    // Somebody the university does not know has no role in the graph.
+    // A user whom the university does not know has no role in the graph.
     if (externalId === '') return wanted.map(role => ({ role, held: false }));
     const check = (role: GraphRole): GraphCheck => ({
       ...roleObject(role),

@@ -15,7 +15,7 @@ export type CommandSettings = {
   pluginRole: string | null;
 };
 
-/** What holds for a command nobody has set anything for: open to everyone (docs/authorization.md "Commands"). */
+/** What holds for a command without settings: open to everyone (docs/authorization.md "Commands"). */
 export const DEFAULT_COMMAND: Readonly<CommandSettings> = {
   enabled: true,
   policyExpression: '',

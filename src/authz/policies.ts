@@ -50,7 +50,7 @@ type Evaluation = {
   memo: GraphMemo;
   checks: AskedCheck[];
   assembledAt: number | null;
-  /** Whose groups are looked up if the answer comes to depend on them; null: nobody's. */
+  /** Whose groups are looked up if the answer comes to depend on them; null: of no user. */
   userId: number | null;
 };
 
@@ -117,7 +117,7 @@ export class Policies {
     }
   }
 
-  /** @param userId whose groups are looked up if the answer depends on them; null: nobody's */
+  /** @param userId whose groups are looked up if the answer depends on them; null: of no user */
   #first(
     policy: CompiledPolicy,
     subject: PolicySubject,

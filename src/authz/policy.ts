@@ -50,7 +50,7 @@ const PARTS_MS = 250;
 /** Kept without a time (docs/authorization.md "Caches"), as many as no administrator writes. */
 const COMPILED_MAX = 10_000;
 
-/** Raised where an answer of the graph is missing; made once, for nobody looks at it. */
+/** Raised where an answer of the graph is missing; made once, because its contents are not read. */
 const UNKNOWN = new Error('not asked yet');
 const NO_USER = new Error('a service key is no user; ask principal.kind first');
 
@@ -68,7 +68,7 @@ function askGraph(permission: string, resourceType: string, resourceId: string):
   if (current === null) throw new Error('policies are evaluated by Policies alone');
   const { memo, needs, subject } = current;
   if (subject.kind === 'service') throw NO_USER;
-  // Somebody the university does not know is nobody in the graph.
+  // A user whom the university does not know has no name in the graph.
   if (subject.user.external_id === '') return false;
   const check: GraphCheck = {
     resourceType,

@@ -28,7 +28,7 @@ export async function createRelationships(
 /** What was deleted, and the entries that carry it to the store; null when there was nothing to do. */
 export type Deleted = { deleted: number; appended: Appended | null };
 
-/** Deletes one relationship, whoever brought it; one that is not there is deleted in the store all the same. */
+/** Deletes one relationship, of any origin; one that is not there is deleted in the store all the same. */
 export function deleteRelationship(db: Database, schema: GraphSchema, tuple: Tuple, by: Actor): Promise<Deleted> {
   const { subjectRelation: _, ...names } = tuple;
   return remove(db, schema, { names, origin: undefined, objectId: tupleText(tuple) }, by, () => [

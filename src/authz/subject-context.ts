@@ -58,7 +58,7 @@ export class SubjectContexts {
     });
   }
 
-  /** The context, when it was assembled a moment ago; with groups if somebody needed them. */
+  /** The context, when it was assembled a moment ago; with groups if a policy needed them. */
   peek(userId: number): SubjectContext | undefined {
     return this.#cache.get(userId);
   }
@@ -109,11 +109,11 @@ export class SubjectContexts {
     return context;
   }
 
-  /** The study groups of somebody by the name in the graph (docs/authorization.md "Relationship graph"). @throws GraphError */
+  /** The study groups of a user by the name in the graph (docs/authorization.md "Relationship graph"). @throws GraphError */
   async lookupGroups(externalId: string): Promise<string[]> {
     if (externalId === '') return [];
     const groups = await this.#graph.lookupResources('study_group', 'view_own_data', externalId);
-    // What a policy does with them must have a bound; nobody studies in so many.
+    // What a policy does with them must have a bound; no student has so many.
     if (groups.length > LIMITS.userGroupsMax)
       throw new GraphError('refused', `${externalId} is in more than ${LIMITS.userGroupsMax} study groups`, null);
     return groups.sort();

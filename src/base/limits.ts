@@ -136,7 +136,7 @@ export const LIMITS = {
   eventDays: 30,
   /** What a watcher of the stream may leave unread. */
   eventFeedBytesMax: 1 * MIB,
-  /** A stream is ended then: whoever watches comes back, and is asked again who he is. */
+  /** A stream is ended then: the watcher connects again and is authenticated again. */
   eventStreamMs: 10 * MINUTE_MS,
   /** People who watch at a time, on one host. */
   eventWatchersMax: 50,
@@ -250,7 +250,7 @@ export const LIMITS = {
   uploadsAtOnceMax: 200,
   uploadsAtOncePerUserMax: 10,
   uploadMsMax: 24 * HOUR_MS,
-  /** An address a file can be read at by whoever has it. */
+  /** An address a file can be read at by its holder. */
   fileLinkMs: 15 * MINUTE_MS,
   /** What a plugin may ask its own files to live. */
   fileTtlMsMax: 3660 * DAY_MS,

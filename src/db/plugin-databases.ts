@@ -141,7 +141,7 @@ class PluginDatabase {
 
   async closeIdle(before: number): Promise<void> {
     const ended = this.#idle.filter(i => i.since < before || i.connection.isLost);
-    // Out of the list before anything is waited for: nobody may take one that is being closed.
+    // Out of the list before anything is waited for: no execution may take one that is being closed.
     for (const i of ended) this.#idle.splice(this.#idle.indexOf(i), 1);
     this.#open -= ended.length;
     await Promise.all(ended.map(i => i.connection.close().catch(() => {})));

@@ -83,13 +83,13 @@ export class EventDeliverer {
     const { databaseUrl, db } = this.#parts;
     const lost = new AbortController();
     const lock = await tryLock(databaseUrl, DELIVER_LOCK, () => lost.abort());
-    // Whoever has it looks once more when it lets go.
+    // The host that has it looks once more when it lets go.
     if (lock === null) {
       this.#again = false;
       return;
     }
     const ended = AbortSignal.any([lost.signal, this.#stop.signal]);
-    /** Lines under way, each at its own pace: a subscriber that is slow holds up nobody else. */
+    /** Lines under way, each at its own pace: a subscriber that is slow holds up no other. */
     const underWay = new Map<string, { line: Line; done: Promise<void> }>();
     try {
       while (!ended.aborted) {

@@ -35,7 +35,7 @@ function written(e: StoredEvent): string {
   return `id: ${e.id}\nevent: ${e.type}\n${data.join('')}\n`;
 }
 
-/** Events as they are published, for whoever watches. */
+/** Events as they are published, for administrators who watch. */
 export class EventFeed {
   readonly #db: Queryable;
   readonly #onError: (error: unknown) => void;
@@ -137,7 +137,7 @@ export class EventFeed {
     if (wants(w.filter, e)) this.#push(w, written(e));
   }
 
-  /** Ends every stream: whoever watches comes back to another host. */
+  /** Ends every stream: its watcher comes back to another host. */
   close(): void {
     for (const w of this.#watchers) w.stream.push(null);
     if (this.#timer !== null) clearInterval(this.#timer);

@@ -14,7 +14,7 @@ export type NewEvent = { pluginId: string; type: string; data: string; requestId
  * Stores an event with a delivery for everybody who wants it, inside the caller's transaction. Those of one plugin get their numbers in
  * the order of their commits.
  *
- * @returns whether somebody is to be told; null for one that was published before
+ * @returns whether a subscriber is to be told; null for one that was published before
  */
 export async function publishEvent(client: Queryable, e: NewEvent): Promise<boolean | null> {
   await client.query('SELECT pg_advisory_xact_lock(hashtextextended($1, 0))', [`events ${e.pluginId}`]);
@@ -54,7 +54,7 @@ export async function lastEventId(db: Queryable): Promise<number> {
   return Number(rows[0]?.id ?? 0);
 }
 
-/** Old events are forgotten, when nobody waits for them any more. @returns how many */
+/** Old events are forgotten, when no subscriber waits for them any more. @returns how many */
 export async function removeOldEvents(db: Queryable): Promise<number> {
   const { rowCount } = await db.query(
     `DELETE FROM events e WHERE at < now() - make_interval(days => $1)

@@ -70,13 +70,13 @@ export class DiskWriter {
     this.#filled = 0;
     if (this.#writing !== null) return;
     this.#writing = this.#write();
-    // Whoever takes or ends waits for it; nobody may, when the upload is given up.
+    // The next chunk or the end waits for it; when the upload is given up, nothing does.
     this.#writing.catch(() => {});
   }
 
   /**
    * Nothing but copying is done while the server hands out chunks: it reads on for as long as a client fills its buffer faster than it
-   * is emptied, and serves nobody else meanwhile.
+   * is emptied, and serves no other request meanwhile.
    */
   async #write(): Promise<void> {
     await nextTurn();

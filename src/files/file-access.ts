@@ -5,7 +5,7 @@ export type FileAsker = {
   pluginId: string;
   /** What started the execution. */
   kind: 'http' | 'messenger' | 'call';
-  /** The user who called; null for a service key and for nobody. */
+  /** The user who called; null for a service key and without a credential. */
   userId: number | null;
   /** The chat whose message started the execution, as `CHANNEL:chat`; null for none. */
   chat: string | null;

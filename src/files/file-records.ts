@@ -14,7 +14,7 @@ export type FileRecord = FileDescription & {
   /** 128 random bits in hexadecimal. */
   id: string;
   pluginId: string;
-  /** Who uploaded it; null when the plugin stored it itself, or nobody here knows who sent it. */
+  /** Who uploaded it; null when the plugin stored it itself, or its sender is not linked to a user. */
   userId: number | null;
   /** The chat it came from, as `CHANNEL:chat`; null for none. */
   chat: string | null;
@@ -102,7 +102,7 @@ const THE_PLUGIN = 0;
  * @throws ServiceError `quota_exceeded` naming the quota, its value and what is used; the transaction must end then
  */
 export async function appendPendingFile(client: Queryable, f: NewFile, quotas: FileQuotas): Promise<FileRecord> {
-  // Whoever uninstalls the plugin comes before or after, and deletes what he finds.
+  // An uninstallation comes before or after, and deletes what it finds.
   const plugin = await client.query('SELECT 1 FROM plugins WHERE id = $1 FOR SHARE', [f.pluginId]);
   if (plugin.rowCount === 0) throw new ServiceError('not_found', `there is no plugin "${f.pluginId}"`);
   const { rows } = await client.query<FileSql>(

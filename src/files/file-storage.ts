@@ -26,7 +26,7 @@ export type StoredObject = { id: string; key: string; uploaded: boolean; version
 
 /**
  * Holds the bytes of files: local disk, or an S3-compatible store. A file lies in one of two places: uploaded, which a client may
- * write as often as it likes, and final, which nobody but this service writes and only once.
+ * write as often as it likes, and final, which only this service writes, once.
  */
 export type FileStorage = {
   readonly kind: StoreKind;

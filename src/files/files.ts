@@ -132,7 +132,7 @@ export class Files {
       // Deleted while its bytes came in, and they with it.
       if (digest === null) throw overtaken();
       const before = await setUploaded(db, file.id, digest);
-      // Of several uploads to one address only the last is kept; what came too late is nobody's.
+      // Of several uploads to one address only the last is kept; what came too late belongs to no file.
       if (before !== digest && before !== null) await disk.removeUpload(file.id, before ?? digest);
       if (before === undefined) throw overtaken();
       return digest;
@@ -144,7 +144,7 @@ export class Files {
   /**
    * The user says that the bytes are there: from now on the plugin may read them. May be repeated.
    *
-   * @throws ServiceError `not_uploaded` while there are none, `expired`, `not_found` also for somebody else's file
+   * @throws ServiceError `not_uploaded` while there are none, `expired`, `not_found` also for another user's file
    */
   async complete(userId: number, id: string): Promise<FileRecord> {
     const file = await this.find(id);
@@ -164,7 +164,7 @@ export class Files {
       await storage.settle(ready).catch((error: unknown) => this.report(error, 'removing what was uploaded'));
       return ready;
     }
-    // Another completion was faster, or it was deleted: what this one brought there is nobody's, unless it is the same.
+    // Another completion was faster, or it was deleted: what this one brought there belongs to no file, unless it is the same.
     const now = await this.find(id);
     if (now?.state !== 'ready' || now.digest !== finished.digest) await storage.discard(id, finished.digest);
     if (now?.state === 'ready') return now;
@@ -218,7 +218,7 @@ export class Files {
     await this.#deleted(file, mayGo);
   }
 
-  /** @param id whatever somebody takes for one */
+  /** @param id any text a caller takes for one */
   async find(id: string): Promise<FileRecord | undefined> {
     return ID.test(id) ? await findFile(this.#options.db, id) : undefined;
   }

@@ -3,7 +3,7 @@ import { ServiceError } from '../base/errors.ts';
 import { normalizeMimeType } from './file-kind.ts';
 
 /**
- * Addresses at which this host itself takes and gives the bytes of files on disk. Whoever has one may do what it was made for, once it
+ * Addresses at which this host itself takes and gives the bytes of files on disk. The holder of one may do what it was made for, once it
  * is: method, file, end, and for an upload size and type stand in its signature (HMAC-SHA-256).
  */
 

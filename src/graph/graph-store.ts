@@ -10,7 +10,7 @@ export type GraphStoreOptions = {
   tls: boolean;
   /** PEM of who vouches for the store's certificate; without it, the authorities Node knows. */
   ca?: Buffer | null;
-  /** An embedded store, which nobody writes but the outbox. */
+  /** An embedded store, which only the outbox writes. */
   isOurs?: boolean;
 };
 
@@ -60,7 +60,7 @@ export class GraphStore {
   readonly #questions: v1.ZedPromiseClientInterface;
   readonly #work: v1.ZedPromiseClientInterface;
   #isClosed = false;
-  /** Nobody writes it but the outbox. */
+  /** Only the outbox writes it. */
   readonly isOurs: boolean;
 
   constructor(o: GraphStoreOptions) {

@@ -14,7 +14,7 @@ const FRESH_MS = 10_000;
 type MarkId = 'loaded' | 'filling' | 'probe';
 
 /** Marks a store carries, beside the graph: `loaded` when it has everything, which is asked beside every answer, because a
- * store that is being filled says "no" to all; `filling` while somebody fills it. */
+ * store that is being filled says "no" to all; `filling` while a deliverer fills it. */
 const markFilter = (id: MarkId) => ({ resourceType: 'outbox_fence', resourceId: id, relation: 'epoch' });
 
 /** A new mark each time, so that two fillings are told apart. */
@@ -128,7 +128,7 @@ export class Graph {
     this.forget();
   }
 
-  /** Something may have reached the store of which nobody told: until that is old, the latest is asked. */
+  /** Something may have reached the store that was not announced: until that is old, the latest is asked. */
   mayHaveChanged(): void {
     this.#token = '';
     this.#freshUntil = this.#now() + FRESH_MS;
@@ -254,7 +254,7 @@ export class Graph {
     }
   }
 
-  /** Whoever fills stores is told. */
+  /** Tells the deliverer, which fills stores. */
   #notLoaded(): GraphError {
     this.#onNotLoaded();
     return new GraphError('unavailable', 'the graph store is being filled; it answers in a moment', null);

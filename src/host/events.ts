@@ -53,7 +53,7 @@ export function eventHandlers(publish: (event: NewEvent) => Promise<void>): Reco
         type,
         data,
         requestId: call.requestId,
-        // The same event twice in one execution is meant so; a command that is run again after its host has ended publishes nothing anew.
+        // The same event twice in one execution is meant so; a command that is run again after its host has ended publishes nothing again.
         onceKey: call.message === null ? null : `${call.message.key} ${call.plugin.id} ${count} ${digest}`,
       });
       return { code: 0 };

@@ -112,7 +112,7 @@ export async function send(
     body,
     signal,
   }).then(sent => {
-    // Whoever reads it hears of errors; those that come when nobody does must not end the process.
+    // A reader hears of errors; without a reader they must not end the process.
     sent.body.on('error', () => {});
     if (signal.aborted) sent.body.destroy();
     return sent;

@@ -15,7 +15,7 @@ export type HostCallOrigin = {
   trigger: string;
   /** What started the execution. */
   kind: 'http' | 'messenger' | 'call';
-  /** Null for nobody. */
+  /** Null without a credential. */
   principal: CallPrincipal | null;
   /** By whom the execution is counted (`callerKey`), here and in the plugins it calls. */
   caller: string;
@@ -27,7 +27,7 @@ export type HostCallOrigin = {
   message: MessageScope | null;
 };
 
-/** What a message somebody wrote brings along for executions. */
+/** What an incoming message brings along for executions. */
 export type MessageScope = {
   /** As `CHANNEL:chat`. */
   readonly chat: string;
@@ -69,7 +69,7 @@ export class HostCall {
     this.message = origin.message;
   }
 
-  /** The user for whom it runs; null for a service key and for nobody. */
+  /** The user for whom it runs; null for a service key and without a credential. */
   get userId(): number | null {
     return this.principal?.kind === 'user' ? this.principal.userId : null;
   }

@@ -20,7 +20,7 @@ import { askerOf } from './files.ts';
 import type { HostHandler, PermittedCall } from './host-functions.ts';
 import { Refusal } from './refusal.ts';
 
-/** Messages of plugins: answers to whoever wrote, and notifications (permission `notify`; docs/messengers.md "Outgoing messages", docs/messengers.md "Notifications"). */
+/** Messages of plugins: answers to the writer of a command, and notifications (permission `notify`; docs/messengers.md "Outgoing messages", docs/messengers.md "Notifications"). */
 
 export type MessagesParts = {
   db: Database;
@@ -119,7 +119,7 @@ export function messageHandlers(
         userId,
         message: m,
         requestId: call.requestId,
-        // A command that is run again after its host has ended tells nobody twice.
+        // A command that is run again after its host has ended tells no user twice.
         onceKey: call.message === null ? null : `${call.message.key} ${call.plugin.id} ${key}`,
       });
     }
@@ -181,7 +181,7 @@ export function messageHandlers(
       const chats = id.includes('\0') ? [] : await findChats(parts.db, parts.channels, id);
       const [chat] = chats;
       if (chat === undefined)
-        throw new Refusal(HOST_ERROR.notFound, `nobody has written from chat ${JSON.stringify(id.slice(0, 100))}`);
+        throw new Refusal(HOST_ERROR.notFound, `no message has come from chat ${JSON.stringify(id.slice(0, 100))}`);
       if (chats.length > 1)
         throw new Refusal(
           HOST_ERROR.invalid,

@@ -190,7 +190,7 @@ export class OutgoingHttp {
     const known = this.#plugins.get(pluginId);
     if (known !== undefined) {
       known.usedAt = performance.now();
-      // Rules are compared by value: every reload of the plugin makes them anew.
+      // Rules are compared by value: every reload of the plugin makes new ones.
       const isCurrent = known.rules === rules || JSON.stringify(known.rules) === JSON.stringify(rules);
       if (isCurrent && (known.origins.has(origin) || known.origins.size < LIMITS.httpOriginsMax)) {
         known.origins.add(origin);

@@ -250,7 +250,7 @@ export class Exchange implements TriggerExchange {
         });
       };
       source.on('data', send);
-      // The head is out: a reply that cannot go on is cut off, so that nobody takes a part for the whole.
+      // The head is out: a reply that cannot go on is cut off, so that no client takes a part for the whole.
       const cut = (): void => {
         if (this.#open) res.close();
         end();

@@ -19,7 +19,7 @@ export type Request = {
   params: Record<string, string>;
 };
 
-/** Takes a part of a body, which is good for the time of the call; a promise makes whoever sends wait until it is kept. */
+/** Takes a part of a body, which is good for the time of the call; a promise makes the sender wait until it resolves. */
 export type TakeChunk = (chunk: Uint8Array) => Promise<void> | null;
 
 /** The body of a request, as it comes in. */
@@ -49,7 +49,7 @@ type Headers = Readonly<Record<string, string>>;
 
 /**
  * Whether a request comes from a page of this origin, or from something that is no page: a browser names itself in
- * `Sec-Fetch-Site`, an older one at least in `Origin`; what sends neither is no browser and carries nobody's cookies but its own.
+ * `Sec-Fetch-Site`, an older one at least in `Origin`; what sends neither is no browser and carries no cookies but its own.
  */
 export function isOwnOrigin(headers: Headers): boolean {
   const site = headers['sec-fetch-site'];

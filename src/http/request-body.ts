@@ -5,7 +5,7 @@ import type { IntakeShare } from './intake.ts';
 import type { TakeChunk } from './message.ts';
 
 /**
- * The body of one request with back pressure. It is taken from the first moment on, or the library loses it: what comes before somebody
+ * The body of one request with back pressure. It is taken from the first moment on, or the library loses it: what comes before a reader
  * wants it is kept, and the client is made to wait.
  */
 export class RequestBody {
@@ -79,7 +79,7 @@ export class RequestBody {
     if (this.#ended && this.#waiting === 0 && this.#failed === null) this.#settle?.done();
   }
 
-  /** The client has gone away, or nobody wants the rest: it is read and dropped. */
+  /** The client has gone away, or the rest is not needed: it is read and dropped. */
   fail(error: Error): void {
     if (this.#failed !== null) return;
     this.#failed = error;
@@ -134,7 +134,7 @@ export class RequestBody {
         done(error);
       },
     });
-    // Whoever reads it hears of its end; without a reader nobody has to.
+    // A reader hears of its end; without a reader nothing has to.
     stream.on('error', () => {});
     this.pump(chunk => {
       if (stream.destroyed || stream.push(Buffer.from(chunk))) return null;

@@ -136,7 +136,7 @@ export type MailOrder = { userId: number; request: string | null };
 /**
  * Sets a fresh temporary password.
  *
- * @param order the mail it is made for, or null when somebody reads it off the command line
+ * @param order the mail it is made for, or null when it is printed on the command line
  * @returns it, or null when the administrator is gone, or waits for this mail no longer
  */
 export async function giveTemporaryPassword(

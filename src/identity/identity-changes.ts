@@ -6,7 +6,7 @@ export const IDENTITY_CHANGED = 'identity_changed';
 /** What changed: everything of a user, or one credential. Admin sessions and administration keys are read for every request. */
 export type IdentityChange = { what: 'user' | 'session' | 'token' | 'key' | 'admin_key'; id: number };
 
-/** Part of the transaction that makes the change, so that nobody reads it too early. */
+/** Part of the transaction that makes the change, so that no host reads it too early. */
 export async function notifyIdentity(db: Queryable, change: IdentityChange): Promise<void> {
   await db.query('SELECT pg_notify($1, $2)', [IDENTITY_CHANGED, `${change.what}:${change.id}`]);
 }

@@ -13,7 +13,7 @@ export type IdpOptions = {
   redirectUri(): string;
 };
 
-/** Keeps what a login in progress needs in the browser, where nobody can read or change it. */
+/** Keeps what a login in progress needs in the browser, unreadable and unchangeable there. */
 type Sealer = { seal(plain: string, owner: string): Buffer; open(sealed: Buffer, owner: string): string };
 
 /** An account as the provider tells it. */

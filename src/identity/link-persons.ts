@@ -24,11 +24,11 @@ export type Link = { person: LinkedPerson; id: string | null; idp: string | null
 
 export type Links = {
   links: Link[];
-  /** Users nobody ever used, whose person is another user now. */
+  /** Users that were never used, whose person is another user now. */
   absorbed: string[];
-  /** Users whose account passes to somebody else. */
+  /** Users whose account passes to another user. */
   released: string[];
-  /** Users somebody else logs in as from now on, or nobody: what was opened with the former account ends. */
+  /** Users whose account another person has from now on, or no person: what was opened with the former account ends. */
   relinked: string[];
   /** Persons who are another user than before. */
   moved: string[];
@@ -92,7 +92,7 @@ export function decideLinks(persons: readonly LinkedPerson[], rows: readonly Lin
       }
       return keep(idpAccountsId);
     }
-    // Somebody who logged in before the university's data named his account.
+    // A user who logged in before the university's data named the account.
     if (own?.is_used === true)
       return `is the account of user ${holder.id}, and the person is user ${own.id}, who has logged in: remove one of them`;
     taken.set(idpAccountsId, externalId);

@@ -4,7 +4,7 @@ import { LIMITS } from '../base/limits.ts';
  * Where a login goes back to: a path of our own origin, or `/` for everything else (docs/identity.md "Login with an identity provider"). Checked again after it
  * is resolved, because `/.//host` becomes `//host`.
  *
- * @param text as given by whoever links to the login
+ * @param text as given by the page that links to the login
  */
 export function safeReturnTo(text: string | undefined): string {
   if (text === undefined || !isLocalPath(text)) return '/';

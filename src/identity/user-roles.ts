@@ -47,7 +47,7 @@ export async function listRoleHolders(db: Queryable, role: string, before: numbe
   return rows.map(toRole);
 }
 
-/** Every role somebody has, with the number of its holders. */
+/** Every role that is held, with the number of its holders. */
 export async function listRoleNames(db: Queryable): Promise<Array<{ role: string; holders: number }>> {
   const { rows } = await db.query<{ role: string; holders: string }>(
     'SELECT role, count(*) AS holders FROM user_roles GROUP BY role ORDER BY role',

@@ -39,7 +39,7 @@ const toUser = (r: UserSql): GlobalUser => ({
   updatedAt: r.updated_at,
 });
 
-const NOBODY: UserAttributes = {
+const NO_ATTRIBUTES: UserAttributes = {
   externalId: null,
   idpAccountsId: null,
   displayName: '',
@@ -66,7 +66,7 @@ export async function addUser(db: Queryable, attributes: Partial<UserAttributes>
   const { rows } = await db.query<UserSql>(
     `INSERT INTO global_users (external_id, idp_accounts_id, display_name, primary_channel, locale, nationality_type, funding_type, education_form)
      VALUES ($1, $2, $3, $4, $5, $6, $7, $8) RETURNING *`,
-    valuesOf({ ...NOBODY, ...attributes }),
+    valuesOf({ ...NO_ATTRIBUTES, ...attributes }),
   );
   return oneOf(rows);
 }
@@ -156,7 +156,7 @@ export async function createUser(db: Database, attributes: Partial<UserAttribute
     .catch(taken);
 }
 
-/** What was given by hand to a name in the graph would pass to whoever has the name next. @throws ServiceError `conflict` */
+/** What was given by hand to a name in the graph would pass to the next user of that name. @throws ServiceError `conflict` */
 async function assertNothingByHand(client: Queryable, externalId: string | null): Promise<void> {
   if (externalId === null) return;
   await holdGraph(client);
@@ -210,7 +210,7 @@ export async function changeUser(
 }
 
 /**
- * Makes persons users, with the account they log in with; whoever logged in before becomes the person. Part of a transaction.
+ * Makes persons users, with the account they log in with; a user who logged in before becomes the person. Part of a transaction.
  *
  * @returns what was decided; nothing was done for those in `conflicts`
  */

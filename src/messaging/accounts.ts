@@ -5,13 +5,13 @@ import type { ChannelName, Language } from './channel.ts';
 
 /** Accounts of messengers that belong to users (docs/messengers.md "Accounts"). */
 
-/** Letters and digits nobody takes for each other. */
+/** Letters and digits that are not mistaken for each other. */
 const LETTERS = '23456789ABCDEFGHJKLMNPQRSTUVWXYZ';
 const CODE_LENGTH = 8;
 
 const hashOf = (code: string): Buffer => createHash('sha256').update(code).digest();
 
-/** A code as somebody types it, as it was given; null for what is none. */
+/** A code as a user types it, as it was given; null for what is none. */
 export function normalizeCode(text: string): string | null {
   const code = text.trim().toUpperCase();
   return code.length === CODE_LENGTH && [...code].every(c => LETTERS.includes(c)) ? code : null;

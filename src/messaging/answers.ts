@@ -76,7 +76,7 @@ const EN: Answers = {
   linked: 'Done: this chat is linked to your account. /help shows what you can use now.',
   wrongCode: 'That code did not work: it is wrong, used or too old. Get a new one and send: /link CODE',
   tooManyCodes: 'Too many wrong codes. Please try again in 15 minutes.',
-  linkPrivately: 'Please send the code in a private chat with me only. If somebody has seen it, get a new one.',
+  linkPrivately: 'Please send the code in a private chat with me only. If another person has seen it, get a new one.',
   howToLink: 'Log in on the site, get a one-time code on the page "Messengers", and send it here: /link CODE',
   unlinked: 'This chat is no longer linked to an account.',
   notLinked: 'This chat is not linked to an account.',

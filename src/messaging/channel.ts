@@ -16,7 +16,7 @@ export type IncomingFile = {
   source: string;
 };
 
-/** A message somebody has written. */
+/** A message that came in. */
 export type IncomingMessage = {
   /** The channel's own; a repeated one is the same message. */
   updateId: string;

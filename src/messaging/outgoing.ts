@@ -188,8 +188,8 @@ export async function setEnded(db: Queryable, id: number, state: 'failed' | 'sen
 }
 
 /**
- * What a host that ended was about to send: a messenger that shows a part once is given it again, of others nobody knows whether it has
- * arrived. Whoever sends now must be the only one.
+ * What a host that ended was about to send: a messenger that shows a part once is given it again, with others it is unknown whether it has
+ * arrived. The host that calls this must be the only sender.
  *
  * @param underWay messages that are being sent
  */

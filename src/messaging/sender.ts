@@ -52,7 +52,7 @@ type Turn = {
   pace: Pace;
   underWay: Map<number, { chatId: string; done: Promise<void> }>;
   files: Semaphore;
-  /** Whether something was being sent of which nobody has noted what became of it. */
+  /** Whether a message was being sent and its outcome was not stored. */
   isUnsettled: boolean;
 };
 
@@ -123,7 +123,7 @@ export class MessageSender {
     const lock = await tryLock(databaseUrl, LOCK_KEYS[channel.name], () => {
       isLost = true;
     });
-    // Whoever has it looks once more when it lets go.
+    // The host that has it looks once more when it lets go.
     if (lock === null) return;
     const turn: Turn = {
       channel,

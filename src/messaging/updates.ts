@@ -54,7 +54,7 @@ export async function listLeftChats(db: Queryable, olderMs: number): Promise<Cha
  * all, and a chat is answered in order on all hosts together.
  *
  * @param handle does the work inside the transaction; says in a word what became of it
- * @returns whether there was one, and nobody else was at that chat
+ * @returns whether there was one, and no other host was at that chat
  */
 export async function handleNext(
   db: Database,

@@ -89,7 +89,7 @@ function commandOf(payload: string | undefined): string | null {
     if (typeof value === 'object' && value !== null && 'command' in value && typeof value.command === 'string')
       return `/${value.command.replace(/^\//, '')}`;
   } catch {
-    // Somebody else's button.
+    // The button of another application.
   }
   return null;
 }

@@ -66,7 +66,7 @@ function problemsOf(schema: GraphSchema, change: GraphChange, pointer: string): 
   return out;
 }
 
-/** From here to the end of the transaction nobody else changes the graph; for who decides by what it holds. */
+/** From here to the end of the transaction no other transaction changes the graph; for decisions that depend on what it holds. */
 export async function holdGraph(client: Queryable): Promise<void> {
   await client.query('SELECT pg_advisory_xact_lock(7391045)');
 }

@@ -39,7 +39,7 @@ export type CycleResult =
   | { kind: 'not_our_turn' }
   /** The store is away, and the stream pauses. */
   | { kind: 'paused'; error: string }
-  /** The store does not have our epoch: somebody took over, or it is a new store. Prepare it. */
+  /** The store does not have our epoch: another host took over, or it is a new store. Prepare it. */
   | { kind: 'fenced' };
 
 const READS_AT_ONCE = 16;
@@ -312,7 +312,7 @@ export class Deliverer {
 async function readDue(client: Queryable): Promise<{ due: OutboxEntry[]; nextMs: number | null }> {
   const busy = new Set<string>();
   const due: OutboxEntry[] = [];
-  // Told by the same statement: what was asked later might have become due in between, and be waited for by nobody.
+  // Told by the same statement: what was asked later might have become due in between, with nothing waiting for it.
   let nextMs: number | null = null;
   for (let afterId = 0; ; ) {
     const part = await readLine(client, afterId);

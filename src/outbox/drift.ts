@@ -11,9 +11,9 @@ import { markDelivered, readPendingKeys } from './stream.ts';
 
 /** What the store and the database do not have in common. */
 export type Drift = {
-  /** In the database, not in the store: somebody lacks a right. */
+  /** In the database, not in the store: a user lacks a right. */
   missing: Tuple[];
-  /** In the store, not in the database: somebody has a right too many. */
+  /** In the store, not in the database: a user has a right too many. */
   extra: Tuple[];
   /** Tuples that were compared, and those left out because something that names them still waits for delivery. */
   compared: number;

@@ -14,7 +14,7 @@ const SILENT = "interval '1 second'";
 /** A deliverer whose transaction says nothing for so long is cut off by the database, and another host takes over. */
 const CUT_OFF_MS = 3000;
 
-/** Who delivers, and how far; the row is locked for as long as somebody works on the line. */
+/** Who delivers, and how far; the row is locked for as long as a host works on the line. */
 export type StreamState = {
   owner: string | null;
   epoch: number;
@@ -325,7 +325,7 @@ export const requeue = async (client: Queryable, id: number, by: string): Promis
   return last === null ? null : Number(last);
 };
 
-/** A dead entry that nobody wants any more. False when there is no such dead entry. */
+/** Discards a dead entry. False when there is no such dead entry. */
 export async function discard(client: Queryable, id: number, by: string): Promise<boolean> {
   const { rowCount } = await client.query(
     `UPDATE authz_outbox SET resolution = 'discarded', resolved_at = now(), resolved_by = $2
@@ -335,7 +335,7 @@ export async function discard(client: Queryable, id: number, by: string): Promis
   return rowCount === 1;
 }
 
-/** Entries that are done are kept for a while; dead ones until somebody resolved them. */
+/** Entries that are done are kept for a while; dead ones until an administrator resolves them. */
 export async function removeOldEntries(db: Queryable): Promise<void> {
   await db.query(
     `DELETE FROM authz_outbox WHERE processed_at < now() - make_interval(days => $1)

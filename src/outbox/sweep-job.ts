@@ -4,7 +4,7 @@ import { OUTBOX_APPENDED } from './append.ts';
 import { removeOldEntries } from './stream.ts';
 
 /**
- * Every minute, on one of the hosts: whoever delivers looks at the line, whatever notification was lost, and entries that are
+ * Every minute, on one of the hosts: the deliverer looks at the line, even if a notification was lost, and entries that are
  * long done are removed.
  */
 export function outboxSweepJob(db: Database): JobQueue<object> {

@@ -116,7 +116,7 @@ function assemble(
 }
 
 /**
- * The installed plugins of this host, in memory. A change is read anew from the database, here at once and on other
+ * The installed plugins of this host, in memory. A change is read again from the database, here at once and on other
  * hosts when they are notified; executions already admitted go on with the version they were admitted for.
  */
 export class PluginRegistry {
@@ -196,7 +196,7 @@ export class PluginRegistry {
     for (const id of this.#plugins.keys()) if (!seen.has(id) && !reloaded.has(id)) this.drop(id);
   }
 
-  /** Reads one plugin anew. Reloads of a plugin follow each other, so that an older answer never comes last. */
+  /** Reads one plugin again. Reloads of a plugin follow each other, so that an older answer never comes last. */
   reload(id: string): Promise<void> {
     for (const reloaded of this.#loads) reloaded.add(id);
     const next = (this.#reloads.get(id) ?? Promise.resolve()).catch(() => {}).then(() => this.#reload(id));

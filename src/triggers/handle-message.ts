@@ -87,7 +87,7 @@ export async function handleMessage(parts: MessageParts, client: Queryable, upda
 
 const keyOf = (update: StoredUpdate): string => `update-${update.id}`;
 
-/** It has failed, or ended its host, as often as it may; nobody knows in which language it was. */
+/** It has failed, or ended its host, as often as it may; its language is unknown. */
 async function giveUp(client: Queryable, update: StoredUpdate): Promise<string> {
   await appendMessages(client, [
     {
@@ -138,7 +138,7 @@ function commandIn(m: IncomingMessage, plainWords: boolean): Asked | null {
   return word === '' ? null : { word: shownWord(word), args };
 }
 
-/** As it is repeated to whoever wrote it: no half characters, and none that no text may hold. */
+/** As it is repeated to its writer: no half characters, and none that no text may hold. */
 const shownWord = (word: string): string =>
   word
     .slice(0, 150)

@@ -112,7 +112,7 @@ function find(parts: TriggerParts, x: TriggerExchange): Found | null {
   return { target, path, params, cors: corsHeaders(target, x.headers.origin), place };
 }
 
-/** 2. Who calls? Nobody is asked on a public trigger; null: no valid credential. */
+/** 2. Who calls? Not asked on a public trigger; null: no valid credential. */
 function authenticate(
   parts: TriggerParts,
   x: TriggerExchange,

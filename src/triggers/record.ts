@@ -77,7 +77,7 @@ export function appendCall(
   records.append({ ...commonOfCall(call), decision, ...measured(o, nowMs) });
 }
 
-/** Whoever may not run a command leaves a record too, a few in a second. */
+/** A caller who may not run a command leaves a record too, a few in a second. */
 export function appendCommandRefusal(
   records: ExecutionRecords,
   call: HostCall,

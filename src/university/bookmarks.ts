@@ -2,7 +2,7 @@ import type { Queryable } from '../db/database.ts';
 import type { Bookmark } from './data-source.ts';
 import type { EntityType } from './entities.ts';
 
-/** What the source said of the list that was taken over whole last, and how often somebody else has written since ever. */
+/** What the source said of the list that was taken over whole last, and how often others have ever written. */
 export type Remembered = { bookmark: Bookmark | null; writes: number };
 
 type BookmarkSql = { url: string | null; etag: string | null; last_modified: string | null; writes: string };
@@ -15,7 +15,7 @@ export async function loadBookmark(db: Queryable, type: EntityType): Promise<Rem
   return { bookmark, writes: Number(r.writes) };
 }
 
-/** The list is not what is there: a pull begins, or (`isWrite`) somebody else writes, in whose transaction this is. */
+/** The list is not what is there: a pull begins, or (`isWrite`) another import writes, in whose transaction this is. */
 export async function forgetBookmark(client: Queryable, type: EntityType, isWrite: boolean): Promise<void> {
   await client.query(
     `INSERT INTO university_sources (type, writes) VALUES ($1, $2)
@@ -24,7 +24,7 @@ export async function forgetBookmark(client: Queryable, type: EntityType, isWrit
   );
 }
 
-/** Remembers a list, unless somebody wrote since it was asked for. */
+/** Remembers a list, unless another import wrote since it was asked for. */
 export async function keepBookmark(db: Queryable, type: EntityType, bookmark: Bookmark, writes: number): Promise<void> {
   await db.query(
     'UPDATE university_sources SET url = $2, etag = $3, last_modified = $4 WHERE type = $1 AND writes = $5',

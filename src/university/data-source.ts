@@ -25,7 +25,7 @@ export type DataSource = Readonly<
   Record<EntityType, (taker: Taker, known: Bookmark | null, signal: AbortSignal) => Promise<Fetched>>
 >;
 
-/** A list that cannot be had, in words for whoever runs the import; never with the credential. */
+/** A list that cannot be had, in words for the operator of the import; never with the credential. */
 export class SourceError extends Error {
   override readonly name = 'SourceError';
 }

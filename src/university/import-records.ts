@@ -11,7 +11,7 @@ export type ImportCounts = SyncCounts & { total: number; success: number; failed
 export type ImportOptions = SyncOptions & {
   /** Ends it before the next chunk. */
   signal?: AbortSignal;
-  /** Rests as long as it works: nobody waits for it, and requests need the processors. */
+  /** Rests as long as it works: no request waits for it, and requests need the processors. */
   isPaced: boolean;
   /** A date like 2026-09-01, in whose light records hold or do not. */
   today: string;

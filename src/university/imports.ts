@@ -24,7 +24,7 @@ export type ImportsParts = {
 
 /** Of all hosts one pulls at a time. */
 const PULL_LOCK = 7391048;
-/** A batch that nobody has heard of for so long has ended with its process. */
+/** A batch that has been silent for so long has ended with its process. */
 const SILENT_BATCH_SECONDS = 600;
 
 /** A day by the clock of this machine, like 2026-09-01. */
@@ -91,7 +91,7 @@ export class Imports {
         extra: { reason: 'under_way' },
       });
     try {
-      // Whoever had the lock before has ended, with what he was at.
+      // The host that had the lock before has ended, with what it was doing.
       await endInterrupted(db, 'pull', 0);
       await endInterrupted(db, 'batch', SILENT_BATCH_SECONDS);
       const importId = await beginPull(db, startedBy);

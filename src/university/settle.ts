@@ -14,7 +14,7 @@ export type Change = { id: string; before: Columns | null; after: Columns };
 const textOrNull = (value: unknown): string | null => (typeof value === 'string' ? value : null);
 
 /**
- * Makes persons users, or users persons, before they are written. Whoever is another user takes along what his positions give; what was
+ * Makes persons users, or users persons, before they are written. A person who is another user now takes along what the positions give; what was
  * opened with an account that is another person's now ends.
  *
  * @returns by the id of the person: why its account cannot be linked; such a person must not be written

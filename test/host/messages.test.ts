@@ -57,14 +57,14 @@ t.test('a user is told on the primary channel, or on the one that is linked', as
 });
 
 t.test(
-  'a chat somebody has written from is written to, by its id, with its messenger where it is not clear',
+  'a chat that a message has come from is written to, by its id, with its messenger where it is not clear',
   async t => {
     const { db, s, sides, telegram, vk } = await messengerWorld(t);
     await s.install(callerPlugin({ id: 'caller', requirements: NOTIFY }));
     await addUser(db, { displayName: 'Ada' });
     const ask = async (chat: string, message = text('hello')) =>
       (await callHost(s, 'caller', [['notify_chat', chat, message]]))[0];
-    t.match(await ask('11'), { code: -2, text: /nobody has written from chat "11"/ });
+    t.match(await ask('11'), { code: -2, text: /no message has come from chat "11"/ });
     await sides[0]?.write('/help');
     await telegram.until(1);
     t.match(await ask('11'), { code: 0 });

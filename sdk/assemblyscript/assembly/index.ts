@@ -239,7 +239,7 @@ export class PluginCall {
   get Value(): Json {
     return Json.parse(this.Bytes);
   }
-  /** The principal the first execution of the line runs for; null for nobody. */
+  /** The principal the first execution of the line runs for; null without a credential. */
   get Auth(): HTTPAuthInfo | null {
     return authOf(this.event);
   }
@@ -300,7 +300,7 @@ export class Context {
   HTTP: HTTPRequest;
   /** What another plugin asked for, inside a `Function`. */
   Call: PluginCall;
-  /** What somebody has written, inside a messenger trigger. */
+  /** The message that came in, inside a messenger trigger. */
   Message: IncomingMessage;
   constructor(private event: Json) {
     this.Message = new IncomingMessage(event.get("message"));
@@ -422,7 +422,7 @@ export class Context {
   Files(): FileRef[] {
     return this.Message.Files;
   }
-  /** Answers whoever wrote; sent when the handler has ended well. The error text when the host refuses it. */
+  /** Answers the writer of the command; sent when the handler has ended well. The error text when the host refuses it. */
   Reply(message: Message): string | null {
     const m = message.toObj().finish();
     return abi.reply(m.pointer, m.length) < 0 ? lastError() : null;
@@ -432,7 +432,7 @@ export class Context {
     const m = message.toObj().finish();
     return abi.notify_user(userID, m.pointer, m.length) < 0 ? lastError() : null;
   }
-  /** Writes to a chat somebody has written from: its id, or `TELEGRAM:id`. */
+  /** Writes to a chat that a message has come from: its id, or `TELEGRAM:id`. */
   NotifyChat(chatID: string, message: Message): string | null {
     const id = utf8(chatID);
     const m = message.toObj().finish();

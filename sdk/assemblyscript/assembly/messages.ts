@@ -1,7 +1,7 @@
 import { FileRef } from "./files";
 import { arr, Json, Obj, obj, quote } from "./json";
 
-/** A message to somebody (docs/messengers.md "Outgoing messages"): a text, files, or both. */
+/** An outgoing message (docs/messengers.md "Outgoing messages"): a text, files, or both. */
 export class Message {
   private files: string[] = [];
   constructor(private text: string) {}
@@ -19,7 +19,7 @@ export function NewMessage(text: string): Message {
   return new Message(text);
 }
 
-/** What somebody has written to a messenger trigger. */
+/** A message that came in to a messenger trigger. */
 export class IncomingMessage {
   constructor(private event: Json) {}
   /** `TELEGRAM` or `VK`. */
@@ -29,7 +29,7 @@ export class IncomingMessage {
   get ChatID(): string {
     return this.event.str("chat_id");
   }
-  /** The user who has linked the account; 0 for somebody nobody knows. */
+  /** The user who has linked the account; 0 for an account that is not linked. */
   get UserID(): i64 {
     return this.event.i64("user_id");
   }

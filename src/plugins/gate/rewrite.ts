@@ -5,7 +5,7 @@ import { leb, signedLeb } from '../../abi/leb.ts';
 import { PAGE_BYTES } from '../../base/limits.ts';
 import type { DataImage, ModuleOutline } from './module.ts';
 
-/** Grows with every change of what `rewriteModule` makes: modules rewritten before it are rewritten anew. */
+/** Grows with every change of what `rewriteModule` makes: modules rewritten before it are rewritten again. */
 export const RUNNABLE_FORMAT = 4;
 
 /** Names are copied once per frame of a stack: a large section would fill the heap of the thread. */
@@ -76,7 +76,7 @@ export function rewriteModule(
     else if (s.id === SECTION.data && images !== null)
       put(Uint8Array.from(leb(images.length)), ...images.map(i => i.segment));
     else if (s.id === SECTION.dataCount && images !== null) put(Uint8Array.from(leb(images.length)));
-    // Made anew, or gone into the imports and the added function.
+    // Written again, or gone into the imports and the added function.
     else if (![SECTION.import, SECTION.memory, SECTION.export, SECTION.start].some(id => id === s.id))
       put(bytes.subarray(s.start, s.end));
   }

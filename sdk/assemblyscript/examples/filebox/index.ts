@@ -17,7 +17,7 @@ function error(ctx: Context, status: i32, text: string): void {
   ctx.JSON(status, obj().str("error", text));
 }
 
-/** Where somebody's files stand; null when nobody is logged in, which was answered. */
+/** The key of the user's files; null without a login, which was answered. */
 function boxOf(ctx: Context): string | null {
   const auth = ctx.HTTP.Auth;
   if (auth !== null && auth.Kind == "user") return "box:" + auth.UserID.toString() + ":";
@@ -26,7 +26,7 @@ function boxOf(ctx: Context): string | null {
 }
 
 /**
- * Whether a box holds a file; otherwise 404 was answered. The host lets nobody read what somebody else has uploaded, but notes are the
+ * Whether a box holds a file; otherwise 404 was answered. The host lets no user read what another one has uploaded, but notes are the
  * plugin's own files, and whose they are is known here alone.
  */
 function holds(ctx: Context, box: string, id: string): bool {

@@ -2,7 +2,7 @@ import fs from 'node:fs';
 import path from 'node:path';
 import t from 'tap';
 
-/** What texts cite is there: pages and headings of `docs/`, and the targets of links. */
+/** Words: what texts cite is there, and they use plain ones. */
 const root = path.resolve(import.meta.dirname, '..');
 const read = (file: string): string => fs.readFileSync(path.join(root, file), 'utf8');
 
@@ -53,4 +53,15 @@ t.test('links between pages lead somewhere', async t => {
       if (!fs.existsSync(path.join(root, to))) t.fail(`${page} links to ${target}`);
       else if (anchor !== undefined) t.ok(headingsOf(to).map(anchorOf).includes(anchor), `${page} links to ${target}`);
     }
+});
+
+/** Riddles and archaic words: name the client, caller, host, user or administrator that is meant. */
+const BANNED = /\b(nobody|whoever|somebody|anew|thereof|of its own accord)\b/gi;
+
+t.test('texts name who is meant', async t => {
+  for (const file of [...sources.filter(f => !f.startsWith('test/')), ...pages, 'admin/index.html']) {
+    // A value of the API that clients rely on.
+    const words = [...read(file).replaceAll("'nobody'", '').matchAll(BANNED)].map(m => m[0]);
+    t.same(words, [], file);
+  }
 });
