@@ -5,7 +5,7 @@ import type { Log } from '../base/log.ts';
 import { every } from '../base/periodic.ts';
 import type { Config } from '../config/load.ts';
 import type { Executor } from '../execution/execute.ts';
-import type { HostCall } from '../host/host-functions.ts';
+import type { HostCall, HostHandler } from '../host/host-functions.ts';
 import type { Server } from '../http/server.ts';
 import type { PluginInstaller } from '../plugins/install.ts';
 import type { PluginRegistry } from '../plugins/registry.ts';
@@ -116,7 +116,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
   const talks = { ...plugins, ...records, ...identity, files: files.files, graph, access: commandAccess, execute };
   add(composeMessengers(core, talks));
   add(composeEvents(core));
-  const hostFunctions = Object.assign({}, ...features.map(f => f.hostFunctions));
+  const hostFunctions: Record<string, HostHandler> = Object.assign({}, ...features.map(f => f.hostFunctions));
   const { noteFile } = options;
   const execution = add(composeExecution(core, { ...plugins, ...records, hostFunctions, noteFile }));
   const { schema } = authz;
