@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 import fs from 'node:fs';
 import { parseArgs } from 'node:util';
-import { messageOf } from './base/errors.ts';
+import { messageOf, OperatorError } from './base/errors.ts';
 import { type Config, ConfigError, dataPath, describeConfig, loadConfig, publicUrlProblem } from './config/load.ts';
 
 /** Process entry and command line; the one place that reads argv and the environment. */
@@ -30,7 +30,7 @@ const USAGE = `plugin-host: runs WebAssembly plugins behind HTTP endpoints
 Configuration: defaults < YAML file (--config, else BOT_CONFIG) < environment (BOT_<SECTION>_<KEY>).
 `;
 
-class UsageError extends Error {}
+class UsageError extends OperatorError {}
 
 const out = (text: string): void => void process.stdout.write(`${text}\n`);
 
@@ -197,9 +197,7 @@ async function main(args: string[]): Promise<void> {
 
 main(process.argv.slice(2)).catch((error: unknown) => {
   process.stderr.write(`plugin-host: ${messageOf(error)}\n`);
-  const expected =
-    error instanceof UsageError ||
-    (error instanceof Error && ['StartError', 'ConfigError', 'CommandError', 'SecretKeyError'].includes(error.name));
-  if (!expected && error instanceof Error && error.stack !== undefined) process.stderr.write(`${error.stack}\n`);
+  if (!(error instanceof OperatorError) && error instanceof Error && error.stack !== undefined)
+    process.stderr.write(`${error.stack}\n`);
   process.exit(error instanceof UsageError ? 2 : 1);
 });

@@ -1,5 +1,5 @@
 import fs from 'node:fs';
-import { messageOf } from '../base/errors.ts';
+import { messageOf, OperatorError } from '../base/errors.ts';
 import { makeLog } from '../base/log.ts';
 import { type Config, loadConfig } from '../config/load.ts';
 import { isUnavailable } from '../db/database.ts';
@@ -90,10 +90,9 @@ async function serve(options: GoMessage, graph: EmbeddedGraph): Promise<void> {
     tell({ kind: 'listening', port: service.server.port, setupMode: await service.inSetupMode() });
   } catch (error) {
     const message = startFailure(error, config);
-    log.fatal(
-      { error: message, stack: error instanceof Error ? error.stack : undefined },
-      'the service could not start',
-    );
+    const isExplained = error instanceof OperatorError || message !== messageOf(error);
+    const stack = error instanceof Error && !isExplained ? error.stack : undefined;
+    log.fatal({ error: message, stack }, 'the service could not start');
     tell({ kind: 'failed', message });
     setTimeout(() => process.exit(1), 50);
   }

@@ -112,6 +112,11 @@ export class ServiceError extends Error {
   }
 }
 
+/** A failure whose text tells the operator what to do: it is shown alone, without a stack. */
+export class OperatorError extends Error {
+  override readonly name: string = 'OperatorError';
+}
+
 /** A body that is larger than a limit, by its name and value. */
 export function tooLarge(bytesMax: number, limitName: string): ServiceError {
   return new ServiceError('body_too_large', `the body is larger than ${limitName} (${bytesMax} bytes)`);

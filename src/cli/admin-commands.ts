@@ -2,7 +2,7 @@ import fs from 'node:fs';
 import os from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Actor } from '../audit/audit-log.ts';
-import { messageOf, ServiceError } from '../base/errors.ts';
+import { messageOf, OperatorError, ServiceError } from '../base/errors.ts';
 import { type Config, dataPath } from '../config/load.ts';
 import { type Database, isUnavailable, openDatabase } from '../db/database.ts';
 import { migrate } from '../db/migrate.ts';
@@ -19,7 +19,7 @@ export type AdminOptions = {
 };
 
 /** A command that cannot be carried out as it was given. */
-export class CommandError extends Error {
+export class CommandError extends OperatorError {
   override readonly name = 'CommandError';
 }
 

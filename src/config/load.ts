@@ -3,12 +3,12 @@ import os from 'node:os';
 import path from 'node:path';
 import { closest } from 'fastest-levenshtein';
 import { parse as parseYaml } from 'yaml';
-import { messageOf } from '../base/errors.ts';
+import { messageOf, OperatorError } from '../base/errors.ts';
 import { ROWS, type Row } from './keys.ts';
 import { PluginOrigins } from './plugin-origins.ts';
 
 /** A mistake in the configuration: one line that says where it is and what would be right. */
-export class ConfigError extends Error {
+export class ConfigError extends OperatorError {
   override readonly name = 'ConfigError';
 }
 

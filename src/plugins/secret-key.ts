@@ -1,10 +1,11 @@
 import { createHmac, randomBytes } from 'node:crypto';
 import fs from 'node:fs';
 import path from 'node:path';
+import { OperatorError } from '../base/errors.ts';
 import type { Queryable } from '../db/database.ts';
 
 /** The stored secrets and `secrets.key` do not belong together, or the key is missing. */
-export class SecretKeyError extends Error {
+export class SecretKeyError extends OperatorError {
   override readonly name = 'SecretKeyError';
 }
 

@@ -5,14 +5,14 @@ import { createRequire } from 'node:module';
 import net from 'node:net';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { messageOf } from '../base/errors.ts';
+import { messageOf, OperatorError } from '../base/errors.ts';
 import { writeNewFile } from '../base/write-new-file.ts';
 import { makeClient } from '../db/database.ts';
 import { exited, spawnGuarded } from './child.ts';
 import { type Account, systemAccount } from './unprivileged.ts';
 
 /** A problem of start-up that one line explains, with what to do. */
-export class StartError extends Error {
+export class StartError extends OperatorError {
   override readonly name = 'StartError';
 }
 
