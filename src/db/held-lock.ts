@@ -8,18 +8,33 @@ const AGAIN_MS = 200;
 
 /** How often the holder of a lock sends a heartbeat. */
 const BEAT_MS = 1000;
-/** Without an answer for so long the holder gives the lock up: earlier than the server, so that two hosts never hold it. */
+/**
+ * Without an answer for so long the holder gives the lock up, earlier than the server. A process that was stopped as a whole learns of it only
+ * when it goes on: what must not be done twice then has a fence of its own.
+ */
 const UNANSWERED_MS = 3000;
 /** The server ends the session of a holder that is silent for so long: it was stopped, or its network was cut without a close. */
 const SILENT_MS = 5000;
 /** A connection that does not end in this time is cut. */
 const END_MS = 1000;
 
-/** Connects for a lock. @throws Error when the database cannot be reached */
-async function connect(client: pg.Client): Promise<void> {
+/**
+ * Connects for a lock and sends heartbeats from the first moment on, so that no query waits for a network that is gone.
+ *
+ * @returns a function that stops the heartbeats
+ * @throws Error when the database cannot be reached
+ */
+async function connect(client: pg.Client): Promise<() => void> {
   await client.connect();
-  // https://www.postgresql.org/docs/current/runtime-config-client.html#GUC-IDLE-SESSION-TIMEOUT
-  await client.query(`SET idle_session_timeout = ${SILENT_MS}`);
+  const stopHeartbeats = sendHeartbeats(client);
+  try {
+    // https://www.postgresql.org/docs/current/runtime-config-client.html#GUC-IDLE-SESSION-TIMEOUT
+    await client.query(`SET idle_session_timeout = ${SILENT_MS}`);
+  } catch (error) {
+    stopHeartbeats();
+    throw error;
+  }
+  return stopHeartbeats;
 }
 
 /** Sends heartbeats on the connection of a lock and cuts it when they are not answered. @returns a function that stops them */
@@ -72,8 +87,7 @@ export function holdLock(url: string, key: number, on: { held(): void; lost(): v
       own.on('end', () => resolve());
     });
     try {
-      await connect(own);
-      stopHeartbeats = sendHeartbeats(own);
+      stopHeartbeats = await connect(own);
       while (!closed && !(await takeLock(own, key))) {
         if (!told) on.refused();
         told = true;
@@ -123,18 +137,19 @@ export async function tryLock(url: string, key: number, onLost: () => void): Pro
   client.on('error', lost);
   client.on('end', lost);
   try {
-    await connect(client);
+    stopHeartbeats = await connect(client);
     if (!(await takeLock(client, key))) {
       closed = true;
+      stopHeartbeats();
       await end(client);
       return null;
     }
   } catch (error) {
     closed = true;
+    stopHeartbeats();
     await end(client);
     throw error;
   }
-  stopHeartbeats = sendHeartbeats(client);
   return {
     async close() {
       closed = true;

@@ -16,6 +16,18 @@ t.test('a lock is held once, and free again when its holder lets go', async t =>
   await second?.close();
 });
 
+t.test('a network that is gone while a lock is asked for ends the attempt', async t => {
+  const { drop, url } = await makeDatabase();
+  t.teardown(drop);
+  const network = await databaseWay(url);
+  t.teardown(() => network.close());
+  network.onSent = bytes => {
+    if (bytes.includes('pg_try_advisory_lock')) network.freeze();
+    return true;
+  };
+  await t.rejects(tryLock(network.url, KEY, () => {}));
+});
+
 for (const way of ['freeze', 'cut'] as const)
   t.test(`a holder whose network is gone (${way}) gives the lock up before another host gets it`, async t => {
     const { drop, url } = await makeDatabase();
