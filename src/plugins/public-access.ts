@@ -1,6 +1,5 @@
 import { ServiceError } from '../base/errors.ts';
 import { type HttpTrigger, routeShape } from './manifest.ts';
-import { TriggerRoutes } from './trigger-routes.ts';
 import type { TriggerSettings } from './trigger-settings.ts';
 
 /** Addresses that anybody may call without a login: one trigger with its methods. */
@@ -23,9 +22,16 @@ export type TriggerAccess = ReadonlyArray<{ trigger: HttpTrigger; settings: Trig
 
 const routesOf = ({ methods, path }: HttpTrigger): string[] => methods.map(m => `${m} ${routeShape(path)}`);
 
+/** Whether some request path matches both patterns. */
+function haveCommonPath(a: string, b: string): boolean {
+  const [of, other] = [a.split('/'), b.split('/')];
+  return (
+    of.length === other.length && of.every((s, k) => s === other[k] || s.startsWith(':') || other[k]?.startsWith(':'))
+  );
+}
+
 /** Protected paths whose trigger is gone, and that a public trigger with a `:name` segment answers from now on. */
 function uncovered(pluginId: string, before: TriggerAccess, after: TriggerAccess): PublicUrls[] {
-  const routes = new TriggerRoutes(after.map(target => ({ trigger: target.trigger, target })));
   const own = new Set(after.flatMap(t => routesOf(t.trigger)));
   return before.flatMap(({ settings, trigger }) => {
     if (isPublic(settings)) return [];
@@ -33,10 +39,11 @@ function uncovered(pluginId: string, before: TriggerAccess, after: TriggerAccess
     const urls = new Map<string, PublicUrls>();
     for (const [k, method] of trigger.methods.entries()) {
       if (own.has(routesOf(trigger)[k] ?? '')) continue;
-      const match = routes.match(method, trigger.path);
-      if (match.kind !== 'found' || !isPublic(match.target.settings)) continue;
-      const { name } = match.target.trigger;
-      urls.set(name, { trigger: name, methods: [...(urls.get(name)?.methods ?? []), method], url });
+      for (const { settings: s, trigger: other } of after) {
+        if (!isPublic(s) || !other.methods.includes(method) || !other.path.includes('/:')) continue;
+        if (!haveCommonPath(other.path, trigger.path)) continue;
+        urls.set(other.name, { trigger: other.name, methods: [...(urls.get(other.name)?.methods ?? []), method], url });
+      }
     }
     return [...urls.values()];
   });

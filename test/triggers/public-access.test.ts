@@ -98,6 +98,21 @@ t.test('an upgrade without a protected trigger whose path a public one takes ove
   t.equal((await s.trigger('cover/secret')).status, 204);
 });
 
+t.test('the same where both paths hold a name: what they have in common is asked about', async t => {
+  const pages = { name: 'pages', path: '/:section/list' };
+  await s.install(plugin('common', '1', [pages, { name: 'staff', path: '/staff/:what' }]));
+  await s.admin('PUT', '/plugins/common/triggers/staff/settings', { allow_user_session: true });
+  t.equal((await s.trigger('common/staff/other')).status, 401);
+  const up = await upload('common', '2', [pages]);
+  t.same(named(await installed('common', { wasm_key: up.wasm_key ?? '' })), [
+    ['pages', ['GET'], '/api/triggers/http/common/staff/:what'],
+  ]);
+  await s.install(plugin('apart', '1', [pages, { name: 'deep', path: '/staff/:what/more' }]));
+  await s.admin('PUT', '/plugins/apart/triggers/deep/settings', { allow_user_session: true });
+  const free = await upload('apart', '2', [pages]);
+  t.equal((await installed('apart', { wasm_key: free.wasm_key ?? '' })).status, 200, 'they have no path in common');
+});
+
 t.test('a suggestion counts only when it is accepted, and a public one only when that is confirmed', async t => {
   const triggers: Trigger[] = [
     { name: 'all', access: { public: true, reason: 'it only shows the time' } },
