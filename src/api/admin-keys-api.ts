@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { ServiceError } from '../base/errors.ts';
 import { LIMITS } from '../base/limits.ts';
 import type { Database } from '../db/database.ts';
-import { jsonReply, NO_STORE, type Request } from '../http/message.ts';
+import { NO_STORE } from '../http/message.ts';
 import {
   ADMIN_SCOPES,
   type AdminKey,
@@ -15,21 +15,28 @@ import {
   revokeAdminKey,
 } from '../identity/admin-keys.ts';
 import { findPlugin } from '../plugins/plugin-store.ts';
-import { parseBody } from './body.ts';
-import { actorOf, endTime, pageReply, pathIdOf, queryOf, type Route } from './route.ts';
+import { type Handle, resource, serve } from './endpoint.ts';
+import { endTime, id, time } from './fields.ts';
+import { loadPage, pageOf } from './paging.ts';
+import { idParam } from './params.ts';
+import { page } from './query.ts';
+import { actorOf, type Route } from './route.ts';
+
+export type AdminKeysParts = { db: Database; prefix: string };
 
 const SCOPES = `${ADMIN_SCOPES.join(', ')}, or plugins:deploy:<plugin id>`;
 
 const SCOPES_MAX = 100;
 
-const createBody = z
+const newKey = z
   .strictObject({
     name: z.string().min(1, 'must not be empty').max(200),
     scopes: z
       .array(z.string().refine(isScope, `must be one of ${SCOPES}`))
       .min(1, `must name at least one of ${SCOPES}`)
-      .max(SCOPES_MAX),
-    expires_at: endTime.unwrap().optional(),
+      .max(SCOPES_MAX)
+      .describe(`What the key opens: ${SCOPES}`),
+    expires_at: endTime.optional().describe('When the key ends; without it in 90 days; null for never'),
   })
   .superRefine(({ scopes }, ctx) => {
     const deploys = keyHas({ scopes }, 'plugins:deploy') || deployedPlugins(scopes).length > 0;
@@ -40,6 +47,108 @@ const createBody = z
         message: 'plugins:accept adds to plugins:deploy and opens nothing alone',
       });
   });
+
+const adminKey = z
+  .object({
+    id,
+    name: z.string(),
+    public: z.string().describe('The part of the key that is no secret'),
+    scopes: z.array(z.string()),
+    made_by: id.describe('Id of the administrator who made it'),
+    created_at: time,
+    expires_at: time.nullable(),
+    last_used_at: time.nullable(),
+  })
+  .meta({ id: 'AdminKey' });
+
+const path = '/api/admin/keys';
+const params = { key: idParam('administration key') };
+
+/** Administration keys: credentials of programs for the admin API. Only administrators who are logged in make them. */
+export const adminKeys = resource('Administration keys', {
+  list: {
+    method: 'GET',
+    path,
+    guard: 'admin',
+    key: ['read'],
+    summary: 'List administration keys',
+    query: page,
+    replies: { 200: pageOf(adminKey) },
+  },
+  create: {
+    method: 'POST',
+    path,
+    guard: 'admin_recent',
+    key: 'never',
+    summary: 'Make an administration key',
+    description: 'The answer shows the key, which is never shown again.',
+    body: newKey,
+    replies: {
+      201: adminKey.extend({
+        key: z.string().describe('The credential: Authorization: Bearer <key>'),
+        unknown_plugins: z.array(z.string()).optional().describe('Plugins of its scopes that are not uploaded'),
+      }),
+    },
+    refusals: ['conflict'],
+    example: { body: { name: 'deployment', scopes: ['plugins:deploy'], expires_at: '2030-01-31T12:00:00Z' } },
+  },
+  get: {
+    method: 'GET',
+    path: `${path}/:key`,
+    guard: 'admin',
+    key: ['read'],
+    summary: 'Read an administration key',
+    params,
+    replies: { 200: adminKey },
+  },
+  revoke: {
+    method: 'DELETE',
+    path: `${path}/:key`,
+    // Taking a key away is what an administrator does in a hurry: a password given earlier is enough.
+    guard: 'admin',
+    key: ['admin'],
+    summary: 'Revoke an administration key',
+    params,
+    replies: { 204: null },
+  },
+});
+
+const list: Handle<typeof adminKeys.list, AdminKeysParts> = async ({ db }, { query }) => ({
+  status: 200,
+  json: await loadPage(query, (before, limit) => listAdminKeys(db, before, limit), keyJson),
+});
+
+const create: Handle<typeof adminKeys.create, AdminKeysParts> = async ({ db, prefix }, { body, caller, request }) => {
+  if (caller.kind !== 'admin')
+    throw new ServiceError(
+      'conflict',
+      'an administration key belongs to the administrator who makes it; make the first administrator first: POST /api/admin/auth/setup',
+    );
+  const { expires_at, name, scopes } = await body();
+  const expiresAt = expires_at === undefined ? new Date(Date.now() + LIMITS.adminKeyDefaultMs) : expires_at;
+  const wanted = { name, scopes: [...new Set(scopes)], madeBy: caller.account.userId, expiresAt };
+  const { key, text } = await addAdminKey(db, prefix, wanted, actorOf(caller, request));
+  const plugins = await Promise.all(
+    deployedPlugins(key.scopes).map(async id => [id, await findPlugin(db, id)] as const),
+  );
+  const unknown = plugins.filter(([, plugin]) => plugin === undefined).map(([id]) => id);
+  const shown = { ...keyJson(key), key: text, ...(unknown.length === 0 ? {} : { unknown_plugins: unknown }) };
+  return { status: 201, json: shown, headers: [NO_STORE] };
+};
+
+const get: Handle<typeof adminKeys.get, AdminKeysParts> = async ({ db }, { params }) => {
+  const key = await findAdminKey(db, params.key);
+  if (key === undefined) throw unknownKey(params.key);
+  return { status: 200, json: keyJson(key) };
+};
+
+const revoke: Handle<typeof adminKeys.revoke, AdminKeysParts> = async ({ db }, { caller, params, request }) => {
+  if (!(await revokeAdminKey(db, params.key, actorOf(caller, request)))) throw unknownKey(params.key);
+  return { status: 204 };
+};
+
+export const adminKeyRoutes = (parts: AdminKeysParts): Route[] =>
+  serve(adminKeys, parts, { list, create, get, revoke });
 
 const keyJson = (k: AdminKey) => ({
   id: k.id,
@@ -52,79 +161,4 @@ const keyJson = (k: AdminKey) => ({
   last_used_at: k.lastUsedAt,
 });
 
-function keyIdOf(request: Request): number {
-  const id = pathIdOf(request, 'key');
-  if (id === undefined) throw unknownKey(request);
-  return id;
-}
-
-const unknownKey = (request: Request): ServiceError =>
-  new ServiceError('not_found', `there is no administration key ${request.params.key}`);
-
-/** Administration keys: credentials of programs for the admin API. Only administrators who are logged in make them. */
-export function adminKeyRoutes({ db, prefix }: { db: Database; prefix: string }): Route[] {
-  const path = '/api/admin/keys';
-  return [
-    {
-      method: 'GET',
-      path,
-      guard: 'admin',
-      key: ['read'],
-      async handle({ request }) {
-        const query = queryOf(request, ['limit', 'cursor']);
-        return await pageReply(query, (before, limit) => listAdminKeys(db, before, limit), keyJson);
-      },
-    },
-    {
-      method: 'POST',
-      path,
-      guard: 'admin_recent',
-      key: 'never',
-      async handle({ caller, json, request }) {
-        if (caller.kind !== 'admin')
-          throw new ServiceError(
-            'conflict',
-            'an administration key belongs to the administrator who makes it; make the first administrator first: POST /api/admin/auth/setup',
-          );
-        const body = parseBody(createBody, await json());
-        const expiresAt =
-          body.expires_at === undefined ? new Date(Date.now() + LIMITS.adminKeyDefaultMs) : body.expires_at;
-        const { key, text } = await addAdminKey(
-          db,
-          prefix,
-          { name: body.name, scopes: [...new Set(body.scopes)], madeBy: caller.account.userId, expiresAt },
-          actorOf(caller, request),
-        );
-        const plugins = await Promise.all(deployedPlugins(key.scopes).map(async id => [id, await findPlugin(db, id)]));
-        const unknown = plugins.filter(([, plugin]) => plugin === undefined).map(([id]) => id);
-        return jsonReply(
-          201,
-          { ...keyJson(key), key: text, ...(unknown.length === 0 ? {} : { unknown_plugins: unknown }) },
-          [NO_STORE],
-        );
-      },
-    },
-    {
-      method: 'GET',
-      path: `${path}/:key`,
-      guard: 'admin',
-      key: ['read'],
-      async handle({ request }) {
-        const key = await findAdminKey(db, keyIdOf(request));
-        if (key === undefined) throw unknownKey(request);
-        return jsonReply(200, keyJson(key));
-      },
-    },
-    {
-      method: 'DELETE',
-      path: `${path}/:key`,
-      // Taking a key away is what an administrator does in a hurry: a password given earlier is enough.
-      guard: 'admin',
-      key: ['admin'],
-      async handle({ caller, request }) {
-        if (!(await revokeAdminKey(db, keyIdOf(request), actorOf(caller, request)))) throw unknownKey(request);
-        return { status: 204, headers: [], body: '' };
-      },
-    },
-  ];
-}
+const unknownKey = (id: number): ServiceError => new ServiceError('not_found', `there is no administration key ${id}`);

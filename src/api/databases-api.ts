@@ -40,7 +40,7 @@ export function databaseRoutes(parts: { db: Database; registry: PluginRegistry }
       path: '/api/admin/plugins/:id/databases/test',
       guard: 'admin_recent',
       key: ['admin'],
-      unheard: true,
+      skipChangeBarrier: true,
       async handle({ json, request }) {
         const id = request.params.id ?? '';
         if ((await findPlugin(db, id)) === undefined) throw unknownPlugin(id);

@@ -93,7 +93,7 @@ export function filesRoutes(parts: FilesApiParts): Route[] {
     method,
     path: `/api/files${path}`,
     guard: 'none',
-    unheard: true,
+    skipChangeBarrier: true,
     async handle(input) {
       const cors = corsOf(registry, input.request);
       try {

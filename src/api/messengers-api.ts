@@ -80,7 +80,7 @@ export function messengerRoutes(parts: MessengersApiParts): Route[] {
       method: 'POST',
       path: '/api/messengers/telegram',
       guard: 'none',
-      unheard: true,
+      skipChangeBarrier: true,
       jsonBytesMax: REQUEST_LIMITS.webhookBodyBytesMax,
       async handle({ json, request }) {
         const channel = channelFor('TELEGRAM', 'messengers.telegram_token');
@@ -94,7 +94,7 @@ export function messengerRoutes(parts: MessengersApiParts): Route[] {
       method: 'POST',
       path: '/api/messengers/vk',
       guard: 'none',
-      unheard: true,
+      skipChangeBarrier: true,
       jsonBytesMax: REQUEST_LIMITS.webhookBodyBytesMax,
       async handle({ json }) {
         const channel = channelFor('VK', 'messengers.vk_token');
@@ -113,7 +113,7 @@ export function messengerRoutes(parts: MessengersApiParts): Route[] {
       method: 'POST',
       path: '/api/messengers/link-code',
       guard: 'none',
-      unheard: true,
+      skipChangeBarrier: true,
       async handle({ request }) {
         const userId = await userOf(request);
         const { code, expiresAt } = await makeLinkCode(db, userId);
@@ -133,7 +133,7 @@ export function messengerRoutes(parts: MessengersApiParts): Route[] {
       method: 'DELETE',
       path: '/api/messengers/accounts/:channel',
       guard: 'none',
-      unheard: true,
+      skipChangeBarrier: true,
       async handle({ request }) {
         const channel = request.params.channel!;
         if (!(await unlinkUser(db, await userOf(request), channel)))

@@ -47,7 +47,7 @@ export function pluginSessionRoutes(parts: PluginSessionParts): Route[] {
     method: 'GET',
     path: `${PATH}${path}`,
     guard: 'none',
-    unheard: true,
+    skipChangeBarrier: true,
     handle,
   });
   return [

@@ -8,6 +8,7 @@ import type { AdminAccount } from '../identity/admin-accounts.ts';
 import { type AdminKey, type AdminScope, keyHas } from '../identity/admin-keys.ts';
 import type { Session } from '../identity/sessions.ts';
 import { findUser } from '../identity/users.ts';
+import type { Contract } from './endpoint.ts';
 
 /**
  * Who a route lets in. `admin`: an administrator, or in setup mode a caller that `admin.setup` admits (docs/identity.md "Setup mode");
@@ -69,25 +70,30 @@ export function actorOfStranger({ remoteAddr, requestId }: Request): Actor {
 export type RouteInput = {
   request: Request;
   caller: Caller;
-  json(): Promise<unknown>;
+  /** The value of the JSON body. @param optional whether a request without a body has the value `undefined` */
+  json(optional?: boolean): Promise<unknown>;
   body: BodySource;
   /** Whether the caller would be let in now, for answers that go on for long. */
   isStillAllowed(): Promise<boolean>;
 };
 
-/**
- * One row of the API: method, path with `:name` segments and perhaps a last `*` for all that follows as it was sent, guard,
- * handler. A row of the admin API also says which administration keys open it.
- */
+/** Whom an endpoint lets in. An endpoint of the admin API also says which administration keys open it. */
+export type Opens =
+  | { readonly guard: 'none' | 'user'; readonly key?: never }
+  | { readonly guard: AdminGuard; readonly key: KeyNeed };
+
+/** One row of the API: method, path with `:name` segments and perhaps a last `*` for all that follows as it was sent, guard, handler. */
 export type Route = {
   method: string;
   path: string;
-  /** It changes nothing that hosts remember, so no host has to hear of it before the answer. */
-  unheard?: true;
+  /** What it takes and answers. */
+  contract?: Contract;
+  /** It changes nothing that hosts remember, so the answer does not wait until every host has heard of it. */
+  skipChangeBarrier?: true;
   /** Largest JSON body; without it `openBodyBytesMax` where anybody may call, and `adminBodyBytesMax` elsewhere. */
   jsonBytesMax?: number;
   handle(input: RouteInput): Promise<Reply> | Reply;
-} & ({ guard: 'none' | 'user'; key?: never } | { guard: AdminGuard; key: KeyNeed });
+} & Opens;
 
 /** A refusal that names what an administration key lacks (RFC 6750 section 3.1, `insufficient_scope`). */
 export function missingScope(key: AdminKey, scopes: readonly string[], what: string): ServiceError {

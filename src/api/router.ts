@@ -41,7 +41,9 @@ function jsonLimitOf(route: Route): BodyLimit {
   return { name: 'adminBodyBytesMax', bytes: REQUEST_LIMITS.adminBodyBytesMax };
 }
 
-async function readJson(x: Exchange, route: Route): Promise<unknown> {
+/** @param optional whether a request without a body has the value `undefined` */
+async function readJson(x: Exchange, route: Route, optional: boolean): Promise<unknown> {
+  if (optional && !x.hasBody) return undefined;
   const type = x.headers['content-type'] ?? '';
   if (x.hasBody && !/^application\/(json|[\w.+-]+\+json)\s*(;|$)/i.test(type))
     throw new ServiceError(
@@ -95,9 +97,9 @@ export function makeRouter(
         throw notCurrent();
       const caller = await guards.check(route, request);
       const isStillAllowed = () => mayGoOn(route, request);
-      const json = () => readJson(x, route);
+      const json = (optional = false) => readJson(x, route, optional);
       const reply = await route.handle({ request, caller, json, body, isStillAllowed });
-      if (route.method !== 'GET' && route.unheard !== true) await changes.heard();
+      if (route.method !== 'GET' && route.skipChangeBarrier !== true) await changes.heard();
       await x.reply(reply);
       return;
     }

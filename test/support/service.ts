@@ -4,6 +4,7 @@ import path from 'node:path';
 import { type Service, startService } from '../../src/app/service.ts';
 import { makeLog } from '../../src/base/log.ts';
 import { loadConfig } from '../../src/config/load.ts';
+import { holdToContract } from './contract.ts';
 import { asService, makeDatabase } from './database.ts';
 
 export const TOKEN = 'test-setup-token';
@@ -116,6 +117,7 @@ export async function startTestService(
   const log = makeLog(process.env.TEST_LOG ?? 'silent');
   const service = await startService({ config, log, setupToken: TOKEN, noteFile: null, suspects: [], graphInUse });
   const base = `http://127.0.0.1:${service.server.port}`;
+  holdToContract(base);
   const authorization = `Bearer ${TOKEN}`;
   const self: TestService = {
     base,

@@ -1,0 +1,20 @@
+import { z } from 'zod';
+import { describeAs } from './json-schema.ts';
+
+/** Fields that many bodies and answers have. */
+
+/** A time in an answer. */
+export const time = z.date();
+/** The id of a row. */
+export const id = z.int().positive();
+/** Something that is told to the administrator and does not stop the request: a place and what is odd about it. */
+export const warning = z.object({ pointer: z.string(), message: z.string() }).meta({ id: 'Warning' });
+
+/** When something ends: a time that has not passed; null for never. */
+export const endTime = describeAs(
+  z.iso
+    .datetime({ offset: true, message: 'must be a time like 2027-01-31T12:00:00Z' })
+    .transform(text => new Date(text))
+    .refine(date => date.getTime() > Date.now(), 'must lie in the future'),
+  { type: 'string', format: 'date-time', description: 'A time in the future' },
+).nullable();

@@ -1,0 +1,307 @@
+import { type ErrorCode, STATUS_OF, TITLE_OF } from '../base/errors.ts';
+import type { Contract, RawBody, ReplyShape, Resource } from './endpoint.ts';
+import { type JsonSchema, toJsonSchema } from './json-schema.ts';
+
+/** The OpenAPI 3.1 document of the API, made from its contracts (docs/api.md "Contract"). */
+
+type Json = Record<string, unknown>;
+
+/** What every request can be refused with, wherever it goes. */
+const ALWAYS: readonly ErrorCode[] = ['malformed_request', 'internal', 'draining', 'unavailable'];
+const WITH_BODY: readonly ErrorCode[] = ['request_timeout', 'body_too_large', 'unsupported_media_type'];
+const OF_ADMINS: readonly ErrorCode[] = ['unauthorized', 'forbidden', 'page_proof_required'];
+
+/** Codes with which the guard of an endpoint refuses. */
+function refusalsOfGuard({ guard, path }: Contract): readonly ErrorCode[] {
+  switch (guard) {
+    case 'none':
+      return path.startsWith('/api/admin/') ? ['forbidden'] : [];
+    case 'user':
+    case 'admin_session':
+    case 'admin_confirm':
+      return OF_ADMINS;
+    case 'admin':
+    case 'import_log':
+      return [...OF_ADMINS, 'password_change_required'];
+    case 'admin_recent':
+    case 'import':
+      return [...OF_ADMINS, 'password_change_required', 'password_confirmation_required'];
+  }
+}
+
+/** Every code an endpoint can refuse with. */
+export function refusalsOf(contract: Contract): ErrorCode[] {
+  const isJson = contract.body != null && !('media' in contract.body);
+  const codes = [
+    ...ALWAYS,
+    ...refusalsOfGuard(contract),
+    ...(contract.path.includes('/:') ? (['not_found'] as const) : []),
+    ...(contract.body == null ? [] : WITH_BODY),
+    ...(isJson || contract.query !== undefined ? (['validation_failed'] as const) : []),
+    ...(contract.refusals ?? []),
+  ];
+  return [...new Set(codes)].sort();
+}
+
+const SECURITY: Readonly<Record<Contract['guard'], ReadonlyArray<Json>>> = {
+  none: [],
+  user: [{ user_session: [] }],
+  admin: [{ admin_key: [] }, { admin_session: [] }, { setup_token: [] }],
+  admin_recent: [{ admin_key: [] }, { admin_session: [] }, { setup_token: [] }],
+  admin_session: [{ admin_session: [] }],
+  admin_confirm: [{ admin_session: [] }],
+  import: [{ import_key: [] }, { admin_key: [] }, { admin_session: [] }, { setup_token: [] }],
+  import_log: [{ import_key: [] }, { admin_key: [] }, { admin_session: [] }, { setup_token: [] }],
+};
+
+const BEARER = { type: 'http', scheme: 'bearer' };
+const SECURITY_SCHEMES: Json = {
+  user_session: { type: 'apiKey', in: 'cookie', name: 'user_session', description: 'The session of a user.' },
+  admin_session: {
+    type: 'apiKey',
+    in: 'cookie',
+    name: 'admin_session',
+    description:
+      'The session of an administrator. A session that a browser began needs the header X-Page-Proof as well.',
+  },
+  admin_key: { ...BEARER, description: 'An administration key (pha_...). Its scopes say which endpoints it opens.' },
+  import_key: { ...BEARER, description: 'The value of admin.api_key.' },
+  setup_token: { ...BEARER, description: 'The setup token, until the first administrator exists.' },
+};
+
+const PROBLEM: Json = {
+  type: 'object',
+  description: 'A refusal (RFC 9457). Clients match code.',
+  required: ['type', 'title', 'status', 'detail', 'instance', 'code', 'request_id', 'error', 'errors'],
+  properties: {
+    type: { type: 'string', format: 'uri' },
+    title: { type: 'string' },
+    status: { type: 'integer' },
+    detail: { type: 'string' },
+    instance: { type: 'string', description: 'Path of the request' },
+    code: { type: 'string', enum: Object.keys(STATUS_OF), description: 'What went wrong, from a closed list' },
+    request_id: { type: 'string' },
+    error: { type: 'string', description: 'The same text as detail' },
+    errors: {
+      type: 'array',
+      description: 'Each place that is wrong; 20 at most',
+      items: {
+        type: 'object',
+        required: ['pointer', 'message'],
+        properties: {
+          pointer: {
+            type: 'string',
+            description: 'JSON pointer (RFC 6901) into the body, or query:name, or path:name',
+          },
+          message: { type: 'string' },
+        },
+      },
+    },
+    errors_total: { type: 'integer', description: 'How many there are, when some are left out' },
+  },
+};
+
+/** Where schemas with a name of their own are gathered. */
+class Components {
+  readonly schemas: Record<string, unknown> = { Problem: PROBLEM };
+  readonly responses: Record<string, unknown> = {};
+
+  /** The schema as it stands in the document: named parts are gathered, and referred to. */
+  take(schema: JsonSchema): Json {
+    const { $defs, $schema: _, ...rest } = schema;
+    for (const [name, part] of Object.entries($defs ?? {})) {
+      const moved = moveReferences(part);
+      const before = this.schemas[name];
+      if (before !== undefined && JSON.stringify(before) !== JSON.stringify(moved))
+        throw new Error(`two schemas are called ${name}`);
+      this.schemas[name] = moved;
+    }
+    return moveReferences(rest) as Json;
+  }
+}
+
+/** References of one schema to its parts, as references to parts of the document. */
+function moveReferences(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(moveReferences);
+  if (typeof value !== 'object' || value === null) return value;
+  return Object.fromEntries(
+    Object.entries(value).map(([name, v]) => [
+      name,
+      name === '$ref' && typeof v === 'string' ? v.replace('#/$defs/', '#/components/schemas/') : moveReferences(v),
+    ]),
+  );
+}
+
+function responseOf(shape: ReplyShape, status: string, example: unknown, components: Components): Json {
+  const title = STATUS_TEXT[status] ?? 'The answer';
+  if (shape === null) return { description: title };
+  if ('media' in shape)
+    return { description: shape.description, content: { [shape.media]: { schema: { type: 'string' } } } };
+  const schema = components.take(toJsonSchema(shape, 'output'));
+  return {
+    description: title,
+    content: { 'application/json': { schema, ...(example === undefined ? {} : { example }) } },
+  };
+}
+
+const STATUS_TEXT: Readonly<Record<string, string>> = {
+  200: 'Done',
+  201: 'Made',
+  202: 'Begun',
+  204: 'Done; no body',
+  206: 'Done in part',
+  302: 'Elsewhere',
+  304: 'Not changed',
+};
+
+/** Refusals by status; those of the same codes are one component. */
+function problemResponses(contract: Contract, components: Components): Json {
+  const byStatus = Map.groupBy(refusalsOf(contract), code => STATUS_OF[code]);
+  return Object.fromEntries(
+    [...byStatus].map(([status, codes]) => {
+      const name = codes.join('.');
+      components.responses[name] ??= {
+        description: codes.map(code => `${TITLE_OF[code]} (${code})`).join('; '),
+        content: {
+          'application/problem+json': {
+            schema: {
+              allOf: [
+                { $ref: '#/components/schemas/Problem' },
+                { type: 'object', properties: { code: { enum: codes }, status: { const: status } } },
+              ],
+            },
+          },
+        },
+      };
+      return [status, { $ref: `#/components/responses/${name}` }];
+    }),
+  );
+}
+
+function bodyOf(body: Contract['body'], example: unknown, components: Components): Json {
+  if (body == null) return {};
+  if ('media' in body) return { requestBody: { required: true, ...rawBodyOf(body, components) } };
+  const required = !body.safeParse(undefined).success;
+  const schema = components.take(toJsonSchema(body, 'input'));
+  const content = { schema, ...(example === undefined ? {} : { example }) };
+  return { requestBody: { required, content: { 'application/json': content } } };
+}
+
+function rawBodyOf({ description, media, parts, schema }: RawBody, components: Components): Json {
+  if (parts !== undefined) {
+    const properties = Object.fromEntries(
+      Object.entries(parts).map(([name, what]) => [
+        name,
+        { type: 'string', contentMediaType: 'application/octet-stream', description: what },
+      ]),
+    );
+    return { description, content: { [media]: { schema: { type: 'object', properties } } } };
+  }
+  const described = schema === undefined ? {} : components.take(toJsonSchema(schema, 'input'));
+  return { description, content: { [media]: { schema: described } } };
+}
+
+function parametersOf(contract: Contract): Json[] {
+  const { example, params = {}, path, query } = contract;
+  const inPath = [...path.matchAll(/\/(?::(\w+)|(\*)$)/g)].map(m => {
+    const name = m[1] ?? 'rest';
+    const shape = params[name];
+    const { description, ...schema }: JsonSchema =
+      shape === undefined ? { type: 'string', minLength: 1 } : toJsonSchema(shape, 'input');
+    const shown = example?.params?.[name];
+    const rest = {
+      ...(description === undefined ? {} : { description }),
+      ...(shown === undefined ? {} : { example: shown }),
+    };
+    return { name, in: 'path', required: true, schema: withoutMeta(schema), ...rest };
+  });
+  const whole = query === undefined ? undefined : toJsonSchema(query, 'input');
+  const inQuery = Object.entries(whole?.properties ?? {}).map(([name, given]) => {
+    const { description, ...schema } = typeof given === 'object' ? given : {};
+    return {
+      name,
+      in: 'query',
+      required: whole?.required?.includes(name) === true,
+      schema: withoutMeta(schema),
+      ...(description === undefined ? {} : { description }),
+    };
+  });
+  return [...inPath, ...inQuery];
+}
+
+function withoutMeta({ $schema: _, ...schema }: JsonSchema): Json {
+  return schema;
+}
+
+/** The path as OpenAPI writes it: `/api/admin/keys/{key}`. */
+const pathText = (path: string): string => path.replace(/:(\w+)/g, '{$1}').replace(/\*$/, '{rest}');
+
+const GUARD_TEXT: Readonly<Record<Contract['guard'], string>> = {
+  none: 'Open to every caller.',
+  user: 'For a logged-in user.',
+  admin: 'For administrators.',
+  admin_recent: 'For administrators whose password was given in the last ten minutes.',
+  admin_session: 'For administrators, also while their temporary password stands.',
+  admin_confirm: 'For administrators, also while their temporary password stands.',
+  import: 'For the import key, and administrators whose password was given in the last ten minutes.',
+  import_log: 'For the import key, and administrators.',
+};
+
+/** Which administration keys open an endpoint, in words; empty where there is nothing to say. */
+export function keysText({ guard, key }: Contract): string {
+  if (key === undefined) return '';
+  if (key === 'never') return guard.startsWith('admin') ? 'No administration key opens it.' : '';
+  const scopes = key.filter(s => s !== 'plugins:deploy:named');
+  return `Administration keys need the scope ${scopes.join(' or ')}.`;
+}
+
+const descriptionOf = (c: Contract): string =>
+  [c.description, GUARD_TEXT[c.guard], keysText(c)].filter(t => t !== undefined && t !== '').join(' ');
+
+/** Names of endpoints are unique within their resource; operation ids within the document: `adminKeys.create`. */
+function operation(id: string, tag: string, contract: Contract, components: Components): Json {
+  const replies = Object.entries(contract.replies).map(([status, shape]) => [
+    status,
+    responseOf(shape, status, Number(status) < 300 ? contract.example?.reply : undefined, components),
+  ]);
+  return {
+    operationId: id,
+    tags: [tag],
+    summary: contract.summary,
+    description: descriptionOf(contract),
+    security: SECURITY[contract.guard].filter(s => contract.key !== 'never' || !('admin_key' in s)),
+    parameters: parametersOf(contract),
+    ...bodyOf(contract.body, contract.example?.body, components),
+    responses: { ...problemResponses(contract, components), ...Object.fromEntries(replies) },
+  };
+}
+
+/**
+ * The document.
+ *
+ * @param resources by the name under which a client has them
+ * @param version of the service
+ */
+export function openApiDocument(resources: Readonly<Record<string, Resource>>, version: string): Json {
+  const components = new Components();
+  const paths: Record<string, Json> = {};
+  for (const [name, { endpoints, title }] of Object.entries(resources))
+    for (const [verb, contract] of Object.entries(endpoints)) {
+      const path = pathText(contract.path);
+      paths[path] ??= {};
+      paths[path][contract.method.toLowerCase()] = operation(`${name}.${verb}`, title, contract, components);
+    }
+  return {
+    openapi: '3.1.1',
+    info: {
+      title: 'Plugin host',
+      version,
+      summary: 'Runs sandboxed WebAssembly plugins behind HTTP endpoints and messenger commands.',
+      license: { name: 'MIT', identifier: 'MIT' },
+    },
+    servers: [{ url: '/' }],
+    tags: Object.values(resources).map(r => ({ name: r.title })),
+    paths,
+    components: { securitySchemes: SECURITY_SCHEMES, schemas: components.schemas, responses: components.responses },
+  };
+}
