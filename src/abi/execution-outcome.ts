@@ -1,20 +1,22 @@
 export type LogLine = { level: number; text: string };
 
 /** What became of an execution. `no_slot`, `deadline`, `memory_budget` and `crashed` are the host's own verdicts. */
-export type OutcomeKind =
-  | 'ok'
-  | 'handler_error'
-  | 'trapped'
-  | 'exited'
-  | 'invalid_response'
-  | 'quota'
-  | 'load_failed'
-  | 'no_slot'
-  | 'queue_full'
-  | 'deadline'
-  | 'memory_budget'
-  | 'crashed'
-  | 'draining';
+export const OUTCOME_KINDS = [
+  'ok',
+  'handler_error',
+  'trapped',
+  'exited',
+  'invalid_response',
+  'quota',
+  'load_failed',
+  'no_slot',
+  'queue_full',
+  'deadline',
+  'memory_budget',
+  'crashed',
+  'draining',
+] as const;
+export type OutcomeKind = (typeof OUTCOME_KINDS)[number];
 
 /**
  * An ended execution. `body` and `output` may be views of shared memory: they hold only until the callback returns.

@@ -1,7 +1,70 @@
-import { type AuditEntry, listAudit } from '../audit/audit-log.ts';
-import { ServiceError } from '../base/errors.ts';
+import { z } from 'zod';
+import { ACTOR_KINDS, type AuditEntry, listAudit } from '../audit/audit-log.ts';
 import type { Database } from '../db/database.ts';
-import { pageReply, queryOf, type Route, sinceOf } from './route.ts';
+import { type Handle, resource, serve } from './endpoint.ts';
+import { id, time } from './fields.ts';
+import { loadPage, pageOf } from './paging.ts';
+import { idFilter, list as listOf, present, since, text } from './query.ts';
+import type { Route } from './route.ts';
+
+export type AuditApiParts = { db: Database };
+
+const state = z.record(z.string(), z.unknown()).nullable();
+const entry = z
+  .object({
+    id,
+    at: time,
+    actor: z.object({
+      kind: z.enum(ACTOR_KINDS),
+      global_user_id: id.nullable().describe('The user; of an administration key the administrator who made it'),
+      admin_key_id: id.optional(),
+      name: z.string(),
+    }),
+    action: z.string().describe('What was done, for example trigger.settings'),
+    object_type: z.string(),
+    object_id: z.string(),
+    before: state.describe('The object before the change; never a secret'),
+    after: state.describe('The object after the change'),
+    request_id: z.string().nullable(),
+    address: z.string().nullable().describe('Address of the client'),
+  })
+  .meta({ id: 'AuditEntry' });
+
+/** Who changed what, newest first; entries are never changed and never removed. */
+export const audit = resource('Audit log', {
+  list: {
+    method: 'GET',
+    path: '/api/admin/audit',
+    guard: 'admin',
+    key: ['read'],
+    summary: 'List what was changed, and by whom',
+    query: listOf({
+      action: text('Only this action, for example trigger.settings'),
+      actor: idFilter('user'),
+      object_type: text('Only changes of objects of this type'),
+      object_id: text('Only changes of the object with this id'),
+      since,
+    }),
+    replies: { 200: pageOf(entry) },
+  },
+});
+
+const list: Handle<typeof audit.list, AuditApiParts> = async ({ db }, { query }) => {
+  const { action, actor, object_id, object_type } = query;
+  const filter = present({
+    action,
+    actorUserId: actor,
+    objectType: object_type,
+    objectId: object_id,
+    since: query.since,
+  });
+  return {
+    status: 200,
+    json: await loadPage(query, (before, limit) => listAudit(db, { ...filter, before, limit }), entryJson),
+  };
+};
+
+export const auditRoutes = (parts: AuditApiParts): Route[] => serve(audit, parts, { list });
 
 const entryJson = (e: AuditEntry) => ({
   id: e.id,
@@ -20,37 +83,3 @@ const entryJson = (e: AuditEntry) => ({
   request_id: e.actor.requestId === '' ? null : e.actor.requestId,
   address: e.actor.address === '' ? null : e.actor.address,
 });
-
-function userIdOf(raw: string | undefined): number | undefined {
-  if (raw === undefined) return undefined;
-  const id = Number(raw);
-  if (Number.isSafeInteger(id) && id > 0) return id;
-  const message = 'must be the id of a user';
-  throw new ServiceError('validation_failed', `actor ${message}`, { errors: [{ pointer: 'query:actor', message }] });
-}
-
-/** Who changed what, newest first; entries are never changed and never removed. */
-export function auditRoutes({ db }: { db: Database }): Route[] {
-  return [
-    {
-      method: 'GET',
-      path: '/api/admin/audit',
-      guard: 'admin',
-      key: ['read'],
-      async handle({ request }) {
-        const query = queryOf(request, ['limit', 'cursor', 'action', 'actor', 'object_type', 'object_id', 'since']);
-        const [action, objectType, objectId] = ['action', 'object_type', 'object_id'].map(name => query.get(name));
-        const actorUserId = userIdOf(query.get('actor'));
-        const since = sinceOf(query.get('since'));
-        const filter = {
-          ...(action === undefined ? {} : { action }),
-          ...(actorUserId === undefined ? {} : { actorUserId }),
-          ...(objectType === undefined ? {} : { objectType }),
-          ...(objectId === undefined ? {} : { objectId }),
-          ...(since === undefined ? {} : { since }),
-        };
-        return await pageReply(query, (before, limit) => listAudit(db, { ...filter, before, limit }), entryJson);
-      },
-    },
-  ];
-}

@@ -1,104 +1,117 @@
+import { z } from 'zod';
+import { OUTCOME_KINDS } from '../abi/execution-outcome.ts';
 import { ServiceError } from '../base/errors.ts';
-import { jsonReply } from '../http/message.ts';
 import type { ExecutionRecords, StoredRecord } from '../records/execution-records.ts';
-import { pageReply, pathIdOf, queryOf, type Route, sinceOf } from './route.ts';
+import { type Handle, resource, serve } from './endpoint.ts';
+import { anyObject, id, time } from './fields.ts';
+import { loadPage, pageOf } from './paging.ts';
+import { idParam } from './params.ts';
+import { list as listOf, oneOf, present, since, text } from './query.ts';
+import type { Route } from './route.ts';
 
 export type ExecutionsApiParts = { records: ExecutionRecords };
 
-const LEVELS = ['debug', 'info', 'warn', 'error'];
+const LEVELS = ['debug', 'info', 'warn', 'error'] as const;
 
-const OUTCOMES: readonly string[] = [
-  'ok',
-  'handler_error',
-  'trapped',
-  'exited',
-  'invalid_response',
-  'quota',
-  'load_failed',
-  'no_slot',
-  'queue_full',
-  'deadline',
-  'memory_budget',
-  'crashed',
-  'draining',
-  'refused',
-];
+/** `refused`: the plugin did not run, because a policy turned the caller away. */
+const OUTCOMES = [...OUTCOME_KINDS, 'refused'] as const;
 
-function recordJson(r: StoredRecord) {
-  return {
-    id: r.id,
-    request_id: r.requestId,
-    trace_id: r.traceId === '' ? null : r.traceId,
-    plugin_id: r.pluginId,
-    version: r.version,
-    trigger: r.trigger,
-    principal: r.principal,
-    outcome: r.outcome,
-    status: r.status,
-    started_at: r.startedAt,
-    queue_wait_ms: Math.round(r.queueWaitMs * 1000) / 1000,
-    run_ms: Math.round(r.runMs * 1000) / 1000,
-    host_calls: r.hostCalls,
-    peak_pages: r.peakPages,
-    failure: r.failure === '' ? null : r.failure,
-    log_lines: r.log.length,
-  };
-}
+const record = z
+  .object({
+    id,
+    request_id: z.string(),
+    trace_id: z.string().nullable().describe('Trace id of the caller (W3C trace context)'),
+    plugin_id: z.string(),
+    version: z.string(),
+    trigger: z.string(),
+    principal: z.string().describe('Who called: user:<id>, service:<id> or public'),
+    outcome: z.enum(OUTCOMES),
+    status: z.int().describe('The HTTP status the caller got; 0 where there was none'),
+    started_at: time,
+    queue_wait_ms: z.number(),
+    run_ms: z.number(),
+    host_calls: z.int(),
+    peak_pages: z.int().describe('Most memory it had, in pages of 64 KiB'),
+    failure: z.string().nullable(),
+    log_lines: z.int(),
+  })
+  .meta({ id: 'Execution' });
 
-function outcomeOf(raw: string | undefined): string | undefined {
-  if (raw === undefined || OUTCOMES.includes(raw)) return raw;
-  const message = `must be one of ${OUTCOMES.join(', ')}`;
-  throw new ServiceError('validation_failed', `outcome ${message}`, {
-    errors: [{ pointer: 'query:outcome', message }],
-  });
-}
+const path = '/api/admin/plugins/:id/executions';
 
 /** Execution records (docs/plugins.md "Records"). Those of an uninstalled plugin can still be read until they age out. */
-export function executionRoutes(parts: ExecutionsApiParts): Route[] {
-  const { records } = parts;
-  return [
-    {
-      method: 'GET',
-      path: '/api/admin/plugins/:id/executions',
-      guard: 'admin',
-      key: ['read', 'operate', 'plugins:deploy'],
-      async handle({ request }) {
-        const query = queryOf(request, ['limit', 'cursor', 'outcome', 'trigger', 'since', 'request_id', 'trace_id']);
-        const outcome = outcomeOf(query.get('outcome'));
-        const trigger = query.get('trigger');
-        const since = sinceOf(query.get('since'));
-        const requestId = query.get('request_id');
-        const traceId = query.get('trace_id');
-        const filter = {
-          ...(outcome === undefined ? {} : { outcome }),
-          ...(trigger === undefined ? {} : { trigger }),
-          ...(since === undefined ? {} : { since }),
-          ...(requestId === undefined ? {} : { requestId }),
-          ...(traceId === undefined ? {} : { traceId }),
-        };
-        const load = (before: number, limit: number) => records.list(request.params.id!, { ...filter, before, limit });
-        return await pageReply(query, load, recordJson);
-      },
+export const executions = resource('Executions', {
+  list: {
+    method: 'GET',
+    path,
+    guard: 'admin',
+    key: ['read', 'operate', 'plugins:deploy'],
+    summary: 'List executions of a plugin',
+    query: listOf({
+      outcome: oneOf(OUTCOMES, 'Only those that ended this way'),
+      trigger: text('Only those of this trigger'),
+      since,
+      request_id: text('Only those of this request'),
+      trace_id: text('Only those of this trace'),
+    }),
+    replies: { 200: pageOf(record) },
+  },
+  get: {
+    method: 'GET',
+    path: `${path}/:execution`,
+    guard: 'admin',
+    key: ['read', 'operate', 'plugins:deploy'],
+    summary: 'Read an execution with its log',
+    params: { execution: idParam('execution record') },
+    replies: {
+      200: record.extend({
+        decision: anyObject.nullable().describe('What the policy said, with all it asked'),
+        log: z.array(z.object({ level: z.enum(LEVELS), text: z.string() })),
+      }),
     },
-    {
-      method: 'GET',
-      path: '/api/admin/plugins/:id/executions/:execution',
-      guard: 'admin',
-      key: ['read', 'operate', 'plugins:deploy'],
-      async handle({ request }) {
-        const id = pathIdOf(request, 'execution');
-        const record = id === undefined ? undefined : await records.find(request.params.id!, id);
-        if (record === undefined)
-          throw new ServiceError(
-            'not_found',
-            `plugin "${request.params.id}" has no execution record ${request.params.execution}`,
-          );
-        return jsonReply(200, {
-          ...recordJson(record),
-          decision: record.decision,
-          log: record.log.map(l => ({ level: LEVELS[l.level] ?? 'info', text: l.text })),
-        });
-      },
+  },
+});
+
+const list: Handle<typeof executions.list, ExecutionsApiParts> = async ({ records }, { params, query }) => {
+  const { outcome, request_id, since, trace_id, trigger } = query;
+  const filter = present({ outcome, trigger, since, requestId: request_id, traceId: trace_id });
+  const load = (before: number, limit: number) => records.list(params.id, { ...filter, before, limit });
+  return { status: 200, json: await loadPage(query, load, recordJson) };
+};
+
+const get: Handle<typeof executions.get, ExecutionsApiParts> = async ({ records }, { params }) => {
+  const found = await records.find(params.id, params.execution);
+  if (found === undefined)
+    throw new ServiceError('not_found', `plugin "${params.id}" has no execution record ${params.execution}`);
+  return {
+    status: 200,
+    json: {
+      ...recordJson(found),
+      decision: found.decision,
+      log: found.log.map(l => ({ level: LEVELS[l.level] ?? 'info', text: l.text })),
     },
-  ];
-}
+  };
+};
+
+export const executionRoutes = (parts: ExecutionsApiParts): Route[] => serve(executions, parts, { list, get });
+
+const thousandths = (n: number): number => Math.round(n * 1000) / 1000;
+
+const recordJson = (r: StoredRecord) => ({
+  id: r.id,
+  request_id: r.requestId,
+  trace_id: r.traceId === '' ? null : r.traceId,
+  plugin_id: r.pluginId,
+  version: r.version,
+  trigger: r.trigger,
+  principal: r.principal,
+  outcome: r.outcome,
+  status: r.status,
+  started_at: r.startedAt,
+  queue_wait_ms: thousandths(r.queueWaitMs),
+  run_ms: thousandths(r.runMs),
+  host_calls: r.hostCalls,
+  peak_pages: r.peakPages,
+  failure: r.failure === '' ? null : r.failure,
+  log_lines: r.log.length,
+});

@@ -7,6 +7,11 @@ import { describeAs } from './json-schema.ts';
 export const time = z.date();
 /** The id of a row. */
 export const id = z.int().positive();
+/** An address of mail. */
+export const email = z
+  .string()
+  .max(254)
+  .regex(/^[^\s@]+@[^\s@]+$/, 'must be an email address');
 /** Something that is told to the administrator and does not stop the request: a place and what is odd about it. */
 export const warning = z.object({ pointer: z.string(), message: z.string() }).meta({ id: 'Warning' });
 
@@ -18,3 +23,6 @@ export const endTime = describeAs(
     .refine(date => date.getTime() > Date.now(), 'must lie in the future'),
   { type: 'string', format: 'date-time', description: 'A time in the future' },
 ).nullable();
+
+/** An object whose members are not the API's to say. */
+export const anyObject = describeAs(z.custom<object>(), { type: 'object', additionalProperties: true });

@@ -132,7 +132,7 @@ function moveReferences(value: unknown): unknown {
   );
 }
 
-function responseOf(shape: ReplyShape, status: string, example: unknown, components: Components): Json {
+function responseOf(shape: ReplyShape, status: string, example: unknown, components: Components): Response {
   const title = STATUS_TEXT[status] ?? 'The answer';
   if (shape === null) return { description: title };
   if ('media' in shape)
@@ -154,26 +154,20 @@ const STATUS_TEXT: Readonly<Record<string, string>> = {
   304: 'Not changed',
 };
 
-/** Refusals by status; those of the same codes are one component. */
-function problemResponses(contract: Contract, components: Components): Json {
+/** What can come with one status. A refusal is a component, shared by all operations that refuse with the same codes. */
+type Response = { description: string; content?: Json; name?: string };
+
+function problemResponses(contract: Contract, components: Components): Record<string, Response> {
   const byStatus = Map.groupBy(refusalsOf(contract), code => STATUS_OF[code]);
   return Object.fromEntries(
     [...byStatus].map(([status, codes]) => {
+      const members = { properties: { code: { enum: codes }, status: { const: status } } };
+      const schema = { allOf: [{ $ref: '#/components/schemas/Problem' }, { type: 'object', ...members }] };
+      const description = codes.map(code => `${TITLE_OF[code]} (${code})`).join('; ');
+      const response = { description, content: { 'application/problem+json': { schema } } };
       const name = codes.join('.');
-      components.responses[name] ??= {
-        description: codes.map(code => `${TITLE_OF[code]} (${code})`).join('; '),
-        content: {
-          'application/problem+json': {
-            schema: {
-              allOf: [
-                { $ref: '#/components/schemas/Problem' },
-                { type: 'object', properties: { code: { enum: codes }, status: { const: status } } },
-              ],
-            },
-          },
-        },
-      };
-      return [status, { $ref: `#/components/responses/${name}` }];
+      components.responses[name] = response;
+      return [String(status), { ...response, name }];
     }),
   );
 }
@@ -260,10 +254,14 @@ const descriptionOf = (c: Contract): string =>
 
 /** Names of endpoints are unique within their resource; operation ids within the document: `adminKeys.create`. */
 function operation(id: string, tag: string, contract: Contract, components: Components): Json {
-  const replies = Object.entries(contract.replies).map(([status, shape]) => [
-    status,
-    responseOf(shape, status, Number(status) < 300 ? contract.example?.reply : undefined, components),
-  ]);
+  const responses = problemResponses(contract, components);
+  for (const [status, shape] of Object.entries(contract.replies)) {
+    const example = Number(status) < 300 ? contract.example?.reply : undefined;
+    const reply = responseOf(shape, status, example, components);
+    const refusal = responses[status];
+    // Both a value and a refusal can come with one status: they differ by their media type.
+    responses[status] = refusal === undefined ? reply : { ...reply, content: { ...refusal.content, ...reply.content } };
+  }
   return {
     operationId: id,
     tags: [tag],
@@ -272,7 +270,12 @@ function operation(id: string, tag: string, contract: Contract, components: Comp
     security: SECURITY[contract.guard].filter(s => contract.key !== 'never' || !('admin_key' in s)),
     parameters: parametersOf(contract),
     ...bodyOf(contract.body, contract.example?.body, components),
-    responses: { ...problemResponses(contract, components), ...Object.fromEntries(replies) },
+    responses: Object.fromEntries(
+      Object.entries(responses).map(([status, r]) => [
+        status,
+        'name' in r ? { $ref: `#/components/responses/${r.name}` } : r,
+      ]),
+    ),
   };
 }
 

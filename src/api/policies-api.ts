@@ -5,41 +5,133 @@ import { ServiceError } from '../base/errors.ts';
 import type { Database } from '../db/database.ts';
 import type { GraphSchema } from '../graph/graph-schema.ts';
 import { GraphError } from '../graph/graph-store.ts';
-import { jsonReply } from '../http/message.ts';
-import { parseBody } from './body.ts';
+import { type Handle, resource, serve } from './endpoint.ts';
 import { policyProblems, policyRefused, policyText, policyWarnings, positionOf } from './policy-body.ts';
+import { policyProblem, policyWarning, position } from './policy-fields.ts';
+import { present } from './query.ts';
 import type { Route } from './route.ts';
 
 export type PoliciesApiParts = { db: Database; policies: Policies; schema: GraphSchema };
 
-const checkBody = z.strictObject({ expression: policyText });
-
 const names = z.array(z.string().max(250)).max(1000);
-/** Attributes as policies name them; what is left out is the user's own. */
-const tryBody = z.strictObject({
+const channel = z.enum(['TELEGRAM', 'VK', '']);
+const nationality = z.enum(['domestic', 'foreign', '']);
+const funding = z.enum(['budget', 'contract', '']);
+const education = z.enum(['full_time', 'part_time', 'remote', '']);
+
+const trial = z.strictObject({
   expression: policyText.min(1, 'must not be empty: without a policy there is nothing to try'),
-  user: z.int().positive(),
+  user: z.int().positive().describe('Id of the user'),
   attributes: z
     .strictObject({
       external_id: z.string().max(250),
       groups: names,
       roles: names,
-      primary_channel: z.enum(['TELEGRAM', 'VK', '']),
+      primary_channel: channel,
       locale: z.enum(['ru', 'en']),
-      nationality_type: z.enum(['domestic', 'foreign', '']),
-      funding_type: z.enum(['budget', 'contract', '']),
-      education_form: z.enum(['full_time', 'part_time', 'remote', '']),
+      nationality_type: nationality,
+      funding_type: funding,
+      education_form: education,
     })
     .partial()
-    .default({}),
+    .default({})
+    .describe("Attributes as policies name them, instead of the user's own"),
 });
 
-/** Members that are there. */
-function present<T extends object>(o: T): { [K in keyof T]: Exclude<T[K], undefined> } {
-  return Object.fromEntries(Object.entries(o).filter(([, v]) => v !== undefined)) as {
-    [K in keyof T]: Exclude<T[K], undefined>;
-  };
-}
+const verdict = z.enum(['allowed', 'denied', 'failed', 'unavailable']);
+const graphCheck = z.object({ check: z.string(), allowed: z.boolean(), ms: z.number() }).meta({ id: 'GraphCheck' });
+
+const trialResult = z
+  .object({
+    result: z.boolean().describe('Whether the policy is true for this user'),
+    verdict,
+    reason: z.string().nullable().describe('Why it failed, or what is away'),
+    position: position.optional().describe('Where it failed'),
+    graph_rounds: z.int(),
+    graph_checks: z.array(graphCheck),
+    parts: z
+      .array(
+        z.object({
+          expression: z.string(),
+          position,
+          value: z.unknown().optional(),
+          error: z.string().optional(),
+          not_needed: z.literal(true).optional(),
+        }),
+      )
+      .describe('Every part of the policy by itself, outermost first'),
+    user: z.object({
+      id: z.int(),
+      external_id: z.string(),
+      groups: z.array(z.string()).nullable().describe('Null when the graph does not answer'),
+      roles: z.array(z.string()),
+      primary_channel: z.string(),
+      locale: z.string(),
+      nationality_type: z.string(),
+      funding_type: z.string(),
+      education_form: z.string(),
+    }),
+    context_age_ms: z.number().nullable(),
+    warnings: z.array(policyWarning),
+  })
+  .meta({ id: 'PolicyTrial' });
+
+/** Policies before they are saved (docs/authorization.md "Policies"). */
+export const policies = resource('Policies', {
+  check: {
+    method: 'POST',
+    path: '/api/admin/policies/check',
+    guard: 'admin',
+    key: ['read', 'access'],
+    summary: 'Check a policy without saving it',
+    body: z.strictObject({ expression: policyText }),
+    replies: {
+      200: z.object({
+        valid: z.boolean(),
+        type: z.literal('bool').nullable(),
+        errors: z.array(policyProblem),
+        warnings: z.array(policyWarning),
+      }),
+    },
+    example: { body: { expression: 'has_role("editor") && user.locale == "en"' } },
+  },
+  try: {
+    method: 'POST',
+    path: '/api/admin/policies/try',
+    guard: 'admin',
+    key: ['read', 'access'],
+    summary: 'Try a policy with a user',
+    description: 'Tells the value of every part and each question to the graph.',
+    body: trial,
+    replies: { 200: trialResult },
+    refusals: ['not_found'],
+    example: { body: { expression: 'is_member("study_group", "g-1")', user: 7, attributes: { locale: 'en' } } },
+  },
+});
+
+const check: Handle<typeof policies.check, PoliciesApiParts> = async ({ db, schema }, { body }) => {
+  const { expression } = await body();
+  const errors = policyProblems(expression, schema);
+  const valid = errors.length === 0;
+  const warnings = valid ? await policyWarnings(db, expression, '/expression') : [];
+  return { status: 200, json: { valid, type: valid ? 'bool' : null, errors, warnings } };
+};
+
+const tryOut: Handle<typeof policies.try, PoliciesApiParts> = async (parts, { body }) => {
+  const { attributes, expression, user } = await body();
+  try {
+    const tried = await parts.policies.tryOut(expression, user, present(attributes));
+    if (tried === null) throw new ServiceError('not_found', `there is no user ${user}`);
+    const warnings = await policyWarnings(parts.db, expression, '/expression');
+    return { status: 200, json: { ...trialJson(expression, tried), warnings } };
+  } catch (error) {
+    if (error instanceof PolicyError) throw policyRefused(expression, error, '/expression');
+    if (error instanceof GraphError) throw graphAway(error);
+    throw error;
+  }
+};
+
+export const policyRoutes = (parts: PoliciesApiParts): Route[] => serve(policies, parts, { check, try: tryOut });
 
 function trialJson(source: string, { context, parts, verdict }: PolicyTrial) {
   const failure =
@@ -56,50 +148,17 @@ function trialJson(source: string, { context, parts, verdict }: PolicyTrial) {
     parts: parts.map(({ error, expression, start, end, value }) => ({
       expression,
       position: positionOf(source, start, end),
-      ...(error !== undefined ? { error } : value === undefined ? { not_needed: true } : { value }),
+      ...(error !== undefined ? { error } : value === undefined ? { not_needed: true as const } : { value }),
     })),
     // Null: the graph does not answer, and who is in which group is not known.
-    user: { ...context.user, id: Number(context.user.id), groups: context.hasGroups ? context.user.groups : null },
+    user: {
+      ...context.user,
+      id: Number(context.user.id),
+      groups: context.hasGroups ? [...context.user.groups] : null,
+      roles: [...context.user.roles],
+    },
     context_age_ms: verdict.contextAgeMs,
   };
-}
-
-/** Policies before they are saved (docs/authorization.md "Policies"). */
-export function policyRoutes({ db, policies, schema }: PoliciesApiParts): Route[] {
-  return [
-    {
-      method: 'POST',
-      path: '/api/admin/policies/check',
-      guard: 'admin',
-      key: ['read', 'access'],
-      async handle({ json }) {
-        const { expression } = parseBody(checkBody, await json());
-        const errors = policyProblems(expression, schema);
-        const valid = errors.length === 0;
-        const warnings = valid ? await policyWarnings(db, expression, '/expression') : [];
-        return jsonReply(200, { valid, type: valid ? 'bool' : null, errors, warnings });
-      },
-    },
-    {
-      method: 'POST',
-      path: '/api/admin/policies/try',
-      guard: 'admin',
-      key: ['read', 'access'],
-      async handle({ json }) {
-        const body = parseBody(tryBody, await json());
-        try {
-          const trial = await policies.tryOut(body.expression, body.user, present(body.attributes));
-          if (trial === null) throw new ServiceError('not_found', `there is no user ${body.user}`);
-          const warnings = await policyWarnings(db, body.expression, '/expression');
-          return jsonReply(200, { ...trialJson(body.expression, trial), warnings });
-        } catch (error) {
-          if (error instanceof PolicyError) throw policyRefused(body.expression, error, '/expression');
-          if (error instanceof GraphError) throw graphAway(error);
-          throw error;
-        }
-      },
-    },
-  ];
 }
 
 /** What an administrator is told when the graph does not answer. */

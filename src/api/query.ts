@@ -107,3 +107,10 @@ export function parseQuery(shape: z.ZodObject | undefined, query: string): Recor
     });
   return parsed?.data ?? {};
 }
+
+/** The members that are there: a filter that was left out is left out again. */
+export function present<T extends object>(o: T): { [K in keyof T]?: Exclude<T[K], undefined> } {
+  return Object.fromEntries(Object.entries(o).filter(([, v]) => v !== undefined)) as {
+    [K in keyof T]?: Exclude<T[K], undefined>;
+  };
+}

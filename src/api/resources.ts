@@ -1,5 +1,26 @@
+import { access } from './access-api.ts';
 import { adminKeys } from './admin-keys-api.ts';
+import { admins } from './admins-api.ts';
+import { audit } from './audit-api.ts';
 import type { Resource } from './endpoint.ts';
+import { executions } from './executions-api.ts';
+import { health } from './health-api.ts';
+import { policies } from './policies-api.ts';
+import { serviceKeys } from './service-keys-api.ts';
+import { universityBatches, universityImports } from './university-api.ts';
+import { users } from './users-api.ts';
 
 /** Every resource of the API, by the name under which a client has it. */
-export const RESOURCES = { adminKeys } as const satisfies Readonly<Record<string, Resource>>;
+export const RESOURCES = {
+  access,
+  adminKeys,
+  admins,
+  audit,
+  executions,
+  health,
+  policies,
+  serviceKeys,
+  universityBatches,
+  universityImports,
+  users,
+} as const satisfies Readonly<Record<string, Resource>>;

@@ -3,7 +3,7 @@ import { type FieldError, ServiceError } from '../base/errors.ts';
 import { LIMITS } from '../base/limits.ts';
 import { didYouMean } from '../base/nearest-name.ts';
 import type { Database } from '../db/database.ts';
-import { jsonReply, NO_STORE, type Request } from '../http/message.ts';
+import { NO_STORE } from '../http/message.ts';
 import {
   ALL_TRIGGERS,
   addServiceKey,
@@ -14,8 +14,13 @@ import {
   type ServiceKey,
 } from '../identity/service-keys.ts';
 import type { PluginRegistry } from '../plugins/registry.ts';
-import { parseBody } from './body.ts';
-import { actorOf, endTime, pageReply, pathIdOf, queryOf, type Route } from './route.ts';
+import { type Handle, resource, serve } from './endpoint.ts';
+import { endTime, id, time, warning } from './fields.ts';
+import { describeAs } from './json-schema.ts';
+import { loadPage, pageOf } from './paging.ts';
+import { idParam } from './params.ts';
+import { page } from './query.ts';
+import { actorOf, type Route } from './route.ts';
 
 export type ServiceKeysApiParts = { db: Database; registry: PluginRegistry; prefix: string };
 
@@ -23,23 +28,151 @@ const TRIGGER = `must name a trigger of the plugin, or be "${ALL_TRIGGERS}" for 
 
 const scope = z.strictObject({
   plugin_id: z.string().min(1).max(100),
-  // What is left out is refused in the same words as what is empty.
-  trigger: z
-    .string()
-    .nullish()
-    .transform(name => name ?? '')
-    .pipe(z.string().min(1, TRIGGER).max(200)),
+  trigger: describeAs(
+    // What is left out is refused in the same words as what is empty.
+    z
+      .string()
+      .nullish()
+      .transform(name => name ?? '')
+      .pipe(z.string().min(1, TRIGGER).max(200)),
+    {
+      type: 'string',
+      minLength: 1,
+      maxLength: 200,
+      description: `Name of a trigger, or "${ALL_TRIGGERS}" for all, also of later versions`,
+    },
+  ),
 });
-const createBody = z.strictObject({
+const newKey = z.strictObject({
   name: z.string().min(1, 'must not be empty').max(200),
   scopes: z.array(scope).min(1, 'must name at least one plugin').max(LIMITS.serviceKeyScopesMax),
-  expires_at: endTime,
-  /** Scopes may name plugins and triggers that are not installed yet. */
-  allow_unknown: z.boolean().default(false),
+  expires_at: endTime.default(null),
+  allow_unknown: z
+    .boolean()
+    .default(false)
+    .describe('Whether scopes may name plugins and triggers that are not installed yet'),
 });
-const rotateBody = z.strictObject({
-  overlap_seconds: z.int().min(0).max(LIMITS.serviceKeyOverlapSecondsMax).optional(),
+const rotation = z.strictObject({
+  overlap_seconds: z
+    .int()
+    .min(0)
+    .max(LIMITS.serviceKeyOverlapSecondsMax)
+    .optional()
+    .describe('How long the old secret stays valid; 0 without it'),
 });
+
+const serviceKey = z
+  .object({
+    id,
+    name: z.string(),
+    public: z.string().describe('The part of the key that is no secret'),
+    scopes: z.array(z.object({ plugin_id: z.string(), trigger: z.string() })),
+    created_at: time,
+    rotated_at: time.nullable(),
+    old_secret_until: time.nullable().describe('Until when the secret before the last rotation is valid'),
+    expires_at: time.nullable(),
+    last_used_at: time.nullable(),
+  })
+  .meta({ id: 'ServiceKey' });
+const withSecret = serviceKey.extend({ key: z.string().describe('The credential: Authorization: Bearer <key>') });
+
+const path = '/api/admin/service-keys';
+const params = { key: idParam('service key') };
+
+/** Service keys: made with scopes, rotated with an overlap, revoked (docs/access.md "Principals"). */
+export const serviceKeys = resource('Service keys', {
+  list: {
+    method: 'GET',
+    path,
+    guard: 'admin',
+    key: ['read'],
+    summary: 'List service keys',
+    query: page,
+    replies: { 200: pageOf(serviceKey) },
+  },
+  create: {
+    method: 'POST',
+    path,
+    guard: 'admin_recent',
+    key: ['admin'],
+    summary: 'Make a service key',
+    description: 'The answer shows the key, which is never shown again.',
+    body: newKey,
+    replies: { 201: withSecret.extend({ warnings: z.array(warning) }) },
+    example: { body: { name: 'library system', scopes: [{ plugin_id: 'hello', trigger: 'greet' }] } },
+  },
+  get: {
+    method: 'GET',
+    path: `${path}/:key`,
+    guard: 'admin',
+    key: ['read'],
+    summary: 'Read a service key',
+    params,
+    replies: { 200: serviceKey },
+  },
+  rotate: {
+    method: 'POST',
+    path: `${path}/:key/rotate`,
+    guard: 'admin_recent',
+    key: ['admin'],
+    summary: 'Give a service key a new secret',
+    params,
+    body: rotation,
+    replies: { 200: withSecret },
+    example: { body: { overlap_seconds: 3600 } },
+  },
+  revoke: {
+    method: 'DELETE',
+    path: `${path}/:key`,
+    guard: 'admin_recent',
+    key: ['admin'],
+    summary: 'Revoke a service key',
+    params,
+    replies: { 204: null },
+  },
+});
+
+const list: Handle<typeof serviceKeys.list, ServiceKeysApiParts> = async ({ db }, { query }) => ({
+  status: 200,
+  json: await loadPage(query, (before, limit) => listServiceKeys(db, before, limit), keyJson),
+});
+
+const create: Handle<typeof serviceKeys.create, ServiceKeysApiParts> = async (parts, { body, caller, request }) => {
+  const { allow_unknown, expires_at, name, scopes } = await body();
+  const unknown = unknownScopes(parts.registry, scopes);
+  if (unknown.length > 0 && !allow_unknown) throw scopesRefused(unknown);
+  const unique = new Map(scopes.map(s => [`${s.plugin_id}\0${s.trigger}`, s]));
+  const wanted = {
+    name,
+    scopes: [...unique.values()].map(s => ({ pluginId: s.plugin_id, trigger: s.trigger })),
+    expiresAt: expires_at,
+  };
+  const { key, text } = await addServiceKey(parts.db, parts.prefix, wanted, actorOf(caller, request));
+  return { status: 201, json: { ...keyJson(key), key: text, warnings: unknown }, headers: [NO_STORE] };
+};
+
+const get: Handle<typeof serviceKeys.get, ServiceKeysApiParts> = async ({ db }, { params }) => {
+  const key = await findServiceKey(db, params.key);
+  if (key === undefined) throw unknownKey(params.key);
+  return { status: 200, json: keyJson(key) };
+};
+
+const rotate: Handle<typeof serviceKeys.rotate, ServiceKeysApiParts> = async (parts, input) => {
+  const { body, caller, params, request } = input;
+  const { overlap_seconds = 0 } = await body();
+  const by = actorOf(caller, request);
+  const rotated = await rotateServiceKey(parts.db, parts.prefix, params.key, overlap_seconds, by);
+  if (rotated === undefined) throw unknownKey(params.key);
+  return { status: 200, json: { ...keyJson(rotated.key), key: rotated.text }, headers: [NO_STORE] };
+};
+
+const revoke: Handle<typeof serviceKeys.revoke, ServiceKeysApiParts> = async ({ db }, { caller, params, request }) => {
+  if (!(await revokeServiceKey(db, params.key, actorOf(caller, request)))) throw unknownKey(params.key);
+  return { status: 204 };
+};
+
+export const serviceKeyRoutes = (parts: ServiceKeysApiParts): Route[] =>
+  serve(serviceKeys, parts, { list, create, get, rotate, revoke });
 
 const keyJson = (k: ServiceKey) => ({
   id: k.id,
@@ -53,14 +186,7 @@ const keyJson = (k: ServiceKey) => ({
   last_used_at: k.lastUsedAt,
 });
 
-function keyIdOf(request: Request): number {
-  const id = pathIdOf(request, 'key');
-  if (id === undefined) throw unknownKey(request);
-  return id;
-}
-
-const unknownKey = (request: Request): ServiceError =>
-  new ServiceError('not_found', `there is no service key ${request.params.key}`);
+const unknownKey = (id: number): ServiceError => new ServiceError('not_found', `there is no service key ${id}`);
 
 /** Scopes that name a plugin or a trigger that is not installed, each with what was probably meant. */
 function unknownScopes(registry: PluginRegistry, scopes: ReadonlyArray<z.infer<typeof scope>>): FieldError[] {
@@ -86,82 +212,3 @@ const scopesRefused = (errors: FieldError[]): ServiceError =>
     `${errors.map(e => e.message).join('; ')} (send "allow_unknown": true to make the key all the same)`,
     { errors },
   );
-
-/** Service keys: made with scopes, rotated with an overlap, revoked (docs/access.md "Principals"). */
-export function serviceKeyRoutes({ db, prefix, registry }: ServiceKeysApiParts): Route[] {
-  const path = '/api/admin/service-keys';
-  return [
-    {
-      method: 'GET',
-      path,
-      guard: 'admin',
-      key: ['read'],
-      async handle({ request }) {
-        const query = queryOf(request, ['limit', 'cursor']);
-        return await pageReply(query, (before, limit) => listServiceKeys(db, before, limit), keyJson);
-      },
-    },
-    {
-      method: 'POST',
-      path,
-      guard: 'admin_recent',
-      key: ['admin'],
-      async handle({ caller, json, request }) {
-        const body = parseBody(createBody, await json());
-        const unknown = unknownScopes(registry, body.scopes);
-        if (unknown.length > 0 && !body.allow_unknown) throw scopesRefused(unknown);
-        const unique = new Map(body.scopes.map(s => [`${s.plugin_id}\0${s.trigger}`, s]));
-        const { key, text } = await addServiceKey(
-          db,
-          prefix,
-          {
-            name: body.name,
-            scopes: [...unique.values()].map(s => ({ pluginId: s.plugin_id, trigger: s.trigger })),
-            expiresAt: body.expires_at,
-          },
-          actorOf(caller, request),
-        );
-        return jsonReply(201, { ...keyJson(key), key: text, warnings: unknown }, [NO_STORE]);
-      },
-    },
-    {
-      method: 'GET',
-      path: `${path}/:key`,
-      guard: 'admin',
-      key: ['read'],
-      async handle({ request }) {
-        const key = await findServiceKey(db, keyIdOf(request));
-        if (key === undefined) throw unknownKey(request);
-        return jsonReply(200, keyJson(key));
-      },
-    },
-    {
-      method: 'POST',
-      path: `${path}/:key/rotate`,
-      guard: 'admin_recent',
-      key: ['admin'],
-      async handle({ caller, json, request }) {
-        const body = parseBody(rotateBody, await json());
-        const rotated = await rotateServiceKey(
-          db,
-          prefix,
-          keyIdOf(request),
-          body.overlap_seconds ?? 0,
-          actorOf(caller, request),
-        );
-        if (rotated === undefined) throw unknownKey(request);
-        return jsonReply(200, { ...keyJson(rotated.key), key: rotated.text }, [NO_STORE]);
-      },
-    },
-    {
-      method: 'DELETE',
-      path: `${path}/:key`,
-      guard: 'admin_recent',
-      key: ['admin'],
-      async handle({ caller, request }) {
-        if (!(await revokeServiceKey(db, keyIdOf(request), actorOf(caller, request)))) throw unknownKey(request);
-        return { status: 204, headers: [], body: '' };
-      },
-    },
-  ];
-}

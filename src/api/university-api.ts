@@ -2,23 +2,235 @@ import { z } from 'zod';
 import { ServiceError } from '../base/errors.ts';
 import { LIMITS } from '../base/limits.ts';
 import type { Database } from '../db/database.ts';
-import { jsonReply, type Request } from '../http/message.ts';
+import type { Request } from '../http/message.ts';
 import { ENTITIES, ENTITY_BY_TYPE, type Entity, type EntityType } from '../university/entities.ts';
-import { findImport, type ImportRun, listImportErrors, listImports } from '../university/import-log.ts';
+import {
+  findImport,
+  IMPORT_STATES,
+  type ImportRun,
+  listImportErrors,
+  listImports,
+  TYPE_STATES,
+} from '../university/import-log.ts';
 import type { Imports } from '../university/imports.ts';
-import { parseBody } from './body.ts';
+import { RECORD_ERROR_CODES, recordSchema } from '../university/parse-record.ts';
+import { type Answer, type Handle, type Input, resource, routeOf, serve } from './endpoint.ts';
+import { id, time } from './fields.ts';
+import { loadPage, pageOf } from './paging.ts';
+import { idParam } from './params.ts';
+import { flag, page } from './query.ts';
 import { receiveBody } from './receive-body.ts';
-import { type Caller, flagOf, limitOf, pageReply, pathIdOf, queryOf, type Route, type RouteInput } from './route.ts';
+import type { Caller, Route } from './route.ts';
 
 export type UniversityApiParts = { db: Database; imports: Imports };
 
 const PREFIX = '/api/admin/university';
 const LIST_LIMIT = { name: 'universityListBytesMax', bytes: LIMITS.universityListBytesMax };
 
-const typeName = z.string().refine(name => ENTITY_BY_TYPE.has(name as EntityType), {
-  message: `must be one of ${ENTITIES.map(e => e.type).join(', ')}`,
+const TYPES = ENTITIES.map(e => e.type);
+const typeName = z.string().refine((name): name is EntityType => ENTITY_BY_TYPE.has(name as EntityType), {
+  message: `must be one of ${TYPES.join(', ')}`,
 });
-const pullBody = z.strictObject({ release_brake: z.array(typeName).default([]) });
+
+const recordError = z
+  .object({
+    index: z.int().describe('Place in the list, from 0'),
+    external_id: z.string().nullable(),
+    field: z.string().nullable().describe('Path of the field in the record; null for the record as a whole'),
+    code: z.enum(RECORD_ERROR_CODES),
+    message: z.string(),
+  })
+  .meta({ id: 'RecordError' });
+
+const batchResult = z
+  .object({
+    total: z.int(),
+    success: z.int(),
+    errors: z.array(recordError),
+    errors_total: z
+      .int()
+      .optional()
+      .describe('How many there are, when some are left out: the log of the import has them'),
+  })
+  .meta({ id: 'BatchResult' });
+
+const count = z.int();
+const importRun = z
+  .object({
+    id,
+    kind: z.enum(['batch', 'pull']),
+    state: z.enum(IMPORT_STATES),
+    started_by: z.string(),
+    started_at: time,
+    finished_at: time.nullable(),
+    problem: z.string().nullable(),
+    types: z.array(
+      z.object({
+        type: z.enum(TYPES),
+        state: z.enum(TYPE_STATES),
+        total: count,
+        success: count,
+        created: count,
+        updated: count,
+        deactivated: count,
+        failed: count,
+        problem: z.string().nullable(),
+        started_at: z.string().nullable(),
+        finished_at: z.string().nullable(),
+      }),
+    ),
+  })
+  .meta({ id: 'ImportRun' });
+
+/** The batch import of one type of record (docs/university.md "Batches"). */
+const batchContract = (entity: Entity) => ({
+  method: 'POST' as const,
+  path: `${PREFIX}/${entity.path}`,
+  guard: 'import' as const,
+  key: ['university'] as const,
+  summary: `Import ${entity.path.replaceAll('-', ' ')}`,
+  description:
+    '200: all records were taken, 206: some, 422: none. What is wrong with a record stands in errors. The header X-Import-Id names the import in the log.',
+  query: z.strictObject({ dry_run: flag('Report what would happen and write nothing') }),
+  body: {
+    media: 'application/json',
+    description: 'The records',
+    schema: z.array(recordSchema(entity)).max(LIMITS.universityRecordsMax),
+  },
+  replies: { 200: batchResult, 206: batchResult, 422: batchResult },
+  refusals: ['validation_failed', 'storage_full'] as const,
+});
+type BatchContract = ReturnType<typeof batchContract>;
+
+/** `teacher-positions` as the name of an endpoint: `teacherPositions`. */
+const endpointName = (path: string): string => path.replace(/-(.)/g, (_, c: string) => c.toUpperCase());
+const BATCHES = ENTITIES.map(entity => ({ entity, contract: batchContract(entity) }));
+
+export const universityBatches = resource(
+  'University data: batches',
+  Object.fromEntries(BATCHES.map(b => [endpointName(b.entity.path), b.contract])),
+);
+
+const params = { id: idParam('import') };
+
+/** Pulls and the log of imports (docs/university.md "Pulls"). */
+export const universityImports = resource('University data: pulls and imports', {
+  pull: {
+    method: 'POST',
+    path: `${PREFIX}/pull`,
+    guard: 'import',
+    key: ['university'],
+    summary: 'Pull the data from the source now',
+    query: z.strictObject({ wait: flag('Answer when the pull has ended') }),
+    body: z
+      .strictObject({
+        release_brake: z
+          .array(typeName)
+          .default([])
+          .describe('Types that may lose more than a fifth of their records in this pull'),
+      })
+      .prefault({}),
+    replies: { 200: importRun, 202: importRun },
+    refusals: ['conflict'],
+    example: { query: 'wait=1', body: { release_brake: ['group'] } },
+  },
+  list: {
+    method: 'GET',
+    path: `${PREFIX}/imports`,
+    guard: 'import_log',
+    key: ['read', 'university'],
+    summary: 'List imports',
+    query: page,
+    replies: { 200: pageOf(importRun) },
+  },
+  get: {
+    method: 'GET',
+    path: `${PREFIX}/imports/:id`,
+    guard: 'import_log',
+    key: ['read', 'university'],
+    summary: 'Read an import',
+    params,
+    replies: { 200: importRun },
+  },
+  errors: {
+    method: 'GET',
+    path: `${PREFIX}/imports/:id/errors`,
+    guard: 'import_log',
+    key: ['read', 'university'],
+    summary: 'List what was wrong with records of an import',
+    params,
+    query: page,
+    replies: { 200: pageOf(recordError.extend({ type: z.enum(TYPES) })) },
+  },
+});
+
+async function batch(
+  { imports }: UniversityApiParts,
+  entity: Entity,
+  { caller, query, request, source }: Input<BatchContract>,
+): Promise<Answer<BatchContract>> {
+  const { dry_run } = query;
+  assertJson(request);
+  return await receiveBody(source, imports.directory, LIST_LIMIT, async file => {
+    const { counts, errors, errorsTotal, importId } = await imports.batch(entity, file, dry_run, starterOf(caller));
+    return {
+      status: counts.failed === 0 ? 200 : counts.success > 0 ? 206 : 422,
+      json: {
+        total: counts.total,
+        success: counts.success,
+        errors,
+        // Told only when some are left out: all that are kept are in the log.
+        ...(errorsTotal > errors.length ? { errors_total: errorsTotal } : {}),
+      },
+      headers: importId === null ? [] : [['X-Import-Id', String(importId)]],
+    };
+  });
+}
+
+const pull: Handle<typeof universityImports.pull, UniversityApiParts> = async ({ db, imports }, input) => {
+  const { wait } = input.query;
+  const { release_brake } = await input.body();
+  const { done, importId } = await imports.beginPull(starterOf(input.caller), release_brake);
+  if (wait) return { status: 200, json: runJson(await done) };
+  const run = await findImport(db, importId);
+  if (run === undefined) throw new Error(`import ${importId} is gone from the log`);
+  return { status: 202, json: runJson(run), headers: [['Location', `${PREFIX}/imports/${importId}`]] };
+};
+
+const list: Handle<typeof universityImports.list, UniversityApiParts> = async ({ db }, { query }) => ({
+  status: 200,
+  json: await loadPage(query, (before, limit) => listImports(db, before, limit), runJson),
+});
+
+const get: Handle<typeof universityImports.get, UniversityApiParts> = async ({ db }, { params }) => ({
+  status: 200,
+  json: runJson(await loadRun(db, params.id)),
+});
+
+const errors: Handle<typeof universityImports.errors, UniversityApiParts> = async ({ db }, { params, query }) => {
+  const run = await loadRun(db, params.id);
+  // In the order of the records, so that the cursor goes up.
+  const rows = await listImportErrors(db, run.id, query.cursor ?? 0, query.limit + 1);
+  const shown = rows.slice(0, query.limit);
+  return {
+    status: 200,
+    json: {
+      items: shown.map(({ id: _, ...e }) => e),
+      next_cursor: rows.length > query.limit ? String(shown.at(-1)?.id) : null,
+    },
+  };
+};
+
+export const universityRoutes = (parts: UniversityApiParts): Route[] => [
+  ...BATCHES.map(({ contract, entity }) => routeOf(contract, input => batch(parts, entity, input))),
+  ...serve(universityImports, parts, { pull, list, get, errors }),
+];
+
+async function loadRun(db: Database, importId: number): Promise<ImportRun> {
+  const run = await findImport(db, importId);
+  if (run === undefined) throw new ServiceError('not_found', `there is no import ${importId}`);
+  return run;
+}
 
 /** Who stands in the log of imports. */
 function starterOf(caller: Caller): string {
@@ -45,95 +257,4 @@ function assertJson(request: Request): void {
       'unsupported_media_type',
       `the body must be application/json, not ${type === '' ? 'untyped' : JSON.stringify(type.slice(0, 100))}`,
     );
-}
-
-/** Batch import, pulls and the log of imports (docs/university.md "Batches", docs/university.md "Types"). */
-export function universityRoutes({ db, imports }: UniversityApiParts): Route[] {
-  const batch = (entity: Entity): Route => ({
-    method: 'POST',
-    path: `${PREFIX}/${entity.path}`,
-    guard: 'import',
-    key: ['university'],
-    async handle({ body, caller, request }) {
-      const dryRun = flagOf(queryOf(request, ['dry_run']), 'dry_run');
-      assertJson(request);
-      return await receiveBody(body, imports.directory, LIST_LIMIT, async file => {
-        const { counts, errors, errorsTotal, importId } = await imports.batch(entity, file, dryRun, starterOf(caller));
-        const status = counts.failed === 0 ? 200 : counts.success > 0 ? 206 : 422;
-        return jsonReply(
-          status,
-          {
-            total: counts.total,
-            success: counts.success,
-            errors,
-            // Told only when some are left out: all that are kept are in the log.
-            ...(errorsTotal > errors.length ? { errors_total: errorsTotal } : {}),
-          },
-          importId === null ? [] : [['X-Import-Id', String(importId)]],
-        );
-      });
-    },
-  });
-  const runOf = async ({ request }: RouteInput): Promise<ImportRun> => {
-    const id = pathIdOf(request, 'id');
-    const run = id === undefined ? undefined : await findImport(db, id);
-    if (run === undefined) throw new ServiceError('not_found', `there is no import ${request.params.id}`);
-    return run;
-  };
-  return [
-    ...ENTITIES.map(batch),
-    {
-      method: 'POST',
-      path: `${PREFIX}/pull`,
-      guard: 'import',
-      key: ['university'],
-      async handle({ caller, json, request }) {
-        const wait = flagOf(queryOf(request, ['wait']), 'wait');
-        const hasBody = request.headers['content-length'] !== '0' && request.headers['content-type'] !== undefined;
-        const body = parseBody(pullBody, hasBody ? await json() : {});
-        const { done, importId } = await imports.beginPull(starterOf(caller), body.release_brake as EntityType[]);
-        if (wait) return jsonReply(200, runJson(await done));
-        const run = await findImport(db, importId);
-        if (run === undefined) throw new Error(`import ${importId} is gone from the log`);
-        return jsonReply(202, runJson(run), [['Location', `${PREFIX}/imports/${importId}`]]);
-      },
-    },
-    {
-      method: 'GET',
-      path: `${PREFIX}/imports`,
-      guard: 'import_log',
-      key: ['read', 'university'],
-      handle: ({ request }) =>
-        pageReply(queryOf(request, ['limit', 'cursor']), (before, limit) => listImports(db, before, limit), runJson),
-    },
-    {
-      method: 'GET',
-      path: `${PREFIX}/imports/:id`,
-      guard: 'import_log',
-      key: ['read', 'university'],
-      handle: async input => jsonReply(200, runJson(await runOf(input))),
-    },
-    {
-      method: 'GET',
-      path: `${PREFIX}/imports/:id/errors`,
-      guard: 'import_log',
-      key: ['read', 'university'],
-      async handle(input) {
-        const run = await runOf(input);
-        const query = queryOf(input.request, ['limit', 'cursor']);
-        const limit = limitOf(query);
-        const cursor = query.get('cursor') ?? '0';
-        if (!/^\d{1,15}$/.test(cursor))
-          throw new ServiceError('validation_failed', 'cursor must be the next_cursor of the page before', {
-            errors: [{ pointer: 'query:cursor', message: 'must be the next_cursor of the page before' }],
-          });
-        const rows = await listImportErrors(db, run.id, Number(cursor), limit + 1);
-        const page = rows.slice(0, limit);
-        return jsonReply(200, {
-          items: page.map(({ id: _, ...e }) => e),
-          next_cursor: rows.length > limit ? String(page.at(-1)?.id) : null,
-        });
-      },
-    },
-  ];
 }

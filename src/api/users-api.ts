@@ -2,33 +2,143 @@ import { z } from 'zod';
 import { ServiceError } from '../base/errors.ts';
 import { LIMITS } from '../base/limits.ts';
 import type { Database } from '../db/database.ts';
-import { jsonReply, type Request } from '../http/message.ts';
 import { findAdmin } from '../identity/admin-accounts.ts';
 import type { UserAttributes } from '../identity/user-attributes.ts';
 import { changeUser, createUser, findUser, type GlobalUser, listUsers, userState } from '../identity/users.ts';
-import { idOf } from './auth-api.ts';
-import { parseBody } from './body.ts';
-import { actorOf, pageReply, queryOf, type Route } from './route.ts';
+import { type Handle, resource, serve } from './endpoint.ts';
+import { id, time } from './fields.ts';
+import { loadPage, pageOf } from './paging.ts';
+import { idParam } from './params.ts';
+import { list as listOf, text as textParam } from './query.ts';
+import { actorOf, type Route } from './route.ts';
+
+export type UsersApiParts = { db: Database };
 
 const text = z.string().min(1, 'must not be empty').max(300);
+const channel = z.enum(['TELEGRAM', 'VK']).nullable();
+const locale = z.enum(['ru', 'en']);
+const nationality = z.enum(['domestic', 'foreign']).nullable();
+const funding = z.enum(['budget', 'contract']).nullable();
+const education = z.enum(['full_time', 'part_time', 'remote']).nullable();
 
 /** Attributes of docs/identity.md "Users"; what is left out keeps its value. */
-const userBody = z.strictObject({
-  /** The name in the graph, too. */
-  external_id: text.max(LIMITS.graphIdCharsMax).nullable().optional(),
-  idp_accounts_id: text.nullable().optional(),
+const attributes = z.strictObject({
+  external_id: text
+    .max(LIMITS.graphIdCharsMax)
+    .nullable()
+    .optional()
+    .describe('Id in the university system, by which the graph knows the user'),
+  idp_accounts_id: text.nullable().optional().describe('Id of the account at the identity provider'),
   display_name: z.string().max(300).optional(),
-  primary_channel: z.enum(['TELEGRAM', 'VK']).nullable().optional(),
-  locale: z.enum(['ru', 'en']).optional(),
-  nationality_type: z.enum(['domestic', 'foreign']).nullable().optional(),
-  funding_type: z.enum(['budget', 'contract']).nullable().optional(),
-  education_form: z.enum(['full_time', 'part_time', 'remote']).nullable().optional(),
+  primary_channel: channel.optional(),
+  locale: locale.optional(),
+  nationality_type: nationality.optional(),
+  funding_type: funding.optional(),
+  education_form: education.optional(),
 });
+
+const user = z
+  .object({
+    id,
+    external_id: z.string().nullable(),
+    idp_accounts_id: z.string().nullable(),
+    display_name: z.string(),
+    primary_channel: channel,
+    locale,
+    nationality_type: nationality,
+    funding_type: funding,
+    education_form: education,
+    created_at: time,
+    updated_at: time,
+  })
+  .meta({ id: 'User' });
+
+const path = '/api/admin/users';
+const params = { user: idParam('user') };
+
+/** People (docs/identity.md "Users"): looked up, added and changed by administrators. */
+export const users = resource('Users', {
+  list: {
+    method: 'GET',
+    path,
+    guard: 'admin',
+    key: ['read'],
+    summary: 'List users',
+    query: listOf({ search: textParam('Part of the name or of an id') }),
+    replies: { 200: pageOf(user) },
+  },
+  create: {
+    method: 'POST',
+    path,
+    guard: 'admin_recent',
+    key: ['admin'],
+    summary: 'Add a user',
+    body: attributes,
+    replies: { 201: user },
+    refusals: ['conflict'],
+    example: { body: { external_id: 'p-1001', display_name: 'Ada Lovelace', locale: 'en' } },
+  },
+  get: {
+    method: 'GET',
+    path: `${path}/:user`,
+    guard: 'admin',
+    key: ['read'],
+    summary: 'Read a user',
+    params,
+    replies: { 200: user },
+  },
+  change: {
+    method: 'PATCH',
+    path: `${path}/:user`,
+    guard: 'admin_recent',
+    key: ['admin'],
+    summary: 'Change a user',
+    description: 'A member that is left out keeps its value.',
+    params,
+    body: attributes,
+    replies: { 200: user },
+    refusals: ['conflict'],
+    example: { body: { locale: 'ru' } },
+  },
+});
+
+const list: Handle<typeof users.list, UsersApiParts> = async ({ db }, { query }) => ({
+  status: 200,
+  json: await loadPage(query, (before, limit) => listUsers(db, query.search ?? '', before, limit), userJson),
+});
+
+const create: Handle<typeof users.create, UsersApiParts> = async ({ db }, { body, caller, request }) => ({
+  status: 201,
+  json: userJson(await createUser(db, attributesOf(await body()), actorOf(caller, request))),
+});
+
+const get: Handle<typeof users.get, UsersApiParts> = async ({ db }, { params }) => {
+  const found = await findUser(db, params.user);
+  if (found === undefined) throw unknownUser(params.user);
+  return { status: 200, json: userJson(found) };
+};
+
+const change: Handle<typeof users.change, UsersApiParts> = async ({ db }, { body, caller, params, request }) => {
+  const wanted = await body();
+  const isKey = caller.kind === 'admin_key';
+  // Who holds the provider's account of an administrator is that administrator, and keys make none.
+  if (isKey && wanted.idp_accounts_id !== undefined && (await findAdmin(db, params.user)) !== undefined)
+    throw new ServiceError(
+      'forbidden',
+      'the idp_accounts_id of an administrator is changed by administrators who are logged in, not with a key',
+      { errors: [{ pointer: '/idp_accounts_id', message: 'must be left out here' }] },
+    );
+  const changed = await changeUser(db, params.user, attributesOf(wanted), actorOf(caller, request));
+  if (changed === undefined) throw unknownUser(params.user);
+  return { status: 200, json: userJson(changed) };
+};
+
+export const userRoutes = (parts: UsersApiParts): Route[] => serve(users, parts, { list, create, get, change });
 
 const userJson = (u: GlobalUser) => ({ id: u.id, ...userState(u), created_at: u.createdAt, updated_at: u.updatedAt });
 
 /** Members that were left out are left out again. */
-function attributesOf(b: z.infer<typeof userBody>): Partial<UserAttributes> {
+function attributesOf(b: z.infer<typeof attributes>): Partial<UserAttributes> {
   return {
     ...(b.external_id === undefined ? {} : { externalId: b.external_id }),
     ...(b.idp_accounts_id === undefined ? {} : { idpAccountsId: b.idp_accounts_id }),
@@ -41,68 +151,4 @@ function attributesOf(b: z.infer<typeof userBody>): Partial<UserAttributes> {
   };
 }
 
-const unknownUser = (request: Request): ServiceError =>
-  new ServiceError('not_found', `there is no user ${request.params.user}`);
-
-/** People (docs/identity.md "Users"): looked up, added and changed by administrators. */
-export function userRoutes({ db }: { db: Database }): Route[] {
-  const path = '/api/admin/users';
-  return [
-    {
-      method: 'GET',
-      path,
-      guard: 'admin',
-      key: ['read'],
-      async handle({ request }) {
-        const query = queryOf(request, ['limit', 'cursor', 'search']);
-        const search = query.get('search') ?? '';
-        return await pageReply(query, (before, limit) => listUsers(db, search, before, limit), userJson);
-      },
-    },
-    {
-      method: 'POST',
-      path,
-      guard: 'admin_recent',
-      key: ['admin'],
-      async handle({ caller, json, request }) {
-        const body = parseBody(userBody, await json());
-        return jsonReply(201, userJson(await createUser(db, attributesOf(body), actorOf(caller, request))));
-      },
-    },
-    {
-      method: 'GET',
-      path: `${path}/:user`,
-      guard: 'admin',
-      key: ['read'],
-      async handle({ request }) {
-        const user = await findUser(db, idOf(request, 'user'));
-        if (user === undefined) throw unknownUser(request);
-        return jsonReply(200, userJson(user));
-      },
-    },
-    {
-      method: 'PATCH',
-      path: `${path}/:user`,
-      guard: 'admin_recent',
-      key: ['admin'],
-      async handle({ caller, json, request }) {
-        const body = parseBody(userBody, await json());
-        const id = idOf(request, 'user');
-        // Who holds the provider's account of an administrator is that administrator, and keys make none.
-        if (
-          caller.kind === 'admin_key' &&
-          body.idp_accounts_id !== undefined &&
-          (await findAdmin(db, id)) !== undefined
-        )
-          throw new ServiceError(
-            'forbidden',
-            'the idp_accounts_id of an administrator is changed by administrators who are logged in, not with a key',
-            { errors: [{ pointer: '/idp_accounts_id', message: 'must be left out here' }] },
-          );
-        const user = await changeUser(db, id, attributesOf(body), actorOf(caller, request));
-        if (user === undefined) throw unknownUser(request);
-        return jsonReply(200, userJson(user));
-      },
-    },
-  ];
-}
+const unknownUser = (id: number): ServiceError => new ServiceError('not_found', `there is no user ${id}`);

@@ -1,8 +1,10 @@
 import type { Queryable } from '../db/database.ts';
 
-/** Who changes something, as it is kept beside the change. */
+export const ACTOR_KINDS = ['admin', 'admin_key', 'user', 'anonymous', 'setup', 'command_line'] as const;
+
+/** Who changes something, as it is kept with the change. */
 export type Actor = {
-  kind: 'admin' | 'admin_key' | 'user' | 'anonymous' | 'setup' | 'command_line';
+  kind: (typeof ACTOR_KINDS)[number];
   /** Of a key: the administrator who made it. Null in setup mode, on the command line and for a login that failed. */
   userId: number | null;
   /** The administration key that was used. */

@@ -6,17 +6,20 @@ import type { RecordError } from './parse-record.ts';
 
 /** The log of imports: what came in when, how it went, what was wrong. */
 
-export type ImportState = 'running' | 'succeeded' | 'partial' | 'failed' | 'interrupted';
-export type TypeState =
-  | 'waiting'
-  | 'fetching'
-  | 'running'
-  | 'succeeded'
-  | 'partial'
-  | 'failed'
-  | 'unchanged'
-  | 'not_offered'
-  | 'stopped';
+export const IMPORT_STATES = ['running', 'succeeded', 'partial', 'failed', 'interrupted'] as const;
+export type ImportState = (typeof IMPORT_STATES)[number];
+export const TYPE_STATES = [
+  'waiting',
+  'fetching',
+  'running',
+  'succeeded',
+  'partial',
+  'failed',
+  'unchanged',
+  'not_offered',
+  'stopped',
+] as const;
+export type TypeState = (typeof TYPE_STATES)[number];
 
 export type ImportRun = {
   id: number;

@@ -5,7 +5,15 @@ import { APPOINTED_TO, type Columns, type Entity, type EntityType, externalId } 
 import { TOO_DEEP } from './json-elements.ts';
 
 /** Why a record was not taken over; one entry for each place (docs/university.md "Batches"). */
-export type RecordErrorCode = 'not_an_object' | 'missing' | 'invalid' | 'unknown_reference' | 'duplicate' | 'conflict';
+export const RECORD_ERROR_CODES = [
+  'not_an_object',
+  'missing',
+  'invalid',
+  'unknown_reference',
+  'duplicate',
+  'conflict',
+] as const;
+export type RecordErrorCode = (typeof RECORD_ERROR_CODES)[number];
 
 export type RecordError = {
   /** Place in the list, from 0. */
@@ -32,7 +40,8 @@ const COMMON = {
 
 const SCHEMAS = new Map<EntityType, z.ZodType<Record<string, unknown>>>();
 
-function schemaOf(entity: Entity): z.ZodType<Record<string, unknown>> {
+/** What a record of a type may hold. Further members are taken as metadata. */
+export function recordSchema(entity: Entity): z.ZodType<Record<string, unknown>> {
   const known = SCHEMAS.get(entity.type);
   if (known !== undefined) return known;
   const fields = Object.fromEntries(Object.entries(entity.fields).map(([name, field]) => [name, field.check]));
@@ -102,7 +111,7 @@ export function parseRecord(
     code,
     message: `/${index}${field === null ? '' : `/${field}`} ${message}`,
   });
-  const parsed = schemaOf(entity).safeParse(value);
+  const parsed = recordSchema(entity).safeParse(value);
   if (!parsed.success)
     return {
       errors: fieldErrorsOf(parsed.error).map(e => {
