@@ -83,6 +83,7 @@ export const adminKeys = resource('Administration keys', {
     summary: 'Make an administration key',
     description: 'The answer shows the key, which is never shown again.',
     body: newKey,
+    idempotency: 'secret',
     replies: {
       201: adminKey.extend({
         key: z.string().describe('The credential: Authorization: Bearer <key>'),

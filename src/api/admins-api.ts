@@ -59,6 +59,7 @@ export const admins = resource('Administrators', {
     summary: 'Make a user an administrator',
     description: 'A temporary password goes to the email address; the administrator who appoints does not see it.',
     body: appointment,
+    idempotency: 'answer',
     replies: { 201: account },
     refusals: ['conflict', 'not_found'],
     example: { body: { global_user_id: 7, email: 'ada@university.example' } },

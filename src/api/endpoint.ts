@@ -2,6 +2,7 @@ import type { z } from 'zod';
 import type { ErrorCode } from '../base/errors.ts';
 import type { BodySource, Reply, Request } from '../http/message.ts';
 import { parseBody } from './body.ts';
+import type { Idempotency } from './idempotency.ts';
 import { parseParams } from './params.ts';
 import { parseQuery } from './query.ts';
 import type { Caller, Opens, Route, RouteInput } from './route.ts';
@@ -57,6 +58,8 @@ export type Contract = {
   example?: { params?: Readonly<Record<string, string>>; query?: string; body?: unknown; reply?: unknown };
   /** It changes nothing that hosts remember, so the answer does not wait until every host has heard of it. */
   skipChangeBarrier?: true;
+  /** It honours `Idempotency-Key`: what a repeated request is answered. */
+  idempotency?: Idempotency;
   /** Largest JSON body in bytes, where it is not the one of its guard. */
   jsonBytesMax?: number;
 } & Opens;

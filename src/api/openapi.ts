@@ -38,6 +38,7 @@ export function refusalsOf(contract: Contract): ErrorCode[] {
     ...(contract.path.includes('/:') ? (['not_found'] as const) : []),
     ...(contract.body == null ? [] : WITH_BODY),
     ...(isJson || contract.query !== undefined ? (['validation_failed'] as const) : []),
+    ...(contract.idempotency === undefined ? [] : (['conflict', 'idempotency_key_reused'] as const)),
     ...(contract.refusals ?? []),
   ];
   return [...new Set(codes)].sort();
@@ -220,7 +221,22 @@ function parametersOf(contract: Contract): Json[] {
       ...(description === undefined ? {} : { description }),
     };
   });
-  return [...inPath, ...inQuery];
+  const inHead =
+    contract.idempotency === undefined
+      ? []
+      : [
+          {
+            name: 'Idempotency-Key',
+            in: 'header',
+            required: false,
+            schema: { type: 'string', minLength: 1, maxLength: 255 },
+            description:
+              contract.idempotency === 'answer'
+                ? 'A key of this request alone. The same request with the same key gets the same answer for 24 hours.'
+                : 'A key of this request alone. The same request with the same key is refused with 409 and the id of what was made.',
+          },
+        ];
+  return [...inPath, ...inQuery, ...inHead];
 }
 
 function withoutMeta({ $schema: _, ...schema }: JsonSchema): Json {

@@ -1,11 +1,13 @@
 import { Readable } from 'node:stream';
 import { notCurrent, ServiceError, tooLarge } from '../base/errors.ts';
 import { REQUEST_LIMITS } from '../base/request-limits.ts';
+import type { Database } from '../db/database.ts';
 import type { ChangeStatus } from '../db/notifications.ts';
 import { type BodyLimit, collectBody } from '../http/collect-body.ts';
 import type { Exchange } from '../http/exchange.ts';
 import type { BodySource, Request } from '../http/message.ts';
 import type { Guards } from './guards.ts';
+import { runOnce } from './idempotency.ts';
 import { readJsonBody } from './json-thread.ts';
 import type { Route } from './route.ts';
 
@@ -41,30 +43,41 @@ function jsonLimitOf(route: Route): BodyLimit {
   return { name: 'adminBodyBytesMax', bytes: REQUEST_LIMITS.adminBodyBytesMax };
 }
 
-/** @param optional whether a request without a body has the value `undefined` */
-async function readJson(x: Exchange, route: Route, optional: boolean): Promise<unknown> {
-  if (optional && !x.hasBody) return undefined;
+/** @returns the value; undefined when there is no body */
+async function readJson(x: Exchange, route: Route): Promise<unknown> {
+  if (!x.hasBody) return undefined;
   const type = x.headers['content-type'] ?? '';
-  if (x.hasBody && !/^application\/(json|[\w.+-]+\+json)\s*(;|$)/i.test(type))
+  if (!/^application\/(json|[\w.+-]+\+json)\s*(;|$)/i.test(type))
     throw new ServiceError(
       'unsupported_media_type',
       `the body must be application/json, not ${type === '' ? 'untyped' : JSON.stringify(type.slice(0, 100))}`,
     );
   const limit = jsonLimitOf(route);
   if (Number(x.headers['content-length'] ?? 0) > limit.bytes) throw tooLarge(limit.bytes, limit.name);
-  const bytes = x.hasBody ? await collectBody(x.takeBody(), x.openShare(), limit) : null;
-  if (bytes === null || bytes.length === 0)
-    throw new ServiceError('malformed_request', 'a JSON body is needed; the request has none');
-  return await readJsonBody(bytes);
+  const bytes = await collectBody(x.takeBody(), x.openShare(), limit);
+  return bytes.length === 0 ? undefined : await readJsonBody(bytes);
+}
+
+/** The JSON body of a request, read once: the second reader gets what the first one got. */
+function jsonReader(x: Exchange, route: Route): (optional?: boolean) => Promise<unknown> {
+  let value: Promise<unknown> | null = null;
+  return async (optional = false) => {
+    value ??= readJson(x, route);
+    if (!optional && (await value) === undefined)
+      throw new ServiceError('malformed_request', 'a JSON body is needed; the request has none');
+    return await value;
+  };
 }
 
 /**
  * The whole API beside the triggers, as rows.
  *
+ * @param db keeps the answers of requests with an Idempotency-Key
  * @param changes `heard` resolves when this host acts on what was changed before: only then is a change answered; while it is not
  *   current, nothing is answered that needs a credential, nor the admin API
  */
 export function makeRouter(
+  db: Database,
   routes: readonly Route[],
   guards: Guards,
   changes: ChangeStatus & { heard(): Promise<void> },
@@ -97,8 +110,14 @@ export function makeRouter(
         throw notCurrent();
       const caller = await guards.check(route, request);
       const isStillAllowed = () => mayGoOn(route, request);
-      const json = (optional = false) => readJson(x, route, optional);
-      const reply = await route.handle({ request, caller, json, body, isStillAllowed });
+      const json = jsonReader(x, route);
+      const run = async () => await route.handle({ request, caller, json, body, isStillAllowed });
+      const key = request.headers['idempotency-key'];
+      const kind = route.contract?.idempotency;
+      const reply =
+        key === undefined || kind === undefined
+          ? await run()
+          : await runOnce(db, kind, { key, request, caller, body: await json(true) }, run);
       if (route.method !== 'GET' && route.skipChangeBarrier !== true) await changes.heard();
       await x.reply(reply);
       return;

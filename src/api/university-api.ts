@@ -130,6 +130,7 @@ export const universityImports = resource('University data: pulls and imports', 
           .describe('Types that may lose more than a fifth of their records in this pull'),
       })
       .prefault({}),
+    idempotency: 'answer',
     replies: { 200: importRun, 202: importRun },
     refusals: ['conflict'],
     example: { query: 'wait=1', body: { release_brake: ['group'] } },

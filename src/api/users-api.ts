@@ -74,6 +74,7 @@ export const users = resource('Users', {
     key: ['admin'],
     summary: 'Add a user',
     body: attributes,
+    idempotency: 'answer',
     replies: { 201: user },
     refusals: ['conflict'],
     example: { body: { external_id: 'p-1001', display_name: 'Ada Lovelace', locale: 'en' } },

@@ -45,7 +45,7 @@ export async function composeFrontEnd(core: Core, parts: FrontEndParts): Promise
     }),
     ...parts.routes,
   ];
-  const route = makeRouter(routes, guards, changes);
+  const route = makeRouter(db, routes, guards, changes);
   const triggerParts = {
     ...parts,
     changes,

@@ -3,6 +3,7 @@ import { messageOf } from '../base/errors.ts';
 import { PLUGIN_CHANGED } from '../db/notifications.ts';
 import { ExecutionLog } from '../records/execution-log.ts';
 import { ExecutionRecords } from '../records/execution-records.ts';
+import { removeOldRequests } from '../records/idempotent-requests.ts';
 import { Quarantine, RESUMED } from '../records/quarantine.ts';
 import type { Core } from './core.ts';
 import type { Feature } from './feature.ts';
@@ -33,6 +34,7 @@ export function composeRecords({ config, db, log }: Core): Records {
         },
       },
       { everyMs: 600_000, what: 'removing old execution records', run: () => records.removeOld() },
+      { everyMs: 600_000, what: 'removing old answers of repeated requests', run: () => removeOldRequests(db) },
     ],
     async close() {
       await quarantine.close();

@@ -194,6 +194,8 @@ export const LIMITS = {
   verifiedCredentialMs: 10_000,
   serviceKeyScopesMax: 500,
   adminKeyDefaultMs: 90 * DAY_MS,
+  /** How long the answer of a request with an Idempotency-Key is kept. */
+  idempotencyMs: 24 * 60 * 60_000,
   serviceKeyOverlapSecondsMax: 30 * 86_400,
 
   policyCharsMax: 4096,

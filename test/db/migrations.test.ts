@@ -29,6 +29,7 @@ const RELEASED: ReadonlyArray<readonly [name: string, sha256: string]> = [
   ['021_suspensions.sql', '9b6bb35a5213b4ad1aa20d9a43952e9a862d03a86ec162f54381782bb52b9e2a'],
   ['022_browser_origin.sql', 'd9dc7317d27c57b978e4eaa5054f7043debde00167c39060003669ebe0bada49'],
   ['023_plugin_origin.sql', 'c5c55ecddf582e06a7e2c9ddb87217994e20812442e3c6ade254d2fd1b13cccb'],
+  ['024_idempotent_requests.sql', '2e3d1a55badbc25778a88dd44a953468fba25551d886ae904afd32f32743eb27'],
 ];
 
 t.test('a migration stays as it was released, and a new one stands behind them', async t => {

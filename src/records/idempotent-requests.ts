@@ -1,0 +1,81 @@
+import { LIMITS } from '../base/limits.ts';
+import type { Queryable } from '../db/database.ts';
+
+/** Rows of `idempotent_requests`: what requests with an Idempotency-Key were answered (docs/api.md "Repeating a request"). */
+
+/** A request, by its caller and the key the caller gave it. */
+export type KeyedRequest = { caller: string; key: string; sha256: Buffer };
+
+/** An answer that is kept. `body` is null where it held a secret. */
+export type KeptAnswer = {
+  status: number;
+  headers: Array<[string, string]>;
+  body: string | null;
+  /** The id of what was made; null when the answer names none. */
+  madeId: string | null;
+};
+
+export type EarlierRequest = {
+  /** Whether it was the same request. */
+  isSame: boolean;
+  ageMs: number;
+  /** Null: it has not been answered. */
+  answer: KeptAnswer | null;
+};
+
+type RequestSql = {
+  request_sha256: Buffer;
+  age_ms: number;
+  status: number | null;
+  headers: Array<[string, string]> | null;
+  body: string | null;
+  made_id: string | null;
+};
+
+/** Notes that a request begins. @returns null, or the one that came with this key before; nothing is noted then */
+export async function beginRequest(
+  db: Queryable,
+  { caller, key, sha256 }: KeyedRequest,
+): Promise<EarlierRequest | null> {
+  const { rowCount } = await db.query(
+    `INSERT INTO idempotent_requests (caller, key, request_sha256) VALUES ($1, $2, $3)
+     ON CONFLICT (caller, key) DO UPDATE SET request_sha256 = $3, begun_at = now(), status = NULL, headers = NULL, body = NULL, made_id = NULL
+       WHERE idempotent_requests.begun_at < now() - make_interval(secs => $4)`,
+    [caller, key, sha256, LIMITS.idempotencyMs / 1000],
+  );
+  if (rowCount === 1) return null;
+  const { rows } = await db.query<RequestSql>(
+    `SELECT request_sha256, (extract(epoch FROM now() - begun_at) * 1000)::float8 AS age_ms, status, headers, body, made_id
+     FROM idempotent_requests WHERE caller = $1 AND key = $2`,
+    [caller, key],
+  );
+  const [row] = rows;
+  // It was refused a moment ago, and is free again.
+  if (row === undefined) return await beginRequest(db, { caller, key, sha256 });
+  const { body, headers, status } = row;
+  return {
+    isSame: row.request_sha256.equals(sha256),
+    ageMs: row.age_ms,
+    answer: status === null ? null : { status, headers: headers ?? [], body, madeId: row.made_id },
+  };
+}
+
+/** Keeps the answer of a request that began. */
+export async function keepAnswer(db: Queryable, { caller, key }: KeyedRequest, answer: KeptAnswer): Promise<void> {
+  await db.query(
+    'UPDATE idempotent_requests SET status = $3, headers = $4, body = $5, made_id = $6 WHERE caller = $1 AND key = $2',
+    [caller, key, answer.status, JSON.stringify(answer.headers), answer.body, answer.madeId],
+  );
+}
+
+/** Forgets a request that was refused: it did nothing, and may be sent again. */
+export async function forgetRequest(db: Queryable, { caller, key }: KeyedRequest): Promise<void> {
+  await db.query('DELETE FROM idempotent_requests WHERE caller = $1 AND key = $2 AND status IS NULL', [caller, key]);
+}
+
+/** Removes what is older than a day. */
+export async function removeOldRequests(db: Queryable): Promise<void> {
+  await db.query('DELETE FROM idempotent_requests WHERE begun_at < now() - make_interval(secs => $1)', [
+    LIMITS.idempotencyMs / 1000,
+  ]);
+}

@@ -1,0 +1,128 @@
+import t from 'tap';
+import { openDatabase } from '../../src/db/database.ts';
+import { CookieJar } from '../support/identity-provider.ts';
+import { type Answer, type Json, request, startTestService, TOKEN } from '../support/service.ts';
+
+/** docs/api.md "Repeating a request". */
+
+const s = await startTestService();
+t.teardown(() => s.stop());
+const db = openDatabase(s.databaseUrl, 2, () => {});
+t.teardown(() => db.close());
+
+type Sent = { method?: string; headers?: Record<string, string>; body?: unknown };
+
+function send(where: string, { body, headers = {}, method = 'POST' }: Sent): Promise<Answer> {
+  return request(`${s.base}/api/admin${where}`, {
+    method,
+    headers: { 'content-type': 'application/json', authorization: `Bearer ${TOKEN}`, ...headers },
+    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+  });
+}
+const withKey = (key: string, more: Record<string, string> = {}) => ({ 'idempotency-key': key, ...more });
+const users = async (search: string): Promise<Json[]> =>
+  (await send(`/users?search=${search}`, { method: 'GET' })).json.items as Json[];
+
+t.test('a repeated request gets the answer of the first one, and does nothing', async t => {
+  const body = { external_id: 'repeat-1', display_name: 'Once' };
+  const first = await send('/users', { headers: withKey('a-key-of-mine'), body });
+  t.equal(first.status, 201);
+  t.equal(first.headers.get('idempotent-replayed'), null);
+  const again = await send('/users', { headers: withKey('a-key-of-mine'), body });
+  t.equal(again.status, 201);
+  t.equal(again.headers.get('idempotent-replayed'), 'true');
+  t.equal(again.text, first.text, 'the same answer, to the byte');
+  t.equal((await users('repeat-1')).length, 1);
+  const other = await send('/users', { headers: withKey('another-key'), body });
+  t.equal(other.status, 409, 'with another key it is another request, which finds the user there');
+});
+
+t.test('a key that comes with another body is refused with 422', async t => {
+  await send('/users', { headers: withKey('two-bodies'), body: { external_id: 'body-1' } });
+  const a = await send('/users', { headers: withKey('two-bodies'), body: { external_id: 'body-2' } });
+  t.equal(a.status, 422);
+  t.equal(a.json.code, 'idempotency_key_reused');
+  t.same(await users('body-2'), []);
+});
+
+t.test('a refusal is not kept: the same request may succeed later', async t => {
+  const wrong = await send('/users', { headers: withKey('mend-me'), body: { external_id: '' } });
+  t.equal(wrong.status, 422);
+  const right = await send('/users', { headers: withKey('mend-me'), body: { external_id: 'mended' } });
+  t.equal(right.status, 201);
+});
+
+t.test('of many at a time one is done, the others are told that it is under way or get its answer', async t => {
+  const body = { external_id: 'crowd', display_name: 'One of many' };
+  const all = await Promise.all(Array.from({ length: 12 }, () => send('/users', { headers: withKey('crowd'), body })));
+  const made = all.filter(a => a.status === 201);
+  t.ok(made.length >= 1);
+  t.equal(new Set(made.map(a => a.text)).size, 1);
+  t.equal(made.filter(a => a.headers.get('idempotent-replayed') === null).length, 1);
+  for (const a of all.filter(a => a.status !== 201)) {
+    t.equal(a.status, 409);
+    t.match(a.json.detail, /under way/);
+    t.equal(a.headers.get('retry-after'), '1');
+  }
+  t.equal((await users('crowd')).length, 1);
+});
+
+t.test('a key that is no visible text is refused', async t => {
+  const a = await send('/users', { headers: withKey('x'.repeat(256)), body: {} });
+  t.equal(a.status, 400);
+  t.match(a.json.detail, /Idempotency-Key must be 1 to 255 visible ASCII characters/);
+});
+
+t.test('what became of a request is not guessed when its host ended', async t => {
+  const body = { external_id: 'cut-off' };
+  await send('/users', { headers: withKey('cut-off'), body });
+  await db.query(
+    `UPDATE idempotent_requests SET status = NULL, body = NULL, begun_at = now() - interval '61 seconds' WHERE key = 'cut-off'`,
+  );
+  const a = await send('/users', { headers: withKey('cut-off'), body });
+  t.equal(a.status, 409);
+  t.match(a.json.detail, /look whether it was done/);
+});
+
+t.test('after 24 hours a key is free again', async t => {
+  const body = { external_id: 'old-1' };
+  await send('/users', { headers: withKey('old-key'), body });
+  await db.query(`UPDATE idempotent_requests SET begun_at = now() - interval '25 hours' WHERE key = 'old-key'`);
+  const a = await send('/users', { headers: withKey('old-key'), body: { external_id: 'old-2' } });
+  t.equal(a.status, 201);
+  t.equal(a.headers.get('idempotent-replayed'), null);
+});
+
+t.test('an answer with a secret is not kept: a repeated request is told the id of what it made', async t => {
+  const body = { name: 'a key', scopes: [{ plugin_id: 'later', trigger: '*' }], allow_unknown: true };
+  const first = await send('/service-keys', { headers: withKey('secret-one'), body });
+  t.equal(first.status, 201);
+  const again = await send('/service-keys', { headers: withKey('secret-one'), body });
+  t.equal(again.status, 409);
+  t.equal(again.json.id, String(first.json.id));
+  const { rows } = await db.query<{ kept: string }>(`SELECT row_to_json(r)::text AS kept FROM idempotent_requests r`);
+  const secret = String(first.json.key).split('.')[1] ?? '';
+  t.ok(secret.length > 20);
+  for (const { kept } of rows) t.notOk(kept.includes(secret), 'the database does not hold the secret');
+});
+
+t.test('a key belongs to its caller', async t => {
+  const setup = await send('/auth/setup', { body: { email: 'root@uni.example', password: 'correct horse battery' } });
+  t.equal(setup.status, 200);
+  const jar = new CookieJar();
+  jar.take(setup.headers);
+  const body = { external_id: 'of-two-callers' };
+  const made = await send('/keys', {
+    headers: { ...jar.header, authorization: '' },
+    body: { name: 'k', scopes: ['admin'] },
+  });
+  t.equal(made.status, 201);
+  const asKey = { authorization: `Bearer ${made.json.key}` };
+  t.equal(
+    (await send('/users', { headers: withKey('shared', { ...jar.header, authorization: '' }), body })).status,
+    201,
+  );
+  const other = await send('/users', { headers: withKey('shared', asKey), body });
+  t.equal(other.status, 409, 'it is a request of its own, which finds the user there');
+  t.match(other.json.detail, /external_id/);
+});
