@@ -1,8 +1,10 @@
+import { docsRoutes } from '../api/docs-api.ts';
 import { HEALTH_PATHS, healthRoutes } from '../api/health-api.ts';
 import type { Route } from '../api/route.ts';
 import { makeRouter } from '../api/router.ts';
 import { fullDiskOf, lackOfSpace } from '../base/disk-space.ts';
 import { messageOf, ServiceError } from '../base/errors.ts';
+import { serviceVersion } from '../base/version.ts';
 import { dataPath } from '../config/load.ts';
 import { makeClientAddress } from '../http/client-address.ts';
 import { type Server, startServer } from '../http/server.ts';
@@ -43,6 +45,7 @@ export async function composeFrontEnd(core: Core, parts: FrontEndParts): Promise
       check: async () => void (await db.query('SELECT 1')),
       lackOfSpace: () => lackOfSpace(dataPath(config), v['data.min_free_mb']),
     }),
+    ...docsRoutes({ version: serviceVersion() }),
     ...parts.routes,
   ];
   const route = makeRouter(db, routes, guards, changes);
