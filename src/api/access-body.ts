@@ -25,23 +25,33 @@ export const origins = z.array(origin).max(LIMITS.originsMax);
 
 const triggerName = z.string().min(1).max(64);
 
-/** Opens triggers to everybody: all that the change opens, or those of these names. */
-export const acceptPublic = z.union([z.boolean(), z.array(triggerName).max(500)]).default(false);
+export const acceptPublic = z
+  .union([z.boolean(), z.array(triggerName).max(500)])
+  .default(false)
+  .describe(
+    'Confirms that triggers become callable without a login: all that the change opens, or those of these names',
+  );
 
 /** A key that is left out keeps its value; `frontend_origins: null` inherits the plugin's. */
 const settings = z.strictObject({
   enabled: z.boolean().optional(),
-  allow_user_session: z.boolean().optional(),
-  allow_service_key: z.boolean().optional(),
-  policy_expression: policyText.optional(),
-  frontend_origins: origins.nullable().optional(),
+  allow_user_session: z.boolean().describe('Whether logged-in users may call').optional(),
+  allow_service_key: z.boolean().describe('Whether service keys may call').optional(),
+  policy_expression: policyText.describe('A policy that callers must meet as well; empty for none').optional(),
+  frontend_origins: origins
+    .nullable()
+    .describe("Origins of pages that may call; null for those of the plugin's own setting")
+    .optional(),
 });
 export const settingsBody = settings.extend({ accept_public: acceptPublic });
 
 /** The members of an installation's body that say who may call. */
 export const accessMembers = {
-  triggers: z.record(triggerName, settings).default({}),
-  accept_suggested_access: z.boolean().default(false),
+  triggers: z.record(triggerName, settings).default({}).describe('Settings by the name of the trigger'),
+  accept_suggested_access: z
+    .boolean()
+    .default(false)
+    .describe('New triggers start with the access that the manifest suggests'),
   accept_public: acceptPublic,
 };
 

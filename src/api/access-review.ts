@@ -1,11 +1,37 @@
-import { effectiveAccess } from '../authz/trigger-access.ts';
+import { z } from 'zod';
+import { EFFECTIVE_ACCESS, effectiveAccess } from '../authz/trigger-access.ts';
 import type { GraphSchema } from '../graph/graph-schema.ts';
 import { suggestedSettings } from '../plugins/install-access.ts';
-import { httpTriggersOf, type Manifest } from '../plugins/manifest.ts';
+import { httpTriggersOf, type Manifest, suggestedAccess } from '../plugins/manifest.ts';
 import { urlOf } from '../plugins/public-access.ts';
 import type { InstalledPlugin } from '../plugins/registry.ts';
 import { DEFAULT_SETTINGS } from '../plugins/trigger-settings.ts';
-import { policyProblems } from './policy-body.ts';
+import { httpMethod } from './manifest-schemas.ts';
+import { policyProblem, policyProblems } from './policy-body.ts';
+
+/** Who may call a trigger, in one word. */
+export const accessWord = z.enum(EFFECTIVE_ACCESS).meta({
+  id: 'EffectiveAccess',
+  description:
+    'Who may call: every client (public), users, service keys, or either of the two; no client while the trigger is disabled, or has a policy but admits neither users nor service keys',
+});
+
+export const triggerReview = z
+  .object({
+    trigger: z.string(),
+    methods: z.array(httpMethod),
+    url: z.string().describe('Path at which it is called'),
+    new: z.boolean().describe('Whether the installed version has no such trigger'),
+    effective_access: accessWord,
+    suggested: suggestedAccess
+      .safeExtend({
+        effective_access: accessWord,
+        policy_problems: z.array(policyProblem).describe('Why the suggested policy could not be saved'),
+      })
+      .nullable()
+      .describe('What the author suggests instead; an installation follows it with accept_suggested_access'),
+  })
+  .meta({ id: 'TriggerReview' });
 
 /**
  * Who may call each HTTP trigger of an uploaded version if it is installed as it is, and what its author suggests instead.

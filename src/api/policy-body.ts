@@ -9,12 +9,32 @@ import type { Database } from '../db/database.ts';
 import type { GraphSchema } from '../graph/graph-schema.ts';
 import type { Reply, Request } from '../http/message.ts';
 import type { TriggerPolicies } from '../plugins/install-access.ts';
+import { warning } from './fields.ts';
 import { pageReply, pathIdOf, queryOf } from './route.ts';
 
 /** Text of a policy; empty for none. */
 export const policyText = z
   .string()
   .max(LIMITS.policyCharsMax, `must have at most ${LIMITS.policyCharsMax} characters`);
+
+const count = z.int().nonnegative();
+
+export const policyPosition = z
+  .object({
+    start: count.describe('Characters before it'),
+    end: count.describe('Characters before what follows it'),
+    line: z.int().positive(),
+    column: z.int().positive(),
+  })
+  .meta({ id: 'PolicyPosition', description: 'Where in a policy something is' });
+
+export const policyProblem = z
+  .object({ message: z.string(), position: policyPosition })
+  .meta({ id: 'PolicyProblem', description: 'A mistake in a policy' });
+
+export const policyWarning = warning
+  .extend({ position: policyPosition })
+  .meta({ id: 'PolicyWarning', description: 'A place of a policy that is odd, and does not stop the request' });
 
 /** Where in a policy something is, in characters from 0, and as people count lines and columns. */
 export function positionOf(source: string, start: number, end: number) {

@@ -5,6 +5,7 @@ import { audit } from './audit-api.ts';
 import type { Resource } from './endpoint.ts';
 import { executions } from './executions-api.ts';
 import { health } from './health-api.ts';
+import { plugins } from './plugins-api.ts';
 import { policies } from './policies-api.ts';
 import { serviceKeys } from './service-keys-api.ts';
 import { universityBatches, universityImports } from './university-api.ts';

@@ -17,7 +17,8 @@ export type AccessDecision =
   | { kind: 'refuse'; reason: 'disabled' | 'no_credential' | 'principal_kind' | 'policy' };
 
 /** What a trigger's settings amount to, for people. */
-export type EffectiveAccess = 'disabled' | 'public' | 'nobody' | 'user' | 'service' | 'user_or_service';
+export const EFFECTIVE_ACCESS = ['disabled', 'public', 'nobody', 'user', 'service', 'user_or_service'] as const;
+export type EffectiveAccess = (typeof EFFECTIVE_ACCESS)[number];
 
 export function effectiveAccess(s: AccessSettings): EffectiveAccess {
   if (!s.enabled) return 'disabled';

@@ -19,14 +19,13 @@ export type ConfigField = z.infer<typeof configField>;
 
 const kinds = ['sql', 'kv', 'network', 'notify', 'events', 'plugins:call', 'file'] as const;
 
-const requirement = z
+/** Something a plugin asks its host for; where it has config fields, the administrator fills them in. */
+export const requirement = z
   .object({
     kind: z.enum(kinds),
     description: z.string().max(1000).default(''),
-    /** Logical database name; only for `sql`. */
-    name: z.string().min(1).max(64).optional(),
-    /** Id of the plugin to call; only for `plugins:call`. */
-    target: z.string().min(1).max(64).optional(),
+    name: z.string().min(1).max(64).describe('Logical name of the database; only for sql').optional(),
+    target: z.string().min(1).max(64).describe('Id of the plugin to call; only for plugins:call').optional(),
     config: z.array(configField).max(100).default([]),
   })
   .refine(r => r.kind !== 'plugins:call' || r.target !== undefined, {
@@ -40,7 +39,7 @@ const triggerName = z
   .regex(/^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$/, 'letters, digits, _ . and - only, at most 64');
 
 /** What the author suggests; it counts only where an administrator accepts it (`accept_suggested_access`). */
-const suggestedAccess = z
+export const suggestedAccess = z
   .strictObject({
     users: z.boolean().default(false),
     service_keys: z.boolean().default(false),
@@ -58,7 +57,8 @@ const suggestedAccess = z
   });
 export type SuggestedAccess = z.infer<typeof suggestedAccess>;
 
-const httpTrigger = z.object({
+/** An endpoint of a plugin. */
+export const httpTrigger = z.object({
   name: triggerName,
   type: z.literal('http'),
   description: z.string().max(1000).default(''),
@@ -70,7 +70,8 @@ const httpTrigger = z.object({
   access: suggestedAccess.optional(),
 });
 
-const messengerTrigger = z.object({
+/** A command of a plugin; its name is the word users write. */
+export const messengerTrigger = z.object({
   name: triggerName,
   type: z.literal('messenger'),
   description: z.string().max(1000).default(''),

@@ -1,0 +1,52 @@
+import { effectiveAccess } from '../authz/trigger-access.ts';
+import type { Database, Queryable } from '../db/database.ts';
+import type { GraphSchema } from '../graph/graph-schema.ts';
+import type { FrontendInstaller } from '../plugins/frontend-install.ts';
+import { type PluginInstaller, unknownPlugin } from '../plugins/install.ts';
+import { findPlugin, findVersion, type PluginRow } from '../plugins/plugin-store.ts';
+import type { PluginRegistry } from '../plugins/registry.ts';
+import type { Quarantine } from '../records/quarantine.ts';
+import { configJson, pluginJson, suspensionJson, versionJson } from './plugin-json.ts';
+
+/** What the endpoints of plugins are made of. */
+export type PluginsApiParts = {
+  db: Database;
+  installer: PluginInstaller;
+  frontends: FrontendInstaller;
+  registry: PluginRegistry;
+  quarantine: Quarantine;
+  schema: GraphSchema;
+  moduleBytesMax: number;
+  frontendBytesMax: number;
+};
+
+/** @throws ServiceError `not_found` */
+export async function loadPlugin(db: Queryable, id: string): Promise<PluginRow> {
+  const plugin = await findPlugin(db, id);
+  if (plugin === undefined) throw unknownPlugin(id);
+  return plugin;
+}
+
+/** Everything an administrator is shown of a plugin. @throws ServiceError `not_found` */
+export async function pluginDetail({ db, quarantine, registry }: PluginsApiParts, id: string) {
+  const plugin = await loadPlugin(db, id);
+  const version = plugin.installedVersionId === null ? undefined : await findVersion(db, plugin.installedVersionId);
+  const live = registry.find(id);
+  return {
+    ...pluginJson(plugin, version),
+    installed: version === undefined ? null : versionJson(version, version.id),
+    requirements: version?.manifest.requirements ?? [],
+    permissions: version?.permissions ?? [],
+    config: version === undefined ? [] : configJson(version),
+    network: version?.permissions.includes('network') ? version.network : null,
+    findings: version?.findings ?? [],
+    html: { trust: plugin.htmlTrusted ? ('trusted' as const) : ('sandboxed' as const) },
+    frontend_access: plugin.frontendAccess,
+    frontend_url: version?.frontend == null ? null : `/plugins/${id}/app/`,
+    triggers: (version?.manifest.triggers ?? []).map(t => {
+      const settings = live?.triggers.get(t.name)?.settings;
+      return { ...t, ...(settings === undefined ? {} : { effective_access: effectiveAccess(settings) }) };
+    }),
+    quarantine: quarantine.list(id, Date.now()).map(suspensionJson),
+  };
+}

@@ -1,0 +1,172 @@
+import { z } from 'zod';
+import { configFieldsOf } from '../plugins/manifest.ts';
+import type { PluginRow, VersionRow } from '../plugins/plugin-store.ts';
+import type { Suspension } from '../records/quarantine.ts';
+import { accessWord } from './access-review.ts';
+import { id, time } from './fields.ts';
+import { httpTrigger, messengerTrigger, requirement } from './manifest-schemas.ts';
+
+/** Plugins and their versions as answers show them. */
+
+const count = z.int().nonnegative();
+
+export const pluginId = z.string().describe('Id of the plugin');
+export const versionText = z.string().describe('Version as its author calls it');
+export const wasmKey = z.string().describe('Names this version at installing and rolling back');
+export const sha256 = z.string().describe('SHA-256 of the file as it was uploaded, in hexadecimal digits');
+export const permission = z
+  .string()
+  .describe('What the plugin may do: sql, network, plugins:call:<plugin id> and so on');
+
+export const memoryPages = z.object({ min: count, max: count }).describe('Pages of 64 KiB that the module may have');
+
+export const pluginFrontend = z
+  .object({ sha256, packed_bytes: count, files: count, bytes: count })
+  .meta({ id: 'PluginFrontend', description: 'The ZIP of web pages delivered with a version' });
+
+export const frontendJson = ({ frontend: f }: VersionRow) =>
+  f === null ? null : { sha256: f.sha256, packed_bytes: f.packedBytes, files: f.files, bytes: f.bytes };
+
+export const finding = z
+  .object({
+    level: z.enum(['refusal', 'warning', 'note']),
+    rule: z.string(),
+    message: z.string(),
+    where: z.string().optional(),
+  })
+  .meta({ id: 'Finding', description: 'What the inspection at upload says of a module' });
+
+export const pluginVersion = z
+  .object({
+    wasm_key: wasmKey,
+    version: versionText,
+    abi: z.int().positive().describe('Version of the plugin interface it is written for'),
+    sha256,
+    size: count.describe('Bytes of the module as it was uploaded'),
+    permissions: z.array(permission),
+    memory_pages: memoryPages,
+    uploaded_at: time,
+    installed_at: time.nullable().describe('When it was installed last; null for never'),
+    installed: z.boolean().describe('Whether it is the version that runs'),
+    frontend: pluginFrontend.nullable(),
+  })
+  .meta({ id: 'PluginVersion' });
+
+export function versionJson(v: VersionRow, installedId: number | null) {
+  return {
+    wasm_key: v.wasmKey,
+    version: v.version,
+    abi: v.manifest.abi,
+    sha256: v.sha256,
+    size: v.size,
+    permissions: v.permissions,
+    memory_pages: v.runnable.memoryPages,
+    uploaded_at: v.uploadedAt,
+    installed_at: v.installedAt,
+    installed: v.id === installedId,
+    frontend: frontendJson(v),
+  };
+}
+
+const configValue = z
+  .object({
+    name: z.string(),
+    description: z.string(),
+    required: z.boolean(),
+    sensitive: z.boolean(),
+    value: z.string().nullable().optional().describe('Null when not set; absent for sensitive fields'),
+  })
+  .meta({ id: 'ConfigValue' });
+
+/** Config values of an installation; sensitive ones are never shown. */
+export function configJson(v: VersionRow) {
+  return configFieldsOf(v.manifest).map(f => ({
+    name: f.name,
+    description: f.description,
+    required: f.required,
+    sensitive: f.sensitive,
+    ...(f.sensitive ? {} : { value: v.config[f.name] ?? null }),
+  }));
+}
+
+const suspension = z
+  .object({
+    trigger: z.string().nullable().describe('Null for the whole plugin'),
+    version_id: id.nullable().describe('The version that crashed the service; null for suspensions of triggers'),
+    caller: z.string().nullable().describe('The caller for whom a trigger is suspended; null for all callers'),
+    callers: count.describe('Callers whose executions failed'),
+    since: time,
+    until: time.nullable().describe('Null until an administrator resumes it'),
+    cause: z.string(),
+  })
+  .meta({ id: 'Suspension' });
+
+/** A suspension: of the plugin (a version that crashed the service), of a trigger, or of a trigger for one caller. */
+export const suspensionJson = (s: Suspension) => ({
+  trigger: s.trigger === '' ? null : s.trigger,
+  version_id: s.versionId === 0 ? null : s.versionId,
+  caller: s.caller,
+  callers: s.callers,
+  since: s.since,
+  until: s.until,
+  cause: s.cause,
+});
+
+export const pluginSummary = z
+  .object({
+    id: pluginId,
+    name: z.string().nullable().describe('From the manifest of the installed version; null without one'),
+    version: versionText.nullable(),
+    state: z.enum(['uploaded', 'enabled', 'disabled']).describe('uploaded: no version is installed'),
+    frontend_origins: z.array(z.string()).describe('Origins of pages that may call its triggers'),
+    created_at: time,
+    updated_at: time,
+  })
+  .meta({ id: 'PluginSummary' });
+
+export function pluginJson(p: PluginRow, v: VersionRow | undefined) {
+  return {
+    id: p.id,
+    name: v?.manifest.name ?? null,
+    version: v?.version ?? null,
+    state: v === undefined ? ('uploaded' as const) : p.enabled ? ('enabled' as const) : ('disabled' as const),
+    frontend_origins: p.frontendOrigins,
+    created_at: p.createdAt,
+    updated_at: p.updatedAt,
+  };
+}
+
+/** A trigger of the installed version, with who may call it. */
+export const installedTrigger = z.discriminatedUnion('type', [
+  httpTrigger.extend({
+    effective_access: accessWord.optional().describe('Absent while this host cannot read the plugin'),
+  }),
+  messengerTrigger,
+]);
+
+export const frontendAccess = z.enum(['public', 'session']).describe('session: for logged-in users alone');
+export const htmlTrust = z
+  .enum(['trusted', 'sandboxed'])
+  .describe('Whether answers of HTTP triggers that can run script go out without a sandbox');
+
+export const plugin = pluginSummary
+  .extend({
+    installed: pluginVersion.nullable(),
+    requirements: z.array(requirement),
+    permissions: z.array(permission),
+    config: z.array(configValue),
+    network: z
+      .object({
+        hosts: z.array(z.string()).describe('The only hosts it may reach; empty: every public one'),
+        private: z.array(z.string()).describe('Ranges that are not public and may be reached all the same'),
+      })
+      .nullable()
+      .describe('Where it may send requests; null without that permission'),
+    findings: z.array(finding),
+    html: z.object({ trust: htmlTrust }),
+    frontend_access: frontendAccess,
+    frontend_url: z.string().nullable().describe('Path of its pages; null without a frontend'),
+    triggers: z.array(installedTrigger),
+    quarantine: z.array(suspension).describe('What is suspended now'),
+  })
+  .meta({ id: 'Plugin' });
