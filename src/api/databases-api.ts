@@ -2,25 +2,85 @@ import { z } from 'zod';
 import { ServiceError } from '../base/errors.ts';
 import type { Database } from '../db/database.ts';
 import { type Connected, tryConnection } from '../db/plugin-databases.ts';
-import { jsonReply } from '../http/message.ts';
-import { unknownPlugin } from '../plugins/install.ts';
 import { connectionProblem } from '../plugins/plugin-config.ts';
-import { findPlugin } from '../plugins/plugin-store.ts';
 import type { PluginRegistry } from '../plugins/registry.ts';
-import { parseBody } from './body.ts';
+import { type Handle, resource, serve } from './endpoint.ts';
+import { loadPlugin } from './plugin-detail.ts';
 import type { Route } from './route.ts';
 
+type DatabasesApiParts = { db: Database; registry: PluginRegistry };
+
 const testBody = z.strictObject({
-  name: z.string().min(1).max(64).default('default'),
+  name: z.string().min(1).max(64).default('default').describe('Logical name of the database in the manifest'),
   connection_string: z
     .string()
     .max(4096)
     .regex(/^postgres(ql)?:\/\//, 'must be a connection string like postgresql://user:password@host:5432/database')
+    .describe('What to try; without it the one that is installed under the name')
     .optional(),
 });
 
+const latency = z.int().nonnegative();
+
+const trial = z
+  .discriminatedUnion('ok', [
+    z.object({
+      ok: z.literal(true),
+      latency_ms: latency,
+      server_version: z.string(),
+      database: z.string(),
+      user: z.string(),
+      warnings: z.array(z.string()).describe('What an administrator should think about'),
+    }),
+    z.object({
+      ok: z.literal(false),
+      latency_ms: latency,
+      error: z.object({ code: z.string().describe('SQLSTATE, or the error code of the system'), message: z.string() }),
+    }),
+  ])
+  .meta({ id: 'ConnectionTrial' });
+
+/** Trying the databases of plugins, before and after an installation. */
+export const databases = resource('Databases of plugins', {
+  test: {
+    method: 'POST',
+    path: '/api/admin/plugins/:id/databases/test',
+    guard: 'admin_recent',
+    key: ['admin'],
+    skipChangeBarrier: true,
+    summary: 'Try the connection to a database of a plugin',
+    description: 'It connects as the plugin would. A connection that fails is an answer with ok: false.',
+    body: testBody,
+    replies: { 200: trial },
+    example: { body: { name: 'default', connection_string: 'postgresql://user:password@db.example.org:5432/shop' } },
+  },
+});
+
+const test: Handle<typeof databases.test, DatabasesApiParts> = async ({ db, registry }, { body, params }) => {
+  await loadPlugin(db, params.id);
+  const { connection_string, name } = await body();
+  const problem = connection_string === undefined ? null : connectionProblem(connection_string);
+  if (problem !== null)
+    throw new ServiceError('validation_failed', `connection_string ${problem}`, {
+      errors: [{ pointer: '/connection_string', message: problem }],
+    });
+  const stored = registry.find(params.id)?.databases ?? {};
+  const url = connection_string ?? (Object.hasOwn(stored, name) ? stored[name] : undefined);
+  if (url === undefined) {
+    const names = Object.keys(stored).join(', ') || 'none';
+    throw new ServiceError(
+      'validation_failed',
+      `no connection string is installed for the database "${name}"; give one to try`,
+      { errors: [{ pointer: '/name', message: `is not installed; installed are: ${names}` }] },
+    );
+  }
+  return { status: 200, json: trialJson(await tryConnection(db, url)) };
+};
+
+export const databaseRoutes = (parts: DatabasesApiParts): Route[] => serve(databases, parts, { test });
+
 /** What a trial has found, with what an administrator should think about. */
-function resultJson(c: Connected) {
+function trialJson(c: Connected): z.input<typeof trial> {
   if (!c.ok) return { ok: false, latency_ms: c.latencyMs, error: { code: c.code, message: c.message } };
   const warnings = [
     ...(c.isSuperuser ? [`the role "${c.user}" is a superuser: give the plugin one that may only what it needs`] : []),
@@ -29,39 +89,4 @@ function resultJson(c: Connected) {
   ];
   const { database, latencyMs, server, user } = c;
   return { ok: true, latency_ms: latencyMs, server_version: server, database, user, warnings };
-}
-
-/** Trying the databases of plugins, before and after an installation. */
-export function databaseRoutes(parts: { db: Database; registry: PluginRegistry }): Route[] {
-  const { db, registry } = parts;
-  return [
-    {
-      method: 'POST',
-      path: '/api/admin/plugins/:id/databases/test',
-      guard: 'admin_recent',
-      key: ['admin'],
-      skipChangeBarrier: true,
-      async handle({ json, request }) {
-        const id = request.params.id ?? '';
-        if ((await findPlugin(db, id)) === undefined) throw unknownPlugin(id);
-        const { connection_string, name } = parseBody(testBody, await json());
-        const problem = connection_string === undefined ? null : connectionProblem(connection_string);
-        if (problem !== null)
-          throw new ServiceError('validation_failed', `connection_string ${problem}`, {
-            errors: [{ pointer: '/connection_string', message: problem }],
-          });
-        const stored = registry.find(id)?.databases ?? {};
-        const url = connection_string ?? (Object.hasOwn(stored, name) ? stored[name] : undefined);
-        if (url === undefined) {
-          const names = Object.keys(stored).join(', ') || 'none';
-          throw new ServiceError(
-            'validation_failed',
-            `no connection string is installed for the database "${name}"; give one to try`,
-            { errors: [{ pointer: '/name', message: `is not installed; installed are: ${names}` }] },
-          );
-        }
-        return jsonReply(200, resultJson(await tryConnection(db, url)));
-      },
-    },
-  ];
 }

@@ -2,6 +2,7 @@ import { access } from './access-api.ts';
 import { adminKeys } from './admin-keys-api.ts';
 import { admins } from './admins-api.ts';
 import { audit } from './audit-api.ts';
+import { databases } from './databases-api.ts';
 import type { Resource } from './endpoint.ts';
 import { executions } from './executions-api.ts';
 import { health } from './health-api.ts';
