@@ -9,6 +9,7 @@ import { health } from './health-api.ts';
 import { plugins } from './plugins-api.ts';
 import { policies } from './policies-api.ts';
 import { serviceKeys } from './service-keys-api.ts';
+import { uninstalled } from './uninstalled-api.ts';
 import { universityBatches, universityImports } from './university-api.ts';
 import { users } from './users-api.ts';
 

@@ -1,40 +1,75 @@
+import { z } from 'zod';
 import type { Database } from '../db/database.ts';
-import { jsonReply } from '../http/message.ts';
 import { listUninstalled, restoreUninstalled } from '../plugins/uninstalled.ts';
+import { type Handle, resource, serve } from './endpoint.ts';
+import { time } from './fields.ts';
+import { pageOf, wholePage } from './paging.ts';
+import { permission, pluginId, pluginVersion, versionText, wasmKey } from './plugin-json.ts';
 import { actorOf, type Route } from './route.ts';
 
+type UninstalledApiParts = { db: Database; keepMs: number };
+
+const uninstalledVersion = pluginVersion
+  .pick({ version: true, wasm_key: true, sha256: true, size: true, uploaded_at: true })
+  .extend({
+    id: pluginId,
+    uninstalled_at: time,
+    kept_until: time.describe('When it is removed with its files (plugins.keep_uninstalled)'),
+  })
+  .meta({ id: 'UninstalledVersion' });
+
+const path = '/api/admin/uninstalled';
+
 /** Versions of uninstalled plugins: what is kept, until when, and bringing one back. */
-export function uninstalledRoutes({ db, keepMs }: { db: Database; keepMs: number }): Route[] {
-  return [
-    {
-      method: 'GET',
-      path: '/api/admin/uninstalled',
-      guard: 'admin',
-      key: ['read'],
-      async handle() {
-        const items = (await listUninstalled(db)).map(v => ({
-          id: v.pluginId,
-          version: v.version,
-          wasm_key: v.wasmKey,
-          sha256: v.sha256,
-          size: v.size,
-          uploaded_at: v.uploadedAt,
-          uninstalled_at: v.uninstalledAt,
-          kept_until: new Date(v.uninstalledAt.getTime() + keepMs),
-        }));
-        return jsonReply(200, { items, next_cursor: null });
-      },
+export const uninstalled = resource('Uninstalled plugins', {
+  list: {
+    method: 'GET',
+    path,
+    guard: 'admin',
+    key: ['read'],
+    summary: 'List versions of uninstalled plugins that are kept',
+    description: 'The last uninstalled first; 1000 at most, on one page.',
+    replies: { 200: pageOf(uninstalledVersion) },
+  },
+  restore: {
+    method: 'POST',
+    path: `${path}/:key/restore`,
+    guard: 'admin',
+    // The row names no plugin: a key for named plugins does not open it.
+    key: ['plugins:deploy'],
+    summary: 'Bring a version of an uninstalled plugin back',
+    description:
+      'The key is its wasm_key. It is as if it had just been uploaded: not installed, without configuration.',
+    replies: {
+      200: z.object({ id: pluginId, version: versionText, wasm_key: wasmKey, permissions: z.array(permission) }),
     },
-    {
-      method: 'POST',
-      path: '/api/admin/uninstalled/:key/restore',
-      guard: 'admin',
-      // The row names no plugin: a key for named plugins does not open it.
-      key: ['plugins:deploy'],
-      async handle({ caller, request }) {
-        const v = await restoreUninstalled(db, request.params.key ?? '', actorOf(caller, request));
-        return jsonReply(200, { id: v.pluginId, version: v.version, wasm_key: v.wasmKey, permissions: v.permissions });
-      },
-    },
-  ];
-}
+    refusals: ['conflict'],
+  },
+});
+
+const list: Handle<typeof uninstalled.list, UninstalledApiParts> = async ({ db, keepMs }) => {
+  const items = (await listUninstalled(db)).map(v => ({
+    id: v.pluginId,
+    version: v.version,
+    wasm_key: v.wasmKey,
+    sha256: v.sha256,
+    size: v.size,
+    uploaded_at: v.uploadedAt,
+    uninstalled_at: v.uninstalledAt,
+    kept_until: new Date(v.uninstalledAt.getTime() + keepMs),
+  }));
+  return { status: 200, json: wholePage(items) };
+};
+
+const restore: Handle<typeof uninstalled.restore, UninstalledApiParts> = async (
+  { db },
+  { caller, params, request },
+) => {
+  const v = await restoreUninstalled(db, params.key, actorOf(caller, request));
+  return {
+    status: 200,
+    json: { id: v.pluginId, version: v.version, wasm_key: v.wasmKey, permissions: v.permissions },
+  };
+};
+
+export const uninstalledRoutes = (parts: UninstalledApiParts): Route[] => serve(uninstalled, parts, { list, restore });
