@@ -1,9 +1,7 @@
 import { z } from 'zod';
 import { LIMITS } from '../base/limits.ts';
-import type { Request } from '../http/message.ts';
 import type { AccessRequest } from '../plugins/install-access.ts';
 import type { SettingsChange } from '../plugins/trigger-settings.ts';
-import { parseBody } from './body.ts';
 import { policyText } from './policy-body.ts';
 
 /** What requests say about who may call triggers. */
@@ -80,13 +78,5 @@ export function accessOf(body: AccessMembers): AccessRequest {
   };
 }
 
-const confirmBody = z.strictObject({ accept_public: acceptPublic });
-
-/** The confirmation of a request whose body may be absent. */
-export async function confirmationOf(
-  request: Request,
-  json: () => Promise<unknown>,
-): Promise<true | readonly string[]> {
-  const hasBody = request.headers['content-length'] !== '0' && request.headers['content-type'] !== undefined;
-  return acceptedOf(parseBody(confirmBody, hasBody ? await json() : {}).accept_public);
-}
+/** A body that only confirms, and may be absent. */
+export const confirmBody = z.strictObject({ accept_public: acceptPublic }).prefault({});

@@ -13,29 +13,39 @@ import { ServiceError } from '../base/errors.ts';
 import { LIMITS } from '../base/limits.ts';
 import type { Database } from '../db/database.ts';
 import type { GraphSchema } from '../graph/graph-schema.ts';
-import { jsonReply, type Request } from '../http/message.ts';
+import type { Request } from '../http/message.ts';
 import { unknownPlugin } from '../plugins/install.ts';
+import type { MessengerTrigger } from '../plugins/manifest.ts';
 import type { InstalledPlugin, PluginRegistry } from '../plugins/registry.ts';
-import { parseBody } from './body.ts';
+import { type Handle, resource, serve } from './endpoint.ts';
+import { warning } from './fields.ts';
+import { describeAs } from './json-schema.ts';
+import { pageOf, wholePage } from './paging.ts';
+import { idParam } from './params.ts';
+import { pluginId } from './plugin-json.ts';
 import {
   assertPolicy,
+  loadRevisions,
+  policyProblem,
   policyText,
+  policyWarning,
   policyWarnings,
-  revisionsReply,
+  revisionPage,
   revisionToRestore,
   storedPolicyProblems,
 } from './policy-body.ts';
+import { page } from './query.ts';
 import { actorOf, type Caller, type Route } from './route.ts';
 
 export type CommandsApiParts = { db: Database; registry: PluginRegistry; schema: GraphSchema };
 
 /** A role by its name. */
-export const roleName = z
-  .string()
-  .regex(/^[\p{L}\p{N}_.:-]{1,100}$/u, 'must be letters, digits, _ . : and -, at most 100');
+export const roleName = describeAs(
+  z.string().regex(/^[\p{L}\p{N}_.:-]{1,100}$/u, 'must be letters, digits, _ . : and -, at most 100'),
+  // Without the pattern: not every reader of the document knows classes of Unicode.
+  { type: 'string', minLength: 1, maxLength: 100, description: 'Letters, digits, _ . : and -' },
+);
 
-const enabledBody = z.strictObject({ enabled: z.boolean() });
-const policyBody = z.strictObject({ expression: policyText });
 /** A key that is left out keeps its value; null or an empty list asks for no such role. */
 const rolesBody = z.strictObject({
   system_role: roleName.nullable().optional(),
@@ -43,11 +53,145 @@ const rolesBody = z.strictObject({
   plugin_role: roleName.nullable().optional(),
 });
 
+const settings = z
+  .object({
+    plugin_id: pluginId,
+    command: z.string().describe('The word users write'),
+    description: z.string(),
+    enabled: z.boolean(),
+    policy_expression: z.string().describe('Empty for no policy'),
+    system_role: z.string().nullable().describe('Null: no such role is asked for'),
+    global_roles: z.array(z.string()),
+    plugin_role: z.string().nullable(),
+    policy_problems: z.array(policyProblem).describe('Why the policy denies every user; empty when it is evaluated'),
+    open_to_everyone: z.boolean().describe('Whether it is enabled and asks for no role and no policy'),
+  })
+  .meta({ id: 'CommandSettings' });
+
+const changedSettings = settings
+  .extend({ warnings: z.array(z.union([policyWarning, warning])).describe('Roles that no user has') })
+  .meta({ id: 'ChangedCommandSettings' });
+
+const path = '/api/admin/plugins/:id/commands';
+const change = { method: 'PUT', guard: 'admin_recent', key: ['access'], replies: { 200: changedSettings } } as const;
+
+/** Who may run a plugin's commands (docs/plugins.md "Upload and installation", docs/authorization.md "Commands", docs/messengers.md "Commands"). */
+export const commands = resource('Commands', {
+  list: {
+    method: 'GET',
+    path: `${path}/settings`,
+    guard: 'admin',
+    key: ['read', 'access'],
+    summary: 'List the commands of a plugin with their settings',
+    replies: { 200: pageOf(settings) },
+  },
+  setEnabled: {
+    ...change,
+    path: `${path}/:cmd/enabled`,
+    summary: 'Enable or disable a command',
+    body: z.strictObject({ enabled: z.boolean() }),
+    example: { body: { enabled: false } },
+  },
+  setPolicy: {
+    ...change,
+    path: `${path}/:cmd/policy`,
+    summary: 'Set the policy of a command',
+    body: z.strictObject({ expression: policyText.describe('Empty for no policy') }),
+    example: { body: { expression: 'has_role("student")' } },
+  },
+  setRoles: {
+    ...change,
+    path: `${path}/:cmd/roles`,
+    summary: 'Set the roles that a command asks for',
+    description: 'A member that is left out keeps its value; null or an empty list asks for no such role.',
+    body: rolesBody,
+    example: { body: { system_role: null, global_roles: ['teacher'], plugin_role: 'editor' } },
+  },
+  listRevisions: {
+    method: 'GET',
+    path: `${path}/:cmd/policy/revisions`,
+    guard: 'admin',
+    key: ['read', 'access'],
+    summary: 'List what the policy of a command was',
+    query: page,
+    replies: { 200: revisionPage },
+  },
+  restoreRevision: {
+    ...change,
+    method: 'POST',
+    path: `${path}/:cmd/policy/revisions/:revision/restore`,
+    summary: 'Set the policy of a command to what it was',
+    params: { revision: idParam('revision') },
+    refusals: ['validation_failed'],
+  },
+});
+
+const list: Handle<typeof commands.list, CommandsApiParts> = async ({ db, registry }, { params }) => {
+  const plugin = installed(registry, params.id);
+  const stored = await loadCommandSettings(db, plugin.id);
+  const items = commandsOf(plugin).map(c =>
+    settingsJson(plugin.id, c.name, c.description, stored.get(c.name) ?? DEFAULT_COMMAND),
+  );
+  return { status: 200, json: wholePage(items) };
+};
+
+const setEnabled: Handle<typeof commands.setEnabled, CommandsApiParts> = async (
+  parts,
+  { body, caller, params, request },
+) => {
+  const { enabled } = await body();
+  return { status: 200, json: await changeSettings(parts, params, { enabled }, { caller, request }) };
+};
+
+const setPolicy: Handle<typeof commands.setPolicy, CommandsApiParts> = async (
+  parts,
+  { body, caller, params, request },
+) => {
+  const { expression } = await body();
+  assertPolicy(expression, parts.schema, '/expression');
+  const json = await changeSettings(parts, params, { policyExpression: expression }, { caller, request });
+  return { status: 200, json };
+};
+
+const setRoles: Handle<typeof commands.setRoles, CommandsApiParts> = async (
+  parts,
+  { body, caller, params, request },
+) => {
+  const { global_roles, plugin_role, system_role } = await body();
+  const roles = {
+    ...(system_role === undefined ? {} : { systemRole: system_role }),
+    ...(global_roles === undefined ? {} : { globalRoles: [...new Set(global_roles)] }),
+    ...(plugin_role === undefined ? {} : { pluginRole: plugin_role }),
+  };
+  return { status: 200, json: await changeSettings(parts, params, roles, { caller, request }) };
+};
+
+const listRevisions: Handle<typeof commands.listRevisions, CommandsApiParts> = async ({ db, registry }, input) => {
+  const plugin = installed(registry, input.params.id);
+  const { name } = command(plugin, input.params.cmd);
+  return { status: 200, json: await loadRevisions(db, ownerOf(plugin.id, name), input.query) };
+};
+
+const restoreRevision: Handle<typeof commands.restoreRevision, CommandsApiParts> = async (
+  parts,
+  { caller, params, request },
+) => {
+  const { db, registry, schema } = parts;
+  const plugin = installed(registry, params.id);
+  const { name } = command(plugin, params.cmd);
+  const policyExpression = await revisionToRestore(db, schema, ownerOf(plugin.id, name), params.revision);
+  return { status: 200, json: await changeSettings(parts, params, { policyExpression }, { caller, request }) };
+};
+
+export const commandRoutes = (parts: CommandsApiParts): Route[] =>
+  serve(commands, parts, { list, setEnabled, setPolicy, setRoles, listRevisions, restoreRevision });
+
 const settingsJson = (pluginId: string, command: string, description: string, s: CommandSettings) => ({
   plugin_id: pluginId,
   command,
   description,
   ...commandState(s),
+  global_roles: [...s.globalRoles],
   policy_problems: storedPolicyProblems(s.policyExpression),
   open_to_everyone:
     s.enabled &&
@@ -57,135 +201,55 @@ const settingsJson = (pluginId: string, command: string, description: string, s:
     s.globalRoles.length === 0,
 });
 
-/** Who may run a plugin's commands (docs/plugins.md "Upload and installation", docs/authorization.md "Commands", docs/messengers.md "Commands"). */
-export function commandRoutes({ db, registry, schema }: CommandsApiParts): Route[] {
-  const installed = (id: string): InstalledPlugin => {
-    const plugin = registry.find(id);
-    if (plugin === undefined) throw unknownPlugin(id);
-    return plugin;
-  };
-  const commandsOf = (plugin: InstalledPlugin) => plugin.manifest.triggers.filter(t => t.type === 'messenger');
-  const command = (plugin: InstalledPlugin, name: string) => {
-    const all = commandsOf(plugin);
-    const found = all.find(c => c.name === name);
-    if (found === undefined)
-      throw new ServiceError(
-        'not_found',
-        `plugin "${plugin.id}" has no command "${name}"; it has ${all.map(c => c.name).join(', ') || 'none'}`,
-      );
-    return found;
-  };
-  const change = async (
-    id: string,
-    name: string,
-    what: Partial<CommandSettings>,
-    { caller, request }: { caller: Caller; request: Request },
-  ) => {
-    const plugin = installed(id);
-    const { description } = command(plugin, name);
-    const by = actorOf(caller, request);
-    const settings = await db.withTransaction(async client => {
-      const changed = await changeCommandSettings(client, plugin.id, name, what, by);
-      if (changed.policyChanged)
-        await appendRevision(client, ownerOf(plugin.id, name), changed.settings.policyExpression, by);
-      return changed.settings;
-    });
-    const warnings = await commandWarnings(plugin.id, settings);
-    return jsonReply(200, { ...settingsJson(plugin.id, name, description, settings), warnings });
-  };
-  /** Roles that exist nowhere: no user may run such a command. */
-  const commandWarnings = async (id: string, s: CommandSettings) => {
-    const asked = rolesOf(id, s);
-    const texts = await Promise.all(asked.map(role => commandRoleWarning(db, role)));
-    const roles = texts.flatMap((message, k) => {
-      const kind = asked[k]?.kind;
-      return message === null ? [] : [{ pointer: kind === 'global' ? '/global_roles' : `/${kind}_role`, message }];
-    });
-    return [...roles, ...(await policyWarnings(db, s.policyExpression, '/expression'))];
-  };
-  const ownerOf = (pluginId: string, name: string): PolicyOwner => ({ pluginId, kind: 'command', name });
-  const path = '/api/admin/plugins/:id/commands';
+function installed(registry: PluginRegistry, id: string): InstalledPlugin {
+  const plugin = registry.find(id);
+  if (plugin === undefined) throw unknownPlugin(id);
+  return plugin;
+}
 
-  return [
-    {
-      method: 'GET',
-      path: `${path}/settings`,
-      guard: 'admin',
-      key: ['read', 'access'],
-      async handle({ request }) {
-        const plugin = installed(request.params.id!);
-        const stored = await loadCommandSettings(db, plugin.id);
-        return jsonReply(200, {
-          items: commandsOf(plugin).map(c =>
-            settingsJson(plugin.id, c.name, c.description, stored.get(c.name) ?? DEFAULT_COMMAND),
-          ),
-          next_cursor: null,
-        });
-      },
-    },
-    {
-      method: 'PUT',
-      path: `${path}/:cmd/enabled`,
-      guard: 'admin_recent',
-      key: ['access'],
-      async handle({ caller, json, request }) {
-        const { enabled } = parseBody(enabledBody, await json());
-        return await change(request.params.id!, request.params.cmd!, { enabled }, { caller, request });
-      },
-    },
-    {
-      method: 'PUT',
-      path: `${path}/:cmd/policy`,
-      guard: 'admin_recent',
-      key: ['access'],
-      async handle({ caller, json, request }) {
-        const { expression } = parseBody(policyBody, await json());
-        assertPolicy(expression, schema, '/expression');
-        return await change(
-          request.params.id!,
-          request.params.cmd!,
-          { policyExpression: expression },
-          { caller, request },
-        );
-      },
-    },
-    {
-      method: 'PUT',
-      path: `${path}/:cmd/roles`,
-      guard: 'admin_recent',
-      key: ['access'],
-      async handle({ caller, json, request }) {
-        const body = parseBody(rolesBody, await json());
-        const roles = {
-          ...(body.system_role === undefined ? {} : { systemRole: body.system_role }),
-          ...(body.global_roles === undefined ? {} : { globalRoles: [...new Set(body.global_roles)] }),
-          ...(body.plugin_role === undefined ? {} : { pluginRole: body.plugin_role }),
-        };
-        return await change(request.params.id!, request.params.cmd!, roles, { caller, request });
-      },
-    },
-    {
-      method: 'GET',
-      path: `${path}/:cmd/policy/revisions`,
-      guard: 'admin',
-      key: ['read', 'access'],
-      async handle({ request }) {
-        const plugin = installed(request.params.id!);
-        const { name } = command(plugin, request.params.cmd!);
-        return await revisionsReply(db, ownerOf(plugin.id, name), request);
-      },
-    },
-    {
-      method: 'POST',
-      path: `${path}/:cmd/policy/revisions/:revision/restore`,
-      guard: 'admin_recent',
-      key: ['access'],
-      async handle({ caller, request }) {
-        const plugin = installed(request.params.id!);
-        const { name } = command(plugin, request.params.cmd!);
-        const expression = await revisionToRestore(db, schema, ownerOf(plugin.id, name), request);
-        return await change(plugin.id, name, { policyExpression: expression }, { caller, request });
-      },
-    },
-  ];
+const commandsOf = (plugin: InstalledPlugin): MessengerTrigger[] =>
+  plugin.manifest.triggers.filter(t => t.type === 'messenger');
+
+function command(plugin: InstalledPlugin, name: string): MessengerTrigger {
+  const all = commandsOf(plugin);
+  const found = all.find(c => c.name === name);
+  if (found === undefined)
+    throw new ServiceError(
+      'not_found',
+      `plugin "${plugin.id}" has no command "${name}"; it has ${all.map(c => c.name).join(', ') || 'none'}`,
+    );
+  return found;
+}
+
+const ownerOf = (pluginId: string, name: string): PolicyOwner => ({ pluginId, kind: 'command', name });
+
+/** Changes the settings of a command, and shows all of them. */
+async function changeSettings(
+  { db, registry }: CommandsApiParts,
+  { cmd, id }: { id: string; cmd: string },
+  what: Partial<CommandSettings>,
+  { caller, request }: { caller: Caller; request: Request },
+) {
+  const plugin = installed(registry, id);
+  const { description } = command(plugin, cmd);
+  const by = actorOf(caller, request);
+  const settings = await db.withTransaction(async client => {
+    const changed = await changeCommandSettings(client, plugin.id, cmd, what, by);
+    if (changed.policyChanged)
+      await appendRevision(client, ownerOf(plugin.id, cmd), changed.settings.policyExpression, by);
+    return changed.settings;
+  });
+  const warnings = await commandWarnings(db, plugin.id, settings);
+  return { ...settingsJson(plugin.id, cmd, description, settings), warnings };
+}
+
+/** Roles that exist nowhere: no user may run such a command. */
+async function commandWarnings(db: Database, id: string, s: CommandSettings) {
+  const asked = rolesOf(id, s);
+  const texts = await Promise.all(asked.map(role => commandRoleWarning(db, role)));
+  const roles = texts.flatMap((message, k) => {
+    const kind = asked[k]?.kind;
+    return message === null ? [] : [{ pointer: kind === 'global' ? '/global_roles' : `/${kind}_role`, message }];
+  });
+  return [...roles, ...(await policyWarnings(db, s.policyExpression, '/expression'))];
 }

@@ -7,10 +7,9 @@ import { ServiceError } from '../base/errors.ts';
 import { LIMITS } from '../base/limits.ts';
 import type { Database } from '../db/database.ts';
 import type { GraphSchema } from '../graph/graph-schema.ts';
-import type { Reply, Request } from '../http/message.ts';
 import type { TriggerPolicies } from '../plugins/install-access.ts';
-import { warning } from './fields.ts';
-import { pageReply, pathIdOf, queryOf } from './route.ts';
+import { id, time, warning } from './fields.ts';
+import { loadPage, pageOf } from './paging.ts';
 
 /** Text of a policy; empty for none. */
 export const policyText = z
@@ -35,6 +34,18 @@ export const policyProblem = z
 export const policyWarning = warning
   .extend({ position: policyPosition })
   .meta({ id: 'PolicyWarning', description: 'A place of a policy that is odd, and does not stop the request' });
+
+export const policyRevision = z
+  .object({
+    id,
+    expression: z.string().describe('The policy; empty where it was removed'),
+    author_user_id: id.nullable(),
+    author: z.string(),
+    at: time,
+  })
+  .meta({ id: 'PolicyRevision' });
+
+export const revisionPage = pageOf(policyRevision);
 
 /** Where in a policy something is, in characters from 0, and as people count lines and columns. */
 export function positionOf(source: string, start: number, end: number) {
@@ -108,16 +119,15 @@ export function policyRefused(source: string, e: PolicyError, pointer: string): 
 }
 
 /** A page of what a policy was, newest first. */
-export function revisionsReply(db: Database, of: PolicyOwner, request: Request): Promise<Reply> {
-  return pageReply(
-    queryOf(request, ['limit', 'cursor']),
+export const loadRevisions = (db: Database, of: PolicyOwner, query: { limit: number; cursor?: number | undefined }) =>
+  loadPage(
+    query,
     (before, limit) => listRevisions(db, of, before, limit),
     r => ({ id: r.id, expression: r.expression, author_user_id: r.authorUserId, author: r.authorName, at: r.at }),
   );
-}
 
 /**
- * The expression of the revision a request names.
+ * The expression of a revision.
  *
  * @throws ServiceError `not_found`, or `validation_failed` when this release would not take it any more
  */
@@ -125,15 +135,11 @@ export async function revisionToRestore(
   db: Database,
   schema: GraphSchema,
   of: PolicyOwner,
-  request: Request,
+  revisionId: number,
 ): Promise<string> {
-  const id = pathIdOf(request, 'revision');
-  const revision = id === undefined ? undefined : await findRevision(db, of, id);
+  const revision = await findRevision(db, of, revisionId);
   if (revision === undefined)
-    throw new ServiceError(
-      'not_found',
-      `the policy of ${of.kind} "${of.name}" has no revision ${request.params.revision}`,
-    );
+    throw new ServiceError('not_found', `the policy of ${of.kind} "${of.name}" has no revision ${revisionId}`);
   assertPolicy(revision.expression, schema, '');
   return revision.expression;
 }

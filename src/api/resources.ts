@@ -2,6 +2,7 @@ import { access } from './access-api.ts';
 import { adminKeys } from './admin-keys-api.ts';
 import { admins } from './admins-api.ts';
 import { audit } from './audit-api.ts';
+import { commands } from './commands-api.ts';
 import { databases } from './databases-api.ts';
 import type { Resource } from './endpoint.ts';
 import { executions } from './executions-api.ts';
@@ -9,6 +10,7 @@ import { health } from './health-api.ts';
 import { plugins } from './plugins-api.ts';
 import { policies } from './policies-api.ts';
 import { serviceKeys } from './service-keys-api.ts';
+import { triggers } from './triggers-api.ts';
 import { uninstalled } from './uninstalled-api.ts';
 import { universityBatches, universityImports } from './university-api.ts';
 import { users } from './users-api.ts';
@@ -19,10 +21,15 @@ export const RESOURCES = {
   adminKeys,
   admins,
   audit,
+  commands,
+  databases,
   executions,
   health,
+  plugins,
   policies,
   serviceKeys,
+  triggers,
+  uninstalled,
   universityBatches,
   universityImports,
   users,

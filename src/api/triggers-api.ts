@@ -5,24 +5,31 @@ import { effectiveAccess } from '../authz/trigger-access.ts';
 import { ServiceError } from '../base/errors.ts';
 import type { Database } from '../db/database.ts';
 import type { GraphSchema } from '../graph/graph-schema.ts';
-import { jsonReply, type Reply } from '../http/message.ts';
 import { changeFrontendOrigins, changeTriggerSettings } from '../plugins/change-trigger-settings.ts';
-import { unknownPlugin } from '../plugins/install.ts';
-import { findPlugin } from '../plugins/plugin-store.ts';
 import type { AcceptPublic } from '../plugins/public-access.ts';
 import type { InstalledPlugin, InstalledTrigger, PluginRegistry } from '../plugins/registry.ts';
 import type { SettingsChange } from '../plugins/trigger-settings.ts';
 import type { Quarantine } from '../records/quarantine.ts';
-import { acceptedOf, changeOf, confirmationOf, origins, settingsBody } from './access-body.ts';
-import { parseBody } from './body.ts';
+import { acceptedOf, changeOf, confirmBody, origins, settingsBody } from './access-body.ts';
+import { accessWord } from './access-review.ts';
+import { type Handle, resource, serve } from './endpoint.ts';
+import { httpMethod } from './manifest-schemas.ts';
+import { pageOf, wholePage } from './paging.ts';
+import { idParam } from './params.ts';
+import { loadPlugin } from './plugin-detail.ts';
+import { pluginId } from './plugin-json.ts';
 import {
   assertPolicy,
+  loadRevisions,
+  policyProblem,
+  policyWarning,
   policyWarnings,
-  revisionsReply,
+  revisionPage,
   revisionToRestore,
   storedPolicyProblems,
 } from './policy-body.ts';
-import { type AdminGuard, actorOf, type KeyNeed, type Route } from './route.ts';
+import { page } from './query.ts';
+import { actorOf, type Route } from './route.ts';
 
 export type TriggersApiParts = {
   db: Database;
@@ -31,7 +38,194 @@ export type TriggersApiParts = {
   schema: GraphSchema;
 };
 
-const originsBody = z.strictObject({ origins });
+const triggerName = z.string().describe('Name of the HTTP trigger');
+
+const settings = z
+  .object({
+    plugin_id: pluginId,
+    trigger: triggerName,
+    path: z.string().describe('Path in the manifest, below /api/triggers/http/<plugin id>'),
+    methods: z.array(httpMethod),
+    enabled: z.boolean(),
+    allow_user_session: z.boolean().describe('Whether logged-in users may call'),
+    allow_service_key: z.boolean().describe('Whether service keys may call'),
+    policy_expression: z.string().describe('Empty for no policy'),
+    frontend_origins: z.array(z.string()).nullable().describe("Null for those of the plugin's own setting"),
+    effective_origins: z.array(z.string()).describe('Origins of pages that may call'),
+    effective_access: accessWord,
+    policy_problems: z.array(policyProblem).describe('Why the policy denies every caller; empty when it is evaluated'),
+  })
+  .meta({ id: 'TriggerSettings' });
+
+const changedSettings = settings
+  .extend({ warnings: z.array(policyWarning).describe('Roles that no user has') })
+  .meta({ id: 'ChangedTriggerSettings' });
+
+const resumed = z.boolean().describe('Whether anything was suspended');
+
+const path = '/api/admin/plugins/:id';
+
+/** Access settings of triggers, frontend origins, suspensions (docs/access.md "Trigger settings", docs/plugins.md "Suspension"). */
+export const triggers = resource('Triggers', {
+  list: {
+    method: 'GET',
+    path: `${path}/triggers`,
+    guard: 'admin',
+    key: ['read', 'access'],
+    summary: 'List the HTTP triggers of a plugin with their settings',
+    replies: { 200: pageOf(settings) },
+    refusals: ['conflict'],
+  },
+  get: {
+    method: 'GET',
+    path: `${path}/triggers/:name/settings`,
+    guard: 'admin',
+    key: ['read', 'access'],
+    summary: 'Read the settings of a trigger',
+    replies: { 200: settings },
+    refusals: ['conflict'],
+  },
+  change: {
+    method: 'PUT',
+    path: `${path}/triggers/:name/settings`,
+    // Who may call what is a dangerous thing to change, and wants a recent password.
+    guard: 'admin_recent',
+    key: ['access'],
+    summary: 'Change the settings of a trigger',
+    description: 'A member that is left out keeps its value.',
+    body: settingsBody,
+    replies: { 200: changedSettings },
+    refusals: ['conflict', 'confirmation_required'],
+    example: { body: { allow_user_session: true, policy_expression: 'has_role("student")' } },
+  },
+  listRevisions: {
+    method: 'GET',
+    path: `${path}/triggers/:name/policy/revisions`,
+    guard: 'admin',
+    key: ['read', 'access'],
+    summary: 'List what the policy of a trigger was',
+    query: page,
+    replies: { 200: revisionPage },
+    refusals: ['conflict'],
+  },
+  restoreRevision: {
+    method: 'POST',
+    path: `${path}/triggers/:name/policy/revisions/:revision/restore`,
+    guard: 'admin_recent',
+    key: ['access'],
+    summary: 'Set the policy of a trigger to what it was',
+    params: { revision: idParam('revision') },
+    body: confirmBody,
+    replies: { 200: changedSettings },
+    refusals: ['conflict', 'confirmation_required'],
+    example: { body: { accept_public: false } },
+  },
+  setOrigins: {
+    method: 'PUT',
+    path: `${path}/origins`,
+    guard: 'admin_recent',
+    key: ['access'],
+    summary: "Set the origins of pages that may call a plugin's triggers",
+    description: 'A trigger with origins in its own settings keeps those.',
+    body: z.strictObject({ origins }),
+    replies: { 200: z.object({ plugin_id: pluginId, origins: z.array(z.string()) }) },
+    refusals: ['conflict'],
+    example: { body: { origins: ['https://app.example.org'] } },
+  },
+  resume: {
+    method: 'POST',
+    path: `${path}/triggers/:name/resume`,
+    guard: 'admin',
+    key: ['operate'],
+    summary: 'Resume a suspended trigger',
+    replies: { 200: z.object({ plugin_id: pluginId, trigger: triggerName, resumed }) },
+    refusals: ['conflict'],
+  },
+  resumePlugin: {
+    method: 'POST',
+    path: `${path}/resume`,
+    guard: 'admin',
+    key: ['operate'],
+    summary: 'Resume a suspended plugin',
+    description: 'A plugin is suspended when its version crashed the service.',
+    replies: { 200: z.object({ plugin_id: pluginId, resumed }) },
+    refusals: ['conflict'],
+  },
+});
+
+const list: Handle<typeof triggers.list, TriggersApiParts> = async (parts, { params }) => {
+  const plugin = await installed(parts, params.id);
+  return { status: 200, json: wholePage([...plugin.triggers.values()].map(settingsJson)) };
+};
+
+const get: Handle<typeof triggers.get, TriggersApiParts> = async (parts, { params }) => ({
+  status: 200,
+  json: settingsJson(await findTrigger(parts, params)),
+});
+
+const change: Handle<typeof triggers.change, TriggersApiParts> = async (parts, { body, caller, params, request }) => {
+  const before = await findTrigger(parts, params);
+  const wanted = await body();
+  assertPolicy(wanted.policy_expression ?? '', parts.schema, '/policy_expression');
+  const accepted = acceptedOf(wanted.accept_public);
+  const json = await changeSettings(parts, before, changeOf(wanted), accepted, actorOf(caller, request));
+  return { status: 200, json };
+};
+
+const listRevisions: Handle<typeof triggers.listRevisions, TriggersApiParts> = async (parts, input) => {
+  const of = ownerOf(await findTrigger(parts, input.params));
+  return { status: 200, json: await loadRevisions(parts.db, of, input.query) };
+};
+
+const restoreRevision: Handle<typeof triggers.restoreRevision, TriggersApiParts> = async (
+  parts,
+  { body, caller, params, request },
+) => {
+  const before = await findTrigger(parts, params);
+  const accepted = acceptedOf((await body()).accept_public);
+  const policyExpression = await revisionToRestore(parts.db, parts.schema, ownerOf(before), params.revision);
+  const by = actorOf(caller, request);
+  return { status: 200, json: await changeSettings(parts, before, { ...NO_CHANGE, policyExpression }, accepted, by) };
+};
+
+const setOrigins: Handle<typeof triggers.setOrigins, TriggersApiParts> = async (
+  parts,
+  { body, caller, params, request },
+) => {
+  const { db, registry } = parts;
+  const { id } = await installed(parts, params.id);
+  const { origins } = await body();
+  await db.withTransaction(client => changeFrontendOrigins(client, id, origins, actorOf(caller, request)));
+  await registry.reload(id);
+  return { status: 200, json: { plugin_id: id, origins } };
+};
+
+const resume: Handle<typeof triggers.resume, TriggersApiParts> = async (parts, { caller, params, request }) => {
+  const { plugin, trigger } = await findTrigger(parts, params);
+  const resumed = await parts.quarantine.resume(plugin.id, trigger.name, actorOf(caller, request));
+  return { status: 200, json: { plugin_id: plugin.id, trigger: trigger.name, resumed } };
+};
+
+const resumePlugin: Handle<typeof triggers.resumePlugin, TriggersApiParts> = async (
+  parts,
+  { caller, params, request },
+) => {
+  const { id } = await installed(parts, params.id);
+  const resumed = await parts.quarantine.resume(id, '', actorOf(caller, request));
+  return { status: 200, json: { plugin_id: id, resumed } };
+};
+
+export const triggerRoutes = (parts: TriggersApiParts): Route[] =>
+  serve(triggers, parts, {
+    list,
+    get,
+    change,
+    listRevisions,
+    restoreRevision,
+    setOrigins,
+    resume,
+    resumePlugin,
+  });
 
 const NO_CHANGE: SettingsChange = {
   enabled: undefined,
@@ -65,103 +259,43 @@ function settingsJson(t: InstalledTrigger) {
   };
 }
 
-/** Access settings of triggers, frontend origins, suspensions (docs/access.md "Trigger settings", docs/plugins.md "Suspension"). */
-export function triggerRoutes(parts: TriggersApiParts): Route[] {
-  const { db, quarantine, registry, schema } = parts;
-  const installed = async (id: string): Promise<InstalledPlugin> => {
-    const plugin = registry.find(id);
-    if (plugin !== undefined) return plugin;
-    if ((await findPlugin(db, id)) === undefined) throw unknownPlugin(id);
-    throw new ServiceError('conflict', `plugin "${id}" is uploaded but not installed; install it first`);
-  };
-  const trigger = async (id: string, name: string): Promise<InstalledTrigger> => {
-    const plugin = await installed(id);
-    const found = plugin.triggers.get(name);
-    if (found === undefined)
-      throw new ServiceError(
-        'not_found',
-        `plugin "${id}" has no HTTP trigger "${name}"; it has ${[...plugin.triggers.keys()].join(', ') || 'none'}`,
-      );
-    return found;
-  };
-  const changeSettings = async (
-    before: InstalledTrigger,
-    change: SettingsChange,
-    accepted: AcceptPublic,
-    by: Actor,
-  ): Promise<Reply> => {
-    const [id, name] = [before.plugin.id, before.trigger.name];
-    await db.withTransaction(async client => {
-      const changed = await changeTriggerSettings(client, id, before.trigger, change, accepted, by);
-      if (changed.policyChanged) await appendRevision(client, ownerOf(before), changed.settings.policyExpression, by);
-    });
-    await registry.reload(id);
-    const shown = settingsJson(await trigger(id, name));
-    const warnings = await policyWarnings(db, shown.policy_expression, '/policy_expression');
-    return jsonReply(200, { ...shown, warnings });
-  };
-  const row =
-    (guard: AdminGuard) =>
-    (method: string, path: string, key: KeyNeed, handle: Route['handle']): Route => ({
-      method,
-      path: `/api/admin/plugins/:id${path}`,
-      guard,
-      key,
-      handle,
-    });
-  /** Who may call what is a dangerous thing to change, and wants a recent password. */
-  const [admin, recent] = [row('admin'), row('admin_recent')];
+async function installed({ db, registry }: TriggersApiParts, id: string): Promise<InstalledPlugin> {
+  const plugin = registry.find(id);
+  if (plugin !== undefined) return plugin;
+  await loadPlugin(db, id);
+  throw new ServiceError('conflict', `plugin "${id}" is uploaded but not installed; install it first`);
+}
 
-  return [
-    admin('GET', '/triggers', ['read', 'access'], async ({ request }) => {
-      const plugin = await installed(request.params.id!);
-      return jsonReply(200, { items: [...plugin.triggers.values()].map(settingsJson), next_cursor: null });
-    }),
-    admin('GET', '/triggers/:name/settings', ['read', 'access'], async ({ request }) =>
-      jsonReply(200, settingsJson(await trigger(request.params.id!, request.params.name!))),
-    ),
-    recent('PUT', '/triggers/:name/settings', ['access'], async ({ caller, json, request }) => {
-      const before = await trigger(request.params.id!, request.params.name!);
-      const body = parseBody(settingsBody, await json());
-      assertPolicy(body.policy_expression ?? '', schema, '/policy_expression');
-      const by = actorOf(caller, request);
-      return await changeSettings(before, changeOf(body), acceptedOf(body.accept_public), by);
-    }),
-    admin('GET', '/triggers/:name/policy/revisions', ['read', 'access'], async ({ request }) =>
-      revisionsReply(db, ownerOf(await trigger(request.params.id!, request.params.name!)), request),
-    ),
-    recent(
-      'POST',
-      '/triggers/:name/policy/revisions/:revision/restore',
-      ['access'],
-      async ({ caller, json, request }) => {
-        const before = await trigger(request.params.id!, request.params.name!);
-        const accepted = await confirmationOf(request, json);
-        const policyExpression = await revisionToRestore(db, schema, ownerOf(before), request);
-        return await changeSettings(before, { ...NO_CHANGE, policyExpression }, accepted, actorOf(caller, request));
-      },
-    ),
-    recent('PUT', '/origins', ['access'], async ({ caller, json, request }) => {
-      const plugin = await installed(request.params.id!);
-      const body = parseBody(originsBody, await json());
-      await db.withTransaction(client =>
-        changeFrontendOrigins(client, plugin.id, body.origins, actorOf(caller, request)),
-      );
-      await registry.reload(plugin.id);
-      return jsonReply(200, { plugin_id: plugin.id, origins: body.origins });
-    }),
-    admin('POST', '/triggers/:name/resume', ['operate'], async ({ caller, request }) => {
-      const t = await trigger(request.params.id!, request.params.name!);
-      return jsonReply(200, {
-        plugin_id: t.plugin.id,
-        trigger: t.trigger.name,
-        resumed: await quarantine.resume(t.plugin.id, t.trigger.name, actorOf(caller, request)),
-      });
-    }),
-    admin('POST', '/resume', ['operate'], async ({ caller, request }) => {
-      const plugin = await installed(request.params.id!);
-      const resumed = await quarantine.resume(plugin.id, '', actorOf(caller, request));
-      return jsonReply(200, { plugin_id: plugin.id, resumed });
-    }),
-  ];
+async function findTrigger(
+  parts: TriggersApiParts,
+  { id, name }: { id: string; name: string },
+): Promise<InstalledTrigger> {
+  const plugin = await installed(parts, id);
+  const found = plugin.triggers.get(name);
+  if (found === undefined)
+    throw new ServiceError(
+      'not_found',
+      `plugin "${id}" has no HTTP trigger "${name}"; it has ${[...plugin.triggers.keys()].join(', ') || 'none'}`,
+    );
+  return found;
+}
+
+/** Changes the settings of a trigger, and shows all of them. */
+async function changeSettings(
+  parts: TriggersApiParts,
+  before: InstalledTrigger,
+  change: SettingsChange,
+  accepted: AcceptPublic,
+  by: Actor,
+) {
+  const { db, registry } = parts;
+  const [id, name] = [before.plugin.id, before.trigger.name];
+  await db.withTransaction(async client => {
+    const changed = await changeTriggerSettings(client, id, before.trigger, change, accepted, by);
+    if (changed.policyChanged) await appendRevision(client, ownerOf(before), changed.settings.policyExpression, by);
+  });
+  await registry.reload(id);
+  const shown = settingsJson(await findTrigger(parts, { id, name }));
+  const warnings = await policyWarnings(db, shown.policy_expression, '/policy_expression');
+  return { ...shown, warnings };
 }
