@@ -6,8 +6,16 @@ import type { Database } from '../db/database.ts';
 import type { GraphSchema } from '../graph/graph-schema.ts';
 import { GraphError } from '../graph/graph-store.ts';
 import { type Handle, resource, serve } from './endpoint.ts';
-import { policyProblems, policyRefused, policyText, policyWarnings, positionOf } from './policy-body.ts';
-import { policyProblem, policyWarning, position } from './policy-fields.ts';
+import {
+  policyPosition,
+  policyProblem,
+  policyProblems,
+  policyRefused,
+  policyText,
+  policyWarning,
+  policyWarnings,
+  positionOf,
+} from './policy-body.ts';
 import { present } from './query.ts';
 import type { Route } from './route.ts';
 
@@ -46,14 +54,14 @@ const trialResult = z
     result: z.boolean().describe('Whether the policy is true for this user'),
     verdict,
     reason: z.string().nullable().describe('Why it failed, or what is away'),
-    position: position.optional().describe('Where it failed'),
+    position: policyPosition.optional().describe('Where it failed'),
     graph_rounds: z.int(),
     graph_checks: z.array(graphCheck),
     parts: z
       .array(
         z.object({
           expression: z.string(),
-          position,
+          position: policyPosition,
           value: z.unknown().optional(),
           error: z.string().optional(),
           not_needed: z.literal(true).optional(),
