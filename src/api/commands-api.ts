@@ -18,6 +18,7 @@ import { unknownPlugin } from '../plugins/install.ts';
 import type { MessengerTrigger } from '../plugins/manifest.ts';
 import type { InstalledPlugin, PluginRegistry } from '../plugins/registry.ts';
 import { type Handle, resource, serve } from './endpoint.ts';
+import { checkIfMatch, tagHeader } from './entity-tag.ts';
 import { warning } from './fields.ts';
 import { describeAs } from './json-schema.ts';
 import { pageOf, wholePage } from './paging.ts';
@@ -73,7 +74,13 @@ const changedSettings = settings
   .meta({ id: 'ChangedCommandSettings' });
 
 const path = '/api/admin/plugins/:id/commands';
-const change = { method: 'PUT', guard: 'admin_recent', key: ['access'], replies: { 200: changedSettings } } as const;
+const change = {
+  method: 'PUT',
+  guard: 'admin_recent',
+  key: ['access'],
+  ifMatch: 'the settings',
+  replies: { 200: changedSettings },
+} as const;
 
 /** Who may run a plugin's commands (docs/plugins.md "Upload and installation", docs/authorization.md "Commands", docs/messengers.md "Commands"). */
 export const commands = resource('Commands', {
@@ -84,6 +91,15 @@ export const commands = resource('Commands', {
     key: ['read', 'access'],
     summary: 'List the commands of a plugin with their settings',
     replies: { 200: pageOf(settings) },
+  },
+  get: {
+    method: 'GET',
+    path: `${path}/:cmd/settings`,
+    guard: 'admin',
+    key: ['read', 'access'],
+    summary: 'Read the settings of a command',
+    hasTag: true,
+    replies: { 200: settings },
   },
   setEnabled: {
     ...change,
@@ -135,12 +151,19 @@ const list: Handle<typeof commands.list, CommandsApiParts> = async ({ db, regist
   return { status: 200, json: wholePage(items) };
 };
 
+const get: Handle<typeof commands.get, CommandsApiParts> = async ({ db, registry }, { params }) => {
+  const plugin = installed(registry, params.id);
+  const { description, name } = command(plugin, params.cmd);
+  const s = (await loadCommandSettings(db, plugin.id)).get(name) ?? DEFAULT_COMMAND;
+  return { status: 200, json: settingsJson(plugin.id, name, description, s), headers: [tagHeader(commandState(s))] };
+};
+
 const setEnabled: Handle<typeof commands.setEnabled, CommandsApiParts> = async (
   parts,
   { body, caller, params, request },
 ) => {
   const { enabled } = await body();
-  return { status: 200, json: await changeSettings(parts, params, { enabled }, { caller, request }) };
+  return await changeSettings(parts, params, { enabled }, { caller, request });
 };
 
 const setPolicy: Handle<typeof commands.setPolicy, CommandsApiParts> = async (
@@ -149,8 +172,7 @@ const setPolicy: Handle<typeof commands.setPolicy, CommandsApiParts> = async (
 ) => {
   const { expression } = await body();
   assertPolicy(expression, parts.schema, '/expression');
-  const json = await changeSettings(parts, params, { policyExpression: expression }, { caller, request });
-  return { status: 200, json };
+  return await changeSettings(parts, params, { policyExpression: expression }, { caller, request });
 };
 
 const setRoles: Handle<typeof commands.setRoles, CommandsApiParts> = async (
@@ -163,7 +185,7 @@ const setRoles: Handle<typeof commands.setRoles, CommandsApiParts> = async (
     ...(global_roles === undefined ? {} : { globalRoles: [...new Set(global_roles)] }),
     ...(plugin_role === undefined ? {} : { pluginRole: plugin_role }),
   };
-  return { status: 200, json: await changeSettings(parts, params, roles, { caller, request }) };
+  return await changeSettings(parts, params, roles, { caller, request });
 };
 
 const listRevisions: Handle<typeof commands.listRevisions, CommandsApiParts> = async ({ db, registry }, input) => {
@@ -180,11 +202,11 @@ const restoreRevision: Handle<typeof commands.restoreRevision, CommandsApiParts>
   const plugin = installed(registry, params.id);
   const { name } = command(plugin, params.cmd);
   const policyExpression = await revisionToRestore(db, schema, ownerOf(plugin.id, name), params.revision);
-  return { status: 200, json: await changeSettings(parts, params, { policyExpression }, { caller, request }) };
+  return await changeSettings(parts, params, { policyExpression }, { caller, request });
 };
 
 export const commandRoutes = (parts: CommandsApiParts): Route[] =>
-  serve(commands, parts, { list, setEnabled, setPolicy, setRoles, listRevisions, restoreRevision });
+  serve(commands, parts, { list, get, setEnabled, setPolicy, setRoles, listRevisions, restoreRevision });
 
 const settingsJson = (pluginId: string, command: string, description: string, s: CommandSettings) => ({
   plugin_id: pluginId,
@@ -223,7 +245,7 @@ function command(plugin: InstalledPlugin, name: string): MessengerTrigger {
 
 const ownerOf = (pluginId: string, name: string): PolicyOwner => ({ pluginId, kind: 'command', name });
 
-/** Changes the settings of a command, and shows all of them. */
+/** Changes the settings of a command, when they are still what the caller read, and shows all of them. */
 async function changeSettings(
   { db, registry }: CommandsApiParts,
   { cmd, id }: { id: string; cmd: string },
@@ -233,14 +255,20 @@ async function changeSettings(
   const plugin = installed(registry, id);
   const { description } = command(plugin, cmd);
   const by = actorOf(caller, request);
+  const check = (now: CommandSettings): void =>
+    checkIfMatch(request, `the settings of command "${cmd}"`, commandState(now));
   const settings = await db.withTransaction(async client => {
-    const changed = await changeCommandSettings(client, plugin.id, cmd, what, by);
+    const changed = await changeCommandSettings(client, plugin.id, cmd, what, by, check);
     if (changed.policyChanged)
       await appendRevision(client, ownerOf(plugin.id, cmd), changed.settings.policyExpression, by);
     return changed.settings;
   });
   const warnings = await commandWarnings(db, plugin.id, settings);
-  return { ...settingsJson(plugin.id, cmd, description, settings), warnings };
+  return {
+    status: 200 as const,
+    json: { ...settingsJson(plugin.id, cmd, description, settings), warnings },
+    headers: [tagHeader(commandState(settings))],
+  };
 }
 
 /** Roles that exist nowhere: no user may run such a command. */

@@ -58,6 +58,10 @@ export type Contract = {
   example?: { params?: Readonly<Record<string, string>>; query?: string; body?: unknown; reply?: unknown };
   /** It changes nothing that hosts remember, so the answer does not wait until every host has heard of it. */
   skipChangeBarrier?: true;
+  /** It honours `If-Match`: the read whose `ETag` it takes, for example "GET /api/admin/plugins/{id}". */
+  ifMatch?: string;
+  /** It shows what it answers with an `ETag`. */
+  hasTag?: true;
   /** It honours `Idempotency-Key`: what a repeated request is answered. */
   idempotency?: Idempotency;
   /** Largest JSON body in bytes, where it is not the one of its guard. */

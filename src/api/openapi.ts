@@ -1,5 +1,6 @@
 import { type ErrorCode, STATUS_OF, TITLE_OF } from '../base/errors.ts';
 import type { Contract, RawBody, ReplyShape, Resource } from './endpoint.ts';
+import type { Idempotency } from './idempotency.ts';
 import { type JsonSchema, toJsonSchema } from './json-schema.ts';
 
 /** The OpenAPI 3.1 document of the API, made from its contracts (docs/api.md "Contract"). */
@@ -38,6 +39,7 @@ export function refusalsOf(contract: Contract): ErrorCode[] {
     ...(contract.path.includes('/:') ? (['not_found'] as const) : []),
     ...(contract.body == null ? [] : WITH_BODY),
     ...(isJson || contract.query !== undefined ? (['validation_failed'] as const) : []),
+    ...(contract.ifMatch === undefined ? [] : (['precondition_failed'] as const)),
     ...(contract.idempotency === undefined ? [] : (['conflict', 'idempotency_key_reused'] as const)),
     ...(contract.refusals ?? []),
   ];
@@ -155,6 +157,12 @@ const STATUS_TEXT: Readonly<Record<string, string>> = {
   304: 'Not changed',
 };
 
+/** The header of answers that can be sent back in `If-Match`. */
+const tagOf = ({ hasTag, ifMatch }: Contract, status: string): Json =>
+  (hasTag ?? ifMatch !== undefined) && status === '200'
+    ? { headers: { ETag: { description: 'What is read, for If-Match', schema: { type: 'string' } } } }
+    : {};
+
 /** What can come with one status. A refusal is a component, shared by all operations that refuse with the same codes. */
 type Response = { description: string; content?: Json; name?: string };
 
@@ -221,22 +229,31 @@ function parametersOf(contract: Contract): Json[] {
       ...(description === undefined ? {} : { description }),
     };
   });
-  const inHead =
-    contract.idempotency === undefined
+  return [...inPath, ...inQuery, ...headersOf(contract)];
+}
+
+const REPEATED: Readonly<Record<Idempotency, string>> = {
+  answer: 'gets the same answer for 24 hours',
+  secret: 'is refused with 409 and the id of what was made',
+};
+
+/** Headers an endpoint honours beyond those of every request. */
+function headersOf({ idempotency, ifMatch }: Contract): Json[] {
+  const header = (name: string, description: string) => ({
+    name,
+    in: 'header',
+    required: false,
+    schema: { type: 'string', minLength: 1, maxLength: 255 },
+    description,
+  });
+  const repeated = (kind: Idempotency): string =>
+    `A key of this request alone. The same request with the same key ${REPEATED[kind]}.`;
+  return [
+    ...(ifMatch === undefined
       ? []
-      : [
-          {
-            name: 'Idempotency-Key',
-            in: 'header',
-            required: false,
-            schema: { type: 'string', minLength: 1, maxLength: 255 },
-            description:
-              contract.idempotency === 'answer'
-                ? 'A key of this request alone. The same request with the same key gets the same answer for 24 hours.'
-                : 'A key of this request alone. The same request with the same key is refused with 409 and the id of what was made.',
-          },
-        ];
-  return [...inPath, ...inQuery, ...inHead];
+      : [header('If-Match', `The ETag of ${ifMatch}. When it was changed meanwhile, the change is refused with 412.`)]),
+    ...(idempotency === undefined ? [] : [header('Idempotency-Key', repeated(idempotency))]),
+  ];
 }
 
 function withoutMeta({ $schema: _, ...schema }: JsonSchema): Json {
@@ -273,7 +290,7 @@ function operation(id: string, tag: string, contract: Contract, components: Comp
   const responses = problemResponses(contract, components);
   for (const [status, shape] of Object.entries(contract.replies)) {
     const example = Number(status) < 300 ? contract.example?.reply : undefined;
-    const reply = responseOf(shape, status, example, components);
+    const reply = { ...responseOf(shape, status, example, components), ...tagOf(contract, status) };
     const refusal = responses[status];
     // Both a value and a refusal can come with one status: they differ by their media type.
     responses[status] = refusal === undefined ? reply : { ...reply, content: { ...refusal.content, ...reply.content } };

@@ -1,11 +1,13 @@
+import { createHash } from 'node:crypto';
 import { effectiveAccess } from '../authz/trigger-access.ts';
 import type { Database, Queryable } from '../db/database.ts';
 import type { GraphSchema } from '../graph/graph-schema.ts';
 import type { FrontendInstaller } from '../plugins/frontend-install.ts';
 import { type PluginInstaller, unknownPlugin } from '../plugins/install.ts';
-import { findPlugin, findVersion, type PluginRow } from '../plugins/plugin-store.ts';
+import { findPlugin, findVersion, type PluginRow, type VersionRow } from '../plugins/plugin-store.ts';
 import type { PluginRegistry } from '../plugins/registry.ts';
 import type { Quarantine } from '../records/quarantine.ts';
+import { type TaggedState, tagHeader } from './entity-tag.ts';
 import { configJson, pluginJson, suspensionJson, versionJson } from './plugin-json.ts';
 
 /** What the endpoints of plugins are made of. */
@@ -27,12 +29,21 @@ export async function loadPlugin(db: Queryable, id: string): Promise<PluginRow> 
   return plugin;
 }
 
-/** Everything an administrator is shown of a plugin. @throws ServiceError `not_found` */
+/** What an installation changes, for its entity tag. Secrets stand in it as a hash of what is stored. */
+export const installedState = (v: VersionRow | undefined): TaggedState => ({
+  wasm_key: v?.wasmKey ?? null,
+  config: v?.config ?? {},
+  network: v?.network ?? null,
+  secrets: v?.secrets == null ? null : createHash('sha256').update(v.secrets).digest('hex'),
+});
+
+/** Everything an administrator is shown of a plugin, and its entity tag. @throws ServiceError `not_found` */
 export async function pluginDetail({ db, quarantine, registry }: PluginsApiParts, id: string) {
   const plugin = await loadPlugin(db, id);
   const version = plugin.installedVersionId === null ? undefined : await findVersion(db, plugin.installedVersionId);
   const live = registry.find(id);
-  return {
+  const tag = tagHeader(installedState(version));
+  const json = {
     ...pluginJson(plugin, version),
     installed: version === undefined ? null : versionJson(version, version.id),
     requirements: version?.manifest.requirements ?? [],
@@ -49,4 +60,5 @@ export async function pluginDetail({ db, quarantine, registry }: PluginsApiParts
     }),
     quarantine: quarantine.list(id, Date.now()).map(suspensionJson),
   };
+  return { json, tag };
 }

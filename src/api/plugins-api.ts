@@ -1,11 +1,13 @@
 import { z } from 'zod';
+import type { Request } from '../http/message.ts';
 import { DEFAULT_ACCESS, type TriggerChanges } from '../plugins/install-access.ts';
 import type { CheckWidening } from '../plugins/new-permissions.ts';
-import { findVersion, listPlugins, listVersions } from '../plugins/plugin-store.ts';
+import { findVersion, listPlugins, listVersions, type VersionRow } from '../plugins/plugin-store.ts';
 import { type AccessMembers, acceptedOf, acceptPublic, accessMembers, accessOf } from './access-body.ts';
 import { type Handle, resource, serve } from './endpoint.ts';
+import { checkIfMatch } from './entity-tag.ts';
 import { loadPage, pageOf } from './paging.ts';
-import { loadPlugin, type PluginsApiParts, pluginDetail } from './plugin-detail.ts';
+import { installedState, loadPlugin, type PluginsApiParts, pluginDetail } from './plugin-detail.ts';
 import {
   frontendAccess,
   htmlTrust,
@@ -85,6 +87,7 @@ export const plugins = resource('Plugins', {
     description:
       'It runs from now on; executions of the version before finish on it. New permissions, and triggers that become callable without a login, must be accepted.',
     body: installBody,
+    ifMatch: 'the plugin',
     replies: { 200: installation },
     refusals: ['module_refused', 'permissions_not_accepted', 'confirmation_required'],
     example: {
@@ -103,6 +106,7 @@ export const plugins = resource('Plugins', {
     summary: 'Go back to a version that was installed before',
     description: 'It has the configuration that it had then.',
     body: rollbackBody,
+    ifMatch: 'the plugin',
     replies: { 200: installation },
     refusals: ['conflict', 'module_refused', 'confirmation_required'],
     example: { body: { wasm_key: wasmKeyExample } },
@@ -148,6 +152,8 @@ export const plugins = resource('Plugins', {
     guard: 'admin',
     key: ['read', 'plugins:deploy'],
     summary: 'Read a plugin',
+    description: 'The ETag stands for the installed version and its configuration.',
+    hasTag: true,
     replies: { 200: plugin },
   },
   listVersions: {
@@ -167,7 +173,7 @@ const setFrontendAccess: Handle<typeof plugins.setFrontendAccess, PluginsApiPart
 ) => {
   const { access } = await body();
   await parts.frontends.setAccess(params.id, access, actorOf(caller, request));
-  return { status: 200, json: await pluginDetail(parts, params.id) };
+  return await pluginReply(parts, params.id);
 };
 
 const setHtmlTrust: Handle<typeof plugins.setHtmlTrust, PluginsApiParts> = async (
@@ -176,8 +182,13 @@ const setHtmlTrust: Handle<typeof plugins.setHtmlTrust, PluginsApiParts> = async
 ) => {
   const { trust } = await body();
   await parts.frontends.setHtmlTrust(params.id, trust === 'trusted', actorOf(caller, request));
-  return { status: 200, json: await pluginDetail(parts, params.id) };
+  return await pluginReply(parts, params.id);
 };
+
+async function pluginReply(parts: PluginsApiParts, id: string) {
+  const { json, tag } = await pluginDetail(parts, id);
+  return { status: 200 as const, json, headers: [tag] };
+}
 
 /** Refuses an installation that gives a plugin more than it had, for keys that may not accept that. */
 const mayWiden =
@@ -191,17 +202,22 @@ function assertMaySetAccess(caller: Caller, body: AccessMembers): void {
   if (says) assertKeyHas(caller, 'access', 'saying who may call a trigger');
 }
 
-async function installationJson(parts: PluginsApiParts, id: string, { added, removed }: TriggerChanges) {
-  const shown = await pluginDetail(parts, id);
+/** Refuses an installation over another one than the administrator has read. */
+const asRead = (id: string, request: Request) => (now: VersionRow | undefined) =>
+  checkIfMatch(request, `plugin "${id}"`, installedState(now));
+
+async function installationReply(parts: PluginsApiParts, id: string, { added, removed }: TriggerChanges) {
+  const { json: shown, tag } = await pluginDetail(parts, id);
   const policies = [...(parts.registry.find(id)?.triggers.values() ?? [])].map(t =>
     policyWarnings(parts.db, t.settings.policyExpression, `/triggers/${t.trigger.name}/policy_expression`),
   );
-  return {
+  const json = {
     ...shown,
     warnings: (await Promise.all(policies)).flat(),
     added_triggers: shown.triggers.filter(t => added.includes(t.name)),
     removed_triggers: removed,
   };
+  return { status: 200 as const, json, headers: [tag] };
 }
 
 const install: Handle<typeof plugins.install, PluginsApiParts> = async (parts, { body, caller, params, request }) => {
@@ -214,11 +230,12 @@ const install: Handle<typeof plugins.install, PluginsApiParts> = async (parts, {
       config: wanted.config,
       acceptPermissions: wanted.accept_permissions ?? [],
       access: accessOf(wanted),
+      checkInstalled: asRead(params.id, request),
     },
     actorOf(caller, request),
     mayWiden(caller),
   );
-  return { status: 200, json: await installationJson(parts, params.id, changes) };
+  return await installationReply(parts, params.id, changes);
 };
 
 const rollback: Handle<typeof plugins.rollback, PluginsApiParts> = async (parts, { body, caller, params, request }) => {
@@ -226,18 +243,19 @@ const rollback: Handle<typeof plugins.rollback, PluginsApiParts> = async (parts,
   assertMaySetAccess(caller, { accept_public, triggers: {}, accept_suggested_access: false });
   const access = { ...DEFAULT_ACCESS, acceptPublic: acceptedOf(accept_public) };
   const by = actorOf(caller, request);
-  const changes = await parts.installer.rollback(params.id, wasm_key, access, by, mayWiden(caller));
-  return { status: 200, json: await installationJson(parts, params.id, changes) };
+  const wanted = { wasmKey: wasm_key, access, checkInstalled: asRead(params.id, request) };
+  const changes = await parts.installer.rollback(params.id, wanted, by, mayWiden(caller));
+  return await installationReply(parts, params.id, changes);
 };
 
 const disable: Handle<typeof plugins.disable, PluginsApiParts> = async (parts, { caller, params, request }) => {
   await parts.installer.setEnabled(params.id, false, actorOf(caller, request));
-  return { status: 200, json: await pluginDetail(parts, params.id) };
+  return await pluginReply(parts, params.id);
 };
 
 const enable: Handle<typeof plugins.enable, PluginsApiParts> = async (parts, { caller, params, request }) => {
   await parts.installer.setEnabled(params.id, true, actorOf(caller, request));
-  return { status: 200, json: await pluginDetail(parts, params.id) };
+  return await pluginReply(parts, params.id);
 };
 
 const uninstall: Handle<typeof plugins.uninstall, PluginsApiParts> = async (
@@ -258,10 +276,7 @@ const list: Handle<typeof plugins.list, PluginsApiParts> = async ({ db }, { quer
   return { status: 200, json: { items, next_cursor: rows.length > query.limit ? (shown.at(-1)?.id ?? null) : null } };
 };
 
-const get: Handle<typeof plugins.get, PluginsApiParts> = async (parts, { params }) => ({
-  status: 200,
-  json: await pluginDetail(parts, params.id),
-});
+const get: Handle<typeof plugins.get, PluginsApiParts> = (parts, { params }) => pluginReply(parts, params.id);
 
 const listVersionsOf: Handle<typeof plugins.listVersions, PluginsApiParts> = async ({ db }, input) => {
   const { id, installedVersionId } = await loadPlugin(db, input.params.id);

@@ -1,18 +1,19 @@
 import { z } from 'zod';
-import type { Actor } from '../audit/audit-log.ts';
 import { appendRevision, type PolicyOwner } from '../authz/policy-revisions.ts';
 import { effectiveAccess } from '../authz/trigger-access.ts';
 import { ServiceError } from '../base/errors.ts';
 import type { Database } from '../db/database.ts';
 import type { GraphSchema } from '../graph/graph-schema.ts';
+import type { Request } from '../http/message.ts';
 import { changeFrontendOrigins, changeTriggerSettings } from '../plugins/change-trigger-settings.ts';
 import type { AcceptPublic } from '../plugins/public-access.ts';
 import type { InstalledPlugin, InstalledTrigger, PluginRegistry } from '../plugins/registry.ts';
-import type { SettingsChange } from '../plugins/trigger-settings.ts';
+import { type SettingsChange, settingsState, type TriggerSettings } from '../plugins/trigger-settings.ts';
 import type { Quarantine } from '../records/quarantine.ts';
 import { acceptedOf, changeOf, confirmBody, origins, settingsBody } from './access-body.ts';
 import { accessWord } from './access-review.ts';
 import { type Handle, resource, serve } from './endpoint.ts';
+import { checkIfMatch, tagHeader } from './entity-tag.ts';
 import { httpMethod } from './manifest-schemas.ts';
 import { pageOf, wholePage } from './paging.ts';
 import { idParam } from './params.ts';
@@ -29,7 +30,7 @@ import {
   storedPolicyProblems,
 } from './policy-body.ts';
 import { page } from './query.ts';
-import { actorOf, type Route } from './route.ts';
+import { actorOf, type Caller, type Route } from './route.ts';
 
 export type TriggersApiParts = {
   db: Database;
@@ -82,6 +83,7 @@ export const triggers = resource('Triggers', {
     guard: 'admin',
     key: ['read', 'access'],
     summary: 'Read the settings of a trigger',
+    hasTag: true,
     replies: { 200: settings },
     refusals: ['conflict'],
   },
@@ -94,6 +96,7 @@ export const triggers = resource('Triggers', {
     summary: 'Change the settings of a trigger',
     description: 'A member that is left out keeps its value.',
     body: settingsBody,
+    ifMatch: 'the settings',
     replies: { 200: changedSettings },
     refusals: ['conflict', 'confirmation_required'],
     example: { body: { allow_user_session: true, policy_expression: 'has_role("student")' } },
@@ -116,6 +119,7 @@ export const triggers = resource('Triggers', {
     summary: 'Set the policy of a trigger to what it was',
     params: { revision: idParam('revision') },
     body: confirmBody,
+    ifMatch: 'the settings',
     replies: { 200: changedSettings },
     refusals: ['conflict', 'confirmation_required'],
     example: { body: { accept_public: false } },
@@ -158,18 +162,17 @@ const list: Handle<typeof triggers.list, TriggersApiParts> = async (parts, { par
   return { status: 200, json: wholePage([...plugin.triggers.values()].map(settingsJson)) };
 };
 
-const get: Handle<typeof triggers.get, TriggersApiParts> = async (parts, { params }) => ({
-  status: 200,
-  json: settingsJson(await findTrigger(parts, params)),
-});
+const get: Handle<typeof triggers.get, TriggersApiParts> = async (parts, { params }) => {
+  const trigger = await findTrigger(parts, params);
+  return { status: 200, json: settingsJson(trigger), headers: [tagHeader(settingsState(trigger.settings))] };
+};
 
 const change: Handle<typeof triggers.change, TriggersApiParts> = async (parts, { body, caller, params, request }) => {
   const before = await findTrigger(parts, params);
   const wanted = await body();
   assertPolicy(wanted.policy_expression ?? '', parts.schema, '/policy_expression');
   const accepted = acceptedOf(wanted.accept_public);
-  const json = await changeSettings(parts, before, changeOf(wanted), accepted, actorOf(caller, request));
-  return { status: 200, json };
+  return await changeSettings(parts, before, changeOf(wanted), accepted, { caller, request });
 };
 
 const listRevisions: Handle<typeof triggers.listRevisions, TriggersApiParts> = async (parts, input) => {
@@ -184,8 +187,7 @@ const restoreRevision: Handle<typeof triggers.restoreRevision, TriggersApiParts>
   const before = await findTrigger(parts, params);
   const accepted = acceptedOf((await body()).accept_public);
   const policyExpression = await revisionToRestore(parts.db, parts.schema, ownerOf(before), params.revision);
-  const by = actorOf(caller, request);
-  return { status: 200, json: await changeSettings(parts, before, { ...NO_CHANGE, policyExpression }, accepted, by) };
+  return await changeSettings(parts, before, { ...NO_CHANGE, policyExpression }, accepted, { caller, request });
 };
 
 const setOrigins: Handle<typeof triggers.setOrigins, TriggersApiParts> = async (
@@ -280,22 +282,29 @@ async function findTrigger(
   return found;
 }
 
-/** Changes the settings of a trigger, and shows all of them. */
+/** Changes the settings of a trigger, when they are still what the caller read, and shows all of them. */
 async function changeSettings(
   parts: TriggersApiParts,
   before: InstalledTrigger,
   change: SettingsChange,
   accepted: AcceptPublic,
-  by: Actor,
+  { caller, request }: { caller: Caller; request: Request },
 ) {
   const { db, registry } = parts;
   const [id, name] = [before.plugin.id, before.trigger.name];
+  const by = actorOf(caller, request);
+  const check = (now: TriggerSettings): void =>
+    checkIfMatch(request, `the settings of trigger "${name}"`, settingsState(now));
   await db.withTransaction(async client => {
-    const changed = await changeTriggerSettings(client, id, before.trigger, change, accepted, by);
+    const changed = await changeTriggerSettings(client, id, before.trigger, change, accepted, by, check);
     if (changed.policyChanged) await appendRevision(client, ownerOf(before), changed.settings.policyExpression, by);
   });
   await registry.reload(id);
-  const shown = settingsJson(await findTrigger(parts, { id, name }));
-  const warnings = await policyWarnings(db, shown.policy_expression, '/policy_expression');
-  return { ...shown, warnings };
+  const trigger = await findTrigger(parts, { id, name });
+  const warnings = await policyWarnings(db, trigger.settings.policyExpression, '/policy_expression');
+  return {
+    status: 200 as const,
+    json: { ...settingsJson(trigger), warnings },
+    headers: [tagHeader(settingsState(trigger.settings))],
+  };
 }

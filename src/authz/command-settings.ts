@@ -61,10 +61,12 @@ export async function changeCommandSettings(
   command: string,
   change: Partial<CommandSettings>,
   by: Actor,
+  check: (before: CommandSettings) => void = () => {},
 ): Promise<{ settings: CommandSettings; policyChanged: boolean }> {
   // Of two changes made at the same time none is lost.
   await client.query('SELECT 1 FROM plugins WHERE id = $1 FOR UPDATE', [pluginId]);
   const before = (await loadCommandSettings(client, pluginId)).get(command) ?? DEFAULT_COMMAND;
+  check(before);
   const s: CommandSettings = { ...before, ...change };
   await client.query(
     `INSERT INTO plugin_command_settings (plugin_id, command, enabled, policy_expression, system_role, global_roles, plugin_role)

@@ -16,6 +16,7 @@ import {
  * Changes settings inside the caller's transaction. The plugin's row is locked first, so that of two changes made at the
  * same time none is lost.
  *
+ * @param check throws when the settings are not what the change was made for
  * @returns the settings from now on, and whether their policy is another one
  * @throws ServiceError `confirmation_required` when the trigger would become public and that is not accepted
  */
@@ -26,9 +27,11 @@ export async function changeTriggerSettings(
   change: SettingsChange,
   acceptPublic: AcceptPublic,
   by: Actor,
+  check: (before: TriggerSettings) => void = () => {},
 ): Promise<{ settings: TriggerSettings; policyChanged: boolean }> {
   await lockPlugin(client, pluginId);
   const before = (await loadTriggerSettings(client, pluginId)).get(trigger.name) ?? DEFAULT_SETTINGS;
+  check(before);
   const s = changedSettings(before, change);
   const becoming = becomingPublic(pluginId, [{ trigger, settings: before }], [{ trigger, settings: s }]);
   requirePublicAccepted(becoming, acceptPublic);

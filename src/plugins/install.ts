@@ -59,6 +59,8 @@ export type InstallRequest = {
   config: unknown;
   acceptPermissions: true | readonly string[];
   access: AccessRequest;
+  /** Throws when the version that is installed now is not the one the request was made for. */
+  checkInstalled?(now: VersionRow | undefined): void;
 };
 
 /** Upload, install, roll back, enable, uninstall (docs/plugins.md "Upload and installation", docs/plugins.md "Executions"). */
@@ -203,6 +205,7 @@ export class PluginInstaller {
       requireRunnable(version);
       const before =
         plugin.installedVersionId === null ? undefined : await findVersion(client, plugin.installedVersionId);
+      request.checkInstalled?.(before);
       if (before !== undefined) requireAccepted(version.permissions, before.permissions, request.acceptPermissions);
       const kept = before === undefined ? { fields: {}, databases: {} } : openSecrets(secrets, before);
       const values = checkConfig(version.manifest, request.config, {
@@ -234,8 +237,7 @@ export class PluginInstaller {
   /** Makes a version that was installed before the running one again, with the configuration it had. */
   async rollback(
     pluginId: string,
-    wasmKey: string,
-    access: AccessRequest,
+    { access, checkInstalled, wasmKey }: Pick<InstallRequest, 'access' | 'checkInstalled' | 'wasmKey'>,
     by: Actor,
     check: CheckWidening = () => {},
   ): Promise<TriggerChanges> {
@@ -263,6 +265,7 @@ export class PluginInstaller {
       requireRunnable(version);
       const before =
         plugin.installedVersionId === null ? undefined : await findVersion(client, plugin.installedVersionId);
+      checkInstalled?.(before);
       checkWidening(version, before, check);
       const manifests = { before: before?.manifest, after: version.manifest };
       const triggers = await setAccess(client, pluginId, manifests, access, policies, by);

@@ -82,6 +82,7 @@ const OPENED_BY: Record<string, string> = {
   'POST /api/admin/plugins/:id/triggers/:name/resume': 'operate',
   'POST /api/admin/plugins/:id/resume': 'operate',
   'GET /api/admin/plugins/:id/commands/settings': 'read access',
+  'GET /api/admin/plugins/:id/commands/:cmd/settings': 'read access',
   'PUT /api/admin/plugins/:id/commands/:cmd/enabled': 'access',
   'PUT /api/admin/plugins/:id/commands/:cmd/policy': 'access',
   'PUT /api/admin/plugins/:id/commands/:cmd/roles': 'access',
