@@ -19,8 +19,8 @@ export type RawBody = {
   schema?: z.ZodType;
   parts?: Readonly<Record<string, string>>;
 };
-/** An answer that is no JSON. */
-export type RawReply = { media: string; description: string };
+/** An answer that the handler writes itself, because it is no JSON or holds JSON as it was stored. `schema` describes it. */
+export type RawReply = { media: string; description: string; schema?: z.ZodType };
 /** A JSON answer, one of another media type, or `null` for an answer without a body. */
 export type ReplyShape = z.ZodType | RawReply | null;
 
@@ -36,6 +36,16 @@ type NamesOf<Path extends string> = Path extends `${string}:${infer Name}/${infe
     : Path extends `${string}/*`
       ? '*'
       : never;
+
+/** Credentials, as the document names them. */
+export type Scheme =
+  | 'user_session'
+  | 'user_token'
+  | 'admin_session'
+  | 'admin_key'
+  | 'import_key'
+  | 'setup_token'
+  | 'telegram_secret';
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE' | 'OPTIONS';
 
@@ -53,6 +63,8 @@ export type Contract = {
   query?: z.ZodObject;
   body?: Body;
   replies: Replies;
+  /** Who calls it, where the guard is `none` because the handler asks for a credential itself. */
+  callers?: { words: string; schemes: readonly Scheme[] };
   /** Codes it refuses with, besides those that follow from its guard, its parameters and its body. */
   refusals?: readonly ErrorCode[];
   example?: { params?: Readonly<Record<string, string>>; query?: string; body?: unknown; reply?: unknown };
@@ -78,6 +90,8 @@ export type Input<E extends Contract> = {
   readonly query: E['query'] extends z.ZodType ? z.output<E['query']> : Record<string, never>;
   /** The JSON body. @throws ServiceError `validation_failed` that names every place, or what makes it no JSON */
   body(): Promise<E['body'] extends z.ZodType ? z.output<E['body']> : never>;
+  /** The value of a JSON body that the contract only describes. @throws ServiceError what makes it no JSON */
+  json(): Promise<unknown>;
   /** The body as it comes in. */
   source: BodySource;
   /** Whether the caller would be let in now, for answers that go on for long. */
@@ -159,6 +173,7 @@ function inputOf<E extends Contract>(
       if (shape == null || 'media' in shape) throw new Error(`${contract.path} has no JSON body`);
       return parseBody(shape, await json(shape.safeParse(undefined).success));
     },
+    json: () => json(),
     source: body,
     isStillAllowed,
   };

@@ -1,5 +1,5 @@
 import { type ErrorCode, STATUS_OF, TITLE_OF } from '../base/errors.ts';
-import type { Contract, RawBody, ReplyShape, Resource } from './endpoint.ts';
+import type { Contract, RawBody, ReplyShape, Resource, Scheme } from './endpoint.ts';
 import type { Idempotency } from './idempotency.ts';
 import { type JsonSchema, toJsonSchema } from './json-schema.ts';
 
@@ -46,7 +46,7 @@ export function refusalsOf(contract: Contract): ErrorCode[] {
   return [...new Set(codes)].sort();
 }
 
-const SECURITY: Readonly<Record<Contract['guard'], ReadonlyArray<Json>>> = {
+const SECURITY: Readonly<Record<Contract['guard'], ReadonlyArray<Partial<Record<Scheme, []>>>>> = {
   none: [],
   user: [{ user_session: [] }],
   admin: [{ admin_key: [] }, { admin_session: [] }, { setup_token: [] }],
@@ -58,8 +58,9 @@ const SECURITY: Readonly<Record<Contract['guard'], ReadonlyArray<Json>>> = {
 };
 
 const BEARER = { type: 'http', scheme: 'bearer' };
-const SECURITY_SCHEMES: Json = {
+const SECURITY_SCHEMES: Readonly<Record<Scheme, Json>> = {
   user_session: { type: 'apiKey', in: 'cookie', name: 'user_session', description: 'The session of a user.' },
+  user_token: { ...BEARER, description: 'A token that a user made for programs (pht_...).' },
   admin_session: {
     type: 'apiKey',
     in: 'cookie',
@@ -70,6 +71,12 @@ const SECURITY_SCHEMES: Json = {
   admin_key: { ...BEARER, description: 'An administration key (pha_...). Its scopes say which endpoints it opens.' },
   import_key: { ...BEARER, description: 'The value of admin.api_key.' },
   setup_token: { ...BEARER, description: 'The setup token, until the first administrator exists.' },
+  telegram_secret: {
+    type: 'apiKey',
+    in: 'header',
+    name: 'X-Telegram-Bot-Api-Secret-Token',
+    description: 'The value of messengers.telegram_secret.',
+  },
 };
 
 const PROBLEM: Json = {
@@ -138,8 +145,11 @@ function moveReferences(value: unknown): unknown {
 function responseOf(shape: ReplyShape, status: string, example: unknown, components: Components): Response {
   const title = STATUS_TEXT[status] ?? 'The answer';
   if (shape === null) return { description: title };
-  if ('media' in shape)
-    return { description: shape.description, content: { [shape.media]: { schema: { type: 'string' } } } };
+  if ('media' in shape) {
+    const described =
+      shape.schema === undefined ? { type: 'string' } : components.take(toJsonSchema(shape.schema, 'output'));
+    return { description: shape.description, content: { [shape.media]: { schema: described } } };
+  }
   const schema = components.take(toJsonSchema(shape, 'output'));
   return {
     description: title,
@@ -283,7 +293,14 @@ export function keysText({ guard, key }: Contract): string {
 }
 
 const descriptionOf = (c: Contract): string =>
-  [c.description, GUARD_TEXT[c.guard], keysText(c)].filter(t => t !== undefined && t !== '').join(' ');
+  [c.description, c.callers?.words ?? GUARD_TEXT[c.guard], keysText(c)]
+    .filter(t => t !== undefined && t !== '')
+    .join(' ');
+
+/** Each alternative by which a caller is let in. */
+const securityOf = ({ callers, guard, key }: Contract): ReadonlyArray<Json> =>
+  callers?.schemes.map(scheme => ({ [scheme]: [] })) ??
+  SECURITY[guard].filter(s => key !== 'never' || !('admin_key' in s));
 
 /** Names of endpoints are unique within their resource; operation ids within the document: `adminKeys.create`. */
 function operation(id: string, tag: string, contract: Contract, components: Components): Json {
@@ -300,7 +317,7 @@ function operation(id: string, tag: string, contract: Contract, components: Comp
     tags: [tag],
     summary: contract.summary,
     description: descriptionOf(contract),
-    security: SECURITY[contract.guard].filter(s => contract.key !== 'never' || !('admin_key' in s)),
+    security: securityOf(contract),
     parameters: parametersOf(contract),
     ...bodyOf(contract.body, contract.example?.body, components),
     responses: Object.fromEntries(

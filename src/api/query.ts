@@ -5,7 +5,11 @@ import { LIMITS } from '../base/limits.ts';
 import { describeAs, type JsonSchema } from './json-schema.ts';
 
 /** Parameters of queries are text: each schema here reads one, and says in the document what it is. */
-function readAs<T>(as: JsonSchema, message: string, read: (text: string) => T | undefined): z.ZodType<T, string> {
+export function readAs<T>(
+  as: JsonSchema,
+  message: string,
+  read: (text: string) => T | undefined,
+): z.ZodType<T, string> {
   const schema = z.string().transform((text, ctx): T => {
     const value = read(text);
     if (value !== undefined) return value;
@@ -33,7 +37,7 @@ export const limit = readAs(
   text => wholeNumber(text, 1, LIMITS.listLimitMax),
 ).default(50);
 
-const CURSOR = 'must be the next_cursor of the page before';
+export const CURSOR = 'must be the next_cursor of the page before';
 const idCursor = readAs(
   { type: 'string', pattern: '^[0-9]{1,15}$', description: 'The next_cursor of the page before' },
   CURSOR,
@@ -80,6 +84,9 @@ export function oneOf<const W extends string>(words: readonly W[], description: 
 
 /** A filter that takes any text. */
 export const text = (description: string) => z.string().describe(description).optional();
+
+/** Text that is needed: where it is missing the handler is given none, and can say what would be right. */
+export const needed = (description: string) => z.preprocess(v => v ?? '', z.string()).describe(description);
 
 /**
  * The parameters of a query.
