@@ -1,14 +1,7 @@
-import type { Actor } from '../audit/audit-log.ts';
+import { z } from 'zod';
 import { ServiceError } from '../base/errors.ts';
 import { LIMITS } from '../base/limits.ts';
 import type { Database } from '../db/database.ts';
-import type { Graph } from '../graph/graph.ts';
-import type { GraphSchema } from '../graph/graph-schema.ts';
-import { GraphError } from '../graph/graph-store.ts';
-import { tupleText } from '../graph/tuple.ts';
-import { jsonReply } from '../http/message.ts';
-import type { Deliverer } from '../outbox/deliver.ts';
-import { type Drift, findDrift, repairDrift } from '../outbox/drift.ts';
 import {
   discardEntry,
   ENTRY_STATES,
@@ -21,17 +14,173 @@ import {
   type StreamPause,
 } from '../outbox/entries.ts';
 import type { Outbox } from '../outbox/outbox.ts';
-import { idOf } from './auth-api.ts';
-import { graphAway } from './policies-api.ts';
-import { actorOf, pageOf, queryOf, type Route } from './route.ts';
+import { type DriftApiParts, driftRoutes } from './drift-api.ts';
+import { type Handle, resource, serve } from './endpoint.ts';
+import { id, time } from './fields.ts';
+import { loadPage, pageOf } from './paging.ts';
+import { idParam } from './params.ts';
+import { list as listWith, oneOf, text } from './query.ts';
+import { actorOf, type Route } from './route.ts';
 
-export type OutboxApiParts = {
-  db: Database;
-  graph: Graph;
-  schema: GraphSchema;
-  deliverer: Deliverer;
-  outbox: Outbox;
+export type OutboxApiParts = DriftApiParts & { outbox: Outbox };
+
+const count = z.int().nonnegative();
+const pauseReply = z
+  .object({
+    since: time,
+    until: time.nullable().describe('Delivery is tried again then at the latest; null: all the time'),
+    reason: z.string(),
+  })
+  .meta({ id: 'StreamPause' });
+
+const entryReply = z
+  .object({
+    id,
+    operation: z.enum(['TOUCH', 'DELETE', 'DELETE_BY_OBJECT', 'DELETE_BY_SUBJECT', 'REPLACE']),
+    state: z.enum(ENTRY_STATES),
+    payload: z.record(z.string(), z.unknown()).describe('What it does to the graph: tuples, removed, and a filter'),
+    keys: z.array(z.string()).describe('Every entity it names, as type:id; entries that share one keep their order'),
+    attempts: count,
+    last_error: z.string().nullable(),
+    paused: pauseReply.nullable().describe('Why the whole stream waits, for an entry that waits with it'),
+    created_at: time,
+    processed_at: time.nullable(),
+    locked_until: time.nullable(),
+    dead_at: time.nullable(),
+    resolution: z.enum(['requeued', 'discarded']).nullable().describe('What became of a dead entry'),
+    resolved_by: z.string().nullable(),
+    requeue_of: id.nullable().describe('Id of the dead entry that goes on under this one'),
+  })
+  .meta({ id: 'OutboxEntry' });
+
+const milliseconds = z.number();
+const entriesReply = pageOf(entryReply).extend({
+  pending: count,
+  dead: count,
+  oldest_pending_seconds: z.number().nullable().describe('Age of what waits longest'),
+  lag_ms: z
+    .object({ p50: milliseconds, p99: milliseconds })
+    .nullable()
+    .describe('From commit to the store, of what was delivered in the last five minutes'),
+  paused: pauseReply.nullable(),
+  paused_until: time.nullable(),
+  last_error: z.string().nullable(),
+  last_delivered_id: count,
+});
+
+const path = '/api/admin/outbox';
+const params = { entry: idParam('outbox entry') };
+/** Only what is dead is resolved. */
+const refusals = ['conflict'] as const;
+
+/** The outbox of the graph (docs/outbox.md "Entries"). */
+export const outbox = resource('Outbox of the graph', {
+  list: {
+    method: 'GET',
+    path,
+    guard: 'admin',
+    key: ['read', 'operate'],
+    summary: 'List outbox entries, with how far delivery is',
+    query: listWith({
+      state: oneOf(ENTRY_STATES, 'Only entries in this state'),
+      key: text('Only entries that name this entity, as type:id'),
+    }),
+    replies: { 200: entriesReply },
+  },
+  get: {
+    method: 'GET',
+    path: `${path}/:entry`,
+    guard: 'admin',
+    key: ['read', 'operate'],
+    summary: 'Read an outbox entry',
+    params,
+    replies: { 200: entryReply },
+  },
+  retry: {
+    method: 'POST',
+    path: `${path}/:entry/retry`,
+    guard: 'admin_recent',
+    key: ['operate'],
+    summary: 'Deliver what a dead entry would mean now',
+    params,
+    replies: {
+      200: z.object({
+        entry: id,
+        requeued_as: id.nullable().describe('Entry it goes on under; null when nothing is left to deliver'),
+        delivered: z.boolean(),
+      }),
+    },
+    refusals,
+  },
+  discard: {
+    method: 'POST',
+    path: `${path}/:entry/discard`,
+    guard: 'admin_recent',
+    key: ['operate'],
+    summary: 'Give up a dead entry',
+    params,
+    replies: { 200: z.object({ entry: id, discarded: z.literal(true) }) },
+    refusals,
+  },
+});
+
+const list: Handle<typeof outbox.list, OutboxApiParts> = async ({ db }, { query }) => {
+  const filter = { state: query.state, key: query.key };
+  const pause = await findPause(db);
+  const load = (before: number, limit: number) => listEntries(db, filter, before, limit);
+  const page = await loadPage(query, load, row => entryJson(row, pause));
+  const state = await outboxState(db);
+  const json = {
+    ...page,
+    pending: state.pending,
+    dead: state.dead,
+    oldest_pending_seconds: state.oldestPendingSeconds,
+    lag_ms: state.lagMs,
+    paused: pauseJson(pause),
+    paused_until: pause?.until ?? null,
+    last_error: state.lastError,
+    last_delivered_id: state.lastId,
+  };
+  return { status: 200, json };
 };
+
+const get: Handle<typeof outbox.get, OutboxApiParts> = async ({ db }, { params }) => {
+  const entry = await load(db, params.entry);
+  return { status: 200, json: entryJson(entry, await findPause(db)) };
+};
+
+const retry: Handle<typeof outbox.retry, OutboxApiParts> = async (parts, { caller, params, request }) => {
+  const { id } = await load(parts.db, params.entry);
+  const lastId = await retryEntry(parts.db, id, actorOf(caller, request));
+  if (lastId === null) throw notDead(id);
+  // Nothing is left to deliver when the database wants none of it any more.
+  const settled = lastId === 0 || (await parts.outbox.settled({ firstId: lastId, lastId }, LIMITS.deliveryWaitMs));
+  return { status: 200, json: { entry: id, requeued_as: lastId === 0 ? null : lastId, delivered: settled } };
+};
+
+const discard: Handle<typeof outbox.discard, OutboxApiParts> = async ({ db }, { caller, params, request }) => {
+  const { id } = await load(db, params.entry);
+  if (!(await discardEntry(db, id, actorOf(caller, request)))) throw notDead(id);
+  return { status: 200, json: { entry: id, discarded: true } };
+};
+
+/** The outbox, and whether database and graph store agree. */
+export const outboxRoutes = (parts: OutboxApiParts): Route[] => [
+  ...serve(outbox, parts, { list, get, retry, discard }),
+  ...driftRoutes(parts),
+];
+
+async function load(db: Database, entry: number): Promise<OutboxRow> {
+  const found = await findEntry(db, entry);
+  if (found === undefined) throw new ServiceError('not_found', `there is no entry ${entry} in the outbox`);
+  return found;
+}
+
+const notDead = (id: number): ServiceError =>
+  new ServiceError(
+    'conflict',
+    `entry ${id} is not dead: only what has failed ${LIMITS.outboxAttemptsMax} times is resolved`,
+  );
 
 const pauseJson = (p: StreamPause | null) => (p === null ? null : { since: p.since, until: p.until, reason: p.reason });
 
@@ -53,136 +202,3 @@ const entryJson = (r: OutboxRow, pause: StreamPause | null) => ({
   resolved_by: r.resolvedBy,
   requeue_of: r.requeueOf,
 });
-
-/** Tuples listed in one answer; the counts are whole. */
-const SHOWN_MAX = 1000;
-
-export const driftJson = (d: Drift) => ({
-  missing: d.missing.slice(0, SHOWN_MAX).map(tupleText),
-  missing_count: d.missing.length,
-  extra: d.extra.slice(0, SHOWN_MAX).map(tupleText),
-  extra_count: d.extra.length,
-  compared: d.compared,
-  pending: d.pending,
-  repaired: d.repaired,
-});
-
-function stateOf(raw: string | undefined): OutboxRow['state'] | undefined {
-  const found = ENTRY_STATES.find(s => s === raw);
-  if (raw === undefined || found !== undefined) return found;
-  const message = `must be one of ${ENTRY_STATES.join(', ')}`;
-  throw new ServiceError('validation_failed', `state ${message}`, { errors: [{ pointer: 'query:state', message }] });
-}
-
-const noSuch = (id: string | undefined): ServiceError =>
-  new ServiceError('not_found', `there is no entry ${id} in the outbox`);
-const notDead = (id: number): ServiceError =>
-  new ServiceError(
-    'conflict',
-    `entry ${id} is not dead: only what has failed ${LIMITS.outboxAttemptsMax} times is resolved`,
-  );
-
-/** The outbox and the agreement of database and graph store (docs/outbox.md "Entries", docs/outbox.md "Failures"). */
-export function outboxRoutes(parts: OutboxApiParts): Route[] {
-  const { db, deliverer, graph, outbox, schema } = parts;
-  const path = '/api/admin/outbox';
-  /** It reads both graphs whole. */
-  let comparing = false;
-  const drift = async (repair: Actor | null) => {
-    if (comparing)
-      throw new ServiceError('conflict', 'a comparison is under way; try again when it has ended', {
-        headers: [['Retry-After', '5']],
-      });
-    comparing = true;
-    try {
-      const compared = { db, deliverer, schema };
-      const found =
-        repair === null ? await findDrift(compared, graph.store) : await repairDrift(compared, graph.store, repair);
-      return jsonReply(200, driftJson(found));
-    } catch (error) {
-      if (error instanceof GraphError) throw graphAway(error);
-      throw error;
-    } finally {
-      comparing = false;
-    }
-  };
-  return [
-    {
-      method: 'GET',
-      path,
-      guard: 'admin',
-      key: ['read', 'operate'],
-      async handle({ request }) {
-        const query = queryOf(request, ['limit', 'cursor', 'state', 'key']);
-        const filter = { state: stateOf(query.get('state')), key: query.get('key') };
-        const pause = await findPause(db);
-        const listed = (before: number, limit: number) => listEntries(db, filter, before, limit);
-        const page = await pageOf(query, listed, row => entryJson(row, pause));
-        const state = await outboxState(db);
-        return jsonReply(200, {
-          ...page,
-          pending: state.pending,
-          dead: state.dead,
-          oldest_pending_seconds: state.oldestPendingSeconds,
-          lag_ms: state.lagMs,
-          paused: pauseJson(pause),
-          paused_until: pause?.until ?? null,
-          last_error: state.lastError,
-          last_delivered_id: state.lastId,
-        });
-      },
-    },
-    {
-      method: 'GET',
-      path: `${path}/:entry`,
-      guard: 'admin',
-      key: ['read', 'operate'],
-      async handle({ request }) {
-        const entry = await findEntry(db, idOf(request, 'entry'));
-        if (entry === undefined) throw noSuch(request.params.entry);
-        return jsonReply(200, entryJson(entry, await findPause(db)));
-      },
-    },
-    {
-      method: 'POST',
-      path: `${path}/:entry/retry`,
-      guard: 'admin_recent',
-      key: ['operate'],
-      async handle({ caller, request }) {
-        const id = idOf(request, 'entry');
-        if ((await findEntry(db, id)) === undefined) throw noSuch(request.params.entry);
-        const lastId = await retryEntry(db, id, actorOf(caller, request));
-        if (lastId === null) throw notDead(id);
-        // Nothing is left to deliver when the database wants none of it any more.
-        const settled = lastId === 0 || (await outbox.settled({ firstId: lastId, lastId }, LIMITS.deliveryWaitMs));
-        return jsonReply(200, { entry: id, requeued_as: lastId === 0 ? null : lastId, delivered: settled });
-      },
-    },
-    {
-      method: 'POST',
-      path: `${path}/:entry/discard`,
-      guard: 'admin_recent',
-      key: ['operate'],
-      async handle({ caller, request }) {
-        const id = idOf(request, 'entry');
-        if ((await findEntry(db, id)) === undefined) throw noSuch(request.params.entry);
-        if (!(await discardEntry(db, id, actorOf(caller, request)))) throw notDead(id);
-        return jsonReply(200, { entry: id, discarded: true });
-      },
-    },
-    {
-      method: 'GET',
-      path: '/api/admin/authz/drift',
-      guard: 'admin',
-      key: ['read', 'operate'],
-      handle: () => drift(null),
-    },
-    {
-      method: 'POST',
-      path: '/api/admin/authz/drift/repair',
-      guard: 'admin_recent',
-      key: ['operate'],
-      handle: ({ caller, request }) => drift(actorOf(caller, request)),
-    },
-  ];
-}

@@ -1,5 +1,6 @@
 import { type Actor, appendAudit } from '../audit/audit-log.ts';
 import type { Database, Queryable } from '../db/database.ts';
+import type { GraphChange } from './append.ts';
 import { discard, requeue } from './stream.ts';
 
 export const ENTRY_STATES = ['pending', 'processed', 'dead', 'requeued', 'discarded'] as const;
@@ -7,9 +8,9 @@ export const ENTRY_STATES = ['pending', 'processed', 'dead', 'requeued', 'discar
 /** An entry as administrators see it (docs/outbox.md "Entries"). */
 export type OutboxRow = {
   id: number;
-  operation: string;
+  operation: GraphChange['operation'];
   state: (typeof ENTRY_STATES)[number];
-  payload: unknown;
+  payload: Record<string, unknown>;
   keys: string[];
   attempts: number;
   lastError: string | null;
@@ -55,9 +56,9 @@ export async function findPause(db: Queryable): Promise<StreamPause | null> {
 
 type RowSql = {
   id: string;
-  operation: string;
+  operation: GraphChange['operation'];
   state: OutboxRow['state'];
-  payload: unknown;
+  payload: Record<string, unknown>;
   keys: string[];
   attempts: number;
   last_error: string | null;

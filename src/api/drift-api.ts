@@ -1,0 +1,104 @@
+import { z } from 'zod';
+import type { Actor } from '../audit/audit-log.ts';
+import { ServiceError } from '../base/errors.ts';
+import type { Database } from '../db/database.ts';
+import type { Graph } from '../graph/graph.ts';
+import type { GraphSchema } from '../graph/graph-schema.ts';
+import { GraphError } from '../graph/graph-store.ts';
+import { tupleText } from '../graph/tuple.ts';
+import type { Deliverer } from '../outbox/deliver.ts';
+import { type Drift, findDrift, repairDrift } from '../outbox/drift.ts';
+import { type Handle, resource, serve } from './endpoint.ts';
+import { graphAway } from './policies-api.ts';
+import { actorOf, type Route } from './route.ts';
+
+export type DriftApiParts = { db: Database; graph: Graph; schema: GraphSchema; deliverer: Deliverer };
+
+/** Tuples listed in one answer; the counts are whole. */
+const SHOWN_MAX = 1000;
+
+const count = z.int().nonnegative();
+const driftReply = z
+  .object({
+    missing: z
+      .array(z.string())
+      .describe(`In the database and not in the store, like faculty:f1#dean@user:e1; the first ${SHOWN_MAX}`),
+    missing_count: count,
+    extra: z.array(z.string()).describe(`In the store and not in the database; the first ${SHOWN_MAX}`),
+    extra_count: count,
+    compared: count.describe('Relationships of the database that were compared'),
+    pending: count.describe('Differences left out, because a change of them still waits for delivery'),
+    repaired: z.boolean().describe('Whether the store was changed to what the database holds'),
+  })
+  .meta({ id: 'Drift' });
+
+const path = '/api/admin/authz/drift';
+/** A store that keeps another schema refuses the question itself. */
+const refusals = ['conflict', 'validation_failed'] as const;
+
+/** What the graph store and the database do not have in common (docs/outbox.md "Failures"). */
+export const drift = resource('Drift of the graph store', {
+  get: {
+    method: 'GET',
+    path,
+    guard: 'admin',
+    key: ['read', 'operate'],
+    summary: 'Compare the graph store with the database',
+    description: 'It reads both graphs whole; a second comparison at the same time is refused.',
+    replies: { 200: driftReply },
+    refusals,
+  },
+  repair: {
+    method: 'POST',
+    path: `${path}/repair`,
+    guard: 'admin_recent',
+    key: ['operate'],
+    summary: 'Compare, and make the graph store hold what the database holds',
+    replies: { 200: driftReply },
+    refusals,
+  },
+});
+
+/** Whether this host compares at the moment: it reads both graphs whole, so it does that once at a time. */
+type Comparison = { isUnderWay: boolean };
+type Parts = DriftApiParts & { comparison: Comparison };
+
+async function compare(parts: Parts, repair: Actor | null) {
+  const { comparison, db, deliverer, graph, schema } = parts;
+  if (comparison.isUnderWay)
+    throw new ServiceError('conflict', 'a comparison is under way; try again when it has ended', {
+      headers: [['Retry-After', '5']],
+    });
+  comparison.isUnderWay = true;
+  try {
+    const compared = { db, deliverer, schema };
+    return driftJson(
+      repair === null ? await findDrift(compared, graph.store) : await repairDrift(compared, graph.store, repair),
+    );
+  } catch (error) {
+    if (error instanceof GraphError) throw graphAway(error);
+    throw error;
+  } finally {
+    comparison.isUnderWay = false;
+  }
+}
+
+const get: Handle<typeof drift.get, Parts> = async parts => ({ status: 200, json: await compare(parts, null) });
+
+const repair: Handle<typeof drift.repair, Parts> = async (parts, { caller, request }) => ({
+  status: 200,
+  json: await compare(parts, actorOf(caller, request)),
+});
+
+export const driftRoutes = (parts: DriftApiParts): Route[] =>
+  serve(drift, { ...parts, comparison: { isUnderWay: false } }, { get, repair });
+
+const driftJson = (d: Drift) => ({
+  missing: d.missing.slice(0, SHOWN_MAX).map(tupleText),
+  missing_count: d.missing.length,
+  extra: d.extra.slice(0, SHOWN_MAX).map(tupleText),
+  extra_count: d.extra.length,
+  compared: d.compared,
+  pending: d.pending,
+  repaired: d.repaired,
+});
