@@ -6,6 +6,8 @@ import { commands } from './commands-api.ts';
 import { databases } from './databases-api.ts';
 import { drift } from './drift-api.ts';
 import type { Resource } from './endpoint.ts';
+import { eventSubscriptions } from './event-subscriptions-api.ts';
+import { events } from './events-api.ts';
 import { executions } from './executions-api.ts';
 import { health } from './health-api.ts';
 import { outbox } from './outbox-api.ts';
