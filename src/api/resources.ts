@@ -10,6 +10,9 @@ import { eventSubscriptions } from './event-subscriptions-api.ts';
 import { events } from './events-api.ts';
 import { executions } from './executions-api.ts';
 import { health } from './health-api.ts';
+import { messages } from './messages-api.ts';
+import { messengerAccounts } from './messenger-accounts-api.ts';
+import { messengerWebhooks } from './messengers-api.ts';
 import { outbox } from './outbox-api.ts';
 import { plugins } from './plugins-api.ts';
 import { policies } from './policies-api.ts';
@@ -27,8 +30,15 @@ export const RESOURCES = {
   audit,
   commands,
   databases,
+  drift,
+  eventSubscriptions,
+  events,
   executions,
   health,
+  messages,
+  messengerAccounts,
+  messengerWebhooks,
+  outbox,
   plugins,
   policies,
   serviceKeys,

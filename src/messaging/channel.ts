@@ -1,7 +1,8 @@
 import type { FileType } from '../files/file-kind.ts';
 
 /** Messengers (docs/messengers.md "Channels"): a row in `app/messengers.ts` and one file each, which knows the messenger's API and nothing else. */
-export type ChannelName = 'TELEGRAM' | 'VK';
+export const CHANNEL_NAMES = ['TELEGRAM', 'VK'] as const;
+export type ChannelName = (typeof CHANNEL_NAMES)[number];
 
 export type Language = 'ru' | 'en';
 

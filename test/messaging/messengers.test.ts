@@ -76,9 +76,17 @@ t.test('a webhook without our secret, of another community, or of what is no mes
   const odd: Json[] = [
     { type: 'message_typing_state', group_id: Number(VK_GROUP), secret: VK_SECRET },
     { ...vkUpdate('e6', 'x', { from: -4242, chat: 11 }) },
+    { ...vkUpdate('e7', 'NUL \0 and half a character \ud800', { from: -4242, chat: 11 }) },
   ];
   for (const body of odd) t.same([(await vkPost(s.base, body)).text], ['ok']);
-  const others: Json[] = [{}, { update_id: 1 }, { update_id: 'x' }, { update_id: 2, edited_message: {} }];
+  const others: Json[] = [
+    {},
+    { update_id: 1 },
+    { update_id: 'x' },
+    { update_id: 2, edited_message: {} },
+    // A messenger repeats what is refused, and holds back what comes behind it.
+    { update_id: 3, edited_message: { text: 'NUL \0 and half a character \ud800' } },
+  ];
   for (const body of others) t.equal((await telegramPost(s.base, body)).status, 200);
   t.equal((await request(`${s.base}/api/messengers/telegram`)).status, 405);
   t.same((await db.query('SELECT count(*)::int AS n FROM messenger_updates')).rows, [{ n: 0 }]);
