@@ -1,22 +1,26 @@
 import { z } from 'zod';
-import { createRelationships, type Deleted, deleteMatching, deleteRelationship } from '../authz/relationships.ts';
+import { createRelationships, deleteMatching, deleteRelationship } from '../authz/relationships.ts';
 import { parseBoundedJson } from '../base/bounded-json.ts';
-import { ServiceError } from '../base/errors.ts';
+import { type FieldError, ServiceError } from '../base/errors.ts';
 import { LIMITS } from '../base/limits.ts';
 import type { Database } from '../db/database.ts';
-import type { Graph } from '../graph/graph.ts';
-import { GraphSchema, idProblem } from '../graph/graph-schema.ts';
-import { type CheckStep, GraphError } from '../graph/graph-store.ts';
+import type { GraphSchema } from '../graph/graph-schema.ts';
 import type { Tuple, TupleFilter } from '../graph/tuple.ts';
-import { jsonReply } from '../http/message.ts';
 import { type Appended, tupleJson } from '../outbox/append.ts';
 import { listRelationships, type Relationship } from '../outbox/mirror.ts';
 import type { Outbox } from '../outbox/outbox.ts';
-import { parseBody } from './body.ts';
-import { graphAway } from './policies-api.ts';
-import { actorOf, limitOf, queryOf, type Route } from './route.ts';
+import { eitherShape } from './either-shape.ts';
+import { type Handle, resource, serve } from './endpoint.ts';
+import { id, time } from './fields.ts';
+import { type GraphSchemaApiParts, graphSchemaRoutes } from './graph-schema-api.ts';
+import { pageOf } from './paging.ts';
+import { CURSOR, limit, oneOf, readAs } from './query.ts';
+import { lookup, lookupContract } from './relationship-lookup.ts';
+import { actorOf, type Route } from './route.ts';
 
-export type RelationshipsApiParts = { db: Database; schema: GraphSchema; graph: Graph; outbox: Outbox };
+export type RelationshipsApiParts = GraphSchemaApiParts & { db: Database; outbox: Outbox };
+
+const ORIGINS = ['import', 'manual'] as const;
 
 /** Ids and names are checked against the schema, which says what would be right. */
 const word = z.string().max(LIMITS.graphIdCharsMax);
@@ -27,18 +31,11 @@ const relationship = z.strictObject({
   subject_type: word.default('user'),
   subject_id: word,
 });
-const manyBody = z.strictObject({ relationships: z.array(relationship).min(1).max(LIMITS.outboxTuplesMax) });
-const filter = z
-  .strictObject({
-    resource_type: word,
-    resource_id: word,
-    relation: word,
-    subject_type: word,
-    subject_id: word,
-    origin: z.enum(['import', 'manual']),
-  })
+const many = z.strictObject({ relationships: z.array(relationship).min(1).max(LIMITS.outboxTuplesMax) });
+const filterWords = z
+  .strictObject({ resource_type: word, resource_id: word, relation: word, subject_type: word, subject_id: word })
   .partial();
-const filterBody = z.strictObject({ filter });
+const filter = filterWords.extend({ origin: z.enum(ORIGINS).optional() });
 
 const tupleOf = (r: z.infer<typeof relationship>): Tuple => ({
   resourceType: r.resource_type,
@@ -49,14 +46,146 @@ const tupleOf = (r: z.infer<typeof relationship>): Tuple => ({
   subjectRelation: '',
 });
 
-const json = ({ createdAt, origin, tuple }: Relationship) => ({ ...tupleJson(tuple), origin, created_at: createdAt });
+/** Keyset cursor: the last relationship of the page, opaque to the client. */
+const cursorOf = (t: Tuple): string => Buffer.from(JSON.stringify(Object.values(tupleJson(t)))).toString('base64url');
 
-/** Which of two shapes a body is meant to be, so that its errors are those of that shape. */
-const has = (value: unknown, name: string): boolean => typeof value === 'object' && value !== null && name in value;
+const cursorParts = z.array(z.string().refine(text => !text.includes('\0') && text.isWellFormed())).length(5);
+const cursor = readAs({ type: 'string', description: 'The next_cursor of the page before' }, CURSOR, text => {
+  try {
+    const parts = cursorParts.parse(parseBoundedJson(Buffer.from(text, 'base64url').toString()));
+    const [resource_type = '', resource_id = '', relation = '', subject_type = '', subject_id = ''] = parts;
+    return tupleOf({ resource_type, resource_id, relation, subject_type, subject_id });
+  } catch {
+    return undefined;
+  }
+});
 
-function filterOf(f: z.infer<typeof filter>, schema: GraphSchema, pointer: string): TupleFilter {
+const relationshipReply = z
+  .object({
+    resource_type: z.string(),
+    resource_id: z.string(),
+    relation: z.string(),
+    subject_type: z.string(),
+    subject_id: z.string(),
+    subject_relation: z.string().optional(),
+    origin: z.enum(ORIGINS).describe('An import takes away only what an import brought'),
+    created_at: time,
+  })
+  .meta({ id: 'Relationship' });
+const delivered = z
+  .boolean()
+  .describe('Whether the graph store has the change already; otherwise the change is still on its way');
+
+const path = '/api/admin/relationships';
+const CHANGE = { path, guard: 'admin_recent', key: ['access'] } as const;
+const example = { resource_type: 'faculty', resource_id: 'physics', relation: 'dean', subject_id: 'e1001' };
+
+/** The relationship graph (docs/authorization.md "Relationship graph"). */
+export const relationships = resource('Relationships', {
+  list: {
+    method: 'GET',
+    path,
+    guard: 'admin',
+    key: ['read', 'access'],
+    summary: 'List relationships in the order of their names',
+    description: 'resource_id needs resource_type; subject_id without subject_type is the external id of a user.',
+    query: z.strictObject({
+      limit,
+      cursor: cursor.optional(),
+      ...filterWords.shape,
+      origin: oneOf(ORIGINS, 'Only relationships of this origin'),
+    }),
+    replies: { 200: pageOf(relationshipReply) },
+  },
+  create: {
+    method: 'POST',
+    ...CHANGE,
+    summary: 'Add one relationship, or many',
+    description: 'One that is there already stays; its origin becomes manual.',
+    body: eitherShape('relationships', many, relationship),
+    replies: {
+      201: z.object({
+        relationships: z.array(relationshipReply.omit({ created_at: true })),
+        outbox_id: id,
+        delivered,
+      }),
+    },
+    example: { body: example },
+  },
+  remove: {
+    method: 'DELETE',
+    ...CHANGE,
+    summary: 'Remove one relationship, or all that a filter names',
+    body: eitherShape('filter', z.strictObject({ filter }), relationship),
+    replies: {
+      200: z.object({
+        deleted: z.int().nonnegative(),
+        outbox_id: id.nullable().describe('Null when there was nothing to do'),
+        delivered,
+      }),
+    },
+    refusals: ['conflict'],
+    example: { body: { filter: { resource_type: 'faculty', resource_id: 'physics' } } },
+  },
+  lookup: lookupContract,
+});
+
+type Endpoints = typeof relationships;
+
+const list: Handle<Endpoints['list'], RelationshipsApiParts> = async ({ db, schema }, { query }) => {
+  const { cursor = null, limit, origin, ...words } = query;
+  const wanted = { ...filterOf(words, schema, 'query:'), ...(origin === undefined ? {} : { origin }) };
+  const rows = await listRelationships(db, wanted, cursor, limit + 1);
+  const last = rows[limit - 1];
+  const json = {
+    items: rows.slice(0, limit).map(relationshipJson),
+    next_cursor: rows.length > limit && last !== undefined ? cursorOf(last.tuple) : null,
+  };
+  return { status: 200, json };
+};
+
+const create: Handle<Endpoints['create'], RelationshipsApiParts> = async (parts, { body, caller, request }) => {
+  const { db, schema } = parts;
+  const given = await body();
+  const isMany = 'relationships' in given;
+  const tuples = (isMany ? given.relationships : [given]).map(tupleOf);
+  assertTuples(schema, tuples, k => (isMany ? `/relationships/${k}` : ''));
+  const appended = await createRelationships(db, schema, tuples, actorOf(caller, request));
+  const json = {
+    relationships: tuples.map(t => ({ ...tupleJson(t), origin: 'manual' as const })),
+    ...(await delivery(parts, appended)),
+  };
+  return { status: 201, json };
+};
+
+const remove: Handle<Endpoints['remove'], RelationshipsApiParts> = async (parts, { body, caller, request }) => {
+  const { db, schema } = parts;
+  const given = await body();
+  const by = actorOf(caller, request);
+  const { appended, deleted } =
+    'filter' in given
+      ? await deleteMatching(db, schema, wholeFilterOf(given.filter, schema), given.filter.origin, by)
+      : await deleteRelationship(db, schema, allowedTuple(given, schema), by);
+  const done = appended === null ? { outbox_id: null, delivered: true } : await delivery(parts, appended);
+  return { status: 200, json: { deleted, ...done } };
+};
+
+/** The graph: its relationships, and its schema. */
+export const relationshipRoutes = (parts: RelationshipsApiParts): Route[] => [
+  ...serve(relationships, parts, { list, create, remove, lookup }),
+  ...graphSchemaRoutes(parts),
+];
+
+/** After commit the answer may wait a moment for the graph store. */
+const delivery = async ({ outbox }: RelationshipsApiParts, appended: Appended) => ({
+  outbox_id: appended.lastId,
+  delivered: await outbox.settled(appended, LIMITS.deliveryWaitMs),
+});
+
+/** @throws ServiceError naming what the schema does not know */
+function filterOf(f: z.infer<typeof filterWords>, schema: GraphSchema, pointer: string): TupleFilter {
   const { relation, resource_id, resource_type, subject_id, subject_type } = f;
-  const errors = [];
+  const errors: FieldError[] = [];
   if (resource_id !== undefined && resource_type === undefined)
     errors.push({ pointer: `${pointer}resource_type`, message: 'is needed beside resource_id' });
   const base = {
@@ -75,182 +204,19 @@ function filterOf(f: z.infer<typeof filter>, schema: GraphSchema, pointer: strin
   return made;
 }
 
-/** Keyset cursor: the last relationship of the page, opaque to the client. */
-const cursorOf = (t: Tuple): string => Buffer.from(JSON.stringify(Object.values(tupleJson(t)))).toString('base64url');
-
-function afterOf(raw: string | undefined): Tuple | null {
-  if (raw === undefined) return null;
-  try {
-    const part = z.string().refine(text => !text.includes('\0') && text.isWellFormed());
-    const parts = z
-      .array(part)
-      .length(5)
-      .parse(parseBoundedJson(Buffer.from(raw, 'base64url').toString()));
-    const [resource_type = '', resource_id = '', relation = '', subject_type = '', subject_id = ''] = parts;
-    return tupleOf({ resource_type, resource_id, relation, subject_type, subject_id });
-  } catch (cause) {
-    const message = 'must be the next_cursor of the page before';
-    throw new ServiceError('validation_failed', `cursor ${message}`, {
-      errors: [{ pointer: 'query:cursor', message }],
-      cause,
+/** @throws ServiceError when it names nothing, or what the schema does not know */
+function wholeFilterOf(given: z.infer<typeof filter>, schema: GraphSchema): TupleFilter {
+  if (Object.keys(given).length === 0)
+    throw new ServiceError('validation_failed', 'an empty filter would delete the whole graph', {
+      errors: [{ pointer: '/filter', message: 'must name at least one member' }],
     });
-  }
+  return filterOf(given, schema, '/filter/');
 }
 
-const FILTERS = ['resource_type', 'resource_id', 'relation', 'subject_type', 'subject_id', 'origin'] as const;
-
-/** The steps that gave a permission, from the question to the relationship; empty when it was not given. */
-function pathOf(step: CheckStep): string[] {
-  if (!step.allowed) return [];
-  const next = step.steps.find(s => s.allowed);
-  if (next === undefined) return [`${step.object}#${step.permission}@${step.subject}`];
-  return [`${step.object}#${step.permission}`, ...pathOf(next)];
-}
-
-/** The relationship graph (docs/authorization.md "Relationship graph"). */
-export function relationshipRoutes({ db, graph, outbox, schema }: RelationshipsApiParts): Route[] {
-  const path = '/api/admin/relationships';
-  /** After commit the answer may wait a moment for the graph store. */
-  const delivery = async (appended: Appended) => ({
-    outbox_id: appended.lastId,
-    delivered: await outbox.settled(appended, LIMITS.deliveryWaitMs),
-  });
-
-  return [
-    {
-      method: 'GET',
-      path,
-      guard: 'admin',
-      key: ['read', 'access'],
-      async handle({ request }) {
-        const query = queryOf(request, ['limit', 'cursor', ...FILTERS]);
-        const limit = limitOf(query);
-        const given = Object.fromEntries(FILTERS.flatMap(f => (query.has(f) ? [[f, query.get(f)]] : [])));
-        const parsed = filter.safeParse(given);
-        if (!parsed.success) {
-          const issue = parsed.error.issues[0];
-          const pointer = `query:${String(issue?.path[0] ?? '')}`;
-          throw new ServiceError('validation_failed', `${pointer.slice(6)}: ${issue?.message}`, {
-            errors: [{ pointer, message: issue?.message ?? 'is not valid' }],
-          });
-        }
-        const wanted = {
-          ...filterOf(parsed.data, schema, 'query:'),
-          ...(parsed.data.origin === undefined ? {} : { origin: parsed.data.origin }),
-        };
-        const rows = await listRelationships(db, wanted, afterOf(query.get('cursor')), limit + 1);
-        const last = rows[limit - 1];
-        return jsonReply(200, {
-          items: rows.slice(0, limit).map(json),
-          next_cursor: rows.length > limit && last !== undefined ? cursorOf(last.tuple) : null,
-        });
-      },
-    },
-    {
-      method: 'POST',
-      path,
-      guard: 'admin_recent',
-      key: ['access'],
-      async handle({ caller, json: body, request }) {
-        const value = await body();
-        const many = has(value, 'relationships');
-        const list = many ? parseBody(manyBody, value).relationships : [parseBody(relationship, value)];
-        const tuples = list.map(tupleOf);
-        assertTuples(schema, tuples, k => (many ? `/relationships/${k}` : ''));
-        const appended = await createRelationships(db, schema, tuples, actorOf(caller, request));
-        return jsonReply(201, {
-          relationships: tuples.map(t => ({ ...tupleJson(t), origin: 'manual' })),
-          ...(await delivery(appended)),
-        });
-      },
-    },
-    {
-      method: 'DELETE',
-      path,
-      guard: 'admin_recent',
-      key: ['access'],
-      async handle({ caller, json: body, request }) {
-        const value = await body();
-        const by = actorOf(caller, request);
-        let done: Deleted;
-        if (has(value, 'filter')) {
-          const { filter: given } = parseBody(filterBody, value);
-          if (Object.keys(given).length === 0)
-            throw new ServiceError('validation_failed', 'an empty filter would delete the whole graph', {
-              errors: [{ pointer: '/filter', message: 'must name at least one member' }],
-            });
-          done = await deleteMatching(db, schema, filterOf(given, schema, '/filter/'), given.origin, by);
-        } else {
-          const tuple = tupleOf(parseBody(relationship, value));
-          assertTuples(schema, [tuple], () => '');
-          done = await deleteRelationship(db, schema, tuple, by);
-        }
-        return jsonReply(200, {
-          deleted: done.deleted,
-          ...(done.appended === null ? { outbox_id: null, delivered: true } : await delivery(done.appended)),
-        });
-      },
-    },
-    {
-      method: 'GET',
-      path: `${path}/lookup`,
-      guard: 'admin',
-      key: ['read', 'access'],
-      async handle({ request }) {
-        const query = queryOf(request, ['resource_type', 'resource_id', 'permission', 'user', 'limit', 'cursor']);
-        const limit = limitOf(query);
-        const type = query.get('resource_type') ?? '';
-        const permission = query.get('permission') ?? '';
-        const [user, id] = [query.get('user'), query.get('resource_id')];
-        assertAskable(schema, type, permission, user, id);
-        try {
-          if (user !== undefined && id !== undefined) {
-            const question = { resourceType: type, resourceId: id, permission, subjectType: 'user', subjectId: user };
-            const step = await graph.checkWithSteps(question);
-            return jsonReply(200, { allowed: step.allowed, path: pathOf(step), steps: step });
-          }
-          const ids =
-            user !== undefined
-              ? await graph.lookupResources(type, permission, user)
-              : await graph.lookupUsers(type, id ?? '', permission);
-          const cursor = query.get('cursor') ?? '';
-          const rest = [...new Set(ids)].sort().filter(i => cursor === '' || i > cursor);
-          return jsonReply(200, {
-            items: rest
-              .slice(0, limit)
-              .map(i => (user !== undefined ? { resource_type: type, resource_id: i } : { user: i })),
-            next_cursor: rest.length > limit ? (rest[limit - 1] ?? null) : null,
-          });
-        } catch (error) {
-          if (error instanceof GraphError) throw graphAway(error);
-          throw error;
-        }
-      },
-    },
-    {
-      method: 'GET',
-      path: '/api/admin/schema/definitions',
-      guard: 'admin',
-      key: ['read', 'access'],
-      async handle() {
-        // What the store has is the truth; while it is away, what it will be given.
-        const text = await graph.readSchema().catch((error: unknown) => {
-          if (error instanceof GraphError) return null;
-          throw error;
-        });
-        const shown = text === null ? schema : new GraphSchema(text);
-        return jsonReply(200, {
-          source: text === null ? 'release' : 'store',
-          definitions: [...shown.types.values()].map(t => ({
-            name: t.name,
-            relations: [...t.relations].map(([name, subjects]) => ({ name, subjects })),
-            permissions: [...t.permissions].map(([name, expression]) => ({ name, expression })),
-          })),
-          schema: shown.visibleText(),
-        });
-      },
-    },
-  ];
+function allowedTuple(given: z.infer<typeof relationship>, schema: GraphSchema): Tuple {
+  const tuple = tupleOf(given);
+  assertTuples(schema, [tuple], () => '');
+  return tuple;
 }
 
 /** @throws ServiceError naming what the schema does not allow */
@@ -260,32 +226,8 @@ function assertTuples(schema: GraphSchema, tuples: readonly Tuple[], pointer: (k
     throw new ServiceError('validation_failed', `${errors[0]?.pointer} ${errors[0]?.message}`, { errors });
 }
 
-/** @throws ServiceError naming what is missing, unknown or too much */
-function assertAskable(
-  schema: GraphSchema,
-  type: string,
-  permission: string,
-  user: string | undefined,
-  id: string | undefined,
-): void {
-  const errors = [];
-  const known = schema.types.get(type);
-  if (known === undefined)
-    errors.push({ pointer: 'query:resource_type', message: `must be one of ${[...schema.types.keys()].join(', ')}` });
-  else if (!known.permissions.has(permission) && !known.relations.has(permission))
-    errors.push({
-      pointer: 'query:permission',
-      message: `must be one of ${[...known.permissions.keys(), ...known.relations.keys()].join(', ')} of a ${type}`,
-    });
-  if (user === undefined && id === undefined)
-    errors.push({ pointer: 'query:user', message: 'is needed, or resource_id, or both to see the path' });
-  for (const [value, pointer] of [
-    [user, 'query:user'],
-    [id, 'query:resource_id'],
-  ] as const) {
-    const problem = value === undefined ? null : idProblem(value);
-    if (problem !== null) errors.push({ pointer, message: problem });
-  }
-  if (errors.length > 0)
-    throw new ServiceError('validation_failed', `${errors[0]?.pointer.slice(6)} ${errors[0]?.message}`, { errors });
-}
+const relationshipJson = ({ createdAt, origin, tuple }: Relationship) => ({
+  ...tupleJson(tuple),
+  origin,
+  created_at: createdAt,
+});

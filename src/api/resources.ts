@@ -9,6 +9,7 @@ import type { Resource } from './endpoint.ts';
 import { eventSubscriptions } from './event-subscriptions-api.ts';
 import { events } from './events-api.ts';
 import { executions } from './executions-api.ts';
+import { graphSchema } from './graph-schema-api.ts';
 import { health } from './health-api.ts';
 import { messages } from './messages-api.ts';
 import { messengerAccounts } from './messenger-accounts-api.ts';
@@ -16,6 +17,7 @@ import { messengerWebhooks } from './messengers-api.ts';
 import { outbox } from './outbox-api.ts';
 import { plugins } from './plugins-api.ts';
 import { policies } from './policies-api.ts';
+import { relationships } from './relationships-api.ts';
 import { serviceKeys } from './service-keys-api.ts';
 import { triggers } from './triggers-api.ts';
 import { uninstalled } from './uninstalled-api.ts';
@@ -34,6 +36,7 @@ export const RESOURCES = {
   eventSubscriptions,
   events,
   executions,
+  graphSchema,
   health,
   messages,
   messengerAccounts,
@@ -41,6 +44,7 @@ export const RESOURCES = {
   outbox,
   plugins,
   policies,
+  relationships,
   serviceKeys,
   triggers,
   uninstalled,

@@ -239,6 +239,11 @@ t.test('a wrong relationship is refused with its place, and nothing of the reque
       { status: 422, json: { errors: [{ pointer }] } },
       query,
     );
+  t.match(
+    await s.admin('GET', '/relationships/lookup?user=x'),
+    { status: 422, json: { errors: [{ pointer: 'query:resource_type', message: /must be one of .*faculty/ }] } },
+    'what is left out is told with what would be right',
+  );
   t.same((await s.admin('GET', '/relationships')).json.items, []);
 });
 
