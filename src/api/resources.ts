@@ -18,10 +18,12 @@ import { outbox } from './outbox-api.ts';
 import { plugins } from './plugins-api.ts';
 import { policies } from './policies-api.ts';
 import { relationships } from './relationships-api.ts';
+import { roles } from './roles-api.ts';
 import { serviceKeys } from './service-keys-api.ts';
 import { triggers } from './triggers-api.ts';
 import { uninstalled } from './uninstalled-api.ts';
 import { universityBatches, universityImports } from './university-api.ts';
+import { userRoles } from './user-roles-api.ts';
 import { users } from './users-api.ts';
 
 /** Every resource of the API, by the name under which a client has it. */
@@ -45,10 +47,12 @@ export const RESOURCES = {
   plugins,
   policies,
   relationships,
+  roles,
   serviceKeys,
   triggers,
   uninstalled,
   universityBatches,
   universityImports,
+  userRoles,
   users,
 } as const satisfies Readonly<Record<string, Resource>>;
