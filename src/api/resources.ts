@@ -2,6 +2,7 @@ import { access } from './access-api.ts';
 import { adminKeys } from './admin-keys-api.ts';
 import { admins } from './admins-api.ts';
 import { audit } from './audit-api.ts';
+import { adminLogin } from './auth-api.ts';
 import { commands } from './commands-api.ts';
 import { databases } from './databases-api.ts';
 import { drift } from './drift-api.ts';
@@ -20,16 +21,19 @@ import { policies } from './policies-api.ts';
 import { relationships } from './relationships-api.ts';
 import { roles } from './roles-api.ts';
 import { serviceKeys } from './service-keys-api.ts';
+import { ownSessions, userSessions } from './sessions-api.ts';
 import { triggers } from './triggers-api.ts';
 import { uninstalled } from './uninstalled-api.ts';
 import { universityBatches, universityImports } from './university-api.ts';
 import { userRoles } from './user-roles-api.ts';
+import { ownTokens, userTokens } from './user-tokens-api.ts';
 import { users } from './users-api.ts';
 
 /** Every resource of the API, by the name under which a client has it. */
 export const RESOURCES = {
   access,
   adminKeys,
+  adminLogin,
   admins,
   audit,
   commands,
@@ -44,6 +48,8 @@ export const RESOURCES = {
   messengerAccounts,
   messengerWebhooks,
   outbox,
+  ownSessions,
+  ownTokens,
   plugins,
   policies,
   relationships,
@@ -54,5 +60,7 @@ export const RESOURCES = {
   universityBatches,
   universityImports,
   userRoles,
+  userSessions,
+  userTokens,
   users,
 } as const satisfies Readonly<Record<string, Resource>>;

@@ -66,6 +66,12 @@ export function actorOfStranger({ remoteAddr, requestId }: Request): Actor {
   return { kind: 'anonymous', userId: null, name: '', requestId, address: remoteAddr };
 }
 
+/** The session of a caller that the guard `user` let in. */
+export function userSessionOf(caller: Caller): Session {
+  if (caller.kind !== 'user') throw new Error('bug: this route needs the guard "user"');
+  return caller.session;
+}
+
 /** What a handler may read besides the request: its JSON body, or the body as it comes in. */
 export type RouteInput = {
   request: Request;

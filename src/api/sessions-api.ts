@@ -1,0 +1,150 @@
+import { z } from 'zod';
+import { appendAudit } from '../audit/audit-log.ts';
+import { ServiceError } from '../base/errors.ts';
+import type { Database } from '../db/database.ts';
+import { NO_STORE, type Request } from '../http/message.ts';
+import { listSessions, revokeSession, type Session } from '../identity/sessions.ts';
+import { type Handle, resource, serve } from './endpoint.ts';
+import { id, time } from './fields.ts';
+import { loadPage, pageOf } from './paging.ts';
+import { idParam } from './params.ts';
+import { page } from './query.ts';
+import { actorOf, actorOfUser, type Route, userSessionOf } from './route.ts';
+import type { SessionCookies } from './session-cookies.ts';
+
+export type SessionsParts = {
+  db: Database;
+  cookies: SessionCookies;
+  /** @throws ServiceError `forbidden` for what a page of another origin sends */
+  fromHere(request: Request): void;
+};
+
+const session = z
+  .object({
+    id,
+    kind: z.enum(['user', 'admin']).describe('admin: opens the admin API'),
+    created_at: time,
+    last_used_at: time,
+    expires_at: time,
+    address: z.string().describe('Address of the client that logged in'),
+    user_agent: z.string(),
+    current: z.boolean().describe('Whether this request was sent with it'),
+  })
+  .meta({ id: 'Session' });
+
+const params = { session: idParam('session') };
+const ownPath = '/api/auth/sessions';
+const adminPath = '/api/admin/users/:user/sessions';
+
+/** Sessions of the user who asks (docs/identity.md "Sessions"). */
+export const ownSessions = resource('Own sessions', {
+  list: {
+    method: 'GET',
+    path: ownPath,
+    guard: 'user',
+    summary: 'List your sessions',
+    query: page,
+    replies: { 200: pageOf(session) },
+  },
+  revoke: {
+    method: 'DELETE',
+    path: `${ownPath}/:session`,
+    guard: 'user',
+    summary: 'End one of your sessions',
+    params,
+    replies: { 204: null },
+  },
+  logOut: {
+    method: 'POST',
+    path: '/api/auth/logout',
+    guard: 'none',
+    summary: 'Log out',
+    description: 'Ends the sessions whose cookies the request carries, and takes the cookies away.',
+    replies: { 204: null },
+    refusals: ['forbidden'],
+  },
+});
+
+/** Sessions of any user, for administrators. */
+export const userSessions = resource('Sessions of users', {
+  list: {
+    method: 'GET',
+    path: adminPath,
+    guard: 'admin',
+    key: ['read'],
+    summary: 'List the sessions of a user',
+    params: { user: idParam('user') },
+    query: page,
+    replies: { 200: pageOf(session) },
+  },
+  revoke: {
+    method: 'DELETE',
+    path: `${adminPath}/:session`,
+    guard: 'admin',
+    key: ['admin'],
+    summary: 'End a session of a user',
+    params: { user: idParam('user'), ...params },
+    replies: { 204: null },
+  },
+});
+
+const listOwn: Handle<typeof ownSessions.list, SessionsParts> = async ({ db }, { caller, query }) => {
+  const own = userSessionOf(caller);
+  const load = (before: number, limit: number) => listSessions(db, own.userId, before, limit);
+  return { status: 200, json: await loadPage(query, load, s => sessionJson(s, own.id)) };
+};
+
+const revokeOwn: Handle<typeof ownSessions.revoke, SessionsParts> = async ({ db }, { caller, params, request }) => {
+  const { userId } = userSessionOf(caller);
+  const by = await actorOfUser(db, userId, request);
+  if (!(await revokeSession(db, userId, params.session, by)))
+    throw new ServiceError('not_found', `you have no session ${params.session}`);
+  return { status: 204 };
+};
+
+/** The same at the address of the administration. */
+export const logOut: Handle<typeof ownSessions.logOut, SessionsParts> = async (
+  { cookies, db, fromHere },
+  { request },
+) => {
+  fromHere(request);
+  const headers = await db.withTransaction(async client => {
+    const closed = await cookies.close(client, request);
+    for (const { kind, userId } of closed.ended)
+      await appendAudit(client, await actorOfUser(client, userId, request), {
+        action: `${kind}.logout`,
+        objectType: 'user',
+        objectId: String(userId),
+      });
+    return closed.headers;
+  });
+  return { status: 204, headers: [...headers, NO_STORE] };
+};
+
+const list: Handle<typeof userSessions.list, SessionsParts> = async ({ db }, { params, query }) => {
+  const load = (before: number, limit: number) => listSessions(db, params.user, before, limit);
+  return { status: 200, json: await loadPage(query, load, s => sessionJson(s, null)) };
+};
+
+const revoke: Handle<typeof userSessions.revoke, SessionsParts> = async ({ db }, { caller, params, request }) => {
+  if (!(await revokeSession(db, params.user, params.session, actorOf(caller, request))))
+    throw new ServiceError('not_found', `user ${params.user} has no session ${params.session}`);
+  return { status: 204 };
+};
+
+export const sessionRoutes = (parts: SessionsParts): Route[] => [
+  ...serve(ownSessions, parts, { list: listOwn, revoke: revokeOwn, logOut }),
+  ...serve(userSessions, parts, { list, revoke }),
+];
+
+/** @param own id of the session that asks; null for another's */
+const sessionJson = (s: Session, own: number | null) => ({
+  id: s.id,
+  kind: s.kind,
+  created_at: s.createdAt,
+  last_used_at: s.lastUsedAt,
+  expires_at: s.expiresAt,
+  address: s.address,
+  user_agent: s.userAgent,
+  current: s.id === own,
+});
