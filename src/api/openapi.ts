@@ -165,6 +165,8 @@ const STATUS_TEXT: Readonly<Record<string, string>> = {
   206: 'Done in part',
   302: 'Elsewhere',
   304: 'Not changed',
+  307: 'Elsewhere',
+  308: 'Elsewhere',
 };
 
 /** The header of answers that can be sent back in `If-Match`. */

@@ -10,12 +10,15 @@ import type { Resource } from './endpoint.ts';
 import { eventSubscriptions } from './event-subscriptions-api.ts';
 import { events } from './events-api.ts';
 import { executions } from './executions-api.ts';
+import { frontends } from './frontends-api.ts';
 import { graphSchema } from './graph-schema-api.ts';
 import { health } from './health-api.ts';
+import { idpLogin } from './idp-api.ts';
 import { messages } from './messages-api.ts';
 import { messengerAccounts } from './messenger-accounts-api.ts';
 import { messengerWebhooks } from './messengers-api.ts';
 import { outbox } from './outbox-api.ts';
+import { pluginSessions } from './plugin-session-api.ts';
 import { plugins } from './plugins-api.ts';
 import { policies } from './policies-api.ts';
 import { relationships } from './relationships-api.ts';
@@ -42,14 +45,17 @@ export const RESOURCES = {
   eventSubscriptions,
   events,
   executions,
+  frontends,
   graphSchema,
   health,
+  idpLogin,
   messages,
   messengerAccounts,
   messengerWebhooks,
   outbox,
   ownSessions,
   ownTokens,
+  pluginSessions,
   plugins,
   policies,
   relationships,

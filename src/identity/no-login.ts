@@ -17,7 +17,7 @@ export const PAGE_HEADERS: ReadonlyArray<[string, string]> = [
 ];
 
 /** The page for a browser that would be sent to the login when there is none: it says what to configure. */
-export function noLoginReply(requestId: string): Reply & { body: string } {
+export function noLoginReply(requestId: string): Reply & { status: 503; body: string } {
   const body = noticePage(
     'No login is set up here',
     [
