@@ -1,24 +1,18 @@
 import { z } from 'zod';
 import { ServiceError, tooLarge } from '../base/errors.ts';
-import { LIMITS } from '../base/limits.ts';
-import type { Database } from '../db/database.ts';
 import { dispositionOf, rangeOf } from '../files/file-headers.ts';
-import { normalizeMimeType, parseDescription } from '../files/file-kind.ts';
-import {
-  type FileFilter,
-  type FileRecord,
-  type FileUsage,
-  fileRefJson,
-  listFiles,
-  readUsage,
-} from '../files/file-records.ts';
+import { FILE_TYPES, normalizeMimeType, parseDescription } from '../files/file-kind.ts';
+import { type FileRecord, fileRefJson } from '../files/file-records.ts';
 import type { Files } from '../files/files.ts';
 import type { AddressSigner } from '../files/signed-address.ts';
-import { isFromOrigins, jsonReply, type Reply, type Request } from '../http/message.ts';
+import { isFromOrigins, type Request } from '../http/message.ts';
 import type { Principals } from '../identity/principals.ts';
 import type { InstalledPlugin, PluginRegistry } from '../plugins/registry.ts';
-import { parseBody } from './body.ts';
-import { actorOf, pageOf, queryOf, type Route, type RouteInput } from './route.ts';
+import { type Handle, resource, serve } from './endpoint.ts';
+import { time } from './fields.ts';
+import { describeAs } from './json-schema.ts';
+import { text } from './query.ts';
+import type { Route } from './route.ts';
 
 export type FilesApiParts = {
   files: Files;
@@ -36,15 +30,204 @@ type Uploader = {
   plugin: string | null;
 };
 
-const initBody = z.strictObject({
+const newFile = z.strictObject({
   plugin_id: z.string().min(1).max(100),
-  name: z.string(),
+  name: z.string().describe('A plain file name'),
   mime_type: z.string(),
-  size: z.number().int().min(0).max(Number.MAX_SAFE_INTEGER),
-  file_type: z.string(),
+  size: z.number().int().min(0).max(Number.MAX_SAFE_INTEGER).describe('Bytes'),
+  file_type: describeAs(z.string(), {
+    type: 'string',
+    enum: [...FILE_TYPES],
+    description: 'What the file is to a messenger or a page; "document" goes with every MIME type',
+  }),
 });
 
-const METHODS = 'GET, HEAD, PUT, POST, DELETE';
+/** What plugins and pages are told of a file (docs/files.md "FileRef"). */
+export const fileRef = z
+  .object({
+    id: z.string(),
+    name: z.string(),
+    mime_type: z.string(),
+    size: z.int().min(0).describe('Bytes'),
+    file_type: z.enum(FILE_TYPES),
+  })
+  .meta({ id: 'FileRef' });
+
+const announced = z
+  .object({
+    file_id: z.string(),
+    upload_url: z.string().describe('Where the bytes go, here or in the S3 store'),
+    upload_method: z.string(),
+    upload_headers: z.record(z.string(), z.string()).describe('Headers to send as they are'),
+    expires_at: time.describe('Until when the upload must be complete'),
+  })
+  .meta({ id: 'AnnouncedFile' });
+
+const path = '/api/files';
+const forUsers = {
+  guard: 'none',
+  callers: { words: 'For users, with a session or a token.', schemes: ['user_session', 'user_token'] },
+  skipChangeBarrier: true,
+} as const;
+const forAddress = {
+  guard: 'none',
+  callers: { words: 'For every caller with the signed address, until it expires.', schemes: [] },
+  skipChangeBarrier: true,
+} as const;
+const expires = text('End of the address, in seconds since 1970');
+const signature = text('Signature of the address');
+
+/** Files that browsers and API clients hand to plugins (docs/files.md "Upload"). */
+export const userFiles = resource('Files', {
+  announce: {
+    method: 'POST',
+    path: `${path}/init`,
+    ...forUsers,
+    summary: 'Announce a file',
+    description: 'The answer says where the bytes go.',
+    body: newFile,
+    replies: { 201: announced },
+    refusals: ['unauthorized', 'forbidden', 'not_found', 'quota_exceeded'],
+    example: {
+      body: { plugin_id: 'filebox', name: 'note.txt', mime_type: 'text/plain', size: 12, file_type: 'document' },
+    },
+  },
+  complete: {
+    method: 'POST',
+    path: `${path}/:id/complete`,
+    ...forUsers,
+    summary: 'Complete the upload of a file',
+    description: 'From then on the plugin may read the file. May be repeated.',
+    replies: { 200: fileRef },
+    refusals: ['unauthorized', 'forbidden', 'not_uploaded', 'upload_mismatch', 'expired', 'storage_full'],
+  },
+  remove: {
+    method: 'DELETE',
+    path: `${path}/:id`,
+    ...forUsers,
+    summary: 'Delete a file',
+    replies: { 204: null },
+    refusals: ['unauthorized', 'forbidden'],
+  },
+  upload: {
+    method: 'PUT',
+    path: `${path}/:id/content`,
+    ...forAddress,
+    summary: 'Upload the bytes of a file',
+    description: 'At the upload_url of the announcement. The ETag of the answer is their SHA-256.',
+    query: z.strictObject({ expires, size: text('Announced size'), type: text('Announced MIME type'), signature }),
+    body: { media: '*/*', description: 'The bytes, with the Content-Type that was announced' },
+    replies: { 200: null },
+    refusals: ['forbidden', 'expired', 'conflict', 'storage_full'],
+  },
+  download: {
+    method: 'GET',
+    path: `${path}/:id/content`,
+    ...forAddress,
+    summary: 'Download the bytes of a file',
+    description: 'At an address a plugin was given. Range, If-Range and If-None-Match count.',
+    query: z.strictObject({ expires, signature }),
+    replies: {
+      200: { media: '*/*', description: 'The file' },
+      206: { media: '*/*', description: 'The range that was asked for' },
+      304: null,
+    },
+    refusals: ['forbidden', 'expired', 'range_not_satisfiable'],
+  },
+});
+
+const announce: Handle<typeof userFiles.announce, FilesApiParts> = async (parts, { body, request }) => {
+  const uploader = await authenticate(parts, request);
+  const given = await body();
+  const plugin = pluginFor(parts.registry, given.plugin_id);
+  if (uploader.plugin !== null && uploader.plugin !== plugin.id)
+    throw new ServiceError(
+      'forbidden',
+      `this origin belongs to plugin "${uploader.plugin}"; its session takes files for no other`,
+    );
+  assertPageOf(plugin, request, uploader);
+  const description = parseDescription(given);
+  const owner = { pluginId: plugin.id, userId: uploader.userId };
+  const base = parts.baseOf(request);
+  const { expiresAt, file, target } = await parts.files.announce(owner, description, given.size, base);
+  const json = {
+    file_id: file.id,
+    upload_url: target.url,
+    upload_method: target.method,
+    upload_headers: target.headers,
+    expires_at: expiresAt,
+  };
+  return { status: 201, json };
+};
+
+const complete: Handle<typeof userFiles.complete, FilesApiParts> = async (parts, { params, request }) => {
+  const userId = await ownerOf(parts, request, params.id);
+  return { status: 200, json: fileRefJson(await parts.files.complete(userId, params.id)) };
+};
+
+const remove: Handle<typeof userFiles.remove, FilesApiParts> = async (parts, { params, request }) => {
+  await parts.files.remove(await ownerOf(parts, request, params.id), params.id);
+  return { status: 204 };
+};
+
+const upload: Handle<typeof userFiles.upload, FilesApiParts> = async (parts, { params, query, request, source }) => {
+  const grant = parts.signer.checkUpload(params.id, new Map(Object.entries(query)), Date.now());
+  assertAnnounced(request, grant);
+  const digest = await parts.files.receive(grant, source);
+  return { status: 200, headers: [['ETag', `"${digest}"`]] };
+};
+
+const download: Handle<typeof userFiles.download, FilesApiParts> = async (parts, { params, query, request }) => {
+  const grant = parts.signer.checkDownload(params.id, new Map(Object.entries(query)), Date.now());
+  return contentReply(parts.files, await parts.files.load(grant.id), request);
+};
+
+export const filesRoutes = (parts: FilesApiParts): Route[] =>
+  [
+    ...serve(userFiles, parts, { announce, complete, remove, upload, download }),
+    ...['/init', '/:id', '/:id/complete', '/:id/content'].map(preflight),
+  ].map(route => withCors(parts.registry, route));
+
+async function authenticate({ principals }: FilesApiParts, request: Request): Promise<Uploader> {
+  const principal = await principals.find(request.headers, Date.now());
+  if (principal === null)
+    throw new ServiceError('unauthorized', 'log in first: the cookie user_session or a user token is needed', {
+      headers: [['WWW-Authenticate', 'Bearer realm="plugin-host"']],
+    });
+  if (principal.kind === 'service')
+    throw new ServiceError('forbidden', 'files belong to users; a service key cannot hand any over');
+  return { userId: principal.userId, cookie: principal.via === 'session', plugin: principal.pluginId ?? null };
+}
+
+/** What a browser sends along by itself counts only from our pages and the plugin's (docs/identity.md "Requests of browsers"). */
+function assertPageOf(plugin: InstalledPlugin | undefined, request: Request, uploader: Uploader): void {
+  if (!uploader.cookie || isFromOrigins(request.headers, plugin?.origins)) return;
+  throw new ServiceError(
+    'forbidden',
+    'a request with a session cookie must come from this site or from an origin of the plugin',
+  );
+}
+
+/** @throws ServiceError `validation_failed` when the plugin takes no files */
+function pluginFor(registry: PluginRegistry, id: string): InstalledPlugin {
+  const plugin = registry.find(id);
+  const refuse = (message: string): ServiceError =>
+    new ServiceError('validation_failed', `plugin_id ${message}`, { errors: [{ pointer: '/plugin_id', message }] });
+  if (plugin === undefined || !plugin.enabled) throw refuse(`names no plugin here: "${id}"`);
+  if (!plugin.permissions.has('file')) throw refuse(`names "${id}", which takes no files`);
+  return plugin;
+}
+
+/** The user who asks for something to be done with a file, whether it is theirs or not. */
+async function ownerOf(parts: FilesApiParts, request: Request, id: string): Promise<number> {
+  const uploader = await authenticate(parts, request);
+  const file = await parts.files.find(id);
+  if (uploader.plugin !== null && file !== undefined && file.pluginId !== uploader.plugin)
+    throw new ServiceError('not_found', `there is no file "${id}"`);
+  // The file of another user is answered like one that is not there, for every caller.
+  if (file?.userId === uploader.userId) assertPageOf(parts.registry.find(file.pluginId), request, uploader);
+  return uploader.userId;
+}
 
 /** CORS headers for pages of the origins that any plugin names; which plugin it is, is looked at with the request. */
 function corsOf(registry: PluginRegistry, request: Request): Array<[string, string]> {
@@ -59,45 +242,14 @@ function corsOf(registry: PluginRegistry, request: Request): Array<[string, stri
   ];
 }
 
-/** Files that browsers and API clients hand to plugins (docs/files.md "Upload"). */
-export function filesRoutes(parts: FilesApiParts): Route[] {
-  const { baseOf, files, principals, registry, signer } = parts;
-
-  const authenticate = async (request: Request): Promise<Uploader> => {
-    const principal = await principals.find(request.headers, Date.now());
-    if (principal === null)
-      throw new ServiceError('unauthorized', 'log in first: the cookie user_session or a user token is needed', {
-        headers: [['WWW-Authenticate', 'Bearer realm="plugin-host"']],
-      });
-    if (principal.kind === 'service')
-      throw new ServiceError('forbidden', 'files belong to users; a service key cannot hand any over');
-    return { userId: principal.userId, cookie: principal.via === 'session', plugin: principal.pluginId ?? null };
-  };
-  /** What a browser sends along by itself counts only from our pages and the plugin's (docs/identity.md "Requests of browsers"). */
-  const fromPageOf = (plugin: InstalledPlugin | undefined, request: Request, uploader: Uploader): void => {
-    if (!uploader.cookie || isFromOrigins(request.headers, plugin?.origins)) return;
-    throw new ServiceError(
-      'forbidden',
-      'a request with a session cookie must come from this site or from an origin of the plugin',
-    );
-  };
-  const pluginFor = (id: string): InstalledPlugin => {
-    const plugin = registry.find(id);
-    const refuse = (message: string): ServiceError =>
-      new ServiceError('validation_failed', `plugin_id ${message}`, { errors: [{ pointer: '/plugin_id', message }] });
-    if (plugin === undefined || !plugin.enabled) throw refuse(`names no plugin here: "${id}"`);
-    if (!plugin.permissions.has('file')) throw refuse(`names "${id}", which takes no files`);
-    return plugin;
-  };
-  const route = (method: string, path: string, handle: Route['handle']): Route => ({
-    method,
-    path: `/api/files${path}`,
-    guard: 'none',
-    skipChangeBarrier: true,
+/** A row that pages of the origins of plugins may call. */
+function withCors(registry: PluginRegistry, route: Route): Route {
+  return {
+    ...route,
     async handle(input) {
       const cors = corsOf(registry, input.request);
       try {
-        const reply = await handle(input);
+        const reply = await route.handle(input);
         return { ...reply, headers: [...reply.headers, ...cors] };
       } catch (error) {
         if (!(error instanceof ServiceError) || cors.length === 0) throw error;
@@ -105,130 +257,25 @@ export function filesRoutes(parts: FilesApiParts): Route[] {
         throw new ServiceError(code, message, { errors, extra, headers: [...headers, ...cors], cause: error });
       }
     },
-  });
-  const preflight = (path: string): Route =>
-    route('OPTIONS', path, () => ({
-      status: 204,
-      headers: [
-        ['Access-Control-Allow-Methods', METHODS],
-        ['Access-Control-Allow-Headers', 'Content-Type, Authorization, Range, If-Range'],
-        ['Access-Control-Max-Age', '600'],
-      ],
-      body: '',
-    }));
-  const own = async ({ request }: RouteInput): Promise<number> => {
-    const uploader = await authenticate(request);
-    const file = await files.find(request.params.id!);
-    if (uploader.plugin !== null && file !== undefined && file.pluginId !== uploader.plugin)
-      throw new ServiceError('not_found', `there is no file "${request.params.id}"`);
-    // The file of another user is answered like one that is not there, for every caller.
-    if (file?.userId === uploader.userId) fromPageOf(registry.find(file.pluginId), request, uploader);
-    return uploader.userId;
   };
-
-  return [
-    route('POST', '/init', async ({ json, request }) => {
-      const uploader = await authenticate(request);
-      const body = parseBody(initBody, await json());
-      const plugin = pluginFor(body.plugin_id);
-      if (uploader.plugin !== null && uploader.plugin !== plugin.id)
-        throw new ServiceError(
-          'forbidden',
-          `this origin belongs to plugin "${uploader.plugin}"; its session takes files for no other`,
-        );
-      fromPageOf(plugin, request, uploader);
-      const description = parseDescription(body);
-      const owner = { pluginId: plugin.id, userId: uploader.userId };
-      const { expiresAt, file, target } = await files.announce(owner, description, body.size, baseOf(request));
-      return jsonReply(201, {
-        file_id: file.id,
-        upload_url: target.url,
-        upload_method: target.method,
-        upload_headers: target.headers,
-        expires_at: expiresAt.toISOString(),
-      });
-    }),
-    route('POST', '/:id/complete', async input =>
-      jsonReply(200, fileRefJson(await files.complete(await own(input), input.request.params.id!))),
-    ),
-    route('DELETE', '/:id', async input => {
-      await files.remove(await own(input), input.request.params.id!);
-      return { status: 204, headers: [], body: '' };
-    }),
-    route('PUT', '/:id/content', async ({ body, request }) => {
-      const query = queryOf(request, ['expires', 'size', 'type', 'signature']);
-      const grant = signer.checkUpload(request.params.id!, query, Date.now());
-      assertAnnounced(request, grant);
-      const digest = await files.receive(grant, body);
-      return { status: 200, headers: [['ETag', `"${digest}"`]], body: '' };
-    }),
-    route('GET', '/:id/content', async ({ request }) => {
-      const query = queryOf(request, ['expires', 'signature']);
-      const grant = signer.checkDownload(request.params.id!, query, Date.now());
-      return contentReply(files, await files.load(grant.id), request);
-    }),
-    ...['/init', '/:id', '/:id/complete', '/:id/content'].map(preflight),
-  ];
 }
 
-/** What administrators see of a plugin's files, and take away. */
-export function adminFilesRoutes({ db, files }: { db: Database; files: Files }): Route[] {
-  const path = '/api/admin/plugins/:id/files';
-  return [
-    {
-      method: 'GET',
-      path,
-      guard: 'admin',
-      key: ['read'],
-      async handle({ request }) {
-        const query = queryOf(request, ['limit', 'cursor', 'user', 'state']);
-        const filter = filterOf(request.params.id!, query);
-        const [page, usage] = await Promise.all([
-          pageOf(
-            query,
-            (before, limit) => listFiles(db, filter, before, limit),
-            ({ file: f }) => ({
-              ...fileRefJson(f),
-              user_id: f.userId,
-              state: f.cancelled ? 'cancelled' : f.state,
-              store: f.store,
-              created_at: f.createdAt,
-              expires_at: f.expiresAt,
-            }),
-          ),
-          readUsage(db, filter.pluginId, LIMITS.listLimitMax),
-        ]);
-        const usageJson = ({ bytes, files, pending }: FileUsage) => ({ files, pending, bytes });
-        return jsonReply(200, {
-          ...page,
-          usage: usageJson(usage.all),
-          owners: usage.owners.map(u => ({ user_id: u.userId, ...usageJson(u) })),
-        });
-      },
-    },
-    {
-      method: 'DELETE',
-      path: `${path}/:file`,
-      guard: 'admin_recent',
-      key: ['admin'],
-      async handle({ caller, request }) {
-        await files.removeAny(request.params.id!, request.params.file!, actorOf(caller, request));
-        return { status: 204, headers: [], body: '' };
-      },
-    },
-  ];
-}
-
-function filterOf(pluginId: string, query: ReadonlyMap<string, string>): FileFilter {
-  const refuse = (name: string, message: string): ServiceError =>
-    new ServiceError('validation_failed', `${name} ${message}`, { errors: [{ pointer: `query:${name}`, message }] });
-  const user = query.get('user');
-  if (user !== undefined && !/^[1-9]\d{0,14}$/.test(user)) throw refuse('user', 'must be the id of a user');
-  const state = query.get('state');
-  if (state !== undefined && state !== 'pending' && state !== 'ready')
-    throw refuse('state', 'must be pending or ready');
-  return { pluginId, userId: user === undefined ? null : Number(user), state: state ?? null };
-}
+/** What a browser asks before it lets a page of another origin call an address. */
+const preflight = (below: string): Route => ({
+  method: 'OPTIONS',
+  path: `${path}${below}`,
+  guard: 'none',
+  skipChangeBarrier: true,
+  handle: () => ({
+    status: 204,
+    headers: [
+      ['Access-Control-Allow-Methods', 'GET, HEAD, PUT, POST, DELETE'],
+      ['Access-Control-Allow-Headers', 'Content-Type, Authorization, Range, If-Range'],
+      ['Access-Control-Max-Age', '600'],
+    ],
+    body: '',
+  }),
+});
 
 /** What is sent must be what was announced, as far as its headers tell; its bytes are counted as they come. */
 function assertAnnounced(request: Request, grant: { size: number; type: string }): void {
@@ -245,7 +292,7 @@ function assertAnnounced(request: Request, grant: { size: number; type: string }
 }
 
 /** The bytes of a file, whole or a range of them (RFC 9110 section 14). */
-function contentReply(files: Files, file: FileRecord, request: Request): Reply {
+function contentReply(files: Files, file: FileRecord, request: Request) {
   const etag = `"${file.digest}"`;
   const headers: Array<[string, string]> = [
     ['Content-Type', file.mimeType],
@@ -257,7 +304,7 @@ function contentReply(files: Files, file: FileRecord, request: Request): Reply {
     ['Accept-Ranges', 'bytes'],
     ['ETag', etag],
   ];
-  if (request.headers['if-none-match'] === etag) return { status: 304, headers, body: '' };
+  if (request.headers['if-none-match'] === etag) return { status: 304 as const, headers };
   const ifRange = request.headers['if-range'];
   const range = ifRange === undefined || ifRange === etag ? rangeOf(request.headers.range, file.size) : null;
   if (range === 'unsatisfiable')
@@ -265,9 +312,8 @@ function contentReply(files: Files, file: FileRecord, request: Request): Reply {
       headers: [['Content-Range', `bytes */${file.size}`]],
     });
   const [from, to] = range === null ? [0, file.size - 1] : [range.from, range.to];
-  return {
-    status: range === null ? 200 : 206,
-    headers: range === null ? headers : [...headers, ['Content-Range', `bytes ${from}-${to}/${file.size}`]],
-    body: { length: to - from + 1, open: () => files.stream(file, from, to) },
-  };
+  const body = { length: to - from + 1, open: () => files.stream(file, from, to) };
+  if (range === null) return { status: 200 as const, headers, body };
+  headers.push(['Content-Range', `bytes ${from}-${to}/${file.size}`]);
+  return { status: 206 as const, headers, body };
 }

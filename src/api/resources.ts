@@ -10,6 +10,7 @@ import type { Resource } from './endpoint.ts';
 import { eventSubscriptions } from './event-subscriptions-api.ts';
 import { events } from './events-api.ts';
 import { executions } from './executions-api.ts';
+import { userFiles } from './files-api.ts';
 import { frontends } from './frontends-api.ts';
 import { graphSchema } from './graph-schema-api.ts';
 import { health } from './health-api.ts';
@@ -18,6 +19,7 @@ import { messages } from './messages-api.ts';
 import { messengerAccounts } from './messenger-accounts-api.ts';
 import { messengerWebhooks } from './messengers-api.ts';
 import { outbox } from './outbox-api.ts';
+import { pluginFiles } from './plugin-files-api.ts';
 import { pluginSessions } from './plugin-session-api.ts';
 import { plugins } from './plugins-api.ts';
 import { policies } from './policies-api.ts';
@@ -55,6 +57,7 @@ export const RESOURCES = {
   outbox,
   ownSessions,
   ownTokens,
+  pluginFiles,
   pluginSessions,
   plugins,
   policies,
@@ -65,6 +68,7 @@ export const RESOURCES = {
   uninstalled,
   universityBatches,
   universityImports,
+  userFiles,
   userRoles,
   userSessions,
   userTokens,

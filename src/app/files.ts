@@ -1,5 +1,6 @@
 import path from 'node:path';
-import { adminFilesRoutes, filesRoutes } from '../api/files-api.ts';
+import { filesRoutes } from '../api/files-api.ts';
+import { pluginFilesRoutes } from '../api/plugin-files-api.ts';
 import { messageOf } from '../base/errors.ts';
 import { type Config, ConfigError, dataPath, envNameOf } from '../config/load.ts';
 import { fileCleaningJobs } from '../files/cleaning-jobs.ts';
@@ -84,6 +85,6 @@ export async function composeFiles(
     ),
     close: () => s3?.close(),
     origins: s3 === null ? [] : [s3.publicOrigin],
-    routes: [...filesRoutes({ files, registry, principals, signer, baseOf }), ...adminFilesRoutes({ db, files })],
+    routes: [...filesRoutes({ files, registry, principals, signer, baseOf }), ...pluginFilesRoutes({ db, files })],
   };
 }

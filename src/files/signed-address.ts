@@ -52,7 +52,7 @@ export class AddressSigner {
    * @param nowMs the time in ms
    * @throws ServiceError `forbidden` for what was not signed here, `expired` afterwards
    */
-  checkUpload(id: string, query: ReadonlyMap<string, string>, nowMs: number): UploadGrant {
+  checkUpload(id: string, query: ReadonlyMap<string, string | undefined>, nowMs: number): UploadGrant {
     const grant = {
       id,
       expires: Number(query.get('expires')),
@@ -64,13 +64,13 @@ export class AddressSigner {
   }
 
   /** The same for a download. */
-  checkDownload(id: string, query: ReadonlyMap<string, string>, nowMs: number): DownloadGrant {
+  checkDownload(id: string, query: ReadonlyMap<string, string | undefined>, nowMs: number): DownloadGrant {
     const grant = { id, expires: Number(query.get('expires')) };
     this.#check(query, ['GET', id, grant.expires], nowMs);
     return grant;
   }
 
-  #check(query: ReadonlyMap<string, string>, parts: ReadonlyArray<string | number>, nowMs: number): void {
+  #check(query: ReadonlyMap<string, string | undefined>, parts: ReadonlyArray<string | number>, nowMs: number): void {
     if (!this.#matches(query.get('signature') ?? '', parts))
       throw new ServiceError(
         'forbidden',

@@ -1,0 +1,91 @@
+import { z } from 'zod';
+import { LIMITS } from '../base/limits.ts';
+import type { Database } from '../db/database.ts';
+import { type FileRecord, type FileUsage, fileRefJson, listFiles, readUsage } from '../files/file-records.ts';
+import type { Files } from '../files/files.ts';
+import { type Handle, resource, serve } from './endpoint.ts';
+import { id, time } from './fields.ts';
+import { fileRef } from './files-api.ts';
+import { loadPage, pageOf } from './paging.ts';
+import * as query from './query.ts';
+import { actorOf, type Route } from './route.ts';
+
+export type PluginFilesParts = { db: Database; files: Files };
+
+const ownerId = id.nullable().describe('The user; null for the plugin itself');
+
+const pluginFile = fileRef
+  .extend({
+    user_id: ownerId,
+    state: z.enum(['pending', 'ready', 'cancelled']).describe('cancelled: deleted while its upload may still come in'),
+    store: z.enum(['disk', 's3']),
+    created_at: time,
+    expires_at: time.nullable(),
+  })
+  .meta({ id: 'PluginFile' });
+
+const count = z.int().min(0);
+const usage = z
+  .object({ files: count, pending: count.describe('How many of them are not complete'), bytes: count })
+  .meta({ id: 'FileUsage' });
+
+const path = '/api/admin/plugins/:id/files';
+
+/** What administrators see of a plugin's files, and take away. */
+export const pluginFiles = resource('Files of plugins', {
+  list: {
+    method: 'GET',
+    path,
+    guard: 'admin',
+    key: ['read'],
+    summary: 'List the files of a plugin',
+    query: query.list({
+      user: query.idFilter('user'),
+      state: query.oneOf(['pending', 'ready'], 'Only files in this state'),
+    }),
+    replies: {
+      200: pageOf(pluginFile).extend({
+        usage: usage.describe('All files of the plugin'),
+        owners: z.array(usage.extend({ user_id: ownerId })).describe('Those with most bytes'),
+      }),
+    },
+  },
+  remove: {
+    method: 'DELETE',
+    path: `${path}/:file`,
+    guard: 'admin_recent',
+    key: ['admin'],
+    summary: 'Delete a file of a plugin',
+    replies: { 204: null },
+  },
+});
+
+const list: Handle<typeof pluginFiles.list, PluginFilesParts> = async ({ db }, { params, query }) => {
+  const { user = null, state = null } = query;
+  const filter = { pluginId: params.id, userId: user, state };
+  const [page, usage] = await Promise.all([
+    loadPage(query, (before, limit) => listFiles(db, filter, before, limit), fileJson),
+    readUsage(db, filter.pluginId, LIMITS.listLimitMax),
+  ]);
+  const owners = usage.owners.map(u => ({ user_id: u.userId, ...usageJson(u) }));
+  return { status: 200, json: { ...page, usage: usageJson(usage.all), owners } };
+};
+
+const remove: Handle<typeof pluginFiles.remove, PluginFilesParts> = async ({ files }, { caller, params, request }) => {
+  await files.removeAny(params.id, params.file, actorOf(caller, request));
+  return { status: 204 };
+};
+
+export const pluginFilesRoutes = (parts: PluginFilesParts): Route[] => serve(pluginFiles, parts, { list, remove });
+
+const fileJson = ({ file: f }: { id: number; file: FileRecord }) => ({
+  ...fileRefJson(f),
+  user_id: f.userId,
+  // The list holds no file that is deleted but those whose upload may still come in.
+  state: f.cancelled || f.state === 'deleted' ? ('cancelled' as const) : f.state,
+  store: f.store,
+  created_at: f.createdAt,
+  expires_at: f.expiresAt,
+});
+
+const usageJson = ({ bytes, files, pending }: FileUsage) => ({ files, pending, bytes });
