@@ -1,4 +1,4 @@
-import net from 'node:net';
+import { networkOf } from './ip-address.ts';
 
 /** For whom something is done, as far as callers are counted: null for a caller without a credential. */
 type CountedPrincipal =
@@ -25,25 +25,4 @@ export function callerKey(principal: CountedPrincipal, address: string): string 
     known.set(address, network);
   }
   return network;
-}
-
-/**
- * The network an address is counted as: the /64 of an IPv6 address, because one customer is given at least that much; the IPv4 address
- * of a mapped one; other text as it is.
- */
-export function networkOf(address: string): string {
-  const [text = ''] = address.split('%');
-  if (!net.isIPv6(text)) return address;
-  const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(text);
-  if (mapped?.[1] !== undefined) return mapped[1];
-  const [before = '', after] = text.split('::');
-  const head = before === '' ? [] : before.split(':');
-  const tail = after === undefined || after === '' ? [] : after.split(':');
-  // An IPv4 address at the end stands for two groups.
-  const groups = head.length + tail.length + (text.includes('.') ? 1 : 0);
-  const all = [...head, ...Array.from({ length: after === undefined ? 0 : 8 - groups }, () => '0'), ...tail];
-  return `${all
-    .slice(0, 4)
-    .map(group => Number.parseInt(group, 16).toString(16))
-    .join(':')}::/64`;
 }

@@ -1,9 +1,10 @@
 import os from 'node:os';
 import { z } from 'zod';
 import { mayBeAdded } from '../abi/response-headers.ts';
+import { isAddressRange } from '../base/address-ranges.ts';
 import { LIMITS } from '../base/limits.ts';
 import { isOriginPattern } from './plugin-origins.ts';
-import { duration, isIssuer, isNameServer, isPlainAddress, isWebAddress, parseRange } from './values.ts';
+import { duration, isIssuer, isNameServer, isPlainAddress, isWebAddress } from './values.ts';
 
 export type Row<T> = { default: T; check: z.ZodType<T>; secret?: boolean; about: string };
 
@@ -30,10 +31,7 @@ const list = z.union([
   ),
 ]);
 
-const ranges = list.refine(
-  all => all.every(range => parseRange(range) !== null),
-  'must be addresses or CIDR ranges like 10.1.2.0/24',
-);
+const ranges = list.refine(all => all.every(isAddressRange), 'must be addresses or CIDR ranges like 10.1.2.0/24');
 
 const flag = z.union([z.boolean(), z.enum(['true', 'false']).transform(word => word === 'true')]);
 

@@ -41,13 +41,3 @@ export const duration = (leastMs: number, mostMs: number, bounds: string) =>
 /** Address of a name server, with a port or without. */
 export const isNameServer = (text: string): boolean =>
   isIP(text) !== 0 || /^(?:[\d.]+|\[[0-9a-f:.]+\]):\d{1,5}$/i.test(text);
-
-/** A range as address and prefix length; null when it is none. */
-export function parseRange(text: string): { address: string; bits: number; family: 'ipv4' | 'ipv6' } | null {
-  const [, address = '', bits] = /^([0-9a-f:.]+)(?:\/(\d{1,3}))?$/i.exec(text) ?? [];
-  const version = isIP(address);
-  if (version === 0) return null;
-  const most = version === 4 ? 32 : 128;
-  const length = bits === undefined ? most : Number(bits);
-  return length > most ? null : { address, bits: length, family: version === 4 ? 'ipv4' : 'ipv6' };
-}

@@ -1,50 +1,11 @@
-import net from 'node:net';
-import { parseRange } from '../config/values.ts';
+import { AddressRanges } from '../base/address-ranges.ts';
+import { isPublicAddress } from '../base/ip-address.ts';
 import type { NetworkRules } from '../plugins/network-rules.ts';
-
-/** What is inside or nowhere: special purposes of the IANA registries (RFC 6890 and its successors). */
-const NOT_PUBLIC_4: ReadonlyArray<[string, number]> = [
-  ['0.0.0.0', 8],
-  ['10.0.0.0', 8],
-  ['100.64.0.0', 10],
-  ['127.0.0.0', 8],
-  ['169.254.0.0', 16],
-  ['172.16.0.0', 12],
-  ['192.0.0.0', 24],
-  ['192.0.2.0', 24],
-  ['192.88.99.0', 24],
-  ['192.168.0.0', 16],
-  ['198.18.0.0', 15],
-  ['198.51.100.0', 24],
-  ['203.0.113.0', 24],
-  ['224.0.0.0', 4],
-  ['240.0.0.0', 4],
-];
-/** Within global unicast, 2000::/3: protocol assignments with Teredo, documentation, 6to4 (which carries IPv4 addresses). */
-const NOT_PUBLIC_6: ReadonlyArray<[string, number]> = [
-  ['2001::', 23],
-  ['2001:db8::', 32],
-  ['2002::', 16],
-  ['3fff::', 20],
-];
-
-const notPublic = new net.BlockList();
-for (const [address, bits] of NOT_PUBLIC_4) notPublic.addSubnet(address, bits, 'ipv4');
-for (const [address, bits] of NOT_PUBLIC_6) notPublic.addSubnet(address, bits, 'ipv6');
-const globalUnicast = new net.BlockList();
-globalUnicast.addSubnet('2000::', 3, 'ipv6');
-
-/** Whether an address is one of the public internet. IPv4-mapped IPv6 addresses are not. */
-export function isPublic(address: string): boolean {
-  const version = net.isIP(address);
-  if (version === 4) return !notPublic.check(address, 'ipv4');
-  return version === 6 && globalUnicast.check(address, 'ipv6') && !notPublic.check(address, 'ipv6');
-}
 
 /** Where one plugin, or a part of the service, may send requests. */
 export class NetworkAccess {
   readonly #hosts: ReadonlyArray<{ name: string; isSuffix: boolean; port: string | null }>;
-  readonly #private = new net.BlockList();
+  readonly #private: AddressRanges;
 
   constructor(rules: NetworkRules) {
     this.#hosts = rules.hosts.map(text => {
@@ -56,10 +17,7 @@ export class NetworkAccess {
         port: whole === text ? null : (port ?? null),
       };
     });
-    for (const range of rules.private) {
-      const parsed = parseRange(range);
-      if (parsed !== null) this.#private.addSubnet(parsed.address, parsed.bits, parsed.family);
-    }
+    this.#private = new AddressRanges(rules.private);
   }
 
   /** Whether the administrator's list names the host of an address. */
@@ -74,8 +32,6 @@ export class NetworkAccess {
   }
 
   allowsAddress(address: string): boolean {
-    const version = net.isIP(address);
-    if (version === 0) return false;
-    return isPublic(address) || this.#private.check(address, version === 4 ? 'ipv4' : 'ipv6');
+    return isPublicAddress(address) || this.#private.includes(address);
   }
 }

@@ -1,11 +1,11 @@
 import net from 'node:net';
+import { AddressRanges } from '../base/address-ranges.ts';
+import { messageOf } from '../base/errors.ts';
 
 /** Tells which client a request came from, given the peer of its connection and its headers. */
 export type ClientAddress = (peer: string, headers: Readonly<Record<string, string>>) => string;
 
 const direct: ClientAddress = peer => peer;
-
-const family = (address: string): 'ipv4' | 'ipv6' => (net.isIPv6(address) ? 'ipv6' : 'ipv4');
 
 /**
  * `X-Forwarded-For` is believed only from the proxies of `http.trusted_proxies`: the client is the last address in it that
@@ -38,14 +38,10 @@ export function makeClientAddress(ranges: readonly string[]): ClientAddress {
  * @throws Error naming the range that cannot be read
  */
 export function makeIsProxy(ranges: readonly string[]): (address: string) => boolean {
-  const trusted = new net.BlockList();
-  for (const range of ranges) {
-    const [address = '', bits] = range.split('/');
-    const max = net.isIPv6(address) ? 128 : 32;
-    const prefix = bits === undefined ? max : Number(bits);
-    if (net.isIP(address) === 0 || !Number.isInteger(prefix) || prefix < 0 || prefix > max)
-      throw new Error(`http.trusted_proxies: "${range}" is not a CIDR range like 10.0.0.0/8`);
-    trusted.addSubnet(address, prefix, family(address));
+  try {
+    const trusted = new AddressRanges(ranges);
+    return address => trusted.includes(address);
+  } catch (error) {
+    throw new Error(`http.trusted_proxies: ${messageOf(error)}`);
   }
-  return address => net.isIP(address) !== 0 && trusted.check(address, family(address));
 }

@@ -1,6 +1,6 @@
 import { type Actor, appendAudit } from '../audit/audit-log.ts';
-import { networkOf } from '../base/caller-key.ts';
 import { ServiceError } from '../base/errors.ts';
+import { networkOf } from '../base/ip-address.ts';
 import type { Database, Queryable } from '../db/database.ts';
 import { type AdminAccount, findCredentials, holdPassword, useTemporaryPassword } from './admin-accounts.ts';
 import { type Attempt, accountKey, beginAttempt, dropAttempt, failAttempt, succeed } from './login-throttle.ts';

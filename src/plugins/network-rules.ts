@@ -1,7 +1,7 @@
 import net from 'node:net';
 import { z } from 'zod';
+import { isAddressRange } from '../base/address-ranges.ts';
 import type { FieldError } from '../base/errors.ts';
-import { parseRange } from '../config/values.ts';
 
 /** Where a plugin may send requests, as its administrator set it (the section `network` of the install config). */
 export type NetworkRules = {
@@ -63,6 +63,6 @@ export function checkRules(value: unknown, kept: NetworkRules, errors: FieldErro
       isHost,
       'a host like api.example.org, *.example.org or api.example.org:8443, without scheme and path',
     ),
-    private: list('private', text => parseRange(text) !== null, 'an address or a range like 10.1.2.0/24'),
+    private: list('private', isAddressRange, 'an address or a range like 10.1.2.0/24'),
   };
 }

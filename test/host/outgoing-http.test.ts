@@ -3,7 +3,7 @@ import http from 'node:http';
 import type { AddressInfo } from 'node:net';
 import zlib from 'node:zlib';
 import t from 'tap';
-import { isPublic } from '../../src/host/network-access.ts';
+import { isPublicAddress } from '../../src/base/ip-address.ts';
 import { type CallAnswer, callerPlugin, callHost, type ScriptedCall } from '../support/caller.ts';
 import { type Names, startNameServer } from '../support/name-server.ts';
 import { buildExample } from '../support/sdk.ts';
@@ -162,7 +162,7 @@ t.test('what the registries call special is not public, its neighbours are', t =
     ['1fff::1', false],
     ['not an address', false],
   ];
-  for (const [address, is] of edges) t.equal(isPublic(address), is, address);
+  for (const [address, is] of edges) t.equal(isPublicAddress(address), is, address);
   t.end();
 });
 

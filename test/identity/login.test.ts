@@ -1,5 +1,5 @@
 import t from 'tap';
-import { networkOf } from '../../src/base/caller-key.ts';
+import { networkOf } from '../../src/base/ip-address.ts';
 import { LIMITS } from '../../src/base/limits.ts';
 import { openDatabase } from '../../src/db/database.ts';
 import { isCommonPassword } from '../../src/identity/frequent-passwords.ts';
