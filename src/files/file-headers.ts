@@ -1,3 +1,4 @@
+import { create } from 'content-disposition';
 import type { FileRecord } from './file-records.ts';
 
 /** Types a browser shows without running anything of them. */
@@ -7,11 +8,10 @@ const SHOWN = /^(image\/(png|jpeg|gif|webp|avif|bmp)|audio\/[\w.+-]+|video\/[\w.
  * `Content-Disposition` with the file's name (RFC 6266): in UTF-8, and in ASCII for old clients.
  */
 export function dispositionOf(file: Pick<FileRecord, 'name' | 'mimeType'>): string {
-  const kind = SHOWN.test(file.mimeType) ? 'inline' : 'attachment';
-  const ascii = file.name.replace(/[^\x20-\x7e]|["\\%]/g, '_');
-  // RFC 8187 section 3.2.1: these stand for themselves, and encodeURIComponent leaves some more as they are.
-  const utf8 = encodeURIComponent(file.name).replace(/['()*]/g, c => `%${c.charCodeAt(0).toString(16).toUpperCase()}`);
-  return `${kind}; filename="${ascii}"; filename*=UTF-8''${utf8}`;
+  const type = SHOWN.test(file.mimeType) ? 'inline' : 'attachment';
+  // Old clients differ in what a quote, a backslash and a percent sign mean there.
+  const fallback = file.name.replace(/[^\x20-\x7e]|["\\%]/g, '_');
+  return create(file.name, { type, fallback });
 }
 
 /**
