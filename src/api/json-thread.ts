@@ -1,22 +1,17 @@
-import { Worker } from 'node:worker_threads';
 import { ServiceError } from '../base/errors.ts';
 import { REQUEST_LIMITS } from '../base/request-limits.ts';
-import { SingleThread } from '../base/single-thread.ts';
+import { WorkerTask } from '../base/worker-task.ts';
 import { parseJsonBody } from './json-body.ts';
 
 export type JsonTask = Uint8Array;
 export type JsonAnswer = { value: unknown } | { problem: string; isRefusal: boolean };
 
-const thread = new SingleThread<JsonTask, JsonAnswer>({
-  makeWorker: () =>
-    new Worker(new URL('./json-worker.ts', import.meta.url), {
-      env: {},
-      execArgv: ['--disable-warning=ExperimentalWarning'],
-      resourceLimits: { maxOldGenerationSizeMb: 128 },
-    }),
+const thread = new WorkerTask<JsonTask, JsonAnswer>({
+  file: new URL('./json-worker.ts', import.meta.url),
   does: 'parses large bodies (jsonBodiesWaitingMax)',
-  waitingMax: REQUEST_LIMITS.jsonBodiesWaitingMax,
-  retryAfterSeconds: 2,
+  threads: 1,
+  waiting: { max: REQUEST_LIMITS.jsonBodiesWaitingMax, retryAfterSeconds: 2 },
+  heapMb: 128,
 });
 
 /**

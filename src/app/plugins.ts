@@ -2,7 +2,7 @@ import { messageOf } from '../base/errors.ts';
 import { PluginOrigins } from '../config/plugin-origins.ts';
 import { isUnavailable } from '../db/database.ts';
 import { PLUGIN_CHANGED } from '../db/notifications.ts';
-import { endIdleThreads } from '../plugins/inspect-thread.ts';
+import { endInspectThreads } from '../plugins/inspect-thread.ts';
 import { PluginRegistry } from '../plugins/registry.ts';
 import type { Core } from './core.ts';
 import type { Feature } from './feature.ts';
@@ -30,6 +30,6 @@ export function composePlugins({ config, db, log, secrets, storage }: Core): Plu
       },
     },
     readAll: () => registry.loadAll(cannotRead),
-    close: endIdleThreads,
+    close: endInspectThreads,
   };
 }

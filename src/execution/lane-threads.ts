@@ -1,6 +1,6 @@
-import { Piscina } from 'piscina';
 import type { LaneTask } from '../abi/lane-messages.ts';
 import { LIMITS } from '../base/limits.ts';
+import { ThreadPool } from '../base/thread-pool.ts';
 
 /**
  * Heap of a lane. A small old generation keeps the collector's pauses out of the tail (docs/RATIONALE.md), and bounds what a
@@ -9,11 +9,11 @@ import { LIMITS } from '../base/limits.ts';
  */
 const LANE_HEAP = { maxYoungGenerationSizeMb: 12, maxOldGenerationSizeMb: 24 } as const;
 
-export type Threads = Piscina<LaneTask, void>;
+export type Threads = ThreadPool<LaneTask, void>;
 
 /** The threads of the lanes: each runs one task, its lane, until it is ended. */
 export function makeThreads(laneFile: string): Threads {
-  const threads: Threads = new Piscina<LaneTask, void>({
+  const threads: Threads = new ThreadPool<LaneTask, void>({
     filename: laneFile,
     minThreads: 0,
     maxThreads: LIMITS.lanesMax,

@@ -1,8 +1,6 @@
 import fs from 'node:fs';
 import os from 'node:os';
-import { parentPort } from 'node:worker_threads';
 import bcrypt from 'bcrypt';
-import type { Numbered } from '../base/single-thread.ts';
 import type { PasswordAnswer, PasswordTask } from './password.ts';
 
 /** The thread of `password.ts`: one computation at a time, behind most of what the processor has to do. */
@@ -16,15 +14,7 @@ try {
   // Only a courtesy to the others; not every system knows it.
 }
 
-function compute({ against, password }: PasswordTask): PasswordAnswer {
-  try {
-    if (against === null) return { hash: bcrypt.hashSync(password, COST) };
-    return { right: bcrypt.compareSync(password, against) };
-  } catch (error) {
-    return { error: error instanceof Error ? error.message : String(error) };
-  }
+export default function compute({ against, password }: PasswordTask): PasswordAnswer {
+  if (against === null) return { hash: bcrypt.hashSync(password, COST) };
+  return { right: bcrypt.compareSync(password, against) };
 }
-
-parentPort?.on('message', ({ content, id }: Numbered<PasswordTask>) =>
-  parentPort?.postMessage({ id, content: compute(content) } satisfies Numbered<PasswordAnswer>),
-);

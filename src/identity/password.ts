@@ -1,10 +1,9 @@
-import { Worker } from 'node:worker_threads';
 import { LIMITS } from '../base/limits.ts';
-import { SingleThread } from '../base/single-thread.ts';
+import { WorkerTask } from '../base/worker-task.ts';
 
 /** A password to compare with a hash, or without one to hash. */
 export type PasswordTask = { password: string; against: string | null };
-export type PasswordAnswer = { hash: string } | { right: boolean } | { error: string };
+export type PasswordAnswer = { hash: string } | { right: boolean };
 
 /** What is wrong with a new password, or null. */
 export function passwordProblem(password: string): string | null {
@@ -16,30 +15,24 @@ export function passwordProblem(password: string): string | null {
   return null;
 }
 
-/** A thread that hashes and compares passwords; it may read nothing of the environment. */
-export const startPasswordWorker = (): Worker =>
-  new Worker(new URL('./password-worker.ts', import.meta.url), { env: {} });
-
 /**
  * A thread of its own with a low priority: a computation takes a quarter of a second, which neither requests nor the
  * thread pool that file reads and DNS share should feel (docs/SECURITY.md).
- *
- * @param makeWorker starts a thread that runs `password-worker.ts`
  */
-export const passwordThread = (makeWorker: () => Worker): SingleThread<PasswordTask, PasswordAnswer> =>
-  new SingleThread({
-    makeWorker,
+export const passwordThread = (): WorkerTask<PasswordTask, PasswordAnswer> =>
+  new WorkerTask({
+    file: new URL('./password-worker.ts', import.meta.url),
     does: 'checks passwords',
-    waitingMax: LIMITS.passwordsWaitingMax,
-    retryAfterSeconds: 5,
+    threads: 1,
+    waiting: { max: LIMITS.passwordsWaitingMax, retryAfterSeconds: 5 },
   });
 
-const thread = passwordThread(startPasswordWorker);
+const thread = passwordThread();
 
 export async function hashPassword(password: string): Promise<string> {
   const answer = await thread.run({ password, against: null });
   if ('hash' in answer) return answer.hash;
-  throw new Error('error' in answer ? answer.error : 'no hash was made');
+  throw new Error('no hash was made');
 }
 
 /** Hash of random bytes that were thrown away: checking an unknown account takes as long as a known one. */
@@ -49,6 +42,5 @@ const HASH_OF_NO_PASSWORD = '$2b$12$mO8/Rer1zuIoje9qmMG.3.jMoJtxMFlSvtn8gYiNtmYX
 export async function passwordMatches(password: string, hash: string | null): Promise<boolean> {
   const given = Buffer.byteLength(password) > LIMITS.passwordBytesMax ? '' : password;
   const answer = await thread.run({ password: given, against: hash ?? HASH_OF_NO_PASSWORD });
-  if ('error' in answer) throw new Error(answer.error);
   return 'right' in answer && answer.right && hash !== null && given === password;
 }

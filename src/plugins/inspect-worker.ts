@@ -1,10 +1,9 @@
 import fs from 'node:fs';
-import { parentPort } from 'node:worker_threads';
+import { move, transferableSymbol, valueSymbol } from '../base/thread-pool.ts';
 import { inspectDescribed, inspectModule } from './inspect.ts';
-import type { InspectedFile, InspectionAnswer, InspectionOrder } from './inspect-thread.ts';
+import type { InspectedFile, InspectionOrder } from './inspect-thread.ts';
 import { sha256Of } from './module-storage.ts';
 
-/** The thread of `inspectFile`: one answer for each module it is given. */
 function inspect({ file, manifest, sha256 }: InspectionOrder): InspectedFile {
   const bytes = fs.readFileSync(file);
   if (sha256Of(bytes) !== sha256) throw new Error('the stored module differs from the upload');
@@ -16,13 +15,10 @@ function inspect({ file, manifest, sha256 }: InspectionOrder): InspectedFile {
   return { ...inspection, rewritten, rewrittenSha256: rewritten === null ? '' : sha256Of(rewritten) };
 }
 
-parentPort?.on('message', (order: InspectionOrder) => {
-  let answer: InspectionAnswer;
-  try {
-    answer = { ok: true, inspected: inspect(order) };
-  } catch (error) {
-    answer = { ok: false, message: error instanceof Error ? error.message : String(error) };
-  }
-  const rewritten = answer.ok ? answer.inspected.rewritten : null;
-  parentPort?.postMessage(answer, rewritten === null ? [] : [rewritten.buffer as ArrayBuffer]);
-});
+/** One task of `inspectFile`, in its thread. The rewritten module is handed over, not copied. */
+export default function inspectAndMove(order: InspectionOrder): unknown {
+  const inspected = inspect(order);
+  const { rewritten } = inspected;
+  if (rewritten === null) return inspected;
+  return move({ [transferableSymbol]: [rewritten.buffer], [valueSymbol]: inspected });
+}

@@ -1,15 +1,12 @@
+import fs from 'node:fs';
+import os from 'node:os';
 import t from 'tap';
 import { LIMITS } from '../../src/base/limits.ts';
-import { passwordProblem, passwordThread, startPasswordWorker } from '../../src/identity/password.ts';
+import { passwordProblem, passwordThread } from '../../src/identity/password.ts';
 
 t.test('no more passwords wait than the limit says; the thread may end and another one goes on', async t => {
-  const workers: Array<ReturnType<typeof startPasswordWorker>> = [];
-  const thread = passwordThread(() => {
-    const worker = startPasswordWorker();
-    workers.push(worker);
-    return worker;
-  });
-  t.teardown(() => Promise.all(workers.map(w => w.terminate())));
+  const thread = passwordThread();
+  t.teardown(() => thread.end());
   const waiting = Array.from({ length: LIMITS.passwordsWaitingMax }, () =>
     thread.run({ password: 'a password', against: null }),
   );
@@ -18,7 +15,7 @@ t.test('no more passwords wait than the limit says; the thread may end and anoth
     code: 'unavailable',
     headers: [['Retry-After', '5']],
   });
-  await workers[0]?.terminate();
+  await thread.end();
   const outcomes = await ended;
   t.ok(
     outcomes.every(o => o.status === 'rejected' || 'hash' in o.value),
@@ -26,7 +23,18 @@ t.test('no more passwords wait than the limit says; the thread may end and anoth
   );
   t.match(outcomes.at(-1), { status: 'rejected', reason: /the thread that checks passwords ended/ });
   t.match(await thread.run({ password: 'a password', against: null }), { hash: /^\$2b\$12\$/ });
-  t.equal(workers.length, 2);
+});
+
+t.test('passwords are computed behind what else the processor has to do', async t => {
+  const before = os.getPriority();
+  const threads = new Set(fs.readdirSync('/proc/self/task'));
+  const thread = passwordThread();
+  t.teardown(() => thread.end());
+  await thread.run({ password: 'a password', against: null });
+  const added = fs.readdirSync('/proc/self/task').filter(id => !threads.has(id));
+  const nice = added.map(id => os.getPriority(Number(id)));
+  t.ok(nice.includes(10), `priorities of the threads that came: ${nice.join(' ')}`);
+  t.equal(os.getPriority(), before, 'the main thread keeps its own');
 });
 
 t.test('a password has 10 to 72 bytes and no NUL', async t => {
