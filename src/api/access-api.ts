@@ -64,7 +64,7 @@ const explanation = z
   .meta({ id: 'AccessExplanation' });
 
 /** Why a user may or may not, step by step. */
-export const access = resource('Access', {
+export const access = resource('Access', 'Why a user may or may not call a trigger or run a command.', {
   explain: {
     method: 'POST',
     path: '/api/admin/access/explain',

@@ -65,7 +65,7 @@ const path = '/api/admin/keys';
 const params = { key: idParam('administration key') };
 
 /** Administration keys: credentials of programs for the admin API. Only administrators who are logged in make them. */
-export const adminKeys = resource('Administration keys', {
+export const adminKeys = resource('Administration keys', 'Credentials of programs for the admin API.', {
   list: {
     method: 'GET',
     path,

@@ -41,7 +41,7 @@ const path = '/api/admin/admins';
 const params = { user: idParam('user') };
 
 /** Who administers (docs/identity.md "Administrators"). */
-export const admins = resource('Administrators', {
+export const admins = resource('Administrators', 'Who administers the service.', {
   list: {
     method: 'GET',
     path,

@@ -31,7 +31,7 @@ const entry = z
   .meta({ id: 'AuditEntry' });
 
 /** Who changed what, newest first; entries are never changed and never removed. */
-export const audit = resource('Audit log', {
+export const audit = resource('Audit log', 'Who changed what. Entries are never changed and never removed.', {
   list: {
     method: 'GET',
     path: '/api/admin/audit',

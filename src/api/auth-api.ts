@@ -13,8 +13,8 @@ import type { PageProofs } from '../identity/page-proof.ts';
 import { hashPassword, passwordProblem } from '../identity/password.ts';
 import { confirmPassword, type Session } from '../identity/sessions.ts';
 import { type Handle, resource, serve } from './endpoint.ts';
-import { id } from './fields.ts';
-import { actorOf, actorOfAccount, actorOfStranger, type Caller, pathIdOf, type Route } from './route.ts';
+import { email, id } from './fields.ts';
+import { actorOf, actorOfAccount, actorOfStranger, type Caller, type Route } from './route.ts';
 import { logOut, type SessionsParts, sessionRoutes } from './sessions-api.ts';
 import { refuseUntrustedOrigin } from './untrusted-origin.ts';
 import { type UserTokensParts, userTokenRoutes } from './user-tokens-api.ts';
@@ -36,10 +36,6 @@ export type AuthApiParts = UserTokensParts &
     checkSetup(request: Request): void;
   };
 
-export const email = z
-  .string()
-  .max(254)
-  .regex(/^[^\s@]+@[^\s@]+$/, 'must be an email address');
 const password = z.string().max(1000);
 const newPassword = password
   .superRefine((text, ctx) => {
@@ -59,7 +55,7 @@ const account = z
     email: z.string(),
     must_change_password: z.boolean().describe('Whether the password is a temporary one that opens nothing else'),
   })
-  .meta({ id: 'AdminAccount' });
+  .meta({ id: 'CurrentAdmin' });
 
 const loggedIn = z
   .object({
@@ -72,86 +68,90 @@ const path = '/api/admin/auth';
 const COOKIES = 'Begins a session of the administrator and one of the user, which the answer sets as cookies.';
 
 /** Login of administrators (docs/identity.md "Sessions"). */
-export const adminLogin = resource('Administration login', {
-  setUp: {
-    method: 'POST',
-    path: `${path}/setup`,
-    guard: 'none',
-    callers: {
-      words: 'For callers that admin.setup admits, until there is an administrator.',
-      schemes: ['setup_token'],
+export const adminLogin = resource(
+  'Administration login',
+  'The first administrator, login by email and password, passwords.',
+  {
+    setUp: {
+      method: 'POST',
+      path: `${path}/setup`,
+      guard: 'none',
+      callers: {
+        words: 'For callers that admin.setup admits, until there is an administrator.',
+        schemes: ['setup_token'],
+      },
+      summary: 'Make the first administrator',
+      description: COOKIES,
+      body: firstAdmin,
+      replies: { 200: loggedIn },
+      refusals: ['conflict', 'unauthorized', 'page_proof_required'],
+      example: { body: { email: 'ada@example.edu', password: 'seven brown owls at noon', name: 'Ada' } },
     },
-    summary: 'Make the first administrator',
-    description: COOKIES,
-    body: firstAdmin,
-    replies: { 200: loggedIn },
-    refusals: ['conflict', 'unauthorized', 'page_proof_required'],
-    example: { body: { email: 'ada@example.edu', password: 'seven brown owls at noon', name: 'Ada' } },
-  },
-  logIn: {
-    method: 'POST',
-    path: `${path}/login`,
-    guard: 'none',
-    summary: 'Log in as an administrator',
-    description: COOKIES,
-    body: credentials,
-    replies: { 200: loggedIn },
-    refusals: ['unauthorized', 'too_many_attempts'],
-    example: { body: { email: 'ada@example.edu', password: 'seven brown owls at noon' } },
-  },
-  check: {
-    method: 'GET',
-    path: `${path}/check`,
-    guard: 'none',
-    summary: 'Tell whether the caller is logged in as an administrator',
-    replies: {
-      200: z
-        .object({
-          authenticated: z.boolean().describe('Also true while there is no administrator'),
-          setup_mode: z.boolean().describe('Whether the first administrator has to be made'),
-          idp: z.boolean().describe('Whether users may log in with an identity provider'),
-          page_proof_required: z
-            .boolean()
-            .optional()
-            .describe('For a session: whether this request lacks the header X-Page-Proof'),
-          admin: account.optional().describe('Whose session it is, unless the request lacks the header'),
-        })
-        .meta({ id: 'AdminLoginCheck' }),
+    logIn: {
+      method: 'POST',
+      path: `${path}/login`,
+      guard: 'none',
+      summary: 'Log in as an administrator',
+      description: COOKIES,
+      body: credentials,
+      replies: { 200: loggedIn },
+      refusals: ['unauthorized', 'too_many_attempts'],
+      example: { body: { email: 'ada@example.edu', password: 'seven brown owls at noon' } },
+    },
+    check: {
+      method: 'GET',
+      path: `${path}/check`,
+      guard: 'none',
+      summary: 'Tell whether the caller is logged in as an administrator',
+      replies: {
+        200: z
+          .object({
+            authenticated: z.boolean().describe('Also true while there is no administrator'),
+            setup_mode: z.boolean().describe('Whether the first administrator has to be made'),
+            idp: z.boolean().describe('Whether users may log in with an identity provider'),
+            page_proof_required: z
+              .boolean()
+              .optional()
+              .describe('For a session: whether this request lacks the header X-Page-Proof'),
+            admin: account.optional().describe('Whose session it is, unless the request lacks the header'),
+          })
+          .meta({ id: 'AdminLoginCheck' }),
+      },
+    },
+    changePassword: {
+      method: 'PUT',
+      path: `${path}/password`,
+      guard: 'admin_session',
+      key: 'never',
+      summary: 'Change your password',
+      description: `Ends every session and revokes every token of the account. ${COOKIES}`,
+      body: passwordChange,
+      replies: { 200: loggedIn.extend({ admin_keys: z.int().min(0).describe('How many administration keys go on') }) },
+      refusals: ['too_many_attempts'],
+      example: { body: { current_password: 'seven brown owls at noon', new_password: 'nine grey geese at dusk' } },
+    },
+    confirm: {
+      method: 'POST',
+      path: `${path}/confirm`,
+      guard: 'admin_confirm',
+      key: 'never',
+      summary: 'Give the password again',
+      description: 'Endpoints that ask for a recent password are open for ten minutes afterwards.',
+      body: confirmation,
+      replies: { 200: loggedIn },
+      refusals: ['too_many_attempts'],
+      example: { body: { password: 'seven brown owls at noon' } },
+    },
+    logOut: {
+      method: 'POST',
+      path: `${path}/logout`,
+      guard: 'none',
+      summary: 'Log out',
+      description: 'Ends the sessions whose cookies the request carries, and takes the cookies away.',
+      replies: { 204: null },
     },
   },
-  changePassword: {
-    method: 'PUT',
-    path: `${path}/password`,
-    guard: 'admin_session',
-    key: 'never',
-    summary: 'Change your password',
-    description: `Ends every session and revokes every token of the account. ${COOKIES}`,
-    body: passwordChange,
-    replies: { 200: loggedIn.extend({ admin_keys: z.int().min(0).describe('How many administration keys go on') }) },
-    refusals: ['too_many_attempts'],
-    example: { body: { current_password: 'seven brown owls at noon', new_password: 'nine grey geese at dusk' } },
-  },
-  confirm: {
-    method: 'POST',
-    path: `${path}/confirm`,
-    guard: 'admin_confirm',
-    key: 'never',
-    summary: 'Give the password again',
-    description: 'Endpoints that ask for a recent password are open for ten minutes afterwards.',
-    body: confirmation,
-    replies: { 200: loggedIn },
-    refusals: ['too_many_attempts'],
-    example: { body: { password: 'seven brown owls at noon' } },
-  },
-  logOut: {
-    method: 'POST',
-    path: `${path}/logout`,
-    guard: 'none',
-    summary: 'Log out',
-    description: 'Ends the sessions whose cookies the request carries, and takes the cookies away.',
-    replies: { 204: null },
-  },
-});
+);
 
 const setUp: Handle<typeof adminLogin.setUp, AuthApiParts> = async (parts, { body, request }) => {
   if (!(await parts.inSetupMode())) throw new ServiceError('conflict', 'there is an administrator already; log in');
@@ -276,12 +276,6 @@ const adminJson = (a: AdminAccount, session?: Session) => ({
   email: a.email,
   must_change_password: a.mustChangePassword && session?.via !== 'idp',
 });
-
-export function idOf(request: Request, name: string): number {
-  const id = pathIdOf(request, name);
-  if (id === undefined) throw new ServiceError('not_found', `there is no ${name} "${request.params[name]}"`);
-  return id;
-}
 
 function adminOf(caller: Caller): AdminCaller {
   if (caller.kind !== 'admin') throw new Error('bug: this route needs the guard "admin"');

@@ -83,7 +83,7 @@ const change = {
 } as const;
 
 /** Who may run a plugin's commands (docs/plugins.md "Upload and installation", docs/authorization.md "Commands", docs/messengers.md "Commands"). */
-export const commands = resource('Commands', {
+export const commands = resource('Commands', 'Who may run the messenger commands of plugins.', {
   list: {
     method: 'GET',
     path: `${path}/settings`,

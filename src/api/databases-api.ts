@@ -41,20 +41,24 @@ const trial = z
   .meta({ id: 'ConnectionTrial' });
 
 /** Trying the databases of plugins, before and after an installation. */
-export const databases = resource('Databases of plugins', {
-  test: {
-    method: 'POST',
-    path: '/api/admin/plugins/:id/databases/test',
-    guard: 'admin_recent',
-    key: ['admin'],
-    skipChangeBarrier: true,
-    summary: 'Try the connection to a database of a plugin',
-    description: 'It connects as the plugin would. A connection that fails is an answer with ok: false.',
-    body: testBody,
-    replies: { 200: trial },
-    example: { body: { name: 'default', connection_string: 'postgresql://user:password@db.example.org:5432/shop' } },
+export const databases = resource(
+  'Databases of plugins',
+  'Trying the databases of a plugin, before and after its installation.',
+  {
+    test: {
+      method: 'POST',
+      path: '/api/admin/plugins/:id/databases/test',
+      guard: 'admin_recent',
+      key: ['admin'],
+      skipChangeBarrier: true,
+      summary: 'Try the connection to a database of a plugin',
+      description: 'It connects as the plugin would. A connection that fails is an answer with ok: false.',
+      body: testBody,
+      replies: { 200: trial },
+      example: { body: { name: 'default', connection_string: 'postgresql://user:password@db.example.org:5432/shop' } },
+    },
   },
-});
+);
 
 const test: Handle<typeof databases.test, DatabasesApiParts> = async ({ db, registry }, { body, params }) => {
   await loadPlugin(db, params.id);

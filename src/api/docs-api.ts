@@ -10,13 +10,20 @@ import type { Route } from './route.ts';
 export type DocsApiParts = { version: string };
 
 /** The description of the API, for programs and for people (docs/api.md "Contract"). */
-export const apiDocs = resource('Description of the API', {
+export const apiDocs = resource('Description of the API', 'This document and its page.', {
   document: {
     method: 'GET',
     path: '/api/openapi.json',
     guard: 'none',
     summary: 'Read the OpenAPI document',
-    replies: { 200: z.looseObject({ openapi: z.string() }), 304: null },
+    replies: {
+      200: {
+        media: 'application/json',
+        description: 'The document',
+        schema: z.looseObject({ openapi: z.string() }),
+      },
+      304: null,
+    },
   },
   page: {
     method: 'GET',
@@ -49,12 +56,14 @@ const PAGE_HEADERS: Array<[string, string]> = [
   ['Referrer-Policy', 'no-referrer'],
 ];
 
+const JSON_TYPE: [string, string] = ['Content-Type', 'application/json; charset=utf-8'];
+
 type Texts = { document: Built; page: Built };
 
 const document: Handle<typeof apiDocs.document, Texts> = ({ document }, { request }) =>
   request.headers['if-none-match'] === document.etag
     ? { status: 304, headers: cacheHeaders(document) }
-    : { status: 200, json: JSON.parse(document.text), headers: cacheHeaders(document) };
+    : { status: 200, headers: [JSON_TYPE, ...cacheHeaders(document)], body: document.text };
 
 const page: Handle<typeof apiDocs.page, Texts> = ({ page }, { request }) =>
   request.headers['if-none-match'] === page.etag

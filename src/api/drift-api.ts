@@ -37,7 +37,7 @@ const path = '/api/admin/authz/drift';
 const refusals = ['conflict', 'validation_failed'] as const;
 
 /** What the graph store and the database do not have in common (docs/outbox.md "Failures"). */
-export const drift = resource('Drift of the graph store', {
+export const drift = resource('Drift of the graph store', 'Whether the graph store agrees with the database.', {
   get: {
     method: 'GET',
     path,

@@ -115,18 +115,20 @@ export type Handle<E extends Contract, Parts> = (parts: Parts, input: Input<E>) 
 type Endpoints = Readonly<Record<string, Contract>>;
 
 /** The endpoints of one resource, by the name of what they do. */
-export type Resource = { readonly title: string; readonly endpoints: Endpoints };
+export type Resource = { readonly title: string; readonly description: string; readonly endpoints: Endpoints };
 
 /**
  * A resource of the API.
  *
  * @param title how the reference page calls it
+ * @param description what its endpoints are about
  */
 export function resource<const Es extends Endpoints>(
   title: string,
+  description: string,
   endpoints: Es,
-): { readonly title: string; readonly endpoints: Es } & Es {
-  return { ...endpoints, title, endpoints };
+): { readonly title: string; readonly description: string; readonly endpoints: Es } & Es {
+  return { ...endpoints, title, description, endpoints };
 }
 
 /** The rows of a resource: a handler for every endpoint, or the type check fails. */

@@ -35,7 +35,7 @@ const after = describeAs(z.string(), {
 });
 
 /** Events of plugins: all of them, and as they come (docs/events.md). */
-export const events = resource('Events', {
+export const events = resource('Events', 'What plugins published, as a list and as it comes.', {
   list: {
     method: 'GET',
     path: '/api/admin/events',

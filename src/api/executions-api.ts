@@ -40,7 +40,7 @@ const record = z
 const path = '/api/admin/plugins/:id/executions';
 
 /** Execution records (docs/plugins.md "Records"). Those of an uninstalled plugin can still be read until they age out. */
-export const executions = resource('Executions', {
+export const executions = resource('Executions', 'Records of executions, with their log lines.', {
   list: {
     method: 'GET',
     path,

@@ -78,7 +78,7 @@ const expires = text('End of the address, in seconds since 1970');
 const signature = text('Signature of the address');
 
 /** Files that browsers and API clients hand to plugins (docs/files.md "Upload"). */
-export const userFiles = resource('Files', {
+export const userFiles = resource('Files', 'Files that users hand to plugins.', {
   announce: {
     method: 'POST',
     path: `${path}/init`,

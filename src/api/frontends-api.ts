@@ -25,7 +25,7 @@ export type FrontendsApiParts = {
 const noLogin: RawReply = { media: 'text/html', description: 'No login is set up here' };
 
 /** Frontends delivered with plugins (docs/plugins.md "Upload and installation", docs/identity.md "Sessions"). */
-export const frontends = resource('Frontends of plugins', {
+export const frontends = resource('Frontends of plugins', 'The pages that are delivered with plugins.', {
   open: {
     method: 'GET',
     path: '/plugins/:id/app',

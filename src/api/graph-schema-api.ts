@@ -18,7 +18,7 @@ const definition = z
   .meta({ id: 'GraphDefinition' });
 
 /** What may be related to what (docs/authorization.md "Relationship graph"). */
-export const graphSchema = resource('Schema of the graph', {
+export const graphSchema = resource('Schema of the graph', 'Types, relations and permissions of the graph.', {
   get: {
     method: 'GET',
     path: '/api/admin/schema/definitions',

@@ -15,7 +15,7 @@ export type HealthParts = {
 };
 
 /** `/healthz` alive, `/readyz` ready to serve (docs/api.md "Health"). */
-export const health = resource('Health', {
+export const health = resource('Health', 'Whether the service lives and is ready.', {
   alive: {
     method: 'GET',
     path: '/healthz',

@@ -29,7 +29,7 @@ const PATH = LOGIN_PATH.slice(0, LOGIN_PATH.lastIndexOf('/'));
 const page: RawReply = { media: 'text/html', description: 'The refusal as a page, for browsers' };
 
 /** The login with an identity provider (docs/identity.md "Login with an identity provider", docs/access.md "Browsers"). */
-export const idpLogin = resource('Login with an identity provider', {
+export const idpLogin = resource('Login with an identity provider', 'The login of users in a browser.', {
   start: {
     method: 'GET',
     path: LOGIN_PATH,

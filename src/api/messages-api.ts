@@ -49,7 +49,7 @@ const messageReply = z
   .meta({ id: 'Message' });
 
 /** What became of messages, for administrators (docs/messengers.md "Outgoing messages"). */
-export const messages = resource('Messages', {
+export const messages = resource('Messages', 'What became of messages to users and chats.', {
   list: {
     method: 'GET',
     path: '/api/admin/messages',

@@ -29,7 +29,7 @@ const OF_USERS = {
 } as const;
 
 /** Accounts of messengers that users link (docs/messengers.md "Accounts"). */
-export const messengerAccounts = resource('Messenger accounts', {
+export const messengerAccounts = resource('Messenger accounts', 'Accounts of messengers that users linked.', {
   link: {
     method: 'POST',
     path: '/api/messengers/link-code',

@@ -29,7 +29,7 @@ const WEBHOOK = {
 } as const;
 
 /** Webhooks of messengers (docs/messengers.md "Updates"). */
-export const messengerWebhooks = resource('Webhooks of messengers', {
+export const messengerWebhooks = resource('Webhooks of messengers', 'Where messengers deliver what users write.', {
   telegram: {
     ...WEBHOOK,
     path: '/api/messengers/telegram',

@@ -1,115 +1,13 @@
-import { type ErrorCode, STATUS_OF, TITLE_OF } from '../base/errors.ts';
-import type { Contract, RawBody, ReplyShape, Resource, Scheme } from './endpoint.ts';
+import { STATUS_OF, TITLE_OF } from '../base/errors.ts';
+import type { Contract, RawBody, ReplyShape, Resource } from './endpoint.ts';
 import type { Idempotency } from './idempotency.ts';
 import { type JsonSchema, toJsonSchema } from './json-schema.ts';
+import { PROBLEM, refusalsOf, SECURITY_SCHEMES, securityOf } from './openapi-shared.ts';
+import { HTTP_TRIGGERS, triggerPath } from './trigger-path.ts';
 
 /** The OpenAPI 3.1 document of the API, made from its contracts (docs/api.md "Contract"). */
 
 type Json = Record<string, unknown>;
-
-/** What every request can be refused with, wherever it goes. */
-const ALWAYS: readonly ErrorCode[] = ['malformed_request', 'internal', 'draining', 'unavailable'];
-const WITH_BODY: readonly ErrorCode[] = ['request_timeout', 'body_too_large', 'unsupported_media_type'];
-const OF_ADMINS: readonly ErrorCode[] = ['unauthorized', 'forbidden', 'page_proof_required'];
-
-/** Codes with which the guard of an endpoint refuses. */
-function refusalsOfGuard({ guard, path }: Contract): readonly ErrorCode[] {
-  switch (guard) {
-    case 'none':
-      return path.startsWith('/api/admin/') ? ['forbidden'] : [];
-    case 'user':
-    case 'admin_session':
-    case 'admin_confirm':
-      return OF_ADMINS;
-    case 'admin':
-    case 'import_log':
-      return [...OF_ADMINS, 'password_change_required'];
-    case 'admin_recent':
-    case 'import':
-      return [...OF_ADMINS, 'password_change_required', 'password_confirmation_required'];
-  }
-}
-
-/** Every code an endpoint can refuse with. */
-export function refusalsOf(contract: Contract): ErrorCode[] {
-  const isJson = contract.body != null && !('media' in contract.body);
-  const codes = [
-    ...ALWAYS,
-    ...refusalsOfGuard(contract),
-    ...(contract.path.includes('/:') ? (['not_found'] as const) : []),
-    ...(contract.body == null ? [] : WITH_BODY),
-    ...(isJson || contract.query !== undefined ? (['validation_failed'] as const) : []),
-    ...(contract.ifMatch === undefined ? [] : (['precondition_failed'] as const)),
-    ...(contract.idempotency === undefined ? [] : (['conflict', 'idempotency_key_reused'] as const)),
-    ...(contract.refusals ?? []),
-  ];
-  return [...new Set(codes)].sort();
-}
-
-const SECURITY: Readonly<Record<Contract['guard'], ReadonlyArray<Partial<Record<Scheme, []>>>>> = {
-  none: [],
-  user: [{ user_session: [] }],
-  admin: [{ admin_key: [] }, { admin_session: [] }, { setup_token: [] }],
-  admin_recent: [{ admin_key: [] }, { admin_session: [] }, { setup_token: [] }],
-  admin_session: [{ admin_session: [] }],
-  admin_confirm: [{ admin_session: [] }],
-  import: [{ import_key: [] }, { admin_key: [] }, { admin_session: [] }, { setup_token: [] }],
-  import_log: [{ import_key: [] }, { admin_key: [] }, { admin_session: [] }, { setup_token: [] }],
-};
-
-const BEARER = { type: 'http', scheme: 'bearer' };
-const SECURITY_SCHEMES: Readonly<Record<Scheme, Json>> = {
-  user_session: { type: 'apiKey', in: 'cookie', name: 'user_session', description: 'The session of a user.' },
-  user_token: { ...BEARER, description: 'A token that a user made for programs (pht_...).' },
-  admin_session: {
-    type: 'apiKey',
-    in: 'cookie',
-    name: 'admin_session',
-    description:
-      'The session of an administrator. A session that a browser began needs the header X-Page-Proof as well.',
-  },
-  admin_key: { ...BEARER, description: 'An administration key (pha_...). Its scopes say which endpoints it opens.' },
-  import_key: { ...BEARER, description: 'The value of admin.api_key.' },
-  setup_token: { ...BEARER, description: 'The setup token, until the first administrator exists.' },
-  telegram_secret: {
-    type: 'apiKey',
-    in: 'header',
-    name: 'X-Telegram-Bot-Api-Secret-Token',
-    description: 'The value of messengers.telegram_secret.',
-  },
-};
-
-const PROBLEM: Json = {
-  type: 'object',
-  description: 'A refusal (RFC 9457). Clients match code.',
-  required: ['type', 'title', 'status', 'detail', 'instance', 'code', 'request_id', 'error', 'errors'],
-  properties: {
-    type: { type: 'string', format: 'uri' },
-    title: { type: 'string' },
-    status: { type: 'integer' },
-    detail: { type: 'string' },
-    instance: { type: 'string', description: 'Path of the request' },
-    code: { type: 'string', enum: Object.keys(STATUS_OF), description: 'What went wrong, from a closed list' },
-    request_id: { type: 'string' },
-    error: { type: 'string', description: 'The same text as detail' },
-    errors: {
-      type: 'array',
-      description: 'Each place that is wrong; 20 at most',
-      items: {
-        type: 'object',
-        required: ['pointer', 'message'],
-        properties: {
-          pointer: {
-            type: 'string',
-            description: 'JSON pointer (RFC 6901) into the body, or query:name, or path:name',
-          },
-          message: { type: 'string' },
-        },
-      },
-    },
-    errors_total: { type: 'integer', description: 'How many there are, when some are left out' },
-  },
-};
 
 /** Where schemas with a name of their own are gathered. */
 class Components {
@@ -299,11 +197,6 @@ const descriptionOf = (c: Contract): string =>
     .filter(t => t !== undefined && t !== '')
     .join(' ');
 
-/** Each alternative by which a caller is let in. */
-const securityOf = ({ callers, guard, key }: Contract): ReadonlyArray<Json> =>
-  callers?.schemes.map(scheme => ({ [scheme]: [] })) ??
-  SECURITY[guard].filter(s => key !== 'never' || !('admin_key' in s));
-
 /** Names of endpoints are unique within their resource; operation ids within the document: `adminKeys.create`. */
 function operation(id: string, tag: string, contract: Contract, components: Components): Json {
   const responses = problemResponses(contract, components);
@@ -346,6 +239,7 @@ export function openApiDocument(resources: Readonly<Record<string, Resource>>, v
       paths[path] ??= {};
       paths[path][contract.method.toLowerCase()] = operation(`${name}.${verb}`, title, contract, components);
     }
+  paths[HTTP_TRIGGERS.path] = triggerPath(components.responses);
   return {
     openapi: '3.1.1',
     info: {
@@ -355,7 +249,7 @@ export function openApiDocument(resources: Readonly<Record<string, Resource>>, v
       license: { name: 'MIT', identifier: 'MIT' },
     },
     servers: [{ url: '/' }],
-    tags: Object.values(resources).map(r => ({ name: r.title })),
+    tags: [...Object.values(resources), HTTP_TRIGGERS].map(r => ({ name: r.title, description: r.description })),
     paths,
     components: { securitySchemes: SECURITY_SCHEMES, schemas: components.schemas, responses: components.responses },
   };

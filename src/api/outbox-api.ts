@@ -74,7 +74,7 @@ const params = { entry: idParam('outbox entry') };
 const refusals = ['conflict'] as const;
 
 /** The outbox of the graph (docs/outbox.md "Entries"). */
-export const outbox = resource('Outbox of the graph', {
+export const outbox = resource('Outbox of the graph', 'Changes on their way from the database to the graph store.', {
   list: {
     method: 'GET',
     path,

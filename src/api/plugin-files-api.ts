@@ -32,7 +32,7 @@ const usage = z
 const path = '/api/admin/plugins/:id/files';
 
 /** What administrators see of a plugin's files, and take away. */
-export const pluginFiles = resource('Files of plugins', {
+export const pluginFiles = resource('Files of plugins', 'Files that a plugin holds.', {
   list: {
     method: 'GET',
     path,

@@ -34,45 +34,49 @@ const returnTo = text('Path to go back to; the home page for everything else');
  * The way of a user's session to the origin of a plugin, in three navigations (docs/SECURITY.md "An origin for each plugin"):
  * `start` there keeps a secret, this service's own origin makes a code for it, `finish` there turns both into a session.
  */
-export const pluginSessions = resource('Sessions at origins of plugins', {
-  start: {
-    method: 'GET',
-    path: `${PATH}/start`,
-    guard: 'none',
-    skipChangeBarrier: true,
-    summary: 'Begin a session at the origin of a plugin',
-    description: 'Opened at the origin of the plugin. Only where plugins have origins of their own.',
-    query: z.strictObject({ return_to: returnTo }),
-    replies: { 302: null },
-    refusals: ['not_found'],
+export const pluginSessions = resource(
+  'Sessions at origins of plugins',
+  'The way of a session to the origin of a plugin, where plugins have origins of their own.',
+  {
+    start: {
+      method: 'GET',
+      path: `${PATH}/start`,
+      guard: 'none',
+      skipChangeBarrier: true,
+      summary: 'Begin a session at the origin of a plugin',
+      description: 'Opened at the origin of the plugin. Only where plugins have origins of their own.',
+      query: z.strictObject({ return_to: returnTo }),
+      replies: { 302: null },
+      refusals: ['not_found'],
+    },
+    makeCode: {
+      method: 'GET',
+      path: PATH,
+      guard: 'none',
+      skipChangeBarrier: true,
+      summary: 'Make a code for a session at the origin of a plugin',
+      description: 'Where `start` sends the browser, at the origin of this service. Sends users to the login first.',
+      query: z.strictObject({
+        plugin: text('Id of the plugin'),
+        state: text('Hash of the secret the browser keeps, 64 hexadecimal digits'),
+        return_to: returnTo,
+      }),
+      replies: { 302: null, 503: { media: 'text/html', description: 'No login is set up here' } },
+      refusals: ['forbidden', 'not_found'],
+    },
+    finish: {
+      method: 'GET',
+      path: `${PATH}/finish`,
+      guard: 'none',
+      skipChangeBarrier: true,
+      summary: 'Turn a code into a session at the origin of a plugin',
+      description: 'Where the browser is sent with the code. Opened at the origin of the plugin.',
+      query: z.strictObject({ code: text('The code'), return_to: returnTo }),
+      replies: { 302: null },
+      refusals: ['not_found'],
+    },
   },
-  makeCode: {
-    method: 'GET',
-    path: PATH,
-    guard: 'none',
-    skipChangeBarrier: true,
-    summary: 'Make a code for a session at the origin of a plugin',
-    description: 'Where `start` sends the browser, at the origin of this service. Sends users to the login first.',
-    query: z.strictObject({
-      plugin: text('Id of the plugin'),
-      state: text('Hash of the secret the browser keeps, 64 hexadecimal digits'),
-      return_to: returnTo,
-    }),
-    replies: { 302: null, 503: { media: 'text/html', description: 'No login is set up here' } },
-    refusals: ['forbidden', 'not_found'],
-  },
-  finish: {
-    method: 'GET',
-    path: `${PATH}/finish`,
-    guard: 'none',
-    skipChangeBarrier: true,
-    summary: 'Turn a code into a session at the origin of a plugin',
-    description: 'Where the browser is sent with the code. Opened at the origin of the plugin.',
-    query: z.strictObject({ code: text('The code'), return_to: returnTo }),
-    replies: { 302: null },
-    refusals: ['not_found'],
-  },
-});
+);
 
 const start: Handle<typeof pluginSessions.start, PluginSessionParts> = (parts, input) => {
   const plugin = pluginAt(parts, input.request);

@@ -44,7 +44,7 @@ const FRONTEND = 'The ZIP of its web pages, with index.html at the top';
 const media = 'multipart/form-data';
 
 /** Modules and frontends as they come in (docs/plugins.md "Upload and installation"). */
-export const pluginUploads = resource('Plugins', {
+export const pluginUploads = resource('Plugins', 'Upload of modules and frontends.', {
   upload: {
     method: 'POST',
     path: '/api/admin/plugins/upload',

@@ -54,7 +54,7 @@ const path = '/api/admin/plugins';
 const wasmKeyExample = '3f2a9c0d5b7e41688f1c2d3e4a5b6c7d';
 
 /** The life of a plugin (docs/plugins.md "Upload and installation"). */
-export const plugins = resource('Plugins', {
+export const plugins = resource('Plugins', 'Upload, installation and the life of plugins.', {
   ...pluginUploads.endpoints,
   setFrontendAccess: {
     method: 'PUT',

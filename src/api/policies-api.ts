@@ -85,7 +85,7 @@ const trialResult = z
   .meta({ id: 'PolicyTrial' });
 
 /** Policies before they are saved (docs/authorization.md "Policies"). */
-export const policies = resource('Policies', {
+export const policies = resource('Policies', 'Policies before they are saved.', {
   check: {
     method: 'POST',
     path: '/api/admin/policies/check',

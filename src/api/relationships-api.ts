@@ -81,7 +81,7 @@ const CHANGE = { path, guard: 'admin_recent', key: ['access'] } as const;
 const example = { resource_type: 'faculty', resource_id: 'physics', relation: 'dean', subject_id: 'e1001' };
 
 /** The relationship graph (docs/authorization.md "Relationship graph"). */
-export const relationships = resource('Relationships', {
+export const relationships = resource('Relationships', 'Who stands in which relation to what.', {
   list: {
     method: 'GET',
     path,
@@ -103,6 +103,7 @@ export const relationships = resource('Relationships', {
     summary: 'Add one relationship, or many',
     description: 'One that is there already stays; its origin becomes manual.',
     body: eitherShape('relationships', many, relationship),
+    idempotency: 'answer',
     replies: {
       201: z.object({
         relationships: z.array(relationshipReply.omit({ created_at: true })),

@@ -13,7 +13,7 @@ const path = '/api/admin/roles';
 const READ = { method: 'GET', guard: 'admin', key: ['read', 'access'] } as const;
 
 /** Roles of the database, which policies ask for (docs/authorization.md "What a policy knows"). */
-export const roles = resource('Roles', {
+export const roles = resource('Roles', 'Roles that are used, and who holds them.', {
   list: {
     ...READ,
     path,

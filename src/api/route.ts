@@ -1,9 +1,7 @@
-import { z } from 'zod';
 import type { Actor } from '../audit/audit-log.ts';
-import { type FieldError, ServiceError } from '../base/errors.ts';
-import { LIMITS } from '../base/limits.ts';
+import { ServiceError } from '../base/errors.ts';
 import type { Queryable } from '../db/database.ts';
-import { type BodySource, jsonReply, type Reply, type Request } from '../http/message.ts';
+import type { BodySource, Reply, Request } from '../http/message.ts';
 import type { AdminAccount } from '../identity/admin-accounts.ts';
 import { type AdminKey, type AdminScope, keyHas } from '../identity/admin-keys.ts';
 import type { Session } from '../identity/sessions.ts';
@@ -92,7 +90,7 @@ export type Opens =
 export type Route = {
   method: string;
   path: string;
-  /** What it takes and answers. */
+  /** What it takes and answers. Only our own pages and preflights have none: they are no API. */
   contract?: Contract;
   /** It changes nothing that hosts remember, so the answer does not wait until every host has heard of it. */
   skipChangeBarrier?: true;
@@ -127,105 +125,4 @@ export function assertKeyHas(caller: Caller, scope: AdminScope, what: string, pl
   if (caller.kind !== 'admin_key' || keyHas(caller.key, scope, pluginId)) return;
   const named = scope === 'plugins:deploy' && pluginId !== undefined ? [scope, `${scope}:${pluginId}`] : [scope];
   throw missingScope(caller.key, named, what);
-}
-
-/** Values of a query string by name; unknown names are refused, so that a typing error does not widen an answer. */
-export function queryOf(request: Request, known: readonly string[]): Map<string, string> {
-  const out = new Map<string, string>();
-  const errors: FieldError[] = [];
-  for (const [name, value] of new URLSearchParams(request.query)) {
-    if (!known.includes(name))
-      errors.push({ pointer: `query:${name}`, message: `is not a parameter here; known are ${known.join(', ')}` });
-    if (value.includes('\0')) errors.push({ pointer: `query:${name}`, message: 'must not hold a NUL character' });
-    out.set(name, value);
-  }
-  if (errors.length > 0)
-    throw new ServiceError(
-      'validation_failed',
-      `query parameter ${errors[0]?.pointer.slice(6)} ${errors[0]?.message}`,
-      { errors },
-    );
-  return out;
-}
-
-/** `limit` of a list, 1 to 200, 50 when absent. */
-export function limitOf(query: ReadonlyMap<string, string>): number {
-  const raw = query.get('limit');
-  if (raw === undefined) return 50;
-  const n = Number(raw);
-  if (Number.isInteger(n) && n >= 1 && n <= LIMITS.listLimitMax) return n;
-  throw new ServiceError('validation_failed', `limit must be a whole number from 1 to ${LIMITS.listLimitMax}`, {
-    errors: [{ pointer: 'query:limit', message: `must be a whole number from 1 to ${LIMITS.listLimitMax}` }],
-  });
-}
-
-/** A number in the path; undefined when it is none, so that the caller answers 404 in its own words. */
-export function pathIdOf(request: Request, name: string): number | undefined {
-  const id = Number(request.params[name]);
-  return Number.isSafeInteger(id) && id > 0 ? id : undefined;
-}
-
-/** When something ends: a time that has not passed; null or absent for never. */
-export const endTime = z.iso
-  .datetime({ offset: true, message: 'must be a time like 2027-01-31T12:00:00Z' })
-  .transform(text => new Date(text))
-  .refine(date => date.getTime() > Date.now(), 'must lie in the future')
-  .nullable()
-  .default(null);
-
-/** Keyset cursor of a list of descending ids; opaque to the client. */
-function idCursorOf(query: ReadonlyMap<string, string>): number {
-  const raw = query.get('cursor');
-  if (raw === undefined) return Number.MAX_SAFE_INTEGER;
-  if (/^\d{1,15}$/.test(raw)) return Number(raw);
-  throw new ServiceError('validation_failed', 'cursor must be the next_cursor of the page before', {
-    errors: [{ pointer: 'query:cursor', message: 'must be the next_cursor of the page before' }],
-  });
-}
-
-/**
- * One page of a list in descending order of ids (docs/api.md "Lists").
- *
- * @param load the rows with ids below `before`, at most `limit` of them
- */
-export async function pageOf<T extends { id: number }>(
-  query: ReadonlyMap<string, string>,
-  load: (before: number, limit: number) => Promise<T[]>,
-  toJson: (row: T) => unknown,
-): Promise<{ items: unknown[]; next_cursor: string | null }> {
-  const limit = limitOf(query);
-  // One more than asked for tells whether there is another page.
-  const rows = await load(idCursorOf(query), limit + 1);
-  const page = rows.slice(0, limit);
-  const last = page.at(-1);
-  return {
-    items: page.map(toJson),
-    next_cursor: rows.length > limit && last !== undefined ? String(last.id) : null,
-  };
-}
-
-/** The same as a reply. */
-export async function pageReply<T extends { id: number }>(...of: Parameters<typeof pageOf<T>>): Promise<Reply> {
-  return jsonReply(200, await pageOf(...of));
-}
-
-/** `since` of a list: a time, or undefined when absent. */
-export function sinceOf(raw: string | undefined): Date | undefined {
-  if (raw === undefined) return undefined;
-  const date = new Date(raw);
-  if (/^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d)?)?$/.test(raw) && !Number.isNaN(date.getTime()))
-    return date;
-  throw new ServiceError('validation_failed', 'since must be a time like 2026-01-31T12:00:00Z', {
-    errors: [{ pointer: 'query:since', message: 'must be a time like 2026-01-31T12:00:00Z' }],
-  });
-}
-
-/** A flag of a query string: 1 or 0; false when absent. */
-export function flagOf(query: ReadonlyMap<string, string>, name: string): boolean {
-  const given = query.get(name);
-  if (given === undefined || given === '0' || given === 'false') return false;
-  if (given === '1' || given === 'true') return true;
-  throw new ServiceError('validation_failed', `${name} must be 1 or 0`, {
-    errors: [{ pointer: `query:${name}`, message: 'must be 1 or 0' }],
-  });
 }

@@ -80,7 +80,7 @@ const path = '/api/admin/service-keys';
 const params = { key: idParam('service key') };
 
 /** Service keys: made with scopes, rotated with an overlap, revoked (docs/access.md "Principals"). */
-export const serviceKeys = resource('Service keys', {
+export const serviceKeys = resource('Service keys', 'Credentials of servers that call triggers.', {
   list: {
     method: 'GET',
     path,

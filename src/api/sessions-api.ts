@@ -37,7 +37,7 @@ const ownPath = '/api/auth/sessions';
 const adminPath = '/api/admin/users/:user/sessions';
 
 /** Sessions of the user who asks (docs/identity.md "Sessions"). */
-export const ownSessions = resource('Own sessions', {
+export const ownSessions = resource('Own sessions', 'Sessions of the user who asks.', {
   list: {
     method: 'GET',
     path: ownPath,
@@ -66,7 +66,7 @@ export const ownSessions = resource('Own sessions', {
 });
 
 /** Sessions of any user, for administrators. */
-export const userSessions = resource('Sessions of users', {
+export const userSessions = resource('Sessions of users', 'Sessions of any user, for administrators.', {
   list: {
     method: 'GET',
     path: adminPath,

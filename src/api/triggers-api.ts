@@ -67,7 +67,7 @@ const resumed = z.boolean().describe('Whether anything was suspended');
 const path = '/api/admin/plugins/:id';
 
 /** Access settings of triggers, frontend origins, suspensions (docs/access.md "Trigger settings", docs/plugins.md "Suspension"). */
-export const triggers = resource('Triggers', {
+export const triggers = resource('Triggers', 'Who may call the HTTP triggers of plugins.', {
   list: {
     method: 'GET',
     path: `${path}/triggers`,

@@ -21,7 +21,7 @@ const uninstalledVersion = pluginVersion
 const path = '/api/admin/uninstalled';
 
 /** Versions of uninstalled plugins: what is kept, until when, and bringing one back. */
-export const uninstalled = resource('Uninstalled plugins', {
+export const uninstalled = resource('Uninstalled plugins', 'Versions of uninstalled plugins that are still kept.', {
   list: {
     method: 'GET',
     path,

@@ -108,62 +108,67 @@ const BATCHES = ENTITIES.map(entity => ({ entity, contract: batchContract(entity
 
 export const universityBatches = resource(
   'University data: batches',
+  'The data of the university, sent as lists of records (docs/university.md).',
   Object.fromEntries(BATCHES.map(b => [endpointName(b.entity.path), b.contract])),
 );
 
 const params = { id: idParam('import') };
 
 /** Pulls and the log of imports (docs/university.md "Pulls"). */
-export const universityImports = resource('University data: pulls and imports', {
-  pull: {
-    method: 'POST',
-    path: `${PREFIX}/pull`,
-    guard: 'import',
-    key: ['university'],
-    summary: 'Pull the data from the source now',
-    query: z.strictObject({ wait: flag('Answer when the pull has ended') }),
-    body: z
-      .strictObject({
-        release_brake: z
-          .array(typeName)
-          .default([])
-          .describe('Types that may lose more than a fifth of their records in this pull'),
-      })
-      .prefault({}),
-    idempotency: 'answer',
-    replies: { 200: importRun, 202: importRun },
-    refusals: ['conflict'],
-    example: { query: 'wait=1', body: { release_brake: ['group'] } },
+export const universityImports = resource(
+  'University data: pulls and imports',
+  'Pulls from the source of the university, and the log of all imports.',
+  {
+    pull: {
+      method: 'POST',
+      path: `${PREFIX}/pull`,
+      guard: 'import',
+      key: ['university'],
+      summary: 'Pull the data from the source now',
+      query: z.strictObject({ wait: flag('Answer when the pull has ended') }),
+      body: z
+        .strictObject({
+          release_brake: z
+            .array(typeName)
+            .default([])
+            .describe('Types that may lose more than a fifth of their records in this pull'),
+        })
+        .prefault({}),
+      idempotency: 'answer',
+      replies: { 200: importRun, 202: importRun },
+      refusals: ['conflict'],
+      example: { query: 'wait=1', body: { release_brake: ['group'] } },
+    },
+    list: {
+      method: 'GET',
+      path: `${PREFIX}/imports`,
+      guard: 'import_log',
+      key: ['read', 'university'],
+      summary: 'List imports',
+      query: page,
+      replies: { 200: pageOf(importRun) },
+    },
+    get: {
+      method: 'GET',
+      path: `${PREFIX}/imports/:id`,
+      guard: 'import_log',
+      key: ['read', 'university'],
+      summary: 'Read an import',
+      params,
+      replies: { 200: importRun },
+    },
+    errors: {
+      method: 'GET',
+      path: `${PREFIX}/imports/:id/errors`,
+      guard: 'import_log',
+      key: ['read', 'university'],
+      summary: 'List what was wrong with records of an import',
+      params,
+      query: page,
+      replies: { 200: pageOf(recordError.extend({ type: z.enum(TYPES) })) },
+    },
   },
-  list: {
-    method: 'GET',
-    path: `${PREFIX}/imports`,
-    guard: 'import_log',
-    key: ['read', 'university'],
-    summary: 'List imports',
-    query: page,
-    replies: { 200: pageOf(importRun) },
-  },
-  get: {
-    method: 'GET',
-    path: `${PREFIX}/imports/:id`,
-    guard: 'import_log',
-    key: ['read', 'university'],
-    summary: 'Read an import',
-    params,
-    replies: { 200: importRun },
-  },
-  errors: {
-    method: 'GET',
-    path: `${PREFIX}/imports/:id/errors`,
-    guard: 'import_log',
-    key: ['read', 'university'],
-    summary: 'List what was wrong with records of an import',
-    params,
-    query: page,
-    replies: { 200: pageOf(recordError.extend({ type: z.enum(TYPES) })) },
-  },
-});
+);
 
 async function batch(
   { imports }: UniversityApiParts,

@@ -72,7 +72,7 @@ const CHANGE = {
 } as const;
 
 /** Roles of users: those policies ask for, and those of commands (docs/authorization.md "What a policy knows", docs/authorization.md "Commands"). */
-export const userRoles = resource('Roles of users', {
+export const userRoles = resource('Roles of users', 'Roles of one user.', {
   list: {
     method: 'GET',
     path,

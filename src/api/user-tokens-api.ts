@@ -36,7 +36,7 @@ const ownPath = '/api/auth/tokens';
 const adminPath = '/api/admin/users/:user/tokens';
 
 /** Tokens of the user who asks (docs/identity.md "Sessions"): credentials of programs that call triggers and hand over files. */
-export const ownTokens = resource('Own tokens', {
+export const ownTokens = resource('Own tokens', 'Tokens of the user who asks.', {
   list: {
     method: 'GET',
     path: ownPath,
@@ -52,6 +52,7 @@ export const ownTokens = resource('Own tokens', {
     summary: 'Make a token',
     description: 'The answer shows the token, which is never shown again.',
     body: newToken,
+    idempotency: 'secret',
     replies: {
       201: userToken.extend({ token: z.string().describe('The credential: Authorization: Bearer <token>') }),
     },
@@ -69,7 +70,7 @@ export const ownTokens = resource('Own tokens', {
 });
 
 /** Tokens of any user, for administrators. */
-export const userTokens = resource('Tokens of users', {
+export const userTokens = resource('Tokens of users', 'Tokens of any user, for administrators.', {
   list: {
     method: 'GET',
     path: adminPath,

@@ -57,7 +57,7 @@ const path = '/api/admin/users';
 const params = { user: idParam('user') };
 
 /** People (docs/identity.md "Users"): looked up, added and changed by administrators. */
-export const users = resource('Users', {
+export const users = resource('Users', 'People the service knows.', {
   list: {
     method: 'GET',
     path,
