@@ -80,7 +80,7 @@ export const ROWS = {
     'response headers plugins may set beside the usual ones, like X-Frame-Options',
   ),
   'http.trusted_proxies': row<string[]>(list, [], 'CIDR ranges whose X-Forwarded-For is believed'),
-  'data.dir': row(text.min(1), './data', 'everything the service writes is below it'),
+  'data.dir': row(text.min(1), './data', 'what the service keeps is below it'),
   'data.min_free_mb': row(
     z.coerce.number().int().min(0),
     100,
