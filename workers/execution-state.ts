@@ -54,7 +54,7 @@ export class ExecutionState {
     this.control = control;
   }
 
-  /** Inside the start function and `_initialize`: host functions answer "permission denied" (docs/ABI.md). */
+  /** Inside the start function and `_initialize`: host functions answer "permission denied" (docs/abi.md). */
   get initializing(): boolean {
     return this.control[CONTROL.entered] === 0;
   }

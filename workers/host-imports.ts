@@ -79,7 +79,7 @@ class HeaderCache {
 
 /**
  * The functions a guest may import from `plugin_host`, shared by all executions of one lane. Purpose, parameters and
- * results of each are in docs/ABI.md; a bad (pointer, length) pair is -3, never an exception.
+ * results of each are in docs/abi.md; a bad (pointer, length) pair is -3, never an exception.
  */
 export function makeHostImports(
   state: ExecutionState,

@@ -1,9 +1,9 @@
 /**
- * The function table of the plugin interface (docs/ABI.md "Host functions"), one row each. The gate checks imports
+ * The function table of the plugin interface (docs/abi.md "Host functions"), one row each. The gate checks imports
  * against it, the sandbox builds its imports from it, and the host dispatches by it: there is no second list.
  */
 
-/** Protocol versions this host speaks (docs/ABI.md "Manifest"). */
+/** Protocol versions this host speaks (docs/abi.md "Manifest"). */
 export const ABI_NEWEST = 5;
 /** A module whose manifest names no `abi` counts as this one. */
 export const ABI_UNSTATED = 3;
@@ -82,7 +82,7 @@ export const HOST_FUNCTIONS: readonly HostFunction[] = [
 
 export const HOST_FUNCTION_BY_NAME: ReadonlyMap<string, HostFunction> = new Map(HOST_FUNCTIONS.map(f => [f.name, f]));
 
-/** Results a host function may return below zero (docs/ABI.md "Host functions"). */
+/** Results a host function may return below zero (docs/abi.md "Host functions"). */
 export const HOST_ERROR = {
   denied: -1,
   notFound: -2,

@@ -5,7 +5,7 @@ import { HostCall } from '../host/host-functions.ts';
 import type { Runnable } from '../plugins/plugin-store.ts';
 import type { PluginRegistry } from '../plugins/registry.ts';
 
-/** Runs `plugin_describe` of a module that is not installed: no plugin, so no permission at all (docs/ABI.md "Manifest"). */
+/** Runs `plugin_describe` of a module that is not installed: no plugin, so no permission at all (docs/abi.md "Manifest"). */
 export function makeDescribe(registry: PluginRegistry, executor: Executor<HostCall>, timeoutMs: number) {
   return async (key: string, runnable: Runnable): Promise<string> => {
     const deadline = performance.now() + timeoutMs;

@@ -6,7 +6,7 @@ import { LIMITS } from '../base/limits.ts';
 import type { InstalledPlugin } from '../plugins/registry.ts';
 import { type CallPrincipal, HostCall, type HostHandler } from './host-functions.ts';
 
-/** Calls of one plugin by another (permission `plugins:call:<target>`, docs/ABI.md `plugin_call`, docs/plugins.md "Executions"). */
+/** Calls of one plugin by another (permission `plugins:call:<target>`, docs/abi.md `plugin_call`, docs/plugins.md "Executions"). */
 
 /** An execution of the target, as the executor takes it. */
 export type NestedExecution = {
@@ -54,7 +54,7 @@ function resultOf(target: string, outcome: ExecutionOutcome): HostResult {
   return hostError(code, `plugin "${target}" ${text}`);
 }
 
-/** The principal as events have it (docs/ABI.md "Event JSON"). */
+/** The principal as events have it (docs/abi.md "Event JSON"). */
 function authJson(p: CallPrincipal | null): string {
   if (p === null) return 'null';
   return p.kind === 'user' ? `{"kind":"user","user_id":${p.userId}}` : `{"kind":"service","service_key_id":${p.keyId}}`;

@@ -7,7 +7,7 @@ import { LIMITS } from '../base/limits.ts';
 import type { NewEvent } from '../events/publish.ts';
 import type { HostHandler, PermittedCall } from './host-functions.ts';
 
-/** Events of plugins (permission `events`, docs/ABI.md `event_publish`, docs/events.md). */
+/** Events of plugins (permission `events`, docs/abi.md `event_publish`, docs/events.md). */
 
 const NAME = /^[A-Za-z0-9][\w.:/-]{0,127}$/;
 

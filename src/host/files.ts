@@ -12,7 +12,7 @@ import type { HostArguments, HostHandler, PermittedCall } from './host-functions
 
 /** Files for plugins (permission `file`, docs/files.md "Who may read"). Every file that may not be read is "not found". */
 
-/** Set in what `file_read_into` returns when the chunk is the last one (docs/ABI.md). */
+/** Set in what `file_read_into` returns when the chunk is the last one (docs/abi.md). */
 const END_OF_FILE = 1 << 30;
 /** Files one execution has open at a time; the one opened first is closed for the next. */
 const OPEN_MAX = 16;

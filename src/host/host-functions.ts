@@ -147,7 +147,7 @@ function isPermitted(call: HostCall, row: HostFunction, args: HostArguments): ca
 }
 
 /**
- * Dispatches host calls: checks the permission, then runs the row's handler (docs/plugins.md "Requirements", docs/ABI.md).
+ * Dispatches host calls: checks the permission, then runs the row's handler (docs/plugins.md "Requirements", docs/abi.md).
  *
  * @param handlers by function name; a row without one answers "unavailable"
  */

@@ -42,7 +42,7 @@ const INCREMENT = {
   text: 'SELECT total, present FROM plugin_kv_increment($1, $2, $3::bigint, $4::int)',
 };
 
-/** Modes of `kv_update` (docs/ABI.md). */
+/** Modes of `kv_update` (docs/abi.md). */
 const MODE = { ifAbsent: 0, ifEqual: 1 } as const;
 
 /** Rows one statement removes, so that no lock is held for long. */
@@ -96,7 +96,7 @@ function parseKeys(json: string): string[] | HostResult {
 
 type KvFunction = 'kv_get' | 'kv_set' | 'kv_delete' | 'kv_list' | 'kv_get_many' | 'kv_update' | 'kv_increment';
 
-/** The functions of docs/ABI.md "Key-value store", each one statement and one round trip. */
+/** The functions of docs/abi.md "Key-value store", each one statement and one round trip. */
 export function kvHandlers(db: Database): Record<KvFunction, HostHandler> {
   return {
     async kv_get(call, args) {

@@ -22,7 +22,7 @@ import type { HostHandler, PermittedCall } from './host-functions.ts';
 import { NetworkAccess } from './network-access.ts';
 import { Refusal } from './refusal.ts';
 
-/** Requests of plugins to the world outside (permission `network`, docs/ABI.md `http_request`, docs/SECURITY.md "Outgoing connections"). */
+/** Requests of plugins to the world outside (permission `network`, docs/abi.md `http_request`, docs/SECURITY.md "Outgoing connections"). */
 
 const order = z.strictObject({
   method: z

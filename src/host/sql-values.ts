@@ -4,7 +4,7 @@ import { LIMITS } from '../base/limits.ts';
 import { columnTypeOf } from '../db/database.ts';
 import type { SqlPage, SqlRow } from '../db/page-query.ts';
 
-/** Values between plugins and databases (docs/ABI.md `sql_query`): JSON in which nothing is lost on the way. */
+/** Values between plugins and databases (docs/abi.md `sql_query`): JSON in which nothing is lost on the way. */
 
 /** A number as it stands in the text; JavaScript's own would lose digits beyond 2^53. */
 class Digits {

@@ -12,7 +12,7 @@ import { Refusal } from './refusal.ts';
 import { encodeColumns, encodeRows, parseArguments, type SqlArgument } from './sql-values.ts';
 
 /**
- * Databases of a plugin (permission `sql`, docs/ABI.md): by logical name, over connections of which each execution gets fresh sessions. What is
+ * Databases of a plugin (permission `sql`, docs/abi.md): by logical name, over connections of which each execution gets fresh sessions. What is
  * open when an execution ends is taken back; what is under way is ended.
  */
 

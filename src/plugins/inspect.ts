@@ -153,7 +153,7 @@ export function hostImportsOf(outline: ModuleOutline): string[] {
 }
 
 /**
- * The gate at upload: reads the binary, runs nothing (docs/plugins.md "Sandbox", docs/ABI.md).
+ * The gate at upload: reads the binary, runs nothing (docs/plugins.md "Sandbox", docs/abi.md).
  *
  * @param bytes the module as uploaded
  * @returns every finding; `rewritten` is set only when none is a refusal

@@ -1,7 +1,7 @@
 import { type FileRecord, fileRefJson } from '../files/file-records.ts';
 import type { IncomingMessage } from '../messaging/channel.ts';
 
-/** Event JSON of a messenger trigger (docs/ABI.md "Event JSON"). */
+/** Event JSON of a messenger trigger (docs/abi.md "Event JSON"). */
 export function messageEvent(of: {
   trigger: string;
   requestId: string;

@@ -56,7 +56,7 @@ function queryJson(query: string): string {
   return query === '' ? '{}' : JSON.stringify(Object.fromEntries(new URLSearchParams(query)));
 }
 
-/** Event JSON of an HTTP trigger (docs/ABI.md "Event JSON"). Built as text: the parts that need escaping go through JSON. */
+/** Event JSON of an HTTP trigger (docs/abi.md "Event JSON"). Built as text: the parts that need escaping go through JSON. */
 export function httpEvent(trigger: HttpTrigger, requestId: string, deadlineMs: number, r: EventInput): string {
   return (
     `{"kind":"http","trigger":"${trigger.name}","request_id":"${requestId}","deadline_ms":${deadlineMs},"http":{"method":"${r.method}"` +

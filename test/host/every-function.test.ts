@@ -16,7 +16,7 @@ import { messengerWorld } from '../support/messenger-world.ts';
 import { watPlugin } from '../support/wat.ts';
 
 /**
- * The table of docs/ABI.md "Host functions", row by row: allowed, not permitted, wrong arguments, pairs that lie outside of the memory, a
+ * The table of docs/abi.md "Host functions", row by row: allowed, not permitted, wrong arguments, pairs that lie outside of the memory, a
  * deadline that passes during the call, and what is too large.
  */
 

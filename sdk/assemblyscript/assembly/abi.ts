@@ -1,4 +1,4 @@
-// Imports of protocol version 5 (docs/ABI.md). Pairs are (pointer, length); a negative result is an error whose text
+// Imports of protocol version 5 (docs/abi.md). Pairs are (pointer, length); a negative result is an error whose text
 // `error_read` gives.
 @external("plugin_host", "input_len") export declare function input_len(kind: i32): i32;
 @external("plugin_host", "input_read") export declare function input_read(kind: i32, ptr: usize, len: i32): i32;
