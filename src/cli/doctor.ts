@@ -68,7 +68,7 @@ async function originsOf(config: Config, db: Database): Promise<string[]> {
   }
 }
 
-/** The bucket's CORS rule as docs/OPERATING.md has it. */
+/** The bucket's CORS rule as docs/operating.md has it. */
 const corsRule = (origins: readonly string[]): string =>
   JSON.stringify([
     {

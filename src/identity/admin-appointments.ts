@@ -221,7 +221,7 @@ export async function resetPasswordHere(
 
 /**
  * Sets a new password, part of a transaction that holds the old one. Every session and token of the administrator ends;
- * administration keys stay (docs/OPERATING.md "Administration keys").
+ * administration keys stay (docs/administrators.md "Administration keys").
  */
 export async function changePassword(client: Queryable, userId: number, hash: string, by: Actor): Promise<void> {
   await storePassword(client, userId, hash);

@@ -4,7 +4,7 @@ import { findByBearer, makeBearer } from './bearer-secret.ts';
 import { notifyIdentity } from './identity-changes.ts';
 
 /**
- * What a key may do (docs/OPERATING.md "Administration keys"). `plugins:deploy` may be limited to one plugin:
+ * What a key may do (docs/administrators.md "Administration keys"). `plugins:deploy` may be limited to one plugin:
  * `plugins:deploy:<plugin id>`.
  */
 export const ADMIN_SCOPES = [

@@ -31,7 +31,7 @@ const IMPLICIT_TLS_PORT = 465;
 
 const isLoopbackHost = (host: string): boolean => host === 'localhost' || host === '::1' || /^127\./.test(host);
 
-/** Sends by SMTP, or writes `<data.dir>/mail/*.eml` when no server is configured (docs/OPERATING.md). */
+/** Sends by SMTP, or writes `<data.dir>/mail/*.eml` when no server is configured (docs/operating.md "Mail"). */
 export function makeMailer(o: MailOptions): Mailer {
   // Nothing a mail is made of may name a file or an address to be read.
   const common = { disableFileAccess: true, disableUrlAccess: true };

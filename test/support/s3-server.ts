@@ -35,7 +35,7 @@ export function openBucket(endpoint: string, prefix: string, requestMs?: number)
   });
 }
 
-/** What the bucket allows pages of other origins, as docs/OPERATING.md says it. */
+/** What the bucket allows pages of other origins, as docs/operating.md says it. */
 const CORS = (origin: string): string => `<CORSConfiguration><CORSRule>
   <AllowedOrigin>${origin}</AllowedOrigin><AllowedMethod>PUT</AllowedMethod><AllowedMethod>GET</AllowedMethod>
   <AllowedHeader>content-type</AllowedHeader><MaxAgeSeconds>3000</MaxAgeSeconds>
