@@ -4,7 +4,7 @@ import { LIMITS } from '../base/limits.ts';
 import { GATE } from './gate/gate-limits.ts';
 
 /**
- * Flags of every process that compiles plugins; worker threads and NODE_OPTIONS refuse them (docs/SECURITY.md, "Sandbox"). Code is
+ * Flags of every process that compiles plugins; worker threads and NODE_OPTIONS refuse them (docs/SECURITY.md "Sandbox"). Code is
  * compiled whole before it runs, each function by the compiler the gate chose for it (`gate/compile-cost`) and never again: what
  * has been killed leaves no compilation behind.
  */
