@@ -55,6 +55,16 @@ t.test('links between pages lead somewhere', async t => {
     }
 });
 
+t.test('a page names files that are there', async t => {
+  let names = 0;
+  for (const page of pages)
+    for (const [, file = ''] of read(page).matchAll(/`((?:src|workers|test|sdk|bench|sql)\/[\w./-]+\.[a-z]+)`/g)) {
+      names++;
+      if (!fs.existsSync(path.join(root, file))) t.fail(`${page} names ${file}, which is not there`);
+    }
+  t.ok(names > 100, `${names} names were found`);
+});
+
 /** Riddles and archaic words: name the client, caller, host, user or administrator that is meant. */
 const BANNED = /\b(nobody|whoever|somebody|anew|thereof|of its own accord)\b/gi;
 

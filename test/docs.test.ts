@@ -1,0 +1,93 @@
+import fs from 'node:fs';
+import path from 'node:path';
+import t from 'tap';
+import { HOST_FUNCTIONS } from '../src/abi/host-functions.ts';
+import { freePort } from '../src/supervisor/embedded-postgres.ts';
+import { openShell, openTerminal, patternOf, type Shell, stepsOf } from './support/shown-commands.ts';
+import { gone, ROOT } from './support/started-service.ts';
+
+/**
+ * What README.md, docs/getting-started.md and docs/administrators.md show works as it stands there, in order, against one service.
+ * Substituted are:
+ *
+ * - `npm ci`, whose result is there: a copy of the checkout links to its `node_modules`;
+ * - `npm start`, which runs on a terminal of its own until both pages are done, with fewer threads and on a free port;
+ * - port 8080 by that port, and `TOKEN=...` by the token the start has printed;
+ * - `npm test`, which runs this file.
+ */
+const PROJECT = path.resolve(import.meta.dirname, '..');
+
+/** The folder a reader works in: a copy of the checkout, without what earlier starts have left. */
+function checkout(): string {
+  const folder = fs.mkdtempSync(path.join(ROOT, 'docs-'));
+  // The service may run as an account of its own.
+  fs.chmodSync(folder, 0o755);
+  for (const name of ['admin', 'package.json', 'sdk', 'sql', 'src', 'types', 'workers'])
+    fs.cpSync(path.join(PROJECT, name), path.join(folder, name), { recursive: true });
+  fs.symlinkSync(path.join(PROJECT, 'node_modules'), path.join(folder, 'node_modules'));
+  return folder;
+}
+
+const read = (page: string): string => fs.readFileSync(path.join(PROJECT, page), 'utf8');
+
+t.test('the pages work as they stand there', async t => {
+  const folder = checkout();
+  const port = String(await freePort());
+  const env = Object.fromEntries(
+    Object.entries(process.env).filter(([k]) => !/^(BOT_|TAP|TEST_|NODE_OPTIONS$|npm_)/.test(k)),
+  );
+  const terminal = openTerminal('npm start', folder, {
+    ...env,
+    BOT_HTTP_PORT: port,
+    BOT_EXECUTION_LANES: '2',
+    NO_COLOR: '1',
+  });
+  t.teardown(() => terminal.kill());
+  const [, token = ''] = await terminal.until(/setup token: (\S+)[\s\S]*try it: .*/);
+  const started = terminal.screen();
+  /** From the first line of the service on; what npm says stands before it. */
+  const onScreen = (text: string): string => text.slice(Math.max(0, text.indexOf('[plugin-host]')));
+
+  const work = async (commands: string, shell: Shell): Promise<string> => {
+    const typed = commands
+      .replace(/^npm ci( && |\n)/, '')
+      .replaceAll('8080', port)
+      .replace('TOKEN=...', `TOKEN=${token}`);
+    if (typed === 'npm test\n') return '';
+    if (typed === 'npm start\n') return onScreen(started);
+    return await shell.run(typed);
+  };
+  let compared = 0;
+  let stopped = '';
+  for (const page of ['README.md', 'docs/getting-started.md', 'docs/administrators.md']) {
+    const shell = openShell(folder, env);
+    t.teardown(() => shell.end());
+    for (const step of stepsOf(read(page))) {
+      if (step.kind === 'file') {
+        fs.writeFileSync(path.join(folder, step.name), step.content);
+        continue;
+      }
+      if (step.kind === 'interrupt') {
+        stopped = step.shown;
+        continue;
+      }
+      const output = (await work(step.commands, shell)).replaceAll(port, '8080');
+      if (step.shown === null) continue;
+      compared++;
+      t.match(output, patternOf(step.shown), `${page}: ${step.commands}`);
+    }
+  }
+  t.ok(compared >= 11, `${compared} outputs were compared`);
+  t.equal(await terminal.interrupt(), 0, 'Ctrl-C ends it well');
+  t.match(onScreen(terminal.screen().slice(started.length)), patternOf(stopped));
+  t.ok(await gone(path.join(folder, 'data'), 5000), 'no process is left');
+});
+
+t.test('the page of the plugin interface names each host function as the table has it', async t => {
+  const page = read('docs/abi.md');
+  for (const { name, parameters, permission, since } of HOST_FUNCTIONS) {
+    const needs = permission === 'plugins:call' ? 'plugins:call:<target>' : permission;
+    const line = `- \`${name}(${parameters.join(', ')})\`,${needs === null ? '' : ` \`${needs}\`,`} since ${since}: `;
+    t.ok(page.includes(line), line);
+  }
+});
