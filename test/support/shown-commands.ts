@@ -111,6 +111,10 @@ export function openTerminal(command: string, folder: string, env: NodeJS.Proces
   let text = '';
   for (const stream of [child.stdout, child.stderr]) stream.on('data', (c: Buffer) => (text += c.toString()));
   const ended = new Promise<number | null>(resolve => child.once('close', resolve));
+  let failed: Error | null = null;
+  child.once('error', error => {
+    failed = new Error(`a terminal needs the command script of util-linux: ${error.message}`);
+  });
   const screen = (): string => text.replace(/\r|\x1b\[[\d;]*[A-Za-z]|[\u2800-\u28ff]/g, '');
   return {
     screen,
@@ -118,6 +122,7 @@ export function openTerminal(command: string, folder: string, env: NodeJS.Proces
       for (const end = Date.now() + 90_000; Date.now() < end && child.exitCode === null; ) {
         const found = pattern.exec(screen());
         if (found !== null) return found;
+        if (failed !== null) throw failed;
         await new Promise(resolve => setTimeout(resolve, 50));
       }
       throw new Error(`no ${pattern} on the screen:\n${screen()}`);
