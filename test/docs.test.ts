@@ -2,6 +2,7 @@ import fs from 'node:fs';
 import path from 'node:path';
 import t from 'tap';
 import { HOST_FUNCTIONS } from '../src/abi/host-functions.ts';
+import { parseManifest } from '../src/plugins/manifest.ts';
 import { freePort } from '../src/supervisor/embedded-postgres.ts';
 import { openShell, openTerminal, patternOf, type Shell, stepsOf } from './support/shown-commands.ts';
 import { gone, ROOT } from './support/started-service.ts';
@@ -90,4 +91,9 @@ t.test('the page of the plugin interface names each host function as the table h
     const line = `- \`${name}(${parameters.join(', ')})\`,${needs === null ? '' : ` \`${needs}\`,`} since ${since}: `;
     t.ok(page.includes(line), line);
   }
+});
+
+t.test('the manifest of that page is one', async t => {
+  const [, json = ''] = /```json\n(\{\n {2}"abi"[\s\S]*?)```/.exec(read('docs/abi.md')) ?? [];
+  t.match(parseManifest(json), { ok: true, manifest: { id: 'visits', triggers: { length: 2 } } });
 });
