@@ -121,6 +121,11 @@ export class OperatorError extends Error {
   override readonly name: string = 'OperatorError';
 }
 
+/** A command line that cannot be understood: the command ends with 2 instead of 1. */
+export class UsageError extends OperatorError {
+  override readonly name = 'UsageError';
+}
+
 /** A body that is larger than a limit, by its name and value. */
 export function tooLarge(bytesMax: number, limitName: string): ServiceError {
   return new ServiceError('body_too_large', `the body is larger than ${limitName} (${bytesMax} bytes)`);

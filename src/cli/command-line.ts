@@ -1,0 +1,232 @@
+import { Command, CommanderError } from 'commander';
+import { UsageError } from '../base/errors.ts';
+import { didYouMean } from '../base/nearest-name.ts';
+import type { Config } from '../config/load.ts';
+
+/**
+ * The command line: its verbs, their options and help. What a verb does is loaded when it is called, because the supervisor starts through
+ * here and `help` needs none of it.
+ */
+
+/** What every verb takes. */
+type Flags = { config?: string; json?: boolean };
+type AdminFlags = Flags & { email?: string; name?: string; user?: string };
+
+const out = (text: string): void => void process.stdout.write(`${text}\n`);
+const progress = (text: string): void => void process.stderr.write(`[plugin-host] ${text}\n`);
+
+const JSON_OPTION = ['--json', 'print JSON'] as const;
+
+/** The words that lead to a command, without the program's own. */
+function wordsOf(command: Command | null): string[] {
+  return command === null || command.parent === null ? [] : [...wordsOf(command.parent), command.name()];
+}
+
+/** A command that has others below it, and tells which when an unknown one is called. */
+function group(parent: Command, name: string, about: string): Command {
+  return refuseUnknown(parent.command(name).description(about));
+}
+
+function noCommand(parent: Command, unknown: string): UsageError {
+  const words = wordsOf(parent);
+  const names = parent.commands.map(c => c.name());
+  return unlike(`there is no command "${[...words, unknown].join(' ')}"`, didYouMean(unknown, names), words);
+}
+
+/** What is wrong, what was probably meant, and where to read on. */
+function unlike(problem: string, nearest: string, words: readonly string[]): UsageError {
+  const see = `plugin-host ${['help', ...words].join(' ')}`;
+  return new UsageError(nearest === '' ? `${problem}; see: ${see}` : `${problem}${nearest} See: ${see}`);
+}
+
+function refuseUnknown(command: Command): Command {
+  return command.on('command:*', ([unknown = '']: string[]) => {
+    throw noCommand(command, unknown);
+  });
+}
+
+/** A verb: its name, what it is for, and what it does with its options. */
+function verb<T extends Flags>(parent: Command, name: string, about: string, run: (flags: T) => unknown): Command {
+  return parent
+    .command(name)
+    .description(about)
+    .action(async function (this: Command) {
+      await run(this.optsWithGlobals<T>());
+    });
+}
+
+type ReadConfig = (flags: Flags) => Promise<Config>;
+
+function addServiceVerbs(program: Command, config: ReadConfig, serves: () => void, env: NodeJS.ProcessEnv): void {
+  verb<Flags & { sample?: boolean }>(program, 'serve', 'run the service', async flags => {
+    serves();
+    const { serve } = await import('./serve.ts');
+    await serve(await config(flags), flags.sample === true, env);
+  }).option('--sample', 'build and install the sample plugin');
+  verb(program, 'migrate', 'bring the database of database.url up to date', async flags => {
+    const { migrateCommand } = await import('./migrate-command.ts');
+    out(await migrateCommand(await config(flags)));
+  });
+  const configuration = group(program, 'config', 'the configuration');
+  verb(configuration, 'check', 'print the effective configuration with its sources', async flags => {
+    const { configCheck } = await import('./config-check.ts');
+    out(configCheck(await config(flags), flags.json === true));
+  }).option(...JSON_OPTION);
+  verb(program, 'doctor', 'look at everything the service needs; ends with 1 when something fails', async flags => {
+    const { doctor, shownChecks } = await import('./doctor.ts');
+    const checks = await doctor(await config(flags));
+    out(flags.json === true ? JSON.stringify({ checks }) : shownChecks(checks));
+    // What does not answer must not keep the command.
+    process.exit(checks.some(c => c.state === 'failed') ? 1 : 0);
+  }).option(...JSON_OPTION);
+  verb(program, 'version', 'print the version', async flags => {
+    const { version } = await import('./version.ts');
+    out(version(flags.json === true));
+  }).option(...JSON_OPTION);
+}
+
+function addAdminVerbs(program: Command, config: ReadConfig): void {
+  const admin = group(program, 'admin', 'administrators, whether the service runs or not');
+  const run = (name: 'create' | 'reset-password' | 'list', about: string): Command =>
+    verb<AdminFlags>(admin, name, about, async flags => {
+      const { adminCommand } = await import('./admin-commands.ts');
+      const { email, name: displayName, user } = flags;
+      const options = { email, name: displayName, user, json: flags.json === true };
+      out(await adminCommand(name, await config(flags), options, progress));
+    });
+  run('create', 'make an administrator; prints a temporary password')
+    .option('--email <address>', 'address the administrator logs in with (needed)')
+    .option('--name <name>', 'name that is shown')
+    .option('--user <id>', 'the user to make an administrator, instead of a new one')
+    .option(...JSON_OPTION);
+  run('reset-password', 'give an administrator a new temporary password')
+    .option('--email <address>', 'address of the administrator (needed)')
+    .option(...JSON_OPTION);
+  run('list', 'list the administrators').option(...JSON_OPTION);
+}
+
+function addDataVerbs(program: Command, config: ReadConfig): void {
+  const authz = group(program, 'authz', 'the relationship graph');
+  verb<Flags & { repair?: boolean }>(authz, 'drift', 'compare the graph store with the database', async flags => {
+    const { authzDrift } = await import('./authz-commands.ts');
+    const options = { repair: flags.repair === true, json: flags.json === true };
+    out(await authzDrift(await config(flags), options, progress));
+  })
+    .option('--repair', 'bring the graph store in line with the database')
+    .option(...JSON_OPTION);
+  const sync = group(program, 'sync', "the university's data");
+  verb<Flags & { releaseBrake: string[] }>(
+    sync,
+    'once',
+    'pull the data now; ends with 1 when something went wrong',
+    async flags => {
+      const { syncOnce } = await import('./sync-commands.ts');
+      const { state, text } = await syncOnce(
+        await config(flags),
+        flags.releaseBrake,
+        flags.json === true,
+        process.stderr,
+      );
+      out(text);
+      process.exitCode = state === 'succeeded' ? 0 : 1;
+    },
+  )
+    .option(
+      '--release-brake <type>',
+      'let this type lose any number of records this time; may be repeated',
+      (type: string, types: string[]) => [...types, type],
+      [],
+    )
+    .option(...JSON_OPTION);
+  const secrets = group(program, 'secrets', 'the key of stored secrets; stop the service first');
+  const change = (name: 'rotate' | 'reset', about: string): void => {
+    verb(secrets, name, about, async flags => {
+      const { resetSecrets, rotateSecrets } = await import('./secrets-commands.ts');
+      const run = name === 'rotate' ? rotateSecrets : resetSecrets;
+      out(await run(await config(flags), flags.json === true, progress));
+    }).option(...JSON_OPTION);
+  };
+  change('rotate', 'put all stored secrets under a new key');
+  change('reset', 'begin with a new key when secrets.key is lost; says what to enter again');
+}
+
+const leavesOf = (command: Command): Command[] =>
+  command.commands.flatMap(c => (c.commands.length === 0 ? [c] : leavesOf(c)));
+
+function findCommand(program: Command, words: readonly string[]): Command {
+  let found = program;
+  for (const word of words) {
+    const next = found.commands.find(c => c.name() === word);
+    if (next === undefined) throw noCommand(found, word);
+    found = next;
+  }
+  return found;
+}
+
+/** @param serves called when the process becomes the service, which outlives the reader of what it prints */
+function makeProgram(environment: NodeJS.ProcessEnv, serves: () => void): Command {
+  const program = refuseUnknown(new Command('plugin-host'))
+    .description('Runs WebAssembly plugins behind HTTP endpoints')
+    .option('--config <file>', 'YAML file with the configuration')
+    .addHelpText(
+      'after',
+      '\nConfiguration: defaults < YAML file (--config, else BOT_CONFIG) < environment (BOT_<SECTION>_<KEY>).\n' +
+        'A command ends with 0, with 1 when it failed, and with 2 when it was not understood.',
+    )
+    .helpCommand(false)
+    .helpOption('-h, --help', 'show the help of the command')
+    // One page shows every command there is.
+    .configureHelp({
+      showGlobalOptions: true,
+      visibleCommands: leavesOf,
+      subcommandTerm: c => [...wordsOf(c), ...(c.options.length > 0 ? ['[options]'] : [])].join(' '),
+    })
+    .configureOutput({ outputError: () => {} })
+    .exitOverride();
+  const config: ReadConfig = async flags => {
+    const { loadConfig } = await import('../config/load.ts');
+    return loadConfig(flags.config ?? environment.BOT_CONFIG ?? null, environment);
+  };
+  addServiceVerbs(program, config, serves, environment);
+  addAdminVerbs(program, config);
+  addDataVerbs(program, config);
+  program
+    .command('help')
+    .description('show this, or the options of a command')
+    .argument('[command...]')
+    .action((words: string[]) => findCommand(program, words).outputHelp());
+  return program;
+}
+
+/** `error: unknown option '--jsno'\n(Did you mean --json?)` as one line like all others. */
+function misunderstood(text: string): UsageError {
+  const [, problem = text, meant] = /^(?:error: )?(.+?)\.?(?:\n\(Did you mean (.+)\?\))?$/.exec(text) ?? [];
+  return unlike(problem, meant === undefined ? '' : `; did you mean "${meant}"?`, []);
+}
+
+/**
+ * Runs what the arguments say.
+ *
+ * @param args behind the program's name
+ * @param environment with `BOT_...` for the configuration
+ * @throws UsageError when they cannot be understood, OperatorError when it cannot be done
+ */
+export async function runCommandLine(args: readonly string[], environment: NodeJS.ProcessEnv): Promise<void> {
+  let isService = false;
+  // A reader that has seen enough (`config check | head`) is no failure of a command; the service outlives the reader of its log.
+  process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+    if (error.code !== 'EPIPE') throw error;
+    if (!isService) process.exit(0);
+  });
+  const program = makeProgram(environment, () => {
+    isService = true;
+  });
+  try {
+    await program.parseAsync(args.length === 0 ? ['help'] : [...args], { from: 'user' });
+  } catch (error) {
+    if (!(error instanceof CommanderError)) throw error;
+    // Help was asked for, or shown because the verb is missing.
+    if (error.code === 'commander.help' || error.exitCode === 0) process.exitCode = error.exitCode === 0 ? 0 : 2;
+    else throw misunderstood(error.message);
+  }
+}

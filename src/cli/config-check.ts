@@ -1,0 +1,9 @@
+import { type Config, describeConfig } from '../config/load.ts';
+
+/** `config check`: every key with its effective value and where it comes from. @returns what to print */
+export function configCheck(config: Config, json: boolean): string {
+  const rows = describeConfig(config);
+  if (json) return JSON.stringify({ file: config.file, values: rows }, null, 2);
+  const width = Math.max(...rows.map(r => r.key.length));
+  return rows.map(r => `${r.key.padEnd(width)}  ${r.source.padEnd(7)}  ${JSON.stringify(r.value)}`).join('\n');
+}

@@ -1,0 +1,98 @@
+import { spawnSync } from 'node:child_process';
+import fs from 'node:fs';
+import path from 'node:path';
+import t from 'tap';
+
+const PROJECT = path.resolve(import.meta.dirname, '../..');
+
+function run(...args: string[]): { code: number | null; out: string; err: string } {
+  const r = spawnSync(process.execPath, [path.join(PROJECT, 'src/main.ts'), ...args], {
+    encoding: 'utf8',
+    env: { PATH: process.env.PATH },
+  });
+  return { code: r.status, out: r.stdout, err: r.stderr };
+}
+
+/** Every command, and the options its help names beside `--help` and `--config`. */
+const COMMANDS: Record<string, string[]> = {
+  serve: ['sample'],
+  migrate: [],
+  'config check': ['json'],
+  doctor: ['json'],
+  version: ['json'],
+  'admin create': ['email', 'name', 'user', 'json'],
+  'admin reset-password': ['email', 'json'],
+  'admin list': ['json'],
+  'authz drift': ['repair', 'json'],
+  'sync once': ['release-brake', 'json'],
+  'secrets rotate': ['json'],
+  'secrets reset': ['json'],
+  help: [],
+};
+
+t.test('help names every command, and the help of a command its options', async t => {
+  const page = run('help');
+  t.match(page, { code: 0, err: '' });
+  const named = [...page.out.matchAll(/^ {2}([a-z][a-z-]*(?: [a-z-]+)?)(?: \[options\])? {2,}\S/gm)].map(m => m[1]);
+  t.same(named, Object.keys(COMMANDS));
+  t.same([run('--help').out, run('-h').out, run().out], [page.out, page.out, page.out]);
+  for (const [name, options] of Object.entries(COMMANDS)) {
+    const { code, err, out } = run(...name.split(' '), '--help');
+    t.same([code, err], [0, ''], name);
+    const shown = [...out.matchAll(/^ {2}(?:-h, )?--([a-z-]+)/gm)].map(m => m[1]);
+    t.same(shown, [...options, 'help', 'config'], name);
+  }
+  t.equal(run('help', 'admin', 'create').out, run('admin', 'create', '--help').out);
+  t.match(run('help', 'admin'), { code: 0, out: /^ {2}admin list/m });
+});
+
+t.test('what is not understood is told in one line, with what was probably meant, and ends with 2', async t => {
+  const refused: Array<[string[], RegExp]> = [
+    [['srve'], /^plugin-host: there is no command "srve"; did you mean "serve"\? See: plugin-host help\n$/],
+    [
+      ['admin', 'lits'],
+      /^plugin-host: there is no command "admin lits"; did you mean "list"\? See: plugin-host help admin\n$/,
+    ],
+    [['help', 'config', 'chekc'], /^plugin-host: there is no command "config chekc"; did you mean "check"\?.*\n$/],
+    [['gibberish'], /^plugin-host: there is no command "gibberish"; see: plugin-host help\n$/],
+    [['serve', '--smaple'], /^plugin-host: unknown option '--smaple'; did you mean "--sample"\?.*\n$/],
+    [['version', '--repair'], /^plugin-host: unknown option '--repair'; see: plugin-host help\n$/],
+    [['config', 'check', '--config'], /^plugin-host: option '--config <file>' argument missing; see: .*\n$/],
+    [['version', 'now'], /^plugin-host: too many arguments for 'version'.*\n$/],
+  ];
+  for (const [args, words] of refused) t.match(run(...args), { code: 2, out: '', err: words }, args.join(' '));
+  t.match(run('admin'), { code: 2, out: '', err: /^Usage: plugin-host admin/ }, 'the command is missing');
+});
+
+t.test('what fails is told in one line and ends with 1', async t => {
+  const file = '/nowhere/config.yaml';
+  for (const args of [
+    ['config', 'check', '--config', file],
+    ['--config', file, 'config', 'check'],
+    ['config', '--config', file, 'check'],
+  ])
+    t.match(run(...args), { code: 1, out: '', err: /^plugin-host: cannot read .*\/nowhere\/config\.yaml.*\n$/ });
+  t.match(run('migrate'), {
+    code: 1,
+    out: '',
+    err: /^plugin-host: migrate needs database\.url \(BOT_DATABASE_URL\).*\n$/,
+  });
+});
+
+t.test('options mean what they say wherever they stand', async t => {
+  const file = path.join(t.testdir({ 'config.yaml': 'log: { level: warn }\n' }), 'config.yaml');
+  for (const args of [
+    ['config', 'check', '--json', '--config', file],
+    ['--config', file, 'config', 'check', '--json'],
+  ]) {
+    const { code, out } = run(...args);
+    t.equal(code, 0);
+    const shown = JSON.parse(out) as { file: string; values: Array<{ key: string; value: unknown }> };
+    t.equal(shown.file, file);
+    t.match(shown.values.find(v => v.key === 'log.level')?.value, 'warn');
+  }
+  t.match(run('config', 'check').out, /^log\.level +default +"info"$/m);
+  const manifest = JSON.parse(fs.readFileSync(path.join(PROJECT, 'package.json'), 'utf8')) as { version: string };
+  t.equal(run('version').out, `${manifest.version}\n`);
+  t.same(JSON.parse(run('version', '--json').out), { version: manifest.version, node: process.version });
+});
