@@ -12,7 +12,7 @@ const filesIn = (directory: string, ends: RegExp): string[] =>
     .map(f => path.join(directory, f))
     .filter(f => ends.test(f) && !f.includes('node_modules'));
 
-const sources = ['src', 'workers', 'test', 'sdk', 'bench', 'admin'].flatMap(d => filesIn(d, /\.(ts|js)$/));
+const sources = ['bin', 'src', 'workers', 'test', 'sdk', 'bench', 'admin'].flatMap(d => filesIn(d, /\.(ts|js)$/));
 const pages = [
   ...filesIn('docs', /\.md$/),
   'README.md',

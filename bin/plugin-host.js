@@ -1,0 +1,21 @@
+#!/usr/bin/env node
+import fs from 'node:fs';
+
+/**
+ * The command `plugin-host`. JavaScript that an old Node can read: one that cannot run the sources says so in a line, and what to do.
+ */
+
+const manifest = JSON.parse(fs.readFileSync(new URL('../package.json', import.meta.url), 'utf8'));
+const wanted = manifest.engines.node.replace('>=', '');
+const [major, minor] = wanted.split('.').map(Number);
+const [ownMajor, ownMinor] = process.versions.node.split('.').map(Number);
+
+if (ownMajor > major || (ownMajor === major && ownMinor >= minor)) await import('../src/main.ts');
+else {
+  const isInstalled = fs.existsSync(new URL('../node_modules/.bin/node', import.meta.url));
+  const help = isInstalled
+    ? 'run it with npm start or npx plugin-host, which use the Node in node_modules'
+    : `install it, or run npm install node@${manifest.optionalDependencies.node} and then npm start or npx plugin-host`;
+  process.stderr.write(`plugin-host: this is Node ${process.versions.node}; ${wanted} or newer is needed: ${help}\n`);
+  process.exitCode = 1;
+}
