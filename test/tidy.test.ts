@@ -88,8 +88,6 @@ t.test('each npm package is imported by one file', async t => {
       'src/http/peer-address.ts',
       'src/http/request-body.ts',
     ],
-    // Functions of the C library and of the graph store's.
-    koffi: ['src/http/receive-buffer.ts', 'src/supervisor/data-lock.ts'],
     pg: ['src/db/notifications.ts', 'src/db/held-lock.ts'],
     '@marcbachmann/cel-js': ['src/authz/policy-ast.ts'],
   };
@@ -100,13 +98,20 @@ t.test('each npm package is imported by one file', async t => {
 t.test('every dependency is used', async t => {
   const manifest = JSON.parse(fs.readFileSync(path.join(root, 'package.json'), 'utf8')) as {
     dependencies: Record<string, string>;
+    optionalDependencies: Record<string, string>;
     devDependencies: Record<string, string>;
   };
   const all =
     [...product, ...sources('test', 'sdk')].map(s => s.text).join('\n') +
-    fs.readFileSync(path.join(root, 'package.json'), 'utf8').replace(/"(dev)?[dD]ependencies": \{[^}]*\}/g, '');
+    fs
+      .readFileSync(path.join(root, 'package.json'), 'utf8')
+      .replace(/"(dev|optional)?[dD]ependencies": \{[^}]*\}/g, '');
   const tools: Record<string, string> = { node: '"node ', typescript: 'tsc', '@biomejs/biome': 'biome' };
-  for (const [name, version] of Object.entries({ ...manifest.dependencies, ...manifest.devDependencies })) {
+  for (const [name, version] of Object.entries({
+    ...manifest.dependencies,
+    ...manifest.optionalDependencies,
+    ...manifest.devDependencies,
+  })) {
     t.match(version, /^(npm:[\w-]+@)?\d+\.\d+\.\d+[\w.-]*$/, `${name} is pinned exactly`);
     const wanted = name.startsWith('@types/') ? null : (tools[name] ?? name);
     if (wanted !== null) t.ok(all.includes(wanted), `${name} is used`);

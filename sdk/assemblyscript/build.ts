@@ -2,6 +2,7 @@
 import fs from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { findOptional, missingPackage } from '../../src/base/optional-package.ts';
 
 /**
  * Builds a plugin from AssemblyScript: compiles it against the kit, asks the module for its manifest with every host
@@ -78,14 +79,27 @@ export function describeModule(bytes: Uint8Array): string {
 }
 
 /**
+ * The compiler is installed.
+ *
+ * @param neededBecause what needs it, as the first half of a sentence
+ * @param instead what helps without it; empty when nothing does
+ * @throws OperatorError that says what to install
+ */
+export function assertCompiler(neededBecause: string, instead = ''): void {
+  if (findOptional('assemblyscript/package.json') === null)
+    throw missingPackage('assemblyscript', neededBecause, instead);
+}
+
+/**
  * @param input path of the plugin's entry file
  * @returns the module with its manifest
- * @throws Error with the compiler's messages
+ * @throws Error with the compiler's messages, OperatorError without a compiler
  */
 export async function buildPlugin(input: string): Promise<Uint8Array> {
-  const { default: asc } = await import('assemblyscript/asc');
   const base = path.dirname(path.resolve(input));
   const entry = path.basename(input);
+  assertCompiler(`${entry} is to be compiled`);
+  const { default: asc } = await import('assemblyscript/asc');
   // The entry points are the kit's; the plugin's own file only declares and handles.
   const main = `export { plugin_handle, plugin_describe } from "plugin-host";\nimport "./${entry.replace(/\.ts$/, '')}";\n`;
   let binary: Uint8Array | undefined;

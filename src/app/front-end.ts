@@ -83,7 +83,10 @@ export async function composeFrontEnd(core: Core, parts: FrontEndParts): Promise
   });
   core.port = server.port;
   if (!server.bounded)
-    log.warn({}, 'the receive buffers of connections could not be bounded: a fast upload may hold up others');
+    log.warn(
+      { reason: server.unboundedBecause },
+      'the receive buffers of connections could not be bounded: a fast upload may hold up others',
+    );
   state = 'ready';
   return {
     server,

@@ -13,6 +13,7 @@ import { readInstallationId } from '../files/file-records.ts';
 import type { S3Storage } from '../files/storage-s3.ts';
 import { remoteStore } from '../graph/remote-store.ts';
 import { listPlugins } from '../plugins/plugin-store.ts';
+import { postgresBinaries, spicedbLibrary } from '../supervisor/embedded-packages.ts';
 import { findRunningPostgres } from '../supervisor/embedded-postgres.ts';
 import type { Check } from './check.ts';
 import { publicAddress } from './public-address.ts';
@@ -127,10 +128,12 @@ function runningDatabase(config: Config): string | null {
 
 /** Looks without a change: no database is made, started or migrated. */
 async function database(config: Config, db: Database | null): Promise<string | Omit<Check, 'name'>> {
-  if (db === null)
+  if (db === null) {
+    postgresBinaries();
     return fs.existsSync(dataPath(config, 'postgres', 'PG_VERSION'))
       ? 'embedded: it stands still, and starts with the service'
       : 'embedded: made at the first start';
+  }
   const { rows } = await db.query<{ server_version: string }>('SHOW server_version');
   const text = `${config.values['database.url'] === '' ? 'embedded' : 'remote'} PostgreSQL ${rows[0]?.server_version}`;
   const pending = await pendingMigrations(db);
@@ -145,7 +148,10 @@ async function databaseRole(db: Database): Promise<string | Omit<Check, 'name'>>
 
 async function graphStore(config: Config): Promise<string> {
   const graph = remoteStore(config);
-  if (graph === null) return 'embedded: it runs with the service';
+  if (graph === null) {
+    spicedbLibrary();
+    return 'embedded: it runs with the service';
+  }
   try {
     const schema = await graph.readSchema();
     const endpoint = config.values['spicedb.endpoint'];

@@ -1,7 +1,7 @@
 import { type Config, dataPath, publicUrlProblem } from '../config/load.ts';
 import { makeAnnouncer } from '../supervisor/announce.ts';
 import { buildSample } from '../supervisor/build-sample.ts';
-import { checkDataDirectory } from '../supervisor/start-checks.ts';
+import { checkDataDirectory, checkPackages } from '../supervisor/start-checks.ts';
 import { Supervisor } from '../supervisor/supervisor.ts';
 
 /** Signals that come together are one: npm passes on what the terminal or systemd has sent to the service as well. */
@@ -15,6 +15,7 @@ const SAME_SIGNAL_MS = 1000;
  * @throws OperatorError when it cannot start
  */
 export async function serve(config: Config, sample: boolean, environment: NodeJS.ProcessEnv): Promise<void> {
+  checkPackages(config);
   const announcer = makeAnnouncer(config, sample, process.stdout);
   const { progress } = announcer;
   checkDataDirectory(dataPath(config), announcer.warn);

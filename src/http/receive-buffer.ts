@@ -1,5 +1,6 @@
 import fs from 'node:fs';
-import koffi from 'koffi';
+import { messageOf } from '../base/errors.ts';
+import { foreignFunctions } from '../base/foreign-functions.ts';
 
 /** Of `setsockopt` on Linux (asm-generic/socket.h). */
 const SOL_SOCKET = 1;
@@ -34,22 +35,32 @@ function listeningOn(port: number): number[] {
   });
 }
 
+/** Bounds what every connection to a port has waiting. @returns null when it is bounded, else why it is not */
+export type LimitReceiveBuffer = (port: number) => string | null;
+
 /**
- * Bounds what every connection to a port has waiting; connections take it over from the socket that listens.
+ * How receive buffers are bounded; connections take the bound over from the socket that listens. Made before the server listens, so that a
+ * missing package ends the start: without the bound one fast client holds up all others, and the installation can be mended. A system that
+ * has no such call (macOS, where the service is developed and not operated) is told of in the log.
  *
- * @returns whether it could be done: the server works without, but one client may hold it up
+ * @throws OperatorError when the package that calls C functions is missing
  */
-export function limitReceiveBuffer(port: number): boolean {
-  if (process.platform !== 'linux') return false;
-  try {
-    const setsockopt = koffi
-      .load('libc.so.6')
-      .func('int setsockopt(int fd, int level, int option, const void* value, uint32_t length)');
-    const value = Buffer.alloc(4);
-    value.writeInt32LE(RECEIVE_BYTES);
-    const listening = listeningOn(port);
-    return listening.length > 0 && listening.every(fd => setsockopt(fd, SOL_SOCKET, SO_RCVBUF, value, 4) === 0);
-  } catch {
-    return false;
-  }
+export function makeLimitReceiveBuffer(): LimitReceiveBuffer {
+  const koffi = foreignFunctions();
+  return port => {
+    if (process.platform !== 'linux') return `${process.platform} is not Linux`;
+    try {
+      const setsockopt = koffi
+        .load('libc.so.6')
+        .func('int setsockopt(int fd, int level, int option, const void* value, uint32_t length)');
+      const value = Buffer.alloc(4);
+      value.writeInt32LE(RECEIVE_BYTES);
+      const listening = listeningOn(port);
+      if (listening.length === 0) return 'the socket that listens is not found in /proc/self';
+      const refused = listening.some(fd => setsockopt(fd, SOL_SOCKET, SO_RCVBUF, value, 4) !== 0);
+      return refused ? `setsockopt failed with errno ${koffi.errno()}` : null;
+    } catch (error) {
+      return messageOf(error);
+    }
+  };
 }

@@ -6,7 +6,7 @@ import type { ClientAddress } from './client-address.ts';
 import type { Connections } from './connections.ts';
 import { Exchange } from './exchange.ts';
 import type { Intake } from './intake.ts';
-import { limitReceiveBuffer } from './receive-buffer.ts';
+import { makeLimitReceiveBuffer } from './receive-buffer.ts';
 
 export type ServerParts = {
   /** Path prefix of plugin triggers, which have a line of their own. */
@@ -25,6 +25,8 @@ export type Server = {
   readonly port: number;
   /** Whether no client can hold up the others by sending fast. */
   readonly bounded: boolean;
+  /** Why one can; null when `bounded`. */
+  readonly unboundedBecause: string | null;
   /** Stops listening; answers under way go on. */
   stopListening(): void;
   /** Resolves when all requests that are under way now, beside those of triggers, have their answers. */
@@ -54,9 +56,10 @@ function answerThrown(parts: ServerParts, x: Exchange, error: unknown): void {
  * Starts the HTTP server.
  *
  * @returns once it listens
- * @throws Error when the address cannot be listened on
+ * @throws Error when the address cannot be listened on, OperatorError when a package is missing
  */
-export function startServer(host: string, port: number, parts: ServerParts): Promise<Server> {
+export async function startServer(host: string, port: number, parts: ServerParts): Promise<Server> {
+  const limitReceiveBuffer = makeLimitReceiveBuffer();
   const app = App();
   parts.connections?.watch(app);
   app.any(`${parts.triggerPrefix}*`, (res, req) => {
@@ -78,7 +81,7 @@ export function startServer(host: string, port: number, parts: ServerParts): Pro
       .finally(() => underWay.delete(work));
     underWay.add(work);
   });
-  return new Promise((resolve, reject) => {
+  return await new Promise((resolve, reject) => {
     app.listen(host, port, (socket: us_listen_socket | false) => {
       if (!socket) return reject(new Error(`cannot listen on ${host}:${port}`));
       let listening: us_listen_socket | null = socket;
@@ -88,9 +91,11 @@ export function startServer(host: string, port: number, parts: ServerParts): Pro
       };
       const listensOn = us_socket_local_port(socket);
       parts.connections?.listensOn(listensOn);
+      const unboundedBecause = limitReceiveBuffer(listensOn);
       resolve({
         port: listensOn,
-        bounded: limitReceiveBuffer(listensOn),
+        bounded: unboundedBecause === null,
+        unboundedBecause,
         stopListening,
         async answered() {
           await Promise.all(underWay);

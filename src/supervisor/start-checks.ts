@@ -2,8 +2,22 @@ import fs from 'node:fs';
 import net from 'node:net';
 import path from 'node:path';
 import { messageOf } from '../base/errors.ts';
+import { foreignFunctions } from '../base/foreign-functions.ts';
+import type { Config } from '../config/load.ts';
 import { type DataLock, holderText, lockDataDirectory } from './data-lock.ts';
+import { postgresBinaries, spicedbLibrary } from './embedded-packages.ts';
 import { StartError } from './embedded-postgres.ts';
+
+/**
+ * Every package that this configuration needs is installed. Asked first, before anything is made or started.
+ *
+ * @throws OperatorError that says what to set or install
+ */
+export function checkPackages(config: Config): void {
+  foreignFunctions();
+  if (config.values['database.url'] === '') postgresBinaries();
+  if (config.values['spicedb.endpoint'] === '') spicedbLibrary();
+}
 
 /** Makes a directory and its parents one by one: `recursive` never returns below /proc. */
 function makeDirectory(directory: string): void {

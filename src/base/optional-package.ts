@@ -1,0 +1,52 @@
+import fs from 'node:fs';
+import { createRequire } from 'node:module';
+import { z } from 'zod';
+import { OperatorError } from './errors.ts';
+
+/**
+ * Packages an installation may leave out (`optionalDependencies` of package.json, docs/OPERATING.md "A lean installation"). They are
+ * looked for when they are needed, so that a service which has stores of its own starts without them.
+ */
+
+const { resolve } = createRequire(import.meta.url);
+
+const manifest = z.object({
+  dependencies: z.record(z.string(), z.string()),
+  optionalDependencies: z.record(z.string(), z.string()),
+});
+
+/** The version of a package this release is made for. */
+export function pinnedVersion(name: string): string {
+  const text = fs.readFileSync(new URL('../../package.json', import.meta.url), 'utf8');
+  const { dependencies, optionalDependencies } = manifest.parse(JSON.parse(text));
+  const version = optionalDependencies[name] ?? dependencies[name];
+  if (version === undefined) throw new Error(`bug: package.json does not name ${name}`);
+  return version;
+}
+
+/**
+ * Path of a file of an optional package; null when the package is not installed.
+ *
+ * @param specifier as an import would name it
+ */
+export function findOptional(specifier: string): string | null {
+  try {
+    return resolve(specifier);
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && error.code === 'MODULE_NOT_FOUND') return null;
+    throw error;
+  }
+}
+
+/**
+ * The error for an optional package that is needed and not installed.
+ *
+ * @param neededBecause what needs it, as the first half of a sentence
+ * @param instead what helps without it, like `set database.url`; empty when nothing does
+ */
+export function missingPackage(name: string, neededBecause: string, instead = ''): OperatorError {
+  const install = `run npm install ${name}@${pinnedVersion(name)}`;
+  return new OperatorError(
+    `${neededBecause} and the package ${name} is not installed: ${instead === '' ? install : `${instead} or ${install}`}`,
+  );
+}
