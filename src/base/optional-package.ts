@@ -4,7 +4,7 @@ import { z } from 'zod';
 import { OperatorError } from './errors.ts';
 
 /**
- * Packages an installation may leave out (`optionalDependencies` of package.json, docs/OPERATING.md "A lean installation"). They are
+ * Packages an installation may leave out (`optionalDependencies` of package.json, docs/operating.md "A lean installation"). They are
  * looked for when they are needed, so that a service which has stores of its own starts without them.
  */
 

@@ -79,6 +79,10 @@ function addServiceVerbs(program: Command, config: ReadConfig, serves: () => voi
     // What does not answer must not keep the command.
     process.exit(checks.some(c => c.state === 'failed') ? 1 : 0);
   }).option(...JSON_OPTION);
+  verb(program, 'openapi', 'print the OpenAPI document of the API', async () => {
+    const { openapiCommand } = await import('./openapi-command.ts');
+    out(openapiCommand());
+  });
   verb(program, 'version', 'print the version', async flags => {
     const { version } = await import('./version.ts');
     out(version(flags.json === true));

@@ -19,6 +19,7 @@ const COMMANDS: Record<string, string[]> = {
   migrate: [],
   'config check': ['json'],
   doctor: ['json'],
+  openapi: [],
   version: ['json'],
   'admin create': ['email', 'name', 'user', 'json'],
   'admin reset-password': ['email', 'json'],

@@ -8,7 +8,7 @@ import { type Json, publicAccess } from '../support/service.ts';
 import { ROOT, startProgram } from '../support/started-service.ts';
 import { respondText, watPlugin } from '../support/wat.ts';
 
-/** Installations without some packages (docs/OPERATING.md "A lean installation"). */
+/** Installations without some packages (docs/operating.md "A lean installation"). */
 const PROJECT = path.resolve(import.meta.dirname, '../..');
 
 type Manifest = Record<'dependencies' | 'optionalDependencies' | 'devDependencies', Record<string, string>>;
@@ -257,7 +257,7 @@ t.test('npm on Node 20 installs every optional package, and warns of four that i
 });
 
 t.test('the page about it names the versions that are pinned', async t => {
-  const page = fs.readFileSync(path.join(PROJECT, 'docs/OPERATING.md'), 'utf8');
+  const page = fs.readFileSync(path.join(PROJECT, 'docs/operating.md'), 'utf8');
   t.ok(page.includes(`@koromix/koffi-linux-x64@${manifest.dependencies.koffi}\n`));
   t.ok(page.includes(`the package \`node\` (${manifest.optionalDependencies.node})`));
 });
