@@ -12,7 +12,7 @@ const queue = (parts: Pick<JobQueue<object>, 'name' | 'run' | 'gaveUp'>): JobQue
   seconds: 1,
 });
 
-t.test('a job is tried again, and somebody is told when it is given up: also when an attempt never ended', async t => {
+t.test('a job is tried again, and a job that is given up is reported: also when an attempt never ended', async t => {
   const { drop, url } = await makeDatabase();
   const db = openDatabase(url, 4, () => {});
   const tried: string[] = [];

@@ -96,7 +96,7 @@ t.test('every change by an administrator leaves who, what, before and after, and
     t.notOk(all.text.includes(secret.split('.').at(-1) ?? secret), 'no secret');
 });
 
-t.test('the log is filtered and paged, and nobody can change it', async t => {
+t.test('the log is filtered and paged, and no role can change it', async t => {
   const s = await startTestService();
   t.teardown(() => s.stop());
   const db = openDatabase(s.databaseUrl, 1, () => {});

@@ -65,7 +65,7 @@ const steps = (a: Answer) =>
   (a.json.steps as Json[]).map(step => `${step.step}: ${step.holds === null ? '-' : step.holds ? 'yes' : 'no'}`);
 const relate = (method: string, body: Json) => s.admin(method, '/relationships', body);
 
-t.test('a policy on an HTTP trigger lets in whom it names, and nobody else', async t => {
+t.test('a policy on an HTTP trigger lets in the users it names, and no others', async t => {
   const ada = await person({ locale: 'en' });
   const ivan = await person();
   t.equal((await setPolicy('user.locale == "en"')).status, 200);
@@ -364,16 +364,16 @@ t.test('roles that exist nowhere are warned about, with what was probably meant'
   ]);
   t.same(await grant(ivan.id, 'database/dean'), [], 'another user has it');
 
-  const roles = { system_role: 'nobodys', global_roles: ['nowhere'], plugin_role: 'techer' };
+  const roles = { system_role: 'wardens', global_roles: ['nowhere'], plugin_role: 'techer' };
   await s.admin('PUT', `/users/${ada.id}/roles/plugin/desk/teacher`);
   t.match((await put('roles', roles)).json.warnings, [
-    { pointer: '/system_role', message: 'no user has the system role "nobodys"' },
+    { pointer: '/system_role', message: 'no user has the system role "wardens"' },
     { pointer: '/global_roles', message: 'no user has the global role "nowhere"' },
     { pointer: '/plugin_role', message: 'no user has the plugin role "techer" of "desk"; did you mean "teacher"?' },
   ]);
-  t.same(await grant(ada.id, 'system/nobodys'), [], 'a command asks for it');
-  t.match(await grant(ada.id, 'system/nobody'), [
-    { message: 'no command asks for the system role "nobody" and no other user has it; did you mean "nobodys"?' },
+  t.same(await grant(ada.id, 'system/wardens'), [], 'a command asks for it');
+  t.match(await grant(ada.id, 'system/warden'), [
+    { message: 'no command asks for the system role "warden" and no other user has it; did you mean "wardens"?' },
   ]);
   t.match(await grant(ada.id, 'plugin/desk/other'), [
     { message: /no command asks for the plugin role "other" of "desk"/ },
@@ -625,8 +625,8 @@ t.test(
     while ((counts.get('in 200') ?? 0) < before + 50) await sleep(20);
     ended = true;
     await Promise.all(work);
-    t.equal(counts.get('out 200'), undefined, 'nobody got in who may not');
-    t.equal(counts.get('in 403'), undefined, 'nobody was told no who may');
+    t.equal(counts.get('out 200'), undefined, 'no user without access got in');
+    t.equal(counts.get('in 403'), undefined, 'no user with access was refused with 403');
     t.ok((counts.get('in 503') ?? 0) > 0 && (counts.get('out 503') ?? 0) > 0, JSON.stringify([...counts]));
     while ((await alone.admin('GET', '/outbox?limit=1')).json.pending !== 0) await sleep(20);
     t.match((await alone.admin('GET', '/authz/drift')).json, { missing: [], extra: [], compared: 301 });

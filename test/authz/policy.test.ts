@@ -33,7 +33,7 @@ t.test('a policy that is no policy is refused when it is saved, with its place a
     ['user.id', 'user.id', /must be true or false; this is int/],
     ['dyn(true)', 'dyn(true)', /dyn is not offered/],
     ['user.groups', 'user.groups', /this is list<string>/],
-    ['nobody.locale == "ru"', 'nobody', /Unknown variable: nobody/],
+    ['person.locale == "ru"', 'person', /Unknown variable: person/],
     ['has_rule("x")', 'has_rule("x")', /has_rule/],
     ['has_role(1)', 'has_role(1)', /has_role/],
     ['check("view_all", "faculty")', 'check("view_all", "faculty")', /check/],
@@ -107,7 +107,8 @@ async function makeWorld() {
     'study_group:g3#teacher@user:e1',
   ];
   await store.write(tuples.map(text => ({ operation: 'touch', tuple: tuple(text) })));
-  // A fast answer may be of a moment ago: until that lies behind these writes, a question is asked once more than counted below.
+  // A fast answer may be of a moment ago: until that lies behind these writes, a question is asked once more than
+  // counted below.
   const last = {
     resourceType: 'study_group',
     resourceId: 'g3',
@@ -225,7 +226,7 @@ t.test('a service key is no user: what asks for one fails, what asks who calls d
   for (const [source, verdict] of rows) t.equal((await policies.decide(source, key)).kind, verdict, source);
 });
 
-t.test('while there is no graph nobody is told yes or no, unless it does not matter', async t => {
+t.test('without a graph store a policy is unavailable, unless its result does not depend on the graph', async t => {
   const { caller, db } = world;
   const graph = new Graph(Date.now);
   const policies = new Policies(new SubjectContexts(db, graph, Date.now), graph, Date.now);
@@ -234,7 +235,7 @@ t.test('while there is no graph nobody is told yes or no, unless it does not mat
     ['check("view_all", "faculty", "f1")', 'unavailable'],
     ['user.groups.size() == 0', 'unavailable'],
     ['has_role("editor") || check("view_all", "faculty", "f1")', 'allowed'],
-    ['has_role("nobody") && check("view_all", "faculty", "f1")', 'denied'],
+    ['has_role("absent") && check("view_all", "faculty", "f1")', 'denied'],
   ];
   for (const [source, verdict] of rows) t.equal((await policies.decide(source, caller)).kind, verdict, source);
 });
@@ -260,7 +261,7 @@ t.test('a store without everything is not asked: no question is answered no whil
   await new Deliverer(db, schema).prepare(store);
   t.equal(await graph.check(question), true, 'and asked again when it has everything');
   graph.delivered('no token of this store');
-  t.equal(await graph.check(question), true, 'a token of a store that is gone disturbs nobody');
+  t.equal(await graph.check(question), true, 'a token of a store that is gone does no harm');
 });
 
 t.test('groups are looked up only when the answer depends on them', async t => {
@@ -277,7 +278,7 @@ t.test('groups are looked up only when the answer depends on them', async t => {
   const rows: Array<[source: string, verdict: string, lookups: number]> = [
     ['has_role("editor") || "g1" in user.groups', 'allowed', 0],
     ['"g1" in user.groups || has_role("editor")', 'allowed', 0],
-    ['"g1" in user.groups && has_role("nobody")', 'denied', 0],
+    ['"g1" in user.groups && has_role("absent")', 'denied', 0],
     ['"g1" in user.groups', 'allowed', 1],
     ['user["groups"].size() == 2', 'allowed', 1],
     ['check("view_all", "faculty", "f1") ? "g1" in user.groups : false', 'allowed', 1],
@@ -331,7 +332,7 @@ t.test('what is remembered of a user is forgotten when it changes, also while it
   const rolesOf = async () => [...((await contexts.load(user.id, false))?.roles ?? [])];
   t.same(await rolesOf(), ['editor', 'tutor']);
   t.ok(contexts.peek(user.id) !== undefined);
-  t.equal(contexts.peek(user.id)?.hasGroups, false, 'nobody needed the groups');
+  t.equal(contexts.peek(user.id)?.hasGroups, false, 'no policy needed the groups');
   now = 30_999;
   t.ok(contexts.peek(user.id) !== undefined);
   now = 31_001;
@@ -348,10 +349,10 @@ t.test('what is remembered of a user is forgotten when it changes, also while it
   t.same(await rolesOf(), ['editor', 'new', 'tutor']);
   t.same((await contexts.load(user.id, true))?.user.groups, ['g1', 'g2']);
   contexts.invalidateGroups(['someone']);
-  t.ok(contexts.peek(user.id) !== undefined, 'a change of somebody else disturbs nobody');
+  t.ok(contexts.peek(user.id) !== undefined, 'a change of another user does not remove it');
   contexts.invalidateGroups(['e1']);
   t.equal(contexts.peek(user.id), undefined);
-  t.equal(await contexts.load(user.id + 1000, false), null, 'nobody is nobody');
+  t.equal(await contexts.load(user.id + 1000, false), null, 'a user who does not exist has no context');
 });
 
 t.test('a policy that does not compile is reported, once a minute', async t => {

@@ -76,7 +76,7 @@ t.test('a disabled trigger refuses everybody, whatever else is set', async t => 
           }
 });
 
-t.test('over all combinations nobody is let in without a flag that names them, except on a public trigger', async t => {
+t.test('over all combinations no caller gets in without a flag for its kind, except on a public trigger', async t => {
   for (const enabled of [false, true])
     for (const user of [false, true])
       for (const service of [false, true])

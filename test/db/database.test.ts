@@ -13,7 +13,7 @@ t.test('a connection lost between two queries of a transaction fails the transac
     await other.query('SELECT pg_terminate_backend($1)', [rows[0]?.pid]);
     for (let left = 1; left > 0; )
       left = (await other.query('SELECT 1 FROM pg_stat_activity WHERE pid = $1', [rows[0]?.pid])).rows.length;
-    // The client learns of it while nobody waits for an answer of its.
+    // The client learns of it while no query is under way.
     await new Promise(resolve => setImmediate(() => setImmediate(resolve)));
     await client.query('SELECT 1');
   });

@@ -56,7 +56,7 @@ t.test('one plugin cannot stop the records of the others, and output without a n
   ]);
 });
 
-t.test('overload alone suspends nobody', async t => {
+t.test('overload alone suspends no trigger', async t => {
   const s = await startTestService({ ...MANY_LANES, BOT_EXECUTION_TIMEOUT_MS: '1500' });
   t.teardown(() => s.stop());
   await s.install(
@@ -85,7 +85,8 @@ t.test('plugins that sleep in all their slots do not hold up another one', async
   for (const id of ['bed_a', 'bed_b'])
     await s.install(watPlugin({ id, moreImports: POLL, handle: `${sleep(4500)} (i32.const 0)` }));
   const { executor } = s.service;
-  // On a busy machine the first sleepers may wake before the last thread is there: the next ones find the threads that came.
+  // On a busy machine the first sleepers may wake before the last thread is there: the next ones find the threads that
+  // came.
   let answeredInTime = false;
   for (let round = 0; round < 4 && !answeredInTime; round++) {
     let awake = 0;

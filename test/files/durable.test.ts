@@ -127,7 +127,7 @@ t.test('uploads of one user are bounded: those announced, and those that come in
   t.match(await late.until(/HTTP\/1.1 \d+/), /HTTP\/1.1 200/);
 });
 
-t.test('uploads that come in at once are bounded for the host, whoever sends them', async t => {
+t.test('uploads that come in at the same time are bounded for the whole host, not for each client', async t => {
   const w = await filesWorld(t, { BOT_HTTP_MAX_CONNECTIONS_PER_ADDRESS: '1000' });
   const userCount = LIMITS.uploadsAtOnceMax / LIMITS.uploadsAtOncePerUserMax;
   const open: Wire[] = [];

@@ -261,7 +261,7 @@ t.test('a description that is wrong is refused with every place that is', async 
     [{ size: 1.5 }, '/size', /whole number/],
     [{ size: '1' }, '/size', /number/],
     [{ size: undefined }, '/size', /missing/],
-    [{ plugin_id: 'nobody' }, '/plugin_id', /names no plugin/],
+    [{ plugin_id: 'missing' }, '/plugin_id', /names no plugin/],
     [{ plugin_id: 'nofiles' }, '/plugin_id', /takes no files/],
     [{ more: 1 }, '/more', /not a field/],
   ];

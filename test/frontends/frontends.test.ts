@@ -248,7 +248,7 @@ t.test('a frontend is served with its plugin, each file as the browser takes it 
   t.equal((await get('%E0%A4%A')).status, 400);
   const head = await fetch(`${s.base}/plugins/shop/app/film.mp4`, { method: 'HEAD' });
   t.same([head.status, head.headers.get('content-length')], [200, String(video.length)]);
-  t.equal((await request(`${s.base}/plugins/nobody/app/`)).status, 404);
+  t.equal((await request(`${s.base}/plugins/missing/app/`)).status, 404);
   await s.admin('POST', '/plugins/shop/disable');
   t.equal((await get('')).status, 404, 'a disabled plugin has no frontend');
 });

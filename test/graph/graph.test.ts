@@ -219,7 +219,7 @@ t.test('a wrong tuple is refused by field before it is queued', async t => {
     ],
     [{ subjectType: 'stream' }, '/subject_type', /must be one of user: what may be member of a study_group/],
     [{ relation: 'parent' }, '/subject_type', /must be one of stream/],
-    [{ subjectType: 'nobody' }, '/subject_type', /must be one of/],
+    [{ subjectType: 'stranger' }, '/subject_type', /must be one of/],
     [{ subjectRelation: 'member' }, '/subject_relation', /must be absent/],
   ];
   const right = parse('study_group:g1#member@user:u1');

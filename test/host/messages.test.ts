@@ -181,7 +181,7 @@ t.test('students are found through the graph and the database, and told where th
   const mates = new Set(rows.filter(r => r.grp === first.grp).map(r => r.user_id));
   const onStream = new Set(rows.filter(r => r.stream === first.stream).map(r => r.user_id));
   const all = new Set(rows.map(r => r.user_id));
-  t.same(await notify({ groups: [first.grp] }, 'nobody has linked'), { queued: 0, unreachable: mates.size });
+  t.same(await notify({ groups: [first.grp] }, 'no one has linked'), { queued: 0, unreachable: mates.size });
   // Everybody of that group links an account; the chat has the user's number.
   for (const id of mates)
     await db.query(
@@ -211,7 +211,7 @@ t.test('students are found through the graph and the database, and told where th
     [`9${first.user_id}`],
   );
   t.same(new Set(shown.filter(m => m.text === 'the group').map(m => m.chat)), new Set([...mates].map(id => `9${id}`)));
-  // Somebody who leaves the group is not told any more.
+  // A student who leaves the group gets no more messages.
   const position = university['student-positions'].find(
     p => p.person_external_id === first.person && p.group_external_id === first.grp,
   );

@@ -98,7 +98,7 @@ t.test('nothing inside can be reached, however its address is written', async t 
     'metadata.test': ['169.254.169.254'],
     'private.test': ['10.0.0.1', '192.168.0.1'],
     'mixed.test': ['127.0.0.1', '0.0.0.0'],
-    // Public for whoever looks first, inside for who connects.
+    // A public address for the first lookup, a private one for the connection.
     'rebind.test': () => (turn++ === 0 ? ['127.0.0.1'] : ['127.0.0.2']),
   });
   const hosts =
@@ -118,7 +118,7 @@ t.test('nothing inside can be reached, however its address is written', async t 
     const a = await ask({ url: `http://${host}:${port}/` });
     t.ok(a.code < 0, `${host}: ${a.text}`);
   }
-  t.equal(seen.connections, 0, 'nobody came');
+  t.equal(seen.connections, 0, 'no connection was made');
   t.ok(dns.asked.includes('rebind.test'));
 });
 

@@ -394,7 +394,7 @@ t.test('a server that is no PostgreSQL, or falls silent, ends no process and kee
     GSS: socket => void socket.write(auth(7)),
     'a password method without its list': socket => void socket.write(auth(10)),
     'no message at all': socket => void socket.write('HTTP/1.1 400 Bad Request\r\n\r\n'),
-    'rows nobody asked for': socket => void socket.write(message('D', Buffer.from([0, 1]))),
+    'rows that were not asked for': socket => void socket.write(message('D', Buffer.from([0, 1]))),
     'an endless login': socket => {
       const more = (): void => {
         if (!socket.destroyed && socket.write(Buffer.alloc(65_536, 'N'))) setImmediate(more);
@@ -635,7 +635,7 @@ t.test('an administrator tries a connection before a plugin gets it', async t =>
     status: 422,
     errors: [{ pointer: '/connection_string' }],
   });
-  t.equal((await s.admin('POST', '/plugins/nobody/databases/test', {})).status, 404);
+  t.equal((await s.admin('POST', '/plugins/missing/databases/test', {})).status, 404);
   // The client library would read a file of this machine, and wait for one that is a pipe.
   for (const file of ['sslcert=/etc/shadow', 'sslkey=/dev/zero', 'SSLROOTCERT=/x']) {
     const connection = `postgresql://a:b@127.0.0.1:1/db?${file}`;

@@ -109,7 +109,7 @@ t.test('a wrong password and an unknown email get one answer', async t => {
   await setup();
   for (const [email, password] of [
     [EMAIL, 'not the password'],
-    ['nobody@uni.example', 'not the password'],
+    ['unknown@uni.example', 'not the password'],
     // A password beyond 72 bytes is not cut to a right one.
     [EMAIL, `${PASSWORD}${'x'.repeat(80)}`],
   ]) {
@@ -238,7 +238,7 @@ t.test('a stranger who guesses at the login does not keep an administrator from 
   t.equal((await confirm(PASSWORD)).status, 200);
 });
 
-t.test('setup mode has one door: nobody is appointed through it', async t => {
+t.test('setup mode appoints no administrator except through POST /api/admin/auth/setup', async t => {
   const { db, s } = await world(t);
   const user = await s.admin('POST', '/users', { display_name: 'Ada' });
   const all = await Promise.all(

@@ -140,7 +140,7 @@ t.test(
     const w = await world(t, { BOT_SMTP_HOST: '127.0.0.1', BOT_SMTP_PORT: String(port) });
     const ada = await w.addUser({ display_name: 'Ada' });
     const at = await w.call(w.root, 'POST', '/api/admin/admins', { global_user_id: ada, email: 'ada@uni.example' });
-    t.equal(at.status, 201, 'a server that is down delays nobody');
+    t.equal(at.status, 201, 'a mail server that is down delays no request');
     const pending = await w.mailOf(ada, m => m.error !== null);
     t.match(pending, { state: 'pending', error: /ECONNREFUSED/ });
     const smtp = await startMailServer(port);
@@ -151,7 +151,7 @@ t.test(
   },
 );
 
-t.test('without an SMTP server mail is a file that nobody else can read', async t => {
+t.test('without an SMTP server mail is a file that only the account of the service can read', async t => {
   const w = await world(t);
   const ada = await w.addUser({ display_name: 'Ada' });
   await w.call(w.root, 'POST', '/api/admin/admins', { global_user_id: ada, email: 'ada@uni.example' });

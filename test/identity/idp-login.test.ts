@@ -108,7 +108,7 @@ t.test('an administrator who logs in with the provider gets admin_session too', 
   const log = await request(`${w.s.base}/api/admin/audit?action=admin.login`, { headers: root.header });
   t.match(log.json.items, [{ actor: { name: 'boss@uni.example' }, after: { with: 'identity provider' } }]);
 
-  // Somebody else logs in with the browser of an administrator: it is theirs now, alone.
+  // Another user logs in with the administrator's browser: the session belongs to that user alone.
   const before = root.header;
   await visit(await logInAt(w.start(), 'student', root, w.callback), root);
   t.notOk(root.get('admin_session'));

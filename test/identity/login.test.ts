@@ -86,7 +86,7 @@ t.test(
     t.equal((await logIn(here)).status, 200);
     t.equal((await db.query('SELECT 1 FROM login_failures')).rows.length, 0, 'then its failures are forgotten');
 
-    await failed('address 203.0.113.1', 7, 'email of somebody');
+    await failed('address 203.0.113.1', 7, 'email of another user');
     t.equal((await logIn(here)).status, 429, 'whatever account it failed at');
     await pass(60);
     t.equal((await logIn(here)).status, 200);
@@ -117,9 +117,9 @@ t.test('a caller without failures of its own never waits, whatever others do to 
 });
 
 t.test(
-  'one failure beside many of others waits by the count of the account, and does not tell which accounts exist',
+  'the first failure of a caller waits by the failure count of the account, and does not reveal which accounts exist',
   async t => {
-    for (const email of [EMAIL, 'nobody@uni.example']) {
+    for (const email of [EMAIL, 'unknown@uni.example']) {
       await clear();
       const here = from('203.0.113.2');
       t.equal((await logIn(here, 'a guess', email)).status, 401);

@@ -342,7 +342,7 @@ t.test('a secret counts only where it belongs, also once it is remembered', asyn
 });
 
 t.test(
-  "an administrator sees and revokes a user's tokens; what is not there to be revoked disturbs nobody",
+  "an administrator sees and revokes a user's tokens; revoking a token that does not exist changes no other",
   async t => {
     const { db, s, set, token, user } = await world(t);
     await set({ allow_user_session: true });

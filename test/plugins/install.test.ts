@@ -184,7 +184,7 @@ t.test('a module that was swapped on disk after its upload is not run', async t 
   t.match((await s.admin('GET', '/plugins/swap/executions')).json, { items: [{ outcome: 'load_failed', failure: /not the one that was checked/ }] });
 });
 
-t.test('a module that an older host has rewritten in its own way is rewritten anew from the upload', async t => {
+t.test('a module rewritten by an older host is rewritten again from the upload', async t => {
   const s = await startTestService();
   t.teardown(() => s.stop());
   const { wasmKey } = await s.install(answering('ok', { id: 'older' }));

@@ -198,7 +198,7 @@ t.test('a suspension lasts twice as long every time, up to ten minutes', async t
   t.equal(
     ((q.find(MOODY, 'a', 'anybody', now)?.until?.getTime() ?? 0) - now) / 1000,
     30,
-    'after ten quiet minutes it starts anew',
+    'after ten minutes without a strike the count starts at zero',
   );
   for (const at of [0, 61_000, 122_000]) q.note(MOODY, 'b', `user:${at}`, LATE, now + at);
   t.equal(q.find(MOODY, 'b', 'anybody', now + 122_000), undefined, 'three in three minutes are not three in one');

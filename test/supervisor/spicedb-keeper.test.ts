@@ -57,7 +57,7 @@ t.test('an embedded store that dies is started again, one that has grown is repl
 
   process.kill(storesBelow(directory)[0] ?? 0, 'SIGKILL');
   t.ok(await until(() => endpoints.length === 2), 'it is started again');
-  t.not(endpoints[1], endpoints[0], 'in a place of its own: nobody takes it for the one before');
+  t.not(endpoints[1], endpoints[0], 'at an address of its own, so that no client takes it for the one before');
 
   const first = new GraphStore({ endpoint: endpoints[1] ?? '', token: 'x', tls: false });
   t.teardown(() => first.close());

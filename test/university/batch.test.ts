@@ -283,7 +283,7 @@ t.test('a record that is wrong is named with every place, and spoils no other', 
     }
     for (const [field, { references }] of Object.entries(entity.fields)) {
       if (references === undefined) continue;
-      const a = await post(entity.path, [good, { ...right, external_id: 'bad', [field]: 'nobody' }]);
+      const a = await post(entity.path, [good, { ...right, external_id: 'bad', [field]: 'missing' }]);
       t.equal(a.status, 206, `${entity.type} with an unknown ${field}`);
       t.match(a.json, {
         success: 1,
@@ -293,7 +293,7 @@ t.test('a record that is wrong is named with every place, and spoils no other', 
             external_id: 'bad',
             field,
             code: 'unknown_reference',
-            message: /^\/1\/\w+ names [\w ]+ "nobody"/,
+            message: /^\/1\/\w+ names [\w ]+ "missing"/,
           },
         ],
       });

@@ -49,7 +49,7 @@ t.test('a pull takes everything over in its order; a second one changes nothing 
   t.same((await db.query('SELECT max(changed_at) AS at FROM persons')).rows, state);
 });
 
-t.test('a list that is what it was is not fetched again, unless somebody wrote there meanwhile', async t => {
+t.test('an unchanged list is not fetched again, unless a batch wrote to its type meanwhile', async t => {
   const { pull, s, source } = await world(t);
   await pull();
   source.log.length = 0;
@@ -155,7 +155,7 @@ t.test('what a source sends beyond measure, sideways or askew is refused, and to
   source.faults.set('persons', { kind: 'status', status: 302 });
   t.match(typesOf(await pull()).get('person')?.problem, /answers 302, which is not followed/);
   source.faults.clear();
-  // One record that is nested too deeply spoils no other; one without its id makes nobody missing.
+  // One record that is nested too deeply spoils no other; one without its id marks no other as missing.
   const all = source.university.persons;
   source.university.persons = [
     ...all.slice(1),
@@ -179,7 +179,7 @@ t.test('what a source sends beyond measure, sideways or askew is refused, and to
 t.test('a batch that comes in while a list is taken over is not hidden by its mark', async t => {
   const { pull, s, source } = await world(t);
   await pull();
-  // The same list is asked for; while it is under way somebody writes.
+  // The same list is asked for; while it is under way a batch writes.
   source.university.courses = [...source.university.courses].reverse();
   source.faults.set('semesters', { kind: 'slow', ms: 300, times: 1 });
   source.faults.set('courses', { kind: 'slow', ms: 300, times: 1 });
@@ -191,7 +191,7 @@ t.test('a batch that comes in while a list is taken over is not hidden by its ma
   t.equal(typesOf(next).get('course')?.state, 'succeeded', 'it was fetched again');
 });
 
-t.test('a list that has lost more than a fifth stops its type alone, until somebody says that it is right', async t => {
+t.test('a list that has lost more than a fifth stops its type alone, until an administrator confirms it', async t => {
   const { count, pull, source } = await world(t);
   await pull();
   const all = source.university['student-subgroups'];

@@ -141,7 +141,7 @@ t.test('accounts: who logged in before the import, who changes accounts, who sha
   await put('persons', { ...ANNA, external_id: 'e2' });
   const second = await findOrAddIdpUser(db, { sub: 'account-2', name: 'B', locale: null });
   await put('persons', { ...ANNA, external_id: 'e2', idp_account_id: 'account-2' });
-  t.match(await userOf('e2'), { id: second.id, idpAccountsId: 'account-2' }, 'the user nobody used is given up');
+  t.match(await userOf('e2'), { id: second.id, idpAccountsId: 'account-2' }, 'the user without any use is given up');
   // The same, but the imported user was used.
   await put('persons', { ...ANNA, external_id: 'e3' });
   const used = await userOf('e3');
@@ -175,7 +175,7 @@ t.test('accounts: who logged in before the import, who changes accounts, who sha
   );
   t.match(await userOf('e1'), { id: before.id, idpAccountsId: 'account-2' });
   t.match(await userOf('e2'), { id: second.id, idpAccountsId: ACCOUNT });
-  // Whoever has left lets his account go.
+  // A person who has left releases the account.
   await put('persons', { ...ANNA, idp_account_id: 'account-2', is_active: false });
   await put('persons', { ...ANNA, external_id: 'e7', idp_account_id: 'account-2' });
   t.match(await userOf('e1'), { idpAccountsId: null });
