@@ -1,6 +1,6 @@
 import net from 'node:net';
 
-/** For whom something is done, as far as callers are counted: null for a caller without a credential. */
+/** The principal a caller is counted by; null for a caller without a credential. */
 type CountedPrincipal =
   | { readonly kind: 'user'; readonly userId: number }
   | { readonly kind: 'service'; readonly keyId: number }
@@ -10,10 +10,10 @@ const KNOWN_MAX = 4096;
 const known = new Map<string, string>();
 
 /**
- * Names the caller by whom slots, waiting requests and strikes are counted: the user, the service key, or for a caller
- * without a credential the network of its address.
+ * The key under which slots, waiting requests and strikes of a caller are counted: the user, the service key, or for a
+ * caller without a credential the network of its address.
  *
- * @param address of the client, or whatever else tells callers without a credential apart
+ * @param address of the client, or another text that distinguishes callers without a credential
  */
 export function callerKey(principal: CountedPrincipal, address: string): string {
   if (principal !== null) return principal.kind === 'user' ? `user:${principal.userId}` : `service:${principal.keyId}`;
@@ -28,8 +28,8 @@ export function callerKey(principal: CountedPrincipal, address: string): string 
 }
 
 /**
- * The network an address is counted as: the /64 of an IPv6 address, because one customer is given at least that much; the IPv4 address
- * of a mapped one; other text as it is.
+ * The network an address is counted as: the /64 of an IPv6 address, because a provider gives one customer at least a
+ * /64; the IPv4 address of an IPv4-mapped IPv6 address; any other text unchanged.
  */
 export function networkOf(address: string): string {
   const [text = ''] = address.split('%');

@@ -1,7 +1,7 @@
 import type { Worker } from 'node:worker_threads';
 import { ServiceError } from './errors.ts';
 
-/** What goes to the thread and comes back: a task or its answer, with the number that pairs them. */
+/** A message to or from the thread: a task or its answer, with the number that pairs them. */
 export type Numbered<T> = { id: number; content: T };
 
 export type SingleThreadOptions = {
@@ -10,11 +10,14 @@ export type SingleThreadOptions = {
   /** What the thread does, for errors: `checks passwords`. */
   does: string;
   waitingMax: number;
-  /** For callers who are refused because `waitingMax` tasks wait. */
+  /** `Retry-After` of a caller that is refused because `waitingMax` tasks wait. */
   retryAfterSeconds: number;
 };
 
-/** Runs tasks one after another in a worker thread, which starts with the first task and keeps no process alive while idle. */
+/**
+ * Runs tasks one after another in a worker thread, which starts with the first task. An idle thread does not keep the
+ * process alive.
+ */
 export class SingleThread<Task, Answer> {
   readonly #options: SingleThreadOptions;
   #worker: Worker | null = null;
