@@ -1,6 +1,6 @@
 export type LogLine = { level: number; text: string };
 
-/** What became of an execution. `no_slot`, `deadline`, `memory_budget` and `crashed` are the host's own verdicts. */
+/** How an execution ended. The host, not the lane, decides `no_slot`, `deadline`, `memory_budget` and `crashed`. */
 export type OutcomeKind =
   | 'ok'
   | 'handler_error'
@@ -17,7 +17,8 @@ export type OutcomeKind =
   | 'draining';
 
 /**
- * An ended execution. `body` and `output` may be views of shared memory: they hold only until the callback returns.
+ * An ended execution. `body` and `output` may be views of shared memory, which are valid only until the callback
+ * returns.
  */
 export type ExecutionOutcome = {
   kind: OutcomeKind;
@@ -35,13 +36,13 @@ export type ExecutionOutcome = {
   runMs: number;
   hostCalls: number;
   peakPages: number;
-  /** When there will be room again, for executions that found none. */
+  /** For an execution that was not admitted: when a place will be free. */
   retryAfterSeconds?: number;
 };
 
 const EMPTY = new Uint8Array(0);
 
-/** An outcome without an answer of the plugin. */
+/** The outcome of an execution in which the plugin did not respond. */
 export function withoutAnswer(
   kind: OutcomeKind,
   failure: string,
