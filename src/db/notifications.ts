@@ -33,7 +33,7 @@ export type ChangeStatus = Pick<ChangeListener, 'isCurrent' | 'becomesCurrent'>;
 /** Interval of the heartbeats by which a host checks that notifications reach it. */
 const BEAT_MS = 2000;
 /** Without a heartbeat for this time the host is not current; one lost heartbeat is tolerated. */
-export const UNHEARD_MS = 5000;
+export const CHANGES_STALE_MS = 5000;
 /** Longest wait of `heard`. */
 const HEARD_MS = 1000;
 /** How often the age of the last heartbeat is checked. */
@@ -93,7 +93,7 @@ export class ChangeListener {
 
   /** Whether this host knows all changes that other hosts acknowledged more than five seconds ago. */
   isCurrent(): boolean {
-    return performance.now() - this.#provenAt < UNHEARD_MS;
+    return performance.now() - this.#provenAt < CHANGES_STALE_MS;
   }
 
   /**
@@ -140,7 +140,7 @@ export class ChangeListener {
     client.on('notification', n => this.#hear(parts, session, n.channel, n.payload ?? ''));
     client.on('error', () => this.#lost(parts, session));
     client.on('end', () => this.#lost(parts, session));
-    const tooLong = setTimeout(() => cutConnection(client), UNHEARD_MS);
+    const tooLong = setTimeout(() => cutConnection(client), CHANGES_STALE_MS);
     try {
       await client.connect();
       for (const channel of [this.#own, ...parts.channels])
@@ -232,7 +232,7 @@ export class ChangeListener {
     this.#lookedAt = now;
     // A reading may take longer. A change that is not applied in time counts as one that did not arrive.
     const aliveAt = session.state === 'reading' ? session.echoedAt : Math.min(session.echoedAt, this.#provenAt);
-    if (now - aliveAt >= UNHEARD_MS && now >= this.#graceUntil) return this.#lost(parts, session);
+    if (now - aliveAt >= CHANGES_STALE_MS && now >= this.#graceUntil) return this.#lost(parts, session);
     if (now >= session.nextBeatAt) this.#beat(session);
   }
 

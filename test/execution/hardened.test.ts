@@ -144,7 +144,7 @@ t.test('NUL and odd names in input are refused or harmless, never a 500', async 
   t.equal((await s.trigger('odd/run', { headers: { constructor: 'x' } })).status, 200);
 });
 
-t.test('the memory budget ends the execution that eats, not its neighbours', async t => {
+t.test('the memory budget stops the execution that uses the most memory, not its neighbours', async t => {
   const budget = Math.ceil(process.memoryUsage.rss() / 1024 / 1024) + 300;
   const s = await startTestService({ ...MANY_LANES, BOT_EXECUTION_MEMORY_BUDGET_MB: String(budget) });
   t.teardown(() => s.stop());
