@@ -20,15 +20,18 @@ import { askerOf } from './files.ts';
 import type { HostHandler, PermittedCall } from './host-functions.ts';
 import { Refusal } from './refusal.ts';
 
-/** Messages of plugins: answers to the writer of a command, and notifications (permission `notify`; docs/messengers.md "Outgoing messages", docs/messengers.md "Notifications"). */
+/**
+ * Messages of plugins: answers to the writer of a command, and notifications (permission `notify`; docs/messengers.md
+ * "Outgoing messages", docs/messengers.md "Notifications").
+ */
 
 export type MessagesParts = {
   db: Database;
   files: Files;
   graph: Pick<Graph, 'lookupUsers'>;
-  /** Messengers that are set up here. */
+  /** The configured messengers. */
   channels: readonly ChannelName[];
-  /** Queues messages and has them sent. @returns how many were not queued before */
+  /** Queues messages and wakes the sender. @returns how many were not queued before */
   queue(messages: readonly NewMessage[]): Promise<number>;
 };
 
@@ -36,7 +39,10 @@ const plainText = (max: number) =>
   z
     .string()
     .max(max)
-    .refine(text => text.isWellFormed() && !text.includes('\0'), 'must not hold a NUL character or half a character')
+    .refine(
+      text => text.isWellFormed() && !text.includes('\0'),
+      'must not hold a NUL character or half of a surrogate pair',
+    )
     .default('');
 
 const message = z
@@ -72,10 +78,10 @@ const MESSAGE_SHAPE = 'message, like {"text": "...", "files": [{"file": {"id": "
 export function messageHandlers(
   parts: MessagesParts,
 ): Record<'reply' | 'notify_user' | 'notify_chat' | 'notify_students', HostHandler> {
-  /** What an execution has queued already: the same message to the same chat goes once. */
+  /** Keys of the messages each execution has queued: the same message to the same chat is sent once. */
   const queued = new WeakMap<PermittedCall, Set<string>>();
 
-  /** A message whose files this execution may read. */
+  /** Parses a message and checks that this execution may read its files. */
   const readMessage = async (call: PermittedCall, json: string): Promise<Message> => {
     if (json.length > LIMITS.hostCallTextBytesMax)
       throw new Refusal(HOST_ERROR.tooLarge, `the message has more than ${LIMITS.hostCallTextBytesMax} characters`);
@@ -89,7 +95,7 @@ export function messageHandlers(
       if (found.size > LIMITS.messageFileBytesMax)
         throw new Refusal(
           HOST_ERROR.tooLarge,
-          `the file ${file.id} has ${found.size} bytes; messages carry ${LIMITS.messageFileBytesMax} at most (messageFileBytesMax)`,
+          `the file ${file.id} has ${found.size} bytes; a message may carry ${LIMITS.messageFileBytesMax} (messageFileBytesMax)`,
         );
     }
     return { text, files: files.map(f => ({ id: f.file.id, caption: f.caption })) };
@@ -119,7 +125,7 @@ export function messageHandlers(
         userId,
         message: m,
         requestId: call.requestId,
-        // A command that is run again after its host has ended tells no user twice.
+        // A command that is run again, because its host ended during the first run, notifies no user twice.
         onceKey: call.message === null ? null : `${call.message.key} ${call.plugin.id} ${key}`,
       });
     }
@@ -127,16 +133,16 @@ export function messageHandlers(
     if (fresh.size * JSON.stringify(m).length > LIMITS.messagesQueuedBytesMax)
       throw new Refusal(
         HOST_ERROR.tooLarge,
-        `${fresh.size} such messages have more than ${LIMITS.messagesQueuedBytesMax} bytes (messagesQueuedBytesMax)`,
+        `${fresh.size} messages of this size have more than ${LIMITS.messagesQueuedBytesMax} bytes together (messagesQueuedBytesMax)`,
       );
     const waiting = await countWaiting(parts.db, call.plugin.id, LIMITS.messagesWaitingMax);
     if (waiting + fresh.size > LIMITS.messagesWaitingMax)
       throw new Refusal(
         HOST_ERROR.tooLarge,
-        `${waiting} messages of this plugin wait to be sent; ${LIMITS.messagesWaitingMax} may (messagesWaitingMax)`,
+        `${waiting} messages of this plugin wait to be sent; at most ${LIMITS.messagesWaitingMax} may wait (messagesWaitingMax)`,
       );
     const count = await parts.queue([...fresh.values()]);
-    // Not before: what was not queued may be tried again.
+    // Noted only after queueing, so that a message that was not queued can be tried again.
     for (const key of fresh.keys()) before.add(key);
     return count;
   };
@@ -149,7 +155,10 @@ export function messageHandlers(
       } catch (error) {
         if (error instanceof Refusal) return hostError(error.code, error.message);
         if (error instanceof GraphError)
-          return hostError(HOST_ERROR.unavailable, 'who studies where cannot be told now: the graph store is away');
+          return hostError(
+            HOST_ERROR.unavailable,
+            'the students cannot be determined right now: the graph store is unavailable',
+          );
         throw error;
       }
     };
@@ -160,7 +169,7 @@ export function messageHandlers(
         throw new Refusal(HOST_ERROR.invalid, 'reply is for messenger triggers');
       const { replies } = call.message;
       if (replies.length >= LIMITS.repliesMax)
-        throw new Refusal(HOST_ERROR.tooLarge, `one execution replies ${LIMITS.repliesMax} times at most (repliesMax)`);
+        throw new Refusal(HOST_ERROR.tooLarge, `one execution may reply ${LIMITS.repliesMax} times (repliesMax)`);
       replies.push(await readMessage(call, args.text(0)));
       return { code: 0 };
     }),
@@ -168,7 +177,7 @@ export function messageHandlers(
       const userId = args.long(0);
       const m = await readMessage(call, args.text(1));
       if (!Number.isSafeInteger(userId) || userId <= 0)
-        throw new Refusal(HOST_ERROR.invalid, 'the user id is above zero');
+        throw new Refusal(HOST_ERROR.invalid, 'the user id must be above zero');
       const [account] = await listReachable(parts.db, parts.channels, [userId]);
       if (account === undefined)
         throw new Refusal(HOST_ERROR.notFound, `user ${userId} has linked no account of a messenger`);
@@ -201,7 +210,7 @@ export function messageHandlers(
       if (students.length > LIMITS.studentsToldMax)
         throw new Refusal(
           HOST_ERROR.tooLarge,
-          `the filter means more than ${LIMITS.studentsToldMax} students (studentsToldMax)`,
+          `the filter matches more than ${LIMITS.studentsToldMax} students (studentsToldMax)`,
         );
       const accounts = await listReachable(parts.db, parts.channels, students);
       const count = await notify(call, 'notify_students', accounts, m);

@@ -2,7 +2,7 @@ import net from 'node:net';
 import { parseRange } from '../config/values.ts';
 import type { NetworkRules } from '../plugins/network-rules.ts';
 
-/** What is inside or nowhere: special purposes of the IANA registries (RFC 6890 and its successors). */
+/** Addresses that are not public: the special purposes of the IANA registries (RFC 6890 and its successors). */
 const NOT_PUBLIC_4: ReadonlyArray<[string, number]> = [
   ['0.0.0.0', 8],
   ['10.0.0.0', 8],
@@ -20,7 +20,10 @@ const NOT_PUBLIC_4: ReadonlyArray<[string, number]> = [
   ['224.0.0.0', 4],
   ['240.0.0.0', 4],
 ];
-/** Within global unicast, 2000::/3: protocol assignments with Teredo, documentation, 6to4 (which carries IPv4 addresses). */
+/**
+ * Within global unicast, 2000::/3: protocol assignments with Teredo, documentation, 6to4 (which carries IPv4
+ * addresses).
+ */
 const NOT_PUBLIC_6: ReadonlyArray<[string, number]> = [
   ['2001::', 23],
   ['2001:db8::', 32],
@@ -41,7 +44,7 @@ export function isPublic(address: string): boolean {
   return version === 6 && globalUnicast.check(address, 'ipv6') && !notPublic.check(address, 'ipv6');
 }
 
-/** Where one plugin, or a part of the service, may send requests. */
+/** Decides where a plugin, or a part of the service, may send requests. */
 export class NetworkAccess {
   readonly #hosts: ReadonlyArray<{ name: string; isSuffix: boolean; port: string | null }>;
   readonly #private = new net.BlockList();
@@ -62,7 +65,7 @@ export class NetworkAccess {
     }
   }
 
-  /** Whether the administrator's list names the host of an address. */
+  /** Whether the administrator's list contains the host of a URL. */
   allowsHost(url: URL): boolean {
     if (this.#hosts.length === 0) return true;
     // A trailing dot names the same host.

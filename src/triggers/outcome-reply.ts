@@ -46,7 +46,7 @@ function detailOf(kind: Failure, o: ExecutionOutcome, timeoutMs: number): string
     case 'deadline':
       return `the execution took longer than ${timeoutMs} ms`;
     case 'memory_budget':
-      return "the execution was ended because the host's memory budget was used up";
+      return "the execution was stopped because the host's memory budget was used up";
     case 'draining':
       return 'the host is shutting down';
   }

@@ -34,7 +34,10 @@ const plain = (
   more: Partial<Parameters<typeof watPlugin>[0]> = {},
 ) => watPlugin({ id, requirements, handle, ...more });
 
-/** Calls `target` with its own input and hands on what it got, or the code of the error as a byte, as the answer of a call and of a request. */
+/**
+ * Calls `target` with its own input and hands on what it got, or the code of the error as a byte, as the answer of a
+ * call and of a request.
+ */
 const relay = (id: string, target: string): Uint8Array =>
   plain(
     id,
@@ -154,7 +157,7 @@ t.test('calls that cannot be made say why; each target needs its own permission'
     [0, ''],
     [-7, 'plugin "responds" reported: the handler returned -3'],
     [-2, 'there is no plugin "gone"'],
-    [-8, 'the calls go round: caller -> caller'],
+    [-8, 'the call would close a cycle: caller -> caller'],
     [-3, 'the name of a function has 1 to 128 letters, digits, _ . : / and -'],
     [-3, 'the name of a function has 1 to 128 letters, digits, _ . : / and -'],
   ]);
@@ -201,7 +204,8 @@ t.test('plugins that call each other from all their slots do not lock each other
       s.trigger(k % 2 === 0 ? 'left/run' : 'right/run').then(a => [a.status, a.text]),
     ),
   );
-  // The nested one is refused to call back (-8, the calls go round), and answers that; or there was no slot (-5).
+  // The nested call may not call back, because that would close a cycle (-8), and answers so; or there was no slot
+  // (-5).
   for (const [status, text] of all)
     t.ok(status === 200 && (text === '\x08' || text === '\x05'), JSON.stringify([status, text]));
   t.equal(s.service.executor.inFlight, 0);

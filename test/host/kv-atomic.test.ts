@@ -127,7 +127,7 @@ t.test('the key-value store, atomically', async t => {
       a.map(x => (x.code < 0 ? x.code : x.text)),
       ['0', `${max}`, invalid, `${max}`, '-1', invalid, `${-(2n ** 62n) - 1n}`, `${min}`, invalid, '-1'],
     );
-    t.match(a[2]?.text, 'the value is 9223372036854775807; adding 1 would leave the range of int64');
+    t.match(a[2]?.text, 'the value is 9223372036854775807; the sum with 1 is outside the range of int64');
     for (const text of [
       '',
       ' 1',
@@ -172,10 +172,10 @@ t.test('the key-value store, atomically', async t => {
       ['"a"', invalid, /JSON array of strings/],
       ['["a",1]', invalid, /JSON array of strings/],
       ['["a",""]', invalid, /^\/1: the key is empty$/],
-      ['["a\\u0000"]', invalid, /^\/0: the key holds a NUL/],
-      ['["\\ud800"]', invalid, /^\/0: the key holds half a surrogate pair$/],
+      ['["a\\u0000"]', invalid, /^\/0: the key contains a NUL/],
+      ['["\\ud800"]', invalid, /^\/0: the key contains half a surrogate pair$/],
       [JSON.stringify(['a', 'k'.repeat(513)]), tooLarge, /^\/1: the key has 513 bytes/],
-      [JSON.stringify([...hundred, 'one too many']), tooLarge, /^101 keys are given; at most 100/],
+      [JSON.stringify([...hundred, 'one too many']), tooLarge, /^the call has 101 keys; at most 100/],
     ];
     for (const [json, code, text] of wrong) {
       const refused = await last(['kv_get_many', json]);
@@ -263,7 +263,7 @@ t.test('the key-value store, atomically', async t => {
         'of two',
         `{"p":"${base64('of two')}","p-n":null}`,
         '{"keys":["p","p-shared","p-text"],"next":null}',
-        'the value is 9223372036854775807; adding 1 would leave the range of int64',
+        'the value is 9223372036854775807; the sum with 1 is outside the range of int64',
       ],
     );
     const changed = await two(

@@ -124,9 +124,9 @@ t.test('arguments of every type leave whole, and a wrong one is named with what 
     ['[[1]]', /^\/0 must be null, true, false, a number/],
     ['[1, {"x": 1}]', /^\/1 must be null/],
     ['[{"base64": "?"}]', /^\/0 must be null/],
-    ['["a\\u0000"]', /^\/0 holds a NUL character/],
-    [`[${'1,'.repeat(1000)}1]`, /^1001 arguments are given; at most 1000/],
-    [`[{"json": [${'1,'.repeat(20_000)}1]}]`, /^the arguments hold more than 20000 values/],
+    ['["a\\u0000"]', /^\/0 contains a NUL character/],
+    [`[${'1,'.repeat(1000)}1]`, /^the statement has 1001 arguments; at most 1000/],
+    [`[{"json": [${'1,'.repeat(20_000)}1]}]`, /^the arguments contain more than 20000 values/],
   ];
   for (const [args, text] of wrong) {
     const [, a] = await run(['sql_open', ''], ['sql_query', 1, 'SELECT $1', args, 0]);
@@ -157,11 +157,11 @@ t.test('errors of the database carry SQLSTATE and position, never what the conne
       [-3, '42601: syntax error at or near "SELEC" (position 1)'],
       [-3, '42P01: relation "nothing" does not exist (position 15)'],
       [-8, '23505: duplicate key value violates unique constraint "marks_pkey" (constraint marks_pkey)'],
-      [-3, '42601: the text holds several statements; send each in a call of its own'],
+      [-3, '42601: the text contains several statements; send each in a separate call'],
       [-3, '22P02: invalid input syntax for type integer: "x"'],
       [-3, '08P01: bind message supplies 1 parameters, but prepared statement "" requires 0'],
       [-3, 'the number of rows is below zero'],
-      [-2, '7 is no open handle or transaction of this execution'],
+      [-2, '7 is not an open handle or transaction of this execution'],
     ],
   );
   t.match(a.at(-1)?.text, '"still"', 'the connection goes on');
@@ -193,7 +193,7 @@ t.test('a call takes one statement, with arguments and without, and nothing of s
     ['sql_exec', 1, 'SELECT n FROM generate_series(1, 200000) n', ''],
   );
   for (const k of [1, 2, 3, 4])
-    t.same([a[k]?.code, a[k]?.text], [-3, '42601: the text holds several statements; send each in a call of its own']);
+    t.same([a[k]?.code, a[k]?.text], [-3, '42601: the text contains several statements; send each in a separate call']);
   t.same(
     a.slice(5).map(x => x.text),
     ['{"rows_affected":1}', '{"rows_affected":1}', '{"rows_affected":200000}'],
@@ -310,7 +310,7 @@ t.test('rows beyond what was asked for are fetched through a cursor', async t =>
   t.same([a[2]?.code, a[2]?.text], [-8, 'cursor 2 is open on this connection: fetch its rows to the end or close it']);
   t.same(json(a[3]), { rows: [[4], [5], [6]], cursor: 2 });
   t.same(json(a[4]), { rows: [[7]], cursor: null });
-  t.same([a[5]?.code, a[5]?.text], [-2, '2 is no open cursor of this execution']);
+  t.same([a[5]?.code, a[5]?.text], [-2, '2 is not an open cursor of this execution']);
   t.match(json(a[6]), { rows: [[1], [2], [3]], cursor: null }, 'no cursor for rows that are not there');
   t.match(json(a[7]), { cursor: 3 });
   t.same([a[8]?.code, a[9]?.code], [0, -2]);
@@ -441,9 +441,9 @@ t.test('a transaction is committed, rolled back, or undone when its execution en
       2,
       19,
       [-8, 'transaction 2 is open on handle 1: use its number, end it, or open another handle'],
-      [-8, '2 is a transaction; one within another is not known here'],
+      [-8, '2 is a transaction; nested transactions are not supported'],
       0,
-      [-2, '2 is no open transaction of this execution'],
+      [-2, '2 is not an open transaction of this execution'],
     ],
   );
   await run(['sql_open', ''], ['sql_begin', 1], insert(2), ['sql_rollback', 2]);
