@@ -158,7 +158,10 @@ t.test(
     t.equal(find(versionId + 1, 0), undefined, 'another version is not meant');
     await q.load();
     await suspendSuspects(db, q, [{ versionId, seen: 'ended by SIGSEGV twice' }]);
-    t.match(find(versionId, 365 * 86_400_000), { until: null, cause: /tried again after a first suspension/ });
+    t.match(find(versionId, 365 * 86_400_000), {
+      until: null,
+      cause: /this is the second time, after a suspension of one hour/,
+    });
     // The service hears of both suspensions, one after the other.
     const ask = () => s.trigger('moody/a', { method: 'POST', body: 'n' });
     let answer = await ask();
