@@ -1,12 +1,12 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 
 const BACKOFF_MS = [0, 0, 0, 100, 200, 400, 800, 1600, 3200, 6400, 10_000] as const;
-/** Who was ready for that long has not failed at starting. */
+/** A child that was ready for this time counts as started; its next end is not a failed start. */
 const QUIET_MS = 3000;
 
 /**
- * How long to wait before the next start of a child: none after it had been ready for a while, longer each time while it
- * keeps ending before that.
+ * How long to wait before the next start of a child: not at all if the child had been ready for a while, otherwise
+ * longer each time.
  */
 export class Backoff {
   #failures = 0;
@@ -27,7 +27,7 @@ export class Backoff {
   }
 }
 
-/** Resolves when the child is gone; false when it is still there after `ms`. */
+/** Waits for the child to exit. @returns false when it still runs after `ms` */
 export function exited(child: ChildProcess, ms: number): Promise<boolean> {
   if (child.exitCode !== null || child.signalCode !== null) return Promise.resolve(true);
   return new Promise(resolve => {
@@ -40,11 +40,11 @@ export function exited(child: ChildProcess, ms: number): Promise<boolean> {
 }
 
 /**
- * Starts a program that must not outlive this process, however this process ends: a shell holds the read end of a pipe
- * and interrupts the program when the pipe closes. The child has a process group of its own, so that Ctrl-C reaches the
- * supervisor alone and the order of stopping is ours.
+ * Starts a program that must not outlive this process, even if this process is killed: a shell holds the read end of a
+ * pipe and interrupts the program when the pipe closes. The child is in a separate process group, so that Ctrl-C
+ * reaches only the supervisor, which stops its children in order.
  *
- * @param signal shell name of the signal that makes the program stop in good order
+ * @param signal shell name of the signal that makes the program stop cleanly
  */
 export function spawnGuarded(
   command: string,

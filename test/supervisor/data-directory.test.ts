@@ -134,7 +134,7 @@ t.test('where the account cannot read the program or reach the data, the start g
   const account = dropTo(path.join(closed, 'data'), tell);
   t.equal(account, null);
   if (process.getuid?.() === 0) {
-    t.match(warned[0], `cannot read ${closed}; put the program and its data where every account may go`);
+    t.match(warned[0], `cannot read ${closed}; put the program and its data where every account can read them`);
     t.equal(fs.statSync(path.join(closed, 'data')).uid, 0, 'nothing is handed over');
   } else t.same(warned, []);
   t.end();
