@@ -8,7 +8,7 @@ import type { Tuple } from '../src/graph/tuple.ts';
 import { addUserToken, revokeUserToken } from '../src/identity/user-tokens.ts';
 import { addUser } from '../src/identity/users.ts';
 import { startPostgres } from '../src/supervisor/embedded-postgres.ts';
-import { startSpicedb } from '../src/supervisor/embedded-spicedb.ts';
+import { startEmbeddedSpicedb } from '../src/supervisor/embedded-spicedb.ts';
 import { type DatabaseWay, databaseWay } from '../test/support/database-way.ts';
 import { TOKEN } from '../test/support/service.ts';
 import { shiftTimes } from '../test/support/shift-times.ts';
@@ -89,7 +89,7 @@ export async function staleAnswers(
     progress: () => {},
     settings: { fsync: 'off', synchronous_commit: 'off', max_connections: '200' },
   });
-  const spicedb = await startSpicedb(path.join(directory, 'g'));
+  const spicedb = await startEmbeddedSpicedb(path.join(directory, 'g'));
   const store = new GraphStore({ endpoint: spicedb.endpoint, token: 'any', tls: false });
   const server = openDatabase(postgres.url.replace('/plugin_host?', '/postgres?'), 1, () => {});
   const hosts: StaleHost[] = [];

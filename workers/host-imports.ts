@@ -15,7 +15,7 @@ import type { ExecutionState, Span } from './execution-state.ts';
 import type { GuestMemory } from './guest-memory.ts';
 import type { HostChannel } from './host-channel.ts';
 import { trap } from './trap.ts';
-import { type WasmSignature, wasmFunctions } from './wasm-link.ts';
+import { type WasmSignature, wasmFunctions } from './wasm-functions.ts';
 
 /** The functions of the table that are answered in the lane. */
 const FEATURES = ['kv', 'file', 'sql', 'network', 'notify', 'events', 'plugins:call'];

@@ -355,7 +355,7 @@ class Lane {
 }
 
 /** Piscina's entry: runs until the task is aborted, which ends the thread. */
-export default function lane(task: LaneTask): void {
+export default function runPlugins(task: LaneTask): void {
   Error.stackTraceLimit = 8;
   new Lane(task).run();
 }

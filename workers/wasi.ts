@@ -3,7 +3,7 @@ import { LIMITS } from '../src/base/limits.ts';
 import type { ExecutionState } from './execution-state.ts';
 import type { GuestMemory } from './guest-memory.ts';
 import { trap } from './trap.ts';
-import { type WasmSignature, wasmFunctions } from './wasm-link.ts';
+import { type WasmSignature, wasmFunctions } from './wasm-functions.ts';
 
 /** WASI preview1 error numbers this host returns. */
 const ERRNO = {

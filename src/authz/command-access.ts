@@ -2,7 +2,7 @@ import { notCurrent } from '../base/errors.ts';
 import type { ChangeStatus } from '../db/notifications.ts';
 import type { Graph } from '../graph/graph.ts';
 import { type GraphCheck, GraphError } from '../graph/graph-store.ts';
-import type { CommandPolicies, CommandSettings } from './command-settings.ts';
+import type { CommandSettings, CommandSettingsCache } from './command-settings.ts';
 import { type GraphRole, roleObject } from './graph-roles.ts';
 import type { Policies, PolicyVerdict } from './policies.ts';
 import type { SubjectContexts } from './subject-context.ts';
@@ -33,14 +33,14 @@ export function rolesOf(pluginId: string, s: CommandSettings): GraphRole[] {
 
 /** Asked on every call of a user to a command: first the roles, all levels in one question, then the policy (docs/authorization.md "Commands"). */
 export class CommandAccess {
-  readonly #commands: CommandPolicies;
+  readonly #commands: CommandSettingsCache;
   readonly #contexts: SubjectContexts;
   readonly #policies: Policies;
   readonly #graph: Pick<Graph, 'check'>;
   readonly #changes: ChangeStatus;
 
   constructor(parts: {
-    commands: CommandPolicies;
+    commands: CommandSettingsCache;
     contexts: SubjectContexts;
     policies: Policies;
     graph: Pick<Graph, 'check'>;

@@ -97,7 +97,7 @@ export const commandState = (s: CommandSettings) =>
 const cacheKey = (pluginId: string, command: string): string => `${pluginId}/${command}`;
 
 /** Settings of commands, remembered for 60 s by plugin and command (docs/authorization.md "Caches"). */
-export class CommandPolicies {
+export class CommandSettingsCache {
   readonly #db: Queryable;
   readonly #cache: BoundedCache<string, CommandSettings>;
   #changes = 0;

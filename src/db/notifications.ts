@@ -6,12 +6,12 @@ import { cutConnection, LISTENER_NAME, makeClient, type Queryable } from './data
 /** Channel on which hosts of one database tell each other that a plugin changed; the payload is its id. */
 export const PLUGIN_CHANGED = 'plugin_changed';
 
-export type ChangeListenerLog = {
+export type NotificationListenerLog = {
   info(fields: Record<string, unknown>, text: string): void;
   warn(fields: Record<string, unknown>, text: string): void;
 };
 
-export type ChangeListenerParts = {
+export type NotificationListenerParts = {
   url: string;
   /** Names to LISTEN on. */
   channels: readonly string[];
@@ -24,11 +24,11 @@ export type ChangeListenerParts = {
   readAll(): Promise<void>;
   /** Called after a gap: other connections opened before it may also be dead without having been closed. */
   onGap(): void;
-  log: ChangeListenerLog;
+  log: NotificationListenerLog;
 };
 
 /** Whether this host knows the changes made on other hosts. */
-export type ChangeStatus = Pick<ChangeListener, 'isCurrent' | 'becomesCurrent'>;
+export type ChangeStatus = Pick<NotificationListener, 'isCurrent' | 'becomesCurrent'>;
 
 /** Interval of the heartbeats by which a host checks that notifications reach it. */
 const BEAT_MS = 2000;
@@ -73,7 +73,7 @@ type Session = {
  * stopped backend) returns no heartbeat. Then `isCurrent` turns false five seconds after the last returned heartbeat
  * was sent, the connection is replaced and the state is read again. All times are of the monotonic clock.
  */
-export class ChangeListener {
+export class NotificationListener {
   readonly #own = `heard_${randomUUID()}`;
   readonly #waiting = new Map<string, () => void>();
   #session: Session | null = null;
@@ -117,7 +117,7 @@ export class ChangeListener {
   }
 
   /** Starts listening. @throws Error when the database cannot be reached or read */
-  async start(parts: ChangeListenerParts): Promise<void> {
+  async start(parts: NotificationListenerParts): Promise<void> {
     const session = await this.#connect(parts);
     await this.#read(parts, session);
     this.#lookedAt = performance.now();
@@ -125,7 +125,7 @@ export class ChangeListener {
   }
 
   /** @throws Error when no listening connection is made within the time a heartbeat may take */
-  async #connect(parts: ChangeListenerParts): Promise<Session> {
+  async #connect(parts: NotificationListenerParts): Promise<Session> {
     const client = makeClient(parts.url);
     const session: Session = {
       client,
@@ -157,7 +157,7 @@ export class ChangeListener {
     return session;
   }
 
-  #hear(parts: ChangeListenerParts, session: Session, channel: string, payload: string): void {
+  #hear(parts: NotificationListenerParts, session: Session, channel: string, payload: string): void {
     if (session !== this.#session) return;
     if (channel !== this.#own) {
       if (session.state === 'ready') this.#apply(parts, session, channel, payload);
@@ -180,7 +180,7 @@ export class ChangeListener {
     for (const tell of this.#unsure) tell();
   }
 
-  #apply(parts: ChangeListenerParts, session: Session, channel: string, payload: string): void {
+  #apply(parts: NotificationListenerParts, session: Session, channel: string, payload: string): void {
     const work = parts.apply(channel, payload);
     if (!(work instanceof Promise)) return;
     const applied: Promise<void> = work
@@ -193,7 +193,7 @@ export class ChangeListener {
   }
 
   /** @throws Error when a reading fails */
-  async #read(parts: ChangeListenerParts, session: Session): Promise<void> {
+  async #read(parts: NotificationListenerParts, session: Session): Promise<void> {
     session.state = 'reading';
     const before = this.#reading.catch(() => {});
     const reading = before.then(async () => {
@@ -209,7 +209,7 @@ export class ChangeListener {
     for (const apply of session.held.splice(0)) apply();
   }
 
-  async #readUntilDone(parts: ChangeListenerParts, session: Session): Promise<void> {
+  async #readUntilDone(parts: NotificationListenerParts, session: Session): Promise<void> {
     for (let failures = 0; session === this.#session && !this.#closed; failures++)
       try {
         await this.#read(parts, session);
@@ -224,7 +224,7 @@ export class ChangeListener {
     this.#gapSince = null;
   }
 
-  #watch(parts: ChangeListenerParts): void {
+  #watch(parts: NotificationListenerParts): void {
     const session = this.#session;
     if (session === null) return;
     const now = performance.now();
@@ -252,7 +252,7 @@ export class ChangeListener {
     return session.sent;
   }
 
-  #lost(parts: ChangeListenerParts, session: Session): void {
+  #lost(parts: NotificationListenerParts, session: Session): void {
     if (this.#closed || session !== this.#session) return;
     this.#session = null;
     this.#gapSince ??= performance.now();
@@ -264,7 +264,7 @@ export class ChangeListener {
     this.#reconnect(parts, 0);
   }
 
-  #reconnect(parts: ChangeListenerParts, failures: number): void {
+  #reconnect(parts: NotificationListenerParts, failures: number): void {
     this.#timer = setTimeout(
       () => {
         this.#connect(parts).then(

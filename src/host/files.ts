@@ -96,6 +96,28 @@ class OpenFiles {
     });
     return reader;
   }
+
+  /** Reads one chunk: at most 1 MB, and not beyond the end of the file. */
+  async readChunk(
+    call: PermittedCall,
+    args: HostArguments,
+    bytesMax: number,
+  ): Promise<HostResult | { bytes: Uint8Array<ArrayBuffer>; atEnd: boolean }> {
+    const offset = args.long(1);
+    if (offset < 0) return hostError(HOST_ERROR.invalid, 'the offset is below zero');
+    const file = await this.find(call, args.text(0));
+    if (file === undefined) return hostError(HOST_ERROR.notFound);
+    const { size } = file.record;
+    const length = Math.max(0, Math.min(bytesMax, LIMITS.fileChunkBytesMax, size - offset));
+    const atEnd = offset + length >= size;
+    if (length === 0) return { bytes: new Uint8Array(0), atEnd };
+    try {
+      return { bytes: await this.reader(call, file).read(offset, length), atEnd };
+    } catch (error) {
+      const now = await this.#files.find(file.record.id);
+      return now?.state === 'ready' ? refused(error) : hostError(HOST_ERROR.notFound);
+    }
+  }
 }
 
 /**
@@ -106,29 +128,6 @@ export function fileHandlers(
   base: () => string,
 ): Record<'file_meta' | 'file_url' | 'file_store' | 'file_read' | 'file_read_into', HostHandler> {
   const opened = new OpenFiles(files);
-
-  /** Reads one chunk: at most 1 MB, and not beyond the end of the file. */
-  const readChunk = async (
-    call: PermittedCall,
-    args: HostArguments,
-    bytesMax: number,
-  ): Promise<HostResult | { bytes: Uint8Array<ArrayBuffer>; atEnd: boolean }> => {
-    const offset = args.long(1);
-    if (offset < 0) return hostError(HOST_ERROR.invalid, 'the offset is below zero');
-    const file = await opened.find(call, args.text(0));
-    if (file === undefined) return hostError(HOST_ERROR.notFound);
-    const { size } = file.record;
-    const length = Math.max(0, Math.min(bytesMax, LIMITS.fileChunkBytesMax, size - offset));
-    const atEnd = offset + length >= size;
-    if (length === 0) return { bytes: new Uint8Array(0), atEnd };
-    try {
-      return { bytes: await opened.reader(call, file).read(offset, length), atEnd };
-    } catch (error) {
-      const now = await files.find(file.record.id);
-      return now?.state === 'ready' ? refused(error) : hostError(HOST_ERROR.notFound);
-    }
-  };
-
   return {
     async file_meta(call, args) {
       const file = await opened.find(call, args.text(0));
@@ -163,7 +162,7 @@ export function fileHandlers(
     async file_read(call, args) {
       const bytesMax = args.int(2);
       if (bytesMax < 0) return hostError(HOST_ERROR.invalid, 'the number of bytes is below zero');
-      const chunk = await readChunk(call, args, bytesMax === 0 ? LIMITS.fileChunkBytesMax : bytesMax);
+      const chunk = await opened.readChunk(call, args, bytesMax === 0 ? LIMITS.fileChunkBytesMax : bytesMax);
       if ('code' in chunk) return chunk;
       const data = new Uint8Array(chunk.bytes.length + 1);
       data[0] = chunk.atEnd ? 1 : 0;
@@ -171,7 +170,7 @@ export function fileHandlers(
       return { code: data.length, handedOver: data };
     },
     async file_read_into(call, args) {
-      const chunk = await readChunk(call, args, args.int(2));
+      const chunk = await opened.readChunk(call, args, args.int(2));
       if ('code' in chunk) return chunk;
       const { bytes } = chunk;
       return { code: chunk.atEnd ? bytes.length | END_OF_FILE : bytes.length, handedOver: bytes };

@@ -94,10 +94,15 @@ function parseKeys(json: string): string[] | HostResult {
   return [...new Set(keys)];
 }
 
-type KvFunction = 'kv_get' | 'kv_set' | 'kv_delete' | 'kv_list' | 'kv_get_many' | 'kv_update' | 'kv_increment';
+type PlainFunction = 'kv_get' | 'kv_set' | 'kv_delete' | 'kv_list';
+type AtomicFunction = 'kv_get_many' | 'kv_update' | 'kv_increment';
 
 /** The functions of docs/ABI.md "Key-value store", each one statement and one round trip. */
-export function kvHandlers(db: Database): Record<KvFunction, HostHandler> {
+export function kvHandlers(db: Database): Record<PlainFunction | AtomicFunction, HostHandler> {
+  return { ...plainHandlers(db), ...atomicHandlers(db) };
+}
+
+function plainHandlers(db: Database): Record<PlainFunction, HostHandler> {
   return {
     async kv_get(call, args) {
       const key = args.text(0);
@@ -136,6 +141,12 @@ export function kvHandlers(db: Database): Record<KvFunction, HostHandler> {
       const data = JSON.stringify({ keys, next: rows.length > n ? keys.at(-1) : null });
       return { code: Buffer.byteLength(data), data };
     },
+  };
+}
+
+/** Functions that read or write more than one state in one statement: many keys at once, or a value and its successor. */
+function atomicHandlers(db: Database): Record<AtomicFunction, HostHandler> {
+  return {
     async kv_get_many(call, args) {
       const keys = parseKeys(args.text(0));
       if (!Array.isArray(keys)) return keys;

@@ -46,6 +46,25 @@ export type ModuleStorage = {
 
 export const sha256Of = (bytes: Uint8Array): string => createHash('sha256').update(bytes).digest('hex');
 
+/** Writes a stream to a file that has its final name only when it is complete. @throws ServiceError `body_too_large` */
+async function receiveFile(file: string, source: Readable, bytesMax: number, refusal: string): Promise<StoredModule> {
+  const hash = createHash('sha256');
+  let size = 0;
+  const partial = `${file}.part`;
+  try {
+    await streamToFile(source, partial, chunk => {
+      size += chunk.length;
+      if (size > bytesMax) throw new ServiceError('body_too_large', `${refusal} (${bytesMax} bytes)`);
+      hash.update(chunk);
+    });
+    await moveIntoPlace(partial, file);
+  } catch (error) {
+    await fsp.rm(partial, { force: true });
+    throw error;
+  }
+  return { sha256: hash.digest('hex'), size };
+}
+
 /** @param directory made when absent */
 export function openModuleStorage(directory: string): ModuleStorage {
   fs.mkdirSync(directory, { recursive: true });
@@ -55,34 +74,11 @@ export function openModuleStorage(directory: string): ModuleStorage {
   };
   const frontendPath = (key: string, sha256: string | null): string =>
     at(key, sha256 === null ? FRONTEND : `.${sha256}${FRONTEND}`);
-  const receive = async (
-    key: string,
-    ending: string,
-    source: Readable,
-    bytesMax: number,
-    refusal: string,
-  ): Promise<StoredModule> => {
-    const hash = createHash('sha256');
-    let size = 0;
-    const partial = at(key, `${ending}.part`);
-    try {
-      await streamToFile(source, partial, chunk => {
-        size += chunk.length;
-        if (size > bytesMax) throw new ServiceError('body_too_large', `${refusal} (${bytesMax} bytes)`);
-        hash.update(chunk);
-      });
-      await moveIntoPlace(partial, at(key, ending));
-    } catch (error) {
-      await fsp.rm(partial, { force: true });
-      throw error;
-    }
-    return { sha256: hash.digest('hex'), size };
-  };
   return {
     receive: (key, source, bytesMax) =>
-      receive(key, '.wasm', source, bytesMax, 'the module is larger than http.max_module'),
+      receiveFile(at(key, '.wasm'), source, bytesMax, 'the module is larger than http.max_module'),
     receiveFrontend: (key, source, bytesMax) =>
-      receive(key, FRONTEND, source, bytesMax, 'the frontend is larger than http.max_frontend'),
+      receiveFile(at(key, FRONTEND), source, bytesMax, 'the frontend is larger than http.max_frontend'),
     moveFrontend: (from, to, sha256) => moveIntoPlace(at(from, FRONTEND), frontendPath(to, sha256)),
     removeFrontend: (key, sha256) => fsp.rm(frontendPath(key, sha256), { force: true }),
     frontendPath,

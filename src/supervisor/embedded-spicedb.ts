@@ -22,7 +22,7 @@ const STOP_MS = 3000;
  * @param account it runs as; null: the account of this process
  * @throws StartError when it does not become ready
  */
-export async function startSpicedb(directory: string, account: Account | null = null): Promise<RunningSpicedb> {
+export async function startEmbeddedSpicedb(directory: string, account: Account | null = null): Promise<RunningSpicedb> {
   const fits = Buffer.byteLength(directory) <= SOCKET_DIRECTORY_MAX;
   const sockets = fits ? directory : fs.mkdtempSync(path.join(os.tmpdir(), 'plugin-host-'));
   if (fits) {

@@ -2,8 +2,8 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { messageOf } from '../base/errors.ts';
 import { writeNewFile } from '../base/write-new-file.ts';
-import { Backoff } from './child.ts';
-import { type RunningSpicedb, startSpicedb } from './embedded-spicedb.ts';
+import { Backoff } from './backoff.ts';
+import { type RunningSpicedb, startEmbeddedSpicedb } from './embedded-spicedb.ts';
 import type { Account } from './unprivileged.ts';
 
 export type KeeperOptions = {
@@ -76,7 +76,10 @@ export class SpicedbKeeper {
 
   async #start(): Promise<void> {
     const { directory, progress, started } = this.#options;
-    const spicedb = await startSpicedb(path.join(directory, `spicedb-${this.#count++ % 10}`), this.#options.account);
+    const spicedb = await startEmbeddedSpicedb(
+      path.join(directory, `spicedb-${this.#count++ % 10}`),
+      this.#options.account,
+    );
     if (this.#stopping) return await spicedb.stop();
     if (this.#current !== null) this.#old.add(this.#current);
     this.#current = spicedb;

@@ -8,7 +8,8 @@ import { type Config, configToEnv, dataPath, withValues } from '../config/load.t
 import { EMBEDDED_ROLE, makeServiceRole, prepareDatabase, roleOfUrl, withUser } from '../db/service-role.ts';
 import { WASM_FLAGS } from '../plugins/trial-compile.ts';
 import type { Suspect } from '../records/suspects.ts';
-import { Backoff, exited } from './child.ts';
+import { Backoff } from './backoff.ts';
+import { exited } from './child.ts';
 import { CrashCount } from './crash-count.ts';
 import { MAIN, type RunningPostgres, StartError, startPostgres } from './embedded-postgres.ts';
 import { MemoryWatch } from './memory-watch.ts';

@@ -17,7 +17,7 @@ import type { InstalledTrigger, PluginRegistry } from '../plugins/registry.ts';
 import type { ExecutionRecords } from '../records/execution-records.ts';
 import type { Quarantine, Suspension } from '../records/quarantine.ts';
 import { corsHeaders, isPreflight, preflightHeaders } from './cors.ts';
-import { refusalOf } from './outcome-reply.ts';
+import { outcomeReply } from './outcome-reply.ts';
 import { appendExecution, appendRefusal } from './record.ts';
 import { type HttpAuth, httpEvent } from './trigger-event.ts';
 
@@ -351,7 +351,7 @@ function finish(
     status = o.status === 0 ? 204 : o.status;
     x.replyFlat(status, plugin.htmlTrusted || place !== null ? withoutSandbox(o.headers) : o.headers, o.body, cors);
   } else {
-    const refusal = refusalOf(o, parts.timeoutMs, cors);
+    const refusal = outcomeReply(o, parts.timeoutMs, cors);
     status = refusal.status;
     x.replyError(refusal.error);
   }

@@ -53,7 +53,7 @@ function detailOf(kind: Failure, o: ExecutionOutcome, timeoutMs: number): string
 }
 
 /** The refusal that answers a failed execution. */
-export function refusalOf(
+export function outcomeReply(
   o: ExecutionOutcome,
   timeoutMs: number,
   headers: ReadonlyArray<readonly [string, string]>,

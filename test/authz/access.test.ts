@@ -4,7 +4,7 @@ import { findBrokenPolicies } from '../../src/authz/stored-policies.ts';
 import { openDatabase } from '../../src/db/database.ts';
 import { addServiceKey } from '../../src/identity/service-keys.ts';
 import { addUserToken } from '../../src/identity/user-tokens.ts';
-import { startSpicedb } from '../../src/supervisor/embedded-spicedb.ts';
+import { startEmbeddedSpicedb } from '../../src/supervisor/embedded-spicedb.ts';
 import { startGraphStore } from '../support/graph.ts';
 import { type Answer, type Json, startTestService, type TestService } from '../support/service.ts';
 import { watPlugin } from '../support/wat.ts';
@@ -619,7 +619,7 @@ t.test(
     );
     t.equal((await alone.admin('GET', '/authz/drift')).status, 503);
     await own.spicedb.stop();
-    const again = await startSpicedb(`${own.directory}/run`);
+    const again = await startEmbeddedSpicedb(`${own.directory}/run`);
     t.teardown(() => again.stop());
     const before = counts.get('in 200') ?? 0;
     while ((counts.get('in 200') ?? 0) < before + 50) await sleep(20);

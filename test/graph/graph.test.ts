@@ -8,7 +8,7 @@ import { GraphSchema, readGraphSchema } from '../../src/graph/graph-schema.ts';
 import { GraphError, GraphStore } from '../../src/graph/graph-store.ts';
 import { remoteStore } from '../../src/graph/remote-store.ts';
 import { matchesFilter, type Tuple, tupleText } from '../../src/graph/tuple.ts';
-import { startSpicedb } from '../../src/supervisor/embedded-spicedb.ts';
+import { startEmbeddedSpicedb } from '../../src/supervisor/embedded-spicedb.ts';
 import { startTlsGate } from '../support/tls-gate.ts';
 
 const schema = readGraphSchema();
@@ -21,7 +21,7 @@ function parse(text: string): Tuple {
 
 async function world(t: { teardown(fn: () => unknown): void }) {
   const directory = fs.mkdtempSync(path.join(os.tmpdir(), 'g-'));
-  const spicedb = await startSpicedb(path.join(directory, 'run'));
+  const spicedb = await startEmbeddedSpicedb(path.join(directory, 'run'));
   const store = new GraphStore({ endpoint: spicedb.endpoint, token: 'any', tls: false });
   t.teardown(async () => {
     store.close();
@@ -196,7 +196,7 @@ t.test('a store that ends takes nothing along: callers are told, its directory i
   t.equal(await kindOf(check), 'unavailable');
   await spicedb.stop();
   t.notOk(fs.existsSync(run));
-  const again = await startSpicedb(run);
+  const again = await startEmbeddedSpicedb(run);
   t.teardown(() => again.stop());
   let text: string | null | undefined;
   while (text === undefined) text = await store.readSchema().catch(() => undefined);
