@@ -5,40 +5,44 @@ import type { Inspection } from './inspect.ts';
 import type { Manifest } from './manifest.ts';
 
 /**
- * The gate, in a thread of its own: reading a module of 60 MB takes most of a second, which no request should wait for.
+ * Runs the gate in a separate thread: reading a module of 60 MB takes most of a second, which no request should wait
+ * for.
  */
 export type InspectionOrder = {
   /** The module as uploaded. */
   file: string;
   sha256: string;
-  /** What `plugin_describe` has given, when the module itself carries no manifest. */
+  /** The manifest from `plugin_describe`, if the module has no manifest section. */
   manifest: Manifest | null;
 };
 
 export type InspectedFile = Inspection & { rewrittenSha256: string };
 
-/** What the thread posts. */
+/** The message the thread posts. */
 export type InspectionAnswer = { ok: true; inspected: InspectedFile } | { ok: false; message: string };
 
-/** Reading 64 MB takes a second; the rules of the gate bound what a module can make of it. */
+/** Time limit. Reading 64 MB takes a second; the rules of the gate bound how slow a module can make it. */
 const TIMEOUT_MS = 20_000;
-/** A thread beyond it ends, and the module is refused: the rules of the gate bound what a module makes it hold. */
+/**
+ * Heap limit. A thread that exceeds it ends and the module is refused; the rules of the gate bound how much a module
+ * can need.
+ */
 const HEAP_MB = 512;
-/** A thread without work ends after this. */
+/** An idle thread ends after this time. */
 const IDLE_MS = 10_000;
 const semaphore = makeSemaphore(Math.max(1, Math.floor(availableParallelism() / 2)));
 
 /**
- * Passes the module in a file through the gate.
+ * Runs the gate on the module in a file.
  *
- * @returns the findings and, when none is a refusal, the module to compile
- * @throws Error when the file is not the one that was uploaded or cannot be read
+ * @returns the findings and, if none is a refusal, the module to compile
+ * @throws Error if the file differs from the upload or cannot be read
  */
 export function inspectFile(order: InspectionOrder): Promise<InspectedFile> {
   return semaphore(() => inThread(order));
 }
 
-/** Threads that have read a module and may read another one; what they have loaded takes longer than most modules. */
+/** Idle threads, kept for the next module because loading a thread's code takes longer than most modules. */
 const idle: Array<{ worker: Worker; end: NodeJS.Timeout }> = [];
 
 function takeThread(): Worker {
@@ -51,13 +55,13 @@ function takeThread(): Worker {
   }
   return new Worker(new URL('./inspect-worker.ts', import.meta.url), {
     env: {},
-    // Nothing the process was started with has to be loaded for it.
+    // The thread needs no options of the process, like loaders.
     execArgv: ['--disable-warning=ExperimentalWarning'],
     resourceLimits: { maxOldGenerationSizeMb: HEAP_MB },
   });
 }
 
-/** Keeps a thread for the next module, for a while. */
+/** Keeps a thread for the next module for some time. */
 function keepThread(worker: Worker): void {
   for (const event of ['message', 'error', 'exit']) worker.removeAllListeners(event);
   const drop = (): void => {
@@ -74,7 +78,7 @@ function keepThread(worker: Worker): void {
   idle.push({ worker, end });
 }
 
-/** Ends the threads that wait for another module: a process that ends must not have to join them. */
+/** Ends the idle threads, so that the process can exit without waiting for them. */
 export async function endIdleThreads(): Promise<void> {
   await Promise.all(
     idle.splice(0).map(({ end, worker }) => {

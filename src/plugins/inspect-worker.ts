@@ -4,7 +4,7 @@ import { inspectDescribed, inspectModule } from './inspect.ts';
 import type { InspectedFile, InspectionAnswer, InspectionOrder } from './inspect-thread.ts';
 import { sha256Of } from './module-storage.ts';
 
-/** The thread of `inspectFile`: one answer for each module it is given. */
+/** The thread of `inspectFile`: answers each order with one message. */
 function inspect({ file, manifest, sha256 }: InspectionOrder): InspectedFile {
   const bytes = fs.readFileSync(file);
   if (sha256Of(bytes) !== sha256) throw new Error('the stored module differs from the upload');

@@ -29,7 +29,7 @@ t.test('a sealed value opens in its own row alone', async t => {
   await right.until(1);
   const off = async () => (await s.admin('GET', `/events/subscriptions/${b}`)).json;
   while ((await off()).enabled === true) await new Promise(r => setTimeout(r, 20));
-  t.match(await off(), { disabled_why: /does not open: .*copied from another row.*give the subscription a new secret/ });
+  t.match(await off(), { disabled_why: /cannot be decrypted: .*copied from another row.*give the subscription a new secret/ });
   t.equal(moved.attempts, 0, 'nothing is signed with the secret of another address');
   const mended = { new_secret: true, enabled: true };
   const answer = await s.admin('PATCH', `/events/subscriptions/${b}`, mended);
