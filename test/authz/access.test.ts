@@ -396,7 +396,7 @@ t.test('a stored policy that does not compile any more lets no caller in, and sa
   await s.service.registry.reload('desk');
   t.equal((await ada.call()).status, 403);
   t.equal((await ada.call()).status, 403, 'and when it is remembered that it does not');
-  const problem = { message: /unsigned numbers are not offered/, position: { start: broken.indexOf('1u') } };
+  const problem = { message: /unsigned numbers are not supported/, position: { start: broken.indexOf('1u') } };
   t.match((await s.admin('GET', '/plugins/desk/triggers/run/settings')).json.policy_problems, [problem, {}]);
   t.match((await s.admin('GET', '/plugins/desk/commands/settings')).json, {
     items: [{ command: 'menu', policy_problems: [problem, {}] }, { policy_problems: [] }],
@@ -407,7 +407,7 @@ t.test('a stored policy that does not compile any more lets no caller in, and sa
   while ((await record())?.failure === '') await sleep(20);
   t.match(await record(), {
     status: 403,
-    failure: /the stored policy does not compile: unsigned numbers are not offered/,
+    failure: /the stored policy does not compile: unsigned numbers are not supported/,
   });
   const told: string[] = [];
   await findBrokenPolicies(db, (of, reason) => told.push(`${of.kind} ${of.pluginId}/${of.name}: ${reason}`));
