@@ -6,7 +6,7 @@ import { SingleThread } from '../base/single-thread.ts';
 export type PasswordTask = { password: string; against: string | null };
 export type PasswordAnswer = { hash: string } | { right: boolean } | { error: string };
 
-/** What is wrong with a new password, or null. */
+/** The mistake in a new password, or null. */
 export function passwordProblem(password: string): string | null {
   const bytes = Buffer.byteLength(password);
   if (bytes < LIMITS.passwordBytesMin) return `must have at least ${LIMITS.passwordBytesMin} bytes`;
@@ -16,13 +16,13 @@ export function passwordProblem(password: string): string | null {
   return null;
 }
 
-/** A thread that hashes and compares passwords; it may read nothing of the environment. */
+/** Starts the thread that hashes and compares passwords, without access to the environment. */
 export const startPasswordWorker = (): Worker =>
   new Worker(new URL('./password-worker.ts', import.meta.url), { env: {} });
 
 /**
- * A thread of its own with a low priority: a computation takes a quarter of a second, which neither requests nor the
- * thread pool that file reads and DNS share should feel (docs/SECURITY.md).
+ * A separate thread with low priority: a computation takes a quarter of a second, and should delay neither requests nor
+ * the thread pool for file reads and DNS (docs/SECURITY.md).
  *
  * @param makeWorker starts a thread that runs `password-worker.ts`
  */
@@ -42,10 +42,10 @@ export async function hashPassword(password: string): Promise<string> {
   throw new Error('error' in answer ? answer.error : 'no hash was made');
 }
 
-/** Hash of random bytes that were thrown away: checking an unknown account takes as long as a known one. */
+/** Hash of discarded random bytes, so that checking an unknown account takes as long as checking a known one. */
 const HASH_OF_NO_PASSWORD = '$2b$12$mO8/Rer1zuIoje9qmMG.3.jMoJtxMFlSvtn8gYiNtmYXYjXdPGuHm';
 
-/** Whether a password is right; takes the same time when there is no hash. */
+/** Whether a password is right; takes the same time without a hash. */
 export async function passwordMatches(password: string, hash: string | null): Promise<boolean> {
   const given = Buffer.byteLength(password) > LIMITS.passwordBytesMax ? '' : password;
   const answer = await thread.run({ password: given, against: hash ?? HASH_OF_NO_PASSWORD });

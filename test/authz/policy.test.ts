@@ -60,7 +60,11 @@ t.test('a policy that is no policy is refused when it is saved, with its place a
     ['re_match(user.locale, "(")', '"("', /regexp/],
     ['re_match(user.locale, "((a{100}){100}){100}")', '"((a{100}){100}){100}"', /repe/],
     [`re_match(user.locale, "${'a'.repeat(201)}")`, `"${'a'.repeat(201)}"`, /100 characters/],
-    ['user.groups.all(a, user.groups.all(b, user.groups.all(c, a == c)))', 'user.groups.all(c, a == c)', /may be nested 2 deep/],
+    [
+      'user.groups.all(a, user.groups.all(b, user.groups.all(c, a == c)))',
+      'user.groups.all(c, a == c)',
+      /may be nested 2 deep/,
+    ],
     ['check("fly", "faculty", "f1")', '"fly"', /no permission or relation "fly"; it has admin/],
     ['check("admin", "school", "f1")', '"school"', /no object type "school"; there are user, faculty/],
     ['is_member("faculty", "f1")', 'is_member("faculty", "f1")', /no permission or relation "member"/],
