@@ -44,7 +44,7 @@ export type ServiceOptions = {
 
 export type Service = {
   readonly server: Server;
-  /** Every row of the API beside the triggers. */
+  /** All rows of the API; triggers are handled separately. */
   readonly routes: readonly Route[];
   readonly installer: PluginInstaller;
   readonly registry: PluginRegistry;

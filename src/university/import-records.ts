@@ -15,7 +15,7 @@ export type ImportOptions = SyncOptions & {
   isPaced: boolean;
   /** A date like 2026-09-01, in whose light records hold or do not. */
   today: string;
-  /** Told of the places that are wrong, as they are found. */
+  /** Called with mistakes as they are found. */
   onErrors(errors: readonly RecordError[]): Promise<void>;
   /** Told after each chunk. */
   onProgress(counts: Readonly<ImportCounts>): Promise<void>;
@@ -41,8 +41,8 @@ function addCounts(counts: ImportCounts, more: Pick<ImportCounts, 'created' | 'u
 }
 
 /**
- * Takes over a list of records of one type: each by itself, so that a bad one spoils no other, many in one transaction. Records that
- * cannot be taken over because of what another one has are tried again behind the last.
+ * Takes over a list of records of one type: each by itself, so that a bad one spoils no other, many in one transaction.
+ * Records that cannot be taken over because of what another one has are tried again behind the last.
  *
  * @param values as they stand in the list
  * @returns the counts

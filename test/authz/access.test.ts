@@ -343,7 +343,7 @@ t.test('roles that exist nowhere are warned about, with what was probably meant'
     { message: no('zzzzz', ''), position: { start: policy.indexOf('"zzzzz"') } },
     { message: no('editr', '; did you mean "editor"?') },
   ]);
-  t.equal((kept.json.warnings as Json[]).length, 3, 'a role of imports is known before anybody has it');
+  t.equal((kept.json.warnings as Json[]).length, 3, 'a role of imports is known before any user has it');
   t.match((await s.admin('POST', '/policies/check', { expression: policy })).json.warnings, [
     { message: odd.message },
     {},
@@ -420,7 +420,7 @@ t.test('a stored policy that does not compile any more lets no caller in, and sa
   await setPolicy('');
 });
 
-t.test('what would have to change is told for a trigger too, step by step', async t => {
+t.test('access/explain names for a trigger, step by step, what would have to change', async t => {
   const ada = await person();
   const why = () => explain({ user: ada.id, trigger: 'run' });
   await settings({ enabled: false });

@@ -102,30 +102,27 @@ t.test('what policies are written in is evaluated as CEL says', async t => {
   }
 });
 
-t.test(
-  'all mistakes are told at once, each with its place, and unknown names with what was probably meant',
-  async t => {
-    t.same(
-      mistakesOf(
-        'user.locle == "ru" && usr.locale == "x" &&\n has_rule("a") && check("viw_all", "facult", "f1") && user.id == "x"',
-      ),
-      [
-        'locle: No such key: locle; did you mean "locale"?',
-        'usr: Unknown variable: usr; did you mean "user"?',
-        'has_rule("a"): has_rule is not supported; did you mean "has_role"?',
-        `"facult": there is no object type "facult"; there are ${[...schema.types.keys()].join(', ')}; did you mean "faculty"?`,
-        'user.id == "x": no such overload: int == string',
-      ],
-    );
-    t.match(mistakesOf('check("viw_all", "faculty", "f1")'), [/"viw_all": .*; did you mean "view_all"\?$/]);
-    t.same(mistakesOf('(user.id) == ("x") || (1 + ("a")) == 2 || has_role(1)').length, 3);
-    t.same(mistakesOf('user.groups.all(g, g == 1 || other == "x")'), [
-      'g == 1: no such overload: string == int',
-      'other: Unknown variable: other',
-    ]);
-    t.equal(mistakesOf(Array(30).fill('user.x == 1').join(' || ')).length, 20, 'twenty at most');
-  },
-);
+t.test('all mistakes are reported at once, each with its position, and unknown names with a suggestion', async t => {
+  t.same(
+    mistakesOf(
+      'user.locle == "ru" && usr.locale == "x" &&\n has_rule("a") && check("viw_all", "facult", "f1") && user.id == "x"',
+    ),
+    [
+      'locle: No such key: locle; did you mean "locale"?',
+      'usr: Unknown variable: usr; did you mean "user"?',
+      'has_rule("a"): has_rule is not supported; did you mean "has_role"?',
+      `"facult": there is no object type "facult"; there are ${[...schema.types.keys()].join(', ')}; did you mean "faculty"?`,
+      'user.id == "x": no such overload: int == string',
+    ],
+  );
+  t.match(mistakesOf('check("viw_all", "faculty", "f1")'), [/"viw_all": .*; did you mean "view_all"\?$/]);
+  t.same(mistakesOf('(user.id) == ("x") || (1 + ("a")) == 2 || has_role(1)').length, 3);
+  t.same(mistakesOf('user.groups.all(g, g == 1 || other == "x")'), [
+    'g == 1: no such overload: string == int',
+    'other: Unknown variable: other',
+  ]);
+  t.equal(mistakesOf(Array(30).fill('user.x == 1').join(' || ')).length, 20, 'twenty at most');
+});
 
 t.test('every part of a policy is shown as it is written, with its value', async t => {
   const source = '(user.locale == ")") || /* no */ true'.replace('/* no */ ', '// ")\n ');

@@ -298,7 +298,7 @@ t.test('groups are looked up only when the answer depends on them', async t => {
   }
 });
 
-t.test('one malformed question spoils no other, whatever is asked beside it', async t => {
+t.test('one malformed check does not affect the checks sent with it', async t => {
   const { db, store, caller } = world;
   const graph = new Graph(Date.now);
   graph.useStore(store);

@@ -65,7 +65,7 @@ t.test('the access decision answers every row of its table', async t => {
   }
 });
 
-t.test('a disabled trigger refuses everybody, whatever else is set', async t => {
+t.test('a disabled trigger refuses every caller, whatever else is set', async t => {
   for (const user of [false, true])
     for (const service of [false, true])
       for (const policyExpression of ['', 'true'])

@@ -4,7 +4,7 @@ import { openDatabase } from '../../src/db/database.ts';
 import { type HeldConnection, PluginDatabases } from '../../src/db/plugin-databases.ts';
 import { makeDatabase } from '../support/database.ts';
 
-t.test('a statement that may set a name with a dot is told from one that does not', t => {
+t.test('a statement that may set a name with a dot is distinguished from one that does not', t => {
   const may = [
     "SET app.owner = '1'",
     "set local app.owner to '1'",

@@ -27,7 +27,7 @@ t.test('callers are users, service keys, and addresses where there is no credent
     t.equal(callerKey(null, address), key, address);
 });
 
-/** The run queues with lanes of the test's own, which take and end work when they are told to. */
+/** The run queues with lanes of the test's own, which take and end work on request. */
 class Bench {
   readonly views: SharedViews = viewsOf(new SharedArrayBuffer(SHARED_BYTES));
   readonly queues = new RunQueues(this.views);

@@ -177,7 +177,7 @@ t.test('hostile plugins', async t => {
     t.match(log[0]?.text, /^ok\\x1b\[2J/, 'control characters are escaped');
   });
 
-  t.test('a guest that holds exceptions fills no memory beside its own', async t => {
+  t.test('a guest that holds exceptions fills no memory but its own', async t => {
     const values = Array<string>(900).fill('(i64.const -1)').join(' ');
     await s.install(
       watPlugin({

@@ -554,7 +554,7 @@ t.test('whatever step of a completion is the last before a kill, the next attemp
 });
 
 t.test(
-  'a client that goes away in the middle leaves nothing, and another upload to the address is not let in beside',
+  'a client that disconnects in the middle leaves nothing, and a second upload to the address is refused meanwhile',
   async t => {
     const w = await filesWorld(t);
     const ada = await w.user('Ada');

@@ -46,7 +46,7 @@ const kindOf = (call: Promise<unknown>): Promise<string> =>
     (error: unknown) => (error instanceof GraphError ? error.kind : String(error)),
   );
 
-/** Everybody's place in a small university. */
+/** The relationships of a small university. */
 const TUPLES = [
   'faculty:f1#dean@user:dean',
   'faculty:f1#staff@user:fstaff',
@@ -184,7 +184,7 @@ t.test('any id is spelled so that the store takes it, and read back as it was', 
   t.equal(new Set(ids.map(toGraphId)).size, ids.length, 'no two become one');
 });
 
-t.test('a store that ends takes nothing along: callers are told, its directory is gone with it', async t => {
+t.test('when a store ends, callers get an error and its directory is removed', async t => {
   const { directory, spicedb, store } = await world(t);
   await store.writeSchema(schema.text);
   const run = path.join(directory, 'run');

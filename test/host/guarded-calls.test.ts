@@ -18,7 +18,7 @@ const PATH = '/events/subscriptions';
 const NAMES: Names = {
   'inside.test': ['127.0.0.1'],
   'metadata.test': ['169.254.169.254'],
-  // Allowed alone; an address beside it is not.
+  // Only this address is allowed; the next one is not.
   'mixed.test': ['127.0.0.1', '10.0.0.1'],
   'half-public.test': ['93.184.216.34', '127.0.0.1'],
 };

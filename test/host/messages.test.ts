@@ -9,7 +9,7 @@ import { makeUniversity } from '../support/university.ts';
 const NOTIFY = [{ kind: 'notify', description: 'Tells' }];
 const text = (m: string): string => JSON.stringify({ text: m });
 
-t.test('a user is told on the primary channel, or on the one that is linked', async t => {
+t.test('a user is notified on the primary channel, or on the one that is linked', async t => {
   const { db, link, s, sides, telegram, user, vk } = await messengerWorld(t);
   await s.install(callerPlugin({ id: 'caller', requirements: NOTIFY }));
   const [onTelegram, onVk] = sides;
@@ -182,7 +182,7 @@ t.test('students are found through the graph and the database, and told where th
   const onStream = new Set(rows.filter(r => r.stream === first.stream).map(r => r.user_id));
   const all = new Set(rows.map(r => r.user_id));
   t.same(await notify({ groups: [first.grp] }, 'no one has linked'), { queued: 0, unreachable: mates.size });
-  // Everybody of that group links an account; the chat has the user's number.
+  // Every student of that group links an account; the chat has the user's number.
   for (const id of mates)
     await db.query(
       "INSERT INTO messenger_accounts (channel, account_id, global_user_id, chat_id) VALUES ('TELEGRAM', $1, $2, $1)",
@@ -193,7 +193,7 @@ t.test('students are found through the graph and the database, and told where th
     queued: mates.size,
     unreachable: onStream.size - mates.size,
   });
-  t.same(await notify({ all: true }, 'everybody'), { queued: mates.size, unreachable: all.size - mates.size });
+  t.same(await notify({ all: true }, 'all students'), { queued: mates.size, unreachable: all.size - mates.size });
   t.same(await notify({ groups: ['no-such-group'] }, 'none'), { queued: 0, unreachable: 0 });
   await db.query("UPDATE global_users SET funding_type = 'contract', nationality_type = 'foreign' WHERE id = $1", [
     first.user_id,

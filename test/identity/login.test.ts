@@ -61,7 +61,7 @@ t.test('the wait grows with the failures of the caller: 1 s, 2 s, 4 s and so on 
     [{ failed: 3, since_last: 0.5 }, 4, 'seconds are rounded up'],
     [{ failed: 3, since_last: 4 }, 0, 'when the time is over'],
     [{ account_failed: 1000 }, 0, 'failures of others at the account alone'],
-    [{ failed: 1, account_failed: 6, since_last: 2 }, 30, 'failures of others beside one of its own'],
+    [{ failed: 1, account_failed: 6, since_last: 2 }, 30, 'failures of other callers and one of its own'],
     [{ running: 2 }, 0, 'attempts in parallel without a failure'],
     [{ running: LIMITS.loginsAtOnceMax }, 1, 'too many of them'],
     [{ failed: 1, running: 1, since_last: 5 }, 1, 'one at a time after a failure'],

@@ -95,7 +95,7 @@ t.test('every credential meets every state of the two flags with its status and 
     ['a key where a token is meant', bearer(inScope.text.replace('phk_', 'pht_')), [200, 401, 401, 401], null],
     ['a text that is no credential', bearer('x'), [200, 401, 401, 401], null],
     [
-      'a bad header beside a good cookie',
+      'a bad header next to a good cookie',
       { ...bearer('x'), ...cookie('user_session', live.secret) },
       [200, 401, 401, 401],
       null,

@@ -163,7 +163,7 @@ t.test('a reset, a removal and a new password end every session and token, and t
     await act(user.id, email);
     // What was sent before has arrived when an answer on the same connection has.
     await listener.query('SELECT 1');
-    t.ok(heard.includes(`user:${user.id}`), `${what} is told`);
+    t.ok(heard.includes(`user:${user.id}`), `other hosts are notified of ${what}`);
     t.equal(heard.includes(`admin_key:${key.key.id}`), endsKeys, `${what}: the administration key`);
     for (const [table, column] of [
       ['sessions', 'global_user_id'],

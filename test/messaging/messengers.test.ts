@@ -283,7 +283,7 @@ t.test('what one chat sends holds up no other, and no message stops its chat for
   t.same(rows, [{ attempts: LIMITS.updateAttemptsMax + 1, outcome: 'given_up' }]);
 });
 
-t.test('a chat that is told to wait holds up no other; a file that cannot be read is tried again later', async t => {
+t.test('a chat that must wait delays no other chat; a file that cannot be read is tried again later', async t => {
   const { db, s, sides, telegram } = await messengerWorld(t);
   await s.install(replier('echo', 'say'));
   const [side] = sides;
@@ -317,7 +317,7 @@ t.test('a chat that is told to wait holds up no other; a file that cannot be rea
   t.match(json.items, [{ state: 'queued', parts_sent: 1, attempts: 1, last_error: /cannot be read/ }]);
 });
 
-/** Queues messages that many are told: to `chats` chats, `each` to every one of them. */
+/** Queues notifications to `chats` chats, `each` of them for every chat. */
 const tellMany = (db: Database, chats: number, each: number) =>
   db.query(
     `INSERT INTO outgoing_messages (channel, chat_id, source, message, request_id, urgent)
@@ -350,7 +350,7 @@ t.test('messages go no faster than a messenger takes them, each chat in order', 
   );
 });
 
-t.test('an answer goes before what many are told', async t => {
+t.test('an answer is sent before notifications to many chats', async t => {
   const { db, s, telegram, sides } = await messengerWorld(t, { BOT_MESSENGERS_TELEGRAM_PER_SECOND: '1000' });
   await s.install(replier('echo', 'say'));
   telegram.perSecond = Number.POSITIVE_INFINITY;

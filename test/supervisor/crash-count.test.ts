@@ -86,7 +86,7 @@ t.test('want of memory is seen in the counts of the control group, in its use, a
   t.equal(machine.explain(0), null);
   write({ 'proc/vmstat': 'nr_free_pages 5\noom_kill 4\n' });
   t.equal(machine.explain(0), 'the out-of-memory count of the machine rose from 3 to 4');
-  t.equal(machine.explain(0), null, 'it is told once');
+  t.equal(machine.explain(0), null, 'it is reported once');
 
   write({
     'cgroup/app/memory.max': '104857600\n',

@@ -182,7 +182,7 @@ t.test('an answer that can run script is sandboxed unless an administrator trust
   ])
     t.equal(await policy({ 'Content-Type': type }), null, type);
   const own = await policy({ 'Content-Type': 'text/html', 'Content-Security-Policy': "default-src 'self'" });
-  t.equal(own, `default-src 'self', ${SANDBOX}`, "a header of its own beside the plugin's");
+  t.equal(own, `default-src 'self', ${SANDBOX}`, "a separate header in addition to the plugin's");
   t.equal((await answer(s, { 'X-Frame-Options': 'DENY' })).headers.get('x-frame-options'), 'DENY');
 
   for (const a of [await answer(s, {}), await s.trigger('echo/none'), await s.trigger('echo/run', { method: 'PUT' })])

@@ -70,7 +70,7 @@ t.test('an unchanged list is not fetched again, unless a batch wrote to its type
   t.equal(typesOf(third).get('course')?.deactivated, 1, 'the complete list has no such course');
 });
 
-t.test('what goes wrong with one list is told, and the others are taken over', async t => {
+t.test('a problem with one list is reported, and the other lists are imported', async t => {
   const { count, pull, source } = await world(t, makeUniversity(SMALL), { BOT_UNIVERSITY_SYNC_PAGE_TIMEOUT: '700ms' });
   const { courses, ...rest } = source.university;
   t.ok(courses.length > 0);
