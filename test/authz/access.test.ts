@@ -101,7 +101,7 @@ t.test('a policy on an HTTP trigger lets in the users it names, and no others', 
   t.equal((await ivan.call()).status, 200, 'an empty policy is none');
 });
 
-t.test('roles and attributes count the moment a change of them was answered', async t => {
+t.test('changes of roles and attributes take effect when they are answered', async t => {
   const ada = await person();
   await setPolicy('has_role("editor") || user.funding_type == "budget"');
   t.equal((await ada.call()).status, 403);
@@ -382,7 +382,7 @@ t.test('roles that exist nowhere are warned about, with what was probably meant'
   await setPolicy('');
 });
 
-t.test('a stored policy that does not compile any more lets no caller in, and says why', async t => {
+t.test('a stored policy that does not compile any more admits no caller, and the record says why', async t => {
   const ada = await person();
   await setPolicy('user.locale == "ru"');
   t.equal((await ada.call()).status, 200);
@@ -508,7 +508,7 @@ t.test('policies can be checked and tried before they are saved', async t => {
 });
 
 t.test(
-  'a role granted on one host opens a command on the other within a second, and a revoked one shuts it',
+  'a role granted on one host allows a command on the other within a second, and a revoked one forbids it',
   async t => {
     const other = await startWorld(t, spicedb.endpoint, s);
     const ada = await person();
@@ -540,7 +540,7 @@ t.test(
   },
 );
 
-t.test('drift is found and mended, in both directions', async t => {
+t.test('drift is found and repaired, in both directions', async t => {
   const stray = { resource_type: 'faculty', resource_id: 'drift', relation: 'dean', subject_id: 'x' };
   await relate('POST', stray);
   const { graph } = s.service.authz;
@@ -567,7 +567,7 @@ t.test('drift is found and mended, in both directions', async t => {
 });
 
 t.test(
-  'kill -9 of the graph store under load: no wrong yes, 503 for those who need it, and it comes back whole',
+  'kill -9 of the graph store under load: no wrong yes, 503 for callers that need it, and it comes back complete',
   async t => {
     const own = await startGraphStore(t);
     const alone = await startWorld(t, own.spicedb.endpoint);

@@ -35,7 +35,7 @@ function mistakesOf(source: string): string[] {
 }
 
 t.test(
-  'what the library answers otherwise than CEL says is refused when it is saved and when it is evaluated',
+  'expressions that the library evaluates differently from CEL are refused when saved and when evaluated',
   async t => {
     // The library says true to each; CEL says false, or that there is no answer.
     const rows: Array<[source: string, message: RegExp]> = [
@@ -79,7 +79,7 @@ t.test(
   },
 );
 
-t.test('what policies are written in is evaluated as CEL says', async t => {
+t.test('policies are evaluated as the CEL specification says', async t => {
   const rows: Array<[source: string, want: boolean | 'failed']> = [
     ['size("\u{1F600}") == 1', true],
     ['"\u{1F600}".size() == 1', true],
@@ -147,7 +147,7 @@ t.test('every part of a policy is shown as it is written, with its value', async
   );
 });
 
-t.test('a generator of expressions finds none that is answered by an error of the host', async t => {
+t.test('no generated expression makes the host fail with an error of its own', async t => {
   t.comment(`seed ${seed}, POLICY_SEED=${seed} repeats it`);
   const rnd = randomFrom(random(seed));
   let compiled = 0;

@@ -26,7 +26,7 @@ const refusal = (source: string): PolicyError | null => {
   }
 };
 
-t.test('a policy that is no policy is refused when it is saved, with its place and in words', async t => {
+t.test('an invalid policy is refused when it is saved, with the position of the mistake', async t => {
   const rows: Array<[source: string, place: string, message: RegExp]> = [
     ['user.locle == "ru"', 'locle', /locle/],
     ['user.locale == "ru" &&', '', /Unexpected token/],
@@ -127,94 +127,91 @@ async function makeWorld() {
 }
 const world = await makeWorld();
 
-t.test(
-  'a policy is evaluated with as few questions to the graph as it takes, and none when known facts decide',
-  async t => {
-    const { caller, db, store, user } = world;
-    let now = Date.now();
-    const graph = new Graph(() => now);
-    graph.useStore(store);
-    const contexts = new SubjectContexts(db, graph, Date.now);
-    const policies = new Policies(contexts, graph, Date.now);
-    let trips = 0;
-    const checkBulk = store.checkBulk.bind(store);
-    store.checkBulk = (...args) => {
-      trips++;
-      return checkBulk(...args);
-    };
-    const rows: Array<[source: string, verdict: string, trips: number]> = [
-      ['true', 'allowed', 0],
-      ['user.locale == "ru" && user.funding_type == "budget"', 'allowed', 0],
-      [`user.id == ${user.id}`, 'allowed', 0],
-      ['user.id == 9007199254740993', 'denied', 0],
-      ['9007199254740993 == 9007199254740992', 'denied', 0],
-      ['has_role("editor")', 'allowed', 0],
-      ['has_role("admin")', 'denied', 0],
-      ['has_any_role("a", "b", "tutor")', 'allowed', 0],
-      ['has_any_role("a")', 'denied', 0],
-      ['"g1" in user.groups && principal.kind == "user"', 'allowed', 0],
-      ['"g3" in user.groups', 'denied', 0],
-      ['re_match(user.external_id, "^e[0-9]+$")', 'allowed', 0],
-      ['check("view_all", "faculty", "f1")', 'allowed', 1],
-      ['check("view_all", "faculty", "f2")', 'denied', 1],
-      ['!check("view_all", "faculty", "f2")', 'allowed', 1],
-      ['is_member("study_group", "g3")', 'denied', 1],
-      ['is_member("study_group", "g1")', 'allowed', 1],
-      ['has_role("editor") || check("view_all", "faculty", "f1")', 'allowed', 0],
-      ['check("view_all", "faculty", "f1") || has_role("editor")', 'allowed', 0],
-      ['check("view_all", "faculty", "f1") && has_role("admin")', 'denied', 0],
-      ['has_role("editor") && "g1" in user.groups && check("view_all", "faculty", "f1")', 'allowed', 1],
-      ['check("view_all", "faculty", "f2") || check("view_all", "faculty", "f1")', 'allowed', 1],
-      ['user.groups.exists(g, check("view_all", "study_group", g))', 'allowed', 1],
-      ['user.groups.all(g, check("view_all", "study_group", g))', 'denied', 1],
-      ['check("view_all", "faculty", "f2") ? true : check("view_all", "faculty", "f1")', 'allowed', 2],
-      ['1 / 0 == 1', 'failed', 0],
-      ['user.roles[7] == "x"', 'failed', 0],
-    ];
-    await policies.decide('user.groups.size() > 0', caller);
-    await graph.check({
-      resourceType: 'faculty',
-      resourceId: 'f',
-      permission: 'admin',
-      subjectType: 'user',
-      subjectId: 'x',
-    });
-    for (const [source, verdict, wanted] of rows) {
-      trips = 0;
-      // Later than any answer is remembered.
-      now += 1001;
-      const answer = policies.decide(source, caller);
-      t.equal(answer instanceof Promise, wanted > 0, `${source}: ${wanted > 0 ? 'asks' : 'answers at once'}`);
-      const { kind, reason, rounds } = await answer;
-      t.equal(kind, verdict, `${source} ${reason}`);
-      t.equal(trips, wanted, `${source}: questions`);
-      t.equal(rounds, wanted);
-    }
-    const nested = ['a', 'b', 'c', 'd', 'e'].reduce(
-      (rest, id) => `check("admin", "faculty", "${id}") ? true : (${rest})`,
-      'false',
-    );
+t.test('a policy makes as few graph checks as possible, and none when known facts decide', async t => {
+  const { caller, db, store, user } = world;
+  let now = Date.now();
+  const graph = new Graph(() => now);
+  graph.useStore(store);
+  const contexts = new SubjectContexts(db, graph, Date.now);
+  const policies = new Policies(contexts, graph, Date.now);
+  let trips = 0;
+  const checkBulk = store.checkBulk.bind(store);
+  store.checkBulk = (...args) => {
+    trips++;
+    return checkBulk(...args);
+  };
+  const rows: Array<[source: string, verdict: string, trips: number]> = [
+    ['true', 'allowed', 0],
+    ['user.locale == "ru" && user.funding_type == "budget"', 'allowed', 0],
+    [`user.id == ${user.id}`, 'allowed', 0],
+    ['user.id == 9007199254740993', 'denied', 0],
+    ['9007199254740993 == 9007199254740992', 'denied', 0],
+    ['has_role("editor")', 'allowed', 0],
+    ['has_role("admin")', 'denied', 0],
+    ['has_any_role("a", "b", "tutor")', 'allowed', 0],
+    ['has_any_role("a")', 'denied', 0],
+    ['"g1" in user.groups && principal.kind == "user"', 'allowed', 0],
+    ['"g3" in user.groups', 'denied', 0],
+    ['re_match(user.external_id, "^e[0-9]+$")', 'allowed', 0],
+    ['check("view_all", "faculty", "f1")', 'allowed', 1],
+    ['check("view_all", "faculty", "f2")', 'denied', 1],
+    ['!check("view_all", "faculty", "f2")', 'allowed', 1],
+    ['is_member("study_group", "g3")', 'denied', 1],
+    ['is_member("study_group", "g1")', 'allowed', 1],
+    ['has_role("editor") || check("view_all", "faculty", "f1")', 'allowed', 0],
+    ['check("view_all", "faculty", "f1") || has_role("editor")', 'allowed', 0],
+    ['check("view_all", "faculty", "f1") && has_role("admin")', 'denied', 0],
+    ['has_role("editor") && "g1" in user.groups && check("view_all", "faculty", "f1")', 'allowed', 1],
+    ['check("view_all", "faculty", "f2") || check("view_all", "faculty", "f1")', 'allowed', 1],
+    ['user.groups.exists(g, check("view_all", "study_group", g))', 'allowed', 1],
+    ['user.groups.all(g, check("view_all", "study_group", g))', 'denied', 1],
+    ['check("view_all", "faculty", "f2") ? true : check("view_all", "faculty", "f1")', 'allowed', 2],
+    ['1 / 0 == 1', 'failed', 0],
+    ['user.roles[7] == "x"', 'failed', 0],
+  ];
+  await policies.decide('user.groups.size() > 0', caller);
+  await graph.check({
+    resourceType: 'faculty',
+    resourceId: 'f',
+    permission: 'admin',
+    subjectType: 'user',
+    subjectId: 'x',
+  });
+  for (const [source, verdict, wanted] of rows) {
     trips = 0;
-    t.match(await policies.decide(nested, caller), { kind: 'failed', rounds: 4, reason: /4 times/ });
-    t.equal(trips, 4, 'a policy that asks without end is stopped');
-
-    const again = 'check("view_all", "faculty", "f1") && is_member("study_group", "g1")';
+    // Later than any answer is remembered.
     now += 1001;
-    await policies.decide(again, caller);
-    trips = 0;
-    t.match(
-      policies.decide(again, caller),
-      { kind: 'allowed', rounds: 0, checks: { length: 2 } },
-      'remembered for a moment',
-    );
-    graph.delivered('');
-    t.ok(policies.decide(again, caller) instanceof Promise, 'until something reaches the graph');
-    now += 1001;
-    t.ok(policies.decide(again, caller) instanceof Promise, 'and for a second at most');
-  },
-);
+    const answer = policies.decide(source, caller);
+    t.equal(answer instanceof Promise, wanted > 0, `${source}: ${wanted > 0 ? 'asks' : 'answers at once'}`);
+    const { kind, reason, rounds } = await answer;
+    t.equal(kind, verdict, `${source} ${reason}`);
+    t.equal(trips, wanted, `${source}: questions`);
+    t.equal(rounds, wanted);
+  }
+  const nested = ['a', 'b', 'c', 'd', 'e'].reduce(
+    (rest, id) => `check("admin", "faculty", "${id}") ? true : (${rest})`,
+    'false',
+  );
+  trips = 0;
+  t.match(await policies.decide(nested, caller), { kind: 'failed', rounds: 4, reason: /4 times/ });
+  t.equal(trips, 4, 'a policy that asks without end is stopped');
 
-t.test('a service key is no user: what asks for one fails, what asks who calls does not', async t => {
+  const again = 'check("view_all", "faculty", "f1") && is_member("study_group", "g1")';
+  now += 1001;
+  await policies.decide(again, caller);
+  trips = 0;
+  t.match(
+    policies.decide(again, caller),
+    { kind: 'allowed', rounds: 0, checks: { length: 2 } },
+    'remembered for a moment',
+  );
+  graph.delivered('');
+  t.ok(policies.decide(again, caller) instanceof Promise, 'until something reaches the graph');
+  now += 1001;
+  t.ok(policies.decide(again, caller) instanceof Promise, 'and for a second at most');
+});
+
+t.test('a service key is not a user: a policy that uses user fails, one that uses principal does not', async t => {
   const { db, graph } = world;
   const policies = new Policies(new SubjectContexts(db, graph, Date.now), graph, Date.now);
   const key = { kind: 'service', keyId: 7 } as const;
@@ -244,7 +241,7 @@ t.test('without a graph store a policy is unavailable, unless its result does no
   for (const [source, verdict] of rows) t.equal((await policies.decide(source, caller)).kind, verdict, source);
 });
 
-t.test('a store without everything is not asked: no question is answered no while it is filled', async t => {
+t.test('a store that is being filled is not asked, so no check is answered no meanwhile', async t => {
   const { db, graph, store } = world;
   const question = {
     resourceType: 'faculty',
@@ -319,7 +316,7 @@ t.test('one malformed check does not affect the checks sent with it', async t =>
   t.equal((await policies.decide('!is_member(user.locale + " ", "x")', caller)).kind, 'failed');
 });
 
-t.test('what is remembered of a user is forgotten when it changes, also while it is being read', async t => {
+t.test('the cached context of a user is removed when it changes, also while it is being loaded', async t => {
   const { by, db, graph, user } = world;
   let hold: Promise<void> = Promise.resolve();
   let release = (): void => {};

@@ -100,7 +100,7 @@ t.test('over all combinations no caller gets in without a flag for its kind, exc
             }
 });
 
-t.test('the settings page says in one word what the settings amount to', async t => {
+t.test('the settings page names the effective access in one word', async t => {
   const rows: Array<[boolean, boolean, boolean, string, EffectiveAccess]> = [
     [false, true, true, '', 'disabled'],
     [true, false, false, '', 'public'],

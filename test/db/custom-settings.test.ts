@@ -37,7 +37,7 @@ t.test('a statement that may set a name with a dot is distinguished from one tha
   t.end();
 });
 
-t.test('a session that may know a name with a dot is not used again, every other one is', async t => {
+t.test('a session that may know a name with a dot is not used again; all other sessions are', async t => {
   const own = await makeDatabase();
   t.teardown(() => own.drop());
   const db = openDatabase(own.url, 1, () => {});

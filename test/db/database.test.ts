@@ -2,7 +2,7 @@ import t from 'tap';
 import { openDatabase } from '../../src/db/database.ts';
 import { makeDatabase } from '../support/database.ts';
 
-t.test('a connection lost between two queries of a transaction fails the transaction alone', async t => {
+t.test('a connection lost between two queries of a transaction fails only that transaction', async t => {
   const { drop, url } = await makeDatabase();
   t.teardown(drop);
   const db = openDatabase(url, 1, () => {});

@@ -31,7 +31,7 @@ const RELEASED: ReadonlyArray<readonly [name: string, sha256: string]> = [
   ['023_plugin_origin.sql', 'c5c55ecddf582e06a7e2c9ddb87217994e20812442e3c6ade254d2fd1b13cccb'],
 ];
 
-t.test('a migration stays as it was released, and a new one stands behind them', async t => {
+t.test('released migrations are unchanged, and new ones come after them', async t => {
   const found = readMigrations();
   t.same(
     found.map(m => [m.name, m.sha256]),

@@ -8,7 +8,7 @@ const POLL = '(import "wasi_snapshot_preview1" "poll_oneoff" (func $poll (param 
 const sleep = (ms: number): string =>
   `(i32.store (i32.const 1040) (i32.const 1)) (i64.store (i32.const 1048) (i64.const ${ms}000000)) (drop (call $poll (i32.const 1024) (i32.const 2048) (i32.const 1) (i32.const 4096)))`;
 
-t.test('header lists cannot be blown up: what goes out is counted, not what came in', async t => {
+t.test('header lists are limited by the bytes that are sent, not by those the plugin passed', async t => {
   const bomb = JSON.stringify({ ['x'.repeat(32_000)]: Array.from({ length: 10_000 }, () => '') });
   const rules: HeaderRules = { pluginId: 'p', added: new Set() };
   t.match(checkResponseHeaders(bomb, rules), { ok: false, reason: /200 header lines|larger than 65536/ });
@@ -77,7 +77,7 @@ t.test('overload alone suspends no trigger', async t => {
   t.equal((await s.trigger('slow/run')).status, 200);
 });
 
-t.test('plugins that sleep in all their slots do not hold up another one', async t => {
+t.test('plugins that sleep in all their slots do not delay another plugin', async t => {
   const s = await startTestService({ BOT_EXECUTION_LANES: '8' });
   t.teardown(() => s.stop());
   await s.install(okPlugin());
@@ -116,7 +116,7 @@ t.test('settings changed at the same time are not lost', async t => {
   }
 });
 
-t.test('a request whose body is still coming is refused once the plugin is disabled', async t => {
+t.test('a request whose body is still arriving is refused once the plugin is disabled', async t => {
   const s = await startTestService(MANY_LANES);
   t.teardown(() => s.stop());
   await s.install(okPlugin('late'));
@@ -174,7 +174,7 @@ t.test('the memory budget stops the execution that uses the most memory, not its
   t.equal((await calm).status, 200, 'an execution that touches nothing goes on');
 });
 
-t.test('what an execution has used is given back when it is over, whichever thread ran it', async t => {
+t.test("an execution's resources are released when it ends, whichever thread ran it", async t => {
   const s = await startTestService(MANY_LANES);
   t.teardown(() => s.stop());
   await s.install(

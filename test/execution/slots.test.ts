@@ -133,7 +133,7 @@ t.test('waiting executions are served in the order in which they came', async t 
     t.ok(Math.abs(k - place) < 9, 'first come, first served, within one batch of eight');
 });
 
-t.test('one plugin cannot take every place that waits, and one caller not every place of a plugin', async t => {
+t.test('one plugin cannot use all waiting places of the host, and one caller not all of a plugin', async t => {
   const s = await startTestService({ ...MANY_LANES, BOT_EXECUTION_TIMEOUT_MS: '1500' });
   t.teardown(() => s.stop());
   await s.install(sleeper('hog', 1400));

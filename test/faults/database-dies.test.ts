@@ -59,7 +59,7 @@ t.test(
   },
 );
 
-t.test('a server that ends a session in the middle of a transaction says why, and it counts as away', async t => {
+t.test('a server that ends a session in the middle of a transaction says why, and counts as unavailable', async t => {
   const { drop, url } = await makeDatabase();
   const db = openDatabase(url, 1, () => {});
   const other = openDatabase(url, 1, () => {});

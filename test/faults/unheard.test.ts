@@ -81,7 +81,7 @@ t.test('a host that cannot hear changes refuses what they may have revoked, and 
     );
   });
 
-  await t.test('nothing passes between it and the database, and nothing is closed', async t => {
+  await t.test('no packet passes between it and the database, and nothing is closed', async t => {
     way.freeze();
     const at = await setEnabled(false);
     const asked = await ask(

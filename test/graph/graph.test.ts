@@ -104,7 +104,7 @@ const CHECKS: ReadonlyArray<readonly [what: string, yes: string, no: string]> = 
 ];
 
 t.test(
-  'the schema gives and refuses what it should, on the embedded engine through the client of a remote one',
+  'the schema grants and refuses the right permissions on the embedded engine, through the client of a remote store',
   async t => {
     const { store } = await world(t);
     t.equal(await store.readSchema(), null, 'an embedded store begins empty');
@@ -156,7 +156,7 @@ t.test(
   },
 );
 
-t.test('any id is spelled so that the store takes it, and read back as it was', async t => {
+t.test('any id is encoded so that the store accepts it, and decoded to the same id', async t => {
   const { store } = await world(t);
   await store.writeSchema(schema.text);
   const ids = [
@@ -236,47 +236,41 @@ t.test('a wrong tuple is refused by field before it is queued', async t => {
   t.notOk(matchesFilter({ subjectType: 'user', subjectId: 'u2' }, right));
 });
 
-t.test(
-  'a store elsewhere is reached through TLS with the certificate and the key it was configured with, and no other',
-  async t => {
-    const { spicedb, directory } = await world(t);
-    const gate = await startTlsGate(spicedb.endpoint.slice('unix:'.length), 'preshared');
-    t.teardown(() => gate.close());
-    const file = path.join(directory, 'ca.pem');
-    fs.writeFileSync(file, gate.certificate);
-    const connect = (env: Record<string, string>): GraphStore => {
-      const store = remoteStore(loadConfig(null, { BOT_SPICEDB_ENDPOINT: `localhost:${gate.port}`, ...env }));
-      if (store === null) throw new Error('no store');
-      t.teardown(() => store.close());
-      return store;
-    };
+t.test('a remote store is reached over TLS only with the configured certificate and key', async t => {
+  const { spicedb, directory } = await world(t);
+  const gate = await startTlsGate(spicedb.endpoint.slice('unix:'.length), 'preshared');
+  t.teardown(() => gate.close());
+  const file = path.join(directory, 'ca.pem');
+  fs.writeFileSync(file, gate.certificate);
+  const connect = (env: Record<string, string>): GraphStore => {
+    const store = remoteStore(loadConfig(null, { BOT_SPICEDB_ENDPOINT: `localhost:${gate.port}`, ...env }));
+    if (store === null) throw new Error('no store');
+    t.teardown(() => store.close());
+    return store;
+  };
 
-    const store = connect({ BOT_SPICEDB_TOKEN: 'preshared', BOT_SPICEDB_CA_FILE: file });
-    await store.writeSchema(schema.text);
-    await store.write([{ operation: 'touch', tuple: parse('faculty:f1#dean@user:dean') }]);
-    t.ok(await checkOne(store, { resourceType: 'faculty', resourceId: 'f1', permission: 'admin', userId: 'dean' }));
-    t.same(await store.lookupResources('faculty', 'admin', 'dean', 'latest'), ['f1'], 'streams pass as well');
+  const store = connect({ BOT_SPICEDB_TOKEN: 'preshared', BOT_SPICEDB_CA_FILE: file });
+  await store.writeSchema(schema.text);
+  await store.write([{ operation: 'touch', tuple: parse('faculty:f1#dean@user:dean') }]);
+  t.ok(await checkOne(store, { resourceType: 'faculty', resourceId: 'f1', permission: 'admin', userId: 'dean' }));
+  t.same(await store.lookupResources('faculty', 'admin', 'dean', 'latest'), ['f1'], 'streams pass as well');
 
-    t.equal(
-      await kindOf(connect({ BOT_SPICEDB_TOKEN: 'wrong', BOT_SPICEDB_CA_FILE: file }).readSchema()),
-      'unavailable',
-    );
-    t.equal(gate.refused, 1, 'the key was refused');
-    t.equal(
-      await kindOf(connect({ BOT_SPICEDB_TOKEN: 'preshared' }).readSchema()),
-      'unavailable',
-      'an unknown authority',
-    );
-    t.equal(
-      await kindOf(
-        connect({ BOT_SPICEDB_TOKEN: 'preshared', BOT_SPICEDB_CA_FILE: file, BOT_SPICEDB_TLS: 'false' }).readSchema(),
-      ),
-      'unavailable',
-      'without encryption',
-    );
+  t.equal(await kindOf(connect({ BOT_SPICEDB_TOKEN: 'wrong', BOT_SPICEDB_CA_FILE: file }).readSchema()), 'unavailable');
+  t.equal(gate.refused, 1, 'the key was refused');
+  t.equal(
+    await kindOf(connect({ BOT_SPICEDB_TOKEN: 'preshared' }).readSchema()),
+    'unavailable',
+    'an unknown authority',
+  );
+  t.equal(
+    await kindOf(
+      connect({ BOT_SPICEDB_TOKEN: 'preshared', BOT_SPICEDB_CA_FILE: file, BOT_SPICEDB_TLS: 'false' }).readSchema(),
+    ),
+    'unavailable',
+    'without encryption',
+  );
 
-    fs.writeFileSync(file, 'no certificate');
-    t.throws(() => connect({ BOT_SPICEDB_CA_FILE: file }), /spicedb\.ca_file: .*ca\.pem cannot be used .*PEM/);
-    t.throws(() => connect({ BOT_SPICEDB_CA_FILE: '/nowhere/ca.pem' }), /spicedb\.ca_file: .*ENOENT/);
-  },
-);
+  fs.writeFileSync(file, 'no certificate');
+  t.throws(() => connect({ BOT_SPICEDB_CA_FILE: file }), /spicedb\.ca_file: .*ca\.pem cannot be used .*PEM/);
+  t.throws(() => connect({ BOT_SPICEDB_CA_FILE: '/nowhere/ca.pem' }), /spicedb\.ca_file: .*ENOENT/);
+});

@@ -57,7 +57,7 @@ const relay = (id: string, target: string): Uint8Array =>
     },
   );
 
-t.test('a plugin calls another one with bytes and gets bytes, for whom it runs itself', async t => {
+t.test('a plugin calls another plugin with bytes and gets bytes, for the same principal', async t => {
   const s = await startTestService();
   t.teardown(() => s.stop());
   const db = openDatabase(s.databaseUrl, 1, () => {});
@@ -168,7 +168,7 @@ t.test('calls that cannot be made say why; each target needs its own permission'
   t.match(items, [{ outcome: 'trapped', trigger: 'call:f', principal: 'public' }], 'each call leaves a record');
 });
 
-t.test('calls go eight deep and not round', async t => {
+t.test('calls may be nested eight deep, and a cycle is refused', async t => {
   const s = await startTestService(MANY_LANES);
   t.teardown(() => s.stop());
   for (let k = 0; k < 10; k++) await s.install(relay(`p${k}`, `p${k + 1}`));
@@ -182,7 +182,7 @@ t.test('calls go eight deep and not round', async t => {
   t.equal((await s.trigger('a/run')).text, '\x08');
 });
 
-t.test('one deadline holds for all; who called is not answered later than he would have been', async t => {
+t.test('one deadline holds for all nested calls, and the outermost caller is answered in time', async t => {
   const s = await startTestService({ ...MANY_LANES, BOT_EXECUTION_TIMEOUT_MS: '1000' });
   t.teardown(() => s.stop());
   await s.install(plain('loops', [], '(loop $l (br $l)) (i32.const 0)'));
@@ -216,7 +216,7 @@ t.test('plugins that call each other from all their slots do not lock each other
   t.ok(wide.filter(a => a.text.includes('"kind":"call"')).length > 100, 'and nearly all are served');
 });
 
-t.test('a ring of full plugins is seen by the call that would close it', t => {
+t.test('the call that would close a cycle of full plugins is refused', t => {
   const calls = new NestedCalls();
   let slot = 0;
   // Each of another caller, unless one is named.

@@ -234,7 +234,7 @@ t.test('a plugin stores files of its own, for ever or for a time, within its quo
   t.equal((await store(good, new Uint8Array(0)))[0] > 0, true, 'an empty file is a file');
 });
 
-t.test('a host that gives no direct links answers an empty one, and no error', async t => {
+t.test('a host without direct links returns an empty link and no error', async t => {
   const { call, user } = await world(t, { BOT_FILES_DIRECT_LINKS: 'false' });
   const ada = await user('Ada');
   const id = await give(ada, 'one', pattern(10));
@@ -281,7 +281,7 @@ t.test('an execution has at most sixteen files open, and reads them all the same
   t.equal(most, 16);
 });
 
-t.test('what an execution has opened is closed when it ends, also when it is killed', async t => {
+t.test("an execution's open files and connections are closed when it ends, also when it is killed", async t => {
   const { call, s, user } = await world(t, { BOT_EXECUTION_TIMEOUT_MS: '3000' });
   const ada = await user('Ada');
   await s.install(

@@ -83,7 +83,7 @@ t.test('a call of the service reaches no inner address, except in ranges the ope
   t.equal(seen.connections, connections, 'one address that is not allowed refuses the name');
 });
 
-t.test('a literal address the operator has configured needs no range, and opens no other', async t => {
+t.test('a literal address the operator has configured needs no range, and allows no other address', async t => {
   const { port } = await serve(t, (_, response) => response.end('api'));
   const calls = await callsOf(t, [], [`http://127.0.0.1:${port}/`]);
   t.equal((await calls.call(`http://127.0.0.1:${port}/`, GET())).status, 200);
@@ -157,7 +157,7 @@ t.test('forms of a messenger travel whole, with their boundary, and an answer th
   await t.rejects(callApi(calls, `${base}/silent`, null, AbortSignal.timeout(100)), { message: 'no answer in time' });
 });
 
-t.test('an event webhook reaches nothing inside, and says in its delivery what an operator may allow', async t => {
+t.test('an event webhook reaches no private address, and its delivery names what an operator may allow', async t => {
   let redirectTo = '';
   const { port, seen } = await serve(t, (_, response) => {
     if (redirectTo === '') response.end();

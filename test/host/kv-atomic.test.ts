@@ -85,7 +85,7 @@ t.test('the key-value store, atomically', async t => {
     t.same([a[7]?.code, a[8]?.code], [1, 1], 'an empty value is a value');
   });
 
-  t.test('what has expired is absent, and a time to live of 0 is none', async t => {
+  t.test('an expired value is absent, and a time to live of 0 means none', async t => {
     await run(
       ifAbsent('t', 'v', 10 * HOUR),
       ifAbsent('u', 'v'),
@@ -312,7 +312,7 @@ t.test('the key-value store, atomically', async t => {
     },
   );
 
-  t.test('a write that waits for another one decides by what the other one has left', async t => {
+  t.test("a write that waits for another one sees the other one's result", async t => {
     const waiting = async (): Promise<boolean> =>
       (
         await db.query(
@@ -418,7 +418,7 @@ t.test('the booking sample gives 40 slots to 40 of 160 people who ask at the sam
     t.equal((await s.trigger('booking/slots')).json.booked, 40);
   });
 
-  t.test('what is no slot or no name is refused with what would be right', async t => {
+  t.test('an invalid slot or name is refused with what would be right', async t => {
     for (const slot of ['0', '41', '07', 'x'])
       t.match(await send(slot, 'a'), { status: 404, json: { error: 'there are slots 1 to 40' } });
     t.equal((await send(1, '')).status, 400);

@@ -57,7 +57,7 @@ t.test('a user is notified on the primary channel, or on the one that is linked'
 });
 
 t.test(
-  'a chat that a message has come from is written to, by its id, with its messenger where it is not clear',
+  'notify_chat sends to a chat that has written before, by its id, with the messenger if the id is ambiguous',
   async t => {
     const { db, s, sides, telegram, vk } = await messengerWorld(t);
     await s.install(callerPlugin({ id: 'caller', requirements: NOTIFY }));
@@ -129,7 +129,7 @@ t.test(
   },
 );
 
-t.test('a long text travels in pieces, in order, cut between words', async t => {
+t.test('a long text is sent in parts, in order, cut between words', async t => {
   const { s, sides, telegram } = await messengerWorld(t);
   await s.install(callerPlugin({ id: 'caller', requirements: NOTIFY }));
   await sides[0]?.write('/help');
@@ -141,7 +141,7 @@ t.test('a long text travels in pieces, in order, cut between words', async t => 
   t.ok(pieces.every(p => p.length <= 4096 && p.startsWith('word')));
 });
 
-t.test('students are found through the graph and the database, and told where they can be reached', async t => {
+t.test('students are found through the graph and the database, and notified where they can be reached', async t => {
   const { spicedb } = await startGraphStore(t);
   const { db, s, telegram } = await messengerWorld(t, {
     BOT_SPICEDB_ENDPOINT: spicedb.endpoint,

@@ -90,7 +90,7 @@ t.test('a plugin sends requests and gets status, headers and body', async t => {
   t.equal(seen.connections, 1, 'one connection serves all executions');
 });
 
-t.test('nothing inside can be reached, however its address is written', async t => {
+t.test('no private address can be reached, in whatever notation', async t => {
   const { port, seen } = await serve(t);
   let turn = 0;
   const { ask, dns } = await world(t, null, {
@@ -139,7 +139,7 @@ t.test('a name is refused if one of its addresses is refused, even if the admini
   t.equal(seen.connections, 1);
 });
 
-t.test('what the registries call special is not public, its neighbours are', t => {
+t.test('special-purpose ranges of the registries are not public; the addresses next to them are', t => {
   const edges: Array<[string, boolean]> = [
     ['9.255.255.255', true],
     ['11.0.0.0', true],
@@ -231,7 +231,7 @@ t.test(
   },
 );
 
-t.test('only hosts of the list are reached when there is one', async t => {
+t.test('with an allow list only its hosts are reached', async t => {
   const { port } = await serve(t, (request, response) => response.end(request.headers.host));
   const names = [
     'api.test',
@@ -332,7 +332,7 @@ t.test('wrong requests are refused with what would be right, and none is sent wi
   t.equal(seen.connections, 0);
 });
 
-t.test('the sample of the weather asks the service it was given', async t => {
+t.test('the weather sample asks its configured service', async t => {
   const asked: Array<string | undefined> = [];
   const { port } = await serve(t, (request, response) => {
     asked.push(request.url, request.headers.authorization);

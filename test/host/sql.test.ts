@@ -99,7 +99,7 @@ t.test('values of every type arrive whole', async t => {
   );
 });
 
-t.test('arguments of every type leave whole, and a wrong one is named with what would be right', async t => {
+t.test('arguments of every type arrive complete, and an error names the wrong one and what would be right', async t => {
   const { run } = await world(t);
   const [, whole] = await run(
     ['sql_open', ''],
@@ -135,7 +135,7 @@ t.test('arguments of every type leave whole, and a wrong one is named with what 
   }
 });
 
-t.test('errors of the database carry SQLSTATE and position, never what the connection is made with', async t => {
+t.test('errors of the database have SQLSTATE and position, and never parts of the connection string', async t => {
   const { own, run, s } = await world(t);
   const a = await run(
     ['sql_open', ''],
@@ -201,7 +201,7 @@ t.test('a call takes one statement, with arguments and without, and nothing of s
   t.same((await db.query('SELECT id FROM marks ORDER BY id')).rows, [{ id: '3' }, { id: '4' }]);
 });
 
-t.test('statements with a stream of their own end as errors, and nothing else ends with them', async t => {
+t.test('COPY statements end as errors, and no other statement or session ends with them', async t => {
   const { run } = await world(t);
   const a = await run(
     ['sql_open', ''],
@@ -287,7 +287,7 @@ t.test('only databases that were declared and given can be opened, and none with
   );
 });
 
-t.test('rows beyond what was asked for are fetched through a cursor', async t => {
+t.test('rows beyond the first page are fetched through a cursor', async t => {
   const { run } = await world(t);
   const a = await run(
     ['sql_open', ''],
@@ -320,7 +320,7 @@ t.test('rows beyond what was asked for are fetched through a cursor', async t =>
   t.match(json(a[14]), { rows: [[6]] });
 });
 
-t.test('a cursor that is left open keeps its connection good for the next execution', async t => {
+t.test('a connection with an open cursor is reset and used for the next execution', async t => {
   const { db, run } = await world(t);
   for (let k = 0; k < 3; k++) {
     const [, page] = await run(['sql_open', ''], ['sql_query', 1, 'SELECT n FROM generate_series(1, 100000) n', '', 1]);
@@ -381,7 +381,7 @@ const message = (type: string, body: Buffer): Buffer => {
   return Buffer.concat([head, body]);
 };
 
-t.test('a server that is no PostgreSQL, or falls silent, ends no process and keeps no connection', async t => {
+t.test('a server that is not PostgreSQL, or stops answering, ends no process and keeps no connection', async t => {
   const { s } = await world(t, { ...MANY_LANES, BOT_EXECUTION_TIMEOUT_MS: '3000' });
   const auth = (code: number): Buffer => {
     const body = Buffer.alloc(4);
@@ -578,7 +578,7 @@ t.test('connections are used again, bounded, and end when a plugin is given anot
   t.ok(own.url !== other.url);
 });
 
-t.test('the sample of grades takes several over or none, and shows them', async t => {
+t.test('the grades sample stores several grades or none, and shows them', async t => {
   const { db, own, s } = await world(t);
   await db.query(
     'CREATE TABLE grades (student bigint, course text, grade int CHECK (grade BETWEEN 2 AND 5), PRIMARY KEY (student, course))',
@@ -614,7 +614,7 @@ t.test('the sample of grades takes several over or none, and shows them', async 
   t.equal((await s.trigger('grades/students/x')).status, 400);
 });
 
-t.test('an administrator tries a connection before a plugin gets it', async t => {
+t.test('an administrator can test a connection before a plugin gets it', async t => {
   const { own, s } = await world(t);
   const where = '/plugins/caller/databases/test';
   const good = await s.admin('POST', where, { connection_string: own.url });

@@ -293,7 +293,7 @@ t.test('a key needs no recent password, acts in its own name, and ends when it l
   t.match(await newest('admin_key.revoke'), { before: { name: 'access' } });
 });
 
-t.test('a key that deploys installs what was allowed before, of its own plugins, and no more', async t => {
+t.test('a deploy key installs only versions of its own plugins, without new permissions', async t => {
   const one = await w.make('plugins:deploy:mine');
   const every = await w.make('plugins:deploy');
   const accepting = await w.make('plugins:deploy', 'plugins:accept');
@@ -359,7 +359,7 @@ t.test('a key that deploys installs what was allowed before, of its own plugins,
   });
 });
 
-t.test('no key becomes an administrator, and keys end with their maker', async t => {
+t.test('no key can appoint an administrator, and keys are revoked with the administrator who created them', async t => {
   const all = await w.make('admin');
   const user = await w.call('POST', '/users', all.headers, { display_name: 'Ada' });
   t.equal(user.status, 201);

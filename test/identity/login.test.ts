@@ -71,7 +71,7 @@ t.test('the wait grows with the failures of the caller: 1 s, 2 s, 4 s and so on 
 });
 
 t.test(
-  'a caller that has failed is answered 429 with Retry-After, even with the right password, until its time is over',
+  'a caller with a failed login gets 429 with Retry-After, even with the right password, until its wait is over',
   async t => {
     await clear();
     const here = from('203.0.113.1');
@@ -211,7 +211,7 @@ t.test('a cookie makes a browser known for one account, unchanged, for 180 days'
   await clear();
 });
 
-t.test('failed and successful logins, logouts, tokens made and revoked stand in the audit log', async t => {
+t.test('the audit log has failed and successful logins, logouts, created and revoked tokens', async t => {
   await clear();
   await logIn(from('203.0.113.4'), 'a wrong password', 'ROOT@uni.example');
   const [failed] = await audited('admin.login_failed');

@@ -2,7 +2,7 @@ import t from 'tap';
 import { LIMITS } from '../../src/base/limits.ts';
 import { passwordProblem, passwordThread, startPasswordWorker } from '../../src/identity/password.ts';
 
-t.test('no more passwords wait than the limit says; the thread may end and another one goes on', async t => {
+t.test('at most the limit of passwords wait; when the thread ends, a new one continues', async t => {
   const workers: Array<ReturnType<typeof startPasswordWorker>> = [];
   const thread = passwordThread(() => {
     const worker = startPasswordWorker();

@@ -59,7 +59,7 @@ const token = async (userId: number): Promise<{ id: number; c: Credential }> => 
   return { id: made.token.id, c: { kind: 'bearer', text: made.text } };
 };
 
-t.test('a credential that was verified is asked for again after ten seconds', async t => {
+t.test('a verified credential is read from the database again after ten seconds', async t => {
   const { principals, time } = makePrincipals(t);
   const user = await addUser(db, { displayName: 'Ada' });
   const { c, id } = await token(user.id);
@@ -96,7 +96,7 @@ t.test('a credential that is revoked while it is verified is not remembered', as
   t.equal(principals.peek(c, Date.now()), undefined);
 });
 
-t.test('a revocation forgets what it is about and nothing else', async t => {
+t.test('a revocation removes only what it concerns from the caches', async t => {
   const { principals } = makePrincipals(t);
   const [ada, bob] = [await addUser(db, { displayName: 'Ada' }), await addUser(db, { displayName: 'Bob' })];
   const key = await addServiceKey(db, 'phk_', { name: 'k', scopes: [], expiresAt: null }, BY);

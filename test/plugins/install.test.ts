@@ -40,7 +40,7 @@ t.test('upload answers what the plugin asks for, and installs nothing', async t 
   t.equal(fs.readdirSync(path.join(s.directory, 'modules')).length, 2, 'the module and its compiled form are stored');
 });
 
-t.test('a refused upload keeps nothing and names every finding', async t => {
+t.test('a refused upload stores nothing and names every finding', async t => {
   const s = await startTestService();
   t.teardown(() => s.stop());
   const modules = path.join(s.directory, 'modules');
@@ -224,7 +224,7 @@ t.test('files that belong to no version are removed once they are old enough', a
   t.same(fs.readdirSync(modules).sort(), [`${wasmKey}.run${RUNNABLE_FORMAT}.wasm`, `${wasmKey}.wasm`, 'cccc.part'].sort());
 });
 
-t.test('two hosts on one database: what one installs the other runs after it was told', async t => {
+t.test('two hosts on one database: a plugin installed on one runs on the other after the notification', async t => {
   const s = await startTestService();
   t.teardown(() => s.stop());
   const { startService } = await import('../../src/app/service.ts');

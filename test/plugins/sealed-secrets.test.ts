@@ -5,7 +5,7 @@ import { startTestService } from '../support/service.ts';
 import { type Subscriber, startSubscriber } from '../support/subscriber.ts';
 import { okPlugin } from '../support/wat.ts';
 
-t.test('a sealed value opens in its own row alone', async t => {
+t.test('an encrypted value can be decrypted only in its own row', async t => {
   const s = await startTestService({ BOT_EVENTS_PRIVATE_RANGES: '127.0.0.1' });
   t.teardown(() => s.stop());
   const field = { type: 'string', name: 'api_key', description: 'Key', required: true, sensitive: true };

@@ -91,7 +91,7 @@ t.test('three traps of one caller suspend the trigger for that caller alone', as
   t.equal((await ask('203.0.113.8', 'n', other)).status, 200);
 });
 
-t.test('strikes count in a row and within a minute, for each caller and for all', async t => {
+t.test('strikes count when they follow each other within a minute, for each caller and for all callers', async t => {
   const db = openDatabase('postgresql://nowhere.invalid/x', 1, () => {});
   t.teardown(() => db.close());
   let stored = 0;
@@ -123,7 +123,7 @@ t.test('strikes count in a row and within a minute, for each caller and for all'
   t.equal(stored, 1, 'a suspension that cannot be stored holds on this host');
 });
 
-t.test('what is remembered of callers is bounded', async t => {
+t.test('the memory for callers is bounded', async t => {
   const db = openDatabase('postgresql://nowhere.invalid/x', 1, () => {});
   t.teardown(() => db.close());
   const q = quarantineOf(t, db);
@@ -208,7 +208,7 @@ t.test('a suspension lasts twice as long every time, up to ten minutes', async t
   await q.close();
 });
 
-t.test('a resume that meets the suspension while it is being written has the last word', async t => {
+t.test('a resume during the writing of a suspension wins', async t => {
   const s = await startTestService(MANY_LANES);
   t.teardown(() => s.stop());
   await s.install(moody);

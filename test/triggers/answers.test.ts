@@ -34,7 +34,7 @@ const answer = (s: TestService, headers: unknown, more: Record<string, string> =
   s.trigger(`${id}/run`, { method: 'POST', body: JSON.stringify(headers), headers: more });
 
 t.test(
-  'an answer says what a plugin may say of itself; what acts on the origin or a proxy is dropped by name',
+  'allowed headers of a plugin are sent; headers that affect the origin or a proxy are dropped and named',
   async t => {
     const kept = {
       'Content-Type': 'text/plain',
@@ -90,7 +90,7 @@ t.test(
   },
 );
 
-t.test('a cookie of a plugin goes to its own triggers alone, and an answer sets few of them', async t => {
+t.test('a cookie of a plugin is sent only to its own triggers, and an answer may set only a few', async t => {
   const base = 'Path=/api/triggers/http/p';
   const cookie = (value: string | string[]) => lines({ 'Content-Type': 'text/plain', 'Set-Cookie': value }).slice(1);
   t.same(cookie('a=1'), [`Set-Cookie: a=1; ${base}`]);

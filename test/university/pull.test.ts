@@ -30,7 +30,7 @@ async function world(t: Scope, university: University = makeUniversity(SMALL), e
 const typesOf = (a: Answer): Map<string, Json> =>
   new Map((a.json.types as Json[]).map(type => [String(type.type), type]));
 
-t.test('a pull takes everything over in its order; a second one changes nothing and queues nothing', async t => {
+t.test('a pull imports all types in order; a second one changes nothing and queues nothing', async t => {
   const { count, db, pull, source } = await world(t);
   source.pageSize = 50;
   const first = await pull();
@@ -104,7 +104,7 @@ t.test('a problem with one list is reported, and the other lists are imported', 
   t.equal(await count('departments'), 4);
 });
 
-t.test('one bad record does not keep its list, and its former state stays', async t => {
+t.test('one bad record does not stop its list, and keeps its former state', async t => {
   const { db, pull, source } = await world(t);
   await pull();
   const [first, second] = source.university['student-positions'];
@@ -130,7 +130,7 @@ t.test('one bad record does not keep its list, and its former state stays', asyn
   t.match(typesOf(again).get('student_position'), { state: 'partial', failed: 2 });
 });
 
-t.test('what a source sends beyond measure, sideways or askew is refused, and told without what it holds', async t => {
+t.test('too large, redirected or malformed answers of a source are refused, without quoting their content', async t => {
   const { count, pull, s, source } = await world(t);
   await pull();
   const problemOf = async (body: string): Promise<string> => {
@@ -191,7 +191,7 @@ t.test('a batch that comes in while a list is taken over is not hidden by its ma
   t.equal(typesOf(next).get('course')?.state, 'succeeded', 'it was fetched again');
 });
 
-t.test('a list that has lost more than a fifth stops its type alone, until an administrator confirms it', async t => {
+t.test('a list that has lost more than a fifth stops only its type, until an administrator confirms it', async t => {
   const { count, pull, source } = await world(t);
   await pull();
   const all = source.university['student-subgroups'];
