@@ -171,7 +171,6 @@ const LONG_FUNCTIONS: Record<string, string> = {
   'src/app/messengers.ts composeMessengers': 'wires the feature; its parts refer to each other',
   'src/files/storage-disk.ts openDiskStorage': 'returns the functions of one storage, which share its directory',
   'src/files/storage-s3.ts openS3Storage': 'returns the functions of one storage, which share its client',
-  'src/host/messages.ts messageHandlers': 'returns four host functions that share what an execution has queued',
   'src/host/sql.ts sqlHandlers': 'returns nine host functions that share the session of an execution',
   'src/messaging/telegram.ts telegramChannel': 'returns the functions of one channel, which share its client',
   'src/messaging/vk.ts vkChannel': 'returns the functions of one channel, which share its client',
