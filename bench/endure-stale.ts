@@ -2,13 +2,13 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import fs from 'node:fs';
 import path from 'node:path';
 import { type Database, openDatabase } from '../src/db/database.ts';
-import { UNHEARD_MS } from '../src/db/notifications.ts';
+import { CHANGES_STALE_MS } from '../src/db/notifications.ts';
 import { GraphStore } from '../src/graph/graph-store.ts';
 import type { Tuple } from '../src/graph/tuple.ts';
 import { addUserToken, revokeUserToken } from '../src/identity/user-tokens.ts';
 import { addUser } from '../src/identity/users.ts';
 import { startPostgres } from '../src/supervisor/embedded-postgres.ts';
-import { startSpicedb } from '../src/supervisor/embedded-spicedb.ts';
+import { startEmbeddedSpicedb } from '../src/supervisor/embedded-spicedb.ts';
 import { type DatabaseWay, databaseWay } from '../test/support/database-way.ts';
 import { TOKEN } from '../test/support/service.ts';
 import { shiftTimes } from '../test/support/shift-times.ts';
@@ -89,7 +89,7 @@ export async function staleAnswers(
     progress: () => {},
     settings: { fsync: 'off', synchronous_commit: 'off', max_connections: '200' },
   });
-  const spicedb = await startSpicedb(path.join(directory, 'g'));
+  const spicedb = await startEmbeddedSpicedb(path.join(directory, 'g'));
   const store = new GraphStore({ endpoint: spicedb.endpoint, token: 'any', tls: false });
   const server = openDatabase(postgres.url.replace('/plugin_host?', '/postgres?'), 1, () => {});
   const hosts: StaleHost[] = [];
@@ -311,7 +311,10 @@ class World {
     return { kind: taken, fault, ...result, recoveredMs: performance.now() - since };
   }
 
-  /** Asks all hosts until the time is up. An answer is late when it was asked for more than five seconds after the right was taken. */
+  /**
+   * Asks all hosts until the time is up. An answer is late when it was asked for more than five seconds after the right
+   * was taken.
+   */
   async #watch(
     takenAt: number,
     victim: StaleHost,
@@ -327,7 +330,7 @@ class World {
         asked++;
         if (status === 200) {
           lastMs = Math.max(lastMs, sentAt - takenAt);
-          if (sentAt > takenAt + UNHEARD_MS) late++;
+          if (sentAt > takenAt + CHANGES_STALE_MS) late++;
         }
         await pause(20);
       }

@@ -7,28 +7,28 @@ export type JobQueue<T extends object> = {
   name: string;
   parse(data: unknown): T;
   run(data: T): Promise<void>;
-  /** Told when no further attempt follows, also when the last one ended with its process. */
+  /** Called when no further attempt follows, even if the process ended during the last one. */
   gaveUp(data: T): Promise<void>;
   attemptsMax: number;
-  /** Doubles with each attempt. */
+  /** First delay before a retry; doubles with each attempt. */
   firstDelaySeconds: number;
   delaySecondsMax: number;
   /** An attempt that takes longer counts as failed. */
   seconds: number;
-  /** How many are run at the same time on one host; one when absent. They fail together. */
+  /** Jobs run at the same time on one host; one when absent. They fail together. */
   together?: number;
-  /** When one is queued by itself, on one of the hosts: minute hour day month weekday (cron). */
+  /** Schedule on which one host queues a job: minute hour day month weekday (cron). */
   schedule?: string;
-  /** How often the queue is looked at; every second when absent. */
+  /** Polling interval of the queue; one second when absent. */
   pollSeconds?: number;
-  /** Queued by itself, once in each such span on all hosts together. */
+  /** Interval at which a job is queued, once over all hosts. */
   everySeconds?: number;
 };
 
 /**
- * Work that comes round by itself, on one host at a time: what one run does not do, the next one does.
+ * A periodic job, on one host at a time. A failed run is not retried; the next run does the work.
  *
- * @param when minute hour day month weekday (cron), or the span in which it comes once
+ * @param when minute hour day month weekday (cron), or the interval
  * @param seconds a run that takes longer counts as failed
  */
 export function scheduledJob(
@@ -42,7 +42,7 @@ export function scheduledJob(
     ...(typeof when === 'string' ? { schedule: when } : when),
     seconds,
     run,
-    // Nothing is told to such a job.
+    // Such a job has no data.
     parse: () => ({}),
     gaveUp: () => Promise.resolve(),
     attemptsMax: 1,
@@ -52,7 +52,7 @@ export function scheduledJob(
   };
 }
 
-/** Work that goes on by itself once it is told of; what is lost with its host is found by a sweep. */
+/** A job that starts work in the background. A sweep finds work that is lost with its host. */
 export function kickJob<T extends object>(
   name: string,
   parse: (data: unknown) => T,
@@ -71,7 +71,7 @@ export function kickJob<T extends object>(
   };
 }
 
-/** Queue of the jobs that were given up. */
+/** Name of the queue for jobs that were given up. */
 const deadName = (queue: { name: string }): string => `${queue.name}_dead`;
 
 export type JobsLog = { warn(fields: Record<string, unknown>, text: string): void };
@@ -85,7 +85,10 @@ type QueueOptions = {
   deadLetter?: string;
 };
 
-/** Saying that a job was given up is itself tried for a day, every five minutes: copies of jobs take no longest delay along. */
+/**
+ * Reporting that a job was given up is retried for a day, every five minutes, because copies of jobs do not keep a
+ * longest delay.
+ */
 const AGAIN: QueueOptions = {
   retryLimit: 288,
   retryDelay: 300,
@@ -93,19 +96,21 @@ const AGAIN: QueueOptions = {
   expireInSeconds: 60,
 };
 const POLL_SECONDS = 1;
-/** Jobs that were given up are rare, and no request waits for them. */
+/** Polling interval of the queues for given-up jobs: these are rare, and no request waits for them. */
 const POLL_DEAD_SECONDS = 5;
 const START_AGAIN_MS = 5000;
 const STOP_MS = 5000;
-/** How often, and by how much a time must lie ahead to have been written before the clock was set back. */
+/**
+ * Interval of the check, and how far in the future a time must be to count as written before the clock was set back.
+ */
 const CLOCK_LOOK_MS = 60_000;
 const FUTURE_SECONDS = 120;
-/** How late a job that is queued by itself may come after its span has begun. */
+/** How late a periodic job may be queued after its interval has begun. */
 const ASK_AGAIN_MS_MAX = 20_000;
 
 /**
- * Work that is done later and again until it succeeds: pg-boss on the service's own database. It starts beside the service,
- * which does not wait for it.
+ * Runs jobs later, with retries until they succeed: pg-boss on the service's own database. Starts in the background;
+ * the service does not wait for it.
  */
 export class Jobs {
   readonly #db: Database;
@@ -123,10 +128,10 @@ export class Jobs {
     this.#db = db;
     this.#log = log;
     this.#boss = new PgBoss({ db: executorOf(db), schema: 'pgboss', createSchema: false });
-    this.#boss.on('error', error => log.warn({ error: messageOf(error) }, 'the job queue reports an error'));
+    this.#boss.on('error', error => log.warn({ error: messageOf(error) }, 'job queue error'));
   }
 
-  /** Starts to work on these queues in the background; tries again while the database is away. */
+  /** Starts to work on these queues in the background; retries while the database is unavailable. */
   start(queues: ReadonlyArray<JobQueue<object>>): void {
     this.#queues = queues;
     this.#started = this.#begin().then(
@@ -137,20 +142,20 @@ export class Jobs {
       },
       (error: unknown) => {
         if (this.#closing) return;
-        this.#log.warn({ error: messageOf(error) }, 'the job queue could not be started; it is tried again');
+        this.#log.warn({ error: messageOf(error) }, 'the job queue could not be started; trying again');
         this.#timer = setTimeout(() => this.start(queues), START_AGAIN_MS);
       },
     );
   }
 
-  /** Every host asks for it; the library takes one job of a span and no second one. */
+  /** Every host queues the job; the library keeps only one per interval. */
   #comeRound(name: string, seconds: number): void {
     if (this.#closing) return;
     const ask = (): void => {
       this.#boss
         .send(name, {}, { singletonSeconds: seconds, singletonKey: name })
         .catch((error: unknown) =>
-          this.#log.warn({ error: messageOf(error), queue: name }, 'a job could not be queued; it is tried again'),
+          this.#log.warn({ error: messageOf(error), queue: name }, 'a job could not be queued; trying again'),
         );
     };
     ask();
@@ -160,7 +165,7 @@ export class Jobs {
   async #begin(): Promise<void> {
     await this.#boss.start();
     await this.#endFutureWaits();
-    // All queues before any work: should the database go away in between, nothing is worked on twice.
+    // Makes all queues before any work starts, so that a database failure in between does not start a worker twice.
     const work: Array<() => Promise<unknown>> = [];
     for (const q of this.#queues) {
       const options = {
@@ -172,9 +177,9 @@ export class Jobs {
       };
       const dead = deadName(q);
       await this.#queue(dead, AGAIN);
-      // Of those that come round one waits at most, however long the one before it takes.
+      // Of periodic jobs at most one waits, however long the running one takes.
       await this.#queue(q.name, { ...options, deadLetter: dead }, q.everySeconds === undefined ? 'standard' : 'short');
-      // A job carries the place it goes to; those of a release that knew none are given it.
+      // Each job stores its dead-letter queue; jobs of a release without one get it here.
       await this.#db.query(
         "UPDATE pgboss.job SET dead_letter = $1 WHERE name = $2 AND dead_letter IS NULL AND state < 'completed'",
         [dead, q.name],
@@ -189,8 +194,9 @@ export class Jobs {
   }
 
   /**
-   * The library compares stored times with the database's clock: after that was set back, jobs of every kind would not come for the length of the
-   * step. What lies further ahead than any wait of ours is over, and so are claims and turns that begin in the future.
+   * Repairs stored times after the database's clock was set back. The library compares them with the clock, so jobs
+   * would not run until the clock has caught up. Waits further in the future than any wait the service uses end now,
+   * and so do claims that begin in the future.
    */
   async #endFutureWaits(): Promise<void> {
     const longest = Math.max(AGAIN.retryDelay, ...this.#queues.map(q => q.delaySecondsMax)) + FUTURE_SECONDS;
@@ -212,7 +218,10 @@ export class Jobs {
          WHERE greatest(monitor_on, monitor_claim_on, maintain_on) > ${future}`,
       );
     } catch (error) {
-      this.#log.warn({ error: messageOf(error) }, 'waits that lie in the future could not be ended; it is tried again');
+      this.#log.warn(
+        { error: messageOf(error) },
+        'times of jobs after a clock change could not be repaired; trying again',
+      );
     }
   }
 
@@ -234,35 +243,35 @@ export class Jobs {
     this.#workers.set(name, worker);
   }
 
-  /** A job was queued that a user waits for: this host looks at once, the others when it is their turn. */
+  /** Polls a queue at once on this host, because a user waits for the job; other hosts poll at their interval. */
   wake(queue: string): void {
     const worker = this.#workers.get(queue);
     if (worker !== undefined) this.#boss.notifyWorker(worker);
   }
 
   /**
-   * Queues a job as part of the caller's transaction: it is done if and only if the transaction commits.
+   * Queues a job in the caller's transaction: the job runs if and only if the transaction commits.
    *
-   * @throws ServiceError `unavailable` while the queue is not up
+   * @throws ServiceError `unavailable` while the queue is not ready
    */
   async enqueue(client: Queryable, queue: string, data: object): Promise<void> {
     await this.#started;
     const id = this.#ready ? await this.#boss.send(queue, data, { db: executorOf(client) }) : null;
     if (id === null)
-      throw new ServiceError('unavailable', 'the job queue is not up yet; try again', {
+      throw new ServiceError('unavailable', 'the job queue is not ready yet; try again', {
         headers: [['Retry-After', '5']],
       });
   }
 
-  /** Lets running jobs end; what is queued stays for the next start. */
+  /** Waits for running jobs; queued jobs stay for the next start. */
   async close(): Promise<void> {
     this.#closing = true;
     if (this.#timer !== null) clearTimeout(this.#timer);
     await this.#started;
     for (const round of this.#rounds) clearInterval(round);
-    // The library may have begun all the same: a start that failed half way leaves timers behind.
+    // The library may be half started: a start that failed leaves timers behind.
     if (!this.#ready) return await this.#boss.stop({ graceful: false }).catch(() => {});
-    // Waited for here: a graceful stop of the library looks every half second whether they have ended.
+    // Waits here, because the library's graceful stop checks only every half second whether jobs have ended.
     const names = this.#queues.flatMap(q => [q.name, deadName(q)]);
     const timeout = new Promise(resolve => setTimeout(resolve, STOP_MS).unref());
     await Promise.race([Promise.all(names.map(name => this.#boss.offWork(name))), timeout]);

@@ -12,7 +12,7 @@ const queue = (parts: Pick<JobQueue<object>, 'name' | 'run' | 'gaveUp'>): JobQue
   seconds: 1,
 });
 
-t.test('a job is tried again, and somebody is told when it is given up: also when an attempt never ended', async t => {
+t.test('a job is tried again, and a job that is given up is reported: also when an attempt never ended', async t => {
   const { drop, url } = await makeDatabase();
   const db = openDatabase(url, 4, () => {});
   const tried: string[] = [];
@@ -56,40 +56,43 @@ t.test('a job is tried again, and somebody is told when it is given up: also whe
   t.same(tried.sort(), ['failing', 'failing', 'hanging', 'hanging'], 'what was rolled back was never queued');
 });
 
-t.test('a job queued by a release that knew no such place is told of as well when it is given up', async t => {
-  const { drop, url } = await makeDatabase();
-  const db = openDatabase(url, 4, () => {});
-  const told: unknown[] = [];
-  let tell: () => void = () => {};
-  const isTold = new Promise<void>(resolve => {
-    tell = resolve;
-  });
-  const log = { warn() {} };
-  const idle: JobQueue<object> = queue({ name: 'old', run: async () => {}, gaveUp: async () => {} });
-  const before = new Jobs(db, log);
-  before.start([idle]);
-  // In a transaction that is still open the job is not seen before it is made an old one.
-  await db.withTransaction(async client => {
-    await before.enqueue(client, 'old', { userId: 7 });
-    await client.query("UPDATE pgboss.job SET dead_letter = NULL WHERE name = 'old'");
-    await client.query("UPDATE pgboss.job SET start_after = now() + interval '1 hour' WHERE name = 'old'");
-  });
-  await before.close();
-  await db.query("UPDATE pgboss.job SET start_after = now() WHERE name = 'old'");
-  const run = async (): Promise<void> => {
-    throw new Error('no');
-  };
-  const gaveUp = async (data: object): Promise<void> => {
-    told.push(data);
-    tell();
-  };
-  const after = new Jobs(db, log);
-  t.teardown(async () => {
-    await after.close();
-    await db.close();
-    await drop();
-  });
-  after.start([queue({ name: 'old', run, gaveUp })]);
-  await isTold;
-  t.same(told, [{ userId: 7 }]);
-});
+t.test(
+  'a job that a release without dead-letter queues has queued is reported as well when it is given up',
+  async t => {
+    const { drop, url } = await makeDatabase();
+    const db = openDatabase(url, 4, () => {});
+    const told: unknown[] = [];
+    let tell: () => void = () => {};
+    const isTold = new Promise<void>(resolve => {
+      tell = resolve;
+    });
+    const log = { warn() {} };
+    const idle: JobQueue<object> = queue({ name: 'old', run: async () => {}, gaveUp: async () => {} });
+    const before = new Jobs(db, log);
+    before.start([idle]);
+    // In a transaction that is still open the job is not seen before it is made an old one.
+    await db.withTransaction(async client => {
+      await before.enqueue(client, 'old', { userId: 7 });
+      await client.query("UPDATE pgboss.job SET dead_letter = NULL WHERE name = 'old'");
+      await client.query("UPDATE pgboss.job SET start_after = now() + interval '1 hour' WHERE name = 'old'");
+    });
+    await before.close();
+    await db.query("UPDATE pgboss.job SET start_after = now() WHERE name = 'old'");
+    const run = async (): Promise<void> => {
+      throw new Error('no');
+    };
+    const gaveUp = async (data: object): Promise<void> => {
+      told.push(data);
+      tell();
+    };
+    const after = new Jobs(db, log);
+    t.teardown(async () => {
+      await after.close();
+      await db.close();
+      await drop();
+    });
+    after.start([queue({ name: 'old', run, gaveUp })]);
+    await isTold;
+    t.same(told, [{ userId: 7 }]);
+  },
+);

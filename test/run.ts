@@ -21,8 +21,8 @@ const directory = fs.mkdtempSync(path.join(os.tmpdir(), 'plugin-host-test-'));
 const CLUSTER_BYTES_MIN = 4 * 2 ** 30;
 
 /**
- * Where PostgreSQL has its files: in memory where the system offers enough of it (Linux), because making a database for each test writes
- * 500 files; otherwise next to everything else.
+ * Where PostgreSQL has its files: in memory where the system offers enough of it (Linux), because making a database for
+ * each test writes 500 files; otherwise next to everything else.
  */
 function clusterDirectory(): string {
   const memory = '/dev/shm';
@@ -69,7 +69,7 @@ try {
   await db.close();
   const template = openDatabase(postgres.url.replace('/plugin_host?', `/${TEMPLATE}?`), 1, () => {});
   await migrate(template);
-  // The tables of the job queue too: every service would make them anew.
+  // The tables of the job queue too; otherwise every service would create them again.
   const jobs = new Jobs(template, { warn: (fields, text) => console.log(`# ${text} ${JSON.stringify(fields)}`) });
   jobs.start([]);
   await jobs.close();

@@ -1,6 +1,7 @@
 import fs from 'node:fs';
 import path from 'node:path';
 import t from 'tap';
+import { outlineSources } from './support/source-outline.ts';
 
 /** The rules of the house (docs/ARCHITECTURE.md), kept by a test. */
 const root = path.resolve(import.meta.dirname, '..');
@@ -146,6 +147,102 @@ t.test('names, sizes and habits', async t => {
     if (file !== 'src/main.ts')
       t.notMatch(text, /process\.(env\b(?!\.PATH)|argv\b)/, `${file} leaves the environment to main.ts`);
     t.notMatch(text, /\b(test|TEST)_?(MODE|HOOK|ONLY)\b/, `${file} has no test hook`);
+  }
+});
+
+const LINES_MAX = 70;
+
+const LONG_FUNCTIONS: Record<string, string> = {
+  'src/app/authz.ts composeAuthz': 'wires the feature; its parts refer to each other',
+  'src/app/identity.ts composeIdentity': 'wires the feature; its parts refer to each other',
+  'src/app/messengers.ts composeMessengers': 'wires the feature; its parts refer to each other',
+  'src/files/storage-disk.ts openDiskStorage': 'returns the functions of one storage, which share its directory',
+  'src/files/storage-s3.ts openS3Storage': 'returns the functions of one storage, which share its client',
+  'src/host/sql.ts sqlHandlers': 'returns nine host functions that share the session of an execution',
+  'src/messaging/telegram.ts telegramChannel': 'returns the functions of one channel, which share its client',
+  'src/messaging/vk.ts vkChannel': 'returns the functions of one channel, which share its client',
+  'src/university/http-source.ts httpSource': 'returns the functions of one source, which share its client',
+  'src/university/json-elements.ts jsonElements':
+    'one loop over bytes; calls for each byte would cost half of its speed',
+  'workers/host-imports.ts makeHostImports':
+    'returns all host functions of a lane, which share its state without a look-up',
+  'workers/wasi.ts makeWasi': 'returns all WASI functions of a lane, which share its state without a look-up',
+};
+
+/** Files that one class or function is the point of, and that are named otherwise, each with the reason. */
+const OTHER_NAMES: Record<string, string> = {
+  'src/cli/authz-commands.ts': 'the folder has one such file for each group of commands',
+  'src/api/relationship-lookup.ts': 'the one endpoint of relationships with a file of its own',
+  'src/files/file-access.ts': 'named after the question its one function answers',
+};
+
+/** Names that differ by one letter and are clear all the same. */
+const ALIKE = ['src/api/route router', 'src/abi api', 'src/api app'];
+
+/** Whether two words are forms of the same one, like `deliver` and `Deliverer`. */
+function isSameWord(a: string, b: string): boolean {
+  let n = 0;
+  while (n < Math.min(a.length, b.length) && a[n] === b[n]) n++;
+  return n >= Math.min(5, a.length, b.length) && n >= Math.min(a.length, b.length) - 3;
+}
+
+const wordsOf = (name: string): string[] =>
+  name
+    .replace(/([a-z0-9])([A-Z])/g, '$1-$2')
+    .toLowerCase()
+    .split('-');
+
+t.test('functions are short, and files are named after their main export', async t => {
+  const outlines = outlineSources(
+    root,
+    product.map(s => s.file),
+  );
+  const long: string[] = [];
+  for (const [file, { all, classes, functions, types }] of outlines) {
+    for (const { lines, name } of all)
+      if (lines > LINES_MAX) {
+        long.push(`${file} ${name}`);
+        t.ok(LONG_FUNCTIONS[`${file} ${name}`], `${file} ${name} has ${lines} lines; at most ${LINES_MAX} are allowed`);
+      }
+    const main = classes.length === 0 ? functions : classes;
+    if (main.length !== 1 || OTHER_NAMES[file] !== undefined) continue;
+    // An endpoint file exports its routes.
+    const name = path.basename(file, '.ts').replace(/-api$/, '-routes');
+    const exported = [...main, ...types].flatMap(wordsOf);
+    const strange = wordsOf(name).filter(word => !exported.some(e => isSameWord(e, word)));
+    t.same(strange, [], `${file} is named after ${main[0]}`);
+  }
+  t.same(
+    Object.keys(LONG_FUNCTIONS).filter(f => !long.includes(f)),
+    [],
+    'the list of long functions names no function that is short',
+  );
+});
+
+t.test('no two files of a folder differ by one letter', async t => {
+  const stems = (folder: string): string[] =>
+    product.filter(s => path.dirname(s.file) === folder).map(s => path.basename(s.file, '.ts'));
+  const oneLetter = (a: string, b: string): boolean => {
+    const [short, long] = a.length < b.length ? [a, b] : [b, a];
+    if (long.length - short.length > 1) return false;
+    let k = 0;
+    while (k < short.length && short[k] === long[k]) k++;
+    return short.slice(short.length === long.length ? k + 1 : k) === long.slice(k + 1);
+  };
+  for (const folder of new Set(product.map(s => path.dirname(s.file)))) {
+    const names = [
+      ...stems(folder),
+      ...fs
+        .readdirSync(path.join(root, folder), { withFileTypes: true })
+        .filter(e => e.isDirectory())
+        .map(e => e.name),
+    ];
+    for (const [k, a] of names.entries())
+      for (const b of names.slice(k + 1))
+        t.notOk(
+          oneLetter(a, b) && !ALIKE.includes(`${folder}/${a} ${b}`) && !ALIKE.includes(`${folder}/${b} ${a}`),
+          `${folder}: ${a} and ${b} differ by one letter`,
+        );
   }
 });
 

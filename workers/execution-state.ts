@@ -3,7 +3,7 @@ import { LIMITS } from '../src/base/limits.ts';
 
 const EMPTY = new Uint8Array(0);
 
-/** A range of bytes that is not worth a view of its own before it is read. */
+/** A range of bytes. A typed-array view of it is made only when it is read, because most are not. */
 export class Span {
   source: Uint8Array = EMPTY;
   from = 0;
@@ -20,14 +20,14 @@ export class Span {
   }
 }
 
-/** `body` is null while the answer stands in the slot, right behind the headers. */
+/** `body` is null if the body is already in the slot, right after the headers. */
 export type Response = { status: number; headers: Uint8Array; body: Uint8Array | null; bodyBytes: number };
 
-/** What one execution has gathered so far. One object per lane, reset before every execution. */
+/** The state of one execution. Each lane has one object, reset before every execution. */
 export class ExecutionState {
-  /** Backs the control memory, which the module's start function writes (src/abi/host-memory). */
+  /** The control memory, which the module's start function writes (src/abi/host-memory). */
   readonly control: Int32Array;
-  /** Set once the guest must not run on; every later host call traps. */
+  /** Set once the guest must not continue; every later host call traps. */
   ended: 'exit' | 'quota' | 'fault' | null = null;
   exitCode = 0;
   readonly event = new Span();
@@ -36,7 +36,7 @@ export class ExecutionState {
   parkedBody: Uint8Array = EMPTY;
   error = '';
   response: Response | null = null;
-  /** Why the last `respond` was refused, while none was accepted after it. */
+  /** Why the last `respond` was refused; cleared when a later one is accepted. */
   invalidResponse: string | null = null;
   output: Uint8Array = EMPTY;
   failure: string | null = null;
@@ -54,7 +54,7 @@ export class ExecutionState {
     this.control = control;
   }
 
-  /** Inside the start function and `_initialize`: host functions answer "permission denied" (docs/abi.md). */
+  /** Whether the start function or `_initialize` runs: host functions then answer "permission denied" (docs/abi.md). */
   get initializing(): boolean {
     return this.control[CONTROL.entered] === 0;
   }
@@ -78,14 +78,17 @@ export class ExecutionState {
     this.hostCallBytes = 0;
   }
 
-  /** Room for log text; the first text beyond it is cut and marked, the rest is dropped (docs/plugins.md "Records"). */
+  /**
+   * Bytes left for log text. The first text that exceeds them is cut and marked, the rest is dropped (docs/plugins.md
+   * "Records").
+   */
   log(level: number, text: string): void {
     const room = LIMITS.logBytesPerExecution - this.logBytes;
     if (room <= 0 || this.logLines.length >= 10_000) {
       this.logTruncated = true;
       return;
     }
-    // A cut may halve a surrogate pair, which no database takes.
+    // A cut may split a surrogate pair, which the database would refuse.
     const kept = (text.length > room ? text.slice(0, room) : text).toWellFormed();
     if (kept.length < text.length) this.logTruncated = true;
     this.logBytes += kept.length + 16;

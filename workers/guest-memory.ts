@@ -4,8 +4,9 @@ const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 const lenient = new TextDecoder('utf-8', { ignoreBOM: true });
 
 /**
- * The memory of the running guest. New views are taken whenever the guest may have grown it; every (pointer, length)
- * pair passes `holds` before a byte moves (docs/SECURITY.md: a typed-array `subarray` clamps silently).
+ * The memory of the running guest. Makes new views whenever the guest may have grown it. Check every (pointer, length)
+ * pair with
+ * `holds` before copying, because `subarray` of a typed array clamps silently (docs/SECURITY.md).
  */
 export class GuestMemory {
   #memory: WebAssembly.Memory | null = null;
@@ -18,7 +19,7 @@ export class GuestMemory {
     this.#view = view;
   }
 
-  /** Forgets the memory of an ended execution, which is kept alive as long as it is named here. */
+  /** Drops the memory of an ended execution; a reference here would keep it from being collected. */
   unbind(): void {
     this.#memory = null;
     this.#bytes = new Uint8Array(0);
@@ -29,7 +30,7 @@ export class GuestMemory {
     return this.#memory === null ? 0 : this.#memory.buffer.byteLength / PAGE_BYTES;
   }
 
-  /** A grown memory detaches its old buffer, whose views then have length 0. */
+  /** Makes new views if the memory has grown: growing detaches the old buffer, whose views then have length 0. */
   get bytes(): Uint8Array {
     if (this.#bytes.length === 0 && this.#memory !== null) this.#take(this.#memory);
     return this.#bytes;
@@ -45,7 +46,10 @@ export class GuestMemory {
     this.#view = new DataView(memory.buffer);
   }
 
-  /** Whether [pointer, pointer + length) lies inside the memory as it is now. Unsigned, in doubles: nothing wraps. */
+  /**
+   * Whether [pointer, pointer + length) lies inside the memory as it is now. Computed with unsigned values as doubles,
+   * so nothing overflows.
+   */
   holds(pointer: number, length: number): boolean {
     return (pointer >>> 0) + (length >>> 0) <= this.bytes.length;
   }
@@ -65,12 +69,12 @@ export class GuestMemory {
     }
   }
 
-  /** Text for people: invalid bytes become U+FFFD. */
+  /** Text for logs and messages: invalid bytes become U+FFFD. */
   lenientText(pointer: number, length: number): string {
     return lenient.decode(this.range(pointer, length));
   }
 
-  /** Copies as much of `source` as fits into a checked range; returns the count. */
+  /** Copies as much of `source` as fits into a checked range; returns the number of bytes. */
   write(source: Uint8Array, pointer: number, length: number): number {
     const room = length >>> 0;
     const part = source.length <= room ? source : source.subarray(0, room);

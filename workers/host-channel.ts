@@ -26,12 +26,15 @@ import type { GuestMemory } from './guest-memory.ts';
 import { isAlone } from './take-work.ts';
 import { trap } from './trap.ts';
 
-/** A long execution stops waiting awake, lest it be taken for one that burns. */
+/**
+ * An execution that has run for longer does not spin any more, because spinning would count as its own processor time.
+ */
 const SPIN_MS_PER_EXECUTION = 20;
 
 /**
- * The lane's end of the blocking channel to the host (the other end: execution/host-call-port). The arguments stand in
- * the lane's call area; the lane sets the call word, marks itself, rings if main wants a bell, and sleeps until main clears the word.
+ * The lane's end of the blocking channel to the host (the other end: execution/host-call-port). The lane writes the
+ * arguments into its call area, sets the call word, marks itself, rings if the main thread wants a doorbell, and sleeps
+ * until the main thread clears the word.
  */
 export class HostChannel {
   readonly #views: SharedViews;
@@ -74,7 +77,7 @@ export class HostChannel {
     this.#spinLeftMs = this.#spinMs > 0 ? SPIN_MS_PER_EXECUTION : 0;
   }
 
-  /** Tells the main thread to look at this lane when it next looks at any. */
+  /** Marks this lane, so that the main thread serves it when it next looks at the lanes. */
   mark(): void {
     Atomics.or(this.#views.words, BELL, this.#bellBit);
   }
@@ -84,14 +87,17 @@ export class HostChannel {
     if (Atomics.and(this.#views.words, BELL, ~BELL_WANTED) < 0) this.#bell.postMessage(0);
   }
 
-  /** Copies an answer out of the guest: behind its headers in the slot if it fits, else into a buffer of its own. */
+  /**
+   * Copies a response body out of the guest: after its headers in the slot if it fits, otherwise into a separate
+   * buffer.
+   */
   keepBody(headers: Uint8Array, body: Uint8Array): Uint8Array | null {
     if (headers.length + body.length > SLOT_OUTPUT_BYTES) return body.slice();
     this.#views.bytes.set(body, this.#outputAt + headers.length);
     return null;
   }
 
-  /** Says that the lane sleeps in `poll_oneoff`, so that another lane takes the queued work. */
+  /** Reports that the lane sleeps in `poll_oneoff`, so that another lane takes the queued work. */
   sleeping(on: boolean): void {
     Atomics.store(this.#views.words, this.#call, on ? CALL_STATE.sleeping : CALL_STATE.idle);
     if (!on) return;
@@ -112,7 +118,7 @@ export class HostChannel {
     }
   }
 
-  /** Waits awake for a moment: sleeping and being woken would cost as much as a short query. */
+  /** Spins for a moment: sleeping and being woken would cost as much as a short query. */
   #lookOut(): void {
     const { words } = this.#views;
     const from = performance.now();
@@ -122,7 +128,7 @@ export class HostChannel {
     this.#spinLeftMs -= now - from;
   }
 
-  /** Waits for an answer that a stack overflow in the guest may have left outstanding. */
+  /** Waits for an answer that is still outstanding because a stack overflow in the guest interrupted the call. */
   settle(): void {
     const { words } = this.#views;
     for (;;) {
@@ -176,7 +182,7 @@ export class HostChannel {
     trap();
   }
 
-  /** Lengths are checked before anything is copied; returns the total, or an error code below zero. */
+  /** Checks all lengths before anything is copied; returns the total, or an error code below zero. */
   #measure(row: HostFunction, args: ReadonlyArray<number | bigint>): number {
     let total = 0;
     let a = 0;
@@ -212,10 +218,10 @@ export class HostChannel {
   }
 
   /**
-   * One host call: copies the arguments out of the guest, waits for the host, parks the result.
+   * Makes one host call: copies the arguments out of the guest, waits for the host, keeps the result for `result_read`.
    *
    * @param operation index of the row in HOST_FUNCTIONS
-   * @returns what the guest gets: a value or length, or an error code below zero
+   * @returns the result for the guest: a value or length, or an error code below zero
    */
   call(row: HostFunction, operation: number, args: ReadonlyArray<number | bigint>): number {
     const total = this.#measure(row, args);
@@ -257,7 +263,7 @@ export class HostChannel {
     return this.#take(buffer);
   }
 
-  /** Takes the host's answer; views of the guest are fresh, since other code ran meanwhile. */
+  /** Takes the host's answer. Makes new views of the guest memory, because other code ran meanwhile. */
   #take(buffer: { pointer: number; length: number } | null): number {
     const { all32, bytes } = this.#views;
     const h = this.#header;

@@ -15,19 +15,24 @@ import type { ExecutionState, Span } from './execution-state.ts';
 import type { GuestMemory } from './guest-memory.ts';
 import type { HostChannel } from './host-channel.ts';
 import { trap } from './trap.ts';
-import { type WasmSignature, wasmFunctions } from './wasm-link.ts';
+import { type WasmSignature, wasmFunctions } from './wasm-functions.ts';
 
-/** What of the function table does its work here. */
+/** The functions of the table that are answered in the lane. */
 const FEATURES = ['kv', 'file', 'sql', 'network', 'notify', 'events', 'plugins:call'];
 
-/** At most eight values; what a function does not take is undefined. A fixed list costs less than a rest parameter. */
+/**
+ * At most eight values; those a function does not take are undefined. A fixed list costs less than a rest parameter.
+ */
 type Values = [a: number, b: number, c: number, d: number, e: number, f: number, g: number, h: number];
 type LocalFunction = (...values: Values) => number;
 
-/** Flat header bytes with a note on what was left out, or the reason the answer is refused. */
+/** Flat header bytes with a note on dropped headers, or the reason why the response is refused. */
 type CachedHeaders = { flat: Uint8Array; sandboxed: Uint8Array; dropped: string } | { refused: string };
 
-/** Checked headers by plugin and by the guest's bytes: most plugins send the same few again and again. */
+/**
+ * Caches checked headers by plugin and by the guest's bytes, because most plugins send the same few headers again and
+ * again.
+ */
 class HeaderCache {
   readonly #added: ReadonlySet<string>;
   #entries = new Map<string, CachedHeaders>();
@@ -40,7 +45,7 @@ class HeaderCache {
   }
 
   check(pluginId: string, json: Uint8Array, decode: () => string | undefined): CachedHeaders {
-    // The same as the time before: no text is made.
+    // The same bytes as the last time: no text has to be decoded.
     if (
       this.#lastChecked !== null &&
       pluginId === this.#lastPlugin &&
@@ -78,8 +83,8 @@ class HeaderCache {
 }
 
 /**
- * The functions a guest may import from `plugin_host`, shared by all executions of one lane. Purpose, parameters and
- * results of each are in docs/abi.md; a bad (pointer, length) pair is -3, never an exception.
+ * Makes the functions a guest may import from `plugin_host`; all executions of one lane share them. docs/abi.md
+ * describes purpose, parameters and results of each. A bad (pointer, length) pair returns -3, never an exception.
  */
 export function makeHostImports(
   state: ExecutionState,
@@ -139,7 +144,7 @@ export function makeHostImports(
       if ('refused' in checked) return refuse(HOST_ERROR.invalid, checked.refused);
       if (checked.dropped !== '') state.log(2, `response headers were dropped: ${checked.dropped}`);
       state.invalidResponse = null;
-      // A 304 speaks for the answer a browser has kept, whatever type it names itself.
+      // A 304 is about the answer in the browser's cache, so its own Content-Type does not count.
       const headers = code >= 200 && code < 300 ? checked.flat : checked.sandboxed;
       const body = guest.range(ba, bl);
       state.response = {
@@ -175,7 +180,7 @@ export function makeHostImports(
     },
   };
 
-  /** What is asked before every call: 0, or the refusal. */
+  /** The checks before every call: 0, or the error code of the refusal. */
   const enter = (): number => {
     if (state.ended !== null) trap();
     if (state.initializing && state.entry !== ENTRY.describe) return fail(HOST_ERROR.denied);
@@ -186,7 +191,7 @@ export function makeHostImports(
     }
     return 0;
   };
-  /** Only a stack that ran out or a mistake of ours gets here; the guest must not catch it and run on. */
+  /** Runs after a stack overflow or a bug in a host function; the guest must not catch the error and continue. */
   const broken = (row: HostFunction, error: unknown): never => {
     state.ended ??= 'fault';
     state.failure ??= `host function ${row.name} failed: ${error instanceof Error ? error.message : 'unknown'}`;

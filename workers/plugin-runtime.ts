@@ -13,8 +13,8 @@ export type SharedImports = {
 type Holder = { memory: WebAssembly.Memory; bytes: Uint8Array; view: DataView; imports: WebAssembly.Imports };
 
 /**
- * One plugin version on one lane. Every execution gets a new instance: globals, tables, start function, data segments.
- * Only a zero-filled backing store is used again, for the same plugin on the same thread, and only when the execution
+ * One plugin version on one lane. Every execution gets a new instance with new globals, tables and data segments. Only
+ * the memory's zero-filled backing store is reused, for the same plugin on the same thread, and only if the execution
  * before ended normally and did not grow it (docs/RATIONALE.md).
  */
 export class PluginRuntime {
@@ -23,7 +23,7 @@ export class PluginRuntime {
   readonly #recycle: boolean;
   #spare: Holder | null = null;
   #current: Holder | null = null;
-  /** Unknown plugins are taken for slow ones. */
+  /** Recent run time in ms; a plugin that has not run yet counts as slow. */
   #expectedMs = 10;
 
   constructor(loaded: LoadedModule, shared: SharedImports, recycle: boolean) {
@@ -49,10 +49,10 @@ export class PluginRuntime {
   }
 
   /**
-   * Makes the instance on its bound memory, which is the whole execution: the rewritten module's start function runs the
+   * Makes the instance on its bound memory. That is the whole execution: the rewritten module's start function runs the
    * module's own start function, `_initialize` and the entry.
    *
-   * @throws whatever the guest or its data segments raise
+   * @throws the error that the guest or its data segments raise
    */
   run(guest: GuestMemory): void {
     const holder = this.#spare ?? this.#newHolder();
@@ -62,7 +62,7 @@ export class PluginRuntime {
     new WebAssembly.Instance(this.loaded.module, holder.imports);
   }
 
-  /** Notes how long an execution took; one long one is remembered for about twenty short ones. */
+  /** Notes how long an execution took; a long one affects the average for about twenty short ones. */
   took(ms: number): void {
     this.#expectedMs = Math.max(ms, this.#expectedMs * 0.8);
   }
@@ -71,11 +71,11 @@ export class PluginRuntime {
     return this.#expectedMs;
   }
 
-  /** Ends the execution: the memory is zeroed and kept, or dropped. */
+  /** Ends the execution: zeroes and keeps the memory, or drops it. */
   release(clean: boolean): void {
     const holder = this.#current;
     this.#current = null;
-    // A grown memory has detached the buffer its first views were made of.
+    // Growing the memory has detached the buffer of its first views.
     if (holder === null || !clean || !this.#recycle || holder.bytes.length === 0) return;
     holder.bytes.fill(0);
     this.#spare = holder;

@@ -31,13 +31,13 @@ import { mayTake, type Taken, takeWork } from './take-work.ts';
 import { makeWasi } from './wasi.ts';
 
 const EMPTY = new Uint8Array(0);
-/** Plugin versions a lane keeps at hand; the one used longest ago goes first. */
+/** Plugin versions a lane keeps in its cache; the least recently used one is removed first. */
 const RUNTIMES_MAX = 64;
-/** An idle lane takes its note back after this time. */
+/** An idle lane clears its note after this time. */
 const NOTE_IDLE_MS = 50;
-/** Executions that share one wake of the main thread at most. */
+/** Largest number of executions that share one wake of the main thread. */
 const REPORT_AT = 8;
-/** A plugin whose executions take longer keeps no answer waiting behind it. */
+/** No finished answer waits for an execution of a plugin that takes longer than this, in ms. */
 const SHORT_MS = 0.1;
 
 /** Thread id of this thread as Linux knows it, so that the host can lower its priority; 0 elsewhere. */
@@ -49,7 +49,7 @@ function linuxThreadId(): number {
   }
 }
 
-/** A collection on request, without exposing `gc` to the process. */
+/** Makes a function that collects garbage on request, without exposing `gc` to the process. */
 function makeCollect(): () => void {
   v8.setFlagsFromString('--expose-gc');
   const gc: unknown = vm.runInNewContext('gc');
@@ -72,7 +72,7 @@ class Lane {
   readonly #collect = makeCollect();
   readonly #noteFd: number | null;
   readonly #note = new Int32Array(1);
-  /** Whether the guest came back by itself; what trapped or exited may have left anything behind. */
+  /** Whether the guest returned normally; after a trap or exit its memory is not reused. */
   #returned = false;
   #next = 0;
   /** Executions ended since main was last woken, and how long the last one took. */
@@ -111,7 +111,7 @@ class Lane {
     return performance.now() + this.#clockDelta;
   }
 
-  /** Notes the version this lane runs where a crash of the process cannot take it along (docs/SECURITY.md). */
+  /** Notes the version this lane runs in a file, which survives a crash of the process (docs/SECURITY.md). */
   #noteVersion(id: number): void {
     if (this.#noteFd === null || this.#note[0] === id) return;
     this.#note[0] = id;
@@ -126,7 +126,7 @@ class Lane {
     this.#channel.mark();
     this.#channel.ring();
     for (;;) {
-      // A lane whose priority was lowered may not raise it again: it ends, and the host starts a new one.
+      // A lane whose priority was lowered cannot raise it again, so it ends and the host starts a new one.
       if (Atomics.load(words, this.#at + LANE.retire) === 1 && Atomics.load(words, this.#at + LANE.call) === 0) {
         this.#report();
         process.exit(0);
@@ -144,8 +144,9 @@ class Lane {
   }
 
   /**
-   * Wakes the main thread for what has ended. Waking costs more than a short execution: while the next ones are of plugins
-   * whose executions were all short of late, several share one wake. Main looks every 2 ms in any case.
+   * Wakes the main thread for ended executions. Waking costs more than a short execution, so several executions share
+   * one wake while the next ones belong to plugins whose recent executions were all short. The main thread looks every
+   * 2 ms in any case.
    */
   #report(): void {
     if (this.#unreported === 0) return;
@@ -153,13 +154,16 @@ class Lane {
     this.#channel.ring();
   }
 
-  /** Whether the execution just taken will, by all that is known of its plugin here, not keep others waiting. */
+  /** Whether the execution just taken is expected to be short, by the recent run time of its plugin. */
   #isShort({ slot }: Taken): boolean {
     const moduleId = this.#views.all32[(slotAt(slot) >> 2) + SLOT.moduleId]!;
     return (this.#runtimes.get(moduleId)?.expectedMs ?? Number.POSITIVE_INFINITY) <= SHORT_MS;
   }
 
-  /** Work may have arrived between the last look and the sleep: looks once more after saying "asleep". */
+  /**
+   * Sleeps until there is work. Looks once more after setting "asleep", because work may have arrived between the last
+   * look and the sleep.
+   */
   #sleep(): void {
     const { words } = this.#views;
     Atomics.store(words, this.#at + LANE.state, LANE_STATE.asleep);
@@ -168,7 +172,7 @@ class Lane {
       Atomics.compareExchange(words, this.#at + LANE.state, LANE_STATE.asleep, LANE_STATE.awake) === LANE_STATE.asleep
     )
       return;
-    // The note is taken back only by a lane that stays idle: a file write for every short sleep would cost more.
+    // Only a lane that stays idle clears its note, because a file write for every short sleep would cost too much.
     if (Atomics.wait(words, this.#at + LANE.state, LANE_STATE.asleep, NOTE_IDLE_MS) !== 'timed-out') return;
     this.#noteVersion(0);
     Atomics.wait(words, this.#at + LANE.state, LANE_STATE.asleep);
@@ -177,7 +181,7 @@ class Lane {
   #runtime(id: number): PluginRuntime | undefined {
     const known = this.#runtimes.get(id);
     if (known !== undefined) {
-      // Order of use; only worth its time when something may have to go.
+      // Keeps the order of use, but only when the cache may have to remove an entry.
       if (this.#runtimes.size > RUNTIMES_MAX / 2) {
         this.#runtimes.delete(id);
         this.#runtimes.set(id, known);
@@ -216,9 +220,9 @@ class Lane {
     this.#writeOutput(slot, header);
     this.#lastRunMs = performance.now() - started;
     all64[(header + SLOT.runMs) >> 1] = this.#lastRunMs;
-    // A host call that broke off in the middle may have left a message on the way: this thread takes no more work.
+    // An interrupted host call may have left a message on the data port, so this thread takes no more work.
     if (this.#state.ended === 'fault') Atomics.store(words, this.#at + LANE.retire, 1);
-    // No call of ours stands between these lines: a thread ended before the last one still holds its slot.
+    // No function is called between these lines: a thread that is ended before the last of them still holds its slot.
     const tail = words[this.#at + LANE.doneTail]!;
     words[this.#at + LANE.done + (tail & RING_MASK)] = slot;
     Atomics.store(words, this.#at + LANE.doneTail, (tail + 1) | 0);
@@ -229,7 +233,7 @@ class Lane {
     runtime?.release(this.#returned && this.#state.ended === null);
     runtime?.took(this.#lastRunMs);
     if (pages * PAGE_BYTES <= LIMITS.collectAfterBytes) return;
-    // The answer must not wait for the collection.
+    // Collects garbage after the answer was sent.
     this.#report();
     this.#guest.unbind();
     this.#collect();
@@ -263,7 +267,7 @@ class Lane {
 
   #judge(code: number): number {
     const state = this.#state;
-    // A guest that caught what ended it still has not ended well.
+    // A guest that caught the trap that ended it has still failed.
     if (state.ended === 'exit') return state.exitCode === 0 ? OUTCOME.ok : OUTCOME.exit;
     if (state.ended === 'quota') return OUTCOME.quota;
     if (state.ended === 'fault') return OUTCOME.trap;
@@ -305,7 +309,9 @@ class Lane {
     return OUTCOME.trap;
   }
 
-  /** Headers, answer, log, error and output behind each other in the slot, or all of them on the data port. */
+  /**
+   * Writes headers, body, log, error and output one after another into the slot, or posts all of them on the data port.
+   */
   #writeOutput(slot: number, header: number): void {
     const { all32, bytes } = this.#views;
     const state = this.#state;
@@ -338,7 +344,7 @@ class Lane {
     }
     all32[header + SLOT.outputElsewhere] = 0;
     if (headers.length > 0) bytes.set(headers, answerAt - headers.length);
-    // The answer stands behind the headers already (`keepBody`), unless it was kept apart.
+    // The body is already in the slot after the headers (`keepBody`), unless it did not fit.
     if (response !== null && response.body !== null) bytes.set(response.body, answerAt);
     let at = answerAt + answerBytes;
     for (const part of [log, error, state.output]) {
@@ -349,7 +355,7 @@ class Lane {
 }
 
 /** Piscina's entry: runs until the task is aborted, which ends the thread. */
-export default function lane(task: LaneTask): void {
+export default function runPlugins(task: LaneTask): void {
   Error.stackTraceLimit = 8;
   new Lane(task).run();
 }

@@ -4,11 +4,12 @@ import { ACTIVE, LANE, QUEUE, QUEUE_COUNT, queueAt, RING_MASK, URGENT } from '..
 export type Taken = { queue: number; slot: number };
 
 /**
- * Takes the next execution: plugins in turns, starting behind the one served last. At three of four turns what others wait for comes first,
- * since those hold threads meanwhile; not at all of them, or plugins that call each other would hold up all others.
+ * Takes the next execution: plugins in turns, starting after the one served last. In three of four turns, executions
+ * that others wait for come first, because the waiting ones hold threads. Not in every turn, or plugins that call each
+ * other would delay all others.
  *
- * @param laneWords word index of the lane, where what it holds is noted at once
- * @param after queue to begin with
+ * @param laneWords word index of the lane, where the slot it takes is noted at once
+ * @param after number of the last turn; decides the queue to begin with
  * @returns null when there is nothing this lane may run
  */
 export function takeWork(words: Int32Array, laneWords: number, after: number): Taken | null {
@@ -26,7 +27,7 @@ export function takeWork(words: Int32Array, laneWords: number, after: number): T
   return takeFrom(words, laneWords, after, low, high);
 }
 
-/** The same from the queues of two mask words. */
+/** Takes the next execution from the queues named in two mask words. */
 function takeFrom(words: Int32Array, laneWords: number, after: number, low: number, high: number): Taken | null {
   for (let k = 0; k < QUEUE_COUNT; k++) {
     const q = (after + k) & (QUEUE_COUNT - 1);
@@ -70,7 +71,7 @@ export function mayTake(words: Int32Array): boolean {
   return false;
 }
 
-/** Whether one execution is all there is: nothing waits, nothing else runs. */
+/** Whether the lane's execution is the only one: nothing waits and nothing else runs. */
 export function isAlone(words: Int32Array): boolean {
   let running = 0;
   for (let half = 0; half < 2; half++) {

@@ -1,6 +1,6 @@
 /**
- * Ends the running guest with a trap raised inside a helper WebAssembly instance. A JavaScript exception would be
- * caught by the guest's `catch_all` and the guest would run on (docs/plugins.md "Sandbox"); traps are uncatchable.
+ * Ends the running guest with a trap raised inside a helper WebAssembly instance. The guest's `catch_all` would catch a
+ * JavaScript exception and the guest would continue (docs/plugins.md "Sandbox"); it cannot catch a trap.
  */
 const module = new WebAssembly.Module(
   // (module (func (export "t") unreachable))

@@ -3,9 +3,9 @@ import { LIMITS } from '../src/base/limits.ts';
 import type { ExecutionState } from './execution-state.ts';
 import type { GuestMemory } from './guest-memory.ts';
 import { trap } from './trap.ts';
-import { type WasmSignature, wasmFunctions } from './wasm-link.ts';
+import { type WasmSignature, wasmFunctions } from './wasm-functions.ts';
 
-/** WASI preview1 error numbers this host answers. */
+/** WASI preview1 error numbers this host returns. */
 const ERRNO = {
   success: 0,
   badf: 8,
@@ -29,13 +29,13 @@ type WasiFunction = (...args: never[]) => number | undefined;
 
 export type WasiHost = {
   functions: Record<string, WebAssembly.ExportValue>;
-  /** Opens the three standard descriptors again; before every execution. */
+  /** Opens the three standard descriptors again. Called before every execution. */
   reset(): void;
-  /** What was written without a newline at its end becomes a log line too. */
+  /** Logs text that was written without a newline at its end. */
   flush(): void;
 };
 
-/** What the clocks and sleeps need of the lane. */
+/** The functions of the lane that clocks and sleeps use. */
 export type WasiLane = {
   /** Milliseconds left until the deadline of the running execution. */
   remainingMs(): number;
@@ -45,8 +45,9 @@ export type WasiLane = {
 type Subscription = { userdata: bigint; tag: number; error: number; fires: boolean; waitNs: bigint | null };
 
 /**
- * WASI preview1 without a file system or sockets: clocks, randomness, standard output as log lines, sleep. Our own,
- * because the documentation of `node:wasi` advises against untrusted code, and 15 times faster (docs/SECURITY.md).
+ * WASI preview1 without a file system or sockets: clocks, randomness, standard output as log lines, sleep. Not
+ * `node:wasi`, because its documentation advises against running untrusted code, and because this is 15 times faster
+ * (docs/SECURITY.md).
  */
 export function makeWasi(state: ExecutionState, guest: GuestMemory, lane: WasiLane): WasiHost {
   const open = [true, true, true];
@@ -71,7 +72,7 @@ export function makeWasi(state: ExecutionState, guest: GuestMemory, lane: WasiLa
     return ERRNO.success;
   };
 
-  /** Writes of a program's standard output become log lines at their newlines. */
+  /** Splits standard output and standard error into log lines at newlines. */
   const logOutput = (fd: number, text: string): void => {
     const lines = (partial[fd] + text).split('\n');
     const rest = lines.pop() ?? '';
@@ -126,7 +127,7 @@ export function makeWasi(state: ExecutionState, guest: GuestMemory, lane: WasiLa
   };
 
   const sleep = (ns: bigint): void => {
-    // A little beyond the deadline, so that it is the deadline that ends the execution.
+    // Ends a little after the deadline, so that the deadline ends the execution.
     const ms = Math.min(Number(ns) / 1e6, Math.max(0, lane.remainingMs()) + 1000);
     if (ms <= 0) return;
     lane.sleeping(true);
@@ -216,7 +217,7 @@ export function makeWasi(state: ExecutionState, guest: GuestMemory, lane: WasiLa
     fd_seek: (fd: number) => (isOpen(fd) ? ERRNO.spipe : ERRNO.badf),
     fd_tell: (fd: number) => (isOpen(fd) ? ERRNO.spipe : ERRNO.badf),
     fd_renumber: (from: number, to: number) => (isOpen(from) && isOpen(to) ? ERRNO.notsup : ERRNO.badf),
-    // libc ends its scan for preopened directories at the first EBADF.
+    // libc stops its scan for preopened directories at the first EBADF.
     fd_prestat_get: () => ERRNO.badf,
     fd_prestat_dir_name: () => ERRNO.badf,
     path_symlink: () => ERRNO.badf,
@@ -262,7 +263,10 @@ function wasiSignatures(): Map<string, WasmSignature> {
   );
 }
 
-/** After the end of an execution nothing answers any more; a stack that ran out must not be caught by the guest. */
+/**
+ * Wraps the functions: they trap once the execution has ended, and after a stack overflow, which the guest must not
+ * catch.
+ */
 function guardAll(functions: Record<string, WasiFunction>, state: ExecutionState): Record<string, WasiFunction> {
   const guarded: Record<string, WasiFunction> = {};
   for (const [name, run] of Object.entries(functions)) {

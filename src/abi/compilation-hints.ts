@@ -1,15 +1,16 @@
 import { leb } from './leb.ts';
 
 const NAME = 'compilationHints';
-/** Strategy eager (2), and the tier at once and for good: baseline (1) or optimized (2), two bits each. */
+/** Strategy eager (2), then the tier to begin with and the top tier, two bits each: baseline (1) or optimized (2). */
 const BASELINE = 2 | (1 << 2) | (1 << 4);
 const OPTIMIZED = 2 | (2 << 2) | (2 << 4);
 
 /**
- * The content of the custom section by which V8 compiles each function once, before the module runs (flag
- * `--experimental-wasm-compilation-hints`; without it the section is ignored, and all is compiled by the baseline compiler).
+ * The content of the custom section that makes V8 compile each function once, before the module runs. It needs the flag
+ * `--experimental-wasm-compilation-hints`; without it V8 ignores the section and compiles everything with the baseline
+ * compiler.
  *
- * @param optimized by function of the module's own
+ * @param optimized one value for each function the module defines
  */
 export function compilationHints(optimized: readonly boolean[]): number[] {
   const name = [...NAME].map(c => c.charCodeAt(0));

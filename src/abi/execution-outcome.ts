@@ -1,6 +1,6 @@
 export type LogLine = { level: number; text: string };
 
-/** What became of an execution. `no_slot`, `deadline`, `memory_budget` and `crashed` are the host's own verdicts. */
+/** How an execution ended. The host, not the lane, decides `no_slot`, `deadline`, `memory_budget` and `crashed`. */
 export const OUTCOME_KINDS = [
   'ok',
   'handler_error',
@@ -19,7 +19,8 @@ export const OUTCOME_KINDS = [
 export type OutcomeKind = (typeof OUTCOME_KINDS)[number];
 
 /**
- * An ended execution. `body` and `output` may be views of shared memory: they hold only until the callback returns.
+ * An ended execution. `body` and `output` may be views of shared memory, which are valid only until the callback
+ * returns.
  */
 export type ExecutionOutcome = {
   kind: OutcomeKind;
@@ -37,13 +38,13 @@ export type ExecutionOutcome = {
   runMs: number;
   hostCalls: number;
   peakPages: number;
-  /** When there will be room again, for executions that found none. */
+  /** For an execution that was not admitted: when a place will be free. */
   retryAfterSeconds?: number;
 };
 
 const EMPTY = new Uint8Array(0);
 
-/** An outcome without an answer of the plugin. */
+/** The outcome of an execution in which the plugin did not respond. */
 export function withoutAnswer(
   kind: OutcomeKind,
   failure: string,

@@ -1,6 +1,6 @@
 /**
  * The function table of the plugin interface (docs/abi.md "Host functions"), one row each. The gate checks imports
- * against it, the sandbox builds its imports from it, and the host dispatches by it: there is no second list.
+ * against it, the sandbox builds its imports from it, and the host dispatches by it. There is no second list.
  */
 
 /** Protocol versions this host speaks (docs/abi.md "Manifest"). */
@@ -8,10 +8,13 @@ export const ABI_NEWEST = 5;
 /** A module whose manifest names no `abi` counts as this one. */
 export const ABI_UNSTATED = 3;
 
-/** How one parameter travels. `text`, `json`, `bytes`, `buf` are (pointer, length) pairs; `buf` is written by the host. */
+/**
+ * How one parameter is passed. `text`, `json`, `bytes`, `buf` are (pointer, length) pairs; `buf` is written by the
+ * host.
+ */
 export type Parameter = 'i32' | 'i64' | 'text' | 'json' | 'bytes' | 'buf';
 
-/** The permission that gates a function; `sql` and `plugins:call` are refined by name inside the handler. */
+/** The permission a function needs; the handlers of `sql` and `plugins:call` also check a name. */
 export type PermissionKey = 'sql' | 'kv' | 'network' | 'notify' | 'events' | 'plugins:call' | 'file';
 
 export type HostFunction = {

@@ -4,8 +4,8 @@ import type { HostErrorCode } from './host-functions.ts';
 export type HostArgument = number | bigint | string | Uint8Array;
 
 /**
- * What a handler answers: a value or an error code, parked bytes, and a raw part behind them. `handedOver`: the data has a buffer of
- * its own, which the host does not use again.
+ * The answer of a handler: a value or an error code, bytes kept for `result_read`, and a raw part after them.
+ * `handedOver`: the data is in a separate buffer, which the host does not use again.
  */
 export type HostResult = {
   code: number;

@@ -1,26 +1,26 @@
-/** What crosses between the main thread and a lane beside shared memory: plain cloneable data. */
+/** Messages between the main thread and a lane that do not fit shared memory: plain cloneable data. */
 import type { MessagePort } from 'node:worker_threads';
 
-/** The task Piscina hands to a lane; it runs until the lane is told to stop or is ended. */
+/** The task Piscina gives a lane; it runs until the lane is asked to stop or its thread is ended. */
 export type LaneTask = {
   memory: SharedArrayBuffer;
   lane: number;
-  /** The doorbell: the lane posts 0 when main sleeps and wants it. */
+  /** The doorbell: the lane posts 0 when the main thread sleeps and wants to be woken. */
   bell: MessagePort;
   /** Payloads too large for shared memory, both ways; read synchronously, never listened on. */
   data: MessagePort;
   /** Main thread's clock minus CLOCK_MONOTONIC in ms, so that deadlines compare. */
   clockOffsetMs: number;
   recycle: boolean;
-  /** How long a lane that is alone looks out for the answer to a host call before it sleeps, in ms. */
+  /** How long the only active lane spins for the answer to a host call before it sleeps, in ms. */
   spinMs: number;
   /** Path of the file in which the lane notes the plugin version it runs, or null. */
   noteFile: string | null;
-  /** Response headers the operator allows plugins beside the usual ones, in lower case (`http.plugin_headers`). */
+  /** Response headers the operator allows plugins in addition, in lower case (`http.plugin_headers`). */
   addedHeaders: readonly string[];
 };
 
-/** A module as the lane needs it. `id` changes with every install, `versionId` with every upload. */
+/** A module as a lane runs it. `id` changes with every installation, `versionId` with every upload. */
 export type LoadedModule = {
   id: number;
   versionId: number;

@@ -19,7 +19,7 @@ const BREAKS_PROTOCOL = new Set([
   'te',
 ]);
 
-/** What an answer may say of itself. Everything else is dropped: what is unknown may act on the whole origin. */
+/** Headers a plugin may set. All others are dropped, because an unknown header may affect the whole origin. */
 const ALLOWED = new Set([
   'content-type',
   'content-encoding',
@@ -47,20 +47,22 @@ const ALLOWED = new Set([
 ]);
 const ALLOWED_PREFIX = /^x-(plugin|ratelimit)-/;
 
-/** Names `http.plugin_headers` may not add: they act on the origin, on the connection, on a proxy, or are the host's. */
+/**
+ * Names `http.plugin_headers` may not add: they affect the origin, the connection or a proxy, or belong to the host.
+ */
 const NEVER_ADDED =
   /^(content-length|transfer-encoding|connection|keep-alive|proxy-.*|upgrade|trailer|te|date|set-cookie2?|x-request-id|x-content-type-options|access-control-.*|clear-site-data|nel|report-to|reporting-endpoints|strict-transport-security|alt-svc|refresh|speculation-rules|origin-agent-cluster|public-key-pins.*|service-worker-allowed|x-accel-.*|x-sendfile.*|x-lighttpd-.*|x-reproxy-.*|surrogate-.*|x-litespeed-.*|cdn-.*|cross-origin-.*|accept-ch|critical-ch|.*session-registration|use-as-dictionary|set-login|activate-storage-access|permissions-policy|cookie|x-page-proof|x-original-url|x-rewrite-url|x-middleware-.*|x-forwarded-.*|forwarded)$/i;
 
 /** Whether `http.plugin_headers` may name this header. */
 export const mayBeAdded = (name: string): boolean => NAME.test(name) && !NEVER_ADDED.test(name);
 
-/** A cookie of the host's own: of its sessions, or of a login under way. */
+/** A cookie of the host: of a session, or of a login under way. */
 export const HOST_COOKIE = /^\s*(user_session|admin_session|known_browser|idp_login_[\w-]*|plugin_login)\s*=/i;
 /** A cookie without a name is sent back as if its value were `name=value`. */
 const NAMED_COOKIE = /^\s*[!#$%&'*+\-.^_`|~0-9A-Za-z]+\s*=/;
 const COOKIES_MAX = 20;
 const COOKIE_BYTES_MAX = 4096;
-/** A list of values repeats its name, so what goes out is counted, not what came in. */
+/** Counts what is sent, not what the plugin passed, because each value of a list repeats the name. */
 const FLAT_CHARS_MAX = LIMITS.responseHeadersJsonBytesMax;
 const LINES_MAX = 200;
 
@@ -68,12 +70,12 @@ const LINES_MAX = 200;
 const INERT =
   /^\s*(text\/(plain|csv|css|markdown|javascript|event-stream|calendar)|application\/(json|[\w.+-]+\+json|javascript|octet-stream|zip|gzip|wasm|x-ndjson)|image\/(png|jpe?g|gif|webp|avif|bmp|x-icon|vnd\.microsoft\.icon)|audio\/[\w.+-]+|video\/[\w.+-]+|font\/[\w.+-]+)\s*(;[^,]*)?$/i;
 
-/** The policy of an answer that can run script: a page of an origin of its own, without cookies and storage. */
+/** The policy of an answer that can run script: the page gets a separate origin, without cookies and storage. */
 const SANDBOX = 'sandbox allow-scripts allow-forms allow-popups allow-downloads';
-/** It comes last, so that the host can take it off where an administrator trusts the plugin's pages. */
+/** It is the last line, so that the host can remove it where an administrator trusts the plugin's pages. */
 export const SANDBOX_FLAT = `Content-Security-Policy\0${SANDBOX}\0`;
 
-/** What decides about headers beside their text. */
+/** What decides about headers in addition to their text. */
 export type HeaderRules = {
   pluginId: string;
   /** Names in lower case that the operator allows as well (`http.plugin_headers`). */
@@ -89,7 +91,7 @@ export type CheckedHeaders =
     }
   | { ok: false; reason: string };
 
-/** Text for a reason: short, without control characters. */
+/** Quotes a text for an error message: short, without control characters. */
 function shown(text: string): string {
   return JSON.stringify(text.length > 80 ? `${text.slice(0, 80)}...` : text);
 }
@@ -106,7 +108,7 @@ function refusalOf(name: string, value: unknown): string | null {
   return null;
 }
 
-/** The cookie confined to the plugin's own triggers, or why it is dropped. */
+/** The cookie, confined to the plugin's own triggers, or the reason why it is dropped. */
 function confineCookie(value: string, pluginId: string): { value: string } | { dropped: string } {
   const [pair = '', ...attributes] = value.split(';').map(part => part.trim());
   if (/^__Host-/i.test(pair)) return { dropped: 'Set-Cookie (the prefix __Host- claims the whole origin)' };
@@ -126,7 +128,7 @@ function confineCookie(value: string, pluginId: string): { value: string } | { d
 const CHALLENGE =
   /^[ \t]*[!#$%&'*+\-.^_`|~0-9A-Za-z]+[ \t]+[\w-]+=(?:"[^"\\]*"|[\w.~+/-]+)(?:[ \t]*,[ \t]*[\w-]+=(?:"[^"\\]*"|[\w.~+/-]+))*[ \t]*$/;
 
-/** Whether a challenge names the plugin as its realm, so that no answer asks for passwords in the host's name. */
+/** Whether a challenge names the plugin as its realm, so that no plugin asks for passwords in the name of the host. */
 function isOwnRealm(value: string, pluginId: string): boolean {
   if (!CHALLENGE.test(value)) return false;
   const outside = value.replace(/"[^"]*"/g, '""');
@@ -139,7 +141,7 @@ function isOwnRealm(value: string, pluginId: string): boolean {
   );
 }
 
-/** Gathers the lines of one answer. */
+/** Collects the header lines of one answer. */
 class HeaderLines {
   readonly dropped: string[] = [];
   flat = '';
@@ -154,7 +156,7 @@ class HeaderLines {
     this.#rules = rules;
   }
 
-  /** Adds one line, or notes why it is left out; the reason when the answer has too many. */
+  /** Adds one line, or notes why it is dropped. @returns why the whole answer is refused, or null */
   add(name: string, value: string): string | null {
     if (++this.#lines > LINES_MAX) return `there are more than ${LINES_MAX} header lines`;
     const lower = name.toLowerCase();
@@ -207,7 +209,7 @@ class HeaderLines {
  * Checks the headers object of `respond`. A value may be a list of strings, for several `Set-Cookie`.
  *
  * @param json the guest's text: an object of string to string, or empty for none
- * @returns the lines that go out, or why the whole answer is refused
+ * @returns the lines to send, or why the whole answer is refused
  */
 export function checkResponseHeaders(json: string, rules: HeaderRules): CheckedHeaders {
   if (json === '') return { ok: true, flat: SANDBOX_FLAT, dropped: [] };
@@ -230,10 +232,10 @@ export function checkResponseHeaders(json: string, rules: HeaderRules): CheckedH
   return { ok: true, flat: lines.finish(), dropped: lines.dropped };
 }
 
-/** The lines with the sandbox, once. */
+/** Adds the sandbox line unless it is there. */
 export const withSandbox = (flat: string): string => (flat.endsWith(SANDBOX_FLAT) ? flat : flat + SANDBOX_FLAT);
 
-/** The lines without the sandbox: for plugins whose pages an administrator trusts, and on an origin of the plugin's own. */
+/** Removes the sandbox line: for plugins whose pages an administrator trusts, and on the plugin's own origin. */
 export function withoutSandbox(flat: string): string {
   return flat.endsWith(SANDBOX_FLAT) ? flat.slice(0, -SANDBOX_FLAT.length) : flat;
 }

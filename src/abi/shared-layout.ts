@@ -3,7 +3,7 @@ import { LIMITS } from '../base/limits.ts';
 /**
  * Shared memory between the main thread and the lanes (threads that run plugins). Both ends are described here.
  *
- *   words[ control | queue 0..63 | lane 0..63 ]   Int32Array, hot words each on a 128-byte line of their own
+ *   words[ control | queue 0..63 | lane 0..63 ]   Int32Array, each hot word alone on a 128-byte line
  *   slots[ 0 .. executionsInFlightMax )           16 KiB each: header, input, output
  *   calls[ lane 0..63 ]                           64 KiB each: one host call at a time
  *
@@ -18,9 +18,9 @@ export const QUEUE_COUNT = LIMITS.activeQueuesMax;
 export const LANE_COUNT = LIMITS.lanesMax;
 
 /**
- * Control words. BELL: bits 0 to 30 name the lanes (index modulo 31) that main has to look at, the sign bit says that main
- * wants a doorbell. ACTIVE..: bit q set while queue q may hold work. URGENT..: bit q set while others wait for executions of queue q,
- * which lanes take first.
+ * Control words. BELL: bits 0 to 30 name the lanes (index modulo 31) that the main thread must look at; the sign bit
+ * says that the main thread wants a doorbell message. ACTIVE..: bit q is set while queue q may hold work. URGENT..: bit
+ * q is set while other executions wait for executions of queue q; lanes take those first.
  */
 export const BELL = 0;
 export const BELL_BITS = 31;
@@ -30,9 +30,9 @@ export const URGENT = ACTIVE + 2;
 
 const QUEUES_AT = 2 * LINE;
 /**
- * head, tail, ring: what waits to be taken; running: executions that lanes have taken; limit: how many may run at once, one less
- * than the plugin's slots while all of them belong to one caller. Lanes read the tail before the limit, and main writes the limit
- * before the tail.
+ * head, tail, ring: executions that wait; running: executions that lanes have taken; limit: how many may run at once,
+ * one less than the plugin's slots while all of them belong to one caller. Lanes read the tail before the limit, and
+ * the main thread writes the limit before the tail, so a lane never uses an old limit for a new entry.
  */
 export const QUEUE = { head: 0, tail: LINE, limit: LINE + 1, running: 2 * LINE, ring: 3 * LINE } as const;
 const QUEUE_WORDS = 3 * LINE + SLOT_COUNT;
@@ -59,7 +59,9 @@ export const LANE = {
 const LANE_WORDS = 5 * LINE + SLOT_COUNT;
 
 export const LANE_STATE = { awake: 0, asleep: 1, off: 2 } as const;
-/** idle; asked: main must answer; served: main is at it; sleeping: inside poll_oneoff, main has nothing to do. */
+/**
+ * idle; asked: main must answer; served: main is working on it; sleeping: inside poll_oneoff, main has nothing to do.
+ */
 export const CALL_STATE = { idle: 0, asked: 1, served: 2, sleeping: 3 } as const;
 
 export const WORD_COUNT = LANES_AT + LANE_COUNT * LANE_WORDS;
@@ -98,7 +100,9 @@ export const SLOT_OUTPUT_BYTES = SLOT_BYTES - SLOT_OUTPUT_AT;
 /** Entry points a slot may ask for; a call is handled like a trigger, but has no HTTP response. */
 export const ENTRY = { handle: 0, describe: 1, call: 2, message: 3 } as const;
 
-/** What became of an execution, as the lane reports it. Kill, crash and expiry are known to main alone. */
+/**
+ * How an execution ended, as the lane reports it. Only the main thread knows of kills, crashes and missed deadlines.
+ */
 export const OUTCOME = {
   ok: 0,
   handlerError: 1,
@@ -113,13 +117,13 @@ export const CALL_BYTES = 64 * 1024;
 /** Words of a call's header: operation, then arguments or result. */
 export const CALL = {
   operation: 0,
-  /** Bytes of the arguments; the parts stand after each other from `CALL_DATA_AT`. */
+  /** Bytes of the arguments, which follow each other from `CALL_DATA_AT`. */
   dataBytes: 1,
   /** 1: the data was posted on the data port instead. */
   elsewhere: 2,
   result: 3,
   resultBytes: 4,
-  /** Raw part of the result, behind the first `resultBytes`. */
+  /** Raw part of the result, after the first `resultBytes`. */
   bodyBytes: 5,
   numbers: 6,
   /** Two words per argument: the value, or the length of a part. */
@@ -128,7 +132,7 @@ export const CALL = {
 export const CALL_DATA_AT = 128;
 export const CALL_DATA_BYTES = CALL_BYTES - CALL_DATA_AT;
 
-/** Operations beside the rows of HOST_FUNCTIONS, which are numbered by their index. */
+/** Operations other than the rows of HOST_FUNCTIONS, which are numbered by their index. */
 export const OPERATION = { loadModule: 1000, fetchInput: 1001 } as const;
 
 const SLOTS_AT = Math.ceil((WORD_COUNT * 4) / 4096) * 4096;
@@ -142,7 +146,7 @@ export const slotAt = (slot: number): number => SLOTS_AT + slot * SLOT_BYTES;
 /** Byte offset of a lane's call area. */
 export const callAt = (lane: number): number => CALLS_AT + lane * CALL_BYTES;
 
-/** The views both ends take of the shared memory. */
+/** Typed views of the shared memory, used by both ends. */
 export type SharedViews = {
   words: Int32Array;
   /** The whole memory as 32-bit words, for slot and call headers. */

@@ -3,7 +3,7 @@ import { parseJsonBody } from './json-body.ts';
 import type { JsonAnswer, JsonTask } from './json-thread.ts';
 
 /** One task of `json-thread.ts`, in its thread. */
-export default function parse(bytes: JsonTask): JsonAnswer {
+export default function parseJsonInWorker(bytes: JsonTask): JsonAnswer {
   try {
     return { value: parseJsonBody(bytes) };
   } catch (error) {

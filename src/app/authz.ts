@@ -6,7 +6,7 @@ import { relationshipRoutes } from '../api/relationships-api.ts';
 import { roleRoutes } from '../api/roles-api.ts';
 import { triggerRoutes } from '../api/triggers-api.ts';
 import { CommandAccess } from '../authz/command-access.ts';
-import { COMMAND_CHANGED, CommandPolicies } from '../authz/command-settings.ts';
+import { COMMAND_CHANGED, CommandSettingsCache } from '../authz/command-settings.ts';
 import { Policies } from '../authz/policies.ts';
 import { findBrokenPolicies } from '../authz/stored-policies.ts';
 import { SubjectContexts } from '../authz/subject-context.ts';
@@ -36,7 +36,7 @@ export type Authz = Feature & {
   outbox: Outbox;
   contexts: SubjectContexts;
   policies: Policies;
-  commands: CommandPolicies;
+  commands: CommandSettingsCache;
   commandAccess: CommandAccess;
   /** An embedded store came up, empty; it is used when it has been filled. */
   useEmbedded(endpoint: string): void;
@@ -65,7 +65,7 @@ export function composeAuthz({ changes, config, db, log }: Core, parts: AuthzPar
   const deliverer = new Deliverer(db, schema);
   const contexts = new SubjectContexts(db, graph, now);
   const policies = new Policies(contexts, graph, now, (policy, reason) => log.error({ policy, reason }, BROKEN_POLICY));
-  const commands = new CommandPolicies(db, now);
+  const commands = new CommandSettingsCache(db, now);
   const embedded = new Map<GraphStore, string>();
   const timers = new Set<NodeJS.Timeout>();
   const later = (work: () => void): void => {

@@ -3,7 +3,7 @@ import type { Log } from '../base/log.ts';
 import { type Config, dataPath, publicBaseOf } from '../config/load.ts';
 import { type Database, openDatabase } from '../db/database.ts';
 import { migrate } from '../db/migrate.ts';
-import { ChangeListener } from '../db/notifications.ts';
+import { NotificationListener } from '../db/notifications.ts';
 import { roleWeakness } from '../db/service-role.ts';
 import { Jobs } from '../jobs.ts';
 import { type ModuleStorage, openModuleStorage } from '../plugins/module-storage.ts';
@@ -16,7 +16,7 @@ export type Core = {
   readonly log: Log;
   readonly db: Database;
   readonly jobs: Jobs;
-  readonly changes: ChangeListener;
+  readonly changes: NotificationListener;
   readonly storage: ModuleStorage;
   readonly secretKey: Buffer;
   readonly secrets: SecretBox;
@@ -38,7 +38,7 @@ export async function openCore(config: Config, log: Log): Promise<Core> {
   const weakness = await roleWeakness(db);
   if (weakness !== null) log.warn({}, weakness);
   const secretKey = await openSecretKey(db, keyPlaceOf(config));
-  const changes = new ChangeListener();
+  const changes = new NotificationListener();
   const core: Core = {
     config,
     log,

@@ -18,7 +18,7 @@ import type { Plugins } from './plugins.ts';
 
 export type ComposedFiles = Feature & {
   files: Files;
-  /** Where browsers upload to and download from, beside this host. */
+  /** Origins other than this host that browsers upload files to and download files from. */
   origins: readonly string[];
 };
 
@@ -70,8 +70,9 @@ export async function composeFiles(
     onError,
   });
   /**
-   * A client that announces a file sends its bytes to the same place: without a public address, what it calls this host, which no
-   * proxy has to vouch for, since no other client gets the answer. Links others get are never made of what a request says.
+   * A client that announces a file sends its bytes to the same place: without a public address, what it calls this
+   * host, which no proxy has to vouch for, since no other client gets the answer. Links others get are never made of
+   * what a request says.
    */
   const baseOf = (request: Request): string =>
     v['http.public_url'] === '' && HOST.test(request.headers.host ?? '')

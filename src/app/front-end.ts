@@ -19,7 +19,7 @@ import type { Records } from './records.ts';
 
 export type FrontEnd = {
   server: Server;
-  /** Every row of the API beside the triggers. */
+  /** All rows of the API; triggers are handled separately. */
   routes: readonly Route[];
   /** Requests of the API are answered 503 from now on; no new connections. */
   drain(): void;

@@ -7,7 +7,7 @@ import type { Plugins } from './plugins.ts';
 
 export type FrontendsParts = Pick<Plugins, 'registry' | 'origins'> &
   Pick<Identity, 'guards' | 'hasLogin' | 'principals'> & {
-    /** Where browsers upload files to and download them from, beside this host. */
+    /** Origins other than this host that browsers upload files to and download files from. */
     fileOrigins: readonly string[];
   };
 

@@ -20,7 +20,7 @@ export function composeConnections(config: Config, log: Log): Connections {
         {
           address,
           connections,
-          hint: 'a proxy that speaks HTTP/1.0, as nginx does unless it is told "proxy_http_version 1.1;", is answered 505; a health check that only connects looks the same',
+          hint: 'a proxy that speaks HTTP/1.0 gets 505; nginx does so without "proxy_http_version 1.1;". A health check that only connects looks the same',
         },
         'connections end without a request that can be read',
       ),

@@ -2,7 +2,7 @@ import { auditRoutes } from '../api/audit-api.ts';
 import type { Route } from '../api/route.ts';
 import { assertLimits } from '../base/limits.ts';
 import type { Log } from '../base/log.ts';
-import { every } from '../base/periodic.ts';
+import { runPeriodically } from '../base/periodic.ts';
 import type { Config } from '../config/load.ts';
 import type { Executor } from '../execution/execute.ts';
 import type { HostCall, HostHandler } from '../host/host-functions.ts';
@@ -44,7 +44,7 @@ export type ServiceOptions = {
 
 export type Service = {
   readonly server: Server;
-  /** Every row of the API beside the triggers. */
+  /** All rows of the API; triggers are handled separately. */
   readonly routes: readonly Route[];
   readonly installer: PluginInstaller;
   readonly registry: PluginRegistry;
@@ -72,7 +72,7 @@ function makeStop(
   { executor }: Execution,
 ): (graceMs: number) => Promise<void> {
   const repeated = features.flatMap(f => f.repeated ?? []);
-  const ends = repeated.map(r => every(r.everyMs, core.log, r.what, r.run));
+  const ends = repeated.map(r => runPeriodically(r.everyMs, core.log, r.what, r.run));
   const stop = async (graceMs: number): Promise<void> => {
     frontEnd.drain();
     for (const feature of features) feature.drain?.();

@@ -2,10 +2,10 @@ import type { Queryable } from '../db/database.ts';
 
 export const ACTOR_KINDS = ['admin', 'admin_key', 'user', 'anonymous', 'setup', 'command_line'] as const;
 
-/** Who changes something, as it is kept with the change. */
+/** The actor of a change, as the audit log stores it. */
 export type Actor = {
   kind: (typeof ACTOR_KINDS)[number];
-  /** Of a key: the administrator who made it. Null in setup mode, on the command line and for a login that failed. */
+  /** For a key: the administrator who created it. Null in setup mode, on the command line and for a failed login. */
   userId: number | null;
   /** The administration key that was used. */
   keyId?: number;
@@ -65,7 +65,7 @@ export type AuditAction =
   | 'event.unsubscribe'
   | 'event.retry';
 
-/** What an entry says of an object before and after the change; never a secret. */
+/** The state of an object before or after the change; never contains a secret. */
 export type AuditState = Readonly<Record<string, unknown>>;
 
 export type AuditChange = {
@@ -108,7 +108,7 @@ export type AuditFilter = {
 };
 
 /**
- * Appends what was changed and by whom. Part of the transaction of the change, so that neither stands without the other.
+ * Appends an entry with the change and its actor, in the transaction of the change, so that both are stored or neither.
  * The table refuses updates and deletions.
  */
 export async function appendAudit(client: Queryable, by: Actor, change: AuditChange): Promise<void> {
@@ -148,7 +148,7 @@ type AuditSql = {
   address: string;
 };
 
-/** Newest first. */
+/** Lists entries, newest first. */
 export async function listAudit(db: Queryable, f: AuditFilter): Promise<AuditEntry[]> {
   const { rows } = await db.query<AuditSql>(
     `SELECT * FROM audit_log

@@ -2,27 +2,27 @@ import { notCurrent } from '../base/errors.ts';
 import type { ChangeStatus } from '../db/notifications.ts';
 import type { Graph } from '../graph/graph.ts';
 import { type GraphCheck, GraphError } from '../graph/graph-store.ts';
-import type { CommandPolicies, CommandSettings } from './command-settings.ts';
+import type { CommandSettings, CommandSettingsCache } from './command-settings.ts';
 import { type GraphRole, roleObject } from './graph-roles.ts';
 import type { Policies, PolicyVerdict } from './policies.ts';
 import type { SubjectContexts } from './subject-context.ts';
 
-/** A role a command asks for, and whether the user has it. */
+/** A role a command requires, and whether the user has it. */
 export type RoleAnswer = { role: GraphRole; held: boolean };
 
-/** Whether a user may run a command, with everything that was asked on the way. */
+/** Whether a user may run a command, with all checks that were made. */
 export type CommandDecision = {
   allowed: boolean;
   reason: 'open' | 'allowed' | 'disabled' | 'unknown_user' | 'roles' | 'policy' | 'policy_failed' | 'unavailable';
-  /** What is away, or why the policy failed; else empty. */
+  /** What is unavailable, or why the policy failed; otherwise empty. */
   detail: string;
   roles: readonly RoleAnswer[];
-  /** Null when the policy was not asked, or there is none. */
+  /** Null if the policy was not evaluated, or there is none. */
   policy: PolicyVerdict | null;
   settings: CommandSettings;
 };
 
-/** The roles a command asks for, level by level (docs/authorization.md "Commands"). */
+/** The roles a command requires, level by level (docs/authorization.md "Commands"). */
 export function rolesOf(pluginId: string, s: CommandSettings): GraphRole[] {
   return [
     ...(s.systemRole === null ? [] : [{ kind: 'system', role: s.systemRole } as const]),
@@ -31,16 +31,19 @@ export function rolesOf(pluginId: string, s: CommandSettings): GraphRole[] {
   ];
 }
 
-/** Asked on every call of a user to a command: first the roles, all levels in one question, then the policy (docs/authorization.md "Commands"). */
+/**
+ * Decides access to commands: first the roles, all levels in one call to the graph, then the policy
+ * (docs/authorization.md "Commands").
+ */
 export class CommandAccess {
-  readonly #commands: CommandPolicies;
+  readonly #commands: CommandSettingsCache;
   readonly #contexts: SubjectContexts;
   readonly #policies: Policies;
   readonly #graph: Pick<Graph, 'check'>;
   readonly #changes: ChangeStatus;
 
   constructor(parts: {
-    commands: CommandPolicies;
+    commands: CommandSettingsCache;
     contexts: SubjectContexts;
     policies: Policies;
     graph: Pick<Graph, 'check'>;
@@ -53,7 +56,9 @@ export class CommandAccess {
     this.#changes = parts.changes;
   }
 
-  /** @param userId null for a messenger account that is not linked: commands that are open to everyone are open to them too */
+  /**
+   * @param userId null for a messenger account that is not linked, which may run the commands that are open to everyone
+   */
   async decide(userId: number | null, pluginId: string, command: string): Promise<CommandDecision> {
     const settings = await this.#commands.find(pluginId, command);
     const say = (
@@ -95,7 +100,7 @@ export class CommandAccess {
   }
 
   async #askRoles(wanted: readonly GraphRole[], externalId: string): Promise<RoleAnswer[]> {
-    // A user whom the university does not know has no role in the graph.
+    // A user without a university record has no roles in the graph.
     if (externalId === '') return wanted.map(role => ({ role, held: false }));
     const check = (role: GraphRole): GraphCheck => ({
       ...roleObject(role),

@@ -6,7 +6,7 @@ import type { Queryable } from '../db/database.ts';
 /** Channel on which hosts of one database tell each other that a command's settings changed; the payload names it. */
 export const COMMAND_CHANGED = 'command_changed';
 
-/** Who may run a command (docs/authorization.md "Commands"). Null: no such role is asked for. */
+/** Who may run a command (docs/authorization.md "Commands"). Null: no role of this kind is required. */
 export type CommandSettings = {
   enabled: boolean;
   policyExpression: string;
@@ -15,7 +15,7 @@ export type CommandSettings = {
   pluginRole: string | null;
 };
 
-/** What holds for a command without settings: open to everyone (docs/authorization.md "Commands"). */
+/** The settings of a command without stored ones: open to everyone (docs/authorization.md "Commands"). */
 export const DEFAULT_COMMAND: Readonly<CommandSettings> = {
   enabled: true,
   policyExpression: '',
@@ -51,9 +51,9 @@ export async function loadCommandSettings(db: Queryable, pluginId: string): Prom
 }
 
 /**
- * Changes settings inside the caller's transaction; members that are left out keep what is stored.
+ * Changes settings inside the caller's transaction; absent members keep their stored values.
  *
- * @returns the settings from now on, and whether their policy is another one
+ * @returns the new settings, and whether the policy has changed
  */
 export async function changeCommandSettings(
   client: Queryable,
@@ -63,7 +63,7 @@ export async function changeCommandSettings(
   by: Actor,
   check: (before: CommandSettings) => void = () => {},
 ): Promise<{ settings: CommandSettings; policyChanged: boolean }> {
-  // Of two changes made at the same time none is lost.
+  // Locks the plugin's row, so that no concurrent change is lost.
   await client.query('SELECT 1 FROM plugins WHERE id = $1 FOR UPDATE', [pluginId]);
   const before = (await loadCommandSettings(client, pluginId)).get(command) ?? DEFAULT_COMMAND;
   check(before);
@@ -86,7 +86,7 @@ export async function changeCommandSettings(
   return { settings: s, policyChanged: s.policyExpression !== before.policyExpression };
 }
 
-/** Settings under their names in the API and in the audit log. */
+/** Settings with the names used in the API and in the audit log. */
 export const commandState = (s: CommandSettings) =>
   ({
     enabled: s.enabled,
@@ -98,8 +98,8 @@ export const commandState = (s: CommandSettings) =>
 
 const cacheKey = (pluginId: string, command: string): string => `${pluginId}/${command}`;
 
-/** Settings of commands, remembered for 60 s by plugin and command (docs/authorization.md "Caches"). */
-export class CommandPolicies {
+/** Caches settings for 60 s by plugin and command (docs/authorization.md "Caches"). */
+export class CommandSettingsCache {
   readonly #db: Queryable;
   readonly #cache: BoundedCache<string, CommandSettings>;
   #changes = 0;
@@ -119,7 +119,7 @@ export class CommandPolicies {
     return settings;
   }
 
-  /** @param name as notified on `COMMAND_CHANGED`; null: perhaps all of them */
+  /** @param name payload of a notification on `COMMAND_CHANGED`; null: any command may have changed */
   invalidateCommandPolicy(name: string | null): void {
     this.#changes++;
     if (name === null) this.#cache.clear();

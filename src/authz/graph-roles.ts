@@ -7,12 +7,12 @@ import type { Tuple } from '../graph/tuple.ts';
 import { type Appended, appendGraphChanges, type GraphChange } from '../outbox/append.ts';
 import { listByPrefix, listRelationships } from '../outbox/mirror.ts';
 
-/** A role commands ask for (docs/authorization.md "Commands"). Those of a plugin are its own. */
+/** A role that commands can require (docs/authorization.md "Commands"). Each plugin has its own plugin roles. */
 export type GraphRole =
   | { kind: 'system' | 'global'; role: string }
   | { kind: 'plugin'; pluginId: string; role: string };
 
-/** The object of the graph a role is. */
+/** The graph object that represents a role. */
 export function roleObject(r: GraphRole): { resourceType: string; resourceId: string } {
   return r.kind === 'plugin'
     ? { resourceType: 'plugin_role', resourceId: pluginRoleId(r.pluginId, r.role) }
@@ -27,7 +27,7 @@ const membership = (r: GraphRole, externalId: string): Tuple => ({
   subjectRelation: '',
 });
 
-/** Gives or takes a role, through the outbox. @returns null when nothing changes */
+/** Grants or revokes a role, through the outbox. @returns null if nothing changes */
 export async function changeGraphRole(
   db: Database,
   schema: GraphSchema,
@@ -39,7 +39,7 @@ export async function changeGraphRole(
   const tuple = membership(role, user.externalId);
   return await db.withTransaction(async client => {
     const there = (await listRelationships(client, filterOf(tuple), null, 1))[0];
-    // A role that an import brought becomes one that was given by hand, and stays.
+    // A role from an import becomes a manual one, so that later imports keep it.
     if (give ? there?.origin === 'manual' : there === undefined) return null;
     await appendAudit(client, by, {
       action: give ? 'user.grant_role' : 'user.revoke_role',
@@ -53,10 +53,12 @@ export async function changeGraphRole(
   });
 }
 
-/** The roles of a plugin that is uninstalled go with it: another plugin of that id must not find holders of its roles. */
+/**
+ * Removes the roles of an uninstalled plugin, so that another plugin with the same id does not inherit their holders.
+ */
 export async function removePluginRoles(client: Queryable, schema: GraphSchema, pluginId: string): Promise<void> {
   const all = await listByPrefix(client, 'plugin_role', pluginRoleId(pluginId, ''));
-  // One that the schema no longer knows must not keep the plugin.
+  // A tuple that the schema does not allow any more must not prevent the uninstallation.
   const tuples = all.filter(tuple => schema.problems(tuple).length === 0);
   const changes: GraphChange[] = [];
   for (let i = 0; i < tuples.length; i += LIMITS.outboxTuplesMax)
@@ -66,7 +68,7 @@ export async function removePluginRoles(client: Queryable, schema: GraphSchema, 
 
 const filterOf = ({ subjectRelation: _, ...filter }: Tuple) => filter;
 
-/** The roles of a user as the graph should have them. */
+/** The roles of a user according to the mirror. */
 export async function listGraphRoles(db: Database, externalId: string): Promise<GraphRole[]> {
   const kinds = ['system', 'global', 'plugin'] as const;
   const lists = await Promise.all(

@@ -17,31 +17,31 @@ import {
 import { PolicyError } from './policy-ast.ts';
 import type { SubjectContext, SubjectContexts } from './subject-context.ts';
 
-/** Who a policy is asked about. */
+/** The caller a policy decides about. */
 export type PolicyCaller = { kind: 'user'; userId: number } | { kind: 'service'; keyId: number };
 
-/** A question that was put to the graph, and how long it took together with those asked beside it; 0 when it was remembered. */
+/** A graph check, and how long the call with it took; 0 if the answer was cached. */
 export type AskedCheck = { check: string; allowed: boolean; ms: number };
 
-/** What a policy said, and how it came to it. */
+/** The result of a policy, and how it was reached. */
 export type PolicyVerdict = {
   kind: 'allowed' | 'denied' | 'failed' | 'unavailable';
-  /** Why it failed, or what is away; else empty. */
+  /** Why it failed, or what is unavailable; otherwise empty. */
   reason: string;
-  /** Where in the policy it failed. */
+  /** Position in the policy at which it failed. */
   start?: number;
   end?: number;
   rounds: number;
   checks: readonly AskedCheck[];
-  /** How old the context of the user was; null for a service key. */
+  /** Age of the user's context; null for a service key. */
   contextAgeMs: number | null;
 };
 
-/** A verdict with the value of every part, for administrators. */
+/** A verdict with the values of all parts, for administrators. */
 export type PolicyTrial = { verdict: PolicyVerdict; parts: PartValue[]; context: SubjectContext };
 
 const NO_CHECKS: readonly AskedCheck[] = [];
-/** How often a policy that does not compile is reported. */
+/** Interval between reports of the same policy that does not compile. */
 const REPORT_MS = 60_000;
 
 type Evaluation = {
@@ -50,23 +50,23 @@ type Evaluation = {
   memo: GraphMemo;
   checks: AskedCheck[];
   assembledAt: number | null;
-  /** Whose groups are looked up if the answer comes to depend on them; null: of no user. */
+  /** The user whose groups are looked up if the result depends on them; null for none. */
   userId: number | null;
 };
 
 /**
- * Asks policies. What is known decides at once and without a promise; what is not known is asked of the graph together, at
- * most four times (docs/authorization.md "Asking the graph").
+ * Evaluates policies. Decides synchronously if all needed answers are cached; otherwise asks the graph, with all
+ * missing checks in one call, at most four times (docs/authorization.md "Asking the graph").
  */
 export class Policies {
   readonly #contexts: SubjectContexts;
   readonly #graph: Pick<Graph, 'check' | 'peek'>;
   readonly #now: () => number;
   readonly #report: (source: string, reason: string) => void;
-  /** Policies that were reported a moment ago. */
+  /** Policies reported within the last minute. */
   readonly #reported: BoundedCache<string, object>;
 
-  /** @param report told of a stored policy that does not compile, once a minute */
+  /** @param report called for a stored policy that does not compile, at most once a minute */
   constructor(
     contexts: SubjectContexts,
     graph: Pick<Graph, 'check' | 'peek'>,
@@ -80,7 +80,7 @@ export class Policies {
     this.#reported = boundedCache({ max: 1000, ttlMs: REPORT_MS, now });
   }
 
-  /** Whether a policy lets a caller in; what cannot be evaluated does not. */
+  /** Decides whether a policy admits a caller; a policy that cannot be evaluated does not. */
   decide(source: string, caller: PolicyCaller): PolicyVerdict | Promise<PolicyVerdict> {
     let policy: CompiledPolicy;
     try {
@@ -95,7 +95,7 @@ export class Policies {
     return this.#first(policy, subjectOf(context), context.assembledAt, caller.userId);
   }
 
-  /** A stored policy that this release does not take, perhaps because an older one did, lets no caller in. */
+  /** The verdict of a stored policy that does not compile in this release: it admits no caller. */
   #broken(source: string, error: unknown): PolicyVerdict {
     const place = error instanceof PolicyError ? error : undefined;
     const reason = `the stored policy does not compile: ${messageOf(error)}`;
@@ -117,7 +117,7 @@ export class Policies {
     }
   }
 
-  /** @param userId whose groups are looked up if the answer depends on them; null: of no user */
+  /** @param userId user whose groups are looked up if the result depends on them; null for none */
   #first(
     policy: CompiledPolicy,
     subject: PolicySubject,
@@ -130,7 +130,7 @@ export class Policies {
     if (pass.kind === 'needs' && pass.groups)
       return userId === null ? unanswered(NO_GROUPS, 0, NO_CHECKS, null) : this.#decideLater(policy, userId, true);
     const checks: AskedCheck[] = [];
-    // Answers of a moment ago decide without a promise, as long as they are all there.
+    // If all answers are cached, decides without a promise.
     while (pass.kind === 'needs' && remember && this.#recall(pass.checks, memo, checks))
       pass = passPolicy(policy, subject, memo);
     if (pass.kind === 'needs') return this.#ask({ policy, subject, memo, checks, assembledAt, userId }, pass.checks);
@@ -139,7 +139,7 @@ export class Policies {
     return { kind: pass.allowed ? 'allowed' : 'denied', reason: '', rounds: 0, checks, contextAgeMs: age };
   }
 
-  /** @returns whether everything needed is remembered; what is, is in the memo then */
+  /** Copies cached answers into the memo. @returns whether all needed answers were cached */
   #recall(needs: ReadonlyMap<string, GraphCheck>, memo: GraphMemo, checks: AskedCheck[]): boolean {
     const found = new Map<string, boolean>();
     const before = checks.length;
@@ -190,7 +190,7 @@ export class Policies {
     }
   }
 
-  /** A pass that looks the groups up when an answer of the graph has made them matter. */
+  /** One pass; looks up the groups if the answers of the graph have made the result depend on them. */
   async #passWithGroups(e: Evaluation): Promise<PolicyPass | GraphError> {
     const pass = passPolicy(e.policy, e.subject, e.memo);
     if (pass.kind !== 'needs' || !pass.groups) return pass;
@@ -207,10 +207,10 @@ export class Policies {
   }
 
   /**
-   * Evaluates a policy as `decide` does, and tells the value of every part.
+   * Evaluates a policy like `decide`, and returns the values of all parts.
    *
-   * @param overrides attributes that differ from the user's own
-   * @returns null when there is no such user
+   * @param overrides attributes that replace the user's own
+   * @returns null if there is no such user
    * @throws PolicyError
    */
   async tryOut(
@@ -238,7 +238,7 @@ export class Policies {
 
 const NO_GROUPS = new GraphError('unavailable', 'the groups of the user cannot be looked up', null);
 
-/** A policy that does not look at groups can be tried without. */
+/** Continues without groups that cannot be looked up; a policy that does not use them can still be tried. */
 function notKnown(error: unknown): null {
   if (error instanceof GraphError) return null;
   throw error;
@@ -257,7 +257,9 @@ function failed(
   return { kind: 'failed', reason, ...where, rounds, checks, contextAgeMs };
 }
 
-/** A store that is away says nothing; one that refuses the question says that the policy is wrong. */
+/**
+ * The verdict without an answer: `unavailable` if the store is unavailable, `failed` if it refuses the check as wrong.
+ */
 function unanswered(
   error: GraphError,
   rounds: number,

@@ -5,12 +5,12 @@ import { boundedCache } from '../base/bounded-cache.ts';
 /** The nodes of a policy, and patterns of `re_match`. */
 export type { ASTNode };
 
-/** A mistake in a policy: where it is, in characters, and what is wrong. */
+/** A mistake in a policy: its position in characters, and what is wrong. */
 export class PolicyError extends Error {
   override readonly name = 'PolicyError';
   readonly start: number;
   readonly end: number;
-  /** Every mistake that was found, this one first, in the order of their places. */
+  /** All mistakes found, in order of position; this one is the first. */
   readonly all: readonly PolicyError[];
 
   constructor(message: string, start: number, end: number, others: readonly PolicyError[] = []) {
@@ -21,9 +21,9 @@ export class PolicyError extends Error {
   }
 }
 
-/** Functions that go through a list. */
+/** Functions that iterate over a list. */
 export const COMPREHENSIONS: ReadonlySet<string> = new Set(['all', 'exists', 'exists_one', 'map', 'filter']);
-/** Counted repetitions multiply the size of a compiled pattern. */
+/** Limit on counted repetitions, because they multiply the size of a compiled pattern. */
 const REPETITION_MAX = 50;
 const PATTERN_CHARS_MAX = 100;
 const PATTERNS_MAX = 1000;
@@ -42,7 +42,7 @@ export const rangeOf = (node: { range: { start: number; end: number } }): [numbe
   node.range.end,
 ];
 
-/** Nodes directly below a node. */
+/** The child nodes of a node. */
 export function childrenOf(node: ASTNode): ASTNode[] {
   const out: ASTNode[] = [];
   const collect = (value: unknown): void => {
@@ -58,7 +58,7 @@ const isNode = (value: unknown): value is ASTNode =>
 
 export const isComprehension = (node: ASTNode): boolean => node.op === 'rcall' && COMPREHENSIONS.has(node.args[0]);
 
-/** The first node in a tree that is looked for. */
+/** The first node of a tree for which `wanted` is true. */
 export function find(node: ASTNode, wanted: (n: ASTNode) => boolean): ASTNode | undefined {
   if (wanted(node)) return node;
   for (const child of childrenOf(node)) {
@@ -68,17 +68,17 @@ export function find(node: ASTNode, wanted: (n: ASTNode) => boolean): ASTNode | 
   return undefined;
 }
 
-/** What is wrong with the pattern of a call of `re_match`; null for nothing. */
+/** The mistake in the pattern of a `re_match` call, or null. */
 export function patternError(call: ASTNode): PolicyError | null {
   const pattern = childrenOf(call).at(-1);
   if (pattern?.op !== 'value' || typeof pattern.args !== 'string')
-    return new PolicyError('the pattern of re_match must be a text written here', ...rangeOf(pattern ?? call));
+    return new PolicyError('the pattern of re_match must be a literal text', ...rangeOf(pattern ?? call));
   if (pattern.args.length > PATTERN_CHARS_MAX)
     return new PolicyError(`the pattern has more than ${PATTERN_CHARS_MAX} characters`, ...rangeOf(pattern));
   const counts = [...pattern.args.matchAll(/\{(\d+)(?:,(\d*))?\}/g)];
   if (counts.length > 1 || counts.some(([, least, most]) => Number(most || least) > REPETITION_MAX))
     return new PolicyError(
-      `one counted repetition, of ${REPETITION_MAX} at most, stands in a pattern`,
+      `a pattern may have one counted repetition, of at most ${REPETITION_MAX}`,
       ...rangeOf(pattern),
     );
   try {
@@ -89,7 +89,7 @@ export function patternError(call: ASTNode): PolicyError | null {
   }
 }
 
-/** The other end of each parenthesis, by the place of either; texts and comments hold none. */
+/** For the position of each parenthesis, the position of its counterpart. Ignores parentheses in texts and comments. */
 function parentheses(source: string): Map<number, number> {
   const pairs = new Map<number, number>();
   const open: number[] = [];
@@ -106,10 +106,10 @@ function parentheses(source: string): Map<number, number> {
 }
 
 /**
- * Where a node stands with all parentheses that belong to it: the library counts those around its first and its last part
- * neither in nor out.
+ * The extent of nodes including the parentheses that belong to them. The library's ranges may leave out parentheses
+ * around the first or last part of a node.
  *
- * @returns for each node the first character and the one behind the last
+ * @returns for each node the position of its first character and the position after its last one
  */
 export function extents(source: string): (node: ASTNode) => [number, number] {
   const pairs = parentheses(source);

@@ -1,19 +1,21 @@
 import { type ASTNode, childrenOf, extents, isComprehension, PolicyError, rangeOf } from './policy-ast.ts';
 import { OBJECTS, subsetErrors, typeErrors } from './policy-subset.ts';
 
-/** Mistakes of one policy that are told. */
+/** Largest number of mistakes reported for one policy. */
 const ERRORS_MAX = 20;
 
-/** A policy that was parsed, with the check of its types. */
+/** A parsed policy with its type check. */
 export type Parsed = { ast: ASTNode; check(): { valid: boolean; type?: string; error?: unknown } };
 
-/** Parses policies in which `MENDED` may stand for anything. */
+/** Parses policies in which `MENDED` is a value of any type. */
 export type MendingParser = (text: string) => Parsed;
 
-/** Stands where a mistake was, so that the rest is looked at: a name no policy may use. */
+/** Replaces a mistake, so that the rest of the policy is checked. No policy may use this name. */
 export const MENDED = '_';
 
-/** The library's errors carry the place and a one-line summary beside a picture of the source. */
+/**
+ * Converts an error of the library, which has the position and a one-line summary as well as an excerpt of the source.
+ */
 export function policyErrorOf(error: unknown, source: string): PolicyError {
   if (error instanceof PolicyError) return error;
   const [start, end] =
@@ -33,14 +35,14 @@ const isRange = (value: unknown): value is { start: number; end: number } =>
   typeof value.start === 'number' &&
   typeof value.end === 'number';
 
-/** Every mistake of a policy that was parsed, as one error; null for none. */
+/** All mistakes of a parsed policy as one error; null if there are none. */
 export function findMistakes(source: string, run: Parsed, parse: MendingParser): PolicyError | null {
   const found = subsetErrors(run.ast);
   const types = found.length === 0 ? checkTypes(source, run, parse) : mendAndCheck(source, run.ast, found, parse);
   return together([...found, ...types]);
 }
 
-/** Mistakes as one error, in the order of their places. */
+/** Joins mistakes into one error, in order of position. */
 export function together(errors: readonly PolicyError[]): PolicyError | null {
   const [first, ...rest] = [...errors].sort((a, b) => a.start - b.start).slice(0, ERRORS_MAX);
   return first === undefined ? null : new PolicyError(first.message, first.start, first.end, rest);
@@ -58,9 +60,9 @@ function checkTypes(source: string, run: Parsed, parse: MendingParser): PolicyEr
 }
 
 /**
- * Looks for further mistakes of types: the library stops at the first. What is wrong is taken out, the rest is checked again.
+ * Finds further type mistakes, because the library stops at the first: replaces each mistake and checks the rest again.
  *
- * @returns the mistakes beside those that are known
+ * @returns the mistakes that were not known yet
  */
 function mendAndCheck(
   source: string,
@@ -76,14 +78,14 @@ function mendAndCheck(
     for (const error of wrong) {
       const [start, end] = extentOf(nodeAround(root, error));
       const part = text.slice(start, end);
-      // Places stay what they are: as many characters, and lines end where they did.
+      // Keeps all positions: the replacement has as many characters and the same line ends.
       text = `${text.slice(0, start)}${MENDED}${part.slice(1).replace(/[^\n]/g, ' ')}${text.slice(end)}`;
     }
     let next: unknown;
     try {
       next = parse(text).check().error;
     } catch {
-      // What is left cannot be read: the mistakes found so far are told.
+      // The rest cannot be parsed, so only the mistakes found so far are reported.
       return more;
     }
     if (next === undefined) return more;
@@ -95,14 +97,14 @@ function mendAndCheck(
   return more;
 }
 
-/** The smallest node that a mistake is in, with a value of its own: not a part of an access, nor the name of an element. */
+/** The smallest node around a mistake that has a value: not part of a member access, and not the name of an element. */
 function nodeAround(root: ASTNode, { end, start }: PolicyError): ASTNode {
   let node = root;
   for (;;) {
     const inner: ASTNode | undefined = childrenOf(node).find(n => n.range.start <= start && n.range.end >= end);
     if (inner === undefined || (isComprehension(node) && inner === childrenOf(node)[1])) return node;
     if ((node.op === '.' || node.op === '[]') && inner.op === 'id' && Object.hasOwn(OBJECTS, inner.args)) return node;
-    // `has` looks at its argument without a value.
+    // The argument of `has` is not evaluated.
     if (node.op === 'call' && node.args[0] === 'has') return node;
     node = inner;
   }

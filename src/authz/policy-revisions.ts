@@ -1,10 +1,10 @@
 import type { Actor } from '../audit/audit-log.ts';
 import type { Queryable } from '../db/database.ts';
 
-/** What a policy belongs to. */
+/** The trigger or command a policy belongs to. */
 export type PolicyOwner = { pluginId: string; kind: 'trigger' | 'command'; name: string };
 
-/** A policy as it was set once. */
+/** One stored revision of a policy. */
 export type PolicyRevision = {
   id: number;
   expression: string;
@@ -29,7 +29,10 @@ const toRevision = (r: RevisionSql): PolicyRevision => ({
   at: r.at,
 });
 
-/** Keeps what a policy became, in the transaction that changes it. An empty expression is a policy that was removed. */
+/**
+ * Stores a revision of a policy, in the transaction that changes the policy. An empty expression means that it was
+ * removed.
+ */
 export async function appendRevision(client: Queryable, of: PolicyOwner, expression: string, by: Actor): Promise<void> {
   await client.query(
     `INSERT INTO policy_revisions (plugin_id, kind, name, expression, author_user_id, author_name)
@@ -38,7 +41,7 @@ export async function appendRevision(client: Queryable, of: PolicyOwner, express
   );
 }
 
-/** Newest first. */
+/** Lists revisions, newest first. */
 export async function listRevisions(
   db: Queryable,
   of: PolicyOwner,

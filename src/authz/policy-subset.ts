@@ -12,15 +12,17 @@ import {
 } from './policy-ast.ts';
 
 /**
- * The part of CEL that policies are written in: texts, whole numbers, truth values and lists of them. The rest is refused,
- * because it costs too much, or because the library gives another answer than the specification of CEL
+ * The subset of CEL for policies: strings, integers, booleans and lists of them. Everything else is refused, because it
+ * costs too much, or because the library's result differs from the CEL specification
  * (docs/RATIONALE.md "What policies may hold").
  */
 
-/** An unknown answer in their body ends them, so each element would take a question of its own. */
+/** An unknown answer in their body stops them, so each element would need a separate call to the graph. */
 const ONE_BY_ONE = new Set(['exists_one', 'map', 'filter']);
 const GRAPH_FUNCTIONS = new Set(['check', 'is_member']);
-/** What may be called: nothing here makes a value larger than what it is given, or costs more than a look at it. */
+/**
+ * Functions that may be called. None of them makes a value larger than its arguments, or takes more than linear time.
+ */
 const OFFERED: ReadonlySet<string> = new Set([
   ...['check', 'is_member', 'has_role', 'has_any_role', 're_match', 'has', 'size', 'string', 'bool'],
   ...['startsWith', 'endsWith', 'contains', ...COMPREHENSIONS],
@@ -38,7 +40,7 @@ const NESTING_MAX = 2;
 const INT_MAX = 9_223_372_036_854_775_807n;
 const ORDERINGS = new Set(['<', '<=', '>', '>=']);
 
-/** Objects a policy knows, with their attributes. */
+/** Objects a policy can use, with their attributes. */
 export const OBJECTS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   user: {
     id: 'int',
@@ -54,16 +56,16 @@ export const OBJECTS: Readonly<Record<string, Readonly<Record<string, string>>>>
   principal: { kind: 'string', service_key_id: 'int' },
 };
 
-/** Where a node stands. */
+/** The context of a node. */
 type Place = { nesting: number; parent: ASTNode | null; names: readonly string[] };
 
-/** What is refused before types are known; each place once, the outermost of several that overlap. */
+/** Refusals that need no types. Reports each place once; of overlapping places only the outermost. */
 export function subsetErrors(root: ASTNode): PolicyError[] {
   const errors: PolicyError[] = [];
   const visit = (node: ASTNode, place: Place): void => {
     const found = errorAt(node, place);
     if (found !== null) errors.push(found);
-    // What is inside of a place that is refused is looked at when that place is mended.
+    // Mistakes inside a refused place are reported once that place is corrected.
     if (found !== null && found.start === node.range.start && found.end === node.range.end) return;
     for (const [child, below] of placesBelow(node, place)) visit(child, below);
   };
@@ -75,7 +77,7 @@ function placesBelow(node: ASTNode, place: Place): Array<[ASTNode, Place]> {
   const children = childrenOf(node);
   const plain: Place = { ...place, parent: node };
   if (!isComprehension(node)) return children.map(child => [child, plain]);
-  // The name of the element stands between the list and the body.
+  // The node of the element's name is between the list and the body.
   const [list, name, ...body] = children;
   const names = name?.op === 'id' ? [...place.names, name.args] : place.names;
   const inside: Place = { nesting: place.nesting + 1, parent: node, names };
@@ -92,22 +94,22 @@ function errorAt(node: ASTNode, place: Place): PolicyError | null {
     case 'value':
       return literalError(node, refuse);
     case 'map':
-      return refuse('{key: value} is not offered: repeated and odd keys are not told; compare with each value');
+      return refuse('{key: value} is not supported; compare with each value');
     case 'id':
       return nameError(node, place);
     case '-_':
       return node.args.op === 'value' && typeof node.args.args === 'bigint'
         ? null
-        : refuse('a minus may only stand before a number written here; write 0 - x instead');
+        : refuse('a minus sign is only allowed before a literal number; write 0 - x instead');
     case '/':
     case '%': {
       const [, by] = node.args;
       return by.op === 'value' && typeof by.args === 'bigint' && by.args > 0n
         ? null
-        : refuse(`the number behind ${node.op} must be a whole number above zero, written here`, by);
+        : refuse(`the number after ${node.op} must be a literal whole number above zero`, by);
     }
     case '+':
-      return place.nesting > 0 ? refuse('nothing is added up inside all, exists, map and filter') : null;
+      return place.nesting > 0 ? refuse('+ is not allowed inside all, exists, map and filter') : null;
     default:
       return null;
   }
@@ -117,14 +119,14 @@ function literalError(node: ASTNode, refuse: (message: string) => PolicyError): 
   const value: unknown = node.args;
   if (typeof value === 'string' || typeof value === 'boolean') return null;
   if (typeof value === 'bigint')
-    return value <= INT_MAX ? null : refuse(`whole numbers go to ${INT_MAX}; this one is larger`);
-  if (typeof value === 'number') return refuse('numbers with a fraction are not offered; policies know whole numbers');
-  if (value === null) return refuse('null is not offered: an attribute that is not set is an empty text');
-  if (value instanceof Uint8Array) return refuse('bytes (b"...") are not offered; compare texts');
-  return refuse('unsigned numbers are not offered; write whole numbers without u');
+    return value <= INT_MAX ? null : refuse(`the largest whole number is ${INT_MAX}; this one is larger`);
+  if (typeof value === 'number') return refuse('numbers with a fraction are not supported; use whole numbers');
+  if (value === null) return refuse('null is not supported: an attribute that is not set is an empty text');
+  if (value instanceof Uint8Array) return refuse('bytes (b"...") are not supported; compare texts');
+  return refuse('unsigned numbers are not supported; write whole numbers without u');
 }
 
-/** Objects are looked into and nothing else, and other names are those of elements. */
+/** The mistake in a name: it must be an attribute of an object, or the name of an element. */
 function nameError(node: ASTNode, { names, parent }: Place): PolicyError | null {
   if (node.op !== 'id') return null;
   const name = node.args;
@@ -147,10 +149,13 @@ function nameError(node: ASTNode, { names, parent }: Place): PolicyError | null 
       return known.includes(key.args)
         ? null
         : new PolicyError(`No such key: ${key.args}${didYouMean(key.args, known)}`, ...rangeOf(parent));
-    return new PolicyError(`the attribute of ${name} must be written here, as in ${name}.${known[0]}`, ...rangeOf(key));
+    return new PolicyError(
+      `the attribute of ${name} must be a literal name, as in ${name}.${known[0]}`,
+      ...rangeOf(key),
+    );
   }
   return new PolicyError(
-    `${name} is no value by itself; name an attribute, as in ${name}.${known[0]}`,
+    `${name} has no value by itself; name an attribute, as in ${name}.${known[0]}`,
     ...rangeOf(node),
   );
 }
@@ -161,50 +166,56 @@ function callError(node: ASTNode, { names, nesting }: Place): PolicyError | null
   const refuse = (message: string, at: ASTNode = node): PolicyError => new PolicyError(message, ...rangeOf(at));
   if (!OFFERED.has(name)) {
     const instead = INSTEAD.get(name);
-    return refuse(`${name} is not offered${instead === undefined ? didYouMean(name, OFFERED) : `; ${instead}`}`);
+    return refuse(`${name} is not supported${instead === undefined ? didYouMean(name, OFFERED) : `; ${instead}`}`);
   }
   if (name === 're_match') {
-    if (nesting > 1) return refuse('re_match stands in one all or exists at most');
+    if (nesting > 1) return refuse('re_match may be inside one all or exists, not inside nested ones');
     return patternError(node);
   }
   if (name === 'has' && node.op === 'call') {
     const [arg] = node.args[1];
     return arg?.op === '.' && arg.args[0].op === 'id' && !names.includes(arg.args[0].args)
       ? null
-      : refuse('has asks for an attribute, as in has(user.locale)');
+      : refuse('has needs an attribute, as in has(user.locale)');
   }
   if (!isComprehension(node)) return null;
-  if (nesting >= NESTING_MAX) return refuse(`all, exists, map and filter nest ${NESTING_MAX} deep at most`);
+  if (nesting >= NESTING_MAX) return refuse(`all, exists, map and filter may be nested ${NESTING_MAX} deep`);
   return comprehensionError(node, name);
 }
 
-/** A list that is put together first could have any length; a check in some of them would be asked one by one. */
+/**
+ * The mistake in a comprehension: a computed list could have any length, and in some of them checks would be made one
+ * by one.
+ */
 function comprehensionError(node: ASTNode, name: string): PolicyError | null {
   const [list, element, ...body] = childrenOf(node);
   const sum = list === undefined ? undefined : find(list, n => n.op === '+');
   if (sum !== undefined)
-    return new PolicyError('lists are not added up here; go through each of them', ...rangeOf(sum));
+    return new PolicyError('lists cannot be joined here; use all or exists on each list', ...rangeOf(sum));
   if (element?.op === 'id' && Object.hasOwn(OBJECTS, element.args))
-    return new PolicyError(`${element.args} is taken; give the element another name`, ...rangeOf(element));
+    return new PolicyError(
+      `the name ${element.args} is in use; choose another name for the element`,
+      ...rangeOf(element),
+    );
   if (!ONE_BY_ONE.has(name)) return null;
   for (const part of body) {
     const check = find(part, n => n.op === 'call' && GRAPH_FUNCTIONS.has(n.args[0]));
     if (check !== undefined)
-      return new PolicyError(`${name} would ask the graph once for each element; use exists or all`, ...rangeOf(check));
+      return new PolicyError(
+        `${name} would make one graph check for each element; use exists or all`,
+        ...rangeOf(check),
+      );
   }
   return null;
 }
 
-/** What is refused because of its type, once the library has found the types. */
+/** Refusals that depend on types, after the library's type check. */
 export function typeErrors(root: ASTNode): PolicyError[] {
   const errors: PolicyError[] = [];
   const visit = (node: ASTNode): void => {
     if (ORDERINGS.has(node.op) && childrenOf(node).some(side => typeOf(side) !== 'int'))
       errors.push(
-        new PolicyError(
-          `${node.op} compares whole numbers; texts and truth values have no order here`,
-          ...rangeOf(node),
-        ),
+        new PolicyError(`${node.op} compares whole numbers only; texts and booleans have no order`, ...rangeOf(node)),
       );
     for (const child of childrenOf(node)) visit(child);
   };
@@ -212,14 +223,14 @@ export function typeErrors(root: ASTNode): PolicyError[] {
   return errors;
 }
 
-/** The type the library has found, which stands on its nodes. */
+/** The type that the library has stored on a node. */
 function typeOf(node: ASTNode): string | null {
   if (!('checkedType' in node)) return null;
   const type = node.checkedType;
   return typeof type === 'object' && type !== null && 'name' in type ? String(type.name) : null;
 }
 
-/** What the graph does not have. Names that are computed are left to the moment of the question. */
+/** Names that the graph schema does not have. Computed names are checked only at evaluation. */
 export function schemaErrors(root: ASTNode, schema: GraphSchema): PolicyError[] {
   const errors: PolicyError[] = [];
   const visit = (node: ASTNode): void => {

@@ -8,7 +8,7 @@ import { type ASTNode, childrenOf, extents, isComprehension, PolicyError, patter
 import { findMistakes, MENDED, policyErrorOf, together } from './policy-mistakes.ts';
 import { OBJECTS, schemaErrors } from './policy-subset.ts';
 
-/** What a policy knows as `user` (docs/authorization.md "What a policy knows"). Unknown attributes are empty texts. */
+/** The object `user` of policies (docs/authorization.md "What a policy knows"). Unknown attributes are empty texts. */
 export type PolicyUser = {
   id: bigint;
   external_id: string;
@@ -21,15 +21,18 @@ export type PolicyUser = {
   education_form: string;
 };
 
-/** Who calls, as a policy sees it. A service key is no user (docs/access.md "The decision"). */
+/** The caller in a policy. A service key is not a user (docs/access.md "The decision"). */
 export type PolicySubject =
   | { kind: 'user'; user: PolicyUser; roles: ReadonlySet<string> }
   | { kind: 'service'; serviceKeyId: number };
 
-/** What one pass over a policy came to. */
+/** The result of one pass over a policy. */
 export type PolicyPass =
   | { kind: 'result'; allowed: boolean }
-  /** It depends on the graph; ask, remember, and pass again. `groups`: on the groups of the user, which were not looked up. */
+  /**
+   * It depends on the graph: make these checks, store the answers in the memo, pass again. `groups`: the user's groups
+   * are needed too.
+   */
   | { kind: 'needs'; checks: ReadonlyMap<string, GraphCheck>; groups: boolean }
   | { kind: 'failed'; error: PolicyError };
 
@@ -38,21 +41,24 @@ export type CompiledPolicy = {
   run: ParseResult;
 };
 
-/** Answers of the graph by question, for one evaluation. */
+/** Answers of the graph by check, for one evaluation. */
 export type GraphMemo = Map<string, boolean>;
 
 const LIMIT_OPTIONS = { maxAstNodes: 400, maxDepth: 24, maxListElements: 64, maxMapEntries: 16, maxCallArguments: 16 };
-/** RE2 takes time in proportion to the text. */
+/** Longest text for `re_match`; RE2 takes time linear in the text. */
 const MATCHED_CHARS_MAX = 200;
-/** Parts of a policy whose values are shown, and the time to find them. */
+/** Largest number of parts whose values are shown, and time to compute them. */
 const PARTS_MAX = 100;
 const PARTS_MS = 250;
-/** Kept without a time (docs/authorization.md "Caches"), as many as no administrator writes. */
+/**
+ * Compiled policies in the cache. They do not expire (docs/authorization.md "Caches"); the number is more than
+ * administrators write.
+ */
 const COMPILED_MAX = 10_000;
 
-/** Raised where an answer of the graph is missing; made once, because its contents are not read. */
+/** Thrown where an answer of the graph is missing. One object for all, because its contents are not read. */
 const UNKNOWN = new Error('not asked yet');
-const NO_USER = new Error('a service key is no user; ask principal.kind first');
+const NO_USER = new Error('a service key is not a user; check principal.kind first');
 
 /** Set for the duration of one synchronous pass. */
 type Pass = {
@@ -65,10 +71,10 @@ type Pass = {
 let current: Pass | null = null;
 
 function askGraph(permission: string, resourceType: string, resourceId: string): boolean {
-  if (current === null) throw new Error('policies are evaluated by Policies alone');
+  if (current === null) throw new Error('bug: a policy was evaluated outside of passPolicy');
   const { memo, needs, subject } = current;
   if (subject.kind === 'service') throw NO_USER;
-  // A user whom the university does not know has no name in the graph.
+  // A user without a university record is not in the graph.
   if (subject.user.external_id === '') return false;
   const check: GraphCheck = {
     resourceType,
@@ -85,7 +91,10 @@ function askGraph(permission: string, resourceType: string, resourceId: string):
   throw UNKNOWN;
 }
 
-/** A user whose groups were not looked up: it costs a question to the graph, and not every answer depends on them. */
+/**
+ * A user whose groups are not looked up yet, because that costs a call to the graph and not every result depends on
+ * them.
+ */
 export function withoutGroups(user: Omit<PolicyUser, 'groups'>): PolicyUser {
   return Object.defineProperty({ ...user, groups: [] }, 'groups', {
     enumerable: true,
@@ -129,14 +138,15 @@ function makeEnvironment(): Environment {
 
 const env = makeEnvironment();
 const mendingEnv = env.clone().registerVariable(MENDED, 'dyn');
-/** Policies by their text, and what is wrong with those that may not be. */
+/** Compiled policies, or the mistakes of invalid ones, by text. */
 const compiled = boundedCache<string, CompiledPolicy | PolicyError>({ max: COMPILED_MAX });
 
 /**
- * Compiles a policy; the result is remembered by its text, a refusal as well.
+ * Compiles a policy. Caches the result by text, also for an invalid policy.
  *
- * @throws PolicyError when it is not CEL, names something unknown, is not boolean, could cost too much, or holds what the
- *   library evaluates in another way than CEL says; every mistake is in `all`
+ * @throws PolicyError if it is not CEL, uses an unknown name, is not boolean, could cost too much, or uses a construct
+ * that the
+ *   library evaluates differently from the CEL specification; `all` has every mistake
  */
 export function compilePolicy(source: string): CompiledPolicy {
   let known = compiled.get(source);
@@ -165,9 +175,9 @@ function compile(source: string): CompiledPolicy | PolicyError {
 }
 
 /**
- * Compiles a policy that is to be saved: what it asks the graph must be something the graph has.
+ * Compiles a policy before it is saved, and checks that the graph schema has the types and permissions it names.
  *
- * @throws PolicyError with every mistake in `all`
+ * @throws PolicyError with all mistakes in `all`
  */
 export function compileForSaving(source: string, schema: GraphSchema): CompiledPolicy {
   let policy: CompiledPolicy | null = null;
@@ -189,7 +199,7 @@ function graphMistakes(source: string, policy: CompiledPolicy | null, schema: Gr
     const tooLong = source.length > LIMITS.policyCharsMax;
     return tooLong ? [] : schemaErrors(policy?.run.ast ?? env.parse(source).ast, schema);
   } catch {
-    // It cannot be parsed, which is told already.
+    // The policy cannot be parsed, which is reported already.
     return [];
   }
 }
@@ -200,7 +210,7 @@ function variablesOf(subject: PolicySubject) {
     : { principal: { kind: 'service', service_key_id: BigInt(subject.serviceKeyId) } };
 }
 
-/** @returns what it came to, and what it stumbled over */
+/** Runs a policy once. @returns its result, and the answers that were missing */
 function passOver(
   run: ParseResult,
   subject: PolicySubject,
@@ -218,8 +228,9 @@ function passOver(
 }
 
 /**
- * Evaluates a policy with what is known. An answer that does not depend on what is unknown comes at once; otherwise every
- * check that may be needed is named, so that one question to the graph answers them together (docs/authorization.md "Asking the graph").
+ * Evaluates a policy with the known answers. Returns a result if it does not depend on missing answers. Otherwise
+ * returns all checks that may be needed, so that one call to the graph answers them together
+ * (docs/authorization.md "Asking the graph").
  */
 export function passPolicy(policy: CompiledPolicy, subject: PolicySubject, memo: GraphMemo): PolicyPass {
   const { error, pass, value } = passOver(policy.run, subject, memo);
@@ -227,18 +238,22 @@ export function passPolicy(policy: CompiledPolicy, subject: PolicySubject, memo:
   if (pass.tooMany)
     return {
       kind: 'failed',
-      error: new PolicyError(`a policy may ask the graph ${LIMITS.policyChecksMax} questions`, 0, policy.source.length),
+      error: new PolicyError(
+        `a policy may make ${LIMITS.policyChecksMax} graph checks (policyChecksMax)`,
+        0,
+        policy.source.length,
+      ),
     };
   if (pass.needs.size > 0 || pass.groups) return { kind: 'needs', checks: pass.needs, groups: pass.groups };
   return { kind: 'failed', error: policyErrorOf(error, policy.source) };
 }
 
-/** A part of a policy and what it came to; a part that was not needed has no value. */
+/** A part of a policy and its value; a part that was not needed has none. */
 export type PartValue = { expression: string; start: number; end: number; value?: unknown; error?: string };
 
 /**
- * Every part of a policy by itself, outermost first; those that hang on a variable of all, exists, map or filter are left out.
- * A part is read out of the source as it stands there.
+ * The parts of a policy with their values, outermost first. Leaves out parts that depend on a variable of all, exists,
+ * map or filter. The expression of a part is its text in the source.
  */
 export function partsOf(policy: CompiledPolicy, subject: PolicySubject, memo: GraphMemo): PartValue[] {
   const { source } = policy;
@@ -247,12 +262,12 @@ export function partsOf(policy: CompiledPolicy, subject: PolicySubject, memo: Gr
   const until = performance.now() + PARTS_MS;
   const visit = (node: ASTNode): void => {
     if (node.op === 'value' || node.op === 'id' || out.length >= PARTS_MAX) return;
-    // Each part is evaluated by itself, on the thread that answers everybody.
+    // Each part is evaluated separately, on the main thread, so the time is bounded.
     if (performance.now() > until) return;
     const [start, end] = extentOf(node);
     const expression = source.slice(start, end);
     out.push({ expression, start, end, ...partValue(expression, subject, memo) });
-    // The list is a part; the body has no value of its own.
+    // The list is a part; the body has no single value.
     if (isComprehension(node)) return void childrenOf(node).slice(0, 1).forEach(visit);
     childrenOf(node).forEach(visit);
   };
@@ -271,7 +286,7 @@ function partValue(expression: string, subject: PolicySubject, memo: GraphMemo):
   }
 }
 
-/** A value of CEL as JSON shows it: whole numbers beyond 2^53 as text. */
+/** A CEL value for JSON; whole numbers beyond 2^53 become text. */
 function plain(value: unknown): unknown {
   if (typeof value === 'bigint') return Number.isSafeInteger(Number(value)) ? Number(value) : String(value);
   if (Array.isArray(value)) return value.map(plain);

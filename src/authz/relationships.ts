@@ -7,7 +7,7 @@ import { type Tuple, type TupleFilter, tupleText } from '../graph/tuple.ts';
 import { type Appended, appendGraphChanges, filterJson, type GraphChange, type Origin } from '../outbox/append.ts';
 import { listRelationships } from '../outbox/mirror.ts';
 
-/** Relationships given by hand (docs/authorization.md "Relationship graph"): they stay when an import takes its own away. */
+/** Creates manual relationships (docs/authorization.md "Relationship graph"); an import does not remove them. */
 export async function createRelationships(
   db: Database,
   schema: GraphSchema,
@@ -25,10 +25,10 @@ export async function createRelationships(
   });
 }
 
-/** What was deleted, and the entries that carry it to the store; null when there was nothing to do. */
+/** The number of deleted relationships, and the outbox entries for the store; null if there was nothing to do. */
 export type Deleted = { deleted: number; appended: Appended | null };
 
-/** Deletes one relationship, of any origin; one that is not there is deleted in the store all the same. */
+/** Deletes one relationship, of any origin. If the mirror does not have it, it is still deleted in the store. */
 export function deleteRelationship(db: Database, schema: GraphSchema, tuple: Tuple, by: Actor): Promise<Deleted> {
   const { subjectRelation: _, ...names } = tuple;
   return remove(db, schema, { names, origin: undefined, objectId: tupleText(tuple) }, by, () => [
@@ -37,9 +37,9 @@ export function deleteRelationship(db: Database, schema: GraphSchema, tuple: Tup
 }
 
 /**
- * Deletes what a filter names.
+ * Deletes the relationships that a filter matches.
  *
- * @throws ServiceError `conflict` when it is more than one request may delete
+ * @throws ServiceError `conflict` if they are more than one request may delete
  */
 export function deleteMatching(
   db: Database,
@@ -64,7 +64,7 @@ async function remove(
     const filter = { ...names, ...(origin === undefined ? {} : { origin }) };
     const tuples = (await listRelationships(client, filter, null, max + 1)).map(r => r.tuple);
     if (tuples.length > max)
-      throw new ServiceError('conflict', `the filter names more than ${max} relationships; narrow it and repeat`);
+      throw new ServiceError('conflict', `the filter matches more than ${max} relationships; narrow it and repeat`);
     const changes = changesOf(tuples);
     if (changes.length === 0) return { deleted: 0, appended: null };
     await appendAudit(client, by, {
@@ -77,7 +77,10 @@ async function remove(
   });
 }
 
-/** A filter that names an object or a subject goes as it is, so that the store loses also what the database does not know. */
+/**
+ * The outbox changes of a deletion. A filter with an object or a subject is passed on, to delete also tuples only the
+ * store has.
+ */
 function deletionsOf(f: TupleFilter, whole: boolean, tuples: readonly Tuple[]): GraphChange[] {
   const { resourceId, resourceType, subjectId, subjectType } = f;
   if (whole && resourceType !== undefined && resourceId !== undefined)

@@ -6,15 +6,18 @@ import { compilePolicy } from './policy.ts';
 import { type ASTNode, childrenOf, PolicyError } from './policy-ast.ts';
 import { listStoredPolicies } from './stored-policies.ts';
 
-/** Roles are made by giving them, so a name with a typing error is no mistake, only a role that exists nowhere: a warning. */
+/**
+ * Warnings about roles that exist nowhere. Granting a role creates it, so a typing error cannot be refused as a
+ * mistake.
+ */
 
-/** A role a policy asks for, and where. */
+/** A role that a policy names, and its position. */
 type AskedRole = { role: string; start: number; end: number };
 
-/** What an import of university data gives (university/settle): known before anybody has it. */
+/** Roles granted by imports of university data (university/settle); known even before a user has them. */
 const IMPORTED_ROLES = ['student', 'teacher'];
 
-/** Roles that stand in a policy as texts, in has_role, has_any_role and `"role" in user.roles`. */
+/** Roles named in a policy as literals, in has_role, has_any_role and `"role" in user.roles`. */
 function rolesAskedIn(root: ASTNode): AskedRole[] {
   const found: AskedRole[] = [];
   const add = (n: ASTNode | undefined): void => {
@@ -47,7 +50,7 @@ async function heldRoles(db: Queryable, besideUser: number | null): Promise<Set<
   return new Set([...rows.map(r => r.role), ...IMPORTED_ROLES]);
 }
 
-/** Roles a policy asks for that no user has. */
+/** Warnings about roles that a policy names and no user has. */
 export async function policyRoleWarnings(
   db: Queryable,
   expression: string,
@@ -64,7 +67,7 @@ export async function policyRoleWarnings(
     }));
 }
 
-/** What is odd about giving a user a role of the database; null when a command asks for it, or other users have it. */
+/** A warning about granting a user role; null if a policy names the role or another user has it. */
 export async function grantWarning(db: Queryable, userId: number, role: string): Promise<string | null> {
   const [held, policies] = await Promise.all([heldRoles(db, userId), listStoredPolicies(db)]);
   const known = new Set([...held, ...policies.flatMap(p => askedBy(p.expression).map(a => a.role))]);
@@ -79,7 +82,7 @@ type CommandRolesSql = {
   plugin_role: string | null;
 };
 
-/** Ids of the objects of one kind of role that have a member, beside one of them. */
+/** Object ids of one kind of role that have a member other than the given user. */
 async function heldObjects(db: Queryable, type: string, besideExternalId: string | null): Promise<string[]> {
   const { rows } = await db.query<{ resource_id: string }>(
     `SELECT DISTINCT resource_id FROM authz_tuples WHERE resource_type = $1 AND relation = 'member'
@@ -93,11 +96,11 @@ const nameOf = (id: string): string => id.slice(id.indexOf('/') + 1);
 const textOf = (r: GraphRole): string =>
   r.kind === 'plugin' ? `plugin role "${r.role}" of "${r.pluginId}"` : `${r.kind} role "${r.role}"`;
 
-/** Names of one kind of role, for a suggestion; of a plugin's own roles alone. */
+/** Names of roles of the same kind, for a suggestion; for a plugin role only those of the same plugin. */
 const namesLike = (r: GraphRole, ids: readonly string[]): string[] =>
   r.kind === 'plugin' ? ids.filter(id => id.startsWith(pluginRoleId(r.pluginId, ''))).map(nameOf) : [...ids];
 
-/** What is odd about a command that asks for a role: no user has it. */
+/** A warning about a command that requires a role no user has. */
 export async function commandRoleWarning(db: Queryable, role: GraphRole): Promise<string | null> {
   const { resourceId, resourceType } = roleObject(role);
   const held = await heldObjects(db, resourceType, null);
@@ -106,7 +109,7 @@ export async function commandRoleWarning(db: Queryable, role: GraphRole): Promis
     : `no user has the ${textOf(role)}${didYouMean(role.role, namesLike(role, held))}`;
 }
 
-/** What is odd about giving a user a role of the graph; null when a command asks for it, or others have it. */
+/** A warning about granting a graph role; null if a command requires it or another user has it. */
 export async function graphGrantWarning(db: Queryable, externalId: string, role: GraphRole): Promise<string | null> {
   const { resourceId, resourceType } = roleObject(role);
   const held = await heldObjects(db, resourceType, externalId);

@@ -5,7 +5,7 @@ import type { PolicyOwner } from './policy-revisions.ts';
 
 type PolicySql = { plugin_id: string; kind: PolicyOwner['kind']; name: string; expression: string };
 
-/** Every policy that is set, with what it belongs to. */
+/** Lists all stored policies with the trigger or command they belong to. */
 export async function listStoredPolicies(db: Queryable): Promise<Array<{ of: PolicyOwner; expression: string }>> {
   const { rows } = await db.query<PolicySql>(
     `SELECT plugin_id, 'trigger' AS kind, trigger_name AS name, policy_expression AS expression
@@ -16,13 +16,14 @@ export async function listStoredPolicies(db: Queryable): Promise<Array<{ of: Pol
   return rows.map(r => ({ of: { pluginId: r.plugin_id, kind: r.kind, name: r.name }, expression: r.expression }));
 }
 
-/** Compiled between two looks at other work. */
+/** Policies compiled before other work gets a turn. */
 const AT_ONCE = 20;
 
 /**
- * Looks for policies that this release does not take: they deny everybody, so an administrator must hear of them.
+ * Finds stored policies that do not compile in this release. They refuse every caller, so administrators must know of
+ * them.
  *
- * @param report told of each one and why
+ * @param report called with each one and the reason
  */
 export async function findBrokenPolicies(
   db: Queryable,

@@ -5,11 +5,11 @@ import type { Graph } from '../graph/graph.ts';
 import { GraphError } from '../graph/graph-store.ts';
 import { type PolicyUser, withoutGroups } from './policy.ts';
 
-/** What policies know of a user, as it was at one moment (docs/authorization.md "What a policy knows"). */
+/** A snapshot of the facts about a user that policies use (docs/authorization.md "What a policy knows"). */
 export type SubjectContext = {
   user: PolicyUser;
   roles: ReadonlySet<string>;
-  /** Whether `user.groups` was looked up; it costs a question to the graph, and not every policy asks. */
+  /** Whether `user.groups` was looked up. That costs a call to the graph, and not every policy uses it. */
   hasGroups: boolean;
   assembledAt: number;
 };
@@ -31,19 +31,19 @@ const FACTS = `SELECT u.id, u.external_id, u.primary_channel, u.locale, u.nation
   FROM global_users u WHERE u.id = $1`;
 
 /**
- * Contexts of users, remembered for 30 s (docs/authorization.md "Caches") and forgotten at once when something they hold changes: roles and
- * attributes when the change is committed, groups when it has reached the graph.
+ * Caches contexts of users for 30 s (docs/authorization.md "Caches"), and removes them at once when their facts change:
+ * roles and attributes at the commit, groups when the change has reached the graph.
  */
 export class SubjectContexts {
   readonly #db: Queryable;
   readonly #graph: Pick<Graph, 'lookupResources'>;
   readonly #now: () => number;
   readonly #cache: BoundedCache<number, SubjectContext>;
-  /** Cached users by their names in the graph. */
+  /** Cached users by their ids in the graph. */
   readonly #byExternalId = new Map<string, number>();
-  /** Those being assembled: who asks meanwhile waits for the same. */
+  /** Contexts being loaded; concurrent callers share one load. */
   readonly #loading = new Map<string, Promise<SubjectContext | null>>();
-  /** Grows with every change: what was read before it is not remembered. */
+  /** Grows with every change; a context read before a change is not cached. */
   #changes = 0;
 
   constructor(db: Queryable, graph: Pick<Graph, 'lookupResources'>, now: () => number) {
@@ -58,16 +58,16 @@ export class SubjectContexts {
     });
   }
 
-  /** The context, when it was assembled a moment ago; with groups if a policy needed them. */
+  /** The cached context, if any; with groups if a policy needed them. */
   peek(userId: number): SubjectContext | undefined {
     return this.#cache.get(userId);
   }
 
   /**
-   * Assembles a context.
+   * Loads a context.
    *
-   * @returns null when there is no such user
-   * @throws GraphError when the groups are wanted and the graph does not answer
+   * @returns null if there is no such user
+   * @throws GraphError if the groups are needed and the graph does not answer
    */
   load(userId: number, withGroups: boolean): Promise<SubjectContext | null> {
     const key = `${userId} ${withGroups} ${this.#changes}`;
@@ -101,7 +101,7 @@ export class SubjectContexts {
       assembledAt,
     };
     if (changes !== this.#changes) return context;
-    // One with groups serves both kinds of policies.
+    // A context with groups also serves policies that do not need them.
     if (withGroups || this.#cache.peek(userId)?.hasGroups !== true) {
       this.#cache.set(userId, context);
       if (externalId !== '') this.#byExternalId.set(externalId, userId);
@@ -109,24 +109,24 @@ export class SubjectContexts {
     return context;
   }
 
-  /** The study groups of a user by the name in the graph (docs/authorization.md "Relationship graph"). @throws GraphError */
+  /** The study groups of a user, by id in the graph (docs/authorization.md "Relationship graph"). @throws GraphError */
   async lookupGroups(externalId: string): Promise<string[]> {
     if (externalId === '') return [];
     const groups = await this.#graph.lookupResources('study_group', 'view_own_data', externalId);
-    // What a policy does with them must have a bound; no student has so many.
+    // Bounds the work of a policy; no student is in so many groups.
     if (groups.length > LIMITS.userGroupsMax)
       throw new GraphError('refused', `${externalId} is in more than ${LIMITS.userGroupsMax} study groups`, null);
     return groups.sort();
   }
 
-  /** Something of a user changed; null: perhaps of everybody. */
+  /** Removes the context of a user; null: of all users. */
   invalidateUser(userId: number | null): void {
     this.#changes++;
     if (userId === null) this.#cache.clear();
     else this.#cache.delete(userId);
   }
 
-  /** Tuples of users by their names in the graph changed; null: perhaps everybody's. */
+  /** Removes contexts after a change of tuples, by ids in the graph; null: of all users. */
   invalidateGroups(externalIds: readonly string[] | null): void {
     if (externalIds === null) return this.invalidateUser(null);
     if (externalIds.length === 0) return;

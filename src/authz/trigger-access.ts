@@ -1,6 +1,6 @@
 /**
- * The access decision of docs/access.md "The decision", as a pure function: who asks, what is set, what the policy
- * said. It is asked twice when there is a policy: first without its result, to learn whether it has to be evaluated.
+ * The access decision of docs/access.md "The decision" as a pure function of the principal, the settings and the policy
+ * result. With a policy it is called twice: first without the result, to learn whether the policy must be evaluated.
  */
 export type AccessSettings = {
   enabled: boolean;
@@ -12,11 +12,11 @@ export type PrincipalKind = 'none' | 'user' | 'service';
 
 export type AccessDecision =
   | { kind: 'allow'; as: 'public' | 'user' | 'service' }
-  /** The policy has to be evaluated; ask again with its result. */
+  /** The policy must be evaluated; call again with its result. */
   | { kind: 'evaluate' }
   | { kind: 'refuse'; reason: 'disabled' | 'no_credential' | 'principal_kind' | 'policy' };
 
-/** What a trigger's settings amount to, for people. */
+/** The effect of a trigger's settings, for people. */
 export const EFFECTIVE_ACCESS = ['disabled', 'public', 'nobody', 'user', 'service', 'user_or_service'] as const;
 export type EffectiveAccess = (typeof EFFECTIVE_ACCESS)[number];
 
@@ -30,7 +30,7 @@ export function effectiveAccess(s: AccessSettings): EffectiveAccess {
 /**
  * @param settings of the trigger
  * @param principal kind of the caller, `none` without a valid credential
- * @param policyResult what the policy gave, or undefined while it has not been evaluated
+ * @param policyResult result of the policy, or undefined before it was evaluated
  */
 export function decideAccess(
   settings: AccessSettings,

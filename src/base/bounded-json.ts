@@ -3,12 +3,12 @@ import { REQUEST_LIMITS } from './request-limits.ts';
 const [QUOTE, BACKSLASH, COMMA, COLON] = [0x22, 0x5c, 0x2c, 0x3a];
 const [OPEN, CLOSE, BRACE, UNBRACE] = [0x5b, 0x5d, 0x7b, 0x7d];
 
-/** JSON that is larger inside than its bytes say: deeper, or with more keys or elements, than is read. */
+/** JSON that is nested too deeply, or has too many keys or elements; its byte size does not show that. */
 export class JsonBoundError extends Error {
   override readonly name = 'JsonBoundError';
 }
 
-/** The place behind the string that begins at `at`, or the end of the text. */
+/** The position after the string that begins at `at`, or the end of the text. */
 function endOfString(text: string, at: number): number {
   for (let k = at + 1; k < text.length; k++) {
     const c = text.charCodeAt(k);
@@ -19,8 +19,8 @@ function endOfString(text: string, at: number): number {
 }
 
 /**
- * Counts what a JSON text holds without reading it: parsing makes an object of every key, and functions that walk a value call
- * themselves once for every level.
+ * Counts levels, keys and elements of a JSON text without parsing it. Parsing would allocate memory for every key, and
+ * functions that walk the parsed value recurse once for every level.
  *
  * @throws JsonBoundError naming the limit that is exceeded
  */
@@ -42,9 +42,9 @@ export function assertJsonBounds(text: string): void {
 }
 
 /**
- * `JSON.parse` for what comes from outside.
+ * `JSON.parse` for input from outside.
  *
- * @throws JsonBoundError before anything is parsed; SyntaxError when it is no JSON
+ * @throws JsonBoundError before anything is parsed; SyntaxError when the text is not JSON
  */
 export function parseBoundedJson(text: string): unknown {
   assertJsonBounds(text);

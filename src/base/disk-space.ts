@@ -1,14 +1,14 @@
 import fs from 'node:fs';
 import { ServiceError } from './errors.ts';
 
-/** Which disk an error says is full; null when it says something else. */
+/** The disk that an error reports as full; null for any other error. */
 export function fullDiskOf(error: unknown): string | null {
   const code = error instanceof Error && 'code' in error ? error.code : '';
   if (code === '53100') return 'the disk of the database';
   return code === 'ENOSPC' || code === 'EDQUOT' ? 'the disk of the data directory' : null;
 }
 
-/** The refusal of a request that needed room. */
+/** The refusal of a request that needs space on a full disk. */
 export function diskFullError(disk: string, cause: unknown): ServiceError {
   return new ServiceError('storage_full', `${disk} is full; an operator must free some space`, {
     cause,
@@ -16,7 +16,7 @@ export function diskFullError(disk: string, cause: unknown): ServiceError {
   });
 }
 
-/** What is wrong with the room below a directory, by the least that must be free; null when nothing is. */
+/** Says that a directory's disk has less free space than required; null when it has enough. */
 export function lackOfSpace(directory: string, freeMbMin: number): string | null {
   const { bavail, bsize } = fs.statfsSync(directory);
   const freeMb = Math.floor((bavail * bsize) / 1024 ** 2);

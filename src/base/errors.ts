@@ -86,11 +86,11 @@ export const TITLE_OF: Record<ErrorCode, string> = {
   storage_full: 'Storage full',
 };
 
-/** One place of a bad input: a JSON pointer (RFC 6901) into the body, or `query:name`, and what would be right. */
+/** A mistake in the input: where (a JSON pointer, RFC 6901, into the body, or `query:name`) and what would be right. */
 export type FieldError = { pointer: string; message: string };
 
 export type ServiceErrorOptions = {
-  /** Places in the input that are wrong. */
+  /** Mistakes in the input. */
   errors?: FieldError[];
   /** Extra response headers, for example `Allow` or `Retry-After`. */
   headers?: Array<[string, string]>;
@@ -131,7 +131,7 @@ export function tooLarge(bytesMax: number, limitName: string): ServiceError {
   return new ServiceError('body_too_large', `the body is larger than ${limitName} (${bytesMax} bytes)`);
 }
 
-/** This host may not know what was changed elsewhere, so it decides nothing that changes could have revoked. */
+/** This host may have missed changes made on other hosts, so it does not decide access that they could have revoked. */
 export function notCurrent(headers: ReadonlyArray<readonly [string, string]> = []): ServiceError {
   return new ServiceError(
     'unavailable',
@@ -140,7 +140,9 @@ export function notCurrent(headers: ReadonlyArray<readonly [string, string]> = [
   );
 }
 
-/** The text of anything thrown, for logs: libraries also throw objects that are no errors, and errors without a text. */
+/**
+ * The text of a thrown value, for logs: libraries also throw objects that are not errors, and errors without a text.
+ */
 export function messageOf(error: unknown): string {
   if (typeof error !== 'object' || error === null) return String(error);
   if ('message' in error && typeof error.message === 'string' && error.message !== '') return error.message;

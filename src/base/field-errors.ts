@@ -16,7 +16,7 @@ const TYPE_WORDS: Readonly<Record<string, string>> = {
   record: 'an object',
 };
 
-/** zod's findings as places of the input, each with what would be right. */
+/** The issues zod found, each as a place in the input and what would be right. */
 export function fieldErrorsOf(error: z.ZodError): FieldError[] {
   return error.issues.flatMap(issue => {
     if (issue.code === 'unrecognized_keys')

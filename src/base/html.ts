@@ -6,12 +6,12 @@ const ENTITIES: Readonly<Record<string, string>> = {
   "'": '&#39;',
 };
 
-/** Text as it stands in HTML, between tags or in a quoted attribute. */
+/** Escapes text for HTML, between tags or in a quoted attribute. */
 export function escapeHtml(text: string): string {
   return text.replace(/[&<>"']/g, c => ENTITIES[c] ?? c);
 }
 
-/** A page that tells a person one thing. The texts are escaped here. */
+/** A page with one notice for a person. Escapes the texts. */
 export function noticePage(
   title: string,
   paragraphs: readonly string[],

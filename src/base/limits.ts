@@ -1,6 +1,6 @@
 /**
  * Every limit of the service by name and unit; those that users meet are in docs/limits.md.
- * Limits an operator may move are defaults of configuration keys; the others are fixed here.
+ * Limits an operator may change are defaults of configuration keys; the others are fixed here.
  */
 
 /** One page of WebAssembly linear memory in bytes (WebAssembly core specification 4.2.8). */
@@ -18,12 +18,14 @@ export const LIMITS = {
   memoryPagesMax: 8192,
   /** One absolute time per execution, slot wait included (docs/limits.md, docs/plugins.md "Executions"). */
   executionMsMax: 5000,
-  /** Simultaneous executions of one plugin (docs/limits.md), and of one caller in it. */
+  /** Simultaneous executions of one plugin (docs/limits.md), and of one caller with that plugin. */
   slotsPerPlugin: 8,
   slotsPerCaller: 7,
-  /** Executions admitted by one host at a time, waiting ones included. */
+  /** Executions admitted by one host at a time, including those that wait. */
   executionsInFlightMax: 4096,
-  /** Executions of one plugin admitted at a time, so that one plugin cannot take every place; and those of one caller. */
+  /**
+   * Executions of one plugin admitted at a time, so that one plugin cannot take all of them; and those of one caller.
+   */
   waitingPerPluginMax: 1024,
   waitingPerCallerMax: 512,
   /** Plugins with work in flight at one moment; others wait in the main thread. Two 32-bit mask words. */
@@ -39,13 +41,16 @@ export const LIMITS = {
   moduleBytesMax: 64 * MIB,
   manifestBytesMax: 256 * KIB,
 
-  /** A statement or an outgoing request ends that long before its execution does, so that the plugin can still answer. */
+  /**
+   * A statement or an outgoing request ends this long before its execution's deadline, so that the plugin can still
+   * answer.
+   */
   answerMarginMs: 100,
-  /** Plugins that call each other, one within another (docs/plugins.md "Executions"). */
+  /** Depth of nested calls between plugins (docs/plugins.md "Executions"). */
   callDepthMax: 8,
-  /** Calls of one execution that failed and leave records. */
+  /** Failed calls of one execution that are recorded. */
   callFailuresRecorded: 20,
-  /** Such calls under way on one host: each holds a thread while it waits, and those they wait for need some. */
+  /** Nested calls under way on one host: the caller holds a thread while it waits, and its target needs another. */
   nestedCallsMax: 48,
   hostCallsMax: 10_000,
   hostCallBytesMax: 64 * MIB,
@@ -60,58 +65,58 @@ export const LIMITS = {
   kvManyKeysMax: 100,
   kvManyBytesMax: 4 * MIB,
 
-  /** Connections one execution holds to one of its databases: a transaction, and one beside it. */
+  /** Connections of one execution to one of its databases: one for a transaction, one for other statements. */
   sqlHandlesPerDatabase: 2,
   /** Handles, transactions and cursors of one execution. */
   sqlOpenMax: 64,
   sqlRowsDefault: 1000,
   sqlRowsMax: 10_000,
-  /** Values in one answer of a database: rows times columns, and the elements of lists. */
+  /** Values in one answer of a database: rows times columns, plus the elements of lists. */
   sqlCellsMax: 100_000,
-  /** What a database sends for one call. */
+  /** Bytes a database sends for one call. */
   sqlAnswerBytesMax: 4 * MIB,
   sqlArgumentsMax: 1000,
-  /** Values within all arguments: they are read on the main thread. */
+  /** Values in all arguments together: the main thread parses them. */
   sqlValuesMax: 20_000,
-  /** An unused connection to a plugin's database is closed then. */
+  /** An unused connection to a plugin's database is closed after this time. */
   sqlIdleMs: 60_000,
 
-  /** Answers that lead on, one after another (docs/SECURITY.md "Outgoing connections"). */
+  /** Redirects followed for one request (docs/SECURITY.md "Outgoing connections"). */
   httpRedirectsMax: 5,
-  /** Origins a plugin's connections lead to before they are given up together. */
+  /** Origins a plugin may have connections to; beyond that all its connections are closed together. */
   httpOriginsMax: 32,
-  /** An unused connection of a plugin is closed then. */
+  /** An unused outgoing connection of a plugin is closed after this time. */
   httpKeepAliveMs: 30_000,
 
-  /** A message of a plugin, and what one execution may reply (docs/messengers.md "Outgoing messages"). */
+  /** Size of a plugin's message, and replies of one execution (docs/messengers.md "Outgoing messages"). */
   messageCharsMax: 32_000,
   messageFilesMax: 10,
   repliesMax: 20,
-  /** A file of a message, in and out: what the messengers give bots. */
+  /** A file of a message, received or sent: the limit messengers set for bots. */
   messageFileBytesMax: 20 * MIB,
-  /** Files that came in a message are kept for so long. */
+  /** Files that came in a message are kept for this time. */
   messageFileMs: 24 * HOUR_MS,
-  /** To fetch the files of one message. */
+  /** Time to fetch the files of one message. */
   messageFilesMs: 30_000,
-  /** Messages of one plugin that wait to be sent, and students one call tells. */
+  /** Messages of one plugin that wait to be sent, and students one call notifies. */
   messagesWaitingMax: 200_000,
   studentsToldMax: 100_000,
   messagesAppendedAtOnce: 1000,
   /** Bytes of all messages one call queues. */
   messagesQueuedBytesMax: 256 * MIB,
   messagesSentAtOnce: 32,
-  /** One call to a messenger. */
+  /** Time for one call to a messenger. */
   messengerCallMs: 30_000,
-  /** A message that failed is tried again then, twice as late each time. */
+  /** First delay before a failed message is sent again; the delay doubles each time. */
   messageRetryMs: 2000,
   messageRetryMsMax: 5 * MINUTE_MS,
-  /** Then it is given up. */
+  /** Age at which a failed message becomes a dead letter. */
   messageTriedMs: 24 * HOUR_MS,
-  /** A messenger that wants us to wait longer is asked again then. */
+  /** Longest wait that a messenger may ask for. */
   messengerBusyMsMax: HOUR_MS,
-  /** The longest a sender sleeps before it looks again. */
+  /** Longest sleep of the sender between two looks at the queue. */
   messengerIdleMs: 1000,
-  /** Updates handled at the same time on one host, and how often one that ends its host is tried. */
+  /** Updates handled at the same time on one host, and attempts at an update during which the host ended. */
   updatesAtOnce: 4,
   updateAttemptsMax: 5,
   messengerUpdateDays: 7,
@@ -121,29 +126,29 @@ export const LIMITS = {
   linkFailuresMax: 5,
   linkFailureWindowMs: 15 * MINUTE_MS,
 
-  /** An event a plugin publishes, and how many one execution may. */
+  /** Size of an event a plugin publishes, and events of one execution. */
   eventBytesMax: 256 * KIB,
   eventsPerExecution: 1000,
-  /** One call to a subscriber. */
+  /** Time for one call to a subscriber. */
   eventCallMs: 15_000,
-  /** A delivery that failed is tried again then, twice as late each time: about five hours in all. */
+  /** First delay before a failed delivery is tried again; the delay doubles each time, about five hours in all. */
   eventRetryMs: 1000,
   eventRetryMsMax: 5 * MINUTE_MS,
   eventAttemptsMax: 65,
   eventTriedMs: 5 * HOUR_MS,
-  /** The longest the deliverer sleeps before it looks again. */
+  /** Longest sleep of the deliverer between two looks at the queue. */
   eventIdleMs: 1000,
   eventDays: 30,
-  /** What a watcher of the stream may leave unread. */
+  /** Bytes a client of the event stream may leave unread. */
   eventFeedBytesMax: 1 * MIB,
-  /** A stream is ended then: the watcher connects again and is authenticated again. */
+  /** A stream ends after this time; the client connects again and is authenticated again. */
   eventStreamMs: 10 * MINUTE_MS,
-  /** People who watch at a time, on one host. */
+  /** Clients of the event stream at a time, on one host. */
   eventWatchersMax: 50,
   eventSubscriptionsMax: 200,
-  /** A guest that grew beyond this is collected off the response path (docs/SECURITY.md). */
+  /** A guest memory larger than this is garbage-collected after the response is sent (docs/SECURITY.md). */
   collectAfterBytes: 16 * MIB,
-  /** Above this a new memory is cheaper than zeroing the old one (docs/RATIONALE.md). */
+  /** Above this size a new memory is cheaper than zeroing the old one (docs/RATIONALE.md). */
   recycleBytesMax: 2 * MIB,
   quarantineStrikes: 3,
   quarantineWindowMs: 60_000,
@@ -151,45 +156,54 @@ export const LIMITS = {
   quarantineMs: 600_000,
   /** Callers whose strikes are counted, and callers for whom triggers are suspended, on one host. */
   callersCountedMax: 10_000,
-  /** Crashes of the serving process that count together, and how long a version that ran at them is suspended. */
+  /**
+   * Time in which crashes of the serving process are counted together, and how long a version that ran during them is
+   * suspended.
+   */
   crashWindowMs: 10 * MINUTE_MS,
   crashSuspensionMs: HOUR_MS,
-  /** Log lines about failures of one trigger in a minute; the next one says how many were left out. */
+  /** Log lines about failures of one trigger per minute; the next line says how many were suppressed. */
   logLinesPerTriggerMinute: 5,
   /** Successful executions of one trigger recorded per second; failures are always recorded. */
   recordedSuccessesPerSecond: 5,
   executionRecordDays: 14,
 
-  /** Failed logins count that long; each doubles the wait of the caller, to this many seconds at most. */
+  /** How long a failed login counts; each one doubles the wait of the caller, up to this many seconds. */
   loginFailureWindowSeconds: 15 * 60,
   loginDelaySecondsMax: 60,
-  /** Passwords of one caller compared at a time, and when one that was never answered counts as failed. */
+  /** Passwords of one caller compared at a time, and when a comparison without an answer counts as failed. */
   loginsAtOnceMax: 3,
   loginPendingSeconds: 30,
   knownBrowserMs: 180 * DAY_MS,
   /** bcrypt reads 72 bytes; a longer password is refused, not cut (docs/identity.md "Passwords"). */
   passwordBytesMin: 10,
   passwordBytesMax: 72,
-  /** Passwords that wait to be computed, a quarter of a minute of work; who comes later is told to come again. */
+  /** Passwords that wait to be hashed, about 15 s of work; further requests are refused with `Retry-After`. */
   passwordsWaitingMax: 64,
-  /** A temporary password lapses then, and opens once (docs/identity.md "Administrators"). */
+  /** A temporary password expires after this time, and works once (docs/identity.md "Administrators"). */
   temporaryPasswordHours: 72,
-  /** What changes who may do what wants a password given this recently (docs/identity.md "Administrators"). */
+  /** A change of access rights needs a password given within this time (docs/identity.md "Administrators"). */
   recentPasswordMs: 10 * MINUTE_MS,
-  /** Sliding (docs/identity.md "Sessions"). */
+  /** Life of a user session; each use extends it (docs/identity.md "Sessions"). */
   userSessionMs: 30 * DAY_MS,
-  /** Absolute, and when it lies idle (docs/identity.md "Sessions"). */
+  /** Life of an administrator's session from login, and without use (docs/identity.md "Sessions"). */
   adminSessionMs: 12 * HOUR_MS,
   adminIdleMs: 2 * HOUR_MS,
   /** How long a login with an identity provider may take. */
   idpLoginMs: 10 * MINUTE_MS,
-  /** For a browser to take a session to the origin of a plugin. */
+  /** Time for a browser to bring a session to the origin of a plugin. */
   pluginLoginMs: MINUTE_MS,
-  /** Such logins under way in one browser: all headers of a request fit `requestHeadBytesMax`. */
+  /**
+   * Logins at the identity provider under way in one browser, so that all headers of a request fit
+   * `requestHeadBytesMax`.
+   */
   idpLoginsPerBrowser: 6,
-  /** Where such a login goes back to. It travels in the login's cookie, of which browsers keep 4096 bytes (RFC 6265 section 6.1). */
+  /**
+   * Address to return to after such a login. The login's cookie holds it; browsers keep 4096 bytes of a cookie (RFC
+   * 6265 section 6.1).
+   */
   returnToCharsMax: 1000,
-  /** Credentials remembered as verified, of each kind, and for how long. */
+  /** Verified credentials in the cache, of each kind, and for how long. */
   verifiedCredentialsMax: 20_000,
   verifiedCredentialMs: 10_000,
   serviceKeyScopesMax: 500,
@@ -199,71 +213,73 @@ export const LIMITS = {
   serviceKeyOverlapSecondsMax: 30 * 86_400,
 
   policyCharsMax: 4096,
-  /** Questions one evaluation may put to the graph, and how often it may go there (docs/authorization.md "Asking the graph"). */
+  /** Graph checks in one evaluation, and round trips to the graph store (docs/authorization.md "Asking the graph"). */
   policyChecksMax: 200,
   policyRoundsMax: 4,
-  /** Answers of the graph remembered until the next change reaches it, and for how long at most. */
+  /** Answers of the graph in the cache, and how long they stay there if no change removes them. */
   graphAnswersMax: 50_000,
   graphAnswerMs: 1000,
-  /** Questions that wait for the graph, and for how long; more or longer, and it counts as away. */
+  /** Checks that wait for the graph store, and for how long; beyond either the store counts as unavailable. */
   graphWaitingMax: 5000,
   graphWaitMs: 3000,
-  /** What is remembered of users (docs/authorization.md "Caches"). */
+  /** Cached contexts of users, and for how long (docs/authorization.md "Caches"). */
   subjectContextsMax: 20_000,
   subjectContextMs: 30_000,
-  /** Settings of commands remembered, and for how long (docs/authorization.md "Caches"). */
+  /** Cached settings of commands, and for how long (docs/authorization.md "Caches"). */
   commandSettingsMax: 10_000,
   commandSettingsMs: 60_000,
   /** Roles of one user, and of one command. */
   userRolesMax: 200,
-  /** Study groups of one user, as policies go through them. */
+  /** Study groups of one user that policies read. */
   userGroupsMax: 200,
   commandRolesMax: 20,
-  /** An id in the relationship graph: spelled for the store it has at most its 1024 bytes. */
+  /** An id in the relationship graph: encoded for the store it has at most the store's 1024 bytes. */
   graphIdCharsMax: 250,
   /** Attempts before an entry of the outbox is dead (docs/limits.md). */
   outboxAttemptsMax: 10,
-  /** Entries looked at in one turn, and delivered in one. */
+  /** Entries read in one turn, and entries delivered in one turn. */
   outboxWindow: 1000,
   outboxBatch: 500,
   /** Tuples of one entry. */
   outboxTuplesMax: 500,
-  /** Updates of one write to the graph store (docs/authorization.md "Freshness"). */
+  /** Updates in one write to the graph store (docs/authorization.md "Freshness"). */
   graphUpdatesMax: 1000,
   /** Relationships one request deletes by a filter. */
   relationshipsDeletedMax: 10_000,
-  /** Delivered entries are kept that long. */
+  /** Delivered entries are kept for this time. */
   outboxDays: 7,
   /** How long an admin write waits for the graph store before it answers (docs/authorization.md "Freshness"). */
   deliveryWaitMs: 2000,
   /** A file a user uploads; configuration `http.max_upload` (docs/limits.md). */
   uploadBytesMax: 2 * GIB,
-  /** One CopyObject of S3 takes no more. */
+  /** Largest object one CopyObject of S3 copies. */
   s3CopyBytesMax: 5 * GIB,
-  /** One read of a file (docs/limits.md). */
+  /** Bytes of one read of a file (docs/limits.md). */
   fileChunkBytesMax: 1 * MIB,
   fileNameBytesMax: 255,
   mimeTypeCharsMax: 255,
-  /** Uploads of one user with one plugin that are announced and not complete. */
+  /** Uploads of one user for one plugin that are announced and not complete. */
   pendingUploadsMax: 100,
   /** From the announcement of a file to its completion; configuration `files.upload_seconds`. */
   uploadSeconds: 3600,
-  /** Uploads one host takes in at a time; each holds up to 1.25 MiB. */
+  /** Uploads one host receives at a time; each holds up to 1.25 MiB. */
   uploadsAtOnceMax: 200,
   uploadsAtOncePerUserMax: 10,
   uploadMsMax: 24 * HOUR_MS,
-  /** An address a file can be read at by its holder. */
+  /** Life of a signed address of a file: its holder may read the file. */
   fileLinkMs: 15 * MINUTE_MS,
-  /** What a plugin may ask its own files to live. */
+  /** Life a plugin may ask for its own files. */
   fileTtlMsMax: 3660 * DAY_MS,
-  /** Read from disk at once while a file is sent. */
+  /** Bytes read from disk at a time while a file is sent. */
   streamChunkBytes: 256 * KIB,
-  /** Rows of deleted files tell that there was one. */
+  /** Rows of deleted files are kept for this time. */
   removedFileDays: 7,
-  /** What lies in the store and belongs to no file goes when it is older: an upload may be under way. */
+  /**
+   * Bytes in the store that belong to no row are removed at this age; younger ones may belong to an upload under way.
+   */
   orphanMsMin: 2 * HOUR_MS,
 
-  /** A frontend as it is packed, and unpacked (docs/limits.md); the first is configuration `http.max_frontend`. */
+  /** Size of a frontend, packed and unpacked (docs/limits.md); the first is configuration `http.max_frontend`. */
   frontendPackedBytesMax: 64 * MIB,
   frontendBytesMax: 256 * MIB,
   frontendFilesMax: 10_000,
@@ -271,10 +287,10 @@ export const LIMITS = {
   /** Files of frontends kept in memory, packed and not; larger ones are read each time. */
   frontendCacheBytesMax: 64 * MIB,
   frontendCachedFileBytesMax: 4 * MIB,
-  /** Frontends whose list of files is kept. */
+  /** Frontends whose list of files is cached. */
   frontendsOpenMax: 200,
 
-  /** Ids of university records (docs/university.md "Records"), and what they carry beside the fields known here. */
+  /** Ids of university records (docs/university.md "Records"), and their additional fields. */
   externalIdCharsMax: 128,
   metadataCharsMax: 16 * KIB,
   /** One record as JSON. */
@@ -282,13 +298,13 @@ export const LIMITS = {
   /** One list of records, of a batch request or of all pages of a source. */
   universityListBytesMax: 1 * GIB,
   universityRecordsMax: 1_000_000,
-  /** Objects and lists of a record within each other. */
+  /** Nesting of objects and lists in a record. */
   universityNestingMax: 64,
-  /** One pull, from its first list to its last. */
+  /** Time for one pull, from its first list to its last. */
   universityPullMs: 6 * HOUR_MS,
   /** Records written in one transaction. */
   universityChunk: 500,
-  /** Places that are wrong: told in one answer, kept of one import. */
+  /** Mistakes reported in one answer, and kept for one import. */
   importErrorsTold: 1000,
   importErrorsKept: 10_000,
   /** Imports in the log. */
@@ -301,7 +317,7 @@ export const LIMITS = {
 /**
  * Checks the relations between limits; called once at start.
  *
- * @throws Error naming the relation that does not hold: a programming mistake, not an operator's.
+ * @throws Error naming the relation that does not hold: a programming mistake, not a mistake of the operator
  */
 export function assertLimits(): void {
   const relations: Array<[string, boolean]> = [
@@ -331,7 +347,7 @@ export function assertLimits(): void {
     ['a password given at login is recent for less than the session', LIMITS.recentPasswordMs < LIMITS.adminIdleMs],
     ['a batch of the outbox is part of what is looked at', LIMITS.outboxBatch <= LIMITS.outboxWindow],
     ['an entry of the outbox fits one write', LIMITS.outboxTuplesMax <= LIMITS.graphUpdatesMax],
-    // Sealed and in base64 a login takes at most twice what it goes back to.
+    // Encrypted and in base64 a login takes at most twice the bytes of the address it returns to.
     [
       'logins under way leave a quarter of the headers to the request',
       LIMITS.idpLoginsPerBrowser * LIMITS.returnToCharsMax * 2 <= LIMITS.requestHeadBytesMax * 0.75,

@@ -3,7 +3,7 @@ import pino from 'pino';
 export type Log = pino.Logger;
 
 /**
- * JSON lines; nothing in them is secret (`redact` stands behind the callers).
+ * Writes JSON lines without secrets: callers leave them out, and `redact` removes any that remain.
  *
  * @param to where they are written: standard output unless given
  */

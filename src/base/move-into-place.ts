@@ -10,7 +10,10 @@ async function sync(at: string): Promise<void> {
   }
 }
 
-/** Gives a written file its name: its bytes are on disk before, and the name is after. Replaces what had the name. */
+/**
+ * Renames a written file, replacing a file of that name. Syncs its bytes to disk before the rename, and the directory
+ * after it.
+ */
 export async function moveIntoPlace(from: string, to: string): Promise<void> {
   await sync(from);
   await fsp.rename(from, to);

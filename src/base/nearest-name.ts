@@ -29,7 +29,7 @@ export function nearestName(name: string, known: Iterable<string>): string | nul
   for (const candidate of known) {
     if (++compared > COMPARED_MAX) break;
     const d = distance(wanted, candidate.slice(0, 100).toLowerCase(), bestDistance - 1);
-    // A name that shares nothing with the one that was written is no suggestion.
+    // A name that shares nothing with the given one is not suggested.
     if (d < bestDistance && d < Math.max(wanted.length, candidate.length)) [best, bestDistance] = [candidate, d];
   }
   return best;

@@ -15,8 +15,8 @@ const OWN = new Set<string>();
 const FOREIGN_MS_MAX = 24 * 3_600_000;
 
 /**
- * A new folder of this process for files that are needed while it runs. Folders of processes of this machine that have ended are removed,
- * and those of other machines that are a day old.
+ * Makes a folder for files that this process needs while it runs. Removes folders left by ended processes of this
+ * machine, and folders of other machines that are a day old.
  *
  * @param above made when absent
  */

@@ -1,8 +1,8 @@
 import { messageOf } from './errors.ts';
 import type { Log } from './log.ts';
 
-/** Repeats work at an interval, never twice at once; errors are logged and the next turn tries again. */
-export function every(ms: number, log: Log, name: string, work: () => Promise<unknown>): () => Promise<void> {
+/** Repeats work at an interval. Runs never overlap; an error is logged and the next run tries again. */
+export function runPeriodically(ms: number, log: Log, name: string, work: () => Promise<unknown>): () => Promise<void> {
   let running: Promise<unknown> = Promise.resolve();
   let busy = false;
   const timer = setInterval(() => {

@@ -1,7 +1,7 @@
 /**
- * Reads a body that must not be large.
+ * Reads a whole body of at most `bytesMax` bytes.
  *
- * @param tooLarge makes the error when there are more than `bytesMax`; the source is ended then
+ * @param tooLarge makes the error for a larger body; the source is then closed
  * @throws what the source throws
  */
 export async function readBounded(

@@ -1,4 +1,4 @@
-/** Limits of what comes in over HTTP; those an operator may move are configuration (`http.*`). */
+/** Limits of HTTP requests; those an operator may change are configuration (`http.*`). */
 
 const KIB = 1024;
 const MIB = 1024 * KIB;
@@ -8,25 +8,25 @@ export const REQUEST_LIMITS = {
   adminBodyBytesMax: 1 * MIB,
   /** Body of a request that needs no credential: login, setup, identity provider. */
   openBodyBytesMax: 8 * KIB,
-  /** Body of a call of a messenger, whose secret may stand in it. */
+  /** Body of a messenger's webhook call, which may contain the secret that authenticates it. */
   webhookBodyBytesMax: 256 * KIB,
 
-  /** A body is kept in memory up to here, and in a file beyond. */
+  /** A body of up to this size is kept in memory, a larger one in a file. */
   bodyMemoryBytesMax: 256 * KIB,
-  /** One that comes at once and is no larger is not counted among those that are received. */
+  /** A body up to this size that arrives in one piece does not count towards the bodies being received. */
   bodyInlineBytesMax: 64 * KIB,
-  /** A body may come as slowly as it likes for so long. */
+  /** For this time a body may arrive at any speed. */
   bodyGraceMs: 6000,
 
-  /** What JSON from outside may hold: levels within each other, keys and elements in all. */
+  /** Nesting of JSON from outside, and its keys and elements in all. */
   jsonDepthMax: 64,
   jsonKeysMax: 10_000,
   jsonElementsMax: 100_000,
-  /** JSON beyond it is read in a thread of its own, and that many bodies wait for it. */
+  /** JSON larger than this is parsed in a separate thread, and this many bodies may wait for that thread. */
   jsonInlineBytesMax: 64 * KIB,
   jsonBodiesWaitingMax: 64,
 
-  /** Places told in one refusal, and characters of each text in it. */
+  /** Mistakes named in one refusal, and characters of each text. */
   errorsToldMax: 20,
   errorTextCharsMax: 300,
   errorDetailCharsMax: 2000,

@@ -1,2 +1,5 @@
-/** Runs at most so many pieces of work at a time, in the order they came: `const semaphore = makeSemaphore(2)`, `await semaphore(work)`. */
+/**
+ * Bounds how many tasks run at a time, in order of arrival: `const semaphore = makeSemaphore(2)`, `await
+ * semaphore(task)`.
+ */
 export { default as makeSemaphore, type LimitFunction as Semaphore } from 'p-limit';

@@ -2,7 +2,10 @@
 export class WakeableSleep {
   #wake: () => void = () => {};
 
-  /** Sleeps until the time is over, `wake` is called, or `signal` is aborted; after that it returns at once. */
+  /**
+   * Sleeps until the time is over, `wake` is called, or `signal` is aborted. Returns at once if `signal` is aborted
+   * already.
+   */
   sleep(ms: number, signal: AbortSignal): Promise<void> {
     if (signal.aborted) return Promise.resolve();
     return new Promise(resolve => {

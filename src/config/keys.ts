@@ -35,7 +35,10 @@ const ranges = list.refine(all => all.every(isAddressRange), 'must be addresses 
 
 const flag = z.union([z.boolean(), z.enum(['true', 'false']).transform(word => word === 'true')]);
 
-/** One row per key: default, check, what it means. The environment name is BOT_<SECTION>_<KEY> (docs/api.md "Names others rely on"). */
+/**
+ * One row per key: default, check, what it means. The environment name is BOT_<SECTION>_<KEY>
+ * (docs/api.md "Names others rely on").
+ */
 export const ROWS = {
   'http.host': row(text.min(1), '127.0.0.1', 'address to listen on'),
   'http.port': row(port, 8080, 'port to listen on; 0 takes a free one'),
@@ -77,7 +80,7 @@ export const ROWS = {
   'http.plugin_headers': row<string[]>(
     list.refine(names => names.every(mayBeAdded), 'must be names of headers that act on the answer alone'),
     [],
-    'response headers plugins may set beside the usual ones, like X-Frame-Options',
+    'response headers plugins may set in addition to the usual ones, like X-Frame-Options',
   ),
   'http.trusted_proxies': row<string[]>(list, [], 'CIDR ranges whose X-Forwarded-For is believed'),
   'data.dir': row(text.min(1), './data', 'what the service keeps is below it'),
@@ -100,7 +103,7 @@ export const ROWS = {
   'files.direct_links': row(
     flag,
     true,
-    'whether plugins may give addresses at which anybody reads a file for 15 minutes',
+    'whether plugins may give addresses at which anyone can read a file for 15 minutes',
   ),
   'files.upload_seconds': row(
     positive.max(LIMITS.orphanMsMin / 1000 - 60),
@@ -121,7 +124,11 @@ export const ROWS = {
   's3.region': row(text.min(1), 'us-east-1', 'region of the bucket'),
   's3.access_key_id': row(text, '', 'our name at the store'),
   's3.secret_access_key': row(text, '', 'our secret at the store', true),
-  's3.path_style': row(flag, false, 'host/bucket/key instead of bucket.host/key, as most stores beside Amazon want'),
+  's3.path_style': row(
+    flag,
+    false,
+    'host/bucket/key instead of bucket.host/key, as most stores other than Amazon need',
+  ),
   's3.prefix': row(text.regex(/^([\w.-]+\/)*$/, 'must be like plugins/ or empty'), '', 'what our keys begin with'),
   'spicedb.endpoint': row(
     text.refine(v => v === '' || /^(unix:\/.+|[^\s/:]+:\d+|\[[0-9a-f:]+\]:\d+)$/i.test(v), 'must be host:port'),
@@ -198,7 +205,7 @@ export const ROWS = {
   'execution.memory_budget_mb': row(
     z.coerce.number().int().min(0),
     Math.floor(os.totalmem() / 2 / 1024 / 1024),
-    'resident memory of the serving process above which the greatest eater is ended; 0: none',
+    'resident memory of the serving process above which the execution using the most memory is stopped; 0: none',
   ),
   'execution.timeout_ms': row(positive.max(LIMITS.executionMsMax), LIMITS.executionMsMax, 'deadline of an execution'),
   'university_sync.enabled': row(flag, false, 'whether university data are pulled in the background'),

@@ -130,7 +130,7 @@ export function loadConfig(file: string | null, env: Readonly<Record<string, str
   if (typeof publicUrl === 'string' && typeof pluginOrigin === 'string' && publicUrl !== '' && pluginOrigin !== '')
     if (new PluginOrigins(pluginOrigin, () => []).pluginAt(new URL(publicUrl).host) !== null)
       throw new ConfigError(
-        `plugins.origin (BOT_PLUGINS_ORIGIN) ${pluginOrigin} covers http.public_url ${publicUrl}: plugins need a name of their own, like https://*.plugins.example.org beside https://example.org`,
+        `plugins.origin (BOT_PLUGINS_ORIGIN) ${pluginOrigin} covers http.public_url ${publicUrl}: plugins need a separate name, like https://*.plugins.example.org for a service at https://example.org`,
       );
   if (values['university_sync.enabled'] === true && values['university_sync.base_url'] === '')
     throw new ConfigError(
@@ -216,7 +216,10 @@ export function publicUrlProblem(config: Config): string | null {
   return `http.public_url (BOT_HTTP_PUBLIC_URL) is not set and the service listens on ${v['http.host']}: the setup link, mails, upload addresses and the way back from the identity provider name ${shown}; set it to the address users open`;
 }
 
-/** Whether browsers trust an address: they separate windows and name the origin of requests over https and on loopback alone. */
+/**
+ * Whether browsers trust an address: they separate windows and name the origin of requests over https and on loopback
+ * alone.
+ */
 export function isTrustworthy(base: string): boolean {
   const { hostname, protocol } = new URL(base);
   return protocol === 'https:' || /^(localhost|.+\.localhost|127\.\d+\.\d+\.\d+|\[::1\])$/.test(hostname);

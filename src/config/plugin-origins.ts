@@ -9,8 +9,8 @@ const PLAIN_LABEL = /^[a-z0-9](?:[a-z0-9-]{0,48}[a-z0-9])?$/;
 export const isOriginPattern = (value: string): boolean => value === '' || PATTERN.test(value);
 
 /**
- * Origins of plugins (`plugins.origin`, docs/SECURITY.md "An origin for each plugin"). An id that is no DNS label, or could be
- * taken for an encoded one, is written as `p--` and a hash.
+ * Origins of plugins (`plugins.origin`, docs/SECURITY.md "An origin for each plugin"). An id that is no DNS label, or
+ * could be taken for an encoded one, is written as `p--` and a hash.
  */
 export class PluginOrigins {
   readonly #scheme: string;
@@ -45,7 +45,9 @@ export class PluginOrigins {
     return '';
   }
 
-  /** @throws ServiceError `not_found` for what the origin of a plugin does not serve: our pages, the API, other plugins */
+  /**
+   * @throws ServiceError `not_found` for what the origin of a plugin does not serve: our pages, the API, other plugins
+   */
   checkPath(host: string | undefined, path: string): void {
     const id = this.pluginAt(host);
     if (id === null || SERVED.test(path) || path.startsWith(`/plugins/${id}/app`)) return;
@@ -53,7 +55,7 @@ export class PluginOrigins {
   }
 }
 
-/** What the origin of a plugin serves beside its triggers, which have a line of their own. */
+/** Paths that the origin of a plugin serves in addition to its triggers, which are handled separately. */
 const SERVED = /^\/(api\/files|api\/auth\/plugin-session|healthz|readyz)(\/|$)/;
 
 function labelOf(id: string): string {

@@ -33,7 +33,7 @@ npx plugin-host config check --json
 \`\`\`
 `;
 
-/** What differs from machine to machine is told in words. */
+/** Defaults that differ from machine to machine, in words. */
 const MACHINE_DEFAULTS: Readonly<Record<string, string>> = {
   'execution.memory_budget_mb': 'half of the memory of the machine',
 };

@@ -1,20 +1,21 @@
 import type { Queryable } from './database.ts';
 
 /**
- * Settings with a dot in their name (`app.user_id`) come into being when a session sets them, and PostgreSQL forgets their value at
- * `DISCARD ALL`, but not their name: `current_setting('app.user_id')` is then empty instead of an error. No catalog lists them. So a
- * session that may have set one is recognised by what ran in it: the text of its statements, and the code that is stored in its database.
+ * A session creates a setting with a dot in its name (`app.user_id`) by setting it. `DISCARD ALL` removes the value but
+ * not the name: afterwards `current_setting('app.user_id')` returns an empty text instead of an error. No catalog lists
+ * such names. So the service looks at what ran in a session, the text of its statements and the code stored in its
+ * database, to decide whether it may have set one.
  */
 
-// The text is a plugin's, and read on the main thread: every pattern here takes time in proportion to its length.
+// A plugin chooses the text and the main thread scans it, so every pattern here takes time linear in its length.
 const COMMENT_MARK = /\/\*|\*\/|--[^\n]*/g;
 const IDENTIFIER = String.raw`(?:"[^"]*"|[\w$\x80-\uffff]+)`;
 /** `SET app.name`, `SET LOCAL "app".name`; not `SET column = other.column`. */
 const SETS_NAME = new RegExp(String.raw`\bset\s+(?:(?:session|local)\s+)?${IDENTIFIER}\s*\.`, 'i');
-/** What is put together while it runs may be anything. */
+/** SQL that is built at run time may set any name. */
 const SETS_COMPUTED = /\bset\s+(?:(?:session|local)\s+)?(?:%|'|\|\|)/i;
 
-/** Comments of PostgreSQL contain each other. */
+/** Comments of PostgreSQL can be nested. */
 function withoutComments(text: string): string {
   if (!text.includes('/*') && !text.includes('--')) return text;
   let [out, from, depth] = ['', 0, 0];
@@ -40,15 +41,17 @@ export function maySetName(text: string): boolean {
   );
 }
 
-/** What the code stored in a database may set. */
+/** The settings that code stored in a database may set. */
 export type StoredNames = {
-  /** Names that stand in it. */
+  /** Names that its text contains. */
   names: readonly string[];
-  /** Whether it may set others, which cannot be read from it. */
+  /** Whether it may set names that its text does not contain. */
   isOpen: boolean;
 };
 
-/** Functions alone hold text; expressions of views, defaults, policies and SQL bodies are kept parsed, with the numbers of functions. */
+/**
+ * Only functions store text. Views, defaults, policies and SQL bodies are stored parsed, with the OIDs of functions.
+ */
 const STORED = `
   WITH code AS (
     SELECT p.prosrc AS source, array_to_string(p.proconfig, ' ') AS config, to_jsonb(p) ->> 'prosqlbody' AS parsed
@@ -64,13 +67,13 @@ const STORED = `
 
 type StoredSql = { source: string | null; config: string | null; sets: boolean | null };
 
-/** Names in quotes or behind SET; names of tables are among them, which does no harm. */
+/** Names in quotes or after SET. Names of tables are among them, which does no harm. */
 const DOTTED = /[a-z_][\w$]*(?:\.[a-z_][\w$]*)+/gi;
 
 /**
- * Reads what stored code may set.
+ * Reads which settings the stored code may set.
  *
- * @param session a new one, in which nothing has been set: names it knows are the server's own
+ * @param session a new one, in which nothing was set: the names it knows are the server's own
  */
 export async function readStoredNames(session: Queryable): Promise<StoredNames> {
   const { rows } = await session.query<StoredSql>(STORED);
@@ -80,7 +83,7 @@ export async function readStoredNames(session: Queryable): Promise<StoredNames> 
     if (sets === true) isOpen = true;
     for (const [name] of (config ?? '').matchAll(DOTTED)) names.add(name.toLowerCase());
     if (source === null || !maySetName(source)) continue;
-    // A call whose first argument is no text, or a text that is put together.
+    // The first argument of the call is not a literal text, so the name is not known.
     if (/set_config\s*\((?!\s*'[^']*'\s*,)/i.test(source) || /\bexecute\b/i.test(source)) isOpen = true;
     for (const [name] of source.matchAll(DOTTED)) names.add(name.toLowerCase());
   }
@@ -88,7 +91,7 @@ export async function readStoredNames(session: Queryable): Promise<StoredNames> 
   return { names: [...names].filter(name => !known.includes(name)), isOpen };
 }
 
-/** Those of the names that a session knows, whatever their values. */
+/** The given names that a session knows, whatever their values. */
 export async function listKnown(session: Queryable, names: readonly string[]): Promise<string[]> {
   if (names.length === 0) return [];
   const { rows } = await session.query<{ name: string }>(

@@ -12,17 +12,17 @@ export type Database = {
   query: Queryable['query'];
   withTransaction<T>(work: (client: Queryable) => Promise<T>): Promise<T>;
   /**
-   * Connections opened until now may be dead without a close: idle ones are replaced at once, and those in use when they
-   * have not come back after ten seconds.
+   * Call when connections may be dead without having been closed. Replaces idle connections at once, and connections in
+   * use when they are not returned within ten seconds.
    */
   distrustConnections(): void;
   close(): Promise<void>;
 };
 
-/** How long a connection that may be dead can go on with what it does. */
+/** How long a connection that may be dead can stay in use. */
 const DISTRUSTED_MS = 10_000;
 
-/** Ends a connection without a word to the server, which may not answer any more. */
+/** Closes a connection without telling the server, which may not answer any more. */
 export function cutConnection(client: pg.ClientBase): void {
   if (client instanceof pg.Client) client.connection.stream.destroy();
 }
@@ -32,7 +32,7 @@ export function cutConnection(client: pg.ClientBase): void {
  *
  * @param url connection string
  * @param size connections at most
- * @param onError told of errors on idle connections, which the pool replaces by itself
+ * @param onError called with errors of idle connections, which the pool replaces
  */
 export function openDatabase(url: string, size: number, onError: (error: Error) => void): Database {
   const pool = new pg.Pool({
@@ -73,7 +73,8 @@ export function openDatabase(url: string, size: number, onError: (error: Error) 
     async withTransaction(work) {
       const client = await pool.connect();
       let broken: Error | undefined;
-      // A connection lost between two queries is reported here alone; unheard, it would end the process.
+      // A connection lost between two queries is reported only here; without a listener the error would end the
+      // process.
       const lost = (error: Error): void => {
         broken = error;
       };
@@ -97,7 +98,10 @@ export function openDatabase(url: string, size: number, onError: (error: Error) 
   };
 }
 
-/** Error codes of the system and of PostgreSQL (appendix A) that say the server cannot be reached, or ended the connection. */
+/**
+ * Error codes of the system and of PostgreSQL (appendix A) that say the server cannot be reached, or ended the
+ * connection.
+ */
 const UNAVAILABLE_CODES: ReadonlySet<string> = new Set([
   ...['ECONNREFUSED', 'ECONNRESET', 'ECONNABORTED', 'ENOTFOUND', 'EAI_AGAIN', 'ETIMEDOUT', 'EPIPE'],
   ...['EHOSTUNREACH', 'EHOSTDOWN', 'ENETUNREACH', 'ENETDOWN'],
@@ -109,7 +113,7 @@ const UNAVAILABLE_CODES: ReadonlySet<string> = new Set([
   '25006',
 ]);
 
-/** What the client library says without a code. */
+/** Errors of the client library that have no code. */
 const UNAVAILABLE_TEXT =
   /Connection terminated|Client has encountered a connection error|Client was closed|connection timeout|timeout exceeded when trying to connect|timeout expired|Query read timeout|Cannot use a pool after calling end/i;
 
@@ -117,16 +121,17 @@ const UNAVAILABLE_TEXT =
 export function isUnavailable(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
   const code = 'code' in error ? String(error.code) : '';
-  // Class 08 are connection exceptions, but for 08P01 of a connection that goes on: a wrong number of values, say.
+  // Class 08 are connection exceptions. But 08P01 can also come on a connection that stays open, for a wrong number of
+  // values.
   if (code === '08P01') return 'severity' in error && error.severity === 'FATAL';
   if (UNAVAILABLE_CODES.has(code) || /^08...$/.test(code)) return true;
-  // The socket of a server on this machine, which is starting.
+  // A server on this machine that is still starting has no socket yet.
   if (code === 'ENOENT' && 'syscall' in error && error.syscall === 'connect') return true;
   if (error instanceof AggregateError && error.errors.some(isUnavailable)) return true;
   return UNAVAILABLE_TEXT.test(error.message);
 }
 
-/** Names of the types that are built in, by their OID, and what a list of each consists of. */
+/** Names of the built-in types by OID, and the element types of lists. */
 const TYPE_NAMES = new Map(Object.entries(pg.types.builtins).map(([name, oid]) => [Number(oid), name.toLowerCase()]));
 const LIST_OF = new Map<number, number>([
   [1000, 16],
@@ -150,7 +155,7 @@ const LIST_OF = new Map<number, number>([
 
 export type ColumnType = { name: string; elementOid: number | null };
 
-/** What a column's type is called; `other` for what is not built in, whose values are text. */
+/** The name of a column's type; `other` for a type that is not built in, whose values are passed on as text. */
 export function columnTypeOf(oid: number): ColumnType {
   const element = LIST_OF.get(oid);
   if (element !== undefined) return { name: `${TYPE_NAMES.get(element) ?? 'other'}[]`, elementOid: element };
@@ -158,10 +163,11 @@ export function columnTypeOf(oid: number): ColumnType {
 }
 
 /**
- * A connection to a database of a plugin: of its own, with nothing of the service's. The client library throws where it reads what no
- * PostgreSQL server sends, and thrown in a listener of the socket that would end the process: here it ends the connection.
+ * A connection to a database of a plugin, separate from the service's pool. On bytes that no PostgreSQL server sends,
+ * the client library throws inside a socket listener, which would end the process; here such an error closes the
+ * connection instead.
  *
- * @param onData told how many bytes have come, before they are read
+ * @param onData called with the number of bytes that arrived, before they are parsed
  */
 export function makePluginClient(url: string, connectMs: number, onData: (bytes: number) => void): pg.Client {
   const client = new pg.Client({
@@ -188,7 +194,7 @@ export function makePluginClient(url: string, connectMs: number, onData: (bytes:
   return client;
 }
 
-/** Name of such connections at the server; a service that runs has one. */
+/** Application name of such connections; a running service has at least one. */
 export const LISTENER_NAME = 'plugin-host listener';
 
 /** One dedicated connection that is not in the pool, for LISTEN. */

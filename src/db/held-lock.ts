@@ -9,17 +9,21 @@ const AGAIN_MS = 200;
 /** How often the holder of a lock sends a heartbeat. */
 const BEAT_MS = 1000;
 /**
- * Without an answer for so long the holder gives the lock up, earlier than the server. A process that was stopped as a whole learns of it only
- * when it goes on: what must not be done twice then has a fence of its own.
+ * A holder without an answer for this time gives the lock up, before the server does. A process that was paused notices
+ * this only when it continues, so work that must not be done twice has a fence of its own.
  */
 const UNANSWERED_MS = 3000;
-/** The server ends the session of a holder that is silent for so long: it was stopped, or its network was cut without a close. */
+/**
+ * The server ends the session of a holder that is silent for this time: it was paused, or its network failed without a
+ * close.
+ */
 const SILENT_MS = 5000;
 /** A connection that does not end in this time is cut. */
 const END_MS = 1000;
 
 /**
- * Connects for a lock and sends heartbeats from the first moment on, so that no query waits for a network that is gone.
+ * Opens the connection of a lock and sends heartbeats from the start, so that no query waits for a network that has
+ * failed.
  *
  * @returns a function that stops the heartbeats
  * @throws Error when the database cannot be reached
@@ -37,7 +41,10 @@ async function connect(client: pg.Client): Promise<() => void> {
   return stopHeartbeats;
 }
 
-/** Sends heartbeats on the connection of a lock and cuts it when they are not answered. @returns a function that stops them */
+/**
+ * Sends heartbeats on the connection of a lock and cuts it when they are not answered. @returns a function that stops
+ * them
+ */
 function sendHeartbeats(client: pg.Client): () => void {
   let answeredAt = performance.now();
   const timer = setInterval(() => {
@@ -65,12 +72,14 @@ async function takeLock(client: pg.Client, key: number): Promise<boolean> {
 }
 
 /**
- * Holds a lock of the whole database for as long as the service runs: of all hosts one has it. A connection of its own holds
- * it, so that it is free when this process ends, however it ends, and five seconds after the database last heard of this host.
+ * Holds an advisory lock of the database while the service runs; one host at a time has it. A separate connection holds
+ * it, so the lock is released when this process ends in any way, and five seconds after the last heartbeat reached the
+ * database.
  *
  * @param key number of the lock
- * @param on `held`: this host has it, also again after it was lost; `lost`: the connection is gone, and another host may have
- *   it by now; `refused`: once, when another host has it
+ * @param on `held`: this host has the lock, or has it again; `lost`: the connection is closed, and another host may
+ * have the lock
+ *   by now; `refused`: once, when another host has it
  */
 export function holdLock(url: string, key: number, on: { held(): void; lost(): void; refused(): void }): HeldLock {
   let closed = false;
@@ -104,7 +113,7 @@ export function holdLock(url: string, key: number, on: { held(): void; lost(): v
   };
   const running = (async () => {
     while (!closed) {
-      // The database is away: the next attempt finds out whether it is back.
+      // The database is unavailable; the next attempt tries again.
       await hold().catch(() => {});
       if (!closed) await sleep(AGAIN_MS);
     }
@@ -119,9 +128,9 @@ export function holdLock(url: string, key: number, on: { held(): void; lost(): v
 }
 
 /**
- * Takes a lock of the whole database on a connection of its own, unless another host has it.
+ * Takes an advisory lock of the database on a separate connection, unless another host has it.
  *
- * @param onLost the connection is gone, and another host may have the lock by now
+ * @param onLost called when the connection is closed; another host may have the lock by now
  * @returns null when another host has it
  * @throws Error when the database cannot be reached
  */

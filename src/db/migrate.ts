@@ -3,7 +3,7 @@ import fs from 'node:fs';
 import type { Database, Queryable } from './database.ts';
 
 const DIRECTORY = new URL('../../sql/', import.meta.url);
-/** Any constant: one migration at a time over all hosts of a database. */
+/** Key of the advisory lock: one host of a database migrates at a time. */
 const LOCK = 7_391_042;
 
 export type Migration = { number: number; name: string; sql: string; sha256: string };
@@ -35,7 +35,7 @@ export async function pendingMigrations(db: Queryable): Promise<string[]> {
  * Brings the schema up to date, each file in a transaction of its own.
  *
  * @returns names of the files applied now
- * @throws Error when the database was written by a newer release, or an applied file has changed since
+ * @throws Error when the database was migrated by a newer release, or an applied file has changed since
  */
 export async function migrate(db: Database): Promise<string[]> {
   const all = readMigrations();
@@ -44,7 +44,7 @@ export async function migrate(db: Database): Promise<string[]> {
     const { rows: found } = await client.query<{ there: boolean }>(
       "SELECT to_regclass('schema_migrations') IS NOT NULL AS there",
     );
-    // A role that only serves may make no table.
+    // The role of the serving process may not create tables.
     if (found[0]?.there !== true)
       await client.query(
         'CREATE TABLE schema_migrations (number integer PRIMARY KEY, name text NOT NULL, sha256 text NOT NULL, applied_at timestamptz NOT NULL DEFAULT now())',

@@ -6,39 +6,45 @@ import { cutConnection, LISTENER_NAME, makeClient, type Queryable } from './data
 /** Channel on which hosts of one database tell each other that a plugin changed; the payload is its id. */
 export const PLUGIN_CHANGED = 'plugin_changed';
 
-export type ChangeListenerLog = {
+export type NotificationListenerLog = {
   info(fields: Record<string, unknown>, text: string): void;
   warn(fields: Record<string, unknown>, text: string): void;
 };
 
-export type ChangeListenerParts = {
+export type NotificationListenerParts = {
   url: string;
   /** Names to LISTEN on. */
   channels: readonly string[];
-  /** Applies one notification. A promise it returns settles when this host acts on the change; one that fails has everything read again. */
+  /**
+   * Applies one notification. The promise it returns resolves when this host acts on the change; if it rejects,
+   * everything is read again.
+   */
   apply(channel: string, payload: string): void | Promise<void>;
-  /** Reads everything that is remembered and that notifications keep true. Called at the start and after every gap. */
+  /** Reads again all cached state that notifications keep current. Called at the start and after every gap. */
   readAll(): Promise<void>;
-  /** A gap was found: other connections opened before it may be dead without a close, too. */
+  /** Called after a gap: other connections opened before it may also be dead without having been closed. */
   onGap(): void;
-  log: ChangeListenerLog;
+  log: NotificationListenerLog;
 };
 
-/** Whether this host knows what was changed elsewhere. */
-export type ChangeStatus = Pick<ChangeListener, 'isCurrent' | 'becomesCurrent'>;
+/** Whether this host knows the changes made on other hosts. */
+export type ChangeStatus = Pick<NotificationListener, 'isCurrent' | 'becomesCurrent'>;
 
-/** How often a host proves to itself that it hears what others change. */
+/** Interval of the heartbeats by which a host checks that notifications reach it. */
 const BEAT_MS = 2000;
-/** Without a proof for so long it no longer believes so; one lost heartbeat is no gap. */
-export const UNHEARD_MS = 5000;
-/** How long `heard` waits at most. */
+/** Without a heartbeat for this time the host is not current; one lost heartbeat is tolerated. */
+export const CHANGES_STALE_MS = 5000;
+/** Longest wait of `heard`. */
 const HEARD_MS = 1000;
-/** How often the age of the last heartbeat is looked at. */
+/** How often the age of the last heartbeat is checked. */
 const LOOK_MS = 500;
-/** A look that comes so late says that this process stood still: the echo may lie unread, so the connection is given a second more. */
+/**
+ * A check that runs this late shows that the process was paused. The echo may be unread in the socket, so the
+ * connection gets one second more.
+ */
 const STALL_MS = 2 * LOOK_MS;
 const GRACE_MS = 1000;
-/** How soon a lost connection is made again, and a reading that failed is repeated. */
+/** Delay before a lost connection is opened again, and before a failed reading is repeated. */
 const AGAIN_MS = 500;
 
 /** One listening connection, from LISTEN to its end. */
@@ -49,49 +55,50 @@ type Session = {
   nextBeatAt: number;
   /** Send time of the newest heartbeat that came back. */
   echoedAt: number;
-  /** `reading`: everything is being read, and notifications wait in `held`. */
+  /** `reading`: the state is being read, and notifications wait in `held`. */
   state: 'reading' | 'ready';
   held: Array<() => void>;
   /** Notifications that are being applied. */
   applying: Set<Promise<void>>;
-  /** Queries of this connection go one after another. */
+  /** Queries on this connection run one after another. */
   sent: Promise<unknown>;
 };
 
 /**
- * Hears what other hosts of the database change, and knows whether it still does.
+ * Receives the changes other hosts make to the database, and knows whether they still arrive.
  *
- * Every two seconds it notifies itself through the database on the listening connection. Notifications arrive in the order of their commits, so
- * a heartbeat that comes back proves that everything committed before it was sent has been heard; it counts once all of that has been applied.
- * A connection that died without a close (a firewall that drops, a stopped backend) gives no echo: `isCurrent` turns false five seconds after the
- * last proven heartbeat was sent, the connection is replaced and everything is read again. All times are of the monotonic clock.
+ * Every two seconds it sends itself a notification (a heartbeat) over the listening connection. Notifications arrive in
+ * commit order, so a heartbeat that comes back proves that every change committed before it was sent has arrived. It
+ * counts once those changes are applied. A connection that died without a close (a firewall that drops packets, a
+ * stopped backend) returns no heartbeat. Then `isCurrent` turns false five seconds after the last returned heartbeat
+ * was sent, the connection is replaced and the state is read again. All times are of the monotonic clock.
  */
-export class ChangeListener {
+export class NotificationListener {
   readonly #own = `heard_${randomUUID()}`;
   readonly #waiting = new Map<string, () => void>();
   #session: Session | null = null;
-  /** Everything committed before this time has been heard and applied here. */
+  /** All changes committed before this time have arrived and are applied. */
   #provenAt = Number.NEGATIVE_INFINITY;
   #gapSince: number | null = null;
   #timer: NodeJS.Timeout | null = null;
   #look: NodeJS.Timeout | null = null;
   #lookedAt = 0;
   #graceUntil = 0;
-  /** Told when a heartbeat has been proven or the connection was lost. */
+  /** Called when a heartbeat has counted or the connection was lost. */
   readonly #unsure = new Set<() => void>();
-  /** Readings follow each other, so that an older one never comes last. */
+  /** Readings run one after another, so that an older one never overwrites a newer one. */
   #reading: Promise<unknown> = Promise.resolve();
   #calls = 0;
   #closed = false;
 
-  /** Whether everything acknowledged elsewhere more than five seconds ago is known here. */
+  /** Whether this host knows all changes that other hosts acknowledged more than five seconds ago. */
   isCurrent(): boolean {
-    return performance.now() - this.#provenAt < UNHEARD_MS;
+    return performance.now() - this.#provenAt < CHANGES_STALE_MS;
   }
 
   /**
-   * The same, for a caller that can wait a moment: after this process stood still, the echo that lies unread is awaited. False at once while
-   * the connection is lost or everything is being read.
+   * Like `isCurrent`, for a caller that can wait a moment: after this process was paused, waits for the heartbeat that
+   * is still unread in the socket. False at once while the connection is lost or the state is being read.
    */
   async becomesCurrent(): Promise<boolean> {
     const session = this.#session;
@@ -109,16 +116,16 @@ export class ChangeListener {
     return this.isCurrent();
   }
 
-  /** Listens from now on. @throws Error when the database cannot be reached or read */
-  async start(parts: ChangeListenerParts): Promise<void> {
+  /** Starts listening. @throws Error when the database cannot be reached or read */
+  async start(parts: NotificationListenerParts): Promise<void> {
     const session = await this.#connect(parts);
     await this.#read(parts, session);
     this.#lookedAt = performance.now();
     this.#look = setInterval(() => this.#watch(parts), LOOK_MS);
   }
 
-  /** @throws Error when there is no listening connection within the time a heartbeat may take */
-  async #connect(parts: ChangeListenerParts): Promise<Session> {
+  /** @throws Error when no listening connection is made within the time a heartbeat may take */
+  async #connect(parts: NotificationListenerParts): Promise<Session> {
     const client = makeClient(parts.url);
     const session: Session = {
       client,
@@ -133,7 +140,7 @@ export class ChangeListener {
     client.on('notification', n => this.#hear(parts, session, n.channel, n.payload ?? ''));
     client.on('error', () => this.#lost(parts, session));
     client.on('end', () => this.#lost(parts, session));
-    const tooLong = setTimeout(() => cutConnection(client), UNHEARD_MS);
+    const tooLong = setTimeout(() => cutConnection(client), CHANGES_STALE_MS);
     try {
       await client.connect();
       for (const channel of [this.#own, ...parts.channels])
@@ -150,7 +157,7 @@ export class ChangeListener {
     return session;
   }
 
-  #hear(parts: ChangeListenerParts, session: Session, channel: string, payload: string): void {
+  #hear(parts: NotificationListenerParts, session: Session, channel: string, payload: string): void {
     if (session !== this.#session) return;
     if (channel !== this.#own) {
       if (session.state === 'ready') this.#apply(parts, session, channel, payload);
@@ -162,7 +169,7 @@ export class ChangeListener {
     if (sentAt === undefined) return;
     session.beats.delete(payload);
     session.echoedAt = Math.max(session.echoedAt, sentAt);
-    // What was heard before the echo must have been applied before it counts.
+    // Notifications that arrived before this heartbeat must be applied before the heartbeat counts.
     if (session.applying.size === 0) this.#prove(session, sentAt);
     else void Promise.all(session.applying).then(() => this.#prove(session, sentAt));
   }
@@ -173,20 +180,20 @@ export class ChangeListener {
     for (const tell of this.#unsure) tell();
   }
 
-  #apply(parts: ChangeListenerParts, session: Session, channel: string, payload: string): void {
+  #apply(parts: NotificationListenerParts, session: Session, channel: string, payload: string): void {
     const work = parts.apply(channel, payload);
     if (!(work instanceof Promise)) return;
     const applied: Promise<void> = work
       .catch((error: unknown) => {
-        parts.log.warn({ channel, error: messageOf(error) }, 'a change could not be read; everything is read again');
+        parts.log.warn({ channel, error: messageOf(error) }, 'a change could not be applied; all state is read again');
         if (session === this.#session && session.state === 'ready') void this.#readUntilDone(parts, session);
       })
       .finally(() => session.applying.delete(applied));
     session.applying.add(applied);
   }
 
-  /** @throws Error when something cannot be read */
-  async #read(parts: ChangeListenerParts, session: Session): Promise<void> {
+  /** @throws Error when a reading fails */
+  async #read(parts: NotificationListenerParts, session: Session): Promise<void> {
     session.state = 'reading';
     const before = this.#reading.catch(() => {});
     const reading = before.then(async () => {
@@ -202,17 +209,14 @@ export class ChangeListener {
     for (const apply of session.held.splice(0)) apply();
   }
 
-  async #readUntilDone(parts: ChangeListenerParts, session: Session): Promise<void> {
+  async #readUntilDone(parts: NotificationListenerParts, session: Session): Promise<void> {
     for (let failures = 0; session === this.#session && !this.#closed; failures++)
       try {
         await this.#read(parts, session);
         break;
       } catch (error) {
         if (failures === 0)
-          parts.log.warn(
-            { error: messageOf(error) },
-            'what other hosts may have changed could not be read; it is tried again',
-          );
+          parts.log.warn({ error: messageOf(error) }, 'the changes of other hosts could not be read; trying again');
         await new Promise(resolve => setTimeout(resolve, AGAIN_MS));
       }
     if (session !== this.#session || this.#gapSince === null) return;
@@ -220,15 +224,15 @@ export class ChangeListener {
     this.#gapSince = null;
   }
 
-  #watch(parts: ChangeListenerParts): void {
+  #watch(parts: NotificationListenerParts): void {
     const session = this.#session;
     if (session === null) return;
     const now = performance.now();
     if (now - this.#lookedAt > STALL_MS) this.#graceUntil = now + GRACE_MS;
     this.#lookedAt = now;
-    // A reading has a pace of its own; a change that is not applied in time is as bad as one that is not heard.
+    // A reading may take longer. A change that is not applied in time counts as one that did not arrive.
     const aliveAt = session.state === 'reading' ? session.echoedAt : Math.min(session.echoedAt, this.#provenAt);
-    if (now - aliveAt >= UNHEARD_MS && now >= this.#graceUntil) return this.#lost(parts, session);
+    if (now - aliveAt >= CHANGES_STALE_MS && now >= this.#graceUntil) return this.#lost(parts, session);
     if (now >= session.nextBeatAt) this.#beat(session);
   }
 
@@ -240,7 +244,7 @@ export class ChangeListener {
     void this.#notifySelf(session, number).catch(() => {});
   }
 
-  /** On the listening connection itself: no change waits for one of the pool. */
+  /** Sends on the listening connection itself, so that no change waits for a connection of the pool. */
   #notifySelf(session: Session, payload: string): Promise<unknown> {
     session.sent = session.sent
       .catch(() => {})
@@ -248,7 +252,7 @@ export class ChangeListener {
     return session.sent;
   }
 
-  #lost(parts: ChangeListenerParts, session: Session): void {
+  #lost(parts: NotificationListenerParts, session: Session): void {
     if (this.#closed || session !== this.#session) return;
     this.#session = null;
     this.#gapSince ??= performance.now();
@@ -260,7 +264,7 @@ export class ChangeListener {
     this.#reconnect(parts, 0);
   }
 
-  #reconnect(parts: ChangeListenerParts, failures: number): void {
+  #reconnect(parts: NotificationListenerParts, failures: number): void {
     this.#timer = setTimeout(
       () => {
         this.#connect(parts).then(
@@ -279,8 +283,8 @@ export class ChangeListener {
   }
 
   /**
-   * Resolves when this host has heard everything that was notified before the call: one of our own comes last. After a second it
-   * resolves all the same; then the heartbeat decides whether this host still knows enough.
+   * Resolves when this host has received every notification sent before the call: it sends one of its own and waits for
+   * it. Resolves after one second in any case; then the heartbeat decides whether this host is current.
    */
   async heard(): Promise<void> {
     const session = this.#session;

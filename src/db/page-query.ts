@@ -1,17 +1,17 @@
 import { LIMITS } from '../base/limits.ts';
 import { columnTypeOf } from './database.ts';
 
-/** More than `sqlAnswerBytesMax` or `sqlCellsMax`. */
+/** The answer exceeds `sqlAnswerBytesMax` or `sqlCellsMax`. */
 export class AnswerTooLarge extends Error {
   override readonly name = 'AnswerTooLarge';
 }
 
-/** What a database has sent for one statement; values as the text PostgreSQL writes. */
+/** The answer to one statement; values are in PostgreSQL's text format. */
 export type SqlColumn = { name: string; oid: number };
 export type SqlRow = ReadonlyArray<string | null>;
 export type SqlPage = { columns: SqlColumn[]; rows: SqlRow[]; hasMore: boolean; rowsAffected: number; command: string };
 
-/** The part of the client library's connection that is used here; its types know less than it does. */
+/** The methods of the client library's connection used here; its type declarations lack them. */
 type Wire = {
   stream: { cork(): void; uncork(): void };
   parse(query: { name: string; text: string }): void;
@@ -33,30 +33,31 @@ function commasIn(text: string): number {
 }
 
 /**
- * One statement whose rows come page by page (PostgreSQL documentation "Extended Query"). All that asks for the first page travels in one
- * packet and its rows come back in one round trip; `pg-cursor` takes three, and a statement with COPY ends the process there. In this
- * protocol the server takes one statement at a time and refuses several. The client library calls the methods named `handle...`.
+ * One statement whose rows are read in pages (PostgreSQL documentation "Extended Query"). The first page takes one
+ * round trip: all messages that request it are sent in one packet. `pg-cursor` needs three round trips, and a statement
+ * with COPY ends the process there. The extended protocol accepts one statement at a time and refuses several. The
+ * client library calls the methods named `handle...`.
  */
 export class PageQuery {
   readonly #text: string;
   readonly #values: ReadonlyArray<string | Buffer | null>;
-  /** Null: the statement runs to its end, and its rows are not kept. */
+  /** Null: runs the statement to its end and discards its rows. */
   #rowsMax: number | null;
   #wire: Wire | null = null;
   #waiting: Waiting | null = null;
   #columns: SqlColumn[] = [];
   #rows: SqlRow[] = [];
-  /** Of the page that comes in. */
+  /** Rows of the page that is being received. */
   #cells = 0;
   #lists: number[] = [];
   #isOver = false;
   #affected = 0;
   #command = '';
   #ready: (() => void) | null = null;
-  /** The client library looks at both. */
+  /** The client library reads both. */
   readonly name = '';
   callback: ((error: unknown) => void) | null = null;
-  /** Resolves when the connection is free for another statement. */
+  /** Resolves when the connection can take another statement. */
   readonly ended: Promise<void>;
 
   constructor(text: string, values: ReadonlyArray<string | Buffer | null>, rowsMax: number | null) {
@@ -68,7 +69,7 @@ export class PageQuery {
     });
   }
 
-  /** The first page; to be called before the statement is given to the client. */
+  /** The first page. Call it before the statement is passed to the client. */
   first(): Promise<SqlPage> {
     return this.#wait();
   }
@@ -79,19 +80,19 @@ export class PageQuery {
     });
   }
 
-  /** Further rows of a statement that has some. */
+  /** The next page of a statement that has more rows. */
   next(rowsMax: number): Promise<SqlPage> {
     if (this.#isOver) return Promise.reject(new Error('the statement has ended'));
     const page = this.#wait();
     this.#rowsMax = rowsMax;
     const wire = this.#connected();
-    // One row has been read ahead.
+    // The last row of the page before was already the first of this one.
     wire.execute({ portal: '', rows: rowsMax });
     wire.flush();
     return page;
   }
 
-  /** Leaves the rest of the rows where they are. */
+  /** Ends the statement without reading the remaining rows. */
   close(): Promise<void> {
     if (!this.#isOver) {
       this.#isOver = true;
@@ -107,7 +108,7 @@ export class PageQuery {
     return this.#wire;
   }
 
-  /** One row more is asked for than is given: only so it is known whether there is one. */
+  /** Requests one row more than the page has, to learn whether more rows follow. */
   submit(connection: object): void {
     const wire = connection as Wire;
     this.#wire = wire;
@@ -116,7 +117,7 @@ export class PageQuery {
     wire.bind({ portal: '', statement: '', values: this.#values });
     wire.describe({ type: 'P', name: '' });
     if (this.#rowsMax === null) {
-      // 0 is all rows. Nothing follows, so the end of the statement travels along: one round trip.
+      // 0 means all rows. No page follows, so the sync message is sent in the same packet: one round trip.
       wire.execute({ portal: '', rows: 0 });
       wire.sync();
       this.#isOver = true;
@@ -132,7 +133,7 @@ export class PageQuery {
     this.#lists = [...this.#columns.keys()].filter(k => columnTypeOf(this.#columns[k]?.oid ?? 0).elementOid !== null);
   }
 
-  /** Rows beyond the bound are not kept: the whole page is refused when it has come. */
+  /** Discards rows beyond the bound; the whole page is refused once it has arrived. */
   handleDataRow({ fields }: { fields: SqlRow }): void {
     if (this.#rowsMax === null) return;
     this.#cells += fields.length;
@@ -147,7 +148,10 @@ export class PageQuery {
     if (ahead !== undefined) this.#rows.push(ahead);
   }
 
-  /** The last page is given when the server is ready again: outside of a transaction it commits only then, and may still fail. */
+  /**
+   * Returns the last page only when the server is ready again: outside a transaction it commits then, and may still
+   * fail.
+   */
   handleCommandComplete({ text }: { text: string }): void {
     this.#affected = Number(/ (\d+)$/.exec(text)?.[1] ?? 0);
     this.#command = text.split(' ', 1)[0] ?? '';
@@ -178,7 +182,7 @@ export class PageQuery {
     );
   }
 
-  /** Also told when the connection is lost, where nothing can be sent any more. */
+  /** Also called when the connection is lost, when nothing can be sent any more. */
   handleError(error: unknown): void {
     this.#rows = [];
     if (this.#wire !== null && !this.#isOver) {
@@ -187,7 +191,7 @@ export class PageQuery {
     }
     this.#waiting?.reject(error);
     this.#waiting = null;
-    // The client library tells a statement that failed of nothing more; what follows waits in its queue.
+    // The client library sends no further messages to a failed statement; the next one waits in its queue.
     this.#ready?.();
   }
 
@@ -198,11 +202,11 @@ export class PageQuery {
   }
 
   handleCopyInResponse(): void {
-    // While it waits for rows the server passes over the end that travelled along: it is sent again with the error.
+    // While the server waits for COPY data it ignores the sync message sent before, so it is sent again with the error.
     this.#isOver = false;
     this.#connected().sendCopyFail('COPY FROM STDIN is not for plugins; insert rows');
   }
 
-  /** Rows of COPY TO STDOUT have nowhere to go. */
+  /** Discards the rows of COPY TO STDOUT. */
   handleCopyData(): void {}
 }

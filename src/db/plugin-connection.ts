@@ -6,14 +6,17 @@ import { AnswerTooLarge, PageQuery, type SqlPage } from './page-query.ts';
 
 /** Protocol code of a cancel request. */
 const CANCEL_CODE = 80_877_102;
-/** For the server to close its end. */
+/** Time for the server to close its end. */
 const CLOSE_MS = 1000;
-/** For a cancelled statement to end; the session of one that has not is ended. */
+/** Time for a cancelled statement to end; after it the session is terminated. */
 const STUBBORN_MS = 1500;
 
-/** Settings every execution begins with; what a plugin changes of them lasts until its execution ends. */
+/** Settings at the start of every execution. A plugin may change them until its execution ends. */
 const PREPARE = `SELECT set_config('statement_timeout', '${LIMITS.executionMsMax}', false), set_config('timezone', 'UTC', false)`;
-/** Lets the server notice that a host is gone: PostgreSQL 14 and newer, on Linux and where else a socket tells it. */
+/**
+ * Lets the server notice that a host has gone. Needs PostgreSQL 14 or newer and a system that reports closed sockets,
+ * like Linux.
+ */
 const PREPARE_CHECKED = `${PREPARE}, set_config('client_connection_check_interval', '500', false)`;
 
 type DescribedSql = {
@@ -33,7 +36,7 @@ export type Described = {
   systemId: string;
 };
 
-/** What names a connection to its server; the client library keeps it without saying so in its types. */
+/** Process id and secret key of a connection, for a cancel request; the library's type declarations lack them. */
 function backendKeyOf(client: object): [number | null, number | null] {
   const of = (name: string): number | null => {
     const value: unknown = Reflect.get(client, name);
@@ -50,13 +53,13 @@ export class PluginConnection {
   #isBusy = false;
   #isLost = false;
   #isCancelled = false;
-  /** Bytes of the answer that comes in. */
+  /** Bytes received of the current answer. */
   #bytes = 0;
   #isTooLarge = false;
   #mayKeepName = false;
   #mayChangeCode = false;
   #prepareText = PREPARE_CHECKED;
-  /** When a statement is ended, in ms of `performance.now()`. */
+  /** When a statement is cancelled, in ms of `performance.now()`. */
   #until = Number.POSITIVE_INFINITY;
 
   private constructor(url: string, connectMs: number) {
@@ -76,8 +79,8 @@ export class PluginConnection {
   }
 
   /**
-   * @param connectMs bounds all of it
-   * @throws what the client library or the database says
+   * @param connectMs time for the whole connection, login included
+   * @throws the error of the client library or of the database
    */
   static async open(url: string, connectMs: number): Promise<PluginConnection> {
     const connection = new PluginConnection(url, connectMs);
@@ -110,12 +113,12 @@ export class PluginConnection {
     await this.#client.query(this.#prepareText);
   }
 
-  /** Whether a statement may have given the session a setting with a dot in its name, which no reset takes away. */
+  /** Whether a statement may have given the session a setting with a dot in its name, which no reset removes. */
   get mayKeepName(): boolean {
     return this.#mayKeepName;
   }
 
-  /** Whether a statement may have changed what is stored in the database as code. */
+  /** Whether a statement may have changed the code stored in the database. */
   get mayChangeCode(): boolean {
     return this.#mayChangeCode;
   }
@@ -125,17 +128,17 @@ export class PluginConnection {
     this.#mayChangeCode ||= /\b(?:create|alter)\b/i.test(text);
   }
 
-  /** To be called before anything ran in the session. */
+  /** Call it before any statement ran in the session. */
   readStoredNames(): Promise<StoredNames> {
     return this.#work(() => readStoredNames(this.#client));
   }
 
-  /** Those of the names the session knows, also behind a reset. */
+  /** The given names that the session knows, even after a reset. */
   listKnown(names: readonly string[]): Promise<string[]> {
     return this.#work(() => listKnown(this.#client, names));
   }
 
-  /** Begins an execution. @param until when its statements are ended, in ms of `performance.now()` */
+  /** Begins an execution. @param until when its statements are cancelled, in ms of `performance.now()` */
   begin(until: number): void {
     this.#until = until;
   }
@@ -171,7 +174,7 @@ export class PluginConnection {
   }
 
   /**
-   * Runs one statement and reads its first rows. When there are more, they are read with `fetch`.
+   * Runs one statement and reads its first rows; `fetch` reads more.
    *
    * @throws DatabaseError of the client library; AnswerTooLarge
    */
@@ -187,7 +190,7 @@ export class PluginConnection {
     });
   }
 
-  /** Further rows of the open cursor. */
+  /** The next rows of the open cursor. */
   fetch(rowsMax: number): Promise<SqlPage> {
     const cursor = this.#cursor;
     if (cursor === null) throw new Error('no cursor is open on this connection');
@@ -206,7 +209,7 @@ export class PluginConnection {
     await this.#work(() => cursor.close());
   }
 
-  /** Runs one statement whose rows are not wanted. @returns how many it affected, and the word of its command tag */
+  /** Runs one statement and discards its rows. @returns how many rows it affected, and the word of its command tag */
   exec(
     text: string,
     values: ReadonlyArray<string | Buffer | null>,
@@ -220,7 +223,7 @@ export class PluginConnection {
     });
   }
 
-  /** Takes away all that an execution may have left in the session, so that the next one finds a fresh one. */
+  /** Resets the session, so that nothing an execution left in it reaches the next one. */
   async reset(): Promise<void> {
     this.#until = Number.POSITIVE_INFINITY;
     await this.closeCursor();
@@ -231,7 +234,9 @@ export class PluginConnection {
     });
   }
 
-  /** What the server says of itself and of us, for an administrator. `systemId` is empty where the role may not know it. */
+  /**
+   * Facts about the server and the session, for an administrator. `systemId` is empty where the role may not read it.
+   */
   async describe(): Promise<Described> {
     const { rows } = await this.#client.query<DescribedSql>(
       `SELECT current_setting('server_version') AS server, current_database() AS database, current_user AS "user",
@@ -246,14 +251,17 @@ export class PluginConnection {
     return { server, database, user, isSuperuser, isEncrypted: encrypted, systemId: system_id };
   }
 
-  /** Asks the server to end the statement it is at, and gives the connection up. A statement that survives that is terminated. */
+  /** Cancels the running statement and closes the connection. If the statement goes on, terminates its session. */
   cancel(): void {
     this.destroy();
     this.#requestCancel();
     setTimeout(() => void this.#terminate(), STUBBORN_MS).unref();
   }
 
-  /** What catches its cancellation runs on, and looks for its client only as long as the plugin has left that setting alone. */
+  /**
+   * Terminates the session. A statement that catches its cancellation would run on, and a plugin can switch off the
+   * server's own check for a lost client.
+   */
   async #terminate(): Promise<void> {
     const [processId] = backendKeyOf(this.#client);
     if (processId === null) return;
@@ -268,18 +276,20 @@ export class PluginConnection {
       clearTimeout(late);
       await other.close();
     } catch {
-      // The database is away, and its sessions with it; or it lets us in no more.
+      // The database is unavailable, and its sessions have ended; or it refuses the login now.
     }
   }
 
-  /** Whether a request to end a statement is on its way: it may meet a later one, which must not be that of another execution. */
+  /**
+   * Whether a cancel request is under way. It may reach a later statement, which must not belong to another execution.
+   */
   get isCancelled(): boolean {
     return this.#isCancelled;
   }
 
   /**
-   * The request travels on a connection of its own, which the server takes before any login (PostgreSQL documentation "Canceling Requests
-   * in Progress").
+   * Sends the cancel request on a separate connection, which needs no login (PostgreSQL documentation "Canceling
+   * Requests in Progress").
    */
   #requestCancel(): void {
     const { host, port } = this.#client;
@@ -293,12 +303,12 @@ export class PluginConnection {
     request.writeInt32BE(secretKey, 12);
     const socket = host.startsWith('/') ? net.connect(`${host}/.s.PGSQL.${port}`) : net.connect(port, host);
     socket.setTimeout(LIMITS.executionMsMax, () => socket.destroy());
-    // The server ends the statement by itself at `statement_timeout`, if the plugin left it.
+    // The server ends the statement at `statement_timeout`, unless the plugin changed that setting.
     socket.on('error', () => {});
     socket.end(request);
   }
 
-  /** Gives the connection up as it is; what waits for an answer fails. */
+  /** Closes the connection at once; a statement that waits for an answer fails. */
   destroy(): void {
     this.#isLost = true;
     this.#client.connection.stream.destroy();

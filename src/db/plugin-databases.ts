@@ -4,10 +4,10 @@ import type { StoredNames } from './custom-settings.ts';
 import type { Queryable } from './database.ts';
 import { PluginConnection } from './plugin-connection.ts';
 
-/** Every slot of a plugin can hold what one execution may. */
+/** Enough connections for the largest number one execution may hold, in every slot of a plugin. */
 const CONNECTIONS_MAX = LIMITS.slotsPerPlugin * LIMITS.sqlHandlesPerDatabase;
 
-/** What the code in a database may set is read again then: others may change it. */
+/** After this time the stored code of a database is read again, because other clients may change it. */
 const STORED_NAMES_MS = 60_000;
 
 /** No connection came before the deadline. */
@@ -63,10 +63,10 @@ class PluginDatabase {
   }
 
   /**
-   * Where the code cannot be read, every session may keep a name.
+   * If the stored code cannot be read, every session counts as one that may keep a name.
    *
    * @param connection a new one
-   * @throws Error when the server falls silent
+   * @throws Error when the server stops answering
    */
   async #readNames(connection: PluginConnection, deadline: number): Promise<void> {
     const late = setTimeout(() => connection.destroy(), Math.max(1, deadline - performance.now()));
@@ -76,7 +76,10 @@ class PluginDatabase {
     this.#stored = { ...found, at: performance.now() };
   }
 
-  /** Whether nothing of an execution is left in its session: values are gone with the reset, a name with a dot would not be. */
+  /**
+   * Whether the reset removed everything an execution left in its session: it removes values, but not the name of a
+   * setting with a dot.
+   */
   async #isFresh(connection: PluginConnection): Promise<boolean> {
     const stored = this.#currentNames();
     if (connection.mayKeepName || stored === null || stored.isOpen) return false;
@@ -100,21 +103,21 @@ class PluginDatabase {
     return next;
   }
 
-  /** A connection is no more; who waits gets a new one. */
+  /** Notes that a connection is closed. An execution that waits gets a new one. */
   #gone(): void {
     this.#open--;
     const next = this.#nextWaiting();
     if (next !== undefined) this.take(next.deadline).then(next.resolve, next.reject);
   }
 
-  /** Takes a connection back; what the execution left in its session is taken away before another one gets it. */
+  /** Takes a connection back and resets its session before another execution gets it. */
   async giveBack(connection: PluginConnection): Promise<void> {
     if (connection.isBusy) connection.cancel();
     else if (connection.isCancelled) connection.destroy();
     if (connection.mayChangeCode) this.#stored = null;
     if (!connection.isLost && connection.mayKeepName) await connection.close().catch(() => {});
     if (!connection.isLost) {
-      // A server that does not answer must not keep the place of a connection.
+      // A server that does not answer must not use up a connection for ever.
       const late = setTimeout(() => connection.destroy(), LIMITS.executionMsMax);
       const isFresh = await connection
         .reset()
@@ -133,7 +136,7 @@ class PluginDatabase {
     else this.#idle.push({ connection, since: performance.now() });
   }
 
-  /** What an ended execution was at is ended; the connection is not used again. */
+  /** Cancels the statement of an ended execution; the connection is not used again. */
   destroy(connection: PluginConnection): void {
     connection.cancel();
     this.#gone();
@@ -141,25 +144,28 @@ class PluginDatabase {
 
   async closeIdle(before: number): Promise<void> {
     const ended = this.#idle.filter(i => i.since < before || i.connection.isLost);
-    // Out of the list before anything is waited for: no execution may take one that is being closed.
+    // Removed from the list before the first await, so that no execution takes a connection that is being closed.
     for (const i of ended) this.#idle.splice(this.#idle.indexOf(i), 1);
     this.#open -= ended.length;
     await Promise.all(ended.map(i => i.connection.close().catch(() => {})));
   }
 
-  /** Nothing of it is used again: its place or its credential has changed. */
+  /**
+   * Lets no execution use these connections again, because the address or the credential has changed. Closes the idle
+   * ones at once.
+   */
   async retire(): Promise<void> {
     this.#isRetired = true;
     await this.closeIdle(Number.POSITIVE_INFINITY);
   }
 }
 
-/** A connection an execution holds, and the way back. */
+/** A connection that an execution holds, with the two ways to give it back. */
 export type HeldConnection = {
   connection: PluginConnection;
-  /** Lets another execution have it, in a fresh session. */
+  /** Gives it back for another execution, which gets a fresh session. */
   giveBack(): void;
-  /** Ends what it is at. */
+  /** Cancels its statement and closes it. */
   destroy(): void;
 };
 
@@ -176,7 +182,7 @@ export class PluginDatabases {
   /**
    * @param key names the plugin and the database
    * @param deadline for the connection and for each of its statements, in ms of `performance.now()`
-   * @throws NoConnectionInTime; what the client library or the database says
+   * @throws NoConnectionInTime; the error of the client library or of the database
    */
   async take(key: string, url: string, deadline: number): Promise<HeldConnection> {
     let database = this.#databases.get(key);
@@ -191,7 +197,7 @@ export class PluginDatabases {
     const from = database;
     const connection = await from.take(deadline);
     connection.begin(deadline);
-    // What is given up by the end of its execution fails in the call that waits for it, which gives it up as well.
+    // When the execution ends, the connection is closed; the call that waits for it then fails and closes it again.
     let isOver = false;
     const once = (work: () => void) => (): void => {
       if (isOver) return;
@@ -231,14 +237,14 @@ export type Connected = { latencyMs: number } & (
       user: string;
       isSuperuser: boolean;
       isEncrypted: boolean;
-      /** It is the service's own database. */
+      /** Whether it is the service's own database. */
       isOurs: boolean;
     }
   | { ok: false; code: string; message: string }
 );
 
 /**
- * Tries a connection as a plugin would make it.
+ * Tests a connection the way a plugin would make it.
  *
  * @param own the service's own database
  * @param url connection string; it never appears in the result

@@ -1,7 +1,7 @@
 import { type Database, openDatabase, type Queryable } from './database.ts';
 import { migrate } from './migrate.ts';
 
-/** The two roles in the database do not fit together; one line that says what to do. */
+/** The roles of owner and service do not fit together; the message says what to change. */
 export class RoleError extends Error {
   override readonly name = 'RoleError';
 }
@@ -9,7 +9,7 @@ export class RoleError extends Error {
 /** Role of the serving process in the embedded database. */
 export const EMBEDDED_ROLE = 'plugin_host_service';
 
-/** Makes the role of the serving process, or gives it this password. It may do nothing until it is granted something. */
+/** Creates the role of the serving process, or sets its password. The role has no rights until they are granted. */
 export async function makeServiceRole(owner: Queryable, role: string, password: string): Promise<void> {
   const { rows } = await owner.query<{ statement: string }>(
     `SELECT format('%s ROLE %I WITH LOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE NOREPLICATION NOBYPASSRLS PASSWORD %L',
@@ -19,7 +19,10 @@ export async function makeServiceRole(owner: Queryable, role: string, password: 
   await owner.query(rows[0]?.statement ?? '');
 }
 
-/** The role reads and writes rows. It owns no table of ours, appends to the audit log alone, and owns the job queue's schema. */
+/**
+ * The role reads and writes rows. It owns none of the service's tables, may only append to the audit log, and owns the
+ * schema of the job queue.
+ */
 const GRANTS = `
   GRANT USAGE ON SCHEMA public TO :role;
   GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO :role;
@@ -28,7 +31,7 @@ const GRANTS = `
   GRANT SELECT, INSERT ON audit_log TO :role;
   GRANT SELECT ON schema_migrations TO :role;`;
 
-/** What of the job queue's schema belongs to another role: the library changes its own tables at an upgrade. */
+/** Gives the role all objects of the job queue's schema, because the library changes its own tables at an upgrade. */
 const JOB_QUEUE_OBJECTS = `
   SELECT format('ALTER SCHEMA %I OWNER TO %I', nspname, $1::text) AS statement FROM pg_namespace
     WHERE nspname = 'pgboss' AND pg_get_userbyid(nspowner) <> $1
@@ -43,7 +46,7 @@ const JOB_QUEUE_OBJECTS = `
   SELECT format('ALTER TYPE %s OWNER TO %I', t.oid::regtype, $1::text) FROM pg_type t
     WHERE typnamespace = 'pgboss'::regnamespace AND typtype = 'e' AND pg_get_userbyid(typowner) <> $1`;
 
-/** Grants the role what serving needs; done again at every start, because a migration may have added tables. */
+/** Grants the role the rights that serving needs. Runs at every start, because a migration may have added tables. */
 export async function grantServiceRole(owner: Database, role: string): Promise<void> {
   await owner.withTransaction(async client => {
     const { rows: quoted } = await client.query<{ name: string; isMe: boolean }>(
@@ -98,7 +101,7 @@ export async function roleOfUrl(url: string): Promise<string> {
   }
 }
 
-/** What the connected role could do that the serving process must not; null when nothing. */
+/** Names a right of the connected role that the serving process must not have; null when it has none. */
 export async function roleWeakness(db: Queryable): Promise<string | null> {
   const { rows } = await db.query<{ name: string; super: boolean; owner: boolean }>(
     `SELECT current_user AS name, (SELECT rolsuper FROM pg_roles WHERE rolname = current_user) AS super,

@@ -22,7 +22,7 @@ import { NestedCalls } from './nested-calls.ts';
 import { readOutcome } from './read-outcome.ts';
 import { type FullLine, RunQueues } from './run-queues.ts';
 
-/** One execution to run: plain data and one callback. `C` is what host functions are told about the caller. */
+/** One execution to run: plain data and one callback. `C` is the context that host functions get of it. */
 export type Execution<C> = {
   pluginId: string;
   /** Number of the installed version; names the module. */
@@ -34,9 +34,9 @@ export type Execution<C> = {
   /** Absolute, in ms of `performance.now()` of this thread. */
   deadline: number;
   context: C;
-  /** The plugins whose executions wait for this one, the first one first; none for an execution of its own. */
+  /** The plugins whose executions wait for this one, outermost first; empty unless a plugin called this one. */
   callers: readonly string[];
-  /** By whom it is counted (`callerKey`): the callers of a plugin share its slots. */
+  /** The key it is counted under (`callerKey`); the callers of a plugin share its slots. */
   caller: string;
   done(outcome: ExecutionOutcome): void;
 };
@@ -44,20 +44,20 @@ export type Execution<C> = {
 export type ExecutorOptions<C> = {
   lanes: number;
   recycle: boolean;
-  /** Resident memory in bytes above which the greatest eater is ended; 0 = no budget. */
+  /** Resident memory in bytes above which the execution using the most memory is stopped; 0 = no budget. */
   memoryBudgetBytes: number;
-  /** The longest an execution takes, waiting included. */
+  /** Longest time of an execution, waiting included. */
   timeoutMs: number;
   /** Directory for the lane's stripped sources. */
   cacheDirectory: string;
   noteFile: string | null;
-  /** Response headers plugins may set beside the usual ones, in lower case. */
+  /** Response headers plugins may set in addition, in lower case. */
   addedHeaders: readonly string[];
   dispatch(row: HostFunction, args: HostArgument[], execution: Execution<C>): HostResult | Promise<HostResult>;
   loadModule(id: number): Promise<LoadedModule>;
-  /** Told of the outcome of each execution that was admitted. */
+  /** Called with the outcome of each admitted execution. */
   over(context: C, outcome: ExecutionOutcome): void;
-  /** Told once of each execution that was admitted, when nothing of it runs any more. */
+  /** Called once for each admitted execution, when nothing of it runs any more. */
   ended(context: C, how: 'ended' | 'killed'): void;
   onError(error: unknown, operation: string): void;
 };
@@ -73,7 +73,10 @@ const EMPTY = new Uint8Array(0);
 
 type Admitted<C> = { execution: Execution<C>; admittedAt: number; event: Uint8Array | null };
 
-/** Slot -> lane -> outcome, finally release. The one way plugin code is run. */
+/**
+ * Runs executions: takes a slot, lets a lane run it, reads the outcome, releases the slot. Plugin code runs in no other
+ * way.
+ */
 export class Executor<C> {
   readonly #options: ExecutorOptions<C>;
   readonly #views: SharedViews;
@@ -100,7 +103,7 @@ export class Executor<C> {
       largeInput: slot => this.#largeInput(slot),
       onError: (error, operation) => options.onError(error, operation),
       answered: () => {
-        if (this.#queues.inFlight === 1) this.#pool.linger();
+        if (this.#queues.inFlight === 1) this.#pool.spinForNextCall();
       },
     });
     this.#pool = new LanePool({
@@ -117,7 +120,7 @@ export class Executor<C> {
         ended: (slot, queue) => this.#threadEnded(slot, queue),
         asked: lane => {
           port.serve(lane);
-          // The lane that asked sleeps now; the work behind it must not.
+          // The lane that asked is blocked now; another lane must take the queued work.
           if (this.#queues.hasRunnable()) this.#pool.wakeFor(this.#queues.inFlight);
         },
       },
@@ -145,7 +148,11 @@ export class Executor<C> {
     if (isNested) {
       if (this.#nested.isFull) return this.#refuse(execution, 'queue_full', 'too many calls of plugins are under way');
       if (this.#nested.wouldStarve({ callers, to: pluginId, caller }, s => this.#queues.isWaiting(s)))
-        return this.#refuse(execution, 'no_slot', 'its slots wait for those of the plugin that calls');
+        return this.#refuse(
+          execution,
+          'no_slot',
+          'all slots of the called plugin wait for slots of the calling plugin',
+        );
     }
     const now = performance.now();
     const slot = this.#queues.acquire(pluginId, caller, isNested, now);
@@ -154,7 +161,7 @@ export class Executor<C> {
     const { all32, all64 } = this.#views;
     const bodyBytes = execution.body?.length ?? 0;
     const at = slotAt(slot) + SLOT_INPUT_AT;
-    // Three bytes are the most one UTF-16 unit takes in UTF-8.
+    // One UTF-16 unit takes at most three bytes in UTF-8.
     const mayFit =
       execution.event.length * 3 + bodyBytes <= SLOT_INPUT_BYTES ||
       Buffer.byteLength(execution.event) + bodyBytes <= SLOT_INPUT_BYTES;
@@ -189,7 +196,7 @@ export class Executor<C> {
     execution.done({ ...outcome, retryAfterSeconds: this.#retryAfter(execution, now) });
   }
 
-  /** Whole seconds until there will be room for one more execution of the same caller. */
+  /** Whole seconds until one more execution of the same caller can be admitted. */
   #retryAfter({ caller, pluginId }: Execution<C>, now: number): number {
     return Math.max(1, Math.ceil(this.#queues.roomInMs(pluginId, caller, now, this.#options.timeoutMs) / 1000));
   }
@@ -205,7 +212,7 @@ export class Executor<C> {
     return { event: event ?? EMPTY, body: execution.body ?? EMPTY };
   }
 
-  /** The lane is done with a slot: reads the outcome, tells the caller, frees the slot. */
+  /** Called when a lane has finished an execution: reads the outcome, answers the caller, frees the slot. */
   #completed(slot: number, lane: number): void {
     const { admittedAt, execution } = this.#of(slot);
     const answered = this.#answered[slot] === 1;
@@ -228,7 +235,7 @@ export class Executor<C> {
     this.#options.over(execution.context, outcome);
   }
 
-  /** 1 for slots whose caller was answered before their thread was gone. */
+  /** 1 for slots whose caller was answered before their thread had ended. */
   readonly #answered = new Uint8Array(SLOT_COUNT);
 
   #free(slot: number, ranMs: number, how: 'ended' | 'killed' = 'ended'): void {
@@ -236,7 +243,7 @@ export class Executor<C> {
     this.#admitted[slot] = undefined;
     this.#answered[slot] = 0;
     this.#nested.remove(slot);
-    // The lanes that would take what may run now can all be asleep.
+    // All lanes that could take the newly admitted work may be asleep.
     if (this.#queues.release(slot, ranMs)) this.#pool.wakeFor(this.#queues.inFlight);
     if (admitted !== undefined) this.#options.ended(admitted.execution.context, how);
     if (this.#queues.inFlight > 0) return;
@@ -258,7 +265,9 @@ export class Executor<C> {
     if (this.#queues.inFlight > 0) this.#pool.wakeFor(this.#queues.inFlight);
   }
 
-  /** Every 2 ms while anything is in flight: late ones, burning ones, the memory budget. */
+  /**
+   * Runs every 2 ms while anything is in flight: ends late executions, lowers priorities, enforces the memory budget.
+   */
   #look(): void {
     if (this.#queues.inFlight === 0) {
       if (this.#sweep !== null) clearInterval(this.#sweep);
@@ -280,17 +289,22 @@ export class Executor<C> {
         admitted.execution,
         late
           ? { ...lateOutcome(wait, ranMs), retryAfterSeconds: this.#retryAfter(admitted.execution, now) }
-          : withoutAnswer('memory_budget', "ended because the host's memory budget was used up", wait, ranMs),
+          : withoutAnswer(
+              'memory_budget',
+              "stopped because the host's memory budget was used up and this execution used the most memory",
+              wait,
+              ranMs,
+            ),
       );
       return true;
     });
     if (this.#queues.hasRunnable()) this.#pool.wakeOrGrow(this.#queues.inFlight);
   }
 
-  /** Answers the executions that waited until their deadline. */
+  /** Refuses the executions that waited until their deadline. */
   #refuseLate(now: number): void {
     const late: Array<Admitted<C>> = [];
-    // All places are given back first: how soon there is room again is told without those that go now.
+    // Frees all slots first, so that `Retry-After` does not count the executions refused here.
     for (const slot of this.#queues.takeLate(k => this.#of(k).execution.deadline <= now)) {
       late.push(this.#of(slot));
       this.#free(slot, 0);
@@ -301,11 +315,11 @@ export class Executor<C> {
     }
   }
 
-  /** The lane that touched most memory, when the process stands above its budget; -1 otherwise. */
+  /** The lane whose execution touched the most memory, if the process is above its memory budget; otherwise -1. */
   #findEater(now: number): number {
     if (this.#options.memoryBudgetBytes === 0 || now < this.#memoryCheckAt) return -1;
     this.#memoryCheckAt = now + MEMORY_CHECK_MS;
-    // What an ended thread held must be gone before another one is chosen.
+    // The memory of an ended thread must be free before another thread is chosen.
     if (this.#pool.killing || process.memoryUsage.rss() <= this.#options.memoryBudgetBytes) return -1;
     let eater = -1;
     let most = -1;
@@ -332,7 +346,10 @@ export class Executor<C> {
   }
 }
 
-/** An execution that waited longer than it ran was not given its time: the wait is to blame, not the plugin. */
+/**
+ * The outcome of an execution past its deadline. If it waited longer than it ran, the lack of slots is the cause, not
+ * the plugin.
+ */
 function lateOutcome(waitMs: number, ranMs: number): ExecutionOutcome {
   return waitMs > ranMs
     ? withoutAnswer(

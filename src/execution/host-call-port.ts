@@ -23,11 +23,11 @@ export type HostCallOptions = {
   /** Event and body that did not fit the slot. */
   largeInput(slot: number): { event: Uint8Array; body: Uint8Array };
   onError(error: unknown, operation: string): void;
-  /** Told of every answer that did not come at once. */
+  /** Called after every answer that did not come at once. */
   answered(): void;
 };
 
-/** Main's end of the blocking channel (the other end: workers/host-channel). */
+/** The main thread's end of the blocking channel (the lane's end: workers/host-channel). */
 export class HostCallPort {
   readonly #options: HostCallOptions;
   #pool: LanePool | null = null;
@@ -40,7 +40,7 @@ export class HostCallPort {
     this.#pool = pool;
   }
 
-  /** Serves the call a lane has just asked for; answers later when the handler has to wait. */
+  /** Serves the call a lane has just made; answers later if the handler has to wait. */
   serve(lane: number): void {
     const pool = this.#pool;
     if (pool === null) throw new Error('the port has no lanes yet');
@@ -49,7 +49,7 @@ export class HostCallPort {
     const operation = all32[header + CALL.operation]!;
     const generation = pool.generationOf(lane);
     const answer = (result: HostResult): void => {
-      // The thread that asked may be gone, and another one may use the area by now.
+      // The thread that asked may have ended, and a new thread may use the call area by now.
       if (pool.generationOf(lane) === generation) this.#answer(pool, lane, result);
     };
     const failed = (error: unknown): void => {

@@ -5,31 +5,31 @@ import type { LaneTask } from '../abi/lane-messages.ts';
 import { BELL, BELL_BITS, BELL_WANTED, CALL_STATE, LANE, LANE_STATE, laneAt, RING_MASK } from '../abi/shared-layout.ts';
 import { LIMITS } from '../base/limits.ts';
 import { demoteIfBurning, type Lane, type LanePoolOptions, makeLane, restorePriority } from './lane.ts';
-import { touchedKib } from './lane-thread.ts';
-import { makeThreads, type Threads } from './lane-threads.ts';
+import { type LaneThreads, makeLaneThreads } from './lane-threads.ts';
+import { touchedKib } from './linux-thread.ts';
 
-/** A lane that runs longer is not counted as awake. */
+/** A lane that has run one execution for longer does not count as awake. */
 const STUCK_MS = 2;
-/** Threads that replace ended ones are started this far apart: eight at once take 200 to 350 ms, one 25 (docs/RATIONALE.md). */
+/** Delay between starts of replacement threads: eight at once take 200 to 350 ms, one 25 (docs/RATIONALE.md). */
 const START_SPACING_MS = 100;
-/** A thread that has not loaded by then never will. */
+/** Longest wait at closing for threads that are loading. */
 const LOADING_MS_MAX = 5000;
-/** How long main looks out for the next call of an execution it has just answered, before it sleeps. */
-const LINGER_MS = 0.03;
-/** How long a lane looks out for an answer before it sleeps: about the time of one query. */
+/** How long the main thread spins for the next call of an execution it has just answered, before it sleeps. */
+const NEXT_CALL_SPIN_MS = 0.03;
+/** How long a lane spins for an answer before it sleeps: about the time of one query. */
 const SPIN_MS = 0.3;
 
 /**
  * The threads that run plugins. Piscina owns them; each runs one long task, a lane, that takes one execution at a time
- * from the run queues. Main wakes a lane only when no unblocked lane is awake, since a wake costs about 40 us.
+ * from the run queues. The main thread wakes a lane only when no unblocked lane is awake: waking costs about 40 us.
  */
 export class LanePool {
   readonly #options: LanePoolOptions;
   readonly #words: Int32Array;
-  readonly #pool: Threads;
+  readonly #pool: LaneThreads;
   readonly #lanes: Lane[];
   readonly #hot = Math.max(1, os.availableParallelism() - 1);
-  /** Lanes in use; those behind are spare places. */
+  /** Number of lanes in use; the places after them are spare. */
   #started = 0;
   #nextStartAt = 0;
   #closing = false;
@@ -39,24 +39,24 @@ export class LanePool {
   constructor(options: LanePoolOptions) {
     this.#options = options;
     this.#words = options.views.words;
-    this.#pool = makeThreads(options.laneFile);
+    this.#pool = makeLaneThreads(options.laneFile);
     this.#lanes = Array.from({ length: LIMITS.lanesMax }, (_, index) => makeLane(index));
     for (const lane of this.#lanes) this.#words[laneAt(lane.index) + LANE.state] = LANE_STATE.off;
     Atomics.store(this.#words, BELL, BELL_WANTED);
   }
 
-  /** Starts the first lane; the others follow one by one, each when the one before is up. */
+  /** Starts the first lane; each of the others starts when the one before is ready. */
   start(): void {
     this.#startNext();
   }
 
-  /** Threads that load side by side hold each other up, and with them the first execution after a start. */
+  /** Starts lanes one at a time: threads that load together slow each other down and delay the first execution. */
   #startNext(): void {
     if (this.#closing || this.#started >= this.#lanes.length) return;
     this.#start(this.#lanes[this.#started++]!);
   }
 
-  /** A lane has said that it is up. */
+  /** Called when a lane has reported that it is ready. */
   #isUp(lane: Lane): void {
     lane.starting = false;
     if (this.#started < this.#options.lanes) this.#startNext();
@@ -105,7 +105,7 @@ export class LanePool {
       data: data.port2,
       clockOffsetMs: performance.now() - (seconds * 1000 + nanos / 1e6),
       recycle: this.#options.recycle,
-      // With one processor the one that is to answer could not run meanwhile.
+      // With one processor, spinning would keep the thread that must answer from running.
       spinMs: os.availableParallelism() > 1 ? SPIN_MS : 0,
       noteFile: this.#options.noteFile,
       addedHeaders: this.#options.addedHeaders,
@@ -115,7 +115,7 @@ export class LanePool {
       const retired = Atomics.load(words, at + LANE.retire) === 1;
       if (!abort.signal.aborted && !this.#closing && !retired && error !== undefined)
         this.#options.onThreadError(error);
-      // Piscina's promise rejects before the thread is gone; what the thread holds is free only then.
+      // Piscina's promise rejects before the thread has exited, and the thread's memory is free only after that.
       (lane.gone ?? Promise.resolve()).then(() => this.#ended(lane, generation));
     };
     this.#pool.run(task, { transferList: [bell.port2, data.port2], signal: abort.signal }).then(() => over(), over);
@@ -136,14 +136,14 @@ export class LanePool {
     const killed = lane.killedSlot >= 0;
     lane.killedSlot = -1;
     this.#options.events.ended(current - 1, queue, lane.index);
-    // Kills come in bursts, which are spaced; a lane that retired is replaced at once.
+    // Kills come in bursts, so their replacements are spaced; a lane that retired is replaced at once.
     if (killed) this.#startSpaced(lane);
     else if (!this.#closing) this.#start(lane);
   }
 
   /**
-   * Announces that main looks at the lanes once it has read its sockets: until then no lane needs to ring, and one look
-   * serves all requests of an event-loop turn.
+   * Schedules a look at the lanes after the sockets were read. Until then no lane needs to ring, and one look serves
+   * all requests of an event-loop turn.
    */
   drainSoon(): void {
     if (this.#drainSoon) return;
@@ -156,17 +156,18 @@ export class LanePool {
   }
 
   /**
-   * Looks out for the lanes a moment longer: an execution that has its answer asks again, or ends, within microseconds,
-   * and to sleep and be woken costs 40. Only worth its time while nothing else waits for this thread.
+   * Spins for a moment, watching the lanes: an execution that got its answer usually makes its next call, or ends,
+   * within microseconds, while sleeping and being woken costs about 40. Worth it only while nothing else waits for this
+   * thread.
    */
-  linger(): void {
+  spinForNextCall(): void {
     Atomics.and(this.#words, BELL, ~BELL_WANTED);
-    const until = performance.now() + LINGER_MS;
+    const until = performance.now() + NEXT_CALL_SPIN_MS;
     while (Atomics.load(this.#words, BELL) === 0 && performance.now() < until);
     this.drain();
   }
 
-  /** Looks at the lanes that have something until none has, then asks for a bell. */
+  /** Serves the lanes that have something until none has, then asks for a doorbell message. */
   drain(): void {
     const words = this.#words;
     for (;;) {
@@ -179,7 +180,7 @@ export class LanePool {
     }
   }
 
-  /** Looks at every lane, whether it has called or not: a lane may have ended before it could. */
+  /** Looks at every lane, even at one that has not rung: its thread may have ended before it could. */
   drainAll(): void {
     Atomics.or(this.#words, BELL, ~BELL_WANTED);
     this.drain();
@@ -190,7 +191,8 @@ export class LanePool {
     const { events } = this.#options;
     const at = laneAt(lane.index);
     if (lane.starting && Atomics.load(words, at + LANE.state) !== LANE_STATE.off) this.#isUp(lane);
-    // The lane asks after its last completion: what it posted for that one must be taken from the data port first.
+    // The lane posted the outcome of its last execution before this call, so that message must be taken from the data
+    // port first.
     const asked = Atomics.load(words, at + LANE.call) === CALL_STATE.asked;
     let head = words[at + LANE.doneHead]!;
     const tail = Atomics.load(words, at + LANE.doneTail);
@@ -205,7 +207,7 @@ export class LanePool {
     events.asked(lane.index);
   }
 
-  /** Lanes that are awake, not blocked in a host call and not at a long execution. */
+  /** Number of lanes that are awake, not blocked in a host call and not running a long execution. */
   #ready(enough: number): number {
     let n = 0;
     for (let k = 0; k < this.#started; k++) {
@@ -221,15 +223,15 @@ export class LanePool {
     return n;
   }
 
-  /** Wakes a lane when the waiting work would otherwise stand. `depth` is the number of executions in flight. */
+  /** Wakes a lane if no other would take the waiting work. `depth` is the number of executions in flight. */
   wakeFor(depth: number): void {
     const ready = this.#ready(this.#hot);
     if (ready === 0 || (ready < this.#hot && depth > 8 * ready)) this.#wakeOne();
   }
 
   /**
-   * For work that waits although no lane is ready: wakes one, or starts one more when every thread is blocked or at a
-   * long execution, so that plugins that sleep in all their slots do not hold up the others.
+   * Called when work waits although no lane is ready. Wakes a lane, or starts another thread when every thread is
+   * blocked or runs a long execution, so that plugins that sleep in all their slots do not delay the others.
    */
   wakeOrGrow(depth: number): void {
     const ready = this.#ready(this.#hot);
@@ -240,7 +242,7 @@ export class LanePool {
     if (!this.#lanes.some(l => l.starting)) this.#startNext();
   }
 
-  /** Whether there was one asleep. */
+  /** Wakes one sleeping lane. @returns whether there was one */
   #wakeOne(): boolean {
     const words = this.#words;
     for (let k = 0; k < this.#started; k++) {
@@ -254,10 +256,10 @@ export class LanePool {
   }
 
   /**
-   * Looks after long executions: lowers the priority of the burning ones and reports each running slot with the time
-   * it has run.
+   * Checks all running executions: lowers the priority of those that use much processor time, and reports each slot
+   * with the time it has run.
    *
-   * @param running called for every lane that runs an execution; true asks for its thread to be ended
+   * @param running called for every lane that runs an execution; if it returns true, the thread is ended
    */
   sweep(running: (slot: number, ranMs: number, lane: number) => boolean): void {
     const now = performance.now();
@@ -287,7 +289,7 @@ export class LanePool {
     }
   }
 
-  /** Asks a lane to end its thread between two executions. */
+  /** Asks a lane to end its thread after the current execution. */
   #retire(lane: Lane): void {
     const at = laneAt(lane.index);
     Atomics.store(this.#words, at + LANE.retire, 1);
@@ -297,12 +299,12 @@ export class LanePool {
       Atomics.notify(this.#words, at + LANE.state, 1);
   }
 
-  /** Ends the thread of a lane; the slot it holds is reported by `ended` once the thread is gone. */
+  /** Ends the thread of a lane. `ended` reports its slot once the thread has exited. */
   #kill(lane: Lane, slot: number): void {
-    // Should the execution end by itself just now, the lane must not take another one along.
+    // If the execution ends by itself right now, the lane must not take another one that would be killed with it.
     const at = laneAt(lane.index);
     Atomics.store(this.#words, at + LANE.retire, 1);
-    // It has ended by itself since it was looked at: the thread retires after what it does now.
+    // The execution has ended by itself meanwhile, so the thread retires after its current one instead.
     if (Atomics.load(this.#words, at + LANE.current) !== slot + 1) return;
     lane.killedSlot = slot;
     const threadId = this.#words[laneAt(lane.index) + LANE.threadId]!;
@@ -316,13 +318,13 @@ export class LanePool {
     return this.#words[laneAt(index) + LANE.thread]!;
   }
 
-  /** Memory that the running execution of a lane has touched, in KiB; 0 for a short one. */
+  /** Memory that the running execution of a lane has touched, in KiB; 0 for a short execution. */
   touchedKib(index: number): number {
     const before = this.#lanes[index]!.touchedKib;
     return before < 0 ? 0 : Math.max(0, touchedKib(this.#threadOf(index)) - before);
   }
 
-  /** Whether a thread is being ended; what it held is not free yet. */
+  /** Whether a thread is being ended, so that its memory is not free yet. */
   get killing(): boolean {
     return this.#lanes.some(l => l.killedSlot >= 0);
   }
@@ -335,18 +337,18 @@ export class LanePool {
     this.#lanes[lane]!.data?.postMessage(message, transfer);
   }
 
-  /** Takes what the lane posted before it set the word main has just seen. */
+  /** Takes the message that the lane posted before it set the word the main thread has just read. */
   receive(lane: number): unknown {
     const port = this.#lanes[lane]!.data;
     return port === null ? undefined : receiveMessageOnPort(port)?.message;
   }
 
-  /** Lanes whose thread is up. */
+  /** Number of lanes whose thread is ready. */
   get running(): number {
     return this.#lanes.filter(l => Atomics.load(this.#words, laneAt(l.index) + LANE.state) !== LANE_STATE.off).length;
   }
 
-  /** Threads that are loading their modules: Node aborts the process when one of them is ended right then. */
+  /** Whether a thread is loading its modules: Node aborts the process if such a thread is ended. */
   get #loading(): boolean {
     return this.#lanes.some(
       l => l.abort !== null && l.killedSlot < 0 && this.#words[laneAt(l.index) + LANE.threadId] === 0,

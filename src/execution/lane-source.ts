@@ -5,13 +5,13 @@ import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
-/** All a lane may import (the sandbox holds no authority). */
+/** The folders a lane may import from (the sandbox holds no authority). */
 const FOLDERS = ['workers', 'src/abi'];
 const FILES = ['src/base/limits.ts'];
 
 /**
- * Strips the types of what a lane runs once, by Node's own stripper, instead of in every thread: that takes 100 ms each,
- * three times as long as the thread itself.
+ * Strips the types of the lane's source files once, with Node's own stripper. Otherwise every thread would do it, which
+ * takes 100 ms each, three times as long as starting the thread.
  *
  * @param directory where the stripped files are kept, by the hash of their sources
  * @returns path of the lane's entry
@@ -35,7 +35,7 @@ export function prepareLaneSource(directory: string): string {
   try {
     fs.renameSync(partial, target);
   } catch (error) {
-    // Another host on this directory was faster; its files are the same.
+    // Another process with this directory was faster; its files are the same.
     fs.rmSync(partial, { recursive: true, force: true });
     if (!fs.existsSync(entry)) throw error;
   }

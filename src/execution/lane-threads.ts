@@ -3,17 +3,17 @@ import { LIMITS } from '../base/limits.ts';
 import { ThreadPool } from '../base/thread-pool.ts';
 
 /**
- * Heap of a lane. A small old generation keeps the collector's pauses out of the tail (docs/RATIONALE.md), and bounds what a
- * guest can hold beside its memory: exceptions it has caught and not left. The young one holds a few thousand ended
- * instances, which a scavenge can hardly free.
+ * Heap of a lane. A small old generation keeps the pauses of garbage collection short (docs/RATIONALE.md), and bounds
+ * what a guest can hold outside its memory: exceptions inside their catch blocks. The young generation has room for a
+ * few thousand ended instances, because a scavenge frees hardly any of them.
  */
 const LANE_HEAP = { maxYoungGenerationSizeMb: 12, maxOldGenerationSizeMb: 24 } as const;
 
-export type Threads = ThreadPool<LaneTask, void>;
+export type LaneThreads = ThreadPool<LaneTask, void>;
 
-/** The threads of the lanes: each runs one task, its lane, until it is ended. */
-export function makeThreads(laneFile: string): Threads {
-  const threads: Threads = new ThreadPool<LaneTask, void>({
+/** Makes the threads of the lanes: each thread runs one task, its lane, until it is ended. */
+export function makeLaneThreads(laneFile: string): LaneThreads {
+  const threads: LaneThreads = new ThreadPool<LaneTask, void>({
     filename: laneFile,
     minThreads: 0,
     maxThreads: LIMITS.lanesMax,
@@ -21,12 +21,13 @@ export function makeThreads(laneFile: string): Threads {
     idleTimeout: 60_000,
     atomics: 'sync',
     recordTiming: false,
-    // Nothing of the process's own options (loaders, profilers) belongs into a thread that runs plugins.
+    // Options of the process (loaders, profilers) do not belong in a thread that runs plugins.
     execArgv: [],
     env: {},
     resourceLimits: LANE_HEAP,
   });
-  // Without a listener the error of a thread would end the process; the rejection of its task is what we act on.
+  // Without a listener an error of a thread would end the process. The pool acts on the rejection of the thread's task
+  // instead.
   threads.on('error', () => {});
   return threads;
 }

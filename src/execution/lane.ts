@@ -1,59 +1,61 @@
 import type { MessagePort } from 'node:worker_threads';
 import type { SharedViews } from '../abi/shared-layout.ts';
-import { cpuMs, mayRaisePriority, setThreadPriority } from './lane-thread.ts';
+import { cpuMs, mayRaisePriority, setThreadPriority } from './linux-thread.ts';
 
-/** A lane whose execution burns for longer yields the processor to the others (docs/RATIONALE.md). */
+/** A lane whose execution uses more processor time than this gets a lower priority (docs/RATIONALE.md). */
 const DEMOTE_MS = 8;
-/** Where a priority cannot be raised again, lowering costs the thread, about 25 ms of processor time: only a long burner is worth it. */
+/**
+ * The same where a priority cannot be raised again: lowering then costs a new thread, about 25 ms of processor time.
+ */
 const DEMOTE_FOR_GOOD_MS = 200;
 const NICE_LOWEST = 19;
 const canRaise = mayRaisePriority();
 
-/** What main knows of one lane. */
+/** The main thread's state of one lane. */
 export type Lane = {
   index: number;
-  /** Grows with every thread of this lane; an answer for an older one is dropped. */
+  /** Grows with every thread of this lane; an answer for an older thread is dropped. */
   generation: number;
   abort: AbortController | null;
   bell: MessagePort | null;
   data: MessagePort | null;
-  /** Its thread was started and has not yet said that it is up. */
+  /** Its thread was started and has not yet reported that it is ready. */
   starting: boolean;
   sequence: number;
   runningSince: number;
   stuck: boolean;
   demoted: boolean;
-  /** When the processor time of the running execution was last read, and what it was; 0 = not yet. */
+  /** When the processor time of the running execution was last read, and its value; 0 = not read yet. */
   cpuAt: number;
   cpuMs: number;
-  /** Memory the thread had touched when its running execution was first seen as long, in KiB; -1 = not yet. */
+  /** Memory the thread had touched when its running execution first counted as long, in KiB; -1 = not read yet. */
   touchedKib: number;
-  /** Slot that was given up with this thread, or -1. */
+  /** Slot of the execution that was killed with this thread, or -1. */
   killedSlot: number;
   /** Resolves when the ended thread has exited; set by a kill. */
   gone: Promise<void> | null;
 };
 
 export type LaneEvents = {
-  /** A lane finished the execution in a slot. Its queue's running count is already lowered. */
+  /** A lane finished the execution in a slot; it has already lowered the running count of the queue. */
   completed(slot: number, lane: number): void;
-  /** The thread is gone; `slot` is what it held, or -1. */
+  /** The thread has exited; `slot` is the slot it held, or -1. */
   ended(slot: number, queue: number, lane: number): void;
-  /** The lane waits for an answer. */
+  /** The lane has made a host call and waits for the answer. */
   asked(lane: number): void;
 };
 
 export type LanePoolOptions = {
   memory: SharedArrayBuffer;
   views: SharedViews;
-  /** Threads that are started at once; more come when all of them are blocked and work waits. */
+  /** Threads started at the beginning; more are started when all of them are blocked and work waits. */
   lanes: number;
   recycle: boolean;
   laneFile: string;
   noteFile: string | null;
   addedHeaders: readonly string[];
   events: LaneEvents;
-  /** Told of threads that end by an error of their own, for the log. */
+  /** Called, for the log, when a thread ends because of an error. */
   onThreadError(error: unknown): void;
 };
 
@@ -78,8 +80,8 @@ export function makeLane(index: number): Lane {
 }
 
 /**
- * Lowers the priority of a lane whose execution burns. Processor time counts, not the clock: a lane that was only kept
- * waiting must not be put behind the others.
+ * Lowers the priority of a lane whose execution uses much processor time. Measures processor time, not elapsed time,
+ * because a lane that only waited must not get a lower priority.
  */
 export function demoteIfBurning(lane: Lane, thread: number, now: number): void {
   const patience = canRaise ? DEMOTE_MS : DEMOTE_FOR_GOOD_MS;
@@ -98,7 +100,7 @@ export function demoteIfBurning(lane: Lane, thread: number, now: number): void {
   setThreadPriority(thread, NICE_LOWEST);
 }
 
-/** Gives a lane its priority back after a burning execution; false when this process may not. */
+/** Restores the priority of a lane; false when this process may not raise priorities. */
 export function restorePriority(lane: Lane, thread: number): boolean {
   lane.demoted = false;
   return setThreadPriority(thread, 0);

@@ -1,16 +1,19 @@
 import { LIMITS } from '../base/limits.ts';
 
-/** Plugins that wait for one another, the first one first, the plugin they wait for, and by whom all of it is counted. */
+/**
+ * A chain of plugins, each waiting for the next, outermost first; the plugin they wait for; and the caller all are
+ * counted for.
+ */
 type NestedCall = { callers: readonly string[]; to: string; caller: string };
 
 /**
- * Calls of plugins by plugins that are under way. Who called holds a slot and a thread while it waits, so it must be told when what it
- * waits for can never come (docs/plugins.md "Executions").
+ * The nested calls under way. A calling execution holds a slot and a thread while it waits, so a call that could never
+ * be answered must be refused (docs/plugins.md "Executions").
  */
 export class NestedCalls {
   readonly #bySlot = new Map<number, NestedCall>();
 
-  /** So many that the threads they hold leave too few to run those they wait for. */
+  /** Whether the threads of waiting callers leave too few threads to run the plugins they called. */
   get isFull(): boolean {
     return this.#bySlot.size >= LIMITS.nestedCallsMax;
   }
@@ -24,15 +27,16 @@ export class NestedCalls {
   }
 
   /**
-   * Whether a call would wait for ever: every slot it may have in its target is held by an execution that itself waits for a slot, and so
-   * on round to the plugin that calls. An execution that waits for a call that has begun waits for what that one waits for, so all
-   * plugins of a waiting call count. One caller may hold fewer slots than a plugin has, so its slots are counted apart.
-   * Calls are looked at when they are made, and the last one to close such a ring is refused, so none ever closes.
+   * Whether a call would wait for ever (a deadlock): every slot it could use in its target is held by an execution that
+   * itself waits for a slot, and so on in a cycle back to the calling plugin. An execution whose call has begun waits
+   * for whatever that call waits for, so all plugins of a waiting chain count. One caller may hold fewer slots than a
+   * plugin has, so its slots are counted separately. Each call is checked when it is made and the call that would close
+   * a cycle is refused, so no cycle arises.
    *
    * @param isWaiting whether the execution in a slot has not begun
    */
   wouldStarve(call: NestedCall, isWaiting: (slot: number) => boolean): boolean {
-    /** What the executions of a plugin wait for, and those of one of its callers. */
+    /** The plugins that executions of a plugin wait for, and those that executions of one of its callers wait for. */
     const waits = new Map<string, NestedCall[]>();
     const note = (call: NestedCall): void => {
       for (const from of call.callers)
@@ -48,7 +52,7 @@ export class NestedCalls {
     for (const [key, calls] of waits)
       if (calls.length >= (key.includes(CALLER) ? LIMITS.slotsPerCaller : LIMITS.slotsPerPlugin)) stuck.add(key);
     const isStuck = ({ caller, to }: NestedCall): boolean => stuck.has(to) || stuck.has(ofCaller(to, caller));
-    // What waits for a call that goes on goes on itself, sooner or later.
+    // An execution that waits for a call that makes progress makes progress itself.
     for (let before = -1; before !== stuck.size; ) {
       before = stuck.size;
       for (const key of stuck) if (waits.get(key)?.some(other => !isStuck(other)) === true) stuck.delete(key);
@@ -57,7 +61,7 @@ export class NestedCalls {
   }
 }
 
-/** Stands in no id of a plugin. */
+/** A character that no plugin id contains. */
 const CALLER = '\0';
 
 const ofCaller = (plugin: string, caller: string): string => plugin + CALLER + caller;

@@ -1,8 +1,9 @@
 import { LIMITS } from '../base/limits.ts';
 
 /**
- * Bound on the executions of a caller in the ring of a plugin that serves no other caller: about nine for each of the caller's
- * seven slots, so that the lanes find work without the main thread. The rest waits in line, as does all of it for a second caller.
+ * Largest number of executions in the ring while a plugin serves only one caller: about nine for each of the caller's
+ * seven slots, so that the lanes find work without the main thread. Further executions wait in the line, and so do
+ * those of a second caller.
  */
 const ALONE_IN_RING_MAX = 64;
 
@@ -10,9 +11,9 @@ const ALONE_IN_RING_MAX = 64;
 class Caller {
   readonly key: string;
   inFlight = 0;
-  /** How many of them the lanes may take, or have taken. */
+  /** How many of them are in the ring or running. */
   released = 0;
-  /** Slots that wait for their turn, oldest first from `#first` on. */
+  /** Slots that wait in the line, oldest first from `#first` on. */
   #waiting: number[] = [];
   #first = 0;
 
@@ -42,7 +43,7 @@ class Caller {
     return slot;
   }
 
-  /** Slots that came before all that wait now. */
+  /** Puts slots back before all that wait now. */
   prepend(slots: readonly number[]): void {
     this.#waiting = [...slots, ...this.#waiting.slice(this.#first)];
     this.#first = 0;
@@ -56,33 +57,34 @@ class Caller {
 export type { Caller };
 
 /**
- * The executions of one plugin that are admitted and not ended, and which of them go next. The lanes take from the plugin's
- * ring first come, first served; what may enter the ring is decided here:
+ * The admitted executions of one plugin, and the order in which they run. The lanes take from the plugin's ring first
+ * come, first served; this class decides which executions enter the ring:
  *
- * - A caller alone fills the ring, and the lanes leave one slot free for the next caller (`slotsPerCaller`).
- * - With several callers each one may have its share of the slots in the ring or running. Beyond its share it gets only
- *   slots that no other caller wants, and of those that want one the caller who has fewest comes first.
+ * - A single caller may fill the ring, but the lanes leave one slot free for the next caller (`slotsPerCaller`).
+ * - With several callers, each may have its share of the slots in the ring or running. Beyond its share it gets only
+ * slots
+ *   that no other caller wants. Among the callers that want a slot, the one with the fewest comes first.
  */
 export class PluginLine {
   pluginId = '';
-  /** Index of the shared queue, or -1 while all are lent to other plugins. */
+  /** Index of the shared queue, or -1 while all queues are lent to other plugins. */
   queue = -1;
   inFlight = 0;
-  /** Executions that other executions wait for, which hold threads meanwhile. */
+  /** Number of executions that other executions wait for; those hold threads meanwhile. */
   awaited = 0;
   /** Executions in the ring or running. */
   released = 0;
-  /** Mean run time of the executions that have ended lately, in ms; negative while none has. */
+  /** Mean run time of the executions that ended lately, in ms; negative before the first has ended. */
   #meanMs = -1;
-  /** When the line was opened, and when an execution was last admitted; monotonic, in ms. */
+  /** When the line was opened, and when an execution was last admitted, in ms of the monotonic clock. */
   #openedAt = 0;
   #admittedAt = 0;
   readonly #callers = new Map<string, Caller>();
-  /** Callers with executions that wait, in the order in which they began to. */
+  /** Callers with waiting executions, in the order in which they began to wait. */
   readonly #waiting = new Set<Caller>();
   #last: Caller | null = null;
 
-  /** Makes a line that was used before ready for another plugin. */
+  /** Resets a used line for another plugin. */
   open(pluginId: string, now: number): void {
     this.pluginId = pluginId;
     this.queue = -1;
@@ -90,7 +92,7 @@ export class PluginLine {
     this.#openedAt = now;
   }
 
-  /** Whether no more than one caller has anything in flight. */
+  /** Whether at most one caller has executions in flight. */
   get isAlone(): boolean {
     return this.#callers.size <= 1;
   }
@@ -107,7 +109,7 @@ export class PluginLine {
     return this.#last?.key === key ? this.#last : this.#callers.get(key);
   }
 
-  /** Counts one more execution of a caller; undefined when it has too many already. */
+  /** Counts one more execution of a caller. @returns undefined when the caller has too many already */
   admit(key: string, now: number): Caller | undefined {
     let caller = this.#find(key);
     if (caller === undefined) {
@@ -121,7 +123,7 @@ export class PluginLine {
     return caller;
   }
 
-  /** The most one caller should have while others want slots too. */
+  /** The share of one caller while others want slots too. */
   get #share(): number {
     return this.isAlone ? LIMITS.slotsPerCaller : Math.ceil(LIMITS.slotsPerPlugin / this.#callers.size);
   }
@@ -132,7 +134,7 @@ export class PluginLine {
     return this.released < LIMITS.slotsPerPlugin && caller.released < LIMITS.slotsPerCaller;
   }
 
-  /** Whether an execution may enter the ring at once. False: it waits in the line. */
+  /** Whether an execution may enter the ring at once; otherwise it waits in the line. */
   enter(caller: Caller, slot: number): boolean {
     if (!caller.waits && this.queue >= 0 && this.#mayRelease(caller)) {
       this.#release(caller);
@@ -148,7 +150,7 @@ export class PluginLine {
     this.released++;
   }
 
-  /** Slots that were in the ring come back to the head of their caller's line. */
+  /** Puts slots that were in the ring back to the head of their caller's line. */
   takeBack(caller: Caller, slots: readonly number[]): void {
     if (slots.length === 0) return;
     caller.prepend(slots);
@@ -157,13 +159,16 @@ export class PluginLine {
     this.#waiting.add(caller);
   }
 
-  /** The next execution that may enter the ring, if any: of the caller that has fewest there, or of the one given. */
+  /**
+   * The next execution that may enter the ring, if any: of the given caller, or of the caller with the fewest in the
+   * ring.
+   */
   next(only?: Caller): number | undefined {
     if (this.#waiting.size === 0 || this.queue < 0) return undefined;
     const caller = only ?? this.#findLeast();
     if (caller === undefined || !caller.waits || !this.#mayRelease(caller)) return undefined;
     this.#release(caller);
-    // Of callers that have as many as each other, the one served last comes last.
+    // Among callers with equal numbers, the one served most recently comes last.
     this.#waiting.delete(caller);
     const slot = caller.shift();
     if (caller.waits) this.#waiting.add(caller);
@@ -189,11 +194,11 @@ export class PluginLine {
   }
 
   /**
-   * An execution is over.
+   * Counts an execution as ended.
    *
    * @param wasReleased whether it had entered the ring
    * @param ranMs 0 when it never ran
-   * @returns which callers may go on because of it: `caller` when its own caller alone may
+   * @returns which callers may get a slot because of it: `caller` means only its own
    */
   leave(caller: Caller, wasReleased: boolean, ranMs: number): 'none' | 'caller' | 'any' {
     const shareBefore = this.#share;
@@ -213,9 +218,9 @@ export class PluginLine {
   }
 
   /**
-   * When there will be room for one more execution of a caller, in ms: after what it has in flight, at the rate at which
-   * executions of this plugin ended lately. While none has ended, the oldest ends at its deadline; and by the deadline of the
-   * last one admitted all have ended.
+   * Estimates when one more execution of a caller can be admitted, in ms: after those it has in flight, at the rate at
+   * which executions of this plugin ended lately. Before any has ended, assumes that the oldest ends at its deadline.
+   * Never later than the deadline of the last one admitted, because all have ended by then.
    */
   roomInMs(key: string, now: number, timeoutMs: number): number {
     if (this.#meanMs < 0) return Math.max(0, this.#openedAt + timeoutMs - now);

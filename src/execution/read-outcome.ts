@@ -17,9 +17,9 @@ const KINDS: Record<number, OutcomeKind> = {
 };
 
 /**
- * What a lane left in a slot. `body` and `output` are views of the slot.
+ * Reads the outcome a lane wrote into a slot. `body` and `output` are views of the slot.
  *
- * @param receive takes the parts that did not fit from the lane's data port
+ * @param receive takes the parts that did not fit the slot from the lane's data port
  */
 export function readOutcome(
   views: SharedViews,
@@ -71,7 +71,7 @@ export function readOutcome(
   return outcome;
 }
 
-/** The lane wrote this text itself; its shape is known. */
+/** Parses the log text. The lane wrote it, so its shape is known. */
 function parseLog(text: string): LogLine[] {
   return text === '' ? [] : (JSON.parse(text) as LogLine[]);
 }

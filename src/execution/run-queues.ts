@@ -11,16 +11,16 @@ import {
 import { LIMITS } from '../base/limits.ts';
 import { type Caller, PluginLine } from './plugin-line.ts';
 
-/** The limit that leaves no room for one more execution. */
+/** The limit that refuses one more execution. */
 export type FullLine = 'waitingPerPluginMax' | 'waitingPerCallerMax' | 'executionsInFlightMax';
 
-/** Lines of plugins that have nothing in flight, kept to be used again. */
+/** Number of unused lines kept to be used again. */
 const SPARE_LINES_MAX = 64;
 
 /**
- * Main's end of the run queues: hands out slots and pushes them into the rings the lanes take from, in the order the line
- * of each plugin decides (`plugin-line`). A shared queue is lent to a plugin only while it has work in flight, so that the
- * lanes look at active plugins alone, however many are installed.
+ * The main thread's end of the run queues: hands out slots and pushes them into the rings the lanes take from, in the
+ * order that the line of each plugin decides (`plugin-line`). A plugin has a shared queue only while it has work in
+ * flight, so the lanes look only at active plugins, however many are installed.
  */
 export class RunQueues {
   readonly #words: Int32Array;
@@ -48,10 +48,11 @@ export class RunQueues {
   /**
    * Takes a slot for an execution of a plugin.
    *
-   * @param caller by whose key its executions are counted
-   * @param isAwaited whether another execution waits for it: lanes take from such queues first, or every thread could be held by one that waits
+   * @param caller key under which the execution is counted
+   * @param isAwaited whether another execution waits for it: lanes take from such queues first, otherwise waiting
+   * executions could hold all threads
    * @param now monotonic time in ms
-   * @returns the limit that is reached when there is no slot for it
+   * @returns the slot, or the limit that is reached
    */
   acquire(pluginId: string, caller: string, isAwaited: boolean, now: number): number | FullLine {
     let line = this.#lines.get(pluginId);
@@ -75,7 +76,7 @@ export class RunQueues {
     return slot;
   }
 
-  /** Lets the lanes have a filled slot, at once or when it is its turn. */
+  /** Passes a filled slot to the lanes, at once or when its turn comes. */
   push(slot: number): void {
     const line = this.#lineOf(slot);
     const caller = this.#callerOf(slot);
@@ -84,7 +85,7 @@ export class RunQueues {
       if (queue !== undefined) this.#lend(queue, line);
       else if (!line.hasWaiting) this.#waiting.push(line);
     }
-    // The second caller of a plugin: what the first one has in the ring must not come before it.
+    // A second caller has come: executions of the first caller in the ring must not all run before it.
     const wasAlone = line.queue >= 0 && this.#limitOf(line) === LIMITS.slotsPerCaller;
     if (wasAlone && !line.isAlone) this.#beginSharing(line);
     if (line.enter(caller, slot)) this.#append(line.queue, slot);
@@ -95,12 +96,12 @@ export class RunQueues {
     return this.#words[queueAt(line.queue) + QUEUE.limit]!;
   }
 
-  /** Takes back what no lane has taken yet; from now on the callers of the plugin share its slots. */
+  /** Takes back the slots that no lane has taken yet; from now on the callers of the plugin share its slots. */
   #beginSharing(line: PluginLine): void {
     const at = queueAt(line.queue);
     const tail = this.#words[at + QUEUE.tail]!;
     let head = Atomics.load(this.#words, at + QUEUE.head);
-    // The lanes compete for the head.
+    // The lanes move the head too, so it is moved by compare-and-swap.
     while (head !== tail) {
       const found = Atomics.compareExchange(this.#words, at + QUEUE.head, head, tail);
       if (found === head) break;
@@ -113,7 +114,7 @@ export class RunQueues {
     Atomics.store(this.#words, at + QUEUE.limit, LIMITS.slotsPerPlugin);
   }
 
-  /** Whether anything was pushed. */
+  /** Pushes slots that may enter the ring. @returns whether there were any */
   #appendWaiting(line: PluginLine, only?: Caller): boolean {
     let pushed = false;
     for (let slot = line.next(only); slot !== undefined; slot = line.next(only)) {
@@ -148,10 +149,11 @@ export class RunQueues {
   }
 
   /**
-   * Gives a slot back once no lane holds it; lends the queue on when its plugin has nothing left in flight.
+   * Frees a slot that no lane holds any more. Lends the queue to the next plugin when its plugin has nothing left in
+   * flight.
    *
    * @param ranMs how long the execution ran; 0 when it never did
-   * @returns whether lanes got work by it
+   * @returns whether this gave the lanes work
    */
   release(slot: number, ranMs: number): boolean {
     const line = this.#lineOf(slot);
@@ -169,14 +171,16 @@ export class RunQueues {
     const next = line.leave(caller, wasReleased, ranMs);
     if (line.inFlight === 0) return this.#close(line);
     if (line.queue < 0) return false;
-    // Before anything is pushed: a lane must not take the eighth execution of one caller.
+    // Must come before the push; otherwise a lane could take the eighth execution of one caller.
     if (line.isAlone && this.#limitOf(line) !== LIMITS.slotsPerCaller)
       Atomics.store(this.#words, queueAt(line.queue) + QUEUE.limit, LIMITS.slotsPerCaller);
     if (next === 'none') return false;
     return this.#appendWaiting(line, next === 'caller' ? caller : undefined);
   }
 
-  /** A plugin has nothing left in flight: its queue is lent to the next one that waits for a queue. */
+  /**
+   * Closes the line of a plugin with nothing left in flight, and lends its queue to the next plugin that waits for one.
+   */
   #close(line: PluginLine): boolean {
     this.#lines.delete(line.pluginId);
     const { queue } = line;
@@ -204,17 +208,17 @@ export class RunQueues {
     return false;
   }
 
-  /** When there will be room for an execution of a caller, in ms; 0 while the plugin has nothing in flight. */
+  /** When an execution of a caller can be admitted, in ms; 0 while the plugin has nothing in flight. */
   roomInMs(pluginId: string, caller: string, now: number, timeoutMs: number): number {
     return this.#lines.get(pluginId)?.roomInMs(caller, now, timeoutMs) ?? 0;
   }
 
-  /** A lane that was ended cannot lower its queue's running count itself. */
+  /** Lowers the running count of a queue for a lane whose thread was ended. */
   endRunning(queue: number): void {
     Atomics.sub(this.#words, queueAt(queue) + QUEUE.running, 1);
   }
 
-  /** Whether any plugin has an execution waiting that its free slots would let run. */
+  /** Whether any plugin has both a waiting execution and a free slot. */
   hasRunnable(): boolean {
     for (const line of this.#lines.values()) {
       if (line.queue < 0) continue;
@@ -229,7 +233,7 @@ export class RunQueues {
   }
 
   /**
-   * Takes waiting executions that can no longer make it out of their queues; competes with the lanes for the head.
+   * Removes waiting executions that are past their deadline from their queues; competes with the lanes for the head.
    *
    * @param isLate whether the execution in a slot is past its deadline
    * @returns slots that no lane has taken or will take

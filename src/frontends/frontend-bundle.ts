@@ -16,7 +16,7 @@ export type BundleFile = {
   entry: Entry;
 };
 
-/** What is told of a bundle that may be served. */
+/** Facts about a valid bundle. */
 export type BundleSummary = { files: number; bytes: number };
 
 const INDEX = 'index.html';
@@ -127,8 +127,8 @@ const inWords = (error: unknown): unknown =>
   error instanceof ServiceError ? error : refusal('', messageOf(error), error);
 
 /**
- * The frontend of a plugin version, served out of its ZIP: nothing is ever unpacked into the file system, so nothing in it can name a
- * place there.
+ * The frontend of a plugin version, served out of its ZIP: nothing is ever unpacked into the file system, so nothing in
+ * it can name a place there.
  */
 export class FrontendBundle {
   readonly files: ReadonlyMap<string, BundleFile>;

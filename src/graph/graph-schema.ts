@@ -6,19 +6,19 @@ import type { Tuple, TupleFilter } from './tuple.ts';
 /** One object type of the graph (docs/authorization.md "Relationship graph"). */
 export type ObjectType = {
   name: string;
-  /** By relation: the types its subjects may have. */
+  /** Allowed subject types, by relation. */
   relations: ReadonlyMap<string, readonly string[]>;
-  /** By permission: its definition, as it stands in the schema. */
+  /** Definitions, as written in the schema, by permission. */
   permissions: ReadonlyMap<string, string>;
 };
 
 const DEFINITION = /definition (\w+) \{([^}]*)\}/g;
 const RELATION = /^\s*relation (\w+): (.+)$/gm;
 const PERMISSION = /^\s*permission (\w+) = (.+)$/gm;
-/** Types the outbox keeps its own state in. */
+/** Types that hold the outbox's own state. */
 const HIDDEN = /^outbox_/;
 
-/** What may be related to what, read from `sql/spicedb-schema.zed`, so that a tuple is checked before it is queued. */
+/** The types and relations of `sql/spicedb-schema.zed`, to check a tuple before it is queued. */
 export class GraphSchema {
   readonly text: string;
   readonly types: ReadonlyMap<string, ObjectType>;
@@ -41,13 +41,13 @@ export class GraphSchema {
     this.#relations = new Set([...types.values()].flatMap(t => [...t.relations.keys()]));
   }
 
-  /** The definitions people are shown. */
+  /** The definitions shown to people, without the outbox's own types. */
   visibleText(): string {
     const definitions = [...this.text.matchAll(DEFINITION)].filter(([, name = '']) => !HIDDEN.test(name));
     return `${definitions.map(([text]) => text).join('\n\n')}\n`;
   }
 
-  /** What is wrong with a tuple, by the names of its fields; empty when it may be written. */
+  /** The mistakes in a tuple, by field; empty when it may be written. */
   problems(t: Tuple, pointer = ''): FieldError[] {
     const out = [
       ...this.#object(t.resourceType, t.resourceId, `${pointer}/resource`),
@@ -57,7 +57,7 @@ export class GraphSchema {
     if (type === undefined) return out;
     const subjects = type.relations.get(t.relation);
     if (type.relations.size === 0)
-      out.push({ pointer: `${pointer}/resource_type`, message: `must not be ${type.name}: nothing is related to one` });
+      out.push({ pointer: `${pointer}/resource_type`, message: `must not be ${type.name}, which has no relations` });
     else if (subjects === undefined)
       out.push({
         pointer: `${pointer}/relation`,
@@ -66,14 +66,17 @@ export class GraphSchema {
     else if (this.types.has(t.subjectType) && !subjects.includes(t.subjectType))
       out.push({
         pointer: `${pointer}/subject_type`,
-        message: `must be ${oneOf(subjects)}: what may be ${t.relation} of a ${type.name}`,
+        message: `must be ${oneOf(subjects)} for the relation ${t.relation} of a ${type.name}`,
       });
     if (t.subjectRelation !== '')
-      out.push({ pointer: `${pointer}/subject_relation`, message: 'must be absent: no relation here takes one' });
+      out.push({
+        pointer: `${pointer}/subject_relation`,
+        message: 'must be absent: no relation of the schema takes a subject relation',
+      });
     return out;
   }
 
-  /** What is wrong with a filter: what it names must exist. */
+  /** The mistakes in a filter: types and relations that do not exist. */
   filterProblems(f: TupleFilter, pointer = ''): FieldError[] {
     const out: FieldError[] = [];
     for (const [value, name] of [
@@ -111,11 +114,11 @@ export class GraphSchema {
 
 const oneOf = (names: Iterable<string>): string => `one of ${[...names].join(', ')}`;
 
-/** What is wrong with an id; null when it may stand in the graph. */
+/** The mistake in an id; null when the id is valid. */
 export function idProblem(id: string): string | null {
   if (id === '') return 'must not be empty';
   if (id.length > LIMITS.graphIdCharsMax) return `must have at most ${LIMITS.graphIdCharsMax} characters`;
-  if (id.includes('\0') || !id.isWellFormed()) return 'must be text without NUL and without half characters';
+  if (id.includes('\0') || !id.isWellFormed()) return 'must be text without NUL and without lone surrogates';
   return null;
 }
 

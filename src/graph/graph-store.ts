@@ -6,11 +6,11 @@ export type GraphStoreOptions = {
   /** `host:port` of a SpiceDB, or `unix:<path>` of the embedded one. */
   endpoint: string;
   token: string;
-  /** Whether the way there is encrypted; a unix socket needs none. */
+  /** Whether to use TLS; a unix socket does not need it. */
   tls: boolean;
-  /** PEM of who vouches for the store's certificate; without it, the authorities Node knows. */
+  /** PEM of the certificate authority of the store; without it, the authorities Node trusts. */
   ca?: Buffer | null;
-  /** An embedded store, which only the outbox writes. */
+  /** Whether it is the embedded store, which only the outbox writes. */
   isOurs?: boolean;
 };
 
@@ -25,16 +25,16 @@ export type GraphCheck = {
 
 export type GraphUpdate = { operation: 'touch' | 'delete'; tuple: Tuple };
 
-/** What must hold in the store for a write to be done. */
+/** A precondition of a write. */
 export type WriteCondition = { exists: boolean; filter: TupleFilter };
 
-/** How fresh an answer must be: as of the last write, at least as of a token, exactly of it, or whatever is fastest. */
+/** How fresh an answer must be: of the last write, at least of a token, exactly of a token, or whatever is fastest. */
 export type Freshness = 'latest' | 'fast' | { token: string } | { exactly: string };
 
-/** One step of the way by which a permission was given or refused, as the store found it. */
+/** One step of the store's explanation why a permission was granted or refused. */
 export type CheckStep = { object: string; permission: string; subject: string; allowed: boolean; steps: CheckStep[] };
 
-/** Why the store did not do what it was asked. `unavailable`: it is away and may do it later; `refused`: it will not do this. */
+/** Why a call to the store failed. `unavailable`: it may succeed later; `refused`: it will not succeed. */
 export class GraphError extends Error {
   override readonly name = 'GraphError';
   readonly kind: 'unavailable' | 'refused';
@@ -45,22 +45,25 @@ export class GraphError extends Error {
   }
 }
 
-/** gRPC codes that say nothing of the request itself: cancelled, unknown, deadline, exhausted, aborted, internal, unavailable, unauthenticated. */
+/**
+ * gRPC codes not caused by the request: cancelled, unknown, deadline, exhausted, aborted, internal, unavailable,
+ * unauthenticated.
+ */
 const PASSING = new Set([1, 2, 4, 8, 10, 13, 14, 16]);
 const NOT_FOUND = 5;
-/** How long a question may take, and how long other work. */
+/** Time limit of a check, and of other calls. */
 const ASK_MS = 3000;
 const WORK_MS = 10_000;
 /** Relationships read in one call. */
 const PAGE = 1000;
 
-/** The relationship graph in SpiceDB, embedded or remote: one client for both. Ids are spelled here and nowhere else. */
+/** The client of the relationship graph in SpiceDB, embedded or remote. Ids are encoded only here. */
 export class GraphStore {
   readonly #clients: readonly v1.ZedClientInterface[];
   readonly #questions: v1.ZedPromiseClientInterface;
   readonly #work: v1.ZedPromiseClientInterface;
   #isClosed = false;
-  /** Only the outbox writes it. */
+  /** Whether only the outbox writes it. */
   readonly isOurs: boolean;
 
   constructor(o: GraphStoreOptions) {
@@ -68,7 +71,7 @@ export class GraphStore {
     const security = o.tls ? v1.ClientSecurity.SECURE : v1.ClientSecurity.INSECURE_PLAINTEXT_CREDENTIALS;
     const client = (ms: number): v1.ZedClientInterface => {
       const options = {
-        // An embedded store that was killed is back in less than a second; so should the client be.
+        // An embedded store that was killed restarts in less than a second, so the client must reconnect as fast.
         'grpc.initial_reconnect_backoff_ms': 100,
         'grpc.max_reconnect_backoff_ms': 1000,
         'grpc.max_receive_message_length': -1,
@@ -84,7 +87,7 @@ export class GraphStore {
     this.#work = work.promises;
   }
 
-  /** The schema as the store spells it, or null while it has none. @throws GraphError */
+  /** The schema as the store formats it, or null while it has none. @throws GraphError */
   async readSchema(): Promise<string | null> {
     try {
       return (await this.#work.readSchema(v1.ReadSchemaRequest.create())).schemaText;
@@ -94,15 +97,15 @@ export class GraphStore {
     }
   }
 
-  /** Writes the schema; the store refuses one that drops a relation which holds data. @throws GraphError */
+  /** Writes the schema. The store refuses a schema without a relation that still has tuples. @throws GraphError */
   async writeSchema(schema: string): Promise<void> {
     await ask(this.#work.writeSchema(v1.WriteSchemaRequest.create({ schema })));
   }
 
   /**
-   * Many checks at once, all of the same revision.
+   * Makes many checks in one call, all at the same revision.
    *
-   * @returns for each whether it holds, or why the store would not say
+   * @returns for each check whether it holds, or why it failed
    * @throws GraphError when the whole call failed
    */
   async checkBulk(checks: readonly GraphCheck[], freshness: Freshness): Promise<Array<boolean | GraphError>> {
@@ -125,7 +128,7 @@ export class GraphStore {
     });
   }
 
-  /** One check with the way the store went to answer it. @throws GraphError */
+  /** One check with the store's explanation. @throws GraphError */
   async checkWithSteps(c: GraphCheck): Promise<CheckStep> {
     const request = v1.CheckPermissionRequest.create({
       consistency: consistencyOf('latest'),
@@ -143,10 +146,10 @@ export class GraphStore {
   }
 
   /**
-   * Writes and deletes at once, or nothing at all; each tuple once, at most 1000.
+   * Writes and deletes tuples in one transaction; each tuple once, at most 1000.
    *
-   * @param conditions all must hold, else the store refuses
-   * @returns the token of the revision, for reads that must see it
+   * @param conditions all must hold, otherwise the store refuses the write
+   * @returns the token of the revision, for reads that must see the write
    * @throws GraphError
    */
   async write(updates: readonly GraphUpdate[], conditions: readonly WriteCondition[] = []): Promise<string> {
@@ -165,7 +168,7 @@ export class GraphStore {
     return answer.writtenAt?.token ?? '';
   }
 
-  /** The newest revision, by a tuple that matches; empty when none does. @throws GraphError */
+  /** The token of the newest revision, read with a tuple that matches; empty when none matches. @throws GraphError */
   async revision(filter: TupleFilter): Promise<string> {
     const request = v1.ReadRelationshipsRequest.create({
       consistency: consistencyOf('latest'),
@@ -176,7 +179,7 @@ export class GraphStore {
     return rows[0]?.readAt?.token ?? '';
   }
 
-  /** Every tuple that matches, in pages: as the store holds them at this moment, or of one revision. @throws GraphError */
+  /** All matching tuples in pages, as of now or of one revision. @throws GraphError */
   async *pages(filter: TupleFilter, freshness: Freshness = 'latest'): AsyncGenerator<Tuple[]> {
     let cursor: v1.Cursor | undefined;
     for (;;) {
@@ -193,14 +196,17 @@ export class GraphStore {
     }
   }
 
-  /** The same as one list. @throws GraphError */
+  /** All matching tuples as one list. @throws GraphError */
   async read(filter: TupleFilter): Promise<Tuple[]> {
     const all: Tuple[] = [];
     for await (const page of this.pages(filter)) all.push(...page);
     return all;
   }
 
-  /** Ids of the objects of a type on which a user has a permission (docs/authorization.md "Relationship graph"). @throws GraphError */
+  /**
+   * Ids of the objects of a type on which a user has a permission (docs/authorization.md "Relationship graph"). @throws
+   * GraphError
+   */
   async lookupResources(type: string, permission: string, userId: string, freshness: Freshness): Promise<string[]> {
     const request = v1.LookupResourcesRequest.create({
       consistency: consistencyOf(freshness),
@@ -301,7 +307,7 @@ function tupleOf(r: v1.Relationship | undefined): Tuple {
 }
 
 type Trace = NonNullable<NonNullable<v1.CheckPermissionResponse['debugTrace']>['check']>;
-/** `CheckDebugTrace.Permissionship` of the API, a type the client does not name. */
+/** `CheckDebugTrace.Permissionship` of the API, a type that the client does not export. */
 const HAS_PERMISSION = 2;
 
 function stepOf(trace: Trace): CheckStep {

@@ -5,19 +5,24 @@ import { idProblem } from './graph-schema.ts';
 import { type CheckStep, type Freshness, type GraphCheck, GraphError, type GraphStore } from './graph-store.ts';
 import type { Tuple } from './tuple.ts';
 
-/** Checks of one turn of the event loop go together, this many at most, in this many calls at a time (docs/authorization.md "Checks go together"). */
+/**
+ * Checks of one event-loop turn are sent together: this many in one call, in this many calls at a time
+ * (docs/authorization.md "Checks go together").
+ */
 const BULK_MAX = 100;
 const IN_FLIGHT_MAX = 2;
-/** So long after a write answers are at least as fresh as it (docs/authorization.md "Freshness"). */
+/** For this time after a write, answers are at least as fresh as the write (docs/authorization.md "Freshness"). */
 const FRESH_MS = 10_000;
 
 type MarkId = 'loaded' | 'filling' | 'probe';
 
-/** Marks a store carries, beside the graph: `loaded` when it has everything, which is asked beside every answer, because a
- * store that is being filled says "no" to all; `filling` while a deliverer fills it. */
+/**
+ * Tuples that mark the state of a store: `loaded` when it has the whole graph, `filling` while a deliverer fills it.
+ * Every call also checks `loaded`, because a store that is being filled answers "no" to every check.
+ */
 const markFilter = (id: MarkId) => ({ resourceType: 'outbox_fence', resourceId: id, relation: 'epoch' });
 
-/** A new mark each time, so that two fillings are told apart. */
+/** A new mark each time, so that two fillings can be distinguished. */
 export function newMark(id: MarkId): Tuple {
   return { ...markFilter(id), subjectType: 'outbox_epoch', subjectId: randomUUID(), subjectRelation: '' };
 }
@@ -27,7 +32,7 @@ export const readMarks = (store: Pick<GraphStore, 'read'>, id: MarkId): Promise<
 
 const isRefusal = (error: unknown): error is GraphError => error instanceof GraphError && error.kind === 'refused';
 
-/** None, too, when the store has no schema yet. */
+/** Reads marks; none when the store has no schema yet. */
 const marksOf = (store: GraphStore): Promise<Tuple[]> =>
   readMarks(store, 'loaded').catch((error: unknown) => {
     if (isRefusal(error)) return [];
@@ -42,17 +47,17 @@ const isLoaded = (mark: Tuple): GraphCheck => ({
   subjectId: mark.subjectId,
 });
 
-/** A check as people write it: `study_group:g1#view_all@user:e1`. */
+/** A check in the usual notation: `study_group:g1#view_all@user:e1`. */
 export const checkText = (c: GraphCheck): string =>
   `${c.resourceType}:${c.resourceId}#${c.permission}@${c.subjectType}:${c.subjectId}`;
 
-/** Tells checks apart, whatever their ids hold. */
+/** A unique key of a check, whatever characters its ids contain. */
 export const checkKey = (c: GraphCheck): string =>
   [c.resourceType, c.resourceId, c.permission, c.subjectType, c.subjectId].join('\0');
 
 const NAME = /^[a-z][a-z0-9_]{1,62}[a-z0-9]$/;
 
-/** One malformed question would have the store refuse all that are asked beside it. */
+/** Refuses a malformed check here, because the store would refuse all checks in the same call. */
 function assertAskable(c: GraphCheck): void {
   for (const [what, name] of [
     ['object type', c.resourceType],
@@ -66,7 +71,7 @@ function assertAskable(c: GraphCheck): void {
   }
 }
 
-/** One question and everybody who waits for its answer. */
+/** One check and the callers that wait for its answer. */
 type Waiting = {
   key: string;
   check: GraphCheck;
@@ -75,8 +80,9 @@ type Waiting = {
 };
 
 /**
- * What the service asks the graph. Answers come from a store that has everything, and for ten seconds after a change from a
- * revision that has the change; while there is no such store every question is refused as `unavailable`, never answered "no".
+ * The graph as the service queries it. Answers come only from a store with the whole graph, and for ten seconds after a
+ * change from a revision with that change. Without such a store every query fails as `unavailable`; it is never
+ * answered "no".
  */
 export class Graph {
   #store: GraphStore | null = null;
@@ -85,16 +91,16 @@ export class Graph {
   #mark: Tuple | null = null;
   #token = '';
   #freshUntil = 0;
-  /** Answers until something changes, a second at most: one page of a frontend asks the same many times. */
+  /** Cached answers, for a second or until a change: one page of a frontend makes the same check many times. */
   readonly #answers: BoundedCache<string, { allowed: boolean }>;
-  /** Grows with every change: what was asked before it is not remembered. */
+  /** Grows with every change; answers to checks made before the change are not cached. */
   #changes = 0;
-  /** By question: what several ask in one turn is asked once. */
+  /** Waiting checks by key, so that equal checks of one turn are sent once. */
   #waiting = new Map<string, Waiting>();
   #inFlight = 0;
   #pumpSoon = false;
 
-  /** @param onNotLoaded told that the store has not everything */
+  /** @param onNotLoaded called when the store turns out not to have the whole graph */
   constructor(now: () => number, onNotLoaded: () => void = () => {}) {
     this.#now = now;
     this.#onNotLoaded = onNotLoaded;
@@ -103,51 +109,51 @@ export class Graph {
 
   /** @throws GraphError `unavailable` when there is none */
   get store(): GraphStore {
-    if (this.#store === null) throw new GraphError('unavailable', 'the graph store is not up yet', null);
+    if (this.#store === null) throw new GraphError('unavailable', 'the graph store is not ready yet', null);
     return this.#store;
   }
 
-  /** From now on another store is asked, one that was filled. */
+  /** Uses another store from now on, which was filled. */
   useStore(store: GraphStore): void {
     this.#store = store;
     this.#mark = null;
     this.mayHaveChanged();
   }
 
-  /** From now on none is asked. */
+  /** Uses no store from now on. */
   leaveStore(): void {
     this.#store = null;
     this.#mark = null;
     this.forget();
   }
 
-  /** A write reached the store. */
+  /** Notes that a write reached the store. */
   delivered(token: string): void {
     this.#token = token;
     this.#freshUntil = this.#now() + FRESH_MS;
     this.forget();
   }
 
-  /** Something may have reached the store that was not announced: until that is old, the latest is asked. */
+  /** Notes that a write may have reached the store unannounced: for ten seconds, reads ask for the latest revision. */
   mayHaveChanged(): void {
     this.#token = '';
     this.#freshUntil = this.#now() + FRESH_MS;
     this.forget();
   }
 
-  /** What is remembered counts no more. */
+  /** Clears the cached answers. */
   forget(): void {
     this.#changes++;
     this.#answers.clear();
   }
 
-  /** The answer to a check, when it was given a moment ago and nothing has changed since. */
+  /** The cached answer to a check, if nothing has changed since. */
   peek(check: GraphCheck): boolean | undefined {
     return this.#answers.get(checkKey(check))?.allowed;
   }
 
   /**
-   * Whether a user has a permission. Asked together with what others ask in the same turn of the event loop.
+   * Whether a user has a permission. Sent together with the other checks of the same event-loop turn.
    *
    * @throws GraphError
    */
@@ -204,7 +210,7 @@ export class Graph {
     }
   }
 
-  /** A call that is refused as a whole is asked again one by one: it is one of them. */
+  /** Repeats the checks of a refused call one by one, because one of them caused the refusal. */
   async #checkEach(checks: readonly GraphCheck[]): Promise<Array<boolean | GraphError>> {
     try {
       return await this.#checkLoaded(checks);
@@ -216,14 +222,14 @@ export class Graph {
       try {
         answers.push(...(await this.#checkLoaded([check])));
       } catch (error) {
-        // One that is away ends all of it: those that are left are told the same.
+        // The store is unavailable: the remaining checks fail the same way.
         if (!isRefusal(error)) throw error;
         answers.push(error);
       }
     return answers;
   }
 
-  /** The mark is asked in the same call, so of the same revision. */
+  /** Checks the mark in the same call, and so at the same revision. */
   #checkLoaded(checks: readonly GraphCheck[]): Promise<Array<boolean | GraphError>> {
     return this.#ofLoaded(async (store, mark) => {
       const answers = await this.#fresh(freshness => store.checkBulk([...checks, isLoaded(mark)], freshness));
@@ -232,9 +238,9 @@ export class Graph {
   }
 
   /**
-   * Asks a store that has everything.
+   * Queries a store that has the whole graph.
    *
-   * @param question null when the mark is not there any more: another store, perhaps one that is being filled
+   * @param question returns null when the mark is missing: it is another store, perhaps one that is being filled
    */
   async #ofLoaded<T>(question: (store: GraphStore, mark: Tuple) => Promise<T | null>): Promise<T> {
     const { store } = this;
@@ -244,7 +250,7 @@ export class Graph {
         const answer = await question(store, mark);
         if (answer !== null) return answer;
       } catch (error) {
-        // A store without a schema refuses everything, which says nothing of the question.
+        // A store without a schema refuses every query, so the refusal does not mean the query is wrong.
         if (!isRefusal(error) || (await this.#hasMark(store, mark))) throw error;
       }
       this.#mark = null;
@@ -254,10 +260,10 @@ export class Graph {
     }
   }
 
-  /** Tells the deliverer, which fills stores. */
+  /** Calls `onNotLoaded`, so that the deliverer fills the store. */
   #notLoaded(): GraphError {
     this.#onNotLoaded();
-    return new GraphError('unavailable', 'the graph store is being filled; it answers in a moment', null);
+    return new GraphError('unavailable', 'the graph store is being filled; try again in a moment', null);
   }
 
   async #loadedMark(store: GraphStore): Promise<Tuple> {
@@ -272,7 +278,10 @@ export class Graph {
     return (await marksOf(store)).some(m => m.subjectId === mark.subjectId);
   }
 
-  /** With a token as long as a change is new; a token of a store that is gone is refused, and then the latest is asked. */
+  /**
+   * Queries with a token while a change is new. A store refuses the token of another store; then asks for the latest
+   * revision.
+   */
   async #fresh<T>(question: (freshness: Freshness) => Promise<T>): Promise<T> {
     if (this.#now() >= this.#freshUntil) return await question('fast');
     if (this.#token === '') return await question('latest');
@@ -280,14 +289,17 @@ export class Graph {
       return await question({ token: this.#token });
     } catch (error) {
       if (!isRefusal(error)) throw error;
-      // Either the token or the question is refused; a question that is not shows that it was the token.
+      // The store refused either the token or the query. If the query succeeds without the token, it was the token.
       const answer = await question('latest');
       this.#token = '';
       return answer;
     }
   }
 
-  /** An answer that cannot be asked together with the mark counts when the store has the mark known before, afterwards. */
+  /**
+   * A query that cannot check the mark in the same call: its answer counts if the store still has the same mark
+   * afterwards.
+   */
   #lookup<T>(question: (store: GraphStore, freshness: Freshness) => Promise<T>): Promise<T> {
     return this.#ofLoaded(async (store, mark) => {
       const answer = await this.#fresh(freshness => question(store, freshness));
@@ -296,7 +308,10 @@ export class Graph {
     });
   }
 
-  /** Ids of the objects of a type on which a user has a permission (docs/authorization.md "Relationship graph"). @throws GraphError */
+  /**
+   * Ids of the objects of a type on which a user has a permission (docs/authorization.md "Relationship graph"). @throws
+   * GraphError
+   */
   lookupResources(type: string, permission: string, userId: string): Promise<string[]> {
     return this.#lookup((store, freshness) => store.lookupResources(type, permission, userId, freshness));
   }
@@ -306,12 +321,12 @@ export class Graph {
     return this.#lookup((store, freshness) => store.lookupUsers(type, id, permission, freshness));
   }
 
-  /** The schema as the store has it, or null. @throws GraphError */
+  /** The schema of the store, or null. @throws GraphError */
   readSchema(): Promise<string | null> {
     return this.store.readSchema();
   }
 
-  /** One check with the way the store went. @throws GraphError */
+  /** One check with the store's explanation. @throws GraphError */
   checkWithSteps(check: GraphCheck): Promise<CheckStep> {
     return this.#lookup(store => store.checkWithSteps(check));
   }
@@ -321,4 +336,5 @@ export class Graph {
   }
 }
 
-const tooSlow = (): GraphError => new GraphError('unavailable', 'the graph store is too slow', null);
+const tooSlow = (): GraphError =>
+  new GraphError('unavailable', 'too many checks wait for the graph store, or it answers too slowly', null);

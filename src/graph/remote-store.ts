@@ -4,10 +4,10 @@ import { type Config, ConfigError } from '../config/load.ts';
 import { GraphStore } from './graph-store.ts';
 
 /**
- * A client of the store that `spicedb.endpoint` names.
+ * Makes a client of the store that `spicedb.endpoint` names.
  *
- * @returns null when it names none: the embedded one is used
- * @throws ConfigError when `spicedb.ca_file` is no certificate
+ * @returns null when it is empty: the embedded store is used
+ * @throws ConfigError when `spicedb.ca_file` is not a certificate
  */
 export function remoteStore(config: Config): GraphStore | null {
   const v = config.values;
@@ -19,7 +19,7 @@ export function remoteStore(config: Config): GraphStore | null {
 function readCertificate(file: string): Buffer {
   try {
     const pem = fs.readFileSync(file);
-    // Refused here: the client would only say that it cannot connect.
+    // Checked here, because the client would only report that it cannot connect.
     new crypto.X509Certificate(pem);
     return pem;
   } catch (cause) {

@@ -1,4 +1,7 @@
-/** An edge of the relationship graph: `<resource>#<relation>@<subject>` (docs/authorization.md "Relationship graph"). Ids are ours, not the store's spelling. */
+/**
+ * An edge of the relationship graph: `<resource>#<relation>@<subject>` (docs/authorization.md "Relationship graph").
+ * Ids are the service's, not encoded for the store.
+ */
 export type Tuple = {
   resourceType: string;
   resourceId: string;
@@ -9,15 +12,15 @@ export type Tuple = {
   subjectRelation: string;
 };
 
-/** Names the tuples that match in every member it has; an id of a subject counts beside its type alone. */
+/** Matches tuples that are equal in every member it has. A subject id is only allowed together with its type. */
 export type TupleFilter = Partial<Omit<Tuple, 'subjectRelation' | 'subjectId'>> &
   ({ subjectId?: never } | { subjectType: string; subjectId?: string });
 
-/** Tells tuples apart, whatever their ids hold: none holds NUL. */
+/** A unique key of a tuple; NUL separates the parts because no id contains it. */
 export const tupleKey = (t: Tuple): string =>
   [t.resourceType, t.resourceId, t.relation, t.subjectType, t.subjectId, t.subjectRelation].join('\0');
 
-/** The customary notation: `faculty:f1#dean@user:e1`. */
+/** A tuple in the usual notation: `faculty:f1#dean@user:e1`. */
 export function tupleText(t: Tuple): string {
   const relation = t.subjectRelation === '' ? '' : `#${t.subjectRelation}`;
   return `${t.resourceType}:${t.resourceId}#${t.relation}@${t.subjectType}:${t.subjectId}${relation}`;

@@ -6,7 +6,10 @@ import { LIMITS } from '../base/limits.ts';
 import type { InstalledPlugin } from '../plugins/registry.ts';
 import { type CallPrincipal, HostCall, type HostHandler } from './host-functions.ts';
 
-/** Calls of one plugin by another (permission `plugins:call:<target>`, docs/abi.md `plugin_call`, docs/plugins.md "Executions"). */
+/**
+ * Calls of one plugin by another (permission `plugins:call:<target>`, docs/abi.md `plugin_call`, docs/plugins.md
+ * "Executions").
+ */
 
 /** An execution of the target, as the executor takes it. */
 export type NestedExecution = {
@@ -14,7 +17,7 @@ export type NestedExecution = {
   event: string;
   body: Uint8Array;
   deadline: number;
-  /** The plugins that wait for it, the first one first. */
+  /** The plugins that wait for it, outermost first. */
   callers: readonly string[];
   caller: string;
   context: HostCall;
@@ -24,7 +27,7 @@ export type NestedExecution = {
 export type CallPluginParts = {
   find(id: string): InstalledPlugin | undefined;
   execute(execution: NestedExecution): void;
-  /** Told of those that are over, for their records; of one execution's failed ones only the first few. */
+  /** Called for each ended call, for its record; only for the first few failed calls of one execution. */
   ended(context: HostCall, outcome: ExecutionOutcome): void;
 };
 
@@ -35,14 +38,14 @@ const CODE: Record<Exclude<OutcomeKind, 'ok' | 'handler_error'>, [HostErrorCode,
   load_failed: [HOST_ERROR.internal, 'cannot be loaded'],
   invalid_response: [HOST_ERROR.internal, 'gave an invalid answer'],
   quota: [HOST_ERROR.internal, 'exceeded a quota'],
-  memory_budget: [HOST_ERROR.unavailable, "was ended because the host's memory budget was used up"],
+  memory_budget: [HOST_ERROR.unavailable, "was stopped because the host's memory budget was used up"],
   no_slot: [HOST_ERROR.unavailable, 'has no slot free'],
   queue_full: [HOST_ERROR.unavailable, 'has no slot free'],
   deadline: [HOST_ERROR.deadline, 'did not answer in time'],
   draining: [HOST_ERROR.unavailable, 'cannot be called: the host is shutting down'],
 };
 
-/** What the caller gets; the bytes are copied, since an outcome holds only until its callback returns. */
+/** The result for the calling plugin. Copies the bytes, because an outcome is valid only until its callback returns. */
 function resultOf(target: string, outcome: ExecutionOutcome): HostResult {
   if (outcome.kind === 'ok') {
     const data = Uint8Array.from(outcome.output);
@@ -54,7 +57,7 @@ function resultOf(target: string, outcome: ExecutionOutcome): HostResult {
   return hostError(code, `plugin "${target}" ${text}`);
 }
 
-/** The principal as events have it (docs/abi.md "Event JSON"). */
+/** The principal as the event names it (docs/abi.md "Event JSON"). */
 function authJson(p: CallPrincipal | null): string {
   if (p === null) return 'null';
   return p.kind === 'user' ? `{"kind":"user","user_id":${p.userId}}` : `{"kind":"service","service_key_id":${p.keyId}}`;
@@ -64,7 +67,7 @@ const FUNCTION = /^[\w.:/-]{1,128}$/;
 
 export function callPluginHandlers(parts: CallPluginParts): Record<'plugin_call', HostHandler> {
   const failures = new WeakMap<HostCall, number>();
-  /** A plugin may go on calling what fails. */
+  /** Failed calls per execution: a plugin may repeat a call that fails. */
   const isRecorded = (caller: HostCall, { kind }: ExecutionOutcome): boolean => {
     if (kind === 'ok') return true;
     const before = failures.get(caller) ?? 0;
@@ -79,9 +82,12 @@ export function callPluginHandlers(parts: CallPluginParts): Record<'plugin_call'
         return hostError(HOST_ERROR.invalid, 'the name of a function has 1 to 128 letters, digits, _ . : / and -');
       const callers = [...call.callers, call.plugin.id];
       if (callers.includes(target))
-        return hostError(HOST_ERROR.conflict, `the calls go round: ${[...callers, target].join(' -> ')}`);
+        return hostError(HOST_ERROR.conflict, `the call would close a cycle: ${[...callers, target].join(' -> ')}`);
       if (callers.length > LIMITS.callDepthMax)
-        return hostError(HOST_ERROR.tooLarge, `calls are ${LIMITS.callDepthMax} deep at most: ${callers.join(' -> ')}`);
+        return hostError(
+          HOST_ERROR.tooLarge,
+          `the call is nested deeper than ${LIMITS.callDepthMax} (callDepthMax): ${callers.join(' -> ')}`,
+        );
       const plugin = parts.find(target);
       if (plugin === undefined) return hostError(HOST_ERROR.notFound, `there is no plugin "${target}"`);
       if (!plugin.enabled) return hostError(HOST_ERROR.unavailable, `plugin "${target}" is disabled`);

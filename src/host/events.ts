@@ -11,7 +11,7 @@ import type { HostHandler, PermittedCall } from './host-functions.ts';
 
 const NAME = /^[A-Za-z0-9][\w.:/-]{0,127}$/;
 
-/** Why a payload is not taken, or null. */
+/** Why a payload is refused, or null. */
 function payloadProblem(text: string): string | null {
   try {
     parseBoundedJson(text);
@@ -44,7 +44,7 @@ export function eventHandlers(publish: (event: NewEvent) => Promise<void>): Reco
       if (count > LIMITS.eventsPerExecution)
         return hostError(
           HOST_ERROR.tooLarge,
-          `one execution publishes ${LIMITS.eventsPerExecution} events at most (eventsPerExecution)`,
+          `one execution may publish ${LIMITS.eventsPerExecution} events (eventsPerExecution)`,
         );
       published.set(call, count);
       const digest = createHash('sha256').update(`${type}\0${data}`).digest('base64url');
@@ -53,7 +53,8 @@ export function eventHandlers(publish: (event: NewEvent) => Promise<void>): Reco
         type,
         data,
         requestId: call.requestId,
-        // The same event twice in one execution is meant so; a command that is run again after its host has ended publishes nothing again.
+        // A second equal event in one execution gets another key and is published. A command that is run again, because
+        // its host ended during the first run, repeats its keys and publishes nothing twice.
         onceKey: call.message === null ? null : `${call.message.key} ${call.plugin.id} ${count} ${digest}`,
       });
       return { code: 0 };

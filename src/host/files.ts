@@ -10,14 +10,17 @@ import type { FileReader } from '../files/file-storage.ts';
 import type { Files } from '../files/files.ts';
 import type { HostArguments, HostHandler, PermittedCall } from './host-functions.ts';
 
-/** Files for plugins (permission `file`, docs/files.md "Who may read"). Every file that may not be read is "not found". */
+/**
+ * Files for plugins (permission `file`, docs/files.md "Who may read"). A file the execution may not read is "not
+ * found".
+ */
 
-/** Set in what `file_read_into` returns when the chunk is the last one (docs/abi.md). */
+/** Flag in the result of `file_read_into` for the last chunk (docs/abi.md). */
 const END_OF_FILE = 1 << 30;
-/** Files one execution has open at a time; the one opened first is closed for the next. */
+/** Files one execution may have open at a time; to open another, the one opened first is closed. */
 const OPEN_MAX = 16;
 
-/** A file an execution may read, with its reader while it has one. */
+/** A file an execution may read, with its reader while it is open. */
 type OpenFile = { record: FileRecord; reader: FileReader | null };
 
 const description = z.strictObject({
@@ -31,7 +34,7 @@ const refJson = (f: FileRecord): string => JSON.stringify(fileRefJson(f));
 
 const textResult = (text: string): HostResult => ({ code: Buffer.byteLength(text), data: text });
 
-/** A refusal in the plugin's words. */
+/** A refusal as a result for the plugin. */
 function refused(error: unknown): HostResult {
   if (!(error instanceof ServiceError)) throw error;
   if (error.code === 'validation_failed') return hostError(HOST_ERROR.invalid, error.message);
@@ -41,7 +44,7 @@ function refused(error: unknown): HostResult {
   throw error;
 }
 
-/** For whom an execution reads files. */
+/** The user and plugin whose rights decide which files an execution reads. */
 export const askerOf = (call: PermittedCall): FileAsker => ({
   pluginId: call.plugin.id,
   kind: call.kind,
@@ -49,7 +52,10 @@ export const askerOf = (call: PermittedCall): FileAsker => ({
   chat: call.message?.chat ?? null,
 });
 
-/** What executions have open. A file is looked up once in an execution: one that is deleted meanwhile is read to the end. */
+/**
+ * The open files of executions. An execution looks a file up once, so it can read a file to its end that is deleted
+ * meanwhile.
+ */
 class OpenFiles {
   readonly #files: Files;
   readonly #failed: (error: unknown) => void;
@@ -60,7 +66,7 @@ class OpenFiles {
     this.#failed = error => files.report(error, 'closing a file');
   }
 
-  /** The file, when this execution may read it. */
+  /** Finds the file if this execution may read it. */
   async find(call: PermittedCall, id: string): Promise<OpenFile | undefined> {
     let open = this.#byCall.get(call);
     if (open === undefined) {
@@ -90,39 +96,38 @@ class OpenFiles {
     });
     return reader;
   }
-}
 
-/**
- * @param base address of this service as others see it, for links
- */
-export function fileHandlers(
-  files: Files,
-  base: () => string,
-): Record<'file_meta' | 'file_url' | 'file_store' | 'file_read' | 'file_read_into', HostHandler> {
-  const opened = new OpenFiles(files);
-
-  /** One chunk: at most 1 MB, and none of it beyond the end. */
-  const readChunk = async (
+  /** Reads one chunk: at most 1 MB, and not beyond the end of the file. */
+  async readChunk(
     call: PermittedCall,
     args: HostArguments,
     bytesMax: number,
-  ): Promise<HostResult | { bytes: Uint8Array<ArrayBuffer>; atEnd: boolean }> => {
+  ): Promise<HostResult | { bytes: Uint8Array<ArrayBuffer>; atEnd: boolean }> {
     const offset = args.long(1);
     if (offset < 0) return hostError(HOST_ERROR.invalid, 'the offset is below zero');
-    const file = await opened.find(call, args.text(0));
+    const file = await this.find(call, args.text(0));
     if (file === undefined) return hostError(HOST_ERROR.notFound);
     const { size } = file.record;
     const length = Math.max(0, Math.min(bytesMax, LIMITS.fileChunkBytesMax, size - offset));
     const atEnd = offset + length >= size;
     if (length === 0) return { bytes: new Uint8Array(0), atEnd };
     try {
-      return { bytes: await opened.reader(call, file).read(offset, length), atEnd };
+      return { bytes: await this.reader(call, file).read(offset, length), atEnd };
     } catch (error) {
-      const now = await files.find(file.record.id);
+      const now = await this.#files.find(file.record.id);
       return now?.state === 'ready' ? refused(error) : hostError(HOST_ERROR.notFound);
     }
-  };
+  }
+}
 
+/**
+ * @param base public address of this service, for links
+ */
+export function fileHandlers(
+  files: Files,
+  base: () => string,
+): Record<'file_meta' | 'file_url' | 'file_store' | 'file_read' | 'file_read_into', HostHandler> {
+  const opened = new OpenFiles(files);
   return {
     async file_meta(call, args) {
       const file = await opened.find(call, args.text(0));
@@ -157,7 +162,7 @@ export function fileHandlers(
     async file_read(call, args) {
       const bytesMax = args.int(2);
       if (bytesMax < 0) return hostError(HOST_ERROR.invalid, 'the number of bytes is below zero');
-      const chunk = await readChunk(call, args, bytesMax === 0 ? LIMITS.fileChunkBytesMax : bytesMax);
+      const chunk = await opened.readChunk(call, args, bytesMax === 0 ? LIMITS.fileChunkBytesMax : bytesMax);
       if ('code' in chunk) return chunk;
       const data = new Uint8Array(chunk.bytes.length + 1);
       data[0] = chunk.atEnd ? 1 : 0;
@@ -165,7 +170,7 @@ export function fileHandlers(
       return { code: data.length, handedOver: data };
     },
     async file_read_into(call, args) {
-      const chunk = await readChunk(call, args, args.int(2));
+      const chunk = await opened.readChunk(call, args, args.int(2));
       if ('code' in chunk) return chunk;
       const { bytes } = chunk;
       return { code: chunk.atEnd ? bytes.length | END_OF_FILE : bytes.length, handedOver: bytes };

@@ -13,10 +13,10 @@ export type Resolve = (name: string) => Promise<string[]>;
 const RESOLVE_MS = 1500;
 
 /**
- * Asks name servers without the thread pool of the process: names that take long to answer hold up no other work.
+ * Asks name servers without using the thread pool of the process, so that slow answers delay no other work.
  *
- * @param servers like `192.0.2.53` or `192.0.2.53:5353`; those of the system when there is none
- * @param hostsFile whether a name no name server knows is looked for where the system looks too (`/etc/hosts`)
+ * @param servers like `192.0.2.53` or `192.0.2.53:5353`; if empty, those of the system
+ * @param hostsFile whether a name that no name server knows is also looked up the way the system does (`/etc/hosts`)
  */
 export function nameResolver(servers: readonly string[], hostsFile = false): Resolve {
   const resolver = new Resolver({ timeout: RESOLVE_MS, tries: 2 });
@@ -32,12 +32,12 @@ export function nameResolver(servers: readonly string[], hostsFile = false): Res
   };
 }
 
-/** A host that leads to where the plugin may not go; no connection was made. */
+/** The host resolves to an address that is not allowed; no connection was made. */
 export class AddressRefused extends Error {
   override readonly name = 'AddressRefused';
 }
 
-/** A name that leads nowhere. */
+/** The name does not resolve to an address. */
 export class NameUnknown extends Error {
   override readonly name = 'NameUnknown';
 }
@@ -45,12 +45,12 @@ export class NameUnknown extends Error {
 export type GuardedAgent = Agent;
 
 /**
- * Connections that are kept open between requests. Each is made to an address that was checked, by the very lookup that found it: a name
- * that changes its answer gains nothing. A name is refused when one of its addresses is. Literal addresses, for which no lookup is
- * made, are checked themselves.
+ * An agent that keeps connections open between requests. The lookup that a connection uses also checks the addresses,
+ * so a name that changes its answer afterwards (DNS rebinding) gains nothing. A name is refused if any of its addresses
+ * is refused. Literal addresses, which need no lookup, are checked directly.
  *
- * @param callMs to connect, and between two parts of an answer
- * @param connections to one server at a time; further requests wait. null: one for each request under way
+ * @param callMs time to connect, and between two parts of an answer
+ * @param connections most connections to one server; further requests wait. null: one for each request under way
  */
 export function guardedAgent(
   access: NetworkAccess,
@@ -61,7 +61,7 @@ export function guardedAgent(
     resolve(name).then(
       found => {
         if (found.some(a => !access.allowsAddress(a)))
-          return done(new AddressRefused(`${name} leads to an address that is not public`), '', 0);
+          return done(new AddressRefused(`${name} resolves to an address that is not public`), '', 0);
         const wanted = found.filter(
           a => options.family === 0 || options.family === undefined || `IPv${isIP(a)}` === `IPv${options.family}`,
         );
@@ -97,7 +97,7 @@ export function guardedAgent(
 
 export type Sent = Pick<Dispatcher.ResponseData, 'statusCode' | 'headers' | 'body'>;
 
-/** One request without redirects; the body comes as it is sent. */
+/** Sends one request and follows no redirect. The body is not decompressed. */
 export async function send(
   agent: GuardedAgent,
   url: URL,
@@ -112,12 +112,12 @@ export async function send(
     body,
     signal,
   }).then(sent => {
-    // A reader hears of errors; without a reader they must not end the process.
+    // A reader gets the errors of the body; without a reader they must not end the process.
     sent.body.on('error', () => {});
     if (signal.aborted) sent.body.destroy();
     return sent;
   });
-  // The library hears of the signal only when the request is on a connection.
+  // The library handles the signal only once the request is on a connection.
   const { promise: aborted, reject } = Promise.withResolvers<never>();
   const abort = (): void => reject(signal.reason);
   signal.addEventListener('abort', abort, { once: true });
@@ -129,7 +129,7 @@ export async function send(
   }
 }
 
-/** All of an answer. @param tooLarge makes the error when it is larger */
+/** Reads the whole body of an answer. @param tooLarge makes the error for a larger body */
 export async function bodyOf(sent: Sent, bytesMax: number, tooLarge: () => Error): Promise<Uint8Array<ArrayBuffer>> {
   try {
     return await readBounded(sent.body, bytesMax, tooLarge);

@@ -11,14 +11,17 @@ import {
 } from './guarded-agent.ts';
 import { NetworkAccess } from './network-access.ts';
 
-/** Requests of the service itself to hosts that others name: event webhooks, messengers (docs/SECURITY.md "Outgoing connections"). */
+/**
+ * Requests of the service to hosts that others choose: event webhooks, messengers
+ * (docs/SECURITY.md "Outgoing connections").
+ */
 
 export type GuardedCall = {
   method: 'GET' | 'POST';
   headers: Record<string, string>;
   body: Uint8Array | null;
   signal: AbortSignal;
-  /** A larger answer fails the call; 0: the answer is not read. */
+  /** A larger answer fails the call; 0: the answer is discarded. */
   bytesMax: number;
 };
 export type GuardedAnswer = {
@@ -28,19 +31,22 @@ export type GuardedAnswer = {
 };
 
 export type GuardedCalls = {
-  /** One request; a redirect is an answer like any other. */
+  /** Sends one request; does not follow redirects. */
   call(address: string, of: GuardedCall): Promise<GuardedAnswer>;
-  /** Reads what lies at an address that a third party has named, over TLS; redirects are followed, each of them checked. */
+  /** Downloads from an address that a third party named, over TLS. Follows redirects and checks each target. */
   download(address: string, bytesMax: number, signal: AbortSignal): Promise<Uint8Array<ArrayBuffer>>;
   close(): Promise<void>;
 };
 
 export type GuardedCallsOptions = {
-  /** Ranges that are not public and may be reached all the same. */
+  /** Ranges that are not public but allowed. */
   privateRanges: readonly string[];
   /** The configuration key that holds them, for the error. */
   rangesKey: string;
-  /** Servers the operator has configured: one at a literal address may be inside, and a download from one may be unencrypted. */
+  /**
+   * Servers the operator has configured. A literal address among them may be private, and downloads from them may be
+   * unencrypted.
+   */
   configured: readonly string[];
   resolve: Resolve;
   callMs: number;
@@ -66,12 +72,13 @@ export function guardedCalls({
   const own = configured.map(address => new URL(address));
   const isOwn = (url: URL): boolean => own.some(o => o.origin === url.origin);
   const literals = own.map(literalOf).filter(host => isIP(host) !== 0);
-  // The sender and the deliverer bound how much they send at once; a second bound here would let a few requests to a slow server
-  // use up the time of all that wait behind them.
+  // The sender and the deliverer bound how much they send at once. With a second bound here, a few requests to a slow
+  // server would use
+  //     // up the time of all requests that wait behind them.
   const agentOf = (ranges: readonly string[]): GuardedAgent =>
     guardedAgent(new NetworkAccess({ hosts: [], private: [...ranges] }), resolve, { callMs, connections: null });
   const agent = agentOf(privateRanges);
-  // For the configured servers alone: what they name, or anybody else, does not get to their address.
+  // Only for the configured servers themselves: an address that a third party names never uses this agent.
   const ownAgent = agentOf([...privateRanges, ...literals]);
 
   /** @throws Error without the address, which may hold a secret */
@@ -92,7 +99,7 @@ export function guardedCalls({
       const sent = await sendTo(new URL(address), of);
       const answer = { status: sent.statusCode, header: (name: string) => headerOf(sent, name) };
       if (bytesMax > 0) return { ...answer, bytes: await bodyOf(sent, bytesMax, tooLarge(bytesMax)) };
-      // A little of it is read: that keeps the connection.
+      // Reads a little of the body, so that the connection can be kept.
       await sent.body.dump({ limit: LIMITS.hostCallTextBytesMax, signal: of.signal }).catch(() => {});
       return { ...answer, bytes: new Uint8Array(0) };
     },
@@ -106,10 +113,10 @@ export function guardedCalls({
         sent.body.destroy();
         if (sent.statusCode < 300 || sent.statusCode > 399 || typeof location !== 'string')
           throw new Error(`the address answers ${sent.statusCode}`);
-        if (!URL.canParse(location, url.href)) throw new Error('the address redirects to something that is no address');
+        if (!URL.canParse(location, url.href)) throw new Error('the address redirects to a text that is not a URL');
         url = new URL(location, url);
       }
-      throw new Error(`the address redirects more than ${DOWNLOAD_REDIRECTS_MAX} times`);
+      throw new Error(`more than ${DOWNLOAD_REDIRECTS_MAX} redirects`);
     },
     async close() {
       await Promise.all([agent.destroy(), ownAgent.destroy()]);

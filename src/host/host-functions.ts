@@ -3,13 +3,13 @@ import { type HostArgument, type HostResult, hostError } from '../abi/host-resul
 import type { Message } from '../messaging/outgoing.ts';
 import type { InstalledPlugin } from '../plugins/registry.ts';
 
-/** For whom an execution runs (docs/access.md "Principals"). */
+/** The principal an execution runs for (docs/access.md "Principals"). */
 export type CallPrincipal =
   | { readonly kind: 'user'; readonly userId: number }
   | { readonly kind: 'service'; readonly keyId: number };
 
 export type HostCallOrigin = {
-  /** Null: a module that is only asked for its manifest, with every permission denied. */
+  /** Null while a module is only asked for its manifest, without any permission. */
   plugin: InstalledPlugin | null;
   requestId: string;
   trigger: string;
@@ -17,32 +17,32 @@ export type HostCallOrigin = {
   kind: 'http' | 'messenger' | 'call';
   /** Null without a credential. */
   principal: CallPrincipal | null;
-  /** By whom the execution is counted (`callerKey`), here and in the plugins it calls. */
+  /** The key under which the execution, and the plugins it calls, are counted (`callerKey`). */
   caller: string;
-  /** Absolute, in ms of `performance.now()` of the main thread; whatever the execution starts shares it. */
+  /** Absolute, in ms of `performance.now()` of the main thread. All work the execution starts shares it. */
   deadline: number;
-  /** Ids of the plugins whose calls led here, the first one first. */
+  /** Ids of the plugins whose calls led to this execution, outermost first. */
   callers: readonly string[];
-  /** The message of a messenger it runs for, or that an execution which led here runs for; null for none. */
+  /** The messenger message that this execution, or the outermost one that called it, runs for; null for none. */
   message: MessageScope | null;
 };
 
-/** What an incoming message brings along for executions. */
+/** The state that executions for one incoming message share. */
 export type MessageScope = {
   /** As `CHANNEL:chat`. */
   readonly chat: string;
-  /** Names the message over all attempts to handle it. */
+  /** Key of the message, the same in all attempts to handle it. */
   readonly key: string;
-  /** What the handler replied so far; sent when it has ended well. */
+  /** The replies so far; sent when the handler succeeds. */
   readonly replies: Message[];
 };
 
-/** How an execution ended: by itself, or its thread was ended under it. */
+/** How an execution ended: by itself, or because its thread was ended. */
 export type CallEnd = 'ended' | 'killed';
 
 /**
- * The execution that calls host functions. What a function opens for the time of the execution is closed by what it adds to
- * `atEnd`.
+ * The execution that calls host functions. A function that opens something for the time of the execution registers with
+ * `atEnd` how to close it.
  */
 export class HostCall {
   readonly plugin: InstalledPlugin | null;
@@ -69,31 +69,31 @@ export class HostCall {
     this.message = origin.message;
   }
 
-  /** The user for whom it runs; null for a service key and without a credential. */
+  /** The user it runs for; null for a service key and without a credential. */
   get userId(): number | null {
     return this.principal?.kind === 'user' ? this.principal.userId : null;
   }
 
-  /** Does something when the execution is over; at once when it is already. */
+  /** Registers work for the end of the execution; runs it at once if the execution has ended. */
   atEnd(work: (how: CallEnd) => void): void {
     if (this.#ended !== null) return work(this.#ended);
     this.#atEnd ??= new Set();
     this.#atEnd.add(work);
   }
 
-  /** There is nothing left to do at the end. */
+  /** Removes registered work. */
   notAtEnd(work: (how: CallEnd) => void): void {
     this.#atEnd?.delete(work);
   }
 
-  /** The execution is over. */
+  /** Ends the execution: runs the registered work. */
   end(how: CallEnd): void {
     this.#ended = how;
     if (this.#atEnd !== null) for (const work of this.#atEnd) work(how);
   }
 }
 
-/** Typed access to the arguments of one call; the row says what stands where, so a mismatch is our own mistake. */
+/** Typed access to the arguments of one call. The row declares their types, so a mismatch is a bug of the host. */
 export class HostArguments {
   readonly #values: ReadonlyArray<HostArgument>;
 
@@ -120,7 +120,7 @@ export class HostArguments {
     return BigInt.asIntN(64, v);
   }
 
-  /** An i64; exact up to 2^53, which no length or offset passes. */
+  /** An i64 as a number; exact up to 2^53, and no length or offset is larger. */
   long(k: number): number {
     return Number(this.int64(k));
   }
@@ -137,7 +137,9 @@ export type PermittedCall = HostCall & { readonly plugin: InstalledPlugin };
 
 export type HostHandler = (call: PermittedCall, args: HostArguments) => HostResult | Promise<HostResult>;
 
-/** Whether the plugin holds the permission of a row; `plugins:call` is refined by its target, the first argument. */
+/**
+ * Whether the plugin holds the permission of a row. For `plugins:call` the target, the first argument, is part of it.
+ */
 function isPermitted(call: HostCall, row: HostFunction, args: HostArguments): call is PermittedCall {
   const { plugin } = call;
   if (plugin === null) return false;
@@ -147,7 +149,8 @@ function isPermitted(call: HostCall, row: HostFunction, args: HostArguments): ca
 }
 
 /**
- * Dispatches host calls: checks the permission, then runs the row's handler (docs/plugins.md "Requirements", docs/abi.md).
+ * Dispatches host calls: checks the permission, then runs the row's handler (docs/plugins.md "Requirements",
+ * docs/abi.md).
  *
  * @param handlers by function name; a row without one answers "unavailable"
  */

@@ -26,7 +26,7 @@ const LIST = {
   text: `SELECT key FROM plugin_kv WHERE plugin_id = $1 AND key > $2 AND key >= $3 AND starts_with(key, $3)
          AND (expires_at IS NULL OR expires_at > now()) ORDER BY key LIMIT $4`,
 };
-/** The values alone are counted before any is read: the bound holds for what leaves the database too. */
+/** Sums the sizes of the values before any value is read, so that the database sends no more than the bound. */
 const GET_MANY = {
   name: 'kv_get_many',
   text: `WITH found AS (SELECT key, value, sum(octet_length(value)) OVER () AS bytes FROM plugin_kv
@@ -45,12 +45,12 @@ const INCREMENT = {
 /** Modes of `kv_update` (docs/abi.md). */
 const MODE = { ifAbsent: 0, ifEqual: 1 } as const;
 
-/** Rows one statement removes, so that no lock is held for long. */
+/** Rows removed by one statement, so that no lock is held for long. */
 const SWEPT_AT_ONCE = 5000;
 
 function badKey(key: string): HostResult | null {
   if (key === '') return hostError(HOST_ERROR.invalid, 'the key is empty');
-  if (key.includes('\0')) return hostError(HOST_ERROR.invalid, 'the key holds a NUL character');
+  if (key.includes('\0')) return hostError(HOST_ERROR.invalid, 'the key contains a NUL character');
   const bytes = Buffer.byteLength(key);
   if (bytes > LIMITS.kvKeyBytesMax)
     return hostError(HOST_ERROR.tooLarge, `the key has ${bytes} bytes; at most ${LIMITS.kvKeyBytesMax} are allowed`);
@@ -70,7 +70,7 @@ const badTtl = (ttl: number): HostResult | null =>
 
 const keyList = z.array(z.string());
 
-/** The keys of `kv_get_many`, each once, or why they are refused. */
+/** The keys of `kv_get_many` without duplicates, or why they are refused. */
 function parseKeys(json: string): string[] | HostResult {
   let value: unknown;
   try {
@@ -84,20 +84,25 @@ function parseKeys(json: string): string[] | HostResult {
   if (keys.length > LIMITS.kvManyKeysMax)
     return hostError(
       HOST_ERROR.tooLarge,
-      `${keys.length} keys are given; at most ${LIMITS.kvManyKeysMax} are allowed in one call`,
+      `the call has ${keys.length} keys; at most ${LIMITS.kvManyKeysMax} are allowed in one call`,
     );
   for (const [k, key] of keys.entries()) {
     const bad = badKey(key);
     if (bad !== null) return { ...bad, data: `/${k}: ${String(bad.data)}` };
-    if (!key.isWellFormed()) return hostError(HOST_ERROR.invalid, `/${k}: the key holds half a surrogate pair`);
+    if (!key.isWellFormed()) return hostError(HOST_ERROR.invalid, `/${k}: the key contains half a surrogate pair`);
   }
   return [...new Set(keys)];
 }
 
-type KvFunction = 'kv_get' | 'kv_set' | 'kv_delete' | 'kv_list' | 'kv_get_many' | 'kv_update' | 'kv_increment';
+type PlainFunction = 'kv_get' | 'kv_set' | 'kv_delete' | 'kv_list';
+type AtomicFunction = 'kv_get_many' | 'kv_update' | 'kv_increment';
 
 /** The functions of docs/abi.md "Key-value store", each one statement and one round trip. */
-export function kvHandlers(db: Database): Record<KvFunction, HostHandler> {
+export function kvHandlers(db: Database): Record<PlainFunction | AtomicFunction, HostHandler> {
+  return { ...plainHandlers(db), ...atomicHandlers(db) };
+}
+
+function plainHandlers(db: Database): Record<PlainFunction, HostHandler> {
   return {
     async kv_get(call, args) {
       const key = args.text(0);
@@ -136,6 +141,12 @@ export function kvHandlers(db: Database): Record<KvFunction, HostHandler> {
       const data = JSON.stringify({ keys, next: rows.length > n ? keys.at(-1) : null });
       return { code: Buffer.byteLength(data), data };
     },
+  };
+}
+
+/** Functions that read or write more than one state in one statement: many keys at once, or a value and its successor. */
+function atomicHandlers(db: Database): Record<AtomicFunction, HostHandler> {
+  return {
     async kv_get_many(call, args) {
       const keys = parseKeys(args.text(0));
       if (!Array.isArray(keys)) return keys;
@@ -150,7 +161,8 @@ export function kvHandlers(db: Database): Record<KvFunction, HostHandler> {
           `the values have ${bytes} bytes together; at most ${LIMITS.kvManyBytesMax} are read in one call`,
         );
       const values = new Map(rows.map(r => [r.key, r.value]));
-      // Written member by member: an object of JavaScript would reorder numbers, and take `__proto__` for something else.
+      // Writes the JSON member by member, because a JavaScript object would reorder numeric keys and treat `__proto__`
+      // specially.
       const members = keys.map(key => {
         const value = values.get(key);
         return `${JSON.stringify(key)}:${value === undefined ? 'null' : `"${value.toString('base64')}"`}`;
@@ -174,7 +186,7 @@ export function kvHandlers(db: Database): Record<KvFunction, HostHandler> {
       });
       if (rows[0]?.written === true) return { code: 1 };
       const present = rows[0]?.present ?? null;
-      // The byte tells an absent key from an empty value.
+      // The first byte distinguishes an absent key from an empty value.
       return present === null ? { code: 0, data: ABSENT } : { code: 0, data: PRESENT, body: present };
     },
     async kv_increment(call, args) {
@@ -193,7 +205,7 @@ export function kvHandlers(db: Database): Record<KvFunction, HostHandler> {
       return hostError(
         HOST_ERROR.invalid,
         isInt64(text)
-          ? `the value is ${text}; adding ${delta} would leave the range of int64`
+          ? `the value is ${text}; the sum with ${delta} is outside the range of int64`
           : 'the value is not the decimal text of an int64',
       );
     },
@@ -207,7 +219,7 @@ function isInt64(text: string): boolean {
   return /^-?[0-9]{1,19}$/.test(text) && BigInt.asIntN(64, BigInt(text)) === BigInt(text);
 }
 
-/** Removes values whose time has come, some at a time; returns how many. They are invisible before that already. */
+/** Removes expired values in batches; returns how many. Reads do not see them before that either. */
 export async function sweepExpired(db: Database): Promise<number> {
   for (let removed = 0; ; ) {
     const { rowCount } = await db.query(

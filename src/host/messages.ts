@@ -20,15 +20,18 @@ import { askerOf } from './files.ts';
 import type { HostHandler, PermittedCall } from './host-functions.ts';
 import { Refusal } from './refusal.ts';
 
-/** Messages of plugins: answers to the writer of a command, and notifications (permission `notify`; docs/messengers.md "Outgoing messages", docs/messengers.md "Notifications"). */
+/**
+ * Messages of plugins: answers to the writer of a command, and notifications (permission `notify`; docs/messengers.md
+ * "Outgoing messages", docs/messengers.md "Notifications").
+ */
 
 export type MessagesParts = {
   db: Database;
   files: Files;
   graph: Pick<Graph, 'lookupUsers'>;
-  /** Messengers that are set up here. */
+  /** The configured messengers. */
   channels: readonly ChannelName[];
-  /** Queues messages and has them sent. @returns how many were not queued before */
+  /** Queues messages and wakes the sender. @returns how many were not queued before */
   queue(messages: readonly NewMessage[]): Promise<number>;
 };
 
@@ -36,7 +39,10 @@ const plainText = (max: number) =>
   z
     .string()
     .max(max)
-    .refine(text => text.isWellFormed() && !text.includes('\0'), 'must not hold a NUL character or half a character')
+    .refine(
+      text => text.isWellFormed() && !text.includes('\0'),
+      'must not hold a NUL character or half of a surrogate pair',
+    )
     .default('');
 
 const message = z
@@ -69,42 +75,47 @@ function parseJson<T>(json: string, what: string, shape: z.ZodType<T>): T {
 
 const MESSAGE_SHAPE = 'message, like {"text": "...", "files": [{"file": {"id": "..."}, "caption": "..."}]}';
 
-export function messageHandlers(
-  parts: MessagesParts,
-): Record<'reply' | 'notify_user' | 'notify_chat' | 'notify_students', HostHandler> {
-  /** What an execution has queued already: the same message to the same chat goes once. */
-  const queued = new WeakMap<PermittedCall, Set<string>>();
+/** Parses a message and checks that this execution may read its files. */
+async function readMessage(store: Pick<Files, 'find'>, call: PermittedCall, json: string): Promise<Message> {
+  if (json.length > LIMITS.hostCallTextBytesMax)
+    throw new Refusal(HOST_ERROR.tooLarge, `the message has more than ${LIMITS.hostCallTextBytesMax} characters`);
+  const { files, text } = parseJson(json, MESSAGE_SHAPE, message);
+  if (files.length > 0 && !call.plugin.permissions.has('file'))
+    throw new Refusal(HOST_ERROR.denied, 'permission denied');
+  for (const { file } of files) {
+    const found = await store.find(file.id);
+    if (found === undefined || !mayRead(found, askerOf(call), Date.now()))
+      throw new Refusal(HOST_ERROR.notFound, `there is no file ${JSON.stringify(file.id)}`);
+    if (found.size > LIMITS.messageFileBytesMax)
+      throw new Refusal(
+        HOST_ERROR.tooLarge,
+        `the file ${file.id} has ${found.size} bytes; a message may carry ${LIMITS.messageFileBytesMax} (messageFileBytesMax)`,
+      );
+  }
+  return { text, files: files.map(f => ({ id: f.file.id, caption: f.caption })) };
+}
 
-  /** A message whose files this execution may read. */
-  const readMessage = async (call: PermittedCall, json: string): Promise<Message> => {
-    if (json.length > LIMITS.hostCallTextBytesMax)
-      throw new Refusal(HOST_ERROR.tooLarge, `the message has more than ${LIMITS.hostCallTextBytesMax} characters`);
-    const { files, text } = parseJson(json, MESSAGE_SHAPE, message);
-    if (files.length > 0 && !call.plugin.permissions.has('file'))
-      throw new Refusal(HOST_ERROR.denied, 'permission denied');
-    for (const { file } of files) {
-      const found = await parts.files.find(file.id);
-      if (found === undefined || !mayRead(found, askerOf(call), Date.now()))
-        throw new Refusal(HOST_ERROR.notFound, `there is no file ${JSON.stringify(file.id)}`);
-      if (found.size > LIMITS.messageFileBytesMax)
-        throw new Refusal(
-          HOST_ERROR.tooLarge,
-          `the file ${file.id} has ${found.size} bytes; messages carry ${LIMITS.messageFileBytesMax} at most (messageFileBytesMax)`,
-        );
-    }
-    return { text, files: files.map(f => ({ id: f.file.id, caption: f.caption })) };
-  };
+/** Queues notifications: within one execution, the same message to the same chat is sent once. */
+class Notifier {
+  readonly #parts: Pick<MessagesParts, 'db' | 'queue'>;
+  /** Keys of the messages each execution has queued. */
+  readonly #queued = new WeakMap<PermittedCall, Set<string>>();
 
-  const notify = async (
+  constructor(parts: Pick<MessagesParts, 'db' | 'queue'>) {
+    this.#parts = parts;
+  }
+
+  /** Queues a message to chats. @returns how many were queued now */
+  async notify(
     call: PermittedCall,
     source: MessageSource,
     to: ReadonlyArray<Chat & { userId: number | null }>,
     m: Message,
-  ): Promise<number> => {
-    let before = queued.get(call);
+  ): Promise<number> {
+    let before = this.#queued.get(call);
     if (before === undefined) {
       before = new Set();
-      queued.set(call, before);
+      this.#queued.set(call, before);
     }
     const digest = createHash('sha256').update(JSON.stringify(m)).digest('base64url');
     const fresh = new Map<string, NewMessage>();
@@ -119,7 +130,7 @@ export function messageHandlers(
         userId,
         message: m,
         requestId: call.requestId,
-        // A command that is run again after its host has ended tells no user twice.
+        // A command that is run again, because its host ended during the first run, notifies no user twice.
         onceKey: call.message === null ? null : `${call.message.key} ${call.plugin.id} ${key}`,
       });
     }
@@ -127,57 +138,66 @@ export function messageHandlers(
     if (fresh.size * JSON.stringify(m).length > LIMITS.messagesQueuedBytesMax)
       throw new Refusal(
         HOST_ERROR.tooLarge,
-        `${fresh.size} such messages have more than ${LIMITS.messagesQueuedBytesMax} bytes (messagesQueuedBytesMax)`,
+        `${fresh.size} messages of this size have more than ${LIMITS.messagesQueuedBytesMax} bytes together (messagesQueuedBytesMax)`,
       );
-    const waiting = await countWaiting(parts.db, call.plugin.id, LIMITS.messagesWaitingMax);
+    const waiting = await countWaiting(this.#parts.db, call.plugin.id, LIMITS.messagesWaitingMax);
     if (waiting + fresh.size > LIMITS.messagesWaitingMax)
       throw new Refusal(
         HOST_ERROR.tooLarge,
-        `${waiting} messages of this plugin wait to be sent; ${LIMITS.messagesWaitingMax} may (messagesWaitingMax)`,
+        `${waiting} messages of this plugin wait to be sent; at most ${LIMITS.messagesWaitingMax} may wait (messagesWaitingMax)`,
       );
-    const count = await parts.queue([...fresh.values()]);
-    // Not before: what was not queued may be tried again.
+    const count = await this.#parts.queue([...fresh.values()]);
+    // Noted only after queueing, so that a message that was not queued can be tried again.
     for (const key of fresh.keys()) before.add(key);
     return count;
+  }
+}
+
+/** Turns refusals and failures of the graph into results. */
+const guarded =
+  (work: HostHandler): HostHandler =>
+  async (call, args) => {
+    try {
+      return await work(call, args);
+    } catch (error) {
+      if (error instanceof Refusal) return hostError(error.code, error.message);
+      if (error instanceof GraphError)
+        return hostError(
+          HOST_ERROR.unavailable,
+          'the students cannot be determined right now: the graph store is unavailable',
+        );
+      throw error;
+    }
   };
 
-  const guarded =
-    (work: HostHandler): HostHandler =>
-    async (call, args) => {
-      try {
-        return await work(call, args);
-      } catch (error) {
-        if (error instanceof Refusal) return hostError(error.code, error.message);
-        if (error instanceof GraphError)
-          return hostError(HOST_ERROR.unavailable, 'who studies where cannot be told now: the graph store is away');
-        throw error;
-      }
-    };
-
+export function messageHandlers(
+  parts: MessagesParts,
+): Record<'reply' | 'notify_user' | 'notify_chat' | 'notify_students', HostHandler> {
+  const notifier = new Notifier(parts);
   return {
     reply: guarded(async (call, args): Promise<HostResult> => {
       if (call.kind !== 'messenger' || call.message === null)
         throw new Refusal(HOST_ERROR.invalid, 'reply is for messenger triggers');
       const { replies } = call.message;
       if (replies.length >= LIMITS.repliesMax)
-        throw new Refusal(HOST_ERROR.tooLarge, `one execution replies ${LIMITS.repliesMax} times at most (repliesMax)`);
-      replies.push(await readMessage(call, args.text(0)));
+        throw new Refusal(HOST_ERROR.tooLarge, `one execution may reply ${LIMITS.repliesMax} times (repliesMax)`);
+      replies.push(await readMessage(parts.files, call, args.text(0)));
       return { code: 0 };
     }),
     notify_user: guarded(async (call, args) => {
       const userId = args.long(0);
-      const m = await readMessage(call, args.text(1));
+      const m = await readMessage(parts.files, call, args.text(1));
       if (!Number.isSafeInteger(userId) || userId <= 0)
-        throw new Refusal(HOST_ERROR.invalid, 'the user id is above zero');
+        throw new Refusal(HOST_ERROR.invalid, 'the user id must be above zero');
       const [account] = await listReachable(parts.db, parts.channels, [userId]);
       if (account === undefined)
         throw new Refusal(HOST_ERROR.notFound, `user ${userId} has linked no account of a messenger`);
-      await notify(call, 'notify_user', [account], m);
+      await notifier.notify(call, 'notify_user', [account], m);
       return { code: 0 };
     }),
     notify_chat: guarded(async (call, args) => {
       const id = args.text(0);
-      const m = await readMessage(call, args.text(1));
+      const m = await readMessage(parts.files, call, args.text(1));
       const chats = id.includes('\0') ? [] : await findChats(parts.db, parts.channels, id);
       const [chat] = chats;
       if (chat === undefined)
@@ -187,7 +207,7 @@ export function messageHandlers(
           HOST_ERROR.invalid,
           `several messengers have a chat ${id}; name one: ${chats.map(c => `${c.channel}:${c.chatId}`).join(' or ')}`,
         );
-      await notify(call, 'notify_chat', [{ ...chat, userId: null }], m);
+      await notifier.notify(call, 'notify_chat', [{ ...chat, userId: null }], m);
       return { code: 0 };
     }),
     notify_students: guarded(async (call, args) => {
@@ -196,15 +216,15 @@ export function messageHandlers(
         'filter, like {"groups": ["..."], "funding_type": "budget"}',
         studentFilter,
       );
-      const m = await readMessage(call, args.text(1));
+      const m = await readMessage(parts.files, call, args.text(1));
       const students = await findStudents(parts.db, parts.graph, filter);
       if (students.length > LIMITS.studentsToldMax)
         throw new Refusal(
           HOST_ERROR.tooLarge,
-          `the filter means more than ${LIMITS.studentsToldMax} students (studentsToldMax)`,
+          `the filter matches more than ${LIMITS.studentsToldMax} students (studentsToldMax)`,
         );
       const accounts = await listReachable(parts.db, parts.channels, students);
-      const count = await notify(call, 'notify_students', accounts, m);
+      const count = await notifier.notify(call, 'notify_students', accounts, m);
       const data = JSON.stringify({ queued: count, unreachable: students.length - accounts.length });
       return { code: Buffer.byteLength(data), data };
     }),

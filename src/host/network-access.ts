@@ -2,7 +2,7 @@ import { AddressRanges } from '../base/address-ranges.ts';
 import { isPublicAddress } from '../base/ip-address.ts';
 import type { NetworkRules } from '../plugins/network-rules.ts';
 
-/** Where one plugin, or a part of the service, may send requests. */
+/** Decides where a plugin, or a part of the service, may send requests. */
 export class NetworkAccess {
   readonly #hosts: ReadonlyArray<{ name: string; isSuffix: boolean; port: string | null }>;
   readonly #private: AddressRanges;
@@ -20,7 +20,7 @@ export class NetworkAccess {
     this.#private = new AddressRanges(rules.private);
   }
 
-  /** Whether the administrator's list names the host of an address. */
+  /** Whether the administrator's list contains the host of a URL. */
   allowsHost(url: URL): boolean {
     if (this.#hosts.length === 0) return true;
     // A trailing dot names the same host.

@@ -22,7 +22,10 @@ import type { HostHandler, PermittedCall } from './host-functions.ts';
 import { NetworkAccess } from './network-access.ts';
 import { Refusal } from './refusal.ts';
 
-/** Requests of plugins to the world outside (permission `network`, docs/abi.md `http_request`, docs/SECURITY.md "Outgoing connections"). */
+/**
+ * Outgoing HTTP requests of plugins (permission `network`, docs/abi.md `http_request`,
+ * docs/SECURITY.md "Outgoing connections").
+ */
 
 const order = z.strictObject({
   method: z
@@ -35,7 +38,7 @@ const order = z.strictObject({
   timeout_ms: z.int().min(1).max(LIMITS.executionMsMax).optional(),
 });
 
-/** The library's own, or what would change where a message ends and whom it is for. */
+/** Headers the library sets itself, and headers that would change where the message ends or which server it is for. */
 const FORBIDDEN = new Set([
   'host',
   'connection',
@@ -49,7 +52,7 @@ const FORBIDDEN = new Set([
   'transfer-encoding',
   'upgrade',
 ]);
-/** Meant for the host they were given for (RFC 9110 section 15.4). */
+/** Headers that are not sent to another host after a redirect (RFC 9110 section 15.4). */
 const CREDENTIALS = new Set(['authorization', 'cookie']);
 const METHODS_REFUSED = new Set(['CONNECT', 'TRACE', 'TRACK']);
 
@@ -81,31 +84,31 @@ function parseOrder(json: string): Order {
   for (const [name, text] of Object.entries(parsed.data.headers)) {
     const lower = name.toLowerCase();
     if (!/^[!#$%&'*+.^_`|~0-9a-z-]+$/.test(lower))
-      throw new Refusal(HOST_ERROR.invalid, `/headers has ${JSON.stringify(name)}, which is no name of a header`);
+      throw new Refusal(HOST_ERROR.invalid, `/headers has ${JSON.stringify(name)}, which is not a valid header name`);
     if (FORBIDDEN.has(lower)) throw new Refusal(HOST_ERROR.invalid, `/headers/${lower} is set by the host itself`);
     if (!/^[\t\x20-\x7e\x80-\xff]*$/.test(text))
-      throw new Refusal(HOST_ERROR.invalid, `/headers/${lower} holds a character that no header may`);
+      throw new Refusal(HOST_ERROR.invalid, `/headers/${lower} contains a character that is not allowed in a header`);
     headers[lower] = text;
   }
   return { method, url: addressOf(url), headers, timeoutMs: timeout_ms ?? LIMITS.executionMsMax };
 }
 
-/** @param from the address whose answer leads on to this one */
+/** Parses a URL. @param from the URL that redirected to this one */
 function addressOf(text: string, from?: URL): URL {
-  const what = from === undefined ? '/url' : `what ${from.host} leads on to`;
+  const what = from === undefined ? '/url' : `the redirect target of ${from.host}`;
   const base = from?.href;
   if (!URL.canParse(text, base))
-    throw new Refusal(HOST_ERROR.invalid, `${what} is not an address like https://api.example.org/path`);
+    throw new Refusal(HOST_ERROR.invalid, `${what} is not a URL like https://api.example.org/path`);
   const url = new URL(text, base);
   if (url.protocol !== 'https:' && url.protocol !== 'http:')
     throw new Refusal(HOST_ERROR.invalid, `${what} begins with ${url.protocol}; http: and https: are allowed`);
   if (url.username !== '' || url.password !== '')
-    throw new Refusal(HOST_ERROR.invalid, `${what} holds a name or password; send them in a header`);
+    throw new Refusal(HOST_ERROR.invalid, `${what} contains a user name or password; send them in a header`);
   url.hash = '';
   return url;
 }
 
-/** Where a redirect leads; null when the answer is none. */
+/** The target of a redirect; null when the answer is not a redirect. */
 function redirectOf({ headers, statusCode }: Sent, from: URL): URL | null {
   const { location } = headers;
   if (![301, 302, 303, 307, 308].includes(statusCode) || typeof location !== 'string') return null;
@@ -130,7 +133,7 @@ const tooLarge = (): Refusal =>
     `the answer is larger than ${LIMITS.responseBodyBytesMax} bytes (responseBodyBytesMax)`,
   );
 
-/** Answers to HEAD requests, and those without content, say how a body would be packed, and have none. */
+/** Decompresses a body. Answers to HEAD requests and answers without content may name a coding but have no body. */
 async function unpacked(packed: Uint8Array, unpack: Unpack): Promise<Uint8Array> {
   if (packed.length === 0) return packed;
   try {
@@ -140,7 +143,7 @@ async function unpacked(packed: Uint8Array, unpack: Unpack): Promise<Uint8Array>
   }
 }
 
-/** Header values by name; several of one name as one list, cookies line by line. */
+/** Header values by name; several values of one name as one list, cookies one per line. */
 function headersOf(sent: Sent, wasUnpacked: boolean): Record<string, string> {
   const out: Record<string, string> = {};
   for (const [name, value] of Object.entries(sent.headers)) {
@@ -150,7 +153,7 @@ function headersOf(sent: Sent, wasUnpacked: boolean): Record<string, string> {
   return out;
 }
 
-/** What went wrong on the way, without addresses of the inside. */
+/** The result for a failed request, without internal addresses. */
 function refusalOf(error: unknown, signal: AbortSignal): HostResult {
   if (error instanceof Refusal) return hostError(error.code, error.message);
   const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error;
@@ -170,12 +173,12 @@ type Outgoing = {
   rules: NetworkRules;
   access: NetworkAccess;
   agent: GuardedAgent;
-  /** Where its connections lead. */
+  /** Origins its connections go to. */
   origins: Set<string>;
   usedAt: number;
 };
 
-/** The way out of plugins: connections and lists of each. */
+/** Outgoing HTTP of all plugins: the connections and allow lists of each. */
 export class OutgoingHttp {
   readonly #resolve: Resolve;
   readonly #plugins = new Map<string, Outgoing>();
@@ -190,7 +193,7 @@ export class OutgoingHttp {
     const known = this.#plugins.get(pluginId);
     if (known !== undefined) {
       known.usedAt = performance.now();
-      // Rules are compared by value: every reload of the plugin makes new ones.
+      // Compares rules by value, because every reload of the plugin makes new objects.
       const isCurrent = known.rules === rules || JSON.stringify(known.rules) === JSON.stringify(rules);
       if (isCurrent && (known.origins.has(origin) || known.origins.size < LIMITS.httpOriginsMax)) {
         known.origins.add(origin);
@@ -245,19 +248,19 @@ export class OutgoingHttp {
       }
       if (next === null) {
         const packed = await bodyOf(sent, LIMITS.responseBodyBytesMax, tooLarge);
-        // A plugin that asks for a coding unpacks it itself.
+        // A plugin that asks for a coding decompresses the answer itself.
         const unpack = asksForCoding ? undefined : unpackOf(sent);
         const bytes = unpack === undefined ? packed : await unpacked(packed, unpack);
         const told = headersOf(sent, unpack !== undefined);
         const data = JSON.stringify({ status: sent.statusCode, headers: told, url: url.href });
         return { code: Buffer.byteLength(data), data, body: bytes };
       }
-      // What it says beside the address is of no interest, and a little of it keeps the connection.
+      // The body of a redirect is not needed; reading a little of it keeps the connection usable.
       await sent.body.dump({ limit: LIMITS.hostCallTextBytesMax }).catch(() => {});
       if (redirects === LIMITS.httpRedirectsMax)
-        throw new Refusal(HOST_ERROR.invalid, `the answer leads on more than ${LIMITS.httpRedirectsMax} times`);
+        throw new Refusal(HOST_ERROR.invalid, `more than ${LIMITS.httpRedirectsMax} redirects`);
       if (next.origin !== url.origin) for (const name of CREDENTIALS) delete headers[name];
-      // RFC 9110 sections 15.4.2 to 15.4.4: as browsers do.
+      // Changes the method as browsers do (RFC 9110 sections 15.4.2 to 15.4.4).
       if (sent.statusCode === 303 ? method !== 'HEAD' : sent.statusCode < 303 && method === 'POST') {
         method = 'GET';
         payload = null;

@@ -1,6 +1,6 @@
 import type { HostErrorCode } from '../abi/host-functions.ts';
 
-/** A refusal on the way, as the plugin gets it: the code of docs/abi.md and the text behind it. */
+/** A refusal of a host call, thrown: the error code of docs/abi.md and its text. */
 export class Refusal extends Error {
   readonly code: HostErrorCode;
 

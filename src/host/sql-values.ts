@@ -4,9 +4,9 @@ import { LIMITS } from '../base/limits.ts';
 import { columnTypeOf } from '../db/database.ts';
 import type { SqlPage, SqlRow } from '../db/page-query.ts';
 
-/** Values between plugins and databases (docs/abi.md `sql_query`): JSON in which nothing is lost on the way. */
+/** Converts values between plugins and databases (docs/abi.md `sql_query`): lossless JSON. */
 
-/** A number as it stands in the text; JavaScript's own would lose digits beyond 2^53. */
+/** A number with the digits of the JSON text; a JavaScript number would lose digits beyond 2^53. */
 class Digits {
   readonly source: string;
   constructor(source: string) {
@@ -16,7 +16,7 @@ class Digits {
 
 const isDigits = (value: unknown): value is Digits => value instanceof Digits;
 
-/** Writes a value that was read with its digits. */
+/** Writes a parsed value as JSON with its original digits. */
 function write(value: unknown): string {
   if (isDigits(value)) return value.source;
   if (Array.isArray(value)) return `[${value.map(write).join(',')}]`;
@@ -27,7 +27,7 @@ function write(value: unknown): string {
   return JSON.stringify(value);
 }
 
-/** What travels to the database: text, bytes, null. */
+/** An argument as it is sent to the database: text, bytes, null. */
 export type SqlArgument = string | Buffer | null;
 
 /** One element of a list as PostgreSQL reads it. */
@@ -46,7 +46,8 @@ function argumentOf(value: unknown, at: string, depth: number): SqlArgument {
   if (value === null) return null;
   if (typeof value === 'boolean') return String(value);
   if (typeof value === 'string') {
-    if (value.includes('\0')) throw new Error(`${at} holds a NUL character, which no text of PostgreSQL may hold`);
+    if (value.includes('\0'))
+      throw new Error(`${at} contains a NUL character, which PostgreSQL does not allow in text`);
     return value;
   }
   if (isDigits(value)) return value.source;
@@ -66,7 +67,7 @@ function argumentOf(value: unknown, at: string, depth: number): SqlArgument {
 
 const [COMMA, BRACKET, BRACE, QUOTE, BACKSLASH] = [0x2c, 0x5b, 0x7b, 0x22, 0x5c];
 
-/** Counts values outside of strings: cheap beside the parser, which would hold up everybody for long. */
+/** Counts values outside of strings. Cheap compared with parsing, which would block the main thread for long. */
 function assertFew(json: string): void {
   let values = 0;
   let inString = false;
@@ -76,12 +77,12 @@ function assertFew(json: string): void {
     else if (inString) {
       if (c === BACKSLASH) k++;
     } else if ((c === COMMA || c === BRACKET || c === BRACE) && ++values > LIMITS.sqlValuesMax)
-      throw new Error(`the arguments hold more than ${LIMITS.sqlValuesMax} values`);
+      throw new Error(`the arguments contain more than ${LIMITS.sqlValuesMax} values`);
   }
 }
 
 /**
- * The arguments of a statement.
+ * Parses the arguments of a statement.
  *
  * @param json a JSON array
  * @throws Error that says which one is wrong and what would be right
@@ -101,7 +102,7 @@ export function parseArguments(json: string): SqlArgument[] {
   }
   if (!Array.isArray(value)) throw new Error('the arguments must be a JSON array, one element for each $n');
   if (value.length > LIMITS.sqlArgumentsMax)
-    throw new Error(`${value.length} arguments are given; at most ${LIMITS.sqlArgumentsMax} are allowed`);
+    throw new Error(`the statement has ${value.length} arguments; at most ${LIMITS.sqlArgumentsMax} are allowed`);
   return value.map((v, k) => argumentOf(v, `/${k}`, 0));
 }
 
@@ -110,7 +111,7 @@ const [BOOL, BYTEA, INT8, INT2, INT4, OID, JSON_TEXT, FLOAT4, FLOAT8, TIMESTAMP,
 ];
 const TIME = /^(\d{4,}-\d\d-\d\d) (\d\d:\d\d:\d\d(?:\.\d+)?)(?:([+-]\d\d)(?::?(\d\d))?)?$/;
 
-/** `2026-11-22 10:00:00.123456+00` as RFC 3339 has it; other styles, eras and `infinity` stay as they are. */
+/** Converts `2026-11-22 10:00:00.123456+00` to RFC 3339; other styles, eras and `infinity` stay unchanged. */
 function timeOf(text: string): string {
   const [, day, time, hours, minutes] = TIME.exec(text) ?? [];
   if (day === undefined) return text;
@@ -145,18 +146,18 @@ function jsonOf(oid: number, text: string): string {
   }
 }
 
-/** Lists in lists, as `parseArray` gives them; leaves are JSON already. */
+/** Nested lists from `parseArray` as JSON; their leaves are JSON already. */
 const listOf = (value: unknown): string =>
   Array.isArray(value) ? `[${value.map(listOf).join(',')}]` : value === null ? 'null' : String(value);
 
 function cellOf(oid: number, elementOid: number | null, text: string | null): string {
   if (text === null) return 'null';
-  // A list whose bounds are not the usual ones begins with them.
+  // A list with bounds other than the default begins with its bounds.
   if (elementOid === null || !text.startsWith('{')) return jsonOf(elementOid === null ? oid : 0, text);
   return listOf(parseArray(text, element => jsonOf(elementOid, element)));
 }
 
-/** Rows as the JSON a plugin gets: an array of arrays, in the order of the columns. */
+/** Encodes rows as JSON for the plugin: an array of arrays, in the order of the columns. */
 export function encodeRows(columns: ReadonlyArray<{ oid: number }>, rows: readonly SqlRow[]): string {
   const elements = columns.map(c => columnTypeOf(c.oid).elementOid);
   return `[${rows

@@ -12,8 +12,8 @@ import { Refusal } from './refusal.ts';
 import { encodeColumns, encodeRows, parseArguments, type SqlArgument } from './sql-values.ts';
 
 /**
- * Databases of a plugin (permission `sql`, docs/abi.md): by logical name, over connections of which each execution gets fresh sessions. What is
- * open when an execution ends is taken back; what is under way is ended.
+ * Databases of a plugin (permission `sql`, docs/abi.md), by logical name. Each execution gets fresh sessions. When an
+ * execution ends, its open connections are taken back and its running statements are cancelled.
  */
 
 type Handle = {
@@ -28,7 +28,7 @@ type Transaction = { kind: 'transaction'; handle: Handle };
 type OpenCursor = { kind: 'cursor'; handle: Handle; columns: SqlPage['columns'] };
 type Opened = Handle | Transaction | OpenCursor;
 
-/** What one execution has open, by the numbers it knows them by. */
+/** The open handles, transactions and cursors of one execution, by number. */
 class SqlSession {
   readonly opened = new Map<number, Opened>();
   #last = 0;
@@ -42,32 +42,35 @@ class SqlSession {
     return [...this.opened.values()].filter(o => o.kind === 'handle');
   }
 
-  /** Forgets a handle with all that hangs on it. */
+  /** Removes a handle with its transaction and cursor. */
   forget(handle: Handle): void {
     for (const [id, o] of this.opened)
       if (o === handle || (o.kind !== 'handle' && o.handle === handle)) this.opened.delete(id);
   }
 }
 
-/** Conditions in which another attempt, or another value, may do: unique violations, serialization failures, deadlocks, locks. */
+/**
+ * Conditions in which another attempt or another value may succeed: unique violations, serialization failures,
+ * deadlocks, locks.
+ */
 const CONFLICT = /^(23505|23P01|40\w{3}|55P03)$/;
 
-/** An error of the database: its SQLSTATE first, and where in the statement. */
+/** The result for an error of the database: the SQLSTATE first, and the position in the statement. */
 function refusalOf(error: unknown, isConnecting: boolean): HostResult {
   if (error instanceof Refusal) return hostError(error.code, error.message);
   if (error instanceof AnswerTooLarge) return hostError(HOST_ERROR.tooLarge, error.message);
   if (error instanceof NoConnectionInTime) return hostError(HOST_ERROR.deadline, error.message);
   const state = error instanceof Error && 'code' in error ? String(error.code) : '';
   const isState = /^[0-9A-Z]{5}$/.test(state) && error instanceof Error && 'severity' in error;
-  // Names of servers and roles are the administrator's business, who finds them in the log.
+  // Names of servers and roles are not shown to plugins; the administrator finds them in the log.
   if (isConnecting || !isState || isUnavailable(error))
     return hostError(
       HOST_ERROR.unavailable,
       `${isState ? `${state}: ` : ''}the database ${isConnecting ? 'cannot be reached' : 'has closed the connection'}`,
     );
-  // The words of the server are about its protocol; what is to be done is ours to say.
+  // The server's message is about its protocol and does not say what to do.
   if (state === '42601' && /multiple commands/.test(error.message))
-    return hostError(HOST_ERROR.invalid, '42601: the text holds several statements; send each in a call of its own');
+    return hostError(HOST_ERROR.invalid, '42601: the text contains several statements; send each in a separate call');
   const position = 'position' in error && error.position !== undefined ? ` (position ${error.position})` : '';
   const constraint = 'constraint' in error && error.constraint !== undefined ? ` (constraint ${error.constraint})` : '';
   const text = `${state}: ${error.message}${position}${constraint}`;
@@ -103,7 +106,7 @@ type SqlName =
   | 'sql_close';
 
 /**
- * @param onUnreachable told of connections that could not be made, for the log
+ * @param onUnreachable called, for the log, when a connection cannot be made
  */
 export function sqlHandlers(
   databases: PluginDatabases,
@@ -131,7 +134,10 @@ export function sqlHandlers(
         `${LIMITS.sqlHandlesPerDatabase} handles of database "${name}" are open in this execution; close one of them`,
       );
     if (session.opened.size >= LIMITS.sqlOpenMax)
-      return hostError(HOST_ERROR.tooLarge, `${LIMITS.sqlOpenMax} handles, transactions and cursors are open`);
+      return hostError(
+        HOST_ERROR.tooLarge,
+        `${LIMITS.sqlOpenMax} handles, transactions and cursors are open in this execution; close one of them`,
+      );
     let held: HeldConnection;
     try {
       held = await databases.take(`${call.plugin.id}/${name}`, url, call.deadline - LIMITS.answerMarginMs);
@@ -142,16 +148,16 @@ export function sqlHandlers(
     const atEnd = (how: CallEnd): void => (how === 'killed' ? held.destroy() : held.giveBack());
     const handle: Handle = { kind: 'handle', name, held, atEnd, transaction: null, cursor: null };
     const id = session.add(handle);
-    // At once if the execution was ended meanwhile.
+    // Runs at once if the execution has ended meanwhile.
     call.atEnd(handle.atEnd);
     return { code: id };
   };
 
-  /** The connection a statement is for; it must not be amid another one. */
+  /** The connection for a statement; refused while a cursor or transaction blocks it. */
   const handleFor = (session: SqlSession, id: number): Handle => {
     const target = session.opened.get(id);
     if (target === undefined || target.kind === 'cursor')
-      throw new Refusal(HOST_ERROR.notFound, `${id} is no open handle or transaction of this execution`);
+      throw new Refusal(HOST_ERROR.notFound, `${id} is not an open handle or transaction of this execution`);
     const handle = target.kind === 'handle' ? target : target.handle;
     if (target.kind === 'handle' && handle.transaction !== null)
       throw new Refusal(
@@ -169,11 +175,11 @@ export function sqlHandlers(
   const transactionOf = (session: SqlSession, id: number): Transaction => {
     const target = session.opened.get(id);
     if (target?.kind !== 'transaction')
-      throw new Refusal(HOST_ERROR.notFound, `${id} is no open transaction of this execution`);
+      throw new Refusal(HOST_ERROR.notFound, `${id} is not an open transaction of this execution`);
     return target;
   };
 
-  /** Whatever goes wrong is an answer; a connection that is gone takes its handle along. */
+  /** Turns every error into a result. Removes the handle of a lost connection. */
   const guarded =
     (work: (session: SqlSession, args: HostArguments, call: PermittedCall) => Promise<HostResult>): HostHandler =>
     async (call, args) => {
@@ -222,7 +228,7 @@ export function sqlHandlers(
       const id = args.int(0);
       const cursor = session.opened.get(id);
       if (cursor?.kind !== 'cursor')
-        throw new Refusal(HOST_ERROR.notFound, `${id} is no open cursor of this execution`);
+        throw new Refusal(HOST_ERROR.notFound, `${id} is not an open cursor of this execution`);
       const { handle } = cursor;
       const rowsMax = rowsMaxOf(args, 1);
       let page: SqlPage | null = null;
@@ -244,7 +250,7 @@ export function sqlHandlers(
     sql_begin: guarded(async (session, args) => {
       const id = args.int(0);
       if (session.opened.get(id)?.kind === 'transaction')
-        throw new Refusal(HOST_ERROR.conflict, `${id} is a transaction; one within another is not known here`);
+        throw new Refusal(HOST_ERROR.conflict, `${id} is a transaction; nested transactions are not supported`);
       const handle = handleFor(session, id);
       await handle.held.connection.exec('BEGIN', []);
       handle.transaction = session.add({ kind: 'transaction', handle });

@@ -5,14 +5,14 @@ import type { Queryable } from '../db/database.ts';
 import { hashPassword } from './password.ts';
 import { findUser } from './users.ts';
 
-/** Who may obtain an admin session (docs/identity.md "Administrators"). */
+/** A user who may log in as an administrator (docs/identity.md "Administrators"). */
 export type AdminAccount = {
   userId: number;
   email: string;
   mustChangePassword: boolean;
   temporaryUntil: Date | null;
   createdAt: Date;
-  /** The mail with the last temporary password; null when none was asked for. */
+  /** State of the mail with the last temporary password; null if none was requested. */
   mail: { state: 'pending' | 'sent' | 'failed'; error: string | null; at: Date | null } | null;
 };
 
@@ -37,9 +37,9 @@ const toAccount = (r: AdminSql): AdminAccount => ({
   mail: r.mail_state === null ? null : { state: r.mail_state, error: r.mail_error, at: r.mail_at },
 });
 
-/** No password has this hash: the account waits for its temporary password. */
+/** A value that is the hash of no password: the account waits for its temporary password. */
 const NO_PASSWORD = '!';
-/** Letters and digits that are not mistaken for each other; four groups of five are 97 bits. */
+/** Letters and digits that are not easily confused; four groups of five are 97 bits. */
 const LETTERS = 'abcdefghjkmnpqrstuvwxyz23456789';
 
 function makeTemporaryPassword(): string {
@@ -68,7 +68,7 @@ const toNamedAdmin = (r: NamedAdminSql): NamedAdmin => ({
   displayName: r.display_name,
 });
 
-/** Administrators with their names, in descending order of their users' ids. */
+/** Lists administrators with their names, in descending order of user ids. */
 export async function listAdmins(db: Queryable, before: number, limit: number): Promise<NamedAdmin[]> {
   const { rows } = await db.query<NamedAdminSql>(
     `${NAMED} WHERE a.global_user_id < $1 ORDER BY a.global_user_id DESC LIMIT $2`,
@@ -77,7 +77,7 @@ export async function listAdmins(db: Queryable, before: number, limit: number): 
   return rows.map(toNamedAdmin);
 }
 
-/** Every administrator, oldest first, for the command line. */
+/** Lists all administrators, oldest first, for the command line. */
 export async function listAllAdmins(db: Queryable): Promise<NamedAdmin[]> {
   const { rows } = await db.query<NamedAdminSql>(`${NAMED} ORDER BY a.created_at, a.global_user_id`);
   return rows.map(toNamedAdmin);
@@ -87,12 +87,12 @@ export async function findAdminByEmail(db: Queryable, email: string): Promise<Ad
   return (await findCredentials(db, email))?.account;
 }
 
-/** The account of an email with the hash of its password; null while it waits for one. */
+/** The account with an email, and the hash of its password; null while it waits for a password. */
 export async function findCredentials(
   db: Queryable,
   email: string,
 ): Promise<{ account: AdminAccount; hash: string | null } | undefined> {
-  // One of the two folds both sides: JavaScript's lower case is not PostgreSQL's.
+  // PostgreSQL lowers both sides, because its lower() differs from JavaScript's.
   const { rows } = await db.query<AdminSql>('SELECT * FROM admin_credentials WHERE lower(email) = lower($1)', [
     email.trim(),
   ]);
@@ -101,14 +101,14 @@ export async function findCredentials(
   return { account: toAccount(row), hash: row.password_hash === NO_PASSWORD ? null : row.password_hash };
 }
 
-/** Adds the record that lets a user be an administrator, without a password yet. Part of a transaction. */
+/** Adds the record that makes a user an administrator, without a password. Part of a transaction. */
 export async function addCredentials(client: Queryable, user: { id: number; email: string }): Promise<void> {
   if ((await findUser(client, user.id)) === undefined)
     throw new ServiceError('validation_failed', `there is no user ${user.id}`, {
       errors: [{ pointer: '/global_user_id', message: 'must be the id of a user; see GET /api/admin/users' }],
     });
   if ((await findAdmin(client, user.id)) !== undefined)
-    throw new ServiceError('conflict', `user ${user.id} is an administrator already`, {
+    throw new ServiceError('conflict', `user ${user.id} is already an administrator`, {
       errors: [{ pointer: '/global_user_id', message: 'must not be an administrator yet' }],
     });
   if ((await findAdminByEmail(client, user.email)) !== undefined)
@@ -130,14 +130,14 @@ export async function loadAdmin(db: Queryable, userId: number): Promise<AdminAcc
 export const noAdmin = (userId: number): ServiceError =>
   new ServiceError('not_found', `user ${userId} is not an administrator`);
 
-/** A mail with a temporary password that was asked for; `request` tells it from one asked for later. */
+/** A requested mail with a temporary password; `request` distinguishes it from later requests. */
 export type MailOrder = { userId: number; request: string | null };
 
 /**
- * Sets a fresh temporary password.
+ * Sets a new temporary password.
  *
- * @param order the mail it is made for, or null when it is printed on the command line
- * @returns it, or null when the administrator is gone, or waits for this mail no longer
+ * @param order the mail it is for, or null if it is printed on the command line
+ * @returns the password, or null if the administrator was removed or does not wait for this mail any more
  */
 export async function giveTemporaryPassword(
   db: Queryable,
@@ -156,7 +156,7 @@ export async function giveTemporaryPassword(
   return rows[0] === undefined ? null : { password, hash, until: rows[0].temporary_until };
 }
 
-/** Takes the password away; the account waits for the mail with a temporary one, and for no earlier one. */
+/** Removes the password. The account now waits for this mail, and not for an earlier one. */
 export async function awaitMail(client: Queryable, userId: number): Promise<MailOrder> {
   const { rows } = await client.query<{ mail_request: string }>(
     `UPDATE admin_credentials SET password_hash = $2, must_change_password = true, temporary_until = NULL,
@@ -168,7 +168,7 @@ export async function awaitMail(client: Queryable, userId: number): Promise<Mail
   return { userId, request: rows[0].mail_request };
 }
 
-/** Notes what became of an attempt to mail a password, unless another one was asked for meanwhile. */
+/** Stores the result of an attempt to mail a password, unless another mail was requested meanwhile. */
 export async function noteMail(
   db: Queryable,
   userId: number,
@@ -182,7 +182,7 @@ export async function noteMail(
   );
 }
 
-/** No attempt follows: the account says so, with the error of the last one. */
+/** Marks the mail of an account as failed, with the error of the last attempt. */
 export async function giveUpMail(db: Queryable, order: MailOrder): Promise<void> {
   await db.query(
     `UPDATE admin_credentials SET mail_state = 'failed', mail_at = now(), mail_error = coalesce(mail_error, 'the attempts were broken off')
@@ -191,14 +191,14 @@ export async function giveUpMail(db: Queryable, order: MailOrder): Promise<void>
   );
 }
 
-/** No mail is waited for any more. */
+/** Clears the state of the mail. */
 export async function forgetMail(client: Queryable, userId: number): Promise<void> {
   await client.query('UPDATE admin_credentials SET mail_state = NULL, mail_error = NULL WHERE global_user_id = $1', [
     userId,
   ]);
 }
 
-/** Whether an account still has the password a hash was made of; holds the row until the transaction ends. */
+/** Whether an account still has this password hash. Locks the row until the transaction ends. */
 export async function holdPassword(client: Queryable, userId: number, hash: string): Promise<boolean> {
   const { rowCount } = await client.query(
     'SELECT 1 FROM admin_credentials WHERE global_user_id = $1 AND password_hash = $2 FOR UPDATE',
@@ -207,7 +207,7 @@ export async function holdPassword(client: Queryable, userId: number, hash: stri
   return rowCount === 1;
 }
 
-/** Uses a temporary password up; false when it has lapsed or was used. */
+/** Marks a temporary password as used; false if it has expired or was used before. */
 export async function useTemporaryPassword(db: Queryable, userId: number, hash: string): Promise<boolean> {
   const { rowCount } = await db.query(
     'UPDATE admin_credentials SET temporary_until = now() WHERE global_user_id = $1 AND password_hash = $2 AND temporary_until > now()',
@@ -216,7 +216,10 @@ export async function useTemporaryPassword(db: Queryable, userId: number, hash: 
   return rowCount === 1;
 }
 
-/** Stores the hash of a password the administrator has chosen. A mail that is still to be sent again must not take it away. */
+/**
+ * Stores the hash of a password the administrator has chosen, and ends retries of a mail, which would replace the
+ * password.
+ */
 export async function storePassword(client: Queryable, userId: number, hash: string): Promise<void> {
   await client.query(
     `UPDATE admin_credentials SET password_hash = $2, must_change_password = false, temporary_until = NULL, updated_at = now(),
@@ -225,7 +228,7 @@ export async function storePassword(client: Queryable, userId: number, hash: str
   );
 }
 
-/** Removes the record; false when it is the last one. The caller holds the lock that keeps removals one at a time. */
+/** Removes the record; false if it is the last one. The caller holds the lock that serializes removals. */
 export async function removeCredentials(client: Queryable, userId: number): Promise<boolean> {
   const { rowCount } = await client.query(
     'DELETE FROM admin_credentials WHERE global_user_id = $1 AND (SELECT count(*) FROM admin_credentials) > 1',

@@ -24,13 +24,15 @@ import { revokeAllSessions } from './sessions.ts';
 import { revokeAllUserTokens } from './user-tokens.ts';
 import { addUser, findUser } from './users.ts';
 
-/** Any constant: the first administrator is added, and the last one kept, one change at a time over all hosts. */
+/**
+ * Key of the advisory lock that serializes adding the first administrator and removing administrators over all hosts.
+ */
 const SETUP_LOCK = 7_391_043;
 
 /**
- * Makes the first administrator; of any number of attempts one wins.
+ * Adds the first administrator. Of concurrent attempts exactly one succeeds.
  *
- * @throws ServiceError `conflict` when there is an administrator already
+ * @throws ServiceError `conflict` if there is an administrator already
  */
 export async function addFirstAdmin(
   db: Database,
@@ -40,7 +42,7 @@ export async function addFirstAdmin(
   return await db.withTransaction(async client => {
     await client.query('SELECT pg_advisory_xact_lock($1)', [SETUP_LOCK]);
     if (await adminsExist(client)) throw new ServiceError('conflict', 'there is an administrator already; log in');
-    // Under the lock, since the work is done once then, however many try.
+    // Under the lock, so that of many attempts only one does the work of hashing.
     const hash = await hashPassword(first.password);
     const user = await addUser(client, { displayName: first.displayName });
     await addCredentials(client, { id: user.id, email: first.email });
@@ -59,9 +61,10 @@ export async function addFirstAdmin(
 export type QueueMail = (client: Queryable, order: MailOrder) => Promise<void>;
 
 /**
- * Makes a user an administrator; a temporary password goes out by mail, and only there (docs/identity.md "Administrators").
+ * Makes a user an administrator. The temporary password is sent only by mail (docs/identity.md "Administrators").
  *
- * @throws ServiceError `validation_failed` for an unknown user, `conflict` for a user or an email that is one already
+ * @throws ServiceError `validation_failed` for an unknown user, `conflict` if the user is an administrator or the email
+ * is in use
  */
 export async function appointAdmin(
   db: Database,
@@ -83,7 +86,7 @@ export async function appointAdmin(
   });
 }
 
-/** Ends every credential of a user. A thief of the lost password may have made tokens and keys with it. */
+/** Revokes all credentials of a user, because a thief of the password may have created tokens and keys with it. */
 async function revokeEverything(client: Queryable, userId: number, by: Actor): Promise<void> {
   await revokeAllSessions(client, userId);
   await revokeAllUserTokens(client, userId);
@@ -95,9 +98,9 @@ async function askForMail(client: Queryable, userId: number, queueMail: QueueMai
 }
 
 /**
- * Takes the password of an administrator away and sends a temporary one; all sessions and tokens end.
+ * Removes the password of an administrator and mails a temporary one. Ends all sessions and tokens.
  *
- * @throws ServiceError `not_found`, or `conflict` for the own account, whose password is changed instead
+ * @throws ServiceError `not_found`, or `conflict` for the caller's own account, whose password must be changed instead
  */
 export async function resetAdminPassword(
   db: Database,
@@ -117,7 +120,8 @@ export async function resetAdminPassword(
 }
 
 /**
- * Removes a user from the administrators, with all sessions, tokens and the administration keys they made. The user stays.
+ * Removes a user from the administrators, with all sessions, tokens, and the administration keys they created. The user
+ * remains.
  *
  * @throws ServiceError `not_found`, or `conflict` for the last administrator
  */
@@ -138,10 +142,10 @@ export async function removeAdmin(db: Database, userId: number, by: Actor): Prom
 }
 
 /**
- * The job behind an appointment: makes the temporary password at the moment it is sent, so that it is stored nowhere but as
- * a hash; each attempt makes another one.
+ * The job that mails a temporary password. Creates the password when it is sent, so that only its hash is stored; each
+ * attempt creates another one.
  *
- * @throws whatever `send` throws; the account then says what is wrong
+ * @throws the error of `send`, which the account then shows
  */
 export async function mailTemporaryPassword(
   db: Database,
@@ -164,10 +168,10 @@ export async function mailTemporaryPassword(
 }
 
 /**
- * Recovery from the command line: makes an administrator, or gives an existing one a new password.
+ * Recovery from the command line: creates an administrator, or gives an existing one a new password.
  *
- * @returns the account with its temporary password, to be shown once
- * @throws ServiceError as `appointAdmin` does
+ * @returns the account with its temporary password, which is shown once
+ * @throws ServiceError like `appointAdmin`
  */
 export async function createAdminHere(
   db: Database,
@@ -197,7 +201,7 @@ async function withTemporaryPassword(
   return { account: await loadAdmin(client, userId), password: given.password };
 }
 
-/** Recovery from the command line: a new temporary password; all sessions end. */
+/** Recovery from the command line: sets a new temporary password and ends all sessions. */
 export async function resetPasswordHere(
   db: Database,
   email: string,
@@ -207,7 +211,7 @@ export async function resetPasswordHere(
     const account = await findAdminByEmail(client, email);
     if (account === undefined) throw new ServiceError('not_found', `there is no administrator with the email ${email}`);
     await forgetMail(client, account.userId);
-    // A new password begins without a wait.
+    // Logins with the new password do not wait for earlier failures.
     await forgetFailures(client, keyOfUser(account.userId));
     await revokeEverything(client, account.userId, by);
     await appendAudit(client, by, {
@@ -220,8 +224,8 @@ export async function resetPasswordHere(
 }
 
 /**
- * Sets a new password, part of a transaction that holds the old one. Every session and token of the administrator ends;
- * administration keys stay (docs/administrators.md "Administration keys").
+ * Sets a new password, in a transaction that has locked the old one. Ends all sessions and tokens of the administrator;
+ * administration keys stay valid (docs/administrators.md "Administration keys").
  */
 export async function changePassword(client: Queryable, userId: number, hash: string, by: Actor): Promise<void> {
   await storePassword(client, userId, hash);

@@ -4,7 +4,7 @@ import { findByBearer, makeBearer } from './bearer-secret.ts';
 import { notifyIdentity } from './identity-changes.ts';
 
 /**
- * What a key may do (docs/administrators.md "Administration keys"). `plugins:deploy` may be limited to one plugin:
+ * Scopes of keys (docs/administrators.md "Administration keys"). `plugins:deploy` may be limited to one plugin:
  * `plugins:deploy:<plugin id>`.
  */
 export const ADMIN_SCOPES = [
@@ -26,7 +26,7 @@ export type AdminKey = {
   name: string;
   public: string;
   scopes: string[];
-  /** The administrator who made it; the key ends with their appointment. */
+  /** The administrator who created it; the key is revoked when they are removed. */
   madeBy: number;
   createdAt: Date;
   expiresAt: Date | null;
@@ -64,12 +64,12 @@ const keyState = (k: AdminKey): AuditState => ({
   expires_at: k.expiresAt,
 });
 
-/** Whether a text is a scope, also one of `plugins:deploy` for a single plugin. */
+/** Whether a text is a scope, including `plugins:deploy` for a single plugin. */
 export function isScope(text: string): boolean {
   return ADMIN_SCOPES.some(s => s === text) || /^plugins:deploy:[a-z0-9][a-z0-9_-]{0,63}$/.test(text);
 }
 
-/** The plugins a key names in `plugins:deploy:<plugin id>`. */
+/** The plugins named in scopes `plugins:deploy:<plugin id>`. */
 export function deployedPlugins(scopes: readonly string[]): string[] {
   return scopes.filter(s => s.startsWith(DEPLOY_ONE)).map(s => s.slice(DEPLOY_ONE.length));
 }
@@ -77,14 +77,14 @@ export function deployedPlugins(scopes: readonly string[]): string[] {
 /**
  * Whether a key has a scope. `admin` includes the others.
  *
- * @param pluginId the plugin it is about, for scopes that name one
+ * @param pluginId the plugin concerned, for scopes that name one
  */
 export function keyHas(key: Pick<AdminKey, 'scopes'>, scope: AdminScope, pluginId?: string): boolean {
   if (key.scopes.includes('admin') || key.scopes.includes(scope)) return true;
   return scope === 'plugins:deploy' && pluginId !== undefined && key.scopes.includes(`${DEPLOY_ONE}${pluginId}`);
 }
 
-/** @returns the key with its text, which is shown once and kept nowhere */
+/** @returns the key with its text, which is shown once and not stored */
 export async function addAdminKey(
   db: Database,
   prefix: string,
@@ -110,7 +110,7 @@ export async function addAdminKey(
   });
 }
 
-/** The key a text belongs to; undefined when it is unknown, wrong, expired or revoked. */
+/** The key with this text; undefined if it is unknown, wrong, expired or revoked. */
 export async function verifyAdminKey(
   db: Queryable,
   prefix: string,
@@ -129,7 +129,7 @@ export async function findAdminKey(db: Queryable, id: number): Promise<AdminKey 
   return rows[0] === undefined ? undefined : toKey(rows[0]);
 }
 
-/** Newest first. */
+/** Lists keys, newest first. */
 export async function listAdminKeys(db: Queryable, before: number, limit: number): Promise<AdminKey[]> {
   const { rows } = await db.query<KeySql>('SELECT * FROM admin_keys WHERE id < $1 ORDER BY id DESC LIMIT $2', [
     before,
@@ -138,7 +138,7 @@ export async function listAdminKeys(db: Queryable, before: number, limit: number
   return rows.map(toKey);
 }
 
-/** Keys an administrator has made that are still good. */
+/** Number of valid keys an administrator has created. */
 export async function countAdminKeysOf(db: Queryable, userId: number): Promise<number> {
   const { rows } = await db.query<{ count: number }>(
     'SELECT count(*)::int AS count FROM admin_keys WHERE made_by = $1 AND (expires_at IS NULL OR expires_at > now())',
@@ -159,7 +159,7 @@ async function noteRevoked(client: Queryable, keys: readonly KeySql[], by: Actor
   }
 }
 
-/** Revokes a key on every host; false when there is none. */
+/** Revokes a key on every host; false if there is none. */
 export async function revokeAdminKey(db: Database, id: number, by: Actor): Promise<boolean> {
   return await db.withTransaction(async client => {
     const { rows } = await client.query<KeySql>('DELETE FROM admin_keys WHERE id = $1 RETURNING *', [id]);
@@ -168,7 +168,7 @@ export async function revokeAdminKey(db: Database, id: number, by: Actor): Promi
   });
 }
 
-/** Revokes every key an administrator has made; part of a transaction. */
+/** Revokes all keys an administrator has created; part of a transaction. */
 export async function revokeAdminKeysOf(client: Queryable, userId: number, by: Actor): Promise<void> {
   const { rows } = await client.query<KeySql>('DELETE FROM admin_keys WHERE made_by = $1 RETURNING *', [userId]);
   await noteRevoked(client, rows, by);

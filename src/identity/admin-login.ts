@@ -6,7 +6,7 @@ import { type AdminAccount, findCredentials, holdPassword, useTemporaryPassword 
 import { type Attempt, accountKey, beginAttempt, dropAttempt, failAttempt, succeed } from './login-throttle.ts';
 import { passwordMatches } from './password.ts';
 
-/** How an administrator proves who they are, as a challenge of RFC 9110 section 11.6.1. */
+/** The challenge for administrators (RFC 9110 section 11.6.1). */
 export const ADMIN_CHALLENGE = 'Cookie realm="plugin-host admin", cookie-name="admin_session"';
 
 const wrong = (): ServiceError =>
@@ -16,10 +16,10 @@ type Known = { account: AdminAccount; hash: string | null } | undefined;
 type Verified = { account: AdminAccount; hash: string };
 
 /**
- * Counts the attempt, compares, and acts on a right password.
+ * Counts the attempt, compares the password, and runs `act` if it is right.
  *
- * @param act what a right password opens, in a transaction that holds the row; null when it opens nothing after all
- * @returns what `act` gave; null for a wrong password, and the failure counts
+ * @param act runs in a transaction that has locked the row; returns null to refuse all the same
+ * @returns the result of `act`; null for a wrong password, which counts as a failure
  * @throws ServiceError `too_many_attempts` with `Retry-After`
  */
 async function attemptWith<T extends object>(
@@ -45,7 +45,7 @@ async function attemptWith<T extends object>(
     if (done === null) await failAttempt(db, id);
     return done;
   } catch (error) {
-    // Too many passwords are being compared, or the database is away: no failure of the caller's.
+    // Too many passwords are being compared, or the database is unavailable: not a failure of the caller.
     await dropAttempt(db, id).catch(() => {});
     throw error;
   }
@@ -55,17 +55,17 @@ export type LoginRequest = {
   email: string;
   password: string;
   address: string;
-  /** The id of the browser when this user has logged in with it before. */
+  /** The id of the browser, if this user has logged in with it before. */
   browserOf(userId: number): string | null;
-  /** Who stands in the audit log for a login that failed. */
+  /** The actor in the audit log for a failed login. */
   stranger: Actor;
 };
 
 /**
- * A login with email and password. An unknown email takes the same time and gets the same answer as a wrong password. A
- * temporary password opens once, and not after its time.
+ * Logs in with email and password. An unknown email takes the same time and gets the same answer as a wrong password. A
+ * temporary password works once, before it expires.
  *
- * @param open begins the sessions, in the transaction that makes sure the password still is the account's
+ * @param open begins the sessions, in a transaction that checks that the account still has this password
  * @throws ServiceError `unauthorized`, or `too_many_attempts` with `Retry-After`
  */
 export async function logIn<T extends object>(
@@ -86,7 +86,7 @@ export async function logIn<T extends object>(
     return await open(client, account);
   });
   if (opened !== null) return opened;
-  // An email of no account is not written down: some people type their password into that field.
+  // An unknown email is not logged, because some people type their password into that field.
   await appendAudit(db, stranger, {
     action: 'admin.login_failed',
     objectType: 'user',
@@ -97,11 +97,11 @@ export async function logIn<T extends object>(
 }
 
 /**
- * Asks an administrator who is logged in for the password again. Failures count by session, apart from those of logins: a
- * stranger who guesses at the login must not keep an administrator from acting.
+ * Checks the password of a logged-in administrator again. Failures count per session, separately from logins, so that
+ * an attacker who guesses at the login cannot block the administrator.
  *
- * @param act done in the transaction that makes sure the password still is the account's
- * @throws ServiceError `validation_failed` at `pointer` when it is wrong
+ * @param act runs in a transaction that checks that the account still has this password
+ * @throws ServiceError `validation_failed` at `pointer` if the password is wrong
  */
 export async function withPassword<T extends object>(
   db: Database,
@@ -112,7 +112,7 @@ export async function withPassword<T extends object>(
 ): Promise<T> {
   const { account, by, counted: key } = who;
   const known = await findCredentials(db, account.email);
-  // A session that began another way needs a temporary password that is still good.
+  // In a session that began without the password, a temporary password must not have expired.
   const lapsed = (account.temporaryUntil?.getTime() ?? 0) <= Date.now();
   const refused = account.mustChangePassword && !who.passwordGiven && lapsed;
   const done = await attemptWith(db, { account: key, caller: key }, known, password, async client =>

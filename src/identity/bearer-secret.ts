@@ -1,6 +1,8 @@
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
 
-/** `<prefix><public>.<secret>`: 12 random bytes name the credential, 32 prove it (docs/identity.md "Credentials"). */
+/**
+ * `<prefix><public>.<secret>`: 12 random bytes identify the credential, 32 prove it (docs/identity.md "Credentials").
+ */
 const PUBLIC_BYTES = 12;
 const SECRET_BYTES = 32;
 const PARTS = /^([A-Za-z0-9_-]{16})\.([A-Za-z0-9_-]{43})$/;
@@ -9,34 +11,35 @@ export type NewBearer = { text: string; public: string; sha256: Buffer };
 
 export const sha256 = (text: string): Buffer => createHash('sha256').update(text).digest();
 
-/** A credential that is shown once; only its hash is kept. */
+/** Creates a credential, which is shown once; only its hash is stored. */
 export function makeBearer(prefix: string): NewBearer {
   const name = randomBytes(PUBLIC_BYTES).toString('base64url');
   const secret = makeSecret();
   return { text: `${prefix}${name}.${secret.text}`, public: name, sha256: secret.sha256 };
 }
 
-/** 256 random bits, as text and hashed. */
+/** Creates 256 random bits, as text and as a hash. */
 export function makeSecret(): { text: string; sha256: Buffer } {
   const text = randomBytes(SECRET_BYTES).toString('base64url');
   return { text, sha256: sha256(text) };
 }
 
-/** The parts of a credential with this prefix, or null when it has another shape. */
+/** The parts of a credential with this prefix, or null if it has another format. */
 function parseBearer(text: string, prefix: string): { public: string; secret: string } | null {
   if (!text.startsWith(prefix)) return null;
   const parts = PARTS.exec(text.slice(prefix.length));
   return parts === null ? null : { public: parts[1] ?? '', secret: parts[2] ?? '' };
 }
 
-/** What a table keeps of every credential. */
+/** Columns that every table of credentials has. */
 export type BearerRow = { secret_sha256: Buffer; expires_at: Date | null };
 
 /**
- * The row a credential's text belongs to; undefined when the text has another shape, the row is missing or expired, or the secret is wrong.
+ * Finds the row of a credential; undefined if the text has another format, the row is missing or expired, or the secret
+ * is wrong.
  *
- * @param find the row with this public part
- * @param alsoValid a second hash that is accepted now, like that of a secret rotated away a moment ago
+ * @param find finds the row with this public part
+ * @param alsoValid a second valid hash, like that of the secret before a rotation
  */
 export async function findByBearer<Row extends BearerRow>(
   text: string,
@@ -55,7 +58,7 @@ export async function findByBearer<Row extends BearerRow>(
 
 const ABSENT = sha256('absent');
 
-/** Whether a secret has one of the hashes; takes the same time when there is none (docs/identity.md "Credentials"). */
+/** Whether a secret has one of the hashes. Takes the same time without a hash (docs/identity.md "Credentials"). */
 export function secretMatches(secret: string, ...hashes: Array<Buffer | null>): boolean {
   const given = sha256(secret);
   let matches = false;

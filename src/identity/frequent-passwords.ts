@@ -2,8 +2,8 @@ import { ServiceError } from '../base/errors.ts';
 import { LIMITS } from '../base/limits.ts';
 
 /**
- * The most common passwords, as zxcvbn-ts keeps them: 49,000 by frequency, in lower case. Those that are too short to be
- * chosen here are left out. Read when the first password is chosen, in 25 ms, so that a start does not pay for it.
+ * Loads the most common passwords from zxcvbn-ts: 49,000 in lower case, without those shorter than the minimum. Loads
+ * them when the first password is chosen, which takes 25 ms, so that they do not delay the start.
  */
 async function load(): Promise<ReadonlySet<string>> {
   const { dictionary } = await import('@zxcvbn-ts/language-common');
@@ -13,7 +13,7 @@ async function load(): Promise<ReadonlySet<string>> {
 
 let common: Promise<ReadonlySet<string>> | null = null;
 
-/** Whether a password is among the most common ones, however its letters are capitalised. */
+/** Whether a password is among the most common ones, ignoring case. */
 export async function isCommonPassword(password: string): Promise<boolean> {
   common ??= load();
   return (await common).has(password.toLowerCase());

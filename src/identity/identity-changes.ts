@@ -1,17 +1,20 @@
 import type { Queryable } from '../db/database.ts';
 
-/** Channel on which hosts of one database tell each other that a credential is not what it was. */
+/** Channel on which hosts of one database notify each other that a credential has changed. */
 export const IDENTITY_CHANGED = 'identity_changed';
 
-/** What changed: everything of a user, or one credential. Admin sessions and administration keys are read for every request. */
+/**
+ * The changed object: a user with all credentials, or one credential. Admin sessions and administration keys are read
+ * for every request.
+ */
 export type IdentityChange = { what: 'user' | 'session' | 'token' | 'key' | 'admin_key'; id: number };
 
-/** Part of the transaction that makes the change, so that no host reads it too early. */
+/** Notifies all hosts. Call it in the transaction of the change, so that no host reads too early. */
 export async function notifyIdentity(db: Queryable, change: IdentityChange): Promise<void> {
   await db.query('SELECT pg_notify($1, $2)', [IDENTITY_CHANGED, `${change.what}:${change.id}`]);
 }
 
-/** The same for several users. */
+/** Notifies all hosts about several users. */
 export async function notifyUsers(db: Queryable, ids: readonly string[]): Promise<void> {
   if (ids.length > 0)
     await db.query("SELECT pg_notify($1, 'user:' || id) FROM unnest($2::bigint[]) AS id", [IDENTITY_CHANGED, ids]);

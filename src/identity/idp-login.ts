@@ -9,26 +9,26 @@ export type IdpOptions = {
   clientId: string;
   clientSecret: string;
   scopes: readonly string[];
-  /** Address of our callback as the provider knows it. */
+  /** Callback address, as registered with the provider. */
   redirectUri(): string;
 };
 
-/** Keeps what a login in progress needs in the browser, unreadable and unchangeable there. */
+/** Encrypts and authenticates the state of a login in progress, which the browser keeps. */
 type Sealer = { seal(plain: string, owner: string): Buffer; open(sealed: Buffer, owner: string): string };
 
-/** An account as the provider tells it. */
+/** An account of the provider. */
 export type IdpAccount = {
   sub: string;
   name: string;
   locale: 'ru' | 'en' | null;
-  /** When the user last gave their credentials there (`auth_time`); null when the provider does not say. */
+  /** When the user last entered their credentials at the provider (`auth_time`); null if it does not say. */
   authenticatedAt: Date | null;
 };
 
-/** A provider's clock may be this far ahead; a time beyond that is not believed. */
+/** A provider's clock may be this far ahead; a later time is not accepted. */
 const CLOCK_SKEW_MS = 5 * 60_000;
 
-/** What to say where a login is needed and no provider is configured. */
+/** Error text where a login is needed and no provider is configured. */
 export const NO_PROVIDER =
   'no identity provider is configured: set idp.issuer, idp.client_id and idp.client_secret (BOT_IDP_ISSUER, BOT_IDP_CLIENT_ID, BOT_IDP_CLIENT_SECRET) and start the service again';
 
@@ -45,9 +45,10 @@ const pendingLogin = z.object({
 });
 
 /**
- * Login with an OpenID Connect provider: authorization code with PKCE, state and nonce (docs/identity.md "Login with an identity provider"). The provider is
- * asked for its configuration at the first login, so that the service starts without it. What a login needs until the
- * browser comes back stands encrypted in a cookie of its own, so that several may be under way, on any host.
+ * Login with an OpenID Connect provider: authorization code with PKCE, state and nonce
+ * (docs/identity.md "Login with an identity provider"). The provider is asked for its configuration at the first login,
+ * so that the service starts without it. The state of a login is in a separate encrypted cookie, so that several logins
+ * may be under way, and any host can finish them.
  */
 export class IdpLogin {
   readonly #options: IdpOptions;
@@ -78,9 +79,9 @@ export class IdpLogin {
   /**
    * Begins a login.
    *
-   * @param returnTo checked path to go back to
-   * @param fresh whether the provider must ask for the credentials again, and say when it did
-   * @returns where to send the browser, and the cookie it brings back
+   * @param returnTo checked path to return to
+   * @param fresh whether the provider must ask for the credentials again, and report the time
+   * @returns the address to send the browser to, and the cookie for the callback
    */
   async begin(
     returnTo: string,
@@ -96,7 +97,7 @@ export class IdpLogin {
       nonce,
       code_challenge: await oidc.calculatePKCECodeChallenge(verifier),
       code_challenge_method: 'S256',
-      // With max_age the provider has to send auth_time (OpenID Connect Core 3.1.2.1).
+      // With max_age the provider must send auth_time (OpenID Connect Core 3.1.2.1).
       ...(fresh ? { prompt: 'login', max_age: String(LIMITS.recentPasswordMs / 1000) } : {}),
     });
     const pending = JSON.stringify({ nonce, verifier, returnTo, until: nowMs + LIMITS.idpLoginMs, fresh });
@@ -107,17 +108,18 @@ export class IdpLogin {
     };
   }
 
-  /** Name of the cookie a callback comes with. */
+  /** Name of the cookie for a callback. */
   cookieNameOf(query: string): string {
     return cookieName(new URLSearchParams(query).get('state') ?? '');
   }
 
   /**
-   * Ends a login with what the provider sent the browser back with.
+   * Finishes a login with the parameters of the callback.
    *
    * @param query of the callback
-   * @param cookieOf reads a cookie of the request; empty when there is none
-   * @throws ServiceError `malformed_request` for a login that was not begun here, `forbidden` when the provider refused
+   * @param cookieOf reads a cookie of the request; empty if there is none
+   * @throws ServiceError `malformed_request` for a login that was not begun in this browser, `forbidden` if the
+   * provider refused
    */
   async finish(
     query: string,
@@ -158,18 +160,18 @@ export class IdpLogin {
       const pending = pendingLogin.parse(JSON.parse(text));
       if (pending.until > nowMs) return pending;
     } catch {
-      // Changed, of another login, or sealed with a key that is gone.
+      // The cookie was changed, belongs to another login, or is encrypted with an old key.
     }
     throw again;
   }
 }
 
-/** A login takes the place of an older one in its slot. */
+/** Name of a login's cookie. A later login with the same name replaces it. */
 const cookieName = (state: string): string => `${COOKIE}${state.charCodeAt(0) % LIMITS.idpLoginsPerBrowser || 0}`;
 
 async function discover(o: IdpOptions): Promise<oidc.Configuration> {
   const issuer = new URL(o.issuer);
-  // config.ts allows http for loopback addresses alone.
+  // The configuration allows http only for loopback addresses.
   const execute = issuer.protocol === 'http:' ? [oidc.allowInsecureRequests] : [];
   return await oidc.discovery(issuer, o.clientId, undefined, clientAuth(o.clientSecret), {
     execute,
@@ -177,7 +179,7 @@ async function discover(o: IdpOptions): Promise<oidc.Configuration> {
   });
 }
 
-/** Basic authentication is what OpenID Connect takes for granted; a provider may say that it wants something else. */
+/** Uses basic authentication, the default of OpenID Connect, unless the provider requires another method. */
 function clientAuth(secret: string): oidc.ClientAuth {
   if (secret === '') return oidc.None();
   const [basic, post] = [oidc.ClientSecretBasic(secret), oidc.ClientSecretPost(secret)];

@@ -9,9 +9,9 @@ const OWNER = 'known browser';
 const content = z.object({ id: z.string().min(1), user: z.int(), until: z.number() });
 
 /**
- * Browsers in which an administrator has logged in before. Their failed logins count apart from those of their address, so
- * that guesses from the same network do not slow the administrator down. The cookie proves nothing else, and counts for one
- * account alone.
+ * Recognizes browsers in which an administrator has logged in before. Their failed logins are counted separately from
+ * those of their address, so that guesses from the same network do not slow the administrator down. The cookie proves
+ * nothing else and is valid for one account only.
  */
 export class KnownBrowsers {
   readonly #sealer: Sealer;
@@ -20,7 +20,7 @@ export class KnownBrowsers {
     this.#sealer = sealer;
   }
 
-  /** A value for the cookie of a browser in which a user has just logged in. */
+  /** Creates the cookie value for a browser in which a user has just logged in. */
   remember(userId: number, nowMs: number): string {
     const plain = { id: makeSecret().text, user: userId, until: nowMs + LIMITS.knownBrowserMs };
     return this.#sealer.seal(JSON.stringify(plain), OWNER).toString('base64url');
@@ -33,7 +33,7 @@ export class KnownBrowsers {
       const known = content.parse(JSON.parse(this.#sealer.open(Buffer.from(cookie, 'base64url'), OWNER)));
       return known.user === userId && known.until > nowMs ? known.id : null;
     } catch {
-      // Changed, of another service, or sealed with a key that is gone.
+      // The cookie was changed, belongs to another service, or is encrypted with an old key.
       return null;
     }
   }

@@ -1,6 +1,6 @@
 /**
- * Last-used times, written in batches: a request must not wait for them, and a busy token must not be a busy row.
- * `write` gets the newest time of each credential.
+ * Collects last-used times and writes them in batches, so that requests do not wait for the write and a busy token does
+ * not cause many updates of its row. `write` gets the newest time of each credential.
  */
 export class LastUsed {
   readonly #write: (entries: ReadonlyArray<{ id: number; at: Date }>) => Promise<void>;

@@ -1,49 +1,49 @@
 import type { UserAttributes } from './user-attributes.ts';
 
-/** What the university's data say of a person; null where they say nothing. */
+/** Attributes of a person in the university's data; null where they are unknown. */
 export type LinkedPerson = Omit<UserAttributes, 'externalId' | 'locale' | 'fundingType' | 'educationForm'> & {
   externalId: string;
   locale: UserAttributes['locale'] | null;
-  /** The account they named before. */
+  /** The account in the data before this import. */
   formerIdpAccountsId: string | null;
 };
 
-/** A user who has the id of one of these persons, or an account one of them has. */
+/** A user with the external id or the account of one of these persons. */
 export type LinkCandidate = {
   id: string;
   external_id: string | null;
   idp_accounts_id: string | null;
   is_used: boolean;
   is_admin: boolean;
-  /** Whether the data know an active person by this external id. */
+  /** Whether the data have an active person with this external id. */
   is_person: boolean;
 };
 
-/** What becomes of one person: a new user, or one that is there, with the account it has from now on. */
+/** The decision for one person: a new or existing user, and the account it gets. */
 export type Link = { person: LinkedPerson; id: string | null; idp: string | null };
 
 export type Links = {
   links: Link[];
-  /** Users that were never used, whose person is another user now. */
+  /** Users that were never used, and whose person is now linked to another user. */
   absorbed: string[];
-  /** Users whose account passes to another user. */
+  /** Users whose account moves to another user. */
   released: string[];
-  /** Users whose account another person has from now on, or no person: what was opened with the former account ends. */
+  /** Users who lose their account: sessions opened with it end. */
   relinked: string[];
-  /** Persons who are another user than before. */
+  /** Persons who are linked to another user than before. */
   moved: string[];
-  /** By external id: why the account of a person cannot be linked. */
+  /** Why the account of a person cannot be linked, by external id. */
   conflicts: Map<string, string>;
 };
 
 /**
- * Decides which users persons are. Who may log in as an administrator is for administrators to say: the data neither give such a user
- * an account or a person, nor take them.
+ * Matches imported people to user accounts; never touches administrators. Only administrators decide who may log in as
+ * an administrator, so an import neither gives such a user an account or a person nor removes them.
  */
 export function decideLinks(persons: readonly LinkedPerson[], rows: readonly LinkCandidate[]): Links {
   const byPerson = new Map(rows.filter(r => r.external_id !== null).map(r => [r.external_id, r]));
   const byAccount = new Map(rows.filter(r => r.idp_accounts_id !== null).map(r => [r.idp_accounts_id, r]));
-  /** Accounts these persons give up. */
+  /** Accounts that these persons release. */
   const givenUp = new Set<string>();
   for (const p of persons) {
     const own = byPerson.get(p.externalId);
@@ -58,7 +58,7 @@ export function decideLinks(persons: readonly LinkedPerson[], rows: readonly Lin
   const taken = new Map<string, string>();
   const out: Links = { links: [], absorbed: [], released: [], relinked: [], moved: [], conflicts: new Map() };
 
-  /** @returns why not, or null when it is done */
+  /** Links an account. @returns why it cannot be linked, or null */
   const link = (person: LinkedPerson): string | null => {
     const { externalId, idpAccountsId } = person;
     const own = byPerson.get(externalId);
@@ -80,7 +80,7 @@ export function decideLinks(persons: readonly LinkedPerson[], rows: readonly Lin
     if (holder?.is_admin === true)
       return `is the account of user ${holder.id}, who is an administrator: an administrator links them`;
     const isOthers = holder !== undefined && holder.external_id !== null;
-    // Of another person who keeps it; one who has left, or takes another account now, lets it go.
+    // Another person has the account and keeps it. A person who has left, or gets another account, releases it.
     const keeper = isOthers && holder.is_person && !givenUp.has(idpAccountsId) ? holder.external_id : null;
     const other = taken.get(idpAccountsId) ?? keeper;
     if (other !== null) return `is the account of person ${JSON.stringify(other)} already`;
@@ -92,7 +92,7 @@ export function decideLinks(persons: readonly LinkedPerson[], rows: readonly Lin
       }
       return keep(idpAccountsId);
     }
-    // A user who logged in before the university's data named the account.
+    // The user logged in before the university's data named the account.
     if (own?.is_used === true)
       return `is the account of user ${holder.id}, and the person is user ${own.id}, who has logged in: remove one of them`;
     taken.set(idpAccountsId, externalId);

@@ -2,10 +2,13 @@ import { ServiceError } from '../base/errors.ts';
 import { LIMITS } from '../base/limits.ts';
 import type { Database, Queryable } from '../db/database.ts';
 
-/** Attempts of one caller are counted one at a time over all hosts; the second number of the lock is the caller's hash. */
+/**
+ * First key of the advisory lock that serializes attempts of one caller over all hosts; the second key is the caller's
+ * hash.
+ */
 const LOGIN_LOCK = 7_391_044;
 
-/** What a failure counts for: the account that was named, and the caller, apart. */
+/** A login attempt. Failures are counted separately by account and by caller. */
 export type Attempt = {
   account: string;
   /** An address, an IPv6 network of 64 bits, a known browser, or a session. */
@@ -17,7 +20,7 @@ export function delayAfter(failures: number): number {
   return failures === 0 ? 0 : Math.min(2 ** (failures - 1), LIMITS.loginDelaySecondsMax);
 }
 
-/** What is known of a caller: failures, attempts under way, failures at the account, seconds since the caller's last failure. */
+/** Failures of the caller, attempts under way, failures at the account, and seconds since the caller's last failure. */
 export type Counts = { failed: number; running: number; account_failed: number; since_last: number | null };
 
 const COUNTS = `
@@ -29,8 +32,8 @@ const COUNTS = `
     FROM login_failures WHERE (caller = $1 OR account = $2) AND failed_at > now() - make_interval(secs => $3)) AS counted`;
 
 /**
- * The seconds a caller has to wait. A caller without failures of its own never waits, whatever others do to the account. One
- * that has some waits by its own count or the account's, whichever is more, from its own last failure.
+ * The seconds a caller must wait. A caller without failures never waits, whatever others do with the account. Otherwise
+ * the wait begins at the caller's last failure and depends on the larger of the caller's and the account's count.
  */
 export function waitOf(c: Counts): number {
   if (c.failed === 0) return c.running >= LIMITS.loginsAtOnceMax ? 1 : 0;
@@ -49,13 +52,13 @@ async function secondsToWait(db: Queryable, { account, caller }: Attempt): Promi
 }
 
 /**
- * Writes an attempt down before the password is compared, so that attempts in parallel count each other.
+ * Stores an attempt before the password is compared, so that concurrent attempts count each other.
  *
  * @returns its id, for `failAttempt` or `dropAttempt`
  * @throws ServiceError `too_many_attempts` with `Retry-After`; the attempt is not counted then
  */
 export async function beginAttempt(db: Database, attempt: Attempt): Promise<number> {
-  // A caller that has to wait is told so without the lock.
+  // A caller that must wait is refused without taking the lock.
   refuse(await secondsToWait(db, attempt));
   return await db.withTransaction(async client => {
     await client.query('SELECT pg_advisory_xact_lock($1, hashtext($2))', [LOGIN_LOCK, attempt.caller]);
@@ -75,30 +78,30 @@ function refuse(seconds: number): void {
     });
 }
 
-/** The password was wrong: the wait begins now. */
+/** Counts the attempt as failed; the wait begins now. */
 export async function failAttempt(db: Queryable, id: number): Promise<void> {
   await db.query('UPDATE login_failures SET pending = false, failed_at = now() WHERE id = $1', [id]);
 }
 
-/** The password was not compared: the attempt counts for nothing. */
+/** Removes an attempt whose password was not compared. */
 export async function dropAttempt(db: Queryable, id: number): Promise<void> {
   await db.query('DELETE FROM login_failures WHERE id = $1', [id]);
 }
 
 /**
- * The password was right: forgets the failures of this caller at this account. Those at other accounts stay, or a caller
- * with an account of its own could guess at others without waiting.
+ * Removes the failures of this caller at this account after a right password. Keeps failures at other accounts;
+ * otherwise a caller with an account could guess at others without waiting.
  */
 export async function succeed(client: Queryable, { account, caller }: Attempt): Promise<void> {
   await client.query('DELETE FROM login_failures WHERE account = $1 AND caller = $2', [account, caller]);
 }
 
-/** Forgets every failure at an account, whose password is new. */
+/** Removes all failures at an account that has a new password. */
 export async function forgetFailures(client: Queryable, account: string): Promise<void> {
   await client.query('DELETE FROM login_failures WHERE account = $1', [account]);
 }
 
-/** Removes failures that count no more; returns how many. */
+/** Removes failures that are too old to count; returns how many. */
 export async function removeOldFailures(db: Queryable): Promise<number> {
   const { rowCount } = await db.query(
     'DELETE FROM login_failures WHERE failed_at < now() - make_interval(secs => $1)',
@@ -108,8 +111,9 @@ export async function removeOldFailures(db: Queryable): Promise<number> {
 }
 
 /**
- * What failures at an account are counted under. An unknown email is counted too, or the wait would tell which accounts
- * exist; it is folded as the database does when it looks for the account, and hashed, since some type their password there.
+ * The key for failures at an account. Unknown emails are counted too, because otherwise the wait would reveal which
+ * accounts exist. The email is lowered as in the look-up of the account, and hashed, because some people type their
+ * password into that field.
  */
 export async function accountKey(db: Queryable, userId: number | undefined, email: string): Promise<string> {
   const { rows } = await db.query<{ hash: string }>(

@@ -3,12 +3,12 @@ import { noticePage } from '../base/html.ts';
 import { NO_STORE, type Reply } from '../http/message.ts';
 import { NO_PROVIDER } from './idp-login.ts';
 
-/** Where users log in. */
+/** Path at which users log in. */
 export const LOGIN_PATH = '/api/auth/idp/start';
-/** The same on the origin of a plugin. */
+/** Path at which users log in on the origin of a plugin. */
 export const PLUGIN_LOGIN_PATH = '/api/auth/plugin-session/start';
 
-/** Headers of a page of ours that runs nothing. */
+/** Headers of a page of the service without scripts. */
 export const PAGE_HEADERS: ReadonlyArray<[string, string]> = [
   ['Content-Type', 'text/html; charset=utf-8'],
   ['Content-Security-Policy', "default-src 'none'"],
@@ -16,7 +16,7 @@ export const PAGE_HEADERS: ReadonlyArray<[string, string]> = [
   NO_STORE,
 ];
 
-/** The page for a browser that would be sent to the login when there is none: it says what to configure. */
+/** The page for a browser that needs a login when none is configured: it says what to configure. */
 export function noLoginReply(requestId: string): Reply & { status: 503; body: string } {
   const body = noticePage(
     'No login is set up here',

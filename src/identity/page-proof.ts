@@ -4,16 +4,17 @@ import { isBrowser, type Request, sessionCookieOf } from '../http/message.ts';
 import { sha256 } from './bearer-secret.ts';
 import type { SessionKind } from './sessions.ts';
 
-/** Header in which our pages send their proof. */
+/** Header in which pages of the service send their proof. */
 export const PAGE_PROOF_HEADER = 'x-page-proof';
 
-/** What a proof is bound to: a session of a kind, or setup mode, in which there is no session yet. */
+/** What a proof is bound to: a kind of session, or setup mode, which has no session yet. */
 export type ProofSubject = SessionKind | 'setup';
 
 /**
- * Proofs that a request comes from one of our own pages. Plugins have pages on the same origin, and a browser sends its cookies
- * with their requests too; a proof is handed out only where no script of theirs can read it (docs/SECURITY.md "The browser origin").
- * It is a MAC over the session, so that every host makes the same and none is stored.
+ * Proofs that a request comes from a page of the service. Plugins may have pages on the same origin, and a browser
+ * sends its cookies with their requests too. A proof is given out only where no script of a plugin can read it
+ * (docs/SECURITY.md "The browser origin"). It is a MAC over the session, so that every host computes the same one and
+ * none is stored.
  */
 export class PageProofs {
   readonly #key: Buffer;
@@ -28,13 +29,13 @@ export class PageProofs {
     return createHmac('sha256', this.#key).update(`${subject}\0`).update(sha256(secret)).digest('base64url');
   }
 
-  /** The proof for the session a request carries, or empty when it carries none. */
+  /** The proof for the session of a request, or empty without a session. */
   forRequest(kind: SessionKind, request: Request): string {
     const secret = sessionCookieOf(request.headers, kind);
     return secret === '' ? '' : this.make(kind, secret);
   }
 
-  /** Whether a request carries the right proof; compared in constant time. */
+  /** Whether a request has the right proof; compares in constant time. */
   isProven(subject: ProofSubject, secret: string, request: Request): boolean {
     const given = Buffer.from(request.headers[PAGE_PROOF_HEADER] ?? '');
     const right = Buffer.from(this.make(subject, secret));

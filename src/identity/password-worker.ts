@@ -3,18 +3,18 @@ import os from 'node:os';
 import bcrypt from 'bcrypt';
 import type { PasswordAnswer, PasswordTask } from './password.ts';
 
-/** The thread of `password.ts`: one computation at a time, behind most of what the processor has to do. */
+/** The thread of `password.ts`: one computation at a time, with low priority. */
 const COST = 12;
-/** A tenth of a processor beside others that want all of it: a login then takes seconds, but gets through. */
+/** Priority that gives about a tenth of a busy processor: logins then take seconds, but succeed. */
 const NICE = 10;
 
 try {
   os.setPriority(Number(fs.readlinkSync('/proc/thread-self').split('/').pop()), NICE);
 } catch {
-  // Only a courtesy to the others; not every system knows it.
+  // Not every system supports a lower priority; it works without.
 }
 
-export default function compute({ against, password }: PasswordTask): PasswordAnswer {
+export default function computePasswordInWorker({ against, password }: PasswordTask): PasswordAnswer {
   if (against === null) return { hash: bcrypt.hashSync(password, COST) };
   return { right: bcrypt.compareSync(password, against) };
 }

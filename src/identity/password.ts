@@ -5,7 +5,7 @@ import { WorkerTask } from '../base/worker-task.ts';
 export type PasswordTask = { password: string; against: string | null };
 export type PasswordAnswer = { hash: string } | { right: boolean };
 
-/** What is wrong with a new password, or null. */
+/** The mistake in a new password, or null. */
 export function passwordProblem(password: string): string | null {
   const bytes = Buffer.byteLength(password);
   if (bytes < LIMITS.passwordBytesMin) return `must have at least ${LIMITS.passwordBytesMin} bytes`;
@@ -35,10 +35,10 @@ export async function hashPassword(password: string): Promise<string> {
   throw new Error('no hash was made');
 }
 
-/** Hash of random bytes that were thrown away: checking an unknown account takes as long as a known one. */
+/** Hash of discarded random bytes, so that checking an unknown account takes as long as checking a known one. */
 const HASH_OF_NO_PASSWORD = '$2b$12$mO8/Rer1zuIoje9qmMG.3.jMoJtxMFlSvtn8gYiNtmYXYjXdPGuHm';
 
-/** Whether a password is right; takes the same time when there is no hash. */
+/** Whether a password is right; takes the same time without a hash. */
 export async function passwordMatches(password: string, hash: string | null): Promise<boolean> {
   const given = Buffer.byteLength(password) > LIMITS.passwordBytesMax ? '' : password;
   const answer = await thread.run({ password: given, against: hash ?? HASH_OF_NO_PASSWORD });

@@ -3,10 +3,11 @@ import type { Queryable } from '../db/database.ts';
 import { makeSecret, sha256 } from './bearer-secret.ts';
 import { addSession, findSessionById, type Session } from './sessions.ts';
 
-/** Rows of `plugin_logins`: a user's session on its way to the origin of a plugin. */
+/** Rows of `plugin_logins`: codes that bring a user's session to the origin of a plugin. */
 
 /**
- * Makes a code with which the browser that holds the state takes a session to the origin of a plugin, once, within a minute.
+ * Creates a code with which the browser that has the state can open a session on the origin of a plugin, once, within a
+ * minute.
  *
  * @param state hash of the secret the browser keeps on that origin, as hexadecimal text
  */
@@ -26,10 +27,10 @@ export async function addPluginLogin(
 }
 
 /**
- * Turns a code into a session that counts for the plugin alone; part of a transaction.
+ * Exchanges a code for a session that is valid only for the plugin; part of a transaction.
  *
- * @param secret what the browser kept on the plugin's origin
- * @returns the cookie's value; null when the code is unknown, used, expired, of another plugin or of another browser
+ * @param secret the state that the browser kept on the plugin's origin
+ * @returns the cookie's value; null if the code is unknown, used, expired, of another plugin or of another browser
  */
 export async function usePluginLogin(
   client: Queryable,

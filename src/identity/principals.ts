@@ -23,7 +23,7 @@ export type Principal =
 
 export type TokenPrefixes = { userToken: string; serviceKey: string };
 
-/** What a request carries: at most one credential counts, the header before the cookie. */
+/** The credential of a request: at most one counts, the header before the cookie. */
 export type Credential = { kind: 'bearer' | 'cookie'; text: string };
 
 /** The credential of a request's headers, or null. */
@@ -34,12 +34,15 @@ export function credentialOf(headers: Readonly<Record<string, string>>): Credent
   return cookie === '' ? null : { kind: 'cookie', text: cookie };
 }
 
-/** Whether a session counts at this origin: on a plugin's one made for it, on the service's (null) one of the service. */
+/**
+ * Whether a session is valid at an origin: a plugin's origin needs a session for that plugin, the service's (null) one
+ * of the service.
+ */
 export function countsAt(p: Principal, place: string | null): boolean {
   return p.kind !== 'user' || p.via !== 'session' || (p.pluginId ?? null) === place;
 }
 
-/** Whether a service key may call a trigger; users may as far as the settings say. */
+/** Whether a service key may call a trigger; for users only the settings decide. */
 export function mayCall(p: Principal, pluginId: string, trigger: string): boolean {
   return p.kind === 'user' || keyOpens(p, pluginId, trigger);
 }
@@ -49,24 +52,24 @@ const FLUSH_MS = 5000;
 type Cached = { principal: Principal; expiresAt: number };
 
 /**
- * Tells who holds a credential. What was verified is remembered for 10 s, so that the hot path asks no database; a
- * revocation anywhere drops it at once (`changed`, fed by NOTIFY).
+ * Finds the principal of a credential. Caches verified credentials for 10 s, so that most requests need no query. A
+ * revocation on any host removes them at once (`changed`, called on NOTIFY).
  */
 export class Principals {
   readonly #db: Database;
   readonly #prefixes: TokenPrefixes;
-  /** By kind: a secret counts only where it belongs. */
+  /** One cache for each kind, because a secret is valid only for its kind. */
   readonly #cache: Readonly<Record<Credential['kind'], BoundedCache<string, Cached>>>;
   readonly #changes: ChangeStatus;
   readonly #placeOf: (host: string | undefined) => string | null;
   readonly #used: Record<'session' | 'token' | 'service', LastUsed>;
   readonly #timer: NodeJS.Timeout;
-  /** Grows with every change: an answer read before it is not remembered. */
+  /** Grows with every change; an answer read before a change is not cached. */
   #changeCount = 0;
 
   /**
-   * @param clock milliseconds of a clock that is never set, by which verified credentials are forgotten
-   * @param placeOf whose origin a host is: a plugin's id, or null for the service's own
+   * @param clock monotonic clock in ms, by which verified credentials expire
+   * @param placeOf the plugin whose origin a host name is, or null for the service's origin
    */
   constructor(
     db: Database,
@@ -90,7 +93,7 @@ export class Principals {
     this.#timer = setInterval(() => void this.#flush(), FLUSH_MS);
   }
 
-  /** The principal, when it was verified a moment ago. */
+  /** The cached principal, if any. */
   peek(c: Credential, nowMs: number): Principal | undefined {
     const cached = this.#cache[c.kind].get(c.text);
     if (cached === undefined || cached.expiresAt <= nowMs) return undefined;
@@ -98,7 +101,7 @@ export class Principals {
     return cached.principal;
   }
 
-  /** Asks the database; null when the credential is not valid. */
+  /** Reads the principal from the database; null if the credential is not valid. */
   async verify(c: Credential, nowMs: number): Promise<Principal | null> {
     const changes = this.#changeCount;
     const found = c.kind === 'cookie' ? await this.#session(c.text, nowMs) : await this.#bearer(c.text, nowMs);
@@ -109,9 +112,9 @@ export class Principals {
   }
 
   /**
-   * The principal whose credential a request carries; null when it carries no valid one.
+   * The principal of a request; null if it has no valid credential.
    *
-   * @throws ServiceError `unavailable` while this host may not know what was revoked elsewhere
+   * @throws ServiceError `unavailable` while this host may not know revocations made on other hosts
    */
   async find(headers: Readonly<Record<string, string>>, nowMs: number): Promise<Principal | null> {
     const credential = credentialOf(headers);
@@ -144,7 +147,7 @@ export class Principals {
     }
     const k = await verifyServiceKey(this.#db, serviceKey, text, nowMs);
     if (k === undefined) return null;
-    // With an overlap under way the old secret ends before the cache would ask again.
+    // During an overlap the old secret may expire before the cache entry does.
     const ends = [k.expiresAt, k.oldUntil].filter(d => d !== null && d.getTime() > nowMs).map(d => d?.getTime() ?? 0);
     return { principal: { kind: 'service', keyId: k.id, scopes: k.scopes }, expiresAt: Math.min(...ends) };
   }
@@ -154,7 +157,7 @@ export class Principals {
     else this.#used[p.via].note(p.credentialId, nowMs);
   }
 
-  /** Forgets what a change touches; null: everything, when changes may have been missed. */
+  /** Removes cached principals that a change affects; null: all of them, because changes may have been missed. */
   changed(change: IdentityChange | null): void {
     this.#changeCount++;
     for (const cache of Object.values(this.#cache)) forget(cache, change);

@@ -1,8 +1,9 @@
 import { LIMITS } from '../base/limits.ts';
 
 /**
- * Where a login goes back to: a path of our own origin, or `/` for everything else (docs/identity.md "Login with an identity provider"). Checked again after it
- * is resolved, because `/.//host` becomes `//host`.
+ * The path to return to after a login: a path of the service's origin, or `/` for anything else
+ * (docs/identity.md "Login with an identity provider"). Checked again after it is resolved, because `/.//host` becomes
+ * `//host`.
  *
  * @param text as given by the page that links to the login
  */
@@ -12,11 +13,14 @@ export function safeReturnTo(text: string | undefined): string {
   if (!URL.canParse(text, base)) return '/';
   const url = new URL(text, base);
   const path = `${url.pathname}${url.search}${url.hash}`;
-  // Counted as it travels: a letter that is not Latin has become six characters.
+  // Counted in encoded form, in which a letter that is not Latin has six characters.
   return url.origin === base && path.length <= LIMITS.returnToCharsMax && isLocalPath(path) ? path : '/';
 }
 
-/** One leading slash, no backslash, which browsers read as a slash, and no control characters, which they drop. */
+/**
+ * Whether it has one leading slash, no backslash (browsers read it as a slash) and no control characters (browsers drop
+ * them).
+ */
 function isLocalPath(text: string): boolean {
   return /^\/(?!\/)[^\\\x00-\x1f\x7f]*$/.test(text);
 }

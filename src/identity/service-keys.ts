@@ -3,10 +3,10 @@ import type { Database, Queryable } from '../db/database.ts';
 import { findByBearer, makeBearer, makeSecret } from './bearer-secret.ts';
 import { notifyIdentity } from './identity-changes.ts';
 
-/** The trigger name of a scope that opens all triggers of a plugin, those of later versions as well. */
+/** The trigger name of a scope for all triggers of a plugin, including those of later versions. */
 export const ALL_TRIGGERS = '*';
 
-/** One trigger a key opens, or `ALL_TRIGGERS` of a plugin. */
+/** One trigger a key may call, or `ALL_TRIGGERS` of a plugin. */
 export type KeyScope = { pluginId: string; trigger: string };
 
 export type ServiceKey = {
@@ -16,7 +16,7 @@ export type ServiceKey = {
   scopes: KeyScope[];
   createdAt: Date;
   rotatedAt: Date | null;
-  /** Until when the secret before the last rotation is still good. */
+  /** Until when the secret before the last rotation is valid. */
   oldUntil: Date | null;
   expiresAt: Date | null;
   lastUsedAt: Date | null;
@@ -65,12 +65,12 @@ const rotationState = (k: ServiceKey): AuditState => ({
   old_secret_until: k.oldUntil,
 });
 
-/** Whether a key opens a trigger (docs/access.md "Principals": the specific pair of plugin and trigger name). */
+/** Whether a key may call a trigger (docs/access.md "Principals": the specific pair of plugin and trigger name). */
 export function keyOpens(key: { scopes: readonly KeyScope[] }, pluginId: string, trigger: string): boolean {
   return key.scopes.some(s => s.pluginId === pluginId && (s.trigger === ALL_TRIGGERS || s.trigger === trigger));
 }
 
-/** @returns the key with its text, which is shown once and kept nowhere */
+/** @returns the key with its text, which is shown once and not stored */
 export async function addServiceKey(
   db: Database,
   prefix: string,
@@ -89,7 +89,7 @@ export async function addServiceKey(
       [id, key.scopes.map(s => s.pluginId), key.scopes.map(s => s.trigger)],
     );
     const added = await findServiceKey(client, id);
-    if (added === undefined) throw new Error('the key just added is not there');
+    if (added === undefined) throw new Error('bug: the key just added does not exist');
     await appendAudit(client, by, {
       action: 'service_key.create',
       objectType: 'service_key',
@@ -105,7 +105,7 @@ export async function findServiceKey(db: Queryable, id: number): Promise<Service
   return rows[0] === undefined ? undefined : toKey(rows[0]);
 }
 
-/** The key a text belongs to; undefined when it is unknown, wrong, expired, or rotated away. */
+/** The key with this text; undefined if it is unknown, wrong, expired, or replaced by a rotation. */
 export async function verifyServiceKey(
   db: Queryable,
   prefix: string,
@@ -125,16 +125,16 @@ export async function verifyServiceKey(
   return row === undefined ? undefined : toKey(row);
 }
 
-/** Newest first. */
+/** Lists keys, newest first. */
 export async function listServiceKeys(db: Queryable, before: number, limit: number): Promise<ServiceKey[]> {
   const { rows } = await db.query<KeySql>(`${SELECT} WHERE k.id < $1 ORDER BY k.id DESC LIMIT $2`, [before, limit]);
   return rows.map(toKey);
 }
 
 /**
- * Gives a key a new secret; the old one stays good for the overlap.
+ * Gives a key a new secret. The old one stays valid for the overlap.
  *
- * @returns the key with its new text, or undefined when there is no such key
+ * @returns the key with its new text, or undefined if there is no such key
  */
 export async function rotateServiceKey(
   db: Database,
@@ -154,7 +154,7 @@ export async function rotateServiceKey(
       [id, overlapSeconds, secret.sha256],
     );
     const key = await findServiceKey(client, id);
-    if (key === undefined) throw new Error('a key whose row is held is gone');
+    if (key === undefined) throw new Error('bug: a key with a locked row does not exist');
     await notifyIdentity(client, { what: 'key', id });
     await appendAudit(client, by, {
       action: 'service_key.rotate',
@@ -167,7 +167,7 @@ export async function rotateServiceKey(
   });
 }
 
-/** Revokes a key on every host; false when there is none. */
+/** Revokes a key on every host; false if there is none. */
 export async function revokeServiceKey(db: Database, id: number, by: Actor): Promise<boolean> {
   return await db.withTransaction(async client => {
     const key = await findServiceKey(client, id);

@@ -17,13 +17,13 @@ export type Session = {
   createdAt: Date;
   lastUsedAt: Date;
   expiresAt: Date;
-  /** When the user last proved who they are: with the password, or at the identity provider. */
+  /** When the user last authenticated: with the password, or at the identity provider. */
   passwordAt: Date | null;
   address: string;
   userAgent: string;
-  /** Begun in a browser, which sends the cookie with requests of any page of the origin. */
+  /** Whether it began in a browser, which sends the cookie with requests of any page of the origin. */
   browser: boolean;
-  /** The plugin it counts for alone, on the plugin's own origin; null on the service's. */
+  /** The only plugin it is valid for, on the plugin's own origin; null for a session of the service. */
   pluginId: string | null;
 };
 
@@ -60,28 +60,28 @@ const toSession = (r: SessionSql): Session => ({
 export type NewSession = {
   kind: SessionKind;
   userId: number;
-  /** Whether the password was given just now. */
+  /** Whether the session begins with the password. */
   withPassword: boolean;
-  /** When the user logged in at the identity provider, null when it does not say; absent for other sessions. */
+  /** When the user logged in at the identity provider, null if it does not say; absent for other sessions. */
   idpAt?: Date | null;
   address: string;
   userAgent: string;
   browser: boolean;
-  /** Absent for a session of the service's own origin. */
+  /** Absent for a session of the service. */
   within?: { pluginId: string; parentId: number };
 };
 
-/** Whether a session may still be used; an admin session also ends when it lies idle. */
+/** Whether a session is still valid; an admin session also ends when it is not used. */
 export function isLive(s: Session, nowMs: number): boolean {
   if (s.expiresAt.getTime() <= nowMs) return false;
   return s.kind === 'user' || s.lastUsedAt.getTime() + LIMITS.adminIdleMs > nowMs;
 }
 
-/** The contrary of `isLive` in SQL; the parameter holds the seconds an admin session may lie idle. */
+/** The negation of `isLive` in SQL; the parameter is the number of seconds an admin session may be unused. */
 const endedSql = (idleSeconds: string): string =>
   `(expires_at <= now() OR (kind = 'admin' AND last_used_at <= now() - make_interval(secs => ${idleSeconds})))`;
 
-/** @returns the session with its secret, which is the cookie's value and kept nowhere */
+/** @returns the session with its secret, which is the cookie's value and not stored */
 export async function addSession(db: Queryable, s: NewSession): Promise<{ session: Session; secret: string }> {
   const secret = makeSecret();
   const { rows } = await db.query<SessionSql>(
@@ -108,7 +108,7 @@ export async function addSession(db: Queryable, s: NewSession): Promise<{ sessio
   return { session: toSession(row), secret: secret.text };
 }
 
-/** A live session by its cookie; undefined when there is none. */
+/** The valid session of a cookie, or undefined. */
 export async function findSession(
   db: Queryable,
   kind: SessionKind,
@@ -124,21 +124,24 @@ export async function findSession(
   return session !== undefined && isLive(session, nowMs) ? session : undefined;
 }
 
-/** A live session by its id; undefined when there is none. */
+/** The valid session with an id, or undefined. */
 export async function findSessionById(db: Queryable, id: number, nowMs: number): Promise<Session | undefined> {
   const { rows } = await db.query<SessionSql>('SELECT * FROM sessions WHERE id = $1', [id]);
   const session = rows[0] === undefined ? undefined : toSession(rows[0]);
   return session !== undefined && isLive(session, nowMs) ? session : undefined;
 }
 
-/** Tells every host that a session and those made from it on origins of plugins are about to end; part of a transaction. */
+/**
+ * Notifies every host of the end of a session and of the sessions made from it on origins of plugins; part of a
+ * transaction.
+ */
 async function notifyEnd(client: Queryable, id: number): Promise<void> {
   const { rows } = await client.query<{ id: string }>('SELECT id FROM sessions WHERE parent_id = $1', [id]);
   for (const session of [id, ...rows.map(r => Number(r.id))])
     await notifyIdentity(client, { what: 'session', id: session });
 }
 
-/** Newest first; the live ones alone. */
+/** Lists valid sessions, newest first. */
 export async function listSessions(db: Queryable, userId: number, before: number, limit: number): Promise<Session[]> {
   const { rows } = await db.query<SessionSql>(
     `SELECT * FROM sessions WHERE global_user_id = $1 AND id < $2 AND NOT ${endedSql('$3')} ORDER BY id DESC LIMIT $4`,
@@ -148,7 +151,7 @@ export async function listSessions(db: Queryable, userId: number, before: number
 }
 
 /**
- * Ends a session on every host; false when the user has none with this id.
+ * Ends a session on every host; false if the user has none with this id.
  *
  * @param by the administrator or the user who ends it
  */
@@ -168,9 +171,9 @@ export async function revokeSession(db: Database, userId: number, id: number, by
 }
 
 /**
- * Ends the session a cookie belongs to, if any; part of a transaction.
+ * Ends the session of a cookie, if any; part of a transaction.
  *
- * @returns the session that was ended, when it was still good
+ * @returns the ended session, if it was still valid
  */
 export async function endSession(
   client: Queryable,
@@ -190,19 +193,19 @@ export async function endSession(
   return ended !== undefined && isLive(ended, nowMs) ? ended : undefined;
 }
 
-/** Ends every session of a user; part of a transaction. */
+/** Ends all sessions of a user; part of a transaction. */
 export async function revokeAllSessions(client: Queryable, userId: number): Promise<void> {
   await client.query('DELETE FROM sessions WHERE global_user_id = $1', [userId]);
   await notifyIdentity(client, { what: 'user', id: userId });
 }
 
-/** Notes that the password was given just now. */
+/** Stores that the password was given now. */
 export async function confirmPassword(db: Queryable, id: number): Promise<void> {
   await db.query('UPDATE sessions SET password_at = now() WHERE id = $1', [id]);
   await notifyIdentity(db, { what: 'session', id });
 }
 
-/** Writes last-used times; a user session moves its end along. */
+/** Writes last-used times, and extends user sessions. */
 export async function touchSessions(db: Queryable, entries: ReadonlyArray<{ id: number; at: Date }>): Promise<void> {
   await db.query(
     `UPDATE sessions s SET last_used_at = greatest(s.last_used_at, u.at),
@@ -212,7 +215,7 @@ export async function touchSessions(db: Queryable, entries: ReadonlyArray<{ id: 
   );
 }
 
-/** Removes what has ended; returns how many. */
+/** Removes ended sessions; returns how many. */
 export async function removeEndedSessions(db: Queryable): Promise<number> {
   const { rowCount } = await db.query(`DELETE FROM sessions WHERE ${endedSql('$1')}`, [LIMITS.adminIdleMs / 1000]);
   return rowCount ?? 0;

@@ -1,4 +1,7 @@
-/** What policies may ask of a user (docs/authorization.md "What a policy knows"), beside ids, groups and roles. */
+/**
+ * Attributes of a user that policies may use (docs/authorization.md "What a policy knows"), in addition to groups and
+ * roles.
+ */
 export type UserAttributes = {
   externalId: string | null;
   idpAccountsId: string | null;

@@ -4,13 +4,16 @@ import { LIMITS } from '../base/limits.ts';
 import type { Database, Queryable } from '../db/database.ts';
 import { notifyIdentity, notifyUsers } from './identity-changes.ts';
 
-/** Roles of the database, which policies ask for with has_role (docs/authorization.md "What a policy knows"). Roles of commands are in the graph. */
+/**
+ * A role in the database, which policies check with has_role (docs/authorization.md "What a policy knows"). Roles of
+ * commands are in the graph.
+ */
 export type UserRole = {
   userId: number;
   role: string;
   grantedAt: Date;
   grantedBy: string;
-  /** `import`: university data gave it, and takes it away again. */
+  /** `import`: granted by university data, which also removes it. */
   origin: 'import' | 'manual';
 };
 
@@ -30,7 +33,7 @@ const toRole = (r: RoleSql): UserRole => ({
   origin: r.origin,
 });
 
-/** Roles of a user in the order of their names. */
+/** Lists the roles of a user, ordered by name. */
 export async function listUserRoles(db: Queryable, userId: number): Promise<UserRole[]> {
   const { rows } = await db.query<RoleSql>('SELECT * FROM user_roles WHERE global_user_id = $1 ORDER BY role', [
     userId,
@@ -38,7 +41,7 @@ export async function listUserRoles(db: Queryable, userId: number): Promise<User
   return rows.map(toRole);
 }
 
-/** Who has a role, newest users first. */
+/** Lists the holders of a role, newest users first. */
 export async function listRoleHolders(db: Queryable, role: string, before: number, limit: number): Promise<UserRole[]> {
   const { rows } = await db.query<RoleSql>(
     'SELECT * FROM user_roles WHERE role = $1 AND global_user_id < $2 ORDER BY global_user_id DESC LIMIT $3',
@@ -47,7 +50,7 @@ export async function listRoleHolders(db: Queryable, role: string, before: numbe
   return rows.map(toRole);
 }
 
-/** Every role that is held, with the number of its holders. */
+/** Lists all granted roles with the number of holders. */
 export async function listRoleNames(db: Queryable): Promise<Array<{ role: string; holders: number }>> {
   const { rows } = await db.query<{ role: string; holders: string }>(
     'SELECT role, count(*) AS holders FROM user_roles GROUP BY role ORDER BY role',
@@ -56,14 +59,14 @@ export async function listRoleNames(db: Queryable): Promise<Array<{ role: string
 }
 
 /**
- * Gives a user a role; one that is there stays as it is, but for one of an import, which an import cannot take away any more.
+ * Grants a role to a user. A role from an import becomes manual, so that an import does not remove it any more.
  *
- * @returns whether it is new
- * @throws ServiceError `conflict` when the user has as many as one may have
+ * @returns whether the role is new
+ * @throws ServiceError `conflict` if the user has the maximum number of roles
  */
 export async function grantUserRole(db: Database, userId: number, role: string, by: Actor): Promise<boolean> {
   return await db.withTransaction(async client => {
-    // Two grants at the same time are counted one after the other.
+    // Locks the user, so that concurrent grants are counted one after another.
     await client.query('SELECT 1 FROM global_users WHERE id = $1 FOR UPDATE', [userId]);
     const before = await listUserRoles(client, userId);
     const known = before.find(r => r.role === role);
@@ -71,7 +74,7 @@ export async function grantUserRole(db: Database, userId: number, role: string, 
     if (known === undefined && before.length >= LIMITS.userRolesMax)
       throw new ServiceError(
         'conflict',
-        `user ${userId} has ${LIMITS.userRolesMax} roles, which is as many as one may have`,
+        `user ${userId} has ${LIMITS.userRolesMax} roles, the maximum (userRolesMax); revoke one first`,
       );
     await client.query(
       `INSERT INTO user_roles (global_user_id, role, granted_by) VALUES ($1, $2, $3)
@@ -109,11 +112,11 @@ export async function revokeUserRole(db: Database, userId: number, role: string,
 }
 
 /**
- * Gives a role to those persons who have it by the university's data, and takes it from those who had it by them alone. Part of a
- * transaction.
+ * Grants a role to persons who have it according to the university's data, and revokes it from persons who had it only
+ * from an import. Part of a transaction.
  *
- * @param persons external ids of all who are asked about
- * @param holders those of them who have it
+ * @param persons external ids of all persons to check
+ * @param holders external ids of those who have the role
  */
 export async function setImportedRole(
   client: Queryable,

@@ -35,7 +35,7 @@ const toToken = (r: TokenSql): UserToken => ({
   lastUsedAt: r.last_used_at,
 });
 
-/** @returns the token with its text, which is shown once and kept nowhere */
+/** @returns the token with its text, which is shown once and not stored */
 export async function addUserToken(
   db: Queryable,
   prefix: string,
@@ -51,7 +51,7 @@ export async function addUserToken(
   return { token: toToken(row), text: bearer.text };
 }
 
-/** The token a text belongs to; undefined when it is unknown, wrong or expired. */
+/** The token with this text; undefined if it is unknown, wrong or expired. */
 export async function verifyUserToken(
   db: Queryable,
   prefix: string,
@@ -65,7 +65,7 @@ export async function verifyUserToken(
   return row === undefined ? undefined : toToken(row);
 }
 
-/** Newest first. */
+/** Lists tokens, newest first. */
 export async function listUserTokens(
   db: Queryable,
   userId: number,
@@ -80,7 +80,7 @@ export async function listUserTokens(
 }
 
 /**
- * Revokes a token on every host; false when the user has none with this id.
+ * Revokes a token on every host; false if the user has none with this id.
  *
  * @param by the administrator or the user who revokes it
  */
@@ -102,7 +102,7 @@ export async function revokeUserToken(db: Database, userId: number, id: number, 
   });
 }
 
-/** Revokes every token of a user; part of a transaction. */
+/** Revokes all tokens of a user; part of a transaction. */
 export async function revokeAllUserTokens(client: Queryable, userId: number): Promise<void> {
   await client.query('DELETE FROM user_tokens WHERE global_user_id = $1', [userId]);
   await notifyIdentity(client, { what: 'user', id: userId });

@@ -61,7 +61,7 @@ const valuesOf = (u: UserAttributes): unknown[] => [
   u.educationForm,
 ];
 
-/** Adds a user; attributes that are not given are unknown. Part of the caller's transaction, if it has one. */
+/** Adds a user; absent attributes are unknown. Part of the caller's transaction, if there is one. */
 export async function addUser(db: Queryable, attributes: Partial<UserAttributes>): Promise<GlobalUser> {
   const { rows } = await db.query<UserSql>(
     `INSERT INTO global_users (external_id, idp_accounts_id, display_name, primary_channel, locale, nationality_type, funding_type, education_form)
@@ -84,7 +84,7 @@ export async function findUser(db: Queryable, id: number): Promise<GlobalUser | 
 
 /**
  * The user of an account of the identity provider; an account seen for the first time becomes an ordinary user
- * (docs/identity.md "Login with an identity provider"). A name or language the provider tells fills an unknown one only for a new user.
+ * (docs/identity.md "Login with an identity provider"). The provider's name and language are used only for a new user.
  */
 export async function findOrAddIdpUser(
   db: Queryable,
@@ -101,7 +101,7 @@ export async function findOrAddIdpUser(
 }
 
 /**
- * Users in descending order of their ids.
+ * Lists users in descending order of ids.
  *
  * @param search part of the name, or a whole external id or account id; empty for all
  */
@@ -115,7 +115,7 @@ export async function listUsers(db: Queryable, search: string, before: number, l
   return rows.map(toUser);
 }
 
-/** Under their names in the API and in policies. */
+/** Attributes with the names used in the API and in policies. */
 export const userState = (u: UserAttributes) =>
   ({
     external_id: u.externalId,
@@ -156,7 +156,10 @@ export async function createUser(db: Database, attributes: Partial<UserAttribute
     .catch(taken);
 }
 
-/** What was given by hand to a name in the graph would pass to the next user of that name. @throws ServiceError `conflict` */
+/**
+ * Refuses to change an external id with manual relationships, which the next user with that id would inherit. @throws
+ * ServiceError `conflict`
+ */
 async function assertNothingByHand(client: Queryable, externalId: string | null): Promise<void> {
   if (externalId === null) return;
   await holdGraph(client);
@@ -166,16 +169,16 @@ async function assertNothingByHand(client: Queryable, externalId: string | null)
   const examples = given.map(r => tupleText(r.tuple)).join(', ');
   throw new ServiceError(
     'conflict',
-    `relationships that were given to "${externalId}" by hand would pass to the next user with this external_id; delete them first: ${examples}`,
+    `the next user with the external_id "${externalId}" would inherit its manual relationships; delete them first: ${examples}`,
     { errors: [{ pointer: '/external_id', message: 'must stay while it has relationships of origin manual' }] },
   );
 }
 
 /**
- * Changes the attributes that are given.
+ * Changes the given attributes.
  *
- * @returns undefined when there is no such user
- * @throws ServiceError `conflict` when an id belongs to another user, or the old one has relationships given by hand
+ * @returns undefined if there is no such user
+ * @throws ServiceError `conflict` if an id belongs to another user, or the old external id has manual relationships
  */
 export async function changeUser(
   db: Database,
@@ -210,9 +213,10 @@ export async function changeUser(
 }
 
 /**
- * Makes persons users, with the account they log in with; a user who logged in before becomes the person. Part of a transaction.
+ * Creates or links the users of imported persons, with the accounts they log in with. A user who logged in before is
+ * linked to the person. Part of a transaction.
  *
- * @returns what was decided; nothing was done for those in `conflicts`
+ * @returns the decisions; persons in `conflicts` were not changed
  */
 export async function linkPersons(client: Queryable, persons: readonly LinkedPerson[]): Promise<Links> {
   const { rows } = await client.query<LinkCandidate>(
@@ -240,13 +244,13 @@ export async function linkPersons(client: Queryable, persons: readonly LinkedPer
   const given = `jsonb_to_recordset($1::jsonb) AS g (id bigint, external_id text, idp_accounts_id text, display_name text,
     primary_channel text, locale text, nationality_type text)`;
   const present = JSON.stringify(links.filter(l => l.id !== null).map(asRow));
-  // Accounts may go round among them.
+  // Clears changed accounts first, because users may exchange accounts.
   await client.query(
     `UPDATE global_users u SET idp_accounts_id = NULL FROM ${given}
      WHERE u.id = g.id AND u.idp_accounts_id IS DISTINCT FROM g.idp_accounts_id AND u.idp_accounts_id IS NOT NULL`,
     [present],
   );
-  // What the data do not say a user may have said himself.
+  // Keeps attributes that the data do not have, because a user may have set them.
   await client.query('UPDATE global_users SET idp_accounts_id = NULL, updated_at = now() WHERE id = ANY($1)', [
     released,
   ]);
@@ -268,7 +272,7 @@ export async function linkPersons(client: Queryable, persons: readonly LinkedPer
   return decided;
 }
 
-/** What policies ask of students, by their external ids. Part of a transaction. */
+/** Sets the attributes of students that policies use, by external id. Part of a transaction. */
 export async function setStudies(
   client: Queryable,
   studies: ReadonlyArray<{ externalId: string; fundingType: string | null; educationForm: string | null }>,

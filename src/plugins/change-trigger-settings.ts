@@ -13,12 +13,10 @@ import {
 } from './trigger-settings.ts';
 
 /**
- * Changes settings inside the caller's transaction. The plugin's row is locked first, so that of two changes made at the
- * same time none is lost.
+ * Changes settings inside the caller's transaction. Locks the plugin's row first, so that no concurrent change is lost.
  *
- * @param check throws when the settings are not what the change was made for
- * @returns the settings from now on, and whether their policy is another one
- * @throws ServiceError `confirmation_required` when the trigger would become public and that is not accepted
+ * @returns the new settings, and whether the policy has changed
+ * @throws ServiceError `confirmation_required` if the trigger would become public and the request does not accept that
  */
 export async function changeTriggerSettings(
   client: Queryable,
@@ -46,7 +44,7 @@ export async function changeTriggerSettings(
   return { settings: s, policyChanged: s.policyExpression !== before.policyExpression };
 }
 
-/** Sets the origins a plugin's triggers inherit, inside the caller's transaction. */
+/** Sets the origins that a plugin's triggers inherit, inside the caller's transaction. */
 export async function changeFrontendOrigins(
   client: Queryable,
   pluginId: string,

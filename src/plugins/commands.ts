@@ -1,13 +1,13 @@
 import type { MessengerTrigger } from './manifest.ts';
 import type { InstalledPlugin, PluginRegistry } from './registry.ts';
 
-/** Commands of messengers: the messenger triggers of installed plugins, whose names are the command words (docs/messengers.md "Commands"). */
+/** A messenger trigger of an installed plugin; its name is the command word (docs/messengers.md "Commands"). */
 export type Command = {
   plugin: InstalledPlugin;
   trigger: MessengerTrigger;
-  /** As it can always be said: `plugin.command`. */
+  /** The unique name: `plugin.command`. */
   qualified: string;
-  /** As it is shown: the word alone where no other plugin has it. */
+  /** The name shown to users: only the word if no other plugin has it. */
   shown: string;
 };
 
@@ -19,7 +19,7 @@ function* all(registry: PluginRegistry): Generator<Omit<Command, 'shown'>> {
   }
 }
 
-/** All commands in order of their names. */
+/** All commands, ordered by name. */
 export function listCommands(registry: PluginRegistry): Command[] {
   const commands = [...all(registry)];
   const count = new Map<string, number>();
@@ -32,7 +32,7 @@ export function listCommands(registry: PluginRegistry): Command[] {
     .sort((a, b) => (a.shown < b.shown ? -1 : 1));
 }
 
-/** The commands a word may mean, in any case: none, one, or those of several plugins. */
+/** The commands with this word, ignoring case: none, one, or those of several plugins. */
 export function findCommand(registry: PluginRegistry, word: string): Command[] {
   const wanted = word.toLowerCase();
   const commands = listCommands(registry);

@@ -19,7 +19,7 @@ import type { PluginRegistry } from './registry.ts';
 
 export type FrontendInstallerParts = { db: Database; storage: ModuleStorage; registry: PluginRegistry };
 
-/** Looks a received frontend through, all of it. @throws ServiceError `frontend_refused` */
+/** Checks the whole ZIP of a received frontend. @throws ServiceError `frontend_refused` */
 export async function checkFrontend(storage: ModuleStorage, received: ReceivedModule): Promise<FrontendInfo> {
   const bundle = await FrontendBundle.open(storage.frontendPath(received.key, null));
   try {
@@ -30,7 +30,10 @@ export async function checkFrontend(storage: ModuleStorage, received: ReceivedMo
   }
 }
 
-/** Frontends delivered with plugins: received, checked, given to a version, opened to people (docs/plugins.md "Upload and installation", docs/identity.md "Sessions"). */
+/**
+ * Receives and checks frontends of plugins, adds them to versions, and sets who may open them
+ * (docs/plugins.md "Upload and installation", docs/identity.md "Sessions").
+ */
 export class FrontendInstaller {
   readonly #parts: FrontendInstallerParts;
 
@@ -38,16 +41,16 @@ export class FrontendInstaller {
     this.#parts = parts;
   }
 
-  /** Takes the ZIP of a frontend in; nothing looks at it yet. */
+  /** Receives the ZIP of a frontend without checking it. */
   async receive(source: Readable, bytesMax: number): Promise<ReceivedModule> {
     const key = randomBytes(16).toString('hex');
     return { key, ...(await this.#parts.storage.receiveFrontend(key, source, bytesMax)) };
   }
 
   /**
-   * Delivers a frontend with a version that was uploaded without one, or with another. What was installed once stays as it was.
+   * Adds a frontend to a version, or replaces it. A version that was installed cannot be changed.
    *
-   * @throws ServiceError `frontend_refused`, `conflict`; nothing is kept then
+   * @throws ServiceError `frontend_refused`, `conflict`; the ZIP is removed then
    */
   async deliver(pluginId: string, wasmKey: string, received: ReceivedModule, by: Actor): Promise<VersionRow> {
     const { db, storage } = this.#parts;
@@ -61,7 +64,7 @@ export class FrontendInstaller {
         if (found.installedAt !== null)
           throw new ServiceError(
             'conflict',
-            'this version was installed already and stays as it is; upload the module again together with the new frontend',
+            'this version was installed and cannot be changed; upload the module again together with the new frontend',
           );
         await setFrontend(client, found.id, info);
         await appendAudit(client, by, {
@@ -71,11 +74,11 @@ export class FrontendInstaller {
           before: { wasm_key: wasmKey, frontend_sha256: found.frontend?.sha256 ?? null },
           after: { wasm_key: wasmKey, frontend_sha256: info.sha256 },
         });
-        // Before the commit: a row never names a frontend that is not there.
+        // Before the commit, so that a row never names a file that does not exist.
         await storage.moveFrontend(received.key, wasmKey, info.sha256);
         return [{ ...found, frontend: info }, found.frontend];
       });
-      // Behind the commit: until then the row names it.
+      // After the commit, because until then the row names the old file.
       if (before !== null && before.sha256 !== info.sha256) await storage.removeFrontend(wasmKey, before.sha256);
       return version;
     } finally {
@@ -83,7 +86,7 @@ export class FrontendInstaller {
     }
   }
 
-  /** Says who may open a plugin's frontend. @throws ServiceError `not_found` */
+  /** Sets who may open a plugin's frontend. @throws ServiceError `not_found` */
   async setAccess(pluginId: string, access: FrontendAccess, by: Actor): Promise<void> {
     const { db, registry } = this.#parts;
     await db.withTransaction(async client => {
@@ -102,7 +105,8 @@ export class FrontendInstaller {
   }
 
   /**
-   * Says whether answers of a plugin's triggers that can run script go out without the sandbox (docs/SECURITY.md "Answers of triggers").
+   * Sets whether answers of a plugin's triggers that can run script are sent without the sandbox
+   * (docs/SECURITY.md "Answers of triggers").
    *
    * @throws ServiceError `not_found`; `conflict` before the plugin is installed
    */

@@ -4,23 +4,27 @@ import type { Inspection } from './inspect.ts';
 import type { Manifest } from './manifest.ts';
 
 /**
- * The gate, in a thread of its own: reading a module of 60 MB takes most of a second, which no request should wait for.
+ * Runs the gate in a separate thread: reading a module of 60 MB takes most of a second, which no request should wait
+ * for.
  */
 export type InspectionOrder = {
   /** The module as uploaded. */
   file: string;
   sha256: string;
-  /** What `plugin_describe` has given, when the module itself carries no manifest. */
+  /** The manifest from `plugin_describe`, if the module has no manifest section. */
   manifest: Manifest | null;
 };
 
 export type InspectedFile = Inspection & { rewrittenSha256: string };
 
-/** Reading 64 MB takes a second; the rules of the gate bound what a module can make of it. */
+/** Time limit. Reading 64 MB takes a second; the rules of the gate bound how slow a module can make it. */
 const TIMEOUT_MS = 20_000;
-/** A thread beyond it ends, and the module is refused: the rules of the gate bound what a module makes it hold. */
+/**
+ * Heap limit. A thread that exceeds it ends and the module is refused; the rules of the gate bound how much a module
+ * can need.
+ */
 const HEAP_MB = 512;
-/** What a thread has loaded takes longer than most modules. */
+/** An idle thread ends after this time. */
 const IDLE_MS = 10_000;
 
 const inspection = new WorkerTask<InspectionOrder, InspectedFile>({
@@ -33,10 +37,10 @@ const inspection = new WorkerTask<InspectionOrder, InspectedFile>({
 });
 
 /**
- * Passes the module in a file through the gate.
+ * Runs the gate on the module in a file.
  *
- * @returns the findings and, when none is a refusal, the module to compile
- * @throws Error when the file is not the one that was uploaded or cannot be read
+ * @returns the findings and, if none is a refusal, the module to compile
+ * @throws Error if the file differs from the upload or cannot be read
  */
 export async function inspectFile(order: InspectionOrder): Promise<InspectedFile> {
   try {

@@ -4,6 +4,7 @@ import { inspectDescribed, inspectModule } from './inspect.ts';
 import type { InspectedFile, InspectionOrder } from './inspect-thread.ts';
 import { sha256Of } from './module-storage.ts';
 
+/** The thread of `inspectFile`: answers each order with one message. */
 function inspect({ file, manifest, sha256 }: InspectionOrder): InspectedFile {
   const bytes = fs.readFileSync(file);
   if (sha256Of(bytes) !== sha256) throw new Error('the stored module differs from the upload');
@@ -16,7 +17,7 @@ function inspect({ file, manifest, sha256 }: InspectionOrder): InspectedFile {
 }
 
 /** One task of `inspectFile`, in its thread. The rewritten module is handed over, not copied. */
-export default function inspectAndMove(order: InspectionOrder): unknown {
+export default function inspectInWorker(order: InspectionOrder): unknown {
   const inspected = inspect(order);
   const { rewritten } = inspected;
   if (rewritten === null) return inspected;

@@ -5,17 +5,17 @@ import { GateRefusal } from './gate/reader.ts';
 import { rewriteModule } from './gate/rewrite.ts';
 import { type Manifest, parseManifest } from './manifest.ts';
 
-/** One thing the gate found, in plain words. `refusal` stops the upload, `warning` and `note` are for the reader. */
+/** A finding of the gate, as a sentence. `refusal` stops the upload; `warning` and `note` inform the administrator. */
 export type Finding = { level: 'refusal' | 'warning' | 'note'; rule: string; message: string; where?: string };
 
 export type Inspection = {
   findings: Finding[];
-  /** Null when the module carries no manifest section or it is refused. */
+  /** Null if the module has no manifest section or the manifest is refused. */
   manifest: Manifest | null;
-  /** True when the manifest has to be asked of the module itself (`plugin_describe`). */
+  /** Whether the manifest comes from the module's export `plugin_describe`. */
   mustDescribe: boolean;
   memoryPages: { min: number; max: number } | null;
-  /** The module to compile; null when something is refused. */
+  /** The module to compile; null if there is a refusal. */
   rewritten: Uint8Array | null;
 };
 
@@ -98,7 +98,10 @@ function typeOfFunction(outline: ModuleOutline, index: number): string | undefin
   return index < imported.length ? imported[index]?.type : outline.functionTypes[index - imported.length];
 }
 
-/** Imports without a requirement and requirements without an import: the first will be denied, the second is odd. */
+/**
+ * Warns of imports without a requirement, which will be denied, and of requirements without an import, which are
+ * useless.
+ */
 export function comparePermissions(imports: readonly string[], manifest: Manifest): Finding[] {
   const used = new Set<string>();
   for (const name of imports) {
@@ -153,7 +156,7 @@ export function hostImportsOf(outline: ModuleOutline): string[] {
 }
 
 /**
- * The gate at upload: reads the binary, runs nothing (docs/plugins.md "Sandbox", docs/abi.md).
+ * The gate: reads an uploaded binary without running it (docs/plugins.md "Sandbox", docs/abi.md).
  *
  * @param bytes the module as uploaded
  * @returns every finding; `rewritten` is set only when none is a refusal
@@ -193,9 +196,9 @@ export function inspectModule(bytes: Uint8Array): Inspection {
 }
 
 /**
- * The rest of the gate for a module whose manifest was given by `plugin_describe`.
+ * The rest of the gate for a module whose manifest came from `plugin_describe`.
  *
- * @returns findings of the imports against the manifest, and the module to compile from then on
+ * @returns findings about the imports and the manifest, and the module to compile
  */
 export function inspectDescribed(
   bytes: Uint8Array,
@@ -209,7 +212,7 @@ export function inspectDescribed(
   return { findings, rewritten: rewriteModule(bytes, outline, 'plugin_handle') };
 }
 
-/** Reads the module; null when the gate refuses it, with the reason among the findings. */
+/** Reads the module; null if the gate refuses it, with the reason in the findings. */
 function readOutline(bytes: Uint8Array, findings: Finding[]): ModuleOutline | null {
   try {
     return readModule(bytes);

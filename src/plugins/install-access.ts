@@ -14,34 +14,34 @@ import {
   type TriggerSettings,
 } from './trigger-settings.ts';
 
-/** Who may call the triggers of a version that is installed. */
+/** The access part of an installation request: who may call the triggers. */
 export type AccessRequest = {
-  /** Settings by the name of the trigger; what is left out keeps what is stored, or the default of a new trigger. */
+  /** Settings by trigger name; a member that is absent keeps its stored value, or the default for a new trigger. */
   triggers: ReadonlyMap<string, SettingsChange>;
-  /** New triggers start with what the manifest suggests. */
+  /** Whether new triggers start with the access the manifest suggests. */
   acceptSuggested: boolean;
   acceptPublic: AcceptPublic;
 };
 
-/** Nothing is set and nothing confirmed: new triggers are for logged-in users. */
+/** An installation that sets and confirms nothing: new triggers are for logged-in users. */
 export const DEFAULT_ACCESS: Readonly<AccessRequest> = {
   triggers: new Map(),
   acceptSuggested: false,
   acceptPublic: [],
 };
 
-/** Policies as the feature that evaluates them knows them. */
+/** Checks and stores policies of triggers; part of the feature that evaluates them. */
 export type TriggerPolicies = {
-  /** @throws ServiceError when a policy may not be saved */
+  /** @throws ServiceError when a policy is not valid */
   check(expression: string, pointer: string): void;
-  /** Keeps a policy that was set, inside the caller's transaction. */
+  /** Stores a revision of a policy, inside the caller's transaction. */
   changed(client: Queryable, pluginId: string, trigger: string, expression: string, by: Actor): Promise<void>;
 };
 
-/** How the triggers of a plugin changed with its version. */
+/** The differences in triggers between two versions of a plugin. */
 export type TriggerChanges = { added: string[]; removed: string[]; before: AuditState; after: AuditState };
 
-/** The settings a suggestion amounts to. */
+/** The settings that a suggestion of the manifest means. */
 export const suggestedSettings = (a: SuggestedAccess): TriggerSettings => ({
   ...DEFAULT_SETTINGS,
   allowUserSession: a.users,
@@ -52,11 +52,12 @@ export const suggestedSettings = (a: SuggestedAccess): TriggerSettings => ({
 type Planned = { trigger: HttpTrigger; stored: TriggerSettings | undefined; settings: TriggerSettings };
 
 /**
- * Writes down who may call each HTTP trigger of a version, inside the transaction that makes it the installed one. Triggers
- * that have settings keep them; new ones start with the default, an accepted suggestion, or what the request says.
+ * Stores who may call each HTTP trigger of a version, inside the transaction that installs it. Triggers with settings
+ * keep them; new triggers start with the default, an accepted suggestion, or the settings of the request.
  *
- * @param before manifest of the version that ran until now
- * @throws ServiceError `validation_failed` for an unknown trigger or a policy, `confirmation_required` when one becomes public
+ * @param before manifest of the version installed before
+ * @throws ServiceError `validation_failed` for an unknown trigger or a policy, `confirmation_required` when one becomes
+ * public
  */
 export async function setAccess(
   client: Queryable,

@@ -31,7 +31,7 @@ import type { SecretBox } from './secret-box.ts';
 import { keepVersions } from './uninstalled.ts';
 import { upgradeModules } from './upgrade-modules.ts';
 
-/** Said at every review of a version with a frontend (docs/SECURITY.md "The browser origin"). */
+/** Shown in every review of a version with a frontend (docs/SECURITY.md "The browser origin"). */
 const FRONTEND_NOTE: Finding = {
   level: 'note',
   rule: 'frontend',
@@ -41,7 +41,7 @@ const FRONTEND_NOTE: Finding = {
 
 const ORPHAN_MS_MIN = 3_600_000;
 
-/** What `PluginInstaller` needs; `describe` runs `plugin_describe` of a module with every permission denied. */
+/** `describe` runs `plugin_describe` of a module without any permission. */
 export type InstallerParts = {
   db: Database;
   storage: ModuleStorage;
@@ -49,7 +49,7 @@ export type InstallerParts = {
   secrets: SecretBox;
   trialCompile(uploaded: string, runnable: string): Promise<string | null>;
   describe(key: string, runnable: Runnable): Promise<string>;
-  /** Takes away what belongs to a plugin elsewhere; the last thing of the transaction that uninstalls it. */
+  /** Removes data of a plugin in other features, at the end of the transaction that uninstalls it. */
   onUninstall(client: Queryable, pluginId: string): Promise<void>;
   policies: TriggerPolicies;
 };
@@ -63,7 +63,10 @@ export type InstallRequest = {
   checkInstalled?(now: VersionRow | undefined): void;
 };
 
-/** Upload, install, roll back, enable, uninstall (docs/plugins.md "Upload and installation", docs/plugins.md "Executions"). */
+/**
+ * Upload, install, roll back, enable, uninstall (docs/plugins.md "Upload and installation",
+ * docs/plugins.md "Executions").
+ */
 export class PluginInstaller {
   readonly #parts: InstallerParts;
 
@@ -71,30 +74,30 @@ export class PluginInstaller {
     this.#parts = parts;
   }
 
-  /** Whether a plugin with this id was ever uploaded to this installation, also one that was uninstalled since. */
+  /** Whether a plugin with this id was ever uploaded, even if it was uninstalled since. */
   async wasEverKnown(id: string): Promise<boolean> {
     return await wasEverKnown(this.#parts.db, id);
   }
 
-  /** Takes the bytes of a module in; nothing looks at them yet. */
+  /** Receives the bytes of a module without checking them. */
   async receive(source: Readable, bytesMax: number): Promise<ReceivedModule> {
     const key = randomBytes(16).toString('hex');
     return { key, ...(await this.#parts.storage.receive(key, source, bytesMax)) };
   }
 
-  /** Forgets bytes that were received. */
+  /** Removes received bytes. */
   async discard(received: ReceivedModule): Promise<void> {
     await this.#parts.storage.remove(received.key);
   }
 
   /**
-   * Passes received bytes through the gate, reads their manifest, compiles them on trial.
+   * Runs the gate on received bytes, reads the manifest, and compiles the module on trial.
    *
-   * @param by who uploaded them
+   * @param by who uploaded the module
    * @param frontend received with them, or null
-   * @param allow throws when the uploader may not upload the plugin the manifest names
-   * @returns the new version; nothing is installed yet
-   * @throws ServiceError `module_refused` with every finding; nothing is kept then
+   * @param allow throws if the caller may not upload the plugin that the manifest names
+   * @returns the new version, which is not installed yet
+   * @throws ServiceError `module_refused` with all findings; the bytes are removed then
    */
   async admit(
     received: ReceivedModule,
@@ -119,7 +122,7 @@ export class PluginInstaller {
           {
             level: 'note',
             rule: 'described',
-            message: 'the manifest was given by plugin_describe, not by a plugin.manifest section',
+            message: 'the manifest comes from plugin_describe, not from a plugin.manifest section',
           },
           ...described.findings,
         );
@@ -149,15 +152,15 @@ export class PluginInstaller {
   }
 
   /**
-   * Passes stored modules that an older gate has let through the present one; before the service serves.
+   * Runs the present gate on stored modules that an older gate accepted. Call it before the service serves.
    *
-   * @param report told of each version: done, or why not
+   * @param report called with each version: done, or why it was refused
    */
   upgrade(report: (version: VersionRow, problem: string | null) => void): Promise<void> {
     return upgradeModules(this.#parts, report);
   }
 
-  /** Removes files that belong to no version: a crash in the middle of an upload leaves them. Returns how many. */
+  /** Removes files that belong to no version, which a crash during an upload leaves behind. Returns how many. */
   async removeOrphans(): Promise<number> {
     return await this.#parts.storage.removeOrphans(await listModuleKeys(this.#parts.db), ORPHAN_MS_MIN);
   }
@@ -177,11 +180,11 @@ export class PluginInstaller {
   }
 
   /**
-   * Makes an uploaded version the running one. Executions of the version before finish on it.
+   * Installs an uploaded version. Executions of the version before finish on that version.
    *
    * @returns how its triggers differ from those of the version before
    * @throws ServiceError `validation_failed` naming each config field, `permissions_not_accepted` naming the new ones,
-   *   `confirmation_required` naming what would become public
+   *   `confirmation_required` naming the URLs that would become public
    */
   async install(
     pluginId: string,
@@ -199,7 +202,9 @@ export class PluginInstaller {
           'validation_failed',
           `there is no uploaded version of "${pluginId}" with this wasm_key`,
           {
-            errors: [{ pointer: '/wasm_key', message: 'must be the wasm_key an upload of this plugin answered' }],
+            errors: [
+              { pointer: '/wasm_key', message: 'must be the wasm_key from the answer to an upload of this plugin' },
+            ],
           },
         );
       requireRunnable(version);
@@ -234,7 +239,7 @@ export class PluginInstaller {
     return changes;
   }
 
-  /** Makes a version that was installed before the running one again, with the configuration it had. */
+  /** Installs a version again that was installed before, with the configuration it had. */
   async rollback(
     pluginId: string,
     { access, checkInstalled, wasmKey }: Pick<InstallRequest, 'access' | 'checkInstalled' | 'wasmKey'>,
@@ -258,7 +263,7 @@ export class PluginInstaller {
       if (version.installedAt === null)
         throw new ServiceError(
           'conflict',
-          'this version was never installed, so it has no configuration to go back to; install it instead',
+          'this version was never installed, so it has no configuration to restore; install it instead',
         );
       if (plugin.installedVersionId === version.id)
         throw new ServiceError('conflict', 'this version is the installed one already');
@@ -301,8 +306,8 @@ export class PluginInstaller {
   }
 
   /**
-   * Removes a plugin with its versions, settings, keys and values; its execution records stay until they age out, and its
-   * modules and frontends for `plugins.keep_uninstalled`.
+   * Removes a plugin with its versions, settings, and key-value data. Keeps its execution records for their retention
+   * time, and its modules and frontends for `plugins.keep_uninstalled`.
    */
   async uninstall(pluginId: string, by: Actor): Promise<void> {
     const { db, onUninstall, registry } = this.#parts;
@@ -325,7 +330,9 @@ export class PluginInstaller {
   }
 }
 
-/** What the audit log keeps of an installation: values of sensitive fields and connection strings are not in `config`. */
+/**
+ * The state of an installation for the audit log; `config` has no values of sensitive fields and no connection strings.
+ */
 function installedState(v: Pick<VersionRow, 'version' | 'wasmKey' | 'permissions' | 'config' | 'network'>): AuditState {
   const { config, network, permissions, version, wasmKey } = v;
   return { version, wasm_key: wasmKey, permissions, config, network };
@@ -335,7 +342,7 @@ export function unknownPlugin(id: string): ServiceError {
   return new ServiceError('not_found', `there is no plugin "${id}"`);
 }
 
-/** A version that a newer gate refuses stays where it is, but nothing changes to it any more. */
+/** Refuses to install a version that a newer gate refuses; if it is installed already, it stays installed. */
 function requireRunnable(version: VersionRow): void {
   if (version.runnable.refused === undefined) return;
   throw new ServiceError('module_refused', version.runnable.refused, { extra: { findings: version.findings } });

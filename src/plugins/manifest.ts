@@ -5,7 +5,7 @@ import { type FieldError, messageOf } from '../base/errors.ts';
 import { fieldErrorsOf } from '../base/field-errors.ts';
 import { LIMITS } from '../base/limits.ts';
 
-/** HTTP methods a trigger may name. */
+/** HTTP methods of triggers. */
 export const HTTP_METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'] as const;
 
 const configField = z.object({
@@ -38,7 +38,7 @@ const triggerName = z
   .string()
   .regex(/^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$/, 'letters, digits, _ . and - only, at most 64');
 
-/** What the author suggests; it counts only where an administrator accepts it (`accept_suggested_access`). */
+/** Access that the author suggests; it takes effect only if an administrator accepts it (`accept_suggested_access`). */
 export const suggestedAccess = z
   .strictObject({
     users: z.boolean().default(false),
@@ -77,7 +77,10 @@ export const messengerTrigger = z.object({
   description: z.string().max(1000).default(''),
 });
 
-/** `TriggerHTTP` and `TriggerMessenger` (docs/plugins.md "Manifest") are accepted beside the short words of the kits. */
+/**
+ * `TriggerHTTP` and `TriggerMessenger` (docs/plugins.md "Manifest") are accepted as well as the short words of the
+ * kits.
+ */
 const trigger = z.preprocess(
   value => {
     if (typeof value !== 'object' || value === null || !('type' in value)) return value;
@@ -99,10 +102,10 @@ const manifest = z.object({
 });
 export type Manifest = z.infer<typeof manifest>;
 
-/** What stands in a config object beside the fields (docs/plugins.md "Requirements"). */
+/** Sections of a config object, which no field may be named after (docs/plugins.md "Requirements"). */
 export const CONFIG_SECTIONS: readonly string[] = ['databases', 'network'];
 
-/** The shape two HTTP triggers must not share: parameters are equal whatever their name. */
+/** A path with the names of parameters removed. Two HTTP triggers must not have the same one. */
 export function routeShape(path: string): string {
   return path.replace(/:[^/]+/g, ':').replace(/(.)\/$/, '$1');
 }
@@ -133,7 +136,7 @@ function collisions(m: Manifest): FieldError[] {
       if (CONFIG_SECTIONS.includes(name))
         errors.push({
           pointer: `/requirements/${i}/config/${k}/name`,
-          message: `"${name}" is the name of a section of the configuration; call the field otherwise`,
+          message: `"${name}" is the name of a section of the configuration; choose another name for the field`,
         });
     });
     if (r.kind !== 'sql') return;
@@ -149,7 +152,7 @@ function collisions(m: Manifest): FieldError[] {
  * Turns the JSON of a `plugin.manifest` section (or of `plugin_describe`) into a manifest.
  *
  * @param text UTF-8 decoded JSON
- * @returns the manifest, or every place that is wrong
+ * @returns the manifest, or all mistakes in it
  */
 export function parseManifest(text: string): { ok: true; manifest: Manifest } | { ok: false; errors: FieldError[] } {
   let value: unknown;
@@ -158,11 +161,11 @@ export function parseManifest(text: string): { ok: true; manifest: Manifest } | 
   } catch (error) {
     return {
       ok: false,
-      errors: [{ pointer: '', message: `the manifest is not JSON that is read here: ${messageOf(error)}` }],
+      errors: [{ pointer: '', message: `the manifest cannot be read as JSON: ${messageOf(error)}` }],
     };
   }
   if (JSON.stringify(value)?.includes('\\u0000'))
-    return { ok: false, errors: [{ pointer: '', message: 'the manifest holds a NUL character' }] };
+    return { ok: false, errors: [{ pointer: '', message: 'the manifest contains a NUL character' }] };
   const parsed = manifest.safeParse(value);
   if (!parsed.success) return { ok: false, errors: fieldErrorsOf(parsed.error) };
   if (parsed.data.abi > ABI_NEWEST)
@@ -179,19 +182,19 @@ export function parseManifest(text: string): { ok: true; manifest: Manifest } | 
   return errors.length > 0 ? { ok: false, errors } : { ok: true, manifest: parsed.data };
 }
 
-/** The permission keys a manifest's requirements produce (docs/plugins.md "Requirements"), sorted, each once. */
+/** The permission keys of a manifest's requirements (docs/plugins.md "Requirements"), sorted, without duplicates. */
 export function permissionsOf(m: Manifest): string[] {
   return [
     ...new Set(m.requirements.map(r => (r.kind === 'plugins:call' ? `plugins:call:${r.target}` : r.kind))),
   ].sort();
 }
 
-/** Every config field of a manifest's requirements with the requirement it belongs to. */
+/** All config fields of a manifest's requirements. */
 export function configFieldsOf(m: Manifest): ConfigField[] {
   return m.requirements.flatMap(r => r.config);
 }
 
-/** The triggers of a manifest that are called over HTTP. */
+/** The HTTP triggers of a manifest. */
 export function httpTriggersOf(m: Manifest): HttpTrigger[] {
   return m.triggers.filter(t => t.type === 'http');
 }

@@ -14,31 +14,34 @@ const FRONTEND = '.frontend.zip';
 
 export type StoredModule = { sha256: string; size: number };
 
-/** An upload on disk that nothing has looked at yet. */
+/** An upload on disk that was not checked yet. */
 export type ReceivedModule = StoredModule & { key: string };
 
-/** Uploaded modules on disk: `<key>.wasm` as uploaded, `<key>.run<format>.wasm` as it is compiled, `<key>.<sha256>.frontend.zip` beside them. */
+/** Modules on disk: `<key>.wasm` as uploaded, `<key>.run<format>.wasm` rewritten, `<key>.<sha256>.frontend.zip`. */
 export type ModuleStorage = {
-  /** Streams an upload to disk; the file has its final name only when it is whole and on disk. */
+  /** Streams an upload to disk. The file gets its final name only when it is complete and synced. */
   receive(key: string, source: Readable, bytesMax: number): Promise<StoredModule>;
   /** The same for the ZIP of a frontend. */
   receiveFrontend(key: string, source: Readable, bytesMax: number): Promise<StoredModule>;
-  /** Gives the frontend received under one key to the version of another; the one it has stays until it is removed. */
+  /**
+   * Moves the frontend received under one key to the version of another key; the version's old one stays until it is
+   * removed.
+   */
   moveFrontend(from: string, to: string, sha256: string): Promise<void>;
   removeFrontend(key: string, sha256: string): Promise<void>;
-  /** @param sha256 of the ZIP; null while it was only received */
+  /** @param sha256 of the ZIP; null before it was checked */
   frontendPath(key: string, sha256: string | null): string;
   writeRunnable(key: string, bytes: Uint8Array): Promise<void>;
-  /** @throws Error when the bytes are not the ones that passed the gate (docs/SECURITY.md) */
+  /** @throws Error if the bytes differ from those that passed the gate (docs/SECURITY.md) */
   readRunnable(key: string, sha256: string): Promise<Uint8Array<ArrayBuffer>>;
   uploadedPath(key: string): string;
   runnablePath(key: string): string;
   remove(key: string): Promise<void>;
   /**
-   * Removes what no version belongs to: uploads that a crash has cut off.
+   * Removes files that belong to no version: uploads interrupted by a crash.
    *
    * @param known keys of all versions
-   * @param ageMsMin younger files may belong to an upload that is under way, here or on another host
+   * @param ageMsMin younger files may belong to an upload under way, on this host or another
    * @returns how many files
    */
   removeOrphans(known: ReadonlySet<string>, ageMsMin: number): Promise<number>;
@@ -46,43 +49,39 @@ export type ModuleStorage = {
 
 export const sha256Of = (bytes: Uint8Array): string => createHash('sha256').update(bytes).digest('hex');
 
+/** Writes a stream to a file that has its final name only when it is complete. @throws ServiceError `body_too_large` */
+async function receiveFile(file: string, source: Readable, bytesMax: number, refusal: string): Promise<StoredModule> {
+  const hash = createHash('sha256');
+  let size = 0;
+  const partial = `${file}.part`;
+  try {
+    await streamToFile(source, partial, chunk => {
+      size += chunk.length;
+      if (size > bytesMax) throw new ServiceError('body_too_large', `${refusal} (${bytesMax} bytes)`);
+      hash.update(chunk);
+    });
+    await moveIntoPlace(partial, file);
+  } catch (error) {
+    await fsp.rm(partial, { force: true });
+    throw error;
+  }
+  return { sha256: hash.digest('hex'), size };
+}
+
 /** @param directory made when absent */
 export function openModuleStorage(directory: string): ModuleStorage {
   fs.mkdirSync(directory, { recursive: true });
   const at = (key: string, ending: string): string => {
-    if (!/^[A-Za-z0-9_-]+$/.test(key)) throw new Error(`"${key}" is no module key`);
+    if (!/^[A-Za-z0-9_-]+$/.test(key)) throw new Error(`"${key}" is not a module key`);
     return path.join(directory, `${key}${ending}`);
   };
   const frontendPath = (key: string, sha256: string | null): string =>
     at(key, sha256 === null ? FRONTEND : `.${sha256}${FRONTEND}`);
-  const receive = async (
-    key: string,
-    ending: string,
-    source: Readable,
-    bytesMax: number,
-    refusal: string,
-  ): Promise<StoredModule> => {
-    const hash = createHash('sha256');
-    let size = 0;
-    const partial = at(key, `${ending}.part`);
-    try {
-      await streamToFile(source, partial, chunk => {
-        size += chunk.length;
-        if (size > bytesMax) throw new ServiceError('body_too_large', `${refusal} (${bytesMax} bytes)`);
-        hash.update(chunk);
-      });
-      await moveIntoPlace(partial, at(key, ending));
-    } catch (error) {
-      await fsp.rm(partial, { force: true });
-      throw error;
-    }
-    return { sha256: hash.digest('hex'), size };
-  };
   return {
     receive: (key, source, bytesMax) =>
-      receive(key, '.wasm', source, bytesMax, 'the module is larger than http.max_module'),
+      receiveFile(at(key, '.wasm'), source, bytesMax, 'the module is larger than http.max_module'),
     receiveFrontend: (key, source, bytesMax) =>
-      receive(key, FRONTEND, source, bytesMax, 'the frontend is larger than http.max_frontend'),
+      receiveFile(at(key, FRONTEND), source, bytesMax, 'the frontend is larger than http.max_frontend'),
     moveFrontend: (from, to, sha256) => moveIntoPlace(at(from, FRONTEND), frontendPath(to, sha256)),
     removeFrontend: (key, sha256) => fsp.rm(frontendPath(key, sha256), { force: true }),
     frontendPath,
@@ -93,7 +92,7 @@ export function openModuleStorage(directory: string): ModuleStorage {
     },
     async readRunnable(key, sha256) {
       const bytes = new Uint8Array(await fsp.readFile(at(key, RUNNABLE)));
-      // Off this thread: a large module takes a while.
+      // Hashed on another thread, because a large module takes some time.
       const digest = await crypto.subtle.digest('SHA-256', bytes);
       if (Buffer.from(digest).toString('hex') !== sha256)
         throw new Error(

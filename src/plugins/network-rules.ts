@@ -3,11 +3,11 @@ import { z } from 'zod';
 import { isAddressRange } from '../base/address-ranges.ts';
 import type { FieldError } from '../base/errors.ts';
 
-/** Where a plugin may send requests, as its administrator set it (the section `network` of the install config). */
+/** Where a plugin may send requests, set by the administrator (section `network` of the install config). */
 export type NetworkRules = {
-  /** The only hosts it may reach: `api.example.org`, `*.example.org`, either with `:port`. Empty: every public one. */
+  /** The only hosts it may reach: `api.example.org`, `*.example.org`, either with `:port`. Empty: all public hosts. */
   hosts: string[];
-  /** Ranges that are not public and may be reached all the same, like `10.1.2.0/24`. */
+  /** Ranges that are not public but allowed, like `10.1.2.0/24`. */
   private: string[];
 };
 
@@ -25,14 +25,14 @@ function isHost(text: string): boolean {
 
 const stored = z.object({ hosts: z.array(z.string()), private: z.array(z.string()) });
 
-/** Rules as they stand in the database. */
+/** Parses rules stored in the database. */
 export const parseStoredRules = (value: unknown): NetworkRules => stored.parse(value);
 
 /**
  * Checks the section `network` of an install config.
  *
- * @param value `{hosts?, private?}`; what is left out stays as `kept` has it
- * @param errors told of every place that is wrong
+ * @param value `{hosts?, private?}`; an absent member keeps the value of `kept`
+ * @param errors receives all mistakes
  */
 export function checkRules(value: unknown, kept: NetworkRules, errors: FieldError[]): NetworkRules {
   const at = '/config/network';
@@ -43,7 +43,7 @@ export function checkRules(value: unknown, kept: NetworkRules, errors: FieldErro
   const given = new Map<string, unknown>(Object.entries(value));
   for (const key of given.keys())
     if (key !== 'hosts' && key !== 'private')
-      errors.push({ pointer: `${at}/${key}`, message: 'is not known here; hosts and private are' });
+      errors.push({ pointer: `${at}/${key}`, message: 'is not a known field; the fields are hosts and private' });
   const list = (name: 'hosts' | 'private', isGood: (text: string) => boolean, right: string): string[] => {
     const entries = given.get(name);
     if (entries === undefined) return kept[name];

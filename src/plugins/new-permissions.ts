@@ -2,13 +2,13 @@ import { ServiceError } from '../base/errors.ts';
 import { NO_RULES } from './network-rules.ts';
 import type { VersionRow } from './plugin-store.ts';
 
-/** Told in words of what an installation adds to what a plugin may do; throws when the caller may not add it. */
+/** Called with a description of rights that an installation adds; throws if the caller may not add them. */
 export type CheckWidening = (what: string) => void;
 
-/** What a version may do. */
+/** The rights of a version. */
 type Allowed = Pick<VersionRow, 'permissions' | 'network'>;
 
-/** Tells `check` what a version may do that the installed one may not. */
+/** Calls `check` for rights of a version that the installed one does not have. */
 export function checkWidening(after: Allowed, before: Allowed | undefined, check: CheckWidening): void {
   const added = after.permissions.filter(p => before?.permissions.includes(p) !== true);
   if (added.length > 0) check(`an installation with new permissions (${added.join(', ')})`);

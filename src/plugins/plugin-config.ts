@@ -4,8 +4,8 @@ import { checkRules, type NetworkRules, NO_RULES } from './network-rules.ts';
 import type { InstalledSecrets } from './registry.ts';
 
 /**
- * Checks the administrator's config object against the manifest. A sensitive field or database that is left out keeps
- * its stored value, because stored secrets are never shown.
+ * Checks the administrator's config object against the manifest. A sensitive field or database that is absent keeps its
+ * stored value, because stored secrets are never shown.
  */
 export function checkConfig(
   manifest: Manifest,
@@ -28,7 +28,7 @@ export function checkConfig(
     const pointer = `/config/${field.name}`;
     const raw = Object.hasOwn(object, field.name) ? object[field.name] : undefined;
     const kept = field.sensitive ? stored.secrets.fields[field.name] : stored.config[field.name];
-    // Null takes a stored value away; leaving a field out keeps it.
+    // Null removes a stored value; an absent field keeps it.
     const value = raw === undefined ? kept : raw === null ? undefined : raw;
     if (value === undefined || value === '') {
       if (field.required) errors.push({ pointer, message: `is required: ${field.description || field.name}` });
@@ -65,21 +65,21 @@ export function checkConfig(
   return { config, secrets, network };
 }
 
-/** Parameters with which a client reads files of the machine it runs on. */
+/** Parameters that make a client read files of its machine. */
 const FILE_PARAMETERS = ['sslcert', 'sslkey', 'sslrootcert', 'sslcrl', 'passfile', 'service', 'servicefile'];
 
-/** What is wrong with a connection string of a plugin's database; null when nothing is. It names no file. */
+/** The mistake in the connection string of a plugin's database, or null. It must not name a file. */
 export function connectionProblem(value: string): string | null {
   if (!/^postgres(ql)?:\/\//.test(value))
     return 'must be a connection string like postgresql://user:password@host:5432/database';
-  // Some strings a client takes are no URL: postgresql://user@/database?host=/var/run/postgresql
+  // Some valid connection strings are not URLs: postgresql://user@/database?host=/var/run/postgresql
   for (const name of new URLSearchParams(value.replace(/^[^?]*\??/, '')).keys())
     if (FILE_PARAMETERS.includes(name.toLowerCase()))
-      return `must not hold ${name}: the service reads no file of its machine for a plugin; use sslmode=require with a certificate the system trusts`;
+      return `must not hold ${name}: the service reads no files of its machine for a plugin; use sslmode=require with a certificate the system trusts`;
   return null;
 }
 
-/** Where it may send requests; a plugin that may send none has no such section. */
+/** The rules of the section `network`, which only a plugin with that permission may have. */
 function networkOf(manifest: Manifest, given: unknown, kept: NetworkRules, errors: FieldError[]): NetworkRules {
   if (!permissionsOf(manifest).includes('network')) {
     if (given !== undefined)

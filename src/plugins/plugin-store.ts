@@ -27,14 +27,14 @@ export type VersionRow = {
   installedAt: Date | null;
 };
 
-/** The frontend delivered with a version: its ZIP, and what is in it. */
+/** Facts about the ZIP of a version's frontend. */
 export type FrontendInfo = { sha256: string; packedBytes: number; files: number; bytes: number };
 
 export type FrontendAccess = 'public' | 'session';
 
 /**
- * What is compiled: the rewritten module. `format` is the gate's RUNNABLE_FORMAT when it was made. `refused`: why the gate of that
- * format refuses what an older one had let through; such a module is not run.
+ * The rewritten module that is compiled and run. `format`: the gate's RUNNABLE_FORMAT when it was made. `refused`: why
+ * a newer gate refuses a module that an older one accepted; such a module is not run.
  */
 export type Runnable = {
   sha256: string;
@@ -49,7 +49,7 @@ export type PluginRow = {
   installedVersionId: number | null;
   frontendOrigins: string[];
   frontendAccess: FrontendAccess;
-  /** Whether answers of triggers that can run script go out without the sandbox. */
+  /** Whether answers of triggers that can run script are sent without the sandbox. */
   htmlTrusted: boolean;
   createdAt: Date;
   updatedAt: Date;
@@ -126,7 +126,7 @@ const toPlugin = (r: PluginSql): PluginRow => ({
   updatedAt: r.updated_at,
 });
 
-/** Adds a version inside the caller's transaction, and its plugin when it is the first. */
+/** Adds a version inside the caller's transaction, and with the first version also its plugin. */
 export async function insertVersion(client: Queryable, v: NewVersion): Promise<VersionRow> {
   await client.query('INSERT INTO plugins (id) VALUES ($1) ON CONFLICT (id) DO NOTHING', [v.pluginId]);
   const { rows } = await client.query<VersionSql>(
@@ -173,7 +173,7 @@ export async function findPlugin(db: Queryable, id: string): Promise<PluginRow |
   return rows[0] === undefined ? undefined : toPlugin(rows[0]);
 }
 
-/** The row stays locked until the transaction ends, so that two installs of one plugin follow each other. */
+/** Locks the row until the transaction ends, so that installations of one plugin run one after another. */
 export async function lockPlugin(client: Queryable, id: string): Promise<PluginRow | undefined> {
   const { rows } = await client.query<PluginSql>('SELECT * FROM plugins WHERE id = $1 FOR UPDATE', [id]);
   return rows[0] === undefined ? undefined : toPlugin(rows[0]);
@@ -217,7 +217,7 @@ export async function listVersions(
   return rows.map(parseVersion);
 }
 
-/** Versions that are installed, with their plugins and the settings of their triggers, in one statement: what a starting host needs. */
+/** The installed versions with their plugins and trigger settings, in one statement: what a starting host needs. */
 export async function loadInstalled(
   db: Queryable,
   pluginId: string | null,
@@ -236,7 +236,7 @@ export async function loadInstalled(
   }));
 }
 
-/** Versions whose runnable was made in another format, by an older host. */
+/** Versions whose runnable has another format, made by an older release. */
 export async function listOutdated(db: Queryable, format: number): Promise<VersionRow[]> {
   const { rows } = await db.query<VersionSql>(
     "SELECT * FROM plugin_versions WHERE coalesce((runnable ->> 'format')::int, 1) <> $1 ORDER BY id",
@@ -245,7 +245,7 @@ export async function listOutdated(db: Queryable, format: number): Promise<Versi
   return rows.map(parseVersion);
 }
 
-/** Keeps what a newer gate made of a version, or said about it. */
+/** Stores the runnable and the findings of a newer gate. */
 export async function setRunnable(
   db: Queryable,
   versionId: number,
@@ -259,7 +259,7 @@ export async function setRunnable(
   ]);
 }
 
-/** Gives a version that was never installed another frontend, inside the caller's transaction. */
+/** Replaces the frontend of a version that was never installed, inside the caller's transaction. */
 export async function setFrontend(client: Queryable, versionId: number, info: FrontendInfo): Promise<void> {
   await client.query('UPDATE plugin_versions SET frontend = $2 WHERE id = $1', [versionId, JSON.stringify(info)]);
 }
@@ -275,8 +275,8 @@ export async function setHtmlTrusted(client: Queryable, pluginId: string, truste
 }
 
 /**
- * Whether a plugin with this id was ever installed, or uploaded by a person: the audit log, which is never changed, knows those that
- * are gone.
+ * Whether a plugin with this id was ever installed, or uploaded by a person. Reads the audit log, because it also has
+ * removed plugins.
  */
 export async function wasEverKnown(db: Queryable, id: string): Promise<boolean> {
   const { rows } = await db.query<{ known: boolean }>(
@@ -287,7 +287,7 @@ export async function wasEverKnown(db: Queryable, id: string): Promise<boolean> 
   return rows[0]?.known === true;
 }
 
-/** Keys of all modules that belong to a version, also those kept of uninstalled plugins; one statement, so that none is between both. */
+/** Keys of the modules of all versions, uninstalled ones included; one statement, so that none is missed. */
 export async function listModuleKeys(db: Queryable): Promise<Set<string>> {
   const { rows } = await db.query<{ wasm_key: string }>(
     'SELECT wasm_key FROM plugin_versions UNION ALL SELECT wasm_key FROM uninstalled_versions',
@@ -295,7 +295,7 @@ export async function listModuleKeys(db: Queryable): Promise<Set<string>> {
   return new Set(rows.map(r => r.wasm_key));
 }
 
-/** Makes a version the installed one, inside the caller's transaction; hosts are told when it commits. */
+/** Installs a version, inside the caller's transaction. Hosts are notified at the commit. */
 export async function setInstalled(
   client: Queryable,
   pluginId: string,
@@ -307,7 +307,7 @@ export async function setInstalled(
       'UPDATE plugin_versions SET config = $2, secrets = $3, network = $4, installed_at = now() WHERE id = $1',
       [versionId, JSON.stringify(values.config), values.secrets, JSON.stringify(values.network)],
     );
-  // Trust in the pages of a plugin does not outlive its installation.
+  // Trust in the pages of a plugin ends with its installation.
   await client.query(
     `UPDATE plugins SET installed_version_id = $2, updated_at = now(),
        html_trusted = html_trusted AND installed_version_id IS NOT NULL
@@ -327,13 +327,13 @@ export async function setFrontendOrigins(client: Queryable, pluginId: string, or
   await notifyChanged(client, pluginId);
 }
 
-/** Removes a plugin with everything that belongs to it but the files of its versions. */
+/** Removes a plugin with all its rows. The files of its versions stay. */
 export async function removePlugin(client: Queryable, pluginId: string): Promise<void> {
   await client.query('DELETE FROM plugins WHERE id = $1', [pluginId]);
   await notifyChanged(client, pluginId);
 }
 
-/** Stored secrets of all versions, under the key of `secrets.key`; their rows stay as they are until the transaction ends. */
+/** Encrypted secrets of all versions. Locks their rows until the transaction ends. */
 export async function listSealedSecrets(client: Queryable): Promise<Array<VersionRow & { secrets: Buffer }>> {
   const { rows } = await client.query<VersionSql>(
     'SELECT * FROM plugin_versions WHERE secrets IS NOT NULL ORDER BY id FOR UPDATE',
@@ -347,10 +347,10 @@ export async function setSealedSecrets(client: Queryable, versionId: number, sea
 }
 
 /**
- * Takes the stored secrets of a version away. It can only be installed again, and a plugin that runs it is disabled: without its secrets
- * it could let in what it should not.
+ * Removes the stored secrets of a version, which then must be installed again. Disables the plugin if the version is
+ * installed, because without its secrets it could admit callers that it should refuse.
  *
- * @returns whether it is the version that is installed
+ * @returns whether the version is installed
  */
 export async function loseSecrets(client: Queryable, pluginId: string, versionId: number): Promise<boolean> {
   await client.query('UPDATE plugin_versions SET secrets = NULL, installed_at = NULL WHERE id = $1', [versionId]);
@@ -359,7 +359,7 @@ export async function loseSecrets(client: Queryable, pluginId: string, versionId
   return true;
 }
 
-/** Sent when the transaction commits, to every host of this database. */
+/** Notifies every host of this database when the transaction commits. */
 export async function notifyChanged(client: Queryable, pluginId: string): Promise<void> {
   await client.query('SELECT pg_notify($1, $2)', [PLUGIN_CHANGED, pluginId]);
 }

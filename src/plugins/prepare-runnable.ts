@@ -10,7 +10,7 @@ export type PrepareParts = {
   trialCompile(uploaded: string, runnable: string): Promise<string | null>;
 };
 
-/** The answer to a module with findings that refuse it. */
+/** The error for a module with refusals among its findings. */
 export function refusal(findings: Finding[]): ServiceError {
   const refused = findings.filter(f => f.level === 'refusal');
   return new ServiceError('module_refused', `the module is refused: ${refused[0]?.message ?? 'unknown reason'}`, {
@@ -23,7 +23,7 @@ export function refusal(findings: Finding[]): ServiceError {
 }
 
 /**
- * Stores what the gate made of a module and compiles it on trial.
+ * Stores the rewritten module and compiles it on trial.
  *
  * @throws ServiceError `module_refused` when the gate or the compiler refuses it
  */

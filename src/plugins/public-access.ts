@@ -2,22 +2,22 @@ import { ServiceError } from '../base/errors.ts';
 import { type HttpTrigger, routeShape } from './manifest.ts';
 import type { TriggerSettings } from './trigger-settings.ts';
 
-/** Addresses that anybody may call without a login: one trigger with its methods. */
+/** A public trigger: its URL and the methods that need no login. */
 export type PublicUrls = { trigger: string; methods: string[]; url: string };
 
-/** What an administrator confirmed to open to everybody: everything, or the triggers of these names. */
+/** What an administrator confirmed to make public: all triggers, or those with these names. */
 export type AcceptPublic = true | readonly string[];
 
-/** Whether everybody gets in without a login (both allow flags off, no policy), as `effectiveAccess` says. */
+/** Whether a trigger needs no login (both allow flags off, no policy), as decided by `effectiveAccess`. */
 export function isPublic(s: TriggerSettings): boolean {
   return s.enabled && !s.allowUserSession && !s.allowServiceKey && s.policyExpression === '';
 }
 
-/** Where a trigger is called. */
+/** The path at which a trigger is called. */
 export const urlOf = (pluginId: string, trigger: HttpTrigger): string =>
   `/api/triggers/http/${pluginId}${trigger.path}`;
 
-/** A plugin's triggers at one moment, with the settings that hold for them. */
+/** A plugin's triggers with their effective settings. */
 export type TriggerAccess = ReadonlyArray<{ trigger: HttpTrigger; settings: TriggerSettings }>;
 
 const routesOf = ({ methods, path }: HttpTrigger): string[] => methods.map(m => `${m} ${routeShape(path)}`);
@@ -30,7 +30,7 @@ function haveCommonPath(a: string, b: string): boolean {
   );
 }
 
-/** Protected paths whose trigger is gone, and that a public trigger with a `:name` segment answers from now on. */
+/** Paths whose protected trigger was removed, and which a public trigger with a `:name` segment now answers. */
 function uncovered(pluginId: string, before: TriggerAccess, after: TriggerAccess): PublicUrls[] {
   const own = new Set(after.flatMap(t => routesOf(t.trigger)));
   return before.flatMap(({ settings, trigger }) => {
@@ -50,8 +50,8 @@ function uncovered(pluginId: string, before: TriggerAccess, after: TriggerAccess
 }
 
 /**
- * What is public after a change and was not before it, by method and path. A new path of a public trigger counts, and so does a path that only
- * a removed trigger protected.
+ * Methods and paths that are public after a change and were not before. That includes new paths of a public trigger,
+ * and paths that only a removed trigger protected.
  */
 export function becomingPublic(pluginId: string, before: TriggerAccess, after: TriggerAccess): PublicUrls[] {
   const open = new Set(before.flatMap(t => (isPublic(t.settings) ? routesOf(t.trigger) : [])));
@@ -64,7 +64,7 @@ export function becomingPublic(pluginId: string, before: TriggerAccess, after: T
 }
 
 /**
- * A trigger is never public by accident: an administrator confirms each one.
+ * Requires that an administrator confirms each trigger that becomes public, so that none becomes public by accident.
  *
  * @throws ServiceError `confirmation_required` that names the URLs
  */
@@ -74,7 +74,7 @@ export function requirePublicAccepted(becoming: readonly PublicUrls[], accepted:
   const names = open.map(p => p.trigger);
   throw new ServiceError(
     'confirmation_required',
-    `this opens to everybody, without a login: ${open.map(p => `${p.methods.join(', ')} ${p.url}`).join('; ')}. Send "accept_public": true to confirm`,
+    `this becomes public, without a login: ${open.map(p => `${p.methods.join(', ')} ${p.url}`).join('; ')}. Send "accept_public": true to confirm`,
     {
       errors: [{ pointer: '/accept_public', message: `must be true or name ${names.join(', ')}` }],
       extra: { becomes_public: open },

@@ -17,20 +17,20 @@ import type { SecretBox } from './secret-box.ts';
 import { TriggerRoutes } from './trigger-routes.ts';
 import { DEFAULT_SETTINGS, type TriggerSettings } from './trigger-settings.ts';
 
-/** One HTTP trigger of an installed plugin, ready for requests. */
+/** An HTTP trigger of an installed plugin, prepared for requests. */
 export type InstalledTrigger = {
   plugin: InstalledPlugin;
   trigger: HttpTrigger;
   settings: TriggerSettings;
-  /** The plugin's frontend origins or the trigger's override. */
+  /** The trigger's own frontend origins, or those of the plugin. */
   origins: ReadonlySet<string>;
 };
 
 export type InstalledPlugin = {
   id: string;
-  /** Number of the installed version, the same on every host. */
+  /** Id of the installed version, the same on every host. */
   versionId: number;
-  /** Names the module with its configuration on this host; changes with every install. */
+  /** Id of the module with its configuration on this host; changes with every installation. */
   moduleId: number;
   version: string;
   manifest: Manifest;
@@ -38,21 +38,21 @@ export type InstalledPlugin = {
   config: Readonly<Record<string, string>>;
   /** Connection strings by logical name. */
   databases: Readonly<Record<string, string>>;
-  /** Where it may send requests. */
+  /** Rules for its outgoing requests. */
   network: NetworkRules;
   enabled: boolean;
-  /** Frontend origins of the plugin itself. */
+  /** Frontend origins of the plugin. */
   origins: ReadonlySet<string>;
-  /** The frontend delivered with the version, by the key it is stored under. */
+  /** The frontend of the version, and the key it is stored under. */
   frontend: (FrontendInfo & { wasmKey: string }) | null;
   frontendAccess: FrontendAccess;
-  /** Whether answers of its triggers that can run script go out without the sandbox. */
+  /** Whether answers of its triggers that can run script are sent without the sandbox. */
   htmlTrusted: boolean;
   routes: TriggerRoutes<InstalledTrigger>;
   triggers: ReadonlyMap<string, InstalledTrigger>;
 };
 
-/** Secrets of an installation as they are sealed. */
+/** Secrets of an installation, before they are encrypted. */
 export type InstalledSecrets = { fields: Record<string, string>; databases: Record<string, string> };
 
 export const NO_SECRETS: InstalledSecrets = { fields: {}, databases: {} };
@@ -116,8 +116,8 @@ function assemble(
 }
 
 /**
- * The installed plugins of this host, in memory. A change is read again from the database, here at once and on other
- * hosts when they are notified; executions already admitted go on with the version they were admitted for.
+ * The installed plugins, in memory. After a change this host reads the plugin again at once, other hosts when they are
+ * notified. Executions already admitted continue with the version they were admitted for.
  */
 export class PluginRegistry {
   readonly #db: Database;
@@ -128,11 +128,11 @@ export class PluginRegistry {
   readonly #sources = new Map<number, ModuleSource>();
   readonly #modules = new Map<number, Promise<LoadedModule>>();
   readonly #reloads = new Map<string, Promise<void>>();
-  /** For each reading of all plugins under way, the plugins that were reloaded since it began. */
+  /** For each running read of all plugins, the plugins that were reloaded since it began. */
   readonly #loads = new Set<Set<string>>();
   #nextModuleId = 1;
 
-  /** @param ownOrigin the origin of a plugin's own pages, or null when they come from the service's */
+  /** @param ownOrigin the separate origin of a plugin's pages, or null if they share the origin of the service */
   constructor(
     db: Database,
     box: SecretBox,
@@ -153,12 +153,12 @@ export class PluginRegistry {
     return this.#plugins.keys();
   }
 
-  /** All of them, those that are disabled as well. */
+  /** All installed plugins, including disabled ones. */
   installed(): Iterable<InstalledPlugin> {
     return this.#plugins.values();
   }
 
-  /** Whether any plugin names this origin. */
+  /** Whether any plugin lists this origin. */
   hasOrigin(origin: string): boolean {
     for (const plugin of this.#plugins.values()) if (plugin.enabled && plugin.origins.has(origin)) return true;
     return false;
@@ -171,11 +171,11 @@ export class PluginRegistry {
   /**
    * Reads all installed plugins.
    *
-   * @param cannotRead told of a plugin that cannot be read; it does not run here, and the others do
+   * @param cannotRead called for a plugin that cannot be read; it does not run on this host, the others do
    */
   async loadAll(cannotRead: (pluginId: string, error: unknown) => void): Promise<void> {
     const seen = new Set<string>();
-    // A plugin that was reloaded since is newer than this answer.
+    // A plugin that was reloaded meanwhile is newer than this answer.
     const reloaded = new Set<string>();
     this.#loads.add(reloaded);
     try {
@@ -185,7 +185,7 @@ export class PluginRegistry {
         try {
           this.#put(plugin, version, settings);
         } catch (error) {
-          // Going on with the version of before could go on with what was revoked.
+          // Continuing with the version before could use rights that were revoked.
           this.drop(plugin.id);
           cannotRead(plugin.id, error);
         }
@@ -196,7 +196,10 @@ export class PluginRegistry {
     for (const id of this.#plugins.keys()) if (!seen.has(id) && !reloaded.has(id)) this.drop(id);
   }
 
-  /** Reads one plugin again. Reloads of a plugin follow each other, so that an older answer never comes last. */
+  /**
+   * Reads one plugin again. Reloads of a plugin run one after another, so that an older answer never overwrites a newer
+   * one.
+   */
   reload(id: string): Promise<void> {
     for (const reloaded of this.#loads) reloaded.add(id);
     const next = (this.#reloads.get(id) ?? Promise.resolve()).catch(() => {}).then(() => this.#reload(id));
@@ -238,14 +241,14 @@ export class PluginRegistry {
     if (before !== undefined && !same) this.#forgetLater(before.moduleId);
   }
 
-  /** Forgets a plugin: it was uninstalled, or cannot be read. */
+  /** Removes a plugin from memory: it was uninstalled, or cannot be read. */
   drop(id: string): void {
     const before = this.#plugins.get(id);
     this.#plugins.delete(id);
     if (before !== undefined) this.#forgetLater(before.moduleId);
   }
 
-  /** Executions of the old version may still have to load it; none lives longer than the deadline. */
+  /** Keeps the old version loadable until the deadline of its last execution. */
   #forgetLater(moduleId: number): void {
     setTimeout(() => this.#forget(moduleId), 60_000).unref();
   }
@@ -255,7 +258,10 @@ export class PluginRegistry {
     this.#modules.delete(moduleId);
   }
 
-  /** Names a module that is not installed, for `plugin_describe` at upload; the second value takes the name back. */
+  /**
+   * Registers a module that is not installed, for `plugin_describe` at upload. @returns its id, and a function that
+   * removes it
+   */
   lend(wasmKey: string, runnable: Runnable): [number, () => void] {
     const id = this.#nextModuleId++;
     this.#sources.set(id, {
@@ -268,7 +274,7 @@ export class PluginRegistry {
     return [id, () => this.#forget(id)];
   }
 
-  /** The compiled module of a version; compiled at its first use, from bytes whose SHA-256 is checked. */
+  /** The compiled module of a version. Compiles it at its first use, after checking the SHA-256 of the bytes. */
   loadModule(id: number): Promise<LoadedModule> {
     const known = this.#modules.get(id);
     if (known !== undefined) return known;
@@ -285,7 +291,7 @@ export class PluginRegistry {
     if (refused !== undefined) throw new Error(`the stored module is not run any more: ${refused}`);
     if (format !== RUNNABLE_FORMAT)
       throw new Error(
-        'the stored module was let through by an older gate and could not be brought up to date; upload it again',
+        'the stored module was accepted by an older release and could not be rewritten for this one; upload it again',
       );
     const module = await WebAssembly.compile(await this.#storage.readRunnable(source.wasmKey, source.runnable.sha256));
     return {

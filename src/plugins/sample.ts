@@ -12,10 +12,10 @@ export const SAMPLE_ID = 'hello';
 const BY: Actor = { kind: 'command_line', userId: null, name: 'serve --sample', requestId: '', address: '' };
 
 /**
- * Installs the sample plugin the way an administrator would, once: not when it is there, and not when an administrator took it away.
+ * Installs the sample plugin as an administrator would, unless it is installed or an administrator has removed it.
  *
  * @param bytes its module
- * @returns whether it was installed now
+ * @returns whether it was installed by this call
  */
 export async function installSample(
   installer: PluginInstaller,
@@ -32,7 +32,7 @@ export async function installSample(
       wasmKey: version.wasmKey,
       config: {},
       acceptPermissions: [],
-      // The sample answers the curl line printed at start, which has no credential.
+      // The curl command printed at the start has no credential, so the sample is public.
       access: {
         triggers: new Map(httpTriggersOf(version.manifest).map(t => [t.name, open])),
         acceptSuggested: false,

@@ -1,13 +1,13 @@
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
 
-/** A stored secret that does not open: its bytes were changed or moved to another row, or sealed with another key. */
+/** A stored secret cannot be decrypted: it was changed, moved to another row, or encrypted with another key. */
 export class SecretUnreadable extends Error {
   override readonly name = 'SecretUnreadable';
 }
 
 /** Encrypts stored secrets: AES-256-GCM, layout `version 1 | nonce 12 | tag 16 | ciphertext`, bound to its owner. */
 export type SecretBox = {
-  /** `owner` is authenticated, not encrypted: a ciphertext moved to another row does not open. */
+  /** `owner` is authenticated but not encrypted: a ciphertext moved to another row cannot be decrypted. */
   seal(plain: string, owner: string): Buffer;
   /** @throws SecretUnreadable */
   open(sealed: Buffer, owner: string): string;
@@ -31,7 +31,7 @@ export function makeSecretBox(key: Buffer): SecretBox {
         return Buffer.concat([decipher.update(sealed.subarray(29)), decipher.final()]).toString('utf8');
       } catch (cause) {
         throw new SecretUnreadable(
-          'the stored secret does not open: it was changed, copied from another row, or sealed with another secrets.key',
+          'the stored secret cannot be decrypted: it was changed, copied from another row, or encrypted with another secrets.key',
           { cause },
         );
       }

@@ -9,15 +9,15 @@ export class SecretKeyError extends OperatorError {
   override readonly name = 'SecretKeyError';
 }
 
-/** Where the key is: a value of the configuration, or a file that the first start makes. */
+/** Where the key is: in the configuration, or in a file that the first start creates. */
 export type KeyPlace = { configured: string; file: string };
 
 const CONFIGURED = 'secrets.key (BOT_SECRETS_KEY)';
 
-/** Where a new key waits until the database names it. */
+/** File of a new key, until the database names its fingerprint. */
 export const pendingKeyFile = (file: string): string => `${file}.new`;
 
-/** Names a key without telling it. */
+/** Identifies a key without revealing it. */
 export function fingerprintOf(key: Buffer): string {
   return createHmac('sha256', key).update('plugin-host secrets.key').digest('hex').slice(0, 32);
 }
@@ -44,11 +44,11 @@ function syncDirectory(file: string): void {
   fs.closeSync(fd);
 }
 
-/** Writes a key whole or not at all. */
+/** Writes a key file atomically. */
 function writeKeyFile(file: string, key: Buffer): void {
   fs.mkdirSync(path.dirname(file), { recursive: true });
   const partial = `${file}.${process.pid}.part`;
-  // Made new, so that no link put there before is followed.
+  // Created exclusively, so that no existing link is followed.
   fs.rmSync(partial, { force: true });
   const fd = fs.openSync(partial, 'wx', 0o600);
   fs.writeSync(fd, `${key.toString('base64')}\n`);
@@ -58,20 +58,23 @@ function writeKeyFile(file: string, key: Buffer): void {
   syncDirectory(file);
 }
 
-/** Makes a key and leaves it beside the one in use; one that waits there is replaced. */
+/** Creates a key in a file next to the one in use, replacing an older pending key. */
 export function writePendingKey(file: string): Buffer {
   const key = randomBytes(32);
   writeKeyFile(pendingKeyFile(file), key);
   return key;
 }
 
-/** The new key becomes the key of the file. */
+/** Makes the pending key the key in use. */
 export function takePendingKey(file: string): void {
   fs.renameSync(pendingKeyFile(file), file);
   syncDirectory(file);
 }
 
-/** Fingerprint of the key the stored secrets are under; null before the first start. Locks it until the transaction ends. */
+/**
+ * Fingerprint of the key that the stored secrets are encrypted with; null before the first start. Can lock it until the
+ * transaction ends.
+ */
 export async function readFingerprint(
   client: Queryable,
   lock: '' | 'FOR SHARE' | 'FOR UPDATE',
@@ -87,8 +90,8 @@ export async function writeFingerprint(client: Queryable, fingerprint: string): 
 }
 
 /**
- * The key of this host as it is: of the configuration, else of the file; null when there is none. A rotation that was cut off
- * behind its transaction is finished first: the key that waits is the one the database names.
+ * The key of this host, from the configuration or else from the file; null if there is none. First finishes a rotation
+ * that was interrupted after its transaction: then the database names the pending key.
  */
 export function findSecretKey(place: KeyPlace, fingerprint: string | null): Buffer | null {
   if (place.configured !== '') return parseKey(place.configured, CONFIGURED);
@@ -100,21 +103,21 @@ export function findSecretKey(place: KeyPlace, fingerprint: string | null): Buff
   return pending;
 }
 
-/** Makes the key of the first start. */
+/** Creates the key at the first start. */
 export function makeFirstKey(file: string): Buffer {
   const key = randomBytes(32);
   writeKeyFile(file, key);
   return key;
 }
 
-/** @throws SecretKeyError that says what to do, when the key is not the one the stored secrets are under */
+/** @throws SecretKeyError that says what to do, if the stored secrets are encrypted with another key */
 export function assertFits(place: KeyPlace, key: Buffer | null, fingerprint: string): Buffer {
   if (key !== null && fingerprintOf(key) === fingerprint) return key;
   const where = place.configured === '' ? place.file : CONFIGURED;
   const what =
     key === null
-      ? `${where} is missing, and the database holds secrets of the key with the fingerprint ${fingerprint}`
-      : `${where} has the fingerprint ${fingerprintOf(key)}, and the database holds secrets of the key with the fingerprint ${fingerprint}`;
+      ? `${where} is missing, and the database has secrets encrypted with the key of fingerprint ${fingerprint}`
+      : `${where} has the fingerprint ${fingerprintOf(key)}, and the database has secrets encrypted with the key of fingerprint ${fingerprint}`;
   const waiting = fs.existsSync(pendingKeyFile(place.file))
     ? ` ("secrets rotate" left a new key in ${pendingKeyFile(place.file)})`
     : '';

@@ -4,9 +4,9 @@ import { LIMITS } from '../base/limits.ts';
 import { GATE } from './gate/gate-limits.ts';
 
 /**
- * Flags of every process that compiles plugins; worker threads and NODE_OPTIONS refuse them (docs/SECURITY.md "Sandbox"). Code is
- * compiled whole before it runs, each function by the compiler the gate chose for it (`gate/compile-cost`) and never again: what
- * has been killed leaves no compilation behind.
+ * Flags of every process that compiles plugins; worker threads and NODE_OPTIONS refuse them (docs/SECURITY.md,
+ * "Sandbox"). All code is compiled before it runs, each function once, by the compiler the gate chose for it
+ * (`gate/compile-cost`). So a killed execution leaves no compilation running.
  */
 export const WASM_FLAGS = [
   `--wasm-max-mem-pages=${LIMITS.memoryPagesMax}`,
@@ -17,28 +17,35 @@ export const WASM_FLAGS = [
   '--experimental-wasm-compilation-hints',
 ] as const;
 
-/** Processor time of the child. It is soft, so that the signal says which limit it was; a second later the system kills. */
+/**
+ * Processor time of the child: a soft limit, so that the signal names the limit; a second later the system kills the
+ * child.
+ */
 const CPU_SECONDS = 2;
-/** Memory of the child that is really there, not the address space V8 reserves. */
+/** Resident memory of the child, not the address space V8 reserves. */
 const MEMORY_MIB = 1024;
-/** A child that does not get the processor is not to blame; it ends all the same. */
+/** Elapsed time of the child; on an overloaded host it may end here without using its processor time. */
 const TIMEOUT_MS = 30_000;
-/** How often the resident memory of the child is looked at. The system's own limit holds at once, but counts no shared pages. */
+/**
+ * How often the resident memory of the child is read. The limit of the system acts at once, but does not count shared
+ * pages.
+ */
 const LOOK_MS = 20;
-/** Plain JavaScript: stripping types from a file would take memory and time of the trial. */
+/** Plain JavaScript, because stripping types would use memory and time of the trial. */
 const SCRIPT =
   "const {readFileSync: r} = require('node:fs'); const b = r(3); if (!WebAssembly.validate(b)) new WebAssembly.Module(b); new WebAssembly.Module(r(0))";
 
 type Ending = { code: number | null; signal: NodeJS.Signals | null; text: string; overMemory: boolean; late: boolean };
 
 /**
- * Compiles a module in a child process with the flags of the serving one, in 1 GiB of memory and 2 s of processor time, so that a
- * module the compiler chokes on takes nothing along. The upload is validated too: what it may not name (the control memory) exists
- * only in the rewritten module, so there the compiler would not object.
+ * Compiles a module in a child process with the flags of the serving one, in 1 GiB of memory and 2 s of processor time,
+ * so that a module that is too much for the compiler harms no other process. Also validates the upload: it could name
+ * the control memory, which does not exist there, but exists in the rewritten module, where the compiler would not
+ * object.
  *
  * @param uploaded file of the module as uploaded
  * @param runnable file of the rewritten module
- * @returns null when it compiles, else the reason in plain words
+ * @returns null if it compiles, otherwise the reason as a sentence
  */
 export async function trialCompile(uploaded: string, runnable: string): Promise<string | null> {
   const ending = await runTrial(uploaded, runnable);
@@ -55,7 +62,7 @@ export async function trialCompile(uploaded: string, runnable: string): Promise<
 }
 
 function firstLine(text: string): string {
-  const line = text.split('\n').find(l => /[A-Za-z]{3}/.test(l)) ?? 'it said nothing';
+  const line = text.split('\n').find(l => /[A-Za-z]{3}/.test(l)) ?? 'no error text';
   return line
     .replaceAll(/[^\x20-\x7e]/g, ' ')
     .trim()
@@ -103,7 +110,7 @@ async function runTrial(uploaded: string, runnable: string): Promise<Ending> {
   }
 }
 
-/** Most memory a process has held at once; 0 where the system does not tell. */
+/** Peak resident memory of a process; 0 where the system does not report it. */
 function residentMib(pid: number): number {
   try {
     return Number(/^VmHWM:\s*(\d+) kB/m.exec(fs.readFileSync(`/proc/${pid}/status`, 'latin1'))?.[1] ?? 0) / 1024;

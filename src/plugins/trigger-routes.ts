@@ -1,6 +1,6 @@
 import type { HttpTrigger } from './manifest.ts';
 
-/** Where a request path leads within one plugin. */
+/** The result of matching a request path within one plugin. */
 export type RouteMatch<T> =
   | { kind: 'found'; target: T; params: Record<string, string> }
   | { kind: 'method'; allow: string[] }
@@ -10,11 +10,13 @@ type Pattern<T> = { segments: string[]; literalChars: number; methods: Map<strin
 
 const NO_PARAMS: Record<string, string> = Object.freeze({});
 
-/** `/` and the empty path are one; a slash at the end of a longer path means nothing. */
+/** Normalizes a path: `/` equals the empty path, and a slash at the end of a longer path is ignored. */
 const normal = (path: string): string =>
   path.length > 1 && path.endsWith('/') ? path.slice(0, -1) : path === '/' ? '' : path;
 
-/** Matches paths against a plugin's HTTP triggers: literal paths first, then patterns, the longest literal match first. */
+/**
+ * Matches paths against a plugin's HTTP triggers: literal paths first, then patterns, the longest literal match first.
+ */
 export class TriggerRoutes<T> {
   readonly #literal = new Map<string, Map<string, T>>();
   readonly #patterns: Pattern<T>[] = [];
@@ -44,8 +46,8 @@ export class TriggerRoutes<T> {
 
   /**
    * @param method upper case
-   * @param rawPath path behind the plugin id, as sent
-   * @returns the target with its decoded parameters; `method` when only other methods exist there
+   * @param rawPath path after the plugin id, as sent
+   * @returns the target with its decoded parameters; `method` if the path exists only with other methods
    */
   match(method: string, rawPath: string): RouteMatch<T> {
     const path = normal(rawPath);

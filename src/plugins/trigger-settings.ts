@@ -1,7 +1,10 @@
 import type { AuditState } from '../audit/audit-log.ts';
 import type { Queryable } from '../db/database.ts';
 
-/** Access settings of one HTTP trigger (docs/access.md "Trigger settings"). `frontendOrigins` null inherits the plugin's. */
+/**
+ * Access settings of one HTTP trigger (docs/access.md "Trigger settings"). `frontendOrigins` null inherits the
+ * plugin's.
+ */
 export type TriggerSettings = {
   enabled: boolean;
   allowUserSession: boolean;
@@ -10,7 +13,7 @@ export type TriggerSettings = {
   frontendOrigins: string[] | null;
 };
 
-/** What a new trigger starts with: every logged-in user may call it (docs/RATIONALE.md "Access to a new trigger"). */
+/** Settings of a new trigger: every logged-in user may call it (docs/RATIONALE.md "Access to a new trigger"). */
 export const DEFAULT_SETTINGS: Readonly<TriggerSettings> = {
   enabled: true,
   allowUserSession: true,
@@ -48,7 +51,7 @@ const toSettings = (r: SettingsSql): TriggerSettings => ({
   frontendOrigins: r.frontend_origins,
 });
 
-/** What is to change; an undefined member keeps what is stored. */
+/** A change of settings; an undefined member keeps its stored value. */
 export type SettingsChange = { [K in keyof TriggerSettings]: TriggerSettings[K] | undefined };
 
 /** Settings with a change applied to them. */

@@ -21,7 +21,7 @@ type UninstalledSql = Omit<VersionSql, 'id' | 'config' | 'secrets' | 'network' |
   uninstalled_at: Date;
 };
 
-/** Keeps all versions of a plugin that is being removed; configuration and secrets are not kept. */
+/** Keeps all versions of a plugin that is being removed, without configuration and secrets. */
 export async function keepVersions(client: Queryable, pluginId: string): Promise<void> {
   await client.query(
     `INSERT INTO uninstalled_versions (wasm_key, plugin_id, version, sha256, size, manifest, findings, permissions, runnable, frontend, uploaded_at)
@@ -31,7 +31,7 @@ export async function keepVersions(client: Queryable, pluginId: string): Promise
   );
 }
 
-/** Those that are kept, the last uninstalled first. */
+/** Lists the kept versions, the last uninstalled first. */
 export async function listUninstalled(db: Queryable): Promise<UninstalledVersion[]> {
   const { rows } = await db.query<UninstalledSql>(
     'SELECT * FROM uninstalled_versions ORDER BY uninstalled_at DESC, wasm_key LIMIT 1000',
@@ -48,7 +48,7 @@ export async function listUninstalled(db: Queryable): Promise<UninstalledVersion
 }
 
 /**
- * Brings a kept version back as if it had just been uploaded: nothing is installed, and it has no configuration.
+ * Restores a kept version as if it had just been uploaded: not installed and without configuration.
  *
  * @throws ServiceError `not_found`; `conflict` when an older release prepared it
  */
@@ -79,10 +79,10 @@ export async function restoreUninstalled(db: Database, wasmKey: string, by: Acto
 }
 
 /**
- * Removes kept versions that are older than that, with their files. Files that a crash leaves behind belong to no version
- * then and go with those of broken uploads.
+ * Removes kept versions that are older than `keepMs`, with their files. If a crash interrupts it, the remaining files
+ * belong to no version and are removed like those of interrupted uploads.
  *
- * @returns how many versions
+ * @returns how many versions were removed
  */
 export async function removeUninstalled(db: Database, storage: ModuleStorage, keepMs: number): Promise<number> {
   const { rows } = await db.query<{ wasm_key: string }>(

@@ -7,10 +7,10 @@ import { listOutdated, setRunnable, type VersionRow } from './plugin-store.ts';
 import { type PrepareParts, prepareRunnable } from './prepare-runnable.ts';
 
 /**
- * Passes stored modules that an older gate has let through the present one, from the uploads. What is refused now stays stored with
- * the reason and is not run.
+ * Runs the present gate on the uploads of stored modules that an older gate accepted. A module that is refused now
+ * stays stored with the reason and is not run.
  *
- * @param report told of each version: done, or why not
+ * @param report called with each version: done, or why it was refused
  */
 export async function upgradeModules(
   parts: PrepareParts & { db: Database },

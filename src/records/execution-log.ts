@@ -13,7 +13,7 @@ export type LoggedExecution = {
   caller: string;
 };
 
-/** Lines of one trigger, or of one plugin's own log. */
+/** The current window of log lines of one trigger, or of one plugin's own log. */
 type Window = { fields: Record<string, string>; startedAt: number; written: number; leftOut: number };
 
 const WINDOW_MS = 60_000;
@@ -21,20 +21,21 @@ const HOUR_MS = 3_600_000;
 const LEVELS = ['debug', 'info', 'warn', 'error'] as const;
 
 /**
- * Log lines of executions: one for each trap, each stopped execution and each suspension, and with `log.plugins` those the
- * plugins write. A trigger that fails all the time gets a few lines a minute; the next one says how many were left out.
+ * Log lines of executions: one for each trap, each stopped execution and each suspension, and with `log.plugins` those
+ * the plugins write. A trigger that fails all the time gets a few lines per minute; the next line says how many were
+ * suppressed.
  */
 export class ExecutionLog {
   readonly #log: Log;
   readonly #ofPlugins: boolean;
   readonly #now: () => number;
   readonly #windows = new Map<string, Window>();
-  /** Bytes of plugins' own lines in the current hour. */
+  /** Bytes of the plugins' own log lines in the current hour, by plugin. */
   readonly #bytes = new Map<string, { hour: number; bytes: number }>();
 
   /**
-   * @param ofPlugins whether lines of plugins are written, too
-   * @param now monotonic, in ms
+   * @param ofPlugins whether lines of plugins are also written
+   * @param now monotonic clock, in ms
    */
   constructor(log: Log, ofPlugins: boolean, now: () => number = () => performance.now()) {
     this.#log = log;
@@ -42,7 +43,7 @@ export class ExecutionLog {
     this.#ofPlugins = ofPlugins;
   }
 
-  /** An execution is over. */
+  /** Logs an ended execution if it trapped or was stopped. */
   note(e: LoggedExecution, o: ExecutionOutcome): void {
     if (o.kind === 'ok' && o.log.length === 0) return;
     if (e.plugin === null) return;
@@ -50,7 +51,7 @@ export class ExecutionLog {
     const failed = o.kind === 'trapped' || o.kind === 'exited' || o.kind === 'crashed';
     const stopped = o.kind === 'deadline' || o.kind === 'memory_budget';
     if (!failed && !stopped) return;
-    // Plugins that call it choose the name of the function.
+    // A calling plugin chooses the function name, so all calls count as one trigger.
     const trigger = e.kind === 'call' ? 'call' : e.trigger;
     const leftOut = this.#admit({ plugin: e.plugin.id, trigger });
     if (leftOut === null) return;
@@ -68,7 +69,7 @@ export class ExecutionLog {
     this.#log.warn(facts, failed ? 'execution trapped' : 'execution stopped');
   }
 
-  /** How many lines were left out before this one; null when this one is left out as well. */
+  /** Number of lines suppressed before this one; null when this one is suppressed too. */
   #admit(fields: Record<string, string>): number | null {
     const key = Object.values(fields).join('\0');
     const now = this.#now();
@@ -90,7 +91,7 @@ export class ExecutionLog {
     return leftOut;
   }
 
-  /** What a plugin wrote with `log`. */
+  /** Logs the lines a plugin wrote with `log`. */
   #writeLines(e: LoggedExecution, plugin: { id: string; version: string }, lines: readonly LogLine[]): void {
     const hour = Math.floor(Date.now() / HOUR_MS);
     const used = this.#bytes.get(plugin.id);
@@ -107,7 +108,7 @@ export class ExecutionLog {
     this.#bytes.set(plugin.id, { hour, bytes });
   }
 
-  /** Something was suspended. */
+  /** Logs a suspension. */
   readonly suspended = (s: Suspension): void => {
     const facts = {
       plugin: s.pluginId,
@@ -119,18 +120,18 @@ export class ExecutionLog {
       cause: s.cause,
     };
     if (s.trigger === '') return this.#log.error(facts, 'plugin suspended');
-    // A stranger with many addresses is suspended under each of them.
+    // A caller with many addresses is suspended under each of them, so these lines are limited too.
     const leftOut =
       s.caller === null ? 0 : this.#admit({ plugin: s.pluginId, trigger: s.trigger, caller: 'suspended' });
     if (leftOut === null) return;
     this.#log.warn(leftOut > 0 ? { ...facts, left_out: leftOut } : facts, 'trigger suspended');
   };
 
-  /** A suspension holds on this host alone: its row could not be written. */
+  /** Logs that a suspension holds only on this host, because its row could not be written. */
   readonly notStored = (error: unknown): void =>
     this.#log.error({ error: messageOf(error) }, 'a suspension could not be stored');
 
-  /** Tells what was left out where nothing has failed since, and forgets what is over. */
+  /** Logs the number of suppressed lines of triggers that have not failed since, and removes old windows. */
   sweep(): void {
     const now = this.#now();
     for (const [key, w] of this.#windows) {

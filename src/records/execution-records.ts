@@ -2,7 +2,7 @@ import type { LogLine, OutcomeKind } from '../abi/execution-outcome.ts';
 import { LIMITS } from '../base/limits.ts';
 import { type Database, isUnavailable } from '../db/database.ts';
 
-/** What an execution leaves behind (docs/plugins.md "Records"), or a caller whom a policy turned away: `refused`. */
+/** What is stored of an execution (docs/plugins.md "Records"), or of a caller that a policy refused: `refused`. */
 export type ExecutionRecord = {
   requestId: string;
   /** Trace id of the caller's trace context, or empty. */
@@ -20,7 +20,7 @@ export type ExecutionRecord = {
   peakPages: number;
   failure: string;
   log: LogLine[];
-  /** What the policy said, with everything it asked; null where there is none. */
+  /** The policy verdict with all graph checks it made; null without a policy. */
   decision: object | null;
 };
 
@@ -40,7 +40,10 @@ const FLUSH_MS = 250;
 const BATCH = 500;
 const RETRY_MS = 2000;
 const REMOVED_AT_ONCE = 5000;
-/** Records kept in memory while the database is away; the oldest go first, and their number is reported. */
+/**
+ * Records kept in memory while the database is unavailable; beyond that the oldest are dropped, and their number is
+ * logged.
+ */
 const BACKLOG_MAX = 10_000;
 
 type RecordSql = {
@@ -84,8 +87,8 @@ const toRecord = (r: RecordSql): StoredRecord => ({
 });
 
 /**
- * Writes execution records in batches, off the request path. Failures and executions that logged an error are always
- * kept; of the other successes the first few of each trigger in a second.
+ * Writes execution records in batches, after the response. Failures and executions that logged an error are always
+ * recorded; of the other successes, the first few of each trigger per second.
  */
 export class ExecutionRecords {
   readonly #db: Database;
@@ -104,9 +107,9 @@ export class ExecutionRecords {
   }
 
   /**
-   * Whether a success without anything worth keeping is one of the few that are sampled.
+   * Whether to record a success that has no other reason to be recorded: a few per second are sampled.
    *
-   * @param trigger whatever stands for the trigger, always the same object
+   * @param trigger object that represents the trigger; always the same one
    * @param nowMs since the epoch
    */
   wants(trigger: object, nowMs: number): boolean {
@@ -130,7 +133,9 @@ export class ExecutionRecords {
     this.#timer ??= setTimeout(() => this.#flushSoon(), FLUSH_MS);
   }
 
-  /** Log lines of a plugin beyond its hourly allowance are dropped, and the record says so (docs/plugins.md "Records"). */
+  /**
+   * Log lines of a plugin beyond its hourly allowance are dropped, and the record says so (docs/plugins.md "Records").
+   */
   #withinHour(record: ExecutionRecord): LogLine[] {
     if (record.log.length === 0) return record.log;
     const hour = Math.floor(record.startedAt.getTime() / 3_600_000);
@@ -160,11 +165,15 @@ export class ExecutionRecords {
         await insert(this.#db, batch);
       } catch (error) {
         if (isUnavailable(error)) return this.#putBack(batch, error);
-        // One of them is not to be written: the others must not wait for it.
+        // The database refuses one of the records; the others must not wait for it.
         for (const one of batch) await insert(this.#db, [one]).catch((e: unknown) => this.#onError(e, 1));
       }
     }
-    if (this.#lost > 0) this.#onError(new Error('more records than can be written'), this.#lost);
+    if (this.#lost > 0)
+      this.#onError(
+        new Error('execution records were dropped: the database is slower than the executions'),
+        this.#lost,
+      );
     this.#lost = 0;
   }
 
@@ -176,7 +185,7 @@ export class ExecutionRecords {
     this.#timer ??= setTimeout(() => this.#flushSoon(), RETRY_MS);
   }
 
-  /** Writes what is there; for the end of the service and for readers that want their own record. */
+  /** Writes the waiting records now: at the end of the service, and before a read that must see recent records. */
   async flush(): Promise<void> {
     if (this.#timer !== null) clearTimeout(this.#timer);
     this.#flushSoon();
@@ -188,7 +197,7 @@ export class ExecutionRecords {
     if (this.#timer !== null) clearTimeout(this.#timer);
   }
 
-  /** Newest first. */
+  /** Lists records, newest first. */
   async list(pluginId: string, f: RecordFilter): Promise<StoredRecord[]> {
     await this.flush();
     const { rows } = await this.#db.query<RecordSql>(
@@ -219,7 +228,7 @@ export class ExecutionRecords {
     return rows[0] === undefined ? undefined : toRecord(rows[0]);
   }
 
-  /** Removes records older than their keeping time, some at a time; returns how many. */
+  /** Removes records older than the retention time in batches; returns how many. */
   async removeOld(): Promise<number> {
     for (let removed = 0; ; ) {
       const { rowCount } = await this.#db.query(
@@ -235,7 +244,7 @@ export class ExecutionRecords {
 
 async function insert(db: Database, batch: ExecutionRecord[]): Promise<void> {
   const column = <T>(of: (r: ExecutionRecord) => T): T[] => batch.map(of);
-  // PostgreSQL text and jsonb hold no NUL.
+  // PostgreSQL does not allow NUL in text and jsonb.
   const clean = (text: string): string => text.toWellFormed().replaceAll('\0', '\\x00');
   await db.query(
     `INSERT INTO plugin_executions (request_id, plugin_id, version, trigger_name, principal, outcome, status, started_at,

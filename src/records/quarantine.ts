@@ -8,25 +8,25 @@ import { Strikes } from './strikes.ts';
 /** Channel on which hosts tell each other that an administrator resumed a trigger or plugin. */
 export const RESUMED = 'plugin_resumed';
 
-/** Something that is suspended. `until` null: until an administrator resumes it. */
+/** A suspended trigger or version. `until` null: until an administrator resumes it. */
 export type Suspension = {
   pluginId: string;
   /** Empty: the whole plugin. */
   trigger: string;
-  /** The version a suspension after crashes is about; 0 for triggers. */
+  /** The version suspended after crashes; 0 for triggers. */
   versionId: number;
   /** The caller for whom a trigger is suspended; null: for all callers. */
   caller: string | null;
   since: Date;
   until: Date | null;
   level: number;
-  /** What was seen. */
+  /** The failures that led to it. */
   cause: string;
   /** Callers whose executions failed. */
   callers: number;
 };
 
-/** A plugin as far as suspensions are about it. */
+/** The part of a plugin that suspensions need. */
 export type SuspendablePlugin = { readonly id: string; readonly versionId: number };
 
 type SuspensionSql = {
@@ -40,10 +40,13 @@ type SuspensionSql = {
   callers: number;
 };
 
-/** Clocks of hosts differ by less. */
+/** The clocks of hosts are assumed to differ by less. */
 const CLOCKS_DIFFER_MS = 60_000;
 
-/** A suspension that begins in the future was written before the clock was set back: it is over. */
+/**
+ * Whether a suspension is active. One that begins in the future was written before the clock was set back, and counts
+ * as ended.
+ */
 const isActive = (s: Suspension, nowMs: number): boolean =>
   s.until === null || (s.until.getTime() > nowMs && s.since.getTime() <= nowMs + CLOCKS_DIFFER_MS);
 
@@ -66,27 +69,27 @@ type Key = Pick<Suspension, 'pluginId' | 'trigger' | 'versionId' | 'caller'>;
 const keyOf = (s: Key): string => `${s.pluginId}\0${s.trigger}\0${s.versionId}\0${s.caller ?? ''}`;
 
 /**
- * Suspends a trigger whose executions trap or time out three times in a row within a minute: 30 s, doubling to 10
- * minutes. Failures of one caller suspend it for that caller, on the host that saw them; failures of at least two callers
- * suspend it for all, on every host. A success in between forgets the strikes; ten quiet minutes after a suspension forget
- * its level. Versions that crashed the serving process are suspended here, too (`suspects`).
+ * Suspends a trigger whose executions trap or time out three times in a row within a minute: for 30 s, doubling up to
+ * 10 minutes. Failures of one caller suspend it for that caller, on this host only. Failures of at least two callers
+ * suspend it for all callers, on every host. A success resets the strikes; ten minutes without a strike after a
+ * suspension reset its level. Versions that crashed the serving process are suspended here too (`suspects`).
  */
 export class Quarantine {
   readonly #db: Database;
   readonly #onSuspended: (s: Suspension) => void;
   readonly #onError: (error: unknown) => void;
   readonly #strikes = new Strikes();
-  /** Suspensions for all callers, as the table has them. */
+  /** Suspensions for all callers, as stored in the table. */
   #active = new Map<string, Suspension>();
-  /** Suspensions for one caller, which this host alone knows, the latest at the end. */
+  /** Suspensions for one caller, which are kept only on this host, the latest at the end. */
   readonly #ofCallers = new Map<string, Suspension>();
-  /** Suspensions whose row is not written yet: reading the table must not lose them. */
+  /** Suspensions whose row is not written yet; reading the table must not lose them. */
   readonly #writing = new Map<string, Suspension>();
   readonly #pending = new Set<Promise<void>>();
 
   /**
-   * @param onSuspended told of every suspension this host makes, for the log
-   * @param onError told when one cannot be stored
+   * @param onSuspended called, for the log, with every suspension this host makes
+   * @param onError called when a suspension cannot be stored
    */
   constructor(db: Database, onSuspended: (s: Suspension) => void, onError: (error: unknown) => void) {
     this.#db = db;
@@ -94,14 +97,14 @@ export class Quarantine {
     this.#onError = onError;
   }
 
-  /** Reads what is suspended, at start and when another host has changed it. */
+  /** Reads the suspensions, at the start and when another host has changed them. */
   async load(): Promise<void> {
     const { rows } = await this.#db.query<SuspensionSql>('SELECT * FROM plugin_quarantine');
     this.#active = new Map(rows.map(toSuspension).map(s => [keyOf(s), s]));
     for (const [key, s] of this.#writing) this.#active.set(key, s);
   }
 
-  /** The suspension a request runs into, if any. */
+  /** The suspension that applies to a request, if any. */
   find({ id: pluginId, versionId }: SuspendablePlugin, trigger: string, caller: string, nowMs: number) {
     if (this.#active.size === 0 && this.#ofCallers.size === 0) return undefined;
     for (const s of [
@@ -113,7 +116,7 @@ export class Quarantine {
     return undefined;
   }
 
-  /** What is suspended of a plugin; of suspensions for one caller the latest. */
+  /** The suspensions of a plugin; of those for one caller only the latest. */
   list(pluginId: string, nowMs: number): Suspension[] {
     const here = (s: Suspension): boolean => s.pluginId === pluginId && isActive(s, nowMs);
     return [
@@ -122,7 +125,7 @@ export class Quarantine {
     ];
   }
 
-  /** An execution of a trigger is over. */
+  /** Counts the outcome of an execution. */
   note(
     plugin: SuspendablePlugin,
     trigger: string,
@@ -132,7 +135,7 @@ export class Quarantine {
   ): void {
     if (o.kind === 'ok') return this.#strikes.forget(plugin.id, trigger, caller);
     if (!CAUSES_QUARANTINE.has(o.kind)) return;
-    // What was under way when the suspension began says nothing new.
+    // An execution that was under way when the suspension began does not count again.
     if (this.find(plugin, trigger, caller, nowMs) !== undefined) return;
     this.#failed(plugin.id, trigger, caller, `${o.kind}: ${o.failure.split('\n')[0] ?? ''}`, nowMs);
   }
@@ -167,7 +170,7 @@ export class Quarantine {
     this.#onSuspended(s);
   }
 
-  /** Suspends for all callers, at once on this host, and on the others when the row is written. */
+  /** Suspends for all callers: at once on this host, on the others when the row is written. */
   async suspend(s: Suspension): Promise<void> {
     const key = keyOf(s);
     this.#active.set(key, s);
@@ -193,26 +196,28 @@ export class Quarantine {
     });
   }
 
-  /** The suspension of a version after crashes, also one that is over. */
+  /** The suspension of a version after crashes, even if it has ended. */
   findOfVersion(pluginId: string, versionId: number): Suspension | undefined {
     return this.#active.get(keyOf({ pluginId, trigger: '', versionId, caller: null }));
   }
 
-  /** Forgets strikes and suspensions that are too long ago to count. */
+  /** Removes strikes and suspensions that are too old to count. */
   sweep(nowMs: number): void {
     this.#strikes.sweep(nowMs);
     for (const [key, s] of this.#ofCallers)
       if ((s.until?.getTime() ?? 0) + LIMITS.quarantineMs < nowMs) this.#ofCallers.delete(key);
   }
 
-  /** Waits for suspensions that are being written. */
+  /** Waits until all suspensions are written. */
   async close(): Promise<void> {
     await Promise.all(this.#pending);
   }
 
-  /** Lifts all suspensions of a trigger, or with an empty name those of the plugin's versions; false when there is none. */
+  /**
+   * Lifts all suspensions of a trigger, or with an empty name those of the plugin's versions; false when there is none.
+   */
   async resume(pluginId: string, trigger: string, by: Actor): Promise<boolean> {
-    // A suspension that is being written just now would come back behind the deletion.
+    // A suspension that is still being written would reappear after the deletion.
     await this.close();
     const here = this.#lift(pluginId, trigger);
     return await this.#db.withTransaction(async client => {
@@ -233,13 +238,13 @@ export class Quarantine {
     });
   }
 
-  /** An administrator has resumed something, on this host or another. */
+  /** Applies that an administrator resumed a trigger or plugin, on this host or another. */
   hear(payload: string): void {
     const told: unknown = JSON.parse(payload);
     if (Array.isArray(told)) this.#lift(String(told[0]), String(told[1]));
   }
 
-  /** Whether anything was suspended. */
+  /** Removes suspensions from memory. @returns whether there were any */
   #lift(pluginId: string, trigger: string): boolean {
     this.#strikes.clear(pluginId, trigger);
     let any = false;

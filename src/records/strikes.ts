@@ -1,6 +1,6 @@
 import { LIMITS } from '../base/limits.ts';
 
-/** What the failures of a trigger lead to: nothing yet, a suspension of it for one caller, or for all. */
+/** The result of a strike: nothing, a suspension of the trigger for one caller, or for all callers. */
 export type Verdict = { kind: 'none' } | { kind: 'caller' } | { kind: 'all'; callers: number };
 
 type Strike = { caller: string; atMs: number };
@@ -8,16 +8,17 @@ type Strike = { caller: string; atMs: number };
 const keyOf = (pluginId: string, trigger: string): string => `${pluginId}\0${trigger}`;
 
 /**
- * Counts executions that trapped or timed out. Three in a row within a minute are a reason to suspend: in a row of one
- * caller's executions for that caller, in a row of all executions for all callers, if at least two callers had a part in it.
+ * Counts executions that trapped or timed out. Three in a row within a minute lead to a suspension. Three in a row of
+ * one caller's executions suspend for that caller; three in a row of all executions suspend for all callers, if at
+ * least two callers are involved.
  */
 export class Strikes {
-  /** By trigger: strikes since its last success, oldest first. */
+  /** Strikes since the last success, by trigger, oldest first. */
   readonly #ofTrigger = new Map<string, Strike[]>();
-  /** By trigger and caller, the one struck last at the end. */
+  /** Strikes by trigger and caller, the most recent at the end. */
   readonly #ofCaller = new Map<string, number[]>();
 
-  /** A success in between forgets: those of the trigger, and those of the caller it was for. */
+  /** Resets the strikes of the trigger and of the caller after a success. */
   forget(pluginId: string, trigger: string, caller: string): void {
     if (this.#ofTrigger.size === 0 && this.#ofCaller.size === 0) return;
     const key = keyOf(pluginId, trigger);
@@ -25,7 +26,7 @@ export class Strikes {
     this.#ofCaller.delete(keyOf(key, caller));
   }
 
-  /** Counts one more. The counts a suspension comes from begin again. */
+  /** Counts one strike. The counts that led to a suspension begin at zero again. */
   add(pluginId: string, trigger: string, caller: string, nowMs: number): Verdict {
     const key = keyOf(pluginId, trigger);
     const since = nowMs - LIMITS.quarantineWindowMs;
@@ -35,7 +36,7 @@ export class Strikes {
       this.clear(pluginId, trigger);
       return { kind: 'all', callers };
     }
-    // A caller alone is suspended at its third, so there are never more of one.
+    // A single caller is suspended at its third strike, so one caller never has more.
     this.#ofTrigger.set(key, all.slice(-LIMITS.quarantineStrikes));
     return this.#addOfCaller(keyOf(key, caller), since, nowMs);
   }
@@ -52,14 +53,14 @@ export class Strikes {
     return { kind: 'none' };
   }
 
-  /** Forgets everything about a trigger. */
+  /** Removes all strikes of a trigger. */
   clear(pluginId: string, trigger: string): void {
     const key = keyOf(pluginId, trigger);
     this.#ofTrigger.delete(key);
     for (const of of this.#ofCaller.keys()) if (of.startsWith(`${key}\0`)) this.#ofCaller.delete(of);
   }
 
-  /** Forgets what is too long ago to count. */
+  /** Removes strikes that are too old to count. */
   sweep(nowMs: number): void {
     const since = nowMs - LIMITS.quarantineWindowMs;
     for (const [key, strikes] of this.#ofTrigger) if ((strikes.at(-1)?.atMs ?? 0) <= since) this.#ofTrigger.delete(key);

@@ -3,12 +3,12 @@ import type { Database } from '../db/database.ts';
 import { findVersion } from '../plugins/plugin-store.ts';
 import type { Quarantine } from './quarantine.ts';
 
-/** A version that ran whenever the serving process crashed, and what the supervisor saw. */
+/** A version that ran during each crash of the serving process, and what the supervisor observed. */
 export type Suspect = { versionId: number; seen: string };
 
 /**
- * Suspends versions that crashed the serving process: for an hour, after which the host tries again by itself; the second
- * time until an administrator resumes the plugin.
+ * Suspends versions that crashed the serving process: the first time for an hour, the second time until an
+ * administrator resumes the plugin.
  */
 export async function suspendSuspects(
   db: Database,
@@ -29,7 +29,7 @@ export async function suspendSuspects(
       since: new Date(now),
       until: before === undefined ? new Date(now + LIMITS.crashSuspensionMs) : null,
       level: before === undefined ? 0 : 1,
-      cause: before === undefined ? cause : `${cause}; it had been tried again after a first suspension`,
+      cause: before === undefined ? cause : `${cause}; this is the second time, after a suspension of one hour`,
       callers: 0,
     });
   }

@@ -2,11 +2,11 @@ import { makeLog } from '../base/log.ts';
 import type { Config } from '../config/load.ts';
 import { publicBaseOf } from '../config/load.ts';
 
-/** What `serve` tells the operator: lines for people on a terminal, JSON lines everywhere else. */
+/** Messages of `serve` for the operator: text on a terminal, JSON lines otherwise. */
 export type Announcer = {
   progress(text: string): void;
   warn(text: string): void;
-  /** The service answers for the first time. */
+  /** Announces that the service is ready for the first time. */
   ready(port: number, setupToken: string | null): void;
 };
 
@@ -14,7 +14,7 @@ type Screen = { isTTY?: boolean; write(text: string): unknown };
 
 type Fact = { key: string; label: string; value: string };
 
-/** What to open, and lines for the shell that work. */
+/** Addresses to open, and commands for the shell. */
 function factsOf(config: Config, port: number, setupToken: string | null, sample: boolean): Fact[] {
   const base = publicBaseOf(config, port);
   const facts: Fact[] = [];
@@ -53,8 +53,8 @@ function onTerminal(config: Config, sample: boolean, out: Screen): Announcer {
 }
 
 /**
- * One JSON line for each message, whatever `log.level` is: who starts the service needs the setup token. The banner is one
- * line, whose text holds the same words.
+ * Writes one JSON line for each message, whatever `log.level` is, because the operator needs the setup token. The
+ * banner is one line with the same words as on a terminal.
  */
 function asJson(config: Config, sample: boolean): Announcer {
   const log = makeLog('info');
@@ -64,7 +64,7 @@ function asJson(config: Config, sample: boolean): Announcer {
     ready(port, setupToken) {
       const facts = factsOf(config, port, setupToken, sample);
       const base = publicBaseOf(config, port);
-      // A blank on both sides of every value: it can be cut out of the line by its label.
+      // A blank on both sides of every value, so that a script can cut it out of the line by its label.
       const words = facts.map(f => `${f.label}: ${f.value} | `).join('');
       log.info(
         { url: base, pid: process.pid, ...Object.fromEntries(facts.map(f => [f.key, f.value])) },
@@ -74,7 +74,7 @@ function asJson(config: Config, sample: boolean): Announcer {
   };
 }
 
-/** @param sample whether the sample plugin is installed, which the announcement then shows how to call */
+/** @param sample whether the sample plugin is installed; the announcement then shows how to call it */
 export function makeAnnouncer(config: Config, sample: boolean, out: Screen): Announcer {
   return out.isTTY === true ? onTerminal(config, sample, out) : asJson(config, sample);
 }

@@ -15,7 +15,7 @@ function sourcesOf(directory: string): string[] {
 }
 
 /**
- * Builds the sample plugin `hello` from source, once for each state of its sources.
+ * Builds the sample plugin `hello` from source, again only when its sources have changed.
  *
  * @param directory where the module is kept
  * @returns path of the module

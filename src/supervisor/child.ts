@@ -1,33 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 
-const BACKOFF_MS = [0, 0, 0, 100, 200, 400, 800, 1600, 3200, 6400, 10_000] as const;
-/** Who was ready for that long has not failed at starting. */
-const QUIET_MS = 3000;
-
-/**
- * How long to wait before the next start of a child: none after it had been ready for a while, longer each time while it
- * keeps ending before that.
- */
-export class Backoff {
-  #failures = 0;
-  #readyAt: number | null = null;
-
-  /** @param nowMs monotonic time at which the child became ready */
-  ready(nowMs: number): void {
-    this.#readyAt = nowMs;
-  }
-
-  /** @param nowMs monotonic time at which the child ended */
-  next(nowMs: number): number {
-    if (this.#readyAt !== null && nowMs - this.#readyAt >= QUIET_MS) this.#failures = 0;
-    this.#readyAt = null;
-    const wait = BACKOFF_MS[Math.min(this.#failures, BACKOFF_MS.length - 1)] ?? 0;
-    this.#failures++;
-    return wait;
-  }
-}
-
-/** Resolves when the child is gone; false when it is still there after `ms`. */
+/** Waits for the child to exit. @returns false when it still runs after `ms` */
 export function exited(child: ChildProcess, ms: number): Promise<boolean> {
   if (child.exitCode !== null || child.signalCode !== null) return Promise.resolve(true);
   return new Promise(resolve => {
@@ -40,11 +13,11 @@ export function exited(child: ChildProcess, ms: number): Promise<boolean> {
 }
 
 /**
- * Starts a program that must not outlive this process, however this process ends: a shell holds the read end of a pipe
- * and interrupts the program when the pipe closes. The child has a process group of its own, so that Ctrl-C reaches the
- * supervisor alone and the order of stopping is ours.
+ * Starts a program that must not outlive this process, even if this process is killed: a shell holds the read end of a
+ * pipe and interrupts the program when the pipe closes. The child is in a separate process group, so that Ctrl-C
+ * reaches only the supervisor, which stops its children in order.
  *
- * @param signal shell name of the signal that makes the program stop in good order
+ * @param signal shell name of the signal that makes the program stop cleanly
  */
 export function spawnGuarded(
   command: string,

@@ -1,23 +1,23 @@
 import { LIMITS } from '../base/limits.ts';
 import type { Suspect } from '../records/suspects.ts';
 
-/** How the serving process ended, and what its lanes were running. */
+/** How the serving process ended, and which versions its lanes were running. */
 export type Ending = {
   code: number | null;
   signal: NodeJS.Signals | null;
-  /** Versions the lanes noted. */
+  /** Versions that the lanes had noted in the file. */
   versions: ReadonlySet<number>;
-  /** What speaks for want of memory as the cause, or null. */
+  /** Evidence that the process was killed for lack of memory, or null. */
   memory: string | null;
-  /** Monotonic, in ms. */
+  /** Time of the monotonic clock, in ms. */
   atMs: number;
-  /** As administrators read it. */
+  /** Time of day, for administrators. */
   at: Date;
 };
 
 type Counted = { atMs: number; at: Date; how: string; killed: boolean; memory: string | null };
 
-/** Signals a process raises by what it does itself. */
+/** Signals that a process causes itself. */
 const OWN_SIGNALS = new Map<string, number>([
   ['SIGILL', 4],
   ['SIGTRAP', 5],
@@ -31,24 +31,25 @@ const CRASHES_MAX = 2;
 const KILLS_MAX = 3;
 const VERSIONS_MAX = 1000;
 
-/** How a process ended by its own doing; null when it was ended, or ended in order. */
+/** How a process crashed by itself; null when it was killed from outside or stopped cleanly. */
 function ownCrash({ code, signal }: Ending): string | null {
   if (signal !== null) return OWN_SIGNALS.has(signal) ? signal : null;
   if (code === V8_FATAL) return `a fatal error of V8 (exit code ${V8_FATAL})`;
-  // A shell in between tells a signal as 128 and its number.
+  // A shell reports a signal as exit code 128 plus the signal's number.
   for (const [name, number] of OWN_SIGNALS) if (code === 128 + number) return `${name} (exit code ${code})`;
   return null;
 }
 
 /**
- * Counts crashes of the serving process against the plugin versions that ran at them. Two within ten minutes by a signal of
- * the process's own making are enough; being killed counts only with a sign that memory was the cause, and at the third time.
- * A signal from outside, as an operator sends it, suspends no plugin.
+ * Counts crashes of the serving process against the plugin versions that ran during them. Two crashes within ten
+ * minutes, by a signal the process caused itself, suspend a version. A kill counts only with evidence that the cause
+ * was lack of memory, and suspends at the third time. A signal from outside, for example from an operator, suspends no
+ * plugin.
  */
 export class CrashCount {
   readonly #ofVersion = new Map<number, Counted[]>();
 
-  /** Counts an ending. @returns the versions to suspend, with what was seen */
+  /** Counts an end of the serving process. @returns the versions to suspend, with the reason */
   note(e: Ending): Suspect[] {
     const own = ownCrash(e);
     const killed = e.signal === 'SIGKILL' && e.memory !== null;

@@ -7,28 +7,30 @@ import { foreignFunctions } from '../base/foreign-functions.ts';
 
 const { O_APPEND, O_CREAT, O_NOFOLLOW, O_RDWR } = fs.constants;
 
-/** Of flock(2). */
+/** Constants of flock(2). */
 const LOCK_EX = 2;
 const LOCK_NB = 4;
-/** The holder writes its note right after it got the lock. */
+/** The note of the holder, which it writes right after it got the lock. */
 const NOTE_MS = 500;
-/** How long a holder that has ended may still seem to hold the lock. */
+/** How long the lock may still be held after its holder has ended. */
 const ORPHAN_MS = 2000;
 
 const note = z.object({ pid: z.number(), host: z.string(), command: z.string() });
 
-/** The process that holds a data directory, as its note says. */
+/** The process that holds a data directory, according to its note. */
 export type LockHolder = z.infer<typeof note>;
 
 export type DataLock =
-  /** Ours until this process ends, or `release` is called. */
+  /** Locked by this process until it ends, or `release` is called. */
   | { state: 'held'; release(): void }
   /** Another process holds it; null when its note cannot be read. */
   | { state: 'taken'; by: LockHolder | null }
-  /** The system or the file system has no such locks. */
+  /** The operating system or the file system does not support such locks. */
   | { state: 'unsupported'; why: string };
 
-/** Name of the lock file below the data directory. It stays: removing it would let two processes lock two files. */
+/**
+ * Name of the lock file in the data directory. It is never removed, or two processes could lock two different files.
+ */
 export const LOCK_FILE = 'supervisor.lock';
 
 /** Locks an open file for this process, without waiting. @returns false when another process has it */
@@ -56,21 +58,20 @@ function readNote(file: string): LockHolder | null {
 }
 
 /**
- * Locks a data directory, which must exist. The kernel holds the lock for as long as this process lives, however it ends,
- * and for no longer: a crash or a reboot leaves no lock behind, and a process that was given the same pid has none.
+ * Locks a data directory, which must exist. The kernel holds the lock exactly as long as this process lives: a crash or
+ * a reboot leaves no lock behind, and another process with the same pid does not have it.
  *
- * @param command what runs here, for the message of a second process that is refused
- * @throws OperatorError when the package that calls C functions is missing
+ * @param command the command that runs here, for the message of a second process that is refused
  */
 export function lockDataDirectory(directory: string, command: string): DataLock {
-  // A missing package is the operator's to install; only a system without locks is told as one.
+  // A missing package is the operator's to install; only a system without locks counts as one.
   foreignFunctions();
   const file = path.join(directory, LOCK_FILE);
   const fd = fs.openSync(file, O_RDWR | O_CREAT | O_APPEND | O_NOFOLLOW, 0o600);
   let got: boolean;
   try {
     got = lockFile(fd);
-    // A child the holder was making when it was killed keeps the lock for a moment more.
+    // A child that the holder was starting when it was killed keeps the lock for a moment.
     for (const until = Date.now() + ORPHAN_MS; !got && isGone(readNote(file)) && Date.now() < until; got = lockFile(fd))
       Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 20);
   } catch (error) {
@@ -89,7 +90,7 @@ export function lockDataDirectory(directory: string, command: string): DataLock 
   return { state: 'held', release: () => fs.closeSync(fd) };
 }
 
-/** Who holds a directory, in words. */
+/** Describes the holder of a directory for an error message. */
 export function holderText(by: LockHolder | null): string {
   if (by === null) return 'another process';
   const where = by.host === os.hostname() ? '' : ` on ${by.host}`;

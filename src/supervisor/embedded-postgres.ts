@@ -11,7 +11,7 @@ import { exited, spawnGuarded } from './child.ts';
 import { type PostgresBinaries, postgresBinaries } from './embedded-packages.ts';
 import { type Account, systemAccount } from './unprivileged.ts';
 
-/** A problem of start-up that one line explains, with what to do. */
+/** A failure at the start; the message is one line that says what to do. */
 export class StartError extends OperatorError {
   override readonly name = 'StartError';
 }
@@ -19,7 +19,7 @@ export class StartError extends OperatorError {
 export type PostgresOptions = {
   /** Cluster directory; made by initdb when absent. */
   directory: string;
-  /** Group that may reach its socket, when it runs as an account of its own. */
+  /** Group that may use its socket, when PostgreSQL runs as a separate account. */
   socketGroup?: number;
   /** Called before each slow step. */
   progress(text: string): void;
@@ -35,19 +35,22 @@ const DATABASE = 'plugin_host';
 const SOCKET_DIRECTORY_MAX = 85;
 const START_MS = 60_000;
 
-/** PostgreSQL refuses to run as root: the account `postgres` is used, and made when absent. */
+/**
+ * The account PostgreSQL runs as when this process is root, because PostgreSQL refuses to run as root. Made when
+ * absent.
+ */
 function accountForRoot(progress: (text: string) => void): Account | null {
   if (process.getuid?.() !== 0) return null;
   try {
     return systemAccount('postgres', progress);
   } catch (error) {
     throw new StartError(
-      `PostgreSQL does not run as root and the account "postgres" could not be made (${messageOf(error).split('\n')[0]}); run as an ordinary user or set BOT_DATABASE_URL`,
+      `PostgreSQL does not run as root and the account "postgres" could not be created (${messageOf(error).split('\n')[0]}); run as an ordinary user or set BOT_DATABASE_URL`,
     );
   }
 }
 
-/** Whether everybody may walk down to a path. */
+/** Whether every account may enter all directories above a path. */
 function reachable(target: string): boolean {
   for (let p = path.resolve(target); ; p = path.dirname(p)) {
     if (fs.existsSync(p) && fs.statSync(p).isDirectory() && (fs.statSync(p).mode & 0o001) === 0) return false;
@@ -56,9 +59,9 @@ function reachable(target: string): boolean {
 }
 
 /**
- * The command that runs a binary as the account. Where it cannot walk to the files (a checkout below /root), it keeps
- * the one capability to do so; nothing is copied and no directory is opened up. Without the secure bit, access(2) would
- * look at the files without that capability.
+ * The command that runs a binary as the account. If the account cannot reach the files (a checkout below /root), the
+ * process keeps the one capability to read them; nothing is copied and no permissions are changed. Without the secure
+ * bit, access(2) would check the files without that capability.
  */
 function asAccount(
   account: Account | null,
@@ -107,13 +110,13 @@ function initialise(binaries: PostgresBinaries, account: Account | null, directo
       (r.stderr ?? String(r.error ?? '')).split('\n').find(l => /error|fatal|could not|cannot/i.test(l)) ??
       'no reason given';
     throw new StartError(
-      `the embedded PostgreSQL could not be initialised in ${directory}: ${reason.trim()}; check that the disk has room and the directory can be written`,
+      `the embedded PostgreSQL could not be initialised in ${directory}: ${reason.trim()}; check that the disk has free space and the directory can be written`,
     );
   }
   return password;
 }
 
-/** Ends a server that an earlier supervisor left behind in this directory. */
+/** Stops a server that an earlier supervisor left running in this directory. */
 async function stopLeftover(directory: string): Promise<void> {
   let pid: number;
   try {
@@ -139,7 +142,8 @@ async function stopLeftover(directory: string): Promise<void> {
 }
 
 /**
- * Where an embedded PostgreSQL that runs already answers, by its own note; null when none runs in the directory.
+ * The address of an embedded PostgreSQL that already runs in the directory, read from its pid file; null when none
+ * runs.
  */
 export function findRunningPostgres(directory: string): string | null {
   try {
@@ -189,7 +193,7 @@ async function whenReady(url: string, child: ChildProcess, lastLine: () => strin
 }
 
 /**
- * Starts PostgreSQL from the npm package in a directory, which it makes at first.
+ * Starts PostgreSQL from the npm package in a directory, which it initialises the first time.
  *
  * @returns when it answers
  * @throws StartError with one line that says what to do
@@ -224,7 +228,7 @@ export async function startPostgres(options: PostgresOptions): Promise<RunningPo
     fs.mkdirSync(sockets, { recursive: true, mode: 0o700 });
     if (account !== null) {
       fs.lchownSync(sockets, account.uid, options.socketGroup ?? account.gid);
-      // A process that may enter it still needs the password.
+      // Processes that can enter the directory still need the password.
       fs.chmodSync(sockets, options.socketGroup === undefined ? 0o700 : 0o710);
     }
   }
@@ -262,5 +266,5 @@ export async function startPostgres(options: PostgresOptions): Promise<RunningPo
   };
 }
 
-/** Path of this package's command, for children. */
+/** Path of the program's entry file, to start child processes with. */
 export const MAIN = fileURLToPath(new URL('../main.ts', import.meta.url));

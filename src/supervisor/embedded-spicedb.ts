@@ -14,19 +14,20 @@ const START_MS = 20_000;
 const STOP_MS = 3000;
 
 /**
- * Starts the embedded graph store, empty, in a process of its own that ends with this one.
+ * Starts the embedded graph store, empty, in a separate process that ends with this one.
  *
- * @param directory for its sockets alone, which no other account may enter; made when absent, removed when the store stops. A path
- *   too long for a socket is left alone and a directory of the system's used instead
- * @param account it runs as; null: as this process
- * @throws StartError when it does not come up
+ * @param directory for its sockets only, closed to other accounts; made when absent, removed when the store stops. If
+ * the path is too
+ *   long for a socket, a temporary directory of the system is used instead
+ * @param account it runs as; null: the account of this process
+ * @throws StartError when it does not become ready
  */
-export async function startSpicedb(directory: string, account: Account | null = null): Promise<RunningSpicedb> {
+export async function startEmbeddedSpicedb(directory: string, account: Account | null = null): Promise<RunningSpicedb> {
   const fits = Buffer.byteLength(directory) <= SOCKET_DIRECTORY_MAX;
   const sockets = fits ? directory : fs.mkdtempSync(path.join(os.tmpdir(), 'plugin-host-'));
   if (fits) {
     fs.mkdirSync(path.dirname(sockets), { recursive: true });
-    // Removed and made again: a link that another account put there is not followed.
+    // Removed and made again, so that a link another account put there is not followed.
     fs.rmSync(sockets, { recursive: true, force: true });
     fs.mkdirSync(sockets, { mode: 0o700 });
   }
@@ -35,12 +36,13 @@ export async function startSpicedb(directory: string, account: Account | null = 
   const child = fork(MAIN, ['spicedb', socket], {
     execPath: process.execPath,
     execArgv: ['--disable-warning=ExperimentalWarning'],
-    // A process group of its own: Ctrl-C reaches the supervisor alone, which stops things in order.
+    // A separate process group, so that Ctrl-C reaches only the supervisor, which stops its children in order.
     detached: true,
     ...(account === null ? {} : { uid: account.uid, gid: account.gid }),
     stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
-    // The engine makes a socket of its own where temporary files belong.
-    // It is written in Go and makes much that lives for one check alone: collecting a quarter as often makes checks a third faster.
+    // The engine makes another socket in the directory for temporary files.
+    // The engine is written in Go and allocates much for each check. Collecting garbage a quarter as often makes checks
+    // a third faster.
     env: { PATH: process.env.PATH, TMPDIR: sockets, GOGC: '400' },
   });
   const clean = (): void => fs.rmSync(sockets, { recursive: true, force: true });

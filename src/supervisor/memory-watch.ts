@@ -1,10 +1,10 @@
 import fs from 'node:fs';
 import path from 'node:path';
 
-/** Of the limit, above which memory counts as nearly used up. */
+/** Share of the limit above which memory counts as nearly used up. */
 const NEAR = 0.95;
 
-/** What the kernel tells about memory: how often it ended a process for want of it, and how much is used. */
+/** What the kernel reports about memory: how many processes it killed for lack of it, and how much is used. */
 type Reading = { kills: number; used: number; limit: number; where: string };
 
 function numberIn(file: string, pattern: RegExp): number | null {
@@ -17,14 +17,14 @@ function numberIn(file: string, pattern: RegExp): number | null {
 }
 
 /**
- * Tells whether a process that was killed may have been killed for want of memory: the kernel counts such kills, for the
- * control group (versions 2 and 1) and for the machine, and shortly before one the memory stands near its limit.
+ * Decides whether a killed process may have been killed for lack of memory. The kernel counts such kills for the
+ * control group (versions 2 and 1) and for the machine, and shortly before one the used memory is near its limit.
  */
 export class MemoryWatch {
   readonly #proc: string;
   readonly #groups: readonly string[];
   #before: Reading;
-  /** The last reading that was near the limit, and when it was taken, monotonic. */
+  /** The last reading that was near the limit, and its time on the monotonic clock. */
   #near: { reading: Reading; at: number } | null = null;
 
   /**
@@ -37,16 +37,16 @@ export class MemoryWatch {
     this.#before = this.#read();
   }
 
-  /** Notes whether memory is nearly used up; to be called often, since it is free again once a process was ended. */
+  /** Notes whether memory is nearly used up. Call it often, because a kill frees the memory. */
   look(nowMs: number): void {
     const reading = this.#read();
     if (reading.limit > 0 && reading.used >= NEAR * reading.limit) this.#near = { reading, at: nowMs };
   }
 
   /**
-   * What speaks for want of memory as the cause of a process that was just killed; null when nothing does.
+   * Evidence that a process was just killed for lack of memory; null when there is none.
    *
-   * @param sinceMs a memory near its limit counts from then on
+   * @param sinceMs earlier readings near the limit do not count
    */
   explain(sinceMs: number): string | null {
     const before = this.#before;
@@ -70,7 +70,7 @@ export class MemoryWatch {
       const used = numberIn(file('memory.current'), /^(\d+)/) ?? numberIn(file('memory.usage_in_bytes'), /^(\d+)/);
       const kills =
         numberIn(file('memory.events'), /^oom_kill (\d+)/m) ?? numberIn(file('memory.oom_control'), /^oom_kill (\d+)/m);
-      // A group without a limit of its own shares the machine's memory.
+      // A control group without a limit shares the machine's memory.
       if (limit !== null && used !== null && kills !== null) return { kills, used, limit, where: 'control group' };
     }
     const meminfo = path.join(this.#proc, 'meminfo');
@@ -87,7 +87,7 @@ function groupsOf(proc: string, cgroups: string): string[] {
   try {
     text = fs.readFileSync(path.join(proc, 'self/cgroup'), 'latin1');
   } catch {
-    // Not Linux: nothing is told.
+    // Not Linux: no control groups.
   }
   const v2 = /^0::(\/.*)$/m.exec(text)?.[1];
   const v1 = /^\d+:(?:[^:]*,)?memory(?:,[^:]*)?:(\/.*)$/m.exec(text)?.[1];

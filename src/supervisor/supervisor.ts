@@ -8,7 +8,8 @@ import { type Config, configToEnv, dataPath, withValues } from '../config/load.t
 import { EMBEDDED_ROLE, makeServiceRole, prepareDatabase, roleOfUrl, withUser } from '../db/service-role.ts';
 import { WASM_FLAGS } from '../plugins/trial-compile.ts';
 import type { Suspect } from '../records/suspects.ts';
-import { Backoff, exited } from './child.ts';
+import { Backoff } from './backoff.ts';
+import { exited } from './child.ts';
 import { CrashCount } from './crash-count.ts';
 import { MAIN, type RunningPostgres, StartError, startPostgres } from './embedded-postgres.ts';
 import { MemoryWatch } from './memory-watch.ts';
@@ -16,14 +17,14 @@ import { SpicedbKeeper } from './spicedb-keeper.ts';
 import { checkPort } from './start-checks.ts';
 import { type Account, asAccountOnPort, dropTo } from './unprivileged.ts';
 
-/** What the serving process tells its supervisor. */
+/** Messages of the serving process to its supervisor. */
 export type ServingMessage =
   | { kind: 'listening'; port: number; setupMode: boolean }
   | { kind: 'failed'; message: string }
-  /** The embedded graph store that answers now. */
+  /** The embedded graph store at this endpoint is in use now. */
   | { kind: 'graph_in_use'; endpoint: string };
 
-/** What a serving process that stands by is told to begin with: the effective configuration as environment. */
+/** Tells a standby to begin serving, with the effective configuration as environment. */
 export type GoMessage = {
   kind: 'go';
   env: Record<string, string>;
@@ -32,7 +33,7 @@ export type GoMessage = {
   sampleModule: string | null;
 };
 
-/** An embedded graph store is up, empty. */
+/** An embedded graph store is ready and empty. */
 export type GraphMessage = { kind: 'graph'; endpoint: string };
 
 export type SupervisorOptions = {
@@ -47,37 +48,39 @@ export type SupervisorOptions = {
 };
 
 const DRAIN_MS = 12_000;
-/** The next process loads once this one has its start-up behind it: beside it, both would take twice as long. */
+/**
+ * Delay before the standby is started: loading at the same time as the serving process, both would take twice as long.
+ */
 const STANDBY_DELAY_MS = 150;
-/** Memory is looked at that often; what was seen that long before the serving process was killed counts. */
+/** Interval of the memory readings, and how old a reading may be to count as evidence for a kill. */
 const MEMORY_LOOK_MS = 500;
 const MEMORY_SEEN_MS = 3000;
 
 /**
- * The parent of everything: the serving process (front end and threads), the embedded PostgreSQL and the embedded SpiceDB. It
- * holds no plugin code. What dies is started again with backoff; a plugin version that was running whenever it crashed is named to
- * the next serving process, which suspends it (`crash-count`, docs/SECURITY.md).
+ * The parent of all processes: the serving process (front end and lanes), the embedded PostgreSQL and the embedded
+ * SpiceDB. It runs no plugin code. It restarts a child that ends, with backoff. It names a plugin version that ran
+ * during each crash to the next serving process, which suspends it (`crash-count`, docs/SECURITY.md).
  */
 export class Supervisor {
   readonly #options: SupervisorOptions;
   #config: Config;
   readonly #setupToken: string;
   readonly #noteFile: string;
-  /** What runs plugins when this process is root; null: the same account. */
+  /** Account that runs plugins when this process is root; null: the same account. */
   readonly #account: Account | null;
-  /** Of the serving role in the embedded database; new at each start, and known to no file. */
+  /** Password of the serving role in the embedded database; new at each start and never written to a file. */
   readonly #rolePassword = randomBytes(24).toString('hex');
   #postgres: RunningPostgres | null = null;
-  /** Null when `spicedb.endpoint` names another one. */
+  /** Null when `spicedb.endpoint` names a remote store. */
   readonly #spicedb: SpicedbKeeper | null;
   #serving: ChildProcess | null = null;
-  /** Loaded and waiting, so that a crash costs less than half a second. */
+  /** A loaded process that waits to take over, so that a crash costs less than half a second. */
   #standby: ChildProcess | null = null;
   #standbyTimer: NodeJS.Timeout | null = null;
   #stopping: Promise<void> | null = null;
   #wasReady = false;
   readonly #crashes = new CrashCount();
-  /** Versions to suspend that no serving process has suspended yet. */
+  /** Versions that the next serving process must suspend. */
   #suspects: Suspect[] = [];
   readonly #memory = new MemoryWatch();
   #memoryTimer: NodeJS.Timeout | null = null;
@@ -100,7 +103,7 @@ export class Supervisor {
             progress: options.progress,
             started: endpoint => this.#tellGraph(endpoint),
           });
-    // In memory where the system has such a directory: the file is written on the request path.
+    // In a memory file system if there is one, because the lanes write the file during requests.
     const directory = fs.existsSync('/dev/shm') ? '/dev/shm' : dataPath(options.config);
     this.#noteFile = `${directory}/plugin-host-${process.pid}.lanes`;
   }
@@ -109,7 +112,7 @@ export class Supervisor {
   async start(): Promise<void> {
     const v = this.#config.values;
     await checkPort(v['http.host'], v['http.port']);
-    // Its modules load while the database starts.
+    // The process loads its modules while the database starts.
     this.#standby = this.#spawn();
     if (v['database.url'] === '') await this.#startPostgres();
     else if (v['database.owner_url'] !== '') await this.#prepareDatabase(v['database.owner_url'], v['database.url']);
@@ -118,7 +121,7 @@ export class Supervisor {
     await this.#startServing();
   }
 
-  /** A process that has loaded everything and waits to be told to begin. */
+  /** Starts a process that loads all modules and waits for the message to begin. */
   #spawn(): ChildProcess {
     const port = this.#config.values['http.port'];
     const program = asAccountOnPort(this.#account, port, [...WASM_FLAGS, '--disable-warning=ExperimentalWarning']);
@@ -127,7 +130,8 @@ export class Supervisor {
       // A process group of its own: Ctrl-C reaches the supervisor alone, which stops things in order.
       detached: true,
       stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
-      // The HTTP library reads this one name; 4 KiB, its own limit, is little for a browser with cookies.
+      // The HTTP library reads its limit from this variable; its default of 4 KiB is too little for a browser with
+      // cookies.
       env: {
         ...withoutBot(this.#options.environment),
         UWS_HTTP_MAX_HEADERS_SIZE: String(LIMITS.requestHeadBytesMax),
@@ -136,7 +140,7 @@ export class Supervisor {
     child.once('exit', () => {
       if (this.#standby === child) this.#standby = null;
     });
-    // A process that could not be made says so here; who needs it sees that it has no pid.
+    // A process that could not be started reports it here; the code that uses it sees that it has no pid.
     child.on('error', error => this.#options.progress(`a process could not be started: ${messageOf(error)}`));
     return child;
   }
@@ -158,7 +162,7 @@ export class Supervisor {
     });
   }
 
-  /** Migrations and grants are the owner's; the serving process never learns its password. */
+  /** Migrates and grants as the owner of the database; the serving process never gets the owner's password. */
   async #prepareDatabase(ownerUrl: string, serviceUrl: string | null): Promise<void> {
     const url = serviceUrl ?? withUser(ownerUrl, EMBEDDED_ROLE, this.#rolePassword);
     try {
@@ -185,7 +189,7 @@ export class Supervisor {
     }
   }
 
-  /** Resolves when the new process listens; rejects when it says that it cannot, or cannot be made. */
+  /** Resolves when the new process listens; rejects when it reports a failure or cannot be started. */
   async #startServing(made: () => void = () => {}): Promise<void> {
     writeNewFile(this.#noteFile, new Uint8Array((LIMITS.lanesMax + 1) * 4), 0o600);
     if (this.#account !== null) fs.lchownSync(this.#noteFile, this.#account.uid, this.#account.gid);
@@ -199,7 +203,8 @@ export class Supervisor {
       suspects: this.#suspects,
       sampleModule: this.#options.samplePath,
     };
-    if (child.pid === undefined) throw new StartError('the system cannot start another process now');
+    if (child.pid === undefined)
+      throw new StartError('the system cannot start another process now; check the limits on processes and memory');
     child.send(go);
     if (this.#spicedb?.endpoint != null) this.#tellGraph(this.#spicedb.endpoint);
     made();
@@ -214,7 +219,7 @@ export class Supervisor {
           this.#config = withValues(this.#config, { 'http.port': message.port });
         this.#wasReady = true;
         this.#standbyTimer = setTimeout(() => this.#prepareStandby(), STANDBY_DELAY_MS);
-        // Public triggers answer without it, so the start does not wait for it.
+        // Public triggers do not need the graph store, so the start does not wait for it.
         if (this.#spicedb?.endpoint === null) this.#spicedb.start();
         resolve();
       });
@@ -234,7 +239,7 @@ export class Supervisor {
     if (this.#serving?.connected === true) this.#serving.send(message);
   }
 
-  /** Without one the next crash costs longer, so a system that has no room for it now is no reason to end. */
+  /** Starts a standby. A failure only makes the next crash cost more time, so it does not end the service. */
   #prepareStandby(): void {
     if (this.#stopping !== null || this.#standby !== null) return;
     try {
@@ -264,7 +269,10 @@ export class Supervisor {
     }, wait);
   }
 
-  /** A process that ends at its start comes to `#servingEnded` again by its exit; one that could not be made, here. */
+  /**
+   * Starts the serving process again. A start that fails with an exit reaches `#servingEnded`; a process that could not
+   * be made is retried here.
+   */
   #restartServing(): void {
     let made = false;
     this.#startServing(() => {
@@ -279,7 +287,7 @@ export class Supervisor {
     });
   }
 
-  /** Plugin versions the lanes were running when the process died. */
+  /** Plugin versions that the lanes were running when the process died. */
   #readNotes(): Set<number> {
     try {
       const bytes = fs.readFileSync(this.#noteFile);
@@ -291,7 +299,7 @@ export class Supervisor {
     }
   }
 
-  /** Stops everything in order: the serving process drains, then the database ends. Safe to call twice. */
+  /** Stops all processes in order: the serving process drains, then the database stops. Safe to call twice. */
   stop(): Promise<void> {
     this.#stopping ??= this.#stop();
     return this.#stopping;
@@ -314,7 +322,7 @@ export class Supervisor {
     fs.rmSync(this.#noteFile, { force: true });
   }
 
-  /** Ends everything at once, for a second Ctrl-C. */
+  /** Kills all processes at once, for a second Ctrl-C. */
   kill(): void {
     this.#standby?.kill('SIGKILL');
     this.#serving?.kill('SIGKILL');
@@ -323,7 +331,10 @@ export class Supervisor {
   }
 }
 
-/** The child gets the effective configuration; what it was made of must not be read a second time. */
+/**
+ * The environment without `BOT_*` variables: the child gets the effective configuration and must not read its sources
+ * again.
+ */
 function withoutBot(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   return Object.fromEntries(Object.entries(env).filter(([name]) => !name.startsWith('BOT_')));
 }

@@ -4,13 +4,16 @@ import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { messageOf } from '../base/errors.ts';
 
-/** A system account processes are started as. */
+/** A system account that processes are started as. */
 export type Account = { name: string; uid: number; gid: number };
 
 const NAME = 'plugin-host';
-/** What the supervisor itself keeps in the data directory. */
+/** Entries of the data directory that belong to the supervisor. */
 const NOT_OURS = /^(supervisor\.lock|spicedb\.endpoint|spicedb-.*)$/;
-/** Sticky: the account makes entries of its own, and takes away or renames no other's, like the database's. */
+/**
+ * With the sticky bit: the account can make entries, but not remove or rename those of other accounts, like the
+ * database's.
+ */
 const TOP_MODE = 0o1771;
 
 function idOf(flag: '-u' | '-g', name: string): number | null {
@@ -18,7 +21,7 @@ function idOf(flag: '-u' | '-g', name: string): number | null {
   return r.status === 0 ? Number(r.stdout) : null;
 }
 
-/** A system account by its name, made when absent. @throws Error when it cannot be made */
+/** Finds a system account by name, and creates it when absent. @throws Error when it cannot be created */
 export function systemAccount(name: string, progress: (text: string) => void): Account {
   if (idOf('-u', name) === null) {
     progress(`creating the system account "${name}"`);
@@ -27,25 +30,28 @@ export function systemAccount(name: string, progress: (text: string) => void): A
     });
   }
   const [uid, gid] = [idOf('-u', name), idOf('-g', name)];
-  if (uid === null || gid === null) throw new Error(`the account "${name}" was not made`);
+  if (uid === null || gid === null) throw new Error(`the account "${name}" was not created`);
   return { name, uid, gid };
 }
 
-/** Gives a file or a tree to an account. The top goes last, so that a run that is cut off is done again. */
+/** Gives a file or a tree to an account. Changes the top last, so that an interrupted run is repeated. */
 function giveTo(account: Account, at: string): void {
   const stat = fs.lstatSync(at);
   if (stat.uid !== 0 && stat.uid !== account.uid) return;
   if (stat.isDirectory()) for (const name of fs.readdirSync(at)) giveTo(account, path.join(at, name));
-  // A file with a second name may be another one of the system, linked here by the account itself.
+  // A file with several hard links may be a system file that the account linked here.
   else if (stat.nlink > 1) return;
   fs.lchownSync(at, account.uid, account.gid);
 }
 
-/** Hands over what is not the account's yet: everything at the first start, what a command of root has made at later ones. */
+/**
+ * Gives the account the entries it does not own yet: all of them at the first start, later those that a command of root
+ * made.
+ */
 function handOver(account: Account, directory: string): void {
   for (const name of fs.readdirSync(directory)) {
     const at = path.join(directory, name);
-    // What belongs to a third account, like the database's, stays its own under whatever name.
+    // Entries of a third account, like the database's, keep their owner.
     if (!NOT_OURS.test(name) && fs.lstatSync(at).uid === 0) giveTo(account, at);
   }
   fs.lchownSync(directory, 0, account.gid);
@@ -70,16 +76,16 @@ function unreadable(account: Account, dataDirectory: string): string | null {
 }
 
 /**
- * Lets what this process starts undo a lowered priority, as root may: the priority of a thread that burns processor time is lowered while it does.
- * Without it (no `prlimit` on this system) long burners cost the others more.
+ * Lets child processes raise a priority they have lowered, as root may. The serving process lowers the priority of a
+ * lane that uses much processor time. Without this (no `prlimit` on the system) such a lane must be replaced instead.
  */
 function letChildrenRaisePriority(): void {
   spawnSync('prlimit', ['--pid', String(process.pid), '--nice=20:20'], { stdio: 'ignore' });
 }
 
 /**
- * The account that runs plugins when this process is root, with the data directory handed over. Null when this process is no
- * root, or when it cannot be done: then a warning says why, and plugins run as root.
+ * Prepares the account that runs plugins when this process is root, and gives it the data directory. Null when this
+ * process is not root, or when it fails: then a warning says why, and plugins run as root.
  *
  * @param dataDirectory absolute path
  */
@@ -93,7 +99,7 @@ export function dropTo(
     const at = unreadable(account, dataDirectory);
     if (at !== null) {
       tell.warn(
-        `plugins run as root: the account "${NAME}" cannot read ${at}; put the program and its data where every account may go, like /opt/plugin-host and /var/lib/plugin-host, or start the service as an ordinary user`,
+        `plugins run as root: the account "${NAME}" cannot read ${at}; put the program and its data where every account can read them, like /opt/plugin-host and /var/lib/plugin-host, or start the service as an ordinary user`,
       );
       return null;
     }
@@ -102,13 +108,13 @@ export function dropTo(
     return account;
   } catch (error) {
     tell.warn(
-      `plugins run as root: ${messageOf(error).split('\n')[0]}; make the system account "${NAME}", or start the service as an ordinary user`,
+      `plugins run as root: ${messageOf(error).split('\n')[0]}; create the system account "${NAME}", or start the service as an ordinary user`,
     );
     return null;
   }
 }
 
-/** How the program is run as an account. Ports below 1024 need the one capability to listen on them. */
+/** The command that runs the program as an account, with the one capability to listen on ports below 1024. */
 export function asAccountOnPort(
   account: Account | null,
   port: number,

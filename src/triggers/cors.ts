@@ -6,7 +6,7 @@ type Headers = ReadonlyArray<readonly [string, string]>;
 const NONE: Headers = [];
 const PREFLIGHT_SECONDS = '600';
 
-/** The origin of a sandboxed page, which any site can make one of. */
+/** The origin of a sandboxed page. Any site can make such a page. */
 const SANDBOXED = 'null';
 const FOR_SANDBOXED: Headers = [
   ['Access-Control-Allow-Origin', SANDBOXED],
@@ -15,8 +15,9 @@ const FOR_SANDBOXED: Headers = [
 ];
 
 /**
- * CORS headers of an answer: origins match exactly and may send credentials. Pages of triggers are sandboxed, and so have the
- * origin `null`: they may read the answers of public triggers, without credentials.
+ * CORS headers of an answer. Origins match exactly and may send credentials. Pages of triggers are sandboxed and so
+ * have the origin
+ * `null`; they may read answers of public triggers, without credentials.
  */
 export function corsHeaders(trigger: InstalledTrigger, origin: string | undefined): Headers {
   if (origin === SANDBOXED && effectiveAccess(trigger.settings) === 'public') return FOR_SANDBOXED;
@@ -35,7 +36,7 @@ export function isPreflight(method: string, headers: Readonly<Record<string, str
   return method === 'OPTIONS' && headers.origin !== undefined && headers['access-control-request-method'] !== undefined;
 }
 
-/** Headers that answer a preflight: the methods at this path that the origin may use, or none. */
+/** Headers of the answer to a preflight: the methods at this path that the origin may use, or none. */
 export function preflightHeaders(
   plugin: InstalledPlugin,
   path: string,

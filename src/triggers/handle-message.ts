@@ -35,7 +35,7 @@ export type MessageParts = {
   onError(error: unknown, what: string): void;
 };
 
-/** One message on its way through the line. */
+/** One message and its state through all steps. */
 type Line = {
   parts: MessageParts;
   client: Queryable;
@@ -49,21 +49,22 @@ type Line = {
 
 type Asked = { word: string; args: string[] };
 
-/** What became of a message, in a word, and what the host itself answers; null: what the plugin replied is all. */
+/** The outcome of a message as one word, and the answer of the host; null: only the plugin's replies are sent. */
 type Handled = { outcome: string; answer: string | null; pluginId: string | null };
 
 const EMPTY = new Uint8Array(0);
 const COMMANDS_ASKED_AT_ONCE = 16;
 
 /**
- * One message to a messenger trigger, from top to bottom: who writes, which command, may they (docs/authorization.md "Commands"), take the files, execute,
- * queue what was replied. Everything it leads to is part of the caller's transaction.
+ * Handles one message to a messenger trigger, from top to bottom: who writes, which command, may they run it
+ * (docs/authorization.md "Commands"), take the files, execute, queue the replies. All writes are part of the caller's
+ * transaction.
  *
- * @returns what became of it, in a word
- * @throws Error when it is to be tried again
+ * @returns the outcome as one word
+ * @throws Error when it must be tried again
  */
 export async function handleMessage(parts: MessageParts, client: Queryable, update: StoredUpdate): Promise<string> {
-  // Nothing of it is looked at: it may be what nothing can be done with.
+  // The message is not parsed here, because parsing it may be what fails each time.
   if (update.attempts > LIMITS.updateAttemptsMax) return await giveUp(client, update);
   const channel = parts.channels.get(update.channel);
   const message = channel?.parse(JSON.parse(update.payload));
@@ -87,7 +88,9 @@ export async function handleMessage(parts: MessageParts, client: Queryable, upda
 
 const keyOf = (update: StoredUpdate): string => `update-${update.id}`;
 
-/** It has failed, or ended its host, as often as it may; its language is unknown. */
+/**
+ * Answers a message that failed, or ended its host, too often. Uses both languages, because the message is not parsed.
+ */
 async function giveUp(client: Queryable, update: StoredUpdate): Promise<string> {
   await appendMessages(client, [
     {
@@ -104,7 +107,7 @@ async function giveUp(client: Queryable, update: StoredUpdate): Promise<string> 
   return 'given_up';
 }
 
-/** The host itself has the word. */
+/** An answer of the host itself. */
 const told = (outcome: string, answer: string): Handled => ({ outcome, answer, pluginId: null });
 
 async function handle(line: Line): Promise<Handled> {
@@ -131,21 +134,24 @@ async function handle(line: Line): Promise<Handled> {
   return await runCommand(line, command, asked);
 }
 
-/** `/word args`; where slashes are no custom, in a private chat the first word does. Null when there is none. */
+/**
+ * The command of a message: `/word args`, or in private chats of messengers without slash commands the first word. Null
+ * for none.
+ */
 function commandIn(m: IncomingMessage, plainWords: boolean): Asked | null {
   const [first = '', ...args] = m.text.trim().split(/\s+/);
   const word = first.startsWith('/') ? first.slice(1) : plainWords && m.isPrivate ? first : '';
   return word === '' ? null : { word: shownWord(word), args };
 }
 
-/** As it is repeated to its writer: no half characters, and none that no text may hold. */
+/** The word as it is repeated to the user: without lone surrogates and control characters. */
 const shownWord = (word: string): string =>
   word
     .slice(0, 150)
     .toWellFormed()
     .replace(/[\u0000-\u001f\u007f-\u009f]/g, '');
 
-/** The host's own commands. Null: it is none of them. */
+/** Handles the host's own commands. Null when it is another command. */
 async function handleOwn(line: Line, { args, word }: Asked): Promise<Handled | null> {
   const { channel, client, language, message, userId } = line;
   const say = ANSWERS[language];
@@ -221,7 +227,7 @@ async function runCommand(line: Line, command: Command, asked: Asked): Promise<H
     parts.onError(error, 'taking the file of a message');
     return told('files_failed', say.filesFailed);
   }
-  // The time it took to fetch files is not the plugin's.
+  // The deadline starts after the files were fetched.
   const until = performance.now() + parts.timeoutMs;
   const call = callAt(until);
   const outcome = await execute(line, call, command, asked.args, files);
@@ -229,9 +235,9 @@ async function runCommand(line: Line, command: Command, asked: Asked): Promise<H
   parts.quarantine.note(plugin, trigger.name, caller, outcome, now);
   appendCall(parts.records, call, outcome, decided(decision), now);
   if (outcome.kind === 'ok') return { outcome: 'ran', answer: null, pluginId: plugin.id };
-  // Another host, or this one when it is up again, goes on with it.
+  // Another host, or this one after its restart, handles the message again.
   if (outcome.kind === 'draining') throw new ServiceError('draining', 'the host is shutting down');
-  // What a handler that failed has replied before is not half of an answer.
+  // Replies of a handler that failed are discarded, because half an answer would mislead.
   scope.replies.length = 0;
   const busy = outcome.kind === 'no_slot' || outcome.kind === 'queue_full' || outcome.kind === 'memory_budget';
   return told(outcome.kind, busy ? say.busy : say.failed(asked.word));
@@ -264,13 +270,13 @@ function execute(
       body: null,
       deadline: call.deadline,
       context: call,
-      // Views of shared memory, which hold until this returns.
+      // Copied, because the outcome has views of shared memory that are valid only until this returns.
       done: o => resolve({ ...o, body: EMPTY, output: EMPTY }),
     }),
   );
 }
 
-/** @throws Error when one of them cannot be had, or there is no room for it */
+/** Fetches and stores the files of a message. @throws Error when one cannot be fetched or stored */
 async function takeFiles({ channel, message, parts, scope, userId }: Line, pluginId: string): Promise<FileRecord[]> {
   const signal = AbortSignal.timeout(LIMITS.messageFilesMs);
   const files: FileRecord[] = [];
@@ -282,7 +288,9 @@ async function takeFiles({ channel, message, parts, scope, userId }: Line, plugi
   return files;
 }
 
-/** What a messenger says of a file may be anything: what is no name or type becomes one. */
+/**
+ * Describes a file of a message. A name or type that is not valid is replaced, because a messenger may send any text.
+ */
 function descriptionOf({ fileType, mimeType, name }: IncomingFile): FileDescription {
   const said = { name, mime_type: mimeType, file_type: fileType };
   return (
@@ -300,11 +308,11 @@ function tryDescription(said: Parameters<typeof parseDescription>[0]): FileDescr
   }
 }
 
-/** By whom it is counted: the linked user, or the account of the messenger. */
+/** The key the execution is counted under: the linked user, or the account of the messenger. */
 const callerOf = ({ channel, message, userId }: Line): string =>
   callerKey(userId === null ? null : { kind: 'user', userId }, `${channel.name.toLowerCase()}/${message.accountId}`);
 
-/** As execution records keep it. */
+/** The reason of a refusal for the execution record. */
 const decided = ({ detail, policy, reason, roles }: CommandDecision): object => ({ reason, detail, roles, policy });
 
 const refusalText = ({ detail, reason }: CommandDecision): string => (detail === '' ? reason : `${reason}: ${detail}`);
@@ -316,7 +324,7 @@ function refusalAnswer({ language, userId }: Line, { reason }: CommandDecision, 
   return userId === null ? say.linkFirst(word) : say.denied(word);
 }
 
-/** Queues what the plugin replied, or what the host says instead. */
+/** Queues the plugin's replies, or the host's answer instead. */
 async function queueAnswers(line: Line, { answer, pluginId }: Handled): Promise<void> {
   const { channel, client, message, requestId, scope, userId } = line;
   const messages: Message[] = answer === null ? scope.replies : [{ text: answer, files: [] }];

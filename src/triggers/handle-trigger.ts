@@ -17,7 +17,7 @@ import type { InstalledTrigger, PluginRegistry } from '../plugins/registry.ts';
 import type { ExecutionRecords } from '../records/execution-records.ts';
 import type { Quarantine, Suspension } from '../records/quarantine.ts';
 import { corsHeaders, isPreflight, preflightHeaders } from './cors.ts';
-import { refusalOf } from './outcome-reply.ts';
+import { outcomeReply } from './outcome-reply.ts';
 import { appendExecution, appendRefusal } from './record.ts';
 import { type HttpAuth, httpEvent } from './trigger-event.ts';
 
@@ -25,15 +25,15 @@ export const TRIGGER_PREFIX = '/api/triggers/http/';
 const NO_CALLERS: readonly string[] = [];
 
 export type TriggerParts = {
-  /** While this host does not know what was changed elsewhere, public triggers alone go on. */
+  /** While this host does not know the changes of other hosts, only public triggers are served. */
   changes: ChangeStatus;
   registry: PluginRegistry;
-  /** Origins of plugins; null when all share the service's. */
+  /** Origins of plugins; null when all share the origin of the service. */
   origins: PluginOrigins | null;
   quarantine: Quarantine;
   principals: Principals;
   policies: Policies;
-  /** What an `Authorization` of the host's own looks like (`hostBearerOf`). */
+  /** Matches an `Authorization` header with a token or key of this host (`hostBearerOf`). */
   hostBearer: RegExp;
   /** Whether users may log in with an identity provider. */
   hasLogin: boolean;
@@ -43,26 +43,27 @@ export type TriggerParts = {
   bodyBytesMax: number;
 };
 
-/** A trigger that was asked for, with its parameters and CORS headers. */
+/** The requested trigger, with its parameters and CORS headers. */
 type Found = {
   target: InstalledTrigger;
   path: string;
   params: Record<string, string>;
   cors: CorsHeaders;
-  /** The plugin whose own origin was asked; null for the service's. */
+  /** The plugin whose own origin was requested; null for the origin of the service. */
   place: string | null;
 };
 type CorsHeaders = ReadonlyArray<readonly [string, string]>;
 type Body = Uint8Array | Error;
-/** A caller who may: who it is, by which key it is counted, and what the policy said, if there is one. */
+/** A caller with access: the principal, the key it is counted under, and the policy verdict, if there is a policy. */
 type Admitted = { principal: Principal | null; caller: string; verdict: PolicyVerdict | null };
 
 /**
- * One request to a plugin's HTTP trigger, from top to bottom: find the trigger, ask who calls and whether they may, start
- * the deadline, execute, reply (docs/access.md "The decision", docs/access.md "Browsers", docs/plugins.md "Executions").
+ * Handles one request to a plugin's HTTP trigger, from top to bottom: find the trigger, identify the caller, decide
+ * access, start the deadline, execute, reply (docs/access.md "The decision", docs/access.md "Browsers", docs/plugins.md
+ * "Executions").
  *
- * @returns a promise only while the database or the graph has to be asked, or a body comes in
- * @throws ServiceError for every refusal before the execution; the caller of this function answers it
+ * @returns a promise only if the database or the graph must be asked, or a body is received
+ * @throws ServiceError for every refusal before the execution; the calling function sends it
  */
 export function handleTrigger(parts: TriggerParts, x: TriggerExchange): undefined | Promise<void> {
   const found = find(parts, x);
@@ -73,7 +74,7 @@ export function handleTrigger(parts: TriggerParts, x: TriggerExchange): undefine
   return admitted instanceof Promise ? enterLater(parts, x, found, admitted) : enter(parts, x, found, admitted);
 }
 
-/** 1. Which trigger? A disabled plugin or trigger looks like one that does not exist. Null: the answer was given already. */
+/** 1. Finds the trigger; a disabled one looks like one that does not exist. Null: an answer was already sent. */
 function find(parts: TriggerParts, x: TriggerExchange): Found | null {
   const slash = x.path.indexOf('/', TRIGGER_PREFIX.length);
   const pluginId = x.path.slice(TRIGGER_PREFIX.length, slash < 0 ? undefined : slash);
@@ -112,7 +113,7 @@ function find(parts: TriggerParts, x: TriggerExchange): Found | null {
   return { target, path, params, cors: corsHeaders(target, x.headers.origin), place };
 }
 
-/** 2. Who calls? Not asked on a public trigger; null: no valid credential. */
+/** 2. Identifies the caller, except on a public trigger. Null: no valid credential. */
 function authenticate(
   parts: TriggerParts,
   x: TriggerExchange,
@@ -133,7 +134,7 @@ function identify(parts: TriggerParts, x: TriggerExchange): Principal | null | P
   return parts.principals.peek(credential, now) ?? parts.principals.verify(credential, now);
 }
 
-/** 3. May they? Null: the answer was given already. */
+/** 3. Decides access. Null: an answer was already sent. */
 function admit(
   parts: TriggerParts,
   x: TriggerExchange,
@@ -162,7 +163,7 @@ function admit(
   return applyVerdict(parts, x, found, principal, verdict);
 }
 
-/** Applies the policy verdict: admits, or refuses and leaves a record. */
+/** Applies the policy verdict: admits the caller, or refuses and appends a record. */
 function applyVerdict(
   parts: TriggerParts,
   x: TriggerExchange,
@@ -181,7 +182,7 @@ function applyVerdict(
   throw error;
 }
 
-/** 4. Takes the body, and runs. */
+/** 4. Receives the body, then runs. */
 function enter(
   parts: TriggerParts,
   x: TriggerExchange,
@@ -197,7 +198,7 @@ function enter(
 const bodyOf = (parts: TriggerParts, x: TriggerExchange): Promise<Body> =>
   new Promise(resolve => x.collectBody(parts.bodyBytesMax, resolve));
 
-/** The same while the database or the graph is asked; the body must be taken from the first moment on, or it is lost. */
+/** The same while access is decided asynchronously. Receives the body from the start, or its first bytes are lost. */
 async function enterLater(
   parts: TriggerParts,
   x: TriggerExchange,
@@ -206,13 +207,13 @@ async function enterLater(
 ): Promise<void> {
   const body = x.hasBody ? bodyOf(parts, x) : null;
   const admitted = await asked;
-  // Who has left meanwhile gets no execution.
+  // A client that has disconnected meanwhile gets no execution.
   if (admitted === null || !x.open) return x.dropBody();
   if (body === null) run(parts, x, found, admitted, null);
   else await runWithBody(parts, x, await body);
 }
 
-/** While the body came in, the plugin may have been disabled, its access or version changed, the credential revoked. */
+/** Decides access again: while the body arrived, the plugin may have changed, or the credential been revoked. */
 async function runWithBody(parts: TriggerParts, x: TriggerExchange, body: Body): Promise<void> {
   if (body instanceof Error) throw body;
   const found = find(parts, x);
@@ -223,7 +224,7 @@ async function runWithBody(parts: TriggerParts, x: TriggerExchange, body: Body):
   else x.dropBody();
 }
 
-/** 5. Starts the deadline, executes, replies. The body is part of the request, not of the execution. */
+/** 5. Starts the deadline, executes, replies. The time to receive the body does not count. */
 function run(parts: TriggerParts, x: TriggerExchange, found: Found, admitted: Admitted, body: Uint8Array | null): void {
   const { params, path, target } = found;
   const { plugin, trigger } = target;
@@ -269,7 +270,7 @@ function authOf(p: Principal | null): HttpAuth | null {
   return p.kind === 'user' ? { kind: 'user', user_id: p.userId } : { kind: 'service', service_key_id: p.keyId };
 }
 
-/** CSRF rule of docs/identity.md "Requests of browsers": what a browser sends along by itself counts only from our pages and the plugin's. */
+/** CSRF rule of docs/identity.md "Requests of browsers": a cookie counts only from the service's or plugin's pages. */
 function comesFromHere(x: TriggerExchange, target: InstalledTrigger): boolean {
   if (x.method === 'GET' || x.method === 'HEAD') return true;
   return isFromOrigins(x.headers, target.origins);
@@ -286,8 +287,8 @@ function forbidden(detail: string, cors: CorsHeaders): ServiceError {
 }
 
 /**
- * A caller without a valid credential: a browser that navigates is sent to the login, or told that there is none; every other
- * request gets 401 (docs/access.md "Browsers").
+ * Answers a caller without a valid credential: redirects a browser navigation to the login, or shows a page if there is
+ * no login. Every other request gets 401 (docs/access.md "Browsers").
  */
 function refuseUnknown(x: TriggerExchange, cors: CorsHeaders, place: string | null, hasLogin: boolean): void {
   if (isNavigation(x)) {
@@ -306,7 +307,7 @@ function refuseUnknown(x: TriggerExchange, cors: CorsHeaders, place: string | nu
   throw new ServiceError(
     'unauthorized',
     given
-      ? 'the token or key is not valid: unknown, expired or revoked (setup tokens and administration keys open /api/admin alone)'
+      ? 'the token or key is not valid: unknown, expired or revoked (setup tokens and administration keys are only for /api/admin)'
       : 'this trigger needs a login, a user token or a service key',
     {
       headers: [
@@ -318,7 +319,7 @@ function refuseUnknown(x: TriggerExchange, cors: CorsHeaders, place: string | nu
   );
 }
 
-/** docs/access.md "Browsers": `Sec-Fetch-Mode: navigate`, or without that header an Accept that names text/html first. */
+/** docs/access.md "Browsers": `Sec-Fetch-Mode: navigate`, or without that header an Accept with text/html first. */
 function isNavigation(x: TriggerExchange): boolean {
   if (x.method !== 'GET') return false;
   const mode = x.headers['sec-fetch-mode'];
@@ -336,7 +337,7 @@ function suspendedError({ caller, trigger, until }: Suspension, cors: CorsHeader
   });
 }
 
-/** The execution is over: answers, counts strikes, leaves a record. */
+/** Ends a request after its execution: answers, counts strikes, appends the record. */
 function finish(
   parts: TriggerParts,
   x: TriggerExchange,
@@ -350,7 +351,7 @@ function finish(
     status = o.status === 0 ? 204 : o.status;
     x.replyFlat(status, plugin.htmlTrusted || place !== null ? withoutSandbox(o.headers) : o.headers, o.body, cors);
   } else {
-    const refusal = refusalOf(o, parts.timeoutMs, cors);
+    const refusal = outcomeReply(o, parts.timeoutMs, cors);
     status = refusal.status;
     x.replyError(refusal.error);
   }

@@ -4,7 +4,7 @@ import { LIMITS } from '../base/limits.ts';
 
 type Failure = Exclude<OutcomeKind, 'ok'>;
 
-/** What the caller learns of each failure; the cause itself stands in the execution record. */
+/** The error code a caller gets for each failure; the cause is in the execution record. */
 const CODE: Record<Failure, ErrorCode> = {
   handler_error: 'plugin_error',
   trapped: 'plugin_trapped',
@@ -20,7 +20,7 @@ const CODE: Record<Failure, ErrorCode> = {
   draining: 'draining',
 };
 
-/** Where nothing better is known. */
+/** `Retry-After` when no better estimate is known. */
 const RETRY_SECONDS: Partial<Record<Failure, number>> = { no_slot: 1, queue_full: 1, memory_budget: 5, draining: 2 };
 
 function detailOf(kind: Failure, o: ExecutionOutcome, timeoutMs: number): string {
@@ -34,26 +34,26 @@ function detailOf(kind: Failure, o: ExecutionOutcome, timeoutMs: number): string
     case 'load_failed':
       return 'the plugin could not be loaded';
     case 'invalid_response':
-      // Names a header or a limit of the plugin's own answer, nothing of the host.
+      // The text names a header or a limit of the plugin's own answer and nothing of the host.
       return `the plugin gave an invalid response: ${o.failure}`;
     case 'quota':
       return `the plugin exceeded a quota: ${o.failure}`;
     case 'no_slot':
       return `no slot was free in time: at most ${LIMITS.slotsPerPlugin} executions of a plugin run at once (slotsPerPlugin), and the request waited ${timeoutMs} ms`;
     case 'queue_full':
-      // Names a limit of the host.
+      // The text names a limit of the host.
       return o.failure;
     case 'deadline':
       return `the execution took longer than ${timeoutMs} ms`;
     case 'memory_budget':
-      return "the execution was ended because the host's memory budget was used up";
+      return "the execution was stopped because the host's memory budget was used up";
     case 'draining':
       return 'the host is shutting down';
   }
 }
 
 /** The refusal that answers a failed execution. */
-export function refusalOf(
+export function outcomeReply(
   o: ExecutionOutcome,
   timeoutMs: number,
   headers: ReadonlyArray<readonly [string, string]>,

@@ -6,7 +6,7 @@ import type { Principal } from '../identity/principals.ts';
 import type { InstalledTrigger } from '../plugins/registry.ts';
 import type { ExecutionRecords } from '../records/execution-records.ts';
 
-/** Who asked, what the policy said, and what was answered. */
+/** The principal, the policy verdict and the status of the answer. */
 type Answered = { status: number; principal: Principal | null; verdict: PolicyVerdict | null };
 
 function common(x: TriggerExchange, { plugin, trigger }: InstalledTrigger, { principal, status, verdict }: Answered) {
@@ -38,7 +38,7 @@ function recordedPrincipal(p: CallPrincipal | null): string {
   return p.kind === 'user' ? `user:${p.userId}` : `service:${p.keyId}`;
 }
 
-/** Appends the record of an execution that is over (docs/plugins.md "Records"). */
+/** Appends the record of an ended execution (docs/plugins.md "Records"). */
 export function appendExecution(
   records: ExecutionRecords,
   x: TriggerExchange,
@@ -61,9 +61,9 @@ const commonOfCall = ({ plugin, principal, requestId, trigger }: HostCall) => ({
 });
 
 /**
- * Appends the record of an execution no HTTP request was behind, for another plugin or a message; of the successful ones a few in a second.
+ * Appends the record of an execution for another plugin or for a message; of successful ones only a few per second.
  *
- * @param decision why it was let in; null where nothing was asked
+ * @param decision the policy decision; null without a policy
  */
 export function appendCall(
   records: ExecutionRecords,
@@ -77,7 +77,7 @@ export function appendCall(
   records.append({ ...commonOfCall(call), decision, ...measured(o, nowMs) });
 }
 
-/** A caller who may not run a command leaves a record too, a few in a second. */
+/** Appends the record of a refused command, at most a few per second. */
 export function appendCommandRefusal(
   records: ExecutionRecords,
   call: HostCall,
@@ -100,7 +100,7 @@ const unrun = (failure: string, nowMs: number) => ({
   log: [],
 });
 
-/** A caller whom a policy turned away leaves a record too, a few in a second: it says why. */
+/** Appends the record of a caller that a policy refused, with the reason, at most a few per second. */
 export function appendRefusal(
   records: ExecutionRecords,
   x: TriggerExchange,

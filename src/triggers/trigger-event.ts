@@ -6,14 +6,14 @@ export type HttpAuth = { kind: 'user'; user_id: number } | { kind: 'service'; se
 
 export type EventInput = {
   method: string;
-  /** Path behind the plugin id. */
+  /** Path after the plugin id. */
   path: string;
   query: string;
   headers: Readonly<Record<string, string>>;
   remoteAddr: string;
   params: Readonly<Record<string, string>>;
   auth: HttpAuth | null;
-  /** What an `Authorization` of the host's own looks like. */
+  /** Matches an `Authorization` header with a credential of this host. */
   hostBearer: RegExp;
 };
 
@@ -24,7 +24,7 @@ export function hostBearerOf(prefixes: readonly string[]): RegExp {
   return new RegExp(`^\\s*bearer\\s+(?:${prefixes.join('|')})`, 'i');
 }
 
-/** Headers a plugin may see: the host's own sessions, tokens and keys are not the plugin's business. */
+/** Headers a plugin may see: those without sessions, tokens and keys of the host. */
 function visibleHeaders(
   headers: Readonly<Record<string, string>>,
   hostBearer: RegExp,
@@ -34,7 +34,7 @@ function visibleHeaders(
   const hideBearer = authorization !== undefined && hostBearer.test(authorization);
   if (!hideCookie && !hideBearer) return headers;
   const visible: Record<string, string> = {};
-  // A copy without the member is cheaper than a copy from which it is deleted.
+  // Copying without the member is cheaper than deleting it from a copy.
   for (const name in headers) {
     if (name === 'authorization' && hideBearer) continue;
     if (name !== 'cookie' || !hideCookie) visible[name] = headers[name] ?? '';
@@ -43,7 +43,7 @@ function visibleHeaders(
   return visible;
 }
 
-/** The cookies of a header that are not the host's. */
+/** The cookies of a header without those of the host. */
 function othersOf(cookie: string): string {
   return cookie
     .split(';')
@@ -56,7 +56,10 @@ function queryJson(query: string): string {
   return query === '' ? '{}' : JSON.stringify(Object.fromEntries(new URLSearchParams(query)));
 }
 
-/** Event JSON of an HTTP trigger (docs/abi.md "Event JSON"). Built as text: the parts that need escaping go through JSON. */
+/**
+ * Event JSON of an HTTP trigger (docs/abi.md "Event JSON"). Built as text for speed; values that need escaping go
+ * through JSON.stringify.
+ */
 export function httpEvent(trigger: HttpTrigger, requestId: string, deadlineMs: number, r: EventInput): string {
   return (
     `{"kind":"http","trigger":"${trigger.name}","request_id":"${requestId}","deadline_ms":${deadlineMs},"http":{"method":"${r.method}"` +

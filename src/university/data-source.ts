@@ -4,7 +4,10 @@ import type { EntityType } from './entities.ts';
 export type Bookmark = { url: string; etag: string | null; lastModified: string | null };
 
 export type Fetched =
-  /** The list is whole: `take` was told of every record. The bookmark is null when it cannot be asked about as one. */
+  /**
+   * The list is complete: `take` got every record. The bookmark is null if the source cannot be asked whether the list
+   * has changed.
+   */
   | { kind: 'whole'; bookmark: Bookmark | null }
   /** It is the list of the bookmark. */
   | { kind: 'unchanged' }
@@ -20,12 +23,15 @@ export type Taker = {
   rewind(): Promise<void>;
 };
 
-/** One fetch for each type, each giving the complete current list (docs/university.md "The source"). An error means that there is no list now. */
+/**
+ * One fetch for each type, each giving the complete current list (docs/university.md "The source"). An error means that
+ * there is no list now.
+ */
 export type DataSource = Readonly<
   Record<EntityType, (taker: Taker, known: Bookmark | null, signal: AbortSignal) => Promise<Fetched>>
 >;
 
-/** A list that cannot be had, in words for the operator of the import; never with the credential. */
+/** A list cannot be fetched; the message is for administrators and never contains the credential. */
 export class SourceError extends Error {
   override readonly name = 'SourceError';
 }

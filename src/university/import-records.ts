@@ -15,7 +15,7 @@ export type ImportOptions = SyncOptions & {
   isPaced: boolean;
   /** A date like 2026-09-01, in whose light records hold or do not. */
   today: string;
-  /** Told of the places that are wrong, as they are found. */
+  /** Called with mistakes as they are found. */
   onErrors(errors: readonly RecordError[]): Promise<void>;
   /** Told after each chunk. */
   onProgress(counts: Readonly<ImportCounts>): Promise<void>;
@@ -33,9 +33,16 @@ export function assertCount(count: number): void {
 /** Records that are tried a second time. */
 const AGAIN_MAX = 10_000;
 
+function addCounts(counts: ImportCounts, more: Pick<ImportCounts, 'created' | 'updated' | 'unchanged'>): void {
+  counts.created += more.created;
+  counts.updated += more.updated;
+  counts.unchanged += more.unchanged;
+  counts.success = counts.created + counts.updated + counts.unchanged;
+}
+
 /**
- * Takes over a list of records of one type: each by itself, so that a bad one spoils no other, many in one transaction. Records that
- * cannot be taken over because of what another one has are tried again behind the last.
+ * Takes over a list of records of one type: each by itself, so that a bad one spoils no other, many in one transaction.
+ * Records that cannot be taken over because of what another one has are tried again behind the last.
  *
  * @param values as they stand in the list
  * @returns the counts
@@ -74,10 +81,7 @@ export async function importRecords(
       if (record !== undefined && !told.has(index)) again.push(record);
       else counts.failed++;
     }
-    counts.created += result.created;
-    counts.updated += result.updated;
-    counts.unchanged += result.unchanged;
-    counts.success = counts.created + counts.updated + counts.unchanged;
+    addCounts(counts, result);
     if (wrong.length > 0) await options.onErrors(wrong);
     wrong = [];
     await options.onProgress(counts);

@@ -61,8 +61,8 @@ function whyEnded(signal: AbortSignal | undefined): string {
 const IDLE_MS = 60_000;
 
 /**
- * Imports in a thread of their own with a low priority and a connection of its own: parsing a hundred thousand records takes seconds,
- * which no request of the main thread should wait for.
+ * Imports in a thread of their own with a low priority and a connection of its own: parsing a hundred thousand records
+ * takes seconds, which no request of the main thread should wait for.
  */
 export class ImportThread {
   readonly #settings: ImportSettings;
@@ -133,7 +133,7 @@ export class ImportThread {
       case 'refused':
         return waiting.reject(new ServiceError(message.code, message.message, { errors: message.errors }));
       case 'failed': {
-        // Whether the database is away is told by its code.
+        // The code shows whether the database is unavailable.
         const error = Object.assign(
           new Error(message.message),
           message.code === undefined ? {} : { code: message.code },

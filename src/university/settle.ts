@@ -14,8 +14,8 @@ export type Change = { id: string; before: Columns | null; after: Columns };
 const textOrNull = (value: unknown): string | null => (typeof value === 'string' ? value : null);
 
 /**
- * Makes persons users, or users persons, before they are written. A person who is another user now takes along what the positions give; what was
- * opened with an account that is another person's now ends.
+ * Makes persons users, or users persons, before they are written. A person who is another user now takes along what the
+ * positions give; what was opened with an account that is another person's now ends.
  *
  * @returns by the id of the person: why its account cannot be linked; such a person must not be written
  */
@@ -181,8 +181,8 @@ async function tupleChanges(
 }
 
 /**
- * What changed records mean beside their own table: attributes and roles of users, and the graph, whose change comes last in its
- * transaction (docs/university.md "Tuples").
+ * Applies the effects of changed records outside their own table: attributes and roles of users, and the graph, whose
+ * change comes last in its transaction (docs/university.md "Tuples").
  */
 export async function settleChanges(
   client: Queryable,

@@ -62,7 +62,7 @@ t.test('in a browser: the first administrator appoints another one and sees what
   t.same(errors, []);
 });
 
-t.test('in a browser: what an installation opens to everybody is confirmed with its URLs', async t => {
+t.test('in a browser: an administrator confirms the URLs that an installation makes public', async t => {
   const s = await startTestService();
   t.teardown(() => s.stop());
   const browser = await startBrowser();

@@ -52,7 +52,7 @@ t.test('a refusal is not kept: the same request may succeed later', async t => {
   t.equal(right.status, 201);
 });
 
-t.test('of many at a time one is done, the others are told that it is under way or get its answer', async t => {
+t.test('of many at a time one is done; the others get its answer, or 409 while it is under way', async t => {
   const body = { external_id: 'crowd', display_name: 'One of many' };
   const all = await Promise.all(Array.from({ length: 12 }, () => send('/users', { headers: withKey('crowd'), body })));
   const made = all.filter(a => a.status === 201);
@@ -93,7 +93,7 @@ t.test('after 24 hours a key is free again', async t => {
   t.equal(a.headers.get('idempotent-replayed'), null);
 });
 
-t.test('an answer with a secret is not kept: a repeated request is told the id of what it made', async t => {
+t.test('an answer with a secret is not kept: the refusal of a repeated request names what was made', async t => {
   const body = { name: 'a key', scopes: [{ plugin_id: 'later', trigger: '*' }], allow_unknown: true };
   const first = await send('/service-keys', { headers: withKey('secret-one'), body });
   t.equal(first.status, 201);

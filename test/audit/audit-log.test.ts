@@ -32,7 +32,7 @@ const configured = (version: string): Uint8Array =>
     handle: '(i32.const 0)',
   });
 
-t.test('every change by an administrator leaves who, what, before and after, and no secret', async t => {
+t.test('every change by an administrator is logged with actor, action, before and after, and no secret', async t => {
   const s = await startTestService();
   t.teardown(() => s.stop());
   const conf = { greeting: 'hello', api_key: 'the secret value' };
@@ -96,7 +96,7 @@ t.test('every change by an administrator leaves who, what, before and after, and
     t.notOk(all.text.includes(secret.split('.').at(-1) ?? secret), 'no secret');
 });
 
-t.test('the log is filtered and paged, and nobody can change it', async t => {
+t.test('the log is filtered and paged, and no role can change it', async t => {
   const s = await startTestService();
   t.teardown(() => s.stop());
   const db = openDatabase(s.databaseUrl, 1, () => {});

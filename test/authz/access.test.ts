@@ -4,7 +4,7 @@ import { findBrokenPolicies } from '../../src/authz/stored-policies.ts';
 import { openDatabase } from '../../src/db/database.ts';
 import { addServiceKey } from '../../src/identity/service-keys.ts';
 import { addUserToken } from '../../src/identity/user-tokens.ts';
-import { startSpicedb } from '../../src/supervisor/embedded-spicedb.ts';
+import { startEmbeddedSpicedb } from '../../src/supervisor/embedded-spicedb.ts';
 import { startGraphStore } from '../support/graph.ts';
 import { type Answer, type Json, startTestService, type TestService } from '../support/service.ts';
 import { watPlugin } from '../support/wat.ts';
@@ -65,7 +65,7 @@ const steps = (a: Answer) =>
   (a.json.steps as Json[]).map(step => `${step.step}: ${step.holds === null ? '-' : step.holds ? 'yes' : 'no'}`);
 const relate = (method: string, body: Json) => s.admin(method, '/relationships', body);
 
-t.test('a policy on an HTTP trigger lets in whom it names, and nobody else', async t => {
+t.test('a policy on an HTTP trigger lets in the users it names, and no others', async t => {
   const ada = await person({ locale: 'en' });
   const ivan = await person();
   t.equal((await setPolicy('user.locale == "en"')).status, 200);
@@ -101,7 +101,7 @@ t.test('a policy on an HTTP trigger lets in whom it names, and nobody else', asy
   t.equal((await ivan.call()).status, 200, 'an empty policy is none');
 });
 
-t.test('roles and attributes count the moment a change of them was answered', async t => {
+t.test('changes of roles and attributes take effect when they are answered', async t => {
   const ada = await person();
   await setPolicy('has_role("editor") || user.funding_type == "budget"');
   t.equal((await ada.call()).status, 403);
@@ -242,7 +242,7 @@ t.test('a wrong relationship is refused with its place, and nothing of the reque
   t.match(
     await s.admin('GET', '/relationships/lookup?user=x'),
     { status: 422, json: { errors: [{ pointer: 'query:resource_type', message: /must be one of .*faculty/ }] } },
-    'what is left out is told with what would be right',
+    'the error names what is left out, and what would be right',
   );
   t.same((await s.admin('GET', '/relationships')).json.items, []);
 });
@@ -348,7 +348,7 @@ t.test('roles that exist nowhere are warned about, with what was probably meant'
     { message: no('zzzzz', ''), position: { start: policy.indexOf('"zzzzz"') } },
     { message: no('editr', '; did you mean "editor"?') },
   ]);
-  t.equal((kept.json.warnings as Json[]).length, 3, 'a role of imports is known before anybody has it');
+  t.equal((kept.json.warnings as Json[]).length, 3, 'a role of imports is known before any user has it');
   t.match((await s.admin('POST', '/policies/check', { expression: policy })).json.warnings, [
     { message: odd.message },
     {},
@@ -369,16 +369,16 @@ t.test('roles that exist nowhere are warned about, with what was probably meant'
   ]);
   t.same(await grant(ivan.id, 'database/dean'), [], 'another user has it');
 
-  const roles = { system_role: 'nobodys', global_roles: ['nowhere'], plugin_role: 'techer' };
+  const roles = { system_role: 'wardens', global_roles: ['nowhere'], plugin_role: 'techer' };
   await s.admin('PUT', `/users/${ada.id}/roles/plugin/desk/teacher`);
   t.match((await put('roles', roles)).json.warnings, [
-    { pointer: '/system_role', message: 'no user has the system role "nobodys"' },
+    { pointer: '/system_role', message: 'no user has the system role "wardens"' },
     { pointer: '/global_roles', message: 'no user has the global role "nowhere"' },
     { pointer: '/plugin_role', message: 'no user has the plugin role "techer" of "desk"; did you mean "teacher"?' },
   ]);
-  t.same(await grant(ada.id, 'system/nobodys'), [], 'a command asks for it');
-  t.match(await grant(ada.id, 'system/nobody'), [
-    { message: 'no command asks for the system role "nobody" and no other user has it; did you mean "nobodys"?' },
+  t.same(await grant(ada.id, 'system/wardens'), [], 'a command asks for it');
+  t.match(await grant(ada.id, 'system/warden'), [
+    { message: 'no command asks for the system role "warden" and no other user has it; did you mean "wardens"?' },
   ]);
   t.match(await grant(ada.id, 'plugin/desk/other'), [
     { message: /no command asks for the plugin role "other" of "desk"/ },
@@ -387,7 +387,7 @@ t.test('roles that exist nowhere are warned about, with what was probably meant'
   await setPolicy('');
 });
 
-t.test('a stored policy that does not compile any more lets no caller in, and says why', async t => {
+t.test('a stored policy that does not compile any more admits no caller, and the record says why', async t => {
   const ada = await person();
   await setPolicy('user.locale == "ru"');
   t.equal((await ada.call()).status, 200);
@@ -401,7 +401,7 @@ t.test('a stored policy that does not compile any more lets no caller in, and sa
   await s.service.registry.reload('desk');
   t.equal((await ada.call()).status, 403);
   t.equal((await ada.call()).status, 403, 'and when it is remembered that it does not');
-  const problem = { message: /unsigned numbers are not offered/, position: { start: broken.indexOf('1u') } };
+  const problem = { message: /unsigned numbers are not supported/, position: { start: broken.indexOf('1u') } };
   t.match((await s.admin('GET', '/plugins/desk/triggers/run/settings')).json.policy_problems, [problem, {}]);
   t.match((await s.admin('GET', '/plugins/desk/commands/settings')).json, {
     items: [{ command: 'menu', policy_problems: [problem, {}] }, { policy_problems: [] }],
@@ -412,7 +412,7 @@ t.test('a stored policy that does not compile any more lets no caller in, and sa
   while ((await record())?.failure === '') await sleep(20);
   t.match(await record(), {
     status: 403,
-    failure: /the stored policy does not compile: unsigned numbers are not offered/,
+    failure: /the stored policy does not compile: unsigned numbers are not supported/,
   });
   const told: string[] = [];
   await findBrokenPolicies(db, (of, reason) => told.push(`${of.kind} ${of.pluginId}/${of.name}: ${reason}`));
@@ -425,7 +425,7 @@ t.test('a stored policy that does not compile any more lets no caller in, and sa
   await setPolicy('');
 });
 
-t.test('what would have to change is told for a trigger too, step by step', async t => {
+t.test('access/explain names for a trigger, step by step, what would have to change', async t => {
   const ada = await person();
   const why = () => explain({ user: ada.id, trigger: 'run' });
   await settings({ enabled: false });
@@ -513,7 +513,7 @@ t.test('policies can be checked and tried before they are saved', async t => {
 });
 
 t.test(
-  'a role granted on one host opens a command on the other within a second, and a revoked one shuts it',
+  'a role granted on one host allows a command on the other within a second, and a revoked one forbids it',
   async t => {
     const other = await startWorld(t, spicedb.endpoint, s);
     const ada = await person();
@@ -545,7 +545,7 @@ t.test(
   },
 );
 
-t.test('drift is found and mended, in both directions', async t => {
+t.test('drift is found and repaired, in both directions', async t => {
   const stray = { resource_type: 'faculty', resource_id: 'drift', relation: 'dean', subject_id: 'x' };
   await relate('POST', stray);
   const { graph } = s.service.authz;
@@ -572,7 +572,7 @@ t.test('drift is found and mended, in both directions', async t => {
 });
 
 t.test(
-  'kill -9 of the graph store under load: no wrong yes, 503 for those who need it, and it comes back whole',
+  'kill -9 of the graph store under load: no wrong yes, 503 for callers that need it, and it comes back complete',
   async t => {
     const own = await startGraphStore(t);
     const alone = await startWorld(t, own.spicedb.endpoint);
@@ -624,14 +624,14 @@ t.test(
     );
     t.equal((await alone.admin('GET', '/authz/drift')).status, 503);
     await own.spicedb.stop();
-    const again = await startSpicedb(`${own.directory}/run`);
+    const again = await startEmbeddedSpicedb(`${own.directory}/run`);
     t.teardown(() => again.stop());
     const before = counts.get('in 200') ?? 0;
     while ((counts.get('in 200') ?? 0) < before + 50) await sleep(20);
     ended = true;
     await Promise.all(work);
-    t.equal(counts.get('out 200'), undefined, 'nobody got in who may not');
-    t.equal(counts.get('in 403'), undefined, 'nobody was told no who may');
+    t.equal(counts.get('out 200'), undefined, 'no user without access got in');
+    t.equal(counts.get('in 403'), undefined, 'no user with access was refused with 403');
     t.ok((counts.get('in 503') ?? 0) > 0 && (counts.get('out 503') ?? 0) > 0, JSON.stringify([...counts]));
     while ((await alone.admin('GET', '/outbox?limit=1')).json.pending !== 0) await sleep(20);
     t.match((await alone.admin('GET', '/authz/drift')).json, { missing: [], extra: [], compared: 301 });

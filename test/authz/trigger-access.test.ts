@@ -65,7 +65,7 @@ t.test('the access decision answers every row of its table', async t => {
   }
 });
 
-t.test('a disabled trigger refuses everybody, whatever else is set', async t => {
+t.test('a disabled trigger refuses every caller, whatever else is set', async t => {
   for (const user of [false, true])
     for (const service of [false, true])
       for (const policyExpression of ['', 'true'])
@@ -76,7 +76,7 @@ t.test('a disabled trigger refuses everybody, whatever else is set', async t => 
           }
 });
 
-t.test('over all combinations nobody is let in without a flag that names them, except on a public trigger', async t => {
+t.test('over all combinations no caller gets in without a flag for its kind, except on a public trigger', async t => {
   for (const enabled of [false, true])
     for (const user of [false, true])
       for (const service of [false, true])
@@ -100,7 +100,7 @@ t.test('over all combinations nobody is let in without a flag that names them, e
             }
 });
 
-t.test('the settings page says in one word what the settings amount to', async t => {
+t.test('the settings page names the effective access in one word', async t => {
   const rows: Array<[boolean, boolean, boolean, string, EffectiveAccess]> = [
     [false, true, true, '', 'disabled'],
     [true, false, false, '', 'public'],

@@ -4,7 +4,7 @@ import { diskFullError, fullDiskOf, lackOfSpace } from '../../src/base/disk-spac
 import { openDatabase } from '../../src/db/database.ts';
 import { startTestService } from '../support/service.ts';
 
-t.test('a full disk is named, whichever it is', t => {
+t.test('the error for a full disk names which disk it is', t => {
   const fails = (code: string): Error => Object.assign(new Error('x'), { code });
   t.equal(fullDiskOf(fails('53100')), 'the disk of the database');
   t.equal(fullDiskOf(fails('ENOSPC')), 'the disk of the data directory');
@@ -24,7 +24,7 @@ t.test('/readyz says that the disk is full', async t => {
   t.match(await response.json(), { status: 'unavailable', reason: /data\.min_free_mb requires/ });
 });
 
-t.test('a write the database has no room for is 507, in words', async t => {
+t.test('a write to a full database disk gets 507 that names the disk', async t => {
   const s = await startTestService();
   t.teardown(() => s.stop());
   const db = openDatabase(s.databaseUrl, 1, () => {});

@@ -71,7 +71,7 @@ t.test('an error body is a problem document with the members clients rely on', a
   });
 });
 
-t.test('whatever was thrown has a text in the log', async t => {
+t.test('any thrown value has a text in the log', async t => {
   t.equal(messageOf(new Error('no')), 'no');
   t.equal(messageOf('no'), 'no');
   t.equal(messageOf(undefined), 'undefined');

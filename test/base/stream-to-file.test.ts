@@ -31,7 +31,7 @@ t.test('a stream is written whole, to a new file of its owner', async t => {
   t.equal(fs.statSync(file).size, Buffer.concat(chunks).length);
 });
 
-t.test('a stream that fails leaves nobody writing: what is removed then stays removed', async t => {
+t.test('a stream that fails stops writing: a file removed after it stays removed', async t => {
   const directory = t.testdir();
   const broken = (): Readable => {
     const source = new Readable({ read() {} });
@@ -50,7 +50,7 @@ t.test('a stream that fails leaves nobody writing: what is removed then stays re
       const file = path.join(directory, `${message}-${k}`);
       await t.rejects(way(file), { message });
       const open = fs.readdirSync('/proc/self/fd').map(fd => linkOf(`/proc/self/fd/${fd}`));
-      t.notOk(open.includes(file), `${message}: nobody has it open`);
+      t.notOk(open.includes(file), `${message}: no descriptor is open on it`);
       await fsp.rm(file, { force: true });
     }
   }

@@ -120,7 +120,7 @@ t.test('idle threads end after a while, and all of them at the end', async t => 
   await kept.end();
   t.ok((await running).thread > 0, 'what ran has ended well');
   for (const outcome of await waiting)
-    t.match(outcome, { status: 'rejected', reason: ThreadEnded }, 'what waited is told');
+    t.match(outcome, { status: 'rejected', reason: ThreadEnded }, 'the waiting task is rejected');
   await until(() => threads() <= before);
   t.ok(threads() <= before, 'at the end');
 });

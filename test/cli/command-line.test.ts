@@ -13,7 +13,7 @@ function run(...args: string[]): { code: number | null; out: string; err: string
   return { code: r.status, out: r.stdout, err: r.stderr };
 }
 
-/** Every command, and the options its help names beside `--help` and `--config`. */
+/** Every command, and the options its help names in addition to `--help` and `--config`. */
 const COMMANDS: Record<string, string[]> = {
   serve: ['sample'],
   migrate: [],
@@ -47,7 +47,7 @@ t.test('help names every command, and the help of a command its options', async 
   t.match(run('help', 'admin'), { code: 0, out: /^ {2}admin list/m });
 });
 
-t.test('what is not understood is told in one line, with what was probably meant, and ends with 2', async t => {
+t.test('a command that is not understood prints one line, with what was probably meant, and ends with 2', async t => {
   const refused: Array<[string[], RegExp]> = [
     [['srve'], /^plugin-host: there is no command "srve"; did you mean "serve"\? See: plugin-host help\n$/],
     [
@@ -65,7 +65,7 @@ t.test('what is not understood is told in one line, with what was probably meant
   t.match(run('admin'), { code: 2, out: '', err: /^Usage: plugin-host admin/ }, 'the command is missing');
 });
 
-t.test('what fails is told in one line and ends with 1', async t => {
+t.test('a command that fails prints one line and ends with 1', async t => {
   const file = '/nowhere/config.yaml';
   for (const args of [
     ['config', 'check', '--config', file],

@@ -119,7 +119,7 @@ t.test('another key is refused and none is made; a lost one is replaced, with wh
     text: /nothing is lost; to replace it run: plugin-host secrets rotate/,
   });
   fs.rmSync(file);
-  await t.rejects(startTestService({}, s), /secrets\.key is missing, and the database holds secrets.*secrets reset/);
+  await t.rejects(startTestService({}, s), /secrets\.key is missing, and the database has secrets.*secrets reset/);
   t.notOk(fs.existsSync(file), 'no key is made where secrets exist');
   const other = Buffer.alloc(32, 7);
   fs.writeFileSync(file, other.toString('base64'));

@@ -4,7 +4,7 @@ import { openDatabase } from '../../src/db/database.ts';
 import { type HeldConnection, PluginDatabases } from '../../src/db/plugin-databases.ts';
 import { makeDatabase } from '../support/database.ts';
 
-t.test('a statement that may set a name with a dot is told from one that does not', t => {
+t.test('a statement that may set a name with a dot is distinguished from one that does not', t => {
   const may = [
     "SET app.owner = '1'",
     "set local app.owner to '1'",
@@ -37,7 +37,7 @@ t.test('a statement that may set a name with a dot is told from one that does no
   t.end();
 });
 
-t.test('a session that may know a name with a dot is not used again, every other one is', async t => {
+t.test('a session that may know a name with a dot is not used again; all other sessions are', async t => {
   const own = await makeDatabase();
   t.teardown(() => own.drop());
   const db = openDatabase(own.url, 1, () => {});

@@ -2,7 +2,7 @@ import t from 'tap';
 import { openDatabase } from '../../src/db/database.ts';
 import { makeDatabase } from '../support/database.ts';
 
-t.test('a connection lost between two queries of a transaction fails the transaction alone', async t => {
+t.test('a connection lost between two queries of a transaction fails only that transaction', async t => {
   const { drop, url } = await makeDatabase();
   t.teardown(drop);
   const db = openDatabase(url, 1, () => {});
@@ -13,7 +13,7 @@ t.test('a connection lost between two queries of a transaction fails the transac
     await other.query('SELECT pg_terminate_backend($1)', [rows[0]?.pid]);
     for (let left = 1; left > 0; )
       left = (await other.query('SELECT 1 FROM pg_stat_activity WHERE pid = $1', [rows[0]?.pid])).rows.length;
-    // The client learns of it while nobody waits for an answer of its.
+    // The client learns of it while no query is under way.
     await new Promise(resolve => setImmediate(() => setImmediate(resolve)));
     await client.query('SELECT 1');
   });

@@ -16,7 +16,7 @@ t.test('a lock is held once, and free again when its holder lets go', async t =>
   await second?.close();
 });
 
-t.test('a network that is gone while a lock is asked for ends the attempt', async t => {
+t.test('an attempt to take a lock ends when the network fails', async t => {
   const { drop, url } = await makeDatabase();
   t.teardown(drop);
   const network = await databaseWay(url);

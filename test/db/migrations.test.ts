@@ -32,7 +32,7 @@ const RELEASED: ReadonlyArray<readonly [name: string, sha256: string]> = [
   ['024_idempotent_requests.sql', '2e3d1a55badbc25778a88dd44a953468fba25551d886ae904afd32f32743eb27'],
 ];
 
-t.test('a migration stays as it was released, and a new one stands behind them', async t => {
+t.test('released migrations are unchanged, and new ones come after them', async t => {
   const found = readMigrations();
   t.same(
     found.map(m => [m.name, m.sha256]),

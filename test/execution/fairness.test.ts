@@ -27,7 +27,7 @@ t.test('callers are users, service keys, and addresses where there is no credent
     t.equal(callerKey(null, address), key, address);
 });
 
-/** The run queues with lanes of the test's own, which take and end work when they are told to. */
+/** The run queues with lanes of the test's own, which take and end work on request. */
 class Bench {
   readonly views: SharedViews = viewsOf(new SharedArrayBuffer(SHARED_BYTES));
   readonly queues = new RunQueues(this.views);
@@ -106,7 +106,7 @@ t.test(
   },
 );
 
-t.test('a caller who holds more than its share waits behind those who hold less', async t => {
+t.test('a caller with more than its share of slots waits behind callers with less', async t => {
   const b = new Bench();
   b.pushMany('p', 'a', 20);
   b.takeAll();
@@ -148,14 +148,17 @@ t.test('of many callers each one gets a turn before any of them gets a second', 
   for (const round of [0, 1, 2]) t.equal(new Set(order.slice(round * 30, round * 30 + 30)).size, 30, `round ${round}`);
 });
 
-t.test('what the first caller has queued comes behind the second one, however many lanes there are', async t => {
-  const b = new Bench();
-  b.pushMany('p', 'a', 100);
-  t.equal(b.take(), 'a', 'one lane has begun');
-  b.push('p', 'b');
-  const [first, second] = [b.take(), b.take()];
-  t.same([first, second], ['b', 'a']);
-});
+t.test(
+  'queued executions of the first caller run after those of a second caller, however many lanes there are',
+  async t => {
+    const b = new Bench();
+    b.pushMany('p', 'a', 100);
+    t.equal(b.take(), 'a', 'one lane has begun');
+    b.push('p', 'b');
+    const [first, second] = [b.take(), b.take()];
+    t.same([first, second], ['b', 'a']);
+  },
+);
 
 t.test('nothing is lost and no slot is held twice, whatever comes and ends in which order', async t => {
   const seed = Number(process.env.SEED ?? Date.now() % 1e9);

@@ -8,7 +8,7 @@ const POLL = '(import "wasi_snapshot_preview1" "poll_oneoff" (func $poll (param 
 const sleep = (ms: number): string =>
   `(i32.store (i32.const 1040) (i32.const 1)) (i64.store (i32.const 1048) (i64.const ${ms}000000)) (drop (call $poll (i32.const 1024) (i32.const 2048) (i32.const 1) (i32.const 4096)))`;
 
-t.test('header lists cannot be blown up: what goes out is counted, not what came in', async t => {
+t.test('header lists are limited by the bytes that are sent, not by those the plugin passed', async t => {
   const bomb = JSON.stringify({ ['x'.repeat(32_000)]: Array.from({ length: 10_000 }, () => '') });
   const rules: HeaderRules = { pluginId: 'p', added: new Set() };
   t.match(checkResponseHeaders(bomb, rules), { ok: false, reason: /200 header lines|larger than 65536/ });
@@ -56,7 +56,7 @@ t.test('one plugin cannot stop the records of the others, and output without a n
   ]);
 });
 
-t.test('overload alone suspends nobody', async t => {
+t.test('overload alone suspends no trigger', async t => {
   const s = await startTestService({ ...MANY_LANES, BOT_EXECUTION_TIMEOUT_MS: '1500' });
   t.teardown(() => s.stop());
   await s.install(
@@ -77,7 +77,7 @@ t.test('overload alone suspends nobody', async t => {
   t.equal((await s.trigger('slow/run')).status, 200);
 });
 
-t.test('plugins that sleep in all their slots do not hold up another one', async t => {
+t.test('plugins that sleep in all their slots do not delay another plugin', async t => {
   const s = await startTestService({ BOT_EXECUTION_LANES: '8' });
   t.teardown(() => s.stop());
   await s.install(okPlugin());
@@ -85,7 +85,8 @@ t.test('plugins that sleep in all their slots do not hold up another one', async
   for (const id of ['bed_a', 'bed_b'])
     await s.install(watPlugin({ id, moreImports: POLL, handle: `${sleep(4500)} (i32.const 0)` }));
   const { executor } = s.service;
-  // On a busy machine the first sleepers may wake before the last thread is there: the next ones find the threads that came.
+  // On a busy machine the first sleepers may wake before the last thread is there: the next ones find the threads that
+  // came.
   let answeredInTime = false;
   for (let round = 0; round < 4 && !answeredInTime; round++) {
     let awake = 0;
@@ -115,7 +116,7 @@ t.test('settings changed at the same time are not lost', async t => {
   }
 });
 
-t.test('a request whose body is still coming is refused once the plugin is disabled', async t => {
+t.test('a request whose body is still arriving is refused once the plugin is disabled', async t => {
   const s = await startTestService(MANY_LANES);
   t.teardown(() => s.stop());
   await s.install(okPlugin('late'));
@@ -143,7 +144,7 @@ t.test('NUL and odd names in input are refused or harmless, never a 500', async 
   t.equal((await s.trigger('odd/run', { headers: { constructor: 'x' } })).status, 200);
 });
 
-t.test('the memory budget ends the execution that eats, not its neighbours', async t => {
+t.test('the memory budget stops the execution that uses the most memory, not its neighbours', async t => {
   const budget = Math.ceil(process.memoryUsage.rss() / 1024 / 1024) + 300;
   const s = await startTestService({ ...MANY_LANES, BOT_EXECUTION_MEMORY_BUDGET_MB: String(budget) });
   t.teardown(() => s.stop());
@@ -173,7 +174,7 @@ t.test('the memory budget ends the execution that eats, not its neighbours', asy
   t.equal((await calm).status, 200, 'an execution that touches nothing goes on');
 });
 
-t.test('what an execution has used is given back when it is over, whichever thread ran it', async t => {
+t.test("an execution's resources are released when it ends, whichever thread ran it", async t => {
   const s = await startTestService(MANY_LANES);
   t.teardown(() => s.stop());
   await s.install(

@@ -84,7 +84,7 @@ t.test('hostile plugins', async t => {
     t.ok(threads() <= before + 1, 'no thread is left over');
   });
 
-  t.test('a plugin that catches everything cannot run on after proc_exit', async t => {
+  t.test('a plugin that catches every exception cannot continue after proc_exit', async t => {
     const a = await s.trigger('loop_catch/run');
     t.equal(a.status, 502);
     t.same(await outcomes(s, 'loop_catch'), ['502 exited']);
@@ -177,7 +177,7 @@ t.test('hostile plugins', async t => {
     t.match(log[0]?.text, /^ok\\x1b\[2J/, 'control characters are escaped');
   });
 
-  t.test('a guest that holds exceptions fills no memory beside its own', async t => {
+  t.test('a guest that holds exceptions fills no memory but its own', async t => {
     const values = Array<string>(900).fill('(i64.const -1)').join(' ');
     await s.install(
       watPlugin({
@@ -219,7 +219,7 @@ t.test('hostile plugins', async t => {
     t.match(a.json, { code: 'plugin_quota_exceeded', detail: /10000 host calls/ });
   });
 
-  t.test('headers that would break the protocol or touch what is the host’s are refused', async t => {
+  t.test('headers that would break the protocol or belong to the host are refused', async t => {
     const bad: Array<[string, RegExp]> = [
       ['{"X":"a\\r\\nSet-Cookie: admin_session=1"}', /control/],
       ['{"X\\r\\nY":"a"}', /not a token/],

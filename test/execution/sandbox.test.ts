@@ -39,7 +39,7 @@ t.test('a reset leaves nothing of an execution in the state of a lane', t => {
   t.end();
 });
 
-t.test('a plugin reads nothing of what the one before it on the same lane got, said or closed', async t => {
+t.test('a plugin reads nothing of the input or output of the execution before it on the same lane', async t => {
   const lanes = startLanes(t.testdir(), {
     lanes: 1,
     dispatch: (name, _args, plugin) =>
@@ -141,7 +141,7 @@ for (const where of ['start', '_initialize'])
     t.same(reached, [], 'none of them left the lane');
   });
 
-t.test('10,000 host calls are the last that are allowed', async t => {
+t.test('the 10,001st host call of an execution is refused', async t => {
   const lanes = startLanes(t.testdir(), { lanes: 1 });
   t.teardown(() => lanes.executor.close());
   const calling = (times: number): Uint8Array =>
@@ -156,7 +156,7 @@ t.test('10,000 host calls are the last that are allowed', async t => {
   t.match(await lanes.run('more'), { kind: 'quota', failure: 'more than 10000 host calls in one execution' });
 });
 
-t.test('64 MiB through host calls are the most, whether they go out or come in', async t => {
+t.test('an execution may pass 64 MiB through host calls, counted in both directions', async t => {
   t.equal(LIMITS.hostCallBytesMax, 64 * MIB);
   const big = Buffer.alloc(8 * MIB);
   let answered = 0;
@@ -208,37 +208,34 @@ t.test('64 MiB through host calls are the most, whether they go out or come in',
   t.equal(answered, 16, 'the bytes that came in are what ended it');
 });
 
-t.test(
-  'headers are checked as they are at the call, not as they were when the same place was checked before',
-  async t => {
-    const lanes = startLanes(t.testdir(), { lanes: 1 });
-    t.teardown(() => lanes.executor.close());
-    // Answers with the same bytes of memory twice; the body of the request says at which of the two they are bad.
-    await lanes.load(
-      'changing',
-      watPlugin({
-        imports: ['respond', 'input_read'],
-        body: '(data (i32.const 64) "{\\"ETag\\":\\"a\\"}") (data (i32.const 128) "\\00")',
-        handle: `(local $bad i32)
+t.test('headers are checked as they are at the call, even if the same memory was checked before', async t => {
+  const lanes = startLanes(t.testdir(), { lanes: 1 });
+  t.teardown(() => lanes.executor.close());
+  // Answers with the same bytes of memory twice; the body of the request says at which of the two they are bad.
+  await lanes.load(
+    'changing',
+    watPlugin({
+      imports: ['respond', 'input_read'],
+      body: '(data (i32.const 64) "{\\"ETag\\":\\"a\\"}") (data (i32.const 128) "\\00")',
+      handle: `(local $bad i32)
         (drop (call $input_read (i32.const 1) (i32.const 128) (i32.const 1)))
         (local.set $bad (i32.load8_u (i32.const 128)))
         (if (i32.eq (local.get $bad) (i32.const 1)) (then (i32.store8 (i32.const 73) (i32.const 1))))
         (drop (call $respond (i32.const 200) (i32.const 64) (i32.const 12) (i32.const 0) (i32.const 0)))
         (if (i32.eq (local.get $bad) (i32.const 2)) (then (i32.store8 (i32.const 73) (i32.const 1))))
         (drop (call $respond (i32.const 200) (i32.const 64) (i32.const 12) (i32.const 0) (i32.const 0))) (i32.const 0)`,
-      }),
-    );
-    const bad = { kind: 'invalid_response', failure: 'the headers are not JSON', headers: '' };
-    for (let round = 0; round < 3; round++) {
-      t.match(await lanes.run('changing', Uint8Array.of(0)), { kind: 'ok', headers: `ETag\0a\0${SANDBOX_FLAT}` });
-      t.match(await lanes.run('changing', Uint8Array.of(2)), bad, 'changed within one execution');
-      t.match(await lanes.run('changing', Uint8Array.of(0)), { kind: 'ok', headers: `ETag\0a\0${SANDBOX_FLAT}` });
-      t.match(await lanes.run('changing', Uint8Array.of(1)), bad, 'changed since the execution before');
-    }
-  },
-);
+    }),
+  );
+  const bad = { kind: 'invalid_response', failure: 'the headers are not JSON', headers: '' };
+  for (let round = 0; round < 3; round++) {
+    t.match(await lanes.run('changing', Uint8Array.of(0)), { kind: 'ok', headers: `ETag\0a\0${SANDBOX_FLAT}` });
+    t.match(await lanes.run('changing', Uint8Array.of(2)), bad, 'changed within one execution');
+    t.match(await lanes.run('changing', Uint8Array.of(0)), { kind: 'ok', headers: `ETag\0a\0${SANDBOX_FLAT}` });
+    t.match(await lanes.run('changing', Uint8Array.of(1)), bad, 'changed since the execution before');
+  }
+});
 
-t.test('fd_write reads its vectors, and what they name, inside the memory alone', t => {
+t.test('fd_write reads its vectors and their data only inside the memory', t => {
   const memory = new WebAssembly.Memory({ initial: 1 });
   const guest = new GuestMemory();
   const view = new DataView(memory.buffer);
@@ -279,7 +276,7 @@ t.test('fd_write reads its vectors, and what they name, inside the memory alone'
   t.end();
 });
 
-t.test('a thread in which a host function broke off takes no more work', async t => {
+t.test('a thread with an interrupted host function takes no more work', async t => {
   const threads: Worker[] = [];
   const gone: Worker[] = [];
   const note = (thread: Worker): void => {

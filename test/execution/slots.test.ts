@@ -54,7 +54,7 @@ const callOf = (plugin: InstalledPlugin): HostCall =>
   });
 
 t.test(
-  'of 64 clients of a plugin that sleeps a second never more than 8 run at once, and those that cannot make it are told why',
+  'of 64 clients of a plugin that sleeps a second never more than 8 run at once, and the answers to those that miss their deadline say why',
   async t => {
     const s = await startTestService({ BOT_EXECUTION_LANES: '20', BOT_HTTP_TRUSTED_PROXIES: '127.0.0.1' });
     t.teardown(() => s.stop());
@@ -93,7 +93,7 @@ t.test(
       t.equal(a.headers.get('retry-after'), '1');
       t.match(JSON.parse(a.bytes.toString()), { code: 'no_slot', detail: /slotsPerPlugin/ });
     }
-    t.ok(late.filter(a => a.status === 503).length >= 16, 'those that cannot make it are told why');
+    t.ok(late.filter(a => a.status === 503).length >= 16, 'the answers to those that miss their deadline say why');
     t.ok(otherAnswers > 20, 'another plugin is served meanwhile');
   },
 );
@@ -133,7 +133,7 @@ t.test('waiting executions are served in the order in which they came', async t 
     t.ok(Math.abs(k - place) < 9, 'first come, first served, within one batch of eight');
 });
 
-t.test('one plugin cannot take every place that waits, and one caller not every place of a plugin', async t => {
+t.test('one plugin cannot use all waiting places of the host, and one caller not all of a plugin', async t => {
   const s = await startTestService({ ...MANY_LANES, BOT_EXECUTION_TIMEOUT_MS: '1500' });
   t.teardown(() => s.stop());
   await s.install(sleeper('hog', 1400));
@@ -144,7 +144,7 @@ t.test('one plugin cannot take every place that waits, and one caller not every 
   if (plugin === undefined) throw new Error('not installed');
   const kinds = new Map<string, number>();
   const refused: string[] = [];
-  let beside: ReturnType<typeof s.trigger> | undefined;
+  let other: ReturnType<typeof s.trigger> | undefined;
   let ended = 0;
   const all = 600 + 600;
   await new Promise<void>(resolve => {
@@ -172,9 +172,9 @@ t.test('one plugin cannot take every place that waits, and one caller not every 
     t.equal(of('512 (waitingPerCallerMax)'), 600 - 512, 'beyond 512 of a caller a refusal comes at once');
     t.equal(of('1024 (waitingPerPluginMax)'), 600 - 512, 'beyond 1024 of all callers, too');
     t.equal(refused.length, 2 * (600 - 512));
-    beside = s.trigger('short/run');
+    other = s.trigger('short/run');
   });
-  t.equal((await beside)?.status, 200);
+  t.equal((await other)?.status, 200);
   for (let k = 0; k < 200 && executor.inFlight > 0; k++) await new Promise(r => setTimeout(r, 10));
   t.equal(executor.inFlight, 0, 'slots are given back when the ended threads are gone');
   t.ok((kinds.get('no_slot') ?? 0) > 900);

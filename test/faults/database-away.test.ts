@@ -8,7 +8,7 @@ import { buildExample } from '../support/sdk.ts';
 import { startTestService } from '../support/service.ts';
 
 t.test(
-  'while the database is away public triggers answer, and what needs it says 503; it comes back by itself',
+  'while the database is unavailable public triggers answer, other requests get 503, and it recovers by itself',
   async t => {
     const { drop, url } = await makeDatabase();
     const way = await databaseWay(url);

@@ -34,7 +34,7 @@ t.test(
       for (let nth = 1; nth < 60; nth++) {
         let sent = 0;
         let cut = false;
-        // The heartbeat and what else goes on beside it may be hit instead: the answer must be right all the same.
+        // The heartbeat or other queries at the same time may be hit instead; the answer must be right in any case.
         way.onSent = () => {
           if (cut || ++sent !== nth) return true;
           cut = true;
@@ -59,7 +59,7 @@ t.test(
   },
 );
 
-t.test('a server that ends a session in the middle of a transaction says why, and it counts as away', async t => {
+t.test('a server that ends a session in the middle of a transaction says why, and counts as unavailable', async t => {
   const { drop, url } = await makeDatabase();
   const db = openDatabase(url, 1, () => {});
   const other = openDatabase(url, 1, () => {});

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import t from 'tap';
 import { openDatabase } from '../../src/db/database.ts';
-import { UNHEARD_MS } from '../../src/db/notifications.ts';
+import { CHANGES_STALE_MS } from '../../src/db/notifications.ts';
 import { addUserToken } from '../../src/identity/user-tokens.ts';
 import { addUser } from '../../src/identity/users.ts';
 import { databaseWay } from '../support/database-way.ts';
@@ -58,7 +58,7 @@ t.test('a host that cannot hear changes refuses what they may have revoked, and 
     return performance.now();
   };
   const lateOf = (asked: readonly Asked[], at: number): Asked[] =>
-    asked.filter(a => a.status === 200 && a.sentAt > at + UNHEARD_MS);
+    asked.filter(a => a.status === 200 && a.sentAt > at + CHANGES_STALE_MS);
   t.equal(await greet(two), 200);
 
   await t.test('its backend was stopped, so that the connection is dead without a close', async t => {
@@ -81,7 +81,7 @@ t.test('a host that cannot hear changes refuses what they may have revoked, and 
     );
   });
 
-  await t.test('nothing passes between it and the database, and nothing is closed', async t => {
+  await t.test('no packet passes between it and the database, and nothing is closed', async t => {
     way.freeze();
     const at = await setEnabled(false);
     const asked = await ask(

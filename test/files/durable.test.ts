@@ -8,29 +8,32 @@ import { DiskWriter } from '../../src/files/disk-writer.ts';
 import { type FilesWorld, filesWorld, pattern, sha256, type Upload, type Uploader } from '../support/files.ts';
 import { Wire } from '../support/wire.ts';
 
-t.test('a stored file: its bytes are on disk before it has its name, and its name before it is told', async t => {
-  const directory = t.testdir({ part: 'bytes' });
-  const steps: string[] = [];
-  const [open, rename] = [fsp.open, fsp.rename];
-  t.teardown(() => Object.assign(fsp, { open, rename }));
-  Object.assign(fsp, {
-    async open(at: string, flags: string): Promise<FileHandle> {
-      const handle = await open(at, flags);
-      const sync = handle.sync.bind(handle);
-      handle.sync = async () => {
-        await sync();
-        steps.push(`sync ${path.relative(directory, at) || '.'}`);
-      };
-      return handle;
-    },
-    async rename(from: string, to: string): Promise<void> {
-      await rename(from, to);
-      steps.push(`rename ${path.basename(from)} ${path.basename(to)}`);
-    },
-  });
-  await moveIntoPlace(path.join(directory, 'part'), path.join(directory, 'whole'));
-  t.same(steps, ['sync part', 'rename part whole', 'sync .']);
-});
+t.test(
+  'a stored file: its bytes are synced before it gets its name, and its name is synced before the answer',
+  async t => {
+    const directory = t.testdir({ part: 'bytes' });
+    const steps: string[] = [];
+    const [open, rename] = [fsp.open, fsp.rename];
+    t.teardown(() => Object.assign(fsp, { open, rename }));
+    Object.assign(fsp, {
+      async open(at: string, flags: string): Promise<FileHandle> {
+        const handle = await open(at, flags);
+        const sync = handle.sync.bind(handle);
+        handle.sync = async () => {
+          await sync();
+          steps.push(`sync ${path.relative(directory, at) || '.'}`);
+        };
+        return handle;
+      },
+      async rename(from: string, to: string): Promise<void> {
+        await rename(from, to);
+        steps.push(`rename ${path.basename(from)} ${path.basename(to)}`);
+      },
+    });
+    await moveIntoPlace(path.join(directory, 'part'), path.join(directory, 'whole'));
+    t.same(steps, ['sync part', 'rename part whole', 'sync .']);
+  },
+);
 
 t.test('a disk that does not keep up makes the client wait', async t => {
   const file = path.join(t.testdir(), 'slow');
@@ -127,7 +130,7 @@ t.test('uploads of one user are bounded: those announced, and those that come in
   t.match(await late.until(/HTTP\/1.1 \d+/), /HTTP\/1.1 200/);
 });
 
-t.test('uploads that come in at once are bounded for the host, whoever sends them', async t => {
+t.test('uploads that come in at the same time are bounded for the whole host, not for each client', async t => {
   const w = await filesWorld(t, { BOT_HTTP_MAX_CONNECTIONS_PER_ADDRESS: '1000' });
   const userCount = LIMITS.uploadsAtOnceMax / LIMITS.uploadsAtOncePerUserMax;
   const open: Wire[] = [];

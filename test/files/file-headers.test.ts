@@ -1,29 +1,32 @@
 import t from 'tap';
 import { dispositionOf, rangeOf } from '../../src/files/file-headers.ts';
 
-t.test('the name of a file is told in UTF-8, and in ASCII that no client reads in another way', async t => {
-  const rows: Array<[name: string, want: string]> = [
-    ['report.pdf', 'attachment; filename=report.pdf'],
-    ['my report.pdf', 'attachment; filename="my report.pdf"'],
-    ['a"b\\c.txt', `attachment; filename=a_b_c.txt; filename*=UTF-8''a%22b%5Cc.txt`],
-    ['100%41.txt', `attachment; filename=100_41.txt; filename*=UTF-8''100%2541.txt`],
-    [
-      'Отчёт (1).pdf',
-      `attachment; filename="_____ (1).pdf"; filename*=UTF-8''%D0%9E%D1%82%D1%87%D1%91%D1%82%20%281%29.pdf`,
-    ],
-    [
-      'a\r\nSet-Cookie: x=y',
-      `attachment; filename="a__Set-Cookie: x=y"; filename*=UTF-8''a%0D%0ASet-Cookie%3A%20x%3Dy`,
-    ],
-    ["it's*.txt", "attachment; filename=it's*.txt"],
-    ['a;b=c.txt', 'attachment; filename="a;b=c.txt"'],
-  ];
-  for (const [name, want] of rows) t.equal(dispositionOf({ name, mimeType: 'application/pdf' }), want, name);
-  for (const mimeType of ['image/png', 'text/plain; charset=utf-8', 'video/mp4'])
-    t.match(dispositionOf({ name: 'x', mimeType }), /^inline;/, mimeType);
-  for (const mimeType of ['text/html', 'image/svg+xml', 'text/plainly', 'application/xhtml+xml'])
-    t.match(dispositionOf({ name: 'x', mimeType }), /^attachment;/, mimeType);
-});
+t.test(
+  'the name of a file stands in the header in UTF-8, and in ASCII that no client reads in another way',
+  async t => {
+    const rows: Array<[name: string, want: string]> = [
+      ['report.pdf', 'attachment; filename=report.pdf'],
+      ['my report.pdf', 'attachment; filename="my report.pdf"'],
+      ['a"b\\c.txt', `attachment; filename=a_b_c.txt; filename*=UTF-8''a%22b%5Cc.txt`],
+      ['100%41.txt', `attachment; filename=100_41.txt; filename*=UTF-8''100%2541.txt`],
+      [
+        'Отчёт (1).pdf',
+        `attachment; filename="_____ (1).pdf"; filename*=UTF-8''%D0%9E%D1%82%D1%87%D1%91%D1%82%20%281%29.pdf`,
+      ],
+      [
+        'a\r\nSet-Cookie: x=y',
+        `attachment; filename="a__Set-Cookie: x=y"; filename*=UTF-8''a%0D%0ASet-Cookie%3A%20x%3Dy`,
+      ],
+      ["it's*.txt", "attachment; filename=it's*.txt"],
+      ['a;b=c.txt', 'attachment; filename="a;b=c.txt"'],
+    ];
+    for (const [name, want] of rows) t.equal(dispositionOf({ name, mimeType: 'application/pdf' }), want, name);
+    for (const mimeType of ['image/png', 'text/plain; charset=utf-8', 'video/mp4'])
+      t.match(dispositionOf({ name: 'x', mimeType }), /^inline;/, mimeType);
+    for (const mimeType of ['text/html', 'image/svg+xml', 'text/plainly', 'application/xhtml+xml'])
+      t.match(dispositionOf({ name: 'x', mimeType }), /^attachment;/, mimeType);
+  },
+);
 
 t.test('one range of bytes is read as RFC 9110 says', async t => {
   const rows: Array<[header: string | undefined, size: number, want: ReturnType<typeof rangeOf>]> = [

@@ -97,7 +97,7 @@ t.test('the store takes what was announced and nothing else, and what is complet
   t.equal(
     Buffer.from((await bytesOf(await link(ada, upload.file_id)))[1]).toString(),
     'abcdefghij',
-    'and nobody reads it',
+    'and a reader still gets the first bytes',
   );
 
   const parts = { db: w.db, storages: [w.store], onError: (error: unknown) => t.fail(String(error)) };
@@ -110,7 +110,7 @@ t.test('whatever step of a completion is the last before a kill, the next attemp
   const ada = await w.user('Ada');
   const upload = await ada.init(10);
   await ada.put(upload, '0123456789');
-  // Copied, and nobody told the database.
+  // The bytes are copied, but the database row is not updated yet.
   t.match(await w.store.finish(await record(w, upload.file_id)), { kind: 'ready' });
   t.same(codeOf(await ada.complete(upload.file_id)), [200, undefined]);
   t.equal(Buffer.from((await bytesOf(await link(ada, upload.file_id)))[1]).toString(), '0123456789');

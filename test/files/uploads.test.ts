@@ -261,7 +261,7 @@ t.test('a description that is wrong is refused with every place that is', async 
     [{ size: 1.5 }, '/size', /whole number/],
     [{ size: '1' }, '/size', /number/],
     [{ size: undefined }, '/size', /missing/],
-    [{ plugin_id: 'nobody' }, '/plugin_id', /names no plugin/],
+    [{ plugin_id: 'missing' }, '/plugin_id', /names no plugin/],
     [{ plugin_id: 'nofiles' }, '/plugin_id', /takes no files/],
     [{ more: 1 }, '/more', /not a field/],
   ];
@@ -554,7 +554,7 @@ t.test('whatever step of a completion is the last before a kill, the next attemp
 });
 
 t.test(
-  'a client that goes away in the middle leaves nothing, and another upload to the address is not let in beside',
+  'a client that disconnects in the middle leaves nothing, and a second upload to the address is refused meanwhile',
   async t => {
     const w = await filesWorld(t);
     const ada = await w.user('Ada');

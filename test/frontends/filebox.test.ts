@@ -17,7 +17,7 @@ const PICTURE = Buffer.from(
   'base64',
 );
 
-/** A service whose filebox came with its frontend, and somebody who is logged in. */
+/** A service with the plugin filebox and its frontend, and a user who is logged in. */
 async function world(t: { teardown(fn: () => unknown): void }, env: Record<string, string>) {
   const s = await startTestService(env);
   t.teardown(() => s.stop());

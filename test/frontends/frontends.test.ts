@@ -248,7 +248,7 @@ t.test('a frontend is served with its plugin, each file as the browser takes it 
   t.equal((await get('%E0%A4%A')).status, 400);
   const head = await fetch(`${s.base}/plugins/shop/app/film.mp4`, { method: 'HEAD' });
   t.same([head.status, head.headers.get('content-length')], [200, String(video.length)]);
-  t.equal((await request(`${s.base}/plugins/nobody/app/`)).status, 404);
+  t.equal((await request(`${s.base}/plugins/missing/app/`)).status, 404);
   await s.admin('POST', '/plugins/shop/disable');
   t.equal((await get('')).status, 404, 'a disabled plugin has no frontend');
 });
@@ -335,7 +335,7 @@ t.test('a frontend may be for users and administrators alone', async t => {
   const get = (headers: Record<string, string>, where = '') =>
     request(`${s.base}/plugins/inner/app/${where}`, { headers });
   const bare = await navigate(`${s.base}/plugins/inner/app/a?b=1`);
-  t.equal(bare.status, 503, 'without an identity provider there is no login to send anybody to');
+  t.equal(bare.status, 503, 'without an identity provider there is no login to redirect to');
   const withLogin = await startTestService({ BOT_IDP_ISSUER: 'https://login.example' }, s);
   t.teardown(() => withLogin.stop());
   const page = await navigate(`${withLogin.base}/plugins/inner/app/a?b=1`);
@@ -365,7 +365,7 @@ t.test('a frontend may be for users and administrators alone', async t => {
   t.equal((await get({ cookie: admin.join('; ') })).status, 200, 'an administrator');
 });
 
-t.test('names that change with their content are told from those that do not', async t => {
+t.test('names that change with their content are distinguished from names that do not', async t => {
   for (const name of [
     'assets/index-BhK3x9Qa.js',
     'main.3f4b5c6d.js',

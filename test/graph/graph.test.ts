@@ -8,7 +8,7 @@ import { GraphSchema, readGraphSchema } from '../../src/graph/graph-schema.ts';
 import { GraphError, GraphStore } from '../../src/graph/graph-store.ts';
 import { remoteStore } from '../../src/graph/remote-store.ts';
 import { matchesFilter, type Tuple, tupleText } from '../../src/graph/tuple.ts';
-import { startSpicedb } from '../../src/supervisor/embedded-spicedb.ts';
+import { startEmbeddedSpicedb } from '../../src/supervisor/embedded-spicedb.ts';
 import { startTlsGate } from '../support/tls-gate.ts';
 
 const schema = readGraphSchema();
@@ -21,7 +21,7 @@ function parse(text: string): Tuple {
 
 async function world(t: { teardown(fn: () => unknown): void }) {
   const directory = fs.mkdtempSync(path.join(os.tmpdir(), 'g-'));
-  const spicedb = await startSpicedb(path.join(directory, 'run'));
+  const spicedb = await startEmbeddedSpicedb(path.join(directory, 'run'));
   const store = new GraphStore({ endpoint: spicedb.endpoint, token: 'any', tls: false });
   t.teardown(async () => {
     store.close();
@@ -46,7 +46,7 @@ const kindOf = (call: Promise<unknown>): Promise<string> =>
     (error: unknown) => (error instanceof GraphError ? error.kind : String(error)),
   );
 
-/** Everybody's place in a small university. */
+/** The relationships of a small university. */
 const TUPLES = [
   'faculty:f1#dean@user:dean',
   'faculty:f1#staff@user:fstaff',
@@ -104,7 +104,7 @@ const CHECKS: ReadonlyArray<readonly [what: string, yes: string, no: string]> = 
 ];
 
 t.test(
-  'the schema gives and refuses what it should, on the embedded engine through the client of a remote one',
+  'the schema grants and refuses the right permissions on the embedded engine, through the client of a remote store',
   async t => {
     const { store } = await world(t);
     t.equal(await store.readSchema(), null, 'an embedded store begins empty');
@@ -156,7 +156,7 @@ t.test(
   },
 );
 
-t.test('any id is spelled so that the store takes it, and read back as it was', async t => {
+t.test('any id is encoded so that the store accepts it, and decoded to the same id', async t => {
   const { store } = await world(t);
   await store.writeSchema(schema.text);
   const ids = [
@@ -184,7 +184,7 @@ t.test('any id is spelled so that the store takes it, and read back as it was', 
   t.equal(new Set(ids.map(toGraphId)).size, ids.length, 'no two become one');
 });
 
-t.test('a store that ends takes nothing along: callers are told, its directory is gone with it', async t => {
+t.test('when a store ends, callers get an error and its directory is removed', async t => {
   const { directory, spicedb, store } = await world(t);
   await store.writeSchema(schema.text);
   const run = path.join(directory, 'run');
@@ -196,7 +196,7 @@ t.test('a store that ends takes nothing along: callers are told, its directory i
   t.equal(await kindOf(check), 'unavailable');
   await spicedb.stop();
   t.notOk(fs.existsSync(run));
-  const again = await startSpicedb(run);
+  const again = await startEmbeddedSpicedb(run);
   t.teardown(() => again.stop());
   let text: string | null | undefined;
   while (text === undefined) text = await store.readSchema().catch(() => undefined);
@@ -207,19 +207,19 @@ t.test('a wrong tuple is refused by field before it is queued', async t => {
   const rows: Array<[Partial<Tuple>, string, RegExp]> = [
     [{ resourceType: 'school' }, '/resource_type', /must be one of user, faculty, department/],
     [{ resourceType: 'outbox_fence' }, '/resource_type', /must be one of/],
-    [{ resourceType: 'user' }, '/resource_type', /must not be user: nothing is related to one/],
+    [{ resourceType: 'user' }, '/resource_type', /must not be user, which has no relations/],
     [{ resourceId: '' }, '/resource_id', /must not be empty/],
     [{ resourceId: 'x'.repeat(251) }, '/resource_id', /at most 250 characters/],
     [{ subjectId: 'a\0b' }, '/subject_id', /without NUL/],
-    [{ subjectId: '\ud800' }, '/subject_id', /half characters/],
+    [{ subjectId: '\ud800' }, '/subject_id', /lone surrogates/],
     [
       { relation: 'owner' },
       '/relation',
       /must be one of curator, teacher, foreign_teacher, member, parent of a study_group/,
     ],
-    [{ subjectType: 'stream' }, '/subject_type', /must be one of user: what may be member of a study_group/],
+    [{ subjectType: 'stream' }, '/subject_type', /must be one of user for the relation member of a study_group/],
     [{ relation: 'parent' }, '/subject_type', /must be one of stream/],
-    [{ subjectType: 'nobody' }, '/subject_type', /must be one of/],
+    [{ subjectType: 'stranger' }, '/subject_type', /must be one of/],
     [{ subjectRelation: 'member' }, '/subject_relation', /must be absent/],
   ];
   const right = parse('study_group:g1#member@user:u1');
@@ -236,47 +236,41 @@ t.test('a wrong tuple is refused by field before it is queued', async t => {
   t.notOk(matchesFilter({ subjectType: 'user', subjectId: 'u2' }, right));
 });
 
-t.test(
-  'a store elsewhere is reached through TLS with the certificate and the key it was configured with, and no other',
-  async t => {
-    const { spicedb, directory } = await world(t);
-    const gate = await startTlsGate(spicedb.endpoint.slice('unix:'.length), 'preshared');
-    t.teardown(() => gate.close());
-    const file = path.join(directory, 'ca.pem');
-    fs.writeFileSync(file, gate.certificate);
-    const connect = (env: Record<string, string>): GraphStore => {
-      const store = remoteStore(loadConfig(null, { BOT_SPICEDB_ENDPOINT: `localhost:${gate.port}`, ...env }));
-      if (store === null) throw new Error('no store');
-      t.teardown(() => store.close());
-      return store;
-    };
+t.test('a remote store is reached over TLS only with the configured certificate and key', async t => {
+  const { spicedb, directory } = await world(t);
+  const gate = await startTlsGate(spicedb.endpoint.slice('unix:'.length), 'preshared');
+  t.teardown(() => gate.close());
+  const file = path.join(directory, 'ca.pem');
+  fs.writeFileSync(file, gate.certificate);
+  const connect = (env: Record<string, string>): GraphStore => {
+    const store = remoteStore(loadConfig(null, { BOT_SPICEDB_ENDPOINT: `localhost:${gate.port}`, ...env }));
+    if (store === null) throw new Error('no store');
+    t.teardown(() => store.close());
+    return store;
+  };
 
-    const store = connect({ BOT_SPICEDB_TOKEN: 'preshared', BOT_SPICEDB_CA_FILE: file });
-    await store.writeSchema(schema.text);
-    await store.write([{ operation: 'touch', tuple: parse('faculty:f1#dean@user:dean') }]);
-    t.ok(await checkOne(store, { resourceType: 'faculty', resourceId: 'f1', permission: 'admin', userId: 'dean' }));
-    t.same(await store.lookupResources('faculty', 'admin', 'dean', 'latest'), ['f1'], 'streams pass as well');
+  const store = connect({ BOT_SPICEDB_TOKEN: 'preshared', BOT_SPICEDB_CA_FILE: file });
+  await store.writeSchema(schema.text);
+  await store.write([{ operation: 'touch', tuple: parse('faculty:f1#dean@user:dean') }]);
+  t.ok(await checkOne(store, { resourceType: 'faculty', resourceId: 'f1', permission: 'admin', userId: 'dean' }));
+  t.same(await store.lookupResources('faculty', 'admin', 'dean', 'latest'), ['f1'], 'streams pass as well');
 
-    t.equal(
-      await kindOf(connect({ BOT_SPICEDB_TOKEN: 'wrong', BOT_SPICEDB_CA_FILE: file }).readSchema()),
-      'unavailable',
-    );
-    t.equal(gate.refused, 1, 'the key was refused');
-    t.equal(
-      await kindOf(connect({ BOT_SPICEDB_TOKEN: 'preshared' }).readSchema()),
-      'unavailable',
-      'an unknown authority',
-    );
-    t.equal(
-      await kindOf(
-        connect({ BOT_SPICEDB_TOKEN: 'preshared', BOT_SPICEDB_CA_FILE: file, BOT_SPICEDB_TLS: 'false' }).readSchema(),
-      ),
-      'unavailable',
-      'without encryption',
-    );
+  t.equal(await kindOf(connect({ BOT_SPICEDB_TOKEN: 'wrong', BOT_SPICEDB_CA_FILE: file }).readSchema()), 'unavailable');
+  t.equal(gate.refused, 1, 'the key was refused');
+  t.equal(
+    await kindOf(connect({ BOT_SPICEDB_TOKEN: 'preshared' }).readSchema()),
+    'unavailable',
+    'an unknown authority',
+  );
+  t.equal(
+    await kindOf(
+      connect({ BOT_SPICEDB_TOKEN: 'preshared', BOT_SPICEDB_CA_FILE: file, BOT_SPICEDB_TLS: 'false' }).readSchema(),
+    ),
+    'unavailable',
+    'without encryption',
+  );
 
-    fs.writeFileSync(file, 'no certificate');
-    t.throws(() => connect({ BOT_SPICEDB_CA_FILE: file }), /spicedb\.ca_file: .*ca\.pem cannot be used .*PEM/);
-    t.throws(() => connect({ BOT_SPICEDB_CA_FILE: '/nowhere/ca.pem' }), /spicedb\.ca_file: .*ENOENT/);
-  },
-);
+  fs.writeFileSync(file, 'no certificate');
+  t.throws(() => connect({ BOT_SPICEDB_CA_FILE: file }), /spicedb\.ca_file: .*ca\.pem cannot be used .*PEM/);
+  t.throws(() => connect({ BOT_SPICEDB_CA_FILE: '/nowhere/ca.pem' }), /spicedb\.ca_file: .*ENOENT/);
+});

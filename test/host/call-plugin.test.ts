@@ -34,7 +34,10 @@ const plain = (
   more: Partial<Parameters<typeof watPlugin>[0]> = {},
 ) => watPlugin({ id, requirements, handle, ...more });
 
-/** Calls `target` with its own input and hands on what it got, or the code of the error as a byte, as the answer of a call and of a request. */
+/**
+ * Calls `target` with its own input and hands on what it got, or the code of the error as a byte, as the answer of a
+ * call and of a request.
+ */
 const relay = (id: string, target: string): Uint8Array =>
   plain(
     id,
@@ -54,7 +57,7 @@ const relay = (id: string, target: string): Uint8Array =>
     },
   );
 
-t.test('a plugin calls another one with bytes and gets bytes, for whom it runs itself', async t => {
+t.test('a plugin calls another plugin with bytes and gets bytes, for the same principal', async t => {
   const s = await startTestService();
   t.teardown(() => s.stop());
   const db = openDatabase(s.databaseUrl, 1, () => {});
@@ -154,7 +157,7 @@ t.test('calls that cannot be made say why; each target needs its own permission'
     [0, ''],
     [-7, 'plugin "responds" reported: the handler returned -3'],
     [-2, 'there is no plugin "gone"'],
-    [-8, 'the calls go round: caller -> caller'],
+    [-8, 'the call would close a cycle: caller -> caller'],
     [-3, 'the name of a function has 1 to 128 letters, digits, _ . : / and -'],
     [-3, 'the name of a function has 1 to 128 letters, digits, _ . : / and -'],
   ]);
@@ -165,7 +168,7 @@ t.test('calls that cannot be made say why; each target needs its own permission'
   t.match(items, [{ outcome: 'trapped', trigger: 'call:f', principal: 'public' }], 'each call leaves a record');
 });
 
-t.test('calls go eight deep and not round', async t => {
+t.test('calls may be nested eight deep, and a cycle is refused', async t => {
   const s = await startTestService(MANY_LANES);
   t.teardown(() => s.stop());
   for (let k = 0; k < 10; k++) await s.install(relay(`p${k}`, `p${k + 1}`));
@@ -179,7 +182,7 @@ t.test('calls go eight deep and not round', async t => {
   t.equal((await s.trigger('a/run')).text, '\x08');
 });
 
-t.test('one deadline holds for all; who called is not answered later than he would have been', async t => {
+t.test('one deadline holds for all nested calls, and the outermost caller is answered in time', async t => {
   const s = await startTestService({ ...MANY_LANES, BOT_EXECUTION_TIMEOUT_MS: '1000' });
   t.teardown(() => s.stop());
   await s.install(plain('loops', [], '(loop $l (br $l)) (i32.const 0)'));
@@ -201,7 +204,8 @@ t.test('plugins that call each other from all their slots do not lock each other
       s.trigger(k % 2 === 0 ? 'left/run' : 'right/run').then(a => [a.status, a.text]),
     ),
   );
-  // The nested one is refused to call back (-8, the calls go round), and answers that; or there was no slot (-5).
+  // The nested call may not call back, because that would close a cycle (-8), and answers so; or there was no slot
+  // (-5).
   for (const [status, text] of all)
     t.ok(status === 200 && (text === '\x08' || text === '\x05'), JSON.stringify([status, text]));
   t.equal(s.service.executor.inFlight, 0);
@@ -212,7 +216,7 @@ t.test('plugins that call each other from all their slots do not lock each other
   t.ok(wide.filter(a => a.text.includes('"kind":"call"')).length > 100, 'and nearly all are served');
 });
 
-t.test('a ring of full plugins is seen by the call that would close it', t => {
+t.test('the call that would close a cycle of full plugins is refused', t => {
   const calls = new NestedCalls();
   let slot = 0;
   // Each of another caller, unless one is named.

@@ -16,8 +16,8 @@ import { messengerWorld } from '../support/messenger-world.ts';
 import { watPlugin } from '../support/wat.ts';
 
 /**
- * The table of docs/abi.md "Host functions", row by row: allowed, not permitted, wrong arguments, pairs that lie outside of the memory, a
- * deadline that passes during the call, and what is too large.
+ * The table of docs/abi.md "Host functions", row by row: allowed, not permitted, wrong arguments, pairs that lie
+ * outside of the memory, a deadline that passes during the call, and what is too large.
  */
 
 type Refused = [args: Argument[], code: number];
@@ -31,8 +31,8 @@ type Row = {
   /** A text says why nothing can be. */
   tooLarge: Refused | string;
   /**
-   * What makes it wait: a table of the service that somebody holds, another call, or why it never waits. With a table the execution is
-   * ended; a call is answered -6.
+   * What makes it wait: a table of the service that another session has locked, another call, or why it never waits.
+   * With a table the execution is ended; a call is answered -6.
    */
   slow: { table: string } | { before?: ScriptedCall[]; args: Argument[] } | string;
 };
@@ -48,7 +48,10 @@ const atCommit =
   'CREATE TEMP TABLE slow (n int); CREATE FUNCTION pg_temp.wait() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(60); RETURN NULL; END $$';
 const LOCAL = 'it is answered where the plugin runs';
 
-/** Rows of functions scripts can call; `%url%` is a server, `%silent%` one that never answers, `%user%` a user who can be told. */
+/**
+ * Rows of functions scripts can call; `%url%` is a server, `%silent%` one that never answers, `%user%` a user who can
+ * be told.
+ */
 const ROWS: Record<string, Row> = {
   output: {
     allowed: ['answer'],
@@ -171,7 +174,7 @@ const ROWS: Record<string, Row> = {
     gives: 2,
     wrong: [[[7], HOST_ERROR.notFound]],
     tooLarge: 'a number',
-    slow: 'BEGIN waits for nobody',
+    slow: 'BEGIN waits for no lock',
   },
   sql_commit: {
     before: begun,
@@ -204,7 +207,7 @@ const ROWS: Record<string, Row> = {
     gives: 0,
     wrong: [[[1], HOST_ERROR.notFound]],
     tooLarge: 'a number',
-    slow: 'ROLLBACK waits for nobody',
+    slow: 'ROLLBACK waits for no lock',
   },
   sql_close: {
     before: opened,
@@ -212,7 +215,7 @@ const ROWS: Record<string, Row> = {
     gives: 0,
     wrong: [[[7], HOST_ERROR.notFound]],
     tooLarge: 'a number',
-    slow: 'it waits for nobody',
+    slow: 'it waits for no lock',
   },
   http_request: {
     allowed: ['{"url":"%url%/small"}', ''],

@@ -10,8 +10,8 @@ const FUNCTIONS = ['file_meta', 'file_url', 'file_read', 'file_read_into', 'file
 const MIB = 1024 * 1024;
 
 /**
- * A plugin that calls one file function: the body is the letter of the function, the id's length, offset (i64), maximum (i32), the id, and
- * for a store the bytes behind it. It answers the result, and what was parked, read or said.
+ * A plugin that calls one file function: the body is the letter of the function, the id's length, offset (i64), maximum
+ * (i32), the id, and for a store the bytes behind it. It answers the result, and what was parked, read or said.
  */
 const probe = (id: string, abi: number, requirements: Array<Record<string, unknown>>): Uint8Array =>
   watPlugin({
@@ -102,66 +102,69 @@ const give = (who: Uploader, plugin: string, bytes: Uint8Array<ArrayBuffer>) => 
 const NOT_FOUND = [-2, 'not found'];
 const said = ([code, text]: [number, Buffer]): [number, string] => [code, text.toString()];
 
-t.test('a file is read by the plugin it was given to, for the user who gave it, and by nobody else', async t => {
-  const { call, db, s, user } = await world(t);
-  const [ada, bob] = [await user('Ada'), await user('Bob')];
-  const bytes = pattern(1000);
-  const ofAda = { one: await give(ada, 'one', bytes), two: await give(ada, 'two', bytes) };
-  const own = new Map<string, string>();
-  for (const plugin of ['one', 'two']) {
-    const [code, ref] = await call(plugin, ada.headers, {
-      op: 's',
-      id: '{"name":"own.bin","mime_type":"application/octet-stream","file_type":"document"}',
-      bytes,
-    });
-    t.ok(code > 0);
-    own.set(plugin, String((JSON.parse(ref.toString()) as { id: string }).id));
-  }
-  const key = await addServiceKey(
-    db,
-    'phk_',
-    {
-      name: 'k',
-      scopes: ['one', 'two'].map(pluginId => ({ pluginId, trigger: 'run' })),
-      expiresAt: null,
-    },
-    { kind: 'setup', userId: null, name: 'test', requestId: 'r', address: '' },
-  );
-  const askers: Array<[string, Asker]> = [
-    ['Ada', ada.headers],
-    ['Bob', bob.headers],
-    ['a service', { authorization: `Bearer ${key.text}` }],
-    ['nobody', {}],
-  ];
-  for (const [who, headers] of askers) {
-    const open = who === 'nobody';
-    for (const id of ['one', 'two'])
-      await s.admin('PUT', `/plugins/${id}/triggers/run/settings`, {
-        allow_user_session: !open,
-        allow_service_key: !open,
-        accept_public: open,
+t.test(
+  'a file is read by the plugin it was given to, for the user who gave it, and by no other plugin or user',
+  async t => {
+    const { call, db, s, user } = await world(t);
+    const [ada, bob] = [await user('Ada'), await user('Bob')];
+    const bytes = pattern(1000);
+    const ofAda = { one: await give(ada, 'one', bytes), two: await give(ada, 'two', bytes) };
+    const own = new Map<string, string>();
+    for (const plugin of ['one', 'two']) {
+      const [code, ref] = await call(plugin, ada.headers, {
+        op: 's',
+        id: '{"name":"own.bin","mime_type":"application/octet-stream","file_type":"document"}',
+        bytes,
       });
-    for (const plugin of ['one', 'two'] as const)
-      for (const given of ['one', 'two'] as const)
-        for (const [whose, id] of [
-          ['Ada', ofAda[given]],
-          ['the plugin', own.get(given) ?? ''],
-        ] as const)
-          for (const op of ['m', 'u', 'r', 'i']) {
-            const allowed = plugin === given && (whose === 'the plugin' || who === 'Ada');
-            const what = `${op}: plugin ${plugin} for ${who}, a file of ${whose} with plugin ${given}`;
-            const answer = await call(plugin, headers, { op, id, max: 100 });
-            if (allowed) t.ok(answer[0] > 0, what);
-            else t.same(said(answer), NOT_FOUND, what);
-          }
-  }
-  t.same(said(await call('one', {}, { op: 'm', id: 'f'.repeat(32) })), NOT_FOUND, 'an id nobody has');
-  t.same(said(await call('one', {}, { op: 'm', id: '' })), NOT_FOUND);
-  for (const id of ["x' OR 1=1 --", 'a\0b', 'f'.repeat(60_000)])
-    t.same(said(await call('one', {}, { op: 'm', id })), NOT_FOUND);
-  for (const op of ['m', 'u', 'r', 'i', 's'])
-    t.same(said(await call('none', ada.headers, { op, id: ofAda.one, max: 1 })), [-1, 'permission denied'], op);
-});
+      t.ok(code > 0);
+      own.set(plugin, String((JSON.parse(ref.toString()) as { id: string }).id));
+    }
+    const key = await addServiceKey(
+      db,
+      'phk_',
+      {
+        name: 'k',
+        scopes: ['one', 'two'].map(pluginId => ({ pluginId, trigger: 'run' })),
+        expiresAt: null,
+      },
+      { kind: 'setup', userId: null, name: 'test', requestId: 'r', address: '' },
+    );
+    const askers: Array<[string, Asker]> = [
+      ['Ada', ada.headers],
+      ['Bob', bob.headers],
+      ['a service', { authorization: `Bearer ${key.text}` }],
+      ['no one', {}],
+    ];
+    for (const [who, headers] of askers) {
+      const open = who === 'no one';
+      for (const id of ['one', 'two'])
+        await s.admin('PUT', `/plugins/${id}/triggers/run/settings`, {
+          allow_user_session: !open,
+          allow_service_key: !open,
+          accept_public: open,
+        });
+      for (const plugin of ['one', 'two'] as const)
+        for (const given of ['one', 'two'] as const)
+          for (const [whose, id] of [
+            ['Ada', ofAda[given]],
+            ['the plugin', own.get(given) ?? ''],
+          ] as const)
+            for (const op of ['m', 'u', 'r', 'i']) {
+              const allowed = plugin === given && (whose === 'the plugin' || who === 'Ada');
+              const what = `${op}: plugin ${plugin} for ${who}, a file of ${whose} with plugin ${given}`;
+              const answer = await call(plugin, headers, { op, id, max: 100 });
+              if (allowed) t.ok(answer[0] > 0, what);
+              else t.same(said(answer), NOT_FOUND, what);
+            }
+    }
+    t.same(said(await call('one', {}, { op: 'm', id: 'f'.repeat(32) })), NOT_FOUND, 'an id that no file has');
+    t.same(said(await call('one', {}, { op: 'm', id: '' })), NOT_FOUND);
+    for (const id of ["x' OR 1=1 --", 'a\0b', 'f'.repeat(60_000)])
+      t.same(said(await call('one', {}, { op: 'm', id })), NOT_FOUND);
+    for (const op of ['m', 'u', 'r', 'i', 's'])
+      t.same(said(await call('none', ada.headers, { op, id: ofAda.one, max: 1 })), [-1, 'permission denied'], op);
+  },
+);
 
 t.test('chunks: from any place, at most 1 MB, with the end marked', async t => {
   const { call, user } = await world(t);
@@ -231,7 +234,7 @@ t.test('a plugin stores files of its own, for ever or for a time, within its quo
   t.equal((await store(good, new Uint8Array(0)))[0] > 0, true, 'an empty file is a file');
 });
 
-t.test('a host that gives no direct links answers an empty one, and no error', async t => {
+t.test('a host without direct links returns an empty link and no error', async t => {
   const { call, user } = await world(t, { BOT_FILES_DIRECT_LINKS: 'false' });
   const ada = await user('Ada');
   const id = await give(ada, 'one', pattern(10));
@@ -278,7 +281,7 @@ t.test('an execution has at most sixteen files open, and reads them all the same
   t.equal(most, 16);
 });
 
-t.test('what an execution has opened is closed when it ends, also when it is killed', async t => {
+t.test("an execution's open files and connections are closed when it ends, also when it is killed", async t => {
   const { call, s, user } = await world(t, { BOT_EXECUTION_TIMEOUT_MS: '3000' });
   const ada = await user('Ada');
   await s.install(

@@ -85,7 +85,7 @@ t.test('the key-value store, atomically', async t => {
     t.same([a[7]?.code, a[8]?.code], [1, 1], 'an empty value is a value');
   });
 
-  t.test('what has expired is absent, and a time to live of 0 is none', async t => {
+  t.test('an expired value is absent, and a time to live of 0 means none', async t => {
     await run(
       ifAbsent('t', 'v', 10 * HOUR),
       ifAbsent('u', 'v'),
@@ -127,7 +127,7 @@ t.test('the key-value store, atomically', async t => {
       a.map(x => (x.code < 0 ? x.code : x.text)),
       ['0', `${max}`, invalid, `${max}`, '-1', invalid, `${-(2n ** 62n) - 1n}`, `${min}`, invalid, '-1'],
     );
-    t.match(a[2]?.text, 'the value is 9223372036854775807; adding 1 would leave the range of int64');
+    t.match(a[2]?.text, 'the value is 9223372036854775807; the sum with 1 is outside the range of int64');
     for (const text of [
       '',
       ' 1',
@@ -172,10 +172,10 @@ t.test('the key-value store, atomically', async t => {
       ['"a"', invalid, /JSON array of strings/],
       ['["a",1]', invalid, /JSON array of strings/],
       ['["a",""]', invalid, /^\/1: the key is empty$/],
-      ['["a\\u0000"]', invalid, /^\/0: the key holds a NUL/],
-      ['["\\ud800"]', invalid, /^\/0: the key holds half a surrogate pair$/],
+      ['["a\\u0000"]', invalid, /^\/0: the key contains a NUL/],
+      ['["\\ud800"]', invalid, /^\/0: the key contains half a surrogate pair$/],
       [JSON.stringify(['a', 'k'.repeat(513)]), tooLarge, /^\/1: the key has 513 bytes/],
-      [JSON.stringify([...hundred, 'one too many']), tooLarge, /^101 keys are given; at most 100/],
+      [JSON.stringify([...hundred, 'one too many']), tooLarge, /^the call has 101 keys; at most 100/],
     ];
     for (const [json, code, text] of wrong) {
       const refused = await last(['kv_get_many', json]);
@@ -263,7 +263,7 @@ t.test('the key-value store, atomically', async t => {
         'of two',
         `{"p":"${base64('of two')}","p-n":null}`,
         '{"keys":["p","p-shared","p-text"],"next":null}',
-        'the value is 9223372036854775807; adding 1 would leave the range of int64',
+        'the value is 9223372036854775807; the sum with 1 is outside the range of int64',
       ],
     );
     const changed = await two(
@@ -312,7 +312,7 @@ t.test('the key-value store, atomically', async t => {
     },
   );
 
-  t.test('a write that waits for another one decides by what the other one has left', async t => {
+  t.test("a write that waits for another one sees the other one's result", async t => {
     const waiting = async (): Promise<boolean> =>
       (
         await db.query(
@@ -406,10 +406,10 @@ t.test('the booking sample gives 40 slots to 40 of 160 people who ask at the sam
     'the list names who was told so',
   );
 
-  t.test('only who has booked a slot gives it up, and then one other gets it', async t => {
+  t.test('only the owner of a booking cancels it, and then exactly one other caller gets the slot', async t => {
     const owner = String(won[0]?.json.booked_by);
     const slot = Number(won[0]?.json.slot);
-    t.equal((await send(slot, 'somebody else', 'DELETE')).status, 409);
+    t.equal((await send(slot, 'another owner', 'DELETE')).status, 409);
     const given = await Promise.all([1, 2, 3].map(() => send(slot, owner, 'DELETE')));
     t.same(given.map(a => a.status).sort(), [200, 409, 409]);
     t.equal((await s.trigger('booking/slots')).json.booked, 39);
@@ -418,7 +418,7 @@ t.test('the booking sample gives 40 slots to 40 of 160 people who ask at the sam
     t.equal((await s.trigger('booking/slots')).json.booked, 40);
   });
 
-  t.test('what is no slot or no name is refused with what would be right', async t => {
+  t.test('an invalid slot or name is refused with what would be right', async t => {
     for (const slot of ['0', '41', '07', 'x'])
       t.match(await send(slot, 'a'), { status: 404, json: { error: 'there are slots 1 to 40' } });
     t.equal((await send(1, '')).status, 400);

@@ -9,7 +9,7 @@ import { makeUniversity } from '../support/university.ts';
 const NOTIFY = [{ kind: 'notify', description: 'Tells' }];
 const text = (m: string): string => JSON.stringify({ text: m });
 
-t.test('a user is told on the primary channel, or on the one that is linked', async t => {
+t.test('a user is notified on the primary channel, or on the one that is linked', async t => {
   const { db, link, s, sides, telegram, user, vk } = await messengerWorld(t);
   await s.install(callerPlugin({ id: 'caller', requirements: NOTIFY }));
   const [onTelegram, onVk] = sides;
@@ -57,7 +57,7 @@ t.test('a user is told on the primary channel, or on the one that is linked', as
 });
 
 t.test(
-  'a chat that a message has come from is written to, by its id, with its messenger where it is not clear',
+  'notify_chat sends to a chat that has written before, by its id, with the messenger if the id is ambiguous',
   async t => {
     const { db, s, sides, telegram, vk } = await messengerWorld(t);
     await s.install(callerPlugin({ id: 'caller', requirements: NOTIFY }));
@@ -129,7 +129,7 @@ t.test(
   },
 );
 
-t.test('a long text travels in pieces, in order, cut between words', async t => {
+t.test('a long text is sent in parts, in order, cut between words', async t => {
   const { s, sides, telegram } = await messengerWorld(t);
   await s.install(callerPlugin({ id: 'caller', requirements: NOTIFY }));
   await sides[0]?.write('/help');
@@ -141,7 +141,7 @@ t.test('a long text travels in pieces, in order, cut between words', async t => 
   t.ok(pieces.every(p => p.length <= 4096 && p.startsWith('word')));
 });
 
-t.test('students are found through the graph and the database, and told where they can be reached', async t => {
+t.test('students are found through the graph and the database, and notified where they can be reached', async t => {
   const { spicedb } = await startGraphStore(t);
   const { db, s, telegram } = await messengerWorld(t, {
     BOT_SPICEDB_ENDPOINT: spicedb.endpoint,
@@ -181,8 +181,8 @@ t.test('students are found through the graph and the database, and told where th
   const mates = new Set(rows.filter(r => r.grp === first.grp).map(r => r.user_id));
   const onStream = new Set(rows.filter(r => r.stream === first.stream).map(r => r.user_id));
   const all = new Set(rows.map(r => r.user_id));
-  t.same(await notify({ groups: [first.grp] }, 'nobody has linked'), { queued: 0, unreachable: mates.size });
-  // Everybody of that group links an account; the chat has the user's number.
+  t.same(await notify({ groups: [first.grp] }, 'no one has linked'), { queued: 0, unreachable: mates.size });
+  // Every student of that group links an account; the chat has the user's number.
   for (const id of mates)
     await db.query(
       "INSERT INTO messenger_accounts (channel, account_id, global_user_id, chat_id) VALUES ('TELEGRAM', $1, $2, $1)",
@@ -193,7 +193,7 @@ t.test('students are found through the graph and the database, and told where th
     queued: mates.size,
     unreachable: onStream.size - mates.size,
   });
-  t.same(await notify({ all: true }, 'everybody'), { queued: mates.size, unreachable: all.size - mates.size });
+  t.same(await notify({ all: true }, 'all students'), { queued: mates.size, unreachable: all.size - mates.size });
   t.same(await notify({ groups: ['no-such-group'] }, 'none'), { queued: 0, unreachable: 0 });
   await db.query("UPDATE global_users SET funding_type = 'contract', nationality_type = 'foreign' WHERE id = $1", [
     first.user_id,
@@ -211,7 +211,7 @@ t.test('students are found through the graph and the database, and told where th
     [`9${first.user_id}`],
   );
   t.same(new Set(shown.filter(m => m.text === 'the group').map(m => m.chat)), new Set([...mates].map(id => `9${id}`)));
-  // Somebody who leaves the group is not told any more.
+  // A student who leaves the group gets no more messages.
   const position = university['student-positions'].find(
     p => p.person_external_id === first.person && p.group_external_id === first.grp,
   );

@@ -99,7 +99,7 @@ t.test('values of every type arrive whole', async t => {
   );
 });
 
-t.test('arguments of every type leave whole, and a wrong one is named with what would be right', async t => {
+t.test('arguments of every type arrive complete, and an error names the wrong one and what would be right', async t => {
   const { run } = await world(t);
   const [, whole] = await run(
     ['sql_open', ''],
@@ -124,9 +124,9 @@ t.test('arguments of every type leave whole, and a wrong one is named with what 
     ['[[1]]', /^\/0 must be null, true, false, a number/],
     ['[1, {"x": 1}]', /^\/1 must be null/],
     ['[{"base64": "?"}]', /^\/0 must be null/],
-    ['["a\\u0000"]', /^\/0 holds a NUL character/],
-    [`[${'1,'.repeat(1000)}1]`, /^1001 arguments are given; at most 1000/],
-    [`[{"json": [${'1,'.repeat(20_000)}1]}]`, /^the arguments hold more than 20000 values/],
+    ['["a\\u0000"]', /^\/0 contains a NUL character/],
+    [`[${'1,'.repeat(1000)}1]`, /^the statement has 1001 arguments; at most 1000/],
+    [`[{"json": [${'1,'.repeat(20_000)}1]}]`, /^the arguments contain more than 20000 values/],
   ];
   for (const [args, text] of wrong) {
     const [, a] = await run(['sql_open', ''], ['sql_query', 1, 'SELECT $1', args, 0]);
@@ -135,7 +135,7 @@ t.test('arguments of every type leave whole, and a wrong one is named with what 
   }
 });
 
-t.test('errors of the database carry SQLSTATE and position, never what the connection is made with', async t => {
+t.test('errors of the database have SQLSTATE and position, and never parts of the connection string', async t => {
   const { own, run, s } = await world(t);
   const a = await run(
     ['sql_open', ''],
@@ -157,11 +157,11 @@ t.test('errors of the database carry SQLSTATE and position, never what the conne
       [-3, '42601: syntax error at or near "SELEC" (position 1)'],
       [-3, '42P01: relation "nothing" does not exist (position 15)'],
       [-8, '23505: duplicate key value violates unique constraint "marks_pkey" (constraint marks_pkey)'],
-      [-3, '42601: the text holds several statements; send each in a call of its own'],
+      [-3, '42601: the text contains several statements; send each in a separate call'],
       [-3, '22P02: invalid input syntax for type integer: "x"'],
       [-3, '08P01: bind message supplies 1 parameters, but prepared statement "" requires 0'],
       [-3, 'the number of rows is below zero'],
-      [-2, '7 is no open handle or transaction of this execution'],
+      [-2, '7 is not an open handle or transaction of this execution'],
     ],
   );
   t.match(a.at(-1)?.text, '"still"', 'the connection goes on');
@@ -193,7 +193,7 @@ t.test('a call takes one statement, with arguments and without, and nothing of s
     ['sql_exec', 1, 'SELECT n FROM generate_series(1, 200000) n', ''],
   );
   for (const k of [1, 2, 3, 4])
-    t.same([a[k]?.code, a[k]?.text], [-3, '42601: the text holds several statements; send each in a call of its own']);
+    t.same([a[k]?.code, a[k]?.text], [-3, '42601: the text contains several statements; send each in a separate call']);
   t.same(
     a.slice(5).map(x => x.text),
     ['{"rows_affected":1}', '{"rows_affected":1}', '{"rows_affected":200000}'],
@@ -201,7 +201,7 @@ t.test('a call takes one statement, with arguments and without, and nothing of s
   t.same((await db.query('SELECT id FROM marks ORDER BY id')).rows, [{ id: '3' }, { id: '4' }]);
 });
 
-t.test('statements with a stream of their own end as errors, and nothing else ends with them', async t => {
+t.test('COPY statements end as errors, and no other statement or session ends with them', async t => {
   const { run } = await world(t);
   const a = await run(
     ['sql_open', ''],
@@ -287,7 +287,7 @@ t.test('only databases that were declared and given can be opened, and none with
   );
 });
 
-t.test('rows beyond what was asked for are fetched through a cursor', async t => {
+t.test('rows beyond the first page are fetched through a cursor', async t => {
   const { run } = await world(t);
   const a = await run(
     ['sql_open', ''],
@@ -310,7 +310,7 @@ t.test('rows beyond what was asked for are fetched through a cursor', async t =>
   t.same([a[2]?.code, a[2]?.text], [-8, 'cursor 2 is open on this connection: fetch its rows to the end or close it']);
   t.same(json(a[3]), { rows: [[4], [5], [6]], cursor: 2 });
   t.same(json(a[4]), { rows: [[7]], cursor: null });
-  t.same([a[5]?.code, a[5]?.text], [-2, '2 is no open cursor of this execution']);
+  t.same([a[5]?.code, a[5]?.text], [-2, '2 is not an open cursor of this execution']);
   t.match(json(a[6]), { rows: [[1], [2], [3]], cursor: null }, 'no cursor for rows that are not there');
   t.match(json(a[7]), { cursor: 3 });
   t.same([a[8]?.code, a[9]?.code], [0, -2]);
@@ -320,7 +320,7 @@ t.test('rows beyond what was asked for are fetched through a cursor', async t =>
   t.match(json(a[14]), { rows: [[6]] });
 });
 
-t.test('a cursor that is left open keeps its connection good for the next execution', async t => {
+t.test('a connection with an open cursor is reset and used for the next execution', async t => {
   const { db, run } = await world(t);
   for (let k = 0; k < 3; k++) {
     const [, page] = await run(['sql_open', ''], ['sql_query', 1, 'SELECT n FROM generate_series(1, 100000) n', '', 1]);
@@ -381,7 +381,7 @@ const message = (type: string, body: Buffer): Buffer => {
   return Buffer.concat([head, body]);
 };
 
-t.test('a server that is no PostgreSQL, or falls silent, ends no process and keeps no connection', async t => {
+t.test('a server that is not PostgreSQL, or stops answering, ends no process and keeps no connection', async t => {
   const { s } = await world(t, { ...MANY_LANES, BOT_EXECUTION_TIMEOUT_MS: '3000' });
   const auth = (code: number): Buffer => {
     const body = Buffer.alloc(4);
@@ -394,7 +394,7 @@ t.test('a server that is no PostgreSQL, or falls silent, ends no process and kee
     GSS: socket => void socket.write(auth(7)),
     'a password method without its list': socket => void socket.write(auth(10)),
     'no message at all': socket => void socket.write('HTTP/1.1 400 Bad Request\r\n\r\n'),
-    'rows nobody asked for': socket => void socket.write(message('D', Buffer.from([0, 1]))),
+    'rows that were not asked for': socket => void socket.write(message('D', Buffer.from([0, 1]))),
     'an endless login': socket => {
       const more = (): void => {
         if (!socket.destroyed && socket.write(Buffer.alloc(65_536, 'N'))) setImmediate(more);
@@ -441,9 +441,9 @@ t.test('a transaction is committed, rolled back, or undone when its execution en
       2,
       19,
       [-8, 'transaction 2 is open on handle 1: use its number, end it, or open another handle'],
-      [-8, '2 is a transaction; one within another is not known here'],
+      [-8, '2 is a transaction; nested transactions are not supported'],
       0,
-      [-2, '2 is no open transaction of this execution'],
+      [-2, '2 is not an open transaction of this execution'],
     ],
   );
   await run(['sql_open', ''], ['sql_begin', 1], insert(2), ['sql_rollback', 2]);
@@ -526,7 +526,7 @@ t.test('a statement that runs when its execution is ended is cancelled', async t
   t.match(
     late[2],
     { code: -6, text: /^57014: / },
-    'the plugin is told before its deadline, and has time left to answer',
+    'the plugin gets the error before its deadline, and has time left to answer',
   );
   for (let k = 0; k < 100 && s.service.executor.inFlight > 0; k++) await new Promise(r => setTimeout(r, 10));
   const at = performance.now();
@@ -578,7 +578,7 @@ t.test('connections are used again, bounded, and end when a plugin is given anot
   t.ok(own.url !== other.url);
 });
 
-t.test('the sample of grades takes several over or none, and shows them', async t => {
+t.test('the grades sample stores several grades or none, and shows them', async t => {
   const { db, own, s } = await world(t);
   await db.query(
     'CREATE TABLE grades (student bigint, course text, grade int CHECK (grade BETWEEN 2 AND 5), PRIMARY KEY (student, course))',
@@ -614,7 +614,7 @@ t.test('the sample of grades takes several over or none, and shows them', async 
   t.equal((await s.trigger('grades/students/x')).status, 400);
 });
 
-t.test('an administrator tries a connection before a plugin gets it', async t => {
+t.test('an administrator can test a connection before a plugin gets it', async t => {
   const { own, s } = await world(t);
   const where = '/plugins/caller/databases/test';
   const good = await s.admin('POST', where, { connection_string: own.url });
@@ -635,7 +635,7 @@ t.test('an administrator tries a connection before a plugin gets it', async t =>
     status: 422,
     errors: [{ pointer: '/connection_string' }],
   });
-  t.equal((await s.admin('POST', '/plugins/nobody/databases/test', {})).status, 404);
+  t.equal((await s.admin('POST', '/plugins/missing/databases/test', {})).status, 404);
   // The client library would read a file of this machine, and wait for one that is a pipe.
   for (const file of ['sslcert=/etc/shadow', 'sslkey=/dev/zero', 'SSLROOTCERT=/x']) {
     const connection = `postgresql://a:b@127.0.0.1:1/db?${file}`;

@@ -93,19 +93,22 @@ t.test('the kernel says who holds connections; IPv6 counts by /64, mapped IPv4 a
   t.end();
 });
 
-t.test('connections that end at once without a readable request are told once: a proxy may speak HTTP/1.0', async t => {
-  const w = await world(t, {});
-  for (let k = 0; k < 7; k++) {
-    const wire = w.connect('127.0.0.4');
-    await wire.write('GET /t/x HTTP/1.0\r\nHost: a\r\n\r\n');
-    t.match(await wire.closed(), /^HTTP\/1.1 505 /);
-  }
-  const fine = w.connect('127.0.0.5');
-  for (let k = 0; k < 7; k++) {
-    const wire = w.connect('127.0.0.5');
-    t.ok(await w.isServed(wire));
-    wire.close();
-  }
-  t.ok(await w.isServed(fine));
-  t.same(w.unreadable, [['127.0.0.4', 5]]);
-});
+t.test(
+  'connections that end at once without a readable request are logged once: a proxy may speak HTTP/1.0',
+  async t => {
+    const w = await world(t, {});
+    for (let k = 0; k < 7; k++) {
+      const wire = w.connect('127.0.0.4');
+      await wire.write('GET /t/x HTTP/1.0\r\nHost: a\r\n\r\n');
+      t.match(await wire.closed(), /^HTTP\/1.1 505 /);
+    }
+    const fine = w.connect('127.0.0.5');
+    for (let k = 0; k < 7; k++) {
+      const wire = w.connect('127.0.0.5');
+      t.ok(await w.isServed(wire));
+      wire.close();
+    }
+    t.ok(await w.isServed(fine));
+    t.same(w.unreadable, [['127.0.0.4', 5]]);
+  },
+);

@@ -34,10 +34,10 @@ const SENDER = `
     go();
   });`;
 
-/** The library reads again at once, without looking at anybody else, after a read that has filled this much. */
+/** After a read of at least this many bytes, the library reads the same connection again before any other. */
 const READ_AGAIN = 512 * 1024;
 
-t.test('however fast somebody sends, no read of his bytes fills the server, and a pause holds', async t => {
+t.test('however fast a client sends, no read of its bytes fills the server, and a pause holds', async t => {
   const reads: number[] = [];
   let [size, whilePaused] = [0, 0];
   const server = await startServer('127.0.0.1', 0, {
@@ -78,7 +78,7 @@ t.test('however fast somebody sends, no read of his bytes fills the server, and 
 });
 
 t.test('a body that is not kept is answered, and dropped for as long as its client sends on', async t => {
-  for (const what of ['at once', 'after a pause', 'by nobody'] as const) {
+  for (const what of ['at once', 'after a pause', 'never'] as const) {
     let replied = false;
     const server = await startServer('127.0.0.1', 0, {
       triggerPrefix: '/t/',
@@ -89,7 +89,7 @@ t.test('a body that is not kept is answered, and dropped for as long as its clie
         let chunks = 0;
         const body = x.takeBody();
         // The library was told to pause when the first of it came.
-        if (what === 'by nobody') await new Promise(resolve => setTimeout(resolve, 50));
+        if (what === 'never') await new Promise(resolve => setTimeout(resolve, 50));
         else
           await body
             .pump(() => {

@@ -91,7 +91,7 @@ async function openBodies(
     await chunked.body?.cancel();
   });
 
-  await t.test('20 errors are told at most, and what they quote is cut', async t => {
+  await t.test('a refusal names at most 20 errors, and long quotes are cut', async t => {
     const keys = Array.from({ length: 700 }, (_, k) => [`k${k}`, 0]);
     const many = await post('/api/admin/auth/login', JSON.stringify(Object.fromEntries(keys)));
     t.equal(many.status, 422);

@@ -109,7 +109,7 @@ t.test('a wrong password and an unknown email get one answer', async t => {
   await setup();
   for (const [email, password] of [
     [EMAIL, 'not the password'],
-    ['nobody@uni.example', 'not the password'],
+    ['unknown@uni.example', 'not the password'],
     // A password beyond 72 bytes is not cut to a right one.
     [EMAIL, `${PASSWORD}${'x'.repeat(80)}`],
   ]) {
@@ -162,7 +162,7 @@ t.test('a new password follows the rules, ends every session and opens a new one
   t.equal((await login(EMAIL, 'ы'.repeat(36))).status, 401, 'a temporary password lapses');
 });
 
-t.test('dangerous actions want a password that was given in the last ten minutes', async t => {
+t.test('dangerous actions need a password given in the last ten minutes', async t => {
   const { call, db, s, setup } = await world(t);
   await s.install(watPlugin({ id: 'here', imports: ['respond'], handle: '(i32.const 0)' }));
   const me = cookiesOf((await setup()).headers);
@@ -238,7 +238,7 @@ t.test('a stranger who guesses at the login does not keep an administrator from 
   t.equal((await confirm(PASSWORD)).status, 200);
 });
 
-t.test('setup mode has one door: nobody is appointed through it', async t => {
+t.test('setup mode appoints no administrator except through POST /api/admin/auth/setup', async t => {
   const { db, s } = await world(t);
   const user = await s.admin('POST', '/users', { display_name: 'Ada' });
   const all = await Promise.all(
@@ -250,7 +250,7 @@ t.test('setup mode has one door: nobody is appointed through it', async t => {
   t.equal((await db.query('SELECT 1 FROM admin_credentials')).rows.length, 0);
 });
 
-t.test('setup mode for loopback is no door for pages and proxies', async t => {
+t.test('setup mode for loopback cannot be used by pages and proxies', async t => {
   const s = await startTestService({ BOT_ADMIN_SETUP: 'loopback' });
   t.teardown(() => s.stop());
   const status = (headers: Record<string, string>, method = 'GET'): Promise<number> =>

@@ -52,8 +52,8 @@ const newest = async (action: string): Promise<unknown> =>
   ((await w.call('GET', `/audit?action=${action}`, w.root)).json.items as unknown[])[0];
 
 /**
- * Which scopes open which row, beside `admin`. A row that is not listed here fails the test below, so that none is added
- * without saying who may use it.
+ * Which scopes open which row, in addition to `admin`. A row that is not listed here fails the test below, so that none
+ * is added without saying who may use it.
  */
 const OPENED_BY: Record<string, string> = {
   'GET /api/admin/plugins': 'read plugins:deploy',
@@ -283,9 +283,9 @@ t.test('a key needs no recent password, acts in its own name, and ends when it l
   await w.db.query('UPDATE admin_keys SET expires_at = NULL');
   t.equal((await set()).status, 200);
 
-  const beside = await startTestService({}, w.s);
-  t.teardown(() => beside.stop());
-  const there = () => request(`${beside.base}/api/admin/roles`, { headers: key.headers });
+  const other = await startTestService({}, w.s);
+  t.teardown(() => other.stop());
+  const there = () => request(`${other.base}/api/admin/roles`, { headers: key.headers });
   t.equal((await there()).status, 200);
   t.equal((await w.call('DELETE', `/keys/${key.id}`, w.root)).status, 204);
   t.equal((await there()).status, 401, 'revoked, it opens nothing on another host');
@@ -294,7 +294,7 @@ t.test('a key needs no recent password, acts in its own name, and ends when it l
   t.match(await newest('admin_key.revoke'), { before: { name: 'access' } });
 });
 
-t.test('a key that deploys installs what was allowed before, of its own plugins, and no more', async t => {
+t.test('a deploy key installs only versions of its own plugins, without new permissions', async t => {
   const one = await w.make('plugins:deploy:mine');
   const every = await w.make('plugins:deploy');
   const accepting = await w.make('plugins:deploy', 'plugins:accept');
@@ -360,7 +360,7 @@ t.test('a key that deploys installs what was allowed before, of its own plugins,
   });
 });
 
-t.test('no key becomes an administrator, and keys end with their maker', async t => {
+t.test('no key can appoint an administrator, and keys are revoked with the administrator who created them', async t => {
   const all = await w.make('admin');
   const user = await w.call('POST', '/users', all.headers, { display_name: 'Ada' });
   t.equal(user.status, 201);
@@ -400,7 +400,7 @@ t.test('a stream of events ends when the key that opened it is revoked', async t
   t.match(await stream.text(), /^: events/);
 });
 
-t.test('a setup token that has done its work, and a bearer that is no key, are told what to do', async t => {
+t.test('the answer to a used setup token, and to a bearer token that is not a key, says what to do', async t => {
   const get = (text: string) => w.call('GET', '/plugins', { authorization: `Bearer ${text}` });
   t.match((await get(TOKEN)).json, {
     status: 401,

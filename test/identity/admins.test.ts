@@ -140,7 +140,7 @@ t.test(
     const w = await world(t, { BOT_SMTP_HOST: '127.0.0.1', BOT_SMTP_PORT: String(port) });
     const ada = await w.addUser({ display_name: 'Ada' });
     const at = await w.call(w.root, 'POST', '/api/admin/admins', { global_user_id: ada, email: 'ada@uni.example' });
-    t.equal(at.status, 201, 'a server that is down delays nobody');
+    t.equal(at.status, 201, 'a mail server that is down delays no request');
     const pending = await w.mailOf(ada, m => m.error !== null);
     t.match(pending, { state: 'pending', error: /ECONNREFUSED/ });
     const smtp = await startMailServer(port);
@@ -151,7 +151,7 @@ t.test(
   },
 );
 
-t.test('without an SMTP server mail is a file that nobody else can read', async t => {
+t.test('without an SMTP server mail is a file that only the account of the service can read', async t => {
   const w = await world(t);
   const ada = await w.addUser({ display_name: 'Ada' });
   await w.call(w.root, 'POST', '/api/admin/admins', { global_user_id: ada, email: 'ada@uni.example' });
@@ -196,7 +196,7 @@ t.test('wrong appointments are refused by field', async t => {
 });
 
 t.test(
-  'the last administrator stays, even when two remove each other at once; who is removed is out at once',
+  'the last administrator cannot be removed, even when two remove each other at once; a removed one loses access at once',
   async t => {
     const w = await world(t);
     const { rows: roots } = await w.db.query<{ id: string }>('SELECT global_user_id AS id FROM admin_credentials');
@@ -247,7 +247,7 @@ t.test(
   },
 );
 
-t.test('a mail that is slow to be taken does not answer for a newer one', async t => {
+t.test('a mail that is sent late does not change the state of a newer one', async t => {
   const smtp = await startMailServer();
   t.teardown(() => smtp.close());
   const w = await world(t, { BOT_SMTP_HOST: '127.0.0.1', BOT_SMTP_PORT: String(smtp.port) });
@@ -323,7 +323,7 @@ t.test('lists of administrators, sessions and tokens come in pages', async t => 
   t.equal((await w.call(w.root, 'GET', '/api/admin/admins?page=2')).status, 422);
 });
 
-t.test('a temporary password lapses after 72 hours', async t => {
+t.test('a temporary password expires after 72 hours', async t => {
   const smtp = await startMailServer();
   t.teardown(() => smtp.close());
   const w = await world(t, { BOT_SMTP_HOST: '127.0.0.1', BOT_SMTP_PORT: String(smtp.port) });

@@ -108,7 +108,7 @@ t.test('an administrator who logs in with the provider gets admin_session too', 
   const log = await request(`${w.s.base}/api/admin/audit?action=admin.login`, { headers: root.header });
   t.match(log.json.items, [{ actor: { name: 'boss@uni.example' }, after: { with: 'identity provider' } }]);
 
-  // Somebody else logs in with the browser of an administrator: it is theirs now, alone.
+  // Another user logs in with the administrator's browser: the session belongs to that user alone.
   const before = root.header;
   await visit(await logInAt(w.start(), 'student', root, w.callback), root);
   t.notOk(root.get('admin_session'));
@@ -135,7 +135,7 @@ t.test(
   },
 );
 
-t.test('a provider that cannot give tokens just now is no refusal of the person', async t => {
+t.test('a provider that cannot issue tokens right now is 503, not a refusal of the user', async t => {
   const w = await world(t);
   w.open();
   const jar = new CookieJar();
@@ -162,7 +162,7 @@ t.test('without a provider the login says what to configure, in a page that does
 });
 
 t.test(
-  'an administrator who comes through the provider needs no password of ours; a fresh login there counts as one',
+  'an administrator who logs in with the provider needs no password of the service; a fresh login there counts as one',
   async t => {
     const w = await world(t);
     w.open();
@@ -222,7 +222,7 @@ t.test(
   },
 );
 
-t.test('a login in progress is over after ten minutes, and counts for the state it was begun with', async t => {
+t.test('a login in progress expires after ten minutes, and is valid only for its own state', async t => {
   const provider = await startIdentityProvider();
   t.teardown(() => provider.close());
   const redirectUri = 'http://127.0.0.1:1/api/auth/idp/callback';
@@ -295,7 +295,7 @@ t.test('many logins may be begun in one browser', async t => {
   t.equal(done.location, `${w.s.base}/last`);
 });
 
-t.test('return_to stays at home', async t => {
+t.test("return_to accepts only paths of the service's own origin", async t => {
   const rows: Array<[string | undefined, string]> = [
     [undefined, '/'],
     ['', '/'],

@@ -21,7 +21,7 @@ const DAY = 24 * HOUR;
 const BY: Actor = { kind: 'setup', userId: null, name: 'test', requestId: 'r', address: '127.0.0.1' };
 const box = makeSecretBox(Buffer.alloc(32, 1));
 
-t.test('how long each credential and each grant is good', async t => {
+t.test('how long each credential and each grant is valid', async t => {
   // In the words of the documentation; a change here is a change of what users were told.
   const rows: Array<[string, number, number]> = [
     ['a session of a user, from its last use', LIMITS.userSessionMs, 30 * DAY],
@@ -49,7 +49,7 @@ t.test('how long each credential and each grant is good', async t => {
   for (const [what, held, told] of rows) t.equal(held, told, what);
 });
 
-t.test('each credential opens to the last moment of its time and not after', async t => {
+t.test('each credential is valid until its last moment and not after', async t => {
   const database = await makeDatabase();
   const db: Database = openDatabase(database.url, 2, () => {});
   t.teardown(async () => {
@@ -153,7 +153,7 @@ t.test('each credential opens to the last moment of its time and not after', asy
   t.notOk(await useTemporaryPassword(db, user.id, left[0]?.hash ?? ''), 'it opens once');
 });
 
-t.test('a sealed value opens for its owner alone, unchanged, with its key', async t => {
+t.test('an encrypted value can be decrypted only for its owner, unchanged, with its key', async t => {
   const sealed = box.seal('the secret', 'plugin:mine');
   t.equal(box.open(sealed, 'plugin:mine'), 'the secret');
   t.throws(() => box.open(sealed, 'plugin:theirs'));

@@ -61,7 +61,7 @@ t.test('the wait grows with the failures of the caller: 1 s, 2 s, 4 s and so on 
     [{ failed: 3, since_last: 0.5 }, 4, 'seconds are rounded up'],
     [{ failed: 3, since_last: 4 }, 0, 'when the time is over'],
     [{ account_failed: 1000 }, 0, 'failures of others at the account alone'],
-    [{ failed: 1, account_failed: 6, since_last: 2 }, 30, 'failures of others beside one of its own'],
+    [{ failed: 1, account_failed: 6, since_last: 2 }, 30, 'failures of other callers and one of its own'],
     [{ running: 2 }, 0, 'attempts in parallel without a failure'],
     [{ running: LIMITS.loginsAtOnceMax }, 1, 'too many of them'],
     [{ failed: 1, running: 1, since_last: 5 }, 1, 'one at a time after a failure'],
@@ -71,7 +71,7 @@ t.test('the wait grows with the failures of the caller: 1 s, 2 s, 4 s and so on 
 });
 
 t.test(
-  'a caller that has failed is answered 429 with Retry-After, even with the right password, until its time is over',
+  'a caller with a failed login gets 429 with Retry-After, even with the right password, until its wait is over',
   async t => {
     await clear();
     const here = from('203.0.113.1');
@@ -86,7 +86,7 @@ t.test(
     t.equal((await logIn(here)).status, 200);
     t.equal((await db.query('SELECT 1 FROM login_failures')).rows.length, 0, 'then its failures are forgotten');
 
-    await failed('address 203.0.113.1', 7, 'email of somebody');
+    await failed('address 203.0.113.1', 7, 'email of another user');
     t.equal((await logIn(here)).status, 429, 'whatever account it failed at');
     await pass(60);
     t.equal((await logIn(here)).status, 200);
@@ -117,9 +117,9 @@ t.test('a caller without failures of its own never waits, whatever others do to 
 });
 
 t.test(
-  'one failure beside many of others waits by the count of the account, and does not tell which accounts exist',
+  'the first failure of a caller waits by the failure count of the account, and does not reveal which accounts exist',
   async t => {
-    for (const email of [EMAIL, 'nobody@uni.example']) {
+    for (const email of [EMAIL, 'unknown@uni.example']) {
       await clear();
       const here = from('203.0.113.2');
       t.equal((await logIn(here, 'a guess', email)).status, 401);
@@ -211,7 +211,7 @@ t.test('a cookie makes a browser known for one account, unchanged, for 180 days'
   await clear();
 });
 
-t.test('failed and successful logins, logouts, tokens made and revoked stand in the audit log', async t => {
+t.test('the audit log has failed and successful logins, logouts, created and revoked tokens', async t => {
   await clear();
   await logIn(from('203.0.113.4'), 'a wrong password', 'ROOT@uni.example');
   const [failed] = await audited('admin.login_failed');

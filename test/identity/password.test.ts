@@ -19,7 +19,7 @@ t.test('no more passwords wait than the limit says; the thread may end and anoth
   const outcomes = await ended;
   t.ok(
     outcomes.every(o => o.status === 'rejected' || 'hash' in o.value),
-    'nobody is left waiting',
+    'no request is left without an answer',
   );
   t.match(outcomes.at(-1), { status: 'rejected', reason: /the thread that checks passwords ended/ });
   t.match(await thread.run({ password: 'a password', against: null }), { hash: /^\$2b\$12\$/ });

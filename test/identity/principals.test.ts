@@ -95,7 +95,7 @@ t.test('every credential meets every state of the two flags with its status and 
     ['a key where a token is meant', bearer(inScope.text.replace('phk_', 'pht_')), [200, 401, 401, 401], null],
     ['a text that is no credential', bearer('x'), [200, 401, 401, 401], null],
     [
-      'a bad header beside a good cookie',
+      'a bad header next to a good cookie',
       { ...bearer('x'), ...cookie('user_session', live.secret) },
       [200, 401, 401, 401],
       null,
@@ -130,7 +130,7 @@ t.test('every credential meets every state of the two flags with its status and 
   }
 });
 
-t.test('bodies arrive whole while the database is asked who calls', async t => {
+t.test('bodies arrive complete while the database is asked for the caller', async t => {
   const { s, set, token } = await world(t);
   await set({ allow_user_session: true });
   const lengths = [0, 1, 5000, 300_000, 3_000_000];
@@ -155,7 +155,7 @@ t.test('bodies arrive whole while the database is asked who calls', async t => {
   t.equal(large.status, 413);
 });
 
-t.test('a session cookie counts only from our pages or from an origin of the plugin', async t => {
+t.test('a session cookie counts only from pages of the service or from an origin of the plugin', async t => {
   const { s, session, set, token } = await world(t);
   await set({ allow_user_session: true });
   await s.admin('PUT', '/plugins/mine/origins', { origins: ['https://app.example'] });
@@ -256,7 +256,7 @@ t.test('two host processes on one database: what is revoked on one is refused on
   }
 });
 
-t.test('a rotated key keeps its old secret for the overlap alone, and last-used times are written', async t => {
+t.test('a rotated key keeps its old secret only for the overlap, and last-used times are written', async t => {
   const { db, s, set } = await world(t);
   await set({ allow_service_key: true });
   const made = await s.admin('POST', '/service-keys', {
@@ -324,7 +324,7 @@ t.test('wrong input of the key and token endpoints is named', async t => {
   t.notOk('token' in (items[0] ?? {}), 'shown once');
 });
 
-t.test('a secret counts only where it belongs, also once it is remembered', async t => {
+t.test('a secret is valid only for its kind, also when it is cached', async t => {
   const { s, session, set, token } = await world(t);
   await set({ allow_user_session: true });
   const { text } = await token();
@@ -342,7 +342,7 @@ t.test('a secret counts only where it belongs, also once it is remembered', asyn
 });
 
 t.test(
-  "an administrator sees and revokes a user's tokens; what is not there to be revoked disturbs nobody",
+  "an administrator sees and revokes a user's tokens; revoking a token that does not exist changes no other",
   async t => {
     const { db, s, set, token, user } = await world(t);
     await set({ allow_user_session: true });

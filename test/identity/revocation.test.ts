@@ -59,7 +59,7 @@ const token = async (userId: number): Promise<{ id: number; c: Credential }> => 
   return { id: made.token.id, c: { kind: 'bearer', text: made.text } };
 };
 
-t.test('a credential that was verified is asked for again after ten seconds', async t => {
+t.test('a verified credential is read from the database again after ten seconds', async t => {
   const { principals, time } = makePrincipals(t);
   const user = await addUser(db, { displayName: 'Ada' });
   const { c, id } = await token(user.id);
@@ -96,7 +96,7 @@ t.test('a credential that is revoked while it is verified is not remembered', as
   t.equal(principals.peek(c, Date.now()), undefined);
 });
 
-t.test('a revocation forgets what it is about and nothing else', async t => {
+t.test('a revocation removes only what it concerns from the caches', async t => {
   const { principals } = makePrincipals(t);
   const [ada, bob] = [await addUser(db, { displayName: 'Ada' }), await addUser(db, { displayName: 'Bob' })];
   const key = await addServiceKey(db, 'phk_', { name: 'k', scopes: [], expiresAt: null }, BY);
@@ -163,7 +163,7 @@ t.test('a reset, a removal and a new password end every session and token, and t
     await act(user.id, email);
     // What was sent before has arrived when an answer on the same connection has.
     await listener.query('SELECT 1');
-    t.ok(heard.includes(`user:${user.id}`), `${what} is told`);
+    t.ok(heard.includes(`user:${user.id}`), `other hosts are notified of ${what}`);
     t.equal(heard.includes(`admin_key:${key.key.id}`), endsKeys, `${what}: the administration key`);
     for (const [table, column] of [
       ['sessions', 'global_user_id'],

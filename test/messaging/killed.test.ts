@@ -106,7 +106,7 @@ t.test('kill -9 anywhere between an update and its reply loses nothing and repli
   );
   t.ok(
     left.every(m => m.state === 'uncertain' && m.channel === 'TELEGRAM'),
-    'nothing failed; only of what was just being sent to Telegram nobody can know',
+    'nothing failed; only messages that were being sent to Telegram are uncertain',
   );
   const unsure = new Set(left.map(m => m.chat_id));
   for (const { channel, n } of updates) {

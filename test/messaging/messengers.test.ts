@@ -103,53 +103,48 @@ t.test('a webhook without our secret, of another community, or of what is no mes
     );
 });
 
-t.test(
-  'unknown, denied, disabled and failed commands are answered politely, in the language of whoever asks',
-  async t => {
-    const { link, s, sides, user } = await messengerWorld(t);
-    await s.install(replier('echo', 'say'));
-    await s.install(replier('twin', 'Say'));
-    await s.install(replier('secret', 'hidden'));
-    await s.install(
-      watPlugin({ id: 'broken', triggers: [{ name: 'crash', type: 'messenger' }], handle: 'unreachable' }),
-    );
-    await s.admin('PUT', '/plugins/secret/commands/hidden/policy', { expression: "has_role('cook')" });
-    await s.install(replier('off', 'off'));
-    await s.admin('PUT', '/plugins/off/commands/off/enabled', { enabled: false });
-    const [telegram] = sides;
-    if (telegram === undefined) throw new Error('no side');
-    let count = 0;
-    const says = async (text: string, language = 'en', from = 11): Promise<string> => {
-      await telegram.write(text, { language, from });
-      count++;
-      return (await telegram.server.until(count))[count - 1]?.text ?? '';
-    };
-    t.match(await says('/nothing'), /no command \/nothing here/);
-    t.match(await says('/nothing', 'ru'), /Команды \/nothing здесь нет/);
-    t.match(await says('hello there'), /I understand commands/);
-    t.match(await says('/say'), /Several plugins know \/say.*\/(echo|twin)\.[sS]ay or/);
-    t.equal(await says('/twin.say'), 'twin says hello');
-    t.match(await says('/off'), /switched off/);
-    t.match(await says('/hidden'), /link this chat to your account first/);
-    t.match(await says('/crash'), /did not work/);
-    t.match(await says('/crash', 'ru'), /Не получилось выполнить/);
-    const ada = await user('ada', 'ru');
-    await link(telegram, ada);
+t.test('unknown, denied, disabled and failed commands are answered politely, in the language of the user', async t => {
+  const { link, s, sides, user } = await messengerWorld(t);
+  await s.install(replier('echo', 'say'));
+  await s.install(replier('twin', 'Say'));
+  await s.install(replier('secret', 'hidden'));
+  await s.install(watPlugin({ id: 'broken', triggers: [{ name: 'crash', type: 'messenger' }], handle: 'unreachable' }));
+  await s.admin('PUT', '/plugins/secret/commands/hidden/policy', { expression: "has_role('cook')" });
+  await s.install(replier('off', 'off'));
+  await s.admin('PUT', '/plugins/off/commands/off/enabled', { enabled: false });
+  const [telegram] = sides;
+  if (telegram === undefined) throw new Error('no side');
+  let count = 0;
+  const says = async (text: string, language = 'en', from = 11): Promise<string> => {
+    await telegram.write(text, { language, from });
     count++;
-    t.match(await says('/hidden'), /команда \/hidden вам недоступна/, "the user's own language counts more");
-    t.match(await says('/help'), /\/crash[\s\S]*\/echo\.say — Says echo[\s\S]*\/unlink/);
-    t.notMatch(telegram.server.shown.at(-1)?.text, /hidden|off/, 'help tells of what this user may run alone');
-    t.equal((await s.admin('PUT', `/users/${ada.id}/roles/database/cook`)).status, 200);
-    t.equal(await says('/hidden'), 'secret says hello');
-    const records = (await s.admin('GET', '/plugins/secret/executions')).json.items as Json[];
-    t.ok(records.some(r => r.outcome === 'refused' && r.principal === `user:${ada.id}`));
-    // In a group only commands are answered, also when they name the bot.
-    await telegram.write('hello all', { chat: -100 });
-    await telegram.write('/twin.say@university_bot', { chat: -100 });
-    await telegram.server.until(++count);
-    t.match(telegram.server.shown.at(-1), { chat: '-100', text: 'twin says hello' });
-  },
-);
+    return (await telegram.server.until(count))[count - 1]?.text ?? '';
+  };
+  t.match(await says('/nothing'), /no command \/nothing here/);
+  t.match(await says('/nothing', 'ru'), /Команды \/nothing здесь нет/);
+  t.match(await says('hello there'), /I understand commands/);
+  t.match(await says('/say'), /Several plugins know \/say.*\/(echo|twin)\.[sS]ay or/);
+  t.equal(await says('/twin.say'), 'twin says hello');
+  t.match(await says('/off'), /switched off/);
+  t.match(await says('/hidden'), /link this chat to your account first/);
+  t.match(await says('/crash'), /did not work/);
+  t.match(await says('/crash', 'ru'), /Не получилось выполнить/);
+  const ada = await user('ada', 'ru');
+  await link(telegram, ada);
+  count++;
+  t.match(await says('/hidden'), /команда \/hidden вам недоступна/, "the user's own language counts more");
+  t.match(await says('/help'), /\/crash[\s\S]*\/echo\.say — Says echo[\s\S]*\/unlink/);
+  t.notMatch(telegram.server.shown.at(-1)?.text, /hidden|off/, 'help tells of what this user may run alone');
+  t.equal((await s.admin('PUT', `/users/${ada.id}/roles/database/cook`)).status, 200);
+  t.equal(await says('/hidden'), 'secret says hello');
+  const records = (await s.admin('GET', '/plugins/secret/executions')).json.items as Json[];
+  t.ok(records.some(r => r.outcome === 'refused' && r.principal === `user:${ada.id}`));
+  // In a group only commands are answered, also when they name the bot.
+  await telegram.write('hello all', { chat: -100 });
+  await telegram.write('/twin.say@university_bot', { chat: -100 });
+  await telegram.server.until(++count);
+  t.match(telegram.server.shown.at(-1), { chat: '-100', text: 'twin says hello' });
+});
 
 t.test(
   'an account is linked with a code that is shown once, works once, in a private chat, for ten minutes',
@@ -187,7 +182,7 @@ t.test(
       for (let k = 0; k < 3; k++) await says('/link ABCDEFGH', { from: 12 });
       const good = await codeOf(eve.token);
       t.match(await says(`/link ${good.json.code}`, { from: 12 }), /Too many|Слишком много/, 'guessing has an end');
-      // Whoever takes the account over has it alone.
+      // The user who takes the account over is the only one who has it.
       t.match(await says(`/start ${good.json.code}`), /is linked|связан с вашей/);
       t.same(
         ((await accounts(eve.token)) as Json[]).map(a => a.channel),
@@ -296,7 +291,7 @@ t.test('what one chat sends holds up no other, and no message stops its chat for
   t.same(rows, [{ attempts: LIMITS.updateAttemptsMax + 1, outcome: 'given_up' }]);
 });
 
-t.test('a chat that is told to wait holds up no other; a file that cannot be read is tried again later', async t => {
+t.test('a chat that must wait delays no other chat; a file that cannot be read is tried again later', async t => {
   const { db, s, sides, telegram } = await messengerWorld(t);
   await s.install(replier('echo', 'say'));
   const [side] = sides;
@@ -330,7 +325,7 @@ t.test('a chat that is told to wait holds up no other; a file that cannot be rea
   t.match(json.items, [{ state: 'queued', parts_sent: 1, attempts: 1, last_error: /cannot be read/ }]);
 });
 
-/** Queues messages that many are told: to `chats` chats, `each` to every one of them. */
+/** Queues notifications to `chats` chats, `each` of them for every chat. */
 const tellMany = (db: Database, chats: number, each: number) =>
   db.query(
     `INSERT INTO outgoing_messages (channel, chat_id, source, message, request_id, urgent)
@@ -340,8 +335,8 @@ const tellMany = (db: Database, chats: number, each: number) =>
   );
 
 t.test('messages go no faster than a messenger takes them, each chat in order', async t => {
-  // Ten at once and ten a second are sent. The messenger takes thirty in a second: a machine that stands still for most of one is no
-  // reason to be told; all of them together are.
+  // Ten at once and ten a second are sent. The messenger takes thirty in a second: a machine that stands still for most
+  // of one is no reason to be told; all of them together are.
   const { db, s, telegram, sides } = await messengerWorld(t, { BOT_MESSENGERS_TELEGRAM_PER_SECOND: '10' });
   await s.install(replier('echo', 'say'));
   telegram.perSecond = 30;
@@ -363,13 +358,13 @@ t.test('messages go no faster than a messenger takes them, each chat in order', 
   );
 });
 
-t.test('an answer goes before what many are told', async t => {
+t.test('an answer is sent before notifications to many chats', async t => {
   const { db, s, telegram, sides } = await messengerWorld(t, { BOT_MESSENGERS_TELEGRAM_PER_SECOND: '1000' });
   await s.install(replier('echo', 'say'));
   telegram.perSecond = Number.POSITIVE_INFINITY;
   const atOnce = LIMITS.messagesSentAtOnce;
-  // The messenger holds what comes in: as many as are sent at once, until the answer to a command is queued behind all of them,
-  // and then as many again.
+  // The messenger holds what comes in: as many as are sent at once, until the answer to a command is queued behind all
+  // of them, and then as many again.
   const gates = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
   const full = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
   let arrived = 0;

@@ -13,7 +13,7 @@ const member = (user: string): string => `study_group:g1#member@user:${user}`;
 const members = (n: number): string[] => Array.from({ length: n }, (_, k) => member(`m${k}`));
 const BY = { kind: 'command_line', userId: null, name: 'test', requestId: 'r', address: '' } as const;
 
-t.test('a comparison holds up no revocation, and what is delivered beside it is no difference', async t => {
+t.test('a comparison delays no revocation, and an entry delivered meanwhile is not a difference', async t => {
   const { store } = await startGraphStore(t);
   const { db, open } = await outboxDatabase(t);
   const all = members(1500);

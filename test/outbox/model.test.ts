@@ -19,7 +19,10 @@ const seed = Number(process.env.MODEL_SEED ?? randomInt(2 ** 31));
 
 type Done = { id: number; origin: Origin; change: GraphChange };
 
-/** What the operations mean, one after the other (docs/outbox.md "Entries", docs/university.md): an import leaves what was given by hand. */
+/**
+ * What the operations mean, one after the other (docs/outbox.md "Entries", docs/university.md): an import leaves what
+ * was given by hand.
+ */
 function applyTo(graph: Map<string, { tuple: Tuple; origin: Origin }>, { change, origin }: Done): void {
   const mine = (o: Origin): boolean => origin === 'manual' || o === 'import';
   if ('filter' in change)
@@ -94,7 +97,7 @@ t.test(`with random operations, failures, lost sessions and two hosts the graph 
   const late = new Set<Promise<unknown>>();
   const counts = { before: 0, after: 0, late: 0, refused: 0, sessions: 0, takeovers: 0, fenced: 0 };
   const away = (): GraphError => new GraphError('unavailable', 'injected', null);
-  // An embedded store is told what a filter named; another one is asked.
+  // The deletions of a filter are sent to an embedded store; a remote store is searched for them.
   const isOurs = rnd() < 0.5;
   const faulty = (inner: GraphStore): DeliveryStore => ({
     isOurs,

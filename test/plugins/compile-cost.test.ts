@@ -27,7 +27,7 @@ const refusals = (bytes: Uint8Array): Finding[] => inspectModule(bytes).findings
 const tall = (values: number, ifs: number): Uint8Array =>
   plugin(`${GOOD} (func ${many(values, '(i32.const 1)')} ${many(ifs, '(if (i32.const 1) (then))')} ${many(values, 'drop')})`);
 
-t.test('10,000 values on the stack and 3,500 ifs are refused in words: which function, where, what was counted, the bound', t => {
+t.test('a refusal for 10,000 values on the stack and 3,500 ifs names the function, the place, the count and the limit', t => {
   const bytes = tall(10_000, 3500);
   t.ok(bytes.length < 60_000, 'little to send');
   const [found] = refusals(bytes);
@@ -59,7 +59,7 @@ t.test('every count of the cost model alone can refuse a module', t => {
   t.end();
 });
 
-t.test('code that cannot be reached is not compiled and costs nothing but its bytes', t => {
+t.test('unreachable code is not compiled and costs only its bytes', t => {
   const dead = plugin(`${GOOD} (func (local ${many(9000, 'i64')}) unreachable ${many(2000, 'i32.const 1 if end')})`);
   t.same(refusals(dead), []);
   t.end();
@@ -136,7 +136,7 @@ t.test('modules made to be expensive: whatever the gate accepts compiles in boun
   t.ok(accepted >= 5, `${accepted} of ${Object.keys(SHAPES).length} accepted`);
 });
 
-t.test('a stored module that an older gate let through and this one refuses is not run, and says why', async t => {
+t.test('a stored module that an older gate accepted and this one refuses is not run, and the answer says why', async t => {
   const s = await startTestService();
   t.teardown(() => s.stop());
   const ok = (id: string): Uint8Array => watPlugin({ id, imports: ['respond'], body: '(data (i32.const 64) "ok")', handle: `${respondText(64, 2)} (i32.const 0)` });

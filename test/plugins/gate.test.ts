@@ -56,7 +56,7 @@ t.test('the gate accepts what the toolchains produce, and the modules run', asyn
   }
 });
 
-t.test('the gate refuses each killer with its rule and a reason in plain words', async t => {
+t.test('the gate refuses each dangerous module with its rule and a reason', async t => {
   const many = (n: number, text: string): string => Array.from({ length: n }, () => text).join(' ');
   const killers: Array<[string, string, Uint8Array]> = [
     ['a table of 8 million entries', 'table-size', plugin(`(table 8000000 funcref) ${GOOD}`)],
@@ -154,7 +154,7 @@ t.test('a huge function name cannot fill the heap of the thread that prints the 
   t.equal((await s.trigger('name_bomb/run')).status, 502, 'and the service lives');
 });
 
-t.test('a module the compiler refuses is refused with its words, and the trial has a memory limit', async t => {
+t.test("a module that the compiler refuses is refused with the compiler's message, and the trial has a memory limit", async t => {
   const file = path.join(t.testdir({}), 'bad.wasm');
   // Passes the gate, which is no validator: an i64 where an i32 is wanted.
   fs.writeFileSync(file, assemble('(module (func (result i32) (i64.const 0)))', false));
@@ -251,7 +251,7 @@ t.test('what only an export declares may still be named by ref.func after the ex
   t.end();
 });
 
-t.test('empty function and code sections are filled, not doubled', t => {
+t.test('empty function and code sections are filled, not repeated', t => {
   const exported = [2, ...leb(6), ...Buffer.from('memory'), 2, 0, ...leb(13), ...Buffer.from('plugin_handle'), 0, 0];
   const imported = [1, ...leb(11), ...Buffer.from('plugin_host'), ...leb(8), ...Buffer.from('body_len'), 0, 0];
   const empty: Array<[number, number[]]> = [[3, [0]], [10, [0]]];

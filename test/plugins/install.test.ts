@@ -40,7 +40,7 @@ t.test('upload answers what the plugin asks for, and installs nothing', async t 
   t.equal(fs.readdirSync(path.join(s.directory, 'modules')).length, 2, 'the module and its compiled form are stored');
 });
 
-t.test('a refused upload keeps nothing and names every finding', async t => {
+t.test('a refused upload stores nothing and names every finding', async t => {
   const s = await startTestService();
   t.teardown(() => s.stop());
   const modules = path.join(s.directory, 'modules');
@@ -184,7 +184,7 @@ t.test('a module that was swapped on disk after its upload is not run', async t 
   t.match((await s.admin('GET', '/plugins/swap/executions')).json, { items: [{ outcome: 'load_failed', failure: /not the one that was checked/ }] });
 });
 
-t.test('a module that an older host has rewritten in its own way is rewritten anew from the upload', async t => {
+t.test('a module rewritten by an older host is rewritten again from the upload', async t => {
   const s = await startTestService();
   t.teardown(() => s.stop());
   const { wasmKey } = await s.install(answering('ok', { id: 'older' }));
@@ -224,7 +224,7 @@ t.test('files that belong to no version are removed once they are old enough', a
   t.same(fs.readdirSync(modules).sort(), [`${wasmKey}.run${RUNNABLE_FORMAT}.wasm`, `${wasmKey}.wasm`, 'cccc.part'].sort());
 });
 
-t.test('two hosts on one database: what one installs the other runs after it was told', async t => {
+t.test('two hosts on one database: a plugin installed on one runs on the other after the notification', async t => {
   const s = await startTestService();
   t.teardown(() => s.stop());
   const { startService } = await import('../../src/app/service.ts');

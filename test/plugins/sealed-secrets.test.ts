@@ -5,7 +5,7 @@ import { startTestService } from '../support/service.ts';
 import { type Subscriber, startSubscriber } from '../support/subscriber.ts';
 import { okPlugin } from '../support/wat.ts';
 
-t.test('a sealed value opens in its own row alone', async t => {
+t.test('an encrypted value can be decrypted only in its own row', async t => {
   const s = await startTestService({ BOT_EVENTS_PRIVATE_RANGES: '127.0.0.1' });
   t.teardown(() => s.stop());
   const field = { type: 'string', name: 'api_key', description: 'Key', required: true, sensitive: true };
@@ -29,7 +29,7 @@ t.test('a sealed value opens in its own row alone', async t => {
   await right.until(1);
   const off = async () => (await s.admin('GET', `/events/subscriptions/${b}`)).json;
   while ((await off()).enabled === true) await new Promise(r => setTimeout(r, 20));
-  t.match(await off(), { disabled_why: /does not open: .*copied from another row.*give the subscription a new secret/ });
+  t.match(await off(), { disabled_why: /cannot be decrypted: .*copied from another row.*give the subscription a new secret/ });
   t.equal(moved.attempts, 0, 'nothing is signed with the secret of another address');
   const mended = { new_secret: true, enabled: true };
   const answer = await s.admin('PATCH', `/events/subscriptions/${b}`, mended);

@@ -20,7 +20,7 @@ const RUN: LoggedExecution = {
   caller: 'user:5',
 };
 
-t.test('each trap and each stopped execution is a line with its facts; of one trigger a few in a minute', async t => {
+t.test('each trap and each stopped execution is logged with its facts; a few lines per trigger and minute', async t => {
   const { lines, log } = keptLog();
   const executions = new ExecutionLog(log, false);
   executions.note(RUN, withoutAnswer('trapped', 'unreachable\n  at wasm', 0, 12));
@@ -42,7 +42,7 @@ t.test('each trap and each stopped execution is a line with its facts; of one tr
   t.equal(lines.filter(l => String(l.trigger).startsWith('call:')).length, LIMITS.logLinesPerTriggerMinute);
 });
 
-t.test('what was left out is counted, in the next line or in one of its own', async t => {
+t.test('suppressed lines are counted in the next line or in a separate one', async t => {
   const { lines, log } = keptLog();
   let now = 0;
   const executions = new ExecutionLog(log, false, () => now);
@@ -85,7 +85,7 @@ t.test('log.plugins puts the lines of plugins into the log, so many bytes an hou
   t.ok(flood.length < 400);
 });
 
-t.test('a suspension is a line with its cause', async t => {
+t.test('a suspension is logged with its cause', async t => {
   const { lines, log } = keptLog();
   const executions = new ExecutionLog(log, false);
   const s = {

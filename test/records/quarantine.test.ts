@@ -91,7 +91,7 @@ t.test('three traps of one caller suspend the trigger for that caller alone', as
   t.equal((await ask('203.0.113.8', 'n', other)).status, 200);
 });
 
-t.test('strikes count in a row and within a minute, for each caller and for all', async t => {
+t.test('strikes count when they follow each other within a minute, for each caller and for all callers', async t => {
   const db = openDatabase('postgresql://nowhere.invalid/x', 1, () => {});
   t.teardown(() => db.close());
   let stored = 0;
@@ -123,7 +123,7 @@ t.test('strikes count in a row and within a minute, for each caller and for all'
   t.equal(stored, 1, 'a suspension that cannot be stored holds on this host');
 });
 
-t.test('what is remembered of callers is bounded', async t => {
+t.test('the memory for callers is bounded', async t => {
   const db = openDatabase('postgresql://nowhere.invalid/x', 1, () => {});
   t.teardown(() => db.close());
   const q = quarantineOf(t, db);
@@ -158,7 +158,10 @@ t.test(
     t.equal(find(versionId + 1, 0), undefined, 'another version is not meant');
     await q.load();
     await suspendSuspects(db, q, [{ versionId, seen: 'ended by SIGSEGV twice' }]);
-    t.match(find(versionId, 365 * 86_400_000), { until: null, cause: /tried again after a first suspension/ });
+    t.match(find(versionId, 365 * 86_400_000), {
+      until: null,
+      cause: /this is the second time, after a suspension of one hour/,
+    });
     // The service hears of both suspensions, one after the other.
     const ask = () => s.trigger('moody/a', { method: 'POST', body: 'n' });
     let answer = await ask();
@@ -187,25 +190,25 @@ t.test('a suspension lasts twice as long every time, up to ten minutes', async t
   const seconds: number[] = [];
   for (let k = 0; k < 7; k++) {
     strike3(q, 'a', now);
-    const until = q.find(MOODY, 'a', 'anybody', now)?.until?.getTime() ?? 0;
+    const until = q.find(MOODY, 'a', 'any caller', now)?.until?.getTime() ?? 0;
     seconds.push((until - now) / 1000);
     now = until + 1;
-    t.equal(q.find(MOODY, 'a', 'anybody', now), undefined, 'it ends by itself');
+    t.equal(q.find(MOODY, 'a', 'any caller', now), undefined, 'it ends by itself');
   }
   t.same(seconds, [30, 60, 120, 240, 480, 600, 600]);
   now += 601_000;
   strike3(q, 'a', now);
   t.equal(
-    ((q.find(MOODY, 'a', 'anybody', now)?.until?.getTime() ?? 0) - now) / 1000,
+    ((q.find(MOODY, 'a', 'any caller', now)?.until?.getTime() ?? 0) - now) / 1000,
     30,
-    'after ten quiet minutes it starts anew',
+    'after ten minutes without a strike the count starts at zero',
   );
   for (const at of [0, 61_000, 122_000]) q.note(MOODY, 'b', `user:${at}`, LATE, now + at);
-  t.equal(q.find(MOODY, 'b', 'anybody', now + 122_000), undefined, 'three in three minutes are not three in one');
+  t.equal(q.find(MOODY, 'b', 'any caller', now + 122_000), undefined, 'three in three minutes are not three in one');
   await q.close();
 });
 
-t.test('a resume that meets the suspension while it is being written has the last word', async t => {
+t.test('a resume during the writing of a suspension wins', async t => {
   const s = await startTestService(MANY_LANES);
   t.teardown(() => s.stop());
   await s.install(moody);

@@ -1,5 +1,5 @@
 import t from 'tap';
-import { Backoff } from '../../src/supervisor/child.ts';
+import { Backoff } from '../../src/supervisor/backoff.ts';
 
 /** Waits before each start of a child that is ready after `startMs` (null: never) and ends `liveMs` later. */
 function waits(startMs: number | null, liveMs: number, count: number): number[] {
@@ -17,7 +17,7 @@ function waits(startMs: number | null, liveMs: number, count: number): number[] 
 
 const LADDER = [0, 0, 0, 100, 200, 400, 800, 1600, 3200, 6400, 10_000, 10_000, 10_000];
 
-t.test('a child that keeps ending before it is of use waits longer each time, up to ten seconds', t => {
+t.test('a child that keeps ending before it is ready waits longer each time, up to ten seconds', t => {
   t.same(waits(null, 50, 13), LADDER);
   t.same(waits(null, 60_000, 13), LADDER, 'also when it takes a minute to fail');
   t.same(waits(300, 2000, 13), LADDER);

@@ -126,7 +126,7 @@ t.test('a terminal gets a banner for people', t => {
   t.end();
 });
 
-t.test('where the account cannot read the program or reach the data, the start goes on and says which path', t => {
+t.test('if the account cannot read the program or the data, the service starts as root and names the path', t => {
   const warned: string[] = [];
   const tell = { progress() {}, warn: (text: string) => void warned.push(text) };
   const closed = path.join(fs.mkdtempSync(path.join(ROOT, 'closed-')), 'below');
@@ -134,13 +134,13 @@ t.test('where the account cannot read the program or reach the data, the start g
   const account = dropTo(path.join(closed, 'data'), tell);
   t.equal(account, null);
   if (process.getuid?.() === 0) {
-    t.match(warned[0], `cannot read ${closed}; put the program and its data where every account may go`);
+    t.match(warned[0], `cannot read ${closed}; put the program and its data where every account can read them`);
     t.equal(fs.statSync(path.join(closed, 'data')).uid, 0, 'nothing is handed over');
   } else t.same(warned, []);
   t.end();
 });
 
-t.test('what the account plants in the data directory leads root nowhere', t => {
+t.test('links that the account puts into the data directory do not redirect writes of root', t => {
   if (process.getuid?.() !== 0) return t.end();
   const warned: string[] = [];
   const tell = { progress() {}, warn: (text: string) => void warned.push(text) };

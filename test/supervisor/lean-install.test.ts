@@ -39,7 +39,7 @@ function installation(t: { teardown(fn: () => unknown): void }, without: readonl
   for (const name of installed().filter(name => !without.includes(name))) {
     const [from, to] = [path.join(PROJECT, 'node_modules', name), path.join(directory, 'node_modules', name)];
     fs.mkdirSync(path.dirname(to), { recursive: true });
-    // It looks for its binary beside its own place, to which a link would lead back.
+    // It looks for its binary next to its own place, to which a link would lead back.
     if (name === 'koffi') fs.cpSync(from, to, { recursive: true });
     else fs.symlinkSync(from, to);
   }
@@ -101,7 +101,7 @@ t.test('a package that is needed and missing is named in one line, with what to 
   }
 });
 
-t.test('the kit names the compiler, doctor the stores, and any other package is told of in a line too', async t => {
+t.test('the kit names the compiler, doctor the stores, and any other package has its line too', async t => {
   const directory = installation(t, [...OPTIONAL, 'yaml']);
   const run = (...args: string[]) =>
     spawnSync(process.execPath, args, { cwd: directory, encoding: 'utf8', env: { PATH: process.env.PATH } });

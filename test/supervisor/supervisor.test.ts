@@ -297,7 +297,7 @@ t.test('mistakes at start are one line that says what to do', async t => {
     /database at 127.0.0.1:1 does not answer.*BOT_DATABASE_URL/,
   );
   await fails({ BOT_HTTP_PORT: 'x' }, /BOT_HTTP_PORT/);
-  await fails({ BOT_HTTP_HOST: '203.0.113.1', BOT_HTTP_PORT: '0' }, /no address of this machine.*BOT_HTTP_HOST/);
+  await fails({ BOT_HTTP_HOST: '203.0.113.1', BOT_HTTP_PORT: '0' }, /is not an address of this machine.*BOT_HTTP_HOST/);
   await fails({ BOT_NONSENSE: '1' }, /unknown key "BOT_NONSENSE"/);
   await fails({}, /no command "nonsense"/, ['nonsense']);
   t.ok(await gone(directory, 3000));

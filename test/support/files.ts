@@ -14,7 +14,7 @@ export type Upload = {
   upload_headers: Record<string, string>;
 };
 
-/** Somebody who hands files to plugins, as an API client does. */
+/** A user who uploads files for plugins, as an API client does. */
 export class Uploader {
   readonly userId: number;
   readonly headers: Record<string, string>;

@@ -3,7 +3,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { GraphStore } from '../../src/graph/graph-store.ts';
 import type { Tuple } from '../../src/graph/tuple.ts';
-import { type RunningSpicedb, startSpicedb } from '../../src/supervisor/embedded-spicedb.ts';
+import { type RunningSpicedb, startEmbeddedSpicedb } from '../../src/supervisor/embedded-spicedb.ts';
 
 type Teardown = { teardown(fn: () => unknown): void };
 
@@ -23,7 +23,7 @@ export async function startGraphStore(t: Teardown): Promise<{
   connect(): GraphStore;
 }> {
   const directory = fs.mkdtempSync(path.join(os.tmpdir(), 'g-'));
-  const spicedb = await startSpicedb(path.join(directory, 'run'));
+  const spicedb = await startEmbeddedSpicedb(path.join(directory, 'run'));
   const stores: GraphStore[] = [];
   const connect = (): GraphStore => {
     const store = new GraphStore({ endpoint: spicedb.endpoint, token: 'any', tls: false });

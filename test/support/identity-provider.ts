@@ -14,7 +14,10 @@ export type IdentityProvider = {
   close(): Promise<void>;
 };
 
-/** A real OpenID Connect provider on loopback. Whoever types a name is that account; `name` and `locale` follow from it. */
+/**
+ * A real OpenID Connect provider on loopback. Typing a name logs in as that account; `name` and `locale` follow from
+ * it.
+ */
 export async function startIdentityProvider(): Promise<IdentityProvider> {
   let refusesTokens = false;
   let answer: ((req: http.IncomingMessage, res: http.ServerResponse) => void) | null = null;

@@ -18,7 +18,7 @@ type Teardown = { teardown(fn: () => unknown): void };
 export type Side = {
   name: 'TELEGRAM' | 'VK';
   server: FakeTelegram | FakeVk;
-  /** Somebody writes to us. */
+  /** A user of the messenger sends a message to the bot. */
   write(
     text: string,
     more?: { from?: number; chat?: number; id?: string; file?: string; language?: string },

@@ -1,6 +1,6 @@
 import { threadId } from 'node:worker_threads';
 
-/** A task of a `WorkerTask` that ends in the way it is told to. */
+/** A task of a `WorkerTask` that ends in the way its order says. */
 export type OddTask = { how: 'answer' | 'throw' | 'throw late' | 'exit' | 'loop' | 'eat' | 'environment'; ms?: number };
 export type OddAnswer = { thread: number; environment: number };
 

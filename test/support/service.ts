@@ -9,7 +9,7 @@ import { asService, makeDatabase } from './database.ts';
 
 export const TOKEN = 'test-setup-token';
 
-/** For tests in which executions are to run beside each other: more threads than one plugin has slots. */
+/** For tests in which executions run at the same time: more threads than one plugin has slots. */
 export const MANY_LANES = { BOT_EXECUTION_LANES: '12' };
 
 export type Json = { [key: string]: JsonValue };
@@ -26,8 +26,8 @@ export type TestService = {
   admin(method: string, path: string, body?: unknown): Promise<Answer>;
   upload(bytes: Uint8Array): Promise<Answer>;
   /**
-   * Uploads and installs; answers the upload's wasm_key. New HTTP triggers are made public and that is confirmed, so that a
-   * test may call them without a login; triggers that have settings keep them.
+   * Uploads and installs; answers the upload's wasm_key. New HTTP triggers are made public and that is confirmed, so
+   * that a test may call them without a login; triggers that have settings keep them.
    *
    * @param access `default`: says nothing about access, as an administrator who only installs
    */
@@ -79,7 +79,7 @@ export async function pageProof(base: string, path: string, cookies: Record<stri
   return /<meta name="page-proof" content="([\w-]*)">/.exec(page.text)?.[1] ?? '';
 }
 
-/** Members of an installation that open every new HTTP trigger of an upload to everybody. */
+/** Members of an installation request that make every new HTTP trigger of an upload public. */
 export function publicAccess(upload: Json): Json {
   const rows = upload.access as Json[];
   const fresh = rows.filter(row => row.new === true).map(row => String(row.trigger));
@@ -96,15 +96,17 @@ function filled(bytes: Uint8Array, field = 'file'): FormData {
 /**
  * A whole service in this process, on a port of its own.
  *
- * @param beside a service whose database and directory it shares, as another host would; without one it has its own
+ * @param sharedWith a service whose database and directory it shares, as another host would; without one it has its own
  */
 export async function startTestService(
   env: Record<string, string> = {},
-  beside?: TestService,
+  sharedWith?: TestService,
   graphInUse: (endpoint: string) => void = () => {},
 ): Promise<TestService> {
-  const database = beside === undefined ? await makeDatabase() : { url: beside.databaseUrl, drop: async () => {} };
-  const directory = beside?.directory ?? fs.mkdtempSync(path.join(process.env.TEST_DIRECTORY ?? '/tmp', 'service-'));
+  const database =
+    sharedWith === undefined ? await makeDatabase() : { url: sharedWith.databaseUrl, drop: async () => {} };
+  const directory =
+    sharedWith?.directory ?? fs.mkdtempSync(path.join(process.env.TEST_DIRECTORY ?? '/tmp', 'service-'));
   const config = loadConfig(null, {
     BOT_HTTP_PORT: '0',
     BOT_DATA_DIR: directory,
@@ -150,7 +152,7 @@ export async function startTestService(
     async stop() {
       await service.stop(5000);
       await database.drop();
-      if (beside === undefined) fs.rmSync(directory, { recursive: true, force: true });
+      if (sharedWith === undefined) fs.rmSync(directory, { recursive: true, force: true });
     },
   };
   return self;

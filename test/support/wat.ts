@@ -48,7 +48,7 @@ export type WatPlugin = {
   requirements?: Array<Record<string, unknown>>;
   triggers?: Array<Record<string, unknown>>;
   memory?: string;
-  /** Definitions beside the handler. */
+  /** Definitions in addition to the handler. */
   body?: string;
   /** Instructions of `plugin_handle`; must leave an i32. */
   handle: string;
@@ -81,8 +81,8 @@ export function watPlugin(p: WatPlugin): Uint8Array {
 }
 
 /**
- * A plugin that does one of several things: the number in the first byte of the request's body picks it. One upload instead of one
- * for each.
+ * A plugin that does one of several things: the number in the first byte of the request's body picks it. One upload
+ * instead of one for each.
  *
  * @param choices instructions of `plugin_handle`, one way each; the byte at address 32 is used up
  */

@@ -14,7 +14,7 @@ export type ZipEntry = {
   mode?: number;
 };
 
-/** A ZIP as somebody may make it who wants no good (APPNOTE 4.3). */
+/** A ZIP as an attacker may make it (APPNOTE 4.3). */
 export function rawZip(entries: readonly ZipEntry[]): Buffer {
   const locals: Buffer[] = [];
   const central: Buffer[] = [];

@@ -34,7 +34,7 @@ const answer = (s: TestService, headers: unknown, more: Record<string, string> =
   s.trigger(`${id}/run`, { method: 'POST', body: JSON.stringify(headers), headers: more });
 
 t.test(
-  'an answer says what a plugin may say of itself; what acts on the origin or a proxy is dropped by name',
+  'allowed headers of a plugin are sent; headers that affect the origin or a proxy are dropped and named',
   async t => {
     const kept = {
       'Content-Type': 'text/plain',
@@ -90,7 +90,7 @@ t.test(
   },
 );
 
-t.test('a cookie of a plugin goes to its own triggers alone, and an answer sets few of them', async t => {
+t.test('a cookie of a plugin is sent only to its own triggers, and an answer may set only a few', async t => {
   const base = 'Path=/api/triggers/http/p';
   const cookie = (value: string | string[]) => lines({ 'Content-Type': 'text/plain', 'Set-Cookie': value }).slice(1);
   t.same(cookie('a=1'), [`Set-Cookie: a=1; ${base}`]);
@@ -182,7 +182,7 @@ t.test('an answer that can run script is sandboxed unless an administrator trust
   ])
     t.equal(await policy({ 'Content-Type': type }), null, type);
   const own = await policy({ 'Content-Type': 'text/html', 'Content-Security-Policy': "default-src 'self'" });
-  t.equal(own, `default-src 'self', ${SANDBOX}`, "a header of its own beside the plugin's");
+  t.equal(own, `default-src 'self', ${SANDBOX}`, "a separate header in addition to the plugin's");
   t.equal((await answer(s, { 'X-Frame-Options': 'DENY' })).headers.get('x-frame-options'), 'DENY');
 
   for (const a of [await answer(s, {}), await s.trigger('echo/none'), await s.trigger('echo/run', { method: 'PUT' })])

@@ -98,7 +98,7 @@ t.test('an upgrade without a protected trigger whose path a public one takes ove
   t.equal((await s.trigger('cover/secret')).status, 204);
 });
 
-t.test('the same where both paths hold a name: what they have in common is asked about', async t => {
+t.test('the same if both paths have a parameter: paths that match both need a confirmation', async t => {
   const pages = { name: 'pages', path: '/:section/list' };
   await s.install(plugin('common', '1', [pages, { name: 'staff', path: '/staff/:what' }]));
   await s.admin('PUT', '/plugins/common/triggers/staff/settings', { allow_user_session: true });

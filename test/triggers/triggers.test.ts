@@ -153,7 +153,7 @@ t.test('the sample plugin echoes path, query, body and principal', async t => {
 });
 
 t.test(
-  'a request id is taken over when it is well formed, else made; it is returned and given to the plugin',
+  'a well-formed request id is kept, otherwise one is created; it is returned and passed to the plugin',
   async t => {
     const s = await startTestService();
     t.teardown(() => s.stop());

@@ -252,7 +252,7 @@ t.test('moves, second positions, endings and reactivation leave exactly the righ
   t.same(await parents(), ['study_group:g1#parent@stream:st2']);
 });
 
-t.test('a record that is wrong is named with every place, and spoils no other', async t => {
+t.test('a wrong record is reported with every mistake, and does not affect other records', async t => {
   const w = await world(t);
   const { db, graph, post } = w;
   await fill(w);
@@ -283,7 +283,7 @@ t.test('a record that is wrong is named with every place, and spoils no other', 
     }
     for (const [field, { references }] of Object.entries(entity.fields)) {
       if (references === undefined) continue;
-      const a = await post(entity.path, [good, { ...right, external_id: 'bad', [field]: 'nobody' }]);
+      const a = await post(entity.path, [good, { ...right, external_id: 'bad', [field]: 'missing' }]);
       t.equal(a.status, 206, `${entity.type} with an unknown ${field}`);
       t.match(a.json, {
         success: 1,
@@ -293,7 +293,7 @@ t.test('a record that is wrong is named with every place, and spoils no other', 
             external_id: 'bad',
             field,
             code: 'unknown_reference',
-            message: /^\/1\/\w+ names [\w ]+ "nobody"/,
+            message: /^\/1\/\w+ names [\w ]+ "missing"/,
           },
         ],
       });
@@ -306,7 +306,7 @@ t.test('a record that is wrong is named with every place, and spoils no other', 
   t.same(await graph(), before);
 });
 
-t.test('values that only the database refuses, or several fields together, are the record’s fault alone', async t => {
+t.test('a value that only the database refuses, or a conflict of fields, fails only its record', async t => {
   const w = await world(t);
   await fill(w);
   const person = (k: number, more: Record<string, unknown> = {}): Rec => ({
@@ -365,7 +365,7 @@ t.test('values that only the database refuses, or several fields together, are t
   });
 });
 
-t.test('what is no array of records is answered, and changes nothing', async t => {
+t.test('a body that is not an array of records is refused and changes nothing', async t => {
   const { db, post, raw } = await world(t);
   t.same((await post('persons', [])).json, { total: 0, success: 0, errors: [] });
   t.equal((await post('persons', [])).status, 200);
@@ -398,7 +398,7 @@ t.test('what is no array of records is answered, and changes nothing', async t =
   t.equal((await db.query('SELECT 1 FROM persons')).rows.length, 0);
 });
 
-t.test('the key opens the import, and a session whose password was given lately; nothing else does', async t => {
+t.test('only the university key, or a session with a recent password, may import', async t => {
   const { raw, s } = await world(t);
   const refused = async (headers: Record<string, string>, status = 401): Promise<void> => {
     const a = await raw('persons', '[]', headers);
@@ -438,7 +438,7 @@ t.test('the key opens the import, and a session whose password was given lately;
   t.match((await raw('persons', '[]', { authorization: '', cookie })).json, { code: 'password_confirmation_required' });
 });
 
-t.test('a dry run tells what would be and writes nothing', async t => {
+t.test('a dry run reports what would change and writes nothing', async t => {
   const w = await world(t);
   await fill(w, 'student-positions', 'admin-appointments');
   await w.queued();
@@ -463,7 +463,7 @@ t.test('a dry run tells what would be and writes nothing', async t => {
   t.same(await w.queued(), []);
 });
 
-t.test('the log tells what came in, and what was wrong with it', async t => {
+t.test('the import log lists the imports and their mistakes', async t => {
   const { post, s } = await world(t);
   const many = Array.from({ length: 1500 }, (_, k) => ({ external_id: `p${k}`, last_name: 'Л' }));
   const a = await post('persons', [...many, RIGHT.persons]);

@@ -60,7 +60,7 @@ t.test('the elements of an array are those the platform’s parser finds, wherev
   }
 });
 
-t.test('a body that only begins like a word of JSON is no JSON', async t => {
+t.test('a body that only begins like a JSON literal is refused', async t => {
   const codeOf = async (text: string): Promise<unknown> => {
     try {
       for await (const _ of jsonElements(

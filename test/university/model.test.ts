@@ -93,13 +93,13 @@ function happen(u: University, rnd: () => number, next: () => number, login: (ac
     },
     () => {
       const n = next();
-      // Perhaps with the account of somebody who has left.
+      // Perhaps with the account of a person who has left.
       const gone = rnd() < 0.3 ? Math.floor(rnd() * 150) : -1;
       const account =
         u.persons.some(r => String(r.idp_account_id).startsWith(`account-E${gone}`)) || gone < 0
           ? `account-new-${n}`
           : `account-E${gone}`;
-      if (u.persons.some(r => r.idp_account_id === account)) return 'nobody comes';
+      if (u.persons.some(r => r.idp_account_id === account)) return 'no person comes';
       u.persons.push({
         external_id: `E-new-${n}`,
         last_name: 'Новый',
@@ -120,7 +120,7 @@ function happen(u: University, rnd: () => number, next: () => number, login: (ac
       return 'an assignment goes';
     },
     () => {
-      // Somebody logs in, perhaps before the data know his account.
+      // A user logs in, perhaps before the data name the account.
       const person = at(u.persons);
       login(
         rnd() < 0.5 ? String(person.idp_account_id) : `account-later-${Math.floor(rnd() * 40)}-${person.external_id}`,
@@ -176,7 +176,7 @@ t.test('after random changes and faults a clean pull leaves what a fresh import 
   for (let round = 0; round < ROUNDS; round++) {
     for (let k = Math.floor(rnd() * 25); k > 0; k--)
       log.push(happen(source.university, rnd, next, account => accounts.push(account)));
-    // Without a session: the data may still find that the user is somebody else.
+    // Without a session: the data may still show that the user is another person.
     for (const account of accounts.splice(0)) await findOrAddIdpUser(db, { sub: account, name: 'X', locale: null });
     source.pageSize = rnd() < 0.5 ? 0 : 1 + Math.floor(rnd() * 60);
     const good = source.university;

@@ -30,7 +30,7 @@ async function world(t: Scope, university: University = makeUniversity(SMALL), e
 const typesOf = (a: Answer): Map<string, Json> =>
   new Map((a.json.types as Json[]).map(type => [String(type.type), type]));
 
-t.test('a pull takes everything over in its order; a second one changes nothing and queues nothing', async t => {
+t.test('a pull imports all types in order; a second one changes nothing and queues nothing', async t => {
   const { count, db, pull, source } = await world(t);
   source.pageSize = 50;
   const first = await pull();
@@ -49,7 +49,7 @@ t.test('a pull takes everything over in its order; a second one changes nothing 
   t.same((await db.query('SELECT max(changed_at) AS at FROM persons')).rows, state);
 });
 
-t.test('a list that is what it was is not fetched again, unless somebody wrote there meanwhile', async t => {
+t.test('an unchanged list is not fetched again, unless a batch wrote to its type meanwhile', async t => {
   const { pull, s, source } = await world(t);
   await pull();
   source.log.length = 0;
@@ -70,7 +70,7 @@ t.test('a list that is what it was is not fetched again, unless somebody wrote t
   t.equal(typesOf(third).get('course')?.deactivated, 1, 'the complete list has no such course');
 });
 
-t.test('what goes wrong with one list is told, and the others are taken over', async t => {
+t.test('a problem with one list is reported, and the other lists are imported', async t => {
   const { count, pull, source } = await world(t, makeUniversity(SMALL), { BOT_UNIVERSITY_SYNC_PAGE_TIMEOUT: '700ms' });
   const { courses, ...rest } = source.university;
   t.ok(courses.length > 0);
@@ -104,7 +104,7 @@ t.test('what goes wrong with one list is told, and the others are taken over', a
   t.equal(await count('departments'), 4);
 });
 
-t.test('one bad record does not keep its list, and its former state stays', async t => {
+t.test('one bad record does not stop its list, and keeps its former state', async t => {
   const { db, pull, source } = await world(t);
   await pull();
   const [first, second] = source.university['student-positions'];
@@ -130,7 +130,7 @@ t.test('one bad record does not keep its list, and its former state stays', asyn
   t.match(typesOf(again).get('student_position'), { state: 'partial', failed: 2 });
 });
 
-t.test('what a source sends beyond measure, sideways or askew is refused, and told without what it holds', async t => {
+t.test('too large, redirected or malformed answers of a source are refused, without quoting their content', async t => {
   const { count, pull, s, source } = await world(t);
   await pull();
   const problemOf = async (body: string): Promise<string> => {
@@ -155,7 +155,7 @@ t.test('what a source sends beyond measure, sideways or askew is refused, and to
   source.faults.set('persons', { kind: 'status', status: 302 });
   t.match(typesOf(await pull()).get('person')?.problem, /answers 302, which is not followed/);
   source.faults.clear();
-  // One record that is nested too deeply spoils no other; one without its id makes nobody missing.
+  // One record that is nested too deeply spoils no other; one without its id marks no other as missing.
   const all = source.university.persons;
   source.university.persons = [
     ...all.slice(1),
@@ -179,7 +179,7 @@ t.test('what a source sends beyond measure, sideways or askew is refused, and to
 t.test('a batch that comes in while a list is taken over is not hidden by its mark', async t => {
   const { pull, s, source } = await world(t);
   await pull();
-  // The same list is asked for; while it is under way somebody writes.
+  // The same list is asked for; while it is under way a batch writes.
   source.university.courses = [...source.university.courses].reverse();
   source.faults.set('semesters', { kind: 'slow', ms: 300, times: 1 });
   source.faults.set('courses', { kind: 'slow', ms: 300, times: 1 });
@@ -191,7 +191,7 @@ t.test('a batch that comes in while a list is taken over is not hidden by its ma
   t.equal(typesOf(next).get('course')?.state, 'succeeded', 'it was fetched again');
 });
 
-t.test('a list that has lost more than a fifth stops its type alone, until somebody says that it is right', async t => {
+t.test('a list that has lost more than a fifth stops only its type, until an administrator confirms it', async t => {
   const { count, pull, source } = await world(t);
   await pull();
   const all = source.university['student-subgroups'];

@@ -141,7 +141,7 @@ t.test('accounts: who logged in before the import, who changes accounts, who sha
   await put('persons', { ...ANNA, external_id: 'e2' });
   const second = await findOrAddIdpUser(db, { sub: 'account-2', name: 'B', locale: null });
   await put('persons', { ...ANNA, external_id: 'e2', idp_account_id: 'account-2' });
-  t.match(await userOf('e2'), { id: second.id, idpAccountsId: 'account-2' }, 'the user nobody used is given up');
+  t.match(await userOf('e2'), { id: second.id, idpAccountsId: 'account-2' }, 'the user without any use is given up');
   // The same, but the imported user was used.
   await put('persons', { ...ANNA, external_id: 'e3' });
   const used = await userOf('e3');
@@ -175,7 +175,7 @@ t.test('accounts: who logged in before the import, who changes accounts, who sha
   );
   t.match(await userOf('e1'), { id: before.id, idpAccountsId: 'account-2' });
   t.match(await userOf('e2'), { id: second.id, idpAccountsId: ACCOUNT });
-  // Whoever has left lets his account go.
+  // A person who has left releases the account.
   await put('persons', { ...ANNA, idp_account_id: 'account-2', is_active: false });
   await put('persons', { ...ANNA, external_id: 'e7', idp_account_id: 'account-2' });
   t.match(await userOf('e1'), { idpAccountsId: null });
@@ -186,7 +186,7 @@ t.test('accounts: who logged in before the import, who changes accounts, who sha
   t.match(await userOf('e8'), { id: byHand.id, idpAccountsId: 'by-hand' });
 });
 
-t.test('who may log in as an administrator is not for the data to say', async t => {
+t.test('an import never changes who may log in as an administrator', async t => {
   const { db, put, s, userOf } = await world(t, { BOT_ADMIN_API_KEY: 'university-api-key-of-tests' });
   // Imported first, made an administrator then; another one with an account and no person.
   await put('persons', { ...ANNA, idp_account_id: 'account-of-anna' });
@@ -221,7 +221,7 @@ t.test('who may log in as an administrator is not for the data to say', async t 
 });
 
 t.test(
-  'who becomes another user takes along what his positions give; a changed account ends what was opened with the old one',
+  'a person linked to another user keeps the rights of his positions; a changed account ends sessions of the old one',
   async t => {
     const { db, put, s, userOf } = await world(t);
     await put('persons', ANNA);

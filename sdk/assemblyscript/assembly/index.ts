@@ -151,7 +151,7 @@ export class Access {
   }
 }
 
-/** Suggests that everybody may call, without a login. The reason is shown to the administrator. */
+/** Suggests that anyone may call, without a login. The reason is shown to the administrator. */
 export function Public(reason: string): Access {
   return new Access(true, false, false, reason);
 }

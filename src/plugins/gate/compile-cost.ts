@@ -1,14 +1,14 @@
 import { GATE } from './gate-limits.ts';
 
 /**
- * What V8's compilers need for a function, estimated from what the gate counts in its body. Liftoff, the baseline compiler, is one pass
- * that copies or merges the place of every local and every operand stack value at every control instruction. TurboFan, the
- * optimizing one, builds a graph whose cost grows with control instructions and with the values calls and blocks pass on.
- * The weights are measured (docs/RATIONALE.md, "What does it cost to compile a plugin?"): they are those of the most expensive of the
- * shapes in test/support/expensive-modules.ts, on one core of 2.5 GHz.
+ * Estimates what V8's compilers need for a function, from counts in its body. Liftoff, the baseline compiler, makes one
+ * pass and copies or merges the location of every local and operand stack value at every control instruction. TurboFan,
+ * the optimizing compiler, builds a graph whose cost grows with control instructions and with the values that calls and
+ * blocks pass on. The weights are measured (docs/RATIONALE.md, "What does it cost to compile a plugin?") with the most
+ * expensive shapes in test/support/expensive-modules.ts, on one core of 2.5 GHz.
  */
 
-/** Numbers of values by type, function and tag, as the walk over a body needs them. */
+/** Numbers of parameters and results by type, function and tag. */
 export type Signatures = {
   /** By type index. */
   parameters: number[];
@@ -19,7 +19,7 @@ export type Signatures = {
   tags: number[];
 };
 
-/** What was counted in a function body. */
+/** Counts of one function body. */
 export type BodyCounts = {
   /** Where the body starts in the module. */
   offset: number;
@@ -28,20 +28,20 @@ export type BodyCounts = {
   locals: number;
   /** Most values on the operand stack at once. */
   stack: number;
-  /** Control instructions, each branch of a br_table that leads somewhere else, calls inside try. */
+  /** Control instructions, different targets of each br_table, and calls inside try. */
   control: number;
-  /** Locals and operand stack values at every control instruction, added up: what is copied or merged there. */
+  /** Sum of locals and operand stack values over all control instructions, where they are copied or merged. */
   carried: number;
-  /** Locals at every loop, and what is carried inside try: each may become a value of its own there, a phi of the graph. */
+  /** Sum of locals over all loops and inside try, where each may become a new value (a phi of the graph). */
   phis: number;
-  /** Locals at every entry of a br_table. */
+  /** Sum of locals over all entries of br_table. */
   atEntries: number;
   calls: number;
-  /** Locals and stack values at every call. */
+  /** Sum of locals and stack values over all calls. */
   atCalls: number;
-  /** Values that calls, branches and blocks pass on by their types. */
+  /** Values that calls, branches and blocks pass on, by their types. */
   passed: number;
-  /** Bytes of every loop body, nested ones once for each loop around them. */
+  /** Sum of the sizes of all loop bodies; nested ones count once for each loop around them. */
   looped: number;
 };
 
@@ -68,7 +68,7 @@ const WEIGHTS: readonly Weight[] = [
   },
   { ns: 140, bytes: 40, optimizedNs: 3500, what: c => [c.passed, 'values passed by calls, branches and blocks'] },
   { ns: 0, bytes: 0, optimizedNs: 3.5, what: c => [c.looped, 'bytes in loops, once for each loop around them'] },
-  // A register that is needed is looked for in all that is on the stack.
+  // To free a register, the compiler searches all values on the stack.
   {
     ns: 0.04,
     bytes: 0,
@@ -79,7 +79,7 @@ const WEIGHTS: readonly Weight[] = [
     ],
   },
 ];
-/** Every function costs that much, however short. */
+/** Fixed cost of a function. */
 const FUNCTION_NS = 3000;
 
 export type CompileCost = { baselineMs: number; baselineBytes: number; optimizedMs: number };
@@ -95,7 +95,7 @@ export function compileCost(counts: BodyCounts): CompileCost {
   return { baselineMs: ns / 1e6, baselineBytes: bytes, optimizedMs: optimizedNs / 1e6 };
 }
 
-/** The count that weighs most, in words. */
+/** Names the count with the largest cost. */
 function mostOf(counts: BodyCounts, key: 'ns' | 'bytes'): string {
   let most = -1;
   let words = '';
@@ -111,9 +111,9 @@ function mostOf(counts: BodyCounts, key: 'ns' | 'bytes'): string {
 export type CompileRefusal = { rule: 'compile-memory' | 'compile-time'; message: string; offset: number };
 
 /**
- * Whether one function is too expensive to compile.
+ * Refuses one function that is too expensive to compile.
  *
- * @returns null when it is not
+ * @returns null if it is not too expensive
  */
 export function refuseFunction(index: number, counts: BodyCounts, cost: CompileCost): CompileRefusal | null {
   const where = `function ${index} at byte ${counts.offset}`;
@@ -135,10 +135,11 @@ export function refuseFunction(index: number, counts: BodyCounts, cost: CompileC
 const mb = (bytes: number): number => Math.round(bytes / 1024 / 1024);
 
 /**
- * Decides which functions are compiled by the optimizing compiler: those with loops before the others and cheap ones first, up to a
- * budget for the module, none that is expensive by itself. All others are compiled by the baseline compiler. Each is compiled once, before the code runs.
+ * Decides which functions the optimizing compiler compiles: functions with loops before others, cheap ones first, up to
+ * a budget for the module, and none that is too expensive by itself. The baseline compiler compiles the others. Each is
+ * compiled once, before the code runs.
  *
- * @returns by function of the module's own, whether it is optimized; or why the module as a whole is too expensive
+ * @returns for each function the module defines, whether it is optimized; or why the whole module is too expensive
  */
 export function planCompilation(bodies: readonly BodyCounts[]): boolean[] | CompileRefusal {
   const costs = bodies.map(compileCost);
@@ -153,7 +154,7 @@ export function planCompilation(bodies: readonly BodyCounts[]): boolean[] | Comp
   }
   const optimized = bodies.map(() => false);
   let left: number = GATE.optimizeModuleMs;
-  // Time is spent in loops: the interpreter of a language is one function with one.
+  // Loops first, because most time is spent there: an interpreter of a language is one function with a loop.
   const order = costs.map((c, index) => ({ index, ms: c.optimizedMs, loops: (bodies[index]?.looped ?? 0) > 0 }));
   order.sort((a, b) => Number(b.loops) - Number(a.loops) || a.ms - b.ms);
   for (const { index, ms } of order) {

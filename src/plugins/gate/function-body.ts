@@ -3,14 +3,14 @@ import { GATE } from './gate-limits.ts';
 import { readValueType, skipPlain } from './instructions.ts';
 import { GateRefusal, type Reader } from './reader.ts';
 
-/** One open block. `height` is that of the operand stack below its parameters. */
+/** An open block. `height`: height of the operand stack below the block's parameters. */
 type Frame = {
   height: number;
   parameters: number;
   results: number;
   isTry: boolean;
   isLoop: boolean;
-  /** Whether the block itself could be reached: code that cannot be is read and not compiled. */
+  /** Whether the block is reachable: unreachable code is read but not compiled. */
   reachable: boolean;
   start: number;
 };
@@ -40,7 +40,7 @@ const OP = {
   tryTable: 0x1f,
 } as const;
 
-/** Walks one function body with the height of its operand stack, and counts what the compilers will have to do. */
+/** Walks one function body, tracking the height of the operand stack, and counts the work of the compilers. */
 class BodyWalk {
   readonly #r: Reader;
   readonly #signatures: Signatures;
@@ -58,7 +58,7 @@ class BodyWalk {
     this.#counts = counts;
   }
 
-  /** Reads up to the `end` of the body. */
+  /** Reads to the final `end` of the body. */
   run(end: number, results: number): void {
     const r = this.#r;
     this.#frames.push(this.#frame(OP.block, 0, results));
@@ -93,7 +93,7 @@ class BodyWalk {
     };
   }
 
-  /** In code that cannot be reached a stack may be too short; the compiler refuses it elsewhere. */
+  /** In unreachable code the stack may be too short; elsewhere the compiler refuses that. */
   #move(effect: number): void {
     const height = this.#height + effect;
     const floor = this.#frames.at(-1)?.height ?? 0;
@@ -101,7 +101,7 @@ class BodyWalk {
     if (height > this.#counts.stack) this.#counts.stack = height;
   }
 
-  /** A place where the compilers copy or merge the state of all locals and stack values. */
+  /** Counts a place where the compilers copy or merge the state of all locals and stack values. */
   #merge(times: number): void {
     if (!this.#reachable) return;
     this.#counts.control += times;
@@ -156,7 +156,7 @@ class BodyWalk {
     }
   }
 
-  /** What follows cannot be reached. */
+  /** Marks the following code as unreachable. */
   #stop(): void {
     this.#reachable = false;
     this.#height = this.#frames.at(-1)?.height ?? 0;
@@ -175,7 +175,7 @@ class BodyWalk {
   #blockType(): [number, number] {
     const t = this.#r.peek();
     if (t === 0x63 || t === 0x64) this.#r.refuse('gc-type', 'a block has a garbage-collected type');
-    // Types of one value, and none (0x40), are negative numbers of one byte.
+    // A single value type, or no value (0x40), is encoded as a negative number of one byte.
     if (t >= 0x40 && t < 0x80) {
       this.#r.advance(1);
       return [0, t === 0x40 ? 0 : 1];
@@ -191,7 +191,7 @@ class BodyWalk {
   #enter(op: number): void {
     const [parameters, results] = this.#blockType();
     if (op === OP.if) this.#move(-1);
-    // An `if` keeps the state for its other arm.
+    // An `if` keeps the state for its `else`.
     this.#merge(op === OP.if ? 2 : 1);
     this.#counts.passed += parameters + results;
     if (op === OP.loop && this.#reachable) this.#counts.phis += this.#counts.locals;
@@ -212,7 +212,7 @@ class BodyWalk {
     }
   }
 
-  /** `else`, `catch`, `catch_all`: the block begins again with another stack. */
+  /** `else`, `catch`, `catch_all`: restarts the block with another stack. */
   #nextArm(op: number): void {
     const frame = this.#frames.at(-1);
     if (frame === undefined) return;
@@ -221,7 +221,7 @@ class BodyWalk {
     this.#height = frame.height;
     let values = frame.parameters;
     if (op !== OP.else) {
-      // Calls in a handler are not caught by it.
+      // A handler does not catch exceptions of its own calls.
       if (frame.isTry) this.#tries--;
       frame.isTry = false;
       values = op === OP.catch ? this.#parametersOfTag(this.#r.u32()) : 0;
@@ -242,7 +242,7 @@ class BodyWalk {
     this.#merge(1);
   }
 
-  /** Values a branch to a label passes on. */
+  /** Number of values a branch to a label passes on. */
   #arityOf(label: number): number {
     const frame = this.#frames[this.#frames.length - 1 - label];
     return frame === undefined ? 0 : frame.isLoop ? frame.parameters : frame.results;
@@ -294,9 +294,9 @@ class BodyWalk {
 /**
  * Reads one function body.
  *
- * @param r at the size of the body
+ * @param r reader at the size of the body
  * @param index of the function, for messages
- * @returns what the compilers will have to do for it
+ * @returns counts of the compilers' work
  * @throws GateRefusal naming the function and the limit
  */
 export function readFunctionBody(r: Reader, index: number, signatures: Signatures): BodyCounts {

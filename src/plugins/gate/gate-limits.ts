@@ -1,6 +1,6 @@
 const MIB = 1024 * 1024;
 
-/** What the gate lets through (docs/SECURITY.md). */
+/** Limits of the gate (docs/SECURITY.md). */
 export const GATE = {
   types: 10_000,
   params: 1000,
@@ -20,11 +20,11 @@ export const GATE = {
   locals: 10_000,
   nesting: 10_000,
   tableLabels: 65_520,
-  /** What the baseline compiler may take for one function and for all, as plugins/gate/compile-cost estimates it. */
+  /** Cost of the baseline compiler for one function and for the module, as estimated by plugins/gate/compile-cost. */
   compileFunctionBytes: 96 * MIB,
   compileFunctionMs: 250,
   compileModuleMs: 1000,
-  /** What the optimizing compiler may take: more expensive functions are left to the baseline compiler. */
+  /** Cost of the optimizing compiler; more expensive functions are left to the baseline compiler. */
   optimizeFunctionMs: 200,
   optimizeModuleMs: 1000,
 } as const;

@@ -1,7 +1,7 @@
 import type { Reader } from './reader.ts';
 import { plainEffect, prefixedEffect, vectorEffect } from './stack-effects.ts';
 
-/** Value types the gate knows, as bytes: numbers, vectors, funcref, externref, exnref. */
+/** Reads a value type the gate allows: numbers, vectors, funcref, externref, exnref. */
 export function readValueType(r: Reader): string {
   const t = r.byte();
   switch (t) {
@@ -37,7 +37,7 @@ export function readReferenceType(r: Reader): void {
 const NAMES_MEMORY = 'the module uses more than one memory; the memory cap holds for one memory only';
 
 function skipMemoryArgument(r: Reader): void {
-  // Alignment of 64 and above carries a memory index (multi-memory proposal).
+  // An alignment of 64 and above is followed by a memory index (multi-memory proposal).
   if (r.u32() >= 64) r.refuse('multi-memory', NAMES_MEMORY);
   r.skipLeb(5);
 }
@@ -59,7 +59,7 @@ function skipVectorInstruction(r: Reader): number {
 function skipPrefixedInstruction(r: Reader): number {
   const op = r.u32();
   if (op > 17) r.refuse('unknown-instruction', `instruction 0xfc ${op} is not known to this host`);
-  // memory.init, memory.copy and memory.fill name memories; only index 0 exists.
+  // memory.init, memory.copy and memory.fill name memories, of which only index 0 exists.
   const ownMemory = (): void => {
     if (r.u32() !== 0) r.refuse('multi-memory', NAMES_MEMORY);
   };

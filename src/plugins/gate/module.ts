@@ -7,42 +7,45 @@ import { readReferenceType, readValueType } from './instructions.ts';
 import { GateRefusal, Reader } from './reader.ts';
 
 export type ImportedFunction = { module: string; name: string; type: string };
-/** `name` is that of a custom section, else empty. */
+/** `name`: name of a custom section, otherwise empty. */
 export type Section = { id: number; start: number; end: number; name: string };
 
-/** Bytes of the module that fill the memory at an address before anything runs. */
+/** Bytes of the module that are copied into memory at an address before any code runs. */
 export type DataImage = { address: number; start: number; end: number };
 
-/** What the gate read of a module; offsets point into the original bytes. */
+/** The parts of a module that the gate reads; offsets point into the original bytes. */
 export type ModuleOutline = {
   sections: Section[];
   /** Function types as text, `i32,i32->i32`. */
   types: string[];
   importedFunctions: ImportedFunction[];
-  /** Where the entries of a section start, after its count (which may be padded). */
+  /** Offsets of the entries of sections, after the count (which may be padded). */
   entriesAt: { types: number; imports: number; functions: number; elements: number; code: number };
   elementSegments: number;
-  /** Whether code names functions (`ref.func`): each must then be declared outside of it, an export being one way. */
+  /**
+   * Whether code names functions (`ref.func`). Each such function must be declared outside the code, for example by an
+   * export.
+   */
   namesFunctions: boolean;
-  /** Type of each function of the module's own, after the imported ones. */
+  /** Type of each function the module defines. */
   functionTypes: string[];
   signatures: Signatures;
-  /** What was counted in the body of each function of the module's own. */
+  /** Counts of the body of each function the module defines. */
   bodies: BodyCounts[];
-  /** Which of them the optimizing compiler compiles. */
+  /** Whether the optimizing compiler compiles each of them. */
   optimized: boolean[];
   exports: Array<{ name: string; kind: number; index: number }>;
   custom: Array<{ name: string; start: number; end: number }>;
   memory: { min: number; max: number } | null;
-  /** Active data segments with constant offsets, in order; null when there is any other kind or code names them. */
+  /** Active data segments with constant offsets, in order; null if there is any other kind or code names segments. */
   images: DataImage[] | null;
-  /** Function that runs when an instance is made. */
+  /** The start function. */
   start: number | null;
-  /** Replacement for the table section with every maximum capped, or null when there is none. */
+  /** The table section with every maximum capped, or null if the module has none. */
   tableSection: number[] | null;
 };
 
-/** Order in which the sections must stand; custom sections (0) may stand anywhere. */
+/** Required order of sections; custom sections (0) may be anywhere. */
 const ORDER = [0, 1, 2, 3, 4, 5, 7, 8, 9, 10, 12, 13, 11, 6];
 
 /** Limits of a memory or table: flags 0 and 1 only. */
@@ -67,10 +70,10 @@ function skipConstantExpression(r: Reader): void {
     else if (op === 0x44) r.advance(8);
     else if (op === 0xd0) readReferenceType(r);
     else if (op === 0xfd) {
-      if (r.u32() !== 12) r.refuse('unknown-instruction', 'a constant expression holds a vector instruction');
+      if (r.u32() !== 12) r.refuse('unknown-instruction', 'a constant expression contains a vector instruction');
       r.advance(16);
     } else if (!((op >= 0x6a && op <= 0x6c) || (op >= 0x7c && op <= 0x7e)))
-      r.refuse('unknown-instruction', `a constant expression holds instruction 0x${op.toString(16)}`);
+      r.refuse('unknown-instruction', `a constant expression contains instruction 0x${op.toString(16)}`);
   }
   r.refuse('malformed', 'a constant expression is longer than 64 instructions');
 }
@@ -139,7 +142,7 @@ function readTables(r: Reader, out: ModuleOutline): void {
     const { min, max } = readLimits(r, 'table');
     entries += min;
     if (entries > GATE.tableEntries)
-      r.refuse('table-size', `tables hold ${entries} entries at start; at most ${GATE.tableEntries}`);
+      r.refuse('table-size', `the tables have ${entries} entries at start; at most ${GATE.tableEntries}`);
     const capped = Math.max(min, Math.min(max ?? GATE.tableEntries, GATE.tableEntries));
     body.push(type, 1, ...leb(min), ...leb(capped));
   }
@@ -221,7 +224,7 @@ function readData(r: Reader, out: ModuleOutline): void {
   out.images = images;
 }
 
-/** The offset of a segment: an address when it is one constant, else null. */
+/** The offset of a segment: an address if it is one constant, otherwise null. */
 function readOffset(r: Reader): number | null {
   const from = r.at;
   if (r.byte() === 0x41) {
@@ -287,17 +290,18 @@ function readSection(id: number, r: Reader, out: ModuleOutline): void {
       return;
     }
     default:
-      // Data count: checked by the compiler against the data section.
+      // The compiler checks the data count against the data section.
       r.at = r.end;
   }
 }
 
 /**
- * Reads a whole core module and bounds everything V8 does not bound itself. It is no validator: compilation follows.
+ * Reads a whole core module and enforces the limits that V8 does not enforce. It does not validate the module; the
+ * compiler does that.
  *
  * @param bytes the module as uploaded
  * @returns its outline
- * @throws GateRefusal at the first rule that is broken
+ * @throws GateRefusal at the first broken rule
  */
 export function readModule(bytes: Uint8Array): ModuleOutline {
   const r = new Reader(bytes);
@@ -349,7 +353,7 @@ export function readModule(bytes: Uint8Array): ModuleOutline {
     out.sections.push({ id, start, end, name: '' });
     const place = ORDER[id];
     if (place === undefined) return r.refuse('unknown-section', `section ${id} is not known to this host`);
-    if (place <= last) r.refuse('malformed', `section ${id} stands twice or in the wrong order`);
+    if (place <= last) r.refuse('malformed', `section ${id} is repeated or in the wrong order`);
     last = place;
     readSection(id, r, out);
     if (r.at !== end) r.refuse('malformed', `section ${id} does not end where its length says`);

@@ -1,4 +1,4 @@
-/** A refusal of the gate: what is wrong in plain words, and the byte where it stands. */
+/** A refusal of the gate: what is wrong, and at which byte. */
 export class GateRefusal extends Error {
   readonly rule: string;
   readonly offset: number;
@@ -18,7 +18,7 @@ export class Reader {
   readonly bytes: Uint8Array;
   at: number;
   end: number;
-  /** Set when code names data segments by index (memory.init, data.drop), so that they must stay as they are. */
+  /** Set when code names data segments by index (memory.init, data.drop), so that they must not be changed. */
   namesDataSegments = false;
   /** Set when code names functions by index (ref.func). */
   namesFunctions = false;
@@ -43,13 +43,13 @@ export class Reader {
     return this.bytes[this.at]!;
   }
 
-  /** Moves on by a number of bytes that must still be there. */
+  /** Skips a number of bytes that must not exceed the section. */
   advance(count: number): void {
     if (count > this.end - this.at) this.refuse('truncated', 'a length points beyond the end of its section');
     this.at += count;
   }
 
-  /** Unsigned LEB128 of 32 bits, in doubles so that nothing wraps. */
+  /** Unsigned LEB128 of 32 bits, computed with doubles so that nothing overflows. */
   u32(): number {
     let value = 0;
     let scale = 1;

@@ -5,13 +5,16 @@ import { leb, signedLeb } from '../../abi/leb.ts';
 import { PAGE_BYTES } from '../../base/limits.ts';
 import type { DataImage, ModuleOutline } from './module.ts';
 
-/** Grows with every change of what `rewriteModule` makes: modules rewritten before it are rewritten again. */
+/** Increased with every change of the output of `rewriteModule`; older stored modules are then rewritten again. */
 export const RUNNABLE_FORMAT = 4;
 
-/** Names are copied once per frame of a stack: a large section would fill the heap of the thread. */
+/**
+ * Largest name section kept. V8 copies names once per stack frame, so a large section would fill the heap of the
+ * thread.
+ */
 const NAME_BYTES_MAX = 256 * 1024;
 
-/** Zeros between two data segments that are cheaper to copy than a segment of their own. */
+/** Gap between two data segments up to which copying zeros is cheaper than a separate segment. */
 const GAP_BYTES_MAX = 256;
 
 const SECTION = {
@@ -30,10 +33,11 @@ const SECTION = {
 } as const;
 
 /**
- * Rewrites a module that passed the gate: its memory becomes an import with a capped maximum, table maxima are capped,
- * neighbouring data segments become one, and nothing is exported: one start function is added, which runs the module's own
- * start function, `_initialize` and the entry. A custom section says which compiler compiles each function. Making an instance is then the whole execution. Each of these is time per
- * instance (an export 1 us, a data segment 0.02). Function, table, global and type indices do not move; memory index 0 stays.
+ * Rewrites a module that passed the gate. The memory becomes an import with a capped maximum, table maxima are capped,
+ * adjacent data segments are joined, and exports are removed. A new start function runs the module's own start
+ * function, `_initialize` and the entry, so making an instance is the whole execution. A custom section names the
+ * compiler for each function. This saves time per instance (1 us for an export, 0.02 us for a data segment). Function,
+ * table, global and type indices and memory index 0 stay the same.
  *
  * @param bytes the module as uploaded
  * @param outline what `readModule` returned for these bytes, with a memory and the entry
@@ -50,7 +54,7 @@ export function rewriteModule(
   const entryIndex = indexOf(entry);
   if (memory === null || entryIndex === undefined) throw new Error(`rewriteModule needs a memory and ${entry}`);
   const images = mergeImages(bytes, outline.images, memory.min * PAGE_BYTES);
-  // The type `() -> ()` of the added function: one of the module's, or one more.
+  // The type `() -> ()` of the added function: an existing type of the module, or a new one.
   const known = outline.types.indexOf('->');
   const typeIndex = known < 0 ? outline.types.length : known;
   const added = outline.importedFunctions.length + outline.functionTypes.length;
@@ -64,7 +68,7 @@ export function rewriteModule(
     const oneMore = (from: number, count: number, entry: number[]): void =>
       put(Uint8Array.from(leb(count + 1)), bytes.subarray(from, s.end), Uint8Array.from(entry));
     if (s.id === SECTION.custom) {
-      // Function names make the stack of a trap readable; other custom sections are dead weight.
+      // Keeps function names, which make the stack of a trap readable; drops all other custom sections.
       if (s.name === 'name' && s.end - s.start <= NAME_BYTES_MAX) put(bytes.subarray(s.start, s.end));
     } else if (s.id === SECTION.type && known < 0) oneMore(entriesAt.types, outline.types.length, [0x60, 0, 0]);
     else if (s.id === SECTION.function) oneMore(entriesAt.functions, outline.functionTypes.length, leb(typeIndex));
@@ -76,7 +80,7 @@ export function rewriteModule(
     else if (s.id === SECTION.data && images !== null)
       put(Uint8Array.from(leb(images.length)), ...images.map(i => i.segment));
     else if (s.id === SECTION.dataCount && images !== null) put(Uint8Array.from(leb(images.length)));
-    // Written again, or gone into the imports and the added function.
+    // These sections are written again below, or replaced by imports and the added function.
     else if (![SECTION.import, SECTION.memory, SECTION.export, SECTION.start].some(id => id === s.id))
       put(bytes.subarray(s.start, s.end));
   }
@@ -85,12 +89,12 @@ export function rewriteModule(
   const insertAbsent = (id: number, entry: number[]): void => {
     if (!outline.sections.some(s => s.id === id)) insertOrdered(sections, id, [Uint8Array.from([1, ...entry])]);
   };
-  // Absent when every function is imported, even the entry.
+  // The section is absent if every function is imported, even the entry.
   insertAbsent(SECTION.function, leb(typeIndex));
   insertAbsent(SECTION.code, [...leb(body.length), ...body]);
   if (declared !== null) insertAbsent(SECTION.element, declared);
 
-  // V8 reads it only between the function section and the code.
+  // V8 reads the hints only between the function section and the code section.
   const code = sections.findIndex(s => s.id === SECTION.code);
   sections.splice(code, 0, {
     id: SECTION.custom,
@@ -105,13 +109,19 @@ export function rewriteModule(
   return Buffer.concat(out);
 }
 
-/** A declarative element segment of the exported functions: what only an export declared may still be named by code. */
+/**
+ * A declarative element segment of the exported functions, so that code may still name functions that only an export
+ * declared.
+ */
 function declaration(outline: ModuleOutline): number[] {
   const indices = [...new Set(outline.exports.filter(e => e.kind === 0).map(e => e.index))];
   return [3, 0, ...leb(indices.length), ...indices.flatMap(leb)];
 }
 
-/** Calls what runs before the entry, says so in the control memory, calls the entry and keeps what it returns there. */
+/**
+ * Body of the added function: calls the functions before the entry, notes that in the control memory, calls the entry
+ * and stores its result there.
+ */
 function runBody(before: Array<number | undefined>, entry: number): number[] {
   const call = (index: number): number[] => [0x10, ...leb(index)];
   const constant = (value: number): number[] => [0x41, value];
@@ -126,9 +136,9 @@ function runBody(before: Array<number | undefined>, entry: number): number[] {
   ];
 }
 
-/** Puts a section before the first one that must stand behind it; custom sections stand anywhere. */
+/** Inserts a section before the first one that must follow it; custom sections may be anywhere. */
 function insertOrdered(sections: Array<{ id: number; parts: Uint8Array[] }>, id: number, parts: Uint8Array[]): void {
-  // Data count (12) stands before code (10), tags (13) before globals (6): compared by their place, not their number.
+  // Compares by required order, not by id: data count (12) comes before code (10), tags (13) before globals (6).
   const place = (n: number): number => (n === 12 ? 9.5 : n === 13 ? 5.5 : n);
   const at = sections.findIndex(s => s.id !== SECTION.custom && place(s.id) > place(id));
   sections.splice(at < 0 ? sections.length : at, 0, { id, parts });
@@ -149,8 +159,8 @@ function importSection(bytes: Uint8Array, outline: ModuleOutline, memory: { min:
 }
 
 /**
- * Joins active data segments that stand close to each other, in order and apart. Null when that would not be the same:
- * passive or computed segments, overlaps, or one beyond the initial memory (which must trap as it always did).
+ * Joins active data segments that are close to each other. Null if that would change the behaviour: passive or computed
+ * segments, overlaps, or a segment beyond the initial memory (which must still trap).
  */
 function mergeImages(
   bytes: Uint8Array,

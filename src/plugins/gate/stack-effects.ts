@@ -1,9 +1,9 @@
 /**
- * How many values an instruction leaves on the operand stack, less those it takes, for instructions whose effect does not
- * depend on a type of the module (core specification 3.4).
+ * Net effect of an instruction on the height of the operand stack, for instructions whose effect does not depend on a
+ * type of the module (core specification 3.4).
  */
 
-/** One-byte instructions, by opcode. Those that depend on a type stand in `function-body`. */
+/** One-byte instructions, by opcode. Those that depend on a type are in `function-body`. */
 const PLAIN = new Int8Array(256);
 const set = (effect: number, ...ranges: Array<number | [number, number]>): void => {
   for (const range of ranges) {
@@ -23,7 +23,7 @@ set(-1, [0x46, 0x4f], [0x51, 0x5a], [0x5b, 0x66], [0x6a, 0x78], [0x7c, 0x8a], [0
 /** Net effect of a one-byte instruction: 0 for conversions, loads, `local.tee` and the like. */
 export const plainEffect = (op: number): number => PLAIN[op]!;
 
-/** Instructions behind 0xfc: truncations 0, memory.* and table.* as listed. */
+/** Instructions with the prefix 0xfc: truncations 0, memory.* and table.* as listed. */
 const PREFIXED: Readonly<Record<number, number>> = {
   8: -3,
   10: -3,
@@ -38,7 +38,7 @@ const PREFIXED: Readonly<Record<number, number>> = {
 export const prefixedEffect = (op: number): number => PREFIXED[op] ?? 0;
 
 const VECTOR = new Int8Array(276).fill(-1);
-// Loads, splats, lanes that are extracted, tests, conversions: one value becomes one.
+// Loads, splats, lane extractions, tests, conversions: take one value and give one.
 for (const [from, to] of [
   [0, 10],
   [15, 20],
@@ -72,9 +72,9 @@ for (const [from, to] of [
   [257, 260],
 ] as const)
   VECTOR.fill(0, from, to + 1);
-// Stores, bitselect, and what takes three vectors.
+// Stores, bitselect, and instructions with three vectors.
 for (const op of [11, 82, 88, 89, 90, 91, 261, 262, 263, 264, 265, 266, 267, 268, 275]) VECTOR[op] = -2;
 VECTOR[12] = 1;
 
-/** Instructions behind 0xfd (vectors). */
+/** Instructions with the prefix 0xfd (vectors). */
 export const vectorEffect = (op: number): number => VECTOR[op]!;

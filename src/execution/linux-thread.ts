@@ -1,7 +1,7 @@
 import fs from 'node:fs';
 import os from 'node:os';
 
-/** What Linux tells of one thread of this process, by its thread id; elsewhere all of it is 0. */
+/** Facts that Linux reports about one thread of this process, by its thread id; on other systems they are 0. */
 
 /** Processor time in ms. */
 export function cpuMs(thread: number): number {
@@ -38,8 +38,8 @@ const CAP_SYS_NICE = 23;
 const RLIMIT_FOR_NICE_0 = 20;
 
 /**
- * Whether this process may raise a priority it has lowered: by a capability (capabilities(7)) or by its limit (getrlimit(2)); assumed where
- * the system does not tell.
+ * Whether this process may raise a priority it has lowered, because of a capability (capabilities(7)) or its limit
+ * (getrlimit(2)). True where the system does not report either.
  */
 export function mayRaisePriority(): boolean {
   try {
