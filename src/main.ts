@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-import { messageOf, OperatorError, UsageError } from './base/errors.ts';
+import { messageOf, OperatorError } from './base/errors.ts';
 
 /** Process entry; the one place that reads argv and the environment. */
 
@@ -23,5 +23,5 @@ main(process.argv.slice(2)).catch((error: unknown) => {
   process.stderr.write(`plugin-host: ${messageOf(error)}${help}\n`);
   if (help === '' && !(error instanceof OperatorError) && error instanceof Error && error.stack !== undefined)
     process.stderr.write(`${error.stack}\n`);
-  process.exit(error instanceof UsageError ? 2 : 1);
+  process.exit(error instanceof OperatorError ? error.exitCode : 1);
 });

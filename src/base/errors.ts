@@ -119,11 +119,14 @@ export class ServiceError extends Error {
 /** A failure whose text tells the operator what to do: it is shown alone, without a stack. */
 export class OperatorError extends Error {
   override readonly name: string = 'OperatorError';
+  /** With which a command ends. */
+  readonly exitCode: number = 1;
 }
 
 /** A command line that cannot be understood: the command ends with 2 instead of 1. */
 export class UsageError extends OperatorError {
   override readonly name = 'UsageError';
+  override readonly exitCode = 2;
 }
 
 /** A body that is larger than a limit, by its name and value. */

@@ -2,6 +2,7 @@ import { Command, CommanderError } from 'commander';
 import { UsageError } from '../base/errors.ts';
 import { didYouMean } from '../base/nearest-name.ts';
 import type { Config } from '../config/load.ts';
+import type { InstallFlags, Remote, RemoteFlags } from './plugin-commands.ts';
 
 /**
  * The command line: its verbs, their options and help. What a verb does is loaded when it is called, because the supervisor starts through
@@ -45,13 +46,18 @@ function refuseUnknown(command: Command): Command {
   });
 }
 
-/** A verb: its name, what it is for, and what it does with its options. */
-function verb<T extends Flags>(parent: Command, name: string, about: string, run: (flags: T) => unknown): Command {
+/** A verb: its name and arguments (`upload <file>`), what it is for, and what it does with its options and arguments. */
+function verb<T extends Flags>(
+  parent: Command,
+  name: string,
+  about: string,
+  run: (flags: T, args: readonly string[]) => unknown,
+): Command {
   return parent
     .command(name)
     .description(about)
     .action(async function (this: Command) {
-      await run(this.optsWithGlobals<T>());
+      await run(this.optsWithGlobals<T>(), this.args);
     });
 }
 
@@ -154,6 +160,40 @@ function addDataVerbs(program: Command, config: ReadConfig): void {
   change('reset', 'begin with a new key when secrets.key is lost; says what to enter again');
 }
 
+/** Verbs that ask a running service through its API. */
+function addPluginVerbs(program: Command, environment: NodeJS.ProcessEnv): void {
+  const plugin = group(program, 'plugin', 'plugins of a running service');
+  const load = () => import('./plugin-commands.ts');
+  type Commands = Awaited<ReturnType<typeof load>>;
+  const remote = <F extends RemoteFlags>(
+    name: string,
+    about: string,
+    run: (commands: Commands, remote: Remote, args: readonly string[], flags: F) => Promise<string>,
+  ): Command =>
+    verb<F & Flags>(plugin, name, about, async (flags, args) => {
+      const commands = await load();
+      out(await run(commands, commands.remoteOf(flags, environment), args, flags));
+    })
+      .option('--url <address>', 'address of the service; else PLUGIN_HOST_URL, else http://127.0.0.1:8080')
+      .option('--token <key>', 'an administration key; else PLUGIN_HOST_TOKEN')
+      .option(...JSON_OPTION);
+  remote('list', 'list the plugins', (c, r) => c.listPlugins(r));
+  remote<RemoteFlags & { frontend?: string }>('upload <file>', 'upload a module', (c, r, [file = ''], { frontend }) =>
+    c.uploadPlugin(r, file, frontend),
+  ).option('--frontend <zip>', 'the frontend to deliver with it');
+  remote<InstallFlags>('install <id> <wasm_key>', 'install an uploaded version', (c, r, [id = '', key = ''], flags) =>
+    c.installPlugin(r, id, key, flags),
+  )
+    .option('--config-file <file>', 'JSON file with the configuration of the plugin')
+    .option('--accept-permissions', 'accept all permissions the installed version does not have')
+    .option('--accept-public', 'accept that triggers become callable without a login');
+  remote<InstallFlags>('rollback <id> <wasm_key>', 'go back to a version', (c, r, [id = '', key = ''], flags) =>
+    c.rollbackPlugin(r, id, key, flags),
+  ).option('--accept-public', 'accept that triggers become callable without a login');
+  remote('enable <id>', 'enable a plugin', (c, r, [id = '']) => c.setPluginEnabled(r, id, true));
+  remote('disable <id>', 'disable a plugin', (c, r, [id = '']) => c.setPluginEnabled(r, id, false));
+}
+
 const leavesOf = (command: Command): Command[] =>
   command.commands.flatMap(c => (c.commands.length === 0 ? [c] : leavesOf(c)));
 
@@ -175,7 +215,7 @@ function makeProgram(environment: NodeJS.ProcessEnv, serves: () => void): Comman
     .addHelpText(
       'after',
       '\nConfiguration: defaults < YAML file (--config, else BOT_CONFIG) < environment (BOT_<SECTION>_<KEY>).\n' +
-        'A command ends with 0, with 1 when it failed, and with 2 when it was not understood.',
+        'A command ends with 0, with 1 when it failed, with 2 when it was not understood, and with 3 when the service found what it was sent wrong.',
     )
     .helpCommand(false)
     .helpOption('-h, --help', 'show the help of the command')
@@ -183,7 +223,10 @@ function makeProgram(environment: NodeJS.ProcessEnv, serves: () => void): Comman
     .configureHelp({
       showGlobalOptions: true,
       visibleCommands: leavesOf,
-      subcommandTerm: c => [...wordsOf(c), ...(c.options.length > 0 ? ['[options]'] : [])].join(' '),
+      subcommandTerm: c => {
+        const given = c.registeredArguments.filter(a => a.required).map(a => `<${a.name()}>`);
+        return [...wordsOf(c), ...given, ...(c.options.length > 0 ? ['[options]'] : [])].join(' ');
+      },
     })
     .configureOutput({ outputError: () => {} })
     .exitOverride();
@@ -194,6 +237,7 @@ function makeProgram(environment: NodeJS.ProcessEnv, serves: () => void): Comman
   addServiceVerbs(program, config, serves, environment);
   addAdminVerbs(program, config);
   addDataVerbs(program, config);
+  addPluginVerbs(program, environment);
   program
     .command('help')
     .description('show this, or the options of a command')

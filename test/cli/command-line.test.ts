@@ -28,13 +28,21 @@ const COMMANDS: Record<string, string[]> = {
   'sync once': ['release-brake', 'json'],
   'secrets rotate': ['json'],
   'secrets reset': ['json'],
+  'plugin list': ['url', 'token', 'json'],
+  'plugin upload': ['url', 'token', 'json', 'frontend'],
+  'plugin install': ['url', 'token', 'json', 'config-file', 'accept-permissions', 'accept-public'],
+  'plugin rollback': ['url', 'token', 'json', 'accept-public'],
+  'plugin enable': ['url', 'token', 'json'],
+  'plugin disable': ['url', 'token', 'json'],
   help: [],
 };
 
 t.test('help names every command, and the help of a command its options', async t => {
   const page = run('help');
   t.match(page, { code: 0, err: '' });
-  const named = [...page.out.matchAll(/^ {2}([a-z][a-z-]*(?: [a-z-]+)?)(?: \[options\])? {2,}\S/gm)].map(m => m[1]);
+  const named = [
+    ...page.out.matchAll(/^ {2}([a-z][a-z-]*(?: [a-z-]+)?)(?: <\w+>)*(?: \[options\])?(?: {2,}\S|$)/gm),
+  ].map(m => m[1]);
   t.same(named, Object.keys(COMMANDS));
   t.same([run('--help').out, run('-h').out, run().out], [page.out, page.out, page.out]);
   for (const [name, options] of Object.entries(COMMANDS)) {

@@ -85,7 +85,8 @@ async function checkedFetch(...[input, init]: Parameters<typeof fetch>): Promise
   const type = response.headers.get('content-type') ?? '';
   const isJson = /^application\/(problem\+)?json/.test(type);
   const text = isJson ? await response.clone().text() : response.headers.get('content-length') === '0' ? '' : ' ';
-  assertContract(init?.method ?? 'GET', url.pathname, response.status, type, response.body === null ? '' : text);
+  const method = init?.method ?? (typeof input === 'object' && 'method' in input ? input.method : 'GET');
+  assertContract(method, url.pathname, response.status, type, response.body === null ? '' : text);
   return response;
 }
 

@@ -1,0 +1,5380 @@
+/** Made from the OpenAPI document by "npm run client": not to be changed by hand. */
+
+type Refused = {
+  headers: Record<string, unknown>;
+  content: { 'application/problem+json': components['schemas']['Problem'] };
+};
+
+export interface paths {
+  '/api/admin/access/explain': {
+    post: {
+      parameters: {};
+      requestBody: { content: {
+        'application/json': {
+          /** Id of the user */
+          'user': number;
+          'plugin': string;
+          'trigger'?: string;
+          'command'?: string;
+        };
+      } };
+      responses: {
+        200: { headers: Record<string, unknown>; content: {
+          'application/json': components['schemas']['AccessExplanation'];
+        } };
+        400: Refused;
+        401: Refused;
+        403: Refused;
+        404: Refused;
+        408: Refused;
+        413: Refused;
+        415: Refused;
+        422: Refused;
+        500: Refused;
+        503: Refused;
+      };
+    };
+  };
+  '/api/admin/keys': {
+    get: {
+      parameters: {
+        query?: {
+          /** How many items a page has at most */
+          'limit'?: number;
+          /** The next_cursor of the page before */
+          'cursor'?: string;
+        };
+      };
+      responses: {
+        200: { headers: Record<string, unknown>; content: {
+          'application/json': {
+            'items': components['schemas']['AdminKey'][];
+            /** Cursor of the next page; null on the last one */
+            'next_cursor': string | null;
+          };
+        } };
+        400: Refused;
+        401: Refused;
+        403: Refused;
+        422: Refused;
+        500: Refused;
+        503: Refused;
+      };
+    };
+    post: {
+      parameters: {
+        header?: {
+          /** A key of this request alone. The same request with the same key is refused with 409 and the id of what was made. */
+          'Idempotency-Key'?: string;
+        };
+      };
+      requestBody: { content: {
+        'application/json': {
+          'name': string;
+          /** What the key opens: read, plugins:deploy, plugins:accept, access, university, operate, admin, or plugins:deploy:<plugin id> */
+          'scopes': string[];
+          /** When the key ends; without it in 90 days; null for never */
+          'expires_at'?: string | null;
+        };
+      } };
+      responses: {
+        201: { headers: Record<string, unknown>; content: {
+          'application/json': {
+            'id': number;
+            'name': string;
+            /** The part of the key that is no secret */
+            'public': string;
+            'scopes': string[];
+            /** Id of the administrator who made it */
+            'made_by': number;
+            'created_at': string;
+            'expires_at': string | null;
+            'last_used_at': string | null;
+            /** The credential: Authorization: Bearer <key> */
+            'key': string;
+            /** Plugins of its scopes that are not uploaded */
+            'unknown_plugins'?: string[];
+          };
+        } };
+        400: Refused;
+        401: Refused;
+        403: Refused;
+        408: Refused;
+        409: Refused;
+        413: Refused;
+        415: Refused;
+        422: Refused;
+        500: Refused;
+        503: Refused;
+      };
+    };
+  };
+  '/api/admin/keys/{key}': {
+    get: {
+      parameters: {
+        path: {
+          /** Id of the administration key */
+          'key': number;
+        };
+      };
+      responses: {
+        200: { headers: Record<string, unknown>; content: {
+          'application/json': components['schemas']['AdminKey'];
+        } };
+        400: Refused;
+        401: Refused;
+        403: Refused;
+        404: Refused;
+        500: Refused;
+        503: Refused;
+      };
+    };
+    delete: {
+      parameters: {
+        path: {
+          /** Id of the administration key */
+          'key': number;
+        };
+      };
+      responses: {
+        204: { headers: Record<string, unknown>; content?: never };
+        400: Refused;
+        401: Refused;
+        403: Refused;
+        404: Refused;
+        500: Refused;
+        503: Refused;
+      };
+    };
+  };
+  '/api/admin/auth/setup': {
+    post: {
+      parameters: {};
+      requestBody: { content: {
+        'application/json': {
+          'email': string;
+          /** 10 to 72 bytes, and none of the most common passwords */
+          'password': string;
+          'name'?: string;
+        };
+      } };
+      responses: {
+        200: { headers: Record<string, unknown>; content: {
+          'application/json': components['schemas']['AdminLogin'];
+        } };
+        400: Refused;
+        401: Refused;
+        403: Refused;
+        408: Refused;
+        409: Refused;
+        413: Refused;
+        415: Refused;
+        422: Refused;
+        500: Refused;
+        503: Refused;
+      };
+    };
+  };
+  '/api/admin/auth/login': {
+    post: {
+      parameters: {};
+      requestBody: { content: {
+        'application/json': {
+          'email': string;
+          'password': string;
+        };
+      } };
+      responses: {
+        200: { headers: Record<string, unknown>; content: {
+          'application/json': components['schemas']['AdminLogin'];
+        } };
+        400: Refused;
+        401: Refused;
+        403: Refused;
+        408: Refused;
+        413: Refused;
+        415: Refused;
+        422: Refused;
+        429: Refused;
+        500: Refused;
+        503: Refused;
+      };
+    };
+  };
+  '/api/admin/auth/check': {
+    get: {
+      parameters: {};
+      responses: {
+        200: { headers: Record<string, unknown>; content: {
+          'application/json': components['schemas']['AdminLoginCheck'];
+        } };
+        400: Refused;
+        403: Refused;
+        500: Refused;
+        503: Refused;
+      };
+    };
+  };
+  '/api/admin/auth/password': {
+    put: {
+      parameters: {};
+      requestBody: { content: {
+        'application/json': {
+          'current_password': string;
+          /** 10 to 72 bytes, and none of the most common passwords */
+          'new_password': string;
+        };
+      } };
+      responses: {
+        200: { headers: Record<string, unknown>; content: {
+          'application/json': {
+            'admin': components['schemas']['CurrentAdmin'];
+            /** Value of the header X-Page-Proof, which requests of browsers need */
+            'page_proof': string;
+            /** How many administration keys go on */
+            'admin_keys': number;
+          };
+        } };
+        400: Refused;
+        401: Refused;
+        403: Refused;
+        408: Refused;
+        413: Refused;
+        415: Refused;
+        422: Refused;
+        429: Refused;
+        500: Refused;
+        503: Refused;
+      };
+    };
+  };
+  '/api/admin/auth/confirm': {
+    post: {
+      parameters: {};
+      requestBody: { content: {
+        'application/json': {
+          'password': string;
+        };
+      } };
+      responses: {
+        200: { headers: Record<string, unknown>; content: {
+          'application/json': components['schemas']['AdminLogin'];
+        } };
+        400: Refused;
+        401: Refused;
+        403: Refused;
+        408: Refused;
+        413: Refused;
+        415: Refused;
+        422: Refused;
+        429: Refused;
+        500: Refused;
+        503: Refused;
+      };
+    };
+  };
+  '/api/admin/auth/logout': {
+    post: {
+      parameters: {};
+      responses: {
+        204: { headers: Record<string, unknown>; content?: never };
+        400: Refused;
+        403: Refused;
+        500: Refused;
+        503: Refused;
+      };
+    };
+  };
+  '/api/admin/admins': {
+    get: {
+      parameters: {
+        query?: {
+          /** How many items a page has at most */
+          'limit'?: number;
+          /** The next_cursor of the page before */
+          'cursor'?: string;
+        };
+      };
+      responses: {
+        200: { headers: Record<string, unknown>; content: {
+          'application/json': {
+            'items': ({
+              'global_user_id': number;
+              'email': string;
+              'must_change_password': boolean;
+              /** Until when the temporary password is valid */
+              'temporary_until': string | null;
+              'created_at': string;
+              /** What became of the mail with the last temporary password */
+              'mail': {
+                'state': 'pending' | 'sent' | 'failed';
+                'error': string | null;
+                'at': string | null;
+              } | null;
+              'display_name': string;
+            })[];
+            /** Cursor of the next page; null on the last one */
+            'next_cursor': string | null;
+          };
+        } };
+        400: Refused;
+        401: Refused;
+        403: Refused;
+        422: Refused;
+        500: Refused;
+        503: Refused;
+      };
+    };
+    post: {
+      parameters: {
+        header?: {
+          /** A key of this request alone. The same request with the same key gets the same answer for 24 hours. */
+          'Idempotency-Key'?: string;
+        };
+      };
+      requestBody: { content: {
+        'application/json': {
+          'global_user_id': number;
+          'email': string;
+          /** Sent by legacy clients and ignored: the service makes the temporary password */
+          'password'?: string;
+        };
+      } };
+      responses: {
+        201: { headers: Record<string, unknown>; content: {
+          'application/json': components['schemas']['AdminAccount'];
+        } };
+        400: Refused;
+        401: Refused;
+        403: Refused;
+        404: Refused;
+        408: Refused;
+        409: Refused;
+        413: Refused;
+        415: Refused;
+        422: Refused;
+        500: Refused;
+        503: Refused;
+      };
+    };
+  };
+  '/api/admin/admins/{user}/reset-password': {
+    post: {
+      parameters: {
+        path: {
+          /** Id of the user */
+          'user': number;
+        };
+      };
+      responses: {
+        200: { headers: Record<string, unknown>; content: {
+          'application/json': components['schemas']['AdminAccount'];
+        } };
+        400: Refused;
+        401: Refused;
+        403: Refused;
+        404: Refused;
+        409: Refused;
+        500: Refused;
+        503: Refused;
+      };
+    };
+  };
+  '/api/admin/admins/{user}': {
+    delete: {
+      parameters: {
+        path: {
+          /** Id of the user */
+          'user': number;
+        };
+      };
+      responses: {
+        204: { headers: Record<string, unknown>; content?: never };
+        400: Refused;
+        401: Refused;
+        403: Refused;
+        404: Refused;
+        409: Refused;
+        500: Refused;
+        503: Refused;
+      };
+    };
+  };
+  '/api/admin/audit': {
+    get: {
+      parameters: {
+        query?: {
+          /** How many items a page has at most */
+          'limit'?: number;
+          /** The next_cursor of the page before */
+          'cursor'?: string;
+          /** Only this action, for example trigger.settings */
+          'action'?: string;
+          /** Only of this user */
+          'actor'?: number;
+          /** Only changes of objects of this type */
+          'object_type'?: string;
+          /** Only changes of the object with this id */
+          'object_id'?: string;
+          /** Only what is not older: a time like 2026-01-31T12:00:00Z, or a day */
+          'since'?: string;
+        };
+      };
+      responses: {
+        200: { headers: Record<string, unknown>; content: {
+          'application/json': {
+            'items': components['schemas']['AuditEntry'][];
+            /** Cursor of the next page; null on the last one */
+            'next_cursor': string | null;
+          };
+        } };
+        400: Refused;
+        401: Refused;
+        403: Refused;
+        422: Refused;
+        500: Refused;
+        503: Refused;
+      };
+    };
+  };
+  '/api/admin/plugins/{id}/commands/settings': {
+    get: {
+      parameters: {
+        path: {
+          'id': string;
+        };
+      };
+      responses: {
+        200: { headers: Record<string, unknown>; content: {
+          'application/json': {
+            'items': components['schemas']['CommandSettings'][];
+            /** Cursor of the next page; null on the last one */
+            'next_cursor': string | null;
+          };
+        } };
+        400: Refused;
+        401: Refused;
+        403: Refused;
+        404: Refused;
+        500: Refused;
+        503: Refused;
+      };
+    };
+  };
+  '/api/admin/plugins/{id}/commands/{cmd}/settings': {
+    get: {
+      parameters: {
+        path: {
+          'id': string;
+          'cmd': string;
+        };
+      };
+      responses: {
+        200: { headers: Record<string, unknown>; content: {
+          'application/json': components['schemas']['CommandSettings'];
+        } };
+        400: Refused;
+        401: Refused;
+        403: Refused;
+        404: Refused;
+        500: Refused;
+        503: Refused;
+      };
+    };
+  };
+  '/api/admin/plugins/{id}/commands/{cmd}/enabled': {
+    put: {
+      parameters: {
+        header?: {
+          /** The ETag of the settings. When it was changed meanwhile, the change is refused with 412. */
+          'If-Match'?: string;
+        };
+        path: {
+          'id': string;
+          'cmd': string;
+        };
+      };
+      requestBody: { content: {
+        'application/json': {
+          'enabled': boolean;
+        };
+      } };
+      responses: {
+        200: { headers: Record<string, unknown>; content: {
+          'application/json': components['schemas']['ChangedCommandSettings'];
+        } };
+        400: Refused;
+        401: Refused;
+        403: Refused;
+        404: Refused;
+        408: Refused;
+        412: Refused;
+        413: Refused;
+        415: Refused;
+        422: Refused;
+        500: Refused;
+        503: Refused;
+      };
+    };
+  };
+  '/api/admin/plugins/{id}/commands/{cmd}/policy': {
+    put: {
+      parameters: {
+        header?: {
+          /** The ETag of the settings. When it was changed meanwhile, the change is refused with 412. */
+          'If-Match'?: string;
+        };
+        path: {
+          'id': string;
+          'cmd': string;
+        };
+      };
+      requestBody: { content: {
+        'application/json': {
+          /** Empty for no policy */
+          'expression': string;
+        };
+      } };
+      responses: {
+        200: { headers: Record<string, unknown>; content: {
+          'application/json': components['schemas']['ChangedCommandSettings'];
+        } };
+        400: Refused;
+        401: Refused;
+        403: Refused;
+        404: Refused;
+        408: Refused;
+        412: Refused;
+        413: Refused;
+        415: Refused;
+        422: Refused;
+        500: Refused;
+        503: Refused;
+      };
+    };
+  };
+  '/api/admin/plugins/{id}/commands/{cmd}/roles': {
+    put: {
+      parameters: {
+        header?: {
+          /** The ETag of the settings. When it was changed meanwhile, the change is refused with 412. */
+          'If-Match'?: string;
+        };
+        path: {
+          'id': string;
+          'cmd': string;
+        };
+      };
+      requestBody: { content: {
+        'application/json': {
+          'system_role'?: string | null;
+          'global_roles'?: string[];
+          'plugin_role'?: string | null;
+        };
+      } };
+      responses: {
+        200: { headers: Record<string, unknown>; content: {
+          'application/json': components['schemas']['ChangedCommandSettings'];
+        } };
+        400: Refused;
+        401: Refused;
+        403: Refused;
+        404: Refused;
+        408: Refused;
+        412: Refused;
+        413: Refused;
+        415: Refused;
+        422: Refused;
+        500: Refused;
+        503: Refused;
+      };
+    };
+  };
+  '/api/admin/plugins/{id}/commands/{cmd}/policy/revisions': {
+    get: {
+      parameters: {
+        query?: {
+          /** How many items a page has at most */
+          'limit'?: number;
+          /** The next_cursor of the page before */
+          'cursor'?: string;
+        };
+        path: {
+          'id': string;
+          'cmd': string;
+        };
+      };
+      responses: {
+        200: { headers: Record<string, unknown>; content: {
+          'application/json': {
+            'items': components['schemas']['PolicyRevision'][];
+            /** Cursor of the next page; null on the last one */
+            'next_cursor': string | null;
+          };
+        } };
+        400: Refused;
+        401: Refused;
+        403: Refused;
+        404: Refused;
+        422: Refused;
+        500: Refused;
+        503: Refused;
+      };
+    };
+  };
+  '/api/admin/plugins/{id}/commands/{cmd}/policy/revisions/{revision}/restore': {
+    post: {
+      parameters: {
+        header?: {
+          /** The ETag of the settings. When it was changed meanwhile, the change is refused with 412. */
+          'If-Match'?: string;
+        };
+        path: {
+          'id': string;
+          'cmd': string;
+          /** Id of the revision */
+          'revision': number;
+        };
+      };
+      responses: {
+        200: { headers: Record<string, unknown>; content: {
+          'application/json': components['schemas']['ChangedCommandSettings'];
+        } };
+        400: Refused;
+        401: Refused;
+        403: Refused;
+        404: Refused;
+        412: Refused;
+        422: Refused;
+        500: Refused;
+        503: Refused;
+      };
+    };
+  };
+  '/api/admin/plugins/{id}/databases/test': {
+    post: {
+      parameters: {
+        path: {
+          'id': string;
+        };
+      };
+      requestBody: { content: {
+        'application/json': {
+          /** Logical name of the database in the manifest */
+          'name'?: string;
+          /** What to try; without it the one that is installed under the name */
+          'connection_string'?: string;
+        };
+      } };
+      responses: {
+        200: { headers: Record<string, unknown>; content: {
+          'application/json': components['schemas']['ConnectionTrial'];
+        } };
+        400: Refused;
+        401: Refused;
+        403: Refused;
+        404: Refused;
+        408: Refused;
+        413: Refused;
+        415: Refused;
+        422: Refused;
+        500: Refused;
+        503: Refused;
+      };
+    };
+  };
+  '/api/admin/authz/drift': {
+    get: {
+      parameters: {};
+      responses: {
+        200: { headers: Record<string, unknown>; content: {
+          'application/json': components['schemas']['Drift'];
+        } };
+        400: Refused;
+        401: Refused;
+        403: Refused;
+        409: Refused;
+        422: Refused;
+        500: Refused;
+        503: Refused;
+      };
+    };
+  };
+  '/api/admin/authz/drift/repair': {
+    post: {
+      parameters: {};
+      responses: {
+        200: { headers: Record<string, unknown>; content: {
+          'application/json': components['schemas']['Drift'];
+        } };
+        400: Refused;
+        401: Refused;
+        403: Refused;
+        409: Refused;
+        422: Refused;
+        500: Refused;
+        503: Refused;
+      };
+    };
+  };
+  '/api/admin/events/subscriptions': {
+    get: {
+      parameters: {
+        query?: {
+          /** How many items a page has at most */
+          'limit'?: number;
+          /** The next_cursor of the page before */
+          'cursor'?: string;
+        };
+      };
+      responses: {
+        200: { headers: Record<string, unknown>; content: {
+          'application/json': {
+            'items': components['schemas']['EventSubscription'][];
+            /** Cursor of the next page; null on the last one */
+            'next_cursor': string | null;
+          };
+        } };
+        400: Refused;
+        401: Refused;
+        403: Refused;
+        422: Refused;
+        500: Refused;
+        503: Refused;
+      };
+    };
+    post: {
+      parameters: {
+        header?: {
+          /** A key of this request alone. The same request with the same key is refused with 409 and the id of what was made. */
+          'Idempotency-Key'?: string;
+        };
+      };
+      requestBody: { content: {
+        'application/json': {
+          'name': string;
+          /** Where events are sent to: an http or https address without a name, a password and # */
+          'url': string;
+          /** Types of events; empty for all */
+          'types'?: string[];
+          /** Plugins whose events are sent; empty for all */
+          'plugins'?: string[];
+          'enabled'?: boolean;
+        };
+      } };
+      responses: {
+        201: { headers: Record<string, unknown>; content: {
+          'application/json': {
+            'id': number;
+            'name': string;
+            'url': string;
+            'types': string[];
+            'plugins': string[];
+            'enabled': boolean;
+            /** Why the service switched it off; empty where it did not */
+            'disabled_why': string;
+            /** How many, by state */
+            'deliveries': {
+              'waiting': number;
+              'delivered': number;
+              'dead': number;
+            };
+            'created_at': string;
+            'updated_at': string;
+            /** Signs what is sent (Standard Webhooks); it is never shown again */
+            'secret': string;
+          };
+        } };
+        400: Refused;
+        401: Refused;
+        403: Refused;
+        408: Refused;
+        409: Refused;
+        413: Refused;
+        415: Refused;
+        422: Refused;
+        500: Refused;
+        503: Refused;
+      };
+    };
+  };
+  '/api/admin/events/subscriptions/{id}': {
+    get: {
+      parameters: {
+        path: {
+          /** Id of the subscription */
+          'id': number;
+        };
+      };
+      responses: {
+        200: { headers: Record<string, unknown>; content: {
+          'application/json': components['schemas']['EventSubscription'];
+        } };
+        400: Refused;
+        401: Refused;
+        403: Refused;
+        404: Refused;
+        500: Refused;
+        503: Refused;
+      };
+    };
+    patch: {
+      parameters: {
+        path: {
+          /** Id of the subscription */
+          'id': number;
+        };
+      };
+      requestBody: { content: {
+        'application/json': {
+          'name'?: string;
+          /** Where events are sent to: an http or https address without a name, a password and # */
+          'url'?: string;
+          /** Types of events; empty for all */
+          'types'?: string[];
+          /** Plugins whose events are sent; empty for all */
+          'plugins'?: string[];
+          'enabled'?: boolean;
+          /** Make another secret; another url does so as well */
+          'new_secret'?: boolean;
+        };
+      } };
+      responses: {
+        200: { headers: Record<string, unknown>; content: {
+          'application/json': {
+            'id': number;
+            'name': string;
+            'url': string;
+            'types': string[];
+            'plugins': string[];
+            'enabled': boolean;
+            /** Why the service switched it off; empty where it did not */
+            'disabled_why': string;
+            /** How many, by state */
+            'deliveries': {
+              'waiting': number;
+              'delivered': number;
+              'dead': number;
+            };
+            'created_at': string;
+            'updated_at': string;
+            /** Signs what is sent (Standard Webhooks); it is never shown again */
+            'secret'?: string;
+          };
+        } };
+        400: Refused;
+        401: Refused;
+        403: Refused;
+        404: Refused;
+        408: Refused;
+        413: Refused;
+        415: Refused;
+        422: Refused;
+        500: Refused;
+        503: Refused;
+      };
+    };
+    delete: {
+      parameters: {
+        path: {
+          /** Id of the subscription */
+          'id': number;
+        };
+      };
+      responses: {
+        204: { headers: Record<string, unknown>; content?: never };
+        400: Refused;
+        401: Refused;
+        403: Refused;
+        404: Refused;
+        500: Refused;
+        503: Refused;
+      };
+    };
+  };
+  '/api/admin/events/subscriptions/{id}/deliveries': {
+    get: {
+      parameters: {
+        query?: {
+          /** How many items a page has at most */
+          'limit'?: number;
+          /** The next_cursor of the page before */
+          'cursor'?: string;
+          /** Only deliveries in this state */
+          'state'?: 'waiting' | 'delivered' | 'dead';
+        };
+        path: {
+          /** Id of the subscription */
+          'id': number;
+        };
+      };
+      responses: {
+        200: { headers: Record<string, unknown>; content: {
+          'application/json': {
+            'items': components['schemas']['EventDelivery'][];
+            /** Cursor of the next page; null on the last one */
+            'next_cursor': string | null;
+          };
+        } };
+        400: Refused;
+        401: Refused;
+        403: Refused;
+        404: Refused;
+        422: Refused;
+        500: Refused;
+        503: Refused;
+      };
+    };
+  };
+  '/api/admin/events/subscriptions/{id}/retry': {
+    post: {
+      parameters: {
+        query?: {
+          /** Only the delivery of this event */
+          'event'?: string;
+        };
+        path: {
+          /** Id of the subscription */
+          'id': number;
+        };
+      };
+      responses: {
+        200: { headers: Record<string, unknown>; content: {
+          'application/json': {
+            'retried': number;
+          };
+        } };
+        400: Refused;
+        401: Refused;
+        403: Refused;
+        404: Refused;
+        422: Refused;
+        500: Refused;
+        503: Refused;
+      };
+    };
+  };
+  '/api/admin/events': {
+    get: {
+      parameters: {
+        query?: {
+          /** How many items a page has at most */
+          'limit'?: number;
+          /** The next_cursor of the page before */
+          'cursor'?: string;
+          /** Only events of this plugin */
+          'plugin'?: string;
+          /** Only events of this type */
+          'type'?: string;
+        };
+      };
+      responses: {
+        200: { headers: Record<string, unknown>; content: {
+          'application/json': {
+            'items': components['schemas']['Event'][];
+            /** Cursor of the next page; null on the last one */
+            'next_cursor': string | null;
+          };
+        } };
+        400: Refused;
+        401: Refused;
+        403: Refused;
+        422: Refused;
+        500: Refused;
+        503: Refused;
+      };
+    };
+  };
+  '/api/admin/events/stream': {
+    get: {
+      parameters: {
+        query?: {
+          /** Only events of this plugin */
+          'plugin'?: string;
+          /** Only events of this type */
+          'type'?: string;
+          /** Begin behind the event of this number */
+          'after'?: number;
+        };
+      };
+      responses: {
+        200: { headers: Record<string, unknown>; content: {
+          'text/event-stream': unknown;
+        } };
+        400: Refused;
+        401: Refused;
+        403: Refused;
+        422: Refused;
+        500: Refused;
+        503: Refused;
+      };
+    };
+  };
+  '/api/admin/plugins/{id}/executions': {
+    get: {
+      parameters: {
+        query?: {
+          /** How many items a page has at most */
+          'limit'?: number;
+          /** The next_cursor of the page before */
+          'cursor'?: string;
+          /** Only those that ended this way */
+          'outcome'?: 'ok' | 'handler_error' | 'trapped' | 'exited' | 'invalid_response' | 'quota' | 'load_failed' | 'no_slot' | 'queue_full' | 'deadline' | 'memory_budget' | 'crashed' | 'draining' | 'refused';
+          /** Only those of this trigger */
+          'trigger'?: string;
+          /** Only what is not older: a time like 2026-01-31T12:00:00Z, or a day */
+          'since'?: string;
+          /** Only those of this request */
+          'request_id'?: string;
+          /** Only those of this trace */
+          'trace_id'?: string;
+        };
+        path: {
+          'id': string;
+        };
+      };
+      responses: {
+        200: { headers: Record<string, unknown>; content: {
+          'application/json': {
+            'items': components['schemas']['Execution'][];
+            /** Cursor of the next page; null on the last one */
+            'next_cursor': string | null;
+          };
+        } };
+        400: Refused;
+        401: Refused;
+        403: Refused;
+        404: Refused;
+        422: Refused;
+        500: Refused;
+        503: Refused;
+      };
+    };
+  };
+  '/api/admin/plugins/{id}/executions/{execution}': {
+    get: {
+      parameters: {
+        path: {
+          'id': string;
+          /** Id of the execution record */
+          'execution': number;
+        };
+      };
+      responses: {
+        200: { headers: Record<string, unknown>; content: {
+          'application/json': {
+            'id': number;
+            'request_id': string;
+            /** Trace id of the caller (W3C trace context) */
+            'trace_id': string | null;
+            'plugin_id': string;
+            'version': string;
+            'trigger': string;
+            /** Who called: user:<id>, service:<id> or public */
+            'principal': string;
+            'outcome': 'ok' | 'handler_error' | 'trapped' | 'exited' | 'invalid_response' | 'quota' | 'load_failed' | 'no_slot' | 'queue_full' | 'deadline' | 'memory_budget' | 'crashed' | 'draining' | 'refused';
+            /** The HTTP status the caller got; 0 where there was none */
+            'status': number;
+            'started_at': string;
+            'queue_wait_ms': number;
+            'run_ms': number;
+            'host_calls': number;
+            /** Most memory it had, in pages of 64 KiB */
+            'peak_pages': number;
+            'failure': string | null;
+            'log_lines': number;
+            /** What the policy said, with all it asked */
+            'decision': Record<string, unknown> | null;
+            'log': ({
+              'level': 'debug' | 'info' | 'warn' | 'error';
+              'text': string;
+            })[];
+          };
+        } };
+        400: Refused;
+        401: Refused;
+        403: Refused;
+        404: Refused;
+        500: Refused;
+        503: Refused;
+      };
+    };
+  };
+  '/plugins/{id}/app': {
+    get: {
+      parameters: {
+        path: {
+          'id': string;
+        };
+      };
+      responses: {
+        308: { headers: Record<string, unknown>; content?: never };
+        400: Refused;
+        404: Refused;
+        500: Refused;
+        503: Refused;
+      };
+    };
+  };
+  '/plugins/{id}/app/{rest}': {
+    get: {
+      parameters: {
+        path: {
+          'id': string;
+          'rest': string;
+        };
+      };
+      responses: {
+        200: { headers: Record<string, unknown>; content: {
+          '*/*': unknown;
+        } };
+        302: { headers: Record<string, unknown>; content?: never };
+        304: { headers: Record<string, unknown>; content?: never };
+        307: { headers: Record<string, unknown>; content?: never };
+        400: Refused;
+        401: Refused;
+        404: Refused;
+        500: Refused;
+        503: { headers: Record<string, unknown>; content: {
+          'application/problem+json': components['schemas']['Problem'] & ({
+            'code'?: 'draining' | 'unavailable';
+            'status'?: 503;
+          });
+          'text/html': unknown;
+        } };
+      };
+    };
+  };
+  '/api/admin/schema/definitions': {
+    get: {
+      parameters: {};
+      responses: {
+        200: { headers: Record<string, unknown>; content: {
+          'application/json': {
+            /** Where it was read: the graph store, or this release while the store is away */
+            'source': 'release' | 'store';
+            'definitions': components['schemas']['GraphDefinition'][];
+            /** The same as text, in the language of SpiceDB */
+            'schema': string;
+          };
+        } };
+        400: Refused;
+        401: Refused;
+        403: Refused;
+        500: Refused;
+        503: Refused;
+      };
+    };
+  };
+  '/healthz': {
+    get: {
+      parameters: {};
+      responses: {
+        200: { headers: Record<string, unknown>; content: {
+          'application/json': {
+            'status': 'alive';
+          };
+        } };
+        400: Refused;
+        500: Refused;
+        503: Refused;
+      };
+    };
+  };
+  '/readyz': {
+    get: {
+      parameters: {};
+      responses: {
+        200: { headers: Record<string, unknown>; content: {
+          'application/json': {
+            'status': 'ready';
+          };
+        } };
+        400: Refused;
+        500: Refused;
+        503: { headers: Record<string, unknown>; content: {
+          'application/problem+json': components['schemas']['Problem'] & ({
+            'code'?: 'draining' | 'unavailable';
+            'status'?: 503;
+          });
+          'application/json': {
+            'status': 'starting' | 'draining' | 'unavailable';
+            /** What is missing */
+            'reason'?: string;
+          };
+        } };
+      };
+    };
+  };
+  '/api/auth/idp/start': {
+    get: {
+      parameters: {
+        query?: {
+          /** Path of this service to go back to; the home page for everything else */
+          'return_to'?: string;
+          /** Whether the provider must ask for the credentials again */
+          'fresh'?: '1' | '0' | 'true' | 'false';
+        };
+      };
+      responses: {
+        302: { headers: Record<string, unknown>; content?: never };
+        400: Refused;
+        422: { headers: Record<string, unknown>; content: {
+          'application/problem+json': components['schemas']['Problem'] & {
+            'code'?: 'validation_failed';
+            'status'?: 422;
+          };
+          'text/html': unknown;
+        } };
+        500: Refused;
+        503: { headers: Record<string, unknown>; content: {
+          'application/problem+json': components['schemas']['Problem'] & ({
+            'code'?: 'draining' | 'unavailable';
+            'status'?: 503;
+          });
+          'text/html': unknown;
+        } };
+      };
+    };
+  };
+  '/api/auth/idp/callback': {
+    get: {
+      parameters: {};
+      responses: {
+        302: { headers: Record<string, unknown>; content?: never };
+        400: { headers: Record<string, unknown>; content: {
+          'application/problem+json': components['schemas']['Problem'] & {
+            'code'?: 'malformed_request';
+            'status'?: 400;
+          };
+          'text/html': unknown;
+        } };
+        403: { headers: Record<string, unknown>; content: {
+          'application/problem+json': components['schemas']['Problem'] & {
+            'code'?: 'forbidden';
+            'status'?: 403;
+          };
+          'text/html': unknown;
+        } };
+        500: Refused;
+        503: { headers: Record<string, unknown>; content: {
+          'application/problem+json': components['schemas']['Problem'] & ({
+            'code'?: 'draining' | 'unavailable';
+            'status'?: 503;
+          });
+          'text/html': unknown;
+        } };
+      };
+    };
+  };
+  '/api/admin/messages': {
+    get: {
+      parameters: {
+        query?: {
+          /** How many items a page has at most */
+          'limit'?: number;
+          /** The next_cursor of the page before */
+          'cursor'?: string;
+          /** Only messages of this plugin */
+          'plugin'?: string;
+          /** Only messages in this state */
+          'state'?: 'queued' | 'sending' | 'sent' | 'failed' | 'uncertain';
+          /** Only messages of this messenger: TELEGRAM or VK */
+          'channel'?: string;
+          /** Only messages of this request */
+          'request_id'?: string;
+        };
+      };
+      responses: {
+        200: { headers: Record<string, unknown>; content: {
+          'application/json': {
+            'items': components['schemas']['Message'][];
+            /** Cursor of the next page; null on the last one */
+            'next_cursor': string | null;
+          };
+        } };
+        400: Refused;
+        401: Refused;
+        403: Refused;
+        422: Refused;
+        500: Refused;
+        503: Refused;
+      };
+    };
+  };
+  '/api/admin/messages/{message}/retry': {
+    post: {
+      parameters: {
+        path: {
+          /** Id of the message */
+          'message': number;
+        };
+      };
+      responses: {
+        200: { headers: Record<string, unknown>; content: {
+          'application/json': components['schemas']['Message'];
+        } };
+        400: Refused;
+        401: Refused;
+        403: Refused;
+        404: Refused;
+        409: Refused;
+        500: Refused;
+        503: Refused;
+      };
+    };
+  };
+  '/api/messengers/link-code': {
+    post: {
+      parameters: {};
+      responses: {
+        201: { headers: Record<string, unknown>; content: {
+          'application/json': {
+            'code': string;
+            'expires_at': string;
+            'channels': ({
+              'channel': 'TELEGRAM' | 'VK';
+              /** Opens a chat with the bot; null when there is no such address now */
+              'url': string | null;
+            })[];
+          };
+        } };
+        400: Refused;
+        401: Refused;
+        403: Refused;
+        500: Refused;
+        503: Refused;
+      };
+    };
+  };
+  '/api/messengers/accounts': {
+    get: {
+      parameters: {};
+      responses: {
+        200: { headers: Record<string, unknown>; content: {
+          'application/json': {
+            'items': ({
+              'channel': 'TELEGRAM' | 'VK';
+              'linked_at': string;
+            })[];
+          };
+        } };
+        400: Refused;
+        401: Refused;
+        403: Refused;
+        500: Refused;
+        503: Refused;
+      };
+    };
+  };
+  '/api/messengers/accounts/{channel}': {
+    delete: {
+      parameters: {
+        path: {
+          'channel': 'TELEGRAM' | 'VK';
+        };
+      };
+      responses: {
+        204: { headers: Record<string, unknown>; content?: never };
+        400: Refused;
+        401: Refused;
+        403: Refused;
+        404: Refused;
+        500: Refused;
+        503: Refused;
+      };
+    };
+  };
+  '/api/messengers/telegram': {
+    post: {
+      parameters: {};
+      requestBody: { content: {
+        'application/json': Record<string, unknown>;
+      } };
+      responses: {
+        200: { headers: Record<string, unknown>; content: {
+          'application/json': Record<string, never>;
+        } };
+        400: Refused;
+        401: Refused;
+        404: Refused;
+        408: Refused;
+        413: Refused;
+        415: Refused;
+        500: Refused;
+        503: Refused;
+      };
+    };
+  };
+  '/api/messengers/vk': {
+    post: {
+      parameters: {};
+      requestBody: { content: {
+        'application/json': {
+          'type': string;
+          'secret'?: string;
+          'group_id': unknown;
+        } & Record<string, unknown>;
+      } };
+      responses: {
+        200: { headers: Record<string, unknown>; content: {
+          'text/plain': unknown;
+        } };
+        400: Refused;
+        401: Refused;
+        403: Refused;
+        404: Refused;
+        408: Refused;
+        413: Refused;
+        415: Refused;
+        500: Refused;
+        503: Refused;
+      };
+    };
+  };
+  '/api/admin/outbox': {
+    get: {
+      parameters: {
+        query?: {
+          /** How many items a page has at most */
+          'limit'?: number;
+          /** The next_cursor of the page before */
+          'cursor'?: string;
+          /** Only entries in this state */
+          'state'?: 'pending' | 'processed' | 'dead' | 'requeued' | 'discarded';
+          /** Only entries that name this entity, as type:id */
+          'key'?: string;
+        };
+      };
+      responses: {
+        200: { headers: Record<string, unknown>; content: {
+          'application/json': {
+            'items': components['schemas']['OutboxEntry'][];
+            /** Cursor of the next page; null on the last one */
+            'next_cursor': string | null;
+            'pending': number;
+            'dead': number;
+            /** Age of what waits longest */
+            'oldest_pending_seconds': number | null;
+            /** From commit to the store, of what was delivered in the last five minutes */
+            'lag_ms': {
+              'p50': number;
+              'p99': number;
+            } | null;
+            'paused': components['schemas']['StreamPause'] | null;
+            'paused_until': string | null;
+            'last_error': string | null;
+            'last_delivered_id': number;
+          };
+        } };
+        400: Refused;
+        401: Refused;
+        403: Refused;
+        422: Refused;
+        500: Refused;
+        503: Refused;
+      };
+    };
+  };
+  '/api/admin/outbox/{entry}': {
+    get: {
+      parameters: {
+        path: {
+          /** Id of the outbox entry */
+          'entry': number;
+        };
+      };
+      responses: {
+        200: { headers: Record<string, unknown>; content: {
+          'application/json': components['schemas']['OutboxEntry'];
+        } };
+        400: Refused;
+        401: Refused;
+        403: Refused;
+        404: Refused;
+        500: Refused;
+        503: Refused;
+      };
+    };
+  };
+  '/api/admin/outbox/{entry}/retry': {
+    post: {
+      parameters: {
+        path: {
+          /** Id of the outbox entry */
+          'entry': number;
+        };
+      };
+      responses: {
+        200: { headers: Record<string, unknown>; content: {
+          'application/json': {
+            'entry': number;
+            /** Entry it goes on under; null when nothing is left to deliver */
+            'requeued_as': number | null;
+            'delivered': boolean;
+          };
+        } };
+        400: Refused;
+        401: Refused;
+        403: Refused;
+        404: Refused;
+        409: Refused;
+        500: Refused;
+        503: Refused;
+      };
+    };
+  };
+  '/api/admin/outbox/{entry}/discard': {
+    post: {
+      parameters: {
+        path: {
+          /** Id of the outbox entry */
+          'entry': number;
+        };
+      };
+      responses: {
+        200: { headers: Record<string, unknown>; content: {
+          'application/json': {
+            'entry': number;
+            'discarded': true;
+          };
+        } };
+        400: Refused;
+        401: Refused;
+        403: Refused;
+        404: Refused;
+        409: Refused;
+        500: Refused;
+        503: Refused;
+      };
+    };
+  };
+  '/api/auth/sessions': {
+    get: {
+      parameters: {
+        query?: {
+          /** How many items a page has at most */
+          'limit'?: number;
+          /** The next_cursor of the page before */
+          'cursor'?: string;
+        };
+      };
+      responses: {
+        200: { headers: Record<string, unknown>; content: {
+          'application/json': {
+            'items': components['schemas']['Session'][];
+            /** Cursor of the next page; null on the last one */
+            'next_cursor': string | null;
+          };
+        } };
+        400: Refused;
+        401: Refused;
+        403: Refused;
+        422: Refused;
+        500: Refused;
+        503: Refused;
+      };
+    };
+  };
+  '/api/auth/sessions/{session}': {
+    delete: {
+      parameters: {
+        path: {
+          /** Id of the session */
+          'session': number;
+        };
+      };
+      responses: {
+        204: { headers: Record<string, unknown>; content?: never };
+        400: Refused;
+        401: Refused;
+        403: Refused;
+        404: Refused;
+        500: Refused;
+        503: Refused;
+      };
+    };
+  };
+  '/api/auth/logout': {
+    post: {
+      parameters: {};
+      responses: {
+        204: { headers: Record<string, unknown>; content?: never };
+        400: Refused;
+        403: Refused;
+        500: Refused;
+        503: Refused;
+      };
+    };
+  };
+  '/api/auth/tokens': {
+    get: {
+      parameters: {
+        query?: {
+          /** How many items a page has at most */
+          'limit'?: number;
+          /** The next_cursor of the page before */
+          'cursor'?: string;
+        };
+      };
+      responses: {
+        200: { headers: Record<string, unknown>; content: {
+          'application/json': {
+            'items': components['schemas']['UserToken'][];
+            /** Cursor of the next page; null on the last one */
+            'next_cursor': string | null;
+          };
+        } };
+        400: Refused;
+        401: Refused;
+        403: Refused;
+        422: Refused;
+        500: Refused;
+        503: Refused;
+      };
+    };
+    post: {
+      parameters: {
+        header?: {
+          /** A key of this request alone. The same request with the same key is refused with 409 and the id of what was made. */
+          'Idempotency-Key'?: string;
+        };
+      };
+      requestBody: { content: {
+        'application/json': {
+          'name': string;
+          /** When the token ends; null for never */
+          'expires_at'?: string | null;
+        };
+      } };
+      responses: {
+        201: { headers: Record<string, unknown>; content: {
+          'application/json': {
+            'id': number;
+            'name': string;
+            /** The part of the token that is no secret */
+            'public': string;
+            'created_at': string;
+            'expires_at': string | null;
+            'last_used_at': string | null;
+            /** The credential: Authorization: Bearer <token> */
+            'token': string;
+          };
+        } };
+        400: Refused;
+        401: Refused;
+        403: Refused;
+        408: Refused;
+        409: Refused;
+        413: Refused;
+        415: Refused;
+        422: Refused;
+        500: Refused;
+        503: Refused;
+      };
+    };
+  };
+  '/api/auth/tokens/{token}': {
+    delete: {
+      parameters: {
+        path: {
+          /** Id of the token */
+          'token': number;
+        };
+      };
+      responses: {
+        204: { headers: Record<string, unknown>; content?: never };
+        400: Refused;
+        401: Refused;
+        403: Refused;
+        404: Refused;
+        500: Refused;
+        503: Refused;
+      };
+    };
+  };
+  '/api/admin/plugins/{id}/files': {
+    get: {
+      parameters: {
+        query?: {
+          /** How many items a page has at most */
+          'limit'?: number;
+          /** The next_cursor of the page before */
+          'cursor'?: string;
+          /** Only of this user */
+          'user'?: number;
+          /** Only files in this state */
+          'state'?: 'pending' | 'ready';
+        };
+        path: {
+          'id': string;
+        };
+      };
+      responses: {
+        200: { headers: Record<string, unknown>; content: {
+          'application/json': {
+            'items': components['schemas']['PluginFile'][];
+            /** Cursor of the next page; null on the last one */
+            'next_cursor': string | null;
+            /** All files of the plugin */
+            'usage': components['schemas']['FileUsage'];
+            /** Those with most bytes */
+            'owners': ({
+              'files': number;
+              /** How many of them are not complete */
+              'pending': number;
+              'bytes': number;
+              /** The user; null for the plugin itself */
+              'user_id': number | null;
+            })[];
+          };
+        } };
+        400: Refused;
+        401: Refused;
+        403: Refused;
+        404: Refused;
+        422: Refused;
+        500: Refused;
+        503: Refused;
+      };
+    };
+  };
+  '/api/admin/plugins/{id}/files/{file}': {
+    delete: {
+      parameters: {
+        path: {
+          'id': string;
+          'file': string;
+        };
+      };
+      responses: {
+        204: { headers: Record<string, unknown>; content?: never };
+        400: Refused;
+        401: Refused;
+        403: Refused;
+        404: Refused;
+        500: Refused;
+        503: Refused;
+      };
+    };
+  };
+  '/api/auth/plugin-session/start': {
+    get: {
+      parameters: {
+        query?: {
+          /** Path to go back to; the home page for everything else */
+          'return_to'?: string;
+        };
+      };
+      responses: {
+        302: { headers: Record<string, unknown>; content?: never };
+        400: Refused;
+        404: Refused;
+        422: Refused;
+        500: Refused;
+        503: Refused;
+      };
+    };
+  };
+  '/api/auth/plugin-session': {
+    get: {
+      parameters: {
+        query?: {
+          /** Id of the plugin */
+          'plugin'?: string;
+          /** Hash of the secret the browser keeps, 64 hexadecimal digits */
+          'state'?: string;
+          /** Path to go back to; the home page for everything else */
+          'return_to'?: string;
+        };
+      };
+      responses: {
+        302: { headers: Record<string, unknown>; content?: never };
+        400: Refused;
+        403: Refused;
+        404: Refused;
+        422: Refused;
+        500: Refused;
+        503: { headers: Record<string, unknown>; content: {
+          'application/problem+json': components['schemas']['Problem'] & ({
+            'code'?: 'draining' | 'unavailable';
+            'status'?: 503;
+          });
+          'text/html': unknown;
+        } };
+      };
+    };
+  };
+  '/api/auth/plugin-session/finish': {
+    get: {
+      parameters: {
+        query?: {
+          /** The code */
+          'code'?: string;
+          /** Path to go back to; the home page for everything else */
+          'return_to'?: string;
+        };
+      };
+      responses: {
+        302: { headers: Record<string, unknown>; content?: never };
+        400: Refused;
+        404: Refused;
+        422: Refused;
+        500: Refused;
+        503: Refused;
+      };
+    };
+  };
+  '/api/admin/plugins/upload': {
+    post: {
+      parameters: {};
+      requestBody: { content: {
+        'multipart/form-data': FormData;
+      } };
+      responses: {
+        201: { headers: Record<string, unknown>; content: {
+          'application/json': components['schemas']['Upload'];
+        } };
+        400: Refused;
+        401: Refused;
+        403: Refused;
+        408: Refused;
+        413: Refused;
+        415: Refused;
+        422: Refused;
+        500: Refused;
+        503: Refused;
+      };
+    };
+  };
+  '/api/admin/plugins/{id}/versions/{key}/frontend': {
+    put: {
+      parameters: {
+        path: {
+          'id': string;
+          'key': string;
+        };
+      };
+      requestBody: { content: {
+        'multipart/form-data': FormData;
+      } };
+      responses: {
+        200: { headers: Record<string, unknown>; content: {
+          'application/json': components['schemas']['PluginVersion'];
+        } };
+        400: Refused;
+        401: Refused;
+        403: Refused;
+        404: Refused;
+        408: Refused;
+        409: Refused;
+        413: Refused;
+        415: Refused;
+        422: Refused;
+        500: Refused;
+        503: Refused;
+      };
+    };
+  };
+  '/api/admin/plugins/{id}/frontend': {
+    put: {
+      parameters: {
+        path: {
+          'id': string;
+        };
+      };
+      requestBody: { content: {
+        'application/json': {
+          /** session: for logged-in users alone */
+          'access': 'public' | 'session';
+        };
+      } };
+      responses: {
+        200: { headers: Record<string, unknown>; content: {
+          'application/json': components['schemas']['Plugin'];
+        } };
+        400: Refused;
+        401: Refused;
+        403: Refused;
+        404: Refused;
+        408: Refused;
+        413: Refused;
+        415: Refused;
+        422: Refused;
+        500: Refused;
+        503: Refused;
+      };
+    };
+  };
+  '/api/admin/plugins/{id}/html': {
+    put: {
+      parameters: {
+        path: {
+          'id': string;
+        };
+      };
+      requestBody: { content: {
+        'application/json': {
+          /** Whether answers of HTTP triggers that can run script go out without a sandbox */
+          'trust': 'trusted' | 'sandboxed';
+        };
+      } };
+      responses: {
+        200: { headers: Record<string, unknown>; content: {
+          'application/json': components['schemas']['Plugin'];
+        } };
+        400: Refused;
+        401: Refused;
+        403: Refused;
+        404: Refused;
+        408: Refused;
+        409: Refused;
+        413: Refused;
+        415: Refused;
+        422: Refused;
+        500: Refused;
+        503: Refused;
+      };
+    };
+  };
+  '/api/admin/plugins/{id}/install': {
+    post: {
+      parameters: {
+        header?: {
+          /** The ETag of the plugin. When it was changed meanwhile, the change is refused with 412. */
+          'If-Match'?: string;
+        };
+        path: {
+          'id': string;
+        };
+      };
+      requestBody: { content: {
+        'application/json': {
+          /** The wasm_key of an uploaded version */
+          'wasm_key': string;
+          /** Values of the config fields, and the sections databases and network; what is left out stays as it is */
+          'config'?: Record<string, unknown>;
+          /** Permissions the installed version does not have: all of them, or these */
+          'accept_permissions'?: true | string[];
+          /** Settings by the name of the trigger */
+          'triggers'?: Record<string, {
+            'enabled'?: boolean;
+            /** Whether logged-in users may call */
+            'allow_user_session'?: boolean;
+            /** Whether service keys may call */
+            'allow_service_key'?: boolean;
+            /** A policy that callers must meet as well; empty for none */
+            'policy_expression'?: string;
+            /** Origins of pages that may call; null for those of the plugin's own setting */
+            'frontend_origins'?: string[] | null;
+          }>;
+          /** New triggers start with the access that the manifest suggests */
+          'accept_suggested_access'?: boolean;
+          /** Confirms that triggers become callable without a login: all that the change opens, or those of these names */
+          'accept_public'?: boolean | string[];
+        };
+      } };
+      responses: {
+        200: { headers: Record<string, unknown>; content: {
+          'application/json': components['schemas']['Installation'];
+        } };
+        400: Refused;
+        401: Refused;
+        403: Refused;
+        404: Refused;
+        408: Refused;
+        409: Refused;
+        412: Refused;
+        413: Refused;
+        415: Refused;
+        422: Refused;
+        500: Refused;
+        503: Refused;
+      };
+    };
+  };
+  '/api/admin/plugins/{id}/rollback': {
+    post: {
+      parameters: {
+        header?: {
+          /** The ETag of the plugin. When it was changed meanwhile, the change is refused with 412. */
+          'If-Match'?: string;
+        };
+        path: {
+          'id': string;
+        };
+      };
+      requestBody: { content: {
+        'application/json': {
+          /** The wasm_key of an uploaded version */
+          'wasm_key': string;
+          /** Confirms that triggers become callable without a login: all that the change opens, or those of these names */
+          'accept_public'?: boolean | string[];
+        };
+      } };
+      responses: {
+        200: { headers: Record<string, unknown>; content: {
+          'application/json': components['schemas']['Installation'];
+        } };
+        400: Refused;
+        401: Refused;
+        403: Refused;
+        404: Refused;
+        408: Refused;
+        409: Refused;
+        412: Refused;
+        413: Refused;
+        415: Refused;
+        422: Refused;
+        500: Refused;
+        503: Refused;
+      };
+    };
+  };
+  '/api/admin/plugins/{id}/disable': {
+    post: {
+      parameters: {
+        path: {
+          'id': string;
+        };
+      };
+      responses: {
+        200: { headers: Record<string, unknown>; content: {
+          'application/json': components['schemas']['Plugin'];
+        } };
+        400: Refused;
+        401: Refused;
+        403: Refused;
+        404: Refused;
+        500: Refused;
+        503: Refused;
+      };
+    };
+  };
+  '/api/admin/plugins/{id}/enable': {
+    post: {
+      parameters: {
+        path: {
+          'id': string;
+        };
+      };
+      responses: {
+        200: { headers: Record<string, unknown>; content: {
+          'application/json': components['schemas']['Plugin'];
+        } };
+        400: Refused;
+        401: Refused;
+        403: Refused;
+        404: Refused;
+        500: Refused;
+        503: Refused;
+      };
+    };
+  };
+  '/api/admin/plugins/{id}': {
+    delete: {
+      parameters: {
+        path: {
+          'id': string;
+        };
+      };
+      responses: {
+        204: { headers: Record<string, unknown>; content?: never };
+        400: Refused;
+        401: Refused;
+        403: Refused;
+        404: Refused;
+        500: Refused;
+        503: Refused;
+      };
+    };
+    get: {
+      parameters: {
+        path: {
+          'id': string;
+        };
+      };
+      responses: {
+        200: { headers: Record<string, unknown>; content: {
+          'application/json': components['schemas']['Plugin'];
+        } };
+        400: Refused;
+        401: Refused;
+        403: Refused;
+        404: Refused;
+        500: Refused;
+        503: Refused;
+      };
+    };
+  };
+  '/api/admin/plugins': {
+    get: {
+      parameters: {
+        query?: {
+          /** How many items a page has at most */
+          'limit'?: number;
+          /** The next_cursor of the page before */
+          'cursor'?: string;
+        };
+      };
+      responses: {
+        200: { headers: Record<string, unknown>; content: {
+          'application/json': {
+            'items': components['schemas']['PluginSummary'][];
+            /** Cursor of the next page; null on the last one */
+            'next_cursor': string | null;
+          };
+        } };
+        400: Refused;
+        401: Refused;
+        403: Refused;
+        422: Refused;
+        500: Refused;
+        503: Refused;
+      };
+    };
+  };
+  '/api/admin/plugins/{id}/versions': {
+    get: {
+      parameters: {
+        query?: {
+          /** How many items a page has at most */
+          'limit'?: number;
+          /** The next_cursor of the page before */
+          'cursor'?: string;
+        };
+        path: {
+          'id': string;
+        };
+      };
+      responses: {
+        200: { headers: Record<string, unknown>; content: {
+          'application/json': {
+            'items': components['schemas']['PluginVersion'][];
+            /** Cursor of the next page; null on the last one */
+            'next_cursor': string | null;
+          };
+        } };
+        400: Refused;
+        401: Refused;
+        403: Refused;
+        404: Refused;
+        422: Refused;
+        500: Refused;
+        503: Refused;
+      };
+    };
+  };
+  '/api/admin/policies/check': {
+    post: {
+      parameters: {};
+      requestBody: { content: {
+        'application/json': {
+          'expression': string;
+        };
+      } };
+      responses: {
+        200: { headers: Record<string, unknown>; content: {
+          'application/json': {
+            'valid': boolean;
+            'type': 'bool' | null;
+            'errors': components['schemas']['PolicyProblem'][];
+            'warnings': components['schemas']['PolicyWarning'][];
+          };
+        } };
+        400: Refused;
+        401: Refused;
+        403: Refused;
+        408: Refused;
+        413: Refused;
+        415: Refused;
+        422: Refused;
+        500: Refused;
+        503: Refused;
+      };
+    };
+  };
+  '/api/admin/policies/try': {
+    post: {
+      parameters: {};
+      requestBody: { content: {
+        'application/json': {
+          'expression': string;
+          /** Id of the user */
+          'user': number;
+          /** Attributes as policies name them, instead of the user's own */
+          'attributes'?: {
+            'external_id'?: string;
+            'groups'?: string[];
+            'roles'?: string[];
+            'primary_channel'?: 'TELEGRAM' | 'VK' | '';
+            'locale'?: 'ru' | 'en';
+            'nationality_type'?: 'domestic' | 'foreign' | '';
+            'funding_type'?: 'budget' | 'contract' | '';
+            'education_form'?: 'full_time' | 'part_time' | 'remote' | '';
+          };
+        };
+      } };
+      responses: {
+        200: { headers: Record<string, unknown>; content: {
+          'application/json': components['schemas']['PolicyTrial'];
+        } };
+        400: Refused;
+        401: Refused;
+        403: Refused;
+        404: Refused;
+        408: Refused;
+        413: Refused;
+        415: Refused;
+        422: Refused;
+        500: Refused;
+        503: Refused;
+      };
+    };
+  };
+  '/api/admin/relationships': {
+    get: {
+      parameters: {
+        query?: {
+          /** How many items a page has at most */
+          'limit'?: number;
+          /** The next_cursor of the page before */
+          'cursor'?: string;
+          'resource_type'?: string;
+          'resource_id'?: string;
+          'relation'?: string;
+          'subject_type'?: string;
+          'subject_id'?: string;
+          /** Only relationships of this origin */
+          'origin'?: 'import' | 'manual';
+        };
+      };
+      responses: {
+        200: { headers: Record<string, unknown>; content: {
+          'application/json': {
+            'items': components['schemas']['Relationship'][];
+            /** Cursor of the next page; null on the last one */
+            'next_cursor': string | null;
+          };
+        } };
+        400: Refused;
+        401: Refused;
+        403: Refused;
+        422: Refused;
+        500: Refused;
+        503: Refused;
+      };
+    };
+    post: {
+      parameters: {
+        header?: {
+          /** A key of this request alone. The same request with the same key gets the same answer for 24 hours. */
+          'Idempotency-Key'?: string;
+        };
+      };
+      requestBody: { content: {
+        'application/json': {
+          'relationships': {
+            'resource_type': string;
+            'resource_id': string;
+            'relation': string;
+            'subject_type'?: string;
+            'subject_id': string;
+          }[];
+        } | {
+          'resource_type': string;
+          'resource_id': string;
+          'relation': string;
+          'subject_type'?: string;
+          'subject_id': string;
+        };
+      } };
+      responses: {
+        201: { headers: Record<string, unknown>; content: {
+          'application/json': {
+            'relationships': ({
+              'resource_type': string;
+              'resource_id': string;
+              'relation': string;
+              'subject_type': string;
+              'subject_id': string;
+              'subject_relation'?: string;
+              /** An import takes away only what an import brought */
+              'origin': 'import' | 'manual';
+            })[];
+            'outbox_id': number;
+            /** Whether the graph store has the change already; otherwise the change is still on its way */
+            'delivered': boolean;
+          };
+        } };
+        400: Refused;
+        401: Refused;
+        403: Refused;
+        408: Refused;
+        409: Refused;
+        413: Refused;
+        415: Refused;
+        422: Refused;
+        500: Refused;
+        503: Refused;
+      };
+    };
+    delete: {
+      parameters: {};
+      requestBody: { content: {
+        'application/json': {
+          'filter': {
+            'resource_type'?: string;
+            'resource_id'?: string;
+            'relation'?: string;
+            'subject_type'?: string;
+            'subject_id'?: string;
+            'origin'?: 'import' | 'manual';
+          };
+        } | {
+          'resource_type': string;
+          'resource_id': string;
+          'relation': string;
+          'subject_type'?: string;
+          'subject_id': string;
+        };
+      } };
+      responses: {
+        200: { headers: Record<string, unknown>; content: {
+          'application/json': {
+            'deleted': number;
+            /** Null when there was nothing to do */
+            'outbox_id': number | null;
+            /** Whether the graph store has the change already; otherwise the change is still on its way */
+            'delivered': boolean;
+          };
+        } };
+        400: Refused;
+        401: Refused;
+        403: Refused;
+        408: Refused;
+        409: Refused;
+        413: Refused;
+        415: Refused;
+        422: Refused;
+        500: Refused;
+        503: Refused;
+      };
+    };
+  };
+  '/api/admin/relationships/lookup': {
+    get: {
+      parameters: {
+        query: {
+          /** Type of the object */
+          'resource_type': string;
+          /** Id of the object */
+          'resource_id'?: string;
+          /** Name of a permission or relation of the type */
+          'permission': string;
+          /** External id of the user */
+          'user'?: string;
+          /** How many items a page has at most */
+          'limit'?: number;
+          /** The next_cursor of the page before */
+          'cursor'?: string;
+        };
+      };
+      responses: {
+        200: { headers: Record<string, unknown>; content: {
+          'application/json': {
+            'allowed': boolean;
+            /** From the question to the relationship; empty when it is not allowed */
+            'path': string[];
+            'steps': components['schemas']['CheckStep'];
+          } | {
+            'items': {
+              'resource_type': string;
+              'resource_id': string;
+            }[];
+            /** Cursor of the next page; null on the last one */
+            'next_cursor': string | null;
+          } | {
+            'items': {
+              'user': string;
+            }[];
+            /** Cursor of the next page; null on the last one */
+            'next_cursor': string | null;
+          };
+        } };
+        400: Refused;
+        401: Refused;
+        403: Refused;
+        422: Refused;
+        500: Refused;
+        503: Refused;
+      };
+    };
+  };
+  '/api/admin/roles': {
+    get: {
+      parameters: {};
+      responses: {
+        200: { headers: Record<string, unknown>; content: {
+          'application/json': {
+            'items': {
+              'role': string;
+              'holders': number;
+            }[];
+            /** Cursor of the next page; null on the last one */
+            'next_cursor': string | null;
+          };
+        } };
+        400: Refused;
+        401: Refused;
+        403: Refused;
+        500: Refused;
+        503: Refused;
+      };
+    };
+  };
+  '/api/admin/roles/{role}/users': {
+    get: {
+      parameters: {
+        query?: {
+          /** How many items a page has at most */
+          'limit'?: number;
+          /** The next_cursor of the page before */
+          'cursor'?: string;
+        };
+        path: {
+          'role': string;
+        };
+      };
+      responses: {
+        200: { headers: Record<string, unknown>; content: {
+          'application/json': {
+            'items': ({
+              'user': number;
+              'role': string;
+              /** import: university data gave it, and takes it away */
+              'origin': 'import' | 'manual';
+              'granted_at': string;
+              'granted_by': string;
+            })[];
+            /** Cursor of the next page; null on the last one */
+            'next_cursor': string | null;
+          };
+        } };
+        400: Refused;
+        401: Refused;
+        403: Refused;
+        404: Refused;
+        422: Refused;
+        500: Refused;
+        503: Refused;
+      };
+    };
+  };
+  '/api/admin/service-keys': {
+    get: {
+      parameters: {
+        query?: {
+          /** How many items a page has at most */
+          'limit'?: number;
+          /** The next_cursor of the page before */
+          'cursor'?: string;
+        };
+      };
+      responses: {
+        200: { headers: Record<string, unknown>; content: {
+          'application/json': {
+            'items': components['schemas']['ServiceKey'][];
+            /** Cursor of the next page; null on the last one */
+            'next_cursor': string | null;
+          };
+        } };
+        400: Refused;
+        401: Refused;
+        403: Refused;
+        422: Refused;
+        500: Refused;
+        503: Refused;
+      };
+    };
+    post: {
+      parameters: {
+        header?: {
+          /** A key of this request alone. The same request with the same key is refused with 409 and the id of what was made. */
+          'Idempotency-Key'?: string;
+        };
+      };
+      requestBody: { content: {
+        'application/json': {
+          'name': string;
+          'scopes': {
+            'plugin_id': string;
+            /** Name of a trigger, or "*" for all, also of later versions */
+            'trigger'?: string;
+          }[];
+          'expires_at'?: string | null;
+          /** Whether scopes may name plugins and triggers that are not installed yet */
+          'allow_unknown'?: boolean;
+        };
+      } };
+      responses: {
+        201: { headers: Record<string, unknown>; content: {
+          'application/json': {
+            'id': number;
+            'name': string;
+            /** The part of the key that is no secret */
+            'public': string;
+            'scopes': {
+              'plugin_id': string;
+              'trigger': string;
+            }[];
+            'created_at': string;
+            'rotated_at': string | null;
+            /** Until when the secret before the last rotation is valid */
+            'old_secret_until': string | null;
+            'expires_at': string | null;
+            'last_used_at': string | null;
+            /** The credential: Authorization: Bearer <key> */
+            'key': string;
+            'warnings': components['schemas']['Warning'][];
+          };
+        } };
+        400: Refused;
+        401: Refused;
+        403: Refused;
+        408: Refused;
+        409: Refused;
+        413: Refused;
+        415: Refused;
+        422: Refused;
+        500: Refused;
+        503: Refused;
+      };
+    };
+  };
+  '/api/admin/service-keys/{key}': {
+    get: {
+      parameters: {
+        path: {
+          /** Id of the service key */
+          'key': number;
+        };
+      };
+      responses: {
+        200: { headers: Record<string, unknown>; content: {
+          'application/json': components['schemas']['ServiceKey'];
+        } };
+        400: Refused;
+        401: Refused;
+        403: Refused;
+        404: Refused;
+        500: Refused;
+        503: Refused;
+      };
+    };
+    delete: {
+      parameters: {
+        path: {
+          /** Id of the service key */
+          'key': number;
+        };
+      };
+      responses: {
+        204: { headers: Record<string, unknown>; content?: never };
+        400: Refused;
+        401: Refused;
+        403: Refused;
+        404: Refused;
+        500: Refused;
+        503: Refused;
+      };
+    };
+  };
+  '/api/admin/service-keys/{key}/rotate': {
+    post: {
+      parameters: {
+        header?: {
+          /** A key of this request alone. The same request with the same key is refused with 409 and the id of what was made. */
+          'Idempotency-Key'?: string;
+        };
+        path: {
+          /** Id of the service key */
+          'key': number;
+        };
+      };
+      requestBody: { content: {
+        'application/json': {
+          /** How long the old secret stays valid; 0 without it */
+          'overlap_seconds'?: number;
+        };
+      } };
+      responses: {
+        200: { headers: Record<string, unknown>; content: {
+          'application/json': {
+            'id': number;
+            'name': string;
+            /** The part of the key that is no secret */
+            'public': string;
+            'scopes': {
+              'plugin_id': string;
+              'trigger': string;
+            }[];
+            'created_at': string;
+            'rotated_at': string | null;
+            /** Until when the secret before the last rotation is valid */
+            'old_secret_until': string | null;
+            'expires_at': string | null;
+            'last_used_at': string | null;
+            /** The credential: Authorization: Bearer <key> */
+            'key': string;
+          };
+        } };
+        400: Refused;
+        401: Refused;
+        403: Refused;
+        404: Refused;
+        408: Refused;
+        409: Refused;
+        413: Refused;
+        415: Refused;
+        422: Refused;
+        500: Refused;
+        503: Refused;
+      };
+    };
+  };
+  '/api/admin/plugins/{id}/triggers': {
+    get: {
+      parameters: {
+        path: {
+          'id': string;
+        };
+      };
+      responses: {
+        200: { headers: Record<string, unknown>; content: {
+          'application/json': {
+            'items': components['schemas']['TriggerSettings'][];
+            /** Cursor of the next page; null on the last one */
+            'next_cursor': string | null;
+          };
+        } };
+        400: Refused;
+        401: Refused;
+        403: Refused;
+        404: Refused;
+        409: Refused;
+        500: Refused;
+        503: Refused;
+      };
+    };
+  };
+  '/api/admin/plugins/{id}/triggers/{name}/settings': {
+    get: {
+      parameters: {
+        path: {
+          'id': string;
+          'name': string;
+        };
+      };
+      responses: {
+        200: { headers: Record<string, unknown>; content: {
+          'application/json': components['schemas']['TriggerSettings'];
+        } };
+        400: Refused;
+        401: Refused;
+        403: Refused;
+        404: Refused;
+        409: Refused;
+        500: Refused;
+        503: Refused;
+      };
+    };
+    put: {
+      parameters: {
+        header?: {
+          /** The ETag of the settings. When it was changed meanwhile, the change is refused with 412. */
+          'If-Match'?: string;
+        };
+        path: {
+          'id': string;
+          'name': string;
+        };
+      };
+      requestBody: { content: {
+        'application/json': {
+          'enabled'?: boolean;
+          /** Whether logged-in users may call */
+          'allow_user_session'?: boolean;
+          /** Whether service keys may call */
+          'allow_service_key'?: boolean;
+          /** A policy that callers must meet as well; empty for none */
+          'policy_expression'?: string;
+          /** Origins of pages that may call; null for those of the plugin's own setting */
+          'frontend_origins'?: string[] | null;
+          /** Confirms that triggers become callable without a login: all that the change opens, or those of these names */
+          'accept_public'?: boolean | string[];
+        };
+      } };
+      responses: {
+        200: { headers: Record<string, unknown>; content: {
+          'application/json': components['schemas']['ChangedTriggerSettings'];
+        } };
+        400: Refused;
+        401: Refused;
+        403: Refused;
+        404: Refused;
+        408: Refused;
+        409: Refused;
+        412: Refused;
+        413: Refused;
+        415: Refused;
+        422: Refused;
+        500: Refused;
+        503: Refused;
+      };
+    };
+  };
+  '/api/admin/plugins/{id}/triggers/{name}/policy/revisions': {
+    get: {
+      parameters: {
+        query?: {
+          /** How many items a page has at most */
+          'limit'?: number;
+          /** The next_cursor of the page before */
+          'cursor'?: string;
+        };
+        path: {
+          'id': string;
+          'name': string;
+        };
+      };
+      responses: {
+        200: { headers: Record<string, unknown>; content: {
+          'application/json': {
+            'items': components['schemas']['PolicyRevision'][];
+            /** Cursor of the next page; null on the last one */
+            'next_cursor': string | null;
+          };
+        } };
+        400: Refused;
+        401: Refused;
+        403: Refused;
+        404: Refused;
+        409: Refused;
+        422: Refused;
+        500: Refused;
+        503: Refused;
+      };
+    };
+  };
+  '/api/admin/plugins/{id}/triggers/{name}/policy/revisions/{revision}/restore': {
+    post: {
+      parameters: {
+        header?: {
+          /** The ETag of the settings. When it was changed meanwhile, the change is refused with 412. */
+          'If-Match'?: string;
+        };
+        path: {
+          'id': string;
+          'name': string;
+          /** Id of the revision */
+          'revision': number;
+        };
+      };
+      requestBody?: { content: {
+        'application/json': {
+          /** Confirms that triggers become callable without a login: all that the change opens, or those of these names */
+          'accept_public'?: boolean | string[];
+        };
+      } };
+      responses: {
+        200: { headers: Record<string, unknown>; content: {
+          'application/json': components['schemas']['ChangedTriggerSettings'];
+        } };
+        400: Refused;
+        401: Refused;
+        403: Refused;
+        404: Refused;
+        408: Refused;
+        409: Refused;
+        412: Refused;
+        413: Refused;
+        415: Refused;
+        422: Refused;
+        500: Refused;
+        503: Refused;
+      };
+    };
+  };
+  '/api/admin/plugins/{id}/origins': {
+    put: {
+      parameters: {
+        path: {
+          'id': string;
+        };
+      };
+      requestBody: { content: {
+        'application/json': {
+          'origins': string[];
+        };
+      } };
+      responses: {
+        200: { headers: Record<string, unknown>; content: {
+          'application/json': {
+            /** Id of the plugin */
+            'plugin_id': string;
+            'origins': string[];
+          };
+        } };
+        400: Refused;
+        401: Refused;
+        403: Refused;
+        404: Refused;
+        408: Refused;
+        409: Refused;
+        413: Refused;
+        415: Refused;
+        422: Refused;
+        500: Refused;
+        503: Refused;
+      };
+    };
+  };
+  '/api/admin/plugins/{id}/triggers/{name}/resume': {
+    post: {
+      parameters: {
+        path: {
+          'id': string;
+          'name': string;
+        };
+      };
+      responses: {
+        200: { headers: Record<string, unknown>; content: {
+          'application/json': {
+            /** Id of the plugin */
+            'plugin_id': string;
+            /** Name of the HTTP trigger */
+            'trigger': string;
+            /** Whether anything was suspended */
+            'resumed': boolean;
+          };
+        } };
+        400: Refused;
+        401: Refused;
+        403: Refused;
+        404: Refused;
+        409: Refused;
+        500: Refused;
+        503: Refused;
+      };
+    };
+  };
+  '/api/admin/plugins/{id}/resume': {
+    post: {
+      parameters: {
+        path: {
+          'id': string;
+        };
+      };
+      responses: {
+        200: { headers: Record<string, unknown>; content: {
+          'application/json': {
+            /** Id of the plugin */
+            'plugin_id': string;
+            /** Whether anything was suspended */
+            'resumed': boolean;
+          };
+        } };
+        400: Refused;
+        401: Refused;
+        403: Refused;
+        404: Refused;
+        409: Refused;
+        500: Refused;
+        503: Refused;
+      };
+    };
+  };
+  '/api/admin/uninstalled': {
+    get: {
+      parameters: {};
+      responses: {
+        200: { headers: Record<string, unknown>; content: {
+          'application/json': {
+            'items': components['schemas']['UninstalledVersion'][];
+            /** Cursor of the next page; null on the last one */
+            'next_cursor': string | null;
+          };
+        } };
+        400: Refused;
+        401: Refused;
+        403: Refused;
+        500: Refused;
+        503: Refused;
+      };
+    };
+  };
+  '/api/admin/uninstalled/{key}/restore': {
+    post: {
+      parameters: {
+        path: {
+          'key': string;
+        };
+      };
+      responses: {
+        200: { headers: Record<string, unknown>; content: {
+          'application/json': {
+            /** Id of the plugin */
+            'id': string;
+            /** Version as its author calls it */
+            'version': string;
+            /** Names this version at installing and rolling back */
+            'wasm_key': string;
+            'permissions': string[];
+          };
+        } };
+        400: Refused;
+        401: Refused;
+        403: Refused;
+        404: Refused;
+        409: Refused;
+        500: Refused;
+        503: Refused;
+      };
+    };
+  };
+  '/api/admin/university/persons': {
+    post: {
+      parameters: {
+        query?: {
+          /** Report what would happen and write nothing */
+          'dry_run'?: '1' | '0' | 'true' | 'false';
+        };
+      };
+      requestBody: { content: {
+        'application/json': ({
+          'external_id': string;
+          'is_active'?: boolean | null;
+          'updated_at'?: string | null;
+          'metadata'?: Record<string, unknown> | null;
+          'last_name': string;
+          'first_name': string;
+          'middle_name'?: string | null;
+          'name_i18n'?: {
+            'ru'?: string;
+            'en'?: string;
+          } | null;
+          'email'?: string | null;
+          'phone'?: string | null;
+          'locale'?: 'ru' | 'en' | null;
+          'nationality_type'?: 'domestic' | 'foreign' | null;
+          'citizenship'?: string | null;
+          'idp_account_id'?: string | null;
+          'primary_channel'?: 'TELEGRAM' | 'VK' | null;
+          'channels'?: ({
+            'channel': 'TELEGRAM' | 'VK';
+            'external_id': string;
+          })[] | null;
+        } & Record<string, unknown>)[];
+      } };
+      responses: {
+        200: { headers: Record<string, unknown>; content: {
+          'application/json': components['schemas']['BatchResult'];
+        } };
+        206: { headers: Record<string, unknown>; content: {
+          'application/json': components['schemas']['BatchResult'];
+        } };
+        400: Refused;
+        401: Refused;
+        403: Refused;
+        408: Refused;
+        413: Refused;
+        415: Refused;
+        422: { headers: Record<string, unknown>; content: {
+          'application/problem+json': components['schemas']['Problem'] & {
+            'code'?: 'validation_failed';
+            'status'?: 422;
+          };
+          'application/json': components['schemas']['BatchResult'];
+        } };
+        500: Refused;
+        503: Refused;
+        507: Refused;
+      };
+    };
+  };
+  '/api/admin/university/courses': {
+    post: {
+      parameters: {
+        query?: {
+          /** Report what would happen and write nothing */
+          'dry_run'?: '1' | '0' | 'true' | 'false';
+        };
+      };
+      requestBody: { content: {
+        'application/json': ({
+          'external_id': string;
+          'is_active'?: boolean | null;
+          'updated_at'?: string | null;
+          'metadata'?: Record<string, unknown> | null;
+          'name': string;
+          'name_i18n'?: {
+            'ru'?: string;
+            'en'?: string;
+          } | null;
+          'code'?: string | null;
+          'description'?: string | null;
+          'credits'?: number | null;
+          'hours'?: number | null;
+          'department_external_id'?: string | null;
+        } & Record<string, unknown>)[];
+      } };
+      responses: {
+        200: { headers: Record<string, unknown>; content: {
+          'application/json': components['schemas']['BatchResult'];
+        } };
+        206: { headers: Record<string, unknown>; content: {
+          'application/json': components['schemas']['BatchResult'];
+        } };
+        400: Refused;
+        401: Refused;
+        403: Refused;
+        408: Refused;
+        413: Refused;
+        415: Refused;
+        422: { headers: Record<string, unknown>; content: {
+          'application/problem+json': components['schemas']['Problem'] & {
+            'code'?: 'validation_failed';
+            'status'?: 422;
+          };
+          'application/json': components['schemas']['BatchResult'];
+        } };
+        500: Refused;
+        503: Refused;
+        507: Refused;
+      };
+    };
+  };
+  '/api/admin/university/semesters': {
+    post: {
+      parameters: {
+        query?: {
+          /** Report what would happen and write nothing */
+          'dry_run'?: '1' | '0' | 'true' | 'false';
+        };
+      };
+      requestBody: { content: {
+        'application/json': ({
+          'external_id': string;
+          'is_active'?: boolean | null;
+          'updated_at'?: string | null;
+          'metadata'?: Record<string, unknown> | null;
+          'name': string;
+          'name_i18n'?: {
+            'ru'?: string;
+            'en'?: string;
+          } | null;
+          'academic_year': string;
+          'kind'?: 'autumn' | 'spring' | 'summer' | null;
+          'start_date': string;
+          'end_date': string;
+          'is_current'?: boolean | null;
+        } & Record<string, unknown>)[];
+      } };
+      responses: {
+        200: { headers: Record<string, unknown>; content: {
+          'application/json': components['schemas']['BatchResult'];
+        } };
+        206: { headers: Record<string, unknown>; content: {
+          'application/json': components['schemas']['BatchResult'];
+        } };
+        400: Refused;
+        401: Refused;
+        403: Refused;
+        408: Refused;
+        413: Refused;
+        415: Refused;
+        422: { headers: Record<string, unknown>; content: {
+          'application/problem+json': components['schemas']['Problem'] & {
+            'code'?: 'validation_failed';
+            'status'?: 422;
+          };
+          'application/json': components['schemas']['BatchResult'];
+        } };
+        500: Refused;
+        503: Refused;
+        507: Refused;
+      };
+    };
+  };
+  '/api/admin/university/faculties': {
+    post: {
+      parameters: {
+        query?: {
+          /** Report what would happen and write nothing */
+          'dry_run'?: '1' | '0' | 'true' | 'false';
+        };
+      };
+      requestBody: { content: {
+        'application/json': ({
+          'external_id': string;
+          'is_active'?: boolean | null;
+          'updated_at'?: string | null;
+          'metadata'?: Record<string, unknown> | null;
+          'name': string;
+          'name_i18n'?: {
+            'ru'?: string;
+            'en'?: string;
+          } | null;
+          'short_name'?: string | null;
+          'code'?: string | null;
+        } & Record<string, unknown>)[];
+      } };
+      responses: {
+        200: { headers: Record<string, unknown>; content: {
+          'application/json': components['schemas']['BatchResult'];
+        } };
+        206: { headers: Record<string, unknown>; content: {
+          'application/json': components['schemas']['BatchResult'];
+        } };
+        400: Refused;
+        401: Refused;
+        403: Refused;
+        408: Refused;
+        413: Refused;
+        415: Refused;
+        422: { headers: Record<string, unknown>; content: {
+          'application/problem+json': components['schemas']['Problem'] & {
+            'code'?: 'validation_failed';
+            'status'?: 422;
+          };
+          'application/json': components['schemas']['BatchResult'];
+        } };
+        500: Refused;
+        503: Refused;
+        507: Refused;
+      };
+    };
+  };
+  '/api/admin/university/departments': {
+    post: {
+      parameters: {
+        query?: {
+          /** Report what would happen and write nothing */
+          'dry_run'?: '1' | '0' | 'true' | 'false';
+        };
+      };
+      requestBody: { content: {
+        'application/json': ({
+          'external_id': string;
+          'is_active'?: boolean | null;
+          'updated_at'?: string | null;
+          'metadata'?: Record<string, unknown> | null;
+          'name': string;
+          'name_i18n'?: {
+            'ru'?: string;
+            'en'?: string;
+          } | null;
+          'faculty_external_id': string;
+          'short_name'?: string | null;
+          'code'?: string | null;
+        } & Record<string, unknown>)[];
+      } };
+      responses: {
+        200: { headers: Record<string, unknown>; content: {
+          'application/json': components['schemas']['BatchResult'];
+        } };
+        206: { headers: Record<string, unknown>; content: {
+          'application/json': components['schemas']['BatchResult'];
+        } };
+        400: Refused;
+        401: Refused;
+        403: Refused;
+        408: Refused;
+        413: Refused;
+        415: Refused;
+        422: { headers: Record<string, unknown>; content: {
+          'application/problem+json': components['schemas']['Problem'] & {
+            'code'?: 'validation_failed';
+            'status'?: 422;
+          };
+          'application/json': components['schemas']['BatchResult'];
+        } };
+        500: Refused;
+        503: Refused;
+        507: Refused;
+      };
+    };
+  };
+  '/api/admin/university/programs': {
+    post: {
+      parameters: {
+        query?: {
+          /** Report what would happen and write nothing */
+          'dry_run'?: '1' | '0' | 'true' | 'false';
+        };
+      };
+      requestBody: { content: {
+        'application/json': ({
+          'external_id': string;
+          'is_active'?: boolean | null;
+          'updated_at'?: string | null;
+          'metadata'?: Record<string, unknown> | null;
+          'name': string;
+          'name_i18n'?: {
+            'ru'?: string;
+            'en'?: string;
+          } | null;
+          'department_external_id': string;
+          'code'?: string | null;
+          'degree'?: string | null;
+          'education_form'?: 'full_time' | 'part_time' | 'remote' | null;
+          'duration_years'?: number | null;
+        } & Record<string, unknown>)[];
+      } };
+      responses: {
+        200: { headers: Record<string, unknown>; content: {
+          'application/json': components['schemas']['BatchResult'];
+        } };
+        206: { headers: Record<string, unknown>; content: {
+          'application/json': components['schemas']['BatchResult'];
+        } };
+        400: Refused;
+        401: Refused;
+        403: Refused;
+        408: Refused;
+        413: Refused;
+        415: Refused;
+        422: { headers: Record<string, unknown>; content: {
+          'application/problem+json': components['schemas']['Problem'] & {
+            'code'?: 'validation_failed';
+            'status'?: 422;
+          };
+          'application/json': components['schemas']['BatchResult'];
+        } };
+        500: Refused;
+        503: Refused;
+        507: Refused;
+      };
+    };
+  };
+  '/api/admin/university/streams': {
+    post: {
+      parameters: {
+        query?: {
+          /** Report what would happen and write nothing */
+          'dry_run'?: '1' | '0' | 'true' | 'false';
+        };
+      };
+      requestBody: { content: {
+        'application/json': ({
+          'external_id': string;
+          'is_active'?: boolean | null;
+          'updated_at'?: string | null;
+          'metadata'?: Record<string, unknown> | null;
+          'name': string;
+          'name_i18n'?: {
+            'ru'?: string;
+            'en'?: string;
+          } | null;
+          'program_external_id': string;
+          'admission_year'?: number | null;
+          'study_year'?: number | null;
+          'is_foreign'?: boolean | null;
+        } & Record<string, unknown>)[];
+      } };
+      responses: {
+        200: { headers: Record<string, unknown>; content: {
+          'application/json': components['schemas']['BatchResult'];
+        } };
+        206: { headers: Record<string, unknown>; content: {
+          'application/json': components['schemas']['BatchResult'];
+        } };
+        400: Refused;
+        401: Refused;
+        403: Refused;
+        408: Refused;
+        413: Refused;
+        415: Refused;
+        422: { headers: Record<string, unknown>; content: {
+          'application/problem+json': components['schemas']['Problem'] & {
+            'code'?: 'validation_failed';
+            'status'?: 422;
+          };
+          'application/json': components['schemas']['BatchResult'];
+        } };
+        500: Refused;
+        503: Refused;
+        507: Refused;
+      };
+    };
+  };
+  '/api/admin/university/groups': {
+    post: {
+      parameters: {
+        query?: {
+          /** Report what would happen and write nothing */
+          'dry_run'?: '1' | '0' | 'true' | 'false';
+        };
+      };
+      requestBody: { content: {
+        'application/json': ({
+          'external_id': string;
+          'is_active'?: boolean | null;
+          'updated_at'?: string | null;
+          'metadata'?: Record<string, unknown> | null;
+          'name': string;
+          'name_i18n'?: {
+            'ru'?: string;
+            'en'?: string;
+          } | null;
+          'stream_external_id': string;
+          'admission_year'?: number | null;
+          'language'?: string | null;
+        } & Record<string, unknown>)[];
+      } };
+      responses: {
+        200: { headers: Record<string, unknown>; content: {
+          'application/json': components['schemas']['BatchResult'];
+        } };
+        206: { headers: Record<string, unknown>; content: {
+          'application/json': components['schemas']['BatchResult'];
+        } };
+        400: Refused;
+        401: Refused;
+        403: Refused;
+        408: Refused;
+        413: Refused;
+        415: Refused;
+        422: { headers: Record<string, unknown>; content: {
+          'application/problem+json': components['schemas']['Problem'] & {
+            'code'?: 'validation_failed';
+            'status'?: 422;
+          };
+          'application/json': components['schemas']['BatchResult'];
+        } };
+        500: Refused;
+        503: Refused;
+        507: Refused;
+      };
+    };
+  };
+  '/api/admin/university/subgroups': {
+    post: {
+      parameters: {
+        query?: {
+          /** Report what would happen and write nothing */
+          'dry_run'?: '1' | '0' | 'true' | 'false';
+        };
+      };
+      requestBody: { content: {
+        'application/json': ({
+          'external_id': string;
+          'is_active'?: boolean | null;
+          'updated_at'?: string | null;
+          'metadata'?: Record<string, unknown> | null;
+          'name': string;
+          'name_i18n'?: {
+            'ru'?: string;
+            'en'?: string;
+          } | null;
+          'group_external_id': string;
+          'kind'?: string | null;
+        } & Record<string, unknown>)[];
+      } };
+      responses: {
+        200: { headers: Record<string, unknown>; content: {
+          'application/json': components['schemas']['BatchResult'];
+        } };
+        206: { headers: Record<string, unknown>; content: {
+          'application/json': components['schemas']['BatchResult'];
+        } };
+        400: Refused;
+        401: Refused;
+        403: Refused;
+        408: Refused;
+        413: Refused;
+        415: Refused;
+        422: { headers: Record<string, unknown>; content: {
+          'application/problem+json': components['schemas']['Problem'] & {
+            'code'?: 'validation_failed';
+            'status'?: 422;
+          };
+          'application/json': components['schemas']['BatchResult'];
+        } };
+        500: Refused;
+        503: Refused;
+        507: Refused;
+      };
+    };
+  };
+  '/api/admin/university/teacher-positions': {
+    post: {
+      parameters: {
+        query?: {
+          /** Report what would happen and write nothing */
+          'dry_run'?: '1' | '0' | 'true' | 'false';
+        };
+      };
+      requestBody: { content: {
+        'application/json': ({
+          'external_id': string;
+          'is_active'?: boolean | null;
+          'updated_at'?: string | null;
+          'metadata'?: Record<string, unknown> | null;
+          'person_external_id': string;
+          'department_external_id': string;
+          'title': string;
+          'rate'?: number | null;
+          'is_primary'?: boolean | null;
+          'start_date'?: string | null;
+          'end_date'?: string | null;
+        } & Record<string, unknown>)[];
+      } };
+      responses: {
+        200: { headers: Record<string, unknown>; content: {
+          'application/json': components['schemas']['BatchResult'];
+        } };
+        206: { headers: Record<string, unknown>; content: {
+          'application/json': components['schemas']['BatchResult'];
+        } };
+        400: Refused;
+        401: Refused;
+        403: Refused;
+        408: Refused;
+        413: Refused;
+        415: Refused;
+        422: { headers: Record<string, unknown>; content: {
+          'application/problem+json': components['schemas']['Problem'] & {
+            'code'?: 'validation_failed';
+            'status'?: 422;
+          };
+          'application/json': components['schemas']['BatchResult'];
+        } };
+        500: Refused;
+        503: Refused;
+        507: Refused;
+      };
+    };
+  };
+  '/api/admin/university/student-positions': {
+    post: {
+      parameters: {
+        query?: {
+          /** Report what would happen and write nothing */
+          'dry_run'?: '1' | '0' | 'true' | 'false';
+        };
+      };
+      requestBody: { content: {
+        'application/json': ({
+          'external_id': string;
+          'is_active'?: boolean | null;
+          'updated_at'?: string | null;
+          'metadata'?: Record<string, unknown> | null;
+          'person_external_id': string;
+          'group_external_id': string;
+          'record_book'?: string | null;
+          'status'?: 'studying' | 'leave' | 'expelled' | 'graduated' | null;
+          'funding_type'?: 'budget' | 'contract' | null;
+          'education_form'?: 'full_time' | 'part_time' | 'remote' | null;
+          'start_date'?: string | null;
+          'end_date'?: string | null;
+        } & Record<string, unknown>)[];
+      } };
+      responses: {
+        200: { headers: Record<string, unknown>; content: {
+          'application/json': components['schemas']['BatchResult'];
+        } };
+        206: { headers: Record<string, unknown>; content: {
+          'application/json': components['schemas']['BatchResult'];
+        } };
+        400: Refused;
+        401: Refused;
+        403: Refused;
+        408: Refused;
+        413: Refused;
+        415: Refused;
+        422: { headers: Record<string, unknown>; content: {
+          'application/problem+json': components['schemas']['Problem'] & {
+            'code'?: 'validation_failed';
+            'status'?: 422;
+          };
+          'application/json': components['schemas']['BatchResult'];
+        } };
+        500: Refused;
+        503: Refused;
+        507: Refused;
+      };
+    };
+  };
+  '/api/admin/university/student-subgroups': {
+    post: {
+      parameters: {
+        query?: {
+          /** Report what would happen and write nothing */
+          'dry_run'?: '1' | '0' | 'true' | 'false';
+        };
+      };
+      requestBody: { content: {
+        'application/json': ({
+          'external_id': string;
+          'is_active'?: boolean | null;
+          'updated_at'?: string | null;
+          'metadata'?: Record<string, unknown> | null;
+          'person_external_id': string;
+          'subgroup_external_id': string;
+          'semester_external_id'?: string | null;
+          'start_date'?: string | null;
+          'end_date'?: string | null;
+        } & Record<string, unknown>)[];
+      } };
+      responses: {
+        200: { headers: Record<string, unknown>; content: {
+          'application/json': components['schemas']['BatchResult'];
+        } };
+        206: { headers: Record<string, unknown>; content: {
+          'application/json': components['schemas']['BatchResult'];
+        } };
+        400: Refused;
+        401: Refused;
+        403: Refused;
+        408: Refused;
+        413: Refused;
+        415: Refused;
+        422: { headers: Record<string, unknown>; content: {
+          'application/problem+json': components['schemas']['Problem'] & {
+            'code'?: 'validation_failed';
+            'status'?: 422;
+          };
+          'application/json': components['schemas']['BatchResult'];
+        } };
+        500: Refused;
+        503: Refused;
+        507: Refused;
+      };
+    };
+  };
+  '/api/admin/university/teaching-assignments': {
+    post: {
+      parameters: {
+        query?: {
+          /** Report what would happen and write nothing */
+          'dry_run'?: '1' | '0' | 'true' | 'false';
+        };
+      };
+      requestBody: { content: {
+        'application/json': ({
+          'external_id': string;
+          'is_active'?: boolean | null;
+          'updated_at'?: string | null;
+          'metadata'?: Record<string, unknown> | null;
+          'person_external_id': string;
+          'stream_external_id': string;
+          'course_external_id': string;
+          'semester_external_id': string;
+          'kind'?: 'lecture' | 'seminar' | 'lab' | null;
+          'audience'?: 'all' | 'foreign' | null;
+        } & Record<string, unknown>)[];
+      } };
+      responses: {
+        200: { headers: Record<string, unknown>; content: {
+          'application/json': components['schemas']['BatchResult'];
+        } };
+        206: { headers: Record<string, unknown>; content: {
+          'application/json': components['schemas']['BatchResult'];
+        } };
+        400: Refused;
+        401: Refused;
+        403: Refused;
+        408: Refused;
+        413: Refused;
+        415: Refused;
+        422: { headers: Record<string, unknown>; content: {
+          'application/problem+json': components['schemas']['Problem'] & {
+            'code'?: 'validation_failed';
+            'status'?: 422;
+          };
+          'application/json': components['schemas']['BatchResult'];
+        } };
+        500: Refused;
+        503: Refused;
+        507: Refused;
+      };
+    };
+  };
+  '/api/admin/university/admin-appointments': {
+    post: {
+      parameters: {
+        query?: {
+          /** Report what would happen and write nothing */
+          'dry_run'?: '1' | '0' | 'true' | 'false';
+        };
+      };
+      requestBody: { content: {
+        'application/json': ({
+          'external_id': string;
+          'is_active'?: boolean | null;
+          'updated_at'?: string | null;
+          'metadata'?: Record<string, unknown> | null;
+          'person_external_id': string;
+          'object_type': 'faculty' | 'department' | 'program' | 'stream' | 'group';
+          'object_external_id': string;
+          'role': 'dean' | 'head' | 'director' | 'curator' | 'staff';
+          'start_date'?: string | null;
+          'end_date'?: string | null;
+        } & Record<string, unknown>)[];
+      } };
+      responses: {
+        200: { headers: Record<string, unknown>; content: {
+          'application/json': components['schemas']['BatchResult'];
+        } };
+        206: { headers: Record<string, unknown>; content: {
+          'application/json': components['schemas']['BatchResult'];
+        } };
+        400: Refused;
+        401: Refused;
+        403: Refused;
+        408: Refused;
+        413: Refused;
+        415: Refused;
+        422: { headers: Record<string, unknown>; content: {
+          'application/problem+json': components['schemas']['Problem'] & {
+            'code'?: 'validation_failed';
+            'status'?: 422;
+          };
+          'application/json': components['schemas']['BatchResult'];
+        } };
+        500: Refused;
+        503: Refused;
+        507: Refused;
+      };
+    };
+  };
+  '/api/admin/university/pull': {
+    post: {
+      parameters: {
+        query?: {
+          /** Answer when the pull has ended */
+          'wait'?: '1' | '0' | 'true' | 'false';
+        };
+        header?: {
+          /** A key of this request alone. The same request with the same key gets the same answer for 24 hours. */
+          'Idempotency-Key'?: string;
+        };
+      };
+      requestBody?: { content: {
+        'application/json': {
+          /** Types that may lose more than a fifth of their records in this pull */
+          'release_brake'?: string[];
+        };
+      } };
+      responses: {
+        200: { headers: Record<string, unknown>; content: {
+          'application/json': components['schemas']['ImportRun'];
+        } };
+        202: { headers: Record<string, unknown>; content: {
+          'application/json': components['schemas']['ImportRun'];
+        } };
+        400: Refused;
+        401: Refused;
+        403: Refused;
+        408: Refused;
+        409: Refused;
+        413: Refused;
+        415: Refused;
+        422: Refused;
+        500: Refused;
+        503: Refused;
+      };
+    };
+  };
+  '/api/admin/university/imports': {
+    get: {
+      parameters: {
+        query?: {
+          /** How many items a page has at most */
+          'limit'?: number;
+          /** The next_cursor of the page before */
+          'cursor'?: string;
+        };
+      };
+      responses: {
+        200: { headers: Record<string, unknown>; content: {
+          'application/json': {
+            'items': components['schemas']['ImportRun'][];
+            /** Cursor of the next page; null on the last one */
+            'next_cursor': string | null;
+          };
+        } };
+        400: Refused;
+        401: Refused;
+        403: Refused;
+        422: Refused;
+        500: Refused;
+        503: Refused;
+      };
+    };
+  };
+  '/api/admin/university/imports/{id}': {
+    get: {
+      parameters: {
+        path: {
+          /** Id of the import */
+          'id': number;
+        };
+      };
+      responses: {
+        200: { headers: Record<string, unknown>; content: {
+          'application/json': components['schemas']['ImportRun'];
+        } };
+        400: Refused;
+        401: Refused;
+        403: Refused;
+        404: Refused;
+        500: Refused;
+        503: Refused;
+      };
+    };
+  };
+  '/api/admin/university/imports/{id}/errors': {
+    get: {
+      parameters: {
+        query?: {
+          /** How many items a page has at most */
+          'limit'?: number;
+          /** The next_cursor of the page before */
+          'cursor'?: string;
+        };
+        path: {
+          /** Id of the import */
+          'id': number;
+        };
+      };
+      responses: {
+        200: { headers: Record<string, unknown>; content: {
+          'application/json': {
+            'items': ({
+              /** Place in the list, from 0 */
+              'index': number;
+              'external_id': string | null;
+              /** Path of the field in the record; null for the record as a whole */
+              'field': string | null;
+              'code': 'not_an_object' | 'missing' | 'invalid' | 'unknown_reference' | 'duplicate' | 'conflict';
+              'message': string;
+              'type': 'person' | 'course' | 'semester' | 'faculty' | 'department' | 'program' | 'stream' | 'group' | 'subgroup' | 'teacher_position' | 'student_position' | 'student_subgroup' | 'teaching_assignment' | 'admin_appointment';
+            })[];
+            /** Cursor of the next page; null on the last one */
+            'next_cursor': string | null;
+          };
+        } };
+        400: Refused;
+        401: Refused;
+        403: Refused;
+        404: Refused;
+        422: Refused;
+        500: Refused;
+        503: Refused;
+      };
+    };
+  };
+  '/api/files/init': {
+    post: {
+      parameters: {};
+      requestBody: { content: {
+        'application/json': {
+          'plugin_id': string;
+          /** A plain file name */
+          'name': string;
+          'mime_type': string;
+          /** Bytes */
+          'size': number;
+          /** What the file is to a messenger or a page; "document" goes with every MIME type */
+          'file_type': 'photo' | 'document' | 'audio' | 'video' | 'voice' | 'sticker';
+        };
+      } };
+      responses: {
+        201: { headers: Record<string, unknown>; content: {
+          'application/json': components['schemas']['AnnouncedFile'];
+        } };
+        400: Refused;
+        401: Refused;
+        403: Refused;
+        404: Refused;
+        408: Refused;
+        413: Refused;
+        415: Refused;
+        422: Refused;
+        500: Refused;
+        503: Refused;
+      };
+    };
+  };
+  '/api/files/{id}/complete': {
+    post: {
+      parameters: {
+        path: {
+          'id': string;
+        };
+      };
+      responses: {
+        200: { headers: Record<string, unknown>; content: {
+          'application/json': components['schemas']['FileRef'];
+        } };
+        400: Refused;
+        401: Refused;
+        403: Refused;
+        404: Refused;
+        409: Refused;
+        410: Refused;
+        500: Refused;
+        503: Refused;
+        507: Refused;
+      };
+    };
+  };
+  '/api/files/{id}': {
+    delete: {
+      parameters: {
+        path: {
+          'id': string;
+        };
+      };
+      responses: {
+        204: { headers: Record<string, unknown>; content?: never };
+        400: Refused;
+        401: Refused;
+        403: Refused;
+        404: Refused;
+        500: Refused;
+        503: Refused;
+      };
+    };
+  };
+  '/api/files/{id}/content': {
+    put: {
+      parameters: {
+        query?: {
+          /** End of the address, in seconds since 1970 */
+          'expires'?: string;
+          /** Announced size */
+          'size'?: string;
+          /** Announced MIME type */
+          'type'?: string;
+          /** Signature of the address */
+          'signature'?: string;
+        };
+        path: {
+          'id': string;
+        };
+      };
+      requestBody: { content: {
+        '*/*': unknown;
+      } };
+      responses: {
+        200: { headers: Record<string, unknown>; content?: never };
+        400: Refused;
+        403: Refused;
+        404: Refused;
+        408: Refused;
+        409: Refused;
+        410: Refused;
+        413: Refused;
+        415: Refused;
+        422: Refused;
+        500: Refused;
+        503: Refused;
+        507: Refused;
+      };
+    };
+    get: {
+      parameters: {
+        query?: {
+          /** End of the address, in seconds since 1970 */
+          'expires'?: string;
+          /** Signature of the address */
+          'signature'?: string;
+        };
+        path: {
+          'id': string;
+        };
+      };
+      responses: {
+        200: { headers: Record<string, unknown>; content: {
+          '*/*': unknown;
+        } };
+        206: { headers: Record<string, unknown>; content: {
+          '*/*': unknown;
+        } };
+        304: { headers: Record<string, unknown>; content?: never };
+        400: Refused;
+        403: Refused;
+        404: Refused;
+        410: Refused;
+        416: Refused;
+        422: Refused;
+        500: Refused;
+        503: Refused;
+      };
+    };
+  };
+  '/api/admin/users/{user}/roles': {
+    get: {
+      parameters: {
+        path: {
+          /** Id of the user */
+          'user': number;
+        };
+      };
+      responses: {
+        200: { headers: Record<string, unknown>; content: {
+          'application/json': {
+            'items': components['schemas']['UserRole'][];
+            /** Cursor of the next page; null on the last one */
+            'next_cursor': string | null;
+          };
+        } };
+        400: Refused;
+        401: Refused;
+        403: Refused;
+        404: Refused;
+        500: Refused;
+        503: Refused;
+      };
+    };
+  };
+  '/api/admin/users/{user}/roles/{kind}/{role}': {
+    put: {
+      parameters: {
+        path: {
+          /** Id of the user */
+          'user': number;
+          'kind': 'database' | 'system' | 'global';
+          /** Letters, digits, _ . : and - */
+          'role': string;
+        };
+      };
+      responses: {
+        200: { headers: Record<string, unknown>; content: {
+          'application/json': components['schemas']['UserRoleChange'];
+        } };
+        400: Refused;
+        401: Refused;
+        403: Refused;
+        404: Refused;
+        409: Refused;
+        422: Refused;
+        500: Refused;
+        503: Refused;
+      };
+    };
+    delete: {
+      parameters: {
+        path: {
+          /** Id of the user */
+          'user': number;
+          'kind': 'database' | 'system' | 'global';
+          /** Letters, digits, _ . : and - */
+          'role': string;
+        };
+      };
+      responses: {
+        200: { headers: Record<string, unknown>; content: {
+          'application/json': components['schemas']['UserRoleChange'];
+        } };
+        400: Refused;
+        401: Refused;
+        403: Refused;
+        404: Refused;
+        409: Refused;
+        422: Refused;
+        500: Refused;
+        503: Refused;
+      };
+    };
+  };
+  '/api/admin/users/{user}/roles/plugin/{plugin}/{role}': {
+    put: {
+      parameters: {
+        path: {
+          /** Id of the user */
+          'user': number;
+          'plugin': string;
+          /** Letters, digits, _ . : and - */
+          'role': string;
+        };
+      };
+      responses: {
+        200: { headers: Record<string, unknown>; content: {
+          'application/json': components['schemas']['UserRoleChange'];
+        } };
+        400: Refused;
+        401: Refused;
+        403: Refused;
+        404: Refused;
+        409: Refused;
+        422: Refused;
+        500: Refused;
+        503: Refused;
+      };
+    };
+    delete: {
+      parameters: {
+        path: {
+          /** Id of the user */
+          'user': number;
+          'plugin': string;
+          /** Letters, digits, _ . : and - */
+          'role': string;
+        };
+      };
+      responses: {
+        200: { headers: Record<string, unknown>; content: {
+          'application/json': components['schemas']['UserRoleChange'];
+        } };
+        400: Refused;
+        401: Refused;
+        403: Refused;
+        404: Refused;
+        409: Refused;
+        422: Refused;
+        500: Refused;
+        503: Refused;
+      };
+    };
+  };
+  '/api/admin/users/{user}/sessions': {
+    get: {
+      parameters: {
+        query?: {
+          /** How many items a page has at most */
+          'limit'?: number;
+          /** The next_cursor of the page before */
+          'cursor'?: string;
+        };
+        path: {
+          /** Id of the user */
+          'user': number;
+        };
+      };
+      responses: {
+        200: { headers: Record<string, unknown>; content: {
+          'application/json': {
+            'items': components['schemas']['Session'][];
+            /** Cursor of the next page; null on the last one */
+            'next_cursor': string | null;
+          };
+        } };
+        400: Refused;
+        401: Refused;
+        403: Refused;
+        404: Refused;
+        422: Refused;
+        500: Refused;
+        503: Refused;
+      };
+    };
+  };
+  '/api/admin/users/{user}/sessions/{session}': {
+    delete: {
+      parameters: {
+        path: {
+          /** Id of the user */
+          'user': number;
+          /** Id of the session */
+          'session': number;
+        };
+      };
+      responses: {
+        204: { headers: Record<string, unknown>; content?: never };
+        400: Refused;
+        401: Refused;
+        403: Refused;
+        404: Refused;
+        500: Refused;
+        503: Refused;
+      };
+    };
+  };
+  '/api/admin/users/{user}/tokens': {
+    get: {
+      parameters: {
+        query?: {
+          /** How many items a page has at most */
+          'limit'?: number;
+          /** The next_cursor of the page before */
+          'cursor'?: string;
+        };
+        path: {
+          /** Id of the user */
+          'user': number;
+        };
+      };
+      responses: {
+        200: { headers: Record<string, unknown>; content: {
+          'application/json': {
+            'items': components['schemas']['UserToken'][];
+            /** Cursor of the next page; null on the last one */
+            'next_cursor': string | null;
+          };
+        } };
+        400: Refused;
+        401: Refused;
+        403: Refused;
+        404: Refused;
+        422: Refused;
+        500: Refused;
+        503: Refused;
+      };
+    };
+  };
+  '/api/admin/users/{user}/tokens/{token}': {
+    delete: {
+      parameters: {
+        path: {
+          /** Id of the user */
+          'user': number;
+          /** Id of the token */
+          'token': number;
+        };
+      };
+      responses: {
+        204: { headers: Record<string, unknown>; content?: never };
+        400: Refused;
+        401: Refused;
+        403: Refused;
+        404: Refused;
+        500: Refused;
+        503: Refused;
+      };
+    };
+  };
+  '/api/admin/users': {
+    get: {
+      parameters: {
+        query?: {
+          /** How many items a page has at most */
+          'limit'?: number;
+          /** The next_cursor of the page before */
+          'cursor'?: string;
+          /** Part of the name or of an id */
+          'search'?: string;
+        };
+      };
+      responses: {
+        200: { headers: Record<string, unknown>; content: {
+          'application/json': {
+            'items': components['schemas']['User'][];
+            /** Cursor of the next page; null on the last one */
+            'next_cursor': string | null;
+          };
+        } };
+        400: Refused;
+        401: Refused;
+        403: Refused;
+        422: Refused;
+        500: Refused;
+        503: Refused;
+      };
+    };
+    post: {
+      parameters: {
+        header?: {
+          /** A key of this request alone. The same request with the same key gets the same answer for 24 hours. */
+          'Idempotency-Key'?: string;
+        };
+      };
+      requestBody: { content: {
+        'application/json': {
+          /** Id in the university system, by which the graph knows the user */
+          'external_id'?: string | null;
+          /** Id of the account at the identity provider */
+          'idp_accounts_id'?: string | null;
+          'display_name'?: string;
+          'primary_channel'?: 'TELEGRAM' | 'VK' | null;
+          'locale'?: 'ru' | 'en';
+          'nationality_type'?: 'domestic' | 'foreign' | null;
+          'funding_type'?: 'budget' | 'contract' | null;
+          'education_form'?: 'full_time' | 'part_time' | 'remote' | null;
+        };
+      } };
+      responses: {
+        201: { headers: Record<string, unknown>; content: {
+          'application/json': components['schemas']['User'];
+        } };
+        400: Refused;
+        401: Refused;
+        403: Refused;
+        408: Refused;
+        409: Refused;
+        413: Refused;
+        415: Refused;
+        422: Refused;
+        500: Refused;
+        503: Refused;
+      };
+    };
+  };
+  '/api/admin/users/{user}': {
+    get: {
+      parameters: {
+        path: {
+          /** Id of the user */
+          'user': number;
+        };
+      };
+      responses: {
+        200: { headers: Record<string, unknown>; content: {
+          'application/json': components['schemas']['User'];
+        } };
+        400: Refused;
+        401: Refused;
+        403: Refused;
+        404: Refused;
+        500: Refused;
+        503: Refused;
+      };
+    };
+    patch: {
+      parameters: {
+        path: {
+          /** Id of the user */
+          'user': number;
+        };
+      };
+      requestBody: { content: {
+        'application/json': {
+          /** Id in the university system, by which the graph knows the user */
+          'external_id'?: string | null;
+          /** Id of the account at the identity provider */
+          'idp_accounts_id'?: string | null;
+          'display_name'?: string;
+          'primary_channel'?: 'TELEGRAM' | 'VK' | null;
+          'locale'?: 'ru' | 'en';
+          'nationality_type'?: 'domestic' | 'foreign' | null;
+          'funding_type'?: 'budget' | 'contract' | null;
+          'education_form'?: 'full_time' | 'part_time' | 'remote' | null;
+        };
+      } };
+      responses: {
+        200: { headers: Record<string, unknown>; content: {
+          'application/json': components['schemas']['User'];
+        } };
+        400: Refused;
+        401: Refused;
+        403: Refused;
+        404: Refused;
+        408: Refused;
+        409: Refused;
+        413: Refused;
+        415: Refused;
+        422: Refused;
+        500: Refused;
+        503: Refused;
+      };
+    };
+  };
+  '/api/openapi.json': {
+    get: {
+      parameters: {};
+      responses: {
+        200: { headers: Record<string, unknown>; content: {
+          'application/json': {
+            'openapi': string;
+          } & Record<string, unknown>;
+        } };
+        304: { headers: Record<string, unknown>; content?: never };
+        400: Refused;
+        500: Refused;
+        503: Refused;
+      };
+    };
+  };
+  '/api/docs': {
+    get: {
+      parameters: {};
+      responses: {
+        200: { headers: Record<string, unknown>; content: {
+          'text/html': unknown;
+        } };
+        304: { headers: Record<string, unknown>; content?: never };
+        400: Refused;
+        500: Refused;
+        503: Refused;
+      };
+    };
+  };
+  '/api/triggers/http/{plugin_id}/{path}': {
+    get: {
+      parameters: {
+        path: {
+          'plugin_id': string;
+          /** The path of the trigger; it may have several segments */
+          'path': string;
+        };
+      };
+      responses: {
+        200: { headers: Record<string, unknown>; content: {
+          '*/*': unknown;
+        } };
+        400: Refused;
+        401: Refused;
+        403: Refused;
+        404: Refused;
+        405: Refused;
+        408: Refused;
+        413: Refused;
+        500: Refused;
+        502: Refused;
+        503: Refused;
+        504: Refused;
+        default: { headers: Record<string, unknown>; content: {
+          '*/*': unknown;
+        } };
+      };
+    };
+    post: {
+      parameters: {
+        path: {
+          'plugin_id': string;
+          /** The path of the trigger; it may have several segments */
+          'path': string;
+        };
+      };
+      requestBody?: { content: {
+        '*/*': unknown;
+      } };
+      responses: {
+        200: { headers: Record<string, unknown>; content: {
+          '*/*': unknown;
+        } };
+        400: Refused;
+        401: Refused;
+        403: Refused;
+        404: Refused;
+        405: Refused;
+        408: Refused;
+        413: Refused;
+        500: Refused;
+        502: Refused;
+        503: Refused;
+        504: Refused;
+        default: { headers: Record<string, unknown>; content: {
+          '*/*': unknown;
+        } };
+      };
+    };
+    put: {
+      parameters: {
+        path: {
+          'plugin_id': string;
+          /** The path of the trigger; it may have several segments */
+          'path': string;
+        };
+      };
+      requestBody?: { content: {
+        '*/*': unknown;
+      } };
+      responses: {
+        200: { headers: Record<string, unknown>; content: {
+          '*/*': unknown;
+        } };
+        400: Refused;
+        401: Refused;
+        403: Refused;
+        404: Refused;
+        405: Refused;
+        408: Refused;
+        413: Refused;
+        500: Refused;
+        502: Refused;
+        503: Refused;
+        504: Refused;
+        default: { headers: Record<string, unknown>; content: {
+          '*/*': unknown;
+        } };
+      };
+    };
+    patch: {
+      parameters: {
+        path: {
+          'plugin_id': string;
+          /** The path of the trigger; it may have several segments */
+          'path': string;
+        };
+      };
+      requestBody?: { content: {
+        '*/*': unknown;
+      } };
+      responses: {
+        200: { headers: Record<string, unknown>; content: {
+          '*/*': unknown;
+        } };
+        400: Refused;
+        401: Refused;
+        403: Refused;
+        404: Refused;
+        405: Refused;
+        408: Refused;
+        413: Refused;
+        500: Refused;
+        502: Refused;
+        503: Refused;
+        504: Refused;
+        default: { headers: Record<string, unknown>; content: {
+          '*/*': unknown;
+        } };
+      };
+    };
+    delete: {
+      parameters: {
+        path: {
+          'plugin_id': string;
+          /** The path of the trigger; it may have several segments */
+          'path': string;
+        };
+      };
+      responses: {
+        200: { headers: Record<string, unknown>; content: {
+          '*/*': unknown;
+        } };
+        400: Refused;
+        401: Refused;
+        403: Refused;
+        404: Refused;
+        405: Refused;
+        408: Refused;
+        413: Refused;
+        500: Refused;
+        502: Refused;
+        503: Refused;
+        504: Refused;
+        default: { headers: Record<string, unknown>; content: {
+          '*/*': unknown;
+        } };
+      };
+    };
+  };
+}
+
+export interface components {
+  schemas: {
+    'Problem': {
+      'type': string;
+      'title': string;
+      'status': number;
+      'detail': string;
+      /** Path of the request */
+      'instance': string;
+      /** What went wrong, from a closed list */
+      'code': 'malformed_request' | 'unauthorized' | 'forbidden' | 'not_found' | 'method_not_allowed' | 'request_timeout' | 'conflict' | 'not_uploaded' | 'upload_mismatch' | 'expired' | 'quota_exceeded' | 'range_not_satisfiable' | 'password_change_required' | 'password_confirmation_required' | 'page_proof_required' | 'too_many_attempts' | 'permissions_not_accepted' | 'confirmation_required' | 'body_too_large' | 'unsupported_media_type' | 'precondition_failed' | 'validation_failed' | 'idempotency_key_reused' | 'module_refused' | 'frontend_refused' | 'internal' | 'plugin_trapped' | 'plugin_error' | 'plugin_response_invalid' | 'plugin_quota_exceeded' | 'no_slot' | 'memory_budget' | 'quarantined' | 'draining' | 'unavailable' | 'deadline_exceeded' | 'storage_full';
+      'request_id': string;
+      /** The same text as detail */
+      'error': string;
+      /** Each place that is wrong; 20 at most */
+      'errors': {
+        /** JSON pointer (RFC 6901) into the body, or query:name, or path:name */
+        'pointer': string;
+        'message': string;
+      }[];
+      /** How many there are, when some are left out */
+      'errors_total'?: number;
+    };
+    'AccessExplanation': {
+      'user': {
+        'id': number;
+        'external_id': string | null;
+        'display_name': string;
+      };
+      'plugin': string;
+      'trigger'?: string;
+      'command'?: string;
+      'allowed': boolean;
+      /** The HTTP status the caller gets */
+      'status': number;
+      /** Everything that has to hold, in order; the first that does not decides */
+      'steps': ({
+        'step': string;
+        /** Null: not looked at, because a step before does not hold */
+        'holds': boolean | null;
+        'detail': string;
+      })[];
+      /** What would let the user in */
+      'to_change': string[];
+      'policy': {
+        'verdict': 'allowed' | 'denied' | 'failed' | 'unavailable';
+        'reason': string | null;
+        'graph_rounds': number;
+        'graph_checks': {
+          'check': string;
+          'allowed': boolean;
+          'ms': number;
+        }[];
+        'context_age_ms': number | null;
+      } | null;
+    };
+    'AdminKey': {
+      'id': number;
+      'name': string;
+      /** The part of the key that is no secret */
+      'public': string;
+      'scopes': string[];
+      /** Id of the administrator who made it */
+      'made_by': number;
+      'created_at': string;
+      'expires_at': string | null;
+      'last_used_at': string | null;
+    };
+    'AdminLogin': {
+      'admin': components['schemas']['CurrentAdmin'];
+      /** Value of the header X-Page-Proof, which requests of browsers need */
+      'page_proof': string;
+    };
+    'CurrentAdmin': {
+      'global_user_id': number;
+      'email': string;
+      /** Whether the password is a temporary one that opens nothing else */
+      'must_change_password': boolean;
+    };
+    'AdminLoginCheck': {
+      /** Also true while there is no administrator */
+      'authenticated': boolean;
+      /** Whether the first administrator has to be made */
+      'setup_mode': boolean;
+      /** Whether users may log in with an identity provider */
+      'idp': boolean;
+      /** For a session: whether this request lacks the header X-Page-Proof */
+      'page_proof_required'?: boolean;
+      /** Whose session it is, unless the request lacks the header */
+      'admin'?: components['schemas']['CurrentAdmin'];
+    };
+    'AdminAccount': {
+      'global_user_id': number;
+      'email': string;
+      'must_change_password': boolean;
+      /** Until when the temporary password is valid */
+      'temporary_until': string | null;
+      'created_at': string;
+      /** What became of the mail with the last temporary password */
+      'mail': {
+        'state': 'pending' | 'sent' | 'failed';
+        'error': string | null;
+        'at': string | null;
+      } | null;
+    };
+    'AuditEntry': {
+      'id': number;
+      'at': string;
+      'actor': {
+        'kind': 'admin' | 'admin_key' | 'user' | 'anonymous' | 'setup' | 'command_line';
+        /** The user; of an administration key the administrator who made it */
+        'global_user_id': number | null;
+        'admin_key_id'?: number;
+        'name': string;
+      };
+      /** What was done, for example trigger.settings */
+      'action': string;
+      'object_type': string;
+      'object_id': string;
+      /** The object before the change; never a secret */
+      'before': Record<string, unknown> | null;
+      /** The object after the change */
+      'after': Record<string, unknown> | null;
+      'request_id': string | null;
+      /** Address of the client */
+      'address': string | null;
+    };
+    'CommandSettings': {
+      /** Id of the plugin */
+      'plugin_id': string;
+      /** The word users write */
+      'command': string;
+      'description': string;
+      'enabled': boolean;
+      /** Empty for no policy */
+      'policy_expression': string;
+      /** Null: no such role is asked for */
+      'system_role': string | null;
+      'global_roles': string[];
+      'plugin_role': string | null;
+      /** Why the policy denies every user; empty when it is evaluated */
+      'policy_problems': components['schemas']['PolicyProblem'][];
+      /** Whether it is enabled and asks for no role and no policy */
+      'open_to_everyone': boolean;
+    };
+    'PolicyProblem': {
+      'message': string;
+      'position': components['schemas']['PolicyPosition'];
+    };
+    'PolicyPosition': {
+      /** Characters before it */
+      'start': number;
+      /** Characters before what follows it */
+      'end': number;
+      'line': number;
+      'column': number;
+    };
+    'ChangedCommandSettings': {
+      /** Id of the plugin */
+      'plugin_id': string;
+      /** The word users write */
+      'command': string;
+      'description': string;
+      'enabled': boolean;
+      /** Empty for no policy */
+      'policy_expression': string;
+      /** Null: no such role is asked for */
+      'system_role': string | null;
+      'global_roles': string[];
+      'plugin_role': string | null;
+      /** Why the policy denies every user; empty when it is evaluated */
+      'policy_problems': components['schemas']['PolicyProblem'][];
+      /** Whether it is enabled and asks for no role and no policy */
+      'open_to_everyone': boolean;
+      /** Roles that no user has */
+      'warnings': (components['schemas']['PolicyWarning'] | components['schemas']['Warning'])[];
+    };
+    'PolicyWarning': {
+      'pointer': string;
+      'message': string;
+      'position': components['schemas']['PolicyPosition'];
+    };
+    'Warning': {
+      'pointer': string;
+      'message': string;
+    };
+    'PolicyRevision': {
+      'id': number;
+      /** The policy; empty where it was removed */
+      'expression': string;
+      'author_user_id': number | null;
+      'author': string;
+      'at': string;
+    };
+    'ConnectionTrial': {
+      'ok': true;
+      'latency_ms': number;
+      'server_version': string;
+      'database': string;
+      'user': string;
+      /** What an administrator should think about */
+      'warnings': string[];
+    } | {
+      'ok': false;
+      'latency_ms': number;
+      'error': {
+        /** SQLSTATE, or the error code of the system */
+        'code': string;
+        'message': string;
+      };
+    };
+    'Drift': {
+      /** In the database and not in the store, like faculty:f1#dean@user:e1; the first 1000 */
+      'missing': string[];
+      'missing_count': number;
+      /** In the store and not in the database; the first 1000 */
+      'extra': string[];
+      'extra_count': number;
+      /** Relationships of the database that were compared */
+      'compared': number;
+      /** Differences left out, because a change of them still waits for delivery */
+      'pending': number;
+      /** Whether the store was changed to what the database holds */
+      'repaired': boolean;
+    };
+    'EventSubscription': {
+      'id': number;
+      'name': string;
+      'url': string;
+      'types': string[];
+      'plugins': string[];
+      'enabled': boolean;
+      /** Why the service switched it off; empty where it did not */
+      'disabled_why': string;
+      /** How many, by state */
+      'deliveries': {
+        'waiting': number;
+        'delivered': number;
+        'dead': number;
+      };
+      'created_at': string;
+      'updated_at': string;
+    };
+    'EventDelivery': {
+      'event_id': string;
+      /** Number of the event */
+      'number': number;
+      'plugin_id': string;
+      'type': string;
+      'state': 'waiting' | 'delivered' | 'dead';
+      'attempts': number;
+      /** While it waits */
+      'next_attempt_at': string | null;
+      /** Status the subscriber answered last; null when it did not answer */
+      'last_status': number | null;
+      'last_error': string;
+      'ended_at': string | null;
+    };
+    'Event': {
+      'id': string;
+      /** Numbers grow; the cursor of the list and of the stream */
+      'number': number;
+      'plugin_id': string;
+      'type': string;
+      'request_id': string;
+      'at': string;
+      /** JSON as the plugin published it; its numbers may be larger than those of JavaScript */
+      'data': unknown;
+    };
+    'Execution': {
+      'id': number;
+      'request_id': string;
+      /** Trace id of the caller (W3C trace context) */
+      'trace_id': string | null;
+      'plugin_id': string;
+      'version': string;
+      'trigger': string;
+      /** Who called: user:<id>, service:<id> or public */
+      'principal': string;
+      'outcome': 'ok' | 'handler_error' | 'trapped' | 'exited' | 'invalid_response' | 'quota' | 'load_failed' | 'no_slot' | 'queue_full' | 'deadline' | 'memory_budget' | 'crashed' | 'draining' | 'refused';
+      /** The HTTP status the caller got; 0 where there was none */
+      'status': number;
+      'started_at': string;
+      'queue_wait_ms': number;
+      'run_ms': number;
+      'host_calls': number;
+      /** Most memory it had, in pages of 64 KiB */
+      'peak_pages': number;
+      'failure': string | null;
+      'log_lines': number;
+    };
+    'GraphDefinition': {
+      'name': string;
+      'relations': {
+        'name': string;
+        /** Types its subjects may have */
+        'subjects': string[];
+      }[];
+      'permissions': {
+        'name': string;
+        'expression': string;
+      }[];
+    };
+    'Message': {
+      'id': number;
+      'channel': 'TELEGRAM' | 'VK';
+      'chat_id': string;
+      /** Plugin that sends it; null for the service itself */
+      'plugin_id': string | null;
+      /** What it belongs to */
+      'source': 'reply' | 'notify_user' | 'notify_chat' | 'notify_students' | 'host';
+      'user_id': number | null;
+      'message': {
+        'text': string;
+        'files': {
+          'id': string;
+          'caption': string;
+        }[];
+      };
+      'request_id': string;
+      /** uncertain: it may have arrived */
+      'state': 'queued' | 'sending' | 'sent' | 'failed' | 'uncertain';
+      /** A message with files is sent in several parts */
+      'parts_sent': number;
+      'attempts': number;
+      /** While it is queued */
+      'next_attempt_at': string | null;
+      'last_error': string;
+      'created_at': string;
+      'ended_at': string | null;
+    };
+    'OutboxEntry': {
+      'id': number;
+      'operation': 'TOUCH' | 'DELETE' | 'DELETE_BY_OBJECT' | 'DELETE_BY_SUBJECT' | 'REPLACE';
+      'state': 'pending' | 'processed' | 'dead' | 'requeued' | 'discarded';
+      /** What it does to the graph: tuples, removed, and a filter */
+      'payload': Record<string, unknown>;
+      /** Every entity it names, as type:id; entries that share one keep their order */
+      'keys': string[];
+      'attempts': number;
+      'last_error': string | null;
+      /** Why the whole stream waits, for an entry that waits with it */
+      'paused': components['schemas']['StreamPause'] | null;
+      'created_at': string;
+      'processed_at': string | null;
+      'locked_until': string | null;
+      'dead_at': string | null;
+      /** What became of a dead entry */
+      'resolution': 'requeued' | 'discarded' | null;
+      'resolved_by': string | null;
+      /** Id of the dead entry that goes on under this one */
+      'requeue_of': number | null;
+    };
+    'StreamPause': {
+      'since': string;
+      /** Delivery is tried again then at the latest; null: all the time */
+      'until': string | null;
+      'reason': string;
+    };
+    'Session': {
+      'id': number;
+      /** admin: opens the admin API */
+      'kind': 'user' | 'admin';
+      'created_at': string;
+      'last_used_at': string;
+      'expires_at': string;
+      /** Address of the client that logged in */
+      'address': string;
+      'user_agent': string;
+      /** Whether this request was sent with it */
+      'current': boolean;
+    };
+    'UserToken': {
+      'id': number;
+      'name': string;
+      /** The part of the token that is no secret */
+      'public': string;
+      'created_at': string;
+      'expires_at': string | null;
+      'last_used_at': string | null;
+    };
+    'PluginFile': {
+      'id': string;
+      'name': string;
+      'mime_type': string;
+      /** Bytes */
+      'size': number;
+      'file_type': 'photo' | 'document' | 'audio' | 'video' | 'voice' | 'sticker';
+      /** The user; null for the plugin itself */
+      'user_id': number | null;
+      /** cancelled: deleted while its upload may still come in */
+      'state': 'pending' | 'ready' | 'cancelled';
+      'store': 'disk' | 's3';
+      'created_at': string;
+      'expires_at': string | null;
+    };
+    'FileUsage': {
+      'files': number;
+      /** How many of them are not complete */
+      'pending': number;
+      'bytes': number;
+    };
+    'Upload': {
+      /** Names this version at installing and rolling back */
+      'wasm_key': string;
+      /** Version of the plugin interface it is written for */
+      'abi': number;
+      /** SHA-256 of the file as it was uploaded, in hexadecimal digits */
+      'sha256': string;
+      /** Bytes of the module as it was uploaded */
+      'size': number;
+      /** Pages of 64 KiB that the module may have */
+      'memory_pages': {
+        'min': number;
+        'max': number;
+      };
+      /** Id of the plugin, from its manifest */
+      'id': string;
+      'name': string;
+      /** Version as its author calls it */
+      'version': string;
+      'requirements': components['schemas']['Requirement'][];
+      'triggers': (components['schemas']['HttpTrigger'] | components['schemas']['MessengerTrigger'])[];
+      /** Who may call each HTTP trigger if the version is installed as it is */
+      'access': components['schemas']['TriggerReview'][];
+      'permissions': string[];
+      /** Those the installed version does not have */
+      'new_permissions': string[];
+      'installed_version': string | null;
+      'frontend': components['schemas']['PluginFrontend'] | null;
+      'findings': components['schemas']['Finding'][];
+      /** What to know of its pages before installing it */
+      'notices': components['schemas']['UploadNotice'][];
+    };
+    'Requirement': {
+      'kind': 'sql' | 'kv' | 'network' | 'notify' | 'events' | 'plugins:call' | 'file';
+      'description': string;
+      /** Logical name of the database; only for sql */
+      'name'?: string;
+      /** Id of the plugin to call; only for plugins:call */
+      'target'?: string;
+      'config': {
+        'type': 'string';
+        'name': string;
+        'description': string;
+        'required': boolean;
+        'sensitive': boolean;
+      }[];
+    };
+    'HttpTrigger': {
+      'name': string;
+      'type': 'http';
+      'description': string;
+      'path': string;
+      'methods': ('GET' | 'HEAD' | 'POST' | 'PUT' | 'PATCH' | 'DELETE' | 'OPTIONS')[];
+      'access'?: {
+        'users': boolean;
+        'service_keys': boolean;
+        'policy': string;
+        'public': boolean;
+        'reason': string;
+      };
+    };
+    'MessengerTrigger': {
+      'name': string;
+      'type': 'messenger';
+      'description': string;
+    };
+    'TriggerReview': {
+      'trigger': string;
+      'methods': ('GET' | 'HEAD' | 'POST' | 'PUT' | 'PATCH' | 'DELETE' | 'OPTIONS')[];
+      /** Path at which it is called */
+      'url': string;
+      /** Whether the installed version has no such trigger */
+      'new': boolean;
+      'effective_access': components['schemas']['EffectiveAccess'];
+      /** What the author suggests instead; an installation follows it with accept_suggested_access */
+      'suggested': {
+        'users': boolean;
+        'service_keys': boolean;
+        'policy': string;
+        'public': boolean;
+        'reason': string;
+        'effective_access': components['schemas']['EffectiveAccess'];
+        /** Why the suggested policy could not be saved */
+        'policy_problems': components['schemas']['PolicyProblem'][];
+      } | null;
+    };
+    'EffectiveAccess': 'disabled' | 'public' | 'nobody' | 'user' | 'service' | 'user_or_service';
+    'PluginFrontend': {
+      /** SHA-256 of the file as it was uploaded, in hexadecimal digits */
+      'sha256': string;
+      'packed_bytes': number;
+      'files': number;
+      'bytes': number;
+    };
+    'Finding': {
+      'level': 'refusal' | 'warning' | 'note';
+      'rule': string;
+      'message': string;
+      'where'?: string;
+    };
+    'UploadNotice': {
+      'code': 'html_sandboxed' | 'frontend_trusted';
+      'message': string;
+    };
+    'PluginVersion': {
+      /** Names this version at installing and rolling back */
+      'wasm_key': string;
+      /** Version as its author calls it */
+      'version': string;
+      /** Version of the plugin interface it is written for */
+      'abi': number;
+      /** SHA-256 of the file as it was uploaded, in hexadecimal digits */
+      'sha256': string;
+      /** Bytes of the module as it was uploaded */
+      'size': number;
+      'permissions': string[];
+      /** Pages of 64 KiB that the module may have */
+      'memory_pages': {
+        'min': number;
+        'max': number;
+      };
+      'uploaded_at': string;
+      /** When it was installed last; null for never */
+      'installed_at': string | null;
+      /** Whether it is the version that runs */
+      'installed': boolean;
+      'frontend': components['schemas']['PluginFrontend'] | null;
+    };
+    'Plugin': {
+      /** Id of the plugin */
+      'id': string;
+      /** From the manifest of the installed version; null without one */
+      'name': string | null;
+      'version': string | null;
+      /** uploaded: no version is installed */
+      'state': 'uploaded' | 'enabled' | 'disabled';
+      /** Origins of pages that may call its triggers */
+      'frontend_origins': string[];
+      'created_at': string;
+      'updated_at': string;
+      'installed': components['schemas']['PluginVersion'] | null;
+      'requirements': components['schemas']['Requirement'][];
+      'permissions': string[];
+      'config': components['schemas']['ConfigValue'][];
+      /** Where it may send requests; null without that permission */
+      'network': {
+        /** The only hosts it may reach; empty: every public one */
+        'hosts': string[];
+        /** Ranges that are not public and may be reached all the same */
+        'private': string[];
+      } | null;
+      'findings': components['schemas']['Finding'][];
+      'html': {
+        /** Whether answers of HTTP triggers that can run script go out without a sandbox */
+        'trust': 'trusted' | 'sandboxed';
+      };
+      /** session: for logged-in users alone */
+      'frontend_access': 'public' | 'session';
+      /** Path of its pages; null without a frontend */
+      'frontend_url': string | null;
+      'triggers': ({
+        'name': string;
+        'type': 'http';
+        'description': string;
+        'path': string;
+        'methods': ('GET' | 'HEAD' | 'POST' | 'PUT' | 'PATCH' | 'DELETE' | 'OPTIONS')[];
+        'access'?: {
+          'users': boolean;
+          'service_keys': boolean;
+          'policy': string;
+          'public': boolean;
+          'reason': string;
+        };
+        /** Absent while this host cannot read the plugin */
+        'effective_access'?: components['schemas']['EffectiveAccess'];
+      } | components['schemas']['MessengerTrigger'])[];
+      /** What is suspended now */
+      'quarantine': components['schemas']['Suspension'][];
+    };
+    'ConfigValue': {
+      'name': string;
+      'description': string;
+      'required': boolean;
+      'sensitive': boolean;
+      /** Null when not set; absent for sensitive fields */
+      'value'?: string | null;
+    };
+    'Suspension': {
+      /** Null for the whole plugin */
+      'trigger': string | null;
+      /** The version that crashed the service; null for suspensions of triggers */
+      'version_id': number | null;
+      /** The caller for whom a trigger is suspended; null for all callers */
+      'caller': string | null;
+      /** Callers whose executions failed */
+      'callers': number;
+      'since': string;
+      /** Null until an administrator resumes it */
+      'until': string | null;
+      'cause': string;
+    };
+    'Installation': {
+      /** Id of the plugin */
+      'id': string;
+      /** From the manifest of the installed version; null without one */
+      'name': string | null;
+      'version': string | null;
+      /** uploaded: no version is installed */
+      'state': 'uploaded' | 'enabled' | 'disabled';
+      /** Origins of pages that may call its triggers */
+      'frontend_origins': string[];
+      'created_at': string;
+      'updated_at': string;
+      'installed': components['schemas']['PluginVersion'] | null;
+      'requirements': components['schemas']['Requirement'][];
+      'permissions': string[];
+      'config': components['schemas']['ConfigValue'][];
+      /** Where it may send requests; null without that permission */
+      'network': {
+        /** The only hosts it may reach; empty: every public one */
+        'hosts': string[];
+        /** Ranges that are not public and may be reached all the same */
+        'private': string[];
+      } | null;
+      'findings': components['schemas']['Finding'][];
+      'html': {
+        /** Whether answers of HTTP triggers that can run script go out without a sandbox */
+        'trust': 'trusted' | 'sandboxed';
+      };
+      /** session: for logged-in users alone */
+      'frontend_access': 'public' | 'session';
+      /** Path of its pages; null without a frontend */
+      'frontend_url': string | null;
+      'triggers': ({
+        'name': string;
+        'type': 'http';
+        'description': string;
+        'path': string;
+        'methods': ('GET' | 'HEAD' | 'POST' | 'PUT' | 'PATCH' | 'DELETE' | 'OPTIONS')[];
+        'access'?: {
+          'users': boolean;
+          'service_keys': boolean;
+          'policy': string;
+          'public': boolean;
+          'reason': string;
+        };
+        /** Absent while this host cannot read the plugin */
+        'effective_access'?: components['schemas']['EffectiveAccess'];
+      } | components['schemas']['MessengerTrigger'])[];
+      /** What is suspended now */
+      'quarantine': components['schemas']['Suspension'][];
+      'warnings': components['schemas']['PolicyWarning'][];
+      'added_triggers': ({
+        'name': string;
+        'type': 'http';
+        'description': string;
+        'path': string;
+        'methods': ('GET' | 'HEAD' | 'POST' | 'PUT' | 'PATCH' | 'DELETE' | 'OPTIONS')[];
+        'access'?: {
+          'users': boolean;
+          'service_keys': boolean;
+          'policy': string;
+          'public': boolean;
+          'reason': string;
+        };
+        /** Absent while this host cannot read the plugin */
+        'effective_access'?: components['schemas']['EffectiveAccess'];
+      } | components['schemas']['MessengerTrigger'])[];
+      /** Names */
+      'removed_triggers': string[];
+    };
+    'PluginSummary': {
+      /** Id of the plugin */
+      'id': string;
+      /** From the manifest of the installed version; null without one */
+      'name': string | null;
+      'version': string | null;
+      /** uploaded: no version is installed */
+      'state': 'uploaded' | 'enabled' | 'disabled';
+      /** Origins of pages that may call its triggers */
+      'frontend_origins': string[];
+      'created_at': string;
+      'updated_at': string;
+    };
+    'PolicyTrial': {
+      /** Whether the policy is true for this user */
+      'result': boolean;
+      'verdict': 'allowed' | 'denied' | 'failed' | 'unavailable';
+      /** Why it failed, or what is away */
+      'reason': string | null;
+      /** Where it failed */
+      'position'?: components['schemas']['PolicyPosition'];
+      'graph_rounds': number;
+      'graph_checks': components['schemas']['GraphCheck'][];
+      /** Every part of the policy by itself, outermost first */
+      'parts': {
+        'expression': string;
+        'position': components['schemas']['PolicyPosition'];
+        'value'?: unknown;
+        'error'?: string;
+        'not_needed'?: true;
+      }[];
+      'user': {
+        'id': number;
+        'external_id': string;
+        /** Null when the graph does not answer */
+        'groups': string[] | null;
+        'roles': string[];
+        'primary_channel': string;
+        'locale': string;
+        'nationality_type': string;
+        'funding_type': string;
+        'education_form': string;
+      };
+      'context_age_ms': number | null;
+      'warnings': components['schemas']['PolicyWarning'][];
+    };
+    'GraphCheck': {
+      'check': string;
+      'allowed': boolean;
+      'ms': number;
+    };
+    'Relationship': {
+      'resource_type': string;
+      'resource_id': string;
+      'relation': string;
+      'subject_type': string;
+      'subject_id': string;
+      'subject_relation'?: string;
+      /** An import takes away only what an import brought */
+      'origin': 'import' | 'manual';
+      'created_at': string;
+    };
+    'CheckStep': {
+      'object': string;
+      'permission': string;
+      'subject': string;
+      'allowed': boolean;
+      'steps': components['schemas']['CheckStep'][];
+    };
+    'ServiceKey': {
+      'id': number;
+      'name': string;
+      /** The part of the key that is no secret */
+      'public': string;
+      'scopes': {
+        'plugin_id': string;
+        'trigger': string;
+      }[];
+      'created_at': string;
+      'rotated_at': string | null;
+      /** Until when the secret before the last rotation is valid */
+      'old_secret_until': string | null;
+      'expires_at': string | null;
+      'last_used_at': string | null;
+    };
+    'TriggerSettings': {
+      /** Id of the plugin */
+      'plugin_id': string;
+      /** Name of the HTTP trigger */
+      'trigger': string;
+      /** Path in the manifest, below /api/triggers/http/<plugin id> */
+      'path': string;
+      'methods': ('GET' | 'HEAD' | 'POST' | 'PUT' | 'PATCH' | 'DELETE' | 'OPTIONS')[];
+      'enabled': boolean;
+      /** Whether logged-in users may call */
+      'allow_user_session': boolean;
+      /** Whether service keys may call */
+      'allow_service_key': boolean;
+      /** Empty for no policy */
+      'policy_expression': string;
+      /** Null for those of the plugin's own setting */
+      'frontend_origins': string[] | null;
+      /** Origins of pages that may call */
+      'effective_origins': string[];
+      'effective_access': components['schemas']['EffectiveAccess'];
+      /** Why the policy denies every caller; empty when it is evaluated */
+      'policy_problems': components['schemas']['PolicyProblem'][];
+    };
+    'ChangedTriggerSettings': {
+      /** Id of the plugin */
+      'plugin_id': string;
+      /** Name of the HTTP trigger */
+      'trigger': string;
+      /** Path in the manifest, below /api/triggers/http/<plugin id> */
+      'path': string;
+      'methods': ('GET' | 'HEAD' | 'POST' | 'PUT' | 'PATCH' | 'DELETE' | 'OPTIONS')[];
+      'enabled': boolean;
+      /** Whether logged-in users may call */
+      'allow_user_session': boolean;
+      /** Whether service keys may call */
+      'allow_service_key': boolean;
+      /** Empty for no policy */
+      'policy_expression': string;
+      /** Null for those of the plugin's own setting */
+      'frontend_origins': string[] | null;
+      /** Origins of pages that may call */
+      'effective_origins': string[];
+      'effective_access': components['schemas']['EffectiveAccess'];
+      /** Why the policy denies every caller; empty when it is evaluated */
+      'policy_problems': components['schemas']['PolicyProblem'][];
+      /** Roles that no user has */
+      'warnings': components['schemas']['PolicyWarning'][];
+    };
+    'UninstalledVersion': {
+      /** Version as its author calls it */
+      'version': string;
+      /** Names this version at installing and rolling back */
+      'wasm_key': string;
+      /** SHA-256 of the file as it was uploaded, in hexadecimal digits */
+      'sha256': string;
+      /** Bytes of the module as it was uploaded */
+      'size': number;
+      'uploaded_at': string;
+      /** Id of the plugin */
+      'id': string;
+      'uninstalled_at': string;
+      'kept_until': string;
+    };
+    'BatchResult': {
+      'total': number;
+      'success': number;
+      'errors': components['schemas']['RecordError'][];
+      /** How many there are, when some are left out: the log of the import has them */
+      'errors_total'?: number;
+    };
+    'RecordError': {
+      /** Place in the list, from 0 */
+      'index': number;
+      'external_id': string | null;
+      /** Path of the field in the record; null for the record as a whole */
+      'field': string | null;
+      'code': 'not_an_object' | 'missing' | 'invalid' | 'unknown_reference' | 'duplicate' | 'conflict';
+      'message': string;
+    };
+    'ImportRun': {
+      'id': number;
+      'kind': 'batch' | 'pull';
+      'state': 'running' | 'succeeded' | 'partial' | 'failed' | 'interrupted';
+      'started_by': string;
+      'started_at': string;
+      'finished_at': string | null;
+      'problem': string | null;
+      'types': ({
+        'type': 'person' | 'course' | 'semester' | 'faculty' | 'department' | 'program' | 'stream' | 'group' | 'subgroup' | 'teacher_position' | 'student_position' | 'student_subgroup' | 'teaching_assignment' | 'admin_appointment';
+        'state': 'waiting' | 'fetching' | 'running' | 'succeeded' | 'partial' | 'failed' | 'unchanged' | 'not_offered' | 'stopped';
+        'total': number;
+        'success': number;
+        'created': number;
+        'updated': number;
+        'deactivated': number;
+        'failed': number;
+        'problem': string | null;
+        'started_at': string | null;
+        'finished_at': string | null;
+      })[];
+    };
+    'AnnouncedFile': {
+      'file_id': string;
+      /** Where the bytes go, here or in the S3 store */
+      'upload_url': string;
+      'upload_method': string;
+      /** Headers to send as they are */
+      'upload_headers': Record<string, string>;
+      'expires_at': string;
+    };
+    'FileRef': {
+      'id': string;
+      'name': string;
+      'mime_type': string;
+      /** Bytes */
+      'size': number;
+      'file_type': 'photo' | 'document' | 'audio' | 'video' | 'voice' | 'sticker';
+    };
+    'UserRole': {
+      /** What policies ask for with has_role */
+      'kind': 'database';
+      'role': string;
+      /** import: university data gave it, and takes it away */
+      'origin': 'import' | 'manual';
+      'granted_at': string;
+      'granted_by': string;
+    } | {
+      /** What commands ask for */
+      'kind': 'system' | 'global';
+      'role': string;
+    } | {
+      'kind': 'plugin';
+      'plugin_id': string;
+      'role': string;
+    };
+    'UserRoleChange': {
+      'user': number;
+      'kind': 'database' | 'system' | 'global' | 'plugin';
+      /** Of a role of the kind plugin */
+      'plugin_id'?: string;
+      'role': string;
+      /** Whether the user has it now */
+      'granted': boolean;
+      /** Whether this request changed anything */
+      'changed': boolean;
+      /** Whether the graph store has the change already */
+      'delivered': boolean;
+      'warnings': components['schemas']['Warning'][];
+    };
+    'User': {
+      'id': number;
+      'external_id': string | null;
+      'idp_accounts_id': string | null;
+      'display_name': string;
+      'primary_channel': 'TELEGRAM' | 'VK' | null;
+      'locale': 'ru' | 'en';
+      'nationality_type': 'domestic' | 'foreign' | null;
+      'funding_type': 'budget' | 'contract' | null;
+      'education_form': 'full_time' | 'part_time' | 'remote' | null;
+      'created_at': string;
+      'updated_at': string;
+    };
+  };
+}

@@ -1,0 +1,137 @@
+import { spawn } from 'node:child_process';
+import fs from 'node:fs';
+import path from 'node:path';
+import t from 'tap';
+import { PluginHostError, pluginHost } from '../../sdk/client/client.ts';
+import { API_TYPES, apiTypes } from '../../sdk/client/generate.ts';
+import { CookieJar } from '../support/identity-provider.ts';
+import { type Json, request, startTestService, TOKEN } from '../support/service.ts';
+import { watPlugin } from '../support/wat.ts';
+
+/** The client in sdk/client, and the commands that use it. */
+
+const MAIN = path.resolve(import.meta.dirname, '../../src/main.ts');
+
+const s = await startTestService();
+t.teardown(() => s.stop());
+const setup = await request(`${s.base}/api/admin/auth/setup`, {
+  method: 'POST',
+  headers: { authorization: `Bearer ${TOKEN}`, 'content-type': 'application/json' },
+  body: JSON.stringify({ email: 'root@uni.example', password: 'correct horse battery' }),
+});
+const jar = new CookieJar();
+jar.take(setup.headers);
+async function makeKey(...scopes: string[]): Promise<string> {
+  const a = await request(`${s.base}/api/admin/keys`, {
+    method: 'POST',
+    headers: { ...jar.header, 'content-type': 'application/json' },
+    body: JSON.stringify({ name: scopes.join('+'), scopes }),
+  });
+  return String(a.json.key);
+}
+const token = await makeKey('plugins:deploy', 'plugins:accept', 'access');
+
+const directory = fs.mkdtempSync(path.join(process.env.TEST_DIRECTORY ?? '/tmp', 'plugin-commands-'));
+const moduleOf = (version: string): string => {
+  const file = path.join(directory, `greeter-${version}.wasm`);
+  const bytes = watPlugin({
+    id: 'greeter',
+    version,
+    handle: '(i32.const 0)',
+    requirements: [
+      {
+        kind: 'kv',
+        description: 'counts',
+        config: [{ name: 'greeting', description: 'What it says', required: true }],
+      },
+    ],
+    triggers: [{ name: 'greet', type: 'http', path: '/greet', methods: ['GET'] }],
+  });
+  fs.writeFileSync(file, bytes);
+  return file;
+};
+
+type Ran = { code: number | null; out: string; err: string };
+function run(args: string[], env: Record<string, string> = { PLUGIN_HOST_URL: s.base, PLUGIN_HOST_TOKEN: token }) {
+  const child = spawn(process.execPath, [MAIN, 'plugin', ...args], { env: { PATH: process.env.PATH ?? '', ...env } });
+  let [out, err] = ['', ''];
+  child.stdout.on('data', (c: Buffer) => (out += c.toString()));
+  child.stderr.on('data', (c: Buffer) => (err += c.toString()));
+  return new Promise<Ran>(resolve => child.once('close', code => resolve({ code, out, err })));
+}
+const keyIn = (out: string): string => /plugin install greeter (\w+)/.exec(out)?.[1] ?? '';
+
+t.test('upload says what the plugin asks for, install needs its configuration, list shows it', async t => {
+  const uploaded = await run(['upload', moduleOf('1.0.0')]);
+  t.match(uploaded, {
+    code: 0,
+    err: '',
+    out: /^greeter 1\.0\.0 is uploaded; nothing is installed yet\npermissions: kv\n/,
+  });
+  t.match(uploaded.out, /trigger greet: GET \/api\/triggers\/http\/greeter\/greet, user/);
+  const key = keyIn(uploaded.out);
+  const lacking = await run(['install', 'greeter', key]);
+  t.match(lacking, { code: 3, out: '', err: /greeting/ }, 'what is not valid ends with 3');
+  const file = path.join(directory, 'config.json');
+  fs.writeFileSync(file, '{"greeting": "Hello"}');
+  const installed = await run(['install', 'greeter', key, '--config-file', file, '--accept-permissions']);
+  t.match(installed, { code: 0, out: 'greeter 1.0.0 is installed and enabled\n' });
+  const listed = await run(['list']);
+  t.match(listed.out, /^ID +VERSION +STATE +NAME\ngreeter +1\.0\.0 +enabled/);
+  const json = JSON.parse((await run(['list', '--json'])).out) as Json[];
+  t.match(json, [{ id: 'greeter', version: '1.0.0' }]);
+});
+
+t.test('disable, enable, a second version and the way back', async t => {
+  t.match(await run(['disable', 'greeter']), { code: 0, out: 'greeter is disabled\n' });
+  t.match(await run(['enable', 'greeter']), { code: 0, out: 'greeter is enabled\n' });
+  const versions = await pluginHost({ url: s.base, token: await makeKey('read') }).GET(
+    '/api/admin/plugins/{id}/versions',
+    { params: { path: { id: 'greeter' } } },
+  );
+  const first = versions.data?.items[0]?.wasm_key ?? '';
+  const key = keyIn((await run(['upload', moduleOf('2.0.0')])).out);
+  t.match(await run(['install', 'greeter', key]), { code: 0, out: 'greeter 2.0.0 is installed and enabled\n' });
+  t.match(await run(['rollback', 'greeter', first]), { code: 0, out: 'greeter is 1.0.0 again\n' });
+});
+
+t.test('what cannot be done ends with 1 and one line that says why', async t => {
+  t.match(await run(['enable', 'nothing']), {
+    code: 1,
+    out: '',
+    err: /^plugin-host: there is no plugin "nothing".*\n$/,
+  });
+  const wrong = await run(['list'], { PLUGIN_HOST_URL: s.base, PLUGIN_HOST_TOKEN: 'pha_no.key' });
+  t.match(wrong, { code: 1, err: /administration key is not valid/ });
+  const away = await run(['list'], { PLUGIN_HOST_URL: 'http://127.0.0.1:1', PLUGIN_HOST_TOKEN: token });
+  t.match(away, { code: 1, err: /^plugin-host: the service cannot be reached: .+\n$/ });
+  t.match(await run(['upload', path.join(directory, 'absent.wasm')]), { code: 1, err: /absent\.wasm cannot be read/ });
+  t.match(await run(['upload', path.join(directory, 'config.json')]), { code: 3, err: /module/ });
+  t.match(await run(['list'], { PLUGIN_HOST_URL: s.base }), { code: 2, err: /no administration key/ });
+  t.match(await run(['list', '--url', 'nowhere', '--token', 'x']), { code: 2, err: /"nowhere" is not an address/ });
+});
+
+t.test('a refusal is thrown by the client with its code and its places', async t => {
+  const host = pluginHost({ url: `${s.base}/`, token: await makeKey('admin') });
+  const failed = await host
+    .POST('/api/admin/users', { body: { display_name: 'x'.repeat(301) } })
+    .then(() => null)
+    .catch((error: unknown) => error);
+  if (!(failed instanceof PluginHostError)) return t.fail('it must throw');
+  t.match(failed, { status: 422, code: 'validation_failed', errors: [{ pointer: '/display_name' }] });
+  const made = await host.POST('/api/admin/users', { body: { display_name: 'Ada' } });
+  t.equal(made.data?.display_name, 'Ada');
+});
+
+t.test('an answer of something else than the host is an error with its status', async t => {
+  const host = pluginHost({
+    url: 'http://127.0.0.1:1',
+    fetch: () => Promise.resolve(new Response('<h1>Bad gateway</h1>', { status: 502 })),
+  });
+  const failed = await host.GET('/healthz').catch((error: unknown) => error);
+  t.match(failed, { name: 'PluginHostError', status: 502, code: '', message: 'the server answered 502' });
+});
+
+t.test('the types of the client are those of the document', async t => {
+  t.ok(fs.readFileSync(API_TYPES, 'utf8') === apiTypes(), 'sdk/client/api.d.ts is old: run npm run client');
+});
