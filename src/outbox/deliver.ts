@@ -35,6 +35,8 @@ export type CycleResult =
   | { kind: 'delivered'; entries: number; refused: number }
   /** Nothing may go now; the first that waits for its time has it in `nextMs`. */
   | { kind: 'idle'; nextMs: number | null }
+  /** Something may go now, and this turn was not to deliver. */
+  | { kind: 'due' }
   /** Another one delivers, or the stream pauses. */
   | { kind: 'not_our_turn' }
   /** The store is away, and the stream pauses. */
@@ -84,17 +86,19 @@ export class Deliverer {
   /**
    * One turn: delivers what may go.
    *
+   * @param to `look`: delivers nothing, and leaves the host alone that does
    * @throws Error of the database alone; what the store says is part of the result
    */
-  async cycle(store: DeliveryStore): Promise<CycleResult> {
+  async cycle(store: DeliveryStore, to: 'deliver' | 'look' = 'deliver'): Promise<CycleResult> {
     return await this.#db.withTransaction(async client => {
-      const stream = await lockStream(client, this.#owner, false);
+      const stream = await lockStream(client, this.#owner, to);
       if (stream === null) return { kind: 'not_our_turn' };
       // Another host has filled another store since: ours must learn what it missed first.
       if (stream.store !== this.#mark) return { kind: 'fenced' };
       const { due, nextMs } = await readDue(client);
       if (due.length === 0)
         return (await this.#isInPlace(client, store, stream)) ? { kind: 'idle', nextMs } : { kind: 'fenced' };
+      if (to === 'look') return { kind: 'due' };
       try {
         return await keepAlive(client, async () => {
           await this.#ensureTurn(client, store, stream);
@@ -132,7 +136,7 @@ export class Deliverer {
    */
   async prepare(store: DeliveryStore): Promise<Prepared> {
     return await this.#db.withTransaction(async client => {
-      const stream = await lockStream(client, this.#owner, true);
+      const stream = await lockStream(client, this.#owner, 'hold');
       if (stream === null) throw new Error('the row of the stream is gone');
       return await keepAlive(client, () => this.#prepareLocked(client, store, stream));
     });
@@ -243,7 +247,7 @@ export class Deliverer {
    */
   async withRest<T>(work: (client: Queryable, writeTo: LeaveToWrite) => Promise<T>): Promise<T> {
     return await this.#db.withTransaction(async client => {
-      const stream = await lockStream(client, this.#owner, true);
+      const stream = await lockStream(client, this.#owner, 'hold');
       if (stream === null) throw new Error('the row of the stream is gone');
       const writeTo: LeaveToWrite = async store => {
         await this.#ensureTurn(client, store, stream).catch((error: unknown) => {
