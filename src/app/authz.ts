@@ -12,6 +12,7 @@ import { findBrokenPolicies } from '../authz/stored-policies.ts';
 import { SubjectContexts } from '../authz/subject-context.ts';
 import { messageOf } from '../base/errors.ts';
 import { type HeldLock, holdLock } from '../db/held-lock.ts';
+import { LOCKS } from '../db/locks.ts';
 import { PLUGIN_CHANGED } from '../db/notifications.ts';
 import { Graph } from '../graph/graph.ts';
 import { type GraphSchema, readGraphSchema } from '../graph/graph-schema.ts';
@@ -52,8 +53,6 @@ export type AuthzParts = Pick<Plugins, 'registry'> &
 /** A store that was replaced is let go when what was asked of it has been answered. */
 const LET_GO_MS = 5000;
 const BROKEN_POLICY = 'a stored policy does not compile: it lets no caller in until it is set again';
-/** Number of the lock of the host with the embedded store, as PostgreSQL counts advisory locks. */
-const EMBEDDED_LOCK = 7391046;
 
 export function composeAuthz({ changes, config, db, jobs, log }: Core, parts: AuthzParts): Authz {
   const { quarantine, registry } = parts;
@@ -158,7 +157,7 @@ export function composeAuthz({ changes, config, db, jobs, log }: Core, parts: Au
     },
     useEmbedded(endpoint) {
       newest = endpoint;
-      lock ??= holdLock(v['database.url'], EMBEDDED_LOCK, {
+      lock ??= holdLock(v['database.url'], LOCKS.embeddedGraph, {
         held() {
           isHeld = true;
           useNewest();

@@ -5,12 +5,12 @@ import { LIMITS } from '../base/limits.ts';
 import { WakeableSleep } from '../base/wakeable-sleep.ts';
 import type { Database } from '../db/database.ts';
 import { tryLock } from '../db/held-lock.ts';
+import { LOCKS } from '../db/locks.ts';
 import { type SecretBox, SecretUnreadable } from '../plugins/secret-box.ts';
 import { type Line, listLines, listWaiting, setDelivered, setFailed, setOldDead } from './deliveries.ts';
 import { cloudEvent, type StoredEvent } from './event.ts';
 import { findTarget, switchOff } from './subscriptions.ts';
 
-const DELIVER_LOCK = 7_391_054;
 const LINES_AT_ONCE = 32;
 /** A subscriber that is slow keeps no more of them. */
 const LINES_OF_A_SUBSCRIBER = 4;
@@ -82,7 +82,7 @@ export class EventDeliverer {
   async #deliverAll(): Promise<void> {
     const { databaseUrl, db } = this.#parts;
     const lost = new AbortController();
-    const lock = await tryLock(databaseUrl, DELIVER_LOCK, () => lost.abort());
+    const lock = await tryLock(databaseUrl, LOCKS.eventDelivery, () => lost.abort());
     // The host that has it looks once more when it lets go.
     if (lock === null) {
       this.#again = false;

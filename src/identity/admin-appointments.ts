@@ -1,6 +1,7 @@
 import { type Actor, appendAudit } from '../audit/audit-log.ts';
 import { messageOf, ServiceError } from '../base/errors.ts';
 import type { Database, Queryable } from '../db/database.ts';
+import { LOCKS, lockForTransaction } from '../db/locks.ts';
 import {
   type AdminAccount,
   addCredentials,
@@ -24,9 +25,6 @@ import { revokeAllSessions } from './sessions.ts';
 import { revokeAllUserTokens } from './user-tokens.ts';
 import { addUser, findUser } from './users.ts';
 
-/** Any constant: the first administrator is added, and the last one kept, one change at a time over all hosts. */
-const SETUP_LOCK = 7_391_043;
-
 /**
  * Makes the first administrator; of any number of attempts one wins.
  *
@@ -38,7 +36,7 @@ export async function addFirstAdmin(
   by: Actor,
 ): Promise<AdminAccount> {
   return await db.withTransaction(async client => {
-    await client.query('SELECT pg_advisory_xact_lock($1)', [SETUP_LOCK]);
+    await lockForTransaction(client, LOCKS.adminSetup);
     if (await adminsExist(client)) throw new ServiceError('conflict', 'there is an administrator already; log in');
     // Under the lock, since the work is done once then, however many try.
     const hash = await hashPassword(first.password);
@@ -70,7 +68,7 @@ export async function appointAdmin(
   by: Actor,
 ): Promise<AdminAccount> {
   return await db.withTransaction(async client => {
-    await client.query('SELECT pg_advisory_xact_lock($1)', [SETUP_LOCK]);
+    await lockForTransaction(client, LOCKS.adminSetup);
     await addCredentials(client, user);
     await askForMail(client, user.id, queueMail);
     await appendAudit(client, by, {
@@ -123,7 +121,7 @@ export async function resetAdminPassword(
  */
 export async function removeAdmin(db: Database, userId: number, by: Actor): Promise<void> {
   await db.withTransaction(async client => {
-    await client.query('SELECT pg_advisory_xact_lock($1)', [SETUP_LOCK]);
+    await lockForTransaction(client, LOCKS.adminSetup);
     const account = await loadAdmin(client, userId);
     await revokeEverything(client, userId, by);
     if (!(await removeCredentials(client, userId)))
@@ -175,7 +173,7 @@ export async function createAdminHere(
   by: Actor,
 ): Promise<{ account: AdminAccount; password: string }> {
   return await db.withTransaction(async client => {
-    await client.query('SELECT pg_advisory_xact_lock($1)', [SETUP_LOCK]);
+    await lockForTransaction(client, LOCKS.adminSetup);
     const id = admin.userId ?? (await addUser(client, { displayName: admin.name })).id;
     await addCredentials(client, { id, email: admin.email });
     await appendAudit(client, by, {

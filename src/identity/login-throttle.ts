@@ -1,9 +1,7 @@
 import { ServiceError } from '../base/errors.ts';
 import { LIMITS } from '../base/limits.ts';
 import type { Database, Queryable } from '../db/database.ts';
-
-/** Attempts of one caller are counted one at a time over all hosts; the second number of the lock is the caller's hash. */
-const LOGIN_LOCK = 7_391_044;
+import { LOCKS, lockCallerForTransaction } from '../db/locks.ts';
 
 /** What a failure counts for: the account that was named, and the caller, apart. */
 export type Attempt = {
@@ -58,7 +56,7 @@ export async function beginAttempt(db: Database, attempt: Attempt): Promise<numb
   // A caller that has to wait is told so without the lock.
   refuse(await secondsToWait(db, attempt));
   return await db.withTransaction(async client => {
-    await client.query('SELECT pg_advisory_xact_lock($1, hashtext($2))', [LOGIN_LOCK, attempt.caller]);
+    await lockCallerForTransaction(client, LOCKS.login, attempt.caller);
     refuse(await secondsToWait(client, attempt));
     const { rows } = await client.query<{ id: string }>(
       'INSERT INTO login_failures (account, caller) VALUES ($1, $2) RETURNING id',

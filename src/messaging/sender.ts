@@ -5,6 +5,7 @@ import { makeSemaphore, type Semaphore } from '../base/semaphore.ts';
 import { WakeableSleep } from '../base/wakeable-sleep.ts';
 import type { Database } from '../db/database.ts';
 import { tryLock } from '../db/held-lock.ts';
+import { LOCKS } from '../db/locks.ts';
 import type { FileRecord } from '../files/file-records.ts';
 import type { Channel, ChannelName, OutgoingPart, Sent } from './channel.ts';
 import {
@@ -32,8 +33,6 @@ export type SenderParts = {
 /** A part before its file is read. */
 type Part = { kind: 'text'; text: string } | { kind: 'file'; id: string; caption: string };
 
-/** One of these numbers for each channel, beside the other locks of the database. */
-const LOCK_KEYS: Record<ChannelName, number> = { TELEGRAM: 7_391_050, VK: 7_391_051 };
 /** Files that stand in memory at a time. */
 const FILES_AT_ONCE = 4;
 const CHARS_MAX = 4096;
@@ -120,7 +119,7 @@ export class MessageSender {
   async #sendAll(channel: Channel, own: Running): Promise<void> {
     const { databaseUrl, db } = this.#parts;
     let isLost = false;
-    const lock = await tryLock(databaseUrl, LOCK_KEYS[channel.name], () => {
+    const lock = await tryLock(databaseUrl, LOCKS.messageSending[channel.name], () => {
       isLost = true;
     });
     // The host that has it looks once more when it lets go.
