@@ -1,3 +1,4 @@
+import { DrainLoop } from '../base/drain-loop.ts';
 import { messageOf } from '../base/errors.ts';
 import type { Database } from '../db/database.ts';
 import { newMark, readMarks } from '../graph/graph.ts';
@@ -55,11 +56,9 @@ export class Outbox {
   /** Whether this host delivered last: it asks for a job at once, which spares the others a takeover. */
   #wasLast = true;
   #requestedAt = Number.NEGATIVE_INFINITY;
-  #running: Promise<void> | null = null;
-  #again = false;
-  #timer: NodeJS.Timeout | null = null;
-  /** When it looks by itself. */
-  #nextAt = Number.POSITIVE_INFINITY;
+  readonly #loop: DrainLoop<true>;
+  /** A look that does not wait for the time the loop sleeps. */
+  #soon: NodeJS.Timeout | null = null;
   #closed = false;
   #away = '';
   /** Turns in a row that ended at a store with another epoch, or none. */
@@ -74,6 +73,14 @@ export class Outbox {
   constructor(parts: OutboxParts) {
     this.#parts = parts;
     this.#waits = new SettledWaits(parts.db);
+    // The lock is that of each delivery (`Deliverer`).
+    this.#loop = new DrainLoop<true>({
+      begin: async () => true,
+      pass: () => this.#pass(),
+      end: async () => {},
+      isLeft: async () => false,
+      onError: error => parts.log.error({ error: messageOf(error) }, 'the outbox is not looked at any more'),
+    });
   }
 
   /** Fills a store if it has to be, and writes it from then on. */
@@ -109,7 +116,7 @@ export class Outbox {
   /** Something was appended, here or by another host. */
   appended(): void {
     if (this.#turn.isOurs || !this.#isAble()) this.wake();
-    else if (!this.#wasLast) this.#lookIn(LOOK_FOR_JOB_MS);
+    else if (!this.#wasLast) this.#lookSoon();
     else if (performance.now() - this.#requestedAt > LOOK_FOR_JOB_MS) this.#request();
   }
 
@@ -119,7 +126,7 @@ export class Outbox {
     this.#parts.queue.request().catch((error: unknown) => {
       this.#parts.log.warn({ error: messageOf(error) }, 'a job that delivers could not be queued; it is tried again');
     });
-    this.#lookIn(LOOK_FOR_JOB_MS);
+    this.#lookSoon();
   }
 
   /**
@@ -141,31 +148,19 @@ export class Outbox {
 
   /** There may be something to do. */
   wake(): void {
+    this.#loop.wake();
+  }
+
+  #lookSoon(): void {
     if (this.#closed) return;
-    if (this.#running !== null) {
-      this.#again = true;
-      return;
-    }
-    if (this.#timer !== null) clearTimeout(this.#timer);
-    this.#timer = null;
-    this.#nextAt = Number.POSITIVE_INFINITY;
-    this.#running = this.#run().finally(() => {
-      this.#running = null;
-      if (!this.#again) return this.#lookIn(Number.POSITIVE_INFINITY);
-      this.#again = false;
+    this.#soon ??= setTimeout(() => {
+      this.#soon = null;
       this.wake();
-    });
+    }, LOOK_FOR_JOB_MS);
   }
 
-  /** Wakes after a time, or earlier when that was said before. */
-  #lookIn(ms: number): void {
-    this.#nextAt = Math.min(this.#nextAt, performance.now() + ms);
-    if (this.#closed || this.#running !== null || this.#nextAt === Number.POSITIVE_INFINITY) return;
-    if (this.#timer !== null) clearTimeout(this.#timer);
-    this.#timer = setTimeout(() => this.wake(), Math.max(0, Math.ceil(this.#nextAt - performance.now())));
-  }
-
-  async #run(): Promise<void> {
+  /** @returns when to look again, ms; null: when woken */
+  async #pass(): Promise<number | null> {
     let next: number | null;
     try {
       next = await this.#work();
@@ -181,7 +176,7 @@ export class Outbox {
     this.#takeOrLeaveJobs();
     // A store that is restored while nothing is delivered is found soon, too.
     if (next === null && this.#store !== null) next = LOOK_AT_STORE_MS;
-    this.#lookIn(Math.min(next ?? Number.POSITIVE_INFINITY, this.#turn.leftMs()));
+    return next === null ? null : Math.ceil(Math.min(next, this.#turn.leftMs()));
   }
 
   /** Whether this host has a store it can deliver to. */
@@ -350,9 +345,9 @@ export class Outbox {
 
   async close(): Promise<void> {
     this.#closed = true;
-    if (this.#timer !== null) clearTimeout(this.#timer);
+    if (this.#soon !== null) clearTimeout(this.#soon);
     this.#parts.queue.pause();
-    await this.#running;
+    await this.#loop.close();
     this.#turn.end(null);
     if (this.#next !== null && this.#next !== this.#store) this.#next.close();
   }
