@@ -256,7 +256,7 @@ export class Outbox {
   async #prepare(store: GraphStore): Promise<boolean> {
     const started = performance.now();
     try {
-      const { filled, leftOut, restored, schemaRefused, token } = await this.#parts.deliverer.prepare(store);
+      const { filled, rejected, restored, schemaRefused, token } = await this.#parts.deliverer.prepare(store);
       // Meanwhile it was given up, or another one has come.
       if (this.#next !== store) return false;
       const before = this.#store;
@@ -272,9 +272,9 @@ export class Outbox {
       if (!isAsked) this.#parts.onStore(store, before === store ? null : before, token);
       const ms = Math.round(performance.now() - started);
       if (filled) this.#parts.log.info({ ms }, 'the graph store was filled from the database');
-      if (leftOut.count > 0)
+      if (rejected.count > 0)
         this.#parts.log.error(
-          { tuples: leftOut.examples.map(tupleText), count: leftOut.count },
+          { tuples: rejected.examples.map(tupleText), count: rejected.count },
           'the graph store refuses relationships of the database; they are left out',
         );
       if (schemaRefused !== '')
