@@ -1,12 +1,14 @@
 import { PgBoss } from 'pg-boss';
 import { messageOf, ServiceError } from './base/errors.ts';
 import type { Database, Queryable } from './db/database.ts';
+import { endFutureWaits, libraryExecutor, listActive, setDeadLetter } from './db/job-tables.ts';
 
 /** One kind of job. */
 export type JobQueue<T extends object> = {
   name: string;
   parse(data: unknown): T;
-  run(data: T): Promise<void>;
+  /** @param ended aborted when the service stops, or when the job was given to another host */
+  run(data: T, ended: AbortSignal): Promise<void>;
   /** Called when no further attempt follows, even if the process ended during the last one. */
   gaveUp(data: T): Promise<void>;
   attemptsMax: number;
@@ -23,6 +25,13 @@ export type JobQueue<T extends object> = {
   pollSeconds?: number;
   /** Interval at which a job is queued, once over all hosts. */
   everySeconds?: number;
+  /**
+   * At most one job of the queue waits, and one runs on all hosts together; `request` queues it. A host takes none before `resume`. A job sends
+   * heartbeats, and after two seconds without one another host takes over.
+   */
+  isExclusive?: boolean;
+  /** How long jobs that ended are kept; a week when absent. */
+  keepSeconds?: number;
 };
 
 /**
@@ -74,6 +83,10 @@ export function kickJob<T extends object>(
 /** Name of the queue for jobs that were given up. */
 const deadName = (queue: { name: string }): string => `${queue.name}_dead`;
 
+type Policy = 'standard' | 'short' | 'stately';
+
+type WorkOptions = { pollingIntervalSeconds: number; batchSize?: number; heartbeatRefreshSeconds?: number };
+
 export type JobsLog = { warn(fields: Record<string, unknown>, text: string): void };
 
 type QueueOptions = {
@@ -83,6 +96,8 @@ type QueueOptions = {
   retryDelayMax?: number;
   expireInSeconds: number;
   deadLetter?: string;
+  heartbeatSeconds?: number;
+  deleteAfterSeconds?: number;
 };
 
 /**
@@ -98,13 +113,14 @@ const AGAIN: QueueOptions = {
 const POLL_SECONDS = 1;
 /** Polling interval of the queues for given-up jobs: these are rare, and no request waits for them. */
 const POLL_DEAD_SECONDS = 5;
+/** How often the job of an exclusive queue sends a heartbeat, after how long without one it is taken over, and when the library does so itself. */
+const HEARTBEAT_SECONDS = 0.5;
+const SILENT_SECONDS = 2;
+const HEARTBEAT_SECONDS_MAX = 10;
 const START_AGAIN_MS = 5000;
 const STOP_MS = 5000;
-/**
- * Interval of the check, and how far in the future a time must be to count as written before the clock was set back.
- */
+/** Interval of the check for times that lie in the future. */
 const CLOCK_LOOK_MS = 60_000;
-const FUTURE_SECONDS = 120;
 /** How late a periodic job may be queued after its interval has begun. */
 const ASK_AGAIN_MS_MAX = 20_000;
 
@@ -123,12 +139,17 @@ export class Jobs {
   #timer: NodeJS.Timeout | null = null;
   readonly #rounds: NodeJS.Timeout[] = [];
   readonly #workers = new Map<string, string>();
+  /** Exclusive queues of which this host takes jobs now. */
+  readonly #resumed = new Set<string>();
+  /** Workers begin and end one after another. */
+  #changes: Promise<unknown> = Promise.resolve();
+  readonly #stop = new AbortController();
 
   constructor(db: Database, log: JobsLog) {
     this.#db = db;
     this.#log = log;
-    this.#boss = new PgBoss({ db: executorOf(db), schema: 'pgboss', createSchema: false });
-    this.#boss.on('error', error => log.warn({ error: messageOf(error) }, 'job queue error'));
+    this.#boss = new PgBoss({ db: libraryExecutor(db), schema: 'pgboss', createSchema: false });
+    this.#boss.on('error', error => log.warn({ error: messageOf(error) }, 'the job queue reports an error'));
   }
 
   /** Starts to work on these queues in the background; retries while the database is unavailable. */
@@ -139,6 +160,7 @@ export class Jobs {
         this.#ready = true;
         this.#rounds.push(setInterval(() => void this.#endFutureWaits(), CLOCK_LOOK_MS));
         for (const q of this.#queues) if (q.everySeconds !== undefined) this.#comeRound(q.name, q.everySeconds);
+        for (const name of this.#resumed) this.#changeWorker(name);
       },
       (error: unknown) => {
         if (this.#closing) return;
@@ -174,21 +196,17 @@ export class Jobs {
         retryBackoff: true,
         retryDelayMax: q.delaySecondsMax,
         expireInSeconds: q.seconds,
+        ...(q.keepSeconds === undefined ? {} : { deleteAfterSeconds: q.keepSeconds }),
+        ...(q.isExclusive === true ? { heartbeatSeconds: HEARTBEAT_SECONDS_MAX } : {}),
       };
       const dead = deadName(q);
       await this.#queue(dead, AGAIN);
-      // Of periodic jobs at most one waits, however long the running one takes.
-      await this.#queue(q.name, { ...options, deadLetter: dead }, q.everySeconds === undefined ? 'standard' : 'short');
-      // Each job stores its dead-letter queue; jobs of a release without one get it here.
-      await this.#db.query(
-        "UPDATE pgboss.job SET dead_letter = $1 WHERE name = $2 AND dead_letter IS NULL AND state < 'completed'",
-        [dead, q.name],
-      );
+      await this.#queue(q.name, { ...options, deadLetter: dead }, policyOf(q));
+      await setDeadLetter(this.#db, q.name, dead);
       if (q.schedule !== undefined) await this.#boss.schedule(q.name, q.schedule, {});
-      work.push(
-        () => this.#work(dead, POLL_DEAD_SECONDS, 1, data => q.gaveUp(q.parse(data))),
-        () => this.#work(q.name, q.pollSeconds ?? POLL_SECONDS, q.together ?? 1, data => q.run(q.parse(data))),
-      );
+      const deadPoll = Math.max(POLL_DEAD_SECONDS, q.pollSeconds ?? 0);
+      work.push(() => this.#work(dead, { pollingIntervalSeconds: deadPoll }, data => q.gaveUp(q.parse(data))));
+      if (q.isExclusive !== true) work.push(() => this.#workOn(q));
     }
     for (const begin of work) await begin();
   }
@@ -199,24 +217,9 @@ export class Jobs {
    * and so do claims that begin in the future.
    */
   async #endFutureWaits(): Promise<void> {
-    const longest = Math.max(AGAIN.retryDelay, ...this.#queues.map(q => q.delaySecondsMax)) + FUTURE_SECONDS;
-    const future = `now() + interval '${FUTURE_SECONDS} seconds'`;
+    const longest = Math.max(AGAIN.retryDelay, ...this.#queues.map(q => q.delaySecondsMax));
     try {
-      await this.#db.query(
-        `UPDATE pgboss.job SET start_after = now() WHERE state < 'active' AND start_after > now() + make_interval(secs => $1)`,
-        [longest],
-      );
-      await this.#db.query(
-        `UPDATE pgboss.job SET singleton_on = NULL WHERE singleton_on > (${future}) AT TIME ZONE 'UTC'`,
-      );
-      await this.#db.query(
-        `UPDATE pgboss.job SET started_on = now() WHERE state = 'active' AND started_on > ${future}`,
-      );
-      await this.#db.query(`UPDATE pgboss.version SET cron_on = NULL WHERE cron_on > ${future}`);
-      await this.#db.query(
-        `UPDATE pgboss.queue SET monitor_on = NULL, monitor_claim_on = NULL, maintain_on = NULL
-         WHERE greatest(monitor_on, monitor_claim_on, maintain_on) > ${future}`,
-      );
+      await endFutureWaits(this.#db, longest);
     } catch (error) {
       this.#log.warn(
         { error: messageOf(error) },
@@ -225,22 +228,82 @@ export class Jobs {
     }
   }
 
-  async #queue(name: string, options: QueueOptions, policy: 'standard' | 'short' = 'standard'): Promise<void> {
+  async #queue(name: string, options: QueueOptions, policy: Policy = 'standard'): Promise<void> {
     await this.#boss.createQueue(name, { ...options, policy });
     await this.#boss.updateQueue(name, options);
   }
 
+  async #workOn(q: JobQueue<object>): Promise<void> {
+    const options = {
+      pollingIntervalSeconds: q.pollSeconds ?? POLL_SECONDS,
+      batchSize: q.together ?? 1,
+      ...(q.isExclusive === true ? { heartbeatRefreshSeconds: HEARTBEAT_SECONDS } : {}),
+    };
+    await this.#work(q.name, options, (data, ended) => q.run(q.parse(data), ended));
+  }
+
   async #work(
     name: string,
-    pollingIntervalSeconds: number,
-    batchSize: number,
-    run: (data: unknown) => Promise<void>,
+    options: WorkOptions,
+    run: (data: unknown, ended: AbortSignal) => Promise<void>,
   ): Promise<void> {
-    const options = { pollingIntervalSeconds, batchSize, burstWhenBatchFull: true };
-    const worker = await this.#boss.work(name, options, async jobs => {
-      await Promise.all(jobs.map(job => run(job.data)));
+    const worker = await this.#boss.work(name, { ...options, burstWhenBatchFull: true }, async jobs => {
+      await Promise.all(jobs.map(job => run(job.data, AbortSignal.any([job.signal, this.#stop.signal]))));
     });
     this.#workers.set(name, worker);
+  }
+
+  /** From now on this host takes jobs of an exclusive queue. */
+  resume(name: string): void {
+    if (this.#resumed.has(name)) return;
+    this.#resumed.add(name);
+    this.#changeWorker(name);
+  }
+
+  /** Leaves the jobs of an exclusive queue to other hosts; one that runs here ends by itself. */
+  pause(name: string): void {
+    if (this.#resumed.delete(name)) this.#changeWorker(name);
+  }
+
+  #changeWorker(name: string): void {
+    const change = async (): Promise<void> => {
+      const queue = this.#queues.find(q => q.name === name);
+      if (!this.#ready || this.#closing || queue === undefined) return;
+      const worker = this.#workers.get(name);
+      if (this.#resumed.has(name) && worker === undefined) await this.#workOn(queue);
+      if (this.#resumed.has(name) || worker === undefined) return;
+      this.#workers.delete(name);
+      await this.#boss.offWork(name, { id: worker, wait: false });
+    };
+    this.#changes = this.#changes.then(change).catch((error: unknown) => {
+      this.#log.warn({ error: messageOf(error), queue: name }, 'the work on a queue could not be begun or ended');
+    });
+  }
+
+  /** Sees to it that a job of an exclusive queue waits; this host looks at once whether it can run it. */
+  async request(name: string): Promise<void> {
+    await this.#started;
+    if (!this.#ready || this.#closing) return;
+    await this.#boss.send(name, {});
+    this.wake(name);
+  }
+
+  /**
+   * The same for a job that was requested and has not begun. The one in its way fails when its host is silent; it is tried again as its queue says, and
+   * the one that waits may begin.
+   */
+  async requestAgain(name: string): Promise<void> {
+    await this.#started;
+    if (!this.#ready || this.#closing) return;
+    await this.#boss.send(name, {});
+    const active = await listActive(this.#db, name, SILENT_SECONDS);
+    const silent = active.filter(job => job.isSilent);
+    if (silent.length < active.length) return;
+    if (silent.length > 0) {
+      await this.#boss.fail(name, silent, { message: `its host was silent for ${SILENT_SECONDS} seconds` });
+      this.#log.warn({ queue: name }, 'a job is taken over from a host that is silent');
+    }
+    this.wake(name);
   }
 
   /** Polls a queue at once on this host, because a user waits for the job; other hosts poll at their interval. */
@@ -266,8 +329,10 @@ export class Jobs {
   /** Waits for running jobs; queued jobs stay for the next start. */
   async close(): Promise<void> {
     this.#closing = true;
+    this.#stop.abort();
     if (this.#timer !== null) clearTimeout(this.#timer);
     await this.#started;
+    await this.#changes;
     for (const round of this.#rounds) clearInterval(round);
     // The library may be half started: a start that failed leaves timers behind.
     if (!this.#ready) return await this.#boss.stop({ graceful: false }).catch(() => {});
@@ -278,6 +343,10 @@ export class Jobs {
     await this.#boss.stop({ graceful: false });
   }
 }
+
+/** Of those that come round one waits at most, however long the one before it takes. */
+const policyOf = (q: JobQueue<object>): Policy =>
+  q.isExclusive === true ? 'stately' : q.everySeconds === undefined ? 'standard' : 'short';
 
 const executorOf = (db: Queryable) => ({
   executeSql: (text: string, values?: unknown[]) => db.query(text, values),

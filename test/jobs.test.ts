@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import t from 'tap';
 import { openDatabase } from '../src/db/database.ts';
 import { type JobQueue, Jobs } from '../src/jobs.ts';
@@ -94,5 +95,78 @@ t.test(
     after.start([queue({ name: 'old', run, gaveUp })]);
     await isTold;
     t.same(told, [{ userId: 7 }]);
+  },
+);
+
+t.test(
+  'an exclusive queue runs one job on all hosts, on those that take jobs, and the one that waits behind it',
+  async t => {
+    const { drop, url } = await makeDatabase();
+    const db = openDatabase(url, 4, () => {});
+    const begun: string[] = [];
+    let now = 0;
+    let most = 0;
+    let release = (): void => {};
+    const held = new Promise<void>(resolve => {
+      release = resolve;
+    });
+    const queueOf = (host: string): JobQueue<object> => ({
+      ...queue({
+        name: 'exclusive',
+        async run() {
+          most = Math.max(most, ++now);
+          begun.push(host);
+          if (begun.length === 1) await held;
+          now--;
+        },
+        gaveUp: async () => {},
+      }),
+      isExclusive: true,
+      seconds: 60,
+      pollSeconds: 1,
+    });
+    const log = { warn: (fields: object, text: string) => t.comment(`${text} ${JSON.stringify(fields)}`) };
+    const hosts = [new Jobs(db, log), new Jobs(db, log)];
+    const [one, two] = [hosts[0]!, hosts[1]!];
+    t.teardown(async () => {
+      release();
+      for (const jobs of hosts) await jobs.close();
+      await db.close();
+      await drop();
+    });
+    const until = async (n: number): Promise<void> => {
+      for (const end = performance.now() + 20_000; begun.length < n; await sleep(10))
+        if (performance.now() > end) throw new Error(`${begun.length} of ${n} have begun`);
+    };
+    one.start([queueOf('one')]);
+    await one.request('exclusive');
+    await sleep(300);
+    t.same(begun, [], 'a host that does not take jobs takes none');
+    await one.close();
+    // As the library leaves it when it counts while a job is active.
+    await db.query("UPDATE pgboss.queue SET singletons_active = '{NULL}' WHERE name = 'exclusive'");
+    const again = new Jobs(db, log);
+    hosts[0] = again;
+    again.start([queueOf('one')]);
+    again.resume('exclusive');
+    await until(1);
+    two.start([queueOf('two')]);
+    two.resume('exclusive');
+    for (let k = 0; k < 5; k++) await two.request('exclusive');
+    await two.requestAgain('exclusive');
+    await sleep(2500);
+    t.same(begun, ['one'], 'its host is alive');
+    const { rows } = await db.query<{ state: string }>(
+      "SELECT state FROM pgboss.job WHERE name = 'exclusive' ORDER BY 1",
+    );
+    t.same(
+      rows.map(r => r.state),
+      ['created', 'active'],
+      'however often it is asked for',
+    );
+    again.pause('exclusive');
+    release();
+    await until(2);
+    t.same([begun, most], [['one', 'two'], 1]);
   },
 );

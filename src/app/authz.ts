@@ -12,6 +12,7 @@ import { findBrokenPolicies } from '../authz/stored-policies.ts';
 import { SubjectContexts } from '../authz/subject-context.ts';
 import { messageOf } from '../base/errors.ts';
 import { type HeldLock, holdLock } from '../db/held-lock.ts';
+import { LOCKS } from '../db/locks.ts';
 import { PLUGIN_CHANGED } from '../db/notifications.ts';
 import { Graph } from '../graph/graph.ts';
 import { type GraphSchema, readGraphSchema } from '../graph/graph-schema.ts';
@@ -20,6 +21,7 @@ import { remoteStore } from '../graph/remote-store.ts';
 import { IDENTITY_CHANGED, parseIdentityChange } from '../identity/identity-changes.ts';
 import { OUTBOX_APPENDED } from '../outbox/append.ts';
 import { Deliverer } from '../outbox/deliver.ts';
+import { DELIVER_QUEUE, outboxDeliverJob } from '../outbox/deliver-job.ts';
 import { Outbox } from '../outbox/outbox.ts';
 import { OUTBOX_DELIVERED, parseDelivered } from '../outbox/stream.ts';
 import { outboxSweepJob } from '../outbox/sweep-job.ts';
@@ -51,10 +53,8 @@ export type AuthzParts = Pick<Plugins, 'registry'> &
 /** A store that was replaced is let go when what was asked of it has been answered. */
 const LET_GO_MS = 5000;
 const BROKEN_POLICY = 'a stored policy does not compile: it lets no caller in until it is set again';
-/** Number of the lock of the host with the embedded store, as PostgreSQL counts advisory locks. */
-const EMBEDDED_LOCK = 7391046;
 
-export function composeAuthz({ changes, config, db, log }: Core, parts: AuthzParts): Authz {
+export function composeAuthz({ changes, config, db, jobs, log }: Core, parts: AuthzParts): Authz {
   const { quarantine, registry } = parts;
   const v = config.values;
   const remote = remoteStore(config);
@@ -83,6 +83,13 @@ export function composeAuthz({ changes, config, db, log }: Core, parts: AuthzPar
     db,
     deliverer,
     log,
+    queue: {
+      request: () => jobs.request(DELIVER_QUEUE),
+      requestAgain: () => jobs.requestAgain(DELIVER_QUEUE),
+      wake: () => jobs.wake(DELIVER_QUEUE),
+      resume: () => jobs.resume(DELIVER_QUEUE),
+      pause: () => jobs.pause(DELIVER_QUEUE),
+    },
     onStore(store, before, token) {
       graph.useStore(store);
       if (token !== '') graph.delivered(token);
@@ -119,9 +126,15 @@ export function composeAuthz({ changes, config, db, log }: Core, parts: AuthzPar
       ...outboxRoutes({ db, ...authz }),
       ...roleRoutes({ db, registry, ...authz }),
     ],
-    jobs: [outboxSweepJob(db)],
+    jobs: [
+      outboxDeliverJob(
+        ended => outbox.deliver(ended),
+        () => log.error({}, 'a job that delivers the outbox has failed for the last time; another one follows'),
+      ),
+      outboxSweepJob(db),
+    ],
     channels: {
-      [OUTBOX_APPENDED]: () => outbox.wake(),
+      [OUTBOX_APPENDED]: () => outbox.appended(),
       [OUTBOX_DELIVERED](payload) {
         const { token, users } = parseDelivered(payload);
         if (token !== '') graph.delivered(token);
@@ -144,7 +157,7 @@ export function composeAuthz({ changes, config, db, log }: Core, parts: AuthzPar
     },
     useEmbedded(endpoint) {
       newest = endpoint;
-      lock ??= holdLock(v['database.url'], EMBEDDED_LOCK, {
+      lock ??= holdLock(v['database.url'], LOCKS.embeddedGraph, {
         held() {
           isHeld = true;
           useNewest();

@@ -7,6 +7,7 @@ import { LIMITS } from '../base/limits.ts';
 import type { Config } from '../config/load.ts';
 import type { Queryable } from '../db/database.ts';
 import { tryLock } from '../db/held-lock.ts';
+import { LOCKS } from '../db/locks.ts';
 import type { Execution } from '../execution/execute.ts';
 import type { Files } from '../files/files.ts';
 import type { Graph } from '../graph/graph.ts';
@@ -44,7 +45,6 @@ const SEND_QUEUE = 'messenger_send';
 const SWEEP_SECONDS = 5;
 /** An update whose host has ended is taken up by another one then. */
 const LEFT_MS = 3000;
-const POLL_LOCKS: Record<ChannelName, number> = { TELEGRAM: 7_391_052, VK: 7_391_053 };
 const POLL_LOCK_AGAIN_MS = 5000;
 
 const channelName = z.enum(['TELEGRAM', 'VK']);
@@ -157,7 +157,9 @@ export function composeMessengers({ config, db, jobs, log }: Core, parts: Messen
   const poll = async (channel: Channel): Promise<void> => {
     while (!stopping.signal.aborted) {
       const lost = new AbortController();
-      const lock = await tryLock(v['database.url'], POLL_LOCKS[channel.name], () => lost.abort()).catch(() => null);
+      const lock = await tryLock(v['database.url'], LOCKS.messagePolling[channel.name], () => lost.abort()).catch(
+        () => null,
+      );
       if (lock !== null) {
         const signal = AbortSignal.any([lost.signal, stopping.signal]);
         const take = (update: unknown): Promise<void> => receive(channel, update);

@@ -1,10 +1,9 @@
 import { createHash } from 'node:crypto';
 import fs from 'node:fs';
 import type { Database, Queryable } from './database.ts';
+import { LOCKS, lockForTransaction } from './locks.ts';
 
 const DIRECTORY = new URL('../../sql/', import.meta.url);
-/** Key of the advisory lock: one host of a database migrates at a time. */
-const LOCK = 7_391_042;
 
 export type Migration = { number: number; name: string; sql: string; sha256: string };
 
@@ -40,7 +39,7 @@ export async function pendingMigrations(db: Queryable): Promise<string[]> {
 export async function migrate(db: Database): Promise<string[]> {
   const all = readMigrations();
   return await db.withTransaction(async client => {
-    await client.query('SELECT pg_advisory_xact_lock($1)', [LOCK]);
+    await lockForTransaction(client, LOCKS.migration);
     const { rows: found } = await client.query<{ there: boolean }>(
       "SELECT to_regclass('schema_migrations') IS NOT NULL AS there",
     );

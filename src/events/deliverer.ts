@@ -1,16 +1,16 @@
 import { createHmac } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { DrainLoop } from '../base/drain-loop.ts';
 import { messageOf } from '../base/errors.ts';
 import { LIMITS } from '../base/limits.ts';
-import { WakeableSleep } from '../base/wakeable-sleep.ts';
 import type { Database } from '../db/database.ts';
-import { tryLock } from '../db/held-lock.ts';
+import { type HeldLock, tryLock } from '../db/held-lock.ts';
+import { LOCKS } from '../db/locks.ts';
 import { type SecretBox, SecretUnreadable } from '../plugins/secret-box.ts';
 import { type Line, listLines, listWaiting, setDelivered, setFailed, setOldDead } from './deliveries.ts';
 import { cloudEvent, type StoredEvent } from './event.ts';
 import { findTarget, switchOff } from './subscriptions.ts';
 
-const DELIVER_LOCK = 7_391_054;
 const LINES_AT_ONCE = 32;
 /** A subscriber that is slow keeps no more of them. */
 const LINES_OF_A_SUBSCRIBER = 4;
@@ -48,77 +48,58 @@ export type DelivererParts = {
   onError(error: unknown, what: string): void;
 };
 
+type Turn = {
+  lock: HeldLock;
+  /** Lines under way, each at its own pace: a subscriber that is slow holds up no other. */
+  underWay: Map<string, { line: Line; done: Promise<void> }>;
+};
+
 /** Tells subscribers of events, on one host at a time: what one plugin publishes in order, and again until it is taken (docs/events.md). */
 export class EventDeliverer {
   readonly #parts: DelivererParts;
-  readonly #stop = new AbortController();
-  #running: Promise<void> | null = null;
-  #again = false;
-  readonly #idle = new WakeableSleep();
+  readonly #loop: DrainLoop<Turn>;
 
   constructor(parts: DelivererParts) {
     this.#parts = parts;
-  }
-
-  /** There may be something to deliver: it is, until there is nothing left, unless another host does it. */
-  kick(): void {
-    this.#drain().catch((error: unknown) => this.#parts.onError(error, 'delivering events'));
-  }
-
-  async #drain(): Promise<void> {
-    if (this.#stop.signal.aborted) return;
-    if (this.#running !== null) {
-      this.#again = true;
-      this.#idle.wake();
-      return;
-    }
-    this.#running = this.#deliverAll().finally(() => {
-      this.#running = null;
+    this.#loop = new DrainLoop({
+      begin: async lost => {
+        const lock = await tryLock(parts.databaseUrl, LOCKS.eventDelivery, lost);
+        return lock === null ? null : { lock, underWay: new Map() };
+      },
+      pass: (turn, ended) => this.#pass(turn, ended),
+      async end({ lock, underWay }) {
+        await Promise.all([...underWay.values()].map(u => u.done));
+        await lock.close();
+      },
+      isLeft: async () => (await listLines(parts.db)).length > 0,
+      onError: error => parts.onError(error, 'delivering events'),
     });
-    await this.#running;
-    if (this.#again) await this.#drain();
   }
 
-  async #deliverAll(): Promise<void> {
-    const { databaseUrl, db } = this.#parts;
-    const lost = new AbortController();
-    const lock = await tryLock(databaseUrl, DELIVER_LOCK, () => lost.abort());
-    // The host that has it looks once more when it lets go.
-    if (lock === null) {
-      this.#again = false;
-      return;
+  /** There may be something to deliver. */
+  kick(): void {
+    this.#loop.wake();
+  }
+
+  /** @returns when to look at the lines again, ms; null when nothing waits and nothing is under way */
+  async #pass({ underWay }: Turn, ended: AbortSignal): Promise<number | null> {
+    const lines = await listLines(this.#parts.db);
+    for (const line of lines) {
+      const key = `${line.subscriptionId} ${line.pluginId}`;
+      if (line.dueMs > 0 || underWay.has(key)) continue;
+      const ofSubscriber = [...underWay.values()].filter(u => u.line.subscriptionId === line.subscriptionId);
+      if (ofSubscriber.length >= LINES_OF_A_SUBSCRIBER || underWay.size >= LINES_AT_ONCE) continue;
+      const done = this.#deliverLine(line, ended)
+        .catch((error: unknown) => this.#giveUp(line, error, ended))
+        .finally(() => {
+          underWay.delete(key);
+          this.kick();
+        });
+      underWay.set(key, { line, done });
     }
-    const ended = AbortSignal.any([lost.signal, this.#stop.signal]);
-    /** Lines under way, each at its own pace: a subscriber that is slow holds up no other. */
-    const underWay = new Map<string, { line: Line; done: Promise<void> }>();
-    try {
-      while (!ended.aborted) {
-        this.#again = false;
-        const lines = await listLines(db);
-        for (const line of lines) {
-          const key = `${line.subscriptionId} ${line.pluginId}`;
-          if (line.dueMs > 0 || underWay.has(key)) continue;
-          const ofSubscriber = [...underWay.values()].filter(u => u.line.subscriptionId === line.subscriptionId);
-          if (ofSubscriber.length >= LINES_OF_A_SUBSCRIBER || underWay.size >= LINES_AT_ONCE) continue;
-          const done = this.#deliverLine(line, ended)
-            .catch((error: unknown) => this.#giveUp(line, error, ended))
-            .finally(() => {
-              underWay.delete(key);
-              this.#again = true;
-              this.#idle.wake();
-            });
-          underWay.set(key, { line, done });
-        }
-        if (lines.length === 0 && underWay.size === 0) break;
-        const idle = lines.find(l => l.dueMs > 0)?.dueMs ?? LIMITS.eventIdleMs;
-        if (!this.#again) await this.#idle.sleep(Math.min(Math.max(idle, 50), LIMITS.eventIdleMs), ended);
-      }
-    } finally {
-      await Promise.all([...underWay.values()].map(u => u.done));
-      await lock.close();
-    }
-    // Another host may have found the lock taken in the last moment.
-    if (!ended.aborted && (await listLines(db)).length > 0) this.#again = true;
+    if (lines.length === 0 && underWay.size === 0) return null;
+    const idle = lines.find(l => l.dueMs > 0)?.dueMs ?? LIMITS.eventIdleMs;
+    return Math.min(Math.max(idle, 50), LIMITS.eventIdleMs);
   }
 
   /** As many events of a line as are taken, in order, for a while: then it is the turn of other lines. */
@@ -190,7 +171,6 @@ export class EventDeliverer {
   }
 
   async close(): Promise<void> {
-    this.#stop.abort();
-    await this.#running?.catch(() => {});
+    await this.#loop.close();
   }
 }

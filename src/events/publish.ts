@@ -1,5 +1,6 @@
 import { LIMITS } from '../base/limits.ts';
 import type { Queryable } from '../db/database.ts';
+import { lockNamedForTransaction } from '../db/locks.ts';
 import { appendDeliveries } from './deliveries.ts';
 import { type EventSql, type StoredEvent, toEvent } from './event.ts';
 
@@ -17,7 +18,7 @@ export type NewEvent = { pluginId: string; type: string; data: string; requestId
  * @returns whether a subscriber is to be told; null for one that was published before
  */
 export async function publishEvent(client: Queryable, e: NewEvent): Promise<boolean | null> {
-  await client.query('SELECT pg_advisory_xact_lock(hashtextextended($1, 0))', [`events ${e.pluginId}`]);
+  await lockNamedForTransaction(client, 'events', e.pluginId);
   const { rows } = await client.query<{ id: string }>(
     `INSERT INTO events (plugin_id, type, data, request_id, once_key) VALUES ($1, $2, $3, $4, $5)
      ON CONFLICT (once_key) DO NOTHING RETURNING id`,

@@ -1,6 +1,7 @@
 import { type Actor, appendAudit } from '../audit/audit-log.ts';
 import { messageOf, ServiceError } from '../base/errors.ts';
 import type { Database, Queryable } from '../db/database.ts';
+import { LOCKS, lockForTransaction } from '../db/locks.ts';
 import {
   type AdminAccount,
   addCredentials,
@@ -25,11 +26,6 @@ import { revokeAllUserTokens } from './user-tokens.ts';
 import { addUser, findUser } from './users.ts';
 
 /**
- * Key of the advisory lock that serializes adding the first administrator and removing administrators over all hosts.
- */
-const SETUP_LOCK = 7_391_043;
-
-/**
  * Adds the first administrator. Of concurrent attempts exactly one succeeds.
  *
  * @throws ServiceError `conflict` if there is an administrator already
@@ -40,7 +36,7 @@ export async function addFirstAdmin(
   by: Actor,
 ): Promise<AdminAccount> {
   return await db.withTransaction(async client => {
-    await client.query('SELECT pg_advisory_xact_lock($1)', [SETUP_LOCK]);
+    await lockForTransaction(client, LOCKS.adminSetup);
     if (await adminsExist(client)) throw new ServiceError('conflict', 'there is an administrator already; log in');
     // Under the lock, so that of many attempts only one does the work of hashing.
     const hash = await hashPassword(first.password);
@@ -73,7 +69,7 @@ export async function appointAdmin(
   by: Actor,
 ): Promise<AdminAccount> {
   return await db.withTransaction(async client => {
-    await client.query('SELECT pg_advisory_xact_lock($1)', [SETUP_LOCK]);
+    await lockForTransaction(client, LOCKS.adminSetup);
     await addCredentials(client, user);
     await askForMail(client, user.id, queueMail);
     await appendAudit(client, by, {
@@ -127,7 +123,7 @@ export async function resetAdminPassword(
  */
 export async function removeAdmin(db: Database, userId: number, by: Actor): Promise<void> {
   await db.withTransaction(async client => {
-    await client.query('SELECT pg_advisory_xact_lock($1)', [SETUP_LOCK]);
+    await lockForTransaction(client, LOCKS.adminSetup);
     const account = await loadAdmin(client, userId);
     await revokeEverything(client, userId, by);
     if (!(await removeCredentials(client, userId)))
@@ -179,7 +175,7 @@ export async function createAdminHere(
   by: Actor,
 ): Promise<{ account: AdminAccount; password: string }> {
   return await db.withTransaction(async client => {
-    await client.query('SELECT pg_advisory_xact_lock($1)', [SETUP_LOCK]);
+    await lockForTransaction(client, LOCKS.adminSetup);
     const id = admin.userId ?? (await addUser(client, { displayName: admin.name })).id;
     await addCredentials(client, { id, email: admin.email });
     await appendAudit(client, by, {

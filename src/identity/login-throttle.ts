@@ -1,12 +1,7 @@
 import { ServiceError } from '../base/errors.ts';
 import { LIMITS } from '../base/limits.ts';
 import type { Database, Queryable } from '../db/database.ts';
-
-/**
- * First key of the advisory lock that serializes attempts of one caller over all hosts; the second key is the caller's
- * hash.
- */
-const LOGIN_LOCK = 7_391_044;
+import { LOCKS, lockCallerForTransaction } from '../db/locks.ts';
 
 /** A login attempt. Failures are counted separately by account and by caller. */
 export type Attempt = {
@@ -61,7 +56,7 @@ export async function beginAttempt(db: Database, attempt: Attempt): Promise<numb
   // A caller that must wait is refused without taking the lock.
   refuse(await secondsToWait(db, attempt));
   return await db.withTransaction(async client => {
-    await client.query('SELECT pg_advisory_xact_lock($1, hashtext($2))', [LOGIN_LOCK, attempt.caller]);
+    await lockCallerForTransaction(client, LOCKS.login, attempt.caller);
     refuse(await secondsToWait(client, attempt));
     const { rows } = await client.query<{ id: string }>(
       'INSERT INTO login_failures (account, caller) VALUES ($1, $2) RETURNING id',

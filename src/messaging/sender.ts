@@ -1,10 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { DrainLoop } from '../base/drain-loop.ts';
 import { messageOf } from '../base/errors.ts';
 import { LIMITS } from '../base/limits.ts';
 import { makeSemaphore, type Semaphore } from '../base/semaphore.ts';
-import { WakeableSleep } from '../base/wakeable-sleep.ts';
 import type { Database } from '../db/database.ts';
-import { tryLock } from '../db/held-lock.ts';
+import { type HeldLock, tryLock } from '../db/held-lock.ts';
+import { LOCKS } from '../db/locks.ts';
 import type { FileRecord } from '../files/file-records.ts';
 import type { Channel, ChannelName, OutgoingPart, Sent } from './channel.ts';
 import {
@@ -32,8 +33,6 @@ export type SenderParts = {
 /** A part before its file is read. */
 type Part = { kind: 'text'; text: string } | { kind: 'file'; id: string; caption: string };
 
-/** One of these numbers for each channel, beside the other locks of the database. */
-const LOCK_KEYS: Record<ChannelName, number> = { TELEGRAM: 7_391_050, VK: 7_391_051 };
 /** Files that stand in memory at a time. */
 const FILES_AT_ONCE = 4;
 const CHARS_MAX = 4096;
@@ -43,11 +42,9 @@ const CAPTION_CHARS_MAX = 1024;
 /** A chat's bucket that is full again tells nothing. */
 const BUCKETS_MAX = 5000;
 
-/** Who sends on a channel, and whether there was something new meanwhile. */
-type Running = { again: boolean; done: Promise<void>; idle: WakeableSleep };
-
-/** What is under way on a channel. */
+/** What the host that sends on a channel holds, and what is under way. */
 type Turn = {
+  lock: HeldLock;
   channel: Channel;
   pace: Pace;
   underWay: Map<number, { chatId: string; done: Promise<void> }>;
@@ -89,73 +86,60 @@ export function partsOf({ files, text }: OutgoingMessage['message']): Part[] {
  */
 export class MessageSender {
   readonly #parts: SenderParts;
-  readonly #running = new Map<ChannelName, Running>();
-  readonly #stop = new AbortController();
+  readonly #loops = new Map<ChannelName, DrainLoop<Turn>>();
 
   constructor(parts: SenderParts) {
     this.#parts = parts;
+    for (const channel of parts.channels.values())
+      this.#loops.set(
+        channel.name,
+        new DrainLoop({
+          begin: lost => this.#beginTurn(channel, lost),
+          pass: (turn, ended) => this.#pass(turn, ended),
+          async end(turn) {
+            await Promise.all([...turn.underWay.values()].map(u => u.done));
+            await turn.lock.close();
+          },
+          isLeft: async () => (await nextDueMs(parts.db, channel.name)) !== null,
+          onError: error => parts.onError(error, `sending on ${channel.name}`),
+        }),
+      );
   }
 
-  /** There may be something to send on a channel: it is, until there is nothing left, unless another host does it. */
+  /** There may be something to send on a channel. */
   kick(name: ChannelName): void {
-    this.#drain(name).catch((error: unknown) => this.#parts.onError(error, `sending on ${name}`));
+    this.#loops.get(name)?.wake();
   }
 
-  async #drain(name: ChannelName): Promise<void> {
-    const channel = this.#parts.channels.get(name);
-    if (channel === undefined || this.#stop.signal.aborted) return;
-    const running = this.#running.get(name);
-    if (running !== undefined) {
-      running.again = true;
-      running.idle.wake();
-      return;
-    }
-    const own: Running = { again: false, done: Promise.resolve(), idle: new WakeableSleep() };
-    this.#running.set(name, own);
-    own.done = this.#sendAll(channel, own).finally(() => this.#running.delete(name));
-    await own.done;
-    if (own.again) await this.#drain(name);
-  }
-
-  async #sendAll(channel: Channel, own: Running): Promise<void> {
-    const { databaseUrl, db } = this.#parts;
-    let isLost = false;
-    const lock = await tryLock(databaseUrl, LOCK_KEYS[channel.name], () => {
-      isLost = true;
-    });
-    // The host that has it looks once more when it lets go.
-    if (lock === null) return;
-    const turn: Turn = {
+  async #beginTurn(channel: Channel, lost: () => void): Promise<Turn | null> {
+    const lock = await tryLock(this.#parts.databaseUrl, LOCKS.messageSending[channel.name], lost);
+    if (lock === null) return null;
+    return {
+      lock,
       channel,
       pace: new Pace(channel),
       underWay: new Map(),
       files: makeSemaphore(FILES_AT_ONCE),
       isUnsettled: true,
     };
-    try {
-      while (!isLost && !this.#stop.signal.aborted) {
-        own.again = false;
-        if (turn.isUnsettled) {
-          await settleLeft(db, channel.name, channel.sendsOnce, [...turn.underWay.keys()]);
-          turn.isUnsettled = false;
-        }
-        const begun = await this.#begin(turn, own);
-        if (begun > 0 || own.again) continue;
-        const dueMs = await nextDueMs(db, channel.name);
-        if (dueMs === null && turn.underWay.size === 0) break;
-        const idleMs = Math.min(Math.max(dueMs ?? 0, turn.pace.waitMs(), 50), LIMITS.messengerIdleMs);
-        await own.idle.sleep(idleMs, this.#stop.signal);
-      }
-    } finally {
-      await Promise.all([...turn.underWay.values()].map(u => u.done));
-      await lock.close();
+  }
+
+  /** @returns when something is due again, ms; null when nothing waits and nothing is under way */
+  async #pass(turn: Turn, ended: AbortSignal): Promise<number | null> {
+    const { channel, pace, underWay } = turn;
+    const { db } = this.#parts;
+    if (turn.isUnsettled) {
+      await settleLeft(db, channel.name, channel.sendsOnce, [...underWay.keys()]);
+      turn.isUnsettled = false;
     }
-    // Another host may have found the lock taken in the last moment.
-    if (!this.#stop.signal.aborted && (await nextDueMs(db, channel.name)) !== null) own.again = true;
+    if ((await this.#begin(turn, ended)) > 0) return 0;
+    const dueMs = await nextDueMs(db, channel.name);
+    if (dueMs === null && underWay.size === 0) return null;
+    return Math.min(Math.max(dueMs ?? 0, pace.waitMs(), 50), LIMITS.messengerIdleMs);
   }
 
   /** Begins to send what is due, as many as may be under way. @returns how many */
-  async #begin(turn: Turn, own: Running): Promise<number> {
+  async #begin(turn: Turn, ended: AbortSignal): Promise<number> {
     const { channel, pace, underWay } = turn;
     const room = LIMITS.messagesSentAtOnce - underWay.size;
     if (room <= 0 || pace.waitMs() > LIMITS.messengerIdleMs) return 0;
@@ -165,12 +149,12 @@ export class MessageSender {
     for (const message of due) {
       const waitMs = pace.waitMs();
       // What is more urgent by then is listed first.
-      if (waitMs > LIMITS.messengerIdleMs || this.#stop.signal.aborted) break;
+      if (waitMs > LIMITS.messengerIdleMs || ended.aborted) break;
       if (waitMs > 0) await sleep(waitMs);
       pace.take(message.chatId);
       const done = this.#sendOne(turn, message).finally(() => {
         underWay.delete(message.id);
-        own.idle.wake();
+        this.kick(channel.name);
       });
       underWay.set(message.id, { chatId: message.chatId, done });
       begun++;
@@ -253,8 +237,7 @@ export class MessageSender {
 
   /** What is on its way ends; the rest stays queued. */
   async close(): Promise<void> {
-    this.#stop.abort();
-    await Promise.all([...this.#running.values()].map(r => r.done.catch(() => {})));
+    await Promise.all([...this.#loops.values()].map(loop => loop.close()));
   }
 }
 

@@ -1,5 +1,6 @@
 import { LIMITS } from '../base/limits.ts';
 import type { Database, Queryable } from '../db/database.ts';
+import { tryLockNamedForTransaction } from '../db/locks.ts';
 import type { ChannelName, Update } from './channel.ts';
 
 /** Updates of messengers as they came: stored first, handled later, each once (docs/messengers.md "Updates"). */
@@ -63,11 +64,7 @@ export async function handleNext(
 ): Promise<boolean> {
   return await db.withTransaction(async client => {
     await client.query("SET LOCAL idle_in_transaction_session_timeout = '5min'");
-    const { rows: locks } = await client.query<{ got: boolean }>(
-      'SELECT pg_try_advisory_xact_lock(hashtextextended($1, 0)) AS got',
-      [`chat ${chat.channel} ${chat.chatId}`],
-    );
-    if (locks[0]?.got !== true) return false;
+    if (!(await tryLockNamedForTransaction(client, 'chat', `${chat.channel} ${chat.chatId}`))) return false;
     const { rows } = await client.query<UpdateSql>(
       `SELECT * FROM messenger_updates WHERE channel = $1 AND chat_id = $2 AND handled_at IS NULL ORDER BY id LIMIT 1`,
       [chat.channel, chat.chatId],

@@ -1,6 +1,7 @@
 import { type FieldError, ServiceError } from '../base/errors.ts';
 import { LIMITS } from '../base/limits.ts';
 import type { Queryable } from '../db/database.ts';
+import { LOCKS, lockForTransaction } from '../db/locks.ts';
 import type { GraphSchema } from '../graph/graph-schema.ts';
 import type { Tuple, TupleFilter } from '../graph/tuple.ts';
 
@@ -68,7 +69,7 @@ function problemsOf(schema: GraphSchema, change: GraphChange, pointer: string): 
 
 /** From here to the end of the transaction no other transaction changes the graph; for decisions that depend on what it holds. */
 export async function holdGraph(client: Queryable): Promise<void> {
-  await client.query('SELECT pg_advisory_xact_lock(7391045)');
+  await lockForTransaction(client, LOCKS.graph);
 }
 
 /**

@@ -14,9 +14,9 @@ import {
   readPosition,
   StoreFence,
 } from './fenced-store.ts';
-import { LeftOut } from './left-out.ts';
 import { readMirror } from './mirror.ts';
 import { netUpdates, type OutboxEntry, takeDue } from './plan.ts';
+import { RejectedTuples } from './rejected-tuples.ts';
 import {
   type Delivered,
   keepAlive,
@@ -35,6 +35,8 @@ export type CycleResult =
   | { kind: 'delivered'; entries: number; refused: number }
   /** Nothing may go now; the first that waits for its time has it in `nextMs`. */
   | { kind: 'idle'; nextMs: number | null }
+  /** Something may go now, and this turn was not to deliver. */
+  | { kind: 'due' }
   /** Another one delivers, or the stream pauses. */
   | { kind: 'not_our_turn' }
   /** The store is away, and the stream pauses. */
@@ -57,7 +59,7 @@ export type Prepared = {
   /** Why a store that has a schema does not take ours; empty when it does. */
   schemaRefused: string;
   /** What the store refuses: a mistake of ours. */
-  leftOut: LeftOut;
+  rejected: RejectedTuples;
 };
 
 type LeaveToWrite = (store: DeliveryStore) => Promise<(updates: readonly GraphUpdate[]) => Promise<string>>;
@@ -84,17 +86,19 @@ export class Deliverer {
   /**
    * One turn: delivers what may go.
    *
+   * @param to `look`: delivers nothing, and leaves the host alone that does
    * @throws Error of the database alone; what the store says is part of the result
    */
-  async cycle(store: DeliveryStore): Promise<CycleResult> {
+  async cycle(store: DeliveryStore, to: 'deliver' | 'look' = 'deliver'): Promise<CycleResult> {
     return await this.#db.withTransaction(async client => {
-      const stream = await lockStream(client, this.#owner, false);
+      const stream = await lockStream(client, this.#owner, to);
       if (stream === null) return { kind: 'not_our_turn' };
       // Another host has filled another store since: ours must learn what it missed first.
       if (stream.store !== this.#mark) return { kind: 'fenced' };
       const { due, nextMs } = await readDue(client);
       if (due.length === 0)
         return (await this.#isInPlace(client, store, stream)) ? { kind: 'idle', nextMs } : { kind: 'fenced' };
+      if (to === 'look') return { kind: 'due' };
       try {
         return await keepAlive(client, async () => {
           await this.#ensureTurn(client, store, stream);
@@ -132,7 +136,7 @@ export class Deliverer {
    */
   async prepare(store: DeliveryStore): Promise<Prepared> {
     return await this.#db.withTransaction(async client => {
-      const stream = await lockStream(client, this.#owner, true);
+      const stream = await lockStream(client, this.#owner, 'hold');
       if (stream === null) throw new Error('the row of the stream is gone');
       return await keepAlive(client, () => this.#prepareLocked(client, store, stream));
     });
@@ -145,7 +149,7 @@ export class Deliverer {
     if (known !== undefined && (await isInStep(client, stream, await readPosition(store)))) {
       if (stream.store === null) await saveStore(client, known.subjectId);
       this.#mark = known.subjectId;
-      return { filled: false, restored: false, token: '', schemaRefused, leftOut: new LeftOut() };
+      return { filled: false, restored: false, token: '', schemaRefused, rejected: new RejectedTuples() };
     }
     const filled = await this.#fill(client, store, stream, marks);
     return { filled: true, restored: known !== undefined, schemaRefused, ...filled };
@@ -170,7 +174,7 @@ export class Deliverer {
     store: DeliveryStore,
     stream: StreamState,
     outdated: readonly Tuple[],
-  ): Promise<Pick<Prepared, 'token' | 'leftOut'>> {
+  ): Promise<Pick<Prepared, 'token' | 'rejected'>> {
     await this.#fence.takeOver(client, store, stream, this.#owner, true);
     const begun = await readMarks(store, 'filling');
     const mark = begun[0] ?? newMark('filling');
@@ -179,8 +183,10 @@ export class Deliverer {
       { operation: 'touch', tuple: mark },
     ]);
     if (outdated.length > 0) await this.#removeExtra(store);
-    const leftOut = new LeftOut();
-    const lastId = await readMirror(this.#db, LIMITS.graphUpdatesMax, tuples => this.#fillWith(store, tuples, leftOut));
+    const rejected = new RejectedTuples();
+    const lastId = await readMirror(this.#db, LIMITS.graphUpdatesMax, tuples =>
+      this.#fillWith(store, tuples, rejected),
+    );
     const loaded = newMark('loaded');
     const { position, token } = await this.#fence.endFill(
       store,
@@ -194,7 +200,7 @@ export class Deliverer {
     this.#mark = loaded.subjectId;
     // Into a store that an earlier attempt had filled in part, deletions that were committed since must still be delivered.
     await markFilled(client, begun.length === 0 && outdated.length === 0 ? lastId : 0, token, position);
-    return { token, leftOut };
+    return { token, rejected };
   }
 
   /** A store that was not delivered to for a while has what was taken back since. */
@@ -215,8 +221,8 @@ export class Deliverer {
   }
 
   /** What the store refuses, because of a mistake of ours, is left out: all others need not wait for it. */
-  async #fillWith(store: DeliveryStore, all: readonly Tuple[], leftOut: LeftOut): Promise<void> {
-    const tuples = all.filter(tuple => !leftOut.isHopeless(tuple));
+  async #fillWith(store: DeliveryStore, all: readonly Tuple[], rejected: RejectedTuples): Promise<void> {
+    const tuples = all.filter(tuple => !rejected.isHopeless(tuple));
     if (tuples.length === 0) return;
     try {
       await this.#fence.write(
@@ -226,11 +232,11 @@ export class Deliverer {
     } catch (error) {
       if (!isRefusal(error)) throw error;
       await this.#fence.assertOurs(store);
-      if (tuples.length === 1) for (const tuple of tuples) leftOut.add(tuple);
+      if (tuples.length === 1) for (const tuple of tuples) rejected.add(tuple);
       else {
         const half = Math.ceil(tuples.length / 2);
-        await this.#fillWith(store, tuples.slice(0, half), leftOut);
-        await this.#fillWith(store, tuples.slice(half), leftOut);
+        await this.#fillWith(store, tuples.slice(0, half), rejected);
+        await this.#fillWith(store, tuples.slice(half), rejected);
       }
     }
   }
@@ -243,7 +249,7 @@ export class Deliverer {
    */
   async withRest<T>(work: (client: Queryable, writeTo: LeaveToWrite) => Promise<T>): Promise<T> {
     return await this.#db.withTransaction(async client => {
-      const stream = await lockStream(client, this.#owner, true);
+      const stream = await lockStream(client, this.#owner, 'hold');
       if (stream === null) throw new Error('the row of the stream is gone');
       const writeTo: LeaveToWrite = async store => {
         await this.#ensureTurn(client, store, stream).catch((error: unknown) => {

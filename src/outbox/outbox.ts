@@ -1,3 +1,4 @@
+import { DrainLoop } from '../base/drain-loop.ts';
 import { messageOf } from '../base/errors.ts';
 import type { Database } from '../db/database.ts';
 import { newMark, readMarks } from '../graph/graph.ts';
@@ -5,7 +6,10 @@ import { GraphError, type GraphStore } from '../graph/graph-store.ts';
 import { tupleText } from '../graph/tuple.ts';
 import type { Appended } from './append.ts';
 import type { CycleResult, Deliverer } from './deliver.ts';
-import { areSettled, endPause, hasLine, isPaused, noteAway } from './stream.ts';
+import type { DeliverQueue } from './deliver-job.ts';
+import { DeliveryTurn } from './delivery-turn.ts';
+import { SettledWaits } from './settled-waits.ts';
+import { endPause, hasLine, isPaused, noteAway } from './stream.ts';
 
 export type OutboxLog = {
   info(fields: Record<string, unknown>, text: string): void;
@@ -16,6 +20,7 @@ export type OutboxLog = {
 export type OutboxParts = {
   db: Database;
   deliverer: Deliverer;
+  queue: DeliverQueue;
   /** A store has everything and is written from now on, in the place of another one. */
   onStore(store: GraphStore, before: GraphStore | null, token: string): void;
   log: OutboxLog;
@@ -27,6 +32,10 @@ const PROBE = { ...newMark('probe'), subjectId: '1' };
 const LOOK_AGAIN_MS = 1000;
 /** How often the store is looked at while there is nothing to deliver. */
 const LOOK_AT_STORE_MS = 2000;
+/** How soon a host looks whether what was appended is delivered, by the host that delivered last or by the job that was requested. */
+const LOOK_FOR_JOB_MS = 500;
+/** How soon the host that runs the job tries again when another one looks at the stream. */
+const LOCKED_AGAIN_MS = 50;
 /** How soon a store that turned out to be another one, or another's, is looked at, and how often before it counts as away. */
 const FENCED_AGAIN_MS = 20;
 const FENCED_MAX = 5;
@@ -34,8 +43,8 @@ const FENCED_MAX = 5;
 const PREPARE_AGAIN_MS = 300;
 
 /**
- * Keeps the line moving: a turn for every notification, for every time an entry waits for, and for every sweep. What wakes it is
- * no more than a hint: the line itself says what is to do.
+ * Keeps the line moving: looks at it for every notification, for every time an entry waits for, and for every sweep, and delivers while it runs the
+ * job of the queue. What wakes it is no more than a hint: the line itself says what is to do.
  */
 export class Outbox {
   readonly #parts: OutboxParts;
@@ -43,9 +52,13 @@ export class Outbox {
   #store: GraphStore | null = null;
   /** One that takes its place when it has been filled. */
   #next: GraphStore | null = null;
-  #running: Promise<void> | null = null;
-  #again = false;
-  #timer: NodeJS.Timeout | null = null;
+  readonly #turn = new DeliveryTurn();
+  /** Whether this host delivered last: it asks for a job at once, which spares the others a takeover. */
+  #wasLast = true;
+  #requestedAt = Number.NEGATIVE_INFINITY;
+  readonly #loop: DrainLoop<true>;
+  /** A look that does not wait for the time the loop sleeps. */
+  #soon: NodeJS.Timeout | null = null;
   #closed = false;
   #away = '';
   /** Turns in a row that ended at a store with another epoch, or none. */
@@ -55,10 +68,19 @@ export class Outbox {
   #notedAt = Number.NEGATIVE_INFINITY;
   /** Whether the database failed at the last turn. */
   #unread = false;
-  readonly #waiting = new Set<() => void>();
+  readonly #waits: SettledWaits;
 
   constructor(parts: OutboxParts) {
     this.#parts = parts;
+    this.#waits = new SettledWaits(parts.db);
+    // The lock is that of each delivery (`Deliverer`).
+    this.#loop = new DrainLoop<true>({
+      begin: async () => true,
+      pass: () => this.#pass(),
+      end: async () => {},
+      isLeft: async () => false,
+      onError: error => parts.log.error({ error: messageOf(error) }, 'the outbox is not looked at any more'),
+    });
   }
 
   /** Fills a store if it has to be, and writes it from then on. */
@@ -73,6 +95,7 @@ export class Outbox {
   leaveStore(): void {
     this.#store = null;
     this.#next = null;
+    this.wake();
   }
 
   /** The store that is asked has not everything: another one has taken its place at its address, or it was emptied. */
@@ -90,24 +113,54 @@ export class Outbox {
     this.wake();
   }
 
-  /** There may be something to do. */
-  wake(): void {
-    if (this.#closed) return;
-    if (this.#running !== null) {
-      this.#again = true;
-      return;
-    }
-    if (this.#timer !== null) clearTimeout(this.#timer);
-    this.#timer = null;
-    this.#running = this.#run().finally(() => {
-      this.#running = null;
-      if (!this.#again) return;
-      this.#again = false;
-      this.wake();
-    });
+  /** Something was appended, here or by another host. */
+  appended(): void {
+    if (this.#turn.isOurs || !this.#isAble()) this.wake();
+    else if (!this.#wasLast) this.#lookSoon();
+    else if (performance.now() - this.#requestedAt > LOOK_FOR_JOB_MS) this.#request();
   }
 
-  async #run(): Promise<void> {
+  /** Not waited for; the next look finds out whether the job has begun. */
+  #request(): void {
+    this.#requestedAt = performance.now();
+    this.#parts.queue.request().catch((error: unknown) => {
+      this.#parts.log.warn({ error: messageOf(error) }, 'a job that delivers could not be queued; it is tried again');
+    });
+    this.#lookSoon();
+  }
+
+  /**
+   * The job: delivers what is there and what comes for three seconds.
+   *
+   * @throws Error why nothing could be delivered
+   */
+  async deliver(ended: AbortSignal): Promise<void> {
+    if (this.#closed) return;
+    this.#wasLast = true;
+    this.#requestedAt = Number.NEGATIVE_INFINITY;
+    const done = this.#turn.begin(ended);
+    const wake = (): void => this.wake();
+    ended.addEventListener('abort', wake);
+    this.wake();
+    // The library also aborts it when the job has ended.
+    await done.finally(() => ended.removeEventListener('abort', wake));
+  }
+
+  /** There may be something to do. */
+  wake(): void {
+    this.#loop.wake();
+  }
+
+  #lookSoon(): void {
+    if (this.#closed) return;
+    this.#soon ??= setTimeout(() => {
+      this.#soon = null;
+      this.wake();
+    }, LOOK_FOR_JOB_MS);
+  }
+
+  /** @returns when to look again, ms; null: when woken */
+  async #pass(): Promise<number | null> {
     let next: number | null;
     try {
       next = await this.#work();
@@ -117,26 +170,54 @@ export class Outbox {
       if (!this.#unread)
         this.#parts.log.warn({ error: messageOf(error) }, 'the outbox could not be read; it is tried again');
       this.#unread = true;
+      this.#turn.end(new Error(`the outbox could not be read: ${messageOf(error)}`));
       next = LOOK_AGAIN_MS;
     }
+    this.#takeOrLeaveJobs();
     // A store that is restored while nothing is delivered is found soon, too.
     if (next === null && this.#store !== null) next = LOOK_AT_STORE_MS;
-    if (next === null || this.#closed) return;
-    this.#timer = setTimeout(() => this.wake(), next);
+    return next === null ? null : Math.ceil(Math.min(next, this.#turn.leftMs()));
+  }
+
+  /** Whether this host has a store it can deliver to. */
+  #isAble(): boolean {
+    return this.#store !== null && this.#away === '';
+  }
+
+  /** A host that cannot deliver leaves the job to one that can. */
+  #takeOrLeaveJobs(): void {
+    if (this.#isAble() && !this.#closed) return this.#parts.queue.resume();
+    this.#parts.queue.pause();
+    this.#turn.end(new Error(`the graph store cannot be written: ${this.#away || 'this host has none now'}`));
+  }
+
+  #endTurn(): void {
+    // Also a job that another host has asked for begins at once.
+    if (this.#turn.isWarm) this.#request();
+    else this.#parts.queue.wake();
+    this.#turn.end(null);
   }
 
   /** @returns when to look again, in ms; null: when woken */
   async #work(): Promise<number | null> {
-    const { db, deliverer } = this.#parts;
     for (;;) {
       if (this.#closed) return null;
-      if (this.#next !== null && !(await this.#prepare(this.#next))) return PREPARE_AGAIN_MS;
+      if (this.#next !== null) {
+        // A filling takes longer than a job may.
+        this.#turn.end(null);
+        if (!(await this.#prepare(this.#next))) return PREPARE_AGAIN_MS;
+      }
       const store = this.#store;
       if (store === null) return null;
       if (this.#away !== '' && !(await this.#isBack(store))) return LOOK_AGAIN_MS;
-      const result: CycleResult = await deliverer.cycle(store);
+      if (this.#turn.leftMs() === 0) {
+        this.#endTurn();
+        return LOOK_FOR_JOB_MS;
+      }
+      const result = await this.#parts.deliverer.cycle(store, this.#turn.isOurs ? 'deliver' : 'look');
       if (result.kind === 'delivered') {
         this.#fenced = 0;
+        this.#turn.delivered();
         this.#came(result.refused);
         // Also after a refusal: an entry that died lets go what waited behind it.
         continue;
@@ -148,22 +229,34 @@ export class Outbox {
         return LOOK_AGAIN_MS;
       }
       this.#fenced = 0;
-      if (result.kind === 'paused') {
+      return await this.#waitAfter(result);
+    }
+  }
+
+  /** @returns when to look again, in ms; null: when woken */
+  async #waitAfter(result: Exclude<CycleResult, { kind: 'delivered' | 'fenced' }>): Promise<number | null> {
+    const { db, queue } = this.#parts;
+    switch (result.kind) {
+      case 'paused':
         this.#wentAway(result.error);
         return LOOK_AGAIN_MS;
-      }
-      if (result.kind === 'idle') return result.nextMs === null ? null : Math.ceil(result.nextMs);
-      if (!(await hasLine(db))) return null;
-      // Another one delivers; or the stream pauses because a store was away that may be back by now.
-      if (await isPaused(db)) this.#away = 'the stream pauses';
-      return LOOK_AGAIN_MS;
+      case 'idle':
+        return result.nextMs === null ? null : Math.ceil(result.nextMs);
+      case 'due':
+        await queue.requestAgain();
+        return LOOK_FOR_JOB_MS;
+      case 'not_our_turn':
+        if (!(await hasLine(db))) return null;
+        // Another one delivers; or the stream pauses because a store was away that may be back by now.
+        if (await isPaused(db)) this.#away = 'the stream pauses';
+        return this.#turn.isOurs ? LOCKED_AGAIN_MS : LOOK_AGAIN_MS;
     }
   }
 
   async #prepare(store: GraphStore): Promise<boolean> {
     const started = performance.now();
     try {
-      const { filled, leftOut, restored, schemaRefused, token } = await this.#parts.deliverer.prepare(store);
+      const { filled, rejected, restored, schemaRefused, token } = await this.#parts.deliverer.prepare(store);
       // Meanwhile it was given up, or another one has come.
       if (this.#next !== store) return false;
       const before = this.#store;
@@ -179,9 +272,9 @@ export class Outbox {
       if (!isAsked) this.#parts.onStore(store, before === store ? null : before, token);
       const ms = Math.round(performance.now() - started);
       if (filled) this.#parts.log.info({ ms }, 'the graph store was filled from the database');
-      if (leftOut.count > 0)
+      if (rejected.count > 0)
         this.#parts.log.error(
-          { tuples: leftOut.examples.map(tupleText), count: leftOut.count },
+          { tuples: rejected.examples.map(tupleText), count: rejected.count },
           'the graph store refuses relationships of the database; they are left out',
         );
       if (schemaRefused !== '')
@@ -237,7 +330,8 @@ export class Outbox {
 
   /** A delivery was announced, here or by another host. */
   delivered(): void {
-    for (const look of this.#waiting) look();
+    if (!this.#turn.isOurs) this.#wasLast = false;
+    this.#waits.delivered();
   }
 
   /**
@@ -245,31 +339,16 @@ export class Outbox {
    *
    * @returns whether they are no longer in the line
    */
-  async settled({ firstId, lastId }: Appended, waitMs: number): Promise<boolean> {
-    const until = performance.now() + waitMs;
-    for (;;) {
-      let look = (): void => {};
-      const announced = new Promise<void>(resolve => {
-        look = resolve;
-      });
-      this.#waiting.add(look);
-      try {
-        if (await areSettled(this.#parts.db, firstId, lastId)) return true;
-        const left = until - performance.now();
-        if (left <= 0 || this.#store === null) return false;
-        let timer: NodeJS.Timeout | undefined;
-        await Promise.race([announced, new Promise<void>(resolve => (timer = setTimeout(resolve, left)))]);
-        clearTimeout(timer);
-      } finally {
-        this.#waiting.delete(look);
-      }
-    }
+  settled(entries: Appended, waitMs: number): Promise<boolean> {
+    return this.#waits.settled(entries, waitMs, () => this.#store !== null);
   }
 
   async close(): Promise<void> {
     this.#closed = true;
-    if (this.#timer !== null) clearTimeout(this.#timer);
-    await this.#running;
+    if (this.#soon !== null) clearTimeout(this.#soon);
+    this.#parts.queue.pause();
+    await this.#loop.close();
+    this.#turn.end(null);
     if (this.#next !== null && this.#next !== this.#store) this.#next.close();
   }
 }

@@ -109,22 +109,26 @@ type StreamSql = {
 };
 
 /**
- * Locks the stream for the caller's transaction. Another host's turn is over when it did nothing for a while by its own entry: a time that lies
- * ahead was written before the clock was set back, and protects no host.
+ * Locks the stream for the caller's transaction. To `look` leaves alone a host that delivers: until it did nothing for a while by its own entry, where
+ * a time that lies ahead was written before the clock was set back, and protects no host. To `deliver` is for the host that runs the job, so for one
+ * at a time; both do nothing while the stream pauses or is locked. To `hold` waits for the lock, and has it also while the stream pauses.
  *
- * @param force also when another host delivers or the stream pauses, and waits for who works on it now
  * @returns null when it is not the caller's turn
  */
-export async function lockStream(client: Queryable, owner: string, force: boolean): Promise<StreamState | null> {
+export async function lockStream(
+  client: Queryable,
+  owner: string,
+  to: 'look' | 'deliver' | 'hold',
+): Promise<StreamState | null> {
   const { rows } = await client.query<StreamSql>(
-    force
+    to === 'hold'
       ? `SELECT ${LOCKED} FROM authz_stream FOR UPDATE`
       : `SELECT ${LOCKED} FROM authz_stream
          WHERE wait_left(paused_until, authz_backoff(failures)) = interval '0'
-           AND (owner IS NULL OR owner = $1 OR worked_at IS NULL
+           AND ($2 OR owner IS NULL OR owner = $1 OR worked_at IS NULL
              OR worked_at NOT BETWEEN clock_timestamp() - ${SILENT} AND clock_timestamp())
          FOR UPDATE SKIP LOCKED`,
-    force ? [] : [owner],
+    to === 'hold' ? [] : [owner, to === 'deliver'],
   );
   const row = rows[0];
   if (row === undefined) return null;

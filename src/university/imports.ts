@@ -3,6 +3,7 @@ import { LIMITS } from '../base/limits.ts';
 import { ownDirectory, removeOwnDirectory } from '../base/own-directory.ts';
 import type { Database } from '../db/database.ts';
 import { tryLock } from '../db/held-lock.ts';
+import { LOCKS } from '../db/locks.ts';
 import type { BatchResult } from './batch.ts';
 import type { Entity, EntityType } from './entities.ts';
 import { endImport, endInterrupted, type ImportRun } from './import-log.ts';
@@ -22,8 +23,6 @@ export type ImportsParts = {
   today(): string;
 };
 
-/** Of all hosts one pulls at a time. */
-const PULL_LOCK = 7391048;
 /** A batch that has been silent for so long has ended with its process. */
 const SILENT_BATCH_SECONDS = 600;
 
@@ -83,7 +82,7 @@ export class Imports {
       );
     if (this.#stopping.signal.aborted) throw new ServiceError('draining', 'the host is shutting down');
     const ending = new AbortController();
-    const lock = await tryLock(settings.databaseUrl, PULL_LOCK, () =>
+    const lock = await tryLock(settings.databaseUrl, LOCKS.universityPull, () =>
       ending.abort(new Error('the connection that kept other hosts from pulling was lost')),
     );
     if (lock === null)

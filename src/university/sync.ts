@@ -1,5 +1,6 @@
 import { ServiceError } from '../base/errors.ts';
 import type { Database, Queryable } from '../db/database.ts';
+import { LOCKS, lockForTransaction } from '../db/locks.ts';
 import type { GraphSchema } from '../graph/graph-schema.ts';
 import { APPOINTED_TO, type Columns, type Entity } from './entities.ts';
 import type { Prepared, RecordError } from './parse-record.ts';
@@ -16,9 +17,6 @@ export type SyncOptions = {
 
 export type SyncCounts = { created: number; updated: number; unchanged: number };
 export type SyncResult = SyncCounts & { errors: RecordError[] };
-
-/** One import writes at a time, over all hosts: what a record means is computed from those around it. */
-const IMPORT_LOCK = 7391047;
 
 const COMMON_SQL = { external_id: 'text', is_active: 'boolean', metadata: 'jsonb', source_updated_at: 'timestamptz' };
 
@@ -93,7 +91,7 @@ async function syncTogether(
   records: readonly Prepared[],
   onWrite: SyncOptions['onWrite'],
 ): Promise<SyncResult> {
-  await client.query('SELECT pg_advisory_xact_lock($1)', [IMPORT_LOCK]);
+  await lockForTransaction(client, LOCKS.universityImport);
   const { diff, upsert } = statementsOf(entity);
   const { rows } = await client.query<DiffSql>(diff, [JSON.stringify(records.map(r => r.columns))]);
   const unchanged = records.length - rows.length;
@@ -232,7 +230,7 @@ export async function listPresent(
  */
 export async function deactivate({ db, schema }: SyncParts, entity: Entity, ids: readonly string[]): Promise<number> {
   return await db.withTransaction(async client => {
-    await client.query('SELECT pg_advisory_xact_lock($1)', [IMPORT_LOCK]);
+    await lockForTransaction(client, LOCKS.universityImport);
     const { rows: before } = await client.query<{ external_id: string; row: Columns }>(
       `SELECT external_id, to_jsonb(t) AS row FROM ${entity.table} t WHERE external_id = ANY($1) AND missing_since IS NULL`,
       [ids],
@@ -269,7 +267,7 @@ export async function settleDates(
     'status' in entity.fields ? " AND status NOT IN ('expelled', 'graduated')" : ''
   })`;
   return await db.withTransaction(async client => {
-    await client.query('SELECT pg_advisory_xact_lock($1)', [IMPORT_LOCK]);
+    await lockForTransaction(client, LOCKS.universityImport);
     const { rows } = await client.query<{ external_id: string; row: Columns }>(
       `UPDATE ${entity.table} t SET holds = ${holds}, changed_at = now()
        WHERE external_id IN (SELECT external_id FROM ${entity.table} WHERE holds <> ${holds} ORDER BY external_id LIMIT $2)

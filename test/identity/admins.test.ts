@@ -412,7 +412,7 @@ t.test(
         )
       ).rows[0]?.mail_state;
     const other = { userId: ada, request: '00000000-0000-4000-8000-000000000000' };
-    await job.run(job.parse(other));
+    await job.run(job.parse(other), new AbortController().signal);
     await job.gaveUp(job.parse(other));
     await job.gaveUp(job.parse({ userId: ada }));
     t.same([mails.length, await state()], [0, 'pending'], 'an earlier request has nothing to say');
@@ -420,7 +420,7 @@ t.test(
     await job.gaveUp(job.parse({ userId: ada }));
     t.equal(await state(), 'failed');
     await w.db.query("UPDATE admin_credentials SET mail_state = 'pending' WHERE global_user_id = $1", [ada]);
-    await job.run(job.parse({ userId: ada }));
+    await job.run(job.parse({ userId: ada }), new AbortController().signal);
     t.match([mails, await state()], [[{ to: 'ada@uni.example' }], 'sent']);
     t.throws(() => job.parse({ userId: 'x' }));
   },

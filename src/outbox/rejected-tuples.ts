@@ -4,7 +4,7 @@ import type { Tuple } from '../graph/tuple.ts';
 const KIND_REFUSED_MAX = 20;
 
 /** Tuples a filling leaves out; of each kind a few are tried, so that a whole kind costs no more than those. */
-export class LeftOut {
+export class RejectedTuples {
   readonly examples: Tuple[] = [];
   count = 0;
   readonly #refused = new Map<string, number>();

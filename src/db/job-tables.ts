@@ -1,0 +1,65 @@
+import type { Database, Queryable } from './database.ts';
+
+/** What the service asks of the tables of the job queue's library, in addition to the library itself. */
+
+/** By how much a time must lie ahead to have been written before the clock was set back. */
+const FUTURE_SECONDS = 120;
+
+/**
+ * Queries of the library. Once a minute it counts of which exclusive queues a job is active, and takes no job of these before it has read the count
+ * again, which is up to two minutes later: a queue that is often busy would stand still. The count is left out; an index keeps two from being active.
+ */
+export const libraryExecutor = (db: Database) => ({
+  async executeSql(text: string, values?: unknown[]) {
+    const result = await db.query(text, values);
+    // Of several statements in one text there are several results, and none of them is read.
+    if (Array.isArray(result.rows))
+      for (const row of result.rows) if ('singletonsActive' in row) row.singletonsActive = null;
+    return result;
+  },
+});
+
+/** A job carries the place it goes to when it is given up; those of a release that knew none are given it. */
+export async function setDeadLetter(db: Queryable, name: string, dead: string): Promise<void> {
+  await db.query(
+    "UPDATE pgboss.job SET dead_letter = $1 WHERE name = $2 AND dead_letter IS NULL AND state < 'completed'",
+    [dead, name],
+  );
+}
+
+export type ActiveJob = { id: string; retryCount: number; isSilent: boolean };
+
+/**
+ * Jobs of a queue that run, and whether their hosts have sent no heartbeat for a while. One that lies ahead was sent before the clock was set back, and
+ * says nothing.
+ */
+export async function listActive(db: Queryable, name: string, silentSeconds: number): Promise<ActiveJob[]> {
+  const { rows } = await db.query<ActiveJob>(
+    `SELECT id, retry_count AS "retryCount",
+       heartbeat_on NOT BETWEEN clock_timestamp() - make_interval(secs => $2) AND clock_timestamp() AS "isSilent"
+     FROM pgboss.job WHERE name = $1 AND state = 'active'`,
+    [name, silentSeconds],
+  );
+  return rows;
+}
+
+/**
+ * The library compares stored times with the database's clock: after that was set back, jobs of every kind would not come for the length of the
+ * step. What lies further ahead than any wait of ours is over, and so are claims and turns that begin in the future.
+ *
+ * @param longestSeconds of all waits of the queues
+ */
+export async function endFutureWaits(db: Queryable, longestSeconds: number): Promise<void> {
+  const future = `now() + interval '${FUTURE_SECONDS} seconds'`;
+  await db.query(
+    `UPDATE pgboss.job SET start_after = now() WHERE state < 'active' AND start_after > now() + make_interval(secs => $1)`,
+    [longestSeconds + FUTURE_SECONDS],
+  );
+  await db.query(`UPDATE pgboss.job SET singleton_on = NULL WHERE singleton_on > (${future}) AT TIME ZONE 'UTC'`);
+  await db.query(`UPDATE pgboss.job SET started_on = now() WHERE state = 'active' AND started_on > ${future}`);
+  await db.query(`UPDATE pgboss.version SET cron_on = NULL WHERE cron_on > ${future}`);
+  await db.query(
+    `UPDATE pgboss.queue SET monitor_on = NULL, monitor_claim_on = NULL, maintain_on = NULL
+     WHERE greatest(monitor_on, monitor_claim_on, maintain_on) > ${future}`,
+  );
+}
