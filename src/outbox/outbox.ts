@@ -270,6 +270,8 @@ export class Outbox {
       const isAsked = before === store && !filled && !this.#isUnsure;
       this.#isUnsure = false;
       if (!isAsked) this.#parts.onStore(store, before === store ? null : before, token);
+      // The filling was announced as other hosts' deliveries are; with a job what comes first is not left to one of them.
+      if (!isAsked) this.#request();
       const ms = Math.round(performance.now() - started);
       if (filled) this.#parts.log.info({ ms }, 'the graph store was filled from the database');
       if (rejected.count > 0)
