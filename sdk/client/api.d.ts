@@ -32,6 +32,7 @@ export interface paths {
         422: Refused;
         500: Refused;
         503: Refused;
+        507: Refused;
       };
     };
   };
@@ -106,6 +107,7 @@ export interface paths {
         422: Refused;
         500: Refused;
         503: Refused;
+        507: Refused;
       };
     };
   };
@@ -144,6 +146,7 @@ export interface paths {
         404: Refused;
         500: Refused;
         503: Refused;
+        507: Refused;
       };
     };
   };
@@ -172,6 +175,7 @@ export interface paths {
         422: Refused;
         500: Refused;
         503: Refused;
+        507: Refused;
       };
     };
   };
@@ -198,6 +202,7 @@ export interface paths {
         429: Refused;
         500: Refused;
         503: Refused;
+        507: Refused;
       };
     };
   };
@@ -245,6 +250,7 @@ export interface paths {
         429: Refused;
         500: Refused;
         503: Refused;
+        507: Refused;
       };
     };
   };
@@ -270,6 +276,7 @@ export interface paths {
         429: Refused;
         500: Refused;
         503: Refused;
+        507: Refused;
       };
     };
   };
@@ -282,6 +289,7 @@ export interface paths {
         403: Refused;
         500: Refused;
         503: Refused;
+        507: Refused;
       };
     };
   };
@@ -355,6 +363,7 @@ export interface paths {
         422: Refused;
         500: Refused;
         503: Refused;
+        507: Refused;
       };
     };
   };
@@ -377,6 +386,7 @@ export interface paths {
         409: Refused;
         500: Refused;
         503: Refused;
+        507: Refused;
       };
     };
   };
@@ -397,6 +407,7 @@ export interface paths {
         409: Refused;
         500: Refused;
         503: Refused;
+        507: Refused;
       };
     };
   };
@@ -514,6 +525,7 @@ export interface paths {
         422: Refused;
         500: Refused;
         503: Refused;
+        507: Refused;
       };
     };
   };
@@ -550,6 +562,7 @@ export interface paths {
         422: Refused;
         500: Refused;
         503: Refused;
+        507: Refused;
       };
     };
   };
@@ -587,6 +600,7 @@ export interface paths {
         422: Refused;
         500: Refused;
         503: Refused;
+        507: Refused;
       };
     };
   };
@@ -648,6 +662,7 @@ export interface paths {
         422: Refused;
         500: Refused;
         503: Refused;
+        507: Refused;
       };
     };
   };
@@ -680,6 +695,7 @@ export interface paths {
         422: Refused;
         500: Refused;
         503: Refused;
+        507: Refused;
       };
     };
   };
@@ -714,6 +730,7 @@ export interface paths {
         422: Refused;
         500: Refused;
         503: Refused;
+        507: Refused;
       };
     };
   };
@@ -795,6 +812,7 @@ export interface paths {
         422: Refused;
         500: Refused;
         503: Refused;
+        507: Refused;
       };
     };
   };
@@ -872,6 +890,7 @@ export interface paths {
         422: Refused;
         500: Refused;
         503: Refused;
+        507: Refused;
       };
     };
     delete: {
@@ -889,6 +908,7 @@ export interface paths {
         404: Refused;
         500: Refused;
         503: Refused;
+        507: Refused;
       };
     };
   };
@@ -951,6 +971,7 @@ export interface paths {
         422: Refused;
         500: Refused;
         503: Refused;
+        507: Refused;
       };
     };
   };
@@ -1219,6 +1240,13 @@ export interface paths {
       responses: {
         302: { headers: Record<string, unknown>; content?: never };
         400: Refused;
+        404: { headers: Record<string, unknown>; content: {
+          'application/problem+json': components['schemas']['Problem'] & {
+            'code'?: 'not_found';
+            'status'?: 404;
+          };
+          'text/html': unknown;
+        } };
         422: { headers: Record<string, unknown>; content: {
           'application/problem+json': components['schemas']['Problem'] & {
             'code'?: 'validation_failed';
@@ -1253,6 +1281,13 @@ export interface paths {
           'application/problem+json': components['schemas']['Problem'] & {
             'code'?: 'forbidden';
             'status'?: 403;
+          };
+          'text/html': unknown;
+        } };
+        404: { headers: Record<string, unknown>; content: {
+          'application/problem+json': components['schemas']['Problem'] & {
+            'code'?: 'not_found';
+            'status'?: 404;
           };
           'text/html': unknown;
         } };
@@ -1321,6 +1356,7 @@ export interface paths {
         409: Refused;
         500: Refused;
         503: Refused;
+        507: Refused;
       };
     };
   };
@@ -1344,6 +1380,7 @@ export interface paths {
         403: Refused;
         500: Refused;
         503: Refused;
+        507: Refused;
       };
     };
   };
@@ -1382,6 +1419,7 @@ export interface paths {
         404: Refused;
         500: Refused;
         503: Refused;
+        507: Refused;
       };
     };
   };
@@ -1403,6 +1441,7 @@ export interface paths {
         415: Refused;
         500: Refused;
         503: Refused;
+        507: Refused;
       };
     };
   };
@@ -1429,6 +1468,7 @@ export interface paths {
         415: Refused;
         500: Refused;
         503: Refused;
+        507: Refused;
       };
     };
   };
@@ -1521,6 +1561,7 @@ export interface paths {
         409: Refused;
         500: Refused;
         503: Refused;
+        507: Refused;
       };
     };
   };
@@ -1546,6 +1587,7 @@ export interface paths {
         409: Refused;
         500: Refused;
         503: Refused;
+        507: Refused;
       };
     };
   };
@@ -1592,6 +1634,7 @@ export interface paths {
         404: Refused;
         500: Refused;
         503: Refused;
+        507: Refused;
       };
     };
   };
@@ -1604,6 +1647,7 @@ export interface paths {
         403: Refused;
         500: Refused;
         503: Refused;
+        507: Refused;
       };
     };
   };
@@ -1671,6 +1715,7 @@ export interface paths {
         422: Refused;
         500: Refused;
         503: Refused;
+        507: Refused;
       };
     };
   };
@@ -1690,6 +1735,7 @@ export interface paths {
         404: Refused;
         500: Refused;
         503: Refused;
+        507: Refused;
       };
     };
   };
@@ -1755,6 +1801,7 @@ export interface paths {
         404: Refused;
         500: Refused;
         503: Refused;
+        507: Refused;
       };
     };
   };
@@ -1844,6 +1891,7 @@ export interface paths {
         422: Refused;
         500: Refused;
         503: Refused;
+        507: Refused;
       };
     };
   };
@@ -1873,6 +1921,7 @@ export interface paths {
         422: Refused;
         500: Refused;
         503: Refused;
+        507: Refused;
       };
     };
   };
@@ -1903,6 +1952,7 @@ export interface paths {
         422: Refused;
         500: Refused;
         503: Refused;
+        507: Refused;
       };
     };
   };
@@ -1934,6 +1984,7 @@ export interface paths {
         422: Refused;
         500: Refused;
         503: Refused;
+        507: Refused;
       };
     };
   };
@@ -1990,6 +2041,7 @@ export interface paths {
         422: Refused;
         500: Refused;
         503: Refused;
+        507: Refused;
       };
     };
   };
@@ -2028,6 +2080,7 @@ export interface paths {
         422: Refused;
         500: Refused;
         503: Refused;
+        507: Refused;
       };
     };
   };
@@ -2048,6 +2101,7 @@ export interface paths {
         404: Refused;
         500: Refused;
         503: Refused;
+        507: Refused;
       };
     };
   };
@@ -2068,6 +2122,7 @@ export interface paths {
         404: Refused;
         500: Refused;
         503: Refused;
+        507: Refused;
       };
     };
   };
@@ -2086,6 +2141,7 @@ export interface paths {
         404: Refused;
         500: Refused;
         503: Refused;
+        507: Refused;
       };
     };
     get: {
@@ -2191,6 +2247,7 @@ export interface paths {
         422: Refused;
         500: Refused;
         503: Refused;
+        507: Refused;
       };
     };
   };
@@ -2229,6 +2286,7 @@ export interface paths {
         422: Refused;
         500: Refused;
         503: Refused;
+        507: Refused;
       };
     };
   };
@@ -2317,6 +2375,7 @@ export interface paths {
         422: Refused;
         500: Refused;
         503: Refused;
+        507: Refused;
       };
     };
     delete: {
@@ -2359,6 +2418,7 @@ export interface paths {
         422: Refused;
         500: Refused;
         503: Refused;
+        507: Refused;
       };
     };
   };
@@ -2549,6 +2609,7 @@ export interface paths {
         422: Refused;
         500: Refused;
         503: Refused;
+        507: Refused;
       };
     };
   };
@@ -2587,6 +2648,7 @@ export interface paths {
         404: Refused;
         500: Refused;
         503: Refused;
+        507: Refused;
       };
     };
   };
@@ -2640,6 +2702,7 @@ export interface paths {
         422: Refused;
         500: Refused;
         503: Refused;
+        507: Refused;
       };
     };
   };
@@ -2731,6 +2794,7 @@ export interface paths {
         422: Refused;
         500: Refused;
         503: Refused;
+        507: Refused;
       };
     };
   };
@@ -2803,6 +2867,7 @@ export interface paths {
         422: Refused;
         500: Refused;
         503: Refused;
+        507: Refused;
       };
     };
   };
@@ -2837,6 +2902,7 @@ export interface paths {
         422: Refused;
         500: Refused;
         503: Refused;
+        507: Refused;
       };
     };
   };
@@ -2866,6 +2932,7 @@ export interface paths {
         409: Refused;
         500: Refused;
         503: Refused;
+        507: Refused;
       };
     };
   };
@@ -2892,6 +2959,7 @@ export interface paths {
         409: Refused;
         500: Refused;
         503: Refused;
+        507: Refused;
       };
     };
   };
@@ -2940,6 +3008,7 @@ export interface paths {
         409: Refused;
         500: Refused;
         503: Refused;
+        507: Refused;
       };
     };
   };
@@ -3685,6 +3754,7 @@ export interface paths {
         422: Refused;
         500: Refused;
         503: Refused;
+        507: Refused;
       };
     };
   };
@@ -3806,6 +3876,7 @@ export interface paths {
         422: Refused;
         500: Refused;
         503: Refused;
+        507: Refused;
       };
     };
   };
@@ -3847,6 +3918,7 @@ export interface paths {
         404: Refused;
         500: Refused;
         503: Refused;
+        507: Refused;
       };
     };
   };
@@ -3965,6 +4037,7 @@ export interface paths {
         422: Refused;
         500: Refused;
         503: Refused;
+        507: Refused;
       };
     };
     delete: {
@@ -3989,6 +4062,7 @@ export interface paths {
         422: Refused;
         500: Refused;
         503: Refused;
+        507: Refused;
       };
     };
   };
@@ -4015,6 +4089,7 @@ export interface paths {
         422: Refused;
         500: Refused;
         503: Refused;
+        507: Refused;
       };
     };
     delete: {
@@ -4039,6 +4114,7 @@ export interface paths {
         422: Refused;
         500: Refused;
         503: Refused;
+        507: Refused;
       };
     };
   };
@@ -4092,6 +4168,7 @@ export interface paths {
         404: Refused;
         500: Refused;
         503: Refused;
+        507: Refused;
       };
     };
   };
@@ -4145,6 +4222,7 @@ export interface paths {
         404: Refused;
         500: Refused;
         503: Refused;
+        507: Refused;
       };
     };
   };
@@ -4211,6 +4289,7 @@ export interface paths {
         422: Refused;
         500: Refused;
         503: Refused;
+        507: Refused;
       };
     };
   };
@@ -4270,6 +4349,7 @@ export interface paths {
         422: Refused;
         500: Refused;
         503: Refused;
+        507: Refused;
       };
     };
   };

@@ -40,7 +40,8 @@ export const idpLogin = resource('Login with an identity provider', 'The login o
       return_to: text('Path of this service to go back to; the home page for everything else'),
       fresh: flag('Whether the provider must ask for the credentials again'),
     }),
-    replies: { 302: null, 422: page, 503: page },
+    replies: { 302: null, 404: page, 422: page, 503: page },
+    refusals: ['not_found'],
   },
   callback: {
     method: 'GET',
@@ -48,8 +49,8 @@ export const idpLogin = resource('Login with an identity provider', 'The login o
     guard: 'none',
     summary: 'End a login with the identity provider',
     description: 'Where the provider sends the browser, with parameters of its own. Begins sessions and goes back.',
-    replies: { 302: null, 400: page, 403: page, 503: page },
-    refusals: ['forbidden'],
+    replies: { 302: null, 400: page, 403: page, 404: page, 503: page },
+    refusals: ['forbidden', 'not_found'],
   },
 });
 
@@ -111,7 +112,7 @@ function forPeople(idp: IdpLogin, route: Route): Route {
       const { request } = input;
       const wantsPage = /\btext\/html\b/.test(request.headers.accept ?? '');
       // There is nothing to try again.
-      if (!idp.isConfigured && wantsPage) return noLoginReply(request.requestId);
+      if (!idp.isConfigured && wantsPage) return { ...noLoginReply(request.requestId), status: STATUS_OF.not_found };
       try {
         return await route.handle(input);
       } catch (error) {

@@ -36,6 +36,8 @@ export function refusalsOf(contract: Contract): ErrorCode[] {
     ...refusalsOfGuard(contract),
     ...(contract.path.includes('/:') ? (['not_found'] as const) : []),
     ...(contract.body == null ? [] : WITH_BODY),
+    // What writes can find the disk of the database full.
+    ...(contract.method === 'GET' || contract.method === 'OPTIONS' ? [] : (['storage_full'] as const)),
     ...(isJson || contract.query !== undefined ? (['validation_failed'] as const) : []),
     ...(contract.ifMatch === undefined ? [] : (['precondition_failed'] as const)),
     ...(contract.idempotency === undefined ? [] : (['conflict', 'idempotency_key_reused'] as const)),

@@ -64,9 +64,9 @@ export class IdpLogin {
     return this.#options.issuer !== '';
   }
 
-  /** @throws ServiceError `unavailable` with the reason */
+  /** @throws ServiceError `not_found` when no provider is configured, `unavailable` when it does not answer */
   async #provider(): Promise<oidc.Configuration> {
-    if (!this.isConfigured) throw new ServiceError('unavailable', NO_PROVIDER);
+    if (!this.isConfigured) throw new ServiceError('not_found', NO_PROVIDER);
     this.#found ??= discover(this.#options);
     try {
       return await this.#found;

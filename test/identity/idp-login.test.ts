@@ -153,10 +153,10 @@ t.test('without a provider the login says what to configure, in a page that does
   const s = await startTestService();
   t.teardown(() => s.stop());
   const a = await request(`${s.base}/api/auth/idp/start`);
-  t.match([a.status, a.json.detail], [503, /set idp\.issuer, idp\.client_id and idp\.client_secret/]);
+  t.match([a.status, a.json.detail], [404, /set idp\.issuer, idp\.client_id and idp\.client_secret/]);
   for (const path of ['start', 'callback']) {
     const page = await visit(`${s.base}/api/auth/idp/${path}`, new CookieJar());
-    t.match([page.status, page.text], [503, /<h1>No login is set up here<\/h1>/]);
+    t.match([page.status, page.text], [404, /<h1>No login is set up here<\/h1>/]);
     t.notMatch(page.text, /auth\/idp/);
   }
 });
