@@ -467,6 +467,7 @@ export interface paths {
         401: Refused;
         403: Refused;
         404: Refused;
+        422: Refused;
         500: Refused;
         503: Refused;
       };
@@ -2488,6 +2489,7 @@ export interface paths {
         400: Refused;
         401: Refused;
         403: Refused;
+        422: Refused;
         500: Refused;
         503: Refused;
       };
@@ -2726,6 +2728,7 @@ export interface paths {
         403: Refused;
         404: Refused;
         409: Refused;
+        422: Refused;
         500: Refused;
         503: Refused;
       };
@@ -2977,6 +2980,7 @@ export interface paths {
         400: Refused;
         401: Refused;
         403: Refused;
+        422: Refused;
         500: Refused;
         503: Refused;
       };
@@ -4009,6 +4013,7 @@ export interface paths {
         401: Refused;
         403: Refused;
         404: Refused;
+        422: Refused;
         500: Refused;
         503: Refused;
       };
@@ -4556,6 +4561,10 @@ export interface components {
         'pointer': string;
         'message': string;
       }[];
+      /** What a repeated request had made (conflict) */
+      'id'?: number | string | null;
+      /** Members that changed since they were read (precondition_failed) */
+      'changed'?: string[];
       /** How many there are, when some are left out */
       'errors_total'?: number;
     };

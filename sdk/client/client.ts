@@ -7,7 +7,7 @@ import type { components, paths } from './api.d.ts';
  * ```ts
  * const host = pluginHost({ url: 'http://127.0.0.1:8080', token: process.env.PLUGIN_HOST_TOKEN });
  * const { data } = await host.GET('/api/admin/plugins', { params: { query: { limit: 10 } } });
- * for (const plugin of data.items) console.log(plugin.id, plugin.state);
+ * for (const plugin of data?.items ?? []) console.log(plugin.id, plugin.state);
  * ```
  */
 

@@ -1,7 +1,6 @@
 import fs from 'node:fs';
 import path from 'node:path';
 import { apiDocument } from '../../src/api/docs-api.ts';
-import { serviceVersion } from '../../src/base/version.ts';
 
 /**
  * Makes the types of the client from the OpenAPI document: `npm run client`. They have the shape that `openapi-fetch` reads (docs/RATIONALE.md
@@ -122,7 +121,7 @@ function operationType(operation: Json, indent: string): string {
 
 /** The text of `api.d.ts`. */
 export function apiTypes(): string {
-  const document: Json = JSON.parse(JSON.stringify(apiDocument(serviceVersion())));
+  const document: Json = JSON.parse(JSON.stringify(apiDocument()));
   const { schemas } = objectOf(document.components);
   const parts = Object.entries(objectOf(schemas)).map(([name, s]): [string, string] => [
     literal(name),

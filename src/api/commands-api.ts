@@ -35,7 +35,7 @@ import {
   revisionToRestore,
   storedPolicyProblems,
 } from './policy-body.ts';
-import { page } from './query.ts';
+import { noParameters, page } from './query.ts';
 import { actorOf, type Caller, type Route } from './route.ts';
 
 export type CommandsApiParts = { db: Database; registry: PluginRegistry; schema: GraphSchema };
@@ -90,6 +90,7 @@ export const commands = resource('Commands', 'Who may run the messenger commands
     guard: 'admin',
     key: ['read', 'access'],
     summary: 'List the commands of a plugin with their settings',
+    query: noParameters,
     replies: { 200: pageOf(settings) },
   },
   get: {

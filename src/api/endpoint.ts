@@ -152,7 +152,10 @@ export function routeOf<E extends Contract>(
     ...contract,
     contract,
     async handle(input) {
-      return replyOf(await handle(inputOf(contract, input)));
+      const given = inputOf(contract, input);
+      // A parameter that is not known is refused, whatever the handler reads.
+      if (contract.query !== undefined) void given.query;
+      return replyOf(await handle(given));
     },
   };
 }

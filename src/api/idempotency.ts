@@ -1,5 +1,5 @@
-import { createHash } from 'node:crypto';
-import { ServiceError } from '../base/errors.ts';
+import { createHmac } from 'node:crypto';
+import { ServiceError, STATUS_OF } from '../base/errors.ts';
 import type { Database } from '../db/database.ts';
 import type { Reply, Request } from '../http/message.ts';
 import {
@@ -22,7 +22,7 @@ import type { Caller } from './route.ts';
 export type Idempotency = 'answer' | 'secret';
 
 const KEY = /^[\x21-\x7e]{1,255}$/;
-/** A request that has not been answered for so long was cut off when its host ended. */
+/** A request that has not been answered for so long may never be. */
 const ABANDONED_MS = 60_000;
 
 /** A key belongs to its caller: another one's request with the same key is another request. */
@@ -42,39 +42,50 @@ function callerText(caller: Caller): string {
   }
 }
 
-function keyedRequest(key: string, { method, path, query }: Request, caller: Caller, body: unknown): KeyedRequest {
+function keyedRequest(secretKey: Uint8Array, { body, caller, key, request }: RepeatableRequest): KeyedRequest {
+  const { method, path, query } = request;
   if (!KEY.test(key))
     throw new ServiceError('malformed_request', 'Idempotency-Key must be 1 to 255 visible ASCII characters');
-  const text = JSON.stringify([method, path, query, body ?? null]);
-  return { caller: callerText(caller), key, sha256: createHash('sha256').update(text).digest() };
+  // Under the service's own key, because a body may hold a password that could be guessed from a plain hash.
+  const text = JSON.stringify(['idempotency', method, path, query, body ?? null]);
+  return { caller: callerText(caller), key, sha256: createHmac('sha256', secretKey).update(text).digest() };
 }
+
+/** A request with its Idempotency-Key. `body` is the value of its JSON body. */
+export type RepeatableRequest = { key: string; request: Request; caller: Caller; body: unknown };
+
+/** Where answers are kept. `report` is called when an answer could not be kept. */
+export type KeptAnswers = { db: Database; secretKey: Uint8Array; report(error: unknown): void };
+
+/** Whether an error says that nothing was done. After any other one the work may have been committed. */
+const didNothing = (error: unknown): boolean => error instanceof ServiceError && STATUS_OF[error.code] < 500;
 
 /**
  * Runs a request once for its key.
  *
- * @param body the value of its JSON body
  * @param run does what is asked
  * @returns its answer, or the one of the first time with `Idempotent-Replayed: true`
  * @throws ServiceError `idempotency_key_reused` when the key came with another request; `conflict` when the first one is under way, when it
- *   is not known what became of it, and when its answer held a secret; what `run` throws, and then the key is free again
+ *   is not known what became of it, and when its answer held a secret; what `run` throws. The key is free again when that refusal says that nothing was done
  */
 export async function runOnce(
-  db: Database,
+  { db, report, secretKey }: KeptAnswers,
   kind: Idempotency,
-  { body, caller, key, request }: { key: string; request: Request; caller: Caller; body: unknown },
+  request: RepeatableRequest,
   run: () => Promise<Reply>,
 ): Promise<Reply> {
-  const keyed = keyedRequest(key, request, caller, body);
+  const keyed = keyedRequest(secretKey, request);
   const earlier = await beginRequest(db, keyed);
   if (earlier !== null) return repeated(earlier);
   let reply: Reply;
   try {
     reply = await run();
   } catch (error) {
-    await forgetRequest(db, keyed);
+    if (didNothing(error)) await forgetRequest(db, keyed).catch(report);
     throw error;
   }
-  await keepAnswer(db, keyed, keptAnswer(kind, reply));
+  // The work is done: its answer goes out, also when it cannot be kept.
+  await keepAnswer(db, keyed, keptAnswer(kind, reply)).catch(report);
   return reply;
 }
 
@@ -84,6 +95,10 @@ function keptAnswer(kind: Idempotency, { body, headers, status }: Reply): KeptAn
   const madeId = typeof value === 'object' && value !== null && 'id' in value ? String(value.id) : null;
   return { status, headers, body: kind === 'secret' ? null : text, madeId };
 }
+
+/** The id as it stood in the answer: a number, where it is one. */
+const idOf = (text: string | null): number | string | null =>
+  text !== null && /^\d{1,15}$/.test(text) ? Number(text) : text;
 
 function repeated({ ageMs, answer, isSame }: EarlierRequest): Reply {
   if (!isSame)
@@ -98,14 +113,14 @@ function repeated({ ageMs, answer, isSame }: EarlierRequest): Reply {
       });
     throw new ServiceError(
       'conflict',
-      'the host ended during the first request with this Idempotency-Key: look whether it was done, and repeat it with another key if not',
+      'the first request with this Idempotency-Key was not answered: it may still run, it failed, or its host ended; look whether it was done, and repeat it with another key if not',
     );
   }
   if (answer.body === null)
     throw new ServiceError(
       'conflict',
       `the first request with this Idempotency-Key was done and made ${answer.madeId}; its answer held a secret, which is shown once`,
-      { extra: { id: answer.madeId } },
+      { extra: { id: idOf(answer.madeId) } },
     );
   return {
     status: answer.status,

@@ -108,6 +108,12 @@ export const PROBLEM: Json = {
         },
       },
     },
+    id: { type: ['integer', 'string', 'null'], description: 'What a repeated request had made (conflict)' },
+    changed: {
+      type: 'array',
+      items: { type: 'string' },
+      description: 'Members that changed since they were read (precondition_failed)',
+    },
     errors_total: { type: 'integer', description: 'How many there are, when some are left out' },
   },
 };

@@ -228,7 +228,7 @@ function operation(id: string, tag: string, contract: Contract, components: Comp
  * The document.
  *
  * @param resources by the name under which a client has them
- * @param version of the service
+ * @param version of the API
  */
 export function openApiDocument(resources: Readonly<Record<string, Resource>>, version: string): Json {
   const components = new Components();

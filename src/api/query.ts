@@ -49,6 +49,9 @@ export const paged = { limit, cursor: idCursor.optional() };
 
 /** A list with these further parameters. */
 export const list = <S extends z.ZodRawShape>(more: S) => z.strictObject({ ...paged, ...more });
+/** A list that comes whole: it has no parameters. */
+export const noParameters = z.strictObject({});
+
 /** A list without further parameters. */
 export const page = z.strictObject(paged);
 

@@ -3,7 +3,7 @@ import { listRoleHolders, listRoleNames } from '../identity/user-roles.ts';
 import { type Handle, resource, serve } from './endpoint.ts';
 import { id, time } from './fields.ts';
 import { loadPage, pageOf, wholePage } from './paging.ts';
-import { page } from './query.ts';
+import { noParameters, page } from './query.ts';
 import type { Route } from './route.ts';
 import { roleOrigin, type UserRolesApiParts, userRoleRoutes } from './user-roles-api.ts';
 
@@ -18,6 +18,7 @@ export const roles = resource('Roles', 'Roles that are used, and who holds them.
     ...READ,
     path,
     summary: 'List the roles that users have',
+    query: noParameters,
     replies: { 200: pageOf(z.object({ role: z.string(), holders: z.int().positive() })) },
   },
   holders: {

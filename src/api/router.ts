@@ -1,13 +1,12 @@
 import { Readable } from 'node:stream';
 import { notCurrent, ServiceError, tooLarge } from '../base/errors.ts';
 import { REQUEST_LIMITS } from '../base/request-limits.ts';
-import type { Database } from '../db/database.ts';
 import type { ChangeStatus } from '../db/notifications.ts';
 import { type BodyLimit, collectBody } from '../http/collect-body.ts';
 import type { Exchange } from '../http/exchange.ts';
 import type { BodySource, Request } from '../http/message.ts';
 import type { Guards } from './guards.ts';
-import { runOnce } from './idempotency.ts';
+import { type KeptAnswers, runOnce } from './idempotency.ts';
 import { readJsonBody } from './json-thread.ts';
 import type { Route } from './route.ts';
 
@@ -70,14 +69,14 @@ function jsonReader(x: Exchange, route: Route): (optional?: boolean) => Promise<
 }
 
 /**
- * The whole API beside the triggers, as rows.
+ * The whole API but the triggers, as rows.
  *
- * @param db keeps the answers of requests with an Idempotency-Key
+ * @param answers of requests with an Idempotency-Key
  * @param changes `heard` resolves when this host acts on what was changed before: only then is a change answered; while it is not
  *   current, nothing is answered that needs a credential, nor the admin API
  */
 export function makeRouter(
-  db: Database,
+  answers: KeptAnswers,
   routes: readonly Route[],
   guards: Guards,
   changes: ChangeStatus & { heard(): Promise<void> },
@@ -117,7 +116,7 @@ export function makeRouter(
       const reply =
         key === undefined || kind === undefined
           ? await run()
-          : await runOnce(db, kind, { key, request, caller, body: await json(true) }, run);
+          : await runOnce(answers, kind, { key, request, caller, body: await json(true) }, run);
       if (route.method !== 'GET' && route.skipChangeBarrier !== true) await changes.heard();
       await x.reply(reply);
       return;

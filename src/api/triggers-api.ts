@@ -29,7 +29,7 @@ import {
   revisionToRestore,
   storedPolicyProblems,
 } from './policy-body.ts';
-import { page } from './query.ts';
+import { noParameters, page } from './query.ts';
 import { actorOf, type Caller, type Route } from './route.ts';
 
 export type TriggersApiParts = {
@@ -74,6 +74,7 @@ export const triggers = resource('Triggers', 'Who may call the HTTP triggers of 
     guard: 'admin',
     key: ['read', 'access'],
     summary: 'List the HTTP triggers of a plugin with their settings',
+    query: noParameters,
     replies: { 200: pageOf(settings) },
     refusals: ['conflict'],
   },

@@ -5,6 +5,7 @@ import { type Handle, resource, serve } from './endpoint.ts';
 import { time } from './fields.ts';
 import { pageOf, wholePage } from './paging.ts';
 import { permission, pluginId, pluginVersion, versionText, wasmKey } from './plugin-json.ts';
+import { noParameters } from './query.ts';
 import { actorOf, type Route } from './route.ts';
 
 type UninstalledApiParts = { db: Database; keepMs: number };
@@ -28,6 +29,7 @@ export const uninstalled = resource('Uninstalled plugins', 'Versions of uninstal
     guard: 'admin',
     key: ['read'],
     summary: 'List versions of uninstalled plugins that are kept',
+    query: noParameters,
     description: 'The last uninstalled first; 1000 at most, on one page.',
     replies: { 200: pageOf(uninstalledVersion) },
   },

@@ -16,6 +16,7 @@ import { id, time, warning } from './fields.ts';
 import { describeAs } from './json-schema.ts';
 import { pageOf, wholePage } from './paging.ts';
 import { idParam } from './params.ts';
+import { noParameters } from './query.ts';
 import { actorOf, type Route } from './route.ts';
 
 export type UserRolesApiParts = { db: Database; schema: GraphSchema; outbox: Outbox; registry: PluginRegistry };
@@ -79,6 +80,7 @@ export const userRoles = resource('Roles of users', 'Roles of one user.', {
     guard: 'admin',
     key: ['read', 'access'],
     summary: 'List the roles of a user',
+    query: noParameters,
     params: { user },
     replies: { 200: pageOf(userRole) },
   },

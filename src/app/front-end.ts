@@ -4,7 +4,6 @@ import type { Route } from '../api/route.ts';
 import { makeRouter } from '../api/router.ts';
 import { fullDiskOf, lackOfSpace } from '../base/disk-space.ts';
 import { messageOf, ServiceError } from '../base/errors.ts';
-import { serviceVersion } from '../base/version.ts';
 import { dataPath } from '../config/load.ts';
 import { makeClientAddress } from '../http/client-address.ts';
 import { type Server, startServer } from '../http/server.ts';
@@ -34,7 +33,7 @@ export type FrontEndParts = Pick<Plugins, 'registry' | 'origins'> &
 
 /** Listens. From here on the service answers. @throws Error when the port is taken */
 export async function composeFrontEnd(core: Core, parts: FrontEndParts): Promise<FrontEnd> {
-  const { changes, config, db, log } = core;
+  const { changes, config, db, log, secretKey } = core;
   const { executor, guards, origins } = parts;
   const v = config.values;
   let state: 'starting' | 'ready' | 'draining' = 'starting';
@@ -45,10 +44,12 @@ export async function composeFrontEnd(core: Core, parts: FrontEndParts): Promise
       check: async () => void (await db.query('SELECT 1')),
       lackOfSpace: () => lackOfSpace(dataPath(config), v['data.min_free_mb']),
     }),
-    ...docsRoutes({ version: serviceVersion() }),
+    ...docsRoutes(),
     ...parts.routes,
   ];
-  const route = makeRouter(db, routes, guards, changes);
+  const report = (error: unknown): void =>
+    log.warn({ error: messageOf(error) }, 'the answer of a request with an Idempotency-Key could not be kept');
+  const route = makeRouter({ db, secretKey, report }, routes, guards, changes);
   const triggerParts = {
     ...parts,
     changes,

@@ -112,7 +112,10 @@ function configOf(file: string | undefined): Record<string, unknown> | undefined
   try {
     value = JSON.parse(fs.readFileSync(file, 'utf8'));
   } catch (error) {
-    throw new OperatorError(`${file} is not JSON that can be read: ${messageOf(error)}`);
+    // The message of the parser quotes the file, which may hold secrets.
+    const where =
+      error instanceof SyntaxError ? (/at position \d+.*$/.exec(error.message)?.[0] ?? '') : messageOf(error);
+    throw new OperatorError(`${file} is not JSON that can be read${where === '' ? '' : `: ${where}`}`);
   }
   if (typeof value === 'object' && value !== null && !Array.isArray(value)) return { ...value };
   throw new OperatorError(`${file} must hold a JSON object with the configuration of the plugin`);

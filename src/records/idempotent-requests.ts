@@ -68,7 +68,7 @@ export async function keepAnswer(db: Queryable, { caller, key }: KeyedRequest, a
   );
 }
 
-/** Forgets a request that was refused: it did nothing, and may be sent again. */
+/** Forgets a request whose refusal says that nothing was done: it may be sent again. */
 export async function forgetRequest(db: Queryable, { caller, key }: KeyedRequest): Promise<void> {
   await db.query('DELETE FROM idempotent_requests WHERE caller = $1 AND key = $2 AND status IS NULL', [caller, key]);
 }

@@ -10,12 +10,19 @@ t.teardown(() => s.stop());
 const db = openDatabase(s.databaseUrl, 2, () => {});
 t.teardown(() => db.close());
 
+/** The administrator, from when there is one. */
+const root = new CookieJar();
+
 type Sent = { method?: string; headers?: Record<string, string>; body?: unknown };
 
 function send(where: string, { body, headers = {}, method = 'POST' }: Sent): Promise<Answer> {
   return request(`${s.base}/api/admin${where}`, {
     method,
-    headers: { 'content-type': 'application/json', authorization: `Bearer ${TOKEN}`, ...headers },
+    headers: {
+      'content-type': 'application/json',
+      ...(root.names.length > 0 ? root.header : { authorization: `Bearer ${TOKEN}` }),
+      ...headers,
+    },
     ...(body === undefined ? {} : { body: JSON.stringify(body) }),
   });
 }
@@ -73,6 +80,41 @@ t.test('a key that is no visible text is refused', async t => {
   t.match(a.json.detail, /Idempotency-Key must be 1 to 255 visible ASCII characters/);
 });
 
+t.test('an answer goes out also when it cannot be kept, and the work is not done again', async t => {
+  await db.query(
+    `CREATE FUNCTION refuse_update() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RAISE EXCEPTION $$no$$; END'`,
+  );
+  await db.query(
+    'CREATE TRIGGER refuse BEFORE UPDATE ON idempotent_requests FOR EACH ROW EXECUTE FUNCTION refuse_update()',
+  );
+  const body = { external_id: 'not-kept' };
+  const first = await send('/users', { headers: withKey('not-kept'), body });
+  t.equal(first.status, 201, 'the user was made, so the client is told');
+  await db.query('DROP TRIGGER refuse ON idempotent_requests');
+  const again = await send('/users', { headers: withKey('not-kept'), body });
+  t.equal(again.status, 409);
+  t.match(again.json.detail, /under way/);
+});
+
+t.test('a request that failed behind its work is not done again', async t => {
+  // The answer of a new service key reads nothing more; that of an administration key reads the plugins of its scopes.
+  const setup = await send('/auth/setup', { body: { email: 'root@uni.example', password: 'correct horse battery' } });
+  root.take(setup.headers);
+  const make = () =>
+    send('/keys', {
+      headers: withKey('fails-late', { ...root.header, authorization: '' }),
+      body: { name: 'late', scopes: ['plugins:deploy:later'] },
+    });
+  await db.query('ALTER TABLE plugins RENAME TO plugins_away');
+  const first = await make();
+  await db.query('ALTER TABLE plugins_away RENAME TO plugins');
+  t.equal(first.status, 500, 'the key is there, its answer is not');
+  const again = await make();
+  t.equal(again.status, 409, 'it is not made a second time');
+  const { rows } = await db.query(`SELECT 1 FROM admin_keys WHERE name = 'late'`);
+  t.equal(rows.length, 1);
+});
+
 t.test('what became of a request is not guessed when its host ended', async t => {
   const body = { external_id: 'cut-off' };
   await send('/users', { headers: withKey('cut-off'), body });
@@ -99,7 +141,7 @@ t.test('an answer with a secret is not kept: the refusal of a repeated request n
   t.equal(first.status, 201);
   const again = await send('/service-keys', { headers: withKey('secret-one'), body });
   t.equal(again.status, 409);
-  t.equal(again.json.id, String(first.json.id));
+  t.equal(again.json.id, first.json.id);
   const { rows } = await db.query<{ kept: string }>(`SELECT row_to_json(r)::text AS kept FROM idempotent_requests r`);
   const secret = String(first.json.key).split('.')[1] ?? '';
   t.ok(secret.length > 20);
@@ -107,10 +149,7 @@ t.test('an answer with a secret is not kept: the refusal of a repeated request n
 });
 
 t.test('a key belongs to its caller', async t => {
-  const setup = await send('/auth/setup', { body: { email: 'root@uni.example', password: 'correct horse battery' } });
-  t.equal(setup.status, 200);
-  const jar = new CookieJar();
-  jar.take(setup.headers);
+  const jar = root;
   const body = { external_id: 'of-two-callers' };
   const made = await send('/keys', {
     headers: { ...jar.header, authorization: '' },
