@@ -1929,6 +1929,10 @@ export interface paths {
   '/api/admin/plugins/{id}/frontend': {
     put: {
       parameters: {
+        header?: {
+          /** The ETag of the plugin. When it was changed meanwhile, the change is refused with 412. */
+          'If-Match'?: string;
+        };
         path: {
           'id': string;
         };
@@ -1948,6 +1952,7 @@ export interface paths {
         403: Refused;
         404: Refused;
         408: Refused;
+        412: Refused;
         413: Refused;
         415: Refused;
         422: Refused;
@@ -1960,6 +1965,10 @@ export interface paths {
   '/api/admin/plugins/{id}/html': {
     put: {
       parameters: {
+        header?: {
+          /** The ETag of the plugin. When it was changed meanwhile, the change is refused with 412. */
+          'If-Match'?: string;
+        };
         path: {
           'id': string;
         };
@@ -1980,6 +1989,7 @@ export interface paths {
         404: Refused;
         408: Refused;
         409: Refused;
+        412: Refused;
         413: Refused;
         415: Refused;
         422: Refused;
@@ -2088,6 +2098,10 @@ export interface paths {
   '/api/admin/plugins/{id}/disable': {
     post: {
       parameters: {
+        header?: {
+          /** The ETag of the plugin. When it was changed meanwhile, the change is refused with 412. */
+          'If-Match'?: string;
+        };
         path: {
           'id': string;
         };
@@ -2100,6 +2114,7 @@ export interface paths {
         401: Refused;
         403: Refused;
         404: Refused;
+        412: Refused;
         500: Refused;
         503: Refused;
         507: Refused;
@@ -2109,6 +2124,10 @@ export interface paths {
   '/api/admin/plugins/{id}/enable': {
     post: {
       parameters: {
+        header?: {
+          /** The ETag of the plugin. When it was changed meanwhile, the change is refused with 412. */
+          'If-Match'?: string;
+        };
         path: {
           'id': string;
         };
@@ -2121,6 +2140,7 @@ export interface paths {
         401: Refused;
         403: Refused;
         404: Refused;
+        412: Refused;
         500: Refused;
         503: Refused;
         507: Refused;
@@ -2877,6 +2897,10 @@ export interface paths {
   '/api/admin/plugins/{id}/origins': {
     put: {
       parameters: {
+        header?: {
+          /** The ETag of the plugin. When it was changed meanwhile, the change is refused with 412. */
+          'If-Match'?: string;
+        };
         path: {
           'id': string;
         };
@@ -2900,6 +2924,7 @@ export interface paths {
         404: Refused;
         408: Refused;
         409: Refused;
+        412: Refused;
         413: Refused;
         415: Refused;
         422: Refused;

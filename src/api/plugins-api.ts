@@ -1,13 +1,11 @@
 import { z } from 'zod';
-import type { Request } from '../http/message.ts';
 import { DEFAULT_ACCESS, type TriggerChanges } from '../plugins/install-access.ts';
 import type { CheckWidening } from '../plugins/new-permissions.ts';
-import { findVersion, listPlugins, listVersions, type VersionRow } from '../plugins/plugin-store.ts';
+import { findVersion, listPlugins, listVersions } from '../plugins/plugin-store.ts';
 import { type AccessMembers, acceptedOf, acceptPublic, accessMembers, accessOf } from './access-body.ts';
 import { type Handle, resource, serve } from './endpoint.ts';
-import { checkIfMatch } from './entity-tag.ts';
 import { loadPage, pageOf } from './paging.ts';
-import { installedState, loadPlugin, type PluginsApiParts, pluginDetail } from './plugin-detail.ts';
+import { checkRead, loadPlugin, type PluginsApiParts, pluginDetail } from './plugin-detail.ts';
 import {
   frontendAccess,
   htmlTrust,
@@ -63,6 +61,7 @@ export const plugins = resource('Plugins', 'Upload, installation and the life of
     key: ['access'],
     summary: "Say who may open a plugin's frontend",
     body: z.strictObject({ access: frontendAccess }),
+    ifMatch: 'the plugin',
     replies: { 200: plugin },
     example: { body: { access: 'session' } },
   },
@@ -74,6 +73,7 @@ export const plugins = resource('Plugins', 'Upload, installation and the life of
     key: 'never',
     summary: "Trust the pages that a plugin's triggers answer, or sandbox them",
     body: z.strictObject({ trust: htmlTrust }),
+    ifMatch: 'the plugin',
     replies: { 200: plugin },
     refusals: ['conflict'],
     example: { body: { trust: 'sandboxed' } },
@@ -117,6 +117,7 @@ export const plugins = resource('Plugins', 'Upload, installation and the life of
     guard: 'admin',
     key: ['plugins:deploy'],
     summary: 'Disable a plugin',
+    ifMatch: 'the plugin',
     replies: { 200: plugin },
   },
   enable: {
@@ -125,6 +126,7 @@ export const plugins = resource('Plugins', 'Upload, installation and the life of
     guard: 'admin',
     key: ['plugins:deploy'],
     summary: 'Enable a plugin',
+    ifMatch: 'the plugin',
     replies: { 200: plugin },
   },
   uninstall: {
@@ -152,7 +154,8 @@ export const plugins = resource('Plugins', 'Upload, installation and the life of
     guard: 'admin',
     key: ['read', 'plugins:deploy'],
     summary: 'Read a plugin',
-    description: 'The ETag stands for the installed version and its configuration.',
+    description:
+      'The ETag stands for what administrators set: the installed version, its configuration, access, origins, trust, enabled.',
     hasTag: true,
     replies: { 200: plugin },
   },
@@ -172,7 +175,7 @@ const setFrontendAccess: Handle<typeof plugins.setFrontendAccess, PluginsApiPart
   { body, caller, params, request },
 ) => {
   const { access } = await body();
-  await parts.frontends.setAccess(params.id, access, actorOf(caller, request));
+  await parts.frontends.setAccess(params.id, access, actorOf(caller, request), checkRead(request));
   return await pluginReply(parts, params.id);
 };
 
@@ -181,7 +184,7 @@ const setHtmlTrust: Handle<typeof plugins.setHtmlTrust, PluginsApiParts> = async
   { body, caller, params, request },
 ) => {
   const { trust } = await body();
-  await parts.frontends.setHtmlTrust(params.id, trust === 'trusted', actorOf(caller, request));
+  await parts.frontends.setHtmlTrust(params.id, trust === 'trusted', actorOf(caller, request), checkRead(request));
   return await pluginReply(parts, params.id);
 };
 
@@ -201,10 +204,6 @@ function assertMaySetAccess(caller: Caller, body: AccessMembers): void {
   const says = Object.keys(body.triggers).length > 0 || body.accept_suggested_access || body.accept_public !== false;
   if (says) assertKeyHas(caller, 'access', 'saying who may call a trigger');
 }
-
-/** Refuses an installation over another one than the administrator has read. */
-const asRead = (id: string, request: Request) => (now: VersionRow | undefined) =>
-  checkIfMatch(request, `plugin "${id}"`, installedState(now));
 
 async function installationReply(parts: PluginsApiParts, id: string, { added, removed }: TriggerChanges) {
   const { json: shown, tag } = await pluginDetail(parts, id);
@@ -230,7 +229,7 @@ const install: Handle<typeof plugins.install, PluginsApiParts> = async (parts, {
       config: wanted.config,
       acceptPermissions: wanted.accept_permissions ?? [],
       access: accessOf(wanted),
-      checkInstalled: asRead(params.id, request),
+      checkRead: checkRead(request),
     },
     actorOf(caller, request),
     mayWiden(caller),
@@ -243,18 +242,18 @@ const rollback: Handle<typeof plugins.rollback, PluginsApiParts> = async (parts,
   assertMaySetAccess(caller, { accept_public, triggers: {}, accept_suggested_access: false });
   const access = { ...DEFAULT_ACCESS, acceptPublic: acceptedOf(accept_public) };
   const by = actorOf(caller, request);
-  const wanted = { wasmKey: wasm_key, access, checkInstalled: asRead(params.id, request) };
+  const wanted = { wasmKey: wasm_key, access, checkRead: checkRead(request) };
   const changes = await parts.installer.rollback(params.id, wanted, by, mayWiden(caller));
   return await installationReply(parts, params.id, changes);
 };
 
 const disable: Handle<typeof plugins.disable, PluginsApiParts> = async (parts, { caller, params, request }) => {
-  await parts.installer.setEnabled(params.id, false, actorOf(caller, request));
+  await parts.installer.setEnabled(params.id, false, actorOf(caller, request), checkRead(request));
   return await pluginReply(parts, params.id);
 };
 
 const enable: Handle<typeof plugins.enable, PluginsApiParts> = async (parts, { caller, params, request }) => {
-  await parts.installer.setEnabled(params.id, true, actorOf(caller, request));
+  await parts.installer.setEnabled(params.id, true, actorOf(caller, request), checkRead(request));
   return await pluginReply(parts, params.id);
 };
 

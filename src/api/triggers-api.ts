@@ -17,7 +17,7 @@ import { checkIfMatch, tagHeader } from './entity-tag.ts';
 import { httpMethod } from './manifest-schemas.ts';
 import { pageOf, wholePage } from './paging.ts';
 import { idParam } from './params.ts';
-import { loadPlugin } from './plugin-detail.ts';
+import { checkRead, loadPlugin } from './plugin-detail.ts';
 import { pluginId } from './plugin-json.ts';
 import {
   assertPolicy,
@@ -133,6 +133,7 @@ export const triggers = resource('Triggers', 'Who may call the HTTP triggers of 
     summary: "Set the origins of pages that may call a plugin's triggers",
     description: 'A trigger with origins in its own settings keeps those.',
     body: z.strictObject({ origins }),
+    ifMatch: 'the plugin',
     replies: { 200: z.object({ plugin_id: pluginId, origins: z.array(z.string()) }) },
     refusals: ['conflict'],
     example: { body: { origins: ['https://app.example.org'] } },
@@ -198,7 +199,9 @@ const setOrigins: Handle<typeof triggers.setOrigins, TriggersApiParts> = async (
   const { db, registry } = parts;
   const { id } = await installed(parts, params.id);
   const { origins } = await body();
-  await db.withTransaction(client => changeFrontendOrigins(client, id, origins, actorOf(caller, request)));
+  await db.withTransaction(client =>
+    changeFrontendOrigins(client, id, origins, actorOf(caller, request), checkRead(request)),
+  );
   await registry.reload(id);
   return { status: 200, json: { plugin_id: id, origins } };
 };

@@ -1,7 +1,7 @@
 import { type Actor, appendAudit } from '../audit/audit-log.ts';
 import type { Queryable } from '../db/database.ts';
 import type { HttpTrigger } from './manifest.ts';
-import { lockPlugin, notifyChanged, setFrontendOrigins } from './plugin-store.ts';
+import { type CheckRead, findInstalled, lockPlugin, notifyChanged, setFrontendOrigins } from './plugin-store.ts';
 import { type AcceptPublic, becomingPublic, requirePublicAccepted } from './public-access.ts';
 import {
   changedSettings,
@@ -50,8 +50,10 @@ export async function changeFrontendOrigins(
   pluginId: string,
   origins: string[],
   by: Actor,
+  checkRead: CheckRead = () => {},
 ): Promise<void> {
   const plugin = await lockPlugin(client, pluginId);
+  if (plugin !== undefined) checkRead(plugin, await findInstalled(client, plugin));
   await setFrontendOrigins(client, pluginId, origins);
   await appendAudit(client, by, {
     action: 'plugin.origins',

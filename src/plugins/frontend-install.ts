@@ -6,8 +6,10 @@ import type { Database } from '../db/database.ts';
 import { FrontendBundle } from '../frontends/frontend-bundle.ts';
 import type { ModuleStorage, ReceivedModule } from './module-storage.ts';
 import {
+  type CheckRead,
   type FrontendAccess,
   type FrontendInfo,
+  findInstalled,
   findVersionByKey,
   lockPlugin,
   setFrontend,
@@ -87,11 +89,12 @@ export class FrontendInstaller {
   }
 
   /** Sets who may open a plugin's frontend. @throws ServiceError `not_found` */
-  async setAccess(pluginId: string, access: FrontendAccess, by: Actor): Promise<void> {
+  async setAccess(pluginId: string, access: FrontendAccess, by: Actor, checkRead: CheckRead = () => {}): Promise<void> {
     const { db, registry } = this.#parts;
     await db.withTransaction(async client => {
       const plugin = await lockPlugin(client, pluginId);
       if (plugin === undefined) throw new ServiceError('not_found', `there is no plugin "${pluginId}"`);
+      checkRead(plugin, await findInstalled(client, plugin));
       await setFrontendAccess(client, pluginId, access);
       await appendAudit(client, by, {
         action: 'plugin.frontend_access',
@@ -110,7 +113,7 @@ export class FrontendInstaller {
    *
    * @throws ServiceError `not_found`; `conflict` before the plugin is installed
    */
-  async setHtmlTrust(pluginId: string, trusted: boolean, by: Actor): Promise<void> {
+  async setHtmlTrust(pluginId: string, trusted: boolean, by: Actor, checkRead: CheckRead = () => {}): Promise<void> {
     const { db, registry } = this.#parts;
     await db.withTransaction(async client => {
       const plugin = await lockPlugin(client, pluginId);
@@ -120,6 +123,7 @@ export class FrontendInstaller {
           'conflict',
           `plugin "${pluginId}" is not installed; trust its pages after installing it`,
         );
+      checkRead(plugin, await findInstalled(client, plugin));
       await setHtmlTrusted(client, pluginId, trusted);
       await appendAudit(client, by, {
         action: 'plugin.html_trust',

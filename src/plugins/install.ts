@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import type { Readable } from 'node:stream';
+import { isDeepStrictEqual } from 'node:util';
 import { type Actor, type AuditState, appendAudit } from '../audit/audit-log.ts';
 import { ServiceError } from '../base/errors.ts';
 import type { Database, Queryable } from '../db/database.ts';
@@ -14,6 +15,8 @@ import { type CheckWidening, checkWidening, requireAccepted } from './new-permis
 import { checkConfig } from './plugin-config.ts';
 import {
   addVersion,
+  type CheckRead,
+  findInstalled,
   findVersion,
   findVersionByKey,
   listModuleKeys,
@@ -59,8 +62,7 @@ export type InstallRequest = {
   config: unknown;
   acceptPermissions: true | readonly string[];
   access: AccessRequest;
-  /** Throws when the version that is installed now is not the one the request was made for. */
-  checkInstalled?(now: VersionRow | undefined): void;
+  checkRead?: CheckRead;
 };
 
 /**
@@ -210,7 +212,7 @@ export class PluginInstaller {
       requireRunnable(version);
       const before =
         plugin.installedVersionId === null ? undefined : await findVersion(client, plugin.installedVersionId);
-      request.checkInstalled?.(before);
+      request.checkRead?.(plugin, before);
       if (before !== undefined) requireAccepted(version.permissions, before.permissions, request.acceptPermissions);
       const kept = before === undefined ? { fields: {}, databases: {} } : openSecrets(secrets, before);
       const values = checkConfig(version.manifest, request.config, {
@@ -224,7 +226,11 @@ export class PluginInstaller {
       await setInstalled(client, pluginId, version.id, {
         config: values.config,
         network: values.network,
-        secrets: secrets.seal(JSON.stringify(values.secrets), secretsOwner(pluginId)),
+        // Sealed again they would look changed, although they are not.
+        secrets:
+          before?.secrets != null && isDeepStrictEqual(values.secrets, kept)
+            ? before.secrets
+            : secrets.seal(JSON.stringify(values.secrets), secretsOwner(pluginId)),
       });
       await appendAudit(client, by, {
         action: 'plugin.install',
@@ -242,7 +248,7 @@ export class PluginInstaller {
   /** Installs a version again that was installed before, with the configuration it had. */
   async rollback(
     pluginId: string,
-    { access, checkInstalled, wasmKey }: Pick<InstallRequest, 'access' | 'checkInstalled' | 'wasmKey'>,
+    { access, checkRead, wasmKey }: Pick<InstallRequest, 'access' | 'checkRead' | 'wasmKey'>,
     by: Actor,
     check: CheckWidening = () => {},
   ): Promise<TriggerChanges> {
@@ -270,7 +276,7 @@ export class PluginInstaller {
       requireRunnable(version);
       const before =
         plugin.installedVersionId === null ? undefined : await findVersion(client, plugin.installedVersionId);
-      checkInstalled?.(before);
+      checkRead?.(plugin, before);
       checkWidening(version, before, check);
       const manifests = { before: before?.manifest, after: version.manifest };
       const triggers = await setAccess(client, pluginId, manifests, access, policies, by);
@@ -288,11 +294,12 @@ export class PluginInstaller {
     return changes;
   }
 
-  async setEnabled(pluginId: string, enabled: boolean, by: Actor): Promise<void> {
+  async setEnabled(pluginId: string, enabled: boolean, by: Actor, checkRead: CheckRead = () => {}): Promise<void> {
     const { db, registry } = this.#parts;
     await db.withTransaction(async client => {
       const plugin = await lockPlugin(client, pluginId);
       if (plugin === undefined) throw unknownPlugin(pluginId);
+      checkRead(plugin, await findInstalled(client, plugin));
       await setEnabled(client, pluginId, enabled);
       await appendAudit(client, by, {
         action: enabled ? 'plugin.enable' : 'plugin.disable',
