@@ -109,10 +109,10 @@ const READ = { guard: 'admin', key: ['read', 'operate'] } as const;
 const CHANGE = { guard: 'admin_recent', key: ['operate'] } as const;
 const example = { name: 'timetable', url: 'https://subscriber.example.org/events', types: ['timetable.changed'] };
 
-/** Who is told of events, and how far that is (docs/events.md). */
+/** Subscribers to events, and how far their deliveries are (docs/events.md). */
 export const eventSubscriptions = resource(
   'Event subscriptions',
-  'Who is told of events by webhook, and how far that is.',
+  'Webhooks that get events, and how far their deliveries are.',
   {
     list: {
       method: 'GET',

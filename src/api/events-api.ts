@@ -90,7 +90,7 @@ const stream: Handle<typeof events.stream, EventsApiParts> = ({ feed }, { isStil
   };
 };
 
-/** Events for administrators: who is told of them, how far that is, and all of them as they come. */
+/** Events for administrators: a list of them, and all of them as they come. */
 export const eventRoutes = (parts: EventsApiParts): Route[] => [
   ...serve(events, parts, { list, stream }),
   ...eventSubscriptionRoutes(parts),

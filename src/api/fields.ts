@@ -12,7 +12,7 @@ export const email = z
   .string()
   .max(254)
   .regex(/^[^\s@]+@[^\s@]+$/, 'must be an email address');
-/** Something that is told to the administrator and does not stop the request: a place and what is odd about it. */
+/** A place that is odd and does not stop the request. */
 export const warning = z.object({ pointer: z.string(), message: z.string() }).meta({ id: 'Warning' });
 
 /** When something ends: a time that has not passed; null for never. */

@@ -42,7 +42,7 @@ const newFile = z.strictObject({
   }),
 });
 
-/** What plugins and pages are told of a file (docs/files.md "FileRef"). */
+/** What plugins and pages see of a file (docs/files.md "FileRef"). */
 export const fileRef = z
   .object({
     id: z.string(),

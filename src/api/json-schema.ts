@@ -2,7 +2,7 @@ import { z } from 'zod';
 
 export type JsonSchema = z.core.JSONSchema.BaseSchema;
 
-/** Schemas whose JSON Schema cannot be told from them: a text that becomes a number, a time, a number of 64 bits. */
+/** Schemas from which zod cannot make the JSON Schema: a text that becomes a number, a time, a number of 64 bits. */
 const explicit = z.registry<{ schema: JsonSchema }, z.core.$ZodType>();
 
 /** Gives a zod schema the JSON Schema that stands in the document. */

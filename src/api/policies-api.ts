@@ -169,7 +169,7 @@ function trialJson(source: string, { context, parts, verdict }: PolicyTrial) {
   };
 }
 
-/** What an administrator is told when the graph does not answer. */
+/** The refusal when the graph does not answer. */
 export function graphAway(error: GraphError): ServiceError {
   if (error.kind === 'refused')
     return new ServiceError('validation_failed', `the graph store refuses the question: ${error.message}`, {

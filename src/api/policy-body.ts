@@ -75,7 +75,7 @@ export function policyProblems(source: string, schema: GraphSchema) {
   }
 }
 
-/** Why a stored policy denies everybody: each mistake this release finds in it; empty when it is evaluated. */
+/** Why a stored policy denies every caller: each mistake this release finds in it; empty when it is evaluated. */
 export function storedPolicyProblems(source: string) {
   if (source === '') return [];
   try {

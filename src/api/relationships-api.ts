@@ -188,7 +188,7 @@ function filterOf(f: z.infer<typeof filterWords>, schema: GraphSchema, pointer: 
   const { relation, resource_id, resource_type, subject_id, subject_type } = f;
   const errors: FieldError[] = [];
   if (resource_id !== undefined && resource_type === undefined)
-    errors.push({ pointer: `${pointer}resource_type`, message: 'is needed beside resource_id' });
+    errors.push({ pointer: `${pointer}resource_type`, message: 'is needed next to resource_id' });
   const base = {
     ...(resource_type === undefined ? {} : { resourceType: resource_type }),
     ...(resource_id === undefined ? {} : { resourceId: resource_id }),

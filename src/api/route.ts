@@ -94,7 +94,7 @@ export type Route = {
   contract?: Contract;
   /** It changes nothing that hosts remember, so the answer does not wait until every host has heard of it. */
   skipChangeBarrier?: true;
-  /** Largest JSON body; without it `openBodyBytesMax` where anybody may call, and `adminBodyBytesMax` elsewhere. */
+  /** Largest JSON body; without it `openBodyBytesMax` where every caller is let in, and `adminBodyBytesMax` elsewhere. */
   jsonBytesMax?: number;
   handle(input: RouteInput): Promise<Reply> | Reply;
 } & Opens;

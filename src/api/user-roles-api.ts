@@ -56,7 +56,7 @@ const path = '/api/admin/users/:user/roles';
 const named = `${path}/:kind/:role`;
 const ofPlugin = `${path}/plugin/:plugin/:role`;
 const user = idParam('user');
-// What is wrong with these is told in words (422): they are no ids of things that could be missing.
+// A wrong one is refused with 422, which says what would be right: these are no ids of things that could be missing.
 const role = describeAs(z.string(), {
   type: 'string',
   minLength: 1,

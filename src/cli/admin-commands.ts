@@ -68,7 +68,7 @@ export async function withDatabase<T>(
   const remote = config.values['database.url'];
   const used =
     remote === '' ? await embeddedDatabase(config, progress) : { url: remote, close: () => Promise.resolve() };
-  // Two connections: some work reads beside its own transaction.
+  // Two connections: some work reads outside its own transaction.
   const db = openDatabase(used.url, 2, () => {});
   try {
     await migrate(db);
@@ -130,7 +130,7 @@ function shown(account: AdminAccount, password: string, json: boolean): string {
 /**
  * `admin create`, `admin reset-password`, `admin list`: recovery without the admin page.
  *
- * @param progress told of slow steps
+ * @param progress called with slow steps
  * @returns what to print
  * @throws CommandError in words for the operator
  */

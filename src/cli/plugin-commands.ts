@@ -52,7 +52,7 @@ async function ask<T>(call: () => Promise<{ data?: T }>): Promise<T> {
   }
 }
 
-/** Rows with the columns beside each other, each as wide as its widest cell. */
+/** Rows as a table: each column is as wide as its widest cell. */
 function table(rows: ReadonlyArray<readonly string[]>): string {
   const widths = rows[0]?.map((_, k) => Math.max(...rows.map(r => (r[k] ?? '').length))) ?? [];
   return rows

@@ -78,8 +78,7 @@ async function takeLock(client: pg.Client, key: number): Promise<boolean> {
  *
  * @param key number of the lock
  * @param on `held`: this host has the lock, or has it again; `lost`: the connection is closed, and another host may
- * have the lock
- *   by now; `refused`: once, when another host has it
+ *   have the lock by now; `refused`: once, when another host has it
  */
 export function holdLock(url: string, key: number, on: { held(): void; lost(): void; refused(): void }): HeldLock {
   let closed = false;

@@ -8,7 +8,7 @@ export type DeliveryState = (typeof DELIVERY_STATES)[number];
 /** Where something is to be delivered: what one plugin publishes, to one subscriber, in order. */
 export type Line = { subscriptionId: number; pluginId: string };
 
-/** Adds a delivery of an event for everybody who wants it, inside the caller's transaction. @returns how many */
+/** Adds a delivery of an event for every subscriber that wants it, inside the caller's transaction. @returns how many */
 export async function appendDeliveries(
   client: Queryable,
   eventId: number,

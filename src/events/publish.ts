@@ -12,7 +12,7 @@ export const EVENT_PUBLISHED = 'event_published';
 export type NewEvent = { pluginId: string; type: string; data: string; requestId: string; onceKey: string | null };
 
 /**
- * Stores an event with a delivery for everybody who wants it, inside the caller's transaction. Those of one plugin get their numbers in
+ * Stores an event with a delivery for every subscriber that wants it, inside the caller's transaction. Those of one plugin get their numbers in
  * the order of their commits.
  *
  * @returns whether a subscriber is to be told; null for one that was published before

@@ -3,7 +3,7 @@ import { type Actor, type AuditState, appendAudit } from '../audit/audit-log.ts'
 import type { Queryable } from '../db/database.ts';
 import type { SecretBox } from '../plugins/secret-box.ts';
 
-/** Who is told of events: webhooks an administrator has registered (docs/events.md). */
+/** Subscribers to events: webhooks an administrator has registered (docs/events.md). */
 export type Subscription = {
   id: number;
   name: string;

@@ -26,7 +26,7 @@ export type FileRecord = FileDescription & {
    * before there is one.
    */
   digest: string | null;
-  /** Deleted while its address is still good: for everybody but quotas it is gone. */
+  /** Deleted while its address is still good: only quotas still count it. */
   cancelled: boolean;
   createdAt: Date;
   /** Of a pending file: when its upload must be complete; of a ready one: the end of its time to live. */
@@ -92,7 +92,7 @@ const toRecord = (r: FileSql): FileRecord => ({
 });
 
 /** Of these users' rows the one of all files together. */
-const EVERYBODY = -1;
+const ALL_USERS = -1;
 const THE_PLUGIN = 0;
 
 /**
@@ -112,7 +112,7 @@ export async function appendPendingFile(client: Queryable, f: NewFile, quotas: F
   );
   const usage = await client.query<UsageSql>('SELECT * FROM file_usage WHERE plugin_id = $1 AND user_id IN ($2, $3)', [
     f.pluginId,
-    EVERYBODY,
+    ALL_USERS,
     f.userId ?? THE_PLUGIN,
   ]);
   for (const row of usage.rows) assertQuota(row, f, quotas);
@@ -120,11 +120,11 @@ export async function appendPendingFile(client: Queryable, f: NewFile, quotas: F
 }
 
 function assertQuota(row: UsageSql, f: NewFile, q: FileQuotas): void {
-  const everybody = Number(row.user_id) === EVERYBODY;
+  const allUsers = Number(row.user_id) === ALL_USERS;
   const user = Number(row.user_id) > THE_PLUGIN;
   const used = Number(row.bytes) - f.size;
-  // What all the others keep is not for everybody to know.
-  if (everybody && Number(row.bytes) > q.pluginBytes)
+  // How much other users keep is not shown to this one.
+  if (allUsers && Number(row.bytes) > q.pluginBytes)
     throw new ServiceError(
       'quota_exceeded',
       `plugin "${f.pluginId}" has no room for ${f.size} bytes more; files.plugin_quota allows ${q.pluginBytes} for all its files, and an administrator can raise it or delete some`,
@@ -292,7 +292,7 @@ export async function readUsage(
 ): Promise<{ all: FileUsage; owners: FileUsage[] }> {
   const { rows } = await db.query<UsageSql>(
     'SELECT * FROM file_usage WHERE plugin_id = $1 AND (files > 0 OR user_id = $2) ORDER BY user_id = $2 DESC, bytes DESC, user_id LIMIT $3',
-    [pluginId, EVERYBODY, limit + 1],
+    [pluginId, ALL_USERS, limit + 1],
   );
   const usage = rows.map(r => ({
     pluginId,
@@ -300,10 +300,10 @@ export async function readUsage(
     files: Number(r.files),
     pending: Number(r.pending),
     bytes: Number(r.bytes),
-    everybody: Number(r.user_id) === EVERYBODY,
+    allUsers: Number(r.user_id) === ALL_USERS,
   }));
-  const all = usage.find(u => u.everybody) ?? { pluginId, userId: null, files: 0, pending: 0, bytes: 0 };
-  return { all, owners: usage.filter(u => !u.everybody) };
+  const all = usage.find(u => u.allUsers) ?? { pluginId, userId: null, files: 0, pending: 0, bytes: 0 };
+  return { all, owners: usage.filter(u => !u.allUsers) };
 }
 
 /** What names this installation in a store it may share with others. */

@@ -44,7 +44,7 @@ export type FileStorage = {
   /** Writes a whole file to its final place. @returns its digest */
   write(file: FileRecord, bytes: Uint8Array): Promise<string>;
   openReader(file: FileRecord): FileReader;
-  /** An address at which anybody may read the file until then; empty when there is none to be had (docs/files.md "Links"). */
+  /** An address at which every client may read the file until then; empty when the store has none (docs/files.md "Links"). */
   downloadUrl(file: FileRecord, expiresAt: Date, base: string): Promise<string>;
   /** Removes what lies in either place; nothing being there is fine. */
   remove(file: Pick<FileRecord, 'id' | 'digest'>): Promise<void>;

@@ -31,7 +31,7 @@ export type FilesOptions = {
   quotas: FileQuotas;
   /** How long an upload may take from its announcement to its completion, seconds. */
   uploadSeconds: number;
-  /** Whether anybody who has its address may read a file for some minutes. */
+  /** Whether every client with its address may read a file for some minutes. */
   directLinks: boolean;
   onError(error: unknown, what: string): void;
 };
@@ -82,7 +82,7 @@ export class Files {
   }
 
   /**
-   * A user announces a file and is told where to send its bytes.
+   * A user announces a file and gets the address to send its bytes to.
    *
    * @param base address of this service as the client sees it
    * @throws ServiceError `body_too_large`, `quota_exceeded`
@@ -244,7 +244,7 @@ export class Files {
     return this.#storage(file.store).openReader(file);
   }
 
-  /** An address anybody may read the file at for some minutes; empty when there are none here (docs/files.md "Links"). */
+  /** An address at which every client may read the file for some minutes; empty when there are none here (docs/files.md "Links"). */
   async link(file: FileRecord, base: string, nowMs: number): Promise<string> {
     if (!this.#options.directLinks) return '';
     const end = nowMs + LIMITS.fileLinkMs;

@@ -73,8 +73,7 @@ export function guardedCalls({
   const isOwn = (url: URL): boolean => own.some(o => o.origin === url.origin);
   const literals = own.map(literalOf).filter(host => isIP(host) !== 0);
   // The sender and the deliverer bound how much they send at once. With a second bound here, a few requests to a slow
-  // server would use
-  //     // up the time of all requests that wait behind them.
+  // server would use up the time of all requests that wait behind them.
   const agentOf = (ranges: readonly string[]): GuardedAgent =>
     guardedAgent(new NetworkAccess({ hosts: [], private: [...ranges] }), resolve, { callMs, connections: null });
   const agent = agentOf(privateRanges);

@@ -9,7 +9,7 @@ const direct: ClientAddress = peer => peer;
 
 /**
  * `X-Forwarded-For` is believed only from the proxies of `http.trusted_proxies`: the client is the last address in it that
- * is not itself such a proxy (docs/api.md "Client addresses"). Anybody else may write what they like there.
+ * is not itself such a proxy (docs/api.md "Client addresses"). Other clients may write there what they like.
  *
  * @param ranges CIDR ranges or single addresses
  * @throws Error naming the range that cannot be read

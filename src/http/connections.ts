@@ -10,7 +10,7 @@ export type ConnectionLimits = {
   perAddressMax: number;
   /** Whether an address is a proxy of ours, which speaks for many clients. */
   isProxy(address: string): boolean;
-  /** Told of the first refusal in a while. */
+  /** Called with the first refusal in a while. */
   onRefused(limit: string, address: string): void;
   /** Told when several connections of an address have ended at once, each without a request that could be read. */
   onUnreadable(address: string, connections: number): void;
@@ -109,7 +109,7 @@ export class Connections {
     if (this.#open > this.#limits.max) return this.#refuse(res, 'http.max_connections', address, now);
     if (this.#open > this.#limits.perAddressMax && !this.#limits.isProxy(address) && this.#isTooMany(address))
       return this.#refuse(res, 'http.max_connections_per_address', address, now);
-    // A request takes this place: it is told only of connections that end before one.
+    // A request takes this place: it is called only for connections that end before one.
     res.onAborted(() => this.#endedUnread(address, now));
   }
 

@@ -134,7 +134,7 @@ export class Exchange implements TriggerExchange {
   /**
    * Collects the body; counts the streamed bytes, whatever Content-Length says. The bytes count as received until the reply or `dropBody`.
    *
-   * @param done called once, with why when there is no body to be had
+   * @param done called once; with the reason when there is no body
    */
   collectBody(bytesMax: number, done: (body: Uint8Array | Error) => void): void {
     const limit = { name: 'http.max_body', bytes: bytesMax };

@@ -137,7 +137,7 @@ export type TriggerExchange = {
   readonly hasBody: boolean;
   /** Whether a reply can still reach the client. */
   readonly open: boolean;
-  /** Collects the body and calls once, with the reason when there is none to be had. It counts as received until the reply. */
+  /** Collects the body and calls once, with the reason when there is none. It counts as received until the reply. */
   collectBody(bytesMax: number, done: (body: Uint8Array | Error) => void): void;
   /** The body is not needed any more, and there will be no reply. */
   dropBody(): void;

@@ -103,7 +103,7 @@ export class RequestBody {
   /**
    * Hands the body on as it comes.
    *
-   * @param take told of each chunk, which is good for the time of the call; a promise makes the client wait until it is kept
+   * @param take called with each chunk, which is good for the time of the call; a promise makes the client wait until it is kept
    * @returns when all of it was taken
    * @throws what `take` throws, or ServiceError when the client goes away
    */

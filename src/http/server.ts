@@ -29,7 +29,7 @@ export type Server = {
   readonly unboundedBecause: string | null;
   /** Stops listening; answers under way go on. */
   stopListening(): void;
-  /** Resolves when all requests that are under way now, beside those of triggers, have their answers. */
+  /** Resolves when all requests that are under way now, except those of triggers, have their answers. */
   answered(): Promise<void>;
   close(): void;
 };

@@ -71,7 +71,7 @@ export type Channel = {
   parse(update: unknown): IncomingMessage | null;
   /** @param number names the part: the same for every attempt */
   send(chatId: string, part: OutgoingPart, number: number, signal: AbortSignal): Promise<Sent>;
-  /** @throws Error when it cannot be had, or is larger than `fileBytesMax` */
+  /** @throws Error when it cannot be fetched, or is larger than `fileBytesMax` */
   download(file: IncomingFile, signal: AbortSignal): Promise<Uint8Array<ArrayBuffer>>;
   /** An address that opens a chat with us and brings the code; null when there is none. */
   linkOf(code: string, signal: AbortSignal): Promise<string | null>;

@@ -73,7 +73,7 @@ const toMessage = (r: OutgoingSql): OutgoingMessage => ({
   endedAt: r.ended_at,
 });
 
-/** Answers come before what many are told. */
+/** Answers come before messages to many. */
 const isUrgent = (source: MessageSource): boolean => source === 'reply' || source === 'host';
 
 /** Queues messages. @returns how many were not queued before */
@@ -117,7 +117,7 @@ export async function countWaiting(db: Queryable, pluginId: string, max: number)
 }
 
 /**
- * Messages that may be sent now: of each chat its first one alone, answers before what many are told. A wait that is longer than any is was
+ * Messages that may be sent now: of each chat its first one alone, answers before messages to many. A wait that is longer than any is was
  * begun before the clock was set back: it is over.
  *
  * @param without chats that must wait

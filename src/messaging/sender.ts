@@ -287,7 +287,7 @@ class Pace {
     this.#bucketOf(chatId, now).take(now);
   }
 
-  /** The messenger wants to hear nothing for a while: from a chat, and when a second one is told so, from all. */
+  /** The messenger wants to hear nothing for a while: from a chat, and when it says so of a second chat, from all. */
   hold(chatId: string, ms: number, all: boolean): void {
     const now = performance.now();
     this.#bucketOf(chatId, now).holdUntil(now + ms);

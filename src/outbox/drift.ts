@@ -28,7 +28,7 @@ const CONFIRMED_AT_ONCE = 500;
 const READS_AT_ONCE = 16;
 
 /**
- * Compares the graph store with `authz_tuples`. Both are read beside the deliveries; only what differs is looked at again while nothing is
+ * Compares the graph store with `authz_tuples`. Both are read while deliveries go on; only what differs is looked at again while nothing is
  * delivered, a few hundred tuples at a time.
  *
  * @throws GraphError when the store does not answer

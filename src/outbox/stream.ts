@@ -28,7 +28,7 @@ export type StreamState = {
 /** Where a store stands in the history of the outbox: the number of its last write, and the newest entry it has as `<id>_<mark>`. */
 export type StreamPosition = { tick: number; entry: string };
 
-/** What reached the store: the token of its revision, and whose study groups changed; null: perhaps everybody's. */
+/** What reached the store: the token of its revision, and whose study groups changed; null: perhaps those of all users. */
 export type Delivered = { token: string; users: string[] | null };
 
 const tupleColumns = z.object({

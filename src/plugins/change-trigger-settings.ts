@@ -1,7 +1,8 @@
 import { type Actor, appendAudit } from '../audit/audit-log.ts';
 import type { Queryable } from '../db/database.ts';
+import { type CheckRead, findInstalled } from './check-read.ts';
 import type { HttpTrigger } from './manifest.ts';
-import { type CheckRead, findInstalled, lockPlugin, notifyChanged, setFrontendOrigins } from './plugin-store.ts';
+import { lockPlugin, notifyChanged, setFrontendOrigins } from './plugin-store.ts';
 import { type AcceptPublic, becomingPublic, requirePublicAccepted } from './public-access.ts';
 import {
   changedSettings,

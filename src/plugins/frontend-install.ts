@@ -4,12 +4,11 @@ import { type Actor, appendAudit } from '../audit/audit-log.ts';
 import { ServiceError } from '../base/errors.ts';
 import type { Database } from '../db/database.ts';
 import { FrontendBundle } from '../frontends/frontend-bundle.ts';
+import { type CheckRead, findInstalled } from './check-read.ts';
 import type { ModuleStorage, ReceivedModule } from './module-storage.ts';
 import {
-  type CheckRead,
   type FrontendAccess,
   type FrontendInfo,
-  findInstalled,
   findVersionByKey,
   lockPlugin,
   setFrontend,

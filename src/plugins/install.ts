@@ -4,6 +4,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { type Actor, type AuditState, appendAudit } from '../audit/audit-log.ts';
 import { ServiceError } from '../base/errors.ts';
 import type { Database, Queryable } from '../db/database.ts';
+import { type CheckRead, findInstalled } from './check-read.ts';
 import { checkFrontend } from './frontend-install.ts';
 import type { Finding, Inspection } from './inspect.ts';
 import { inspectFile } from './inspect-thread.ts';
@@ -15,8 +16,6 @@ import { type CheckWidening, checkWidening, requireAccepted } from './new-permis
 import { checkConfig } from './plugin-config.ts';
 import {
   addVersion,
-  type CheckRead,
-  findInstalled,
   findVersion,
   findVersionByKey,
   listModuleKeys,

@@ -187,14 +187,6 @@ export async function listPlugins(db: Queryable, after: string, limit: number): 
   return rows.map(toPlugin);
 }
 
-/** Throws when a plugin is not as it was when the request was made. Called under the lock of the plugin's row. */
-export type CheckRead = (plugin: PluginRow, installed: VersionRow | undefined) => void;
-
-/** The installed version of a plugin; undefined when none is. */
-export async function findInstalled(db: Queryable, plugin: PluginRow): Promise<VersionRow | undefined> {
-  return plugin.installedVersionId === null ? undefined : await findVersion(db, plugin.installedVersionId);
-}
-
 export async function findVersion(db: Queryable, id: number): Promise<VersionRow | undefined> {
   const { rows } = await db.query<VersionSql>('SELECT * FROM plugin_versions WHERE id = $1', [id]);
   return rows[0] === undefined ? undefined : parseVersion(rows[0]);

@@ -89,7 +89,7 @@ t.test('an answer goes out also when it cannot be kept, and the work is not done
   );
   const body = { external_id: 'not-kept' };
   const first = await send('/users', { headers: withKey('not-kept'), body });
-  t.equal(first.status, 201, 'the user was made, so the client is told');
+  t.equal(first.status, 201, 'the user was made, so the client gets the answer');
   await db.query('DROP TRIGGER refuse ON idempotent_requests');
   const again = await send('/users', { headers: withKey('not-kept'), body });
   t.equal(again.status, 409);
