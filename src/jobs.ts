@@ -27,7 +27,7 @@ export type JobQueue<T extends object> = {
   everySeconds?: number;
   /**
    * At most one job of the queue waits, and one runs on all hosts together; `request` queues it. A host takes none before `resume`. A job sends
-   * heartbeats, and after two seconds without one another host takes over.
+   * heartbeats, and after a second without one another host takes over.
    */
   isExclusive?: boolean;
   /** How long jobs that ended are kept; a week when absent. */
@@ -115,7 +115,7 @@ const POLL_SECONDS = 1;
 const POLL_DEAD_SECONDS = 5;
 /** How often the job of an exclusive queue sends a heartbeat, after how long without one it is taken over, and when the library does so itself. */
 const HEARTBEAT_SECONDS = 0.5;
-const SILENT_SECONDS = 2;
+const SILENT_SECONDS = 1;
 const HEARTBEAT_SECONDS_MAX = 10;
 const START_AGAIN_MS = 5000;
 const STOP_MS = 5000;
@@ -300,7 +300,7 @@ export class Jobs {
     const silent = active.filter(job => job.isSilent);
     if (silent.length < active.length) return;
     if (silent.length > 0) {
-      await this.#boss.fail(name, silent, { message: `its host was silent for ${SILENT_SECONDS} seconds` });
+      await this.#boss.fail(name, silent, { message: `its host was silent for ${SILENT_SECONDS} s` });
       this.#log.warn({ queue: name }, 'a job is taken over from a host that is silent');
     }
     this.wake(name);
