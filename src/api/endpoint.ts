@@ -68,7 +68,7 @@ export type Contract = {
   /** Codes it refuses with, besides those that follow from its guard, its parameters and its body. */
   refusals?: readonly ErrorCode[];
   example?: { params?: Readonly<Record<string, string>>; query?: string; body?: unknown; reply?: unknown };
-  /** It changes nothing that hosts remember, so the answer does not wait until every host has heard of it. */
+  /** It changes nothing that hosts remember, so the answer does not wait until this host has heard its own change. */
   skipChangeBarrier?: true;
   /** It honours `If-Match`: the read whose `ETag` it takes, for example "GET /api/admin/plugins/{id}". */
   ifMatch?: string;

@@ -92,7 +92,7 @@ export type Route = {
   path: string;
   /** What it takes and answers. Only our own pages and preflights have none: they are no API. */
   contract?: Contract;
-  /** It changes nothing that hosts remember, so the answer does not wait until every host has heard of it. */
+  /** It changes nothing that hosts remember, so the answer does not wait until this host has heard its own change. */
   skipChangeBarrier?: true;
   /** Largest JSON body; without it `openBodyBytesMax` where every caller is let in, and `adminBodyBytesMax` elsewhere. */
   jsonBytesMax?: number;
