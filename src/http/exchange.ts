@@ -145,6 +145,8 @@ export class Exchange implements TriggerExchange {
       if (body === null) done(error);
     });
     this.#res.onData((chunk, isLast) => {
+      // What comes behind the answer is read and dropped: the response may not be touched any more.
+      if (body === null && !this.#open) return;
       if (body === null && isLast && chunk.byteLength <= REQUEST_LIMITS.bodyInlineBytesMax) {
         share.unwatch();
         // The chunk is only valid during this call.
