@@ -1,8 +1,10 @@
 /** Made from the OpenAPI document by "npm run client": not to be changed by hand. */
 
-type Refused = {
-  headers: Record<string, unknown>;
-  content: { 'application/problem+json': components['schemas']['Problem'] };
+type Refused<Status extends number> = {
+  [S in Status]: {
+    headers: Record<string, unknown>;
+    content: { 'application/problem+json': components['schemas']['Problem'] };
+  };
 };
 
 export interface paths {
@@ -18,21 +20,10 @@ export interface paths {
           'command'?: string;
         };
       } };
-      responses: {
+      responses: Refused<400 | 401 | 403 | 404 | 408 | 413 | 415 | 422 | 500 | 503 | 507> & {
         200: { headers: Record<string, unknown>; content: {
           'application/json': components['schemas']['AccessExplanation'];
         } };
-        400: Refused;
-        401: Refused;
-        403: Refused;
-        404: Refused;
-        408: Refused;
-        413: Refused;
-        415: Refused;
-        422: Refused;
-        500: Refused;
-        503: Refused;
-        507: Refused;
       };
     };
   };
@@ -46,7 +37,7 @@ export interface paths {
           'cursor'?: string;
         };
       };
-      responses: {
+      responses: Refused<400 | 401 | 403 | 422 | 500 | 503> & {
         200: { headers: Record<string, unknown>; content: {
           'application/json': {
             'items': components['schemas']['AdminKey'][];
@@ -54,12 +45,6 @@ export interface paths {
             'next_cursor': string | null;
           };
         } };
-        400: Refused;
-        401: Refused;
-        403: Refused;
-        422: Refused;
-        500: Refused;
-        503: Refused;
       };
     };
     post: {
@@ -78,7 +63,7 @@ export interface paths {
           'expires_at'?: string | null;
         };
       } };
-      responses: {
+      responses: Refused<400 | 401 | 403 | 408 | 409 | 413 | 415 | 422 | 500 | 503 | 507> & {
         201: { headers: Record<string, unknown>; content: {
           'application/json': {
             'id': number;
@@ -97,17 +82,6 @@ export interface paths {
             'unknown_plugins'?: string[];
           };
         } };
-        400: Refused;
-        401: Refused;
-        403: Refused;
-        408: Refused;
-        409: Refused;
-        413: Refused;
-        415: Refused;
-        422: Refused;
-        500: Refused;
-        503: Refused;
-        507: Refused;
       };
     };
   };
@@ -119,16 +93,10 @@ export interface paths {
           'key': number;
         };
       };
-      responses: {
+      responses: Refused<400 | 401 | 403 | 404 | 500 | 503> & {
         200: { headers: Record<string, unknown>; content: {
           'application/json': components['schemas']['AdminKey'];
         } };
-        400: Refused;
-        401: Refused;
-        403: Refused;
-        404: Refused;
-        500: Refused;
-        503: Refused;
       };
     };
     delete: {
@@ -138,15 +106,8 @@ export interface paths {
           'key': number;
         };
       };
-      responses: {
+      responses: Refused<400 | 401 | 403 | 404 | 500 | 503 | 507> & {
         204: { headers: Record<string, unknown>; content?: never };
-        400: Refused;
-        401: Refused;
-        403: Refused;
-        404: Refused;
-        500: Refused;
-        503: Refused;
-        507: Refused;
       };
     };
   };
@@ -161,21 +122,10 @@ export interface paths {
           'name'?: string;
         };
       } };
-      responses: {
+      responses: Refused<400 | 401 | 403 | 408 | 409 | 413 | 415 | 422 | 500 | 503 | 507> & {
         200: { headers: Record<string, unknown>; content: {
           'application/json': components['schemas']['AdminLogin'];
         } };
-        400: Refused;
-        401: Refused;
-        403: Refused;
-        408: Refused;
-        409: Refused;
-        413: Refused;
-        415: Refused;
-        422: Refused;
-        500: Refused;
-        503: Refused;
-        507: Refused;
       };
     };
   };
@@ -188,35 +138,20 @@ export interface paths {
           'password': string;
         };
       } };
-      responses: {
+      responses: Refused<400 | 401 | 403 | 408 | 413 | 415 | 422 | 429 | 500 | 503 | 507> & {
         200: { headers: Record<string, unknown>; content: {
           'application/json': components['schemas']['AdminLogin'];
         } };
-        400: Refused;
-        401: Refused;
-        403: Refused;
-        408: Refused;
-        413: Refused;
-        415: Refused;
-        422: Refused;
-        429: Refused;
-        500: Refused;
-        503: Refused;
-        507: Refused;
       };
     };
   };
   '/api/admin/auth/check': {
     get: {
       parameters: {};
-      responses: {
+      responses: Refused<400 | 403 | 500 | 503> & {
         200: { headers: Record<string, unknown>; content: {
           'application/json': components['schemas']['AdminLoginCheck'];
         } };
-        400: Refused;
-        403: Refused;
-        500: Refused;
-        503: Refused;
       };
     };
   };
@@ -230,7 +165,7 @@ export interface paths {
           'new_password': string;
         };
       } };
-      responses: {
+      responses: Refused<400 | 401 | 403 | 408 | 413 | 415 | 422 | 429 | 500 | 503 | 507> & {
         200: { headers: Record<string, unknown>; content: {
           'application/json': {
             'admin': components['schemas']['CurrentAdmin'];
@@ -240,17 +175,6 @@ export interface paths {
             'admin_keys': number;
           };
         } };
-        400: Refused;
-        401: Refused;
-        403: Refused;
-        408: Refused;
-        413: Refused;
-        415: Refused;
-        422: Refused;
-        429: Refused;
-        500: Refused;
-        503: Refused;
-        507: Refused;
       };
     };
   };
@@ -262,34 +186,18 @@ export interface paths {
           'password': string;
         };
       } };
-      responses: {
+      responses: Refused<400 | 401 | 403 | 408 | 413 | 415 | 422 | 429 | 500 | 503 | 507> & {
         200: { headers: Record<string, unknown>; content: {
           'application/json': components['schemas']['AdminLogin'];
         } };
-        400: Refused;
-        401: Refused;
-        403: Refused;
-        408: Refused;
-        413: Refused;
-        415: Refused;
-        422: Refused;
-        429: Refused;
-        500: Refused;
-        503: Refused;
-        507: Refused;
       };
     };
   };
   '/api/admin/auth/logout': {
     post: {
       parameters: {};
-      responses: {
+      responses: Refused<400 | 403 | 500 | 503 | 507> & {
         204: { headers: Record<string, unknown>; content?: never };
-        400: Refused;
-        403: Refused;
-        500: Refused;
-        503: Refused;
-        507: Refused;
       };
     };
   };
@@ -303,7 +211,7 @@ export interface paths {
           'cursor'?: string;
         };
       };
-      responses: {
+      responses: Refused<400 | 401 | 403 | 422 | 500 | 503> & {
         200: { headers: Record<string, unknown>; content: {
           'application/json': {
             'items': ({
@@ -325,12 +233,6 @@ export interface paths {
             'next_cursor': string | null;
           };
         } };
-        400: Refused;
-        401: Refused;
-        403: Refused;
-        422: Refused;
-        500: Refused;
-        503: Refused;
       };
     };
     post: {
@@ -348,22 +250,10 @@ export interface paths {
           'password'?: string;
         };
       } };
-      responses: {
+      responses: Refused<400 | 401 | 403 | 404 | 408 | 409 | 413 | 415 | 422 | 500 | 503 | 507> & {
         201: { headers: Record<string, unknown>; content: {
           'application/json': components['schemas']['AdminAccount'];
         } };
-        400: Refused;
-        401: Refused;
-        403: Refused;
-        404: Refused;
-        408: Refused;
-        409: Refused;
-        413: Refused;
-        415: Refused;
-        422: Refused;
-        500: Refused;
-        503: Refused;
-        507: Refused;
       };
     };
   };
@@ -375,18 +265,10 @@ export interface paths {
           'user': number;
         };
       };
-      responses: {
+      responses: Refused<400 | 401 | 403 | 404 | 409 | 500 | 503 | 507> & {
         200: { headers: Record<string, unknown>; content: {
           'application/json': components['schemas']['AdminAccount'];
         } };
-        400: Refused;
-        401: Refused;
-        403: Refused;
-        404: Refused;
-        409: Refused;
-        500: Refused;
-        503: Refused;
-        507: Refused;
       };
     };
   };
@@ -398,16 +280,8 @@ export interface paths {
           'user': number;
         };
       };
-      responses: {
+      responses: Refused<400 | 401 | 403 | 404 | 409 | 500 | 503 | 507> & {
         204: { headers: Record<string, unknown>; content?: never };
-        400: Refused;
-        401: Refused;
-        403: Refused;
-        404: Refused;
-        409: Refused;
-        500: Refused;
-        503: Refused;
-        507: Refused;
       };
     };
   };
@@ -431,7 +305,7 @@ export interface paths {
           'since'?: string;
         };
       };
-      responses: {
+      responses: Refused<400 | 401 | 403 | 422 | 500 | 503> & {
         200: { headers: Record<string, unknown>; content: {
           'application/json': {
             'items': components['schemas']['AuditEntry'][];
@@ -439,12 +313,6 @@ export interface paths {
             'next_cursor': string | null;
           };
         } };
-        400: Refused;
-        401: Refused;
-        403: Refused;
-        422: Refused;
-        500: Refused;
-        503: Refused;
       };
     };
   };
@@ -455,7 +323,7 @@ export interface paths {
           'id': string;
         };
       };
-      responses: {
+      responses: Refused<400 | 401 | 403 | 404 | 422 | 500 | 503> & {
         200: { headers: Record<string, unknown>; content: {
           'application/json': {
             'items': components['schemas']['CommandSettings'][];
@@ -463,13 +331,6 @@ export interface paths {
             'next_cursor': string | null;
           };
         } };
-        400: Refused;
-        401: Refused;
-        403: Refused;
-        404: Refused;
-        422: Refused;
-        500: Refused;
-        503: Refused;
       };
     };
   };
@@ -481,16 +342,10 @@ export interface paths {
           'cmd': string;
         };
       };
-      responses: {
+      responses: Refused<400 | 401 | 403 | 404 | 500 | 503> & {
         200: { headers: Record<string, unknown>; content: {
           'application/json': components['schemas']['CommandSettings'];
         } };
-        400: Refused;
-        401: Refused;
-        403: Refused;
-        404: Refused;
-        500: Refused;
-        503: Refused;
       };
     };
   };
@@ -511,22 +366,10 @@ export interface paths {
           'enabled': boolean;
         };
       } };
-      responses: {
+      responses: Refused<400 | 401 | 403 | 404 | 408 | 412 | 413 | 415 | 422 | 500 | 503 | 507> & {
         200: { headers: Record<string, unknown>; content: {
           'application/json': components['schemas']['ChangedCommandSettings'];
         } };
-        400: Refused;
-        401: Refused;
-        403: Refused;
-        404: Refused;
-        408: Refused;
-        412: Refused;
-        413: Refused;
-        415: Refused;
-        422: Refused;
-        500: Refused;
-        503: Refused;
-        507: Refused;
       };
     };
   };
@@ -548,22 +391,10 @@ export interface paths {
           'expression': string;
         };
       } };
-      responses: {
+      responses: Refused<400 | 401 | 403 | 404 | 408 | 412 | 413 | 415 | 422 | 500 | 503 | 507> & {
         200: { headers: Record<string, unknown>; content: {
           'application/json': components['schemas']['ChangedCommandSettings'];
         } };
-        400: Refused;
-        401: Refused;
-        403: Refused;
-        404: Refused;
-        408: Refused;
-        412: Refused;
-        413: Refused;
-        415: Refused;
-        422: Refused;
-        500: Refused;
-        503: Refused;
-        507: Refused;
       };
     };
   };
@@ -586,22 +417,10 @@ export interface paths {
           'plugin_role'?: string | null;
         };
       } };
-      responses: {
+      responses: Refused<400 | 401 | 403 | 404 | 408 | 412 | 413 | 415 | 422 | 500 | 503 | 507> & {
         200: { headers: Record<string, unknown>; content: {
           'application/json': components['schemas']['ChangedCommandSettings'];
         } };
-        400: Refused;
-        401: Refused;
-        403: Refused;
-        404: Refused;
-        408: Refused;
-        412: Refused;
-        413: Refused;
-        415: Refused;
-        422: Refused;
-        500: Refused;
-        503: Refused;
-        507: Refused;
       };
     };
   };
@@ -619,7 +438,7 @@ export interface paths {
           'cmd': string;
         };
       };
-      responses: {
+      responses: Refused<400 | 401 | 403 | 404 | 422 | 500 | 503> & {
         200: { headers: Record<string, unknown>; content: {
           'application/json': {
             'items': components['schemas']['PolicyRevision'][];
@@ -627,13 +446,6 @@ export interface paths {
             'next_cursor': string | null;
           };
         } };
-        400: Refused;
-        401: Refused;
-        403: Refused;
-        404: Refused;
-        422: Refused;
-        500: Refused;
-        503: Refused;
       };
     };
   };
@@ -651,19 +463,10 @@ export interface paths {
           'revision': number;
         };
       };
-      responses: {
+      responses: Refused<400 | 401 | 403 | 404 | 412 | 422 | 500 | 503 | 507> & {
         200: { headers: Record<string, unknown>; content: {
           'application/json': components['schemas']['ChangedCommandSettings'];
         } };
-        400: Refused;
-        401: Refused;
-        403: Refused;
-        404: Refused;
-        412: Refused;
-        422: Refused;
-        500: Refused;
-        503: Refused;
-        507: Refused;
       };
     };
   };
@@ -682,56 +485,30 @@ export interface paths {
           'connection_string'?: string;
         };
       } };
-      responses: {
+      responses: Refused<400 | 401 | 403 | 404 | 408 | 413 | 415 | 422 | 500 | 503 | 507> & {
         200: { headers: Record<string, unknown>; content: {
           'application/json': components['schemas']['ConnectionTrial'];
         } };
-        400: Refused;
-        401: Refused;
-        403: Refused;
-        404: Refused;
-        408: Refused;
-        413: Refused;
-        415: Refused;
-        422: Refused;
-        500: Refused;
-        503: Refused;
-        507: Refused;
       };
     };
   };
   '/api/admin/authz/drift': {
     get: {
       parameters: {};
-      responses: {
+      responses: Refused<400 | 401 | 403 | 409 | 422 | 500 | 503> & {
         200: { headers: Record<string, unknown>; content: {
           'application/json': components['schemas']['Drift'];
         } };
-        400: Refused;
-        401: Refused;
-        403: Refused;
-        409: Refused;
-        422: Refused;
-        500: Refused;
-        503: Refused;
       };
     };
   };
   '/api/admin/authz/drift/repair': {
     post: {
       parameters: {};
-      responses: {
+      responses: Refused<400 | 401 | 403 | 409 | 422 | 500 | 503 | 507> & {
         200: { headers: Record<string, unknown>; content: {
           'application/json': components['schemas']['Drift'];
         } };
-        400: Refused;
-        401: Refused;
-        403: Refused;
-        409: Refused;
-        422: Refused;
-        500: Refused;
-        503: Refused;
-        507: Refused;
       };
     };
   };
@@ -745,7 +522,7 @@ export interface paths {
           'cursor'?: string;
         };
       };
-      responses: {
+      responses: Refused<400 | 401 | 403 | 422 | 500 | 503> & {
         200: { headers: Record<string, unknown>; content: {
           'application/json': {
             'items': components['schemas']['EventSubscription'][];
@@ -753,12 +530,6 @@ export interface paths {
             'next_cursor': string | null;
           };
         } };
-        400: Refused;
-        401: Refused;
-        403: Refused;
-        422: Refused;
-        500: Refused;
-        503: Refused;
       };
     };
     post: {
@@ -780,7 +551,7 @@ export interface paths {
           'enabled'?: boolean;
         };
       } };
-      responses: {
+      responses: Refused<400 | 401 | 403 | 408 | 409 | 413 | 415 | 422 | 500 | 503 | 507> & {
         201: { headers: Record<string, unknown>; content: {
           'application/json': {
             'id': number;
@@ -803,17 +574,6 @@ export interface paths {
             'secret': string;
           };
         } };
-        400: Refused;
-        401: Refused;
-        403: Refused;
-        408: Refused;
-        409: Refused;
-        413: Refused;
-        415: Refused;
-        422: Refused;
-        500: Refused;
-        503: Refused;
-        507: Refused;
       };
     };
   };
@@ -825,16 +585,10 @@ export interface paths {
           'id': number;
         };
       };
-      responses: {
+      responses: Refused<400 | 401 | 403 | 404 | 500 | 503> & {
         200: { headers: Record<string, unknown>; content: {
           'application/json': components['schemas']['EventSubscription'];
         } };
-        400: Refused;
-        401: Refused;
-        403: Refused;
-        404: Refused;
-        500: Refused;
-        503: Refused;
       };
     };
     patch: {
@@ -858,7 +612,7 @@ export interface paths {
           'new_secret'?: boolean;
         };
       } };
-      responses: {
+      responses: Refused<400 | 401 | 403 | 404 | 408 | 413 | 415 | 422 | 500 | 503 | 507> & {
         200: { headers: Record<string, unknown>; content: {
           'application/json': {
             'id': number;
@@ -881,17 +635,6 @@ export interface paths {
             'secret'?: string;
           };
         } };
-        400: Refused;
-        401: Refused;
-        403: Refused;
-        404: Refused;
-        408: Refused;
-        413: Refused;
-        415: Refused;
-        422: Refused;
-        500: Refused;
-        503: Refused;
-        507: Refused;
       };
     };
     delete: {
@@ -901,15 +644,8 @@ export interface paths {
           'id': number;
         };
       };
-      responses: {
+      responses: Refused<400 | 401 | 403 | 404 | 500 | 503 | 507> & {
         204: { headers: Record<string, unknown>; content?: never };
-        400: Refused;
-        401: Refused;
-        403: Refused;
-        404: Refused;
-        500: Refused;
-        503: Refused;
-        507: Refused;
       };
     };
   };
@@ -929,7 +665,7 @@ export interface paths {
           'id': number;
         };
       };
-      responses: {
+      responses: Refused<400 | 401 | 403 | 404 | 422 | 500 | 503> & {
         200: { headers: Record<string, unknown>; content: {
           'application/json': {
             'items': components['schemas']['EventDelivery'][];
@@ -937,13 +673,6 @@ export interface paths {
             'next_cursor': string | null;
           };
         } };
-        400: Refused;
-        401: Refused;
-        403: Refused;
-        404: Refused;
-        422: Refused;
-        500: Refused;
-        503: Refused;
       };
     };
   };
@@ -959,20 +688,12 @@ export interface paths {
           'id': number;
         };
       };
-      responses: {
+      responses: Refused<400 | 401 | 403 | 404 | 422 | 500 | 503 | 507> & {
         200: { headers: Record<string, unknown>; content: {
           'application/json': {
             'retried': number;
           };
         } };
-        400: Refused;
-        401: Refused;
-        403: Refused;
-        404: Refused;
-        422: Refused;
-        500: Refused;
-        503: Refused;
-        507: Refused;
       };
     };
   };
@@ -990,7 +711,7 @@ export interface paths {
           'type'?: string;
         };
       };
-      responses: {
+      responses: Refused<400 | 401 | 403 | 422 | 500 | 503> & {
         200: { headers: Record<string, unknown>; content: {
           'application/json': {
             'items': components['schemas']['Event'][];
@@ -998,12 +719,6 @@ export interface paths {
             'next_cursor': string | null;
           };
         } };
-        400: Refused;
-        401: Refused;
-        403: Refused;
-        422: Refused;
-        500: Refused;
-        503: Refused;
       };
     };
   };
@@ -1019,16 +734,10 @@ export interface paths {
           'after'?: number;
         };
       };
-      responses: {
+      responses: Refused<400 | 401 | 403 | 422 | 500 | 503> & {
         200: { headers: Record<string, unknown>; content: {
           'text/event-stream': unknown;
         } };
-        400: Refused;
-        401: Refused;
-        403: Refused;
-        422: Refused;
-        500: Refused;
-        503: Refused;
       };
     };
   };
@@ -1055,7 +764,7 @@ export interface paths {
           'id': string;
         };
       };
-      responses: {
+      responses: Refused<400 | 401 | 403 | 404 | 422 | 500 | 503> & {
         200: { headers: Record<string, unknown>; content: {
           'application/json': {
             'items': components['schemas']['Execution'][];
@@ -1063,13 +772,6 @@ export interface paths {
             'next_cursor': string | null;
           };
         } };
-        400: Refused;
-        401: Refused;
-        403: Refused;
-        404: Refused;
-        422: Refused;
-        500: Refused;
-        503: Refused;
       };
     };
   };
@@ -1082,7 +784,7 @@ export interface paths {
           'execution': number;
         };
       };
-      responses: {
+      responses: Refused<400 | 401 | 403 | 404 | 500 | 503> & {
         200: { headers: Record<string, unknown>; content: {
           'application/json': {
             'id': number;
@@ -1113,12 +815,6 @@ export interface paths {
             })[];
           };
         } };
-        400: Refused;
-        401: Refused;
-        403: Refused;
-        404: Refused;
-        500: Refused;
-        503: Refused;
       };
     };
   };
@@ -1129,12 +825,8 @@ export interface paths {
           'id': string;
         };
       };
-      responses: {
+      responses: Refused<400 | 404 | 500 | 503> & {
         308: { headers: Record<string, unknown>; content?: never };
-        400: Refused;
-        404: Refused;
-        500: Refused;
-        503: Refused;
       };
     };
   };
@@ -1146,17 +838,13 @@ export interface paths {
           'rest': string;
         };
       };
-      responses: {
+      responses: Refused<400 | 401 | 404 | 500> & {
         200: { headers: Record<string, unknown>; content: {
           '*/*': unknown;
         } };
         302: { headers: Record<string, unknown>; content?: never };
         304: { headers: Record<string, unknown>; content?: never };
         307: { headers: Record<string, unknown>; content?: never };
-        400: Refused;
-        401: Refused;
-        404: Refused;
-        500: Refused;
         503: { headers: Record<string, unknown>; content: {
           'application/problem+json': components['schemas']['Problem'] & ({
             'code'?: 'draining' | 'unavailable';
@@ -1170,7 +858,7 @@ export interface paths {
   '/api/admin/schema/definitions': {
     get: {
       parameters: {};
-      responses: {
+      responses: Refused<400 | 401 | 403 | 500 | 503> & {
         200: { headers: Record<string, unknown>; content: {
           'application/json': {
             /** Where it was read: the graph store, or this release while the store is away */
@@ -1180,40 +868,30 @@ export interface paths {
             'schema': string;
           };
         } };
-        400: Refused;
-        401: Refused;
-        403: Refused;
-        500: Refused;
-        503: Refused;
       };
     };
   };
   '/healthz': {
     get: {
       parameters: {};
-      responses: {
+      responses: Refused<400 | 500 | 503> & {
         200: { headers: Record<string, unknown>; content: {
           'application/json': {
             'status': 'alive';
           };
         } };
-        400: Refused;
-        500: Refused;
-        503: Refused;
       };
     };
   };
   '/readyz': {
     get: {
       parameters: {};
-      responses: {
+      responses: Refused<400 | 500> & {
         200: { headers: Record<string, unknown>; content: {
           'application/json': {
             'status': 'ready';
           };
         } };
-        400: Refused;
-        500: Refused;
         503: { headers: Record<string, unknown>; content: {
           'application/problem+json': components['schemas']['Problem'] & ({
             'code'?: 'draining' | 'unavailable';
@@ -1238,9 +916,8 @@ export interface paths {
           'fresh'?: '1' | '0' | 'true' | 'false';
         };
       };
-      responses: {
+      responses: Refused<400 | 500> & {
         302: { headers: Record<string, unknown>; content?: never };
-        400: Refused;
         404: { headers: Record<string, unknown>; content: {
           'application/problem+json': components['schemas']['Problem'] & {
             'code'?: 'not_found';
@@ -1255,7 +932,6 @@ export interface paths {
           };
           'text/html': unknown;
         } };
-        500: Refused;
         503: { headers: Record<string, unknown>; content: {
           'application/problem+json': components['schemas']['Problem'] & ({
             'code'?: 'draining' | 'unavailable';
@@ -1269,7 +945,7 @@ export interface paths {
   '/api/auth/idp/callback': {
     get: {
       parameters: {};
-      responses: {
+      responses: Refused<500> & {
         302: { headers: Record<string, unknown>; content?: never };
         400: { headers: Record<string, unknown>; content: {
           'application/problem+json': components['schemas']['Problem'] & {
@@ -1292,7 +968,6 @@ export interface paths {
           };
           'text/html': unknown;
         } };
-        500: Refused;
         503: { headers: Record<string, unknown>; content: {
           'application/problem+json': components['schemas']['Problem'] & ({
             'code'?: 'draining' | 'unavailable';
@@ -1321,7 +996,7 @@ export interface paths {
           'request_id'?: string;
         };
       };
-      responses: {
+      responses: Refused<400 | 401 | 403 | 422 | 500 | 503> & {
         200: { headers: Record<string, unknown>; content: {
           'application/json': {
             'items': components['schemas']['Message'][];
@@ -1329,12 +1004,6 @@ export interface paths {
             'next_cursor': string | null;
           };
         } };
-        400: Refused;
-        401: Refused;
-        403: Refused;
-        422: Refused;
-        500: Refused;
-        503: Refused;
       };
     };
   };
@@ -1346,25 +1015,17 @@ export interface paths {
           'message': number;
         };
       };
-      responses: {
+      responses: Refused<400 | 401 | 403 | 404 | 409 | 500 | 503 | 507> & {
         200: { headers: Record<string, unknown>; content: {
           'application/json': components['schemas']['Message'];
         } };
-        400: Refused;
-        401: Refused;
-        403: Refused;
-        404: Refused;
-        409: Refused;
-        500: Refused;
-        503: Refused;
-        507: Refused;
       };
     };
   };
   '/api/messengers/link-code': {
     post: {
       parameters: {};
-      responses: {
+      responses: Refused<400 | 401 | 403 | 500 | 503 | 507> & {
         201: { headers: Record<string, unknown>; content: {
           'application/json': {
             'code': string;
@@ -1376,19 +1037,13 @@ export interface paths {
             })[];
           };
         } };
-        400: Refused;
-        401: Refused;
-        403: Refused;
-        500: Refused;
-        503: Refused;
-        507: Refused;
       };
     };
   };
   '/api/messengers/accounts': {
     get: {
       parameters: {};
-      responses: {
+      responses: Refused<400 | 401 | 403 | 500 | 503> & {
         200: { headers: Record<string, unknown>; content: {
           'application/json': {
             'items': ({
@@ -1397,11 +1052,6 @@ export interface paths {
             })[];
           };
         } };
-        400: Refused;
-        401: Refused;
-        403: Refused;
-        500: Refused;
-        503: Refused;
       };
     };
   };
@@ -1412,15 +1062,8 @@ export interface paths {
           'channel': 'TELEGRAM' | 'VK';
         };
       };
-      responses: {
+      responses: Refused<400 | 401 | 403 | 404 | 500 | 503 | 507> & {
         204: { headers: Record<string, unknown>; content?: never };
-        400: Refused;
-        401: Refused;
-        403: Refused;
-        404: Refused;
-        500: Refused;
-        503: Refused;
-        507: Refused;
       };
     };
   };
@@ -1430,19 +1073,10 @@ export interface paths {
       requestBody: { content: {
         'application/json': Record<string, unknown>;
       } };
-      responses: {
+      responses: Refused<400 | 401 | 404 | 408 | 413 | 415 | 500 | 503 | 507> & {
         200: { headers: Record<string, unknown>; content: {
           'application/json': Record<string, never>;
         } };
-        400: Refused;
-        401: Refused;
-        404: Refused;
-        408: Refused;
-        413: Refused;
-        415: Refused;
-        500: Refused;
-        503: Refused;
-        507: Refused;
       };
     };
   };
@@ -1456,20 +1090,10 @@ export interface paths {
           'group_id': unknown;
         } & Record<string, unknown>;
       } };
-      responses: {
+      responses: Refused<400 | 401 | 403 | 404 | 408 | 413 | 415 | 500 | 503 | 507> & {
         200: { headers: Record<string, unknown>; content: {
           'text/plain': unknown;
         } };
-        400: Refused;
-        401: Refused;
-        403: Refused;
-        404: Refused;
-        408: Refused;
-        413: Refused;
-        415: Refused;
-        500: Refused;
-        503: Refused;
-        507: Refused;
       };
     };
   };
@@ -1487,7 +1111,7 @@ export interface paths {
           'key'?: string;
         };
       };
-      responses: {
+      responses: Refused<400 | 401 | 403 | 422 | 500 | 503> & {
         200: { headers: Record<string, unknown>; content: {
           'application/json': {
             'items': components['schemas']['OutboxEntry'][];
@@ -1508,12 +1132,6 @@ export interface paths {
             'last_delivered_id': number;
           };
         } };
-        400: Refused;
-        401: Refused;
-        403: Refused;
-        422: Refused;
-        500: Refused;
-        503: Refused;
       };
     };
   };
@@ -1525,16 +1143,10 @@ export interface paths {
           'entry': number;
         };
       };
-      responses: {
+      responses: Refused<400 | 401 | 403 | 404 | 500 | 503> & {
         200: { headers: Record<string, unknown>; content: {
           'application/json': components['schemas']['OutboxEntry'];
         } };
-        400: Refused;
-        401: Refused;
-        403: Refused;
-        404: Refused;
-        500: Refused;
-        503: Refused;
       };
     };
   };
@@ -1546,7 +1158,7 @@ export interface paths {
           'entry': number;
         };
       };
-      responses: {
+      responses: Refused<400 | 401 | 403 | 404 | 409 | 500 | 503 | 507> & {
         200: { headers: Record<string, unknown>; content: {
           'application/json': {
             'entry': number;
@@ -1555,14 +1167,6 @@ export interface paths {
             'delivered': boolean;
           };
         } };
-        400: Refused;
-        401: Refused;
-        403: Refused;
-        404: Refused;
-        409: Refused;
-        500: Refused;
-        503: Refused;
-        507: Refused;
       };
     };
   };
@@ -1574,21 +1178,13 @@ export interface paths {
           'entry': number;
         };
       };
-      responses: {
+      responses: Refused<400 | 401 | 403 | 404 | 409 | 500 | 503 | 507> & {
         200: { headers: Record<string, unknown>; content: {
           'application/json': {
             'entry': number;
             'discarded': true;
           };
         } };
-        400: Refused;
-        401: Refused;
-        403: Refused;
-        404: Refused;
-        409: Refused;
-        500: Refused;
-        503: Refused;
-        507: Refused;
       };
     };
   };
@@ -1602,7 +1198,7 @@ export interface paths {
           'cursor'?: string;
         };
       };
-      responses: {
+      responses: Refused<400 | 401 | 403 | 422 | 500 | 503> & {
         200: { headers: Record<string, unknown>; content: {
           'application/json': {
             'items': components['schemas']['Session'][];
@@ -1610,12 +1206,6 @@ export interface paths {
             'next_cursor': string | null;
           };
         } };
-        400: Refused;
-        401: Refused;
-        403: Refused;
-        422: Refused;
-        500: Refused;
-        503: Refused;
       };
     };
   };
@@ -1627,28 +1217,16 @@ export interface paths {
           'session': number;
         };
       };
-      responses: {
+      responses: Refused<400 | 401 | 403 | 404 | 500 | 503 | 507> & {
         204: { headers: Record<string, unknown>; content?: never };
-        400: Refused;
-        401: Refused;
-        403: Refused;
-        404: Refused;
-        500: Refused;
-        503: Refused;
-        507: Refused;
       };
     };
   };
   '/api/auth/logout': {
     post: {
       parameters: {};
-      responses: {
+      responses: Refused<400 | 403 | 500 | 503 | 507> & {
         204: { headers: Record<string, unknown>; content?: never };
-        400: Refused;
-        403: Refused;
-        500: Refused;
-        503: Refused;
-        507: Refused;
       };
     };
   };
@@ -1662,7 +1240,7 @@ export interface paths {
           'cursor'?: string;
         };
       };
-      responses: {
+      responses: Refused<400 | 401 | 403 | 422 | 500 | 503> & {
         200: { headers: Record<string, unknown>; content: {
           'application/json': {
             'items': components['schemas']['UserToken'][];
@@ -1670,12 +1248,6 @@ export interface paths {
             'next_cursor': string | null;
           };
         } };
-        400: Refused;
-        401: Refused;
-        403: Refused;
-        422: Refused;
-        500: Refused;
-        503: Refused;
       };
     };
     post: {
@@ -1692,7 +1264,7 @@ export interface paths {
           'expires_at'?: string | null;
         };
       } };
-      responses: {
+      responses: Refused<400 | 401 | 403 | 408 | 409 | 413 | 415 | 422 | 500 | 503 | 507> & {
         201: { headers: Record<string, unknown>; content: {
           'application/json': {
             'id': number;
@@ -1706,17 +1278,6 @@ export interface paths {
             'token': string;
           };
         } };
-        400: Refused;
-        401: Refused;
-        403: Refused;
-        408: Refused;
-        409: Refused;
-        413: Refused;
-        415: Refused;
-        422: Refused;
-        500: Refused;
-        503: Refused;
-        507: Refused;
       };
     };
   };
@@ -1728,15 +1289,8 @@ export interface paths {
           'token': number;
         };
       };
-      responses: {
+      responses: Refused<400 | 401 | 403 | 404 | 500 | 503 | 507> & {
         204: { headers: Record<string, unknown>; content?: never };
-        400: Refused;
-        401: Refused;
-        403: Refused;
-        404: Refused;
-        500: Refused;
-        503: Refused;
-        507: Refused;
       };
     };
   };
@@ -1757,7 +1311,7 @@ export interface paths {
           'id': string;
         };
       };
-      responses: {
+      responses: Refused<400 | 401 | 403 | 404 | 422 | 500 | 503> & {
         200: { headers: Record<string, unknown>; content: {
           'application/json': {
             'items': components['schemas']['PluginFile'][];
@@ -1776,13 +1330,6 @@ export interface paths {
             })[];
           };
         } };
-        400: Refused;
-        401: Refused;
-        403: Refused;
-        404: Refused;
-        422: Refused;
-        500: Refused;
-        503: Refused;
       };
     };
   };
@@ -1794,15 +1341,8 @@ export interface paths {
           'file': string;
         };
       };
-      responses: {
+      responses: Refused<400 | 401 | 403 | 404 | 500 | 503 | 507> & {
         204: { headers: Record<string, unknown>; content?: never };
-        400: Refused;
-        401: Refused;
-        403: Refused;
-        404: Refused;
-        500: Refused;
-        503: Refused;
-        507: Refused;
       };
     };
   };
@@ -1814,13 +1354,8 @@ export interface paths {
           'return_to'?: string;
         };
       };
-      responses: {
+      responses: Refused<400 | 404 | 422 | 500 | 503> & {
         302: { headers: Record<string, unknown>; content?: never };
-        400: Refused;
-        404: Refused;
-        422: Refused;
-        500: Refused;
-        503: Refused;
       };
     };
   };
@@ -1836,13 +1371,8 @@ export interface paths {
           'return_to'?: string;
         };
       };
-      responses: {
+      responses: Refused<400 | 403 | 404 | 422 | 500> & {
         302: { headers: Record<string, unknown>; content?: never };
-        400: Refused;
-        403: Refused;
-        404: Refused;
-        422: Refused;
-        500: Refused;
         503: { headers: Record<string, unknown>; content: {
           'application/problem+json': components['schemas']['Problem'] & ({
             'code'?: 'draining' | 'unavailable';
@@ -1863,13 +1393,8 @@ export interface paths {
           'return_to'?: string;
         };
       };
-      responses: {
+      responses: Refused<400 | 404 | 422 | 500 | 503> & {
         302: { headers: Record<string, unknown>; content?: never };
-        400: Refused;
-        404: Refused;
-        422: Refused;
-        500: Refused;
-        503: Refused;
       };
     };
   };
@@ -1879,20 +1404,10 @@ export interface paths {
       requestBody: { content: {
         'multipart/form-data': FormData;
       } };
-      responses: {
+      responses: Refused<400 | 401 | 403 | 408 | 413 | 415 | 422 | 500 | 503 | 507> & {
         201: { headers: Record<string, unknown>; content: {
           'application/json': components['schemas']['Upload'];
         } };
-        400: Refused;
-        401: Refused;
-        403: Refused;
-        408: Refused;
-        413: Refused;
-        415: Refused;
-        422: Refused;
-        500: Refused;
-        503: Refused;
-        507: Refused;
       };
     };
   };
@@ -1907,22 +1422,10 @@ export interface paths {
       requestBody: { content: {
         'multipart/form-data': FormData;
       } };
-      responses: {
+      responses: Refused<400 | 401 | 403 | 404 | 408 | 409 | 413 | 415 | 422 | 500 | 503 | 507> & {
         200: { headers: Record<string, unknown>; content: {
           'application/json': components['schemas']['PluginVersion'];
         } };
-        400: Refused;
-        401: Refused;
-        403: Refused;
-        404: Refused;
-        408: Refused;
-        409: Refused;
-        413: Refused;
-        415: Refused;
-        422: Refused;
-        500: Refused;
-        503: Refused;
-        507: Refused;
       };
     };
   };
@@ -1943,22 +1446,10 @@ export interface paths {
           'access': 'public' | 'session';
         };
       } };
-      responses: {
+      responses: Refused<400 | 401 | 403 | 404 | 408 | 412 | 413 | 415 | 422 | 500 | 503 | 507> & {
         200: { headers: Record<string, unknown>; content: {
           'application/json': components['schemas']['Plugin'];
         } };
-        400: Refused;
-        401: Refused;
-        403: Refused;
-        404: Refused;
-        408: Refused;
-        412: Refused;
-        413: Refused;
-        415: Refused;
-        422: Refused;
-        500: Refused;
-        503: Refused;
-        507: Refused;
       };
     };
   };
@@ -1979,23 +1470,10 @@ export interface paths {
           'trust': 'trusted' | 'sandboxed';
         };
       } };
-      responses: {
+      responses: Refused<400 | 401 | 403 | 404 | 408 | 409 | 412 | 413 | 415 | 422 | 500 | 503 | 507> & {
         200: { headers: Record<string, unknown>; content: {
           'application/json': components['schemas']['Plugin'];
         } };
-        400: Refused;
-        401: Refused;
-        403: Refused;
-        404: Refused;
-        408: Refused;
-        409: Refused;
-        412: Refused;
-        413: Refused;
-        415: Refused;
-        422: Refused;
-        500: Refused;
-        503: Refused;
-        507: Refused;
       };
     };
   };
@@ -2036,23 +1514,10 @@ export interface paths {
           'accept_public'?: boolean | string[];
         };
       } };
-      responses: {
+      responses: Refused<400 | 401 | 403 | 404 | 408 | 409 | 412 | 413 | 415 | 422 | 500 | 503 | 507> & {
         200: { headers: Record<string, unknown>; content: {
           'application/json': components['schemas']['Installation'];
         } };
-        400: Refused;
-        401: Refused;
-        403: Refused;
-        404: Refused;
-        408: Refused;
-        409: Refused;
-        412: Refused;
-        413: Refused;
-        415: Refused;
-        422: Refused;
-        500: Refused;
-        503: Refused;
-        507: Refused;
       };
     };
   };
@@ -2075,23 +1540,10 @@ export interface paths {
           'accept_public'?: boolean | string[];
         };
       } };
-      responses: {
+      responses: Refused<400 | 401 | 403 | 404 | 408 | 409 | 412 | 413 | 415 | 422 | 500 | 503 | 507> & {
         200: { headers: Record<string, unknown>; content: {
           'application/json': components['schemas']['Installation'];
         } };
-        400: Refused;
-        401: Refused;
-        403: Refused;
-        404: Refused;
-        408: Refused;
-        409: Refused;
-        412: Refused;
-        413: Refused;
-        415: Refused;
-        422: Refused;
-        500: Refused;
-        503: Refused;
-        507: Refused;
       };
     };
   };
@@ -2106,18 +1558,10 @@ export interface paths {
           'id': string;
         };
       };
-      responses: {
+      responses: Refused<400 | 401 | 403 | 404 | 412 | 500 | 503 | 507> & {
         200: { headers: Record<string, unknown>; content: {
           'application/json': components['schemas']['Plugin'];
         } };
-        400: Refused;
-        401: Refused;
-        403: Refused;
-        404: Refused;
-        412: Refused;
-        500: Refused;
-        503: Refused;
-        507: Refused;
       };
     };
   };
@@ -2132,18 +1576,10 @@ export interface paths {
           'id': string;
         };
       };
-      responses: {
+      responses: Refused<400 | 401 | 403 | 404 | 412 | 500 | 503 | 507> & {
         200: { headers: Record<string, unknown>; content: {
           'application/json': components['schemas']['Plugin'];
         } };
-        400: Refused;
-        401: Refused;
-        403: Refused;
-        404: Refused;
-        412: Refused;
-        500: Refused;
-        503: Refused;
-        507: Refused;
       };
     };
   };
@@ -2154,15 +1590,8 @@ export interface paths {
           'id': string;
         };
       };
-      responses: {
+      responses: Refused<400 | 401 | 403 | 404 | 500 | 503 | 507> & {
         204: { headers: Record<string, unknown>; content?: never };
-        400: Refused;
-        401: Refused;
-        403: Refused;
-        404: Refused;
-        500: Refused;
-        503: Refused;
-        507: Refused;
       };
     };
     get: {
@@ -2171,16 +1600,10 @@ export interface paths {
           'id': string;
         };
       };
-      responses: {
+      responses: Refused<400 | 401 | 403 | 404 | 500 | 503> & {
         200: { headers: Record<string, unknown>; content: {
           'application/json': components['schemas']['Plugin'];
         } };
-        400: Refused;
-        401: Refused;
-        403: Refused;
-        404: Refused;
-        500: Refused;
-        503: Refused;
       };
     };
   };
@@ -2194,7 +1617,7 @@ export interface paths {
           'cursor'?: string;
         };
       };
-      responses: {
+      responses: Refused<400 | 401 | 403 | 422 | 500 | 503> & {
         200: { headers: Record<string, unknown>; content: {
           'application/json': {
             'items': components['schemas']['PluginSummary'][];
@@ -2202,12 +1625,6 @@ export interface paths {
             'next_cursor': string | null;
           };
         } };
-        400: Refused;
-        401: Refused;
-        403: Refused;
-        422: Refused;
-        500: Refused;
-        503: Refused;
       };
     };
   };
@@ -2224,7 +1641,7 @@ export interface paths {
           'id': string;
         };
       };
-      responses: {
+      responses: Refused<400 | 401 | 403 | 404 | 422 | 500 | 503> & {
         200: { headers: Record<string, unknown>; content: {
           'application/json': {
             'items': components['schemas']['PluginVersion'][];
@@ -2232,13 +1649,6 @@ export interface paths {
             'next_cursor': string | null;
           };
         } };
-        400: Refused;
-        401: Refused;
-        403: Refused;
-        404: Refused;
-        422: Refused;
-        500: Refused;
-        503: Refused;
       };
     };
   };
@@ -2250,7 +1660,7 @@ export interface paths {
           'expression': string;
         };
       } };
-      responses: {
+      responses: Refused<400 | 401 | 403 | 408 | 413 | 415 | 422 | 500 | 503 | 507> & {
         200: { headers: Record<string, unknown>; content: {
           'application/json': {
             'valid': boolean;
@@ -2259,16 +1669,6 @@ export interface paths {
             'warnings': components['schemas']['PolicyWarning'][];
           };
         } };
-        400: Refused;
-        401: Refused;
-        403: Refused;
-        408: Refused;
-        413: Refused;
-        415: Refused;
-        422: Refused;
-        500: Refused;
-        503: Refused;
-        507: Refused;
       };
     };
   };
@@ -2293,21 +1693,10 @@ export interface paths {
           };
         };
       } };
-      responses: {
+      responses: Refused<400 | 401 | 403 | 404 | 408 | 413 | 415 | 422 | 500 | 503 | 507> & {
         200: { headers: Record<string, unknown>; content: {
           'application/json': components['schemas']['PolicyTrial'];
         } };
-        400: Refused;
-        401: Refused;
-        403: Refused;
-        404: Refused;
-        408: Refused;
-        413: Refused;
-        415: Refused;
-        422: Refused;
-        500: Refused;
-        503: Refused;
-        507: Refused;
       };
     };
   };
@@ -2328,7 +1717,7 @@ export interface paths {
           'origin'?: 'import' | 'manual';
         };
       };
-      responses: {
+      responses: Refused<400 | 401 | 403 | 422 | 500 | 503> & {
         200: { headers: Record<string, unknown>; content: {
           'application/json': {
             'items': components['schemas']['Relationship'][];
@@ -2336,12 +1725,6 @@ export interface paths {
             'next_cursor': string | null;
           };
         } };
-        400: Refused;
-        401: Refused;
-        403: Refused;
-        422: Refused;
-        500: Refused;
-        503: Refused;
       };
     };
     post: {
@@ -2368,7 +1751,7 @@ export interface paths {
           'subject_id': string;
         };
       } };
-      responses: {
+      responses: Refused<400 | 401 | 403 | 408 | 409 | 413 | 415 | 422 | 500 | 503 | 507> & {
         201: { headers: Record<string, unknown>; content: {
           'application/json': {
             'relationships': ({
@@ -2386,17 +1769,6 @@ export interface paths {
             'delivered': boolean;
           };
         } };
-        400: Refused;
-        401: Refused;
-        403: Refused;
-        408: Refused;
-        409: Refused;
-        413: Refused;
-        415: Refused;
-        422: Refused;
-        500: Refused;
-        503: Refused;
-        507: Refused;
       };
     };
     delete: {
@@ -2419,7 +1791,7 @@ export interface paths {
           'subject_id': string;
         };
       } };
-      responses: {
+      responses: Refused<400 | 401 | 403 | 408 | 409 | 413 | 415 | 422 | 500 | 503 | 507> & {
         200: { headers: Record<string, unknown>; content: {
           'application/json': {
             'deleted': number;
@@ -2429,17 +1801,6 @@ export interface paths {
             'delivered': boolean;
           };
         } };
-        400: Refused;
-        401: Refused;
-        403: Refused;
-        408: Refused;
-        409: Refused;
-        413: Refused;
-        415: Refused;
-        422: Refused;
-        500: Refused;
-        503: Refused;
-        507: Refused;
       };
     };
   };
@@ -2461,7 +1822,7 @@ export interface paths {
           'cursor'?: string;
         };
       };
-      responses: {
+      responses: Refused<400 | 401 | 403 | 422 | 500 | 503> & {
         200: { headers: Record<string, unknown>; content: {
           'application/json': {
             'allowed': boolean;
@@ -2483,19 +1844,13 @@ export interface paths {
             'next_cursor': string | null;
           };
         } };
-        400: Refused;
-        401: Refused;
-        403: Refused;
-        422: Refused;
-        500: Refused;
-        503: Refused;
       };
     };
   };
   '/api/admin/roles': {
     get: {
       parameters: {};
-      responses: {
+      responses: Refused<400 | 401 | 403 | 422 | 500 | 503> & {
         200: { headers: Record<string, unknown>; content: {
           'application/json': {
             'items': {
@@ -2506,12 +1861,6 @@ export interface paths {
             'next_cursor': string | null;
           };
         } };
-        400: Refused;
-        401: Refused;
-        403: Refused;
-        422: Refused;
-        500: Refused;
-        503: Refused;
       };
     };
   };
@@ -2528,7 +1877,7 @@ export interface paths {
           'role': string;
         };
       };
-      responses: {
+      responses: Refused<400 | 401 | 403 | 404 | 422 | 500 | 503> & {
         200: { headers: Record<string, unknown>; content: {
           'application/json': {
             'items': ({
@@ -2543,13 +1892,6 @@ export interface paths {
             'next_cursor': string | null;
           };
         } };
-        400: Refused;
-        401: Refused;
-        403: Refused;
-        404: Refused;
-        422: Refused;
-        500: Refused;
-        503: Refused;
       };
     };
   };
@@ -2563,7 +1905,7 @@ export interface paths {
           'cursor'?: string;
         };
       };
-      responses: {
+      responses: Refused<400 | 401 | 403 | 422 | 500 | 503> & {
         200: { headers: Record<string, unknown>; content: {
           'application/json': {
             'items': components['schemas']['ServiceKey'][];
@@ -2571,12 +1913,6 @@ export interface paths {
             'next_cursor': string | null;
           };
         } };
-        400: Refused;
-        401: Refused;
-        403: Refused;
-        422: Refused;
-        500: Refused;
-        503: Refused;
       };
     };
     post: {
@@ -2599,7 +1935,7 @@ export interface paths {
           'allow_unknown'?: boolean;
         };
       } };
-      responses: {
+      responses: Refused<400 | 401 | 403 | 408 | 409 | 413 | 415 | 422 | 500 | 503 | 507> & {
         201: { headers: Record<string, unknown>; content: {
           'application/json': {
             'id': number;
@@ -2621,17 +1957,6 @@ export interface paths {
             'warnings': components['schemas']['Warning'][];
           };
         } };
-        400: Refused;
-        401: Refused;
-        403: Refused;
-        408: Refused;
-        409: Refused;
-        413: Refused;
-        415: Refused;
-        422: Refused;
-        500: Refused;
-        503: Refused;
-        507: Refused;
       };
     };
   };
@@ -2643,16 +1968,10 @@ export interface paths {
           'key': number;
         };
       };
-      responses: {
+      responses: Refused<400 | 401 | 403 | 404 | 500 | 503> & {
         200: { headers: Record<string, unknown>; content: {
           'application/json': components['schemas']['ServiceKey'];
         } };
-        400: Refused;
-        401: Refused;
-        403: Refused;
-        404: Refused;
-        500: Refused;
-        503: Refused;
       };
     };
     delete: {
@@ -2662,15 +1981,8 @@ export interface paths {
           'key': number;
         };
       };
-      responses: {
+      responses: Refused<400 | 401 | 403 | 404 | 500 | 503 | 507> & {
         204: { headers: Record<string, unknown>; content?: never };
-        400: Refused;
-        401: Refused;
-        403: Refused;
-        404: Refused;
-        500: Refused;
-        503: Refused;
-        507: Refused;
       };
     };
   };
@@ -2692,7 +2004,7 @@ export interface paths {
           'overlap_seconds'?: number;
         };
       } };
-      responses: {
+      responses: Refused<400 | 401 | 403 | 404 | 408 | 409 | 413 | 415 | 422 | 500 | 503 | 507> & {
         200: { headers: Record<string, unknown>; content: {
           'application/json': {
             'id': number;
@@ -2713,18 +2025,6 @@ export interface paths {
             'key': string;
           };
         } };
-        400: Refused;
-        401: Refused;
-        403: Refused;
-        404: Refused;
-        408: Refused;
-        409: Refused;
-        413: Refused;
-        415: Refused;
-        422: Refused;
-        500: Refused;
-        503: Refused;
-        507: Refused;
       };
     };
   };
@@ -2735,7 +2035,7 @@ export interface paths {
           'id': string;
         };
       };
-      responses: {
+      responses: Refused<400 | 401 | 403 | 404 | 409 | 422 | 500 | 503> & {
         200: { headers: Record<string, unknown>; content: {
           'application/json': {
             'items': components['schemas']['TriggerSettings'][];
@@ -2743,14 +2043,6 @@ export interface paths {
             'next_cursor': string | null;
           };
         } };
-        400: Refused;
-        401: Refused;
-        403: Refused;
-        404: Refused;
-        409: Refused;
-        422: Refused;
-        500: Refused;
-        503: Refused;
       };
     };
   };
@@ -2762,17 +2054,10 @@ export interface paths {
           'name': string;
         };
       };
-      responses: {
+      responses: Refused<400 | 401 | 403 | 404 | 409 | 500 | 503> & {
         200: { headers: Record<string, unknown>; content: {
           'application/json': components['schemas']['TriggerSettings'];
         } };
-        400: Refused;
-        401: Refused;
-        403: Refused;
-        404: Refused;
-        409: Refused;
-        500: Refused;
-        503: Refused;
       };
     };
     put: {
@@ -2801,23 +2086,10 @@ export interface paths {
           'accept_public'?: boolean | string[];
         };
       } };
-      responses: {
+      responses: Refused<400 | 401 | 403 | 404 | 408 | 409 | 412 | 413 | 415 | 422 | 500 | 503 | 507> & {
         200: { headers: Record<string, unknown>; content: {
           'application/json': components['schemas']['ChangedTriggerSettings'];
         } };
-        400: Refused;
-        401: Refused;
-        403: Refused;
-        404: Refused;
-        408: Refused;
-        409: Refused;
-        412: Refused;
-        413: Refused;
-        415: Refused;
-        422: Refused;
-        500: Refused;
-        503: Refused;
-        507: Refused;
       };
     };
   };
@@ -2835,7 +2107,7 @@ export interface paths {
           'name': string;
         };
       };
-      responses: {
+      responses: Refused<400 | 401 | 403 | 404 | 409 | 422 | 500 | 503> & {
         200: { headers: Record<string, unknown>; content: {
           'application/json': {
             'items': components['schemas']['PolicyRevision'][];
@@ -2843,14 +2115,6 @@ export interface paths {
             'next_cursor': string | null;
           };
         } };
-        400: Refused;
-        401: Refused;
-        403: Refused;
-        404: Refused;
-        409: Refused;
-        422: Refused;
-        500: Refused;
-        503: Refused;
       };
     };
   };
@@ -2874,23 +2138,10 @@ export interface paths {
           'accept_public'?: boolean | string[];
         };
       } };
-      responses: {
+      responses: Refused<400 | 401 | 403 | 404 | 408 | 409 | 412 | 413 | 415 | 422 | 500 | 503 | 507> & {
         200: { headers: Record<string, unknown>; content: {
           'application/json': components['schemas']['ChangedTriggerSettings'];
         } };
-        400: Refused;
-        401: Refused;
-        403: Refused;
-        404: Refused;
-        408: Refused;
-        409: Refused;
-        412: Refused;
-        413: Refused;
-        415: Refused;
-        422: Refused;
-        500: Refused;
-        503: Refused;
-        507: Refused;
       };
     };
   };
@@ -2910,7 +2161,7 @@ export interface paths {
           'origins': string[];
         };
       } };
-      responses: {
+      responses: Refused<400 | 401 | 403 | 404 | 408 | 409 | 412 | 413 | 415 | 422 | 500 | 503 | 507> & {
         200: { headers: Record<string, unknown>; content: {
           'application/json': {
             /** Id of the plugin */
@@ -2918,19 +2169,6 @@ export interface paths {
             'origins': string[];
           };
         } };
-        400: Refused;
-        401: Refused;
-        403: Refused;
-        404: Refused;
-        408: Refused;
-        409: Refused;
-        412: Refused;
-        413: Refused;
-        415: Refused;
-        422: Refused;
-        500: Refused;
-        503: Refused;
-        507: Refused;
       };
     };
   };
@@ -2942,7 +2180,7 @@ export interface paths {
           'name': string;
         };
       };
-      responses: {
+      responses: Refused<400 | 401 | 403 | 404 | 409 | 500 | 503 | 507> & {
         200: { headers: Record<string, unknown>; content: {
           'application/json': {
             /** Id of the plugin */
@@ -2953,14 +2191,6 @@ export interface paths {
             'resumed': boolean;
           };
         } };
-        400: Refused;
-        401: Refused;
-        403: Refused;
-        404: Refused;
-        409: Refused;
-        500: Refused;
-        503: Refused;
-        507: Refused;
       };
     };
   };
@@ -2971,7 +2201,7 @@ export interface paths {
           'id': string;
         };
       };
-      responses: {
+      responses: Refused<400 | 401 | 403 | 404 | 409 | 500 | 503 | 507> & {
         200: { headers: Record<string, unknown>; content: {
           'application/json': {
             /** Id of the plugin */
@@ -2980,21 +2210,13 @@ export interface paths {
             'resumed': boolean;
           };
         } };
-        400: Refused;
-        401: Refused;
-        403: Refused;
-        404: Refused;
-        409: Refused;
-        500: Refused;
-        503: Refused;
-        507: Refused;
       };
     };
   };
   '/api/admin/uninstalled': {
     get: {
       parameters: {};
-      responses: {
+      responses: Refused<400 | 401 | 403 | 422 | 500 | 503> & {
         200: { headers: Record<string, unknown>; content: {
           'application/json': {
             'items': components['schemas']['UninstalledVersion'][];
@@ -3002,12 +2224,6 @@ export interface paths {
             'next_cursor': string | null;
           };
         } };
-        400: Refused;
-        401: Refused;
-        403: Refused;
-        422: Refused;
-        500: Refused;
-        503: Refused;
       };
     };
   };
@@ -3018,7 +2234,7 @@ export interface paths {
           'key': string;
         };
       };
-      responses: {
+      responses: Refused<400 | 401 | 403 | 404 | 409 | 500 | 503 | 507> & {
         200: { headers: Record<string, unknown>; content: {
           'application/json': {
             /** Id of the plugin */
@@ -3030,14 +2246,6 @@ export interface paths {
             'permissions': string[];
           };
         } };
-        400: Refused;
-        401: Refused;
-        403: Refused;
-        404: Refused;
-        409: Refused;
-        500: Refused;
-        503: Refused;
-        507: Refused;
       };
     };
   };
@@ -3075,19 +2283,13 @@ export interface paths {
           })[] | null;
         } & Record<string, unknown>)[];
       } };
-      responses: {
+      responses: Refused<400 | 401 | 403 | 408 | 413 | 415 | 500 | 503 | 507> & {
         200: { headers: Record<string, unknown>; content: {
           'application/json': components['schemas']['BatchResult'];
         } };
         206: { headers: Record<string, unknown>; content: {
           'application/json': components['schemas']['BatchResult'];
         } };
-        400: Refused;
-        401: Refused;
-        403: Refused;
-        408: Refused;
-        413: Refused;
-        415: Refused;
         422: { headers: Record<string, unknown>; content: {
           'application/problem+json': components['schemas']['Problem'] & {
             'code'?: 'validation_failed';
@@ -3095,9 +2297,6 @@ export interface paths {
           };
           'application/json': components['schemas']['BatchResult'];
         } };
-        500: Refused;
-        503: Refused;
-        507: Refused;
       };
     };
   };
@@ -3127,19 +2326,13 @@ export interface paths {
           'department_external_id'?: string | null;
         } & Record<string, unknown>)[];
       } };
-      responses: {
+      responses: Refused<400 | 401 | 403 | 408 | 413 | 415 | 500 | 503 | 507> & {
         200: { headers: Record<string, unknown>; content: {
           'application/json': components['schemas']['BatchResult'];
         } };
         206: { headers: Record<string, unknown>; content: {
           'application/json': components['schemas']['BatchResult'];
         } };
-        400: Refused;
-        401: Refused;
-        403: Refused;
-        408: Refused;
-        413: Refused;
-        415: Refused;
         422: { headers: Record<string, unknown>; content: {
           'application/problem+json': components['schemas']['Problem'] & {
             'code'?: 'validation_failed';
@@ -3147,9 +2340,6 @@ export interface paths {
           };
           'application/json': components['schemas']['BatchResult'];
         } };
-        500: Refused;
-        503: Refused;
-        507: Refused;
       };
     };
   };
@@ -3179,19 +2369,13 @@ export interface paths {
           'is_current'?: boolean | null;
         } & Record<string, unknown>)[];
       } };
-      responses: {
+      responses: Refused<400 | 401 | 403 | 408 | 413 | 415 | 500 | 503 | 507> & {
         200: { headers: Record<string, unknown>; content: {
           'application/json': components['schemas']['BatchResult'];
         } };
         206: { headers: Record<string, unknown>; content: {
           'application/json': components['schemas']['BatchResult'];
         } };
-        400: Refused;
-        401: Refused;
-        403: Refused;
-        408: Refused;
-        413: Refused;
-        415: Refused;
         422: { headers: Record<string, unknown>; content: {
           'application/problem+json': components['schemas']['Problem'] & {
             'code'?: 'validation_failed';
@@ -3199,9 +2383,6 @@ export interface paths {
           };
           'application/json': components['schemas']['BatchResult'];
         } };
-        500: Refused;
-        503: Refused;
-        507: Refused;
       };
     };
   };
@@ -3228,19 +2409,13 @@ export interface paths {
           'code'?: string | null;
         } & Record<string, unknown>)[];
       } };
-      responses: {
+      responses: Refused<400 | 401 | 403 | 408 | 413 | 415 | 500 | 503 | 507> & {
         200: { headers: Record<string, unknown>; content: {
           'application/json': components['schemas']['BatchResult'];
         } };
         206: { headers: Record<string, unknown>; content: {
           'application/json': components['schemas']['BatchResult'];
         } };
-        400: Refused;
-        401: Refused;
-        403: Refused;
-        408: Refused;
-        413: Refused;
-        415: Refused;
         422: { headers: Record<string, unknown>; content: {
           'application/problem+json': components['schemas']['Problem'] & {
             'code'?: 'validation_failed';
@@ -3248,9 +2423,6 @@ export interface paths {
           };
           'application/json': components['schemas']['BatchResult'];
         } };
-        500: Refused;
-        503: Refused;
-        507: Refused;
       };
     };
   };
@@ -3278,19 +2450,13 @@ export interface paths {
           'code'?: string | null;
         } & Record<string, unknown>)[];
       } };
-      responses: {
+      responses: Refused<400 | 401 | 403 | 408 | 413 | 415 | 500 | 503 | 507> & {
         200: { headers: Record<string, unknown>; content: {
           'application/json': components['schemas']['BatchResult'];
         } };
         206: { headers: Record<string, unknown>; content: {
           'application/json': components['schemas']['BatchResult'];
         } };
-        400: Refused;
-        401: Refused;
-        403: Refused;
-        408: Refused;
-        413: Refused;
-        415: Refused;
         422: { headers: Record<string, unknown>; content: {
           'application/problem+json': components['schemas']['Problem'] & {
             'code'?: 'validation_failed';
@@ -3298,9 +2464,6 @@ export interface paths {
           };
           'application/json': components['schemas']['BatchResult'];
         } };
-        500: Refused;
-        503: Refused;
-        507: Refused;
       };
     };
   };
@@ -3330,19 +2493,13 @@ export interface paths {
           'duration_years'?: number | null;
         } & Record<string, unknown>)[];
       } };
-      responses: {
+      responses: Refused<400 | 401 | 403 | 408 | 413 | 415 | 500 | 503 | 507> & {
         200: { headers: Record<string, unknown>; content: {
           'application/json': components['schemas']['BatchResult'];
         } };
         206: { headers: Record<string, unknown>; content: {
           'application/json': components['schemas']['BatchResult'];
         } };
-        400: Refused;
-        401: Refused;
-        403: Refused;
-        408: Refused;
-        413: Refused;
-        415: Refused;
         422: { headers: Record<string, unknown>; content: {
           'application/problem+json': components['schemas']['Problem'] & {
             'code'?: 'validation_failed';
@@ -3350,9 +2507,6 @@ export interface paths {
           };
           'application/json': components['schemas']['BatchResult'];
         } };
-        500: Refused;
-        503: Refused;
-        507: Refused;
       };
     };
   };
@@ -3381,19 +2535,13 @@ export interface paths {
           'is_foreign'?: boolean | null;
         } & Record<string, unknown>)[];
       } };
-      responses: {
+      responses: Refused<400 | 401 | 403 | 408 | 413 | 415 | 500 | 503 | 507> & {
         200: { headers: Record<string, unknown>; content: {
           'application/json': components['schemas']['BatchResult'];
         } };
         206: { headers: Record<string, unknown>; content: {
           'application/json': components['schemas']['BatchResult'];
         } };
-        400: Refused;
-        401: Refused;
-        403: Refused;
-        408: Refused;
-        413: Refused;
-        415: Refused;
         422: { headers: Record<string, unknown>; content: {
           'application/problem+json': components['schemas']['Problem'] & {
             'code'?: 'validation_failed';
@@ -3401,9 +2549,6 @@ export interface paths {
           };
           'application/json': components['schemas']['BatchResult'];
         } };
-        500: Refused;
-        503: Refused;
-        507: Refused;
       };
     };
   };
@@ -3431,19 +2576,13 @@ export interface paths {
           'language'?: string | null;
         } & Record<string, unknown>)[];
       } };
-      responses: {
+      responses: Refused<400 | 401 | 403 | 408 | 413 | 415 | 500 | 503 | 507> & {
         200: { headers: Record<string, unknown>; content: {
           'application/json': components['schemas']['BatchResult'];
         } };
         206: { headers: Record<string, unknown>; content: {
           'application/json': components['schemas']['BatchResult'];
         } };
-        400: Refused;
-        401: Refused;
-        403: Refused;
-        408: Refused;
-        413: Refused;
-        415: Refused;
         422: { headers: Record<string, unknown>; content: {
           'application/problem+json': components['schemas']['Problem'] & {
             'code'?: 'validation_failed';
@@ -3451,9 +2590,6 @@ export interface paths {
           };
           'application/json': components['schemas']['BatchResult'];
         } };
-        500: Refused;
-        503: Refused;
-        507: Refused;
       };
     };
   };
@@ -3480,19 +2616,13 @@ export interface paths {
           'kind'?: string | null;
         } & Record<string, unknown>)[];
       } };
-      responses: {
+      responses: Refused<400 | 401 | 403 | 408 | 413 | 415 | 500 | 503 | 507> & {
         200: { headers: Record<string, unknown>; content: {
           'application/json': components['schemas']['BatchResult'];
         } };
         206: { headers: Record<string, unknown>; content: {
           'application/json': components['schemas']['BatchResult'];
         } };
-        400: Refused;
-        401: Refused;
-        403: Refused;
-        408: Refused;
-        413: Refused;
-        415: Refused;
         422: { headers: Record<string, unknown>; content: {
           'application/problem+json': components['schemas']['Problem'] & {
             'code'?: 'validation_failed';
@@ -3500,9 +2630,6 @@ export interface paths {
           };
           'application/json': components['schemas']['BatchResult'];
         } };
-        500: Refused;
-        503: Refused;
-        507: Refused;
       };
     };
   };
@@ -3529,19 +2656,13 @@ export interface paths {
           'end_date'?: string | null;
         } & Record<string, unknown>)[];
       } };
-      responses: {
+      responses: Refused<400 | 401 | 403 | 408 | 413 | 415 | 500 | 503 | 507> & {
         200: { headers: Record<string, unknown>; content: {
           'application/json': components['schemas']['BatchResult'];
         } };
         206: { headers: Record<string, unknown>; content: {
           'application/json': components['schemas']['BatchResult'];
         } };
-        400: Refused;
-        401: Refused;
-        403: Refused;
-        408: Refused;
-        413: Refused;
-        415: Refused;
         422: { headers: Record<string, unknown>; content: {
           'application/problem+json': components['schemas']['Problem'] & {
             'code'?: 'validation_failed';
@@ -3549,9 +2670,6 @@ export interface paths {
           };
           'application/json': components['schemas']['BatchResult'];
         } };
-        500: Refused;
-        503: Refused;
-        507: Refused;
       };
     };
   };
@@ -3579,19 +2697,13 @@ export interface paths {
           'end_date'?: string | null;
         } & Record<string, unknown>)[];
       } };
-      responses: {
+      responses: Refused<400 | 401 | 403 | 408 | 413 | 415 | 500 | 503 | 507> & {
         200: { headers: Record<string, unknown>; content: {
           'application/json': components['schemas']['BatchResult'];
         } };
         206: { headers: Record<string, unknown>; content: {
           'application/json': components['schemas']['BatchResult'];
         } };
-        400: Refused;
-        401: Refused;
-        403: Refused;
-        408: Refused;
-        413: Refused;
-        415: Refused;
         422: { headers: Record<string, unknown>; content: {
           'application/problem+json': components['schemas']['Problem'] & {
             'code'?: 'validation_failed';
@@ -3599,9 +2711,6 @@ export interface paths {
           };
           'application/json': components['schemas']['BatchResult'];
         } };
-        500: Refused;
-        503: Refused;
-        507: Refused;
       };
     };
   };
@@ -3626,19 +2735,13 @@ export interface paths {
           'end_date'?: string | null;
         } & Record<string, unknown>)[];
       } };
-      responses: {
+      responses: Refused<400 | 401 | 403 | 408 | 413 | 415 | 500 | 503 | 507> & {
         200: { headers: Record<string, unknown>; content: {
           'application/json': components['schemas']['BatchResult'];
         } };
         206: { headers: Record<string, unknown>; content: {
           'application/json': components['schemas']['BatchResult'];
         } };
-        400: Refused;
-        401: Refused;
-        403: Refused;
-        408: Refused;
-        413: Refused;
-        415: Refused;
         422: { headers: Record<string, unknown>; content: {
           'application/problem+json': components['schemas']['Problem'] & {
             'code'?: 'validation_failed';
@@ -3646,9 +2749,6 @@ export interface paths {
           };
           'application/json': components['schemas']['BatchResult'];
         } };
-        500: Refused;
-        503: Refused;
-        507: Refused;
       };
     };
   };
@@ -3674,19 +2774,13 @@ export interface paths {
           'audience'?: 'all' | 'foreign' | null;
         } & Record<string, unknown>)[];
       } };
-      responses: {
+      responses: Refused<400 | 401 | 403 | 408 | 413 | 415 | 500 | 503 | 507> & {
         200: { headers: Record<string, unknown>; content: {
           'application/json': components['schemas']['BatchResult'];
         } };
         206: { headers: Record<string, unknown>; content: {
           'application/json': components['schemas']['BatchResult'];
         } };
-        400: Refused;
-        401: Refused;
-        403: Refused;
-        408: Refused;
-        413: Refused;
-        415: Refused;
         422: { headers: Record<string, unknown>; content: {
           'application/problem+json': components['schemas']['Problem'] & {
             'code'?: 'validation_failed';
@@ -3694,9 +2788,6 @@ export interface paths {
           };
           'application/json': components['schemas']['BatchResult'];
         } };
-        500: Refused;
-        503: Refused;
-        507: Refused;
       };
     };
   };
@@ -3722,19 +2813,13 @@ export interface paths {
           'end_date'?: string | null;
         } & Record<string, unknown>)[];
       } };
-      responses: {
+      responses: Refused<400 | 401 | 403 | 408 | 413 | 415 | 500 | 503 | 507> & {
         200: { headers: Record<string, unknown>; content: {
           'application/json': components['schemas']['BatchResult'];
         } };
         206: { headers: Record<string, unknown>; content: {
           'application/json': components['schemas']['BatchResult'];
         } };
-        400: Refused;
-        401: Refused;
-        403: Refused;
-        408: Refused;
-        413: Refused;
-        415: Refused;
         422: { headers: Record<string, unknown>; content: {
           'application/problem+json': components['schemas']['Problem'] & {
             'code'?: 'validation_failed';
@@ -3742,9 +2827,6 @@ export interface paths {
           };
           'application/json': components['schemas']['BatchResult'];
         } };
-        500: Refused;
-        503: Refused;
-        507: Refused;
       };
     };
   };
@@ -3766,24 +2848,13 @@ export interface paths {
           'release_brake'?: string[];
         };
       } };
-      responses: {
+      responses: Refused<400 | 401 | 403 | 408 | 409 | 413 | 415 | 422 | 500 | 503 | 507> & {
         200: { headers: Record<string, unknown>; content: {
           'application/json': components['schemas']['ImportRun'];
         } };
         202: { headers: Record<string, unknown>; content: {
           'application/json': components['schemas']['ImportRun'];
         } };
-        400: Refused;
-        401: Refused;
-        403: Refused;
-        408: Refused;
-        409: Refused;
-        413: Refused;
-        415: Refused;
-        422: Refused;
-        500: Refused;
-        503: Refused;
-        507: Refused;
       };
     };
   };
@@ -3797,7 +2868,7 @@ export interface paths {
           'cursor'?: string;
         };
       };
-      responses: {
+      responses: Refused<400 | 401 | 403 | 422 | 500 | 503> & {
         200: { headers: Record<string, unknown>; content: {
           'application/json': {
             'items': components['schemas']['ImportRun'][];
@@ -3805,12 +2876,6 @@ export interface paths {
             'next_cursor': string | null;
           };
         } };
-        400: Refused;
-        401: Refused;
-        403: Refused;
-        422: Refused;
-        500: Refused;
-        503: Refused;
       };
     };
   };
@@ -3822,16 +2887,10 @@ export interface paths {
           'id': number;
         };
       };
-      responses: {
+      responses: Refused<400 | 401 | 403 | 404 | 500 | 503> & {
         200: { headers: Record<string, unknown>; content: {
           'application/json': components['schemas']['ImportRun'];
         } };
-        400: Refused;
-        401: Refused;
-        403: Refused;
-        404: Refused;
-        500: Refused;
-        503: Refused;
       };
     };
   };
@@ -3849,7 +2908,7 @@ export interface paths {
           'id': number;
         };
       };
-      responses: {
+      responses: Refused<400 | 401 | 403 | 404 | 422 | 500 | 503> & {
         200: { headers: Record<string, unknown>; content: {
           'application/json': {
             'items': ({
@@ -3866,13 +2925,6 @@ export interface paths {
             'next_cursor': string | null;
           };
         } };
-        400: Refused;
-        401: Refused;
-        403: Refused;
-        404: Refused;
-        422: Refused;
-        500: Refused;
-        503: Refused;
       };
     };
   };
@@ -3891,21 +2943,10 @@ export interface paths {
           'file_type': 'photo' | 'document' | 'audio' | 'video' | 'voice' | 'sticker';
         };
       } };
-      responses: {
+      responses: Refused<400 | 401 | 403 | 404 | 408 | 413 | 415 | 422 | 500 | 503 | 507> & {
         201: { headers: Record<string, unknown>; content: {
           'application/json': components['schemas']['AnnouncedFile'];
         } };
-        400: Refused;
-        401: Refused;
-        403: Refused;
-        404: Refused;
-        408: Refused;
-        413: Refused;
-        415: Refused;
-        422: Refused;
-        500: Refused;
-        503: Refused;
-        507: Refused;
       };
     };
   };
@@ -3916,19 +2957,10 @@ export interface paths {
           'id': string;
         };
       };
-      responses: {
+      responses: Refused<400 | 401 | 403 | 404 | 409 | 410 | 500 | 503 | 507> & {
         200: { headers: Record<string, unknown>; content: {
           'application/json': components['schemas']['FileRef'];
         } };
-        400: Refused;
-        401: Refused;
-        403: Refused;
-        404: Refused;
-        409: Refused;
-        410: Refused;
-        500: Refused;
-        503: Refused;
-        507: Refused;
       };
     };
   };
@@ -3939,15 +2971,8 @@ export interface paths {
           'id': string;
         };
       };
-      responses: {
+      responses: Refused<400 | 401 | 403 | 404 | 500 | 503 | 507> & {
         204: { headers: Record<string, unknown>; content?: never };
-        400: Refused;
-        401: Refused;
-        403: Refused;
-        404: Refused;
-        500: Refused;
-        503: Refused;
-        507: Refused;
       };
     };
   };
@@ -3971,20 +2996,8 @@ export interface paths {
       requestBody: { content: {
         '*/*': unknown;
       } };
-      responses: {
+      responses: Refused<400 | 403 | 404 | 408 | 409 | 410 | 413 | 415 | 422 | 500 | 503 | 507> & {
         200: { headers: Record<string, unknown>; content?: never };
-        400: Refused;
-        403: Refused;
-        404: Refused;
-        408: Refused;
-        409: Refused;
-        410: Refused;
-        413: Refused;
-        415: Refused;
-        422: Refused;
-        500: Refused;
-        503: Refused;
-        507: Refused;
       };
     };
     get: {
@@ -3999,7 +3012,7 @@ export interface paths {
           'id': string;
         };
       };
-      responses: {
+      responses: Refused<400 | 403 | 404 | 410 | 416 | 422 | 500 | 503> & {
         200: { headers: Record<string, unknown>; content: {
           '*/*': unknown;
         } };
@@ -4007,14 +3020,6 @@ export interface paths {
           '*/*': unknown;
         } };
         304: { headers: Record<string, unknown>; content?: never };
-        400: Refused;
-        403: Refused;
-        404: Refused;
-        410: Refused;
-        416: Refused;
-        422: Refused;
-        500: Refused;
-        503: Refused;
       };
     };
   };
@@ -4026,7 +3031,7 @@ export interface paths {
           'user': number;
         };
       };
-      responses: {
+      responses: Refused<400 | 401 | 403 | 404 | 422 | 500 | 503> & {
         200: { headers: Record<string, unknown>; content: {
           'application/json': {
             'items': components['schemas']['UserRole'][];
@@ -4034,13 +3039,6 @@ export interface paths {
             'next_cursor': string | null;
           };
         } };
-        400: Refused;
-        401: Refused;
-        403: Refused;
-        404: Refused;
-        422: Refused;
-        500: Refused;
-        503: Refused;
       };
     };
   };
@@ -4055,19 +3053,10 @@ export interface paths {
           'role': string;
         };
       };
-      responses: {
+      responses: Refused<400 | 401 | 403 | 404 | 409 | 422 | 500 | 503 | 507> & {
         200: { headers: Record<string, unknown>; content: {
           'application/json': components['schemas']['UserRoleChange'];
         } };
-        400: Refused;
-        401: Refused;
-        403: Refused;
-        404: Refused;
-        409: Refused;
-        422: Refused;
-        500: Refused;
-        503: Refused;
-        507: Refused;
       };
     };
     delete: {
@@ -4080,19 +3069,10 @@ export interface paths {
           'role': string;
         };
       };
-      responses: {
+      responses: Refused<400 | 401 | 403 | 404 | 409 | 422 | 500 | 503 | 507> & {
         200: { headers: Record<string, unknown>; content: {
           'application/json': components['schemas']['UserRoleChange'];
         } };
-        400: Refused;
-        401: Refused;
-        403: Refused;
-        404: Refused;
-        409: Refused;
-        422: Refused;
-        500: Refused;
-        503: Refused;
-        507: Refused;
       };
     };
   };
@@ -4107,19 +3087,10 @@ export interface paths {
           'role': string;
         };
       };
-      responses: {
+      responses: Refused<400 | 401 | 403 | 404 | 409 | 422 | 500 | 503 | 507> & {
         200: { headers: Record<string, unknown>; content: {
           'application/json': components['schemas']['UserRoleChange'];
         } };
-        400: Refused;
-        401: Refused;
-        403: Refused;
-        404: Refused;
-        409: Refused;
-        422: Refused;
-        500: Refused;
-        503: Refused;
-        507: Refused;
       };
     };
     delete: {
@@ -4132,19 +3103,10 @@ export interface paths {
           'role': string;
         };
       };
-      responses: {
+      responses: Refused<400 | 401 | 403 | 404 | 409 | 422 | 500 | 503 | 507> & {
         200: { headers: Record<string, unknown>; content: {
           'application/json': components['schemas']['UserRoleChange'];
         } };
-        400: Refused;
-        401: Refused;
-        403: Refused;
-        404: Refused;
-        409: Refused;
-        422: Refused;
-        500: Refused;
-        503: Refused;
-        507: Refused;
       };
     };
   };
@@ -4162,7 +3124,7 @@ export interface paths {
           'user': number;
         };
       };
-      responses: {
+      responses: Refused<400 | 401 | 403 | 404 | 422 | 500 | 503> & {
         200: { headers: Record<string, unknown>; content: {
           'application/json': {
             'items': components['schemas']['Session'][];
@@ -4170,13 +3132,6 @@ export interface paths {
             'next_cursor': string | null;
           };
         } };
-        400: Refused;
-        401: Refused;
-        403: Refused;
-        404: Refused;
-        422: Refused;
-        500: Refused;
-        503: Refused;
       };
     };
   };
@@ -4190,15 +3145,8 @@ export interface paths {
           'session': number;
         };
       };
-      responses: {
+      responses: Refused<400 | 401 | 403 | 404 | 500 | 503 | 507> & {
         204: { headers: Record<string, unknown>; content?: never };
-        400: Refused;
-        401: Refused;
-        403: Refused;
-        404: Refused;
-        500: Refused;
-        503: Refused;
-        507: Refused;
       };
     };
   };
@@ -4216,7 +3164,7 @@ export interface paths {
           'user': number;
         };
       };
-      responses: {
+      responses: Refused<400 | 401 | 403 | 404 | 422 | 500 | 503> & {
         200: { headers: Record<string, unknown>; content: {
           'application/json': {
             'items': components['schemas']['UserToken'][];
@@ -4224,13 +3172,6 @@ export interface paths {
             'next_cursor': string | null;
           };
         } };
-        400: Refused;
-        401: Refused;
-        403: Refused;
-        404: Refused;
-        422: Refused;
-        500: Refused;
-        503: Refused;
       };
     };
   };
@@ -4244,15 +3185,8 @@ export interface paths {
           'token': number;
         };
       };
-      responses: {
+      responses: Refused<400 | 401 | 403 | 404 | 500 | 503 | 507> & {
         204: { headers: Record<string, unknown>; content?: never };
-        400: Refused;
-        401: Refused;
-        403: Refused;
-        404: Refused;
-        500: Refused;
-        503: Refused;
-        507: Refused;
       };
     };
   };
@@ -4268,7 +3202,7 @@ export interface paths {
           'search'?: string;
         };
       };
-      responses: {
+      responses: Refused<400 | 401 | 403 | 422 | 500 | 503> & {
         200: { headers: Record<string, unknown>; content: {
           'application/json': {
             'items': components['schemas']['User'][];
@@ -4276,12 +3210,6 @@ export interface paths {
             'next_cursor': string | null;
           };
         } };
-        400: Refused;
-        401: Refused;
-        403: Refused;
-        422: Refused;
-        500: Refused;
-        503: Refused;
       };
     };
     post: {
@@ -4305,21 +3233,10 @@ export interface paths {
           'education_form'?: 'full_time' | 'part_time' | 'remote' | null;
         };
       } };
-      responses: {
+      responses: Refused<400 | 401 | 403 | 408 | 409 | 413 | 415 | 422 | 500 | 503 | 507> & {
         201: { headers: Record<string, unknown>; content: {
           'application/json': components['schemas']['User'];
         } };
-        400: Refused;
-        401: Refused;
-        403: Refused;
-        408: Refused;
-        409: Refused;
-        413: Refused;
-        415: Refused;
-        422: Refused;
-        500: Refused;
-        503: Refused;
-        507: Refused;
       };
     };
   };
@@ -4331,16 +3248,10 @@ export interface paths {
           'user': number;
         };
       };
-      responses: {
+      responses: Refused<400 | 401 | 403 | 404 | 500 | 503> & {
         200: { headers: Record<string, unknown>; content: {
           'application/json': components['schemas']['User'];
         } };
-        400: Refused;
-        401: Refused;
-        403: Refused;
-        404: Refused;
-        500: Refused;
-        503: Refused;
       };
     };
     patch: {
@@ -4364,52 +3275,34 @@ export interface paths {
           'education_form'?: 'full_time' | 'part_time' | 'remote' | null;
         };
       } };
-      responses: {
+      responses: Refused<400 | 401 | 403 | 404 | 408 | 409 | 413 | 415 | 422 | 500 | 503 | 507> & {
         200: { headers: Record<string, unknown>; content: {
           'application/json': components['schemas']['User'];
         } };
-        400: Refused;
-        401: Refused;
-        403: Refused;
-        404: Refused;
-        408: Refused;
-        409: Refused;
-        413: Refused;
-        415: Refused;
-        422: Refused;
-        500: Refused;
-        503: Refused;
-        507: Refused;
       };
     };
   };
   '/api/openapi.json': {
     get: {
       parameters: {};
-      responses: {
+      responses: Refused<400 | 500 | 503> & {
         200: { headers: Record<string, unknown>; content: {
           'application/json': {
             'openapi': string;
           } & Record<string, unknown>;
         } };
         304: { headers: Record<string, unknown>; content?: never };
-        400: Refused;
-        500: Refused;
-        503: Refused;
       };
     };
   };
   '/api/docs': {
     get: {
       parameters: {};
-      responses: {
+      responses: Refused<400 | 500 | 503> & {
         200: { headers: Record<string, unknown>; content: {
           'text/html': unknown;
         } };
         304: { headers: Record<string, unknown>; content?: never };
-        400: Refused;
-        500: Refused;
-        503: Refused;
       };
     };
   };
@@ -4422,21 +3315,10 @@ export interface paths {
           'path': string;
         };
       };
-      responses: {
+      responses: Refused<400 | 401 | 403 | 404 | 405 | 408 | 413 | 500 | 502 | 503 | 504> & {
         200: { headers: Record<string, unknown>; content: {
           '*/*': unknown;
         } };
-        400: Refused;
-        401: Refused;
-        403: Refused;
-        404: Refused;
-        405: Refused;
-        408: Refused;
-        413: Refused;
-        500: Refused;
-        502: Refused;
-        503: Refused;
-        504: Refused;
         default: { headers: Record<string, unknown>; content: {
           '*/*': unknown;
         } };
@@ -4453,21 +3335,10 @@ export interface paths {
       requestBody?: { content: {
         '*/*': unknown;
       } };
-      responses: {
+      responses: Refused<400 | 401 | 403 | 404 | 405 | 408 | 413 | 500 | 502 | 503 | 504> & {
         200: { headers: Record<string, unknown>; content: {
           '*/*': unknown;
         } };
-        400: Refused;
-        401: Refused;
-        403: Refused;
-        404: Refused;
-        405: Refused;
-        408: Refused;
-        413: Refused;
-        500: Refused;
-        502: Refused;
-        503: Refused;
-        504: Refused;
         default: { headers: Record<string, unknown>; content: {
           '*/*': unknown;
         } };
@@ -4484,21 +3355,10 @@ export interface paths {
       requestBody?: { content: {
         '*/*': unknown;
       } };
-      responses: {
+      responses: Refused<400 | 401 | 403 | 404 | 405 | 408 | 413 | 500 | 502 | 503 | 504> & {
         200: { headers: Record<string, unknown>; content: {
           '*/*': unknown;
         } };
-        400: Refused;
-        401: Refused;
-        403: Refused;
-        404: Refused;
-        405: Refused;
-        408: Refused;
-        413: Refused;
-        500: Refused;
-        502: Refused;
-        503: Refused;
-        504: Refused;
         default: { headers: Record<string, unknown>; content: {
           '*/*': unknown;
         } };
@@ -4515,21 +3375,10 @@ export interface paths {
       requestBody?: { content: {
         '*/*': unknown;
       } };
-      responses: {
+      responses: Refused<400 | 401 | 403 | 404 | 405 | 408 | 413 | 500 | 502 | 503 | 504> & {
         200: { headers: Record<string, unknown>; content: {
           '*/*': unknown;
         } };
-        400: Refused;
-        401: Refused;
-        403: Refused;
-        404: Refused;
-        405: Refused;
-        408: Refused;
-        413: Refused;
-        500: Refused;
-        502: Refused;
-        503: Refused;
-        504: Refused;
         default: { headers: Record<string, unknown>; content: {
           '*/*': unknown;
         } };
@@ -4543,21 +3392,10 @@ export interface paths {
           'path': string;
         };
       };
-      responses: {
+      responses: Refused<400 | 401 | 403 | 404 | 405 | 408 | 413 | 500 | 502 | 503 | 504> & {
         200: { headers: Record<string, unknown>; content: {
           '*/*': unknown;
         } };
-        400: Refused;
-        401: Refused;
-        403: Refused;
-        404: Refused;
-        405: Refused;
-        408: Refused;
-        413: Refused;
-        500: Refused;
-        502: Refused;
-        503: Refused;
-        504: Refused;
         default: { headers: Record<string, unknown>; content: {
           '*/*': unknown;
         } };

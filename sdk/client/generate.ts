@@ -102,21 +102,23 @@ function parametersType(operation: Json, indent: string): string {
 function operationType(operation: Json, indent: string): string {
   const body = objectOf(operation.requestBody);
   const inner = `${indent}  `;
-  const answers = Object.entries(objectOf(operation.responses)).map(([status, given]): [string, string] => {
-    // Refusals are components of the document; the client throws each as the same type.
-    if (objectOf(given).$ref !== undefined) return [status, 'Refused'];
-    const { content } = objectOf(given);
-    const type = content === undefined ? 'content?: never' : `content: ${contentType(content, `${inner}  `)}`;
-    return [status, `{ headers: Record<string, unknown>; ${type} }`];
-  });
+  const all = Object.entries(objectOf(operation.responses));
+  // Refusals are components of the document; the client throws each as the same type.
+  const isRefusal = (given: unknown): boolean => objectOf(given).$ref !== undefined;
+  const refused = all.filter(([, given]) => isRefusal(given)).map(([status]) => status);
+  const answers = all
+    .filter(([, given]) => !isRefusal(given))
+    .map(([status, given]): [string, string] => {
+      const { content } = objectOf(given);
+      const type = content === undefined ? 'content?: never' : `content: ${contentType(content, `${inner}  `)}`;
+      return [status, `{ headers: Record<string, unknown>; ${type} }`];
+    });
+  const responses = `${refused.length === 0 ? '' : `Refused<${refused.join(' | ')}> & `}${block(answers, inner)}`;
   const bodyMember: Array<[string, string]> =
     operation.requestBody === undefined
       ? []
       : [[`requestBody${body.required === true ? '' : '?'}`, `{ content: ${contentType(body.content, inner)} }`]];
-  return block(
-    [['parameters', parametersType(operation, inner)], ...bodyMember, ['responses', block(answers, inner)]],
-    indent,
-  );
+  return block([['parameters', parametersType(operation, inner)], ...bodyMember, ['responses', responses]], indent);
 }
 
 /** The text of `api.d.ts`. */
@@ -136,9 +138,11 @@ export function apiTypes(): string {
   });
   return `/** Made from the OpenAPI document by "npm run client": not to be changed by hand. */
 
-type Refused = {
-  headers: Record<string, unknown>;
-  content: { 'application/problem+json': components['schemas']['Problem'] };
+type Refused<Status extends number> = {
+  [S in Status]: {
+    headers: Record<string, unknown>;
+    content: { 'application/problem+json': components['schemas']['Problem'] };
+  };
 };
 
 export interface paths ${block(paths, '')}

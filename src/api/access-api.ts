@@ -159,19 +159,20 @@ const rolePath = (r: GraphRole): string =>
   r.kind === 'plugin' ? `plugin/${r.pluginId}/${r.role}` : `${r.kind}/${r.role}`;
 
 const explain: Handle<typeof access.explain, AccessApiParts> = async (parts, { body }) => {
-  const { command = '', plugin, trigger, user: userId } = await body();
+  const { command = '', plugin: pluginId, trigger, user: userId } = await body();
   const user = await findUser(parts.db, userId);
   if (user === undefined) throw new ServiceError('not_found', `there is no user ${userId}`);
   const told = new Explanation();
+  const plugin = parts.registry.find(pluginId);
+  explainPlugin(told, pluginId, plugin);
+  const asked = { told, user, pluginId, plugin };
   const verdict =
-    trigger !== undefined
-      ? await explainTrigger(parts, told, user, plugin, trigger)
-      : await explainCommand(parts, told, user, plugin, command);
+    trigger !== undefined ? await explainTrigger(parts, asked, trigger) : await explainCommand(parts, asked, command);
   return {
     status: 200,
     json: {
       user: { id: user.id, external_id: user.externalId, display_name: user.displayName },
-      plugin,
+      plugin: pluginId,
       ...(trigger === undefined ? { command } : { trigger }),
       allowed: told.status === 200,
       status: told.status,
@@ -184,15 +185,14 @@ const explain: Handle<typeof access.explain, AccessApiParts> = async (parts, { b
 
 export const accessRoutes = (parts: AccessApiParts): Route[] => serve(access, parts, { explain });
 
+/** Who asks for what, and the explanation so far. */
+type Asked = { told: Explanation; user: GlobalUser; pluginId: string; plugin: InstalledPlugin | undefined };
+
 async function explainTrigger(
-  { policies, quarantine, registry }: AccessApiParts,
-  told: Explanation,
-  user: GlobalUser,
-  pluginId: string,
+  { policies, quarantine }: AccessApiParts,
+  { plugin, pluginId, told, user }: Asked,
   name: string,
-) {
-  const plugin = registry.find(pluginId);
-  explainPlugin(told, pluginId, plugin);
+): Promise<PolicyVerdict | null> {
   const t: InstalledTrigger | undefined = plugin?.triggers.get(name);
   const where = `PUT /api/admin/plugins/${pluginId}/triggers/${name}/settings`;
   told.add(
@@ -233,14 +233,10 @@ async function explainTrigger(
 }
 
 async function explainCommand(
-  { commandAccess, registry }: AccessApiParts,
-  told: Explanation,
-  user: GlobalUser,
-  pluginId: string,
+  { commandAccess }: AccessApiParts,
+  { plugin, pluginId, told, user }: Asked,
   name: string,
-) {
-  const plugin = registry.find(pluginId);
-  explainPlugin(told, pluginId, plugin);
+): Promise<PolicyVerdict | null> {
   const commands = plugin?.manifest.triggers.filter(t => t.type === 'messenger') ?? [];
   const there = commands.some(c => c.name === name);
   told.add(

@@ -119,7 +119,7 @@ export class CommandSettingsCache {
     return settings;
   }
 
-  /** @param name payload of a notification on `COMMAND_CHANGED`; null: any command may have changed */
+  /** @param name payload of a notification on `COMMAND_CHANGED`; null forgets the settings of every command */
   invalidateCommandPolicy(name: string | null): void {
     this.#changes++;
     if (name === null) this.#cache.clear();

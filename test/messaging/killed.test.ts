@@ -1,8 +1,6 @@
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
-import path from 'node:path';
 import t from 'tap';
 import { openDatabase } from '../../src/db/database.ts';
+import { childServices } from '../support/child-service.ts';
 import { makeDatabase } from '../support/database.ts';
 import { random } from '../support/graph.ts';
 import {
@@ -16,7 +14,6 @@ import {
 } from '../support/messengers.ts';
 import { request, TOKEN } from '../support/service.ts';
 
-const CHILD = path.resolve(import.meta.dirname, '../support/service-process.ts');
 const ROUNDS = 3;
 const EACH_ROUND = 16;
 
@@ -31,23 +28,7 @@ t.test('kill -9 anywhere between an update and its reply loses nothing and repli
   t.teardown(() => db.close());
   // A messenger that takes a while is more often caught in the middle.
   for (const server of [telegram, vk]) server.before = () => new Promise(resolve => setTimeout(resolve, rnd() * 20));
-  const env = {
-    PATH: process.env.PATH ?? '',
-    TEST_LOG: process.env.TEST_LOG ?? 'silent',
-    BOT_HTTP_PORT: '0',
-    BOT_DATA_DIR: path.join(t.testdir(), 'data'),
-    BOT_DATABASE_URL: database.serviceUrl,
-    BOT_DATABASE_POOL_SIZE: '10',
-    BOT_EXECUTION_LANES: '2',
-    ...telegram.env(),
-    ...vk.env(),
-  };
-  const start = async () => {
-    const child = spawn(process.execPath, [...process.execArgv, CHILD], { env, stdio: ['ignore', 'pipe', 'inherit'] });
-    t.teardown(() => child.kill('SIGKILL'));
-    const [line] = await once(child.stdout, 'data');
-    return { child, base: `http://127.0.0.1:${String(line).trim()}` };
-  };
+  const start = childServices(t, database.serviceUrl, { ...telegram.env(), ...vk.env() });
   type Update = { channel: 'TELEGRAM' | 'VK'; n: number; stored: boolean };
   const updates: Update[] = [];
   const write = async (base: string, u: Update): Promise<void> => {

@@ -1,15 +1,13 @@
-import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import t from 'tap';
 import { type Database, openDatabase } from '../../src/db/database.ts';
+import { childServices } from '../support/child-service.ts';
 import { makeDatabase } from '../support/database.ts';
 import { startGraphStore } from '../support/graph.ts';
 import { append, bothGraphs, touch } from '../support/outbox.ts';
 import { startTestService } from '../support/service.ts';
 
-const CHILD = path.resolve(import.meta.dirname, '../support/service-process.ts');
 /** Several seconds of work. */
 const ENTRIES = 12_000;
 
@@ -48,32 +46,16 @@ t.test('a host that is killed in the middle of a delivery is taken over from wit
     await db.close();
     await database.drop();
   });
-  const env = {
-    PATH: process.env.PATH ?? '',
-    TEST_LOG: process.env.TEST_LOG ?? 'silent',
-    BOT_HTTP_PORT: '0',
-    BOT_DATA_DIR: path.join(t.testdir(), 'data'),
-    BOT_DATABASE_URL: database.serviceUrl,
-    BOT_DATABASE_POOL_SIZE: '10',
-    BOT_EXECUTION_LANES: '2',
+  const start = childServices(t, database.serviceUrl, {
     BOT_SPICEDB_ENDPOINT: spicedb.endpoint,
     BOT_SPICEDB_TLS: 'false',
-  };
-  const start = async () => {
-    const child = spawn(process.execPath, [...process.execArgv, CHILD], { env, stdio: ['ignore', 'pipe', 'inherit'] });
-    t.teardown(() => child.kill('SIGKILL'));
-    await Promise.race([
-      once(child.stdout, 'data'),
-      once(child, 'exit').then(() => Promise.reject(new Error('a host did not start'))),
-    ]);
-    return child;
-  };
-  const first = await start();
+  });
+  const { child: first } = await start();
   await append(db, touch('study_group:g#member@user:u'));
   const firstOwner = await until('the first delivery', async () =>
     (await pending(db)) === 0 ? ownerOf(db) : undefined,
   );
-  const second = await start();
+  const { child: second } = await start();
   const users = Array.from({ length: ENTRIES }, (_, k) => touch(`study_group:g${k % 100}#member@user:m${k}`));
   await append(db, ...users);
   // Not at the end of its turn, so that it is known which of them runs the job.
