@@ -16,7 +16,10 @@ export type AccessDecision =
   | { kind: 'evaluate' }
   | { kind: 'refuse'; reason: 'disabled' | 'no_credential' | 'principal_kind' | 'policy' };
 
-/** The effect of a trigger's settings, for people. The words are values of the API that clients match: `nobody` means that no client may call. */
+/**
+ * The effect of a trigger's settings, for people. The words are values of the API that clients match; 'nobody' means
+ * that no client may call.
+ */
 export const EFFECTIVE_ACCESS = ['disabled', 'public', 'nobody', 'user', 'service', 'user_or_service'] as const;
 export type EffectiveAccess = (typeof EFFECTIVE_ACCESS)[number];
 
