@@ -107,7 +107,12 @@ export type Terminal = {
 
 /** Runs a command on a terminal of its own, as a reader would: `script` of util-linux makes one. */
 export function openTerminal(command: string, folder: string, env: NodeJS.ProcessEnv): Terminal {
-  const child = spawn('script', ['-qefc', command, '/dev/null'], { cwd: folder, env, stdio: 'pipe' });
+  // Ctrl-C also reaches a shell that waits for the command, and it would end with 130 whatever the command says.
+  const child = spawn('script', ['-qefc', `exec ${command}`, '/dev/null'], {
+    cwd: folder,
+    env: { ...env, SHELL: '/bin/sh' },
+    stdio: 'pipe',
+  });
   let text = '';
   for (const stream of [child.stdout, child.stderr]) stream.on('data', (c: Buffer) => (text += c.toString()));
   const ended = new Promise<number | null>(resolve => child.once('close', resolve));
