@@ -97,7 +97,7 @@ export function openShell(folder: string, env: NodeJS.ProcessEnv): Shell {
 }
 
 export type Terminal = {
-  /** What stands on the screen, without colours and the wheel npm turns. */
+  /** What stands on the screen, without colours. */
   screen(): string;
   until(text: RegExp): Promise<RegExpMatchArray>;
   /** Presses Ctrl-C. @returns once the command has ended, its exit code */
@@ -110,7 +110,8 @@ export function openTerminal(command: string, folder: string, env: NodeJS.Proces
   // Ctrl-C also reaches a shell that waits for the command, and it would end with 130 whatever the command says.
   const child = spawn('script', ['-qefc', `exec ${command}`, '/dev/null'], {
     cwd: folder,
-    env: { ...env, SHELL: '/bin/sh' },
+    // The wheel that npm turns while it waits is not what a page shows.
+    env: { ...env, SHELL: '/bin/sh', npm_config_progress: 'false' },
     stdio: 'pipe',
   });
   let text = '';
@@ -120,7 +121,7 @@ export function openTerminal(command: string, folder: string, env: NodeJS.Proces
   child.once('error', error => {
     failed = new Error(`a terminal needs the command script of util-linux: ${error.message}`);
   });
-  const screen = (): string => text.replace(/\r|\x1b\[[\d;]*[A-Za-z]|[\u2800-\u28ff]/g, '');
+  const screen = (): string => text.replace(/\r|\x1b\[[\d;]*[A-Za-z]/g, '');
   return {
     screen,
     async until(pattern) {
