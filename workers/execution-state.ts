@@ -1,4 +1,5 @@
 import { CONTROL } from '../src/abi/host-memory.ts';
+import type { SlotResponse } from '../src/abi/slot-codec.ts';
 import { LIMITS } from '../src/base/limits.ts';
 
 const EMPTY = new Uint8Array(0);
@@ -20,9 +21,6 @@ export class Span {
   }
 }
 
-/** `body` is null if the body is already in the slot, right after the headers. */
-export type Response = { status: number; headers: Uint8Array; body: Uint8Array | null; bodyBytes: number };
-
 /** The state of one execution. Each lane has one object, reset before every execution. */
 export class ExecutionState {
   /** The control memory, which the module's start function writes (src/abi/host-memory). */
@@ -35,7 +33,7 @@ export class ExecutionState {
   parked: Uint8Array = EMPTY;
   parkedBody: Uint8Array = EMPTY;
   error = '';
-  response: Response | null = null;
+  response: SlotResponse | null = null;
   /** Why the last `respond` was refused; cleared when a later one is accepted. */
   invalidResponse: string | null = null;
   output: Uint8Array = EMPTY;
@@ -93,6 +91,11 @@ export class ExecutionState {
     if (kept.length < text.length) this.logTruncated = true;
     this.logBytes += kept.length + 16;
     this.logLines.push({ level, text: escapeControls(kept) });
+  }
+
+  /** Notes in the log, once the guest has ended, that text was dropped. */
+  closeLog(): void {
+    if (this.logTruncated) this.logLines.push({ level: 2, text: `log cut at ${LIMITS.logBytesPerExecution} bytes` });
   }
 }
 

@@ -1,26 +1,13 @@
-import { Buffer } from 'node:buffer';
 import fs from 'node:fs';
 import { performance } from 'node:perf_hooks';
 import v8 from 'node:v8';
 import vm from 'node:vm';
 import { threadId } from 'node:worker_threads';
 import { CONTROL } from '../src/abi/host-memory.ts';
-import type { LaneTask, LargeOutput } from '../src/abi/lane-messages.ts';
-import {
-  LANE,
-  LANE_STATE,
-  laneAt,
-  OUTCOME,
-  QUEUE,
-  queueAt,
-  RING_MASK,
-  SLOT,
-  SLOT_INPUT_AT,
-  SLOT_OUTPUT_AT,
-  SLOT_OUTPUT_BYTES,
-  slotAt,
-  viewsOf,
-} from '../src/abi/shared-layout.ts';
+import type { LaneTask } from '../src/abi/lane-messages.ts';
+import { LaneWords } from '../src/abi/lane-words.ts';
+import { CALL_STATE, OUTCOME, viewsOf } from '../src/abi/shared-layout.ts';
+import { deadlineOf, entryOf, moduleIdOf, readInput, writeOutcome, writeRunMs } from '../src/abi/slot-codec.ts';
 import { LIMITS, PAGE_BYTES } from '../src/base/limits.ts';
 import { ExecutionState } from './execution-state.ts';
 import { GuestMemory } from './guest-memory.ts';
@@ -30,7 +17,6 @@ import { PluginRuntime } from './plugin-runtime.ts';
 import { mayTake, type Taken, takeWork } from './take-work.ts';
 import { makeWasi } from './wasi.ts';
 
-const EMPTY = new Uint8Array(0);
 /** Plugin versions a lane keeps in its cache; the least recently used one is removed first. */
 const RUNTIMES_MAX = 64;
 /** An idle lane clears its note after this time. */
@@ -60,7 +46,7 @@ function makeCollect(): () => void {
 class Lane {
   readonly #task: LaneTask;
   readonly #views;
-  readonly #at: number;
+  readonly #words: LaneWords;
   readonly #control = new WebAssembly.Memory({ initial: 1, maximum: 1 });
   readonly #state = new ExecutionState(new Int32Array(this.#control.buffer));
   readonly #guest = new GuestMemory();
@@ -82,7 +68,7 @@ class Lane {
   constructor(task: LaneTask) {
     this.#task = task;
     this.#views = viewsOf(task.memory);
-    this.#at = laneAt(task.lane);
+    this.#words = new LaneWords(this.#views.words, task.lane);
     const [seconds, nanos] = process.hrtime();
     this.#clockDelta = seconds * 1000 + nanos / 1e6 - performance.now() + task.clockOffsetMs;
     this.#channel = new HostChannel(
@@ -119,19 +105,16 @@ class Lane {
   }
 
   run(): void {
-    const { words } = this.#views;
-    words[this.#at + LANE.thread] = linuxThreadId();
-    words[this.#at + LANE.threadId] = threadId;
-    Atomics.store(words, this.#at + LANE.state, LANE_STATE.awake);
+    this.#words.turnOn(linuxThreadId(), threadId);
     this.#channel.mark();
     this.#channel.ring();
     for (;;) {
       // A lane whose priority was lowered cannot raise it again, so it ends and the host starts a new one.
-      if (Atomics.load(words, this.#at + LANE.retire) === 1 && Atomics.load(words, this.#at + LANE.call) === 0) {
+      if (this.#words.isRetiring && this.#channel.state === CALL_STATE.idle) {
         this.#report();
         process.exit(0);
       }
-      const taken = takeWork(words, this.#at, this.#next);
+      const taken = takeWork(this.#views.words, this.#words, this.#next);
       if (taken === null) {
         this.#report();
         this.#sleep();
@@ -156,8 +139,7 @@ class Lane {
 
   /** Whether the execution just taken is expected to be short, by the recent run time of its plugin. */
   #isShort({ slot }: Taken): boolean {
-    const moduleId = this.#views.all32[(slotAt(slot) >> 2) + SLOT.moduleId]!;
-    return (this.#runtimes.get(moduleId)?.expectedMs ?? Number.POSITIVE_INFINITY) <= SHORT_MS;
+    return (this.#runtimes.get(moduleIdOf(this.#views, slot))?.expectedMs ?? Number.POSITIVE_INFINITY) <= SHORT_MS;
   }
 
   /**
@@ -165,17 +147,12 @@ class Lane {
    * look and the sleep.
    */
   #sleep(): void {
-    const { words } = this.#views;
-    Atomics.store(words, this.#at + LANE.state, LANE_STATE.asleep);
-    if (
-      mayTake(this.#views.words) &&
-      Atomics.compareExchange(words, this.#at + LANE.state, LANE_STATE.asleep, LANE_STATE.awake) === LANE_STATE.asleep
-    )
-      return;
+    this.#words.fallAsleep();
+    if (mayTake(this.#views.words) && this.#words.stayAwake()) return;
     // Only a lane that stays idle clears its note, because a file write for every short sleep would cost too much.
-    if (Atomics.wait(words, this.#at + LANE.state, LANE_STATE.asleep, NOTE_IDLE_MS) !== 'timed-out') return;
+    if (this.#words.sleep(NOTE_IDLE_MS)) return;
     this.#noteVersion(0);
-    Atomics.wait(words, this.#at + LANE.state, LANE_STATE.asleep);
+    this.#words.sleep(Number.POSITIVE_INFINITY);
   }
 
   #runtime(id: number): PluginRuntime | undefined {
@@ -200,37 +177,30 @@ class Lane {
   }
 
   #execute({ queue, slot }: Taken): void {
-    const { words, all32, all64 } = this.#views;
-    const header = slotAt(slot) >> 2;
+    const views = this.#views;
+    const state = this.#state;
     const started = performance.now();
-    this.#state.reset();
+    state.reset();
     this.#wasi.reset();
     this.#channel.beginSlot(slot);
-    this.#state.deadline = all64[(header + SLOT.deadline) >> 1]!;
-    const runtime = this.#runtime(all32[header + SLOT.moduleId]!);
+    state.deadline = deadlineOf(views, slot);
+    const runtime = this.#runtime(moduleIdOf(views, slot));
     if (runtime !== undefined) this.#noteVersion(runtime.loaded.versionId);
-    const outcome = runtime === undefined ? OUTCOME.loadFailed : this.#runGuest(runtime, slot, header);
+    const outcome = runtime === undefined ? OUTCOME.loadFailed : this.#runGuest(runtime, slot);
     this.#channel.settle();
     this.#wasi.flush();
-    all32[header + SLOT.outcome] = outcome;
-    all32[header + SLOT.hostCalls] = this.#state.hostCalls;
-    const pages = this.#guest.pages;
-    all32[header + SLOT.peakPages] = pages;
-    all32[header + SLOT.exitCode] = this.#state.exitCode;
-    this.#writeOutput(slot, header);
+    state.closeLog();
+    const { pages } = this.#guest;
+    const large = writeOutcome(views, slot, outcome, pages, state);
+    if (large !== null) this.#task.data.postMessage(large);
     this.#lastRunMs = performance.now() - started;
-    all64[(header + SLOT.runMs) >> 1] = this.#lastRunMs;
+    writeRunMs(views, slot, this.#lastRunMs);
     // An interrupted host call may have left a message on the data port, so this thread takes no more work.
-    if (this.#state.ended === 'fault') Atomics.store(words, this.#at + LANE.retire, 1);
-    // No function is called between these lines: a thread that is ended before the last of them still holds its slot.
-    const tail = words[this.#at + LANE.doneTail]!;
-    words[this.#at + LANE.done + (tail & RING_MASK)] = slot;
-    Atomics.store(words, this.#at + LANE.doneTail, (tail + 1) | 0);
-    Atomics.sub(words, queueAt(queue) + QUEUE.running, 1);
-    Atomics.store(words, this.#at + LANE.current, 0);
+    if (state.ended === 'fault') this.#words.retire();
+    this.#words.complete(queue, slot);
     this.#channel.mark();
     this.#unreported++;
-    runtime?.release(this.#returned && this.#state.ended === null);
+    runtime?.release(this.#returned && state.ended === null);
     runtime?.took(this.#lastRunMs);
     if (pages * PAGE_BYTES <= LIMITS.collectAfterBytes) return;
     // Collects garbage after the answer was sent.
@@ -239,20 +209,14 @@ class Lane {
     this.#collect();
   }
 
-  #runGuest(runtime: PluginRuntime, slot: number, header: number): number {
-    const { all32, bytes } = this.#views;
+  #runGuest(runtime: PluginRuntime, slot: number): number {
     const state = this.#state;
-    if (all32[header + SLOT.inputElsewhere] === 1) {
+    if (!readInput(this.#views, slot, state.event, state.body)) {
       const input = this.#channel.fetchInput(slot);
       state.event.set(input.event, 0, input.event.length);
       state.body.set(input.body, 0, input.body.length);
-    } else {
-      const at = slotAt(slot) + SLOT_INPUT_AT;
-      const eventBytes = all32[header + SLOT.eventBytes]!;
-      state.event.set(bytes, at, eventBytes);
-      state.body.set(bytes, at + eventBytes, all32[header + SLOT.bodyBytes]!);
     }
-    state.entry = all32[header + SLOT.entry]!;
+    state.entry = entryOf(this.#views, slot);
     state.config = runtime.loaded.config;
     state.pluginId = runtime.loaded.pluginId;
     this.#returned = false;
@@ -307,50 +271,6 @@ class Lane {
         : '';
     state.failure = `${state.failure === null ? '' : `${state.failure}\n`}${message}${stack === '' ? '' : `\n${stack}`}`;
     return OUTCOME.trap;
-  }
-
-  /**
-   * Writes headers, body, log, error and output one after another into the slot, or posts all of them on the data port.
-   */
-  #writeOutput(slot: number, header: number): void {
-    const { all32, bytes } = this.#views;
-    const state = this.#state;
-    const response = state.response;
-    const headers = response?.headers ?? EMPTY;
-    const answerBytes = response?.bodyBytes ?? 0;
-    if (state.logTruncated) state.logLines.push({ level: 2, text: `log cut at ${LIMITS.logBytesPerExecution} bytes` });
-    const log = state.logLines.length === 0 ? EMPTY : Buffer.from(JSON.stringify(state.logLines));
-    const error = state.failure === null ? EMPTY : Buffer.from(state.failure.slice(0, 4096));
-    all32[header + SLOT.status] = response?.status ?? 0;
-    all32[header + SLOT.headerBytes] = headers.length;
-    all32[header + SLOT.answerBytes] = answerBytes;
-    all32[header + SLOT.logBytes] = log.length;
-    all32[header + SLOT.errorBytes] = error.length;
-    all32[header + SLOT.outputBytes] = state.output.length;
-    const answerAt = slotAt(slot) + SLOT_OUTPUT_AT + headers.length;
-    const total = headers.length + answerBytes + log.length + error.length + state.output.length;
-    if (total > SLOT_OUTPUT_BYTES) {
-      const large: LargeOutput = {
-        slot,
-        headers: Buffer.from(headers).latin1Slice(),
-        answer: response === null ? EMPTY : (response.body ?? bytes.slice(answerAt, answerAt + answerBytes)),
-        log: Uint8Array.from(log),
-        error: state.failure ?? '',
-        output: Uint8Array.from(state.output),
-      };
-      this.#task.data.postMessage(large);
-      all32[header + SLOT.outputElsewhere] = 1;
-      return;
-    }
-    all32[header + SLOT.outputElsewhere] = 0;
-    if (headers.length > 0) bytes.set(headers, answerAt - headers.length);
-    // The body is already in the slot after the headers (`keepBody`), unless it did not fit.
-    if (response !== null && response.body !== null) bytes.set(response.body, answerAt);
-    let at = answerAt + answerBytes;
-    for (const part of [log, error, state.output]) {
-      if (part.length > 0) bytes.set(part, at);
-      at += part.length;
-    }
   }
 }
 

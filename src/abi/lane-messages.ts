@@ -34,8 +34,8 @@ export type LoadedModule = {
 export type LargeOutput = {
   slot: number;
   headers: string;
-  answer: Uint8Array;
+  body: Uint8Array;
   log: Uint8Array;
-  error: string;
+  failure: string;
   output: Uint8Array;
 };

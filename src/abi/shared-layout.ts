@@ -1,7 +1,9 @@
+import { Buffer } from 'node:buffer';
 import { LIMITS } from '../base/limits.ts';
 
 /**
- * Shared memory between the main thread and the lanes (threads that run plugins). Both ends are described here.
+ * Shared memory between the main thread and the lanes (threads that run plugins): where what lies. Only the codecs next
+ * to this file use these numbers, each for both ends: run-queue, lane-words, doorbell, slot-codec, call-area.
  *
  *   words[ control | queue 0..63 | lane 0..63 ]   Int32Array, each hot word alone on a 128-byte line
  *   slots[ 0 .. executionsInFlightMax )           16 KiB each: header, input, output
@@ -80,17 +82,16 @@ export const SLOT = {
   outcome: 8,
   status: 9,
   headerBytes: 10,
-  answerBytes: 11,
+  bodyOutBytes: 11,
   logBytes: 12,
-  errorBytes: 13,
+  failureBytes: 13,
   outputBytes: 14,
   /** 1: the parts did not fit and were posted on the lane's data port. */
   outputElsewhere: 15,
   hostCalls: 16,
   peakPages: 17,
-  exitCode: 18,
   /** Run time in ms as float64. */
-  runMs: 20,
+  runMs: 18,
 } as const;
 export const SLOT_INPUT_AT = 128;
 export const SLOT_INPUT_BYTES = 6 * 1024;
@@ -121,7 +122,8 @@ export const CALL = {
   dataBytes: 1,
   /** 1: the data was posted on the data port instead. */
   elsewhere: 2,
-  result: 3,
+  /** The value for the guest, or an error code below zero. */
+  code: 3,
   resultBytes: 4,
   /** Raw part of the result, after the first `resultBytes`. */
   bodyBytes: 5,
@@ -153,6 +155,8 @@ export type SharedViews = {
   all32: Int32Array;
   all64: Float64Array;
   bytes: Uint8Array;
+  /** The same bytes, for what only a `Buffer` does: writing and reading text. */
+  buffer: Buffer;
 };
 
 export function viewsOf(memory: SharedArrayBuffer): SharedViews {
@@ -161,5 +165,6 @@ export function viewsOf(memory: SharedArrayBuffer): SharedViews {
     all32: new Int32Array(memory),
     all64: new Float64Array(memory),
     bytes: new Uint8Array(memory),
+    buffer: Buffer.from(memory),
   };
 }

@@ -1,25 +1,15 @@
-import { Buffer } from 'node:buffer';
 import { performance } from 'node:perf_hooks';
 import { type ExecutionOutcome, type OutcomeKind, withoutAnswer } from '../abi/execution-outcome.ts';
 import type { HostFunction } from '../abi/host-functions.ts';
 import type { HostArgument, HostResult } from '../abi/host-result.ts';
 import type { LargeOutput, LoadedModule } from '../abi/lane-messages.ts';
-import {
-  SHARED_BYTES,
-  type SharedViews,
-  SLOT,
-  SLOT_COUNT,
-  SLOT_INPUT_AT,
-  SLOT_INPUT_BYTES,
-  slotAt,
-  viewsOf,
-} from '../abi/shared-layout.ts';
+import { SHARED_BYTES, type SharedViews, SLOT_COUNT, viewsOf } from '../abi/shared-layout.ts';
+import { type LargeInput, readOutcome, writeInput } from '../abi/slot-codec.ts';
 import { LIMITS } from '../base/limits.ts';
 import { HostCallPort } from './host-call-port.ts';
 import { LanePool } from './lane-pool.ts';
 import { prepareLaneSource } from './lane-source.ts';
 import { NestedCalls } from './nested-calls.ts';
-import { readOutcome } from './read-outcome.ts';
 import { type FullLine, RunQueues } from './run-queues.ts';
 
 /** One execution to run: plain data and one callback. `C` is the context that host functions get of it. */
@@ -80,7 +70,6 @@ type Admitted<C> = { execution: Execution<C>; admittedAt: number; event: Uint8Ar
 export class Executor<C> {
   readonly #options: ExecutorOptions<C>;
   readonly #views: SharedViews;
-  readonly #buffer: Buffer;
   readonly #queues: RunQueues;
   readonly #pool: LanePool;
   readonly #nested = new NestedCalls();
@@ -94,10 +83,8 @@ export class Executor<C> {
     this.#options = options;
     const memory = new SharedArrayBuffer(SHARED_BYTES);
     this.#views = viewsOf(memory);
-    this.#buffer = Buffer.from(memory);
     this.#queues = new RunQueues(this.#views);
     const port = new HostCallPort({
-      views: this.#views,
       dispatch: (row, args, slot) => options.dispatch(row, args, this.#of(slot).execution),
       loadModule: id => options.loadModule(id),
       largeInput: slot => this.#largeInput(slot),
@@ -157,28 +144,7 @@ export class Executor<C> {
     const now = performance.now();
     const slot = this.#queues.acquire(pluginId, caller, isNested, now);
     if (typeof slot !== 'number') return this.#refuseFull(execution, slot, now);
-    const header = slotAt(slot) >> 2;
-    const { all32, all64 } = this.#views;
-    const bodyBytes = execution.body?.length ?? 0;
-    const at = slotAt(slot) + SLOT_INPUT_AT;
-    // One UTF-16 unit takes at most three bytes in UTF-8.
-    const mayFit =
-      execution.event.length * 3 + bodyBytes <= SLOT_INPUT_BYTES ||
-      Buffer.byteLength(execution.event) + bodyBytes <= SLOT_INPUT_BYTES;
-    let event: Uint8Array | null = null;
-    if (mayFit) {
-      const written = this.#buffer.write(execution.event, at, 'utf8');
-      all32[header + SLOT.eventBytes] = written;
-      if (execution.body !== null) this.#buffer.set(execution.body, at + written);
-    } else {
-      event = new TextEncoder().encode(execution.event);
-      all32[header + SLOT.eventBytes] = event.length;
-    }
-    all32[header + SLOT.bodyBytes] = bodyBytes;
-    all32[header + SLOT.inputElsewhere] = mayFit ? 0 : 1;
-    all32[header + SLOT.moduleId] = execution.moduleId;
-    all32[header + SLOT.entry] = execution.entry;
-    all64[(header + SLOT.deadline) >> 1] = execution.deadline;
+    const event = writeInput(this.#views, slot, execution);
     this.#admitted[slot] = { execution, admittedAt: now, event };
     if (isNested) this.#nested.add(slot, { callers, to: pluginId, caller });
     this.#pool.drainSoon();
@@ -207,7 +173,7 @@ export class Executor<C> {
     return admitted;
   }
 
-  #largeInput(slot: number): { event: Uint8Array; body: Uint8Array } {
+  #largeInput(slot: number): LargeInput {
     const { event, execution } = this.#of(slot);
     return { event: event ?? EMPTY, body: execution.body ?? EMPTY };
   }
@@ -216,13 +182,9 @@ export class Executor<C> {
   #completed(slot: number, lane: number): void {
     const { admittedAt, execution } = this.#of(slot);
     const answered = this.#answered[slot] === 1;
-    const outcome = readOutcome(
-      this.#views,
-      this.#buffer,
-      slot,
-      admittedAt,
-      () => this.#pool.receive(lane) as LargeOutput | undefined,
-    );
+    const sinceAdmittedMs = performance.now() - admittedAt;
+    const receive = (): LargeOutput | undefined => this.#pool.receive(lane) as LargeOutput | undefined;
+    const outcome = readOutcome(this.#views, slot, sinceAdmittedMs, receive);
     try {
       if (!answered) this.#answer(execution, outcome);
     } finally {

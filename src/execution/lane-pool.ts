@@ -1,8 +1,10 @@
 import os from 'node:os';
 import { performance } from 'node:perf_hooks';
 import { MessageChannel, receiveMessageOnPort } from 'node:worker_threads';
+import type { CallArea } from '../abi/call-area.ts';
+import { isMarked, markAllLanes, silenceBell, sleepUnlessMarked, takeMarks, wantBell } from '../abi/doorbell.ts';
 import type { LaneTask } from '../abi/lane-messages.ts';
-import { BELL, BELL_BITS, BELL_WANTED, CALL_STATE, LANE, LANE_STATE, laneAt, RING_MASK } from '../abi/shared-layout.ts';
+import { BELL_BITS, CALL_STATE } from '../abi/shared-layout.ts';
 import { LIMITS } from '../base/limits.ts';
 import { demoteIfBurning, type Lane, type LanePoolOptions, makeLane, restorePriority } from './lane.ts';
 import { type LaneThreads, makeLaneThreads } from './lane-threads.ts';
@@ -40,9 +42,9 @@ export class LanePool {
     this.#options = options;
     this.#words = options.views.words;
     this.#pool = makeLaneThreads(options.laneFile);
-    this.#lanes = Array.from({ length: LIMITS.lanesMax }, (_, index) => makeLane(index));
-    for (const lane of this.#lanes) this.#words[laneAt(lane.index) + LANE.state] = LANE_STATE.off;
-    Atomics.store(this.#words, BELL, BELL_WANTED);
+    this.#lanes = Array.from({ length: LIMITS.lanesMax }, (_, index) => makeLane(options.views, index));
+    for (const lane of this.#lanes) lane.words.turnOff();
+    wantBell(this.#words);
   }
 
   /** Starts the first lane; each of the others starts when the one before is ready. */
@@ -76,11 +78,7 @@ export class LanePool {
   }
 
   #start(lane: Lane): void {
-    const at = laneAt(lane.index);
-    const words = this.#words;
-    for (const word of [LANE.current, LANE.call, LANE.retire, LANE.threadId]) words[at + word] = 0;
-    words[at + LANE.doneHead] = words[at + LANE.doneTail]!;
-    Atomics.store(words, at + LANE.state, LANE_STATE.off);
+    lane.words.reset();
     const bell = new MessageChannel();
     const data = new MessageChannel();
     const abort = new AbortController();
@@ -112,8 +110,7 @@ export class LanePool {
     };
     const over = (error?: unknown): void => {
       if (lane.generation !== generation) return;
-      const retired = Atomics.load(words, at + LANE.retire) === 1;
-      if (!abort.signal.aborted && !this.#closing && !retired && error !== undefined)
+      if (!abort.signal.aborted && !this.#closing && !lane.words.isRetiring && error !== undefined)
         this.#options.onThreadError(error);
       // Piscina's promise rejects before the thread has exited, and the thread's memory is free only after that.
       (lane.gone ?? Promise.resolve()).then(() => this.#ended(lane, generation));
@@ -123,19 +120,16 @@ export class LanePool {
 
   #ended(lane: Lane, generation: number): void {
     if (lane.generation !== generation) return;
-    const at = laneAt(lane.index);
     this.#drainLane(lane);
-    const current = this.#words[at + LANE.current]!;
-    const queue = this.#words[at + LANE.queue]!;
-    this.#words[at + LANE.current] = 0;
-    Atomics.store(this.#words, at + LANE.state, LANE_STATE.off);
+    const slot = lane.words.takeSlot();
+    lane.words.turnOff();
     lane.bell?.close();
     lane.data?.close();
     lane.generation++;
     lane.abort = null;
     const killed = lane.killedSlot >= 0;
     lane.killedSlot = -1;
-    this.#options.events.ended(current - 1, queue, lane.index);
+    this.#options.events.ended(slot, lane.words.queue, lane.index);
     // Kills come in bursts, so their replacements are spaced; a lane that retired is replaced at once.
     if (killed) this.#startSpaced(lane);
     else if (!this.#closing) this.#start(lane);
@@ -148,7 +142,7 @@ export class LanePool {
   drainSoon(): void {
     if (this.#drainSoon) return;
     this.#drainSoon = true;
-    Atomics.and(this.#words, BELL, ~BELL_WANTED);
+    silenceBell(this.#words);
     setImmediate(() => {
       this.#drainSoon = false;
       this.drain();
@@ -161,18 +155,17 @@ export class LanePool {
    * thread.
    */
   spinForNextCall(): void {
-    Atomics.and(this.#words, BELL, ~BELL_WANTED);
+    silenceBell(this.#words);
     const until = performance.now() + NEXT_CALL_SPIN_MS;
-    while (Atomics.load(this.#words, BELL) === 0 && performance.now() < until);
+    while (!isMarked(this.#words) && performance.now() < until);
     this.drain();
   }
 
   /** Serves the lanes that have something until none has, then asks for a doorbell message. */
   drain(): void {
-    const words = this.#words;
     for (;;) {
-      const lanes = Atomics.exchange(words, BELL, 0) & ~BELL_WANTED;
-      if (lanes === 0 && Atomics.compareExchange(words, BELL, 0, BELL_WANTED) === 0) return;
+      const lanes = takeMarks(this.#words);
+      if (lanes === 0 && sleepUnlessMarked(this.#words)) return;
       for (let rest = lanes; rest !== 0; rest &= rest - 1) {
         const bit = 31 - Math.clz32(rest & -rest);
         for (let k = bit; k < this.#started; k += BELL_BITS) this.#drainLane(this.#lanes[k]!);
@@ -182,28 +175,20 @@ export class LanePool {
 
   /** Looks at every lane, even at one that has not rung: its thread may have ended before it could. */
   drainAll(): void {
-    Atomics.or(this.#words, BELL, ~BELL_WANTED);
+    markAllLanes(this.#words);
     this.drain();
   }
 
   #drainLane(lane: Lane): void {
-    const words = this.#words;
+    const { callArea, words } = lane;
     const { events } = this.#options;
-    const at = laneAt(lane.index);
-    if (lane.starting && Atomics.load(words, at + LANE.state) !== LANE_STATE.off) this.#isUp(lane);
+    if (lane.starting && !words.isOff) this.#isUp(lane);
     // The lane posted the outcome of its last execution before this call, so that message must be taken from the data
     // port first.
-    const asked = Atomics.load(words, at + LANE.call) === CALL_STATE.asked;
-    let head = words[at + LANE.doneHead]!;
-    const tail = Atomics.load(words, at + LANE.doneTail);
-    while (head !== tail) {
-      const slot = words[at + LANE.done + (head & RING_MASK)]!;
-      head = (head + 1) | 0;
-      words[at + LANE.doneHead] = head;
-      events.completed(slot, lane.index);
-    }
+    const asked = callArea.state === CALL_STATE.asked;
+    for (let slot = words.takeCompleted(); slot >= 0; slot = words.takeCompleted()) events.completed(slot, lane.index);
     if (!asked) return;
-    Atomics.store(words, at + LANE.call, CALL_STATE.served);
+    callArea.serve();
     events.asked(lane.index);
   }
 
@@ -211,14 +196,8 @@ export class LanePool {
   #ready(enough: number): number {
     let n = 0;
     for (let k = 0; k < this.#started; k++) {
-      const lane = this.#lanes[k]!;
-      const at = laneAt(lane.index);
-      if (
-        Atomics.load(this.#words, at + LANE.state) === LANE_STATE.awake &&
-        !lane.stuck &&
-        Atomics.load(this.#words, at + LANE.call) === CALL_STATE.idle
-      )
-        if (++n >= enough) return n;
+      const { callArea, stuck, words } = this.#lanes[k]!;
+      if (words.isAwake && !stuck && callArea.state === CALL_STATE.idle && ++n >= enough) return n;
     }
     return n;
   }
@@ -244,14 +223,7 @@ export class LanePool {
 
   /** Wakes one sleeping lane. @returns whether there was one */
   #wakeOne(): boolean {
-    const words = this.#words;
-    for (let k = 0; k < this.#started; k++) {
-      const lane = this.#lanes[k]!;
-      const at = laneAt(lane.index) + LANE.state;
-      if (Atomics.compareExchange(words, at, LANE_STATE.asleep, LANE_STATE.awake) !== LANE_STATE.asleep) continue;
-      Atomics.notify(words, at, 1);
-      return true;
-    }
+    for (let k = 0; k < this.#started; k++) if (this.#lanes[k]!.words.wake()) return true;
     return false;
   }
 
@@ -265,63 +237,52 @@ export class LanePool {
     const now = performance.now();
     for (let k = 0; k < this.#started; k++) {
       const lane = this.#lanes[k]!;
-      const at = laneAt(lane.index);
-      const current = Atomics.load(this.#words, at + LANE.current);
-      const sequence = this.#words[at + LANE.sequence]!;
-      if (current === 0 || sequence !== lane.sequence) {
-        if (lane.demoted && !restorePriority(lane, this.#threadOf(lane.index))) this.#retire(lane);
-        lane.sequence = current === 0 ? -1 : sequence;
+      const { sequence, slot } = lane.words;
+      if (slot < 0 || sequence !== lane.sequence) {
+        if (lane.demoted && !restorePriority(lane)) this.#retire(lane);
+        lane.sequence = slot < 0 ? -1 : sequence;
         lane.runningSince = now;
         lane.stuck = false;
         lane.cpuAt = 0;
         lane.touchedKib = -1;
-        if (current === 0) continue;
+        if (slot < 0) continue;
       }
       if (lane.killedSlot >= 0) continue;
       const ran = now - lane.runningSince;
-      const blocked = Atomics.load(this.#words, at + LANE.call) !== CALL_STATE.idle;
+      const blocked = lane.callArea.state !== CALL_STATE.idle;
       if (ran > STUCK_MS && !lane.stuck) {
         lane.stuck = true;
-        lane.touchedKib = touchedKib(this.#threadOf(lane.index));
+        lane.touchedKib = touchedKib(lane.words.linuxThreadId);
       }
-      if (ran > STUCK_MS && !blocked && !lane.demoted) demoteIfBurning(lane, this.#threadOf(lane.index), now);
-      if (running(current - 1, ran, lane.index)) this.#kill(lane, current - 1);
+      if (ran > STUCK_MS && !blocked && !lane.demoted) demoteIfBurning(lane, now);
+      if (running(slot, ran, lane.index)) this.#kill(lane, slot);
     }
   }
 
   /** Asks a lane to end its thread after the current execution. */
   #retire(lane: Lane): void {
-    const at = laneAt(lane.index);
-    Atomics.store(this.#words, at + LANE.retire, 1);
-    if (
-      Atomics.compareExchange(this.#words, at + LANE.state, LANE_STATE.asleep, LANE_STATE.awake) === LANE_STATE.asleep
-    )
-      Atomics.notify(this.#words, at + LANE.state, 1);
+    lane.words.retire();
+    lane.words.wake();
   }
 
   /** Ends the thread of a lane. `ended` reports its slot once the thread has exited. */
   #kill(lane: Lane, slot: number): void {
     // If the execution ends by itself right now, the lane must not take another one that would be killed with it.
-    const at = laneAt(lane.index);
-    Atomics.store(this.#words, at + LANE.retire, 1);
+    lane.words.retire();
     // The execution has ended by itself meanwhile, so the thread retires after its current one instead.
-    if (Atomics.load(this.#words, at + LANE.current) !== slot + 1) return;
+    if (lane.words.slot !== slot) return;
     lane.killedSlot = slot;
-    const threadId = this.#words[laneAt(lane.index) + LANE.threadId]!;
+    const { threadId } = lane.words;
     const worker = this.#pool.threads.find(t => t.threadId === threadId);
     if (worker !== undefined) lane.gone = new Promise(resolve => worker.once('exit', () => resolve()));
-    Atomics.store(this.#words, laneAt(lane.index) + LANE.state, LANE_STATE.off);
+    lane.words.turnOff();
     lane.abort?.abort();
-  }
-
-  #threadOf(index: number): number {
-    return this.#words[laneAt(index) + LANE.thread]!;
   }
 
   /** Memory that the running execution of a lane has touched, in KiB; 0 for a short execution. */
   touchedKib(index: number): number {
-    const before = this.#lanes[index]!.touchedKib;
-    return before < 0 ? 0 : Math.max(0, touchedKib(this.#threadOf(index)) - before);
+    const lane = this.#lanes[index]!;
+    return lane.touchedKib < 0 ? 0 : Math.max(0, touchedKib(lane.words.linuxThreadId) - lane.touchedKib);
   }
 
   /** Whether a thread is being ended, so that its memory is not free yet. */
@@ -331,6 +292,15 @@ export class LanePool {
 
   generationOf(lane: number): number {
     return this.#lanes[lane]!.generation;
+  }
+
+  callAreaOf(lane: number): CallArea {
+    return this.#lanes[lane]!.callArea;
+  }
+
+  /** Slot of the execution that a lane runs, or -1. */
+  slotOf(lane: number): number {
+    return this.#lanes[lane]!.words.slot;
   }
 
   post(lane: number, message: unknown, transfer: ArrayBuffer[] = []): void {
@@ -345,14 +315,12 @@ export class LanePool {
 
   /** Number of lanes whose thread is ready. */
   get running(): number {
-    return this.#lanes.filter(l => Atomics.load(this.#words, laneAt(l.index) + LANE.state) !== LANE_STATE.off).length;
+    return this.#lanes.filter(l => !l.words.isOff).length;
   }
 
   /** Whether a thread is loading its modules: Node aborts the process if such a thread is ended. */
   get #loading(): boolean {
-    return this.#lanes.some(
-      l => l.abort !== null && l.killedSlot < 0 && this.#words[laneAt(l.index) + LANE.threadId] === 0,
-    );
+    return this.#lanes.some(l => l.abort !== null && l.killedSlot < 0 && l.words.threadId === 0);
   }
 
   async close(): Promise<void> {

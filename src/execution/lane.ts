@@ -1,4 +1,6 @@
 import type { MessagePort } from 'node:worker_threads';
+import { CallArea } from '../abi/call-area.ts';
+import { LaneWords } from '../abi/lane-words.ts';
 import type { SharedViews } from '../abi/shared-layout.ts';
 import { cpuMs, mayRaisePriority, setThreadPriority } from './linux-thread.ts';
 
@@ -14,6 +16,9 @@ const canRaise = mayRaisePriority();
 /** The main thread's state of one lane. */
 export type Lane = {
   index: number;
+  /** Its part of the memory it shares with the main thread. */
+  words: LaneWords;
+  callArea: CallArea;
   /** Grows with every thread of this lane; an answer for an older thread is dropped. */
   generation: number;
   abort: AbortController | null;
@@ -59,9 +64,11 @@ export type LanePoolOptions = {
   onThreadError(error: unknown): void;
 };
 
-export function makeLane(index: number): Lane {
+export function makeLane(views: SharedViews, index: number): Lane {
   return {
     index,
+    words: new LaneWords(views.words, index),
+    callArea: new CallArea(views, index),
     generation: 0,
     abort: null,
     bell: null,
@@ -83,7 +90,8 @@ export function makeLane(index: number): Lane {
  * Lowers the priority of a lane whose execution uses much processor time. Measures processor time, not elapsed time,
  * because a lane that only waited must not get a lower priority.
  */
-export function demoteIfBurning(lane: Lane, thread: number, now: number): void {
+export function demoteIfBurning(lane: Lane, now: number): void {
+  const thread = lane.words.linuxThreadId;
   const patience = canRaise ? DEMOTE_MS : DEMOTE_FOR_GOOD_MS;
   if (lane.cpuAt !== 0 && now - lane.cpuAt < patience) return;
   const cpuNowMs = cpuMs(thread);
@@ -101,7 +109,7 @@ export function demoteIfBurning(lane: Lane, thread: number, now: number): void {
 }
 
 /** Restores the priority of a lane; false when this process may not raise priorities. */
-export function restorePriority(lane: Lane, thread: number): boolean {
+export function restorePriority(lane: Lane): boolean {
   lane.demoted = false;
-  return setThreadPriority(thread, 0);
+  return setThreadPriority(lane.words.linuxThreadId, 0);
 }

@@ -1,13 +1,18 @@
 import {
-  ACTIVE,
-  QUEUE,
-  QUEUE_COUNT,
-  queueAt,
-  RING_MASK,
-  type SharedViews,
-  SLOT_COUNT,
-  URGENT,
-} from '../abi/shared-layout.ts';
+  appendSlot,
+  endRunning,
+  isQueued,
+  isRunnable,
+  limitOf,
+  markQueue,
+  openQueue,
+  type QueueMask,
+  setLimit,
+  takeBackAll,
+  takeBackWhile,
+  unmarkQueue,
+} from '../abi/run-queue.ts';
+import { ACTIVE, QUEUE_COUNT, type SharedViews, SLOT_COUNT, URGENT } from '../abi/shared-layout.ts';
 import { LIMITS } from '../base/limits.ts';
 import { type Caller, PluginLine } from './plugin-line.ts';
 
@@ -93,25 +98,15 @@ export class RunQueues {
   }
 
   #limitOf(line: PluginLine): number {
-    return this.#words[queueAt(line.queue) + QUEUE.limit]!;
+    return limitOf(this.#words, line.queue);
   }
 
   /** Takes back the slots that no lane has taken yet; from now on the callers of the plugin share its slots. */
   #beginSharing(line: PluginLine): void {
-    const at = queueAt(line.queue);
-    const tail = this.#words[at + QUEUE.tail]!;
-    let head = Atomics.load(this.#words, at + QUEUE.head);
-    // The lanes move the head too, so it is moved by compare-and-swap.
-    while (head !== tail) {
-      const found = Atomics.compareExchange(this.#words, at + QUEUE.head, head, tail);
-      if (found === head) break;
-      head = found;
-    }
-    const back: number[] = [];
-    for (let k = head; k !== tail; k = (k + 1) | 0) back.push(this.#words[at + QUEUE.ring + (k & RING_MASK)]!);
+    const back = takeBackAll(this.#words, line.queue);
     for (const slot of back) this.#released[slot] = 0;
     if (back[0] !== undefined) line.takeBack(this.#callerOf(back[0]), back);
-    Atomics.store(this.#words, at + QUEUE.limit, LIMITS.slotsPerPlugin);
+    setLimit(this.#words, line.queue, LIMITS.slotsPerPlugin);
   }
 
   /** Pushes slots that may enter the ring. @returns whether there were any */
@@ -127,25 +122,22 @@ export class RunQueues {
   #lend(queue: number, line: PluginLine): void {
     line.queue = queue;
     const limit = line.isAlone ? LIMITS.slotsPerCaller : LIMITS.slotsPerPlugin;
-    this.#words[queueAt(queue) + QUEUE.limit] = limit;
+    openQueue(this.#words, queue, limit);
     if (line.awaited > 0) this.#mark(URGENT, queue);
     this.#mark(ACTIVE, queue);
   }
 
-  #mark(mask: number, queue: number): void {
-    if (queue >= 0) Atomics.or(this.#words, mask + (queue >> 5), 1 << (queue & 31));
+  #mark(mask: QueueMask, queue: number): void {
+    if (queue >= 0) markQueue(this.#words, mask, queue);
   }
 
-  #unmark(mask: number, queue: number): void {
-    if (queue >= 0) Atomics.and(this.#words, mask + (queue >> 5), ~(1 << (queue & 31)));
+  #unmark(mask: QueueMask, queue: number): void {
+    if (queue >= 0) unmarkQueue(this.#words, mask, queue);
   }
 
   #append(queue: number, slot: number): void {
     this.#released[slot] = 1;
-    const at = queueAt(queue);
-    const tail = this.#words[at + QUEUE.tail]!;
-    this.#words[at + QUEUE.ring + (tail & RING_MASK)] = slot;
-    Atomics.store(this.#words, at + QUEUE.tail, (tail + 1) | 0);
+    appendSlot(this.#words, queue, slot);
   }
 
   /**
@@ -173,7 +165,7 @@ export class RunQueues {
     if (line.queue < 0) return false;
     // Must come before the push; otherwise a lane could take the eighth execution of one caller.
     if (line.isAlone && this.#limitOf(line) !== LIMITS.slotsPerCaller)
-      Atomics.store(this.#words, queueAt(line.queue) + QUEUE.limit, LIMITS.slotsPerCaller);
+      setLimit(this.#words, line.queue, LIMITS.slotsPerCaller);
     if (next === 'none') return false;
     return this.#appendWaiting(line, next === 'caller' ? caller : undefined);
   }
@@ -200,12 +192,7 @@ export class RunQueues {
   /** Whether no lane has taken the execution in a slot yet. */
   isWaiting(slot: number): boolean {
     const line = this.#lineOf(slot);
-    if (this.#released[slot] === 0) return true;
-    const at = queueAt(line.queue);
-    const tail = this.#words[at + QUEUE.tail]!;
-    for (let k = Atomics.load(this.#words, at + QUEUE.head); k !== tail; k = (k + 1) | 0)
-      if (this.#words[at + QUEUE.ring + (k & RING_MASK)] === slot) return true;
-    return false;
+    return this.#released[slot] === 0 || isQueued(this.#words, line.queue, slot);
   }
 
   /** When an execution of a caller can be admitted, in ms; 0 while the plugin has nothing in flight. */
@@ -215,20 +202,12 @@ export class RunQueues {
 
   /** Lowers the running count of a queue for a lane whose thread was ended. */
   endRunning(queue: number): void {
-    Atomics.sub(this.#words, queueAt(queue) + QUEUE.running, 1);
+    endRunning(this.#words, queue);
   }
 
   /** Whether any plugin has both a waiting execution and a free slot. */
   hasRunnable(): boolean {
-    for (const line of this.#lines.values()) {
-      if (line.queue < 0) continue;
-      const at = queueAt(line.queue);
-      if (
-        Atomics.load(this.#words, at + QUEUE.head) !== this.#words[at + QUEUE.tail]! &&
-        Atomics.load(this.#words, at + QUEUE.running) < this.#limitOf(line)
-      )
-        return true;
-    }
+    for (const line of this.#lines.values()) if (line.queue >= 0 && isRunnable(this.#words, line.queue)) return true;
     return false;
   }
 
@@ -247,15 +226,7 @@ export class RunQueues {
         const k = this.#waiting.indexOf(line);
         if (k >= 0) this.#waiting.splice(k, 1);
       }
-      if (line.queue < 0) continue;
-      const at = queueAt(line.queue);
-      for (;;) {
-        const head = Atomics.load(this.#words, at + QUEUE.head);
-        if (head === this.#words[at + QUEUE.tail]!) break;
-        const slot = this.#words[at + QUEUE.ring + (head & RING_MASK)]!;
-        if (!isLate(slot)) break;
-        if (Atomics.compareExchange(this.#words, at + QUEUE.head, head, (head + 1) | 0) === head) late.push(slot);
-      }
+      if (line.queue >= 0) late.push(...takeBackWhile(this.#words, line.queue, isLate));
     }
     return late;
   }

@@ -1,5 +1,6 @@
 import t from 'tap';
-import { LANE, laneAt, QUEUE, queueAt, SHARED_BYTES, type SharedViews, viewsOf } from '../../src/abi/shared-layout.ts';
+import { LaneWords } from '../../src/abi/lane-words.ts';
+import { SHARED_BYTES, type SharedViews, viewsOf } from '../../src/abi/shared-layout.ts';
 import { callerKey } from '../../src/base/caller-key.ts';
 import { LIMITS } from '../../src/base/limits.ts';
 import { RunQueues } from '../../src/execution/run-queues.ts';
@@ -31,6 +32,7 @@ t.test('callers are users, service keys, and addresses where there is no credent
 class Bench {
   readonly views: SharedViews = viewsOf(new SharedArrayBuffer(SHARED_BYTES));
   readonly queues = new RunQueues(this.views);
+  readonly lanes = Array.from({ length: LIMITS.lanesMax }, (_, lane) => new LaneWords(this.views.words, lane));
   /** What runs, by lane. */
   readonly running = new Map<number, { slot: number; queue: number; caller: string; plugin: string }>();
   readonly of = new Map<number, { caller: string; plugin: string }>();
@@ -47,13 +49,13 @@ class Bench {
 
   /** A free lane takes the next execution; whose it is, or null when there is none. */
   take(): string | null {
-    for (let lane = 0; lane < LIMITS.lanesMax; lane++) {
-      if (this.running.has(lane)) continue;
-      const taken = takeWork(this.views.words, laneAt(lane), 0);
+    for (const words of this.lanes) {
+      if (this.running.has(words.lane)) continue;
+      const taken = takeWork(this.views.words, words, 0);
       if (taken === null) return null;
       const whose = this.of.get(taken.slot);
       if (whose === undefined) throw new Error('the slot was not in use');
-      this.running.set(lane, { ...taken, ...whose });
+      this.running.set(words.lane, { ...taken, ...whose });
       return whose.caller;
     }
     return null;
@@ -70,8 +72,7 @@ class Bench {
     for (const [lane, r] of this.running)
       if (caller === undefined || r.caller === caller) {
         this.running.delete(lane);
-        this.views.words[laneAt(lane) + LANE.current] = 0;
-        Atomics.sub(this.views.words, queueAt(r.queue) + QUEUE.running, 1);
+        this.lanes[lane]?.complete(r.queue, r.slot);
         this.of.delete(r.slot);
         this.queues.release(r.slot, ranMs);
         return;

@@ -1,0 +1,124 @@
+import { type ACTIVE, LANE, laneAt, QUEUE, queueAt, RING_MASK, type URGENT } from './shared-layout.ts';
+
+/**
+ * The shared run queue of a plugin: a ring of slots, the count of those that run, and how many may run. The main thread
+ * appends; lanes take from the head by compare-and-swap, and so does the main thread when it takes slots back.
+ */
+
+/** Puts a queue to use: it is empty and lets `limit` executions run at once. */
+export function openQueue(words: Int32Array, queue: number, limit: number): void {
+  words[queueAt(queue) + QUEUE.limit] = limit;
+}
+
+/** Main thread: how many executions of a queue may run at once. */
+export const limitOf = (words: Int32Array, queue: number): number => words[queueAt(queue) + QUEUE.limit]!;
+
+/** Main thread: changes that number. Comes before the append it is meant for, so that no lane uses the old one. */
+export function setLimit(words: Int32Array, queue: number, limit: number): void {
+  Atomics.store(words, queueAt(queue) + QUEUE.limit, limit);
+}
+
+/** Main thread: appends a slot. */
+export function appendSlot(words: Int32Array, queue: number, slot: number): void {
+  const at = queueAt(queue);
+  const tail = words[at + QUEUE.tail]!;
+  words[at + QUEUE.ring + (tail & RING_MASK)] = slot;
+  Atomics.store(words, at + QUEUE.tail, (tail + 1) | 0);
+}
+
+/**
+ * Lane: takes the next slot of a queue, counts it as running, and notes it in the lane's words.
+ *
+ * @returns the slot, or -1 when nothing waits or as many run as may
+ */
+export function takeSlot(words: Int32Array, queue: number, lane: number): number {
+  const at = queueAt(queue);
+  const own = laneAt(lane);
+  for (;;) {
+    const head = Atomics.load(words, at + QUEUE.head);
+    if (head === Atomics.load(words, at + QUEUE.tail)) return -1;
+    if (Atomics.add(words, at + QUEUE.running, 1) >= Atomics.load(words, at + QUEUE.limit)) {
+      Atomics.sub(words, at + QUEUE.running, 1);
+      return -1;
+    }
+    const slot = words[at + QUEUE.ring + (head & RING_MASK)]!;
+    if (Atomics.compareExchange(words, at + QUEUE.head, head, (head + 1) | 0) === head) {
+      // Noted at once, without a call between: the slot of a thread that ends from now on is known.
+      words[own + LANE.queue] = queue;
+      words[own + LANE.sequence] = (words[own + LANE.sequence]! + 1) | 0;
+      Atomics.store(words, own + LANE.current, slot + 1);
+      return slot;
+    }
+    Atomics.sub(words, at + QUEUE.running, 1);
+  }
+}
+
+/** Main thread: takes back all slots that no lane has taken, in order. */
+export function takeBackAll(words: Int32Array, queue: number): number[] {
+  const at = queueAt(queue);
+  const tail = words[at + QUEUE.tail]!;
+  let head = Atomics.load(words, at + QUEUE.head);
+  while (head !== tail) {
+    const found = Atomics.compareExchange(words, at + QUEUE.head, head, tail);
+    if (found === head) break;
+    head = found;
+  }
+  const slots: number[] = [];
+  for (let k = head; k !== tail; k = (k + 1) | 0) slots.push(words[at + QUEUE.ring + (k & RING_MASK)]!);
+  return slots;
+}
+
+/** Main thread: takes back the slots at the head for which a condition holds, up to the first for which it does not. */
+export function takeBackWhile(words: Int32Array, queue: number, condition: (slot: number) => boolean): number[] {
+  const at = queueAt(queue);
+  const slots: number[] = [];
+  for (;;) {
+    const head = Atomics.load(words, at + QUEUE.head);
+    if (head === words[at + QUEUE.tail]!) return slots;
+    const slot = words[at + QUEUE.ring + (head & RING_MASK)]!;
+    if (!condition(slot)) return slots;
+    if (Atomics.compareExchange(words, at + QUEUE.head, head, (head + 1) | 0) === head) slots.push(slot);
+  }
+}
+
+/** Main thread: whether no lane has taken a slot of the queue yet. */
+export function isQueued(words: Int32Array, queue: number, slot: number): boolean {
+  const at = queueAt(queue);
+  const tail = words[at + QUEUE.tail]!;
+  for (let k = Atomics.load(words, at + QUEUE.head); k !== tail; k = (k + 1) | 0)
+    if (words[at + QUEUE.ring + (k & RING_MASK)] === slot) return true;
+  return false;
+}
+
+/** Whether slots of a queue wait that no lane has taken. */
+export const hasQueued = (words: Int32Array, queue: number): boolean =>
+  Atomics.load(words, queueAt(queue) + QUEUE.head) !== Atomics.load(words, queueAt(queue) + QUEUE.tail);
+
+/** How many executions of a queue run. */
+export const runningOf = (words: Int32Array, queue: number): number =>
+  Atomics.load(words, queueAt(queue) + QUEUE.running);
+
+/** Whether slots of a queue wait, and one more may run. */
+export const isRunnable = (words: Int32Array, queue: number): boolean =>
+  hasQueued(words, queue) && runningOf(words, queue) < Atomics.load(words, queueAt(queue) + QUEUE.limit);
+
+/** Main thread: lowers the running count for a lane whose thread has ended. */
+export function endRunning(words: Int32Array, queue: number): void {
+  Atomics.sub(words, queueAt(queue) + QUEUE.running, 1);
+}
+
+/** The masks of queues: those that may hold work, and those of which other executions wait for executions. */
+export type QueueMask = typeof ACTIVE | typeof URGENT;
+
+/** Main thread: puts a queue into a mask. */
+export function markQueue(words: Int32Array, mask: QueueMask, queue: number): void {
+  Atomics.or(words, mask + (queue >> 5), 1 << (queue & 31));
+}
+
+/** Main thread: takes a queue out of a mask. */
+export function unmarkQueue(words: Int32Array, mask: QueueMask, queue: number): void {
+  Atomics.and(words, mask + (queue >> 5), ~(1 << (queue & 31)));
+}
+
+/** Half of a mask: bit k of half 0 is queue k, bit k of half 1 is queue 32 + k. */
+export const maskHalf = (words: Int32Array, mask: QueueMask, half: 0 | 1): number => Atomics.load(words, mask + half);
