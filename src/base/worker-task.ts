@@ -36,48 +36,83 @@ const LOADING_MS_MAX = 5000;
 /** What the library calls a thread that ended by itself, was ended by `destroy`, or is not started while that goes on. */
 const ENDED = /^(worker exited with code|Terminating worker thread|The task has been aborted)/;
 
+/** One thread and the task it does: Piscina owns the thread, which starts when it is needed. */
+class TaskThread<Task, Answer> {
+  readonly #pool: ThreadPool<Task, Answer>;
+  readonly #ended: () => ThreadEnded;
+  /** Ends the task that was handed over. */
+  #stop: AbortController | null = null;
+
+  constructor({ file, heapMb, idleMs }: WorkerTaskOptions, ended: () => ThreadEnded) {
+    this.#ended = ended;
+    this.#pool = new ThreadPool<Task, Answer>({
+      filename: file.href,
+      minThreads: 0,
+      maxThreads: 1,
+      concurrentTasksPerWorker: 1,
+      idleTimeout: idleMs ?? Number.POSITIVE_INFINITY,
+      recordTiming: false,
+      env: {},
+      // Nothing the process was started with has to be loaded for it.
+      execArgv: ['--disable-warning=ExperimentalWarning'],
+      ...(heapMb === undefined ? {} : { resourceLimits: { maxOldGenerationSizeMb: heapMb } }),
+    });
+    let lastError: unknown = null;
+    this.#pool.on('error', error => {
+      lastError = error;
+    });
+    // A thread that ends before it has taken its task leaves the task waiting: the library tells of the thread alone.
+    this.#pool.on('workerDestroy', () => {
+      const stop = this.#stop;
+      setImmediate(() => {
+        const why = lastError ?? ended();
+        lastError = null;
+        if (this.#pool.threads.length === 0) stop?.abort(why);
+      });
+    });
+  }
+
+  /** Does a task. @param deadlineMs ends the thread, with the task; @param late the reason then */
+  async run(task: Task, deadlineMs: number | undefined, late: () => ThreadEnded): Promise<Answer> {
+    const stop = new AbortController();
+    this.#stop = stop;
+    const timer = deadlineMs === undefined ? undefined : setTimeout(() => stop.abort(late()), deadlineMs);
+    try {
+      return await this.#pool.run(task, { signal: stop.signal });
+    } catch (error) {
+      if (stop.signal.aborted) throw stop.signal.reason;
+      throw error instanceof Error && ENDED.test(error.message) ? this.#ended() : error;
+    } finally {
+      clearTimeout(timer);
+      this.#stop = null;
+    }
+  }
+
+  end(): Promise<void> {
+    return this.#pool.destroy();
+  }
+}
+
 /**
  * A task that is done in threads of its own, which start when they are needed, read nothing of the environment, and keep no process alive
- * while idle. Piscina owns the threads. The order, the bound on what waits and the deadline are kept here: of tasks with a signal the
- * library counts none as waiting, and gives a later one the first place.
+ * while idle. The order, the bound on what waits and the deadline are kept here: of tasks with a signal Piscina counts none as waiting, and
+ * gives a later one the first place. Each thread is a pool of its own, so that a thread that ends rejects its own task alone.
  */
 export class WorkerTask<Task, Answer> {
   readonly #options: WorkerTaskOptions;
-  readonly #pool: ThreadPool<Task, Answer>;
+  readonly #threads: ReadonlyArray<TaskThread<Task, Answer>>;
+  /** Threads that do no task; the one used last is used first, so that the others may end. */
+  readonly #free: Array<TaskThread<Task, Answer>>;
   readonly #turns: ReturnType<typeof makeSemaphore>;
-  /** Tasks that were handed over, by what ends them. */
-  readonly #running = new Map<AbortController, Promise<Answer>>();
+  readonly #running = new Set<Promise<Answer>>();
   /** How often `end` was called: tasks that waited then are not begun. */
   #ends = 0;
 
   constructor(options: WorkerTaskOptions) {
     this.#options = options;
     this.#turns = makeSemaphore(options.threads);
-    this.#pool = new ThreadPool<Task, Answer>({
-      filename: options.file.href,
-      minThreads: 0,
-      maxThreads: options.threads,
-      concurrentTasksPerWorker: 1,
-      idleTimeout: options.idleMs ?? Number.POSITIVE_INFINITY,
-      recordTiming: false,
-      env: {},
-      // Nothing the process was started with has to be loaded for it.
-      execArgv: ['--disable-warning=ExperimentalWarning'],
-      ...(options.heapMb === undefined ? {} : { resourceLimits: { maxOldGenerationSizeMb: options.heapMb } }),
-    });
-    let lastError: unknown = null;
-    this.#pool.on('error', error => {
-      lastError = error;
-    });
-    // A thread that ends before it has taken its task leaves that one waiting: the library tells of the thread alone.
-    this.#pool.on('workerDestroy', () =>
-      setImmediate(() => {
-        const why = lastError ?? this.#ended();
-        lastError = null;
-        if (this.#running.size <= this.#pool.threads.length) return;
-        for (const task of this.#running.keys()) task.abort(why);
-      }),
-    );
+    this.#threads = Array.from({ length: options.threads }, () => new TaskThread(options, () => this.#ended()));
+    this.#free = [...this.#threads];
   }
 
   /**
@@ -95,28 +130,28 @@ export class WorkerTask<Task, Answer> {
     const ends = this.#ends;
     return this.#turns(async () => {
       if (ends !== this.#ends) throw this.#ended();
-      const stop = new AbortController();
-      const running = this.#inThread(task, stop);
-      this.#running.set(stop, running);
-      return await running.finally(() => this.#running.delete(stop));
+      const running = this.#inThread(task);
+      this.#running.add(running);
+      return await running.finally(() => this.#running.delete(running));
     });
   }
 
-  async #inThread(task: Task, stop: AbortController): Promise<Answer> {
+  async #inThread(task: Task): Promise<Answer> {
     const { deadlineMs, does, heapMb } = this.#options;
-    const late = (): void =>
-      stop.abort(new ThreadEnded('deadline', `the thread that ${does} was ended after ${deadlineMs} ms`));
-    const timer = deadlineMs === undefined ? undefined : setTimeout(late, deadlineMs);
+    const thread = this.#free.pop();
+    if (thread === undefined) throw new Error('bug: more tasks run than there are threads');
     try {
-      return await this.#pool.run(task, { signal: stop.signal });
+      return await thread.run(
+        task,
+        deadlineMs,
+        () => new ThreadEnded('deadline', `the thread that ${does} was ended after ${deadlineMs} ms`),
+      );
     } catch (error) {
-      if (stop.signal.aborted) throw stop.signal.reason;
-      if (!(error instanceof Error)) throw error;
-      if ('code' in error && error.code === 'ERR_WORKER_OUT_OF_MEMORY')
+      if (error instanceof Error && 'code' in error && error.code === 'ERR_WORKER_OUT_OF_MEMORY')
         throw new ThreadEnded('memory', `the thread that ${does} ran out of its memory of ${heapMb} MB`);
-      throw ENDED.test(error.message) ? this.#ended() : error;
+      throw error;
     } finally {
-      clearTimeout(timer);
+      this.#free.push(thread);
     }
   }
 
@@ -127,7 +162,7 @@ export class WorkerTask<Task, Answer> {
   /** Ends the threads: a process that ends must not have to join them. Tasks that run have a moment to end, those that wait are rejected. */
   async end(): Promise<void> {
     this.#ends++;
-    await Promise.race([Promise.allSettled(this.#running.values()), sleep(LOADING_MS_MAX, undefined, { ref: false })]);
-    await this.#pool.destroy();
+    await Promise.race([Promise.allSettled(this.#running), sleep(LOADING_MS_MAX, undefined, { ref: false })]);
+    await Promise.all(this.#threads.map(thread => thread.end()));
   }
 }

@@ -99,6 +99,23 @@ t.test(
   },
 );
 
+t.test('a thread that cannot be started rejects its own task, and none of the other threads', async t => {
+  const dir = t.testdir({
+    // The first thread to load this runs; the second ends before it can take its task.
+    'one.cjs': `
+      const { appendFileSync, readFileSync } = require('node:fs');
+      const starts = __dirname + '/starts';
+      appendFileSync(starts, 'x');
+      if (readFileSync(starts).length > 1) process.exit(1);
+      module.exports = ({ ms }) => new Promise(resolve => setTimeout(resolve, ms, 'done'));`,
+  });
+  const task = start(t, { file: pathToFileURL(path.join(dir, 'one.cjs')), threads: 2 });
+  await task.run({ how: 'answer', ms: 0 });
+  const long = task.run({ how: 'answer', ms: 2000 });
+  await t.rejects(task.run({ how: 'answer', ms: 0 }), ThreadEnded);
+  t.equal(await long, 'done');
+});
+
 t.test('as many tasks are done at a time as there are threads for', async t => {
   const task = start(t, { threads: 2 });
   const done = await Promise.all([0, 1, 2, 3].map(() => task.run({ how: 'answer', ms: 300 })));
