@@ -63,7 +63,7 @@ export interface paths {
           'expires_at'?: string | null;
         };
       } };
-      responses: Refused<400 | 401 | 403 | 408 | 409 | 413 | 415 | 422 | 500 | 503 | 507> & {
+      responses: Refused<400 | 401 | 403 | 408 | 409 | 413 | 415 | 422 | 429 | 500 | 503 | 507> & {
         201: { headers: Record<string, unknown>; content: {
           'application/json': {
             'id': number;
@@ -250,7 +250,7 @@ export interface paths {
           'password'?: string;
         };
       } };
-      responses: Refused<400 | 401 | 403 | 404 | 408 | 409 | 413 | 415 | 422 | 500 | 503 | 507> & {
+      responses: Refused<400 | 401 | 403 | 404 | 408 | 409 | 413 | 415 | 422 | 429 | 500 | 503 | 507> & {
         201: { headers: Record<string, unknown>; content: {
           'application/json': components['schemas']['AdminAccount'];
         } };
@@ -551,7 +551,7 @@ export interface paths {
           'enabled'?: boolean;
         };
       } };
-      responses: Refused<400 | 401 | 403 | 408 | 409 | 413 | 415 | 422 | 500 | 503 | 507> & {
+      responses: Refused<400 | 401 | 403 | 408 | 409 | 413 | 415 | 422 | 429 | 500 | 503 | 507> & {
         201: { headers: Record<string, unknown>; content: {
           'application/json': {
             'id': number;
@@ -1264,7 +1264,7 @@ export interface paths {
           'expires_at'?: string | null;
         };
       } };
-      responses: Refused<400 | 401 | 403 | 408 | 409 | 413 | 415 | 422 | 500 | 503 | 507> & {
+      responses: Refused<400 | 401 | 403 | 408 | 409 | 413 | 415 | 422 | 429 | 500 | 503 | 507> & {
         201: { headers: Record<string, unknown>; content: {
           'application/json': {
             'id': number;
@@ -1751,7 +1751,7 @@ export interface paths {
           'subject_id': string;
         };
       } };
-      responses: Refused<400 | 401 | 403 | 408 | 409 | 413 | 415 | 422 | 500 | 503 | 507> & {
+      responses: Refused<400 | 401 | 403 | 408 | 409 | 413 | 415 | 422 | 429 | 500 | 503 | 507> & {
         201: { headers: Record<string, unknown>; content: {
           'application/json': {
             'relationships': ({
@@ -1935,7 +1935,7 @@ export interface paths {
           'allow_unknown'?: boolean;
         };
       } };
-      responses: Refused<400 | 401 | 403 | 408 | 409 | 413 | 415 | 422 | 500 | 503 | 507> & {
+      responses: Refused<400 | 401 | 403 | 408 | 409 | 413 | 415 | 422 | 429 | 500 | 503 | 507> & {
         201: { headers: Record<string, unknown>; content: {
           'application/json': {
             'id': number;
@@ -2004,7 +2004,7 @@ export interface paths {
           'overlap_seconds'?: number;
         };
       } };
-      responses: Refused<400 | 401 | 403 | 404 | 408 | 409 | 413 | 415 | 422 | 500 | 503 | 507> & {
+      responses: Refused<400 | 401 | 403 | 404 | 408 | 409 | 413 | 415 | 422 | 429 | 500 | 503 | 507> & {
         200: { headers: Record<string, unknown>; content: {
           'application/json': {
             'id': number;
@@ -2848,7 +2848,7 @@ export interface paths {
           'release_brake'?: string[];
         };
       } };
-      responses: Refused<400 | 401 | 403 | 408 | 409 | 413 | 415 | 422 | 500 | 503 | 507> & {
+      responses: Refused<400 | 401 | 403 | 408 | 409 | 413 | 415 | 422 | 429 | 500 | 503 | 507> & {
         200: { headers: Record<string, unknown>; content: {
           'application/json': components['schemas']['ImportRun'];
         } };
@@ -3233,7 +3233,7 @@ export interface paths {
           'education_form'?: 'full_time' | 'part_time' | 'remote' | null;
         };
       } };
-      responses: Refused<400 | 401 | 403 | 408 | 409 | 413 | 415 | 422 | 500 | 503 | 507> & {
+      responses: Refused<400 | 401 | 403 | 408 | 409 | 413 | 415 | 422 | 429 | 500 | 503 | 507> & {
         201: { headers: Record<string, unknown>; content: {
           'application/json': components['schemas']['User'];
         } };

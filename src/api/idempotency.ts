@@ -1,5 +1,6 @@
 import { createHmac } from 'node:crypto';
 import { ServiceError, STATUS_OF } from '../base/errors.ts';
+import { LIMITS } from '../base/limits.ts';
 import type { Database } from '../db/database.ts';
 import type { Reply, Request } from '../http/message.ts';
 import {
@@ -65,7 +66,7 @@ const didNothing = (error: unknown): boolean => error instanceof ServiceError &&
  *
  * @param run does what is asked
  * @returns its answer, or the one of the first time with `Idempotent-Replayed: true`
- * @throws ServiceError `idempotency_key_reused` when the key came with another request; `conflict` when the first one is under way, when it
+ * @throws ServiceError `too_many_attempts` when too many requests of the caller are kept; `idempotency_key_reused` when the key came with another request; `conflict` when the first one is under way, when it
  *   is not known what became of it, and when its answer held a secret; what `run` throws. The key is free again when that refusal says that nothing was done
  */
 export async function runOnce(
@@ -76,6 +77,12 @@ export async function runOnce(
 ): Promise<Reply> {
   const keyed = keyedRequest(secretKey, request);
   const earlier = await beginRequest(db, keyed);
+  if (earlier === 'full')
+    throw new ServiceError(
+      'too_many_attempts',
+      `${LIMITS.idempotencyKeysPerCallerMax} requests of this caller with an Idempotency-Key are kept, each for 24 hours; send this one without a key, or later`,
+      { headers: [['Retry-After', '3600']] },
+    );
   if (earlier !== null) return repeated(earlier);
   let reply: Reply;
   try {

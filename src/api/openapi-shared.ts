@@ -40,7 +40,9 @@ export function refusalsOf(contract: Contract): ErrorCode[] {
     ...(contract.method === 'GET' || contract.method === 'OPTIONS' ? [] : (['storage_full'] as const)),
     ...(isJson || contract.query !== undefined ? (['validation_failed'] as const) : []),
     ...(contract.ifMatch === undefined ? [] : (['precondition_failed'] as const)),
-    ...(contract.idempotency === undefined ? [] : (['conflict', 'idempotency_key_reused'] as const)),
+    ...(contract.idempotency === undefined
+      ? []
+      : (['conflict', 'idempotency_key_reused', 'too_many_attempts'] as const)),
     ...(contract.refusals ?? []),
   ];
   return [...new Set(codes)].sort();

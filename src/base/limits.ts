@@ -210,6 +210,8 @@ export const LIMITS = {
   adminKeyDefaultMs: 90 * DAY_MS,
   /** How long the answer of a request with an Idempotency-Key is kept. */
   idempotencyMs: 24 * 60 * 60_000,
+  /** Requests with an Idempotency-Key that are kept of one caller. */
+  idempotencyKeysPerCallerMax: 10_000,
   serviceKeyOverlapSecondsMax: 30 * 86_400,
 
   policyCharsMax: 4096,

@@ -32,16 +32,24 @@ type RequestSql = {
   made_id: string | null;
 };
 
-/** Notes that a request begins. @returns null, or the one that came with this key before; nothing is noted then */
+/**
+ * Notes that a request begins.
+ *
+ * @returns null when it may; the one that came with this key before; or `full` when as many requests of the caller are kept as may be.
+ *   Nothing is noted then
+ */
 export async function beginRequest(
   db: Queryable,
   { caller, key, sha256 }: KeyedRequest,
-): Promise<EarlierRequest | null> {
+): Promise<EarlierRequest | 'full' | null> {
   const { rowCount } = await db.query(
-    `INSERT INTO idempotent_requests (caller, key, request_sha256) VALUES ($1, $2, $3)
+    `INSERT INTO idempotent_requests (caller, key, request_sha256)
+       SELECT $1, $2, $3
+       WHERE NOT EXISTS (SELECT FROM idempotent_requests WHERE caller = $1 OFFSET $5 - 1)
+         OR EXISTS (SELECT FROM idempotent_requests WHERE caller = $1 AND key = $2)
      ON CONFLICT (caller, key) DO UPDATE SET request_sha256 = $3, begun_at = now(), status = NULL, headers = NULL, body = NULL, made_id = NULL
        WHERE idempotent_requests.begun_at < now() - make_interval(secs => $4)`,
-    [caller, key, sha256, LIMITS.idempotencyMs / 1000],
+    [caller, key, sha256, LIMITS.idempotencyMs / 1000, LIMITS.idempotencyKeysPerCallerMax],
   );
   if (rowCount === 1) return null;
   const { rows } = await db.query<RequestSql>(
@@ -50,8 +58,14 @@ export async function beginRequest(
     [caller, key],
   );
   const [row] = rows;
-  // It was refused a moment ago, and is free again.
-  if (row === undefined) return await beginRequest(db, { caller, key, sha256 });
+  if (row === undefined) {
+    const { rows: over } = await db.query('SELECT FROM idempotent_requests WHERE caller = $1 OFFSET $2 - 1 LIMIT 1', [
+      caller,
+      LIMITS.idempotencyKeysPerCallerMax,
+    ]);
+    // Otherwise it was refused a moment ago, and is free again.
+    return over.length > 0 ? 'full' : await beginRequest(db, { caller, key, sha256 });
+  }
   const { body, headers, status } = row;
   return {
     isSame: row.request_sha256.equals(sha256),

@@ -148,6 +148,36 @@ t.test('an answer with a secret is not kept: the refusal of a repeated request n
   for (const { kept } of rows) t.notOk(kept.includes(secret), 'the database does not hold the secret');
 });
 
+t.test('of one caller 10,000 requests are kept, and the next one is refused with 429', async t => {
+  const body = { external_id: 'among-many' };
+  t.equal((await send('/users', { headers: withKey('among-many'), body })).status, 201);
+  const { rows } = await db.query<{ caller: string }>(
+    `SELECT caller FROM idempotent_requests WHERE key = 'among-many'`,
+  );
+  const mine = rows[0]?.caller ?? '';
+  await db.query(
+    `INSERT INTO idempotent_requests (caller, key, request_sha256)
+     SELECT $1, 'many-' || n, '' FROM generate_series(1, 10000 - (SELECT count(*) FROM idempotent_requests WHERE caller = $1)) n`,
+    [mine],
+  );
+  const refused = await send('/users', { headers: withKey('one-too-many'), body: { external_id: 'one-too-many' } });
+  t.equal(refused.status, 429);
+  t.match(refused.json.detail, /^10000 requests of this caller/);
+  t.ok(Number(refused.headers.get('retry-after')) > 0);
+  t.same(await users('one-too-many'), [], 'nothing was done');
+  const again = await send('/users', { headers: withKey('among-many'), body });
+  t.equal(again.headers.get('idempotent-replayed'), 'true', 'a repeated request is answered as before');
+  t.equal(
+    (await send('/users', { body: { external_id: 'without-key' } })).status,
+    201,
+    'and one without a key is served',
+  );
+  await db.query(`DELETE FROM idempotent_requests WHERE caller = $1 AND key = 'many-1'`, [mine]);
+  const next = await send('/users', { headers: withKey('one-too-many'), body: { external_id: 'one-too-many' } });
+  t.equal(next.status, 201, 'there is room again');
+  await db.query(`DELETE FROM idempotent_requests WHERE key LIKE 'many-%'`);
+});
+
 t.test('a key belongs to its caller', async t => {
   const jar = root;
   const body = { external_id: 'of-two-callers' };
