@@ -38,17 +38,17 @@ async function api(method, path, body) {
       return await api(method, path, body);
     }
   }
-  // Opening something to everybody is confirmed with the URLs before the eyes.
+  // Opening something to callers without a login is confirmed in a dialog that shows the URLs.
   if (answer.code === 'confirmation_required' && confirm(publicText(answer)))
     return await api(method, path, { ...body, accept_public: true });
   const places = (answer.errors ?? []).map(e => `${e.pointer} ${e.message}`).join('\n');
   throw new Error(places || answer.detail || `HTTP ${response.status}`);
 }
 
-/** What would be open to everybody. */
+/** The question that names what would be open to every caller. */
 function publicText({ becomes_public }) {
   const urls = becomes_public.map(p => `${p.methods.join(', ')} ${location.origin}${p.url}`);
-  return `Everybody, without a login, may then call:\n\n${urls.join('\n')}\n\nOpen it to everybody?`;
+  return `Every caller, without a login, may then call:\n\n${urls.join('\n')}\n\nOpen it to every caller?`;
 }
 
 /** Every row of a list, page by page. */

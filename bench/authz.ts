@@ -167,7 +167,7 @@ async function lag(db: Database, port: number, seconds: number): Promise<void> {
   );
   const r = rows[0];
   add(
-    'lag from commit to graph beside 16 clients of a trigger: p50, p99',
+    'lag from commit to graph next to 16 clients of a trigger: p50, p99',
     `${r?.p50.toFixed(1)} ms`,
     `${r?.p99.toFixed(1)} ms, ${r?.n} changes`,
   );

@@ -94,7 +94,7 @@ async function kills(count: number): Promise<void> {
     await install(host.port, burner('kill_me'));
     const round = async (n: number): Promise<number> => {
       let timeouts = 0;
-      // New threads are started 100 ms apart; who waits for one beyond the deadline is told so (503) and was no kill.
+      // New threads are started 100 ms apart; a caller that waits for one beyond the deadline gets 503, which counts as no kill.
       while (timeouts < n) {
         await admin(host.port, 'POST', '/plugins/kill_me/triggers/run/resume');
         const all = await Promise.all(
@@ -565,7 +565,7 @@ async function universities(students: number): Promise<void> {
   report(
     'university',
     r.first.run.state === 'succeeded' && changed === 0 && r.second.outboxEntries === 0 && r.checks.length === 0,
-    `${r.first.records} records in ${r.first.seconds.toFixed(0)} s, the graph ${r.first.lagSeconds.toFixed(0)} s behind; again in ${r.second.seconds.toFixed(1)} s, ${changed} changed, ${r.second.outboxEntries} entries; p99 of triggers ${r.quietP99.toFixed(1)} ms quiet, ${r.first.p99.toFixed(1)} and ${r.second.p99.toFixed(1)} ms beside; memory ${r.memoryBefore.toFixed(0)} MB before, ${r.first.memoryMb.toFixed(0)} at most; spot checks: ${r.checks.length === 0 ? 'right' : r.checks.join('; ')}`,
+    `${r.first.records} records in ${r.first.seconds.toFixed(0)} s, the graph ${r.first.lagSeconds.toFixed(0)} s behind; again in ${r.second.seconds.toFixed(1)} s, ${changed} changed, ${r.second.outboxEntries} entries; p99 of triggers ${r.quietP99.toFixed(1)} ms quiet, ${r.first.p99.toFixed(1)} and ${r.second.p99.toFixed(1)} ms during the import; memory ${r.memoryBefore.toFixed(0)} MB before, ${r.first.memoryMb.toFixed(0)} at most; spot checks: ${r.checks.length === 0 ? 'right' : r.checks.join('; ')}`,
   );
   const large = await largeBatch(path.join(directory, 'batch'), 100_000);
   report(

@@ -77,7 +77,7 @@ export async function install(port: number, bytes: Uint8Array, config: object = 
       body: form,
     })
   ).json()) as { id: string; wasm_key: string; access: Array<{ trigger: string; new: boolean }> };
-  // Load generators send no credential: what is new is opened to everybody.
+  // Load generators send no credential: what is new is opened to every caller.
   const open = uploaded.access.filter(a => a.new).map(a => [a.trigger, { allow_user_session: false }]);
   const r = await admin(port, 'POST', `/plugins/${uploaded.id}/install`, {
     wasm_key: uploaded.wasm_key,

@@ -60,7 +60,7 @@ async function compare(url: string, plain: () => Promise<unknown>): Promise<{ in
   return { inside: median(inside.slice(ROUNDS)), plain: median(outside.slice(ROUNDS)) };
 }
 
-/** What a plugin's query and its call of another plugin cost, beside the same from plain Node. */
+/** What a plugin's query and its call of another plugin cost, and the same from plain Node. */
 export async function pluginIo(port: number, databaseUrl: string): Promise<void> {
   const base = `http://127.0.0.1:${port}/api/triggers/http`;
   await install(port, querying(), { databases: { default: databaseUrl } });

@@ -198,7 +198,7 @@ async function contention(port: number): Promise<void> {
     tails.push(noisy.p99 / quiet.p99);
   }
   add(
-    "honest plugin's throughput beside 8 burning executions / quiet",
+    "honest plugin's throughput next to 8 burning executions / quiet",
     median(shares).toFixed(2),
     'at least 0.4, aim 0.6',
   );
@@ -296,13 +296,13 @@ async function identity(port: number, { account, bearer, post }: Account): Promi
     };
     // As many as one caller may have compared at a time; a fourth would be answered 429 at once, again and again.
     const clients = Promise.all([client(), client(), client()]);
-    const beside = await openLoop(port, GREET, 500, SECONDS);
+    const busy = await openLoop(port, GREET, 500, SECONDS);
     on = false;
     await clients;
-    tails.push(beside.p99 / quiet.p99);
+    tails.push(busy.p99 / quiet.p99);
   }
   add(
-    'p99 of triggers at 500/s beside logins without pause / quiet',
+    'p99 of triggers at 500/s next to logins without pause / quiet',
     `${median(tails).toFixed(1)} x`,
     `at most 2 x; ${(logins / (ROUNDS * SECONDS)).toFixed(1)} logins/s`,
   );

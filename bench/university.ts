@@ -65,7 +65,7 @@ async function delivered(db: Database): Promise<void> {
   }
 }
 
-/** One pull beside 500 requests a second. */
+/** One pull next to 500 requests a second. */
 async function pullOnce(port: number, pid: number, db: Database): Promise<PullFigures> {
   const before = await db.query<{ n: string }>('SELECT count(*) AS n FROM authz_outbox');
   let done = false;

@@ -1,5 +1,5 @@
+import type { CellResponse } from '../src/abi/cell-codec.ts';
 import { CONTROL } from '../src/abi/host-memory.ts';
-import type { SlotResponse } from '../src/abi/slot-codec.ts';
 import { LIMITS } from '../src/base/limits.ts';
 
 const EMPTY = new Uint8Array(0);
@@ -33,7 +33,7 @@ export class ExecutionState {
   parked: Uint8Array = EMPTY;
   parkedBody: Uint8Array = EMPTY;
   error = '';
-  response: SlotResponse | null = null;
+  response: CellResponse | null = null;
   /** Why the last `respond` was refused; cleared when a later one is accepted. */
   invalidResponse: string | null = null;
   output: Uint8Array = EMPTY;

@@ -2,11 +2,11 @@ import { Buffer } from 'node:buffer';
 import { performance } from 'node:perf_hooks';
 import { type MessagePort, receiveMessageOnPort } from 'node:worker_threads';
 import { CallArea } from '../src/abi/call-area.ts';
+import { keepBody, type LargeInput } from '../src/abi/cell-codec.ts';
 import { markLane, mustRing } from '../src/abi/doorbell.ts';
 import { HOST_ERROR, HOST_ERROR_TEXT, type HostErrorCode, type HostFunction } from '../src/abi/host-functions.ts';
 import type { LoadedModule } from '../src/abi/lane-messages.ts';
 import { CALL_STATE, OPERATION, type SharedViews } from '../src/abi/shared-layout.ts';
-import { keepBody, type LargeInput } from '../src/abi/slot-codec.ts';
 import { LIMITS } from '../src/base/limits.ts';
 import type { ExecutionState } from './execution-state.ts';
 import type { GuestMemory } from './guest-memory.ts';
@@ -32,7 +32,7 @@ export class HostChannel {
   readonly #lane: number;
   readonly #area: CallArea;
   readonly #spinMs: number;
-  #slot = 0;
+  #cell = 0;
   /** The range of the guest that the answer of the call goes to, when a parameter of it is one. */
   #bufferAt = 0;
   #bufferBytes = 0;
@@ -57,9 +57,9 @@ export class HostChannel {
     this.#area = new CallArea(views, lane);
   }
 
-  /** Names the slot whose output area `keepBody` may fill. */
-  beginSlot(slot: number): void {
-    this.#slot = slot;
+  /** Names the cell whose output area `keepBody` may fill. */
+  beginCell(cell: number): void {
+    this.#cell = cell;
     this.#spinLeftMs = this.#spinMs > 0 ? SPIN_MS_PER_EXECUTION : 0;
   }
 
@@ -74,11 +74,11 @@ export class HostChannel {
   }
 
   /**
-   * Copies a response body out of the guest: after its headers in the slot if it fits, otherwise into a separate
+   * Copies a response body out of the guest: after its headers in the cell if it fits, otherwise into a separate
    * buffer.
    */
   keepBody(headers: Uint8Array, body: Uint8Array): Uint8Array | null {
-    return keepBody(this.#views, this.#slot, headers.length, body);
+    return keepBody(this.#views, this.#cell, headers.length, body);
   }
 
   /** Reports that the lane sleeps in `poll_oneoff`, so that another lane takes the queued work. */
@@ -136,9 +136,9 @@ export class HostChannel {
     return undefined;
   }
 
-  /** Fetches an event and body that did not fit the slot. */
-  fetchInput(slot: number): LargeInput {
-    this.#area.writeNumber(OPERATION.fetchInput, slot);
+  /** Fetches an event and body that did not fit the cell. */
+  fetchInput(cell: number): LargeInput {
+    this.#area.writeNumber(OPERATION.fetchInput, cell);
     this.#exchange();
     return this.#received() as LargeInput;
   }

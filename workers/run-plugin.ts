@@ -3,11 +3,11 @@ import { performance } from 'node:perf_hooks';
 import v8 from 'node:v8';
 import vm from 'node:vm';
 import { threadId } from 'node:worker_threads';
+import { deadlineOf, entryOf, moduleIdOf, readInput, writeOutcome, writeRunMs } from '../src/abi/cell-codec.ts';
 import { CONTROL } from '../src/abi/host-memory.ts';
 import type { LaneTask } from '../src/abi/lane-messages.ts';
 import { LaneWords } from '../src/abi/lane-words.ts';
 import { CALL_STATE, OUTCOME, viewsOf } from '../src/abi/shared-layout.ts';
-import { deadlineOf, entryOf, moduleIdOf, readInput, writeOutcome, writeRunMs } from '../src/abi/slot-codec.ts';
 import { LIMITS, PAGE_BYTES } from '../src/base/limits.ts';
 import { ExecutionState } from './execution-state.ts';
 import { GuestMemory } from './guest-memory.ts';
@@ -138,8 +138,8 @@ class Lane {
   }
 
   /** Whether the execution just taken is expected to be short, by the recent run time of its plugin. */
-  #isShort({ slot }: Taken): boolean {
-    return (this.#runtimes.get(moduleIdOf(this.#views, slot))?.expectedMs ?? Number.POSITIVE_INFINITY) <= SHORT_MS;
+  #isShort({ cell }: Taken): boolean {
+    return (this.#runtimes.get(moduleIdOf(this.#views, cell))?.expectedMs ?? Number.POSITIVE_INFINITY) <= SHORT_MS;
   }
 
   /**
@@ -176,28 +176,28 @@ class Lane {
     return runtime;
   }
 
-  #execute({ queue, slot }: Taken): void {
+  #execute({ queue, cell }: Taken): void {
     const views = this.#views;
     const state = this.#state;
     const started = performance.now();
     state.reset();
     this.#wasi.reset();
-    this.#channel.beginSlot(slot);
-    state.deadline = deadlineOf(views, slot);
-    const runtime = this.#runtime(moduleIdOf(views, slot));
+    this.#channel.beginCell(cell);
+    state.deadline = deadlineOf(views, cell);
+    const runtime = this.#runtime(moduleIdOf(views, cell));
     if (runtime !== undefined) this.#noteVersion(runtime.loaded.versionId);
-    const outcome = runtime === undefined ? OUTCOME.loadFailed : this.#runGuest(runtime, slot);
+    const outcome = runtime === undefined ? OUTCOME.loadFailed : this.#runGuest(runtime, cell);
     this.#channel.settle();
     this.#wasi.flush();
     state.closeLog();
     const { pages } = this.#guest;
-    const large = writeOutcome(views, slot, outcome, pages, state);
+    const large = writeOutcome(views, cell, outcome, pages, state);
     if (large !== null) this.#task.data.postMessage(large);
     this.#lastRunMs = performance.now() - started;
-    writeRunMs(views, slot, this.#lastRunMs);
+    writeRunMs(views, cell, this.#lastRunMs);
     // An interrupted host call may have left a message on the data port, so this thread takes no more work.
     if (state.ended === 'fault') this.#words.retire();
-    this.#words.complete(queue, slot);
+    this.#words.complete(queue, cell);
     this.#channel.mark();
     this.#unreported++;
     runtime?.release(this.#returned && state.ended === null);
@@ -209,14 +209,14 @@ class Lane {
     this.#collect();
   }
 
-  #runGuest(runtime: PluginRuntime, slot: number): number {
+  #runGuest(runtime: PluginRuntime, cell: number): number {
     const state = this.#state;
-    if (!readInput(this.#views, slot, state.event, state.body)) {
-      const input = this.#channel.fetchInput(slot);
+    if (!readInput(this.#views, cell, state.event, state.body)) {
+      const input = this.#channel.fetchInput(cell);
       state.event.set(input.event, 0, input.event.length);
       state.body.set(input.body, 0, input.body.length);
     }
-    state.entry = entryOf(this.#views, slot);
+    state.entry = entryOf(this.#views, cell);
     state.config = runtime.loaded.config;
     state.pluginId = runtime.loaded.pluginId;
     this.#returned = false;

@@ -1,9 +1,9 @@
 import type { LaneWords } from '../src/abi/lane-words.ts';
-import { hasQueued, isRunnable, maskHalf, runningOf, takeSlot } from '../src/abi/run-queue.ts';
+import { hasQueued, isRunnable, maskHalf, runningOf, takeCell } from '../src/abi/run-queue.ts';
 import { ACTIVE, QUEUE_COUNT, URGENT } from '../src/abi/shared-layout.ts';
 
 /** An execution a lane has taken: it counts as running in its queue. */
-export type Taken = { queue: number; slot: number };
+export type Taken = { queue: number; cell: number };
 
 /**
  * Takes the next execution: plugins in turns, starting after the one served last. In three of four turns, executions
@@ -34,8 +34,8 @@ function takeFrom(words: Int32Array, lane: number, after: number, low: number, h
   for (let k = 0; k < QUEUE_COUNT; k++) {
     const queue = (after + k) & (QUEUE_COUNT - 1);
     if ((((queue < 32 ? low : high) >>> (queue & 31)) & 1) === 0) continue;
-    const slot = takeSlot(words, queue, lane);
-    if (slot >= 0) return { queue, slot };
+    const cell = takeCell(words, queue, lane);
+    if (cell >= 0) return { queue, cell };
   }
   return null;
 }

@@ -30,9 +30,9 @@ export type LoadedModule = {
   config: Readonly<Record<string, string>>;
 };
 
-/** Parts of an answer that did not fit its slot. */
+/** Parts of an answer that did not fit its cell. */
 export type LargeOutput = {
-  slot: number;
+  cell: number;
   headers: string;
   body: Uint8Array;
   log: Uint8Array;

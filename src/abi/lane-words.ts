@@ -1,7 +1,7 @@
 import { LANE, LANE_STATE, laneAt, QUEUE, queueAt, RING_MASK } from './shared-layout.ts';
 
 /**
- * The words of one lane, and its completion ring: the lane puts in the slots whose executions have ended, the main
+ * The words of one lane, and its completion ring: the lane puts in the cells whose executions have ended, the main
  * thread takes them out.
  */
 export class LaneWords {
@@ -92,8 +92,8 @@ export class LaneWords {
 
   // The execution.
 
-  /** Slot of the execution that runs, or -1. */
-  get slot(): number {
+  /** Cell of the execution that runs, or -1. */
+  get cell(): number {
     return Atomics.load(this.#words, this.#at + LANE.current) - 1;
   }
 
@@ -108,19 +108,19 @@ export class LaneWords {
   }
 
   /** Lane: hands an ended execution over to the main thread, and lowers the running count of its queue. */
-  complete(queue: number, slot: number): void {
+  complete(queue: number, cell: number): void {
     const words = this.#words;
     const at = this.#at;
     // No JavaScript function is called between these lines: a thread that is ended before the last of them still holds
-    // its slot.
+    // its cell.
     const tail = words[at + LANE.doneTail]!;
-    words[at + LANE.done + (tail & RING_MASK)] = slot;
+    words[at + LANE.done + (tail & RING_MASK)] = cell;
     Atomics.store(words, at + LANE.doneTail, (tail + 1) | 0);
     Atomics.sub(words, queueAt(queue) + QUEUE.running, 1);
     Atomics.store(words, at + LANE.current, 0);
   }
 
-  /** Main thread: takes the slot of the next ended execution, or -1. */
+  /** Main thread: takes the cell of the next ended execution, or -1. */
   takeCompleted(): number {
     const head = this.#words[this.#at + LANE.doneHead]!;
     if (head === Atomics.load(this.#words, this.#at + LANE.doneTail)) return -1;
@@ -128,10 +128,10 @@ export class LaneWords {
     return this.#words[this.#at + LANE.done + (head & RING_MASK)]!;
   }
 
-  /** Main thread: takes the slot of a thread that has ended. @returns the slot it held, or -1 */
-  takeSlot(): number {
-    const { slot } = this;
+  /** Main thread: takes the cell of a thread that has ended. @returns the cell it held, or -1 */
+  takeCell(): number {
+    const { cell } = this;
     this.#words[this.#at + LANE.current] = 0;
-    return slot;
+    return cell;
   }
 }

@@ -1,8 +1,8 @@
 import { type ACTIVE, LANE, laneAt, QUEUE, queueAt, RING_MASK, type URGENT } from './shared-layout.ts';
 
 /**
- * The shared run queue of a plugin: a ring of slots, the count of those that run, and how many may run. The main thread
- * appends; lanes take from the head by compare-and-swap, and so does the main thread when it takes slots back.
+ * The shared run queue of a plugin: a ring of cells, the count of those that run, and how many may run. The main thread
+ * appends; lanes take from the head by compare-and-swap, and so does the main thread when it takes cells back.
  */
 
 /** Puts a queue to use: it is empty and lets `limit` executions run at once. */
@@ -18,20 +18,20 @@ export function setLimit(words: Int32Array, queue: number, limit: number): void 
   Atomics.store(words, queueAt(queue) + QUEUE.limit, limit);
 }
 
-/** Main thread: appends a slot. */
-export function appendSlot(words: Int32Array, queue: number, slot: number): void {
+/** Main thread: appends a cell. */
+export function appendCell(words: Int32Array, queue: number, cell: number): void {
   const at = queueAt(queue);
   const tail = words[at + QUEUE.tail]!;
-  words[at + QUEUE.ring + (tail & RING_MASK)] = slot;
+  words[at + QUEUE.ring + (tail & RING_MASK)] = cell;
   Atomics.store(words, at + QUEUE.tail, (tail + 1) | 0);
 }
 
 /**
- * Lane: takes the next slot of a queue, counts it as running, and notes it in the lane's words.
+ * Lane: takes the next cell of a queue, counts it as running, and notes it in the lane's words.
  *
- * @returns the slot, or -1 when nothing waits or as many run as may
+ * @returns the cell, or -1 when nothing waits or as many run as may
  */
-export function takeSlot(words: Int32Array, queue: number, lane: number): number {
+export function takeCell(words: Int32Array, queue: number, lane: number): number {
   const at = queueAt(queue);
   const own = laneAt(lane);
   for (;;) {
@@ -41,19 +41,19 @@ export function takeSlot(words: Int32Array, queue: number, lane: number): number
       Atomics.sub(words, at + QUEUE.running, 1);
       return -1;
     }
-    const slot = words[at + QUEUE.ring + (head & RING_MASK)]!;
+    const cell = words[at + QUEUE.ring + (head & RING_MASK)]!;
     if (Atomics.compareExchange(words, at + QUEUE.head, head, (head + 1) | 0) === head) {
-      // Noted at once, without a call between: the slot of a thread that ends from now on is known.
+      // Noted at once, without a call between: the cell of a thread that ends from now on is known.
       words[own + LANE.queue] = queue;
       words[own + LANE.sequence] = (words[own + LANE.sequence]! + 1) | 0;
-      Atomics.store(words, own + LANE.current, slot + 1);
-      return slot;
+      Atomics.store(words, own + LANE.current, cell + 1);
+      return cell;
     }
     Atomics.sub(words, at + QUEUE.running, 1);
   }
 }
 
-/** Main thread: takes back all slots that no lane has taken, in order. */
+/** Main thread: takes back all cells that no lane has taken, in order. */
 export function takeBackAll(words: Int32Array, queue: number): number[] {
   const at = queueAt(queue);
   const tail = words[at + QUEUE.tail]!;
@@ -63,34 +63,34 @@ export function takeBackAll(words: Int32Array, queue: number): number[] {
     if (found === head) break;
     head = found;
   }
-  const slots: number[] = [];
-  for (let k = head; k !== tail; k = (k + 1) | 0) slots.push(words[at + QUEUE.ring + (k & RING_MASK)]!);
-  return slots;
+  const cells: number[] = [];
+  for (let k = head; k !== tail; k = (k + 1) | 0) cells.push(words[at + QUEUE.ring + (k & RING_MASK)]!);
+  return cells;
 }
 
-/** Main thread: takes back the slots at the head for which a condition holds, up to the first for which it does not. */
-export function takeBackWhile(words: Int32Array, queue: number, condition: (slot: number) => boolean): number[] {
+/** Main thread: takes back the cells at the head for which a condition holds, up to the first for which it does not. */
+export function takeBackWhile(words: Int32Array, queue: number, condition: (cell: number) => boolean): number[] {
   const at = queueAt(queue);
-  const slots: number[] = [];
+  const cells: number[] = [];
   for (;;) {
     const head = Atomics.load(words, at + QUEUE.head);
-    if (head === words[at + QUEUE.tail]!) return slots;
-    const slot = words[at + QUEUE.ring + (head & RING_MASK)]!;
-    if (!condition(slot)) return slots;
-    if (Atomics.compareExchange(words, at + QUEUE.head, head, (head + 1) | 0) === head) slots.push(slot);
+    if (head === words[at + QUEUE.tail]!) return cells;
+    const cell = words[at + QUEUE.ring + (head & RING_MASK)]!;
+    if (!condition(cell)) return cells;
+    if (Atomics.compareExchange(words, at + QUEUE.head, head, (head + 1) | 0) === head) cells.push(cell);
   }
 }
 
-/** Main thread: whether no lane has taken a slot of the queue yet. */
-export function isQueued(words: Int32Array, queue: number, slot: number): boolean {
+/** Main thread: whether no lane has taken a cell of the queue yet. */
+export function isQueued(words: Int32Array, queue: number, cell: number): boolean {
   const at = queueAt(queue);
   const tail = words[at + QUEUE.tail]!;
   for (let k = Atomics.load(words, at + QUEUE.head); k !== tail; k = (k + 1) | 0)
-    if (words[at + QUEUE.ring + (k & RING_MASK)] === slot) return true;
+    if (words[at + QUEUE.ring + (k & RING_MASK)] === cell) return true;
   return false;
 }
 
-/** Whether slots of a queue wait that no lane has taken. */
+/** Whether cells of a queue wait that no lane has taken. */
 export const hasQueued = (words: Int32Array, queue: number): boolean =>
   Atomics.load(words, queueAt(queue) + QUEUE.head) !== Atomics.load(words, queueAt(queue) + QUEUE.tail);
 
@@ -98,7 +98,7 @@ export const hasQueued = (words: Int32Array, queue: number): boolean =>
 export const runningOf = (words: Int32Array, queue: number): number =>
   Atomics.load(words, queueAt(queue) + QUEUE.running);
 
-/** Whether slots of a queue wait, and one more may run. */
+/** Whether cells of a queue wait, and one more may run. */
 export const isRunnable = (words: Int32Array, queue: number): boolean =>
   hasQueued(words, queue) && runningOf(words, queue) < Atomics.load(words, queueAt(queue) + QUEUE.limit);
 

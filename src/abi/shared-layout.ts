@@ -3,10 +3,10 @@ import { LIMITS } from '../base/limits.ts';
 
 /**
  * Shared memory between the main thread and the lanes (threads that run plugins): where what lies. Only the codecs next
- * to this file use these numbers, each for both ends: run-queue, lane-words, doorbell, slot-codec, call-area.
+ * to this file use these numbers, each for both ends: run-queue, lane-words, doorbell, cell-codec, call-area.
  *
  *   words[ control | queue 0..63 | lane 0..63 ]   Int32Array, each hot word alone on a 128-byte line
- *   slots[ 0 .. executionsInFlightMax )           16 KiB each: header, input, output
+ *   cells[ 0 .. executionsInFlightMax )           16 KiB each: header, input, output
  *   calls[ lane 0..63 ]                           64 KiB each: one host call at a time
  *
  * A queue belongs to one plugin while it has work in flight: main is the only producer, lanes take by compare-and-swap.
@@ -14,8 +14,8 @@ import { LIMITS } from '../base/limits.ts';
  */
 const LINE = 32;
 
-export const SLOT_COUNT = LIMITS.executionsInFlightMax;
-export const RING_MASK = SLOT_COUNT - 1;
+export const CELL_COUNT = LIMITS.executionsInFlightMax;
+export const RING_MASK = CELL_COUNT - 1;
 export const QUEUE_COUNT = LIMITS.activeQueuesMax;
 export const LANE_COUNT = LIMITS.lanesMax;
 
@@ -37,11 +37,11 @@ const QUEUES_AT = 2 * LINE;
  * the main thread writes the limit before the tail, so a lane never uses an old limit for a new entry.
  */
 export const QUEUE = { head: 0, tail: LINE, limit: LINE + 1, running: 2 * LINE, ring: 3 * LINE } as const;
-const QUEUE_WORDS = 3 * LINE + SLOT_COUNT;
+const QUEUE_WORDS = 3 * LINE + CELL_COUNT;
 
 const LANES_AT = QUEUES_AT + QUEUE_COUNT * QUEUE_WORDS;
 /**
- * state: LANE_STATE; doneTail / doneHead: completion ring; current: slot + 1 while an execution runs; sequence: grows
+ * state: LANE_STATE; doneTail / doneHead: completion ring; current: cell + 1 while an execution runs; sequence: grows
  * with each execution; queue: queue of the current execution; thread: Linux thread id; threadId: Node's id;
  * call: CALL_STATE; retire: 1 asks the lane to end its thread between two executions.
  */
@@ -58,7 +58,7 @@ export const LANE = {
   call: 4 * LINE,
   done: 5 * LINE,
 } as const;
-const LANE_WORDS = 5 * LINE + SLOT_COUNT;
+const LANE_WORDS = 5 * LINE + CELL_COUNT;
 
 export const LANE_STATE = { awake: 0, asleep: 1, off: 2 } as const;
 /**
@@ -68,9 +68,9 @@ export const CALL_STATE = { idle: 0, asked: 1, served: 2, sleeping: 3 } as const
 
 export const WORD_COUNT = LANES_AT + LANE_COUNT * LANE_WORDS;
 
-export const SLOT_BYTES = 16 * 1024;
-/** Words of a slot's header. Input words are written by main, the others by the lane. */
-export const SLOT = {
+export const CELL_BYTES = 16 * 1024;
+/** Words of a cell's header. Input words are written by main, the others by the lane. */
+export const CELL = {
   moduleId: 0,
   entry: 1,
   eventBytes: 2,
@@ -93,12 +93,12 @@ export const SLOT = {
   /** Run time in ms as float64. */
   runMs: 18,
 } as const;
-export const SLOT_INPUT_AT = 128;
-export const SLOT_INPUT_BYTES = 6 * 1024;
-export const SLOT_OUTPUT_AT = SLOT_INPUT_AT + SLOT_INPUT_BYTES;
-export const SLOT_OUTPUT_BYTES = SLOT_BYTES - SLOT_OUTPUT_AT;
+export const CELL_INPUT_AT = 128;
+export const CELL_INPUT_BYTES = 6 * 1024;
+export const CELL_OUTPUT_AT = CELL_INPUT_AT + CELL_INPUT_BYTES;
+export const CELL_OUTPUT_BYTES = CELL_BYTES - CELL_OUTPUT_AT;
 
-/** Entry points a slot may ask for; a call is handled like a trigger, but has no HTTP response. */
+/** Entry points a cell may ask for; a call is handled like a trigger, but has no HTTP response. */
 export const ENTRY = { handle: 0, describe: 1, call: 2, message: 3 } as const;
 
 /**
@@ -137,21 +137,21 @@ export const CALL_DATA_BYTES = CALL_BYTES - CALL_DATA_AT;
 /** Operations other than the rows of HOST_FUNCTIONS, which are numbered by their index. */
 export const OPERATION = { loadModule: 1000, fetchInput: 1001 } as const;
 
-const SLOTS_AT = Math.ceil((WORD_COUNT * 4) / 4096) * 4096;
-const CALLS_AT = SLOTS_AT + SLOT_COUNT * SLOT_BYTES;
+const CELLS_AT = Math.ceil((WORD_COUNT * 4) / 4096) * 4096;
+const CALLS_AT = CELLS_AT + CELL_COUNT * CELL_BYTES;
 export const SHARED_BYTES = CALLS_AT + LANE_COUNT * CALL_BYTES;
 
 export const queueAt = (q: number): number => QUEUES_AT + q * QUEUE_WORDS;
 export const laneAt = (lane: number): number => LANES_AT + lane * LANE_WORDS;
-/** Byte offset of a slot. */
-export const slotAt = (slot: number): number => SLOTS_AT + slot * SLOT_BYTES;
+/** Byte offset of a cell. */
+export const cellAt = (cell: number): number => CELLS_AT + cell * CELL_BYTES;
 /** Byte offset of a lane's call area. */
 export const callAt = (lane: number): number => CALLS_AT + lane * CALL_BYTES;
 
 /** Typed views of the shared memory, used by both ends. */
 export type SharedViews = {
   words: Int32Array;
-  /** The whole memory as 32-bit words, for slot and call headers. */
+  /** The whole memory as 32-bit words, for cell and call headers. */
   all32: Int32Array;
   all64: Float64Array;
   bytes: Uint8Array;

@@ -1,10 +1,10 @@
 import { performance } from 'node:perf_hooks';
+import { type LargeInput, readOutcome, writeInput } from '../abi/cell-codec.ts';
 import { type ExecutionOutcome, type OutcomeKind, withoutAnswer } from '../abi/execution-outcome.ts';
 import type { HostFunction } from '../abi/host-functions.ts';
 import type { HostArgument, HostResult } from '../abi/host-result.ts';
 import type { LargeOutput, LoadedModule } from '../abi/lane-messages.ts';
-import { SHARED_BYTES, type SharedViews, SLOT_COUNT, viewsOf } from '../abi/shared-layout.ts';
-import { type LargeInput, readOutcome, writeInput } from '../abi/slot-codec.ts';
+import { CELL_COUNT, SHARED_BYTES, type SharedViews, viewsOf } from '../abi/shared-layout.ts';
 import { LIMITS } from '../base/limits.ts';
 import { HostCallPort } from './host-call-port.ts';
 import { LanePool } from './lane-pool.ts';
@@ -64,7 +64,7 @@ const EMPTY = new Uint8Array(0);
 type Admitted<C> = { execution: Execution<C>; admittedAt: number; event: Uint8Array | null };
 
 /**
- * Runs executions: takes a slot, lets a lane run it, reads the outcome, releases the slot. Plugin code runs in no other
+ * Runs executions: takes a cell, lets a lane run it, reads the outcome, releases the cell. Plugin code runs in no other
  * way.
  */
 export class Executor<C> {
@@ -73,7 +73,7 @@ export class Executor<C> {
   readonly #queues: RunQueues;
   readonly #pool: LanePool;
   readonly #nested = new NestedCalls();
-  readonly #admitted: Array<Admitted<C> | undefined> = new Array(SLOT_COUNT).fill(undefined);
+  readonly #admitted: Array<Admitted<C> | undefined> = new Array(CELL_COUNT).fill(undefined);
   #sweep: NodeJS.Timeout | null = null;
   #memoryCheckAt = 0;
   #draining = false;
@@ -85,9 +85,9 @@ export class Executor<C> {
     this.#views = viewsOf(memory);
     this.#queues = new RunQueues(this.#views);
     const port = new HostCallPort({
-      dispatch: (row, args, slot) => options.dispatch(row, args, this.#of(slot).execution),
+      dispatch: (row, args, cell) => options.dispatch(row, args, this.#of(cell).execution),
       loadModule: id => options.loadModule(id),
-      largeInput: slot => this.#largeInput(slot),
+      largeInput: cell => this.#largeInput(cell),
       onError: (error, operation) => options.onError(error, operation),
       answered: () => {
         if (this.#queues.inFlight === 1) this.#pool.spinForNextCall();
@@ -103,8 +103,8 @@ export class Executor<C> {
       addedHeaders: options.addedHeaders,
       onThreadError: error => options.onError(error, 'lane'),
       events: {
-        completed: (slot, lane) => this.#completed(slot, lane),
-        ended: (slot, queue) => this.#threadEnded(slot, queue),
+        completed: (cell, lane) => this.#completed(cell, lane),
+        ended: (cell, queue) => this.#threadEnded(cell, queue),
         asked: lane => {
           port.serve(lane);
           // The lane that asked is blocked now; another lane must take the queued work.
@@ -142,13 +142,13 @@ export class Executor<C> {
         );
     }
     const now = performance.now();
-    const slot = this.#queues.acquire(pluginId, caller, isNested, now);
-    if (typeof slot !== 'number') return this.#refuseFull(execution, slot, now);
-    const event = writeInput(this.#views, slot, execution);
-    this.#admitted[slot] = { execution, admittedAt: now, event };
-    if (isNested) this.#nested.add(slot, { callers, to: pluginId, caller });
+    const cell = this.#queues.acquire(pluginId, caller, isNested, now);
+    if (typeof cell !== 'number') return this.#refuseFull(execution, cell, now);
+    const event = writeInput(this.#views, cell, execution);
+    this.#admitted[cell] = { execution, admittedAt: now, event };
+    if (isNested) this.#nested.add(cell, { callers, to: pluginId, caller });
     this.#pool.drainSoon();
-    this.#queues.push(slot);
+    this.#queues.push(cell);
     this.#pool.wakeFor(this.#queues.inFlight);
     this.#sweep ??= setInterval(() => this.#look(), SWEEP_MS);
   }
@@ -167,28 +167,28 @@ export class Executor<C> {
     return Math.max(1, Math.ceil(this.#queues.roomInMs(pluginId, caller, now, this.#options.timeoutMs) / 1000));
   }
 
-  #of(slot: number): Admitted<C> {
-    const admitted = this.#admitted[slot];
-    if (admitted === undefined) throw new Error(`slot ${slot} holds no execution`);
+  #of(cell: number): Admitted<C> {
+    const admitted = this.#admitted[cell];
+    if (admitted === undefined) throw new Error(`cell ${cell} holds no execution`);
     return admitted;
   }
 
-  #largeInput(slot: number): LargeInput {
-    const { event, execution } = this.#of(slot);
+  #largeInput(cell: number): LargeInput {
+    const { event, execution } = this.#of(cell);
     return { event: event ?? EMPTY, body: execution.body ?? EMPTY };
   }
 
-  /** Called when a lane has finished an execution: reads the outcome, answers the caller, frees the slot. */
-  #completed(slot: number, lane: number): void {
-    const { admittedAt, execution } = this.#of(slot);
-    const answered = this.#answered[slot] === 1;
+  /** Called when a lane has finished an execution: reads the outcome, answers the caller, frees the cell. */
+  #completed(cell: number, lane: number): void {
+    const { admittedAt, execution } = this.#of(cell);
+    const answered = this.#answered[cell] === 1;
     const sinceAdmittedMs = performance.now() - admittedAt;
     const receive = (): LargeOutput | undefined => this.#pool.receive(lane) as LargeOutput | undefined;
-    const outcome = readOutcome(this.#views, slot, sinceAdmittedMs, receive);
+    const outcome = readOutcome(this.#views, cell, sinceAdmittedMs, receive);
     try {
       if (!answered) this.#answer(execution, outcome);
     } finally {
-      this.#free(slot, outcome.runMs);
+      this.#free(cell, outcome.runMs);
     }
   }
 
@@ -197,33 +197,33 @@ export class Executor<C> {
     this.#options.over(execution.context, outcome);
   }
 
-  /** 1 for slots whose caller was answered before their thread had ended. */
-  readonly #answered = new Uint8Array(SLOT_COUNT);
+  /** 1 for cells whose caller was answered before their thread had ended. */
+  readonly #answered = new Uint8Array(CELL_COUNT);
 
-  #free(slot: number, ranMs: number, how: 'ended' | 'killed' = 'ended'): void {
-    const admitted = this.#admitted[slot];
-    this.#admitted[slot] = undefined;
-    this.#answered[slot] = 0;
-    this.#nested.remove(slot);
+  #free(cell: number, ranMs: number, how: 'ended' | 'killed' = 'ended'): void {
+    const admitted = this.#admitted[cell];
+    this.#admitted[cell] = undefined;
+    this.#answered[cell] = 0;
+    this.#nested.remove(cell);
     // All lanes that could take the newly admitted work may be asleep.
-    if (this.#queues.release(slot, ranMs)) this.#pool.wakeFor(this.#queues.inFlight);
+    if (this.#queues.release(cell, ranMs)) this.#pool.wakeFor(this.#queues.inFlight);
     if (admitted !== undefined) this.#options.ended(admitted.execution.context, how);
     if (this.#queues.inFlight > 0) return;
     this.#idle?.();
   }
 
-  #threadEnded(slot: number, queue: number): void {
-    if (slot < 0) return;
-    const admitted = this.#admitted[slot];
+  #threadEnded(cell: number, queue: number): void {
+    if (cell < 0) return;
+    const admitted = this.#admitted[cell];
     this.#queues.endRunning(queue);
     if (admitted === undefined) return;
-    if (this.#answered[slot] === 0) {
-      this.#answered[slot] = 1;
+    if (this.#answered[cell] === 0) {
+      this.#answered[cell] = 1;
       const ran = performance.now() - admitted.admittedAt;
       const outcome = withoutAnswer('crashed', 'the thread that ran the plugin ended unexpectedly', 0, ran);
       this.#answer(admitted.execution, outcome);
     }
-    this.#free(slot, performance.now() - admitted.admittedAt, 'killed');
+    this.#free(cell, performance.now() - admitted.admittedAt, 'killed');
     if (this.#queues.inFlight > 0) this.#pool.wakeFor(this.#queues.inFlight);
   }
 
@@ -240,12 +240,12 @@ export class Executor<C> {
     this.#refuseLate(now);
     const eater = this.#findEater(now);
     this.#pool.drainAll();
-    this.#pool.sweep((slot, ranMs, lane) => {
-      const admitted = this.#admitted[slot];
-      if (admitted === undefined || this.#answered[slot] === 1) return false;
+    this.#pool.sweep((cell, ranMs, lane) => {
+      const admitted = this.#admitted[cell];
+      if (admitted === undefined || this.#answered[cell] === 1) return false;
       const late = admitted.execution.deadline <= now;
       if (!late && lane !== eater) return false;
-      this.#answered[slot] = 1;
+      this.#answered[cell] = 1;
       const wait = Math.max(0, now - admitted.admittedAt - ranMs);
       this.#answer(
         admitted.execution,
@@ -266,10 +266,10 @@ export class Executor<C> {
   /** Refuses the executions that waited until their deadline. */
   #refuseLate(now: number): void {
     const late: Array<Admitted<C>> = [];
-    // Frees all slots first, so that `Retry-After` does not count the executions refused here.
-    for (const slot of this.#queues.takeLate(k => this.#of(k).execution.deadline <= now)) {
-      late.push(this.#of(slot));
-      this.#free(slot, 0);
+    // Frees all cells first, so that `Retry-After` does not count the executions refused here.
+    for (const cell of this.#queues.takeLate(k => this.#of(k).execution.deadline <= now)) {
+      late.push(this.#of(cell));
+      this.#free(cell, 0);
     }
     for (const { admittedAt, execution } of late) {
       const outcome = withoutAnswer('no_slot', 'no slot was free before the deadline', now - admittedAt, 0);
@@ -285,7 +285,7 @@ export class Executor<C> {
     if (this.#pool.killing || process.memoryUsage.rss() <= this.#options.memoryBudgetBytes) return -1;
     let eater = -1;
     let most = -1;
-    this.#pool.sweep((_slot, _ranMs, lane) => {
+    this.#pool.sweep((_cell, _ranMs, lane) => {
       const touched = this.#pool.touchedKib(lane);
       if (touched > most) {
         most = touched;

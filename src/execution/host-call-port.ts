@@ -1,16 +1,16 @@
+import type { LargeInput } from '../abi/cell-codec.ts';
 import { HOST_ERROR, HOST_FUNCTIONS, type HostFunction } from '../abi/host-functions.ts';
 import { type HostArgument, type HostResult, hostError } from '../abi/host-result.ts';
 import type { LoadedModule } from '../abi/lane-messages.ts';
 import { OPERATION } from '../abi/shared-layout.ts';
-import type { LargeInput } from '../abi/slot-codec.ts';
 import type { LanePool } from './lane-pool.ts';
 
 export type HostCallOptions = {
-  /** The function row, its arguments, and the slot of the execution that calls. */
-  dispatch(row: HostFunction, args: HostArgument[], slot: number): HostResult | Promise<HostResult>;
+  /** The function row, its arguments, and the cell of the execution that calls. */
+  dispatch(row: HostFunction, args: HostArgument[], cell: number): HostResult | Promise<HostResult>;
   loadModule(id: number): Promise<LoadedModule>;
-  /** Event and body that did not fit the slot. */
-  largeInput(slot: number): LargeInput;
+  /** Event and body that did not fit the cell. */
+  largeInput(cell: number): LargeInput;
   onError(error: unknown, operation: string): void;
   /** Called after every answer that did not come at once. */
   answered(): void;
@@ -54,7 +54,7 @@ export class HostCallPort {
       if (row === undefined) throw new Error(`unknown operation ${operation}`);
       const args = area.readArguments(row, () => pool.receive(lane) as Uint8Array);
       if (args === null) return answer(hostError(HOST_ERROR.invalid, 'a text argument is not valid UTF-8'));
-      const result = this.#options.dispatch(row, args, pool.slotOf(lane));
+      const result = this.#options.dispatch(row, args, pool.cellOf(lane));
       if (result instanceof Promise)
         result
           .then(answer)

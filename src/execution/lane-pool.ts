@@ -91,7 +91,7 @@ export class LanePool {
       sequence: -1,
       stuck: false,
       demoted: false,
-      killedSlot: -1,
+      killedCell: -1,
       gone: null,
     });
     bell.port1.on('message', () => this.drain());
@@ -121,15 +121,15 @@ export class LanePool {
   #ended(lane: Lane, generation: number): void {
     if (lane.generation !== generation) return;
     this.#drainLane(lane);
-    const slot = lane.words.takeSlot();
+    const cell = lane.words.takeCell();
     lane.words.turnOff();
     lane.bell?.close();
     lane.data?.close();
     lane.generation++;
     lane.abort = null;
-    const killed = lane.killedSlot >= 0;
-    lane.killedSlot = -1;
-    this.#options.events.ended(slot, lane.words.queue, lane.index);
+    const killed = lane.killedCell >= 0;
+    lane.killedCell = -1;
+    this.#options.events.ended(cell, lane.words.queue, lane.index);
     // Kills come in bursts, so their replacements are spaced; a lane that retired is replaced at once.
     if (killed) this.#startSpaced(lane);
     else if (!this.#closing) this.#start(lane);
@@ -186,7 +186,7 @@ export class LanePool {
     // The lane posted the outcome of its last execution before this call, so that message must be taken from the data
     // port first.
     const asked = callArea.state === CALL_STATE.asked;
-    for (let slot = words.takeCompleted(); slot >= 0; slot = words.takeCompleted()) events.completed(slot, lane.index);
+    for (let cell = words.takeCompleted(); cell >= 0; cell = words.takeCompleted()) events.completed(cell, lane.index);
     if (!asked) return;
     callArea.serve();
     events.asked(lane.index);
@@ -228,26 +228,26 @@ export class LanePool {
   }
 
   /**
-   * Checks all running executions: lowers the priority of those that use much processor time, and reports each slot
+   * Checks all running executions: lowers the priority of those that use much processor time, and reports each cell
    * with the time it has run.
    *
    * @param running called for every lane that runs an execution; if it returns true, the thread is ended
    */
-  sweep(running: (slot: number, ranMs: number, lane: number) => boolean): void {
+  sweep(running: (cell: number, ranMs: number, lane: number) => boolean): void {
     const now = performance.now();
     for (let k = 0; k < this.#started; k++) {
       const lane = this.#lanes[k]!;
-      const { sequence, slot } = lane.words;
-      if (slot < 0 || sequence !== lane.sequence) {
+      const { sequence, cell } = lane.words;
+      if (cell < 0 || sequence !== lane.sequence) {
         if (lane.demoted && !restorePriority(lane)) this.#retire(lane);
-        lane.sequence = slot < 0 ? -1 : sequence;
+        lane.sequence = cell < 0 ? -1 : sequence;
         lane.runningSince = now;
         lane.stuck = false;
         lane.cpuAt = 0;
         lane.touchedKib = -1;
-        if (slot < 0) continue;
+        if (cell < 0) continue;
       }
-      if (lane.killedSlot >= 0) continue;
+      if (lane.killedCell >= 0) continue;
       const ran = now - lane.runningSince;
       const blocked = lane.callArea.state !== CALL_STATE.idle;
       if (ran > STUCK_MS && !lane.stuck) {
@@ -255,7 +255,7 @@ export class LanePool {
         lane.touchedKib = touchedKib(lane.words.linuxThreadId);
       }
       if (ran > STUCK_MS && !blocked && !lane.demoted) demoteIfBurning(lane, now);
-      if (running(slot, ran, lane.index)) this.#kill(lane, slot);
+      if (running(cell, ran, lane.index)) this.#kill(lane, cell);
     }
   }
 
@@ -265,13 +265,13 @@ export class LanePool {
     lane.words.wake();
   }
 
-  /** Ends the thread of a lane. `ended` reports its slot once the thread has exited. */
-  #kill(lane: Lane, slot: number): void {
+  /** Ends the thread of a lane. `ended` reports its cell once the thread has exited. */
+  #kill(lane: Lane, cell: number): void {
     // If the execution ends by itself right now, the lane must not take another one that would be killed with it.
     lane.words.retire();
     // The execution has ended by itself meanwhile, so the thread retires after its current one instead.
-    if (lane.words.slot !== slot) return;
-    lane.killedSlot = slot;
+    if (lane.words.cell !== cell) return;
+    lane.killedCell = cell;
     const { threadId } = lane.words;
     const worker = this.#pool.threads.find(t => t.threadId === threadId);
     if (worker !== undefined) lane.gone = new Promise(resolve => worker.once('exit', () => resolve()));
@@ -287,7 +287,7 @@ export class LanePool {
 
   /** Whether a thread is being ended, so that its memory is not free yet. */
   get killing(): boolean {
-    return this.#lanes.some(l => l.killedSlot >= 0);
+    return this.#lanes.some(l => l.killedCell >= 0);
   }
 
   generationOf(lane: number): number {
@@ -298,9 +298,9 @@ export class LanePool {
     return this.#lanes[lane]!.callArea;
   }
 
-  /** Slot of the execution that a lane runs, or -1. */
-  slotOf(lane: number): number {
-    return this.#lanes[lane]!.words.slot;
+  /** Cell of the execution that a lane runs, or -1. */
+  cellOf(lane: number): number {
+    return this.#lanes[lane]!.words.cell;
   }
 
   post(lane: number, message: unknown, transfer: ArrayBuffer[] = []): void {
@@ -320,7 +320,7 @@ export class LanePool {
 
   /** Whether a thread is loading its modules: Node aborts the process if such a thread is ended. */
   get #loading(): boolean {
-    return this.#lanes.some(l => l.abort !== null && l.killedSlot < 0 && l.words.threadId === 0);
+    return this.#lanes.some(l => l.abort !== null && l.killedCell < 0 && l.words.threadId === 0);
   }
 
   async close(): Promise<void> {

@@ -35,17 +35,17 @@ export type Lane = {
   cpuMs: number;
   /** Memory the thread had touched when its running execution first counted as long, in KiB; -1 = not read yet. */
   touchedKib: number;
-  /** Slot of the execution that was killed with this thread, or -1. */
-  killedSlot: number;
+  /** Cell of the execution that was killed with this thread, or -1. */
+  killedCell: number;
   /** Resolves when the ended thread has exited; set by a kill. */
   gone: Promise<void> | null;
 };
 
 export type LaneEvents = {
-  /** A lane finished the execution in a slot; it has already lowered the running count of the queue. */
-  completed(slot: number, lane: number): void;
-  /** The thread has exited; `slot` is the slot it held, or -1. */
-  ended(slot: number, queue: number, lane: number): void;
+  /** A lane finished the execution in a cell; it has already lowered the running count of the queue. */
+  completed(cell: number, lane: number): void;
+  /** The thread has exited; `cell` is the cell it held, or -1. */
+  ended(cell: number, queue: number, lane: number): void;
   /** The lane has made a host call and waits for the answer. */
   asked(lane: number): void;
 };
@@ -81,7 +81,7 @@ export function makeLane(views: SharedViews, index: number): Lane {
     cpuAt: 0,
     cpuMs: 0,
     touchedKib: -1,
-    killedSlot: -1,
+    killedCell: -1,
     gone: null,
   };
 }

@@ -11,19 +11,19 @@ type NestedCall = { callers: readonly string[]; to: string; caller: string };
  * be answered must be refused (docs/plugins.md "Executions").
  */
 export class NestedCalls {
-  readonly #bySlot = new Map<number, NestedCall>();
+  readonly #byCell = new Map<number, NestedCall>();
 
   /** Whether the threads of waiting callers leave too few threads to run the plugins they called. */
   get isFull(): boolean {
-    return this.#bySlot.size >= LIMITS.nestedCallsMax;
+    return this.#byCell.size >= LIMITS.nestedCallsMax;
   }
 
-  add(slot: number, call: NestedCall): void {
-    this.#bySlot.set(slot, call);
+  add(cell: number, call: NestedCall): void {
+    this.#byCell.set(cell, call);
   }
 
-  remove(slot: number): void {
-    this.#bySlot.delete(slot);
+  remove(cell: number): void {
+    this.#byCell.delete(cell);
   }
 
   /**
@@ -33,9 +33,9 @@ export class NestedCalls {
    * plugin has, so its slots are counted separately. Each call is checked when it is made and the call that would close
    * a cycle is refused, so no cycle arises.
    *
-   * @param isWaiting whether the execution in a slot has not begun
+   * @param isWaiting whether the execution in a cell has not begun
    */
-  wouldStarve(call: NestedCall, isWaiting: (slot: number) => boolean): boolean {
+  wouldStarve(call: NestedCall, isWaiting: (cell: number) => boolean): boolean {
     /** The plugins that executions of a plugin wait for, and those that executions of one of its callers wait for. */
     const waits = new Map<string, NestedCall[]>();
     const note = (call: NestedCall): void => {
@@ -47,7 +47,7 @@ export class NestedCalls {
         }
     };
     note(call);
-    for (const [slot, other] of this.#bySlot) if (isWaiting(slot)) note(other);
+    for (const [cell, other] of this.#byCell) if (isWaiting(cell)) note(other);
     const stuck = new Set<string>();
     for (const [key, calls] of waits)
       if (calls.length >= (key.includes(CALLER) ? LIMITS.slotsPerCaller : LIMITS.slotsPerPlugin)) stuck.add(key);

@@ -13,7 +13,7 @@ class Caller {
   inFlight = 0;
   /** How many of them are in the ring or running. */
   released = 0;
-  /** Slots that wait in the line, oldest first from `#first` on. */
+  /** Cells that wait in the line, oldest first from `#first` on. */
   #waiting: number[] = [];
   #first = 0;
 
@@ -29,28 +29,28 @@ class Caller {
     return this.#waiting[this.#first];
   }
 
-  append(slot: number): void {
-    this.#waiting.push(slot);
+  append(cell: number): void {
+    this.#waiting.push(cell);
   }
 
   shift(): number {
-    const slot = this.#waiting[this.#first++];
-    if (slot === undefined) throw new Error('nothing waits');
+    const cell = this.#waiting[this.#first++];
+    if (cell === undefined) throw new Error('nothing waits');
     if (this.#first === this.#waiting.length) {
       this.#waiting = [];
       this.#first = 0;
     }
-    return slot;
+    return cell;
   }
 
-  /** Puts slots back before all that wait now. */
-  prepend(slots: readonly number[]): void {
-    this.#waiting = [...slots, ...this.#waiting.slice(this.#first)];
+  /** Puts cells back before all that wait now. */
+  prepend(cells: readonly number[]): void {
+    this.#waiting = [...cells, ...this.#waiting.slice(this.#first)];
     this.#first = 0;
   }
 
-  includes(slot: number): boolean {
-    return this.#waiting.indexOf(slot, this.#first) >= 0;
+  includes(cell: number): boolean {
+    return this.#waiting.indexOf(cell, this.#first) >= 0;
   }
 }
 
@@ -62,8 +62,7 @@ export type { Caller };
  *
  * - A single caller may fill the ring, but the lanes leave one slot free for the next caller (`slotsPerCaller`).
  * - With several callers, each may have its share of the slots in the ring or running. Beyond its share it gets only
- * slots
- *   that no other caller wants. Among the callers that want a slot, the one with the fewest comes first.
+ *   slots that no other caller wants. Among the callers that want a slot, the one with the fewest comes first.
  */
 export class PluginLine {
   pluginId = '';
@@ -135,12 +134,12 @@ export class PluginLine {
   }
 
   /** Whether an execution may enter the ring at once; otherwise it waits in the line. */
-  enter(caller: Caller, slot: number): boolean {
+  enter(caller: Caller, cell: number): boolean {
     if (!caller.waits && this.queue >= 0 && this.#mayRelease(caller)) {
       this.#release(caller);
       return true;
     }
-    caller.append(slot);
+    caller.append(cell);
     this.#waiting.add(caller);
     return false;
   }
@@ -150,12 +149,12 @@ export class PluginLine {
     this.released++;
   }
 
-  /** Puts slots that were in the ring back to the head of their caller's line. */
-  takeBack(caller: Caller, slots: readonly number[]): void {
-    if (slots.length === 0) return;
-    caller.prepend(slots);
-    caller.released -= slots.length;
-    this.released -= slots.length;
+  /** Puts cells that were in the ring back to the head of their caller's line. */
+  takeBack(caller: Caller, cells: readonly number[]): void {
+    if (cells.length === 0) return;
+    caller.prepend(cells);
+    caller.released -= cells.length;
+    this.released -= cells.length;
     this.#waiting.add(caller);
   }
 
@@ -170,9 +169,9 @@ export class PluginLine {
     this.#release(caller);
     // Among callers with equal numbers, the one served most recently comes last.
     this.#waiting.delete(caller);
-    const slot = caller.shift();
+    const cell = caller.shift();
     if (caller.waits) this.#waiting.add(caller);
-    return slot;
+    return cell;
   }
 
   #findLeast(): Caller | undefined {
@@ -188,9 +187,9 @@ export class PluginLine {
 
   /** Takes the oldest waiting execution of a caller out of the line. */
   drop(caller: Caller): number {
-    const slot = caller.shift();
+    const cell = caller.shift();
     if (!caller.waits) this.#waiting.delete(caller);
-    return slot;
+    return cell;
   }
 
   /**

@@ -1,5 +1,5 @@
 import {
-  appendSlot,
+  appendCell,
   endRunning,
   isQueued,
   isRunnable,
@@ -12,7 +12,7 @@ import {
   takeBackWhile,
   unmarkQueue,
 } from '../abi/run-queue.ts';
-import { ACTIVE, QUEUE_COUNT, type SharedViews, SLOT_COUNT, URGENT } from '../abi/shared-layout.ts';
+import { ACTIVE, CELL_COUNT, QUEUE_COUNT, type SharedViews, URGENT } from '../abi/shared-layout.ts';
 import { LIMITS } from '../base/limits.ts';
 import { type Caller, PluginLine } from './plugin-line.ts';
 
@@ -23,21 +23,21 @@ export type FullLine = 'waitingPerPluginMax' | 'waitingPerCallerMax' | 'executio
 const SPARE_LINES_MAX = 64;
 
 /**
- * The main thread's end of the run queues: hands out slots and pushes them into the rings the lanes take from, in the
+ * The main thread's end of the run queues: hands out cells and pushes them into the rings the lanes take from, in the
  * order that the line of each plugin decides (`plugin-line`). A plugin has a shared queue only while it has work in
  * flight, so the lanes look only at active plugins, however many are installed.
  */
 export class RunQueues {
   readonly #words: Int32Array;
-  readonly #freeSlots = Array.from({ length: SLOT_COUNT - 1 }, (_, k) => SLOT_COUNT - 2 - k);
+  readonly #freeCells = Array.from({ length: CELL_COUNT - 1 }, (_, k) => CELL_COUNT - 2 - k);
   readonly #freeQueues = Array.from({ length: QUEUE_COUNT }, (_, k) => QUEUE_COUNT - 1 - k);
   readonly #lines = new Map<string, PluginLine>();
   readonly #spareLines: PluginLine[] = [];
-  readonly #awaited = new Uint8Array(SLOT_COUNT);
-  /** 1 for slots that are in a ring, or that a lane has taken. */
-  readonly #released = new Uint8Array(SLOT_COUNT);
-  readonly #lineOfSlot: Array<PluginLine | undefined> = new Array(SLOT_COUNT).fill(undefined);
-  readonly #callerOfSlot: Array<Caller | undefined> = new Array(SLOT_COUNT).fill(undefined);
+  readonly #awaited = new Uint8Array(CELL_COUNT);
+  /** 1 for cells that are in a ring, or that a lane has taken. */
+  readonly #released = new Uint8Array(CELL_COUNT);
+  readonly #lineOfCell: Array<PluginLine | undefined> = new Array(CELL_COUNT).fill(undefined);
+  readonly #callerOfCell: Array<Caller | undefined> = new Array(CELL_COUNT).fill(undefined);
   /** Plugins that wait for a queue, in order. */
   readonly #waiting: PluginLine[] = [];
   #inFlight = 0;
@@ -51,18 +51,18 @@ export class RunQueues {
   }
 
   /**
-   * Takes a slot for an execution of a plugin.
+   * Takes a cell for an execution of a plugin.
    *
    * @param caller key under which the execution is counted
    * @param isAwaited whether another execution waits for it: lanes take from such queues first, otherwise waiting
    * executions could hold all threads
    * @param now monotonic time in ms
-   * @returns the slot, or the limit that is reached
+   * @returns the cell, or the limit that is reached
    */
   acquire(pluginId: string, caller: string, isAwaited: boolean, now: number): number | FullLine {
     let line = this.#lines.get(pluginId);
     if (line !== undefined && line.inFlight >= LIMITS.waitingPerPluginMax) return 'waitingPerPluginMax';
-    if (this.#freeSlots.length === 0) return 'executionsInFlightMax';
+    if (this.#freeCells.length === 0) return 'executionsInFlightMax';
     if (line === undefined) {
       line = this.#spareLines.pop() ?? new PluginLine();
       line.open(pluginId, now);
@@ -70,21 +70,21 @@ export class RunQueues {
     }
     const admitted = line.admit(caller, now);
     if (admitted === undefined) return 'waitingPerCallerMax';
-    const slot = this.#freeSlots.pop()!;
+    const cell = this.#freeCells.pop()!;
     if (isAwaited) {
-      this.#awaited[slot] = 1;
+      this.#awaited[cell] = 1;
       if (line.awaited++ === 0) this.#mark(URGENT, line.queue);
     }
     this.#inFlight++;
-    this.#lineOfSlot[slot] = line;
-    this.#callerOfSlot[slot] = admitted;
-    return slot;
+    this.#lineOfCell[cell] = line;
+    this.#callerOfCell[cell] = admitted;
+    return cell;
   }
 
-  /** Passes a filled slot to the lanes, at once or when its turn comes. */
-  push(slot: number): void {
-    const line = this.#lineOf(slot);
-    const caller = this.#callerOf(slot);
+  /** Passes a filled cell to the lanes, at once or when its turn comes. */
+  push(cell: number): void {
+    const line = this.#lineOf(cell);
+    const caller = this.#callerOf(cell);
     if (line.queue < 0) {
       const queue = this.#freeQueues.pop();
       if (queue !== undefined) this.#lend(queue, line);
@@ -93,7 +93,7 @@ export class RunQueues {
     // A second caller has come: executions of the first caller in the ring must not all run before it.
     const wasAlone = line.queue >= 0 && this.#limitOf(line) === LIMITS.slotsPerCaller;
     if (wasAlone && !line.isAlone) this.#beginSharing(line);
-    if (line.enter(caller, slot)) this.#append(line.queue, slot);
+    if (line.enter(caller, cell)) this.#append(line.queue, cell);
     if (line.hasWaiting && wasAlone) this.#appendWaiting(line);
   }
 
@@ -101,19 +101,19 @@ export class RunQueues {
     return limitOf(this.#words, line.queue);
   }
 
-  /** Takes back the slots that no lane has taken yet; from now on the callers of the plugin share its slots. */
+  /** Takes back the cells that no lane has taken yet; from now on the callers of the plugin share its slots. */
   #beginSharing(line: PluginLine): void {
     const back = takeBackAll(this.#words, line.queue);
-    for (const slot of back) this.#released[slot] = 0;
+    for (const cell of back) this.#released[cell] = 0;
     if (back[0] !== undefined) line.takeBack(this.#callerOf(back[0]), back);
     setLimit(this.#words, line.queue, LIMITS.slotsPerPlugin);
   }
 
-  /** Pushes slots that may enter the ring. @returns whether there were any */
+  /** Pushes cells that may enter the ring. @returns whether there were any */
   #appendWaiting(line: PluginLine, only?: Caller): boolean {
     let pushed = false;
-    for (let slot = line.next(only); slot !== undefined; slot = line.next(only)) {
-      this.#append(line.queue, slot);
+    for (let cell = line.next(only); cell !== undefined; cell = line.next(only)) {
+      this.#append(line.queue, cell);
       pushed = true;
     }
     return pushed;
@@ -135,29 +135,29 @@ export class RunQueues {
     if (queue >= 0) unmarkQueue(this.#words, mask, queue);
   }
 
-  #append(queue: number, slot: number): void {
-    this.#released[slot] = 1;
-    appendSlot(this.#words, queue, slot);
+  #append(queue: number, cell: number): void {
+    this.#released[cell] = 1;
+    appendCell(this.#words, queue, cell);
   }
 
   /**
-   * Frees a slot that no lane holds any more. Lends the queue to the next plugin when its plugin has nothing left in
+   * Frees a cell that no lane holds any more. Lends the queue to the next plugin when its plugin has nothing left in
    * flight.
    *
    * @param ranMs how long the execution ran; 0 when it never did
    * @returns whether this gave the lanes work
    */
-  release(slot: number, ranMs: number): boolean {
-    const line = this.#lineOf(slot);
-    const caller = this.#callerOf(slot);
-    const wasReleased = this.#released[slot] === 1;
-    this.#released[slot] = 0;
-    this.#lineOfSlot[slot] = undefined;
-    this.#callerOfSlot[slot] = undefined;
-    this.#freeSlots.push(slot);
+  release(cell: number, ranMs: number): boolean {
+    const line = this.#lineOf(cell);
+    const caller = this.#callerOf(cell);
+    const wasReleased = this.#released[cell] === 1;
+    this.#released[cell] = 0;
+    this.#lineOfCell[cell] = undefined;
+    this.#callerOfCell[cell] = undefined;
+    this.#freeCells.push(cell);
     this.#inFlight--;
-    if (this.#awaited[slot] === 1) {
-      this.#awaited[slot] = 0;
+    if (this.#awaited[cell] === 1) {
+      this.#awaited[cell] = 0;
       if (--line.awaited === 0) this.#unmark(URGENT, line.queue);
     }
     const next = line.leave(caller, wasReleased, ranMs);
@@ -189,10 +189,10 @@ export class RunQueues {
     return this.#appendWaiting(next);
   }
 
-  /** Whether no lane has taken the execution in a slot yet. */
-  isWaiting(slot: number): boolean {
-    const line = this.#lineOf(slot);
-    return this.#released[slot] === 0 || isQueued(this.#words, line.queue, slot);
+  /** Whether no lane has taken the execution in a cell yet. */
+  isWaiting(cell: number): boolean {
+    const line = this.#lineOf(cell);
+    return this.#released[cell] === 0 || isQueued(this.#words, line.queue, cell);
   }
 
   /** When an execution of a caller can be admitted, in ms; 0 while the plugin has nothing in flight. */
@@ -205,7 +205,7 @@ export class RunQueues {
     endRunning(this.#words, queue);
   }
 
-  /** Whether any plugin has both a waiting execution and a free slot. */
+  /** Whether any plugin has both a waiting execution and a free cell. */
   hasRunnable(): boolean {
     for (const line of this.#lines.values()) if (line.queue >= 0 && isRunnable(this.#words, line.queue)) return true;
     return false;
@@ -214,10 +214,10 @@ export class RunQueues {
   /**
    * Removes waiting executions that are past their deadline from their queues; competes with the lanes for the head.
    *
-   * @param isLate whether the execution in a slot is past its deadline
-   * @returns slots that no lane has taken or will take
+   * @param isLate whether the execution in a cell is past its deadline
+   * @returns cells that no lane has taken or will take
    */
-  takeLate(isLate: (slot: number) => boolean): number[] {
+  takeLate(isLate: (cell: number) => boolean): number[] {
     const late: number[] = [];
     for (const line of this.#lines.values()) {
       for (const caller of line.waitingCallers())
@@ -231,15 +231,15 @@ export class RunQueues {
     return late;
   }
 
-  #lineOf(slot: number): PluginLine {
-    const line = this.#lineOfSlot[slot];
-    if (line === undefined) throw new Error(`slot ${slot} is not in use`);
+  #lineOf(cell: number): PluginLine {
+    const line = this.#lineOfCell[cell];
+    if (line === undefined) throw new Error(`cell ${cell} is not in use`);
     return line;
   }
 
-  #callerOf(slot: number): Caller {
-    const caller = this.#callerOfSlot[slot];
-    if (caller === undefined) throw new Error(`slot ${slot} is not in use`);
+  #callerOf(cell: number): Caller {
+    const caller = this.#callerOfCell[cell];
+    if (caller === undefined) throw new Error(`cell ${cell} is not in use`);
     return caller;
   }
 }

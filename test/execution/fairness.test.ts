@@ -34,16 +34,16 @@ class Bench {
   readonly queues = new RunQueues(this.views);
   readonly lanes = Array.from({ length: LIMITS.lanesMax }, (_, lane) => new LaneWords(this.views.words, lane));
   /** What runs, by lane. */
-  readonly running = new Map<number, { slot: number; queue: number; caller: string; plugin: string }>();
+  readonly running = new Map<number, { cell: number; queue: number; caller: string; plugin: string }>();
   readonly of = new Map<number, { caller: string; plugin: string }>();
   now = 0;
 
   /** Whether there was room. */
   push(plugin: string, caller: string, isAwaited = false): boolean {
-    const slot = this.queues.acquire(plugin, caller, isAwaited, this.now);
-    if (typeof slot !== 'number') return false;
-    this.of.set(slot, { plugin, caller });
-    this.queues.push(slot);
+    const cell = this.queues.acquire(plugin, caller, isAwaited, this.now);
+    if (typeof cell !== 'number') return false;
+    this.of.set(cell, { plugin, caller });
+    this.queues.push(cell);
     return true;
   }
 
@@ -53,8 +53,8 @@ class Bench {
       if (this.running.has(words.lane)) continue;
       const taken = takeWork(this.views.words, words, 0);
       if (taken === null) return null;
-      const whose = this.of.get(taken.slot);
-      if (whose === undefined) throw new Error('the slot was not in use');
+      const whose = this.of.get(taken.cell);
+      if (whose === undefined) throw new Error('the cell was not in use');
       this.running.set(words.lane, { ...taken, ...whose });
       return whose.caller;
     }
@@ -72,9 +72,9 @@ class Bench {
     for (const [lane, r] of this.running)
       if (caller === undefined || r.caller === caller) {
         this.running.delete(lane);
-        this.lanes[lane]?.complete(r.queue, r.slot);
-        this.of.delete(r.slot);
-        this.queues.release(r.slot, ranMs);
+        this.lanes[lane]?.complete(r.queue, r.cell);
+        this.of.delete(r.cell);
+        this.queues.release(r.cell, ranMs);
         return;
       }
     throw new Error(`nothing of ${caller} runs`);
@@ -161,7 +161,7 @@ t.test(
   },
 );
 
-t.test('nothing is lost and no slot is held twice, whatever comes and ends in which order', async t => {
+t.test('nothing is lost and no cell is held twice, whatever comes and ends in which order', async t => {
   const seed = Number(process.env.SEED ?? Date.now() % 1e9);
   t.comment(`SEED=${seed}`);
   let state = seed;
@@ -187,12 +187,12 @@ t.test('nothing is lost and no slot is held twice, whatever comes and ends in wh
     if (below(500) === 0) {
       // Some of those that wait are late.
       late.clear();
-      for (const slot of b.of.keys()) if (below(4) === 0) late.add(slot);
-      const held = new Set([...b.running.values()].map(r => r.slot));
-      for (const slot of b.queues.takeLate(s => late.has(s))) {
-        if (held.has(slot)) t.fail('a running execution was taken for one that waits');
-        b.of.delete(slot);
-        b.queues.release(slot, 0);
+      for (const cell of b.of.keys()) if (below(4) === 0) late.add(cell);
+      const held = new Set([...b.running.values()].map(r => r.cell));
+      for (const cell of b.queues.takeLate(s => late.has(s))) {
+        if (held.has(cell)) t.fail('a running execution was taken for one that waits');
+        b.of.delete(cell);
+        b.queues.release(cell, 0);
         ended++;
       }
     }

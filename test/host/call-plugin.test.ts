@@ -218,16 +218,16 @@ t.test('plugins that call each other from all their slots do not lock each other
 
 t.test('the call that would close a cycle of full plugins is refused', t => {
   const calls = new NestedCalls();
-  let slot = 0;
+  let cell = 0;
   // Each of another caller, unless one is named.
   const fill = (callers: string[], to: string, n: number, caller?: string): number => {
-    for (let k = 0; k < n; k++, slot++) calls.add(slot, { callers, to, caller: caller ?? `user:${slot}` });
-    return slot - 1;
+    for (let k = 0; k < n; k++, cell++) calls.add(cell, { callers, to, caller: caller ?? `user:${cell}` });
+    return cell - 1;
   };
   const wouldStarve = (
     callers: string[],
     to: string,
-    isWaiting: (slot: number) => boolean,
+    isWaiting: (cell: number) => boolean,
     caller = 'user:0',
   ): boolean => calls.wouldStarve({ callers, to, caller }, isWaiting);
   const all = (): boolean => true;

@@ -59,7 +59,7 @@ export class StudentFilter {
   private subgroups: string[] = [];
   private names: string[] = [];
   private values: string[] = [];
-  private everybody: bool = false;
+  private allStudents: bool = false;
   Streams(ids: string[]): StudentFilter {
     this.streams = ids;
     return this;
@@ -80,13 +80,13 @@ export class StudentFilter {
   }
   /** Means every student. */
   All(): StudentFilter {
-    this.everybody = true;
+    this.allStudents = true;
     return this;
   }
   toObj(): Obj {
     const o = obj();
     for (let i = 0; i < this.names.length; i++) o.str(this.names[i], this.values[i]);
-    if (this.everybody) o.bool("all", true);
+    if (this.allStudents) o.bool("all", true);
     if (this.streams.length) o.raw("streams", list(this.streams));
     if (this.groups.length) o.raw("groups", list(this.groups));
     if (this.subgroups.length) o.raw("subgroups", list(this.subgroups));

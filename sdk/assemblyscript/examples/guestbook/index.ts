@@ -12,9 +12,9 @@ Plugin("guestbook", "Guestbook", "1.0.0")
       .Build(),
   )
   .HTTP("entries", "/entries", ["GET", "POST"], entries, "Lists the entries or adds one")
-  .Access(Public("Everybody may read the guestbook and sign it"))
+  .Access(Public("Visitors read the guestbook and sign it without a login"))
   .HTTP("entry", "/entries/:id", ["GET", "DELETE"], entry, "Shows or removes one entry")
-  .Access(Public("Everybody may read an entry; removing one needs the moderator's key"));
+  .Access(Public("Visitors read an entry without a login; removing one needs the moderator's key"));
 
 function error(ctx: Context, status: i32, text: string): void {
   ctx.JSON(status, obj().str("error", text));
