@@ -134,6 +134,9 @@ export class Supervisor {
       // cookies.
       env: {
         ...withoutBot(this.#options.environment),
+        // Modules that were loaded once are not compiled again (docs/RATIONALE.md). npm names a folder of its own, which
+        // the account could not write to.
+        NODE_COMPILE_CACHE: dataPath(this.#config, 'cache', 'compiled'),
         UWS_HTTP_MAX_HEADERS_SIZE: String(LIMITS.requestHeadBytesMax),
       },
     });
