@@ -68,6 +68,24 @@ t.test('imports point one way', async t => {
   }
 });
 
+t.test('no files import each other in a circle', async t => {
+  const importsOf = new Map(
+    product.map(({ file, imports }) => [
+      file,
+      imports.filter(i => i.startsWith('.')).map(i => path.normalize(path.join(path.dirname(file), i))),
+    ]),
+  );
+  t.ok(importsOf.size > 200);
+  const done = new Set<string>();
+  const visit = (file: string, way: readonly string[]): void => {
+    if (way.includes(file)) t.fail([...way.slice(way.indexOf(file)), file].join(' -> '));
+    if (done.has(file) || way.includes(file)) return;
+    for (const next of importsOf.get(file) ?? []) visit(next, [...way, file]);
+    done.add(file);
+  };
+  for (const file of importsOf.keys()) visit(file, []);
+});
+
 t.test('the sandbox holds no authority: workers import only abi and limits', async t => {
   for (const { file, imports } of sources('workers'))
     for (const i of imports) {

@@ -9,7 +9,8 @@ import type { Database } from '../db/database.ts';
 import { findUser, type GlobalUser } from '../identity/users.ts';
 import type { InstalledPlugin, InstalledTrigger, PluginRegistry } from '../plugins/registry.ts';
 import type { Quarantine } from '../records/quarantine.ts';
-import { type Handle, resource, serve } from './endpoint.ts';
+import { resource } from './contract.ts';
+import { type Handle, serve } from './endpoint.ts';
 import { id } from './fields.ts';
 import type { Route } from './route.ts';
 

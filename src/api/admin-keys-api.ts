@@ -15,12 +15,14 @@ import {
   revokeAdminKey,
 } from '../identity/admin-keys.ts';
 import { findPlugin } from '../plugins/plugin-store.ts';
-import { type Handle, resource, serve } from './endpoint.ts';
+import { actorOf } from './caller.ts';
+import { resource } from './contract.ts';
+import { type Handle, serve } from './endpoint.ts';
 import { endTime, id, time } from './fields.ts';
 import { loadPage, pageOf } from './paging.ts';
 import { idParam } from './params.ts';
 import { page } from './query.ts';
-import { actorOf, type Route } from './route.ts';
+import type { Route } from './route.ts';
 
 export type AdminKeysParts = { db: Database; prefix: string };
 

@@ -3,12 +3,14 @@ import { ServiceError } from '../base/errors.ts';
 import type { Database } from '../db/database.ts';
 import { type AdminAccount, listAdmins } from '../identity/admin-accounts.ts';
 import { appointAdmin, type QueueMail, removeAdmin, resetAdminPassword } from '../identity/admin-appointments.ts';
-import { type Handle, resource, serve } from './endpoint.ts';
+import { actorOf, type Caller } from './caller.ts';
+import { resource } from './contract.ts';
+import { type Handle, serve } from './endpoint.ts';
 import { email, id, time } from './fields.ts';
 import { loadPage, pageOf } from './paging.ts';
 import { idParam } from './params.ts';
 import { page } from './query.ts';
-import { actorOf, type Caller, type Route } from './route.ts';
+import type { Route } from './route.ts';
 
 export type AdminsApiParts = { db: Database; queueMail: QueueMail };
 

@@ -1,7 +1,8 @@
 import { z } from 'zod';
 import { ACTOR_KINDS, type AuditEntry, listAudit } from '../audit/audit-log.ts';
 import type { Database } from '../db/database.ts';
-import { type Handle, resource, serve } from './endpoint.ts';
+import { resource } from './contract.ts';
+import { type Handle, serve } from './endpoint.ts';
 import { id, time } from './fields.ts';
 import { loadPage, pageOf } from './paging.ts';
 import { idFilter, list as listOf, present, since, text } from './query.ts';

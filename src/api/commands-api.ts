@@ -17,7 +17,9 @@ import type { Request } from '../http/message.ts';
 import { unknownPlugin } from '../plugins/install.ts';
 import type { MessengerTrigger } from '../plugins/manifest.ts';
 import type { InstalledPlugin, PluginRegistry } from '../plugins/registry.ts';
-import { type Handle, resource, serve } from './endpoint.ts';
+import { actorOf, type Caller } from './caller.ts';
+import { resource } from './contract.ts';
+import { type Handle, serve } from './endpoint.ts';
 import { checkIfMatch, tagHeader } from './entity-tag.ts';
 import { warning } from './fields.ts';
 import { describeAs } from './json-schema.ts';
@@ -36,7 +38,7 @@ import {
   storedPolicyProblems,
 } from './policy-body.ts';
 import { noParameters, page } from './query.ts';
-import { actorOf, type Caller, type Route } from './route.ts';
+import type { Route } from './route.ts';
 
 export type CommandsApiParts = { db: Database; registry: PluginRegistry; schema: GraphSchema };
 

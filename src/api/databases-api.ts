@@ -4,7 +4,8 @@ import type { Database } from '../db/database.ts';
 import { type Connected, tryConnection } from '../db/plugin-databases.ts';
 import { connectionProblem } from '../plugins/plugin-config.ts';
 import type { PluginRegistry } from '../plugins/registry.ts';
-import { type Handle, resource, serve } from './endpoint.ts';
+import { resource } from './contract.ts';
+import { type Handle, serve } from './endpoint.ts';
 import { loadPlugin } from './plugin-detail.ts';
 import type { Route } from './route.ts';
 

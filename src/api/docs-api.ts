@@ -1,7 +1,8 @@
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import type { Reply, Request } from '../http/message.ts';
-import { type Handle, resource, serve } from './endpoint.ts';
+import { resource } from './contract.ts';
+import { type Handle, serve } from './endpoint.ts';
 import { openApiDocument } from './openapi.ts';
 import { REFERENCE_STYLE, referencePage } from './reference-page.ts';
 import { RESOURCES } from './resources.ts';

@@ -8,9 +8,11 @@ import { GraphError } from '../graph/graph-store.ts';
 import { tupleText } from '../graph/tuple.ts';
 import type { Deliverer } from '../outbox/deliver.ts';
 import { type Drift, findDrift, repairDrift } from '../outbox/drift.ts';
-import { type Handle, resource, serve } from './endpoint.ts';
+import { actorOf } from './caller.ts';
+import { resource } from './contract.ts';
+import { type Handle, serve } from './endpoint.ts';
 import { graphAway } from './policies-api.ts';
-import { actorOf, type Route } from './route.ts';
+import type { Route } from './route.ts';
 
 export type DriftApiParts = { db: Database; graph: Graph; schema: GraphSchema; deliverer: Deliverer };
 

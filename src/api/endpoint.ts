@@ -1,32 +1,11 @@
 import type { z } from 'zod';
-import type { ErrorCode } from '../base/errors.ts';
 import type { BodySource, Reply, Request } from '../http/message.ts';
 import { parseBody } from './body.ts';
-import type { Idempotency } from './idempotency.ts';
+import type { Caller } from './caller.ts';
+import type { Contract, Endpoints } from './contract.ts';
 import { parseParams } from './params.ts';
 import { parseQuery } from './query.ts';
-import type { Caller, Opens, Route, RouteInput } from './route.ts';
-
-/**
- * The contract of the API: each endpoint says what it takes and what it answers as zod schemas. From it come the types of its
- * handler, the checks of its input, the OpenAPI document, the reference page and the client (docs/api.md "Contract").
- */
-
-/** A body that the handler reads itself, because it is large or no JSON. `schema` describes it for the document. */
-export type RawBody = {
-  media: string;
-  description: string;
-  schema?: z.ZodType;
-  parts?: Readonly<Record<string, string>>;
-};
-/** An answer that the handler writes itself, because it is no JSON or holds JSON as it was stored. `schema` describes it. */
-export type RawReply = { media: string; description: string; schema?: z.ZodType };
-/** A JSON answer, one of another media type, or `null` for an answer without a body. */
-export type ReplyShape = z.ZodType | RawReply | null;
-
-type Shapes = Readonly<Record<string, z.ZodType>>;
-type Replies = Readonly<Record<number, ReplyShape>>;
-type Body = z.ZodType | RawBody | null;
+import type { Route, RouteInput } from './route.ts';
 
 /** Names of the `:name` segments of a path. */
 type NamesOf<Path extends string> = Path extends `${string}:${infer Name}/${infer Rest}`
@@ -36,49 +15,6 @@ type NamesOf<Path extends string> = Path extends `${string}:${infer Name}/${infe
     : Path extends `${string}/*`
       ? '*'
       : never;
-
-/** Credentials, as the document names them. */
-export type Scheme =
-  | 'user_session'
-  | 'user_token'
-  | 'admin_session'
-  | 'admin_key'
-  | 'import_key'
-  | 'setup_token'
-  | 'telegram_secret';
-
-export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE' | 'OPTIONS';
-
-/** What an endpoint says of itself. */
-export type Contract = {
-  method: Method;
-  path: string;
-  /** One line in the imperative, without a full stop: "Revoke an administration key". */
-  summary: string;
-  /** What a client has to know beyond the summary and the fields. */
-  description?: string;
-  /** Segments of the path that are more than text. */
-  params?: Shapes;
-  /** Parameters of the query; others are refused. */
-  query?: z.ZodObject;
-  body?: Body;
-  replies: Replies;
-  /** Who calls it, where the guard is `none` because the handler asks for a credential itself. */
-  callers?: { words: string; schemes: readonly Scheme[] };
-  /** Codes it refuses with, besides those that follow from its guard, its parameters and its body. */
-  refusals?: readonly ErrorCode[];
-  example?: { params?: Readonly<Record<string, string>>; query?: string; body?: unknown; reply?: unknown };
-  /** It changes nothing that hosts remember, so the answer does not wait until this host has heard its own change. */
-  skipChangeBarrier?: true;
-  /** It honours `If-Match`: the read whose `ETag` it takes, for example "GET /api/admin/plugins/{id}". */
-  ifMatch?: string;
-  /** It shows what it answers with an `ETag`. */
-  hasTag?: true;
-  /** It honours `Idempotency-Key`: what a repeated request is answered. */
-  idempotency?: Idempotency;
-  /** Largest JSON body in bytes, where it is not the one of its guard. */
-  jsonBytesMax?: number;
-} & Opens;
 
 /** What a handler is given. */
 export type Input<E extends Contract> = {
@@ -111,25 +47,6 @@ export type Answer<E extends Contract> = {
 
 /** One endpoint: a function of the parts of its feature and of the request. */
 export type Handle<E extends Contract, Parts> = (parts: Parts, input: Input<E>) => Answer<E> | Promise<Answer<E>>;
-
-type Endpoints = Readonly<Record<string, Contract>>;
-
-/** The endpoints of one resource, by the name of what they do. */
-export type Resource = { readonly title: string; readonly description: string; readonly endpoints: Endpoints };
-
-/**
- * A resource of the API.
- *
- * @param title how the reference page calls it
- * @param description what its endpoints are about
- */
-export function resource<const Es extends Endpoints>(
-  title: string,
-  description: string,
-  endpoints: Es,
-): { readonly title: string; readonly description: string; readonly endpoints: Es } & Es {
-  return { ...endpoints, title, description, endpoints };
-}
 
 /** The rows of a resource: a handler for every endpoint, or the type check fails. */
 export function serve<Es extends Endpoints, Parts>(

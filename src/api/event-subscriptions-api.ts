@@ -20,12 +20,14 @@ import {
   type Subscription,
 } from '../events/subscriptions.ts';
 import type { SecretBox } from '../plugins/secret-box.ts';
-import { type Handle, resource, serve } from './endpoint.ts';
+import { actorOf } from './caller.ts';
+import { resource } from './contract.ts';
+import { type Handle, serve } from './endpoint.ts';
 import { id, time } from './fields.ts';
 import { loadPage, pageOf } from './paging.ts';
 import { idParam } from './params.ts';
 import { list as listWith, oneOf, page } from './query.ts';
-import { actorOf, type Route } from './route.ts';
+import type { Route } from './route.ts';
 
 export type EventSubscriptionsParts = {
   db: Database;

@@ -4,7 +4,8 @@ import type { Coding, FrontendFile, Frontends } from '../frontends/frontends.ts'
 import { NO_STORE, type Request } from '../http/message.ts';
 import { LOGIN_PATH, noLoginReply, PLUGIN_LOGIN_PATH } from '../identity/no-login.ts';
 import type { InstalledPlugin, PluginRegistry } from '../plugins/registry.ts';
-import { type Handle, type RawReply, resource, serve } from './endpoint.ts';
+import { type RawReply, resource } from './contract.ts';
+import { type Handle, serve } from './endpoint.ts';
 import type { Route } from './route.ts';
 
 export type FrontendsApiParts = {

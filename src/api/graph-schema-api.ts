@@ -2,7 +2,8 @@ import { z } from 'zod';
 import type { Graph } from '../graph/graph.ts';
 import { GraphSchema } from '../graph/graph-schema.ts';
 import { GraphError } from '../graph/graph-store.ts';
-import { type Handle, resource, serve } from './endpoint.ts';
+import { resource } from './contract.ts';
+import { type Handle, serve } from './endpoint.ts';
 import type { Route } from './route.ts';
 
 export type GraphSchemaApiParts = { schema: GraphSchema; graph: Graph };

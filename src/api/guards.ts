@@ -9,7 +9,9 @@ import { secretMatches, sha256 } from '../identity/bearer-secret.ts';
 import { LastUsed } from '../identity/last-used.ts';
 import type { PageProofs } from '../identity/page-proof.ts';
 import { findSession, type Session, type SessionKind, type SessionVia, touchSessions } from '../identity/sessions.ts';
-import { type Caller, type KeyNeed, missingScope, type Route, type RowScope } from './route.ts';
+import { type Caller, missingScope } from './caller.ts';
+import type { KeyNeed, RowScope } from './contract.ts';
+import type { Route } from './route.ts';
 
 export type SetupAccess = { mode: 'token' | 'loopback' | 'open'; token: string; proofs: PageProofs };
 

@@ -2,7 +2,8 @@ import { z } from 'zod';
 import { notCurrent } from '../base/errors.ts';
 import type { ChangeStatus } from '../db/notifications.ts';
 import { NO_STORE } from '../http/message.ts';
-import { type Handle, resource, serve } from './endpoint.ts';
+import { resource } from './contract.ts';
+import { type Handle, serve } from './endpoint.ts';
 import type { Route } from './route.ts';
 
 export type HealthParts = {

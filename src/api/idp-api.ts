@@ -10,9 +10,11 @@ import type { IdpAccount, IdpLogin } from '../identity/idp-login.ts';
 import { LOGIN_PATH, noLoginReply, PAGE_HEADERS } from '../identity/no-login.ts';
 import { safeReturnTo } from '../identity/return-to.ts';
 import { findOrAddIdpUser } from '../identity/users.ts';
-import { type Handle, type RawReply, resource, serve } from './endpoint.ts';
+import { actorOfAccount, actorOfUser } from './caller.ts';
+import { type RawReply, resource } from './contract.ts';
+import { type Handle, serve } from './endpoint.ts';
 import { flag, text } from './query.ts';
-import { actorOfAccount, actorOfUser, type Route } from './route.ts';
+import type { Route } from './route.ts';
 import type { SessionCookies } from './session-cookies.ts';
 import { untrustedOrigin } from './untrusted-origin.ts';
 

@@ -1,5 +1,5 @@
 import { type ErrorCode, STATUS_OF } from '../base/errors.ts';
-import type { Contract, Scheme } from './endpoint.ts';
+import type { Contract, Scheme } from './contract.ts';
 
 /** Parts of the OpenAPI document that all operations share: refusals and credentials. */
 

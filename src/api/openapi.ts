@@ -1,6 +1,5 @@
 import { STATUS_OF, TITLE_OF } from '../base/errors.ts';
-import type { Contract, RawBody, ReplyShape, Resource } from './endpoint.ts';
-import type { Idempotency } from './idempotency.ts';
+import type { Contract, Idempotency, RawBody, ReplyShape, Resource } from './contract.ts';
 import { type JsonSchema, toJsonSchema } from './json-schema.ts';
 import { PROBLEM, refusalsOf, SECURITY_SCHEMES, securityOf } from './openapi-shared.ts';
 import { HTTP_TRIGGERS, triggerPath } from './trigger-path.ts';

@@ -3,12 +3,14 @@ import { LIMITS } from '../base/limits.ts';
 import type { Database } from '../db/database.ts';
 import { type FileRecord, type FileUsage, fileRefJson, listFiles, readUsage } from '../files/file-records.ts';
 import type { Files } from '../files/files.ts';
-import { type Handle, resource, serve } from './endpoint.ts';
+import { actorOf } from './caller.ts';
+import { resource } from './contract.ts';
+import { type Handle, serve } from './endpoint.ts';
 import { id, time } from './fields.ts';
 import { fileRef } from './files-api.ts';
 import { loadPage, pageOf } from './paging.ts';
 import * as query from './query.ts';
-import { actorOf, type Route } from './route.ts';
+import type { Route } from './route.ts';
 
 export type PluginFilesParts = { db: Database; files: Files };
 

@@ -3,7 +3,9 @@ import { z } from 'zod';
 import type { ReceivedModule } from '../plugins/module-storage.ts';
 import { findVersion, type VersionRow } from '../plugins/plugin-store.ts';
 import { accessReview, triggerReview } from './access-review.ts';
-import { type Handle, resource } from './endpoint.ts';
+import { actorOf, assertKeyHas } from './caller.ts';
+import { resource } from './contract.ts';
+import type { Handle } from './endpoint.ts';
 import { requirement, trigger } from './manifest-schemas.ts';
 import { loadPlugin, type PluginsApiParts } from './plugin-detail.ts';
 import {
@@ -16,7 +18,6 @@ import {
   versionText,
 } from './plugin-json.ts';
 import { type FileReceiver, receiveFiles } from './receive-file.ts';
-import { actorOf, assertKeyHas } from './route.ts';
 
 const notice = z
   .object({ code: z.enum(['html_sandboxed', 'frontend_trusted']), message: z.string() })

@@ -3,7 +3,9 @@ import { DEFAULT_ACCESS, type TriggerChanges } from '../plugins/install-access.t
 import type { CheckWidening } from '../plugins/new-permissions.ts';
 import { findVersion, listPlugins, listVersions } from '../plugins/plugin-store.ts';
 import { type AccessMembers, acceptedOf, acceptPublic, accessMembers, accessOf } from './access-body.ts';
-import { type Handle, resource, serve } from './endpoint.ts';
+import { actorOf, assertKeyHas, type Caller } from './caller.ts';
+import { resource } from './contract.ts';
+import { type Handle, serve } from './endpoint.ts';
 import { loadPage, pageOf } from './paging.ts';
 import { checkRead, loadPlugin, type PluginsApiParts, pluginDetail } from './plugin-detail.ts';
 import {
@@ -19,7 +21,7 @@ import {
 import { deliverFrontend, pluginUploads, upload } from './plugin-upload-api.ts';
 import { policyWarning, policyWarnings } from './policy-body.ts';
 import { limit, page, text } from './query.ts';
-import { actorOf, assertKeyHas, type Caller, type Route } from './route.ts';
+import type { Route } from './route.ts';
 
 export type { PluginsApiParts } from './plugin-detail.ts';
 

@@ -5,7 +5,8 @@ import { ServiceError } from '../base/errors.ts';
 import type { Database } from '../db/database.ts';
 import type { GraphSchema } from '../graph/graph-schema.ts';
 import { GraphError } from '../graph/graph-store.ts';
-import { type Handle, resource, serve } from './endpoint.ts';
+import { resource } from './contract.ts';
+import { type Handle, serve } from './endpoint.ts';
 import {
   policyPosition,
   policyProblem,

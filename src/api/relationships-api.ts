@@ -9,14 +9,16 @@ import type { Tuple, TupleFilter } from '../graph/tuple.ts';
 import { type Appended, tupleJson } from '../outbox/append.ts';
 import { listRelationships, type Relationship } from '../outbox/mirror.ts';
 import type { Outbox } from '../outbox/outbox.ts';
+import { actorOf } from './caller.ts';
+import { resource } from './contract.ts';
 import { eitherShape } from './either-shape.ts';
-import { type Handle, resource, serve } from './endpoint.ts';
+import { type Handle, serve } from './endpoint.ts';
 import { id, time } from './fields.ts';
 import { type GraphSchemaApiParts, graphSchemaRoutes } from './graph-schema-api.ts';
 import { pageOf } from './paging.ts';
 import { CURSOR, limit, oneOf, readAs } from './query.ts';
 import { lookup, lookupContract } from './relationship-lookup.ts';
-import { actorOf, type Route } from './route.ts';
+import type { Route } from './route.ts';
 
 export type RelationshipsApiParts = GraphSchemaApiParts & { db: Database; outbox: Outbox };
 

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { listRoleHolders, listRoleNames } from '../identity/user-roles.ts';
-import { type Handle, resource, serve } from './endpoint.ts';
+import { resource } from './contract.ts';
+import { type Handle, serve } from './endpoint.ts';
 import { id, time } from './fields.ts';
 import { loadPage, pageOf, wholePage } from './paging.ts';
 import { noParameters, page } from './query.ts';

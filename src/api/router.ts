@@ -6,9 +6,9 @@ import { type BodyLimit, collectBody } from '../http/collect-body.ts';
 import type { Exchange } from '../http/exchange.ts';
 import type { BodySource, Request } from '../http/message.ts';
 import type { Guards } from './guards.ts';
-import { type KeptAnswers, runOnce } from './idempotency.ts';
 import { readJsonBody } from './json-thread.ts';
 import type { Route } from './route.ts';
+import { type KeptAnswers, runOnce } from './run-once.ts';
 
 const NO_BODY: BodySource = { pump: () => Promise.resolve(), stream: () => Readable.from([]) };
 

@@ -14,13 +14,15 @@ import {
   type ServiceKey,
 } from '../identity/service-keys.ts';
 import type { PluginRegistry } from '../plugins/registry.ts';
-import { type Handle, resource, serve } from './endpoint.ts';
+import { actorOf } from './caller.ts';
+import { resource } from './contract.ts';
+import { type Handle, serve } from './endpoint.ts';
 import { endTime, id, time, warning } from './fields.ts';
 import { describeAs } from './json-schema.ts';
 import { loadPage, pageOf } from './paging.ts';
 import { idParam } from './params.ts';
 import { page } from './query.ts';
-import { actorOf, type Route } from './route.ts';
+import type { Route } from './route.ts';
 
 export type ServiceKeysApiParts = { db: Database; registry: PluginRegistry; prefix: string };
 

@@ -4,12 +4,14 @@ import { ServiceError } from '../base/errors.ts';
 import type { Database } from '../db/database.ts';
 import { NO_STORE, type Request } from '../http/message.ts';
 import { listSessions, revokeSession, type Session } from '../identity/sessions.ts';
-import { type Handle, resource, serve } from './endpoint.ts';
+import { actorOf, actorOfUser, userSessionOf } from './caller.ts';
+import { resource } from './contract.ts';
+import { type Handle, serve } from './endpoint.ts';
 import { id, time } from './fields.ts';
 import { loadPage, pageOf } from './paging.ts';
 import { idParam } from './params.ts';
 import { page } from './query.ts';
-import { actorOf, actorOfUser, type Route, userSessionOf } from './route.ts';
+import type { Route } from './route.ts';
 import type { SessionCookies } from './session-cookies.ts';
 
 export type SessionsParts = {

@@ -12,7 +12,9 @@ import { type SettingsChange, settingsState, type TriggerSettings } from '../plu
 import type { Quarantine } from '../records/quarantine.ts';
 import { acceptedOf, changeOf, confirmBody, origins, settingsBody } from './access-body.ts';
 import { accessWord } from './access-review.ts';
-import { type Handle, resource, serve } from './endpoint.ts';
+import { actorOf, type Caller } from './caller.ts';
+import { resource } from './contract.ts';
+import { type Handle, serve } from './endpoint.ts';
 import { checkIfMatch, tagHeader } from './entity-tag.ts';
 import { httpMethod } from './manifest-schemas.ts';
 import { pageOf, wholePage } from './paging.ts';
@@ -30,7 +32,7 @@ import {
   storedPolicyProblems,
 } from './policy-body.ts';
 import { noParameters, page } from './query.ts';
-import { actorOf, type Caller, type Route } from './route.ts';
+import type { Route } from './route.ts';
 
 export type TriggersApiParts = {
   db: Database;

@@ -1,12 +1,14 @@
 import { z } from 'zod';
 import type { Database } from '../db/database.ts';
 import { listUninstalled, restoreUninstalled } from '../plugins/uninstalled.ts';
-import { type Handle, resource, serve } from './endpoint.ts';
+import { actorOf } from './caller.ts';
+import { resource } from './contract.ts';
+import { type Handle, serve } from './endpoint.ts';
 import { time } from './fields.ts';
 import { pageOf, wholePage } from './paging.ts';
 import { permission, pluginId, pluginVersion, versionText, wasmKey } from './plugin-json.ts';
 import { noParameters } from './query.ts';
-import { actorOf, type Route } from './route.ts';
+import type { Route } from './route.ts';
 
 type UninstalledApiParts = { db: Database; keepMs: number };
 

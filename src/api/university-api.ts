@@ -14,13 +14,15 @@ import {
 } from '../university/import-log.ts';
 import type { Imports } from '../university/imports.ts';
 import { RECORD_ERROR_CODES, recordSchema } from '../university/parse-record.ts';
-import { type Answer, type Handle, type Input, resource, routeOf, serve } from './endpoint.ts';
+import type { Caller } from './caller.ts';
+import { resource } from './contract.ts';
+import { type Answer, type Handle, type Input, routeOf, serve } from './endpoint.ts';
 import { id, time } from './fields.ts';
 import { loadPage, pageOf } from './paging.ts';
 import { idParam } from './params.ts';
 import { flag, page } from './query.ts';
 import { receiveBody } from './receive-body.ts';
-import type { Caller, Route } from './route.ts';
+import type { Route } from './route.ts';
 
 export type UniversityApiParts = { db: Database; imports: Imports };
 

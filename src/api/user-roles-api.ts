@@ -10,14 +10,16 @@ import { grantUserRole, listUserRoles, revokeUserRole } from '../identity/user-r
 import { findUser, type GlobalUser } from '../identity/users.ts';
 import type { Outbox } from '../outbox/outbox.ts';
 import type { PluginRegistry } from '../plugins/registry.ts';
+import { actorOf } from './caller.ts';
 import { roleName } from './commands-api.ts';
-import { type Handle, resource, serve } from './endpoint.ts';
+import { resource } from './contract.ts';
+import { type Handle, serve } from './endpoint.ts';
 import { id, time, warning } from './fields.ts';
 import { describeAs } from './json-schema.ts';
 import { pageOf, wholePage } from './paging.ts';
 import { idParam } from './params.ts';
 import { noParameters } from './query.ts';
-import { actorOf, type Route } from './route.ts';
+import type { Route } from './route.ts';
 
 export type UserRolesApiParts = { db: Database; schema: GraphSchema; outbox: Outbox; registry: PluginRegistry };
 

@@ -5,12 +5,14 @@ import type { Database } from '../db/database.ts';
 import { NO_STORE } from '../http/message.ts';
 import { findAdmin } from '../identity/admin-accounts.ts';
 import { addUserToken, listUserTokens, revokeUserToken, type UserToken } from '../identity/user-tokens.ts';
-import { type Handle, resource, serve } from './endpoint.ts';
+import { actorOf, actorOfUser, userSessionOf } from './caller.ts';
+import { resource } from './contract.ts';
+import { type Handle, serve } from './endpoint.ts';
 import { endTime, id, time } from './fields.ts';
 import { loadPage, pageOf } from './paging.ts';
 import { idParam } from './params.ts';
 import { page } from './query.ts';
-import { actorOf, actorOfUser, type Route, userSessionOf } from './route.ts';
+import type { Route } from './route.ts';
 
 export type UserTokensParts = { db: Database; userTokenPrefix: string };
 

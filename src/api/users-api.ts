@@ -5,12 +5,14 @@ import type { Database } from '../db/database.ts';
 import { findAdmin } from '../identity/admin-accounts.ts';
 import type { UserAttributes } from '../identity/user-attributes.ts';
 import { changeUser, createUser, findUser, type GlobalUser, listUsers, userState } from '../identity/users.ts';
-import { type Handle, resource, serve } from './endpoint.ts';
+import { actorOf } from './caller.ts';
+import { resource } from './contract.ts';
+import { type Handle, serve } from './endpoint.ts';
 import { id, time } from './fields.ts';
 import { loadPage, pageOf } from './paging.ts';
 import { idParam } from './params.ts';
 import { list as listOf, text as textParam } from './query.ts';
-import { actorOf, type Route } from './route.ts';
+import type { Route } from './route.ts';
 
 export type UsersApiParts = { db: Database };
 

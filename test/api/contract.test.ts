@@ -1,8 +1,8 @@
 import { createConfig, lintFromString } from '@redocly/openapi-core';
 import t from 'tap';
 import { z } from 'zod';
+import type { Contract } from '../../src/api/contract.ts';
 import { apiDocs, apiDocument } from '../../src/api/docs-api.ts';
-import type { Contract } from '../../src/api/endpoint.ts';
 import { RESOURCES } from '../../src/api/resources.ts';
 import { contractProblems } from '../support/contract.ts';
 import { request, startTestService } from '../support/service.ts';

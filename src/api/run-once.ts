@@ -11,16 +11,14 @@ import {
   type KeyedRequest,
   keepAnswer,
 } from '../records/idempotent-requests.ts';
-import type { Caller } from './route.ts';
+import type { Caller } from './caller.ts';
+import type { Idempotency } from './contract.ts';
 
 /**
  * Requests that may be repeated (docs/api.md "Repeating a request"). A client that did not get the answer of a request that makes
  * something sends it again with the same `Idempotency-Key`, and gets the answer of the first time.
  * https://datatracker.ietf.org/doc/draft-ietf-httpapi-idempotency-key-header/
  */
-
-/** What a repeated request is answered: the answer itself, or, where it held a secret, a refusal that names what was made. */
-export type Idempotency = 'answer' | 'secret';
 
 const KEY = /^[\x21-\x7e]{1,255}$/;
 /** A request that has not been answered for so long may never be. */
