@@ -1,5 +1,6 @@
 import type { LogLine, OutcomeKind } from '../abi/execution-outcome.ts';
 import { LIMITS } from '../base/limits.ts';
+import { storableText } from '../base/storable-text.ts';
 import { type Database, isUnavailable } from '../db/database.ts';
 
 /** What is stored of an execution (docs/plugins.md "Records"), or of a caller that a policy refused: `refused`. */
@@ -244,8 +245,6 @@ export class ExecutionRecords {
 
 async function insert(db: Database, batch: ExecutionRecord[]): Promise<void> {
   const column = <T>(of: (r: ExecutionRecord) => T): T[] => batch.map(of);
-  // PostgreSQL does not allow NUL in text and jsonb.
-  const clean = (text: string): string => text.toWellFormed().replaceAll('\0', '\\x00');
   await db.query(
     `INSERT INTO plugin_executions (request_id, plugin_id, version, trigger_name, principal, outcome, status, started_at,
        queue_wait_ms, run_ms, host_calls, peak_pages, failure, log, trace_id, decision)
@@ -264,8 +263,8 @@ async function insert(db: Database, batch: ExecutionRecord[]): Promise<void> {
       column(r => r.runMs),
       column(r => r.hostCalls),
       column(r => r.peakPages),
-      column(r => clean(r.failure)),
-      column(r => JSON.stringify(r.log.map(l => ({ level: l.level, text: clean(l.text) })))),
+      column(r => storableText(r.failure)),
+      column(r => JSON.stringify(r.log.map(l => ({ level: l.level, text: storableText(l.text) })))),
       column(r => r.traceId),
       column(r => (r.decision === null ? null : JSON.stringify(r.decision).replaceAll('\\u0000', '\\ufffd'))),
     ],

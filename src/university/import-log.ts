@@ -1,4 +1,5 @@
 import { LIMITS } from '../base/limits.ts';
+import { storableText } from '../base/storable-text.ts';
 import type { Queryable } from '../db/database.ts';
 import type { EntityType } from './entities.ts';
 import type { ImportCounts } from './import-records.ts';
@@ -148,6 +149,8 @@ export async function noteType(
   await db.query('UPDATE university_imports SET seen_at = now() WHERE id = $1', [importId]);
 }
 
+const storable = (_key: string, value: unknown): unknown => (typeof value === 'string' ? storableText(value) : value);
+
 /** Keeps what was wrong, up to `importErrorsKept` of one import. */
 export async function addImportErrors(
   db: Queryable,
@@ -160,7 +163,8 @@ export async function addImportErrors(
      SELECT $1, $2, g.index, g.external_id, g.field, g.code, g.message
        FROM jsonb_to_recordset($3::jsonb) AS g (index int, external_id text, field text, code text, message text)
       LIMIT greatest(0, $4 - (SELECT count(*) FROM university_import_errors WHERE import_id = $1))`,
-    [importId, type, JSON.stringify(errors), LIMITS.importErrorsKept],
+    // What was wrong may be a text that the database cannot hold.
+    [importId, type, JSON.stringify(errors, storable), LIMITS.importErrorsKept],
   );
 }
 

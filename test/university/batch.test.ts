@@ -365,6 +365,30 @@ t.test('a value that only the database refuses, or a conflict of fields, fails o
   });
 });
 
+t.test('a text that the database cannot hold fails only its record, and is in the import log', async t => {
+  const { raw, db, post } = await world(t);
+  for (const bad of ['nul \u0000 inside', 'half a pair \ud800']) {
+    const a = await post('persons', [
+      { external_id: bad, first_name: 'N', last_name: 'N' },
+      { external_id: 'p-1', first_name: bad, last_name: 'N' },
+      { external_id: 'p-2', first_name: 'Right', last_name: 'N', metadata: { note: bad } },
+      { external_id: 'p-right', first_name: 'Right', last_name: 'N' },
+    ]);
+    t.equal(a.status, 206, JSON.stringify(a.json));
+    t.match(a.json.errors, [{ index: 0 }, { index: 1 }], 'each names its record');
+    const { rows } = await db.query("SELECT FROM persons WHERE external_id = 'p-right'");
+    t.equal(rows.length, 1);
+    const { rows: kept } = await db.query<{ external_id: string }>(
+      'SELECT external_id FROM university_import_errors WHERE import_id = (SELECT max(id) FROM university_imports) ORDER BY index',
+    );
+    t.equal(kept[0]?.external_id, bad.replace('\u0000', '\\x00').toWellFormed());
+    t.equal(
+      (await raw('persons', JSON.stringify([{ external_id: 'p-right', first_name: 'Right', last_name: 'N' }]))).status,
+      200,
+    );
+  }
+});
+
 t.test('a body that is not an array of records is refused and changes nothing', async t => {
   const { db, post, raw } = await world(t);
   t.same((await post('persons', [])).json, { total: 0, success: 0, errors: [] });
