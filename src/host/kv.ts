@@ -2,25 +2,13 @@ import { z } from 'zod';
 import { HOST_ERROR } from '../abi/host-functions.ts';
 import { type HostResult, hostError } from '../abi/host-result.ts';
 import { LIMITS } from '../base/limits.ts';
-import type { Database } from '../db/database.ts';
+import { type Database, isUnavailable } from '../db/database.ts';
 import type { HostHandler } from './host-functions.ts';
+import { makeKvReads } from './kv-reads.ts';
+import { makeKvWrites, WriteTooLate } from './kv-writes.ts';
 
 /** Key-value store of a plugin (permission `kv`): per plugin, values up to 1 MiB, optional time to live. */
 
-const GET = {
-  name: 'kv_get',
-  text: 'SELECT value FROM plugin_kv WHERE plugin_id = $1 AND key = $2 AND (expires_at IS NULL OR expires_at > now())',
-};
-const SET = {
-  name: 'kv_set',
-  text: `INSERT INTO plugin_kv (plugin_id, key, value, expires_at)
-         VALUES ($1, $2, $3, CASE WHEN $4::int = 0 THEN NULL ELSE now() + make_interval(secs => $4::int) END)
-         ON CONFLICT (plugin_id, key) DO UPDATE SET value = EXCLUDED.value, expires_at = EXCLUDED.expires_at`,
-};
-const DELETE = {
-  name: 'kv_delete',
-  text: 'DELETE FROM plugin_kv WHERE plugin_id = $1 AND key = $2 RETURNING expires_at IS NULL OR expires_at > now() AS live',
-};
 const LIST = {
   name: 'kv_list',
   text: `SELECT key FROM plugin_kv WHERE plugin_id = $1 AND key > $2 AND key >= $3 AND starts_with(key, $3)
@@ -44,9 +32,6 @@ const INCREMENT = {
 
 /** Modes of `kv_update` (docs/abi.md). */
 const MODE = { ifAbsent: 0, ifEqual: 1 } as const;
-
-/** Rows removed by one statement, so that no lock is held for long. */
-const SWEPT_AT_ONCE = 5000;
 
 function badKey(key: string): HostResult | null {
   if (key === '') return hostError(HOST_ERROR.invalid, 'the key is empty');
@@ -97,19 +82,41 @@ function parseKeys(json: string): string[] | HostResult {
 type PlainFunction = 'kv_get' | 'kv_set' | 'kv_delete' | 'kv_list';
 type AtomicFunction = 'kv_get_many' | 'kv_update' | 'kv_increment';
 
-/** The functions of docs/abi.md "Key-value store", each one statement and one round trip. */
+/**
+ * The functions of docs/abi.md "Key-value store". Reads, sets and deletions of one event-loop turn are one statement
+ * each; every other call is one statement.
+ */
 export function kvHandlers(db: Database): Record<PlainFunction | AtomicFunction, HostHandler> {
-  return { ...plainHandlers(db), ...atomicHandlers(db) };
+  const handlers = { ...plainHandlers(db), ...atomicHandlers(db) };
+  for (const name of Object.keys(handlers) as Array<keyof typeof handlers>) {
+    const handler = handlers[name];
+    handlers[name] = async (call, args) => {
+      try {
+        return await handler(call, args);
+      } catch (error) {
+        return failure(error);
+      }
+    };
+  }
+  return handlers;
+}
+
+/** What a plugin is answered when the database did not do what it asked for. */
+function failure(error: unknown): HostResult {
+  if (error instanceof WriteTooLate) return hostError(HOST_ERROR.deadline);
+  if (isUnavailable(error)) return hostError(HOST_ERROR.unavailable, 'the key-value store is unavailable');
+  throw error;
 }
 
 function plainHandlers(db: Database): Record<PlainFunction, HostHandler> {
+  const read = makeKvReads(db);
+  const writes = makeKvWrites(db);
   return {
     async kv_get(call, args) {
       const key = args.text(0);
       const bad = badKey(key);
       if (bad !== null) return bad;
-      const { rows } = await db.query<{ value: Buffer }>({ ...GET, values: [call.plugin.id, key] });
-      const value = rows[0]?.value;
+      const value = await read(call.plugin.id, key);
       return value === undefined ? hostError(HOST_ERROR.notFound) : { code: value.length, data: value };
     },
     async kv_set(call, args) {
@@ -118,15 +125,14 @@ function plainHandlers(db: Database): Record<PlainFunction, HostHandler> {
       const ttl = args.int(2);
       const bad = badKey(key) ?? badValue(value, 'value') ?? badTtl(ttl);
       if (bad !== null) return bad;
-      await db.query({ ...SET, values: [call.plugin.id, key, value, ttl] });
+      await writes.set(call.plugin.id, key, value, ttl, call.deadline);
       return { code: 0 };
     },
     async kv_delete(call, args) {
       const key = args.text(0);
       const bad = badKey(key);
       if (bad !== null) return bad;
-      const { rows } = await db.query<{ live: boolean }>({ ...DELETE, values: [call.plugin.id, key] });
-      return { code: rows[0]?.live === true ? 1 : 0 };
+      return { code: (await writes.delete(call.plugin.id, key, call.deadline)) ? 1 : 0 };
     },
     async kv_list(call, args) {
       const prefix = args.text(0);
@@ -217,17 +223,4 @@ const PRESENT = Uint8Array.of(1);
 
 function isInt64(text: string): boolean {
   return /^-?[0-9]{1,19}$/.test(text) && BigInt.asIntN(64, BigInt(text)) === BigInt(text);
-}
-
-/** Removes expired values in batches; returns how many. Reads do not see them before that either. */
-export async function sweepExpired(db: Database): Promise<number> {
-  for (let removed = 0; ; ) {
-    const { rowCount } = await db.query(
-      `DELETE FROM plugin_kv WHERE ctid = ANY (ARRAY
-         (SELECT ctid FROM plugin_kv WHERE expires_at <= now() LIMIT $1 FOR UPDATE SKIP LOCKED))`,
-      [SWEPT_AT_ONCE],
-    );
-    removed += rowCount ?? 0;
-    if ((rowCount ?? 0) < SWEPT_AT_ONCE) return removed;
-  }
 }

@@ -1,6 +1,6 @@
 import t from 'tap';
 import { openDatabase } from '../../src/db/database.ts';
-import { sweepExpired } from '../../src/host/kv.ts';
+import { sweepExpired } from '../../src/host/kv-writes.ts';
 import { buildExample } from '../support/sdk.ts';
 import { startTestService } from '../support/service.ts';
 import { watPlugin } from '../support/wat.ts';

@@ -1,0 +1,48 @@
+export type GathererOptions<Item> = {
+  /** Batches under way at a time; what comes meanwhile is in a later batch. */
+  batchesMax: number;
+  /** Removes the items of the next batch from those that wait, oldest first; at least one. */
+  take(waiting: Item[]): Item[];
+  /** Does a batch; settles every item of it, and does not reject. */
+  run(batch: Item[]): Promise<void>;
+  /** Called when nothing waits or is under way any more. */
+  idle?(): void;
+};
+
+/**
+ * Does together what is asked for at the same time: the items of one event-loop turn are one batch, and while enough
+ * batches are under way, what comes is collected for the next one. An item alone is done at once.
+ */
+export class Gatherer<Item> {
+  readonly #options: GathererOptions<Item>;
+  readonly #waiting: Item[] = [];
+  #underWay = 0;
+  #isScheduled = false;
+
+  constructor(options: GathererOptions<Item>) {
+    this.#options = options;
+  }
+
+  add(item: Item): void {
+    this.#waiting.push(item);
+    if (this.#isScheduled || this.#underWay >= this.#options.batchesMax) return;
+    this.#isScheduled = true;
+    // Runs when the calls that the main thread found together have all been served.
+    queueMicrotask(() => {
+      this.#isScheduled = false;
+      this.#begin();
+    });
+  }
+
+  #begin(): void {
+    const { batchesMax, idle, run, take } = this.#options;
+    while (this.#waiting.length > 0 && this.#underWay < batchesMax) {
+      this.#underWay++;
+      run(take(this.#waiting)).finally(() => {
+        this.#underWay--;
+        this.#begin();
+      });
+    }
+    if (this.#waiting.length === 0 && this.#underWay === 0) idle?.();
+  }
+}
