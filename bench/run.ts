@@ -80,6 +80,22 @@ const kvPlugin = (): Uint8Array =>
         (drop (call $respond (i32.const 200) (i32.const 0) (i32.const 0) (i32.const 64) (i32.const 1))) (i32.const 0)))`),
     manifestOf({ id: 'kvbench', requirements: [{ kind: 'kv' }] }),
   );
+/** One `kv_get` of one of 256 keys, by chance, and a `kv_set` of the same key if it `sets`. */
+const kvTrigger = (id: string, sets: boolean): Uint8Array =>
+  withManifest(
+    assemble(`(module ${hostImports('respond', 'kv_get', 'kv_set', 'result_read')}
+      (import "wasi_snapshot_preview1" "random_get" (func $random (param i32 i32) (result i32)))
+      (memory (export "memory") 1) (data (i32.const 64) "k-") (data (i32.const 128) "a value of some length for the benchmark")
+      (func (export "plugin_handle") (result i32) (local $n i32)
+        (drop (call $random (i32.const 66) (i32.const 1)))
+        (i32.store8 (i32.const 67) (i32.add (i32.const 97) (i32.shr_u (i32.load8_u (i32.const 66)) (i32.const 4))))
+        (i32.store8 (i32.const 66) (i32.add (i32.const 97) (i32.and (i32.load8_u (i32.const 66)) (i32.const 15))))
+        (local.set $n (call $kv_get (i32.const 64) (i32.const 4)))
+        (if (i32.gt_s (local.get $n) (i32.const 0)) (then (drop (call $result_read (i32.const 1024) (local.get $n)))))
+        ${sets ? '(if (call $kv_set (i32.const 64) (i32.const 4) (i32.const 128) (i32.const 39) (i32.const 0)) (then unreachable))' : ''}
+        (drop (call $respond (i32.const 200) (i32.const 0) (i32.const 0) (i32.const 64) (i32.const 4))) (i32.const 0)))`),
+    manifestOf({ id, requirements: [{ kind: 'kv' }] }),
+  );
 const sleeper = (): Uint8Array =>
   withManifest(
     assemble(`(module ${hostImports('respond')} (import "wasi_snapshot_preview1" "poll_oneoff" (func $poll (param i32 i32 i32 i32) (result i32)))
@@ -246,6 +262,29 @@ async function hostCalls(port: number): Promise<void> {
   );
 }
 
+/** Requests of triggers that ask the key-value store, in turns with those of the sample. */
+async function kvTriggers(port: number): Promise<void> {
+  await install(port, kvTrigger('kvreads', false));
+  await install(port, kvTrigger('kvwrites', true));
+  const paths = [GREET, '/api/triggers/http/kvwrites/run', '/api/triggers/http/kvreads/run'] as const;
+  for (const path of paths) await closedLoop(port, path, 64, 1);
+  const ratios: number[][] = [[], []];
+  let failed = 0;
+  for (let round = 0; round < ROUNDS; round++) {
+    const [sample, writes, reads] = [
+      await closedLoop(port, paths[0], 64, SECONDS),
+      await closedLoop(port, paths[1], 64, SECONDS),
+      await closedLoop(port, paths[2], 64, SECONDS),
+    ];
+    failed += sample.failed + writes.failed + reads.failed;
+    ratios[0]?.push(reads.perSecond / sample.perSecond);
+    ratios[1]?.push(writes.perSecond / sample.perSecond);
+  }
+  const [reads = 0, writes = 0] = ratios.map(median);
+  add('a trigger with one kv_get / the sample', reads.toFixed(2), `at least 0.45, aim 0.6; failed ${failed}`);
+  add('a trigger with kv_get and kv_set / the sample', writes.toFixed(2), 'at least 0.2, aim 0.35');
+}
+
 /** A language's allocator grows memory bit by bit; that must not cost more than the memory itself. */
 async function growth(port: number): Promise<void> {
   await install(port, grower('steps', 64));
@@ -321,6 +360,7 @@ try {
   await fixedRate(host.port);
   await contention(host.port);
   await hostCalls(host.port);
+  await kvTriggers(host.port);
   await pluginIo(host.port, databaseUrl());
   await growth(host.port);
   await scale(path.join(directory, 'many'), ROUNDS, SECONDS);
