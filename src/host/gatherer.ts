@@ -1,4 +1,4 @@
-export type GathererOptions<Item> = {
+type GathererOptions<Item> = {
   /** Batches under way at a time; what comes meanwhile is in a later batch. */
   batchesMax: number;
   /** Removes the items of the next batch from those that wait, oldest first; at least one. */
@@ -6,14 +6,11 @@ export type GathererOptions<Item> = {
   /** Does a batch; settles every item of it, and does not reject. */
   run(batch: Item[]): Promise<void>;
   /** Called when nothing waits or is under way any more. */
-  idle?(): void;
+  idle(): void;
 };
 
-/**
- * Does together what is asked for at the same time: the items of one event-loop turn are one batch, and while enough
- * batches are under way, what comes is collected for the next one. An item alone is done at once.
- */
-export class Gatherer<Item> {
+/** Collects the items of one plugin. */
+class PluginItems<Item> {
   readonly #options: GathererOptions<Item>;
   readonly #waiting: Item[] = [];
   #underWay = 0;
@@ -43,6 +40,39 @@ export class Gatherer<Item> {
         this.#begin();
       });
     }
-    if (this.#waiting.length === 0 && this.#underWay === 0) idle?.();
+    if (this.#waiting.length === 0 && this.#underWay === 0) idle();
+  }
+}
+
+export type GatherOptions<Item> = Pick<GathererOptions<Item>, 'batchesMax' | 'take'> & {
+  /** Does a batch of a plugin; settles every item of it, and does not reject. */
+  run(pluginId: string, batch: Item[]): Promise<void>;
+};
+
+/**
+ * Does together what the executions of a plugin ask for at the same time: the items of one event-loop turn are one
+ * batch, and while enough batches of the plugin are under way, what comes is collected for the next one.
+ */
+export class Gatherer<Item> {
+  readonly #options: GatherOptions<Item>;
+  readonly #byPlugin = new Map<string, PluginItems<Item>>();
+
+  constructor(options: GatherOptions<Item>) {
+    this.#options = options;
+  }
+
+  add(pluginId: string, item: Item): void {
+    let items = this.#byPlugin.get(pluginId);
+    if (items === undefined) {
+      const { batchesMax, run, take } = this.#options;
+      items = new PluginItems<Item>({
+        batchesMax,
+        take,
+        run: batch => run(pluginId, batch),
+        idle: () => this.#byPlugin.delete(pluginId),
+      });
+      this.#byPlugin.set(pluginId, items);
+    }
+    items.add(item);
   }
 }

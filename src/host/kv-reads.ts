@@ -1,29 +1,25 @@
 import type { Database } from '../db/database.ts';
 import { Gatherer } from './gatherer.ts';
 
-/** Reads of the key-value store that come at the same time are one statement. */
+/** Reads of the key-value store that come at the same time, from executions of one plugin, are one statement. */
 
 const GET = {
   name: 'kv_get',
   text: 'SELECT value FROM plugin_kv WHERE plugin_id = $1 AND key = $2 AND (expires_at IS NULL OR expires_at > now())',
 };
-/** LATERAL with LIMIT looks each key up in the index, whatever the planner thinks of the table. */
 const GET_TOGETHER = {
   name: 'kv_get_together',
-  text: `SELECT asked.place::int, CASE WHEN octet_length(found.value) <= $3 THEN found.value END AS value
-         FROM unnest($1::text[], $2::text[]) WITH ORDINALITY AS asked (plugin_id, key, place)
-         CROSS JOIN LATERAL (SELECT value FROM plugin_kv WHERE plugin_id = asked.plugin_id AND key = asked.key
-           AND (expires_at IS NULL OR expires_at > now()) LIMIT 1) AS found`,
+  text: `SELECT key, CASE WHEN octet_length(value) <= $3 THEN value END AS value FROM plugin_kv
+         WHERE plugin_id = $1 AND key = ANY ($2::text[]) AND (expires_at IS NULL OR expires_at > now())`,
 };
 
 /** Larger values are read by themselves, so that a small one does not wait for its neighbour's megabyte. */
 const TOGETHER_BYTES_MAX = 32 * 1024;
-const KEYS_MAX = 100;
+const READS_MAX = 100;
 /** With two, one batch is collected while the database works on another. */
 const BATCHES_MAX = 2;
 
 type Read = {
-  pluginId: string;
   key: string;
   resolve(value: Buffer | undefined): void;
   reject(error: unknown): void;
@@ -34,34 +30,31 @@ export function makeKvReads(db: Database): (pluginId: string, key: string) => Pr
   const readAlone = async (pluginId: string, key: string): Promise<Buffer | undefined> =>
     (await db.query<{ value: Buffer }>({ ...GET, values: [pluginId, key] })).rows[0]?.value;
 
-  const readTogether = async (groups: Read[][]): Promise<void> => {
-    const firsts = groups.map(group => group[0]!);
-    const { rows } = await db.query<{ place: number; value: Buffer | null }>({
+  const readTogether = async (pluginId: string, byKey: ReadonlyMap<string, Read[]>): Promise<void> => {
+    const { rows } = await db.query<{ key: string; value: Buffer | null }>({
       ...GET_TOGETHER,
-      values: [firsts.map(r => r.pluginId), firsts.map(r => r.key), TOGETHER_BYTES_MAX],
+      values: [pluginId, [...byKey.keys()], TOGETHER_BYTES_MAX],
     });
-    const found = new Map(rows.map(row => [row.place, row.value]));
-    for (const [k, group] of groups.entries()) {
-      const value = found.get(k + 1);
-      if (value === null) settle(group, readAlone(group[0]!.pluginId, group[0]!.key));
+    const found = new Map(rows.map(row => [row.key, row.value]));
+    for (const [key, group] of byKey) {
+      const value = found.get(key);
+      if (value === null) settle(group, readAlone(pluginId, key));
       else for (const read of group) read.resolve(value);
     }
   };
 
   const reads = new Gatherer<Read>({
     batchesMax: BATCHES_MAX,
-    take: waiting => waiting.splice(0, KEYS_MAX),
-    async run(batch) {
-      const groups = [...Map.groupBy(batch, ({ key, pluginId }) => `${pluginId}\0${key}`).values()];
-      const [first] = groups;
-      if (first !== undefined && groups.length === 1)
-        return settle(first, readAlone(first[0]!.pluginId, first[0]!.key));
-      await readTogether(groups).catch((error: unknown) => {
+    take: waiting => waiting.splice(0, READS_MAX),
+    async run(pluginId, batch) {
+      const byKey = Map.groupBy(batch, read => read.key);
+      if (byKey.size === 1) return settle(batch, readAlone(pluginId, batch[0]!.key));
+      await readTogether(pluginId, byKey).catch((error: unknown) => {
         for (const read of batch) read.reject(error);
       });
     },
   });
-  return (pluginId, key) => new Promise((resolve, reject) => reads.add({ pluginId, key, resolve, reject }));
+  return (pluginId, key) => new Promise((resolve, reject) => reads.add(pluginId, { key, resolve, reject }));
 }
 
 /** Gives every read of one key the same answer. */

@@ -64,8 +64,6 @@ export type KvWrites = {
  * of them may have been done.
  */
 export function makeKvWrites(db: Database): KvWrites {
-  const byPlugin = new Map<string, Gatherer<Write>>();
-
   const one = async (pluginId: string, { deadline, key, ttlSeconds, value }: Write): Promise<boolean> => {
     if (performance.now() >= deadline) throw new WriteTooLate();
     if (value !== null) {
@@ -107,20 +105,9 @@ export function makeKvWrites(db: Database): KvWrites {
       for (const write of inTime) write.reject(error);
     }
   };
+  const writes = new Gatherer<Write>({ batchesMax: 1, take: takeBatch, run });
   const add = (pluginId: string, write: Omit<Write, 'resolve' | 'reject'>): Promise<boolean> =>
-    new Promise((resolve, reject) => {
-      let writes = byPlugin.get(pluginId);
-      if (writes === undefined) {
-        writes = new Gatherer<Write>({
-          batchesMax: 1,
-          take: takeBatch,
-          run: batch => run(pluginId, batch),
-          idle: () => byPlugin.delete(pluginId),
-        });
-        byPlugin.set(pluginId, writes);
-      }
-      writes.add({ ...write, resolve, reject });
-    });
+    new Promise((resolve, reject) => writes.add(pluginId, { ...write, resolve, reject }));
   return {
     async set(pluginId, key, value, ttlSeconds, deadline) {
       await add(pluginId, { key, value, ttlSeconds, deadline });
