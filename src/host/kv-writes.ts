@@ -9,12 +9,12 @@ const SET = {
          VALUES ($1, $2, $3, CASE WHEN $4::int = 0 THEN NULL ELSE now() + make_interval(secs => $4::int) END)
          ON CONFLICT (plugin_id, key) DO UPDATE SET value = EXCLUDED.value, expires_at = EXCLUDED.expires_at`,
 };
-/** Rows are locked in the order of their keys, so that two hosts do not wait for each other. */
+/** Rows are locked in the order in which they are given. */
 const SET_TOGETHER = {
   name: 'kv_set_together',
   text: `INSERT INTO plugin_kv (plugin_id, key, value, expires_at)
          SELECT $1, key, value, CASE WHEN ttl = 0 THEN NULL ELSE now() + make_interval(secs => ttl) END
-         FROM unnest($2::text[], $3::bytea[], $4::int[]) AS given (key, value, ttl) ORDER BY key COLLATE "C"
+         FROM unnest($2::text[], $3::bytea[], $4::int[]) AS given (key, value, ttl)
          ON CONFLICT (plugin_id, key) DO UPDATE SET value = EXCLUDED.value, expires_at = EXCLUDED.expires_at`,
 };
 const DELETE = {
@@ -46,6 +46,9 @@ type Write = {
 export class WriteTooLate extends Error {
   override readonly name = 'WriteTooLate';
 }
+
+/** The order of the column's collation "C": rows are locked in it, so that two hosts do not wait for each other. */
+const byKeyBytes = (a: Write, b: Write): number => Buffer.compare(Buffer.from(a.key), Buffer.from(b.key));
 
 /** Whether the server itself says that it has refused a statement. Any other error leaves open whether it was done. */
 const wasUndone = (error: unknown): boolean => error instanceof Error && 'severity' in error && !isUnavailable(error);
@@ -87,7 +90,7 @@ export function makeKvWrites(db: Database): KvWrites {
       return;
     }
     // Of several sets of one key the last one counts: no reader can tell that the others were not there for a moment.
-    const last = [...new Map(batch.map(write => [write.key, write])).values()];
+    const last = [...new Map(batch.map(write => [write.key, write])).values()].sort(byKeyBytes);
     await db.query({
       ...SET_TOGETHER,
       values: [pluginId, last.map(w => w.key), last.map(w => w.value), last.map(w => w.ttlSeconds)],
