@@ -132,7 +132,7 @@ export class HostChannel {
     this.#area.writeNumber(OPERATION.loadModule, id);
     this.#exchange();
     if (this.#area.code === 0) return this.#received() as LoadedModule;
-    this.#state.failure = Buffer.from(this.#area.readAnswer() ?? []).toString();
+    this.#state.failure = Buffer.from(this.#area.readAnswer() ?? (this.#received() as Uint8Array)).toString();
     return undefined;
   }
 

@@ -237,7 +237,9 @@ export class LanePool {
     const now = performance.now();
     for (let k = 0; k < this.#started; k++) {
       const lane = this.#lanes[k]!;
-      const { sequence, cell } = lane.words;
+      // The cell first: the lane writes the sequence before it, so a new cell never comes with an old sequence.
+      const { cell } = lane.words;
+      const { sequence } = lane.words;
       if (cell < 0 || sequence !== lane.sequence) {
         if (lane.demoted && !restorePriority(lane)) this.#retire(lane);
         lane.sequence = cell < 0 ? -1 : sequence;

@@ -1,3 +1,8 @@
+/** The deadline of an execution passed before what it asked for was begun: nothing was done. */
+export class CallTooLate extends Error {
+  override readonly name = 'CallTooLate';
+}
+
 type GathererOptions<Item> = {
   /** Batches under way at a time; what comes meanwhile is in a later batch. */
   batchesMax: number;
@@ -5,6 +10,10 @@ type GathererOptions<Item> = {
   take(waiting: Item[]): Item[];
   /** Does a batch; settles every item of it, and does not reject. */
   run(batch: Item[]): Promise<void>;
+  /** Whether the execution that asked has ended; asked of items that wait. */
+  isOver(item: Item): boolean;
+  /** Settles an item that is over, without doing it. */
+  drop(item: Item): void;
   /** Called when nothing waits or is under way any more. */
   idle(): void;
 };
@@ -21,6 +30,9 @@ class PluginItems<Item> {
   }
 
   add(item: Item): void {
+    const { drop, isOver } = this.#options;
+    // While a batch hangs, executions end and others come: items without a caller must not pile up.
+    while (this.#waiting[0] !== undefined && isOver(this.#waiting[0])) drop(this.#waiting.shift()!);
     this.#waiting.push(item);
     if (this.#isScheduled || this.#underWay >= this.#options.batchesMax) return;
     this.#isScheduled = true;
@@ -44,7 +56,7 @@ class PluginItems<Item> {
   }
 }
 
-export type GatherOptions<Item> = Pick<GathererOptions<Item>, 'batchesMax' | 'take'> & {
+export type GatherOptions<Item> = Pick<GathererOptions<Item>, 'batchesMax' | 'drop' | 'isOver' | 'take'> & {
   /** Does a batch of a plugin; settles every item of it, and does not reject. */
   run(pluginId: string, batch: Item[]): Promise<void>;
 };
@@ -64,10 +76,9 @@ export class Gatherer<Item> {
   add(pluginId: string, item: Item): void {
     let items = this.#byPlugin.get(pluginId);
     if (items === undefined) {
-      const { batchesMax, run, take } = this.#options;
+      const { run } = this.#options;
       items = new PluginItems<Item>({
-        batchesMax,
-        take,
+        ...this.#options,
         run: batch => run(pluginId, batch),
         idle: () => this.#byPlugin.delete(pluginId),
       });

@@ -1,5 +1,5 @@
 import type { Database } from '../db/database.ts';
-import { Gatherer } from './gatherer.ts';
+import { CallTooLate, Gatherer } from './gatherer.ts';
 
 /** Reads of the key-value store that come at the same time, from executions of one plugin, are one statement. */
 
@@ -21,12 +21,15 @@ const BATCHES_MAX = 2;
 
 type Read = {
   key: string;
+  deadline: number;
   resolve(value: Buffer | undefined): void;
   reject(error: unknown): void;
 };
 
-/** @returns a function that reads the value of a key; undefined for one that is absent or has expired */
-export function makeKvReads(db: Database): (pluginId: string, key: string) => Promise<Buffer | undefined> {
+/** Reads the value of a key; undefined for one that is absent or has expired. @param deadline of the execution, in ms of `performance.now()` */
+export type KvRead = (pluginId: string, key: string, deadline: number) => Promise<Buffer | undefined>;
+
+export function makeKvReads(db: Database): KvRead {
   const readAlone = async (pluginId: string, key: string): Promise<Buffer | undefined> =>
     (await db.query<{ value: Buffer }>({ ...GET, values: [pluginId, key] })).rows[0]?.value;
 
@@ -46,6 +49,8 @@ export function makeKvReads(db: Database): (pluginId: string, key: string) => Pr
   const reads = new Gatherer<Read>({
     batchesMax: BATCHES_MAX,
     take: waiting => waiting.splice(0, READS_MAX),
+    isOver: read => performance.now() >= read.deadline,
+    drop: read => read.reject(new CallTooLate()),
     async run(pluginId, batch) {
       const byKey = Map.groupBy(batch, read => read.key);
       if (byKey.size === 1) return settle(batch, readAlone(pluginId, batch[0]!.key));
@@ -54,7 +59,8 @@ export function makeKvReads(db: Database): (pluginId: string, key: string) => Pr
       });
     },
   });
-  return (pluginId, key) => new Promise((resolve, reject) => reads.add(pluginId, { key, resolve, reject }));
+  return (pluginId, key, deadline) =>
+    new Promise((resolve, reject) => reads.add(pluginId, { key, deadline, resolve, reject }));
 }
 
 /** Gives every read of one key the same answer. */

@@ -1,5 +1,5 @@
 import { type Database, isUnavailable } from '../db/database.ts';
-import { Gatherer } from './gatherer.ts';
+import { CallTooLate, Gatherer } from './gatherer.ts';
 
 /** Writes of the key-value store that come at the same time, from executions of one plugin, are one statement. */
 
@@ -21,11 +21,12 @@ const DELETE = {
   name: 'kv_delete',
   text: 'DELETE FROM plugin_kv WHERE plugin_id = $1 AND key = $2 RETURNING expires_at IS NULL OR expires_at > now() AS live',
 };
+/** By key, because a row that another transaction changes meanwhile has another place then. */
 const DELETE_TOGETHER = {
   name: 'kv_delete_together',
-  text: `WITH given AS MATERIALIZED (SELECT ctid FROM plugin_kv WHERE plugin_id = $1 AND key = ANY ($2::text[])
+  text: `WITH locked AS MATERIALIZED (SELECT key FROM plugin_kv WHERE plugin_id = $1 AND key = ANY ($2::text[])
            ORDER BY key FOR UPDATE)
-         DELETE FROM plugin_kv WHERE ctid = ANY (ARRAY(SELECT ctid FROM given))
+         DELETE FROM plugin_kv WHERE plugin_id = $1 AND key = ANY (ARRAY(SELECT key FROM locked))
          RETURNING key, expires_at IS NULL OR expires_at > now() AS live`,
 };
 
@@ -42,16 +43,19 @@ type Write = {
   reject(error: unknown): void;
 };
 
-/** The execution that asked for a write ended before the write was begun: nothing was written. */
-export class WriteTooLate extends Error {
-  override readonly name = 'WriteTooLate';
-}
-
 /** The order of the column's collation "C": rows are locked in it, so that two hosts do not wait for each other. */
 const byKeyBytes = (a: Write, b: Write): number => Buffer.compare(Buffer.from(a.key), Buffer.from(b.key));
 
-/** Whether the server itself says that it has refused a statement. Any other error leaves open whether it was done. */
-const wasUndone = (error: unknown): boolean => error instanceof Error && 'severity' in error && !isUnavailable(error);
+/**
+ * Whether the server itself says that it has refused a statement. Any other error leaves open whether it was done; so
+ * does an error of the server's system (58) or an internal one (XX), which may come in the middle of a commit.
+ */
+const wasUndone = (error: unknown): boolean =>
+  error instanceof Error &&
+  'severity' in error &&
+  'code' in error &&
+  !/^(58|XX)/.test(String(error.code)) &&
+  !isUnavailable(error);
 
 export type KvWrites = {
   /** @param ttlSeconds 0 = no expiry @param deadline of the execution, in ms of `performance.now()` */
@@ -68,7 +72,7 @@ export type KvWrites = {
  */
 export function makeKvWrites(db: Database): KvWrites {
   const one = async (pluginId: string, { deadline, key, ttlSeconds, value }: Write): Promise<boolean> => {
-    if (performance.now() >= deadline) throw new WriteTooLate();
+    if (performance.now() >= deadline) throw new CallTooLate();
     if (value !== null) {
       await db.query({ ...SET, values: [pluginId, key, value, ttlSeconds] });
       return true;
@@ -99,7 +103,7 @@ export function makeKvWrites(db: Database): KvWrites {
   };
   const run = async (pluginId: string, batch: Write[]): Promise<void> => {
     const now = performance.now();
-    const inTime = batch.filter(write => write.deadline > now || void write.reject(new WriteTooLate()));
+    const inTime = batch.filter(write => write.deadline > now || void write.reject(new CallTooLate()));
     if (inTime.length <= 1) return oneByOne(pluginId, inTime);
     try {
       await together(pluginId, inTime);
@@ -108,7 +112,13 @@ export function makeKvWrites(db: Database): KvWrites {
       for (const write of inTime) write.reject(error);
     }
   };
-  const writes = new Gatherer<Write>({ batchesMax: 1, take: takeBatch, run });
+  const writes = new Gatherer<Write>({
+    batchesMax: 1,
+    take: takeBatch,
+    run,
+    isOver: write => performance.now() >= write.deadline,
+    drop: write => write.reject(new CallTooLate()),
+  });
   const add = (pluginId: string, write: Omit<Write, 'resolve' | 'reject'>): Promise<boolean> =>
     new Promise((resolve, reject) => writes.add(pluginId, { ...write, resolve, reject }));
   return {

@@ -3,9 +3,10 @@ import { HOST_ERROR } from '../abi/host-functions.ts';
 import { type HostResult, hostError } from '../abi/host-result.ts';
 import { LIMITS } from '../base/limits.ts';
 import { type Database, isUnavailable } from '../db/database.ts';
+import { CallTooLate } from './gatherer.ts';
 import type { HostHandler } from './host-functions.ts';
 import { makeKvReads } from './kv-reads.ts';
-import { makeKvWrites, WriteTooLate } from './kv-writes.ts';
+import { makeKvWrites } from './kv-writes.ts';
 
 /** Key-value store of a plugin (permission `kv`): per plugin, values up to 1 MiB, optional time to live. */
 
@@ -103,7 +104,7 @@ export function kvHandlers(db: Database): Record<PlainFunction | AtomicFunction,
 
 /** What a plugin is answered when the database did not do what it asked for. */
 function failure(error: unknown): HostResult {
-  if (error instanceof WriteTooLate) return hostError(HOST_ERROR.deadline);
+  if (error instanceof CallTooLate) return hostError(HOST_ERROR.deadline);
   if (isUnavailable(error)) return hostError(HOST_ERROR.unavailable, 'the key-value store is unavailable');
   throw error;
 }
@@ -116,7 +117,7 @@ function plainHandlers(db: Database): Record<PlainFunction, HostHandler> {
       const key = args.text(0);
       const bad = badKey(key);
       if (bad !== null) return bad;
-      const value = await read(call.plugin.id, key);
+      const value = await read(call.plugin.id, key, call.deadline);
       return value === undefined ? hostError(HOST_ERROR.notFound) : { code: value.length, data: value };
     },
     async kv_set(call, args) {

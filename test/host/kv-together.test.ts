@@ -76,15 +76,17 @@ t.test('reads of one turn are one statement, and each caller gets the value of i
     ['p', 'large'],
     ['p', "'; DROP TABLE plugin_kv --"],
   ] as const;
-  const answers = await Promise.all(asked.map(([plugin, key]) => read(plugin, key)));
+  const answers = await Promise.all(asked.map(([plugin, key]) => read(plugin, key, NEVER)));
   t.same(
     answers.map(a => a?.toString()),
     ['of p', 'of q', 'of p', undefined, undefined, 'y', '', large, undefined],
   );
   t.same(statements(), ['kv_get_together', 'kv_get', 'kv_get'], 'one for p, one for q, and the large value by itself');
-  t.equal((await read('p', 'a'))?.toString(), 'of p');
+  t.equal((await read('p', 'a', NEVER))?.toString(), 'of p');
   t.same(statements(), ['kv_get'], 'one read is a plain one');
-  const many = await Promise.all(Array.from({ length: 250 }, (_, k) => read(k % 2 === 0 ? 'p' : 'q', `k${k % 130}`)));
+  const many = await Promise.all(
+    Array.from({ length: 250 }, (_, k) => read(k % 2 === 0 ? 'p' : 'q', `k${k % 130}`, NEVER)),
+  );
   t.ok(many.every(v => v === undefined));
   t.equal(statements().length, 4, 'a hundred reads a statement');
 });
@@ -108,7 +110,7 @@ t.test('reads of many callers at random times are each their own', async t => {
     Array.from({ length: 40 }, async () => {
       for (let round = 0; round < 50; round++) {
         const [plugin, n] = [below(2) === 0 ? 'p' : 'q', below(120)];
-        const value = (await read(plugin, `k${n}`))?.toString();
+        const value = (await read(plugin, `k${n}`, NEVER))?.toString();
         if (value !== (n < 100 ? `${plugin}${n}` : undefined)) wrong.push(`${plugin} k${n}: ${value}`);
         if (below(3) === 0) await new Promise(resolve => setImmediate(resolve));
       }
@@ -153,6 +155,43 @@ t.test('writes of one turn are one statement for each plugin, and the writes of 
     { key: 'long', hours: null },
     { key: 'short', hours: 1 },
   ]);
+});
+
+t.test('deletions find what another transaction changes meanwhile', async t => {
+  const { db, value } = await world(t);
+  const w = makeKvWrites(db);
+  await Promise.all([set(w, 'a'), set(w, 'b')]);
+  const other = await db.pool.connect();
+  await other.query('BEGIN');
+  await other.query("UPDATE plugin_kv SET value = 'changed' WHERE key = 'a'");
+  const answers = Promise.all([w.delete('p', 'a', NEVER), w.delete('p', 'b', NEVER)]);
+  const waits = async (): Promise<boolean> =>
+    (await db.query(`SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()`))
+      .rows.length > 0;
+  while (!(await waits()));
+  await other.query('COMMIT');
+  other.release();
+  t.same(await answers, [true, true]);
+  t.same([await value('a'), await value('b')], [null, null]);
+});
+
+t.test('writes that wait behind a locked row are given up at the deadlines of their executions', async t => {
+  const { db, value } = await world(t);
+  const w = makeKvWrites(db);
+  await set(w, 'locked', 'before');
+  const other = await db.pool.connect();
+  await other.query('BEGIN');
+  await other.query("SELECT FROM plugin_kv WHERE key = 'locked' FOR UPDATE");
+  const first = set(w, 'locked', 'after');
+  await new Promise(resolve => setImmediate(resolve));
+  const late = t.rejects(w.set('p', 'late', bytes('x'), 0, performance.now() + 1), { name: 'CallTooLate' });
+  await new Promise(resolve => setTimeout(resolve, 5));
+  const last = set(w, 'last');
+  await late;
+  await other.query('COMMIT');
+  other.release();
+  await Promise.all([first, last]);
+  t.same([await value('locked'), await value('late'), await value('last')], ['after', null, 'last']);
 });
 
 t.test('a write that the database refuses fails alone', async t => {
@@ -200,7 +239,7 @@ t.test('a write of an execution past its deadline is not begun', async t => {
     w.set('p', 'late', bytes('x'), 0, performance.now() - 1),
     set(w, 'c'),
   ]);
-  t.match(outcomes[1], { status: 'rejected', reason: { name: 'WriteTooLate' } });
+  t.match(outcomes[1], { status: 'rejected', reason: { name: 'CallTooLate' } });
   t.same([await value('a'), await value('late'), await value('c')], ['a', null, 'c']);
 });
 
