@@ -17,8 +17,8 @@ export type AccessDecision =
   | { kind: 'refuse'; reason: 'disabled' | 'no_credential' | 'principal_kind' | 'policy' };
 
 /**
- * The effect of a trigger's settings, for people. The words are values of the API that clients match; 'nobody' means
- * that no client may call.
+ * The effect of a trigger's settings, for people. The words are values of the API that clients match; the third one
+ * means that the settings accept no kind of principal.
  */
 export const EFFECTIVE_ACCESS = ['disabled', 'public', 'nobody', 'user', 'service', 'user_or_service'] as const;
 export type EffectiveAccess = (typeof EFFECTIVE_ACCESS)[number];

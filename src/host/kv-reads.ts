@@ -29,6 +29,7 @@ type Read = {
 /** Reads the value of a key; undefined for one that is absent or has expired. @param deadline of the execution, in ms of `performance.now()` */
 export type KvRead = (pluginId: string, key: string, deadline: number) => Promise<Buffer | undefined>;
 
+/** Gathers reads by plugin: those of one event-loop turn are one statement. */
 export function makeKvReads(db: Database): KvRead {
   const readAlone = async (pluginId: string, key: string): Promise<Buffer | undefined> =>
     (await db.query<{ value: Buffer }>({ ...GET, values: [pluginId, key] })).rows[0]?.value;
