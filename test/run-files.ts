@@ -1,7 +1,7 @@
 import fs from 'node:fs';
 import path from 'node:path';
 import tap from 'tap';
-import { WASM_FLAGS } from '../src/plugins/trial-compile.ts';
+import { WASM_FLAGS } from '../src/plugins/limited-child.ts';
 
 /**
  * Runs test files, two at a time, each in a process of its own, and writes what they say as one TAP stream: `run.ts` calls it.

@@ -25,6 +25,7 @@ declare namespace WebAssembly {
   }
   class Table {
     readonly length: number;
+    get(index: number): unknown;
   }
   class CompileError extends Error {}
   class RuntimeError extends Error {}

@@ -60,6 +60,7 @@ export class ExecutionState {
   reset(): void {
     this.control[CONTROL.entered] = 0;
     this.control[CONTROL.code] = 0;
+    this.control[CONTROL.pages] = 0;
     this.ended = null;
     this.exitCode = 0;
     this.parked = EMPTY;

@@ -1,3 +1,4 @@
+import { CONTROL } from '../src/abi/host-memory.ts';
 import { PAGE_BYTES } from '../src/base/limits.ts';
 
 const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
@@ -5,13 +6,18 @@ const lenient = new TextDecoder('utf-8', { ignoreBOM: true });
 
 /**
  * The memory of the running guest. Makes new views whenever the guest may have grown it. Check every (pointer, length)
- * pair with
- * `holds` before copying, because `subarray` of a typed array clamps silently (docs/SECURITY.md).
+ * pair with `holds` before copying, because `subarray` of a typed array clamps silently (docs/SECURITY.md).
  */
 export class GuestMemory {
+  readonly #control: Int32Array;
   #memory: WebAssembly.Memory | null = null;
   #bytes: Uint8Array = new Uint8Array(0);
   #view: DataView = new DataView(new ArrayBuffer(0));
+
+  /** @param control words of the control memory (src/abi/host-memory) */
+  constructor(control: Int32Array) {
+    this.#control = control;
+  }
 
   bind(memory: WebAssembly.Memory, bytes: Uint8Array, view: DataView): void {
     this.#memory = memory;
@@ -26,8 +32,9 @@ export class GuestMemory {
     this.#view = new DataView(new ArrayBuffer(0));
   }
 
+  /** Size as the guest knows it. The memory may be larger, and is never smaller. */
   get pages(): number {
-    return this.#memory === null ? 0 : this.#memory.buffer.byteLength / PAGE_BYTES;
+    return this.#control[CONTROL.pages]!;
   }
 
   /** Makes new views if the memory has grown: growing detaches the old buffer, whose views then have length 0. */
@@ -47,11 +54,11 @@ export class GuestMemory {
   }
 
   /**
-   * Whether [pointer, pointer + length) lies inside the memory as it is now. Computed with unsigned values as doubles,
-   * so nothing overflows.
+   * Whether [pointer, pointer + length) lies inside the memory as the guest knows it now. Computed with unsigned values
+   * as doubles, so nothing overflows.
    */
   holds(pointer: number, length: number): boolean {
-    return (pointer >>> 0) + (length >>> 0) <= this.bytes.length;
+    return (pointer >>> 0) + (length >>> 0) <= this.pages * PAGE_BYTES;
   }
 
   /** A copy-free view of a checked range; only valid until the guest runs or waits. */

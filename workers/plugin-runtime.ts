@@ -1,4 +1,4 @@
-import { CONTROL_MEMORY, GUEST_MEMORY, HOST_MODULE } from '../src/abi/host-memory.ts';
+import { CONTROL, CONTROL_MEMORY, GUEST_MEMORY, HOST_MODULE } from '../src/abi/host-memory.ts';
 import type { LoadedModule } from '../src/abi/lane-messages.ts';
 import { LIMITS, PAGE_BYTES } from '../src/base/limits.ts';
 import type { GuestMemory } from './guest-memory.ts';
@@ -7,15 +7,18 @@ export type SharedImports = {
   plugin_host: WebAssembly.ModuleImports;
   wasi_snapshot_preview1: WebAssembly.ModuleImports;
   control: WebAssembly.Memory;
+  /** The words of the control memory. */
+  controlWords: Int32Array;
 };
 
-/** A zero-filled memory with its views and the imports object that names it. */
+/** A memory with its views and the imports object that names it. */
 type Holder = { memory: WebAssembly.Memory; bytes: Uint8Array; view: DataView; imports: WebAssembly.Imports };
 
 /**
  * One plugin version on one lane. Every execution gets a new instance with new globals, tables and data segments. Only
- * the memory's zero-filled backing store is reused, for the same plugin on the same thread, and only if the execution
- * before ended normally and did not grow it (docs/RATIONALE.md).
+ * the memory is reused, for the same plugin on the same thread, and only if the execution before ended normally and did
+ * not grow it beyond its real size. Before it is used again everything is zeroed but what making the instance
+ * overwrites (docs/RATIONALE.md).
  */
 export class PluginRuntime {
   readonly loaded: LoadedModule;
@@ -25,17 +28,36 @@ export class PluginRuntime {
   #current: Holder | null = null;
   /** Recent run time in ms; a plugin that has not run yet counts as slow. */
   #expectedMs = 10;
+  /** Real size of new memories: at least what the guest begins with, and what recent executions needed. */
+  #pages: number;
+  /** The ranges to zero of a memory of that size, as `from, to` pairs; null if such a memory is not used again. */
+  #zeroed: number[] | null;
 
   constructor(loaded: LoadedModule, shared: SharedImports, recycle: boolean) {
     this.loaded = loaded;
     this.#shared = shared;
-    this.#recycle = recycle && loaded.memoryPages.min * PAGE_BYTES <= LIMITS.recycleBytesMax;
+    this.#recycle = recycle;
+    this.#pages = loaded.memoryPages.min;
+    this.#zeroed = this.#toZero();
+  }
+
+  #toZero(): number[] | null {
+    const size = this.#pages * PAGE_BYTES;
+    if (!this.#recycle || size > LIMITS.recycleBytesMax) return null;
+    const zeroed: number[] = [];
+    let at = 0;
+    let bytes = 0;
+    for (const { end, start } of [...this.loaded.overwritten, { start: size, end: size }]) {
+      if (start > at) zeroed.push(at, start);
+      bytes += Math.max(0, start - at);
+      at = end;
+    }
+    return bytes > LIMITS.recycleZeroedBytesMax ? null : zeroed;
   }
 
   #newHolder(): Holder {
-    const { min, max } = this.loaded.memoryPages;
     const { control, plugin_host, wasi_snapshot_preview1 } = this.#shared;
-    const memory = new WebAssembly.Memory({ initial: min, maximum: max });
+    const memory = new WebAssembly.Memory({ initial: this.#pages, maximum: this.loaded.memoryPages.max });
     return {
       memory,
       bytes: new Uint8Array(memory.buffer),
@@ -50,7 +72,7 @@ export class PluginRuntime {
 
   /**
    * Makes the instance on its bound memory. That is the whole execution: the rewritten module's start function runs the
-   * module's own start function, `_initialize` and the entry.
+   * module's own start function and `_initialize`, unless they are remembered, and the entry.
    *
    * @throws the error that the guest or its data segments raise
    */
@@ -58,6 +80,7 @@ export class PluginRuntime {
     const holder = this.#spare ?? this.#newHolder();
     this.#spare = null;
     this.#current = holder;
+    this.#shared.controlWords[CONTROL.pages] = this.loaded.memoryPages.min;
     guest.bind(holder.memory, holder.bytes, holder.view);
     new WebAssembly.Instance(this.loaded.module, holder.imports);
   }
@@ -71,13 +94,49 @@ export class PluginRuntime {
     return this.#expectedMs;
   }
 
-  /** Ends the execution: zeroes and keeps the memory, or drops it. */
-  release(clean: boolean): void {
+  /**
+   * Ends the execution: zeroes and keeps its memory, or drops it.
+   *
+   * @param clean whether the guest returned normally
+   * @returns whether the memory was kept
+   */
+  release(clean: boolean): boolean {
     const holder = this.#current;
     this.#current = null;
+    if (holder === null || !clean) return false;
     // Growing the memory has detached the buffer of its first views.
-    if (holder === null || !clean || !this.#recycle || holder.bytes.length === 0) return;
-    holder.bytes.fill(0);
+    if (holder.bytes.length === 0) {
+      this.#followPeak(this.#shared.controlWords[CONTROL.pages]!);
+      return false;
+    }
+    if (this.#zeroed === null) return false;
+    for (let k = 0; k < this.#zeroed.length; k += 2) holder.bytes.fill(0, this.#zeroed[k], this.#zeroed[k + 1]);
     this.#spare = holder;
+    return true;
+  }
+
+  /**
+   * Makes new memories as large as an execution needed. In steps of powers of two, so that what one execution needed is
+   * hidden from the next.
+   */
+  #followPeak(peak: number): void {
+    const { max, min } = this.loaded.memoryPages;
+    const before = this.#pages;
+    this.#pages = Math.min(max, min + 2 ** Math.ceil(Math.log2(Math.max(1, peak - min))));
+    this.#zeroed = this.#toZero();
+    if (this.#zeroed !== null) return;
+    // A memory that is not used again need not be larger: growing it is as cheap.
+    this.#pages = before;
+    this.#zeroed = this.#toZero();
+  }
+
+  /** Bytes of the memory kept for the next execution. */
+  get warmBytes(): number {
+    return this.#spare === null ? 0 : this.#spare.bytes.length;
+  }
+
+  /** Drops the memory kept for the next execution. */
+  giveUp(): void {
+    this.#spare = null;
   }
 }

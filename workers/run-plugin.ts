@@ -14,11 +14,10 @@ import { GuestMemory } from './guest-memory.ts';
 import { HostChannel } from './host-channel.ts';
 import { makeHostImports } from './host-imports.ts';
 import { PluginRuntime } from './plugin-runtime.ts';
+import { RuntimeCache } from './runtime-cache.ts';
 import { mayTake, type Taken, takeWork } from './take-work.ts';
 import { makeWasi } from './wasi.ts';
 
-/** Plugin versions a lane keeps in its cache; the least recently used one is removed first. */
-const RUNTIMES_MAX = 64;
 /** An idle lane clears its note after this time. */
 const NOTE_IDLE_MS = 50;
 /** Largest number of executions that share one wake of the main thread. */
@@ -49,11 +48,11 @@ class Lane {
   readonly #words: LaneWords;
   readonly #control = new WebAssembly.Memory({ initial: 1, maximum: 1 });
   readonly #state = new ExecutionState(new Int32Array(this.#control.buffer));
-  readonly #guest = new GuestMemory();
+  readonly #guest = new GuestMemory(this.#state.control);
   readonly #channel: HostChannel;
   readonly #wasi;
   readonly #shared;
-  readonly #runtimes = new Map<number, PluginRuntime>();
+  readonly #runtimes: RuntimeCache;
   readonly #clockDelta: number;
   readonly #collect = makeCollect();
   readonly #noteFd: number | null;
@@ -67,6 +66,7 @@ class Lane {
 
   constructor(task: LaneTask) {
     this.#task = task;
+    this.#runtimes = new RuntimeCache(task.warmBytesMax);
     this.#views = viewsOf(task.memory);
     this.#words = new LaneWords(this.#views.words, task.lane);
     const [seconds, nanos] = process.hrtime();
@@ -88,6 +88,7 @@ class Lane {
       plugin_host: makeHostImports(this.#state, this.#guest, this.#channel, new Set(task.addedHeaders)),
       wasi_snapshot_preview1: this.#wasi.functions,
       control: this.#control,
+      controlWords: this.#state.control,
     };
     this.#noteFd = task.noteFile === null ? null : fs.openSync(task.noteFile, 'r+');
   }
@@ -114,6 +115,7 @@ class Lane {
         this.#report();
         process.exit(0);
       }
+      if (this.#words.mustGiveUp) this.#giveUp();
       const taken = takeWork(this.#views.words, this.#words, this.#next);
       if (taken === null) {
         this.#report();
@@ -139,40 +141,38 @@ class Lane {
 
   /** Whether the execution just taken is expected to be short, by the recent run time of its plugin. */
   #isShort({ cell }: Taken): boolean {
-    return (this.#runtimes.get(moduleIdOf(this.#views, cell))?.expectedMs ?? Number.POSITIVE_INFINITY) <= SHORT_MS;
+    return (this.#runtimes.peek(moduleIdOf(this.#views, cell))?.expectedMs ?? Number.POSITIVE_INFINITY) <= SHORT_MS;
   }
 
   /**
-   * Sleeps until there is work. Looks once more after setting "asleep", because work may have arrived between the last
-   * look and the sleep.
+   * Sleeps until there is something to do. Looks once more after setting "asleep", because it may have arrived between
+   * the last look and the sleep.
    */
   #sleep(): void {
     this.#words.fallAsleep();
-    if (mayTake(this.#views.words) && this.#words.stayAwake()) return;
+    if ((this.#words.mustGiveUp || mayTake(this.#views.words)) && this.#words.stayAwake()) return;
     // Only a lane that stays idle clears its note, because a file write for every short sleep would cost too much.
     if (this.#words.sleep(NOTE_IDLE_MS)) return;
     this.#noteVersion(0);
     this.#words.sleep(Number.POSITIVE_INFINITY);
   }
 
+  /** Gives up everything kept for later executions: the host is short of memory. */
+  #giveUp(): void {
+    this.#words.beginGiveUp();
+    this.#report();
+    this.#runtimes.clear();
+    this.#guest.unbind();
+    this.#collect();
+  }
+
   #runtime(id: number): PluginRuntime | undefined {
     const known = this.#runtimes.get(id);
-    if (known !== undefined) {
-      // Keeps the order of use, but only when the cache may have to remove an entry.
-      if (this.#runtimes.size > RUNTIMES_MAX / 2) {
-        this.#runtimes.delete(id);
-        this.#runtimes.set(id, known);
-      }
-      return known;
-    }
+    if (known !== undefined) return known;
     const loaded = this.#channel.loadModule(id);
     if (loaded === undefined) return undefined;
     const runtime = new PluginRuntime(loaded, this.#shared, this.#task.recycle);
-    if (this.#runtimes.size >= RUNTIMES_MAX) {
-      const oldest = this.#runtimes.keys().next();
-      if (!oldest.done) this.#runtimes.delete(oldest.value);
-    }
-    this.#runtimes.set(id, runtime);
+    this.#runtimes.add(id, runtime);
     return runtime;
   }
 
@@ -200,9 +200,10 @@ class Lane {
     this.#words.complete(queue, cell);
     this.#channel.mark();
     this.#unreported++;
-    runtime?.release(this.#returned && state.ended === null);
-    runtime?.took(this.#lastRunMs);
-    if (pages * PAGE_BYTES <= LIMITS.collectAfterBytes) return;
+    if (runtime === undefined) return;
+    runtime.took(this.#lastRunMs);
+    const kept = this.#runtimes.release(runtime, this.#returned && state.ended === null);
+    if (kept || pages * PAGE_BYTES <= LIMITS.collectAfterBytes) return;
     // Collects garbage after the answer was sent.
     this.#report();
     this.#guest.unbind();
@@ -220,6 +221,7 @@ class Lane {
     state.config = runtime.loaded.config;
     state.pluginId = runtime.loaded.pluginId;
     this.#returned = false;
+    this.#runtimes.begin(runtime);
     try {
       runtime.run(this.#guest);
       this.#returned = true;

@@ -10,6 +10,15 @@ export const CONTROL_MEMORY = 'ctl';
 
 /**
  * Words of the control memory. `entered`: 1 once the start function and `_initialize` have returned; `code`: the result
- * of the entry.
+ * of the entry; `pages`: the size of the guest's memory as the guest knows it. The memory itself may be larger, so that
+ * it can be used again by an execution that starts smaller.
  */
-export const CONTROL = { entered: 0, code: 1 } as const;
+export const CONTROL = { entered: 0, code: 1, pages: 2 } as const;
+
+/** Where the module that runs only the start leaves the values of its mutable globals, in 16 bytes each. */
+export const GLOBAL_VALUES_AT = 64;
+export const GLOBAL_VALUE_BYTES = 16;
+
+/** Exports of the module that runs only the start. */
+export const START_EXPORT = 'start';
+export const TABLE_EXPORT = 'table';

@@ -12,6 +12,8 @@ export type LaneTask = {
   /** Main thread's clock minus CLOCK_MONOTONIC in ms, so that deadlines compare. */
   clockOffsetMs: number;
   recycle: boolean;
+  /** Most bytes of memories that the lane keeps for later executions. */
+  warmBytesMax: number;
   /** How long the only active lane spins for the answer to a host call before it sleeps, in ms. */
   spinMs: number;
   /** Path of the file in which the lane notes the plugin version it runs, or null. */
@@ -26,7 +28,10 @@ export type LoadedModule = {
   versionId: number;
   pluginId: string;
   module: WebAssembly.Module;
+  /** Size the guest begins with, and the largest. */
   memoryPages: { min: number; max: number };
+  /** Parts of the memory that making an instance overwrites, in order of their addresses. */
+  overwritten: ReadonlyArray<{ start: number; end: number }>;
   config: Readonly<Record<string, string>>;
 };
 

@@ -83,9 +83,25 @@ export class LaneWords {
     Atomics.store(this.#words, this.#at + LANE.retire, 1);
   }
 
+  /** Main thread: asks the lane to give up the memory it keeps for later executions. */
+  askToGiveUp(): void {
+    Atomics.store(this.#words, this.#at + LANE.giveUp, 1);
+  }
+
+  /** Lane: whether it was asked. */
+  get mustGiveUp(): boolean {
+    return Atomics.load(this.#words, this.#at + LANE.giveUp) === 1;
+  }
+
+  /** Lane: it is about to do so. */
+  beginGiveUp(): void {
+    Atomics.store(this.#words, this.#at + LANE.giveUp, 0);
+  }
+
   /** Main thread: empties the words for a new thread. */
   reset(): void {
-    for (const word of [LANE.current, LANE.call, LANE.retire, LANE.threadId]) this.#words[this.#at + word] = 0;
+    for (const word of [LANE.current, LANE.call, LANE.retire, LANE.threadId, LANE.giveUp])
+      this.#words[this.#at + word] = 0;
     this.#words[this.#at + LANE.doneHead] = this.#words[this.#at + LANE.doneTail]!;
     this.turnOff();
   }

@@ -43,7 +43,8 @@ const LANES_AT = QUEUES_AT + QUEUE_COUNT * QUEUE_WORDS;
 /**
  * state: LANE_STATE; doneTail / doneHead: completion ring; current: cell + 1 while an execution runs; sequence: grows
  * with each execution; queue: queue of the current execution; thread: Linux thread id; threadId: Node's id;
- * call: CALL_STATE; retire: 1 asks the lane to end its thread between two executions.
+ * call: CALL_STATE; retire: 1 asks the lane to end its thread between two executions;
+ * giveUp: 1 asks it to give up the memory it keeps for later executions.
  */
 export const LANE = {
   state: 0,
@@ -55,6 +56,7 @@ export const LANE = {
   thread: 3 * LINE + 3,
   threadId: 3 * LINE + 4,
   retire: 3 * LINE + 5,
+  giveUp: 3 * LINE + 6,
   call: 4 * LINE,
   done: 5 * LINE,
 } as const;

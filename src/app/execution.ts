@@ -31,6 +31,7 @@ export function composeExecution({ config, log }: Core, parts: ExecutionParts): 
     addedHeaders: v['http.plugin_headers'].map(name => name.toLowerCase()),
     dispatch: (row, args, execution) => dispatch(row, args, execution.context),
     loadModule: id => registry.loadModule(id),
+    useModule: id => registry.useModule(id),
     over: (call, outcome) => executionLog.note(call, outcome),
     ended: (call, how) => call.end(how),
     onError: (error, operation) =>
@@ -39,6 +40,7 @@ export function composeExecution({ config, log }: Core, parts: ExecutionParts): 
         operation === 'lane' ? 'a plugin thread ended' : 'a host call failed',
       ),
   });
+  registry.onModulesRemoved = () => executor.giveUpMemory();
   // Threads take longest to start: they load while the plugins are read.
   executor.start();
   return { executor, close: () => executor.close() };

@@ -2,12 +2,15 @@ import { pluginRoutes } from '../api/plugins-api.ts';
 import { triggerPolicies } from '../api/policy-body.ts';
 import { uninstalledRoutes } from '../api/uninstalled-api.ts';
 import { removePluginRoles } from '../authz/graph-roles.ts';
+import { dataPath } from '../config/load.ts';
 import { durationMs } from '../config/values.ts';
+import { prepareLaneSource } from '../execution/lane-source.ts';
 import { setDeletedOfPlugin } from '../files/file-records.ts';
 import type { GraphSchema } from '../graph/graph-schema.ts';
 import { FrontendInstaller } from '../plugins/frontend-install.ts';
 import { PluginInstaller } from '../plugins/install.ts';
 import { trialCompile } from '../plugins/trial-compile.ts';
+import { makeTrialStart } from '../plugins/trial-start.ts';
 import { removeUninstalled } from '../plugins/uninstalled.ts';
 import type { Core } from './core.ts';
 import { makeDescribe } from './describe.ts';
@@ -33,6 +36,7 @@ export async function composeInstallation(core: Core, parts: InstallationParts):
     registry,
     secrets,
     trialCompile,
+    trialStart: makeTrialStart(prepareLaneSource(dataPath(config, 'cache'), 'run-start')),
     describe: makeDescribe(registry, executor, v['execution.timeout_ms']),
     async onUninstall(client, id) {
       await setDeletedOfPlugin(client, id);

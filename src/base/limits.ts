@@ -148,8 +148,13 @@ export const LIMITS = {
   eventSubscriptionsMax: 200,
   /** A guest memory larger than this is garbage-collected after the response is sent (docs/SECURITY.md). */
   collectAfterBytes: 16 * MIB,
-  /** Above this size a new memory is cheaper than zeroing the old one (docs/RATIONALE.md). */
-  recycleBytesMax: 2 * MIB,
+  /** A larger memory is not used again, nor one of which more has to be zeroed (docs/RATIONALE.md). */
+  recycleBytesMax: 32 * MIB,
+  recycleZeroedBytesMax: 8 * MIB,
+  /** Memories one lane keeps for later executions. */
+  warmBytesPerLane: 64 * MIB,
+  /** Largest image of what the start of a module leaves. */
+  startImageBytesMax: 24 * MIB,
   quarantineStrikes: 3,
   quarantineWindowMs: 60_000,
   quarantineFirstMs: 30_000,
@@ -342,7 +347,8 @@ export function assertLimits(): void {
     ['a kv value fits one execution', LIMITS.kvValueBytesMax <= LIMITS.hostCallBytesMax],
     ['values read together fit one execution', LIMITS.kvManyBytesMax * 2 <= LIMITS.hostCallBytesMax],
     ['ids of university data may stand in the graph', LIMITS.externalIdCharsMax <= LIMITS.graphIdCharsMax],
-    ['a recycled memory is below the collection mark', LIMITS.recycleBytesMax < LIMITS.collectAfterBytes],
+    ['a lane can keep the largest memory that is used again', LIMITS.recycleBytesMax <= LIMITS.warmBytesPerLane],
+    ['a memory with the largest image can be used again', LIMITS.startImageBytesMax < LIMITS.recycleBytesMax],
     ['one execution cannot use up the plugin-hour of logs', LIMITS.logBytesPerExecution < LIMITS.logBytesPerPluginHour],
     ['quarantine doubles upwards', LIMITS.quarantineFirstMs < LIMITS.quarantineMs],
     ['an idle admin session ends before its absolute end', LIMITS.adminIdleMs < LIMITS.adminSessionMs],

@@ -45,6 +45,8 @@ export type ExecutorOptions<C> = {
   addedHeaders: readonly string[];
   dispatch(row: HostFunction, args: HostArgument[], execution: Execution<C>): HostResult | Promise<HostResult>;
   loadModule(id: number): Promise<LoadedModule>;
+  /** Called for each admitted execution with its module. */
+  useModule(id: number): void;
   /** Called with the outcome of each admitted execution. */
   over(context: C, outcome: ExecutionOutcome): void;
   /** Called once for each admitted execution, when nothing of it runs any more. */
@@ -52,8 +54,17 @@ export type ExecutorOptions<C> = {
   onError(error: unknown, operation: string): void;
 };
 
+/** What a lane may keep for later executions: all lanes together at most a quarter of the memory budget. */
+function warmBytesMax({ lanes, memoryBudgetBytes }: { lanes: number; memoryBudgetBytes: number }): number {
+  const share = memoryBudgetBytes === 0 ? Number.POSITIVE_INFINITY : memoryBudgetBytes / 4 / lanes;
+  return Math.min(LIMITS.warmBytesPerLane, share);
+}
+
 const SWEEP_MS = 2;
 const MEMORY_CHECK_MS = 20;
+/** How long lanes have to give up what they keep before an execution is stopped, and how soon they are asked again. */
+const GIVE_UP_MS = 50;
+const GIVE_UP_AGAIN_MS = 1000;
 const FULL: Record<FullLine, string> = {
   waitingPerPluginMax: 'too many requests to this plugin are waiting',
   waitingPerCallerMax: 'too many requests of this caller to this plugin are waiting',
@@ -76,6 +87,7 @@ export class Executor<C> {
   readonly #admitted: Array<Admitted<C> | undefined> = new Array(CELL_COUNT).fill(undefined);
   #sweep: NodeJS.Timeout | null = null;
   #memoryCheckAt = 0;
+  #giveUpAt = 0;
   #draining = false;
   #idle: (() => void) | null = null;
 
@@ -98,7 +110,8 @@ export class Executor<C> {
       views: this.#views,
       lanes: options.lanes,
       recycle: options.recycle,
-      laneFile: prepareLaneSource(options.cacheDirectory),
+      warmBytesMax: warmBytesMax(options),
+      laneFile: prepareLaneSource(options.cacheDirectory, 'run-plugin'),
       noteFile: options.noteFile,
       addedHeaders: options.addedHeaders,
       onThreadError: error => options.onError(error, 'lane'),
@@ -117,6 +130,11 @@ export class Executor<C> {
 
   start(): void {
     this.#pool.start();
+  }
+
+  /** Lets the lanes give up what they keep for later executions. */
+  giveUpMemory(): void {
+    this.#pool.giveUpMemory();
   }
 
   get inFlight(): number {
@@ -144,6 +162,7 @@ export class Executor<C> {
     const now = performance.now();
     const cell = this.#queues.acquire(pluginId, caller, isNested, now);
     if (typeof cell !== 'number') return this.#refuseFull(execution, cell, now);
+    this.#options.useModule(execution.moduleId);
     const event = writeInput(this.#views, cell, execution);
     this.#admitted[cell] = { execution, admittedAt: now, event };
     if (isNested) this.#nested.add(cell, { callers, to: pluginId, caller });
@@ -283,6 +302,13 @@ export class Executor<C> {
     this.#memoryCheckAt = now + MEMORY_CHECK_MS;
     // The memory of an ended thread must be free before another thread is chosen.
     if (this.#pool.killing || process.memoryUsage.rss() <= this.#options.memoryBudgetBytes) return -1;
+    // What is only kept for later goes first.
+    if (now >= this.#giveUpAt) {
+      this.#giveUpAt = now + GIVE_UP_AGAIN_MS;
+      this.#memoryCheckAt = now + GIVE_UP_MS;
+      this.giveUpMemory();
+      return -1;
+    }
     let eater = -1;
     let most = -1;
     this.#pool.sweep((_cell, _ranMs, lane) => {

@@ -103,6 +103,7 @@ export class LanePool {
       data: data.port2,
       clockOffsetMs: performance.now() - (seconds * 1000 + nanos / 1e6),
       recycle: this.#options.recycle,
+      warmBytesMax: this.#options.warmBytesMax,
       // With one processor, spinning would keep the thread that must answer from running.
       spinMs: os.availableParallelism() > 1 ? SPIN_MS : 0,
       noteFile: this.#options.noteFile,
@@ -258,6 +259,15 @@ export class LanePool {
       }
       if (ran > STUCK_MS && !blocked && !lane.demoted) demoteIfBurning(lane, now);
       if (running(cell, ran, lane.index)) this.#kill(lane, cell);
+    }
+  }
+
+  /** Asks every lane to give up the memory it keeps for later executions. */
+  giveUpMemory(): void {
+    for (let k = 0; k < this.#started; k++) {
+      const { words } = this.#lanes[k]!;
+      words.askToGiveUp();
+      words.wake();
     }
   }
 

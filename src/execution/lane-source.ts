@@ -14,9 +14,10 @@ const FILES = ['src/base/limits.ts'];
  * takes 100 ms each, three times as long as starting the thread.
  *
  * @param directory where the stripped files are kept, by the hash of their sources
- * @returns path of the lane's entry
+ * @param program the file of workers/ to run
+ * @returns its path
  */
-export function prepareLaneSource(directory: string): string {
+export function prepareLaneSource(directory: string, program: 'run-plugin' | 'run-start'): string {
   const files = [...FOLDERS.flatMap(d => fs.readdirSync(path.join(ROOT, d)).map(f => `${d}/${f}`)), ...FILES]
     .filter(f => f.endsWith('.ts'))
     .sort();
@@ -24,7 +25,7 @@ export function prepareLaneSource(directory: string): string {
   const hash = createHash('sha256').update(process.version);
   for (const s of sources) hash.update(`\0${s.file}\0${s.text}`);
   const target = path.join(directory, `lane-${hash.digest('hex').slice(0, 16)}`);
-  const entry = path.join(target, 'workers/run-plugin.mjs');
+  const entry = path.join(target, `workers/${program}.mjs`);
   if (fs.existsSync(entry)) return entry;
   const partial = `${target}.${process.pid}.part`;
   for (const { file, text } of sources) {

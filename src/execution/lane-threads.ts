@@ -7,7 +7,7 @@ import { ThreadPool } from '../base/thread-pool.ts';
  * what a guest can hold outside its memory: exceptions inside their catch blocks. The young generation has room for a
  * few thousand ended instances, because a scavenge frees hardly any of them.
  */
-const LANE_HEAP = { maxYoungGenerationSizeMb: 12, maxOldGenerationSizeMb: 24 } as const;
+const LANE_HEAP = { maxYoungGenerationSizeMb: 12, maxOldGenerationSizeMb: 64 } as const;
 
 export type LaneThreads = ThreadPool<LaneTask, void>;
 

@@ -56,6 +56,7 @@ export type LanePoolOptions = {
   /** Threads started at the beginning; more are started when all of them are blocked and work waits. */
   lanes: number;
   recycle: boolean;
+  warmBytesMax: number;
   laneFile: string;
   noteFile: string | null;
   addedHeaders: readonly string[];

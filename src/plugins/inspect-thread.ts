@@ -1,6 +1,6 @@
 import { availableParallelism } from 'node:os';
 import { ThreadEnded, WorkerTask } from '../base/worker-task.ts';
-import type { Inspection } from './inspect.ts';
+import type { Inspection, KnownStart } from './inspect.ts';
 import type { Manifest } from './manifest.ts';
 
 /**
@@ -13,6 +13,7 @@ export type InspectionOrder = {
   sha256: string;
   /** The manifest from `plugin_describe`, if the module has no manifest section. */
   manifest: Manifest | null;
+  start: KnownStart;
 };
 
 export type InspectedFile = Inspection & { rewrittenSha256: string };
@@ -61,8 +62,8 @@ function refused(rule: string, message: string): InspectedFile {
     findings: [{ level: 'refusal', rule, message }],
     manifest: null,
     mustDescribe: false,
-    memoryPages: null,
     rewritten: null,
+    startModule: null,
     rewrittenSha256: '',
   };
 }

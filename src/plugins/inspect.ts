@@ -1,12 +1,12 @@
 import { ABI_NEWEST, HOST_FUNCTION_BY_NAME, WASI_SIGNATURES, wasmParametersOf } from '../abi/host-functions.ts';
 import { LIMITS } from '../base/limits.ts';
+import type { Finding } from './finding.ts';
 import { type ModuleOutline, readModule } from './gate/module.ts';
 import { GateRefusal } from './gate/reader.ts';
-import { rewriteModule } from './gate/rewrite.ts';
+import { makeStartModule, type RewrittenModule, rewriteModule, type StartModule } from './gate/rewrite.ts';
+import type { StartImage } from './gate/start-image.ts';
 import { type Manifest, parseManifest } from './manifest.ts';
-
-/** A finding of the gate, as a sentence. `refusal` stops the upload; `warning` and `note` inform the administrator. */
-export type Finding = { level: 'refusal' | 'warning' | 'note'; rule: string; message: string; where?: string };
+import { rememberStart, START_RULE, type StartOutcome } from './remembered-start.ts';
 
 export type Inspection = {
   findings: Finding[];
@@ -14,10 +14,17 @@ export type Inspection = {
   manifest: Manifest | null;
   /** Whether the manifest comes from the module's export `plugin_describe`. */
   mustDescribe: boolean;
-  memoryPages: { min: number; max: number } | null;
-  /** The module to compile; null if there is a refusal. */
-  rewritten: Uint8Array | null;
+  /** The module to compile; null if there is a refusal, or its start is still to be run. */
+  rewritten: RewrittenModule | null;
+  /** The module to run first, if the start of the plugin is unknown. */
+  startModule: StartModule | null;
 };
+
+/**
+ * What is known of the start of a module: nothing yet, so that it is to be run once; or how that went; or that it runs
+ * in every execution anyway.
+ */
+export type KnownStart = 'unknown' | 'repeated' | StartOutcome;
 
 const ENTRY_TYPES: Readonly<Record<string, string>> = {
   plugin_handle: '->i32',
@@ -159,16 +166,17 @@ export function hostImportsOf(outline: ModuleOutline): string[] {
  * The gate: reads an uploaded binary without running it (docs/plugins.md "Sandbox", docs/abi.md).
  *
  * @param bytes the module as uploaded
- * @returns every finding; `rewritten` is set only when none is a refusal
+ * @param start what is known of its start
+ * @returns every finding; `rewritten` or `startModule` is set only when none is a refusal
  */
-export function inspectModule(bytes: Uint8Array): Inspection {
+export function inspectModule(bytes: Uint8Array, start: KnownStart = 'repeated'): Inspection {
   const findings: Finding[] = [];
   const refused = (): Inspection => ({
     findings,
     manifest: null,
     mustDescribe: false,
-    memoryPages: null,
     rewritten: null,
+    startModule: null,
   });
   const outline = readOutline(bytes, findings);
   if (outline === null) return refused();
@@ -186,30 +194,63 @@ export function inspectModule(bytes: Uint8Array): Inspection {
   checkImports(outline, manifest?.abi ?? ABI_NEWEST, findings);
   if (manifest !== null) findings.push(...comparePermissions(hostImportsOf(outline), manifest));
   if (findings.some(f => f.level === 'refusal')) return refused();
+  if (manifest !== null)
+    return { findings, manifest, mustDescribe, ...rewritten(bytes, outline, manifest, start, findings) };
   return {
     findings,
     manifest,
     mustDescribe,
-    memoryPages: outline.memory,
-    rewritten: rewriteModule(bytes, outline, mustDescribe ? 'plugin_describe' : 'plugin_handle'),
+    rewritten: rewriteModule(bytes, outline, 'plugin_describe', null),
+    startModule: null,
   };
+}
+
+/** The module to compile, or the one to run first. */
+function rewritten(
+  bytes: Uint8Array,
+  outline: ModuleOutline,
+  manifest: Manifest,
+  start: KnownStart,
+  findings: Finding[],
+): Pick<Inspection, 'rewritten' | 'startModule'> {
+  const made = (image: StartImage | null) => ({
+    rewritten: rewriteModule(bytes, outline, 'plugin_handle', image),
+    startModule: null,
+  });
+  if (start === 'repeated') return made(null);
+  if (start === 'unknown') {
+    const startModule = makeStartModule(bytes, outline);
+    if (startModule !== null) return { rewritten: null, startModule };
+    if (manifest.start === 'once')
+      findings.push({
+        level: 'note',
+        rule: START_RULE,
+        message: 'the manifest says "start": "once", but the module has no start function and no _initialize',
+      });
+    return made(null);
+  }
+  const { finding, image } = rememberStart(start, outline, manifest.start === 'once');
+  findings.push(finding);
+  return made(image);
 }
 
 /**
  * The rest of the gate for a module whose manifest came from `plugin_describe`.
  *
- * @returns findings about the imports and the manifest, and the module to compile
+ * @param start what is known of its start
+ * @returns findings about the imports and the manifest, and the module to compile or to run first
  */
-export function inspectDescribed(
-  bytes: Uint8Array,
-  manifest: Manifest,
-): { findings: Finding[]; rewritten: Uint8Array | null } {
+export function inspectDescribed(bytes: Uint8Array, manifest: Manifest, start: KnownStart = 'repeated'): Inspection {
   const findings: Finding[] = [];
+  const base = { findings, manifest, mustDescribe: false };
   const outline = readOutline(bytes, findings);
-  if (outline === null) return { findings, rewritten: null };
-  checkImports(outline, manifest.abi, findings);
-  findings.push(...comparePermissions(hostImportsOf(outline), manifest));
-  return { findings, rewritten: rewriteModule(bytes, outline, 'plugin_handle') };
+  if (outline !== null) {
+    checkImports(outline, manifest.abi, findings);
+    findings.push(...comparePermissions(hostImportsOf(outline), manifest));
+  }
+  if (outline === null || findings.some(f => f.level === 'refusal'))
+    return { ...base, rewritten: null, startModule: null };
+  return { ...base, ...rewritten(bytes, outline, manifest, start, findings) };
 }
 
 /** Reads the module; null if the gate refuses it, with the reason in the findings. */

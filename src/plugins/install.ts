@@ -5,9 +5,8 @@ import { type Actor, type AuditState, appendAudit } from '../audit/audit-log.ts'
 import { ServiceError } from '../base/errors.ts';
 import type { Database, Queryable } from '../db/database.ts';
 import { type CheckRead, findInstalled } from './check-read.ts';
+import type { Finding } from './finding.ts';
 import { checkFrontend } from './frontend-install.ts';
-import type { Finding, Inspection } from './inspect.ts';
-import { inspectFile } from './inspect-thread.ts';
 import { type AccessRequest, setAccess, type TriggerChanges, type TriggerPolicies } from './install-access.ts';
 import { type Manifest, parseManifest, permissionsOf } from './manifest.ts';
 import type { ModuleStorage, ReceivedModule } from './module-storage.ts';
@@ -27,7 +26,7 @@ import {
   type VersionRow,
   wasEverKnown,
 } from './plugin-store.ts';
-import { prepareRunnable, refusal } from './prepare-runnable.ts';
+import { type PrepareParts, prepareRunnable, refusal } from './prepare-runnable.ts';
 import { openSecrets, type PluginRegistry, secretsOwner } from './registry.ts';
 import type { SecretBox } from './secret-box.ts';
 import { keepVersions } from './uninstalled.ts';
@@ -49,7 +48,8 @@ export type InstallerParts = {
   storage: ModuleStorage;
   registry: PluginRegistry;
   secrets: SecretBox;
-  trialCompile(uploaded: string, runnable: string): Promise<string | null>;
+  trialCompile: PrepareParts['trialCompile'];
+  trialStart: PrepareParts['trialStart'];
   describe(key: string, runnable: Runnable): Promise<string>;
   /** Removes data of a plugin in other features, at the end of the transaction that uninstalls it. */
   onUninstall(client: Queryable, pluginId: string): Promise<void>;
@@ -110,26 +110,7 @@ export class PluginInstaller {
     const { key } = received;
     try {
       const info = frontend === null ? null : await checkFrontend(storage, frontend);
-      const file = storage.uploadedPath(key);
-      const inspection = await inspectFile({ file, sha256: received.sha256, manifest: null });
-      const { memoryPages } = inspection;
-      if (memoryPages === null) throw refusal(inspection.findings);
-      let runnable = await prepareRunnable(this.#parts, key, inspection, memoryPages);
-      let manifest = inspection.manifest;
-      if (manifest === null) {
-        manifest = await this.#describe(key, inspection, runnable);
-        const described = await inspectFile({ file, sha256: received.sha256, manifest });
-        inspection.findings.push(
-          {
-            level: 'note',
-            rule: 'described',
-            message: 'the manifest comes from plugin_describe, not from a plugin.manifest section',
-          },
-          ...described.findings,
-        );
-        described.findings = inspection.findings;
-        runnable = await prepareRunnable(this.#parts, key, described, memoryPages);
-      }
+      const { findings, manifest, runnable } = await this.#prepare(received);
       allow(manifest.id);
       if (frontend !== null) await storage.moveFrontend(frontend.key, key, frontend.sha256);
       return await addVersion(db, by, {
@@ -139,7 +120,7 @@ export class PluginInstaller {
         sha256: received.sha256,
         size: received.size,
         manifest,
-        findings: info === null ? inspection.findings : [...inspection.findings, FRONTEND_NOTE],
+        findings: info === null ? findings : [...findings, FRONTEND_NOTE],
         permissions: permissionsOf(manifest),
         runnable,
         frontend: info,
@@ -166,7 +147,26 @@ export class PluginInstaller {
     return await this.#parts.storage.removeOrphans(await listModuleKeys(this.#parts.db), ORPHAN_MS_MIN);
   }
 
-  async #describe(key: string, inspection: Inspection, runnable: Runnable): Promise<Manifest> {
+  /** Runs the gate, and asks the module for its manifest if it has no section with it. */
+  async #prepare({ key, sha256 }: ReceivedModule): Promise<{
+    findings: Finding[];
+    manifest: Manifest;
+    runnable: Runnable;
+  }> {
+    const { inspection, runnable } = await prepareRunnable(this.#parts, { key, sha256, manifest: null });
+    const { findings } = inspection;
+    if (inspection.manifest !== null) return { findings, manifest: inspection.manifest, runnable };
+    const manifest = await this.#describe(key, findings, runnable);
+    const described = await prepareRunnable(this.#parts, { key, sha256, manifest });
+    const note: Finding = {
+      level: 'note',
+      rule: 'described',
+      message: 'the manifest comes from plugin_describe, not from a plugin.manifest section',
+    };
+    return { findings: [...findings, note, ...described.inspection.findings], manifest, runnable: described.runnable };
+  }
+
+  async #describe(key: string, found: Finding[], runnable: Runnable): Promise<Manifest> {
     const parsed = parseManifest(await this.#parts.describe(key, runnable));
     if (parsed.ok) return parsed.manifest;
     const findings = parsed.errors.map(
@@ -177,7 +177,7 @@ export class PluginInstaller {
         where: `manifest ${e.pointer || '/'}`,
       }),
     );
-    throw refusal([...inspection.findings, ...findings]);
+    throw refusal([...found, ...findings]);
   }
 
   /**
@@ -241,6 +241,7 @@ export class PluginInstaller {
       return triggers;
     });
     await registry.reload(pluginId);
+    await registry.compileAhead(pluginId);
     return changes;
   }
 

@@ -99,6 +99,10 @@ const manifest = z.object({
   version: z.string().min(1).max(64),
   requirements: z.array(requirement).max(100).default([]),
   triggers: z.array(trigger).max(500).default([]),
+  start: z
+    .literal('once', 'leave it out, or write "once": the start then runs at the upload alone')
+    .describe('Whether what the start drew at random or read from the clock may be shared by all executions')
+    .optional(),
 });
 export type Manifest = z.infer<typeof manifest>;
 

@@ -11,6 +11,8 @@ import { RUNNABLE_FORMAT } from './gate/rewrite.ts';
 const RUNNABLE = `.run${RUNNABLE_FORMAT}.wasm`;
 
 const FRONTEND = '.frontend.zip';
+const START = '.start.wasm';
+const START_IMAGE = '.start.image';
 
 export type StoredModule = { sha256: string; size: number };
 
@@ -34,6 +36,9 @@ export type ModuleStorage = {
   writeRunnable(key: string, bytes: Uint8Array): Promise<void>;
   /** @throws Error if the bytes differ from those that passed the gate (docs/SECURITY.md) */
   readRunnable(key: string, sha256: string): Promise<Uint8Array<ArrayBuffer>>;
+  /** Stores the module that runs only the start. @returns its path, and the one for what the start leaves */
+  writeStart(key: string, bytes: Uint8Array): Promise<{ start: string; image: string }>;
+  removeStart(key: string): Promise<void>;
   uploadedPath(key: string): string;
   runnablePath(key: string): string;
   remove(key: string): Promise<void>;
@@ -99,6 +104,13 @@ export function openModuleStorage(directory: string): ModuleStorage {
           `the stored module ${key} is not the one that was checked at upload; upload and install it again`,
         );
       return bytes;
+    },
+    async writeStart(key, bytes) {
+      await fsp.writeFile(at(key, START), bytes);
+      return { start: at(key, START), image: at(key, START_IMAGE) };
+    },
+    async removeStart(key) {
+      for (const ending of [START, START_IMAGE]) await fsp.rm(at(key, ending), { force: true });
     },
     uploadedPath: key => at(key, '.wasm'),
     runnablePath: key => at(key, RUNNABLE),

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { type Actor, appendAudit } from '../audit/audit-log.ts';
 import type { Database, Queryable } from '../db/database.ts';
 import { PLUGIN_CHANGED } from '../db/notifications.ts';
-import type { Finding } from './inspect.ts';
+import type { Finding } from './finding.ts';
 import type { Manifest } from './manifest.ts';
 import { type NetworkRules, parseStoredRules } from './network-rules.ts';
 import { type SettingsSql, settingsByTrigger, type TriggerSettings } from './trigger-settings.ts';
@@ -39,6 +39,8 @@ export type FrontendAccess = 'public' | 'session';
 export type Runnable = {
   sha256: string;
   memoryPages: { min: number; max: number };
+  /** Parts of the memory that making an instance overwrites, in order of their addresses. */
+  overwritten: Array<{ start: number; end: number }>;
   format: number;
   refused?: string | undefined;
 };
@@ -60,6 +62,7 @@ export type NewVersion = Omit<VersionRow, 'id' | 'uploadedAt' | 'installedAt' | 
 const runnable = z.object({
   sha256: z.string(),
   memoryPages: z.object({ min: z.number(), max: z.number() }),
+  overwritten: z.array(z.object({ start: z.number(), end: z.number() })).default([]),
   format: z.number().default(1),
   refused: z.string().optional(),
 });

@@ -3,6 +3,7 @@ import type { LoadedModule } from '../abi/lane-messages.ts';
 import type { Database } from '../db/database.ts';
 import { RUNNABLE_FORMAT } from './gate/rewrite.ts';
 import { databasesOf, type HttpTrigger, type Manifest } from './manifest.ts';
+import { type CompiledModule, ModuleCache } from './module-cache.ts';
 import type { ModuleStorage } from './module-storage.ts';
 import type { NetworkRules } from './network-rules.ts';
 import {
@@ -63,6 +64,16 @@ export function openSecrets(box: SecretBox, version: VersionRow): InstalledSecre
   if (version.secrets === null) return NO_SECRETS;
   return JSON.parse(box.open(version.secrets, secretsOwner(version.pluginId))) as InstalledSecrets;
 }
+
+export type RegistryParts = {
+  db: Database;
+  box: SecretBox;
+  storage: ModuleStorage;
+  /** The separate origin of a plugin's pages, or null if they share the origin of the service. */
+  ownOrigin: (pluginId: string) => string | null;
+  /** What compiled modules may take together. */
+  compiledBytesMax: number;
+};
 
 type ModuleSource = {
   versionId: number;
@@ -126,24 +137,26 @@ export class PluginRegistry {
   readonly #ownOrigin: (pluginId: string) => string | null;
   readonly #plugins = new Map<string, InstalledPlugin>();
   readonly #sources = new Map<number, ModuleSource>();
-  readonly #modules = new Map<number, Promise<LoadedModule>>();
+  readonly #modules: ModuleCache;
   readonly #reloads = new Map<string, Promise<void>>();
   /** For each running read of all plugins, the plugins that were reloaded since it began. */
   readonly #loads = new Set<Set<string>>();
   #nextModuleId = 1;
 
-  /** @param ownOrigin the separate origin of a plugin's pages, or null if they share the origin of the service */
-  constructor(
-    db: Database,
-    box: SecretBox,
-    storage: ModuleStorage,
-    ownOrigin: (pluginId: string) => string | null = () => null,
-  ) {
+  constructor({ box, compiledBytesMax, db, ownOrigin, storage }: RegistryParts) {
     this.#db = db;
     this.#box = box;
     this.#storage = storage;
     this.#ownOrigin = ownOrigin;
+    this.#modules = new ModuleCache(
+      id => this.#compile(id),
+      compiledBytesMax,
+      () => this.onModulesRemoved(),
+    );
   }
+
+  /** Called when compiled modules were removed for lack of room: others may hold them still. */
+  onModulesRemoved: () => void = () => {};
 
   find(id: string): InstalledPlugin | undefined {
     return this.#plugins.get(id);
@@ -215,6 +228,14 @@ export class PluginRegistry {
     const [row] = await loadInstalled(this.#db, id);
     if (row === undefined) return this.drop(id);
     this.#put(row.plugin, row.version, row.settings);
+    // Its first execution should not have to wait for the compiler.
+    void this.compileAhead(id);
+  }
+
+  /** Compiles the installed version of a plugin unless that is done; a failure shows when it runs. */
+  async compileAhead(id: string): Promise<void> {
+    const plugin = this.#plugins.get(id);
+    if (plugin?.enabled === true) await this.loadModule(plugin.moduleId).catch(() => {});
   }
 
   #put(plugin: PluginRow, version: VersionRow, settings: ReadonlyMap<string, TriggerSettings>): void {
@@ -255,7 +276,7 @@ export class PluginRegistry {
 
   #forget(moduleId: number): void {
     this.#sources.delete(moduleId);
-    this.#modules.delete(moduleId);
+    this.#modules.forget(moduleId);
   }
 
   /**
@@ -276,15 +297,27 @@ export class PluginRegistry {
 
   /** The compiled module of a version. Compiles it at its first use, after checking the SHA-256 of the bytes. */
   loadModule(id: number): Promise<LoadedModule> {
-    const known = this.#modules.get(id);
-    if (known !== undefined) return known;
-    const loading = this.#compile(id);
-    this.#modules.set(id, loading);
-    loading.catch(() => this.#modules.delete(id));
-    return loading;
+    return this.#modules.get(id);
   }
 
-  async #compile(id: number): Promise<LoadedModule> {
+  /** Notes that a module is used, so that others are removed before it. */
+  useModule(id: number): void {
+    this.#modules.use(id);
+  }
+
+  /**
+   * Compiles plugins one after another, the first first, as long as there is ample room.
+   *
+   * @param signal ends it
+   */
+  async compileAll(ids: readonly string[], signal: AbortSignal): Promise<void> {
+    for (const id of ids) {
+      if (signal.aborted || !this.#modules.isHalfEmpty) return;
+      await this.compileAhead(id);
+    }
+  }
+
+  async #compile(id: number): Promise<CompiledModule> {
     const source = this.#sources.get(id);
     if (source === undefined) throw new Error(`module ${id} is not installed on this host any more`);
     const { format, refused } = source.runnable;
@@ -293,14 +326,16 @@ export class PluginRegistry {
       throw new Error(
         'the stored module was accepted by an older release and could not be rewritten for this one; upload it again',
       );
-    const module = await WebAssembly.compile(await this.#storage.readRunnable(source.wasmKey, source.runnable.sha256));
-    return {
+    const bytes = await this.#storage.readRunnable(source.wasmKey, source.runnable.sha256);
+    const loaded: LoadedModule = {
       id,
-      module,
+      module: await WebAssembly.compile(bytes),
       pluginId: source.pluginId,
       versionId: source.versionId,
       memoryPages: source.runnable.memoryPages,
+      overwritten: source.runnable.overwritten,
       config: source.config,
     };
+    return { loaded, size: bytes.length };
   }
 }

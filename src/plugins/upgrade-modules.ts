@@ -1,10 +1,11 @@
 import { availableParallelism } from 'node:os';
 import { messageOf, ServiceError } from '../base/errors.ts';
 import type { Database } from '../db/database.ts';
+import type { Finding } from './finding.ts';
 import { RUNNABLE_FORMAT } from './gate/rewrite.ts';
-import { inspectFile } from './inspect-thread.ts';
 import { listOutdated, setRunnable, type VersionRow } from './plugin-store.ts';
 import { type PrepareParts, prepareRunnable } from './prepare-runnable.ts';
+import { START_RULE } from './remembered-start.ts';
 
 /**
  * Runs the present gate on the uploads of stored modules that an older gate accepted. A module that is refused now
@@ -26,11 +27,12 @@ export async function upgradeModules(
 /** @returns null, or why the gate refuses the version now */
 async function upgradeOne(parts: PrepareParts & { db: Database }, version: VersionRow): Promise<string | null> {
   const { manifest, runnable, sha256, wasmKey } = version;
-  const file = parts.storage.uploadedPath(wasmKey);
-  const inspection = await inspectFile({ file, sha256, manifest });
   try {
-    const made = await prepareRunnable(parts, wasmKey, inspection, runnable.memoryPages);
-    await setRunnable(parts.db, version.id, made, version.findings);
+    const made = await prepareRunnable(parts, { key: wasmKey, sha256, manifest });
+    // The others were found at the upload; only the start is looked at again.
+    const isStart = (f: Finding): boolean => f.rule === START_RULE;
+    const findings = [...version.findings.filter(f => !isStart(f)), ...made.inspection.findings.filter(isStart)];
+    await setRunnable(parts.db, version.id, made.runnable, findings);
     return null;
   } catch (error) {
     if (!(error instanceof ServiceError) || error.code !== 'module_refused') throw error;

@@ -270,3 +270,15 @@ async function insert(db: Database, batch: ExecutionRecord[]): Promise<void> {
     ],
   );
 }
+
+/** The plugins that ran last, the latest first. */
+export async function listRecentlyRun(db: Database, limit: number): Promise<string[]> {
+  const { rows } = await db.query<{ id: string }>({
+    name: 'executions.recent',
+    text: `SELECT p.id FROM plugins p
+      CROSS JOIN LATERAL (SELECT id FROM plugin_executions WHERE plugin_id = p.id ORDER BY id DESC LIMIT 1) e
+      ORDER BY e.id DESC LIMIT $1`,
+    values: [limit],
+  });
+  return rows.map(r => r.id);
+}

@@ -6,7 +6,7 @@ import { LIMITS } from '../base/limits.ts';
 import { writeNewFile } from '../base/write-new-file.ts';
 import { type Config, configToEnv, dataPath, withValues } from '../config/load.ts';
 import { EMBEDDED_ROLE, makeServiceRole, prepareDatabase, roleOfUrl, withUser } from '../db/service-role.ts';
-import { WASM_FLAGS } from '../plugins/trial-compile.ts';
+import { WASM_FLAGS } from '../plugins/limited-child.ts';
 import type { Suspect } from '../records/suspects.ts';
 import { Backoff } from './backoff.ts';
 import { exited } from './child.ts';

@@ -237,10 +237,10 @@ t.test('headers are checked as they are at the call, even if the same memory was
 
 t.test('fd_write reads its vectors and their data only inside the memory', t => {
   const memory = new WebAssembly.Memory({ initial: 1 });
-  const guest = new GuestMemory();
+  const state = new ExecutionState(Int32Array.of(0, 0, 1));
+  const guest = new GuestMemory(state.control);
   const view = new DataView(memory.buffer);
   guest.bind(memory, new Uint8Array(memory.buffer), view);
-  const state = new ExecutionState(new Int32Array(2));
   const write = makeWasi(state, guest, { remainingMs: () => 1000, sleeping() {} }).functions.fd_write;
   if (typeof write !== 'function') throw new Error('there is no fd_write');
   const vector = (at: number, pointer: number, length: number): void => {

@@ -9,8 +9,10 @@ import { openDatabase } from '../../src/db/database.ts';
 import { GATE } from '../../src/plugins/gate/gate-limits.ts';
 import { readModule } from '../../src/plugins/gate/module.ts';
 import { rewriteModule } from '../../src/plugins/gate/rewrite.ts';
-import { type Finding, inspectModule } from '../../src/plugins/inspect.ts';
-import { trialCompile, WASM_FLAGS } from '../../src/plugins/trial-compile.ts';
+import type { Finding } from '../../src/plugins/finding.ts';
+import { inspectModule } from '../../src/plugins/inspect.ts';
+import { WASM_FLAGS } from '../../src/plugins/limited-child.ts';
+import { trialCompile } from '../../src/plugins/trial-compile.ts';
 import { buildExample } from '../support/sdk.ts';
 import { expensiveModule, seeded, SHAPES } from '../support/expensive-modules.ts';
 import { measureCompile } from '../support/measure-compile.ts';
@@ -88,9 +90,9 @@ t.test('the trial names the limit a module breaks: memory that is really used, o
   const outline = readModule(bytes);
   const runnable = path.join(path.dirname(file), 'slow.wasm');
   fs.writeFileSync(file, bytes);
-  fs.writeFileSync(runnable, rewriteModule(bytes, outline, 'plugin_handle'));
+  fs.writeFileSync(runnable, rewriteModule(bytes, outline, 'plugin_handle', null).bytes);
   t.equal(await trialCompile(file, runnable), null, 'left to the baseline compiler, as the gate has chosen');
-  fs.writeFileSync(runnable, rewriteModule(bytes, { ...outline, optimized: outline.optimized.map(() => true) }, 'plugin_handle'));
+  fs.writeFileSync(runnable, rewriteModule(bytes, { ...outline, optimized: outline.optimized.map(() => true) }, 'plugin_handle', null).bytes);
   t.match(await trialCompile(file, runnable), /more than 2 s of processor time/);
 });
 
@@ -129,7 +131,7 @@ t.test('modules made to be expensive: whatever the gate accepts compiles in boun
     const { rewritten } = inspectModule(bytes);
     if (rewritten === null) continue;
     accepted++;
-    const measured = await measureCompile(rewritten);
+    const measured = await measureCompile(rewritten.bytes);
     if (typeof measured === 'string') t.fail(`seed ${seed}, ${shape}: ${measured}`);
     else t.ok(measured.memoryMb < 768, `${shape}: ${measured.memoryMb.toFixed(0)} MB for ${bytes.length} bytes`);
   }

@@ -2,7 +2,8 @@ import { execFileSync } from 'node:child_process';
 import fs from 'node:fs';
 import path from 'node:path';
 import t from 'tap';
-import { type Finding, inspectModule } from '../../src/plugins/inspect.ts';
+import type { Finding } from '../../src/plugins/finding.ts';
+import { inspectModule } from '../../src/plugins/inspect.ts';
 import { ABI_NEWEST } from '../../src/abi/host-functions.ts';
 import { CONTROL } from '../../src/abi/host-memory.ts';
 import { leb } from '../../src/abi/leb.ts';
@@ -210,7 +211,7 @@ t.test('a rewritten module exports nothing, and making an instance runs start, `
         (func (export "plugin_handle") (result i32) (call $say (i32.const 3)) (i32.const -7)) ${extra}`),
     );
     if (rewritten === null) throw new Error('refused');
-    const module = new WebAssembly.Module(Uint8Array.from(rewritten));
+    const module = new WebAssembly.Module(Uint8Array.from(rewritten.bytes));
     t.same(WebAssembly.Module.exports(module), []);
     const ctl = new WebAssembly.Memory({ initial: 1, maximum: 1 });
     const words = new Int32Array(ctl.buffer);
@@ -232,7 +233,7 @@ t.test('an entry that is itself an imported function, in a module without functi
     plugin(`${hostImports('body_len')} (memory (export "memory") 1) (export "plugin_handle" (func $body_len))`),
   );
   t.same(findings, []);
-  t.ok(rewritten !== null && WebAssembly.validate(Uint8Array.from(rewritten)));
+  t.ok(rewritten !== null && WebAssembly.validate(Uint8Array.from(rewritten.bytes)));
   t.end();
 });
 
@@ -246,7 +247,7 @@ t.test('what only an export declares may still be named by ref.func after the ex
   for (const wat of rows) {
     const { findings, rewritten } = inspectModule(plugin(wat));
     t.same(findings, []);
-    t.ok(rewritten !== null && WebAssembly.validate(Uint8Array.from(rewritten)), wat);
+    t.ok(rewritten !== null && WebAssembly.validate(Uint8Array.from(rewritten.bytes)), wat);
   }
   t.end();
 });
@@ -261,7 +262,7 @@ t.test('empty function and code sections are filled, not repeated', t => {
     if (code === true) sections.push(empty[1]!);
     const { findings, rewritten } = inspectModule(withManifest(raw(sections), manifestOf({})));
     t.same(findings, []);
-    t.ok(rewritten !== null && WebAssembly.validate(Uint8Array.from(rewritten)), `${functions} ${code}`);
+    t.ok(rewritten !== null && WebAssembly.validate(Uint8Array.from(rewritten.bytes)), `${functions} ${code}`);
   }
   t.end();
 });
@@ -287,7 +288,7 @@ t.test('mutants of real modules never get past the caps and never raise an uncla
       accepted++;
       let module: WebAssembly.Module;
       try {
-        module = new WebAssembly.Module(rewritten);
+        module = new WebAssembly.Module(Uint8Array.from(rewritten.bytes));
       } catch (error) {
         t.ok(error instanceof WebAssembly.CompileError, 'only the compiler may refuse it now');
         continue;

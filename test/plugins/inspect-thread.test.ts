@@ -11,19 +11,19 @@ t.test('the thread says of a module what the gate says, and hands the rewritten 
   t.teardown(endInspectThreads);
   const bytes = fs.readFileSync(file);
   const direct = inspectModule(bytes);
-  const order = { file, sha256: sha256Of(bytes), manifest: null };
+  const order = { file, sha256: sha256Of(bytes), manifest: null, start: 'repeated' as const };
   for (const { rewritten, rewrittenSha256, ...told } of await Promise.all([inspectFile(order), inspectFile(order)])) {
     const { rewritten: wanted, ...rest } = direct;
     t.same(told, rest);
-    t.ok(rewritten !== null && wanted !== null && Buffer.from(wanted).equals(rewritten));
-    t.equal(rewrittenSha256, sha256Of(rewritten ?? new Uint8Array(0)));
-    t.equal(rewritten?.buffer.byteLength, rewritten?.byteLength, 'nothing else comes with it');
+    t.ok(rewritten !== null && wanted !== null && Buffer.from(wanted.bytes).equals(rewritten.bytes));
+    t.equal(rewrittenSha256, sha256Of(rewritten?.bytes ?? new Uint8Array(0)));
+    t.equal(rewritten?.bytes.buffer.byteLength, rewritten?.bytes.byteLength, 'nothing else comes with it');
   }
 });
 
 t.test('a file that is not what was uploaded, or cannot be read, is an error', async t => {
   t.teardown(endInspectThreads);
-  const order = { file, sha256: '0'.repeat(64), manifest: null };
+  const order = { file, sha256: '0'.repeat(64), manifest: null, start: 'repeated' as const };
   await t.rejects(inspectFile(order), { message: 'the stored module differs from the upload' });
   await t.rejects(inspectFile({ ...order, file: `${file}.gone` }), /ENOENT/);
 });

@@ -40,6 +40,7 @@ export function startLanes(
       const module = loaded.get(id);
       return module === undefined ? Promise.reject(new Error(`no module ${id}`)) : Promise.resolve(module);
     },
+    useModule() {},
     over() {},
     ended() {},
     onError() {},
@@ -48,16 +49,17 @@ export function startLanes(
   return {
     executor,
     async load(pluginId, module, config = {}) {
-      const { findings, memoryPages, rewritten } = inspectModule(module);
-      if (rewritten === null || memoryPages === null) throw new Error(JSON.stringify(findings));
+      const { findings, rewritten } = inspectModule(module);
+      if (rewritten === null) throw new Error(JSON.stringify(findings));
       const id = loaded.size + 1;
       modules.set(pluginId, id);
       loaded.set(id, {
         id,
         versionId: id,
         pluginId,
-        module: await WebAssembly.compile(rewritten.slice()),
-        memoryPages,
+        module: await WebAssembly.compile(Uint8Array.from(rewritten.bytes)),
+        memoryPages: rewritten.memoryPages,
+        overwritten: rewritten.overwritten,
         config,
       });
     },

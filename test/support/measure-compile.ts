@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process';
-import { WASM_FLAGS } from '../../src/plugins/trial-compile.ts';
+import { WASM_FLAGS } from '../../src/plugins/limited-child.ts';
 
 const SCRIPT = `
   const chunks = [];

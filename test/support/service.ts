@@ -26,12 +26,16 @@ export type TestService = {
   admin(method: string, path: string, body?: unknown): Promise<Answer>;
   upload(bytes: Uint8Array): Promise<Answer>;
   /**
-   * Uploads and installs; answers the upload's wasm_key. New HTTP triggers are made public and that is confirmed, so
+   * Uploads and installs; answers the upload and its wasm_key. New HTTP triggers are made public and that is confirmed, so
    * that a test may call them without a login; triggers that have settings keep them.
    *
    * @param access `default`: says nothing about access, as an administrator who only installs
    */
-  install(bytes: Uint8Array, config?: Json, access?: 'public' | 'default'): Promise<{ id: string; wasmKey: string }>;
+  install(
+    bytes: Uint8Array,
+    config?: Json,
+    access?: 'public' | 'default',
+  ): Promise<{ id: string; wasmKey: string; uploaded: Json }>;
   trigger(path: string, init?: RequestInit): Promise<Answer>;
   stop(): Promise<void>;
 };
@@ -146,7 +150,7 @@ export async function startTestService(
         ...(access === 'public' ? publicAccess(uploaded.json) : {}),
       });
       if (installed.status !== 200) throw new Error(`install: ${installed.status} ${installed.text}`);
-      return { id, wasmKey };
+      return { id, wasmKey, uploaded: uploaded.json };
     },
     trigger: (where, init) => request(`${base}/api/triggers/http/${where}`, init),
     async stop() {

@@ -47,6 +47,8 @@ export type WatPlugin = {
   moreImports?: string;
   requirements?: Array<Record<string, unknown>>;
   triggers?: Array<Record<string, unknown>>;
+  /** The manifest's `start`. */
+  start?: unknown;
   memory?: string;
   /** Definitions in addition to the handler. */
   body?: string;
@@ -55,13 +57,14 @@ export type WatPlugin = {
 };
 
 export const manifestOf = (
-  p: Pick<WatPlugin, 'id' | 'version' | 'abi' | 'requirements' | 'triggers'>,
+  p: Pick<WatPlugin, 'id' | 'version' | 'abi' | 'requirements' | 'triggers' | 'start'>,
 ): Record<string, unknown> => ({
   abi: p.abi ?? ABI_NEWEST,
   id: p.id ?? 'test',
   name: 'Test',
   version: p.version ?? '1.0.0',
   requirements: p.requirements ?? [],
+  ...(p.start === undefined ? {} : { start: p.start }),
   triggers: p.triggers ?? [{ name: 'run', type: 'http', path: '/run', methods: ['GET', 'POST'] }],
 });
 

@@ -38,6 +38,8 @@ const OP = {
   delegate: 0x18,
   catchAll: 0x19,
   tryTable: 0x1f,
+  memorySize: 0x3f,
+  memoryGrow: 0x40,
 } as const;
 
 /** Walks one function body, tracking the height of the operand stack, and counts the work of the compilers. */
@@ -73,6 +75,8 @@ class BodyWalk {
       )
         this.#control(op);
       else {
+        // Both become calls in the module that runs.
+        if (op === OP.memorySize || op === OP.memoryGrow) this.#countCall(op === OP.memoryGrow ? 2 : 1);
         const effect = skipPlain(r, op);
         if (effect !== 0) this.#move(effect);
       }
@@ -272,6 +276,14 @@ class BodyWalk {
     if (op === OP.br) this.#stop();
   }
 
+  /** Counts a call that passes so many values. */
+  #countCall(values: number): void {
+    this.#counts.passed += values;
+    this.#counts.calls++;
+    if (this.#reachable) this.#counts.atCalls += this.#counts.locals + this.#height;
+    if (this.#tries > 0) this.#merge(2);
+  }
+
   #call(op: number): void {
     const r = this.#r;
     const { functions, parameters, results } = this.#signatures;
@@ -281,10 +293,7 @@ class BodyWalk {
     const type = indirect ? named : (functions[named] ?? -1);
     const takes = (parameters[type] ?? 0) + (indirect ? 1 : 0);
     const gives = results[type] ?? 0;
-    this.#counts.passed += takes + gives;
-    this.#counts.calls++;
-    if (this.#reachable) this.#counts.atCalls += this.#counts.locals + this.#height;
-    if (this.#tries > 0) this.#merge(2);
+    this.#countCall(takes + gives);
     this.#move(-takes);
     if (op === OP.returnCall || op === OP.returnCallIndirect) this.#stop();
     else this.#move(gives);

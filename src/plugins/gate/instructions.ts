@@ -64,6 +64,7 @@ function skipPrefixedInstruction(r: Reader): number {
     if (r.u32() !== 0) r.refuse('multi-memory', NAMES_MEMORY);
   };
   if (op === 8 || op === 9) r.namesDataSegments = true;
+  if (op === 9 || op === 13) r.dropsSegments = true;
   if (op === 8) {
     r.skipLeb(5);
     ownMemory();
@@ -102,6 +103,7 @@ export function skipPlain(r: Reader, op: number): number {
       }
       case 0x3f:
       case 0x40:
+        r.memorySites.push(r.at - 1);
         if (r.byte() !== 0) r.refuse('multi-memory', NAMES_MEMORY);
         break;
       case 0xd0:

@@ -3,15 +3,13 @@ import { LIMITS } from '../../base/limits.ts';
 import { type BodyCounts, planCompilation, type Signatures } from './compile-cost.ts';
 import { readFunctionBody } from './function-body.ts';
 import { GATE } from './gate-limits.ts';
-import { readReferenceType, readValueType } from './instructions.ts';
+import { type DataSegment, type GlobalVariable, readData, readElements, readGlobals } from './initial-values.ts';
+import { readValueType } from './instructions.ts';
 import { GateRefusal, Reader } from './reader.ts';
 
 export type ImportedFunction = { module: string; name: string; type: string };
 /** `name`: name of a custom section, otherwise empty. */
 export type Section = { id: number; start: number; end: number; name: string };
-
-/** Bytes of the module that are copied into memory at an address before any code runs. */
-export type DataImage = { address: number; start: number; end: number };
 
 /** The parts of a module that the gate reads; offsets point into the original bytes. */
 export type ModuleOutline = {
@@ -37,10 +35,17 @@ export type ModuleOutline = {
   exports: Array<{ name: string; kind: number; index: number }>;
   custom: Array<{ name: string; start: number; end: number }>;
   memory: { min: number; max: number } | null;
-  /** Active data segments with constant offsets, in order; null if there is any other kind or code names segments. */
-  images: DataImage[] | null;
+  globals: GlobalVariable[];
+  dataSegments: DataSegment[];
+  /** Whether code names data segments by index, so that their order must be kept. */
+  namesDataSegments: boolean;
+  /** Whether code drops segments. */
+  dropsSegments: boolean;
+  /** Offsets of memory.size and memory.grow in the code. */
+  memorySites: number[];
   /** The start function. */
   start: number | null;
+  tables: number;
   /** The table section with every maximum capped, or null if the module has none. */
   tableSection: number[] | null;
 };
@@ -58,24 +63,6 @@ function readLimits(r: Reader, what: string): { min: number; max: number | undef
   const max = flags === 1 ? r.u32() : undefined;
   if (max !== undefined && max < min) r.refuse('malformed', `the ${what} has a maximum below its minimum`);
   return { min, max };
-}
-
-function skipConstantExpression(r: Reader): void {
-  for (let k = 0; k < 65; k++) {
-    const op = r.byte();
-    if (op === 0x0b) return;
-    if (op === 0x41 || op === 0x23 || op === 0xd2) r.skipLeb(5);
-    else if (op === 0x42) r.skipLeb(10);
-    else if (op === 0x43) r.advance(4);
-    else if (op === 0x44) r.advance(8);
-    else if (op === 0xd0) readReferenceType(r);
-    else if (op === 0xfd) {
-      if (r.u32() !== 12) r.refuse('unknown-instruction', 'a constant expression contains a vector instruction');
-      r.advance(16);
-    } else if (!((op >= 0x6a && op <= 0x6c) || (op >= 0x7c && op <= 0x7e)))
-      r.refuse('unknown-instruction', `a constant expression contains instruction 0x${op.toString(16)}`);
-  }
-  r.refuse('malformed', 'a constant expression is longer than 64 instructions');
 }
 
 function readTypes(r: Reader, out: ModuleOutline): void {
@@ -133,6 +120,7 @@ function typeAt(r: Reader, out: ModuleOutline, index: number): string {
 
 function readTables(r: Reader, out: ModuleOutline): void {
   const count = r.count(GATE.tables, 'tables');
+  out.tables = count;
   const body = leb(count);
   let entries = 0;
   for (let i = 0; i < count; i++) {
@@ -163,15 +151,6 @@ function readMemory(r: Reader, out: ModuleOutline): void {
   out.memory = { min, max: Math.min(max ?? LIMITS.memoryPagesMax, LIMITS.memoryPagesMax) };
 }
 
-function readGlobals(r: Reader): void {
-  const count = r.count(GATE.globals, 'globals');
-  for (let i = 0; i < count; i++) {
-    readValueType(r);
-    if (r.byte() > 1) r.refuse('malformed', `global ${i} has an unknown mutability`);
-    skipConstantExpression(r);
-  }
-}
-
 function readExports(r: Reader, out: ModuleOutline): void {
   const count = r.count(GATE.exports, 'exports');
   for (let i = 0; i < count; i++) {
@@ -179,64 +158,6 @@ function readExports(r: Reader, out: ModuleOutline): void {
     const kind = r.byte();
     out.exports.push({ name, kind, index: r.u32() });
   }
-}
-
-function readElements(r: Reader, out: ModuleOutline): void {
-  const count = r.count(GATE.elementSegments, 'element segments');
-  out.entriesAt.elements = r.at;
-  out.elementSegments = count;
-  let total = 0;
-  for (let i = 0; i < count; i++) {
-    const flags = r.u32();
-    if (flags > 7) r.refuse('malformed', `element segment ${i} has unknown flags`);
-    if (!(flags & 1)) {
-      if (flags & 2) r.u32();
-      skipConstantExpression(r);
-    }
-    if (flags & 3) {
-      if (flags & 4) readReferenceType(r);
-      else r.advance(1);
-    }
-    const items = r.u32();
-    total += items;
-    if (total > GATE.elements) r.refuse('too-many', `more than ${GATE.elements} table elements`);
-    for (let k = 0; k < items; k++) {
-      if (flags & 4) skipConstantExpression(r);
-      else r.skipLeb(5);
-    }
-  }
-}
-
-function readData(r: Reader, out: ModuleOutline): void {
-  const count = r.count(GATE.dataSegments, 'data segments');
-  let images: DataImage[] | null = r.namesDataSegments ? null : [];
-  for (let i = 0; i < count; i++) {
-    const flags = r.u32();
-    if (flags > 2) r.refuse('malformed', `data segment ${i} has unknown flags`);
-    if (flags === 2 && r.u32() !== 0) r.refuse('multi-memory', 'a data segment names a second memory');
-    const address = flags === 1 ? null : readOffset(r);
-    const length = r.u32();
-    const start = r.at;
-    r.advance(length);
-    if (address === null) images = null;
-    else images?.push({ address, start, end: r.at });
-  }
-  out.images = images;
-}
-
-/** The offset of a segment: an address if it is one constant, otherwise null. */
-function readOffset(r: Reader): number | null {
-  const from = r.at;
-  if (r.byte() === 0x41) {
-    const value = r.s32();
-    if (r.peek() === 0x0b) {
-      r.at++;
-      return value >>> 0;
-    }
-  }
-  r.at = from;
-  skipConstantExpression(r);
-  return null;
 }
 
 function readSection(id: number, r: Reader, out: ModuleOutline): void {
@@ -256,11 +177,13 @@ function readSection(id: number, r: Reader, out: ModuleOutline): void {
     case 5:
       return readMemory(r, out);
     case 6:
-      return readGlobals(r);
+      out.globals = readGlobals(r);
+      return;
     case 7:
       return readExports(r, out);
     case 9:
-      return readElements(r, out);
+      ({ count: out.elementSegments, entriesAt: out.entriesAt.elements } = readElements(r));
+      return;
     case 10: {
       const count = r.u32();
       out.entriesAt.code = r.at;
@@ -269,13 +192,17 @@ function readSection(id: number, r: Reader, out: ModuleOutline): void {
       for (let i = 0; i < count; i++)
         out.bodies.push(readFunctionBody(r, out.importedFunctions.length + i, out.signatures));
       out.namesFunctions = r.namesFunctions;
+      out.namesDataSegments = r.namesDataSegments;
+      out.dropsSegments = r.dropsSegments;
+      out.memorySites = r.memorySites;
       const plan = planCompilation(out.bodies);
       if (!Array.isArray(plan)) throw new GateRefusal(plan.rule, plan.message, plan.offset);
       out.optimized = plan;
       return;
     }
     case 11:
-      return readData(r, out);
+      out.dataSegments = readData(r);
+      return;
     case 8:
       out.start = r.u32();
       return;
@@ -327,8 +254,13 @@ export function readModule(bytes: Uint8Array): ModuleOutline {
     exports: [],
     custom: [],
     memory: null,
-    images: null,
+    globals: [],
+    dataSegments: [],
+    namesDataSegments: false,
+    dropsSegments: false,
+    memorySites: [],
     start: null,
+    tables: 0,
     tableSection: null,
   };
   r.at = 8;

@@ -22,6 +22,10 @@ export class Reader {
   namesDataSegments = false;
   /** Set when code names functions by index (ref.func). */
   namesFunctions = false;
+  /** Set when code drops segments (data.drop, elem.drop). */
+  dropsSegments = false;
+  /** Offsets of the instructions memory.size and memory.grow, of two bytes each. */
+  readonly memorySites: number[] = [];
 
   constructor(bytes: Uint8Array, at = 0, end = bytes.length) {
     this.bytes = bytes;
