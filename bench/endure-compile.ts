@@ -27,7 +27,7 @@ export async function compileExpensive(count: number, next: Next): Promise<Compi
     const { rewritten } = inspectModule(bytes);
     if (rewritten === null) continue;
     r.accepted++;
-    const measured = await measureCompile(rewritten);
+    const measured = await measureCompile(rewritten.bytes);
     if (typeof measured === 'string') {
       r.failures.push(`module ${k}, ${name}: ${measured}`);
       continue;

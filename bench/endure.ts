@@ -8,6 +8,8 @@ import { buildExample } from '../test/support/sdk.ts';
 import { assemble, hostImports, manifestOf, withManifest } from '../test/support/wat.ts';
 import { makeCaller } from './caller.ts';
 import { compileExpensive, killExpensive } from './endure-compile.ts';
+import { attackLanguages } from './endure-isolation.ts';
+import { manyPlugins } from './endure-plugins.ts';
 import { staleAnswers } from './endure-stale.ts';
 import { uploadsUnderKills } from './endure-uploads.ts';
 import { installFilebox, makeSource, transfer } from './files.ts';
@@ -197,15 +199,15 @@ async function mutants(count: number): Promise<void> {
   for (let k = 0; k < count; k++) {
     const bytes = Uint8Array.from(originals[k % originals.length] ?? []);
     for (let m = next(4); m >= 0; m--) bytes[next(3) === 0 ? next(bytes.length) : next(400)] = next(256);
-    let rewritten: Uint8Array | null;
+    let rewritten: Uint8Array | undefined;
     try {
-      ({ rewritten } = inspectModule(bytes));
+      rewritten = inspectModule(bytes).rewritten?.bytes;
     } catch (error) {
       unclassified++;
       console.log(`mutant ${k}: ${error instanceof GateRefusal ? 'refusal that was not caught' : String(error)}`);
       continue;
     }
-    if (rewritten === null) continue;
+    if (rewritten === undefined) continue;
     accepted++;
     try {
       const module = new WebAssembly.Module(Uint8Array.from(rewritten));
@@ -598,6 +600,27 @@ async function stale(count: number): Promise<void> {
   console.log(`       stale seed ${seed}`);
 }
 
+/** Nothing of an execution is left for the next, in any language, and no random number is drawn twice. */
+async function isolation(count: number): Promise<void> {
+  const missing = (language: string, why: string): void => report('isolation', false, `${language} is missing: ${why}`);
+  for (const r of await attackLanguages(count, directory, next, missing))
+    report(
+      'isolation',
+      r.leaks.length === 0 && r.repeated === 0,
+      `seed ${seed}: ${r.language}, ${r.executions} executions, ${r.again} gave their memory to the next; leaks: ${r.leaks.length === 0 ? 'none' : r.leaks.join('; ')}; random numbers drawn twice: ${r.repeated}`,
+    );
+}
+
+/** Many installed plugins, called in turn: the memory stays within the budget, and nothing fails. */
+async function plugins(count: number): Promise<void> {
+  const r = await manyPlugins(directory, count);
+  report(
+    'plugins',
+    r.failed.length === 0 && r.mostMb <= r.budgetMb,
+    `${r.plugins} plugins, ${r.go} in Go, ${r.called} calls in turn: memory ${r.mostMb.toFixed(0)} MB at most of a budget of ${r.budgetMb}; failed ${r.failed.length} ${r.failed.slice(0, 3).join('; ')}`,
+  );
+}
+
 const figures: Record<string, [number, (count: number) => Promise<void>]> = {
   loops: [1, () => loops()],
   kills: [100, kills],
@@ -605,6 +628,8 @@ const figures: Record<string, [number, (count: number) => Promise<void>]> = {
   small: [20_000, small],
   crashes: [200, crashes],
   mutants: [1_000_000, mutants],
+  isolation: [1_000_000, isolation],
+  plugins: [1000, plugins],
   stale: [28, stale],
   compile: [2000, compile],
   uploads: [40, uploads],

@@ -31,23 +31,24 @@ const hosts: Host[] = [];
 
 /** Time of an execution inside a lane, without queues and HTTP. */
 async function instanceTimes(): Promise<void> {
-  const inspection = inspectModule(await buildExample('hello'));
-  if (inspection.rewritten === null || inspection.memoryPages === null) throw new Error('the sample is refused');
-  const module = new WebAssembly.Module(inspection.rewritten);
+  const { rewritten } = inspectModule(await buildExample('hello'));
+  if (rewritten === null) throw new Error('the sample is refused');
+  const module = new WebAssembly.Module(Uint8Array.from(rewritten.bytes));
   const loaded = {
     id: 1,
     versionId: 1,
     pluginId: 'hello',
     module,
-    memoryPages: inspection.memoryPages,
+    memoryPages: rewritten.memoryPages,
+    overwritten: rewritten.overwritten,
     config: {},
   };
   const control = new WebAssembly.Memory({ initial: 1, maximum: 1 });
   const state = new ExecutionState(new Int32Array(control.buffer));
-  const guest = new GuestMemory();
+  const guest = new GuestMemory(state.control);
   const channel = { keepBody: () => null, call: () => -5 };
   const imports = makeHostImports(state, guest, channel, new Set());
-  const shared = { plugin_host: imports, wasi_snapshot_preview1: {}, control };
+  const shared = { plugin_host: imports, wasi_snapshot_preview1: {}, control, controlWords: state.control };
   const event = Buffer.from(
     '{"kind":"http","trigger":"greet","request_id":"x","deadline_ms":5000,"http":{"method":"GET","path":"/greet","query":{},"headers":{"host":"127.0.0.1:8080"},"remote_addr":"127.0.0.1","auth":null,"params":{}}}',
   );

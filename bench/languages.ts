@@ -1,0 +1,57 @@
+import { install } from './host.ts';
+import { closedLoop, type Load } from './load.ts';
+import { buildLanguagePlugins } from './plugins/build.ts';
+import { add, median } from './report.ts';
+
+const SAMPLE = '/api/triggers/http/hello/greet';
+const BOUNDS: Readonly<Record<string, string>> = {
+  go: 'at least 0.04, aim 0.10',
+  typescript: 'at least 0.10, aim 0.20',
+  rust: 'at least 0.9, aim 1.0',
+  c: 'at least 0.9, aim 1.0',
+};
+
+/** The same greeter in several languages, each in turns with the sample; and its first execution after the install. */
+export async function languages(port: number, directory: string, seconds: number, rounds: number): Promise<void> {
+  for (const { bytes, id, language, missing } of buildLanguagePlugins(directory)) {
+    if (bytes === null) {
+      add(`greeter in ${language} / the sample`, 'left out', missing);
+      continue;
+    }
+    await install(port, bytes);
+    const first = await timeOf(port, id);
+    await closedLoop(port, `/api/triggers/http/${id}/greet`, 64, 1);
+    const later: number[] = [];
+    for (let k = 0; k < 50; k++) later.push(await timeOf(port, id));
+    const ratios: Record<'greet' | 'visit', number[]> = { greet: [], visit: [] };
+    let failed = 0;
+    for (let round = 0; round < rounds; round++) {
+      const of = (path: string): Promise<Load> => closedLoop(port, path, 64, seconds);
+      const sample = await of(SAMPLE);
+      for (const trigger of ['greet', 'visit'] as const) {
+        const load = await of(`/api/triggers/http/${id}/${trigger}`);
+        failed += load.failed;
+        ratios[trigger].push(load.perSecond / sample.perSecond);
+      }
+    }
+    add(
+      `greeter in ${language} / the sample`,
+      median(ratios.greet).toFixed(3),
+      `${BOUNDS[language]}; failed ${failed}`,
+    );
+    add(`the same with kv_get and kv_set / the sample`, median(ratios.visit).toFixed(3));
+    add(
+      `first execution after install / later ones`,
+      `${(first / median(later)).toFixed(1)} x`,
+      'at most 10 x, aim 3 x',
+    );
+  }
+}
+
+async function timeOf(port: number, id: string): Promise<number> {
+  const at = performance.now();
+  const r = await fetch(`http://127.0.0.1:${port}/api/triggers/http/${id}/greet`);
+  const text = await r.text();
+  if (r.status !== 200) throw new Error(`${id} answered ${r.status}: ${text}`);
+  return performance.now() - at;
+}

@@ -1,0 +1,3 @@
+module plugin-host/bench/greeter
+
+go 1.24
