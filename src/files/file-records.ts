@@ -1,6 +1,7 @@
 import { ServiceError } from '../base/errors.ts';
 import { LIMITS } from '../base/limits.ts';
 import type { Queryable } from '../db/database.ts';
+import { RowLookup } from '../db/row-lookup.ts';
 import type { FileDescription, FileType } from './file-kind.ts';
 
 /** Where the bytes of a file lie. */
@@ -72,6 +73,12 @@ type FileSql = {
   created_at: Date;
   expires_at: Date | null;
 };
+const BY_ID = new RowLookup<FileSql>({
+  name: 'file.find',
+  text: 'SELECT * FROM files WHERE id = ANY ($1::text[])',
+  keyOf: row => row.id,
+});
+
 type UsageSql = { plugin_id: string; user_id: string; files: string; pending: string; bytes: string };
 
 const toRecord = (r: FileSql): FileRecord => ({
@@ -150,12 +157,8 @@ function assertQuota(row: UsageSql, f: NewFile, q: FileQuotas): void {
 }
 
 export async function findFile(db: Queryable, id: string): Promise<FileRecord | undefined> {
-  const { rows } = await db.query<FileSql>({
-    name: 'file_find',
-    text: 'SELECT * FROM files WHERE id = $1',
-    values: [id],
-  });
-  return rows[0] === undefined ? undefined : toRecord(rows[0]);
+  const row = await BY_ID.find(db, id);
+  return row === undefined ? undefined : toRecord(row);
 }
 
 /**

@@ -1,5 +1,5 @@
+import { CallTooLate, Gatherer } from '../base/gatherer.ts';
 import type { Database } from '../db/database.ts';
-import { CallTooLate, Gatherer } from './gatherer.ts';
 
 /** Reads of the key-value store that come at the same time, from executions of one plugin, are one statement. */
 

@@ -1,9 +1,9 @@
 import { z } from 'zod';
 import { HOST_ERROR } from '../abi/host-functions.ts';
 import { type HostResult, hostError } from '../abi/host-result.ts';
+import { CallTooLate } from '../base/gatherer.ts';
 import { LIMITS } from '../base/limits.ts';
 import { type Database, isUnavailable } from '../db/database.ts';
-import { CallTooLate } from './gatherer.ts';
 import type { HostHandler } from './host-functions.ts';
 import { makeKvReads } from './kv-reads.ts';
 import { makeKvWrites } from './kv-writes.ts';

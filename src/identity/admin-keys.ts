@@ -1,5 +1,6 @@
 import { type Actor, type AuditState, appendAudit } from '../audit/audit-log.ts';
 import type { Database, Queryable } from '../db/database.ts';
+import { RowLookup } from '../db/row-lookup.ts';
 import { findByBearer, makeBearer } from './bearer-secret.ts';
 import { notifyIdentity } from './identity-changes.ts';
 
@@ -44,6 +45,12 @@ type KeySql = {
   expires_at: Date | null;
   last_used_at: Date | null;
 };
+
+const BY_PUBLIC = new RowLookup<KeySql>({
+  name: 'admin_key.find',
+  text: 'SELECT * FROM admin_keys WHERE public = ANY ($1::text[])',
+  keyOf: row => row.public,
+});
 
 const toKey = (r: KeySql): AdminKey => ({
   id: Number(r.id),
@@ -117,10 +124,7 @@ export async function verifyAdminKey(
   text: string,
   nowMs: number,
 ): Promise<AdminKey | undefined> {
-  const row = await findByBearer(text, prefix, nowMs, async publicPart => {
-    const { rows } = await db.query<KeySql>('SELECT * FROM admin_keys WHERE public = $1', [publicPart]);
-    return rows[0];
-  });
+  const row = await findByBearer(text, prefix, nowMs, publicPart => BY_PUBLIC.find(db, publicPart));
   return row === undefined ? undefined : toKey(row);
 }
 

@@ -1,5 +1,6 @@
 import { type Actor, type AuditState, appendAudit } from '../audit/audit-log.ts';
 import type { Database, Queryable } from '../db/database.ts';
+import { RowLookup } from '../db/row-lookup.ts';
 import { findByBearer, makeBearer, makeSecret } from './bearer-secret.ts';
 import { notifyIdentity } from './identity-changes.ts';
 
@@ -59,6 +60,12 @@ const keyState = (k: ServiceKey): AuditState => ({
   expires_at: k.expiresAt,
 });
 
+const BY_PUBLIC = new RowLookup<KeySql>({
+  name: 'service_key.find',
+  text: `${SELECT} WHERE k.public = ANY ($1::text[])`,
+  keyOf: row => row.public,
+});
+
 const rotationState = (k: ServiceKey): AuditState => ({
   ...keyState(k),
   rotated_at: k.rotatedAt,
@@ -116,10 +123,7 @@ export async function verifyServiceKey(
     text,
     prefix,
     nowMs,
-    async publicPart => {
-      const { rows } = await db.query<KeySql>(`${SELECT} WHERE k.public = $1`, [publicPart]);
-      return rows[0];
-    },
+    publicPart => BY_PUBLIC.find(db, publicPart),
     r => (r.old_until !== null && r.old_until.getTime() > nowMs ? r.old_secret_sha256 : null),
   );
   return row === undefined ? undefined : toKey(row);

@@ -1,6 +1,7 @@
 import { type Actor, appendAudit } from '../audit/audit-log.ts';
 import { LIMITS } from '../base/limits.ts';
 import type { Database, Queryable } from '../db/database.ts';
+import { RowLookup } from '../db/row-lookup.ts';
 import { makeSecret, sha256 } from './bearer-secret.ts';
 import { notifyIdentity } from './identity-changes.ts';
 
@@ -40,7 +41,15 @@ type SessionSql = {
   user_agent: string;
   browser: boolean;
   plugin_id: string | null;
+  secret_sha256: Buffer;
 };
+
+const BY_SECRET = new RowLookup<SessionSql>({
+  name: 'session.find',
+  text: 'SELECT * FROM sessions WHERE secret_sha256 = ANY ($1::bytea[])',
+  keyOf: row => row.secret_sha256.toString('hex'),
+  toValue: key => Buffer.from(key, 'hex'),
+});
 
 const toSession = (r: SessionSql): Session => ({
   id: Number(r.id),
@@ -116,11 +125,8 @@ export async function findSession(
   nowMs: number,
 ): Promise<Session | undefined> {
   if (!/^[A-Za-z0-9_-]{43}$/.test(secret)) return undefined;
-  const { rows } = await db.query<SessionSql>('SELECT * FROM sessions WHERE secret_sha256 = $1 AND kind = $2', [
-    sha256(secret),
-    kind,
-  ]);
-  const session = rows[0] === undefined ? undefined : toSession(rows[0]);
+  const row = await BY_SECRET.find(db, sha256(secret).toString('hex'));
+  const session = row === undefined || row.kind !== kind ? undefined : toSession(row);
   return session !== undefined && isLive(session, nowMs) ? session : undefined;
 }
 

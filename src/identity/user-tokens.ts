@@ -1,5 +1,6 @@
 import { type Actor, appendAudit } from '../audit/audit-log.ts';
 import type { Database, Queryable } from '../db/database.ts';
+import { RowLookup } from '../db/row-lookup.ts';
 import { findByBearer, makeBearer } from './bearer-secret.ts';
 import { notifyIdentity } from './identity-changes.ts';
 
@@ -24,6 +25,12 @@ type TokenSql = {
   expires_at: Date | null;
   last_used_at: Date | null;
 };
+
+const BY_PUBLIC = new RowLookup<TokenSql>({
+  name: 'user_token.find',
+  text: 'SELECT * FROM user_tokens WHERE public = ANY ($1::text[])',
+  keyOf: row => row.public,
+});
 
 const toToken = (r: TokenSql): UserToken => ({
   id: Number(r.id),
@@ -58,10 +65,7 @@ export async function verifyUserToken(
   text: string,
   nowMs: number,
 ): Promise<UserToken | undefined> {
-  const row = await findByBearer(text, prefix, nowMs, async publicPart => {
-    const { rows } = await db.query<TokenSql>('SELECT * FROM user_tokens WHERE public = $1', [publicPart]);
-    return rows[0];
-  });
+  const row = await findByBearer(text, prefix, nowMs, publicPart => BY_PUBLIC.find(db, publicPart));
   return row === undefined ? undefined : toToken(row);
 }
 
