@@ -1,14 +1,34 @@
 import { spawn, spawnSync } from 'node:child_process';
+import fs from 'node:fs';
 import net from 'node:net';
 
-export type Load = { perSecond: number; p50: number; p99: number; p999: number; failed: number };
+/**
+ * What a load found. Latencies in ms; a request that failed or was not answered counts as endless. `generator`: share of
+ * one core that the generator used; 0 where that is unknown.
+ */
+export type Load = {
+  perSecond: number;
+  p50: number;
+  p99: number;
+  p999: number;
+  failed: number;
+  generator: number;
+};
+
+/** A generator that uses more of a core is itself the limit, and the round says nothing about the server. */
+export const GENERATOR_LIMIT = 0.95;
+const TICKS_PER_SECOND = 100;
+const CPU_LOOK_MS = 50;
 
 const quantile = (sorted: Float64Array, q: number): number =>
   sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * q))] ?? 0;
 
+/** @param failed how many requests failed or were not answered */
 function summary(latencies: number[], seconds: number, failed: number): Load {
-  const sorted = Float64Array.from(latencies).sort();
+  const endless = Array.from({ length: failed }, () => Number.POSITIVE_INFINITY);
+  const sorted = Float64Array.from([...latencies, ...endless]).sort();
   return {
+    generator: 0,
     perSecond: latencies.length / seconds,
     p50: quantile(sorted, 0.5),
     p99: quantile(sorted, 0.99),
@@ -82,16 +102,39 @@ async function withWrk(
   ]);
   let text = '';
   child.stdout.on('data', (c: Buffer) => (text += c.toString()));
+  let cpuSeconds = 0;
+  const look = setInterval(() => {
+    cpuSeconds = cpuSecondsOf(child.pid ?? 0) ?? cpuSeconds;
+  }, CPU_LOOK_MS);
   await new Promise(resolve => child.once('close', resolve));
+  clearInterval(look);
   const of = (pattern: RegExp): string => pattern.exec(text)?.[1] ?? '0';
-  const p99 = toMs(of(/^ +99%\s+(\S+)/m));
+  const sum = (numbers: RegExpExecArray | null): number => (numbers ?? []).slice(1).reduce((n, s) => n + Number(s), 0);
+  const failed =
+    sum(/Non-2xx or 3xx responses: (\d+)/.exec(text)) +
+    sum(/Socket errors: connect (\d+), read (\d+), write (\d+), timeout (\d+)/.exec(text));
+  const requests = Number(of(/(\d+) requests in/));
+  const reached = (share: number, pattern: RegExp): number =>
+    failed > requests * (1 - share) ? Number.POSITIVE_INFINITY : toMs(of(pattern));
+  const p99 = reached(0.99, /^ +99%\s+(\S+)/m);
   return {
     perSecond: Number(of(/Requests\/sec:\s+(\S+)/)),
-    p50: toMs(of(/^ +50%\s+(\S+)/m)),
+    p50: reached(0.5, /^ +50%\s+(\S+)/m),
     p99,
     p999: p99,
-    failed: Number(of(/Non-2xx or 3xx responses: (\d+)/)),
+    failed,
+    generator: cpuSeconds / seconds,
   };
+}
+
+/** Processor time a process has used, or null when it has ended. */
+function cpuSecondsOf(pid: number): number | null {
+  try {
+    const fields = fs.readFileSync(`/proc/${pid}/stat`, 'latin1').split(') ')[1]?.split(' ') ?? [];
+    return (Number(fields[11]) + Number(fields[12])) / TICKS_PER_SECOND;
+  } catch {
+    return null;
+  }
 }
 
 /** Closed loop: every connection sends its next request when it has its answer. */
@@ -163,5 +206,5 @@ export async function openLoop(port: number, path: string, perSecond: number, se
   for (let k = 0; k < 500 && latencies.length + failed < total; k++)
     await new Promise(resolve => setTimeout(resolve, 10));
   for (const c of idle) c.close();
-  return summary(latencies, seconds, failed);
+  return summary(latencies, seconds, total - latencies.length);
 }

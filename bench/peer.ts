@@ -1,8 +1,10 @@
 // Servers to compare with, each in a process of its own: `bare` answers a constant, `extism` runs the same plugin logic on the
-// Extism SDK with a fresh plugin per request, `extism-wasi` with WASI for it. Usage: peer.ts bare|extism|extism-wasi PORT [MODULE]
+// Extism SDK with a fresh plugin per request, `extism-wasi` with WASI for it, `extism-pool` on a pool of plugins in threads of
+// their own, which are used again and again. Usage: peer.ts bare|extism|extism-wasi|extism-pool PORT [MODULE]
 
 import { App } from 'uWebSockets.js';
 import fs from 'node:fs';
+import os from 'node:os';
 
 const [kind, port, module] = process.argv.slice(2);
 const BODY = '{"message":"Hello, world!","method":"GET","path":"/greet","query":{},"body":"","principal":null}';
@@ -15,6 +17,22 @@ if (kind === 'bare') {
 } else {
   const { createPlugin } = await import('@extism/extism');
   const wasm = await WebAssembly.compile(fs.readFileSync(module ?? ''));
+  type Plugin = Awaited<ReturnType<typeof createPlugin>>;
+  const pooled = kind === 'extism-pool';
+  const idle: Plugin[] = [];
+  const waiting: Array<(plugin: Plugin) => void> = [];
+  for (let k = 0; pooled && k < os.availableParallelism(); k++)
+    idle.push(await createPlugin(wasm, { runInWorker: true }));
+  const take = (): Plugin | Promise<Plugin> => {
+    if (!pooled) return createPlugin(wasm, { useWasi: kind === 'extism-wasi' });
+    return idle.pop() ?? new Promise(resolve => waiting.push(resolve));
+  };
+  const give = async (plugin: Plugin): Promise<void> => {
+    if (!pooled) return await plugin.close();
+    const next = waiting.shift();
+    if (next === undefined) idle.push(plugin);
+    else next(plugin);
+  };
   app.get('/*', (res, req) => {
     let open = true;
     res.onAborted(() => {
@@ -30,10 +48,10 @@ if (kind === 'bare') {
       http: { method: 'GET', path: '/greet', query: {}, headers, remote_addr: '127.0.0.1', auth: null, params: {} },
     });
     void (async () => {
-      const plugin = await createPlugin(wasm, { useWasi: kind === 'extism-wasi' });
+      const plugin = await take();
       const out = await plugin.call('greet', event);
       const text = out?.text() ?? '';
-      await plugin.close();
+      await give(plugin);
       if (open) res.cork(() => res.writeHeader('Content-Type', 'application/json').end(text));
     })();
   });

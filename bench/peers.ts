@@ -10,7 +10,7 @@ const here = import.meta.dirname;
 const children: ChildProcess[] = [];
 
 /** A server of `peer.ts` in a process of its own. @returns its port */
-export async function startPeer(kind: 'bare' | 'extism' | 'extism-wasi', module = ''): Promise<number> {
+export async function startPeer(kind: 'bare' | 'extism' | 'extism-wasi' | 'extism-pool', module = ''): Promise<number> {
   const port = await freePort();
   const child = fork(path.join(here, 'peer.ts'), [kind, String(port), module], {
     stdio: ['ignore', 'pipe', 'inherit', 'ipc'],
@@ -41,7 +41,7 @@ export function buildExtism(directory: string): string {
   return out;
 }
 
-async function untilItListens(port: number): Promise<void> {
+async function untilItListens(port: number, name: string): Promise<void> {
   for (let k = 0; k < 500; k++) {
     const open = await new Promise<boolean>(resolve => {
       const socket = net.connect(port, '127.0.0.1');
@@ -51,7 +51,7 @@ async function untilItListens(port: number): Promise<void> {
     if (open) return;
     await new Promise(resolve => setTimeout(resolve, 20));
   }
-  throw new Error('workerd does not listen');
+  throw new Error(`${name} does not listen`);
 }
 
 function workerdBinary(): string | null {
@@ -85,7 +85,35 @@ const greet :Workerd.Worker = (
 `,
   );
   children.push(spawn(binary, ['serve', path.join(at, 'config.capnp')], { stdio: 'inherit' }));
-  await untilItListens(port);
+  await untilItListens(port, 'workerd');
+  return port;
+}
+
+/**
+ * The answer of the sample as a component in Rust, under `wasmtime serve`, which makes a new instance for each request.
+ *
+ * @param pooling whether instances come from its pooling allocator
+ * @returns its port, or why it cannot be started here
+ */
+export async function startWasmtime(directory: string, pooling: boolean): Promise<number | string> {
+  const source = path.join(directory, 'wasmtime');
+  try {
+    fs.cpSync(path.join(here, 'wasmtime'), source, { recursive: true });
+    const build = ['build', '--release', '--target', 'wasm32-wasip2', '--quiet'];
+    execFileSync('cargo', build, { cwd: source, stdio: ['ignore', 'ignore', 'pipe'] });
+    execFileSync('wasmtime', ['--version'], { stdio: 'ignore' });
+  } catch (error) {
+    return error instanceof Error ? (error.message.split('\n')[0] ?? '') : String(error);
+  }
+  const port = await freePort();
+  const component = path.join(source, 'target/wasm32-wasip2/release/greeter.wasm');
+  const allocator = pooling ? ['-O', 'pooling-allocator=y'] : ['-O', 'pooling-allocator=n'];
+  children.push(
+    spawn('wasmtime', ['serve', ...allocator, '-S', 'cli', '--addr', `127.0.0.1:${port}`, component], {
+      stdio: 'ignore',
+    }),
+  );
+  await untilItListens(port, 'wasmtime');
   return port;
 }
 

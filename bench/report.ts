@@ -10,10 +10,16 @@ const rows: Row[] = [];
 export const median = (values: number[]): number =>
   [...values].sort((a, b) => a - b)[Math.floor(values.length / 2)] ?? 0;
 
+/** The median of several rounds, with the smallest and the largest. */
+export function spread(values: number[], digits: number): string {
+  const text = (n: number): string => n.toFixed(digits);
+  return `${text(median(values))} (${text(Math.min(...values))}..${text(Math.max(...values))})`;
+}
+
 /** Prints a row of the table and keeps it for the file. */
 export function add(name: string, value: string, want = ''): void {
   rows.push({ name, value, want });
-  console.log(`  ${name.padEnd(70)} ${value.padStart(16)}  ${want}`);
+  console.log(`  ${name.padEnd(70)} ${value.padStart(24)}  ${want}`);
 }
 
 /** @returns the file the table was written to */

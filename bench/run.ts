@@ -14,11 +14,14 @@ import { evaluations, outbox, policies } from './authz.ts';
 import { type Account, makeCaller } from './caller.ts';
 import { files } from './files.ts';
 import { admin, type Host, install, startHost } from './host.ts';
-import { closedLoop, generator, type Load, openLoop } from './load.ts';
-import { buildExtism, startPeer, startWorkerd, stopPeers } from './peers.ts';
+import { languages } from './languages.ts';
+import { closedLoop, generator, openLoop } from './load.ts';
+import { messages } from './messages.ts';
+import { stopPeers } from './peers.ts';
 import { pluginIo } from './plugin-io.ts';
 import { add, median, writeReport } from './report.ts';
 import { scale } from './scale.ts';
+import { GREET, throughput } from './throughput.ts';
 import { university } from './university.ts';
 
 const here = import.meta.dirname;
@@ -123,58 +126,6 @@ const grower = (id: string, pages: number): Uint8Array =>
     ),
     manifestOf({ id }),
   );
-
-const GREET = '/api/triggers/http/hello/greet';
-
-const PEERS = ['bare', 'host', 'extism', 'extism-wasi', 'workerd'] as const;
-type Peer = (typeof PEERS)[number];
-
-async function throughput(port: number): Promise<void> {
-  const extism = buildExtism(directory);
-  const ports: Record<Peer, number | null> = {
-    bare: await startPeer('bare'),
-    host: port,
-    extism: await startPeer('extism', extism),
-    'extism-wasi': await startPeer('extism-wasi', extism),
-    workerd: await startWorkerd(directory),
-  };
-  const all: Record<Peer, Load[]> = { bare: [], host: [], extism: [], 'extism-wasi': [], workerd: [] };
-  await closedLoop(port, GREET, 64, 3);
-  // In turns, so that a noisy minute meets all of them.
-  for (let k = 0; k < ROUNDS; k++)
-    for (const peer of PEERS) {
-      const at = ports[peer];
-      if (at !== null) all[peer].push(await closedLoop(at, GREET, 64, SECONDS));
-    }
-  stopPeers();
-  const rate = (k: Peer): number => median(all[k].map(l => l.perSecond));
-  const p99 = (k: Peer): number => median(all[k].map(l => l.p99));
-  for (const k of PEERS.filter(p => ports[p] !== null))
-    add(
-      `${k}: requests/s, p50, p99`,
-      `${Math.round(rate(k))}`,
-      `${median(all[k].map(l => l.p50)).toFixed(2)} ms, ${p99(k).toFixed(2)} ms, failed ${all[k].reduce((n, l) => n + l.failed, 0)}`,
-    );
-  const times = (k: Peer): string =>
-    median(all.host.map((l, n) => l.perSecond / (all[k][n]?.perSecond ?? 1))).toFixed(k === 'bare' ? 3 : 1);
-  add('sample trigger / bare uWebSockets, 64 connections', times('bare'), 'at least 0.25, aim 0.40');
-  add('p99 of it / p99 of bare uWebSockets', `${(p99('host') / p99('bare')).toFixed(1)} x`, 'at most 10 x, aim 5 x');
-  add('sample trigger / Extism, fresh plugin per request', `${times('extism')} x`, 'at least 4 x, aim 9 x');
-  add('the same, plugins with WASI as other languages need it', `${times('extism-wasi')} x`);
-  if (ports.workerd !== null)
-    add('sample trigger / workerd with an instance per request', `${times('workerd')} x`, 'at least 4 x, aim 8 x');
-}
-
-async function fixedRate(port: number): Promise<void> {
-  for (const rate of [500, 2000, 5000]) {
-    const l = await openLoop(port, GREET, rate, SECONDS);
-    add(
-      `open loop at ${rate}/s: p50, p99, p999`,
-      `${l.p50.toFixed(2)} ms`,
-      `${l.p99.toFixed(2)} ms, ${l.p999.toFixed(2)} ms, failed ${l.failed}`,
-    );
-  }
-}
 
 /** The status a caller at one of this machine's addresses is answered. */
 const statusFrom = (localAddress: string, port: number, trigger: string): Promise<number | undefined> =>
@@ -357,8 +308,8 @@ try {
   const host = await startHost(directory);
   hosts.push(host);
   add('start to ready, embedded, second start', `${(host.startMs / 1000).toFixed(2)} s`, 'at most 3 s, aim 1.5 s');
-  await throughput(host.port);
-  await fixedRate(host.port);
+  await throughput(host.port, directory, ROUNDS, SECONDS);
+  await languages(host.port, directory, SECONDS, ROUNDS);
   await contention(host.port);
   await hostCalls(host.port);
   await kvTriggers(host.port);
@@ -371,6 +322,7 @@ try {
   await files(host.port, caller, directory, ROUNDS);
   // Its logins end the session before.
   await identity(host.port, caller);
+  await messages(path.join(directory, 'messages'), SECONDS);
   await university(path.join(directory, 'university'));
   await instanceTimes();
   evaluations();
