@@ -183,7 +183,8 @@ export function makeHostImports(
   /** The checks before every call: 0, or the error code of the refusal. */
   const enter = (): number => {
     if (state.ended !== null) trap();
-    if (state.initializing && state.entry !== ENTRY.describe) return fail(HOST_ERROR.denied);
+    // Without a text, because a remembered start leaves none.
+    if (state.initializing && state.entry !== ENTRY.describe) return HOST_ERROR.denied;
     if (++state.hostCalls > LIMITS.hostCallsMax) {
       state.ended = 'quota';
       state.failure = `more than ${LIMITS.hostCallsMax} host calls in one execution`;

@@ -11,6 +11,9 @@ export type SharedImports = {
   controlWords: Int32Array;
 };
 
+/** Executions after which memories that are larger than needed become smaller. */
+const LOOK_AFTER = 1000;
+
 /** A memory with its views and the imports object that names it. */
 type Holder = { memory: WebAssembly.Memory; bytes: Uint8Array; view: DataView; imports: WebAssembly.Imports };
 
@@ -28,6 +31,9 @@ export class PluginRuntime {
   #current: Holder | null = null;
   /** Recent run time in ms; a plugin that has not run yet counts as slow. */
   #expectedMs = 10;
+  /** Pages that the executions since the last look needed at most, and how many are left until the next look. */
+  #peak: number;
+  #untilLook = LOOK_AFTER;
   /** Real size of new memories: at least what the guest begins with, and what recent executions needed. */
   #pages: number;
   /** The ranges to zero of a memory of that size, as `from, to` pairs; null if such a memory is not used again. */
@@ -38,6 +44,7 @@ export class PluginRuntime {
     this.#shared = shared;
     this.#recycle = recycle;
     this.#pages = loaded.memoryPages.min;
+    this.#peak = this.#pages;
     this.#zeroed = this.#toZero();
   }
 
@@ -104,11 +111,14 @@ export class PluginRuntime {
     const holder = this.#current;
     this.#current = null;
     if (holder === null || !clean) return false;
+    const pages = this.#shared.controlWords[CONTROL.pages]!;
+    if (pages > this.#peak) this.#peak = pages;
     // Growing the memory has detached the buffer of its first views.
     if (holder.bytes.length === 0) {
-      this.#followPeak(this.#shared.controlWords[CONTROL.pages]!);
+      this.#followPeak();
       return false;
     }
+    if (--this.#untilLook === 0 && this.#follows()) return false;
     if (this.#zeroed === null) return false;
     for (let k = 0; k < this.#zeroed.length; k += 2) holder.bytes.fill(0, this.#zeroed[k], this.#zeroed[k + 1]);
     this.#spare = holder;
@@ -116,13 +126,25 @@ export class PluginRuntime {
   }
 
   /**
-   * Makes new memories as large as an execution needed. In steps of powers of two, so that what one execution needed is
-   * hidden from the next.
+   * Looks whether recent executions needed less than before. @returns whether new memories have another size now
    */
-  #followPeak(peak: number): void {
+  #follows(): boolean {
+    const before = this.#pages;
+    this.#followPeak();
+    this.#peak = this.loaded.memoryPages.min;
+    return this.#pages !== before;
+  }
+
+  /**
+   * Makes new memories as large as recent executions needed. In steps of powers of two, so that what one execution
+   * needed is hidden from the next.
+   */
+  #followPeak(): void {
     const { max, min } = this.loaded.memoryPages;
     const before = this.#pages;
-    this.#pages = Math.min(max, min + 2 ** Math.ceil(Math.log2(Math.max(1, peak - min))));
+    const more = this.#peak - min;
+    this.#untilLook = LOOK_AFTER;
+    this.#pages = more <= 0 ? min : Math.min(max, min + 2 ** Math.ceil(Math.log2(more)));
     this.#zeroed = this.#toZero();
     if (this.#zeroed !== null) return;
     // A memory that is not used again need not be larger: growing it is as cheap.

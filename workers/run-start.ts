@@ -22,8 +22,8 @@ import { GuestMemory } from './guest-memory.ts';
 import { makeHostImports } from './host-imports.ts';
 import { makeWasi } from './wasi.ts';
 
-/** Longest sleep of the start. */
-const SLEEP_MS_MAX = 1000;
+/** Longest time from the beginning of the start at which it may still sleep. */
+const SLEEP_UNTIL_MS = 1000;
 const BLOCK_BYTES = 4096;
 /** Zeros between two parts of the image up to which copying them is cheaper than another part. */
 const GAP_BYTES = 16_384;
@@ -78,13 +78,16 @@ function runStart(module: WebAssembly.Module, { controlPages, memoryPages }: Sta
   state.reset();
   state.control[CONTROL.pages] = memoryPages.min;
   guest.bind(memory, new Uint8Array(memory.buffer), new DataView(memory.buffer));
-  const until = performance.now() + SLEEP_MS_MAX;
-  const wasi = makeWasi(state, guest, { remainingMs: () => until - performance.now() - SLEEP_MS_MAX, sleeping() {} });
+  const until = performance.now() + SLEEP_UNTIL_MS;
+  // `sleep` ends a second after what remains.
+  const wasi = makeWasi(state, guest, { remainingMs: () => until - performance.now() - 1000, sleeping() {} });
   const report: StartReport = {
     failure: null,
     asked: { random: 0, clock: 0, output: 0 },
     closed: false,
     tablesChanged: false,
+    sleeps: false,
+    overflowed: false,
     pages: memoryPages.min,
     imageBytes: 0,
     extents: [],
@@ -94,6 +97,10 @@ function runStart(module: WebAssembly.Module, { controlPages, memoryPages }: Sta
     const noted = (...args: unknown[]): unknown => {
       if (asked !== undefined) report.asked[asked]++;
       if (name === 'fd_close') report.closed = true;
+      if (name === 'poll_oneoff' && performance.now() > until) {
+        report.sleeps = true;
+        throw new Error('the start sleeps too long');
+      }
       return typeof run === 'function' ? run(...args) : undefined;
     };
     return [name, noted];
@@ -112,6 +119,7 @@ function runStart(module: WebAssembly.Module, { controlPages, memoryPages }: Sta
     report.tablesChanged = before.length !== after.length || before.some((entry, k) => entry !== after[k]);
     if (state.ended !== null) report.failure = state.failure ?? `it ended itself (${state.ended})`;
   } catch (error) {
+    report.overflowed = error instanceof RangeError;
     report.failure =
       state.ended === 'exit'
         ? `it called proc_exit(${state.exitCode})`

@@ -2,7 +2,7 @@
  * Memories a rewritten module imports. No uploaded module can name them, because the gate checks its imports first.
  *
  *   $host.mem   memory 0: the guest's memory; the host makes it, so that it is capped and can be reused
- *   $host.ctl   memory 1: one page that no guest instruction can name; only the module's start function writes it
+ *   $host.ctl   memory 1: no guest instruction can name it; only functions that the gate added and the host write it
  */
 export const HOST_MODULE = '$host';
 export const GUEST_MEMORY = 'mem';

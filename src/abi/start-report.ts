@@ -10,6 +10,10 @@ export type StartReport = {
   /** Whether it closed a standard descriptor. */
   closed: boolean;
   tablesChanged: boolean;
+  /** Whether it was stopped because it slept too long. */
+  sleeps: boolean;
+  /** Whether its stack overflowed; that of a lane may be larger. */
+  overflowed: boolean;
   /** Size of its memory at the end. */
   pages: number;
   /** Bytes of all extents, also where they are too many to be kept. */

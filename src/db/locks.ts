@@ -24,7 +24,7 @@ export const LOCKS = {
 } as const;
 
 /** Kinds of things of which each one is locked by its name. */
-export type NamedLock = 'events' | 'chat';
+export type NamedLock = 'events' | 'chat' | 'module';
 
 /** Waits for a lock, and holds it to the end of the caller's transaction. */
 export async function lockForTransaction(client: Queryable, lock: number): Promise<void> {

@@ -54,11 +54,9 @@ export type ExecutorOptions<C> = {
   onError(error: unknown, operation: string): void;
 };
 
-/** What a lane may keep for later executions: all lanes together at most a quarter of the memory budget. */
-function warmBytesMax({ lanes, memoryBudgetBytes }: { lanes: number; memoryBudgetBytes: number }): number {
-  const share = memoryBudgetBytes === 0 ? Number.POSITIVE_INFINITY : memoryBudgetBytes / 4 / lanes;
-  return Math.min(LIMITS.warmBytesPerLane, share);
-}
+/** What a lane may keep for later executions: all lanes there can be together at most a quarter of the memory budget. */
+const warmBytesMax = (budgetBytes: number): number =>
+  budgetBytes === 0 ? LIMITS.warmBytesPerLane : Math.min(LIMITS.warmBytesPerLane, budgetBytes / 4 / LIMITS.lanesMax);
 
 const SWEEP_MS = 2;
 const MEMORY_CHECK_MS = 20;
@@ -110,7 +108,7 @@ export class Executor<C> {
       views: this.#views,
       lanes: options.lanes,
       recycle: options.recycle,
-      warmBytesMax: warmBytesMax(options),
+      warmBytesMax: warmBytesMax(options.memoryBudgetBytes),
       laneFile: prepareLaneSource(options.cacheDirectory, 'run-plugin'),
       noteFile: options.noteFile,
       addedHeaders: options.addedHeaders,

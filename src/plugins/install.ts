@@ -92,7 +92,7 @@ export class PluginInstaller {
   }
 
   /**
-   * Runs the gate on received bytes, reads the manifest, and compiles the module on trial.
+   * Runs the gate on received bytes, reads the manifest, runs the start once, and compiles the module on trial.
    *
    * @param by who uploaded the module
    * @param frontend received with them, or null
@@ -291,6 +291,7 @@ export class PluginInstaller {
       return triggers;
     });
     await registry.reload(pluginId);
+    await registry.compileAhead(pluginId);
     return changes;
   }
 

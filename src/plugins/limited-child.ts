@@ -1,6 +1,8 @@
 import { spawn } from 'node:child_process';
 import fs from 'node:fs';
+import { availableParallelism } from 'node:os';
 import { LIMITS } from '../base/limits.ts';
+import { makeSemaphore } from '../base/semaphore.ts';
 import { GATE } from './gate/gate-limits.ts';
 
 /**
@@ -27,6 +29,12 @@ const TIMEOUT_MS = 30_000;
  */
 const LOOK_MS = 20;
 const OUTPUT_CHARS_MAX = 10_000;
+/** Largest file a child writes, in blocks of 512 bytes: 64 MiB. */
+const FILE_BLOCKS_MAX = 131_072;
+/** Stack in KiB: that of a lane, which is a thread with 4 MiB. */
+const STACK_KIB = 3904;
+/** Children at a time; further ones wait. Each may take 1 GiB of memory. */
+const turns = makeSemaphore(Math.min(4, availableParallelism()));
 
 /** How a child ended. `text`: what it wrote as errors. */
 export type Ending = {
@@ -55,9 +63,12 @@ export type LimitedChild = {
  * Runs Node with the flags of the serving process in a process of its own, in 1 GiB of memory and with limited
  * processor time, so that a module that is too much for it harms no other process.
  */
-export async function runLimitedChild({ args, cpuSeconds, reads, writes }: LimitedChild): Promise<Ending> {
-  const limits = `ulimit -S -t ${cpuSeconds} && ulimit -H -t ${cpuSeconds + 1} && ulimit -d ${CHILD_MEMORY_MIB * 1024} && ulimit -c 0`;
-  const command = [process.execPath, ...WASM_FLAGS, ...args];
+export const runLimitedChild = (child: LimitedChild): Promise<Ending> => turns(() => run(child));
+
+async function run({ args, cpuSeconds, reads, writes }: LimitedChild): Promise<Ending> {
+  const time = `ulimit -S -t ${cpuSeconds} && ulimit -H -t ${cpuSeconds + 1}`;
+  const limits = `${time} && ulimit -d ${CHILD_MEMORY_MIB * 1024} && ulimit -f ${FILE_BLOCKS_MAX} && ulimit -c 0`;
+  const command = [process.execPath, ...WASM_FLAGS, `--stack-size=${STACK_KIB}`, ...args];
   const files: number[] = [];
   const ending: Ending = { code: null, signal: null, output: '', text: '', overMemory: false, late: false };
   const timers: NodeJS.Timeout[] = [];
@@ -108,6 +119,11 @@ function residentMib(pid: number): number {
     return 0;
   }
 }
+
+/** Signals by which a process ends that does what it must not, or that V8 ends itself with. */
+const CRASHES: ReadonlySet<string> = new Set(['SIGSEGV', 'SIGABRT', 'SIGILL', 'SIGBUS', 'SIGTRAP', 'SIGFPE']);
+
+export const isCrash = (ending: Ending): boolean => ending.signal !== null && CRASHES.has(ending.signal);
 
 /** Why a child ended without success, without what its errors say; null if only those say it. */
 export function limitOf(ending: Ending): 'memory' | 'processor time' | 'time' | null {

@@ -7,7 +7,8 @@ import type { LoadedModule } from '../abi/lane-messages.ts';
 const BYTES_PER_BYTE = 5;
 const BYTES_MIN = 512 * 1024;
 
-export type CompiledModule = { loaded: LoadedModule; size: number };
+/** `codeBytes`: of the module without the large parts of its data; `imageBytes`: those parts. */
+export type CompiledModule = { loaded: LoadedModule; codeBytes: number; imageBytes: number };
 
 type Entry = { loaded: Promise<LoadedModule>; bytes: number; usedAt: number };
 
@@ -44,9 +45,9 @@ export class ModuleCache {
     const entry: Entry = { loaded: compiled.then(c => c.loaded), bytes: 0, usedAt: ++this.#uses };
     this.#entries.set(id, entry);
     compiled.then(
-      ({ size }) => {
+      ({ codeBytes, imageBytes }) => {
         if (this.#entries.get(id) !== entry) return;
-        entry.bytes = BYTES_MIN + size * BYTES_PER_BYTE;
+        entry.bytes = BYTES_MIN + codeBytes * BYTES_PER_BYTE + imageBytes;
         this.#bytes += entry.bytes;
         this.#makeRoom(entry);
       },

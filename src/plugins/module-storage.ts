@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { createHash, randomBytes } from 'node:crypto';
 import fs from 'node:fs';
 import fsp from 'node:fs/promises';
 import path from 'node:path';
@@ -13,13 +13,15 @@ const RUNNABLE = `.run${RUNNABLE_FORMAT}.wasm`;
 const FRONTEND = '.frontend.zip';
 const START = '.start.wasm';
 const START_IMAGE = '.start.image';
+/** Files of a moment, which only a crash leaves. */
+const PASSING = /\.(part|start\.wasm|start\.image)$/;
 
 export type StoredModule = { sha256: string; size: number };
 
 /** An upload on disk that was not checked yet. */
 export type ReceivedModule = StoredModule & { key: string };
 
-/** Modules on disk: `<key>.wasm` as uploaded, `<key>.run<format>.wasm` rewritten, `<key>.<sha256>.frontend.zip`. */
+/** Modules on disk: `<key>.wasm` as uploaded, `<key>.run<format>.wasm` rewritten, `<key>.<sha256>.frontend.zip`; while the start runs also `.start.wasm` and `.start.image`. */
 export type ModuleStorage = {
   /** Streams an upload to disk. The file gets its final name only when it is complete and synced. */
   receive(key: string, source: Readable, bytesMax: number): Promise<StoredModule>;
@@ -76,10 +78,13 @@ async function receiveFile(file: string, source: Readable, bytesMax: number, ref
 /** @param directory made when absent */
 export function openModuleStorage(directory: string): ModuleStorage {
   fs.mkdirSync(directory, { recursive: true });
+  // Several hosts may have this folder in common.
+  const own = randomBytes(6).toString('hex');
   const at = (key: string, ending: string): string => {
     if (!/^[A-Za-z0-9_-]+$/.test(key)) throw new Error(`"${key}" is not a module key`);
     return path.join(directory, `${key}${ending}`);
   };
+  const startFiles = (key: string): [string, string] => [at(key, `.${own}${START}`), at(key, `.${own}${START_IMAGE}`)];
   const frontendPath = (key: string, sha256: string | null): string =>
     at(key, sha256 === null ? FRONTEND : `.${sha256}${FRONTEND}`);
   return {
@@ -91,7 +96,7 @@ export function openModuleStorage(directory: string): ModuleStorage {
     removeFrontend: (key, sha256) => fsp.rm(frontendPath(key, sha256), { force: true }),
     frontendPath,
     async writeRunnable(key, bytes) {
-      const partial = at(key, `.run${RUNNABLE_FORMAT}.part`);
+      const partial = at(key, `.run${RUNNABLE_FORMAT}.${own}.part`);
       await fsp.writeFile(partial, bytes);
       await moveIntoPlace(partial, at(key, RUNNABLE));
     },
@@ -106,11 +111,12 @@ export function openModuleStorage(directory: string): ModuleStorage {
       return bytes;
     },
     async writeStart(key, bytes) {
-      await fsp.writeFile(at(key, START), bytes);
-      return { start: at(key, START), image: at(key, START_IMAGE) };
+      const [start, image] = startFiles(key);
+      await fsp.writeFile(start, bytes);
+      return { start, image };
     },
     async removeStart(key) {
-      for (const ending of [START, START_IMAGE]) await fsp.rm(at(key, ending), { force: true });
+      for (const file of startFiles(key)) await fsp.rm(file, { force: true });
     },
     uploadedPath: key => at(key, '.wasm'),
     runnablePath: key => at(key, RUNNABLE),
@@ -122,7 +128,7 @@ export function openModuleStorage(directory: string): ModuleStorage {
       let removed = 0;
       for (const file of await fsp.readdir(directory)) {
         const at = path.join(directory, file);
-        if (known.has(file.split('.')[0] ?? '')) continue;
+        if (known.has(file.split('.')[0] ?? '') && !PASSING.test(file)) continue;
         const stat = await fsp.stat(at).catch(() => undefined);
         if (stat === undefined || Date.now() - stat.mtimeMs < ageMsMin) continue;
         await fsp.rm(at, { force: true });

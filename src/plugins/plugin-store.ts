@@ -239,10 +239,11 @@ export async function loadInstalled(
   }));
 }
 
-/** Versions whose runnable has another format, made by an older release. */
+/** Versions whose runnable has another format, made by an older release; the installed ones first. */
 export async function listOutdated(db: Queryable, format: number): Promise<VersionRow[]> {
   const { rows } = await db.query<VersionSql>(
-    "SELECT * FROM plugin_versions WHERE coalesce((runnable ->> 'format')::int, 1) <> $1 ORDER BY id",
+    `SELECT v.* FROM plugin_versions v LEFT JOIN plugins p ON p.installed_version_id = v.id
+     WHERE coalesce((v.runnable ->> 'format')::int, 1) <> $1 ORDER BY p.id IS NULL, v.id`,
     [format],
   );
   return rows.map(parseVersion);

@@ -277,6 +277,8 @@ export class PluginRegistry {
   #forget(moduleId: number): void {
     this.#sources.delete(moduleId);
     this.#modules.forget(moduleId);
+    // Lanes that have run it hold it still.
+    this.onModulesRemoved();
   }
 
   /**
@@ -315,6 +317,8 @@ export class PluginRegistry {
       if (signal.aborted || !this.#modules.isHalfEmpty) return;
       await this.compileAhead(id);
     }
+    // The first is to be removed last.
+    for (const id of ids.toReversed()) this.#modules.use(this.#plugins.get(id)?.moduleId ?? 0);
   }
 
   async #compile(id: number): Promise<CompiledModule> {
@@ -336,6 +340,7 @@ export class PluginRegistry {
       overwritten: source.runnable.overwritten,
       config: source.config,
     };
-    return { loaded, size: bytes.length };
+    const image = loaded.overwritten.reduce((sum, { end, start }) => sum + end - start, 0);
+    return { loaded, codeBytes: bytes.length - image, imageBytes: image };
   }
 }

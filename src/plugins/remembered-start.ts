@@ -4,6 +4,7 @@ import { GLOBAL_VALUE_BYTES, GLOBAL_VALUES_AT } from '../abi/host-memory.ts';
 import { REPORT_LENGTH_BYTES, type StartReport } from '../abi/start-report.ts';
 import { LIMITS, PAGE_BYTES } from '../base/limits.ts';
 import type { Finding } from './finding.ts';
+import { GATE } from './gate/gate-limits.ts';
 import type { ModuleOutline } from './gate/module.ts';
 import type { StartImage } from './gate/start-image.ts';
 
@@ -17,6 +18,8 @@ const report: z.ZodType<StartReport> = z.object({
   asked: z.object({ random: z.int(), clock: z.int(), output: z.int() }),
   closed: z.boolean(),
   tablesChanged: z.boolean(),
+  sleeps: z.boolean(),
+  overflowed: z.boolean(),
   pages: z.int().min(0).max(LIMITS.memoryPagesMax),
   imageBytes: z.int(),
   extents: z.array(z.tuple([z.int(), z.int()])),
@@ -25,22 +28,32 @@ const report: z.ZodType<StartReport> = z.object({
 /** What the start of a module left, as its file says. */
 type StartDump = { report: StartReport; image: StartImage; nullReferences: boolean };
 
+/** @throws Error if the file is not whole */
 function readDump(file: string, outline: ModuleOutline, controlPages: number): StartDump {
   const bytes = fs.readFileSync(file);
-  const reportEnd = REPORT_LENGTH_BYTES + bytes.readUInt32LE(0);
+  const reportEnd = REPORT_LENGTH_BYTES + (bytes.length < REPORT_LENGTH_BYTES ? 0 : bytes.readUInt32LE(0));
+  if (bytes.length < Math.max(REPORT_LENGTH_BYTES, reportEnd)) throw new Error('the report of the start is cut off');
   const read = report.parse(JSON.parse(bytes.toString('utf8', REPORT_LENGTH_BYTES, reportEnd)));
   const mutable = outline.globals.filter(g => g.mutable);
+  const hasImage = read.failure === null && read.imageBytes <= LIMITS.startImageBytesMax;
+  const imageAt = reportEnd + (hasImage ? controlPages * PAGE_BYTES : 0);
+  if (bytes.length !== imageAt + (hasImage ? read.imageBytes : 0)) throw new Error('the image of the start is cut off');
   const globalsAt = reportEnd + GLOBAL_VALUES_AT;
   const globals = bytes.subarray(globalsAt, globalsAt + mutable.length * GLOBAL_VALUE_BYTES);
-  let at = reportEnd + controlPages * PAGE_BYTES;
+  let at = imageAt;
+  let end = 0;
   const extents = read.extents.map(([address, length]) => {
     const content = bytes.subarray(at, at + length);
+    if (address < end || length < 1 || content.length !== length)
+      throw new Error('the image of the start is malformed');
     at += length;
+    end = address + length;
     return { address, content };
   });
-  const nullReferences = mutable.every(
-    ({ type }, k) => !REFERENCES.includes(type) || globals[k * GLOBAL_VALUE_BYTES] === 1,
-  );
+  if (at !== bytes.length || end > read.pages * PAGE_BYTES) throw new Error('the image of the start is malformed');
+  const isNull = (k: number): boolean => globals[k * GLOBAL_VALUE_BYTES] === 1;
+  // A function that only the value of such a global names could not be named by code without it.
+  const nullReferences = mutable.every((g, k) => !REFERENCES.includes(g.type) || (g.isNull && isNull(k)));
   return { report: read, image: { pages: read.pages, extents, globals }, nullReferences };
 }
 
@@ -60,11 +73,12 @@ function askedFor({ clock, output, random }: StartReport['asked']): string {
 function whyNot({ nullReferences, report: r }: StartDump, outline: ModuleOutline): string | null {
   if (r.tablesChanged) return 'it changes a table';
   if (outline.dropsSegments) return 'the module drops segments';
-  if (!nullReferences) return 'it leaves a reference in a global variable';
   if (r.closed) return 'it closes a standard descriptor';
+  if (outline.namesDataSegments && outline.dataSegments.length + r.extents.length > GATE.dataSegments)
+    return `the module has more than ${GATE.dataSegments - r.extents.length} data segments`;
   if (r.imageBytes > LIMITS.startImageBytesMax)
     return `it leaves ${inWords(r.imageBytes)} of memory, and at most ${inWords(LIMITS.startImageBytesMax)} are kept`;
-  return null;
+  return nullReferences ? null : 'a global variable holds a reference before it or after it';
 }
 
 /** A number of bytes in words. */
@@ -89,18 +103,16 @@ export function rememberStart(
     image: null,
     finding: { level: 'note', rule: START_RULE, message: `its start runs in every execution, because ${reason}` },
   });
-  if ('stopped' in outcome) return repeated(outcome.stopped);
+  if ('stopped' in outcome) return { image: null, finding: { ...repeated(outcome.stopped).finding, level: 'warning' } };
   const dump = readDump(outcome.file, outline, outcome.controlPages);
-  const { asked, failure, imageBytes } = dump.report;
-  if (failure !== null)
-    return {
-      image: null,
-      finding: {
-        level: 'warning',
-        rule: START_RULE,
-        message: `its start fails, and so will every execution: ${failure}`,
-      },
-    };
+  const { asked, failure, imageBytes, overflowed, sleeps } = dump.report;
+  if (sleeps) return repeated('it sleeps for more than a second');
+  if (failure !== null) {
+    // Another execution may draw other numbers, and has more of the stack to itself.
+    const surely = askedFor(asked) === '' && !overflowed;
+    const message = `its start failed${surely ? ', and so will every execution' : ' at the upload'}: ${failure}`;
+    return { image: null, finding: { level: 'warning', rule: START_RULE, message } };
+  }
   const reason = whyNot(dump, outline);
   if (reason !== null) return repeated(reason);
   const impure = askedFor(asked);
@@ -108,7 +120,9 @@ export function rememberStart(
     return repeated(
       `it ${impure}; if no execution needs its own, "start": "once" in the manifest lets it be remembered`,
     );
-  const kept = `its start is remembered: it ran once, at the upload, and every execution begins with the ${inWords(imageBytes)} of memory it left`;
+  const left = imageBytes === 0 ? 'where it ended' : `with the ${inWords(imageBytes)} of memory it left`;
+  const kept = `its start is remembered: it ran once, at the upload, and every execution begins ${left}`;
+  const shared = asked.random + asked.clock > 0 ? 'All executions share what it got' : 'No execution writes that again';
   return {
     image: dump.image,
     finding:
@@ -117,7 +131,7 @@ export function rememberStart(
         : {
             level: 'warning',
             rule: START_RULE,
-            message: `${kept}. It ${impure}, and all executions share what it got: the manifest says "start": "once"`,
+            message: `${kept}. It ${impure}. ${shared}, because the manifest says "start": "once"`,
           },
   };
 }

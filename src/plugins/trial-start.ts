@@ -1,5 +1,5 @@
 import { COMPILED_LINE, type StartOrder } from '../abi/start-report.ts';
-import { CHILD_MEMORY_MIB, limitOf, runLimitedChild } from './limited-child.ts';
+import { CHILD_MEMORY_MIB, isCrash, limitOf, runLimitedChild } from './limited-child.ts';
 import { compileFailure } from './trial-compile.ts';
 
 /** Processor time for compiling and running. */
@@ -35,7 +35,10 @@ export function makeTrialStart(program: string): TrialStart {
     if (ending.code === 0 && !ending.overMemory) return { kind: 'ended', file: image };
     if (!ending.output.startsWith(COMPILED_LINE))
       return { kind: 'refused', reason: compileFailure(ending, CPU_SECONDS) };
-    return { kind: 'stopped', reason: whyStopped(limitOf(ending), ending.signal) };
+    const limit = limitOf(ending);
+    if (limit === null && isCrash(ending))
+      return { kind: 'refused', reason: `the process that ran the start of the module crashed with ${ending.signal}` };
+    return { kind: 'stopped', reason: whyStopped(limit, ending.signal) };
   };
 }
 

@@ -1,11 +1,14 @@
 import { availableParallelism } from 'node:os';
 import { messageOf, ServiceError } from '../base/errors.ts';
-import type { Database } from '../db/database.ts';
-import type { Finding } from './finding.ts';
+import type { Database, Queryable } from '../db/database.ts';
+import { lockNamedForTransaction } from '../db/locks.ts';
 import { RUNNABLE_FORMAT } from './gate/rewrite.ts';
-import { listOutdated, setRunnable, type VersionRow } from './plugin-store.ts';
+import { findVersion, listOutdated, setRunnable, type VersionRow } from './plugin-store.ts';
 import { type PrepareParts, prepareRunnable } from './prepare-runnable.ts';
 import { START_RULE } from './remembered-start.ts';
+
+/** Rule of the finding that a newer gate refuses a module. */
+const NEWER_GATE_RULE = 'newer-gate';
 
 /**
  * Runs the present gate on the uploads of stored modules that an older gate accepted. A module that is refused now
@@ -24,22 +27,36 @@ export async function upgradeModules(
   await Promise.all(Array.from({ length: availableParallelism() }, work));
 }
 
-/** @returns null, or why the gate refuses the version now */
-async function upgradeOne(parts: PrepareParts & { db: Database }, version: VersionRow): Promise<string | null> {
+/**
+ * Of several hosts that start together one rewrites the version, the others wait for it: what a start leaves may differ
+ * each time.
+ *
+ * @returns null, or why the gate refuses the version now
+ */
+async function upgradeOne(parts: PrepareParts & { db: Database }, listed: VersionRow): Promise<string | null> {
+  return await parts.db.withTransaction(async client => {
+    await lockNamedForTransaction(client, 'module', listed.wasmKey);
+    const version = await findVersion(client, listed.id);
+    if (version === undefined || version.runnable.format === RUNNABLE_FORMAT) return version?.runnable.refused ?? null;
+    return await rewriteStored(parts, client, version);
+  });
+}
+
+async function rewriteStored(parts: PrepareParts, client: Queryable, version: VersionRow): Promise<string | null> {
   const { manifest, runnable, sha256, wasmKey } = version;
   try {
     const made = await prepareRunnable(parts, { key: wasmKey, sha256, manifest });
-    // The others were found at the upload; only the start is looked at again.
-    const isStart = (f: Finding): boolean => f.rule === START_RULE;
-    const findings = [...version.findings.filter(f => !isStart(f)), ...made.inspection.findings.filter(isStart)];
-    await setRunnable(parts.db, version.id, made.runnable, findings);
+    // The others were found at the upload; only the start is looked at again, and a refusal of before has passed.
+    const kept = version.findings.filter(f => f.rule !== START_RULE && f.rule !== NEWER_GATE_RULE);
+    const findings = [...kept, ...made.inspection.findings.filter(f => f.rule === START_RULE)];
+    await setRunnable(client, version.id, made.runnable, findings);
     return null;
   } catch (error) {
     if (!(error instanceof ServiceError) || error.code !== 'module_refused') throw error;
     const reason = error.message;
-    await setRunnable(parts.db, version.id, { ...runnable, format: RUNNABLE_FORMAT, refused: reason }, [
+    await setRunnable(client, version.id, { ...runnable, format: RUNNABLE_FORMAT, refused: reason }, [
       ...version.findings,
-      { level: 'refusal', rule: 'newer-gate', message: reason },
+      { level: 'refusal', rule: NEWER_GATE_RULE, message: reason },
     ]);
     return reason;
   }

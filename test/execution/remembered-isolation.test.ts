@@ -4,7 +4,7 @@ import path from 'node:path';
 import t from 'tap';
 import { attackIsolation } from '../support/attack-isolation.ts';
 import { seeded } from '../support/expensive-modules.ts';
-import { rewrite } from '../support/one-lane.ts';
+import { OneLane, rewrite } from '../support/one-lane.ts';
 import { buildExample } from '../support/sdk.ts';
 import { watPlugin } from '../support/wat.ts';
 
@@ -60,4 +60,24 @@ t.test('on a memory used again an execution leaves exactly what it leaves on a n
     t.same(attack.leaks, [], name);
     t.ok(attack.again > 3000, `${name}: ${attack.again} of 4000 memories were used again`);
   }
+});
+
+t.test('memories follow what recent executions need, up and down', async t => {
+  const module = await rewrite(islands, directory);
+  const lane = new OneLane(module, { fixed: true, recycle: true });
+  const sizeAfter = (name: string, executions: number): number => {
+    for (let k = 0; k < executions; k++) {
+      lane.run(event({ name }));
+      lane.release(true);
+    }
+    lane.run(event({ name }));
+    return lane.memory.length / 65536;
+  };
+  // The handler grows the memory by the length of the event modulo eleven.
+  const growing = (pages: number): string => 'x'.repeat((pages + 11 - (event({ name: '' }).length % 11)) % 11);
+  t.equal(sizeAfter(growing(0), 5), 60);
+  t.equal(sizeAfter(growing(3), 2), 64, 'to the next power of two above the initial size');
+  t.equal(sizeAfter(growing(5), 2), 68);
+  t.equal(sizeAfter(growing(0), 10), 68, 'not at once');
+  t.equal(sizeAfter(growing(0), 2100), 60, 'after two thousand executions that need less');
 });

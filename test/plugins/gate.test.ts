@@ -237,6 +237,16 @@ t.test('an entry that is itself an imported function, in a module without functi
   t.end();
 });
 
+t.test('as many memory.size as a function may hold are rewritten', t => {
+  const sites = Array.from({ length: 60_000 }, () => '(drop (memory.size))').join(' ');
+  const { findings, rewritten } = inspectModule(
+    plugin(`(memory (export "memory") 1) (func ${sites}) (func (export "plugin_handle") (result i32) (memory.grow (memory.size)))`),
+  );
+  t.same(findings, []);
+  t.ok(rewritten !== null && WebAssembly.validate(Uint8Array.from(rewritten.bytes)));
+  t.end();
+});
+
 t.test('what only an export declares may still be named by ref.func after the exports are gone', t => {
   const memory = '(memory (export "memory") 1)';
   const rows = [

@@ -212,6 +212,26 @@ t.test('a module rewritten by an older host is rewritten again from the upload',
   t.equal(seen.at(-1), 'changed', 'what was brought up to date is not touched again');
 });
 
+t.test('hosts that start together bring each stored module up to date once', async t => {
+  const s = await startTestService();
+  t.teardown(() => s.stop());
+  const random = '(import "wasi_snapshot_preview1" "random_get" (func $random (param i32 i32) (result i32)))';
+  const drawing = (id: string) => answering('ok', { id, moreImports: random, start: 'once', body: '(data (i32.const 64) "ok") (func $init (drop (call $random (i32.const 128) (i32.const 4096)))) (start $init)' });
+  const ids = ['one', 'two', 'three', 'four'];
+  for (const id of ids) await s.install(drawing(id));
+  const db = openDatabase(s.databaseUrl, 1, () => {});
+  t.teardown(() => db.close());
+  await db.query(`UPDATE plugin_versions SET runnable = jsonb_set(runnable, '{format}', '1')`);
+  const others = await Promise.all([startTestService({}, s), startTestService({}, s), startTestService({}, s)]);
+  for (const other of others) {
+    t.teardown(() => other.stop());
+    for (const id of ids) t.equal((await other.trigger(`${id}/run`)).text, 'ok', 'what is stored is what the database says');
+  }
+  const { rows } = await db.query<{ refused: number; old: number }>(`SELECT count(*) FILTER (WHERE runnable ? 'refused')::int AS refused, count(*) FILTER (WHERE runnable ->> 'format' <> $1)::int AS old FROM plugin_versions`, [String(RUNNABLE_FORMAT)]);
+  t.same(rows[0], { refused: 0, old: 0 });
+  t.same(fs.readdirSync(path.join(s.directory, 'modules')).filter(f => /start|part/.test(f)), [], 'nothing of a moment is left');
+});
+
 t.test('files that belong to no version are removed once they are old enough', async t => {
   const s = await startTestService();
   t.teardown(() => s.stop());

@@ -36,7 +36,7 @@ const remembering = watPlugin({
     (global $f (mut f32) (f32.const 3)) (global $d (mut f64) (f64.const 4))
     (global $v (mut v128) (v128.const i64x2 5 6))
     (global $fixed i32 (i32.const 77))
-    (global $r (mut funcref) (ref.func $init))
+    (global $r (mut funcref) (ref.null func))
     (global $x (mut externref) (ref.null extern))
     (table $t 3 10 funcref) (elem (i32.const 1) $init)
     (func $init
@@ -120,7 +120,7 @@ type Row = { name: string; plugin: Partial<WatPlugin>; level: string; message: R
 const draw = '(func $init (drop (call $random (i32.const 128) (i32.const 32)))) (export "_initialize" (func $init))';
 const ROWS: Row[] = [
   { name: 'random', plugin: { moreImports: WASI.random, body: draw }, level: 'note', message: /^its start runs in every execution, because it drew random numbers \(once\); .*"start": "once" in the manifest/, same: false },
-  { name: 'random-once', plugin: { moreImports: WASI.random, body: draw, start: 'once' }, level: 'warning', message: /is remembered.* It drew random numbers \(once\), and all executions share/, same: true },
+  { name: 'random-once', plugin: { moreImports: WASI.random, body: draw, start: 'once' }, level: 'warning', message: /is remembered.* It drew random numbers \(once\)\. All executions share what it got, because/, same: true },
   {
     name: 'clock',
     plugin: { moreImports: WASI.clock, body: '(func $init (drop (call $clock (i32.const 1) (i64.const 0) (i32.const 128))) (drop (call $clock (i32.const 0) (i64.const 0) (i32.const 136)))) (start $init)' },
@@ -147,14 +147,53 @@ const ROWS: Row[] = [
     name: 'reference',
     plugin: { body: '(global $r (mut funcref) (ref.null func)) (func $init (global.set $r (ref.func $init))) (start $init) (export "keep" (func $init))' },
     level: 'note',
-    message: /because it leaves a reference in a global variable$/,
+    message: /because a global variable holds a reference before it or after it$/,
     same: true,
   },
   { name: 'closing', plugin: { moreImports: WASI.close, body: '(func $init (drop (call $close (i32.const 1)))) (start $init)' }, level: 'note', message: /because it closes a standard descriptor$/, same: true },
   { name: 'large', plugin: { memory: '500', body: '(func $init (memory.fill (i32.const 128) (i32.const 1) (i32.const 30000000))) (start $init)' }, level: 'note', message: /because it leaves 28\.6 MB of memory, and at most 24\.0 MB are kept$/, same: true },
-  { name: 'trapping', plugin: { body: '(func $init unreachable) (start $init)' }, level: 'warning', message: /^its start fails, and so will every execution: unreachable$/, same: null },
-  { name: 'exiting', plugin: { moreImports: WASI.exit, body: '(func $init (call $exit (i32.const 3))) (start $init)' }, level: 'warning', message: /so will every execution: it called proc_exit\(3\)$/, same: null },
-  { name: 'endless', plugin: { body: '(func $init (loop $l (br $l))) (start $init)' }, level: 'note', message: /because it needs more than 3 s of processor time$/, same: null },
+  { name: 'trapping', plugin: { body: '(func $init unreachable) (start $init)' }, level: 'warning', message: /^its start failed, and so will every execution: unreachable$/, same: null },
+  { name: 'exiting', plugin: { moreImports: WASI.exit, body: '(func $init (call $exit (i32.const 3))) (start $init)' }, level: 'warning', message: /^its start failed, and so will every execution: it called proc_exit\(3\)$/, same: null },
+  { name: 'endless', plugin: { body: '(func $init (loop $l (br $l))) (start $init)' }, level: 'warning', message: /because it needs more than 3 s of processor time$/, same: null },
+  {
+    name: 'written-once',
+    plugin: { moreImports: WASI.write, start: 'once', body: '(data (i32.const 0) "\\08\\00\\00\\00\\02\\00\\00\\00hi") (func $init (drop (call $write (i32.const 1) (i32.const 0) (i32.const 1) (i32.const 128)))) (start $init)' },
+    level: 'warning',
+    message: /is remembered.* It wrote output \(once\)\. No execution writes that again, because/,
+    same: true,
+  },
+  {
+    name: 'function-before',
+    // Only the initial value of the global declares $f, and the handler names it.
+    plugin: { body: '(func $f) (global $r (mut funcref) (ref.func $f)) (func $init (global.set $r (ref.null func))) (start $init)', handle: `(drop (ref.func $f)) ${answerMemory}` },
+    level: 'note',
+    message: /because a global variable holds a reference before it or after it$/,
+    same: true,
+  },
+  {
+    name: 'deep',
+    plugin: { body: '(func $deep (param i32) (if (local.get 0) (then (call $deep (i32.sub (local.get 0) (i32.const 1)))))) (func $init (call $deep (i32.const 30000)) (i32.store (i32.const 128) (i32.const 5))) (start $init)' },
+    level: 'note',
+    message: /is remembered/,
+    same: true,
+  },
+  {
+    name: 'too-deep',
+    plugin: { body: '(func $deep (call $deep)) (func $init (call $deep)) (start $init)' },
+    level: 'warning',
+    message: /^its start failed at the upload: Maximum call stack size exceeded$/,
+    same: null,
+  },
+  {
+    name: 'sleeping',
+    plugin: {
+      moreImports: '(import "wasi_snapshot_preview1" "poll_oneoff" (func $poll (param i32 i32 i32 i32) (result i32)))',
+      body: '(func $init (i32.store (i32.const 1040) (i32.const 1)) (i64.store (i32.const 1048) (i64.const 300000000)) (loop $l (drop (call $poll (i32.const 1024) (i32.const 2048) (i32.const 1) (i32.const 4096))) (br $l))) (start $init)',
+    },
+    level: 'note',
+    message: /because it sleeps for more than a second$/,
+    same: null,
+  },
   { name: 'nothing', plugin: { start: 'once' }, level: 'note', message: /says "start": "once", but the module has no start function and no _initialize/, same: true },
 ];
 

@@ -22,7 +22,7 @@ export function codeEntries(bytes: Uint8Array, outline: ModuleOutline, sizeIndex
     const first = next;
     while (next < memorySites.length && memorySites[next]! < end) next++;
     if (next === first) continue;
-    parts.push(bytes.subarray(copied, start), ...withCalls(bytes, body, memorySites.slice(first, next), sizeIndex));
+    parts.push(bytes.subarray(copied, start), withCalls(bytes, body, memorySites.slice(first, next), sizeIndex));
     copied = end;
   }
   parts.push(bytes.subarray(copied, end));
@@ -35,14 +35,24 @@ function withCalls(
   body: { offset: number; bytes: number },
   sites: readonly number[],
   sizeIndex: number,
-): Uint8Array[] {
-  const parts: Uint8Array[] = [];
+): Uint8Array {
+  const [size, grow] = [sizeIndex, sizeIndex + 1].map(index => Uint8Array.from([0x10, ...leb(index)]));
+  const callOf = (site: number): Uint8Array => (bytes[site] === MEMORY_GROW ? grow! : size!);
+  const length = sites.reduce((sum, site) => sum + callOf(site).length - SITE_BYTES, body.bytes);
+  const head = leb(length);
+  const out = new Uint8Array(head.length + length);
+  out.set(head);
+  let to = head.length;
   let at = body.offset;
+  const copy = (part: Uint8Array): void => {
+    out.set(part, to);
+    to += part.length;
+  };
   for (const site of sites) {
-    const callee = bytes[site] === MEMORY_GROW ? sizeIndex + 1 : sizeIndex;
-    parts.push(bytes.subarray(at, site), Uint8Array.from([0x10, ...leb(callee)]));
+    copy(bytes.subarray(at, site));
+    copy(callOf(site));
     at = site + SITE_BYTES;
   }
-  parts.push(bytes.subarray(at, body.offset + body.bytes));
-  return [Uint8Array.from(leb(parts.reduce((sum, p) => sum + p.length, 0))), ...parts];
+  copy(bytes.subarray(at, body.offset + body.bytes));
+  return out;
 }

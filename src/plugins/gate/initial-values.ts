@@ -2,8 +2,15 @@ import { GATE } from './gate-limits.ts';
 import { readReferenceType, readValueType } from './instructions.ts';
 import type { Reader } from './reader.ts';
 
-/** A global variable: its type, and where its entry and the constant expression in it lie in the module. */
-export type GlobalVariable = { type: string; mutable: boolean; start: number; valueAt: number; end: number };
+/** A global variable, and where its entry lies in the module. */
+export type GlobalVariable = {
+  type: string;
+  mutable: boolean;
+  /** Whether it begins as a null reference. */
+  isNull: boolean;
+  start: number;
+  end: number;
+};
 
 /**
  * A data segment. `address`: where its bytes are copied to when an instance is made; null if the offset is computed or
@@ -37,9 +44,9 @@ export function readGlobals(r: Reader): GlobalVariable[] {
     const type = readValueType(r);
     const mutability = r.byte();
     if (mutability > 1) r.refuse('malformed', `global ${i} has an unknown mutability`);
-    const valueAt = r.at;
+    const isNull = r.peek() === 0xd0;
     skipConstantExpression(r);
-    globals.push({ type, mutable: mutability === 1, start, valueAt, end: r.at });
+    globals.push({ type, mutable: mutability === 1, isNull, start, end: r.at });
   }
   return globals;
 }

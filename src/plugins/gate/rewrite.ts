@@ -17,7 +17,10 @@ import { type ByteRange, type DataSection, imageData, mergedData } from './data-
 import type { ModuleOutline } from './module.ts';
 import { globalEntry, type StartImage } from './start-image.ts';
 
-/** Increased with every change of the output of `rewriteModule`; older stored modules are then rewritten again. */
+/**
+ * Increased with every change of the output of `rewriteModule`, and of what a start can see of the host, because images
+ * keep that. Older stored modules are then rewritten again.
+ */
 export const RUNNABLE_FORMAT = 5;
 
 /**
@@ -182,7 +185,8 @@ class Rewriting {
     const out: Uint8Array[] = [this.#bytes.subarray(0, 8)];
     for (const { id, parts } of sections) {
       const length = parts.reduce((sum, p) => sum + p.length, 0);
-      out.push(Uint8Array.from([id, ...leb(length)]), ...parts);
+      out.push(Uint8Array.from([id, ...leb(length)]));
+      for (const part of parts) out.push(part);
     }
     return Buffer.concat(out);
   }
