@@ -1,6 +1,8 @@
 import { spawn, spawnSync } from 'node:child_process';
 import fs from 'node:fs';
 import net from 'node:net';
+import os from 'node:os';
+import path from 'node:path';
 
 /**
  * What a load found. Latencies in ms; a request that failed or was not answered counts as endless. `generator`: share of
@@ -72,9 +74,9 @@ class Connection {
   }
 }
 
-const bytesOf = (port: number, path: string, headers: Readonly<Record<string, string>> = {}): Buffer =>
+const bytesOf = (port: number, where: string, headers: Readonly<Record<string, string>> = {}): Buffer =>
   Buffer.from(
-    `GET ${path} HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\n${Object.entries(headers)
+    `GET ${where} HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\n${Object.entries(headers)
       .map(([name, value]) => `${name}: ${value}\r\n`)
       .join('')}\r\n`,
   );
@@ -175,8 +177,37 @@ export async function closedLoop(
   return summary(latencies, seconds, failed);
 }
 
+const COMPILED = path.join(os.tmpdir(), `plugin-host-open-loop-${process.pid}`);
+/** The generator in C where there is a compiler: one in Node is late by milliseconds itself. */
+const inC = spawnSync('cc', ['-O2', '-o', COMPILED, path.join(import.meta.dirname, 'open-loop.c')]).status === 0;
+process.once('exit', () => fs.rmSync(COMPILED, { force: true }));
+export const openLoopGenerator = inC ? 'open-loop.c' : 'own generator (install a C compiler for a better one)';
+const OPEN_CONNECTIONS = 64;
+
 /** Open loop: requests leave at a fixed rate; latency counts from when they should have left. */
-export async function openLoop(port: number, path: string, perSecond: number, seconds: number): Promise<Load> {
+export async function openLoop(port: number, where: string, perSecond: number, seconds: number): Promise<Load> {
+  return inC ? await openLoopInC(port, where, perSecond, seconds) : await openLoopHere(port, where, perSecond, seconds);
+}
+
+async function openLoopInC(port: number, where: string, perSecond: number, seconds: number): Promise<Load> {
+  const child = spawn(COMPILED, [port, where, perSecond, seconds, OPEN_CONNECTIONS].map(String));
+  let text = '';
+  child.stdout.on('data', (c: Buffer) => (text += c.toString()));
+  await new Promise(resolve => child.once('close', resolve));
+  const r = JSON.parse(text) as Record<'sent' | 'failed' | 'cpu', number> &
+    Record<'p50' | 'p99' | 'p999', number | null>;
+  const endless = (ms: number | null): number => ms ?? Number.POSITIVE_INFINITY;
+  return {
+    perSecond: (r.sent - r.failed) / seconds,
+    p50: endless(r.p50),
+    p99: endless(r.p99),
+    p999: endless(r.p999),
+    failed: r.failed,
+    generator: r.cpu / seconds,
+  };
+}
+
+async function openLoopHere(port: number, path: string, perSecond: number, seconds: number): Promise<Load> {
   const request = bytesOf(port, path);
   const latencies: number[] = [];
   let failed = 0;
