@@ -1,10 +1,11 @@
 import path from 'node:path';
 import { buildExample } from '../test/support/sdk.ts';
+import { assemble, manifestOf, withManifest } from '../test/support/wat.ts';
 import { type Host, install, memoryMb, servingPid, startHost } from './host.ts';
 import { closedLoop } from './load.ts';
 import { add, median } from './report.ts';
 
-const PLUGINS = 1000;
+const PLUGINS = 2000;
 /** Uploads at a time; each is inspected and compiled on trial. */
 const AT_ONCE = 4;
 
@@ -20,16 +21,24 @@ function named(hello: Uint8Array, id: string): Uint8Array {
   return bytes;
 }
 
+/** A plugin without a start, whose upload takes less time. */
+const small = (id: string): Uint8Array =>
+  withManifest(
+    assemble('(module (memory (export "memory") 1) (func (export "plugin_handle") (result i32) (i32.const 0)))'),
+    manifestOf({ id }),
+  );
+
+/** The last one is the sample, which is called. */
 async function installMany(host: Host): Promise<void> {
-  const hello = await buildExample('hello');
   let k = 1;
   const worker = async (): Promise<void> => {
-    while (k < PLUGINS) await install(host.port, named(hello, idOf(k++)));
+    while (k < PLUGINS - 1) await install(host.port, small(idOf(k++)));
   };
   await Promise.all(Array.from({ length: AT_ONCE }, worker));
+  await install(host.port, named(await buildExample('hello'), idOf(PLUGINS - 1)));
 }
 
-/** What the thousandth installed plugin costs: memory while it is idle, and time on the request path. */
+/** What the last of many installed plugins costs: at the start of the service, memory while it is idle, and time on the request path. */
 export async function scale(directory: string, rounds: number, seconds: number): Promise<void> {
   const filling = await startHost(directory);
   await installMany(filling);
@@ -39,6 +48,11 @@ export async function scale(directory: string, rounds: number, seconds: number):
   try {
     const many = await startHost(directory);
     hosts.push(many);
+    add(
+      `start to ready with ${PLUGINS} installed plugins`,
+      `${(many.startMs / 1000).toFixed(2)} s`,
+      'at most 3 s, aim 1.5 s',
+    );
     const one = await startHost(path.join(directory, 'one'));
     hosts.push(one);
     for (const host of [many, one]) await closedLoop(host.port, '/api/triggers/http/hello/greet', 1, 1);
