@@ -24,6 +24,8 @@ const NOTE_IDLE_MS = 50;
 const REPORT_AT = 8;
 /** Ended executions that are collected when there is nothing to do; with fewer it costs more than it gains. */
 const COLLECT_AFTER = 100;
+/** A lane that runs more executions in a millisecond is busy: its moments without work are too short for that. */
+const BUSY_PER_MS = 10;
 /** No finished answer waits for an execution of a plugin that takes longer than this, in ms. */
 const SHORT_MS = 0.1;
 
@@ -64,8 +66,9 @@ class Lane {
   #next = 0;
   /** Executions ended since main was last woken, and how long the last one took. */
   #unreported = 0;
-  /** Executions since the last collection. */
+  /** Executions since the last look, and when that was. */
   #uncollected = 0;
+  #collectedAt = 0;
   #lastRunMs = 0;
 
   constructor(task: LaneTask) {
@@ -123,7 +126,7 @@ class Lane {
       const taken = takeWork(this.#views.words, this.#words, this.#next);
       if (taken === null) {
         this.#report();
-        if (this.#uncollected >= COLLECT_AFTER) this.#tidy();
+        if (this.#uncollected >= COLLECT_AFTER) this.#tidyUnlessBusy();
         this.#sleep();
       } else {
         if (this.#unreported >= REPORT_AT || !this.#isShort(taken)) this.#report();
@@ -166,9 +169,13 @@ class Lane {
    * Collects the instances that have ended, in a moment without work: V8 itself would do it in the middle of an
    * execution, when they are ten times as many and take ten times as long.
    */
-  #tidy(): void {
+  #tidyUnlessBusy(): void {
+    const now = performance.now();
+    const sinceMs = now - this.#collectedAt;
+    const isBusy = this.#uncollected > sinceMs * BUSY_PER_MS;
     this.#uncollected = 0;
-    this.#collect('minor');
+    this.#collectedAt = now;
+    if (!isBusy) this.#collect('minor');
   }
 
   /** Gives up everything kept for later executions: the host is short of memory. */
