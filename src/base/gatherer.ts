@@ -10,7 +10,7 @@ type GathererOptions<Item> = {
   take(waiting: Item[]): Item[];
   /** Does a batch; settles every item of it, and does not reject. */
   run(batch: Item[]): Promise<void>;
-  /** Whether the execution that asked has ended; asked of items that wait. */
+  /** Whether who asked has ended; asked of items that wait. */
   isOver(item: Item): boolean;
   /** Settles an item that is over, without doing it. */
   drop(item: Item): void;
@@ -18,8 +18,8 @@ type GathererOptions<Item> = {
   idle(): void;
 };
 
-/** Collects the items of one plugin. */
-class PluginItems<Item> {
+/** Collects the items of one group. */
+class GroupItems<Item> {
   readonly #options: GathererOptions<Item>;
   readonly #waiting: Item[] = [];
   #underWay = 0;
@@ -57,32 +57,32 @@ class PluginItems<Item> {
 }
 
 export type GatherOptions<Item> = Pick<GathererOptions<Item>, 'batchesMax' | 'drop' | 'isOver' | 'take'> & {
-  /** Does a batch of a plugin; settles every item of it, and does not reject. */
-  run(pluginId: string, batch: Item[]): Promise<void>;
+  /** Does a batch of a group; settles every item of it, and does not reject. */
+  run(group: string, batch: Item[]): Promise<void>;
 };
 
 /**
- * Does together what the executions of a plugin ask for at the same time: the items of one event-loop turn are one
- * batch, and while enough batches of the plugin are under way, what comes is collected for the next one.
+ * Does together what is asked for at the same time: the items of one group (a plugin, or a table) in one event-loop turn
+ * are one batch, and while enough batches of the group are under way, what comes is collected for the next one.
  */
 export class Gatherer<Item> {
   readonly #options: GatherOptions<Item>;
-  readonly #byPlugin = new Map<string, PluginItems<Item>>();
+  readonly #byGroup = new Map<string, GroupItems<Item>>();
 
   constructor(options: GatherOptions<Item>) {
     this.#options = options;
   }
 
-  add(pluginId: string, item: Item): void {
-    let items = this.#byPlugin.get(pluginId);
+  add(group: string, item: Item): void {
+    let items = this.#byGroup.get(group);
     if (items === undefined) {
       const { run } = this.#options;
-      items = new PluginItems<Item>({
+      items = new GroupItems<Item>({
         ...this.#options,
-        run: batch => run(pluginId, batch),
-        idle: () => this.#byPlugin.delete(pluginId),
+        run: batch => run(group, batch),
+        idle: () => this.#byGroup.delete(group),
       });
-      this.#byPlugin.set(pluginId, items);
+      this.#byGroup.set(group, items);
     }
     items.add(item);
   }

@@ -271,14 +271,16 @@ export class PluginRegistry {
 
   /** Keeps the old version loadable until the deadline of its last execution. */
   #forgetLater(moduleId: number): void {
-    setTimeout(() => this.#forget(moduleId), 60_000).unref();
+    setTimeout(() => {
+      this.#forget(moduleId);
+      // Lanes that have run it hold it still.
+      this.onModulesRemoved();
+    }, 60_000).unref();
   }
 
   #forget(moduleId: number): void {
     this.#sources.delete(moduleId);
     this.#modules.forget(moduleId);
-    // Lanes that have run it hold it still.
-    this.onModulesRemoved();
   }
 
   /**
