@@ -127,13 +127,13 @@ export class LaneWords {
   complete(queue: number, cell: number): void {
     const words = this.#words;
     const at = this.#at;
-    const running = queueAt(queue) + QUEUE.running;
+    const slots = queueAt(queue) + QUEUE.slots;
     // No JavaScript function is called between these lines: a thread that is ended before the last of them still holds
     // its cell.
     const tail = words[at + LANE.doneTail]!;
     words[at + LANE.done + (tail & RING_MASK)] = cell;
     Atomics.store(words, at + LANE.doneTail, (tail + 1) | 0);
-    Atomics.sub(words, running, 1);
+    Atomics.sub(words, slots, 1);
     Atomics.store(words, at + LANE.current, 0);
   }
 

@@ -5,18 +5,30 @@ import { type ACTIVE, LANE, laneAt, QUEUE, queueAt, RING_MASK, type URGENT } fro
  * appends; lanes take from the head by compare-and-swap, and so does the main thread when it takes cells back.
  */
 
-/** Puts a queue to use: it is empty and lets `limit` executions run at once. */
-export function openQueue(words: Int32Array, queue: number, limit: number): void {
-  words[queueAt(queue) + QUEUE.limit] = limit;
+/** The word of a queue that counts: the executions that run in the low half, how many may run in the high half. */
+const RUNNING_MASK = 0xffff;
+const LIMIT_SHIFT = 16;
+
+const slotsWord = (queue: number): number => queueAt(queue) + QUEUE.slots;
+
+/**
+ * Main thread: sets how many executions of a queue may run at once. A lane takes a cell by compare-and-swap of limit and
+ * count together, so from the return on none takes one under the old limit. Comes before the append it is meant for.
+ *
+ * @returns how many run; more than the limit if it was lowered below
+ */
+export function setLimit(words: Int32Array, queue: number, limit: number): number {
+  const at = slotsWord(queue);
+  for (;;) {
+    const before = Atomics.load(words, at);
+    const running = before & RUNNING_MASK;
+    if (Atomics.compareExchange(words, at, before, (limit << LIMIT_SHIFT) | running) === before) return running;
+  }
 }
 
-/** Main thread: how many executions of a queue may run at once. */
-export const limitOf = (words: Int32Array, queue: number): number => words[queueAt(queue) + QUEUE.limit]!;
-
-/** Main thread: changes that number. Comes before the append it is meant for, so that no lane uses the old one. */
-export function setLimit(words: Int32Array, queue: number, limit: number): void {
-  Atomics.store(words, queueAt(queue) + QUEUE.limit, limit);
-}
+/** How many executions of a queue may run at once. */
+export const limitOf = (words: Int32Array, queue: number): number =>
+  Atomics.load(words, slotsWord(queue)) >>> LIMIT_SHIFT;
 
 /** Main thread: appends a cell. */
 export function appendCell(words: Int32Array, queue: number, cell: number): void {
@@ -37,10 +49,9 @@ export function takeCell(words: Int32Array, queue: number, lane: number): number
   for (;;) {
     const head = Atomics.load(words, at + QUEUE.head);
     if (head === Atomics.load(words, at + QUEUE.tail)) return -1;
-    if (Atomics.add(words, at + QUEUE.running, 1) >= Atomics.load(words, at + QUEUE.limit)) {
-      Atomics.sub(words, at + QUEUE.running, 1);
-      return -1;
-    }
+    const slots = Atomics.load(words, at + QUEUE.slots);
+    if ((slots & RUNNING_MASK) >= slots >>> LIMIT_SHIFT) return -1;
+    if (Atomics.compareExchange(words, at + QUEUE.slots, slots, slots + 1) !== slots) continue;
     const cell = words[at + QUEUE.ring + (head & RING_MASK)]!;
     if (Atomics.compareExchange(words, at + QUEUE.head, head, (head + 1) | 0) === head) {
       // Noted at once, without a call between: the cell of a thread that ends from now on is known.
@@ -49,7 +60,7 @@ export function takeCell(words: Int32Array, queue: number, lane: number): number
       Atomics.store(words, own + LANE.current, cell + 1);
       return cell;
     }
-    Atomics.sub(words, at + QUEUE.running, 1);
+    Atomics.sub(words, at + QUEUE.slots, 1);
   }
 }
 
@@ -96,15 +107,15 @@ export const hasQueued = (words: Int32Array, queue: number): boolean =>
 
 /** How many executions of a queue run. */
 export const runningOf = (words: Int32Array, queue: number): number =>
-  Atomics.load(words, queueAt(queue) + QUEUE.running);
+  Atomics.load(words, slotsWord(queue)) & RUNNING_MASK;
 
 /** Whether cells of a queue wait, and one more may run. */
 export const isRunnable = (words: Int32Array, queue: number): boolean =>
-  hasQueued(words, queue) && runningOf(words, queue) < Atomics.load(words, queueAt(queue) + QUEUE.limit);
+  hasQueued(words, queue) && runningOf(words, queue) < limitOf(words, queue);
 
 /** Main thread: lowers the running count for a lane whose thread has ended. */
 export function endRunning(words: Int32Array, queue: number): void {
-  Atomics.sub(words, queueAt(queue) + QUEUE.running, 1);
+  Atomics.sub(words, slotsWord(queue), 1);
 }
 
 /** The masks of queues: those that may hold work, and those of which other executions wait for executions. */

@@ -32,11 +32,11 @@ export const URGENT = ACTIVE + 2;
 
 const QUEUES_AT = 2 * LINE;
 /**
- * head, tail, ring: executions that wait; running: executions that lanes have taken; limit: how many may run at once,
- * one less than the plugin's slots while all of them belong to one caller. Lanes read the tail before the limit, and
- * the main thread writes the limit before the tail, so a lane never uses an old limit for a new entry.
+ * head, tail, ring: executions that wait; slots: in one word how many lanes have taken and run, and how many may run at
+ * once (`run-queue`), one less than the plugin's slots while all of them belong to one caller. Lanes read the tail before
+ * the slots, and the main thread writes the slots before the tail, so a lane never uses an old limit for a new entry.
  */
-export const QUEUE = { head: 0, tail: LINE, limit: LINE + 1, running: 2 * LINE, ring: 3 * LINE } as const;
+export const QUEUE = { head: 0, tail: LINE, slots: 2 * LINE, ring: 3 * LINE } as const;
 const QUEUE_WORDS = 3 * LINE + CELL_COUNT;
 
 const LANES_AT = QUEUES_AT + QUEUE_COUNT * QUEUE_WORDS;

@@ -5,7 +5,6 @@ import {
   isRunnable,
   limitOf,
   markQueue,
-  openQueue,
   type QueueMask,
   setLimit,
   takeBackAll,
@@ -122,7 +121,7 @@ export class RunQueues {
   #lend(queue: number, line: PluginLine): void {
     line.queue = queue;
     const limit = line.isAlone ? LIMITS.slotsPerCaller : LIMITS.slotsPerPlugin;
-    openQueue(this.#words, queue, limit);
+    setLimit(this.#words, queue, limit);
     if (line.awaited > 0) this.#mark(URGENT, queue);
     this.#mark(ACTIVE, queue);
   }
