@@ -11,7 +11,7 @@ import { Policies } from '../authz/policies.ts';
 import { findBrokenPolicies } from '../authz/stored-policies.ts';
 import { SubjectContexts } from '../authz/subject-context.ts';
 import { messageOf } from '../base/errors.ts';
-import { type HeldLock, holdLock } from '../db/held-lock.ts';
+import { type HeldLock, holdLockOfHost } from '../db/held-lock.ts';
 import { LOCKS } from '../db/locks.ts';
 import { PLUGIN_CHANGED } from '../db/notifications.ts';
 import { Graph } from '../graph/graph.ts';
@@ -46,6 +46,8 @@ export type Authz = Feature & {
 
 export type AuthzParts = Pick<Plugins, 'registry'> &
   Pick<Records, 'quarantine'> & {
+    /** Names this host, whose processes share one embedded store. */
+    hostId: number;
     /** Told when an embedded store is asked and all others may end. */
     inUse(endpoint: string): void;
   };
@@ -157,7 +159,7 @@ export function composeAuthz({ changes, config, db, jobs, log }: Core, parts: Au
     },
     useEmbedded(endpoint) {
       newest = endpoint;
-      lock ??= holdLock(v['database.url'], LOCKS.embeddedGraph, {
+      lock ??= holdLockOfHost(v['database.url'], LOCKS.embeddedGraph, parts.hostId, {
         held() {
           isHeld = true;
           useNewest();

@@ -1,30 +1,38 @@
 import { messageOf } from '../base/errors.ts';
 import { dataPath } from '../config/load.ts';
 import { Executor } from '../execution/execute.ts';
+import { MemoryBudget } from '../execution/memory-budget.ts';
+import { EVERY_SLOT } from '../execution/slot-leases.ts';
 import { type HostCall, type HostHandler, makeDispatch } from '../host/host-functions.ts';
 import type { Core } from './core.ts';
 import type { Feature } from './feature.ts';
 import type { Plugins } from './plugins.ts';
 import type { Records } from './records.ts';
+import type { Siblings } from './siblings.ts';
 
-export type Execution = Feature & { executor: Executor<HostCall> };
+export type Execution = Feature & { executor: Executor<HostCall>; memory: MemoryBudget };
 
 export type ExecutionParts = Pick<Plugins, 'registry'> &
   Pick<Records, 'executionLog'> & {
     hostFunctions: Record<string, HostHandler>;
     /** File in which lanes note the plugin version they run, or null. */
     noteFile: string | null;
+    siblings: Siblings;
   };
 
 /** Starts the threads that run plugins. */
 export function composeExecution({ config, log }: Core, parts: ExecutionParts): Execution {
   const v = config.values;
-  const { executionLog, noteFile, registry } = parts;
+  const { executionLog, noteFile, registry, siblings } = parts;
+  const { processes, slots } = siblings;
+  const memory = new MemoryBudget(v['execution.memory_budget_mb'] * 1024 * 1024, processes);
   const dispatch = makeDispatch(parts.hostFunctions);
   const executor = new Executor<HostCall>({
     lanes: v['execution.lanes'],
     recycle: v['execution.memory'] === 'recycled',
-    memoryBudgetBytes: v['execution.memory_budget_mb'] * 1024 * 1024,
+    memory,
+    slots: slots ?? EVERY_SLOT,
+    processes,
     timeoutMs: v['execution.timeout_ms'],
     cacheDirectory: dataPath(config, 'cache'),
     noteFile,
@@ -40,8 +48,16 @@ export function composeExecution({ config, log }: Core, parts: ExecutionParts): 
         operation === 'lane' ? 'a plugin thread ended' : 'a host call failed',
       ),
   });
+  slots?.attach(executor);
   registry.onModulesRemoved = () => executor.giveUpMemory();
   // Threads take longest to start: they load while the plugins are read.
   executor.start();
-  return { executor, close: () => executor.close() };
+  return {
+    executor,
+    memory,
+    async close() {
+      slots?.close();
+      await executor.close();
+    },
+  };
 }

@@ -1,12 +1,17 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { docsRoutes } from '../api/docs-api.ts';
 import { HEALTH_PATHS, healthRoutes } from '../api/health-api.ts';
 import type { Route } from '../api/route.ts';
 import { makeRouter } from '../api/router.ts';
 import { fullDiskOf, lackOfSpace } from '../base/disk-space.ts';
 import { messageOf, ServiceError } from '../base/errors.ts';
+import type { Log } from '../base/log.ts';
 import { dataPath } from '../config/load.ts';
 import { makeClientAddress } from '../http/client-address.ts';
+import type { Connections } from '../http/connections.ts';
+import type { Exchange } from '../http/exchange.ts';
 import { type Server, startServer } from '../http/server.ts';
+import { steerConnections } from '../http/steer-connections.ts';
 import { handleTrigger, TRIGGER_PREFIX } from '../triggers/handle-trigger.ts';
 import type { Authz } from './authz.ts';
 import type { Core } from './core.ts';
@@ -22,6 +27,11 @@ export type FrontEnd = {
   routes: readonly Route[];
   /** Requests of the API are answered 503 from now on; no new connections. */
   drain(): void;
+  /**
+   * Leads new connections to the process that began to listen last, and closes each of its own behind its next answer. Resolves when all are
+   * closed, which the library does with idle ones after ten seconds.
+   */
+  handOver(): Promise<void>;
   close(): void;
 };
 
@@ -29,7 +39,44 @@ export type FrontEndParts = Pick<Plugins, 'registry' | 'origins'> &
   Pick<Records, 'records' | 'quarantine'> &
   Pick<Identity, 'guards' | 'hasLogin' | 'hostBearer' | 'principals'> &
   Pick<Authz, 'policies'> &
-  Pick<Execution, 'executor'> & { routes: readonly Route[] };
+  Pick<Execution, 'executor'> & {
+    routes: readonly Route[];
+    /** Number of serving processes on the port. */
+    processes: number;
+  };
+
+function logUnknown(log: Log, error: unknown, x: Exchange): void {
+  log.error(
+    {
+      error: messageOf(error),
+      stack: error instanceof Error ? error.stack : undefined,
+      request_id: x.requestId,
+      ...(x.traceId === '' ? {} : { trace_id: x.traceId }),
+      path: x.path,
+    },
+    fullDiskOf(error) === null ? 'request failed' : `${fullDiskOf(error)} is full`,
+  );
+}
+
+/** How often a process that hands its clients over looks whether they have left. */
+const HAND_OVER_LOOK_MS = 20;
+/** When connections that were being made before they were led elsewhere have come, and how long they are waited for. */
+const HAND_OVER_QUIET_MS = 200;
+const HAND_OVER_QUIET_MS_MAX = 2000;
+
+/** @param newest number of the socket of the process that takes over (`steer-connections`) */
+async function handOver(server: Server, connections: Connections, newest: number): Promise<void> {
+  server.closeDoor();
+  if (steerConnections(server.port, newest)) {
+    const until = performance.now() + HAND_OVER_QUIET_MS_MAX;
+    for (let taken = -1; taken !== connections.taken && performance.now() < until; ) {
+      taken = connections.taken;
+      await sleep(HAND_OVER_QUIET_MS);
+    }
+  }
+  server.stopListening();
+  while (connections.open > 0) await sleep(HAND_OVER_LOOK_MS);
+}
 
 /** Listens. From here on the service answers. @throws Error when the port is taken */
 export async function composeFrontEnd(core: Core, parts: FrontEndParts): Promise<FrontEnd> {
@@ -58,11 +105,12 @@ export async function composeFrontEnd(core: Core, parts: FrontEndParts): Promise
     bodyBytesMax: v['http.max_body'],
   };
   const intake = composeIntake(config);
+  const connections = composeConnections(config, log, parts.processes);
   const server = await startServer(v['http.host'], v['http.port'], {
     triggerPrefix: TRIGGER_PREFIX,
     clientAddress: makeClientAddress(v['http.trusted_proxies']),
     intake,
-    connections: composeConnections(config, log),
+    connections,
     handleTrigger: x => handleTrigger(triggerParts, x),
     async handleRoute(x) {
       if (state === 'draining' && !HEALTH_PATHS.has(x.path))
@@ -70,17 +118,7 @@ export async function composeFrontEnd(core: Core, parts: FrontEndParts): Promise
       origins?.checkPath(x.headers.host, x.path);
       await route(x);
     },
-    onUnknownError: (error, x) =>
-      log.error(
-        {
-          error: messageOf(error),
-          stack: error instanceof Error ? error.stack : undefined,
-          request_id: x.requestId,
-          ...(x.traceId === '' ? {} : { trace_id: x.traceId }),
-          path: x.path,
-        },
-        fullDiskOf(error) === null ? 'request failed' : `${fullDiskOf(error)} is full`,
-      ),
+    onUnknownError: (error, x) => logUnknown(log, error, x),
   });
   core.port = server.port;
   if (!server.bounded)
@@ -92,6 +130,7 @@ export async function composeFrontEnd(core: Core, parts: FrontEndParts): Promise
   return {
     server,
     routes,
+    handOver: () => handOver(server, connections, parts.processes),
     drain() {
       state = 'draining';
       server.stopListening();

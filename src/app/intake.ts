@@ -8,11 +8,12 @@ import { Connections } from '../http/connections.ts';
 import { Intake } from '../http/intake.ts';
 
 /** What connections may be open, and what the log says of those that are refused or end without a request. */
-export function composeConnections(config: Config, log: Log): Connections {
+export function composeConnections(config: Config, log: Log, processes: number): Connections {
   const v = config.values;
   return new Connections({
     max: v['http.max_connections'],
     perAddressMax: v['http.max_connections_per_address'],
+    processes,
     isProxy: makeIsProxy(v['http.trusted_proxies']),
     onRefused: (limit, address) => log.warn({ limit, address }, 'connections are refused'),
     onUnreadable: (address, connections) =>

@@ -7,13 +7,16 @@ import { removeOldRequests } from '../records/idempotent-requests.ts';
 import { Quarantine, RESUMED } from '../records/quarantine.ts';
 import type { Core } from './core.ts';
 import type { Feature } from './feature.ts';
+import type { Siblings } from './siblings.ts';
 
 /** What is remembered of executions: records, log lines, suspensions. */
 export type Records = Feature & { records: ExecutionRecords; executionLog: ExecutionLog; quarantine: Quarantine };
 
-export function composeRecords({ config, db, log }: Core): Records {
+export function composeRecords({ config, db, log }: Core, siblings: Siblings): Records {
   const executionLog = new ExecutionLog(log, config.values['log.plugins']);
-  const quarantine = new Quarantine(db, executionLog.suspended, executionLog.notStored);
+  const quarantine = new Quarantine(db, executionLog.suspended, executionLog.notStored, message =>
+    siblings.tell(message),
+  );
   const records = new ExecutionRecords(db, (error, lost) =>
     log.warn({ error: messageOf(error), lost }, 'execution records could not be written yet'),
   );

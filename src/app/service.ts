@@ -5,10 +5,12 @@ import type { Log } from '../base/log.ts';
 import { runPeriodically } from '../base/periodic.ts';
 import type { Config } from '../config/load.ts';
 import type { Executor } from '../execution/execute.ts';
+import type { MemoryBudget } from '../execution/memory-budget.ts';
 import type { HostCall, HostHandler } from '../host/host-functions.ts';
 import type { Server } from '../http/server.ts';
 import type { PluginInstaller } from '../plugins/install.ts';
 import type { PluginRegistry } from '../plugins/registry.ts';
+import type { StrikeMessage } from '../records/strikes.ts';
 import { type Suspect, suspendSuspects } from '../records/suspects.ts';
 import { type Authz, composeAuthz } from './authz.ts';
 import { type Core, openCore } from './core.ts';
@@ -26,6 +28,7 @@ import { composePluginIo } from './plugin-io.ts';
 import { composePlugins } from './plugins.ts';
 import { composeRecords } from './records.ts';
 import { confirmSecretKey } from './secrets.ts';
+import { alone, type Siblings, shareOf } from './siblings.ts';
 import { composeUniversity } from './university.ts';
 
 export type ServiceOptions = {
@@ -40,6 +43,8 @@ export type ServiceOptions = {
   prepare?(installer: PluginInstaller, registry: PluginRegistry): Promise<void>;
   /** Told which embedded graph store is asked now. */
   graphInUse?(endpoint: string): void;
+  /** The other serving processes of this host; left out: there are none. */
+  siblings?: Siblings;
 };
 
 export type Service = {
@@ -54,6 +59,14 @@ export type Service = {
   readonly authz: Authz;
   /** An embedded graph store came up, empty. */
   useEmbeddedGraph(endpoint: string): void;
+  readonly memory: MemoryBudget;
+  /** Another process counted a failed execution, or forgot those of a caller. */
+  hearStrike(message: StrikeMessage): void;
+  /**
+   * Another process has taken this one's place on the port: takes no new connections, and answers on those that are open until their
+   * clients have closed them.
+   */
+  handOver(): Promise<void>;
   /** Ends everything in order: no new requests, running executions finish, records are written. */
   stop(graceMs: number): Promise<void>;
 };
@@ -93,7 +106,8 @@ function makeStop(
 /** Builds every feature once, in dependency order, and starts the service. */
 export async function startService(options: ServiceOptions): Promise<Service> {
   assertLimits();
-  const { config, log } = options;
+  const { log, siblings = alone() } = options;
+  const config = shareOf(options.config, siblings.processes);
   const core = await openCore(config, log);
   const features: Feature[] = [];
   const add = <F extends Feature>(feature: F): F => {
@@ -101,11 +115,11 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     return feature;
   };
 
-  const records = add(composeRecords(core));
+  const records = add(composeRecords(core, siblings));
   const plugins = add(composePlugins(core));
   const identity = add(composeIdentity(core, { ...plugins, setupToken: options.setupToken }));
   const inUse = (endpoint: string): void => options.graphInUse?.(endpoint);
-  const authz = add(composeAuthz(core, { ...plugins, ...records, inUse }));
+  const authz = add(composeAuthz(core, { ...plugins, ...records, inUse, hostId: siblings.hostId }));
   const files = add(await composeFiles(core, { ...plugins, ...identity }));
   add(composeMail(core));
   add(jobsFeature(core, features));
@@ -118,7 +132,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
   add(composeEvents(core));
   const hostFunctions: Record<string, HostHandler> = Object.assign({}, ...features.map(f => f.hostFunctions));
   const { noteFile } = options;
-  const execution = add(composeExecution(core, { ...plugins, ...records, hostFunctions, noteFile }));
+  const execution = add(composeExecution(core, { ...plugins, ...records, hostFunctions, noteFile, siblings }));
   const { schema } = authz;
   const { installer } = add(await composeInstallation(core, { ...plugins, ...records, ...execution, schema }));
   add(composeUniversity(core));
@@ -134,6 +148,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
   const frontEnd = await composeFrontEnd(core, {
     ...{ ...plugins, ...records, ...identity, ...authz, ...execution },
     routes,
+    processes: siblings.processes,
   });
   for (const feature of features) feature.start?.();
   return {
@@ -143,7 +158,13 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     registry: plugins.registry,
     executor: execution.executor,
     authz,
+    memory: execution.memory,
     useEmbeddedGraph: endpoint => authz.useEmbedded(endpoint),
+    hearStrike: message => records.quarantine.hearStrike(message),
+    handOver() {
+      for (const feature of features) feature.drain?.();
+      return frontEnd.handOver();
+    },
     inSetupMode: () => identity.guards.inSetupMode(),
     stop: makeStop(core, features, frontEnd, execution),
   };

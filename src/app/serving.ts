@@ -3,9 +3,11 @@ import { messageOf, OperatorError } from '../base/errors.ts';
 import { makeLog } from '../base/log.ts';
 import { type Config, loadConfig } from '../config/load.ts';
 import { isUnavailable } from '../db/database.ts';
+import { SlotLeases } from '../execution/slot-leases.ts';
 import { installSample } from '../plugins/sample.ts';
-import type { GoMessage, GraphMessage, ServingMessage } from '../supervisor/supervisor.ts';
-import { startService } from './service.ts';
+import type { GoMessage, ServingMessage, SupervisorMessage } from '../supervisor/serving-messages.ts';
+import { type Service, startService } from './service.ts';
+import type { Siblings } from './siblings.ts';
 
 const GRACE_MS = 10_000;
 
@@ -26,21 +28,18 @@ function startFailure(error: unknown, config: Config): string {
   return messageOf(error);
 }
 
-type EmbeddedGraph = { endpoint: string | null; changed(): void };
+/** What the supervisor said before the service was there to hear it. */
+type Inbox = { early: SupervisorMessage[]; hear(message: SupervisorMessage): void };
 
 /** Stands by, everything loaded, until the supervisor says go; ends when the supervisor does. */
 export function runServing(): void {
   let running = false;
-  /** The embedded graph store that was named last, and who wants to know. */
-  const graph: EmbeddedGraph = { endpoint: null, changed: () => {} };
-  process.on('message', (message: GoMessage | GraphMessage) => {
-    if (message.kind === 'graph') {
-      graph.endpoint = message.endpoint;
-      graph.changed();
-      return;
-    }
+  const early: SupervisorMessage[] = [];
+  const inbox: Inbox = { early, hear: message => void early.push(message) };
+  process.on('message', (message: SupervisorMessage) => {
+    if (message.kind !== 'go') return inbox.hear(message);
     running = true;
-    void serve(message, graph);
+    void serve(message, inbox);
   });
   process.on('disconnect', () => {
     if (!running) process.exit(0);
@@ -49,10 +48,40 @@ export function runServing(): void {
   process.on('SIGINT', () => {});
 }
 
+function siblingsOf({ hostId, processes, slots }: GoMessage): Siblings {
+  if (processes === 1) return { processes, hostId, slots: null, tell };
+  const leases = new SlotLeases(tell);
+  leases.hear({ kind: 'slots_owned', ...slots });
+  return { processes, hostId, slots: leases, tell };
+}
+
+/** Does what the supervisor says. */
+function listenTo(inbox: Inbox, service: Service, siblings: Siblings, handOver: () => void): void {
+  inbox.hear = message => {
+    switch (message.kind) {
+      case 'go':
+        return;
+      case 'graph':
+        return service.useEmbeddedGraph(message.endpoint);
+      case 'others':
+        return service.memory.useOthers(message.pids);
+      case 'strike':
+      case 'strikes_forgotten':
+        return service.hearStrike(message);
+      case 'hand_over':
+        return handOver();
+      default:
+        siblings.slots?.hear(message);
+    }
+  };
+  for (const message of inbox.early.splice(0)) inbox.hear(message);
+}
+
 /** The serving process: front end and plugin threads. */
-async function serve(options: GoMessage, graph: EmbeddedGraph): Promise<void> {
+async function serve(options: GoMessage, inbox: Inbox): Promise<void> {
   const config = loadConfig(null, options.env);
   const log = makeLog(config.values['log.level']);
+  const siblings = siblingsOf(options);
   let stopping = false;
   try {
     const service = await startService({
@@ -61,6 +90,7 @@ async function serve(options: GoMessage, graph: EmbeddedGraph): Promise<void> {
       setupToken: config.values['admin.setup_token'],
       noteFile: options.noteFile,
       suspects: options.suspects,
+      siblings,
       async prepare(installer, registry) {
         if (options.sampleModule === null) return;
         const bytes = fs.readFileSync(options.sampleModule);
@@ -68,10 +98,6 @@ async function serve(options: GoMessage, graph: EmbeddedGraph): Promise<void> {
       },
       graphInUse: endpoint => tell({ kind: 'graph_in_use', endpoint }),
     });
-    graph.changed = () => {
-      if (graph.endpoint !== null) service.useEmbeddedGraph(graph.endpoint);
-    };
-    graph.changed();
     const stop = (why: string): void => {
       if (stopping) return;
       stopping = true;
@@ -84,6 +110,7 @@ async function serve(options: GoMessage, graph: EmbeddedGraph): Promise<void> {
         },
       );
     };
+    listenTo(inbox, service, siblings, () => void service.handOver().then(() => stop('another process serves')));
     process.on('SIGTERM', () => stop('SIGTERM'));
     process.on('disconnect', () => stop('the supervisor is gone'));
     log.info({ port: service.server.port, plugins: service.registry.size }, 'ready');

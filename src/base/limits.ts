@@ -21,6 +21,8 @@ export const LIMITS = {
   /** Simultaneous executions of one plugin (docs/limits.md), and of one caller with that plugin. */
   slotsPerPlugin: 8,
   slotsPerCaller: 7,
+  /** Serving processes of one host: each has a slot of every plugin that a single caller may use. */
+  servingProcessesMax: 7,
   /** Executions admitted by one host at a time, including those that wait. */
   executionsInFlightMax: 4096,
   /**
@@ -329,12 +331,10 @@ export const LIMITS = {
 export function assertLimits(): void {
   const relations: Array<[string, boolean]> = [
     ['memoryPagesMax is 512 MB', LIMITS.memoryPagesMax * PAGE_BYTES === 512 * MIB],
-    [
-      'executionsInFlightMax is a power of two',
-      (LIMITS.executionsInFlightMax & (LIMITS.executionsInFlightMax - 1)) === 0,
-    ],
+    ['executionsInFlightMax has one bit', (LIMITS.executionsInFlightMax & (LIMITS.executionsInFlightMax - 1)) === 0],
     ['activeQueuesMax fits two mask words', LIMITS.activeQueuesMax === 64],
     ['a plugin can fill its slots', LIMITS.slotsPerPlugin <= LIMITS.lanesMax],
+    ['every serving process has a slot', LIMITS.servingProcessesMax <= LIMITS.slotsPerCaller],
     ['one caller leaves a slot to the others', LIMITS.slotsPerCaller < LIMITS.slotsPerPlugin],
     ['one caller leaves room to the others', LIMITS.waitingPerCallerMax < LIMITS.waitingPerPluginMax],
     ['an answer of a database fits one execution', LIMITS.sqlAnswerBytesMax <= LIMITS.hostCallBytesMax],

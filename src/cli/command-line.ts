@@ -69,6 +69,10 @@ function addServiceVerbs(program: Command, config: ReadConfig, serves: () => voi
     const { serve } = await import('./serve.ts');
     await serve(await config(flags), flags.sample === true, env);
   }).option('--sample', 'build and install the sample plugin');
+  verb(program, 'reload', 'replace the serving processes of the running service, one by one', async flags => {
+    const { reloadCommand } = await import('./reload-command.ts');
+    out(await reloadCommand(await config(flags), progress));
+  });
   verb(program, 'migrate', 'bring the database of database.url up to date', async flags => {
     const { migrateCommand } = await import('./migrate-command.ts');
     out(await migrateCommand(await config(flags)));

@@ -196,6 +196,11 @@ export const ROWS = {
     '30d',
     'how long modules and frontends of uninstalled plugins are kept',
   ),
+  'serving.processes': row(
+    positive.max(LIMITS.servingProcessesMax),
+    Math.min(LIMITS.servingProcessesMax, Math.max(1, Math.floor(os.availableParallelism() / 4))),
+    'serving processes on the port; they share slots, memory and what is counted per host',
+  ),
   'execution.lanes': row(positive.max(LIMITS.lanesMax), 16, 'threads that run plugins'),
   'execution.memory': row(
     z.enum(['recycled', 'fresh']),
@@ -205,7 +210,7 @@ export const ROWS = {
   'execution.memory_budget_mb': row(
     z.coerce.number().int().min(0),
     Math.floor(os.totalmem() / 2 / 1024 / 1024),
-    'resident memory of the serving process above which the execution using the most memory is stopped; 0: none',
+    'resident memory of the serving processes above which the execution using the most memory is stopped; 0: none',
   ),
   'execution.timeout_ms': row(positive.max(LIMITS.executionMsMax), LIMITS.executionMsMax, 'deadline of an execution'),
   'university_sync.enabled': row(flag, false, 'whether university data are pulled in the background'),

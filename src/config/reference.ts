@@ -35,6 +35,7 @@ npx plugin-host config check --json
 
 /** Defaults that differ from machine to machine, in words. */
 const MACHINE_DEFAULTS: Readonly<Record<string, string>> = {
+  'serving.processes': 'one for each four processors, at most 7',
   'execution.memory_budget_mb': 'half of the memory of the machine',
 };
 

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type pg from 'pg';
 import { cutConnection, makeClient } from './database.ts';
+import { lockForTransaction } from './locks.ts';
 
 export type HeldLock = { close(): Promise<void> };
 
@@ -66,21 +67,51 @@ async function end(client: pg.Client): Promise<void> {
   clearTimeout(cut);
 }
 
+/**
+ * Takes a lock that the processes of one host share: the database knows it by two numbers, and a session may have it
+ * while no session of another host has.
+ */
+async function takeLockOfHost(client: pg.Client, key: number, host: number): Promise<boolean> {
+  await client.query('BEGIN');
+  try {
+    // One session at a time looks who has it.
+    await lockForTransaction(client, key);
+    // https://www.postgresql.org/docs/current/view-pg-locks.html: a lock of two numbers has objsubid 2.
+    const { rows } = await client.query(
+      `SELECT 1 FROM pg_locks
+       WHERE locktype = 'advisory' AND objsubid = 2 AND classid::bigint = $1 AND objid::bigint <> $2
+         AND database = (SELECT oid FROM pg_database WHERE datname = current_database()) LIMIT 1`,
+      [key, host],
+    );
+    if (rows.length > 0) return false;
+    await client.query('SELECT pg_advisory_lock_shared($1::int, $2::int)', [key, host]);
+    return true;
+  } finally {
+    await client.query('COMMIT');
+  }
+}
+
 async function takeLock(client: pg.Client, key: number): Promise<boolean> {
   const { rows } = await client.query<{ got: boolean }>('SELECT pg_try_advisory_lock($1) AS got', [key]);
   return rows[0]?.got === true;
 }
 
 /**
- * Holds an advisory lock of the database while the service runs; one host at a time has it. A separate connection holds
- * it, so the lock is released when this process ends in any way, and five seconds after the last heartbeat reached the
- * database.
+ * Holds an advisory lock of the database while the service runs; one host at a time has it, with all its serving
+ * processes. A separate connection holds it, so the lock is released when this process ends in any way, and five seconds
+ * after the last heartbeat reached the database.
  *
  * @param key number of the lock
+ * @param host names the host; 0 to 2^31 - 1
  * @param on `held`: this host has the lock, or has it again; `lost`: the connection is closed, and another host may
  *   have the lock by now; `refused`: once, when another host has it
  */
-export function holdLock(url: string, key: number, on: { held(): void; lost(): void; refused(): void }): HeldLock {
+export function holdLockOfHost(
+  url: string,
+  key: number,
+  host: number,
+  on: { held(): void; lost(): void; refused(): void },
+): HeldLock {
   let closed = false;
   let client: pg.Client | null = null;
   let told = false;
@@ -96,7 +127,7 @@ export function holdLock(url: string, key: number, on: { held(): void; lost(): v
     });
     try {
       stopHeartbeats = await connect(own);
-      while (!closed && !(await takeLock(own, key))) {
+      while (!closed && !(await takeLockOfHost(own, key, host))) {
         if (!told) on.refused();
         told = true;
         await sleep(AGAIN_MS);

@@ -9,8 +9,10 @@ import { LIMITS } from '../base/limits.ts';
 import { HostCallPort } from './host-call-port.ts';
 import { LanePool } from './lane-pool.ts';
 import { prepareLaneSource } from './lane-source.ts';
+import type { MemoryBudget } from './memory-budget.ts';
 import { NestedCalls } from './nested-calls.ts';
-import { type FullLine, RunQueues } from './run-queues.ts';
+import { type FullLine, RunQueues, waitingLimits } from './run-queues.ts';
+import type { Slots, SlotUser } from './slot-leases.ts';
 
 /** One execution to run: plain data and one callback. `C` is the context that host functions get of it. */
 export type Execution<C> = {
@@ -34,8 +36,12 @@ export type Execution<C> = {
 export type ExecutorOptions<C> = {
   lanes: number;
   recycle: boolean;
-  /** Resident memory in bytes above which the execution using the most memory is stopped; 0 = no budget. */
-  memoryBudgetBytes: number;
+  /** Resident memory above which the execution using the most memory is stopped. */
+  memory: MemoryBudget;
+  /** What this process may use of each plugin's slots. */
+  slots: Slots;
+  /** Number of serving processes of this host, which share its limits. */
+  processes: number;
   /** Longest time of an execution, waiting included. */
   timeoutMs: number;
   /** Directory for the lane's stripped sources. */
@@ -76,7 +82,7 @@ type Admitted<C> = { execution: Execution<C>; admittedAt: number; event: Uint8Ar
  * Runs executions: takes a cell, lets a lane run it, reads the outcome, releases the cell. Plugin code runs in no other
  * way.
  */
-export class Executor<C> {
+export class Executor<C> implements SlotUser {
   readonly #options: ExecutorOptions<C>;
   readonly #views: SharedViews;
   readonly #queues: RunQueues;
@@ -93,7 +99,7 @@ export class Executor<C> {
     this.#options = options;
     const memory = new SharedArrayBuffer(SHARED_BYTES);
     this.#views = viewsOf(memory);
-    this.#queues = new RunQueues(this.#views);
+    this.#queues = new RunQueues(this.#views, options.slots, waitingLimits(options.processes));
     const port = new HostCallPort({
       dispatch: (row, args, cell) => options.dispatch(row, args, this.#of(cell).execution),
       loadModule: id => options.loadModule(id),
@@ -108,7 +114,7 @@ export class Executor<C> {
       views: this.#views,
       lanes: options.lanes,
       recycle: options.recycle,
-      warmBytesMax: warmBytesMax(options.memoryBudgetBytes),
+      warmBytesMax: warmBytesMax(options.memory.share),
       laneFile: prepareLaneSource(options.cacheDirectory, 'run-plugin'),
       noteFile: options.noteFile,
       addedHeaders: options.addedHeaders,
@@ -135,6 +141,17 @@ export class Executor<C> {
     this.#pool.giveUpMemory();
   }
 
+  /** Called when this process gets slots of a plugin, or shall use fewer. */
+  useSlots(pluginId: string, mask: number, isWatched: boolean): boolean {
+    const fits = this.#queues.useSlots(pluginId, mask, isWatched);
+    if (this.#queues.hasRunnable()) this.#pool.wakeFor(this.#queues.inFlight);
+    return fits;
+  }
+
+  active(): Iterable<readonly [pluginId: string, inFlight: number]> {
+    return this.#queues.active();
+  }
+
   get inFlight(): number {
     return this.#queues.inFlight;
   }
@@ -150,7 +167,7 @@ export class Executor<C> {
     if (this.#draining && !isNested) return this.#refuse(execution, 'draining', 'the host is shutting down');
     if (isNested) {
       if (this.#nested.isFull) return this.#refuse(execution, 'queue_full', 'too many calls of plugins are under way');
-      if (this.#nested.wouldStarve({ callers, to: pluginId, caller }, s => this.#queues.isWaiting(s)))
+      if (this.#nested.wouldStarve({ callers, to: pluginId, caller }, this.#queues))
         return this.#refuse(
           execution,
           'no_slot',
@@ -175,7 +192,9 @@ export class Executor<C> {
   }
 
   #refuseFull(execution: Execution<C>, limit: FullLine, now: number): void {
-    const outcome = withoutAnswer('queue_full', `${FULL[limit]}: at most ${LIMITS[limit]} (${limit})`, 0, 0);
+    const { processes } = this.#options;
+    const most = `at most ${waitingLimits(processes)[limit]} (${limit}${processes > 1 ? `, in each of ${processes} processes` : ''})`;
+    const outcome = withoutAnswer('queue_full', `${FULL[limit]}: ${most}`, 0, 0);
     execution.done({ ...outcome, retryAfterSeconds: this.#retryAfter(execution, now) });
   }
 
@@ -277,6 +296,7 @@ export class Executor<C> {
       );
       return true;
     });
+    this.#queues.noteLacks();
     if (this.#queues.hasRunnable()) this.#pool.wakeOrGrow(this.#queues.inFlight);
   }
 
@@ -294,12 +314,12 @@ export class Executor<C> {
     }
   }
 
-  /** The lane whose execution touched the most memory, if the process is above its memory budget; otherwise -1. */
+  /** The lane whose execution touched the most memory, if memory must be given up; otherwise -1. */
   #findEater(now: number): number {
-    if (this.#options.memoryBudgetBytes === 0 || now < this.#memoryCheckAt) return -1;
+    if (now < this.#memoryCheckAt) return -1;
     this.#memoryCheckAt = now + MEMORY_CHECK_MS;
     // The memory of an ended thread must be free before another thread is chosen.
-    if (this.#pool.killing || process.memoryUsage.rss() <= this.#options.memoryBudgetBytes) return -1;
+    if (this.#pool.killing || !this.#options.memory.isExceeded) return -1;
     // What is only kept for later goes first.
     if (now >= this.#giveUpAt) {
       this.#giveUpAt = now + GIVE_UP_AGAIN_MS;

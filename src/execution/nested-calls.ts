@@ -6,6 +6,13 @@ import { LIMITS } from '../base/limits.ts';
  */
 type NestedCall = { callers: readonly string[]; to: string; caller: string };
 
+type Queues = {
+  /** Whether the execution in a cell has not begun. */
+  isWaiting(cell: number): boolean;
+  /** How many executions of a plugin may run here at once, and how many of one caller. */
+  slotsOf(pluginId: string): { all: number; ofOne: number };
+};
+
 /**
  * The nested calls under way. A calling execution holds a slot and a thread while it waits, so a call that could never
  * be answered must be refused (docs/plugins.md "Executions").
@@ -33,9 +40,9 @@ export class NestedCalls {
    * plugin has, so its slots are counted separately. Each call is checked when it is made and the call that would close
    * a cycle is refused, so no cycle arises.
    *
-   * @param isWaiting whether the execution in a cell has not begun
+   * Slots of this process count; another process may give more of them, so a call may be refused that would have got one.
    */
-  wouldStarve(call: NestedCall, isWaiting: (cell: number) => boolean): boolean {
+  wouldStarve(call: NestedCall, queues: Queues): boolean {
     /** The plugins that executions of a plugin wait for, and those that executions of one of its callers wait for. */
     const waits = new Map<string, NestedCall[]>();
     const note = (call: NestedCall): void => {
@@ -47,10 +54,13 @@ export class NestedCalls {
         }
     };
     note(call);
-    for (const [cell, other] of this.#byCell) if (isWaiting(cell)) note(other);
+    for (const [cell, other] of this.#byCell) if (queues.isWaiting(cell)) note(other);
     const stuck = new Set<string>();
-    for (const [key, calls] of waits)
-      if (calls.length >= (key.includes(CALLER) ? LIMITS.slotsPerCaller : LIMITS.slotsPerPlugin)) stuck.add(key);
+    for (const [key, calls] of waits) {
+      const [plugin = '', caller] = key.split(CALLER);
+      const { all, ofOne } = queues.slotsOf(plugin);
+      if (calls.length >= (caller === undefined ? all : ofOne)) stuck.add(key);
+    }
     const isStuck = ({ caller, to }: NestedCall): boolean => stuck.has(to) || stuck.has(ofCaller(to, caller));
     // An execution that waits for a call that makes progress makes progress itself.
     for (let before = -1; before !== stuck.size; ) {

@@ -1,4 +1,5 @@
 import { LIMITS } from '../base/limits.ts';
+import { ALL_SLOTS, countSlots, FOR_ONE_CALLER } from './slot-messages.ts';
 
 /**
  * Largest number of executions in the ring while a plugin serves only one caller: about nine for each of the caller's
@@ -73,6 +74,14 @@ export class PluginLine {
   awaited = 0;
   /** Executions in the ring or running. */
   released = 0;
+  /** Whether several callers share the ring, as far as the lanes know. */
+  isSharing = false;
+  /** Whether this process has not all slots of the plugin, and whether it must say what it uses of them. */
+  isPartial = false;
+  isWatched = false;
+  /** Slots this process has: for several callers, and for one. */
+  #slots: number = LIMITS.slotsPerPlugin;
+  #slotsOfOne: number = LIMITS.slotsPerCaller;
   /** Mean run time of the executions that ended lately, in ms; negative before the first has ended. */
   #meanMs = -1;
   /** When the line was opened, and when an execution was last admitted, in ms of the monotonic clock. */
@@ -84,11 +93,25 @@ export class PluginLine {
   #last: Caller | null = null;
 
   /** Resets a used line for another plugin. */
-  open(pluginId: string, now: number): void {
+  open(pluginId: string, now: number, slots: number, isWatched: boolean): void {
     this.pluginId = pluginId;
+    this.useSlots(slots, isWatched);
     this.queue = -1;
     this.#meanMs = -1;
     this.#openedAt = now;
+  }
+
+  /** @param mask slots that executions here may use from now on (`slot-messages`) */
+  useSlots(mask: number, isWatched: boolean): void {
+    this.isWatched = isWatched;
+    this.isPartial = mask !== ALL_SLOTS;
+    this.#slots = this.isPartial ? countSlots(mask) : LIMITS.slotsPerPlugin;
+    this.#slotsOfOne = this.isPartial ? countSlots(mask & FOR_ONE_CALLER) : LIMITS.slotsPerCaller;
+  }
+
+  /** How many executions may run at once now. */
+  get limit(): number {
+    return this.isAlone ? this.#slotsOfOne : this.#slots;
   }
 
   /** Whether at most one caller has executions in flight. */
@@ -108,13 +131,13 @@ export class PluginLine {
     return this.#last?.key === key ? this.#last : this.#callers.get(key);
   }
 
-  /** Counts one more execution of a caller. @returns undefined when the caller has too many already */
-  admit(key: string, now: number): Caller | undefined {
+  /** Counts one more execution of a caller. @returns undefined when the caller has `most` already */
+  admit(key: string, now: number, most: number): Caller | undefined {
     let caller = this.#find(key);
     if (caller === undefined) {
       caller = new Caller(key);
       this.#callers.set(key, caller);
-    } else if (caller.inFlight >= LIMITS.waitingPerCallerMax) return undefined;
+    } else if (caller.inFlight >= most) return undefined;
     this.#last = caller;
     this.#admittedAt = now;
     caller.inFlight++;
@@ -124,13 +147,13 @@ export class PluginLine {
 
   /** The share of one caller while others want slots too. */
   get #share(): number {
-    return this.isAlone ? LIMITS.slotsPerCaller : Math.ceil(LIMITS.slotsPerPlugin / this.#callers.size);
+    return this.isAlone ? this.#slotsOfOne : Math.ceil(this.#slots / this.#callers.size);
   }
 
   #mayRelease(caller: Caller): boolean {
     if (this.isAlone) return caller.released < ALONE_IN_RING_MAX;
     if (caller.released < this.#share) return true;
-    return this.released < LIMITS.slotsPerPlugin && caller.released < LIMITS.slotsPerCaller;
+    return this.released < this.#slots && caller.released < LIMITS.slotsPerCaller;
   }
 
   /** Whether an execution may enter the ring at once; otherwise it waits in the line. */
@@ -212,7 +235,7 @@ export class PluginLine {
       if (this.#last === caller) this.#last = null;
     }
     if (this.#waiting.size === 0) return 'none';
-    if (this.released < LIMITS.slotsPerPlugin || this.#share !== shareBefore) return 'any';
+    if (this.released < this.#slots || this.#share !== shareBefore) return 'any';
     return caller.waits ? 'caller' : 'none';
   }
 
@@ -223,7 +246,7 @@ export class PluginLine {
    */
   roomInMs(key: string, now: number, timeoutMs: number): number {
     if (this.#meanMs < 0) return Math.max(0, this.#openedAt + timeoutMs - now);
-    const slots = Math.min(LIMITS.slotsPerCaller, this.#share);
+    const slots = Math.max(1, Math.min(LIMITS.slotsPerCaller, this.#share));
     const rounds = Math.ceil(((this.#find(key)?.inFlight ?? 0) + 1) / slots);
     return Math.min(rounds * this.#meanMs, Math.max(0, this.#admittedAt + timeoutMs - now));
   }

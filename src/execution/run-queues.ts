@@ -6,6 +6,7 @@ import {
   limitOf,
   markQueue,
   type QueueMask,
+  runningOf,
   setLimit,
   takeBackAll,
   takeBackWhile,
@@ -14,9 +15,20 @@ import {
 import { ACTIVE, CELL_COUNT, QUEUE_COUNT, type SharedViews, URGENT } from '../abi/shared-layout.ts';
 import { LIMITS } from '../base/limits.ts';
 import { type Caller, PluginLine } from './plugin-line.ts';
+import type { Slots } from './slot-leases.ts';
+import { countSlots, FOR_ONE_CALLER } from './slot-messages.ts';
 
 /** The limit that refuses one more execution. */
 export type FullLine = 'waitingPerPluginMax' | 'waitingPerCallerMax' | 'executionsInFlightMax';
+
+export type WaitingLimits = Record<FullLine, number>;
+
+/** How many executions may wait in a serving process; the processes of a host divide its limits. */
+export const waitingLimits = (processes: number): WaitingLimits => ({
+  waitingPerPluginMax: Math.ceil(LIMITS.waitingPerPluginMax / processes),
+  waitingPerCallerMax: Math.ceil(LIMITS.waitingPerCallerMax / processes),
+  executionsInFlightMax: Math.ceil(LIMITS.executionsInFlightMax / processes),
+});
 
 /** Number of unused lines kept to be used again. */
 const SPARE_LINES_MAX = 64;
@@ -39,10 +51,15 @@ export class RunQueues {
   readonly #callerOfCell: Array<Caller | undefined> = new Array(CELL_COUNT).fill(undefined);
   /** Plugins that wait for a queue, in order. */
   readonly #waiting: PluginLine[] = [];
+  readonly #slots: Slots;
+  readonly #limits: WaitingLimits;
   #inFlight = 0;
 
-  constructor(views: SharedViews) {
+  /** @param slots what this process may use of each plugin's slots */
+  constructor(views: SharedViews, slots: Slots, limits: WaitingLimits) {
     this.#words = views.words;
+    this.#slots = slots;
+    this.#limits = limits;
   }
 
   get inFlight(): number {
@@ -60,14 +77,14 @@ export class RunQueues {
    */
   acquire(pluginId: string, caller: string, isAwaited: boolean, now: number): number | FullLine {
     let line = this.#lines.get(pluginId);
-    if (line !== undefined && line.inFlight >= LIMITS.waitingPerPluginMax) return 'waitingPerPluginMax';
-    if (this.#freeCells.length === 0) return 'executionsInFlightMax';
+    if (line !== undefined && line.inFlight >= this.#limits.waitingPerPluginMax) return 'waitingPerPluginMax';
+    if (this.#inFlight >= this.#limits.executionsInFlightMax) return 'executionsInFlightMax';
     if (line === undefined) {
       line = this.#spareLines.pop() ?? new PluginLine();
-      line.open(pluginId, now);
+      line.open(pluginId, now, this.#slots.maskOf(pluginId), this.#slots.isWatched(pluginId));
       this.#lines.set(pluginId, line);
     }
-    const admitted = line.admit(caller, now);
+    const admitted = line.admit(caller, now, this.#limits.waitingPerCallerMax);
     if (admitted === undefined) return 'waitingPerCallerMax';
     const cell = this.#freeCells.pop()!;
     if (isAwaited) {
@@ -90,14 +107,46 @@ export class RunQueues {
       else if (!line.hasWaiting) this.#waiting.push(line);
     }
     // A second caller has come: executions of the first caller in the ring must not all run before it.
-    const wasAlone = line.queue >= 0 && this.#limitOf(line) === LIMITS.slotsPerCaller;
+    const wasAlone = line.queue >= 0 && !line.isSharing;
     if (wasAlone && !line.isAlone) this.#beginSharing(line);
     if (line.enter(caller, cell)) this.#append(line.queue, cell);
     if (line.hasWaiting && wasAlone) this.#appendWaiting(line);
+    if (line.isWatched) this.#slots.note(line.pluginId, line.inFlight);
+    if (line.isPartial) this.#noteLack(line);
   }
 
-  #limitOf(line: PluginLine): number {
-    return limitOf(this.#words, line.queue);
+  /** Says so when executions wait although all slots this process has of the plugin are used. */
+  #noteLack(line: PluginLine): void {
+    if (line.queue < 0) return;
+    const running = runningOf(this.#words, line.queue);
+    const waiting = line.inFlight - running;
+    if (waiting > 0 && running >= limitOf(this.#words, line.queue))
+      this.#slots.lack(line.pluginId, Math.min(waiting, LIMITS.slotsPerPlugin), !line.isAlone);
+  }
+
+  /** The same for every plugin; what lanes take and end meanwhile is not seen when it happens. */
+  noteLacks(): void {
+    for (const line of this.#lines.values()) if (line.isPartial) this.#noteLack(line);
+  }
+
+  /**
+   * Sets the slots this process has of a plugin.
+   *
+   * @returns whether no more executions run than may run now
+   */
+  useSlots(pluginId: string, mask: number, isWatched: boolean): boolean {
+    const line = this.#lines.get(pluginId);
+    if (line === undefined) return true;
+    line.useSlots(mask, isWatched);
+    if (line.queue < 0) return true;
+    const running = setLimit(this.#words, line.queue, line.limit);
+    this.#appendWaiting(line);
+    return running <= line.limit;
+  }
+
+  /** The plugins with executions in flight, and how many. */
+  *active(): Generator<readonly [pluginId: string, inFlight: number]> {
+    for (const line of this.#lines.values()) yield [line.pluginId, line.inFlight];
   }
 
   /** Takes back the cells that no lane has taken yet; from now on the callers of the plugin share its slots. */
@@ -105,7 +154,8 @@ export class RunQueues {
     const back = takeBackAll(this.#words, line.queue);
     for (const cell of back) this.#released[cell] = 0;
     if (back[0] !== undefined) line.takeBack(this.#callerOf(back[0]), back);
-    setLimit(this.#words, line.queue, LIMITS.slotsPerPlugin);
+    line.isSharing = true;
+    setLimit(this.#words, line.queue, line.limit);
   }
 
   /** Pushes cells that may enter the ring. @returns whether there were any */
@@ -120,8 +170,8 @@ export class RunQueues {
 
   #lend(queue: number, line: PluginLine): void {
     line.queue = queue;
-    const limit = line.isAlone ? LIMITS.slotsPerCaller : LIMITS.slotsPerPlugin;
-    setLimit(this.#words, queue, limit);
+    line.isSharing = !line.isAlone;
+    setLimit(this.#words, queue, line.limit);
     if (line.awaited > 0) this.#mark(URGENT, queue);
     this.#mark(ACTIVE, queue);
   }
@@ -160,11 +210,20 @@ export class RunQueues {
       if (--line.awaited === 0) this.#unmark(URGENT, line.queue);
     }
     const next = line.leave(caller, wasReleased, ranMs);
-    if (line.inFlight === 0) return this.#close(line);
+    const { isWatched, pluginId } = line;
+    const hasWork = line.inFlight === 0 ? this.#close(line) : this.#goOn(line, caller, next);
+    if (isWatched) this.#slots.note(pluginId, line.inFlight);
+    return hasWork;
+  }
+
+  /** Passes on the slot of an ended execution. */
+  #goOn(line: PluginLine, caller: Caller, next: 'none' | 'caller' | 'any'): boolean {
     if (line.queue < 0) return false;
     // Must come before the push; otherwise a lane could take the eighth execution of one caller.
-    if (line.isAlone && this.#limitOf(line) !== LIMITS.slotsPerCaller)
-      setLimit(this.#words, line.queue, LIMITS.slotsPerCaller);
+    if (line.isAlone && line.isSharing) {
+      line.isSharing = false;
+      setLimit(this.#words, line.queue, line.limit);
+    }
     if (next === 'none') return false;
     return this.#appendWaiting(line, next === 'caller' ? caller : undefined);
   }
@@ -192,6 +251,12 @@ export class RunQueues {
   isWaiting(cell: number): boolean {
     const line = this.#lineOf(cell);
     return this.#released[cell] === 0 || isQueued(this.#words, line.queue, cell);
+  }
+
+  /** The slots of a plugin here, for all callers and for one; at least one, which another process may give. */
+  slotsOf(pluginId: string): { all: number; ofOne: number } {
+    const mask = this.#slots.maskOf(pluginId);
+    return { all: Math.max(1, countSlots(mask)), ofOne: Math.max(1, countSlots(mask & FOR_ONE_CALLER)) };
   }
 
   /** When an execution of a caller can be admitted, in ms; 0 while the plugin has nothing in flight. */

@@ -8,6 +8,8 @@ export type ConnectionLimits = {
   /** Open at a time, and those of one address (`http.max_connections*`). */
   max: number;
   perAddressMax: number;
+  /** Number of processes that listen on the port; `max` is of this one, `perAddressMax` of all. */
+  processes: number;
   /** Whether an address is a proxy of ours, which speaks for many clients. */
   isProxy(address: string): boolean;
   /** Called with the first refusal in a while. */
@@ -77,6 +79,7 @@ export class Connections {
   readonly #limits: ConnectionLimits;
   #port = 0;
   #open = 0;
+  #taken = 0;
   #counted = new Map<string, number>();
   readonly #since = new Map<string, number>();
   #countAgainAt = Number.NEGATIVE_INFINITY;
@@ -91,10 +94,17 @@ export class Connections {
     return this.#open;
   }
 
+  /** How many were opened so far. */
+  get taken(): number {
+    return this.#taken;
+  }
+
   watch(app: TemplatedApp): void {
     const noted = (res: HttpResponse, change: number): void => {
       this.#open += change;
-      if (change > 0) this.#opened(res);
+      if (change < 0) return;
+      this.#taken++;
+      this.#opened(res);
     };
     app.filter(noted);
   }
@@ -107,7 +117,8 @@ export class Connections {
     const now = Date.now();
     const address = peerAddressOf(res);
     if (this.#open > this.#limits.max) return this.#refuse(res, 'http.max_connections', address, now);
-    if (this.#open > this.#limits.perAddressMax && !this.#limits.isProxy(address) && this.#isTooMany(address))
+    const { perAddressMax, processes } = this.#limits;
+    if (this.#open * processes > perAddressMax && !this.#limits.isProxy(address) && this.#isTooMany(address))
       return this.#refuse(res, 'http.max_connections_per_address', address, now);
     // A request takes this place: it is called only for connections that end before one.
     res.onAborted(() => this.#endedUnread(address, now));
@@ -124,7 +135,9 @@ export class Connections {
     this.#since.set(key, since);
     const now = performance.now();
     const known = this.#counted.get(key) ?? 0;
-    if (now >= this.#countAgainAt && (known + since > perAddressMax || now >= this.#countAgainAt + COUNT_MS)) {
+    // Of several processes each sees its part of the new connections.
+    const expected = known + since * this.#limits.processes;
+    if (now >= this.#countAgainAt && (expected > perAddressMax || now >= this.#countAgainAt + COUNT_MS)) {
       this.#counted = countConnections([readTable('tcp'), readTable('tcp6')], this.#port);
       this.#since.clear();
       const done = performance.now();

@@ -47,6 +47,9 @@ const NO_BODY = new Set([204, 304]);
 const CORK_BYTES = 16 * 1024;
 const LINGER_MS = 250;
 
+/** Whether connections are closed behind their answers, because another process takes their clients from now on. */
+export type Door = { isClosing: boolean };
+
 /**
  * One HTTP exchange on uWebSockets: everything is copied out of the request before the first await, the body is capped,
  * a client that goes away is noticed, and there is exactly one corked reply.
@@ -62,14 +65,16 @@ export class Exchange implements TriggerExchange {
   readonly #res: HttpResponse;
   readonly #clientAddress: ClientAddress;
   readonly #intake: Intake;
+  readonly #door: Door;
   #open = true;
   #body: RequestBody | null = null;
   #share: IntakeShare | null = null;
   #onAborted: (() => void) | null = null;
   #address: string | null = null;
 
-  constructor(res: HttpResponse, req: HttpRequest, clientAddress: ClientAddress, intake: Intake) {
+  constructor(res: HttpResponse, req: HttpRequest, clientAddress: ClientAddress, intake: Intake, door: Door) {
     this.#intake = intake;
+    this.#door = door;
     this.#clientAddress = clientAddress;
     this.#res = res;
     this.method = req.getCaseSensitiveMethod();
@@ -118,7 +123,7 @@ export class Exchange implements TriggerExchange {
    * bytes behind a chunk), and what one of them takes for a body the other takes for a request.
    */
   get #isLast(): boolean {
-    return this.headProblem !== null || this.headers['transfer-encoding'] !== undefined;
+    return this.headProblem !== null || this.headers['transfer-encoding'] !== undefined || this.#door.isClosing;
   }
 
   get hasBody(): boolean {

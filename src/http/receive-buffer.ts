@@ -17,7 +17,7 @@ const LISTENS = '0A';
 const RECEIVE_BYTES = 208 * 1024;
 
 /** Descriptors of this process that listen on a port. */
-function listeningOn(port: number): number[] {
+export function listeningOn(port: number): number[] {
   const wanted = port.toString(16).toUpperCase().padStart(4, '0');
   const inodes = new Set<string>();
   for (const table of ['/proc/self/net/tcp', '/proc/self/net/tcp6'])

@@ -4,7 +4,7 @@ import { messageOf, ServiceError } from '../base/errors.ts';
 import { isUnavailable } from '../db/database.ts';
 import type { ClientAddress } from './client-address.ts';
 import type { Connections } from './connections.ts';
-import { Exchange } from './exchange.ts';
+import { type Door, Exchange } from './exchange.ts';
 import type { Intake } from './intake.ts';
 import { makeLimitReceiveBuffer } from './receive-buffer.ts';
 
@@ -29,6 +29,8 @@ export type Server = {
   readonly unboundedBecause: string | null;
   /** Stops listening; answers under way go on. */
   stopListening(): void;
+  /** Closes every connection behind its next answer from now on. */
+  closeDoor(): void;
   /** Resolves when all requests that are under way now, except those of triggers, have their answers. */
   answered(): Promise<void>;
   close(): void;
@@ -61,9 +63,10 @@ function answerThrown(parts: ServerParts, x: Exchange, error: unknown): void {
 export async function startServer(host: string, port: number, parts: ServerParts): Promise<Server> {
   const limitReceiveBuffer = makeLimitReceiveBuffer();
   const app = App();
+  const door: Door = { isClosing: false };
   parts.connections?.watch(app);
   app.any(`${parts.triggerPrefix}*`, (res, req) => {
-    const x = new Exchange(res, req, parts.clientAddress, parts.intake);
+    const x = new Exchange(res, req, parts.clientAddress, parts.intake, door);
     if (x.headProblem !== null) return x.refuseHead();
     try {
       parts.handleTrigger(x)?.catch(error => answerThrown(parts, x, error));
@@ -73,7 +76,7 @@ export async function startServer(host: string, port: number, parts: ServerParts
   });
   const underWay = new Set<Promise<void>>();
   app.any('/*', (res, req) => {
-    const x = new Exchange(res, req, parts.clientAddress, parts.intake);
+    const x = new Exchange(res, req, parts.clientAddress, parts.intake, door);
     if (x.headProblem !== null) return x.refuseHead();
     const work = parts
       .handleRoute(x)
@@ -97,6 +100,9 @@ export async function startServer(host: string, port: number, parts: ServerParts
         bounded: unboundedBecause === null,
         unboundedBecause,
         stopListening,
+        closeDoor() {
+          door.isClosing = true;
+        },
         async answered() {
           await Promise.all(underWay);
         },

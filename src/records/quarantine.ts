@@ -3,7 +3,7 @@ import { type Actor, appendAudit } from '../audit/audit-log.ts';
 import { LIMITS } from '../base/limits.ts';
 import type { Database } from '../db/database.ts';
 import { notifyChanged } from '../plugins/plugin-store.ts';
-import { Strikes } from './strikes.ts';
+import { type StrikeMessage, Strikes } from './strikes.ts';
 
 /** Channel on which hosts tell each other that an administrator resumed a trigger or plugin. */
 export const RESUMED = 'plugin_resumed';
@@ -78,6 +78,7 @@ export class Quarantine {
   readonly #db: Database;
   readonly #onSuspended: (s: Suspension) => void;
   readonly #onError: (error: unknown) => void;
+  readonly #tell: (message: StrikeMessage) => void;
   readonly #strikes = new Strikes();
   /** Suspensions for all callers, as stored in the table. */
   #active = new Map<string, Suspension>();
@@ -90,11 +91,18 @@ export class Quarantine {
   /**
    * @param onSuspended called, for the log, with every suspension this host makes
    * @param onError called when a suspension cannot be stored
+   * @param tell tells the other serving processes of this host, which call `hearStrike`
    */
-  constructor(db: Database, onSuspended: (s: Suspension) => void, onError: (error: unknown) => void) {
+  constructor(
+    db: Database,
+    onSuspended: (s: Suspension) => void,
+    onError: (error: unknown) => void,
+    tell: (message: StrikeMessage) => void,
+  ) {
     this.#db = db;
     this.#onSuspended = onSuspended;
     this.#onError = onError;
+    this.#tell = tell;
   }
 
   /** Reads the suspensions, at the start and when another host has changed them. */
@@ -133,11 +141,32 @@ export class Quarantine {
     o: Pick<ExecutionOutcome, 'kind' | 'failure'>,
     nowMs: number,
   ): void {
-    if (o.kind === 'ok') return this.#strikes.forget(plugin.id, trigger, caller);
+    const of = { pluginId: plugin.id, trigger, caller };
+    if (o.kind === 'ok') {
+      if (this.#strikes.forget(plugin.id, trigger, caller)) this.#tell({ kind: 'strikes_forgotten', ...of });
+      return;
+    }
     if (!CAUSES_QUARANTINE.has(o.kind)) return;
     // An execution that was under way when the suspension began does not count again.
     if (this.find(plugin, trigger, caller, nowMs) !== undefined) return;
-    this.#failed(plugin.id, trigger, caller, `${o.kind}: ${o.failure.split('\n')[0] ?? ''}`, nowMs);
+    const cause = `${o.kind}: ${o.failure.split('\n')[0] ?? ''}`;
+    this.#failed(plugin.id, trigger, caller, cause, nowMs);
+    this.#tell({ kind: 'strike', ...of, cause, atMs: nowMs });
+  }
+
+  /**
+   * Counts what happened in another serving process of this host. All of them count the same, so each suspends by itself;
+   * a suspension for all callers is then written more than once, with the same content.
+   */
+  hearStrike(m: StrikeMessage): void {
+    if (m.kind === 'strikes_forgotten') this.#strikes.forget(m.pluginId, m.trigger, m.caller);
+    else if (!this.#isSuspended(m)) this.#failed(m.pluginId, m.trigger, m.caller, m.cause, m.atMs);
+  }
+
+  #isSuspended({ atMs, caller, pluginId, trigger }: Extract<StrikeMessage, { kind: 'strike' }>): boolean {
+    const of = { pluginId, trigger, versionId: 0 };
+    const found = [this.#active.get(keyOf({ ...of, caller: null })), this.#ofCallers.get(keyOf({ ...of, caller }))];
+    return found.some(s => s !== undefined && isActive(s, atMs));
   }
 
   /** Counts a trap or a timeout. */

@@ -1,4 +1,16 @@
+import { z } from 'zod';
 import { LIMITS } from '../base/limits.ts';
+
+const of = { pluginId: z.string(), trigger: z.string(), caller: z.string() };
+
+/** What the serving processes of a host tell each other, so that executions on all of them count together. */
+export const strikeMessage = z.discriminatedUnion('kind', [
+  /** An execution trapped or timed out. `atMs`: time of day. */
+  z.object({ kind: z.literal('strike'), ...of, cause: z.string(), atMs: z.number() }),
+  /** An execution succeeded where there were strikes. */
+  z.object({ kind: z.literal('strikes_forgotten'), ...of }),
+]);
+export type StrikeMessage = z.infer<typeof strikeMessage>;
 
 /** The result of a strike: nothing, a suspension of the trigger for one caller, or for all callers. */
 export type Verdict = { kind: 'none' } | { kind: 'caller' } | { kind: 'all'; callers: number };
@@ -18,12 +30,12 @@ export class Strikes {
   /** Strikes by trigger and caller, the most recent at the end. */
   readonly #ofCaller = new Map<string, number[]>();
 
-  /** Resets the strikes of the trigger and of the caller after a success. */
-  forget(pluginId: string, trigger: string, caller: string): void {
-    if (this.#ofTrigger.size === 0 && this.#ofCaller.size === 0) return;
+  /** Resets the strikes of the trigger and of the caller after a success. @returns whether there were any */
+  forget(pluginId: string, trigger: string, caller: string): boolean {
+    if (this.#ofTrigger.size === 0 && this.#ofCaller.size === 0) return false;
     const key = keyOf(pluginId, trigger);
-    this.#ofTrigger.delete(key);
-    this.#ofCaller.delete(keyOf(key, caller));
+    const ofTrigger = this.#ofTrigger.delete(key);
+    return this.#ofCaller.delete(keyOf(key, caller)) || ofTrigger;
   }
 
   /** Counts one strike. The counts that led to a suspension begin at zero again. */

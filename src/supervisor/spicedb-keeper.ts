@@ -1,6 +1,7 @@
 import fs from 'node:fs';
 import path from 'node:path';
 import { messageOf } from '../base/errors.ts';
+import { residentBytes } from '../base/resident-bytes.ts';
 import { writeNewFile } from '../base/write-new-file.ts';
 import { Backoff } from './backoff.ts';
 import { type RunningSpicedb, startEmbeddedSpicedb } from './embedded-spicedb.ts';
@@ -22,16 +23,6 @@ const LOOK_MS = 5000;
 
 /** File with the endpoint of the embedded store, for commands. */
 export const endpointFile = (directory: string): string => path.join(directory, 'spicedb.endpoint');
-
-/** Resident memory of a process in bytes; 0 where the system does not report it. */
-function residentBytes(pid: number | undefined): number {
-  try {
-    const pages = Number(fs.readFileSync(`/proc/${pid}/statm`, 'utf8').split(' ')[1]);
-    return pages * 4096;
-  } catch {
-    return 0;
-  }
-}
 
 /**
  * Keeps an embedded SpiceDB running. Starts it again when it dies. Replaces it when it has grown, because it never

@@ -16,6 +16,7 @@ function run(...args: string[]): { code: number | null; out: string; err: string
 /** Every command, and the options its help names in addition to `--help` and `--config`. */
 const COMMANDS: Record<string, string[]> = {
   serve: ['sample'],
+  reload: [],
   migrate: [],
   'config check': ['json'],
   doctor: ['json'],

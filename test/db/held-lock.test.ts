@@ -1,5 +1,5 @@
 import t from 'tap';
-import { holdLock, tryLock } from '../../src/db/held-lock.ts';
+import { holdLockOfHost, tryLock } from '../../src/db/held-lock.ts';
 import { makeDatabase } from '../support/database.ts';
 import { databaseWay } from '../support/database-way.ts';
 
@@ -36,7 +36,7 @@ for (const way of ['freeze', 'cut'] as const)
     t.teardown(() => network.close());
     const steps: string[] = [];
     const held = Promise.withResolvers<void>();
-    const first = holdLock(network.url, KEY, {
+    const first = holdLockOfHost(network.url, KEY, 1, {
       held: () => {
         steps.push('held');
         held.resolve();
@@ -48,7 +48,7 @@ for (const way of ['freeze', 'cut'] as const)
     const once = await tryLock(network.url, KEY + 1, () => steps.push('lost once'));
     network[way]();
     const taken = Promise.withResolvers<void>();
-    const second = holdLock(url, KEY, {
+    const second = holdLockOfHost(url, KEY, 2, {
       held: () => {
         steps.push('taken over');
         taken.resolve();

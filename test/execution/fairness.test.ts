@@ -3,7 +3,8 @@ import { LaneWords } from '../../src/abi/lane-words.ts';
 import { SHARED_BYTES, type SharedViews, viewsOf } from '../../src/abi/shared-layout.ts';
 import { callerKey } from '../../src/base/caller-key.ts';
 import { LIMITS } from '../../src/base/limits.ts';
-import { RunQueues } from '../../src/execution/run-queues.ts';
+import { RunQueues, waitingLimits } from '../../src/execution/run-queues.ts';
+import { EVERY_SLOT } from '../../src/execution/slot-leases.ts';
 import { mayTake, takeWork } from '../../workers/take-work.ts';
 
 t.test('callers are users, service keys, and addresses where there is no credential; a /64 of IPv6 is one', async t => {
@@ -31,7 +32,7 @@ t.test('callers are users, service keys, and addresses where there is no credent
 /** The run queues with lanes of the test's own, which take and end work on request. */
 class Bench {
   readonly views: SharedViews = viewsOf(new SharedArrayBuffer(SHARED_BYTES));
-  readonly queues = new RunQueues(this.views);
+  readonly queues = new RunQueues(this.views, EVERY_SLOT, waitingLimits(1));
   readonly lanes = Array.from({ length: LIMITS.lanesMax }, (_, lane) => new LaneWords(this.views.words, lane));
   /** What runs, by lane. */
   readonly running = new Map<number, { cell: number; queue: number; caller: string; plugin: string }>();

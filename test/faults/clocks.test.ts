@@ -74,6 +74,7 @@ for (const [name, seconds] of [
         db,
         () => {},
         () => {},
+        () => {},
       );
       await quarantine.load();
       return {

@@ -229,7 +229,7 @@ t.test('the call that would close a cycle of full plugins is refused', t => {
     to: string,
     isWaiting: (cell: number) => boolean,
     caller = 'user:0',
-  ): boolean => calls.wouldStarve({ callers, to, caller }, isWaiting);
+  ): boolean => calls.wouldStarve({ callers, to, caller }, { isWaiting, slotsOf: () => ({ all: 8, ofOne: 7 }) });
   const all = (): boolean => true;
   fill(['a'], 'b', 7);
   const last = fill(['a'], 'b', 1);

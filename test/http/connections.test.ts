@@ -10,6 +10,7 @@ async function world(t: Test, limits: Partial<ConnectionLimits>) {
   const connections = new Connections({
     max: 100,
     perAddressMax: 100,
+    processes: 1,
     isProxy: () => false,
     onRefused: (limit, address) => refused.push(`${limit} ${address}`),
     onUnreadable: (address, count) => unreadable.push([address, count]),

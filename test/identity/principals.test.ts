@@ -9,7 +9,7 @@ import { addServiceKey } from '../../src/identity/service-keys.ts';
 import { addSession } from '../../src/identity/sessions.ts';
 import { addUserToken } from '../../src/identity/user-tokens.ts';
 import { addUser } from '../../src/identity/users.ts';
-import type { GoMessage, ServingMessage } from '../../src/supervisor/supervisor.ts';
+import type { GoMessage, ServingMessage } from '../../src/supervisor/serving-messages.ts';
 import { type Answer, startTestService, type TestService } from '../support/service.ts';
 import { watPlugin } from '../support/wat.ts';
 
@@ -216,6 +216,9 @@ async function startOtherHost(t: { teardown(fn: () => unknown): void }, s: TestS
       BOT_EXECUTION_LANES: '4',
       BOT_LOG_LEVEL: 'silent',
     },
+    hostId: 1,
+    processes: 1,
+    slots: { own: 255, except: {} },
     noteFile: path.join(s.directory, 'other.lanes'),
     suspects: [],
     sampleModule: null,

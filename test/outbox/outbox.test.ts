@@ -326,7 +326,7 @@ t.test(
     t.teardown(() => db.close());
     const endSession = () =>
       db.query<{ pid: number }>(
-        `SELECT pid, pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory' AND objid = 7391046 AND granted
+        `SELECT pid, pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory' AND classid = 7391046 AND granted
            AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`,
       );
     /**
@@ -337,7 +337,7 @@ t.test(
       let filled: TestService[] = [];
       await until(async () => {
         const { rows } = await db.query<{ pid: number }>(
-          `SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND objid = 7391046 AND granted
+          `SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND classid = 7391046 AND granted
            AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`,
         );
         filled = [];

@@ -31,6 +31,7 @@ const quarantineOf = (t: { fail(text: string): unknown }, db: Database): Quarant
     db,
     () => {},
     error => t.fail(String(error)),
+    () => {},
   );
 
 /** Three strikes, of two callers. */
@@ -99,6 +100,7 @@ t.test('strikes count when they follow each other within a minute, for each call
     db,
     () => {},
     () => stored++,
+    () => {},
   );
   const OK = { kind: 'ok', failure: '' } as const;
   const now = Date.parse('2026-01-01T00:00:00Z');

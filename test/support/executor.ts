@@ -3,6 +3,8 @@ import type { HostArgument, HostResult } from '../../src/abi/host-result.ts';
 import type { LoadedModule } from '../../src/abi/lane-messages.ts';
 import { ENTRY } from '../../src/abi/shared-layout.ts';
 import { Executor } from '../../src/execution/execute.ts';
+import { MemoryBudget } from '../../src/execution/memory-budget.ts';
+import { EVERY_SLOT } from '../../src/execution/slot-leases.ts';
 import { inspectModule } from '../../src/plugins/inspect.ts';
 
 /** Answers the host calls that do not end in the lane itself. */
@@ -30,7 +32,9 @@ export function startLanes(
   const executor = new Executor<null>({
     lanes: options.lanes,
     recycle: true,
-    memoryBudgetBytes: options.memoryBudgetBytes ?? 0,
+    memory: new MemoryBudget(options.memoryBudgetBytes ?? 0, 1),
+    slots: EVERY_SLOT,
+    processes: 1,
     timeoutMs: 60_000,
     cacheDirectory: directory,
     noteFile: null,

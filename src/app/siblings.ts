@@ -1,0 +1,41 @@
+import { randomInt } from 'node:crypto';
+import { type Config, withValues } from '../config/load.ts';
+import type { SlotLeases } from '../execution/slot-leases.ts';
+import type { LeaseMessage } from '../execution/slot-messages.ts';
+import type { StrikeMessage } from '../records/strikes.ts';
+
+/** What a serving process shares with the others of its host, through the supervisor. */
+export type Siblings = {
+  /** Number of serving processes, this one included. */
+  readonly processes: number;
+  /** Names this host in the database. */
+  readonly hostId: number;
+  /** What this process may use of each plugin's slots; null: all of them. */
+  readonly slots: SlotLeases | null;
+  tell(message: LeaseMessage | StrikeMessage): void;
+};
+
+const HOST_ID_MAX = 2 ** 31 - 1;
+
+/** A host with one serving process. */
+export const alone = (): Siblings => ({ processes: 1, hostId: randomInt(HOST_ID_MAX), slots: null, tell() {} });
+
+/** Connections to the database that a process needs at least. */
+const POOL_MIN = 4;
+
+/**
+ * The configuration of one of several serving processes: what it says of the host is divided among them. Slots and memory
+ * are shared in other ways (`slot-leases`, `memory-budget`).
+ */
+export function shareOf(config: Config, processes: number): Config {
+  const v = config.values;
+  const part = (whole: number, min = 1): number => Math.max(min, Math.ceil(whole / processes));
+  return processes === 1
+    ? config
+    : withValues(config, {
+        'http.max_connections': part(v['http.max_connections']),
+        'http.max_receiving': part(v['http.max_receiving'], v['http.max_receiving_per_address']),
+        'database.pool_size': part(v['database.pool_size'], POOL_MIN),
+        'execution.lanes': part(v['execution.lanes']),
+      });
+}

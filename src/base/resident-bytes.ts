@@ -1,0 +1,12 @@
+import fs from 'node:fs';
+
+const PAGE_BYTES = 4096;
+
+/** Resident memory of a process in bytes; 0 when it has ended, or where the system does not report it. */
+export function residentBytes(pid: number | undefined): number {
+  try {
+    return Number(fs.readFileSync(`/proc/${pid}/statm`, 'utf8').split(' ')[1]) * PAGE_BYTES;
+  } catch {
+    return 0;
+  }
+}

@@ -1,0 +1,13 @@
+import { type Config, dataPath } from '../config/load.ts';
+import { askService } from '../supervisor/control-socket.ts';
+
+/**
+ * `reload`: replaces the serving processes of the running service one by one, without refusing a connection.
+ *
+ * @returns what to print
+ * @throws OperatorError when no service runs on this data directory, or a new process cannot start
+ */
+export async function reloadCommand(config: Config, progress: (text: string) => void): Promise<string> {
+  await askService(dataPath(config), 'reload', progress);
+  return 'all serving processes were replaced';
+}

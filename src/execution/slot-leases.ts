@@ -1,0 +1,225 @@
+import { LIMITS } from '../base/limits.ts';
+import { ALL_SLOTS, type BrokerMessage, countSlots, FOR_ONE_CALLER, type LeaseMessage } from './slot-messages.ts';
+
+/** How long slots stay unused before they are given to a process that waits for some. */
+export const UNUSED_MS = 50;
+
+/** What the run queues of this process say and take. */
+export type SlotUser = {
+  /** Sets the slots of a plugin, and whether `note` is called for it. @returns whether no more run than may run now */
+  useSlots(pluginId: string, mask: number, isWatched: boolean): boolean;
+  /** The plugins with executions in flight, and how many. */
+  active(): Iterable<readonly [pluginId: string, inFlight: number]>;
+};
+
+/** The slots of this process as its run queues see them. */
+export type Slots = {
+  maskOf(pluginId: string): number;
+  isWatched(pluginId: string): boolean;
+  /** All slots here are used, and `more` further executions could run. */
+  lack(pluginId: string, more: number, shared: boolean): void;
+  /** Of a watched plugin: how many executions are in flight. */
+  note(pluginId: string, inFlight: number): void;
+};
+
+/** For a host with one serving process. */
+export const EVERY_SLOT: Slots = { maskOf: () => ALL_SLOTS, isWatched: () => false, lack() {}, note() {} };
+
+/** What is not as usual with the slots of one plugin. */
+type Lease = {
+  mask: number;
+  /** Slots asked back by the broker, on which executions may still run; not part of `mask` any more. */
+  owed: number;
+  /** Slots that were asked for and not granted yet. */
+  wanted: number;
+  /** Whether the broker may still have a wish of this process, which is withdrawn when nothing lacks slots any more. */
+  asked: boolean;
+  shared: boolean;
+  /** Whether other processes wait for slots. */
+  scarce: boolean;
+  /** Whether executions lacked a slot since the last look. */
+  lacked: boolean;
+  /** Most executions in flight since the last look. */
+  peak: number;
+};
+
+/**
+ * The slots this serving process may use. It has its own part of every plugin's eight and needs no message for those.
+ * When they do not suffice it asks the broker in the supervisor, which takes slots from processes that do not use them,
+ * and keeps what it gets until another process wants it (docs/RATIONALE.md "Threads and processes").
+ */
+export class SlotLeases implements Slots {
+  /** The slots of every plugin of which nothing else is known. */
+  #own = 0;
+  readonly #send: (message: LeaseMessage) => void;
+  readonly #leases = new Map<string, Lease>();
+  #user: SlotUser = { useSlots: () => true, active: () => [] };
+  #timer: NodeJS.Timeout | null = null;
+
+  /** Begins without any; `slots_owned` says which it has. */
+  constructor(send: (message: LeaseMessage) => void) {
+    this.#send = send;
+  }
+
+  attach(user: SlotUser): void {
+    this.#user = user;
+  }
+
+  maskOf(pluginId: string): number {
+    return this.#leases.get(pluginId)?.mask ?? this.#own;
+  }
+
+  isWatched(pluginId: string): boolean {
+    const lease = this.#leases.get(pluginId);
+    return lease !== undefined && (lease.owed !== 0 || lease.scarce || lease.asked);
+  }
+
+  #leaseOf(pluginId: string): Lease {
+    let lease = this.#leases.get(pluginId);
+    if (lease === undefined) {
+      lease = {
+        mask: this.#own,
+        owed: 0,
+        wanted: 0,
+        asked: false,
+        shared: false,
+        scarce: false,
+        lacked: false,
+        peak: 0,
+      };
+      this.#leases.set(pluginId, lease);
+    }
+    return lease;
+  }
+
+  #apply(pluginId: string, lease: Lease): boolean {
+    return this.#user.useSlots(pluginId, lease.mask, this.isWatched(pluginId));
+  }
+
+  lack(pluginId: string, more: number, shared: boolean): void {
+    const lease = this.#leaseOf(pluginId);
+    lease.lacked = true;
+    const wanted = Math.min(more, LIMITS.slotsPerPlugin);
+    if (wanted <= lease.wanted && (lease.shared || !shared)) return;
+    this.#want(pluginId, lease, wanted, shared);
+  }
+
+  #want(plugin: string, lease: Lease, more: number, shared: boolean): void {
+    lease.wanted = more;
+    lease.asked = more > 0;
+    lease.shared = shared;
+    this.#send({ kind: 'slots_wanted', plugin, more, shared });
+    this.#apply(plugin, lease);
+    this.#lookLater();
+  }
+
+  note(pluginId: string, inFlight: number): void {
+    const lease = this.#leases.get(pluginId);
+    if (lease === undefined) return;
+    lease.peak = Math.max(lease.peak, inFlight);
+    if (lease.owed !== 0) this.#giveOwed(pluginId, lease);
+  }
+
+  hear(message: BrokerMessage): void {
+    if (message.kind === 'slots_retire') return this.#retire();
+    if (message.kind === 'slots_owned') return this.#takeOver(message.own, message.except);
+    const { plugin } = message;
+    const lease = this.#leaseOf(plugin);
+    if (message.kind === 'slots_scarce') {
+      lease.scarce = message.scarce;
+      lease.peak = LIMITS.slotsPerPlugin;
+      this.#apply(plugin, lease);
+    } else if (message.kind === 'slots_granted') {
+      lease.mask |= message.mask;
+      lease.wanted = Math.max(0, lease.wanted - countSlots(message.mask));
+      this.#apply(plugin, lease);
+    } else {
+      const recalled = lease.mask & message.mask;
+      lease.owed |= recalled;
+      lease.mask &= ~recalled;
+      this.#giveOwed(plugin, lease);
+    }
+    this.#lookLater();
+  }
+
+  #giveOwed(plugin: string, lease: Lease): void {
+    if (!this.#apply(plugin, lease) || lease.owed === 0) return;
+    const mask = lease.owed;
+    lease.owed = 0;
+    this.#send({ kind: 'slots_given', plugin, mask });
+    this.#apply(plugin, lease);
+  }
+
+  /** Keeps what executions may be using; the process that takes this place has the rest from now on. */
+  #retire(): void {
+    const kept: Record<string, number> = {};
+    const active = new Set([...this.#user.active()].map(([plugin]) => plugin));
+    for (const plugin of active) kept[plugin] = this.maskOf(plugin) | (this.#leases.get(plugin)?.owed ?? 0);
+    const before = this.#own;
+    this.#own = 0;
+    for (const plugin of active) if (!this.#leases.has(plugin)) this.#leaseOf(plugin).mask = before;
+    for (const [plugin, lease] of this.#leases) {
+      if (active.has(plugin)) continue;
+      Object.assign(lease, { mask: 0, owed: 0 });
+      this.#apply(plugin, lease);
+    }
+    this.#send({ kind: 'slots_kept', kept });
+    // Asked for before, and perhaps granted to the process before its answer came.
+    for (const [plugin, lease] of this.#leases)
+      if (lease.wanted > 0) this.#want(plugin, lease, lease.wanted, lease.shared);
+  }
+
+  /** The slots come in addition to those that were granted before; the broker names every plugin of which there are any. */
+  #takeOver(own: number, except: Record<string, number>): void {
+    this.#own = own;
+    for (const [plugin, lease] of this.#leases) {
+      lease.mask |= except[plugin] ?? own;
+      this.#apply(plugin, lease);
+    }
+    for (const [plugin, mask] of Object.entries(except))
+      if (!this.#leases.has(plugin)) this.#leaseOf(plugin).mask = mask;
+    for (const [plugin] of this.#user.active()) this.#apply(plugin, this.#leaseOf(plugin));
+  }
+
+  #lookLater(): void {
+    this.#timer ??= setInterval(() => this.look(), UNUSED_MS).unref();
+  }
+
+  /** Called every `UNUSED_MS`: gives what nothing used since the last look and others want, and withdraws old wishes. */
+  look(): void {
+    let isBusy = false;
+    for (const [plugin, lease] of this.#leases) {
+      if (lease.owed !== 0) this.#giveOwed(plugin, lease);
+      if (lease.asked && !lease.lacked) this.#want(plugin, lease, 0, false);
+      if (lease.scarce && !lease.asked) this.#giveUnused(plugin, lease);
+      lease.lacked = false;
+      lease.peak = 0;
+      if (lease.owed !== 0 || lease.asked || lease.scarce) isBusy = true;
+    }
+    for (const [plugin, inFlight] of this.#user.active()) this.note(plugin, inFlight);
+    if (isBusy || this.#timer === null) return;
+    clearInterval(this.#timer);
+    this.#timer = null;
+  }
+
+  #giveUnused(plugin: string, lease: Lease): void {
+    const usable = lease.mask & FOR_ONE_CALLER;
+    let unused = countSlots(usable) - lease.peak;
+    // The last slot is of use only when the others do not suffice.
+    let mask = unused > 0 || lease.peak === 0 ? lease.mask & ~FOR_ONE_CALLER : 0;
+    for (let slot = 0; unused > 0; slot++)
+      if ((usable & (1 << slot)) !== 0) {
+        mask |= 1 << slot;
+        unused--;
+      }
+    if (mask === 0) return;
+    lease.mask &= ~mask;
+    lease.owed |= mask;
+    this.#giveOwed(plugin, lease);
+  }
+
+  close(): void {
+    if (this.#timer !== null) clearInterval(this.#timer);
+    this.#timer = null;
+  }
+}

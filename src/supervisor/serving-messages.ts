@@ -1,0 +1,42 @@
+import { z } from 'zod';
+import { type BrokerMessage, leaseMessage } from '../execution/slot-messages.ts';
+import { type StrikeMessage, strikeMessage } from '../records/strikes.ts';
+import type { Suspect } from '../records/suspects.ts';
+
+/** Messages of a serving process to its supervisor, which trusts them no further than it has to. */
+export const servingMessage = z.discriminatedUnion('kind', [
+  z.object({ kind: z.literal('listening'), port: z.number().int(), setupMode: z.boolean() }),
+  z.object({ kind: z.literal('failed'), message: z.string() }),
+  /** The embedded graph store at this endpoint is in use now. */
+  z.object({ kind: z.literal('graph_in_use'), endpoint: z.string() }),
+  ...leaseMessage.options,
+  ...strikeMessage.options,
+]);
+export type ServingMessage = z.infer<typeof servingMessage>;
+
+/** Tells a standby to begin serving, with the effective configuration as environment. */
+export type GoMessage = {
+  kind: 'go';
+  env: Record<string, string>;
+  /** Names this host in the database, for all its serving processes. */
+  hostId: number;
+  /** Number of serving processes. */
+  processes: number;
+  /** Slots of every plugin it begins with, and of which plugins it has others. */
+  slots: { own: number; except: Record<string, number> };
+  noteFile: string;
+  suspects: Suspect[];
+  sampleModule: string | null;
+};
+
+/** Messages of the supervisor to a serving process. */
+export type SupervisorMessage =
+  | GoMessage
+  /** An embedded graph store is ready and empty. */
+  | { kind: 'graph'; endpoint: string }
+  /** The other serving processes of this host. */
+  | { kind: 'others'; pids: number[] }
+  /** Another process has taken its place: take no new connections, answer those that are open, end. */
+  | { kind: 'hand_over' }
+  | BrokerMessage
+  | StrikeMessage;

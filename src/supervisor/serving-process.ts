@@ -1,0 +1,90 @@
+import { type ChildProcess, fork } from 'node:child_process';
+import fs from 'node:fs';
+import { LIMITS } from '../base/limits.ts';
+import { writeNewFile } from '../base/write-new-file.ts';
+import { type Config, dataPath } from '../config/load.ts';
+import { WASM_FLAGS } from '../plugins/limited-child.ts';
+import { MAIN } from './embedded-postgres.ts';
+import type { SupervisorMessage } from './serving-messages.ts';
+import { type Account, asAccountOnPort } from './unprivileged.ts';
+
+/**
+ * The environment without `BOT_*` variables: the child gets the effective configuration and must not read its sources
+ * again.
+ */
+function withoutBot(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
+  return Object.fromEntries(Object.entries(env).filter(([name]) => !name.startsWith('BOT_')));
+}
+
+/** Starts a process that loads all modules and waits for the message to begin. */
+export function spawnServing(config: Config, account: Account | null, environment: NodeJS.ProcessEnv): ChildProcess {
+  const port = config.values['http.port'];
+  return fork(MAIN, ['serving', dataPath(config)], {
+    ...asAccountOnPort(account, port, [...WASM_FLAGS, '--disable-warning=ExperimentalWarning']),
+    // A process group of its own: Ctrl-C reaches the supervisor alone, which stops things in order.
+    detached: true,
+    stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
+    // The HTTP library reads its limit from this variable; its default of 4 KiB is too little for a browser with
+    // cookies.
+    env: {
+      ...withoutBot(environment),
+      // Modules that were loaded once are not compiled again (docs/RATIONALE.md). npm names a folder of its own, which
+      // the account could not write to.
+      NODE_COMPILE_CACHE: dataPath(config, 'cache', 'compiled'),
+      UWS_HTTP_MAX_HEADERS_SIZE: String(LIMITS.requestHeadBytesMax),
+    },
+  });
+}
+
+let made = 0;
+
+/** A serving process that was told to begin. */
+export class ServingProcess {
+  readonly child: ChildProcess;
+  readonly place: number;
+  readonly noteFile: string;
+  /** Whether it listens. */
+  isReady = false;
+  /** The embedded graph store it uses. */
+  graph = '';
+
+  /**
+   * @param place which of the serving processes of this host it is
+   * @param account it runs as; null: the account of this process
+   * @param fallback directory for the note file where there is no memory file system
+   */
+  constructor(child: ChildProcess, place: number, account: Account | null, fallback: string) {
+    this.child = child;
+    this.place = place;
+    // In a memory file system if there is one, because the lanes write the file during requests.
+    const directory = fs.existsSync('/dev/shm') ? '/dev/shm' : fallback;
+    this.noteFile = `${directory}/plugin-host-${process.pid}-${made++}.lanes`;
+    writeNewFile(this.noteFile, new Uint8Array((LIMITS.lanesMax + 1) * 4), 0o600);
+    if (account !== null) fs.lchownSync(this.noteFile, account.uid, account.gid);
+  }
+
+  get pid(): number {
+    return this.child.pid ?? 0;
+  }
+
+  get runs(): boolean {
+    return this.child.exitCode === null && this.child.signalCode === null;
+  }
+
+  send(message: SupervisorMessage): void {
+    if (this.child.connected) this.child.send(message);
+  }
+
+  /** Plugin versions that the lanes were running when the process died. Removes the file. */
+  takeNotes(): Set<number> {
+    const versions = new Set<number>();
+    try {
+      const bytes = fs.readFileSync(this.noteFile);
+      for (let i = 0; i + 4 <= bytes.length; i += 4) if (bytes.readInt32LE(i) > 0) versions.add(bytes.readInt32LE(i));
+    } catch {
+      // Nothing was noted.
+    }
+    fs.rmSync(this.noteFile, { force: true });
+    return versions;
+  }
+}

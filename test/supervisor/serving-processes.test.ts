@@ -1,0 +1,352 @@
+import { once } from 'node:events';
+import fs from 'node:fs';
+import http from 'node:http';
+import path from 'node:path';
+import t from 'tap';
+import { freePort } from '../../src/supervisor/embedded-postgres.ts';
+import { publicAccess, request } from '../support/service.ts';
+import { mostAtOnce, spanOf, watchedSleeper } from '../support/sleepers.ts';
+import { gone, processesOf, ROOT, type Run, start } from '../support/started-service.ts';
+import { respondText, watPlugin } from '../support/wat.ts';
+
+const TOKEN = 'tok';
+const AUTHORIZED = { authorization: `Bearer ${TOKEN}` };
+
+type Reply = { status: number; body: Buffer; headers: http.IncomingHttpHeaders };
+
+/** A connection of a client to one of the serving processes: it stays open, and takes one request at a time. */
+class Connection {
+  readonly #agent = new http.Agent({ keepAlive: true, maxSockets: 1 });
+  readonly #port: number;
+  /** The port of the client. */
+  localPort = 0;
+
+  constructor(port: number) {
+    this.#port = port;
+  }
+
+  async ask(where: string, headers: Record<string, string> = {}): Promise<Reply> {
+    const asked = http.get({ host: '127.0.0.1', port: this.#port, path: where, agent: this.#agent, headers });
+    asked.on('socket', socket => {
+      const note = (): void => {
+        this.localPort = socket.localPort ?? 0;
+      };
+      if (socket.connecting) socket.once('connect', note);
+      else note();
+    });
+    const [answer]: [http.IncomingMessage] = (await once(asked, 'response')) as [http.IncomingMessage];
+    const parts: Buffer[] = [];
+    for await (const part of answer) parts.push(part as Buffer);
+    return { status: answer.statusCode ?? 0, body: Buffer.concat(parts), headers: answer.headers };
+  }
+
+  close(): void {
+    this.#agent.destroy();
+  }
+}
+
+/** The process that has the other end of a connection, among some. */
+function processOf(connection: Connection, port: number, pids: readonly number[]): number | undefined {
+  const hex = (n: number): string => n.toString(16).toUpperCase().padStart(4, '0');
+  const line = fs
+    .readFileSync('/proc/net/tcp', 'utf8')
+    .split('\n')
+    .find(l => l.includes(`:${hex(port)} 0100007F:${hex(connection.localPort)} `));
+  const inode = line?.trim().split(/\s+/)[9] ?? '';
+  const has = (pid: number): boolean =>
+    fs.readdirSync(`/proc/${pid}/fd`).some(fd => {
+      try {
+        return fs.readlinkSync(`/proc/${pid}/fd/${fd}`) === `socket:[${inode}]`;
+      } catch {
+        return false;
+      }
+    });
+  return pids.find(has);
+}
+
+/** The serving processes that listen on a port. */
+function listeners(directory: string, port: number): number[] {
+  const hex = port.toString(16).toUpperCase().padStart(4, '0');
+  const inodes = new Set(
+    fs
+      .readFileSync('/proc/net/tcp', 'utf8')
+      .split('\n')
+      .map(l => l.trim().split(/\s+/))
+      .filter(f => f[1]?.endsWith(`:${hex}`) && f[3] === '0A')
+      .map(f => `socket:[${f[9]}]`),
+  );
+  return processesOf(directory)
+    .map(Number)
+    .filter(pid => {
+      try {
+        return fs.readdirSync(`/proc/${pid}/fd`).some(fd => {
+          try {
+            return inodes.has(fs.readlinkSync(`/proc/${pid}/fd/${fd}`));
+          } catch {
+            return false;
+          }
+        });
+      } catch {
+        return false;
+      }
+    })
+    .sort((a, b) => a - b);
+}
+
+async function until(holds: () => boolean | Promise<boolean>, ms = 20_000): Promise<boolean> {
+  for (const end = Date.now() + ms; Date.now() < end; ) {
+    if (await holds()) return true;
+    await new Promise(r => setTimeout(r, 20));
+  }
+  return false;
+}
+
+async function install(base: string, bytes: Uint8Array): Promise<void> {
+  const form = new FormData();
+  form.append('file', new Blob([new Uint8Array(bytes)]), 'plugin.wasm');
+  const uploaded = await request(`${base}/api/admin/plugins/upload`, {
+    method: 'POST',
+    headers: AUTHORIZED,
+    body: form,
+  });
+  const { id } = uploaded.json;
+  const installed = await request(`${base}/api/admin/plugins/${id}/install`, {
+    method: 'POST',
+    headers: { ...AUTHORIZED, 'content-type': 'application/json' },
+    body: JSON.stringify({ wasm_key: uploaded.json.wasm_key, ...publicAccess(uploaded.json) }),
+  });
+  if (installed.status !== 200) throw new Error(`install ${id}: ${uploaded.text} ${installed.text}`);
+}
+
+type Test = { teardown(fn: () => unknown): void };
+
+type World = {
+  run: Run;
+  base: string;
+  port: number;
+  directory: string;
+  processes(): number[];
+  /** Closes all connections that `connect` made. */
+  disconnect(): void;
+  /** New connections to each serving process, at least so many; closes those made before. */
+  connect(each: number): Promise<Map<number, Connection[]>>;
+};
+
+/** A service with some serving processes, as an operator starts it. */
+async function world(t: Test, processes: number): Promise<World> {
+  const directory = fs.mkdtempSync(path.join(ROOT, 'processes-'));
+  const port = await freePort();
+  const run = start(directory, {
+    BOT_HTTP_PORT: String(port),
+    BOT_ADMIN_SETUP_TOKEN: TOKEN,
+    BOT_SERVING_PROCESSES: String(processes),
+    BOT_EXECUTION_LANES: '16',
+    BOT_HTTP_TRUSTED_PROXIES: '127.0.0.1',
+  });
+  const open: Connection[] = [];
+  t.teardown(async () => {
+    self.disconnect();
+    run.child.kill('SIGTERM');
+    await run.exited;
+    if (!(await gone(directory, 5000))) throw new Error('a process is left');
+  });
+  await run.until(/is ready/);
+  const self: World = {
+    run,
+    port,
+    directory,
+    base: `http://127.0.0.1:${port}`,
+    processes: () => listeners(directory, port),
+    disconnect() {
+      for (const c of open.splice(0)) c.close();
+    },
+    async connect(each) {
+      self.disconnect();
+      const pids = self.processes();
+      const byPid = new Map<number, Connection[]>(pids.map(pid => [pid, []]));
+      for (let k = 0; k < 400 && [...byPid.values()].some(c => c.length < each); k++) {
+        const connection = new Connection(port);
+        open.push(connection);
+        await connection.ask('/healthz');
+        const pid = processOf(connection, port, pids);
+        if (pid !== undefined) byPid.get(pid)?.push(connection);
+      }
+      return byPid;
+    },
+  };
+  return self;
+}
+
+const caller = (k: number): Record<string, string> => ({ 'x-forwarded-for': `203.0.113.${k + 1}` });
+
+t.test('two serving processes on one port', async t => {
+  const w = await world(t, 2);
+  t.equal(w.processes().length, 2);
+
+  t.test('a plugin installed through one answers on both, and so does its removal', async t => {
+    await install(
+      w.base,
+      watPlugin({ id: 'both', imports: ['respond'], handle: `${respondText(64, 2)} (i32.const 0)` }),
+    );
+    const connections = [...(await w.connect(2)).values()].flat();
+    for (const c of connections) t.equal((await c.ask('/api/triggers/http/both/run')).status, 200);
+    await request(`${w.base}/api/admin/plugins/both`, { method: 'DELETE', headers: AUTHORIZED });
+    t.ok(
+      await until(async () => {
+        const statuses = await Promise.all(connections.map(c => c.ask('/api/triggers/http/both/run')));
+        return statuses.every(a => a.status === 404);
+      }, 5000),
+    );
+  });
+
+  t.test('eight executions of a plugin run at once, wherever their connections lead; one caller has seven', async t => {
+    await install(w.base, watchedSleeper('sleeper', 300));
+    const byPid = await w.connect(12);
+    const [one = [], two = []] = [...byPid.values()].map(c => c.slice(0, 12));
+    const spans = async (connections: Connection[], of: (k: number) => Record<string, string>) => {
+      const answers = await Promise.all(connections.map((c, k) => c.ask('/api/triggers/http/sleeper/run', of(k))));
+      t.same([...new Set(answers.map(a => a.status))], [200]);
+      return answers.map(a => spanOf(a.body));
+    };
+    t.equal(mostAtOnce(await spans(one, caller)), 8, 'all of them in one process');
+    t.equal(mostAtOnce(await spans(two, caller)), 8, 'then in the other');
+    t.equal(mostAtOnce(await spans([...one, ...two], caller)), 8, 'then in both');
+    t.equal(mostAtOnce(await spans([...one, ...two], () => caller(0))), 7, 'one caller');
+    t.equal(mostAtOnce(await spans(one, () => caller(0))), 7);
+  });
+
+  t.test('failures on both count together: the trigger is suspended everywhere', async t => {
+    await install(w.base, watPlugin({ id: 'trapper', handle: 'unreachable' }));
+    const [[one], [two]] = [...(await w.connect(1)).values()] as [Connection[], Connection[]];
+    if (one === undefined || two === undefined) throw new Error('no connections');
+    const ask = async (c: Connection, k: number) => (await c.ask('/api/triggers/http/trapper/run', caller(k))).status;
+    t.equal(await ask(one, 1), 502);
+    t.equal(await ask(two, 1), 502);
+    t.equal(await ask(one, 2), 502);
+    t.ok(await until(async () => (await ask(one, 3)) === 503 && (await ask(two, 4)) === 503, 3000));
+    const suspensions = async () =>
+      (await request(`${w.base}/api/admin/plugins/trapper`, { headers: AUTHORIZED })).json.quarantine;
+    t.match(await suspensions(), [{ trigger: 'run', callers: 2 }]);
+    await request(`${w.base}/api/admin/plugins/trapper/triggers/run/resume`, { method: 'POST', headers: AUTHORIZED });
+    t.ok(await until(async () => (await ask(one, 5)) === 502 && (await ask(two, 6)) === 502, 3000), 'resumed on both');
+  });
+
+  t.test('failures of one caller on both suspend the trigger for this caller on both', async t => {
+    await install(w.base, watPlugin({ id: 'trapper2', handle: 'unreachable' }));
+    const [[one], [two]] = [...(await w.connect(1)).values()] as [Connection[], Connection[]];
+    if (one === undefined || two === undefined) throw new Error('no connections');
+    const ask = async (c: Connection, k: number) => (await c.ask('/api/triggers/http/trapper2/run', caller(k))).status;
+    t.same([await ask(one, 1), await ask(two, 1), await ask(one, 1)], [502, 502, 502]);
+    t.ok(await until(async () => (await ask(one, 1)) === 503 && (await ask(two, 1)) === 503, 3000));
+    t.equal(await ask(two, 2), 502, 'others are not concerned');
+  });
+
+  t.test('one embedded graph store answers for both', async t => {
+    const role = { resource_type: 'system_role', resource_id: 'boss', relation: 'member', subject_id: 'e1' };
+    const written = await request(`${w.base}/api/admin/relationships`, {
+      method: 'POST',
+      headers: { ...AUTHORIZED, 'content-type': 'application/json' },
+      body: JSON.stringify(role),
+    });
+    t.match(written.json, { delivered: true });
+    const where = '/api/admin/relationships/lookup?resource_type=system_role&permission=is_member&user=e1';
+    for (const c of [...(await w.connect(2)).values()].flat()) {
+      const found = await c.ask(where, AUTHORIZED);
+      t.match(JSON.parse(found.body.toString()), { items: [{ resource_type: 'system_role', resource_id: 'boss' }] });
+    }
+  });
+
+  t.test('kill -9 of one under load fails only the requests on its connections', async t => {
+    await install(w.base, watchedSleeper('napper', 5));
+    const byPid = await w.connect(6);
+    const [killed = 0] = byPid.keys();
+    const failed = new Map<number, number>();
+    const served = new Map<number, number>();
+    const count = (of: Map<number, number>, pid: number): void => void of.set(pid, (of.get(pid) ?? 0) + 1);
+    let over = false;
+    const clients = [...byPid].flatMap(([pid, connections]) =>
+      connections.slice(0, 6).map(async (c, k) => {
+        while (!over) {
+          try {
+            count((await c.ask('/api/triggers/http/napper/run', caller(k))).status === 200 ? served : failed, pid);
+          } catch {
+            count(failed, pid);
+            // What it opens now leads to any process.
+            return;
+          }
+        }
+      }),
+    );
+    await until(() => [...byPid.keys()].every(pid => (served.get(pid) ?? 0) > 50));
+    process.kill(killed, 'SIGKILL');
+    const after = [...served.entries()].find(([pid]) => pid !== killed)?.[1] ?? 0;
+    await until(() => [...served.entries()].some(([pid, n]) => pid !== killed && n > after + 200));
+    over = true;
+    await Promise.all(clients);
+    t.equal(failed.get(killed), 6, 'each connection of the killed one had a request under way');
+    t.same([...failed.keys()], [killed], 'and no other failed');
+    t.ok(
+      await until(() => w.processes().length === 2 && !w.processes().includes(killed)),
+      'another one takes its place',
+    );
+    const fresh = await w.connect(12);
+    const spans = await Promise.all(
+      [...fresh.values()]
+        .flatMap(c => c.slice(0, 12))
+        .map(async (c, k) => spanOf((await c.ask('/api/triggers/http/sleeper/run', caller(k))).body)),
+    );
+    t.equal(mostAtOnce(spans), 8, 'and has its slots');
+  });
+
+  t.test('a reload replaces both, and refuses and fails no request', async t => {
+    w.disconnect();
+    const before = w.processes();
+    const problems: string[] = [];
+    let asked = 0;
+    let over = false;
+    const client = async (k: number): Promise<void> => {
+      let connection = new Connection(w.port);
+      while (!over) {
+        try {
+          const { headers, status } = await connection.ask('/api/triggers/http/napper/run', caller(k));
+          if (status !== 200) problems.push(`status ${status}`);
+          asked++;
+          // Half of the clients open a connection for each request.
+          if (k % 2 === 0 || headers.connection === 'close') {
+            connection.close();
+            connection = new Connection(w.port);
+          }
+        } catch (error) {
+          problems.push(String(error));
+        }
+      }
+      connection.close();
+    };
+    const clients = Array.from({ length: 12 }, (_, k) => client(k));
+    await until(() => asked > 200);
+    const reload = start(w.directory, { BOT_HTTP_PORT: String(w.port) }, ['reload']);
+    t.equal(await reload.exited, 0, reload.output());
+    t.match(
+      reload.output(),
+      /serving process 1 of 2[\s\S]*serving process 2 of 2[\s\S]*all serving processes were replaced/,
+    );
+    const then = asked;
+    await until(() => asked > then + 200);
+    over = true;
+    await Promise.all(clients);
+    t.same(problems, [], `of ${asked} requests`);
+    const now = w.processes();
+    t.equal(now.length, 2);
+    t.notOk(
+      now.some(pid => before.includes(pid)),
+      'other processes',
+    );
+  });
+});
+
+t.test('a reload without a running service says what to do', async t => {
+  const directory = fs.mkdtempSync(path.join(ROOT, 'no-service-'));
+  const run = start(directory, {}, ['reload']);
+  t.equal(await run.exited, 1);
+  t.match(run.output(), /cannot be reached: no service runs there; start one with plugin-host serve/);
+});
