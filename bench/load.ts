@@ -130,7 +130,7 @@ async function withWrk(
 }
 
 /** Processor time a process has used, or null when it has ended. */
-function cpuSecondsOf(pid: number): number | null {
+export function cpuSecondsOf(pid: number): number | null {
   try {
     const fields = fs.readFileSync(`/proc/${pid}/stat`, 'latin1').split(') ')[1]?.split(' ') ?? [];
     return (Number(fields[11]) + Number(fields[12])) / TICKS_PER_SECOND;

@@ -19,6 +19,7 @@ import { closedLoop, generator, openLoop } from './load.ts';
 import { messages } from './messages.ts';
 import { stopPeers } from './peers.ts';
 import { pluginIo } from './plugin-io.ts';
+import { processes } from './processes.ts';
 import { add, median, writeReport } from './report.ts';
 import { scale } from './scale.ts';
 import { GREET, throughput } from './throughput.ts';
@@ -316,6 +317,7 @@ try {
   await pluginIo(host.port, databaseUrl());
   await growth(host.port);
   await scale(path.join(directory, 'many'), ROUNDS, SECONDS);
+  await processes(path.join(directory, 'processes'), ROUNDS, SECONDS);
   const caller = await makeCaller(host.port);
   await policies(host.port, caller, ROUNDS, SECONDS);
   await outbox(host.port, databaseUrl(), SECONDS);
