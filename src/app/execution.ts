@@ -48,7 +48,7 @@ export function composeExecution({ config, log }: Core, parts: ExecutionParts): 
         operation === 'lane' ? 'a plugin thread ended' : 'a host call failed',
       ),
   });
-  slots?.attach(executor);
+  slots?.attach(executor, id => registry.takesPartInCalls(id));
   registry.onModulesRemoved = () => executor.giveUpMemory();
   // Threads take longest to start: they load while the plugins are read.
   executor.start();

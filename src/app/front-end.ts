@@ -20,6 +20,7 @@ import type { Identity } from './identity.ts';
 import { composeConnections, composeIntake } from './intake.ts';
 import type { Plugins } from './plugins.ts';
 import type { Records } from './records.ts';
+import type { Siblings } from './siblings.ts';
 
 export type FrontEnd = {
   server: Server;
@@ -27,6 +28,8 @@ export type FrontEnd = {
   routes: readonly Route[];
   /** Requests of the API are answered 503 from now on; no new connections. */
   drain(): void;
+  /** Leads new connections to this process, which began to listen last. */
+  takeOver(): void;
   /**
    * Leads new connections to the process that began to listen last, and closes each of its own behind its next answer. Resolves when all are
    * closed, which the library does with idle ones after ten seconds.
@@ -41,8 +44,7 @@ export type FrontEndParts = Pick<Plugins, 'registry' | 'origins'> &
   Pick<Authz, 'policies'> &
   Pick<Execution, 'executor'> & {
     routes: readonly Route[];
-    /** Number of serving processes on the port. */
-    processes: number;
+    siblings: Siblings;
   };
 
 function logUnknown(log: Log, error: unknown, x: Exchange): void {
@@ -96,7 +98,12 @@ export async function composeFrontEnd(core: Core, parts: FrontEndParts): Promise
   ];
   const report = (error: unknown): void =>
     log.warn({ error: messageOf(error) }, 'the answer of a request with an Idempotency-Key could not be kept');
-  const route = makeRouter({ db, secretKey, report }, routes, guards, changes);
+  const barrier = {
+    isCurrent: () => changes.isCurrent(),
+    becomesCurrent: () => changes.becomesCurrent(),
+    heard: async () => void (await Promise.all([changes.heard(), parts.siblings.heard()])),
+  };
+  const route = makeRouter({ db, secretKey, report }, routes, guards, barrier);
   const triggerParts = {
     ...parts,
     changes,
@@ -105,7 +112,7 @@ export async function composeFrontEnd(core: Core, parts: FrontEndParts): Promise
     bodyBytesMax: v['http.max_body'],
   };
   const intake = composeIntake(config);
-  const connections = composeConnections(config, log, parts.processes);
+  const connections = composeConnections(config, log, parts.siblings.processes);
   const server = await startServer(v['http.host'], v['http.port'], {
     triggerPrefix: TRIGGER_PREFIX,
     clientAddress: makeClientAddress(v['http.trusted_proxies']),
@@ -130,7 +137,8 @@ export async function composeFrontEnd(core: Core, parts: FrontEndParts): Promise
   return {
     server,
     routes,
-    handOver: () => handOver(server, connections, parts.processes),
+    takeOver: () => void steerConnections(server.port, parts.siblings.processes),
+    handOver: () => handOver(server, connections, parts.siblings.processes),
     drain() {
       state = 'draining';
       server.stopListening();

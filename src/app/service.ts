@@ -60,8 +60,12 @@ export type Service = {
   /** An embedded graph store came up, empty. */
   useEmbeddedGraph(endpoint: string): void;
   readonly memory: MemoryBudget;
+  /** Resolves when this process acts on what was changed before the call. */
+  heard(): Promise<void>;
   /** Another process counted a failed execution, or forgot those of a caller. */
   hearStrike(message: StrikeMessage): void;
+  /** This process takes the place of another one: new connections come to it. */
+  takeOver(): void;
   /**
    * Another process has taken this one's place on the port: takes no new connections, and answers on those that are open until their
    * clients have closed them.
@@ -148,7 +152,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
   const frontEnd = await composeFrontEnd(core, {
     ...{ ...plugins, ...records, ...identity, ...authz, ...execution },
     routes,
-    processes: siblings.processes,
+    siblings,
   });
   for (const feature of features) feature.start?.();
   return {
@@ -159,8 +163,10 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     executor: execution.executor,
     authz,
     memory: execution.memory,
+    heard: () => core.changes.heard(),
     useEmbeddedGraph: endpoint => authz.useEmbedded(endpoint),
     hearStrike: message => records.quarantine.hearStrike(message),
+    takeOver: () => frontEnd.takeOver(),
     handOver() {
       for (const feature of features) feature.drain?.();
       return frontEnd.handOver();

@@ -3,16 +3,16 @@ import { messageOf, OperatorError } from '../base/errors.ts';
 import { makeLog } from '../base/log.ts';
 import { type Config, loadConfig } from '../config/load.ts';
 import { isUnavailable } from '../db/database.ts';
-import { SlotLeases } from '../execution/slot-leases.ts';
 import { installSample } from '../plugins/sample.ts';
 import type { GoMessage, ServingMessage, SupervisorMessage } from '../supervisor/serving-messages.ts';
 import { type Service, startService } from './service.ts';
-import type { Siblings } from './siblings.ts';
+import { LinkedSiblings } from './siblings.ts';
 
 const GRACE_MS = 10_000;
 
 function tell(message: ServingMessage): void {
-  process.send?.(message);
+  // The supervisor may have ended; then this process ends as well, in its own time.
+  if (process.connected) process.send?.(message, undefined, undefined, () => {});
 }
 
 /** What went wrong at start, in one line that says what to do. */
@@ -29,34 +29,35 @@ function startFailure(error: unknown, config: Config): string {
 }
 
 /** What the supervisor said before the service was there to hear it. */
-type Inbox = { early: SupervisorMessage[]; hear(message: SupervisorMessage): void };
+type Inbox = {
+  early: SupervisorMessage[];
+  hear(message: SupervisorMessage): void;
+  /** Called when the supervisor has ended. */
+  left(): void;
+};
 
 /** Stands by, everything loaded, until the supervisor says go; ends when the supervisor does. */
 export function runServing(): void {
-  let running = false;
   const early: SupervisorMessage[] = [];
-  const inbox: Inbox = { early, hear: message => void early.push(message) };
+  // Until it serves there is nothing to end in order.
+  const inbox: Inbox = { early, hear: message => void early.push(message), left: () => process.exit(0) };
   process.on('message', (message: SupervisorMessage) => {
     if (message.kind !== 'go') return inbox.hear(message);
-    running = true;
     void serve(message, inbox);
   });
-  process.on('disconnect', () => {
-    if (!running) process.exit(0);
-  });
+  process.on('disconnect', () => inbox.left());
   // The signals of a terminal are the supervisor's to act on.
   process.on('SIGINT', () => {});
 }
 
-function siblingsOf({ hostId, processes, slots }: GoMessage): Siblings {
-  if (processes === 1) return { processes, hostId, slots: null, tell };
-  const leases = new SlotLeases(tell);
-  leases.hear({ kind: 'slots_owned', ...slots });
-  return { processes, hostId, slots: leases, tell };
+function siblingsOf({ hostId, processes, slots }: GoMessage): LinkedSiblings {
+  const siblings = new LinkedSiblings(processes, hostId, tell);
+  siblings.slots.hear({ kind: 'slots_owned', ...slots });
+  return siblings;
 }
 
 /** Does what the supervisor says. */
-function listenTo(inbox: Inbox, service: Service, siblings: Siblings, handOver: () => void): void {
+function listenTo(inbox: Inbox, service: Service, siblings: LinkedSiblings, handOver: () => void): void {
   inbox.hear = message => {
     switch (message.kind) {
       case 'go':
@@ -64,14 +65,24 @@ function listenTo(inbox: Inbox, service: Service, siblings: Siblings, handOver: 
       case 'graph':
         return service.useEmbeddedGraph(message.endpoint);
       case 'others':
+        siblings.others = message.pids;
         return service.memory.useOthers(message.pids);
+      case 'ask_heard': {
+        const { by, number } = message;
+        return void service.heard().then(() => tell({ kind: 'heard', by, number }));
+      }
+      case 'heard':
+        return siblings.noteHeard(message.number);
       case 'strike':
       case 'strikes_forgotten':
+      case 'trigger_resumed':
         return service.hearStrike(message);
+      case 'take_over':
+        return service.takeOver();
       case 'hand_over':
         return handOver();
       default:
-        siblings.slots?.hear(message);
+        siblings.slots.hear(message);
     }
   };
   for (const message of inbox.early.splice(0)) inbox.hear(message);
@@ -110,9 +121,13 @@ async function serve(options: GoMessage, inbox: Inbox): Promise<void> {
         },
       );
     };
-    listenTo(inbox, service, siblings, () => void service.handOver().then(() => stop('another process serves')));
+    const handOver = async (): Promise<void> => {
+      await service.handOver().catch((error: unknown) => log.error({ error: messageOf(error) }, 'handing over failed'));
+      stop('another process serves');
+    };
+    inbox.left = () => stop('the supervisor is gone');
     process.on('SIGTERM', () => stop('SIGTERM'));
-    process.on('disconnect', () => stop('the supervisor is gone'));
+    listenTo(inbox, service, siblings, () => void handOver());
     log.info({ port: service.server.port, plugins: service.registry.size }, 'ready');
     tell({ kind: 'listening', port: service.server.port, setupMode: await service.inSetupMode() });
   } catch (error) {

@@ -1,8 +1,10 @@
 import { randomInt } from 'node:crypto';
 import { type Config, withValues } from '../config/load.ts';
-import type { SlotLeases } from '../execution/slot-leases.ts';
+import { SlotLeases } from '../execution/slot-leases.ts';
 import type { LeaseMessage } from '../execution/slot-messages.ts';
 import type { StrikeMessage } from '../records/strikes.ts';
+
+type Told = LeaseMessage | StrikeMessage | { kind: 'ask_heard'; number: number };
 
 /** What a serving process shares with the others of its host, through the supervisor. */
 export type Siblings = {
@@ -12,13 +14,60 @@ export type Siblings = {
   readonly hostId: number;
   /** What this process may use of each plugin's slots; null: all of them. */
   readonly slots: SlotLeases | null;
-  tell(message: LeaseMessage | StrikeMessage): void;
+  tell(message: Told): void;
+  /** Resolves when the others have heard what was changed before the call, after a second in any case. */
+  heard(): Promise<void>;
 };
 
 const HOST_ID_MAX = 2 ** 31 - 1;
+const HEARD_MS = 1000;
 
-/** A host with one serving process. */
-export const alone = (): Siblings => ({ processes: 1, hostId: randomInt(HOST_ID_MAX), slots: null, tell() {} });
+/** A host with one serving process and no supervisor. */
+export const alone = (): Siblings => ({
+  processes: 1,
+  hostId: randomInt(HOST_ID_MAX),
+  slots: null,
+  tell() {},
+  async heard() {},
+});
+
+/** The other serving processes below the same supervisor. */
+export class LinkedSiblings implements Siblings {
+  readonly processes: number;
+  readonly hostId: number;
+  readonly slots: SlotLeases;
+  readonly tell: (message: Told) => void;
+  readonly #waiting = new Map<number, () => void>();
+  #asked = 0;
+  /** Process ids of those that run now. */
+  others: readonly number[] = [];
+
+  constructor(processes: number, hostId: number, tell: (message: Told) => void) {
+    this.processes = processes;
+    this.hostId = hostId;
+    this.slots = new SlotLeases(tell);
+    this.tell = tell;
+  }
+
+  async heard(): Promise<void> {
+    if (this.others.length === 0) return;
+    const number = ++this.#asked;
+    await new Promise<void>(resolve => {
+      const late = setTimeout(resolve, HEARD_MS);
+      this.#waiting.set(number, () => {
+        clearTimeout(late);
+        resolve();
+      });
+      this.tell({ kind: 'ask_heard', number });
+    });
+    this.#waiting.delete(number);
+  }
+
+  /** All others have answered. */
+  noteHeard(number: number): void {
+    this.#waiting.get(number)?.();
+  }
+}
 
 /** Connections to the database that a process needs at least. */
 const POOL_MIN = 4;

@@ -43,6 +43,7 @@ export class EventFeed {
   #isReading = false;
   #again = false;
   #timer: NodeJS.Timeout | null = null;
+  #isClosed = false;
 
   constructor(db: Queryable, onError: (error: unknown) => void) {
     this.#db = db;
@@ -60,6 +61,7 @@ export class EventFeed {
    * @param isStillAllowed asked at every heartbeat: a stream ends when its reader's credential does
    */
   async watch(filter: EventFilter, after: number | null, isStillAllowed: () => Promise<boolean>): Promise<Readable> {
+    if (this.#isClosed) return Readable.from([]);
     const at = after ?? (await lastEventId(this.#db));
     const stream = new Readable({ read: () => (watcher.isFull = false), highWaterMark: LIMITS.eventFeedBytesMax });
     const watcher: Watcher = { filter, from: at, at, seen: new Set(), stream, isFull: false, isStillAllowed };
@@ -137,8 +139,9 @@ export class EventFeed {
     if (wants(w.filter, e)) this.#push(w, written(e));
   }
 
-  /** Ends every stream: its watcher comes back to another host. */
+  /** Ends every stream, and those that are still to begin: their watchers come back to another host or process. */
   close(): void {
+    this.#isClosed = true;
     for (const w of this.#watchers) w.stream.push(null);
     if (this.#timer !== null) clearInterval(this.#timer);
     this.#timer = null;

@@ -13,6 +13,7 @@ import type { MemoryBudget } from './memory-budget.ts';
 import { NestedCalls } from './nested-calls.ts';
 import { type FullLine, RunQueues, waitingLimits } from './run-queues.ts';
 import type { Slots, SlotUser } from './slot-leases.ts';
+import type { SlotCount } from './slot-messages.ts';
 
 /** One execution to run: plain data and one callback. `C` is the context that host functions get of it. */
 export type Execution<C> = {
@@ -142,15 +143,14 @@ export class Executor<C> implements SlotUser {
   }
 
   /** Called when this process gets slots of a plugin, or shall use fewer. */
-  useSlots(pluginId: string, mask: number, isWatched: boolean): boolean {
-    const fits = this.#queues.useSlots(pluginId, mask, isWatched);
+  useSlots(pluginId: string, slots: SlotCount, isWatched: boolean): boolean {
+    const fits = this.#queues.useSlots(pluginId, slots, isWatched);
     if (this.#queues.hasRunnable()) this.#pool.wakeFor(this.#queues.inFlight);
     return fits;
   }
 
-  active(): Iterable<readonly [pluginId: string, inFlight: number]> {
-    return this.#queues.active();
-  }
+  callersOf = (pluginId: string): string[] => this.#queues.callersOf(pluginId);
+  active = (): Iterable<readonly [pluginId: string, inFlight: number]> => this.#queues.active();
 
   get inFlight(): number {
     return this.#queues.inFlight;

@@ -7,7 +7,8 @@ import { residentBytes } from '../base/resident-bytes.ts';
  */
 export class MemoryBudget {
   readonly #bytes: number;
-  readonly #share: number;
+  #share: number;
+  readonly #processes: number;
   /** Process ids of the other serving processes. */
   #others: readonly number[] = [];
 
@@ -17,6 +18,7 @@ export class MemoryBudget {
    */
   constructor(bytes: number, processes: number) {
     this.#bytes = bytes;
+    this.#processes = processes;
     this.#share = bytes / processes;
   }
 
@@ -28,6 +30,8 @@ export class MemoryBudget {
   /** @param pids the other serving processes that run now */
   useOthers(pids: readonly number[]): void {
     this.#others = pids;
+    // While one process replaces another there is one more.
+    this.#share = this.#bytes / Math.max(this.#processes, pids.length + 1);
   }
 
   /** Whether this process has to give memory up. */

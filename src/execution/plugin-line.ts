@@ -1,5 +1,5 @@
 import { LIMITS } from '../base/limits.ts';
-import { ALL_SLOTS, countSlots, FOR_ONE_CALLER } from './slot-messages.ts';
+import type { SlotCount } from './slot-messages.ts';
 
 /**
  * Largest number of executions in the ring while a plugin serves only one caller: about nine for each of the caller's
@@ -93,7 +93,7 @@ export class PluginLine {
   #last: Caller | null = null;
 
   /** Resets a used line for another plugin. */
-  open(pluginId: string, now: number, slots: number, isWatched: boolean): void {
+  open(pluginId: string, now: number, slots: SlotCount, isWatched: boolean): void {
     this.pluginId = pluginId;
     this.useSlots(slots, isWatched);
     this.queue = -1;
@@ -101,12 +101,23 @@ export class PluginLine {
     this.#openedAt = now;
   }
 
-  /** @param mask slots that executions here may use from now on (`slot-messages`) */
-  useSlots(mask: number, isWatched: boolean): void {
+  /** @param slots how many executions may run at once here from now on */
+  useSlots({ all, ofOne }: SlotCount, isWatched: boolean): void {
     this.isWatched = isWatched;
-    this.isPartial = mask !== ALL_SLOTS;
-    this.#slots = this.isPartial ? countSlots(mask) : LIMITS.slotsPerPlugin;
-    this.#slotsOfOne = this.isPartial ? countSlots(mask & FOR_ONE_CALLER) : LIMITS.slotsPerCaller;
+    this.isPartial = all !== LIMITS.slotsPerPlugin;
+    this.#slots = all;
+    this.#slotsOfOne = ofOne;
+  }
+
+  /** The callers with executions in flight. */
+  callers(): string[] {
+    return [...this.#callers.keys()];
+  }
+
+  /** Whether each caller has at most so many in the ring or running as one may have. */
+  get isWithin(): boolean {
+    for (const caller of this.#callers.values()) if (caller.released > this.#slotsOfOne) return false;
+    return true;
   }
 
   /** How many executions may run at once now. */
@@ -147,13 +158,13 @@ export class PluginLine {
 
   /** The share of one caller while others want slots too. */
   get #share(): number {
-    return this.isAlone ? this.#slotsOfOne : Math.ceil(this.#slots / this.#callers.size);
+    return this.isAlone ? this.#slotsOfOne : Math.min(this.#slotsOfOne, Math.ceil(this.#slots / this.#callers.size));
   }
 
   #mayRelease(caller: Caller): boolean {
     if (this.isAlone) return caller.released < ALONE_IN_RING_MAX;
     if (caller.released < this.#share) return true;
-    return this.released < this.#slots && caller.released < LIMITS.slotsPerCaller;
+    return this.released < this.#slots && caller.released < this.#slotsOfOne;
   }
 
   /** Whether an execution may enter the ring at once; otherwise it waits in the line. */

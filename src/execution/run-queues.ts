@@ -16,7 +16,7 @@ import { ACTIVE, CELL_COUNT, QUEUE_COUNT, type SharedViews, URGENT } from '../ab
 import { LIMITS } from '../base/limits.ts';
 import { type Caller, PluginLine } from './plugin-line.ts';
 import type { Slots } from './slot-leases.ts';
-import { countSlots, FOR_ONE_CALLER } from './slot-messages.ts';
+import type { SlotCount } from './slot-messages.ts';
 
 /** The limit that refuses one more execution. */
 export type FullLine = 'waitingPerPluginMax' | 'waitingPerCallerMax' | 'executionsInFlightMax';
@@ -81,7 +81,7 @@ export class RunQueues {
     if (this.#inFlight >= this.#limits.executionsInFlightMax) return 'executionsInFlightMax';
     if (line === undefined) {
       line = this.#spareLines.pop() ?? new PluginLine();
-      line.open(pluginId, now, this.#slots.maskOf(pluginId), this.#slots.isWatched(pluginId));
+      line.open(pluginId, now, this.#slots.countOf(pluginId), this.#slots.isWatched(pluginId));
       this.#lines.set(pluginId, line);
     }
     const admitted = line.admit(caller, now, this.#limits.waitingPerCallerMax);
@@ -121,7 +121,7 @@ export class RunQueues {
     const running = runningOf(this.#words, line.queue);
     const waiting = line.inFlight - running;
     if (waiting > 0 && running >= limitOf(this.#words, line.queue))
-      this.#slots.lack(line.pluginId, Math.min(waiting, LIMITS.slotsPerPlugin), !line.isAlone);
+      this.#slots.lack(line.pluginId, Math.min(waiting, LIMITS.slotsPerPlugin));
   }
 
   /** The same for every plugin; what lanes take and end meanwhile is not seen when it happens. */
@@ -134,14 +134,31 @@ export class RunQueues {
    *
    * @returns whether no more executions run than may run now
    */
-  useSlots(pluginId: string, mask: number, isWatched: boolean): boolean {
+  useSlots(pluginId: string, slots: SlotCount, isWatched: boolean): boolean {
     const line = this.#lines.get(pluginId);
     if (line === undefined) return true;
-    line.useSlots(mask, isWatched);
+    const before = line.limit;
+    line.useSlots(slots, isWatched);
     if (line.queue < 0) return true;
     const running = setLimit(this.#words, line.queue, line.limit);
+    // What several callers have in the ring was put there for more slots: one of them may not get all that are left.
+    if (line.isSharing && line.limit < before) this.#takeBack(line);
     this.#appendWaiting(line);
-    return running <= line.limit;
+    return running <= line.limit && (!line.isSharing || line.isWithin);
+  }
+
+  /** Takes back the cells of all callers that no lane has taken yet, each to the head of its caller's line. */
+  #takeBack(line: PluginLine): void {
+    const byCaller = Map.groupBy(takeBackAll(this.#words, line.queue), cell => this.#callerOf(cell));
+    for (const [caller, cells] of byCaller) {
+      for (const cell of cells) this.#released[cell] = 0;
+      line.takeBack(caller, cells);
+    }
+  }
+
+  /** Whose executions of a plugin are in flight. */
+  callersOf(pluginId: string): string[] {
+    return this.#lines.get(pluginId)?.callers() ?? [];
   }
 
   /** The plugins with executions in flight, and how many. */
@@ -151,9 +168,7 @@ export class RunQueues {
 
   /** Takes back the cells that no lane has taken yet; from now on the callers of the plugin share its slots. */
   #beginSharing(line: PluginLine): void {
-    const back = takeBackAll(this.#words, line.queue);
-    for (const cell of back) this.#released[cell] = 0;
-    if (back[0] !== undefined) line.takeBack(this.#callerOf(back[0]), back);
+    this.#takeBack(line);
     line.isSharing = true;
     setLimit(this.#words, line.queue, line.limit);
   }
@@ -254,9 +269,9 @@ export class RunQueues {
   }
 
   /** The slots of a plugin here, for all callers and for one; at least one, which another process may give. */
-  slotsOf(pluginId: string): { all: number; ofOne: number } {
-    const mask = this.#slots.maskOf(pluginId);
-    return { all: Math.max(1, countSlots(mask)), ofOne: Math.max(1, countSlots(mask & FOR_ONE_CALLER)) };
+  slotsOf(pluginId: string): SlotCount {
+    const { all, ofOne } = this.#slots.countOf(pluginId);
+    return { all: Math.max(1, all), ofOne: Math.max(1, ofOne) };
   }
 
   /** When an execution of a caller can be admitted, in ms; 0 while the plugin has nothing in flight. */

@@ -3,9 +3,10 @@ import {
   ALL_SLOTS,
   type BrokerMessage,
   countSlots,
-  FOR_ONE_CALLER,
+  forOne,
   type LeaseMessage,
   ownSlots,
+  RESERVED,
 } from './slot-messages.ts';
 
 /** A serving process. */
@@ -18,13 +19,17 @@ type Member = {
   send(message: BrokerMessage): void;
 };
 
-type Wish = { more: number; shared: boolean };
+type Wish = { more: number; callers: readonly string[] };
 
 /** The slots of a plugin that some process asked for more of. */
 type Table = {
   /** The member that has each slot; null while it is free. */
   holders: Array<Member | null>;
   wishes: Map<Member, Wish>;
+  /** The callers that each member named which wishes for slots, or was told that others do. */
+  callers: Map<Member, readonly string[]>;
+  /** The slot that a single caller may not use. */
+  reserved: number;
   /** Slots that were asked back and not given yet. */
   recalled: number;
   /** Members that were told that others wait. */
@@ -32,7 +37,6 @@ type Table = {
 };
 
 const SLOTS = Array.from({ length: LIMITS.slotsPerPlugin }, (_, slot) => slot);
-const isForOne = (slot: number): boolean => (FOR_ONE_CALLER & (1 << slot)) !== 0;
 
 /**
  * Shares the eight slots of every plugin among the serving processes of a host. It is in the supervisor, and knows of a
@@ -64,6 +68,8 @@ export class SlotBroker {
   ): { own: number; except: Record<string, number> } {
     const member: Member = { id, place, retiring: false, send };
     this.#members.set(id, member);
+    for (const [plugin, { reserved }] of this.#tables)
+      if (reserved !== RESERVED) send({ kind: 'slots_reserved', plugin, slot: reserved });
     if (this.#owners[place] != null) return { own: 0, except: {} };
     return this.#own(member, null, () => 0);
   }
@@ -115,7 +121,7 @@ export class SlotBroker {
       const holders = SLOTS.map(
         slot => this.#owners.find((_, place) => (ownSlots(place, this.#places) & (1 << slot)) !== 0) ?? null,
       );
-      table = { holders, wishes: new Map(), recalled: 0, told: new Set() };
+      table = { holders, wishes: new Map(), callers: new Map(), reserved: RESERVED, recalled: 0, told: new Set() };
       this.#tables.set(plugin, table);
     }
     return table;
@@ -128,9 +134,12 @@ export class SlotBroker {
     if (message.kind === 'slots_kept') return this.#retired(member, message.kept);
     const table = this.#tableOf(message.plugin);
     if (message.kind === 'slots_wanted') {
-      if (message.more === 0) table.wishes.delete(member);
-      else table.wishes.set(member, { more: message.more, shared: message.shared });
-    } else
+      const { callers, more } = message;
+      if (more === 0) table.wishes.delete(member);
+      else table.wishes.set(member, { more, callers });
+      if (more > 0) table.callers.set(member, callers);
+    } else if (message.kind === 'slots_callers') table.callers.set(member, message.callers);
+    else
       for (const slot of SLOTS) {
         if ((message.mask & (1 << slot)) === 0 || table.holders[slot] !== member) continue;
         table.holders[slot] = null;
@@ -156,6 +165,7 @@ export class SlotBroker {
     this.#members.delete(id);
     for (const table of this.#tables.values()) {
       table.wishes.delete(member);
+      table.callers.delete(member);
       table.told.delete(member);
     }
     this.#free(member, {});
@@ -189,46 +199,108 @@ export class SlotBroker {
       if (scarce === table.told.has(member)) continue;
       if (scarce) table.told.add(member);
       else table.told.delete(member);
+      if (!scarce && !table.wishes.has(member)) table.callers.delete(member);
       member.send({ kind: 'slots_scarce', plugin, scarce });
     }
   }
 
   #grant(plugin: string, table: Table): void {
     const granted = new Map<Member, number>();
+    const shares = this.#shares(table);
+    const deficit = (m: Member): number => (shares.get(m) ?? 0) - usableOf(table, m);
     for (const slot of SLOTS) {
       if (table.holders[slot] !== null) continue;
       let to: Member | undefined;
       for (const [member, wish] of table.wishes) {
-        if (member.retiring || (!isForOne(slot) && !wish.shared)) continue;
-        if (to === undefined || usableOf(table, member) < usableOf(table, to)) to = member;
+        if (member.retiring) continue;
+        if (slot === table.reserved && wish.callers.length < 2 && this.#swapWith(table, member) === undefined) continue;
+        if (to === undefined || deficit(member) > deficit(to)) to = member;
       }
       if (to === undefined) continue;
       table.holders[slot] = to;
       granted.set(to, (granted.get(to) ?? 0) | (1 << slot));
       const wish = table.wishes.get(to);
+      if (slot === table.reserved && (wish?.callers.length ?? 0) < 2) this.#swap(plugin, table, to);
       if (wish !== undefined && --wish.more === 0) table.wishes.delete(to);
     }
     for (const [member, mask] of granted) member.send({ kind: 'slots_granted', plugin, mask });
   }
 
-  /** Every process may have its share of the slots whenever it wants them. */
+  /**
+   * A slot that can be kept for a second caller instead of the one that is: of a member whose callers are others than the
+   * single one of `member`, so that this one has no more than its slots while what runs there ends.
+   */
+  #swapWith(table: Table, member: Member): number | undefined {
+    const [caller] = table.callers.get(member) ?? [];
+    if (caller === undefined) return;
+    return SLOTS.find(slot => {
+      const holder = table.holders[slot];
+      if (holder == null || holder === member || slot === table.reserved) return false;
+      return table.callers.get(holder)?.includes(caller) === false;
+    });
+  }
+
+  #swap(plugin: string, table: Table, member: Member): void {
+    table.reserved = this.#swapWith(table, member) ?? table.reserved;
+    for (const other of this.#members.values()) other.send({ kind: 'slots_reserved', plugin, slot: table.reserved });
+  }
+
+  /**
+   * The part of the slots that each member may have whenever it wants it. Callers have equal parts, and the part of a
+   * caller is divided among the processes it uses.
+   */
+  #shares(table: Table): Map<Member, number> {
+    const claims = [...this.#members.values()].filter(m => table.wishes.has(m) || usableOf(table, m) > 0);
+    const callersOf = (m: Member): readonly string[] => {
+      const named = table.callers.get(m) ?? [];
+      // Not known: it counts as a caller of its own.
+      return named.length > 0 ? named : [`process ${m.id}`];
+    };
+    const presence = new Map<string, number>();
+    for (const m of claims) for (const c of callersOf(m)) presence.set(c, (presence.get(c) ?? 0) + 1);
+    const part = LIMITS.slotsPerCaller / Math.max(1, presence.size);
+    const shareOf = (m: Member): number => callersOf(m).reduce((sum, c) => sum + part / (presence.get(c) ?? 1), 0);
+    // A process without any would leave its connections waiting for as long as the others are busy.
+    return new Map(claims.map(m => [m, Math.max(1, Math.round(shareOf(m)))]));
+  }
+
   #recall(plugin: string, table: Table): void {
-    const share = Math.ceil(LIMITS.slotsPerCaller / Math.max(1, this.#members.size));
+    if (table.wishes.size === 0) return;
+    const shares = this.#shares(table);
+    const surplus = (m: Member): number => leftOf(table, m) - (shares.get(m) ?? 0);
     let lacking = -countSlots(table.recalled);
     for (const [member, wish] of table.wishes)
-      lacking += Math.min(wish.more, Math.max(0, share - usableOf(table, member)));
+      lacking += Math.min(wish.more, Math.max(0, (shares.get(member) ?? 0) - usableOf(table, member)));
     const recalled = new Map<Member, number>();
     for (; lacking > 0; lacking--) {
       let from: Member | undefined;
       for (const member of this.#members.values())
-        if (from === undefined || leftOf(table, member) > leftOf(table, from)) from = member;
-      if (from === undefined || leftOf(table, from) <= share) break;
-      const slot = SLOTS.findLast(k => isForOne(k) && table.holders[k] === from && (table.recalled & (1 << k)) === 0);
+        if (from === undefined || surplus(member) > surplus(from)) from = member;
+      if (from === undefined || surplus(from) <= 0) break;
+      const slot = SLOTS.findLast(
+        k => k !== table.reserved && table.holders[k] === from && (table.recalled & (1 << k)) === 0,
+      );
       if (slot === undefined) break;
       table.recalled |= 1 << slot;
       recalled.set(from, (recalled.get(from) ?? 0) | (1 << slot));
     }
+    const reserve = 1 << table.reserved;
+    const idle = this.#idleReserve(table);
+    if (idle !== undefined) {
+      table.recalled |= reserve;
+      recalled.set(idle, (recalled.get(idle) ?? 0) | reserve);
+    }
     for (const [member, mask] of recalled) member.send({ kind: 'slots_recalled', plugin, mask });
+  }
+
+  /** The member that has the reserved slot and serves one caller, while another could use it. */
+  #idleReserve(table: Table): Member | undefined {
+    const holder = table.holders[table.reserved];
+    if (holder == null || (table.recalled & (1 << table.reserved)) !== 0 || table.callers.get(holder)?.length !== 1)
+      return;
+    for (const [member, wish] of table.wishes)
+      if (member !== holder && (wish.callers.length > 1 || this.#swapWith(table, member) !== undefined)) return holder;
+    return;
   }
 
   /** The slots of a plugin that a member has, for tests and for the log. */
@@ -248,8 +320,8 @@ function maskOf(table: Table, member: Member): number {
 }
 
 /** How many slots of a member are of use for one caller. */
-const usableOf = (table: Table, member: Member): number => countSlots(maskOf(table, member) & FOR_ONE_CALLER);
+const usableOf = (table: Table, member: Member): number => countSlots(forOne(maskOf(table, member), table.reserved));
 
 /** The same without those it was asked to give. */
 const leftOf = (table: Table, member: Member): number =>
-  countSlots(maskOf(table, member) & FOR_ONE_CALLER & ~table.recalled);
+  countSlots(forOne(maskOf(table, member), table.reserved) & ~table.recalled);

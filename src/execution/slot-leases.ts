@@ -1,5 +1,14 @@
 import { LIMITS } from '../base/limits.ts';
-import { ALL_SLOTS, type BrokerMessage, countSlots, FOR_ONE_CALLER, type LeaseMessage } from './slot-messages.ts';
+import {
+  ALL_SLOTS,
+  type BrokerMessage,
+  CALLERS_NAMED_MAX,
+  countSlots,
+  forOne,
+  type LeaseMessage,
+  RESERVED,
+  type SlotCount,
+} from './slot-messages.ts';
 
 /** How long slots stay unused before they are given to a process that waits for some. */
 export const UNUSED_MS = 50;
@@ -7,23 +16,30 @@ export const UNUSED_MS = 50;
 /** What the run queues of this process say and take. */
 export type SlotUser = {
   /** Sets the slots of a plugin, and whether `note` is called for it. @returns whether no more run than may run now */
-  useSlots(pluginId: string, mask: number, isWatched: boolean): boolean;
+  useSlots(pluginId: string, slots: SlotCount, isWatched: boolean): boolean;
+  /** Whose executions of a plugin are in flight. */
+  callersOf(pluginId: string): string[];
   /** The plugins with executions in flight, and how many. */
   active(): Iterable<readonly [pluginId: string, inFlight: number]>;
 };
 
 /** The slots of this process as its run queues see them. */
 export type Slots = {
-  maskOf(pluginId: string): number;
+  countOf(pluginId: string): SlotCount;
   isWatched(pluginId: string): boolean;
   /** All slots here are used, and `more` further executions could run. */
-  lack(pluginId: string, more: number, shared: boolean): void;
+  lack(pluginId: string, more: number): void;
   /** Of a watched plugin: how many executions are in flight. */
   note(pluginId: string, inFlight: number): void;
 };
 
-/** For a host with one serving process. */
-export const EVERY_SLOT: Slots = { maskOf: () => ALL_SLOTS, isWatched: () => false, lack() {}, note() {} };
+const EVERY: SlotCount = { all: LIMITS.slotsPerPlugin, ofOne: LIMITS.slotsPerCaller };
+
+/** For a host with one serving process and no supervisor. */
+export const EVERY_SLOT: Slots = { countOf: () => EVERY, isWatched: () => false, lack() {}, note() {} };
+
+const isSame = (a: readonly string[], b: readonly string[]): boolean =>
+  a.length === b.length && a.every(caller => b.includes(caller));
 
 /** What is not as usual with the slots of one plugin. */
 type Lease = {
@@ -34,13 +50,18 @@ type Lease = {
   wanted: number;
   /** Whether the broker may still have a wish of this process, which is withdrawn when nothing lacks slots any more. */
   asked: boolean;
-  shared: boolean;
+  /** The callers that were named last. */
+  callers: readonly string[];
+  /** The slot that a single caller may not use. */
+  reserved: number;
   /** Whether other processes wait for slots. */
   scarce: boolean;
   /** Whether executions lacked a slot since the last look. */
   lacked: boolean;
   /** Most executions in flight since the last look. */
   peak: number;
+  /** The look after which the broker was last told who waits. */
+  toldAt: number;
 };
 
 /**
@@ -53,7 +74,9 @@ export class SlotLeases implements Slots {
   #own = 0;
   readonly #send: (message: LeaseMessage) => void;
   readonly #leases = new Map<string, Lease>();
-  #user: SlotUser = { useSlots: () => true, active: () => [] };
+  #user: SlotUser = { useSlots: () => true, callersOf: () => [], active: () => [] };
+  #keepsOne: (pluginId: string) => boolean = () => false;
+  #looks = 0;
   #timer: NodeJS.Timeout | null = null;
 
   /** Begins without any; `slots_owned` says which it has. */
@@ -61,12 +84,24 @@ export class SlotLeases implements Slots {
     this.#send = send;
   }
 
-  attach(user: SlotUser): void {
+  /**
+   * @param keepsOne whether this process keeps a slot of a plugin that it does not use: plugins that call each other wait for
+   *   each other for ever if each has all of its slots in another process
+   */
+  attach(user: SlotUser, keepsOne: (pluginId: string) => boolean): void {
     this.#user = user;
+    this.#keepsOne = keepsOne;
   }
 
   maskOf(pluginId: string): number {
     return this.#leases.get(pluginId)?.mask ?? this.#own;
+  }
+
+  countOf(pluginId: string): SlotCount {
+    const mask = this.maskOf(pluginId);
+    if (mask === ALL_SLOTS) return EVERY;
+    const reserved = this.#leases.get(pluginId)?.reserved ?? RESERVED;
+    return { all: countSlots(mask), ofOne: countSlots(forOne(mask, reserved)) };
   }
 
   isWatched(pluginId: string): boolean {
@@ -82,34 +117,46 @@ export class SlotLeases implements Slots {
         owed: 0,
         wanted: 0,
         asked: false,
-        shared: false,
+        callers: [],
+        reserved: RESERVED,
         scarce: false,
         lacked: false,
         peak: 0,
+        toldAt: -1,
       };
       this.#leases.set(pluginId, lease);
     }
     return lease;
   }
 
-  #apply(pluginId: string, lease: Lease): boolean {
-    return this.#user.useSlots(pluginId, lease.mask, this.isWatched(pluginId));
+  #apply(pluginId: string): boolean {
+    return this.#user.useSlots(pluginId, this.countOf(pluginId), this.isWatched(pluginId));
   }
 
-  lack(pluginId: string, more: number, shared: boolean): void {
+  lack(pluginId: string, more: number): void {
     const lease = this.#leaseOf(pluginId);
     lease.lacked = true;
-    const wanted = Math.min(more, LIMITS.slotsPerPlugin);
-    if (wanted <= lease.wanted && (lease.shared || !shared)) return;
-    this.#want(pluginId, lease, wanted, shared);
+    if (lease.asked && more <= lease.wanted && lease.toldAt === this.#looks) return;
+    lease.toldAt = this.#looks;
+    const named = this.#named(pluginId);
+    if (!lease.asked || more > lease.wanted || !isSame(named, lease.callers)) this.#want(pluginId, lease, more, named);
   }
 
-  #want(plugin: string, lease: Lease, more: number, shared: boolean): void {
-    lease.wanted = more;
+  #named(pluginId: string): string[] {
+    return this.#user.callersOf(pluginId).slice(0, CALLERS_NAMED_MAX);
+  }
+
+  #nameCallers(plugin: string, lease: Lease): void {
+    lease.callers = this.#named(plugin);
+    this.#send({ kind: 'slots_callers', plugin, callers: [...lease.callers] });
+  }
+
+  #want(plugin: string, lease: Lease, more: number, callers: readonly string[]): void {
+    lease.wanted = Math.min(more, LIMITS.slotsPerPlugin);
     lease.asked = more > 0;
-    lease.shared = shared;
-    this.#send({ kind: 'slots_wanted', plugin, more, shared });
-    this.#apply(plugin, lease);
+    lease.callers = callers;
+    this.#send({ kind: 'slots_wanted', plugin, more: lease.wanted, callers: [...callers] });
+    this.#apply(plugin);
     this.#lookLater();
   }
 
@@ -127,12 +174,16 @@ export class SlotLeases implements Slots {
     const lease = this.#leaseOf(plugin);
     if (message.kind === 'slots_scarce') {
       lease.scarce = message.scarce;
+      if (message.scarce) this.#nameCallers(plugin, lease);
       lease.peak = LIMITS.slotsPerPlugin;
-      this.#apply(plugin, lease);
+      this.#apply(plugin);
+    } else if (message.kind === 'slots_reserved') {
+      lease.reserved = message.slot;
+      this.#apply(plugin);
     } else if (message.kind === 'slots_granted') {
       lease.mask |= message.mask;
       lease.wanted = Math.max(0, lease.wanted - countSlots(message.mask));
-      this.#apply(plugin, lease);
+      this.#apply(plugin);
     } else {
       const recalled = lease.mask & message.mask;
       lease.owed |= recalled;
@@ -143,11 +194,11 @@ export class SlotLeases implements Slots {
   }
 
   #giveOwed(plugin: string, lease: Lease): void {
-    if (!this.#apply(plugin, lease) || lease.owed === 0) return;
+    if (!this.#apply(plugin) || lease.owed === 0) return;
     const mask = lease.owed;
     lease.owed = 0;
     this.#send({ kind: 'slots_given', plugin, mask });
-    this.#apply(plugin, lease);
+    this.#apply(plugin);
   }
 
   /** Keeps what executions may be using; the process that takes this place has the rest from now on. */
@@ -161,12 +212,12 @@ export class SlotLeases implements Slots {
     for (const [plugin, lease] of this.#leases) {
       if (active.has(plugin)) continue;
       Object.assign(lease, { mask: 0, owed: 0 });
-      this.#apply(plugin, lease);
+      this.#apply(plugin);
     }
     this.#send({ kind: 'slots_kept', kept });
     // Asked for before, and perhaps granted to the process before its answer came.
     for (const [plugin, lease] of this.#leases)
-      if (lease.wanted > 0) this.#want(plugin, lease, lease.wanted, lease.shared);
+      if (lease.wanted > 0) this.#want(plugin, lease, lease.wanted, lease.callers);
   }
 
   /** The slots come in addition to those that were granted before; the broker names every plugin of which there are any. */
@@ -174,11 +225,11 @@ export class SlotLeases implements Slots {
     this.#own = own;
     for (const [plugin, lease] of this.#leases) {
       lease.mask |= except[plugin] ?? own;
-      this.#apply(plugin, lease);
+      this.#apply(plugin);
     }
     for (const [plugin, mask] of Object.entries(except))
       if (!this.#leases.has(plugin)) this.#leaseOf(plugin).mask = mask;
-    for (const [plugin] of this.#user.active()) this.#apply(plugin, this.#leaseOf(plugin));
+    for (const [plugin] of this.#user.active()) this.#apply(plugin);
   }
 
   #lookLater(): void {
@@ -187,11 +238,13 @@ export class SlotLeases implements Slots {
 
   /** Called every `UNUSED_MS`: gives what nothing used since the last look and others want, and withdraws old wishes. */
   look(): void {
+    this.#looks++;
     let isBusy = false;
     for (const [plugin, lease] of this.#leases) {
       if (lease.owed !== 0) this.#giveOwed(plugin, lease);
-      if (lease.asked && !lease.lacked) this.#want(plugin, lease, 0, false);
+      if (lease.asked && !lease.lacked) this.#want(plugin, lease, 0, []);
       if (lease.scarce && !lease.asked) this.#giveUnused(plugin, lease);
+      if (lease.scarce && !isSame(lease.callers, this.#named(plugin))) this.#nameCallers(plugin, lease);
       lease.lacked = false;
       lease.peak = 0;
       if (lease.owed !== 0 || lease.asked || lease.scarce) isBusy = true;
@@ -203,10 +256,10 @@ export class SlotLeases implements Slots {
   }
 
   #giveUnused(plugin: string, lease: Lease): void {
-    const usable = lease.mask & FOR_ONE_CALLER;
-    let unused = countSlots(usable) - lease.peak;
-    // The last slot is of use only when the others do not suffice.
-    let mask = unused > 0 || lease.peak === 0 ? lease.mask & ~FOR_ONE_CALLER : 0;
+    const usable = forOne(lease.mask, lease.reserved);
+    let unused = countSlots(usable) - Math.max(lease.peak, this.#keepsOne(plugin) ? 1 : 0);
+    // The reserved slot is of use only when the others do not suffice.
+    let mask = unused > 0 || lease.peak === 0 ? lease.mask & ~usable : 0;
     for (let slot = 0; unused > 0; slot++)
       if ((usable & (1 << slot)) !== 0) {
         mask |= 1 << slot;

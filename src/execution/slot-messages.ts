@@ -3,10 +3,14 @@ import { LIMITS } from '../base/limits.ts';
 
 /**
  * The slots of a plugin, shared by the serving processes of a host. Slots are numbered from 0 and a set of them is a bit
- * mask. The last one is kept for a second caller, wherever it is: a process that serves one caller leaves it free.
+ * mask. One of them is kept for a second caller, wherever it is: a process that serves one caller leaves it free.
  */
 export const ALL_SLOTS = 2 ** LIMITS.slotsPerPlugin - 1;
-export const FOR_ONE_CALLER = 2 ** LIMITS.slotsPerCaller - 1;
+/** The slot that is kept for a second caller unless the broker says which. */
+export const RESERVED = LIMITS.slotsPerPlugin - 1;
+
+/** How many executions of a plugin may run at once in a process: of several callers, and of one. */
+export type SlotCount = { all: number; ofOne: number };
 
 /** Number of slots in a set. */
 export function countSlots(mask: number): number {
@@ -15,25 +19,33 @@ export function countSlots(mask: number): number {
   return n;
 }
 
+/** Those of a set that a single caller may use. */
+export const forOne = (mask: number, reserved: number): number => mask & ~(1 << reserved);
+
 /** The slots a process has of every plugin as long as no process asked for more; every process has at least one. */
 export function ownSlots(place: number, places: number): number {
   let mask = 0;
   for (let slot = 0; slot < LIMITS.slotsPerCaller; slot++) if (slot % places === place) mask |= 1 << slot;
-  return place === places - 1 ? mask | (ALL_SLOTS & ~FOR_ONE_CALLER) : mask;
+  return place === places - 1 ? mask | (1 << RESERVED) : mask;
 }
 
-const plugin = z.string();
+/** Callers a wish for slots names; with more, those that are not named count as these do. */
+export const CALLERS_NAMED_MAX = 16;
+
+const plugin = z.string().max(200);
 const mask = z.number().int().min(0).max(ALL_SLOTS);
 
 /** Messages of a serving process to the broker of slots (`slot-broker`), which is in the supervisor. */
 export const leaseMessage = z.discriminatedUnion('kind', [
-  /** Executions wait although all slots here are used. `more` 0: not any more. `shared`: several callers wait. */
+  /** Executions of these callers wait although all slots here are used. `more` 0: none wait any more. */
   z.object({
     kind: z.literal('slots_wanted'),
     plugin,
     more: z.number().int().min(0).max(LIMITS.slotsPerPlugin),
-    shared: z.boolean(),
+    callers: z.array(z.string()).max(CALLERS_NAMED_MAX),
   }),
+  /** Whose executions are in flight here; the answer to `slots_scarce`, and told again when it changes. */
+  z.object({ kind: z.literal('slots_callers'), plugin, callers: z.array(z.string()).max(CALLERS_NAMED_MAX) }),
   /** No execution of this process uses these slots any more. */
   z.object({ kind: z.literal('slots_given'), plugin, mask }),
   /** The answer to `slots_retire`: the slots this process still has; of all other plugins it has none. */
@@ -45,9 +57,11 @@ export type LeaseMessage = z.infer<typeof leaseMessage>;
 export type BrokerMessage =
   /** These slots are yours now. */
   | { kind: 'slots_granted'; plugin: string; mask: number }
+  /** Which slot of the plugin is kept for a second caller from now on; the last one if nothing was said. */
+  | { kind: 'slots_reserved'; plugin: string; slot: number }
   /** Give these slots as soon as their executions have ended. */
   | { kind: 'slots_recalled'; plugin: string; mask: number }
-  /** Whether others wait for slots of this plugin: give those that are not used. */
+  /** Whether others wait for slots of this plugin: give those that are not used, and say who uses the others. */
   | { kind: 'slots_scarce'; plugin: string; scarce: boolean }
   /** Another process takes your place: say which slots you still use; the others are its own. */
   | { kind: 'slots_retire' }

@@ -1,6 +1,7 @@
 import { HOST_ERROR, HOST_FUNCTIONS, type HostFunction } from '../abi/host-functions.ts';
 import { type HostArgument, type HostResult, hostError } from '../abi/host-result.ts';
 import type { Message } from '../messaging/outgoing.ts';
+import { callPermission } from '../plugins/manifest.ts';
 import type { InstalledPlugin } from '../plugins/registry.ts';
 
 /** The principal an execution runs for (docs/access.md "Principals"). */
@@ -144,7 +145,7 @@ function isPermitted(call: HostCall, row: HostFunction, args: HostArguments): ca
   const { plugin } = call;
   if (plugin === null) return false;
   if (row.permission === null) return true;
-  if (row.permission === 'plugins:call') return plugin.permissions.has(`plugins:call:${args.text(0)}`);
+  if (row.permission === 'plugins:call') return plugin.permissions.has(callPermission(args.text(0)));
   return plugin.permissions.has(row.permission);
 }
 

@@ -42,6 +42,7 @@ function makeRequestId(): string {
   return idBlock + LAST_TWO[low]!;
 }
 
+/** Answered without a length, which the library leaves out only when it gets no arguments. */
 const NO_BODY = new Set([204, 304]);
 /** What the library holds back of an answer until a handler returns. */
 const CORK_BYTES = 16 * 1024;
@@ -211,15 +212,15 @@ export class Exchange implements TriggerExchange {
     this.#body?.release();
     this.#res.cork(() => {
       this.#writeHead(status, headers);
-      this.#res.endWithoutBody(length);
+      this.#res.endWithoutBody(length, this.#isLast);
     });
   }
 
-  #writeHead(status: number, headers: Reply['headers']): void {
+  #writeHead(status: number, headers: Reply['headers'], last = false): void {
+    const own = [['X-Content-Type-Options', 'nosniff'] as const, ['X-Request-Id', this.requestId] as const];
     if (status !== 200) this.#res.writeStatus(statusLine(status));
-    for (const [name, value] of headers) this.#res.writeHeader(name, value);
-    this.#res.writeHeader('X-Content-Type-Options', 'nosniff');
-    this.#res.writeHeader('X-Request-Id', this.requestId);
+    for (const [name, value] of [...headers, ...own]) this.#res.writeHeader(name, value);
+    if (last) this.#res.writeHeader('Connection', 'close');
   }
 
   /**
@@ -237,7 +238,7 @@ export class Exchange implements TriggerExchange {
         resolve();
       };
       this.#onAborted = end;
-      res.cork(() => this.#writeHead(status, headers));
+      res.cork(() => this.#writeHead(status, headers, this.#isLast));
       let handed = 0;
       const send = (chunk: Uint8Array): void => {
         if (!this.#open) return;
@@ -281,7 +282,7 @@ export class Exchange implements TriggerExchange {
         resolve();
       };
       this.#onAborted = end;
-      res.cork(() => this.#writeHead(status, headers));
+      res.cork(() => this.#writeHead(status, headers, this.#isLast));
       source.on('data', (chunk: Uint8Array) => {
         if (!this.#open) return;
         res.cork(() => {
@@ -326,7 +327,7 @@ export class Exchange implements TriggerExchange {
       const rest = block.rest + this.requestId;
       res.writeHeader(block.first, block.ascii ? rest : Buffer.from(rest, 'latin1'));
       const last = this.#isLast;
-      if (NO_BODY.has(status)) res.endWithoutBody(undefined, last);
+      if (NO_BODY.has(status)) last ? res.end(undefined, true) : res.endWithoutBody();
       else if (this.method === 'HEAD')
         res.endWithoutBody(typeof body === 'string' ? Buffer.byteLength(body) : body.length, last);
       else res.end(body, last);

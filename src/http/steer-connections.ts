@@ -18,6 +18,15 @@ const INSTRUCTION_BYTES = 8;
  */
 export function steerConnections(port: number, index: number): boolean {
   if (process.platform !== 'linux') return false;
+  try {
+    return attach(port, index);
+  } catch {
+    // Another C library than the expected one: the kernel spreads connections as it does anyway.
+    return false;
+  }
+}
+
+function attach(port: number, index: number): boolean {
   const koffi = foreignFunctions();
   const instruction = Buffer.alloc(INSTRUCTION_BYTES);
   instruction.writeUInt16LE(BPF_RETURN, 0);

@@ -186,10 +186,13 @@ export function parseManifest(text: string): { ok: true; manifest: Manifest } | 
   return errors.length > 0 ? { ok: false, errors } : { ok: true, manifest: parsed.data };
 }
 
+/** The permission to call a plugin. */
+export const callPermission = (target: string): string => `plugins:call:${target}`;
+
 /** The permission keys of a manifest's requirements (docs/plugins.md "Requirements"), sorted, without duplicates. */
 export function permissionsOf(m: Manifest): string[] {
   return [
-    ...new Set(m.requirements.map(r => (r.kind === 'plugins:call' ? `plugins:call:${r.target}` : r.kind))),
+    ...new Set(m.requirements.map(r => (r.kind === 'plugins:call' ? callPermission(r.target ?? '') : r.kind))),
   ].sort();
 }
 

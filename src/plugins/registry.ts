@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 import type { LoadedModule } from '../abi/lane-messages.ts';
 import type { Database } from '../db/database.ts';
 import { RUNNABLE_FORMAT } from './gate/rewrite.ts';
-import { databasesOf, type HttpTrigger, type Manifest } from './manifest.ts';
+import { callPermission, databasesOf, type HttpTrigger, type Manifest } from './manifest.ts';
 import { type CompiledModule, ModuleCache } from './module-cache.ts';
 import type { ModuleStorage } from './module-storage.ts';
 import type { NetworkRules } from './network-rules.ts';
@@ -169,6 +169,13 @@ export class PluginRegistry {
   /** All installed plugins, including disabled ones. */
   installed(): Iterable<InstalledPlugin> {
     return this.#plugins.values();
+  }
+
+  /** Whether a plugin may call others, or others may call it. */
+  takesPartInCalls(id: string): boolean {
+    for (const { permissions } of this.#plugins.values()) if (permissions.has(callPermission(id))) return true;
+    const own = this.#plugins.get(id)?.permissions ?? [];
+    return [...own].some(permission => permission.startsWith(callPermission('')));
   }
 
   /** Whether any plugin lists this origin. */

@@ -159,6 +159,8 @@ export class Quarantine {
    * a suspension for all callers is then written more than once, with the same content.
    */
   hearStrike(m: StrikeMessage): void {
+    // All processes hear of it from the database.
+    if (m.kind === 'trigger_resumed') return;
     if (m.kind === 'strikes_forgotten') this.#strikes.forget(m.pluginId, m.trigger, m.caller);
     else if (!this.#isSuspended(m)) this.#failed(m.pluginId, m.trigger, m.caller, m.cause, m.atMs);
   }
@@ -249,6 +251,7 @@ export class Quarantine {
     // A suspension that is still being written would reappear after the deletion.
     await this.close();
     const here = this.#lift(pluginId, trigger);
+    this.#tell({ kind: 'trigger_resumed', pluginId, trigger });
     return await this.#db.withTransaction(async client => {
       const { rowCount } = await client.query(
         'DELETE FROM plugin_quarantine WHERE plugin_id = $1 AND trigger_name = $2',

@@ -9,8 +9,31 @@ export const strikeMessage = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('strike'), ...of, cause: z.string(), atMs: z.number() }),
   /** An execution succeeded where there were strikes. */
   z.object({ kind: z.literal('strikes_forgotten'), ...of }),
+  /** An administrator resumed the trigger. */
+  z.object({ kind: z.literal('trigger_resumed'), pluginId: z.string(), trigger: z.string() }),
 ]);
 export type StrikeMessage = z.infer<typeof strikeMessage>;
+type StrikeTold = Extract<StrikeMessage, { kind: 'strike' }>;
+
+const STRIKES_KEPT = 1000;
+
+/** What the serving processes told each other and what may still count, for a process that starts. */
+export class ToldStrikes {
+  #told: StrikeTold[] = [];
+
+  add(message: StrikeMessage): void {
+    const isOther = (s: StrikeTold): boolean => s.pluginId !== message.pluginId || s.trigger !== message.trigger;
+    if (message.kind === 'strike') this.#told = [...this.#told, message].slice(-STRIKES_KEPT);
+    else if (message.kind === 'trigger_resumed') this.#told = this.#told.filter(isOther);
+    else this.#told = this.#told.filter(s => isOther(s) || s.caller !== message.caller);
+  }
+
+  /** @param nowMs time of day */
+  list(nowMs: number): StrikeMessage[] {
+    this.#told = this.#told.filter(s => s.atMs > nowMs - LIMITS.quarantineMs);
+    return this.#told;
+  }
+}
 
 /** The result of a strike: nothing, a suspension of the trigger for one caller, or for all callers. */
 export type Verdict = { kind: 'none' } | { kind: 'caller' } | { kind: 'all'; callers: number };

@@ -3,14 +3,16 @@ import { randomInt } from 'node:crypto';
 import { messageOf } from '../base/errors.ts';
 import { type Config, configToEnv, dataPath } from '../config/load.ts';
 import { SlotBroker } from '../execution/slot-broker.ts';
+import { ToldStrikes } from '../records/strikes.ts';
 import type { Suspect } from '../records/suspects.ts';
 import { Backoff } from './backoff.ts';
 import { exited } from './child.ts';
 import { CrashCount } from './crash-count.ts';
 import { StartError } from './embedded-postgres.ts';
+import { HeardQuestions } from './heard-questions.ts';
 import { MemoryWatch } from './memory-watch.ts';
 import { type ServingMessage, type SupervisorMessage, servingMessage } from './serving-messages.ts';
-import { ServingProcess, spawnServing } from './serving-process.ts';
+import { removeOldNotes, ServingProcess, spawnServing } from './serving-process.ts';
 import type { Account } from './unprivileged.ts';
 
 export type ServingGroupOptions = {
@@ -42,6 +44,8 @@ const STANDBY_DELAY_MS = 150;
 /** Interval of the memory readings, and how old a reading may be to count as evidence for a kill. */
 const MEMORY_LOOK_MS = 500;
 const MEMORY_SEEN_MS = 3000;
+/** A process that does not listen after this time is killed: what it waits for may never come. */
+const BEGIN_MS = 60_000;
 const HOST_ID_MAX = 2 ** 31 - 1;
 
 /**
@@ -64,18 +68,22 @@ export class ServingGroup {
   readonly #crashes = new CrashCount();
   /** Versions that the next serving process must suspend. */
   #suspects: Suspect[] = [];
+  readonly #strikes = new ToldStrikes();
+  readonly #heard: HeardQuestions;
   readonly #memory = new MemoryWatch();
   #memoryTimer: NodeJS.Timeout | null = null;
   #stopping = false;
   #wasReady = false;
-  /** The place whose process is being replaced. */
-  #replacing: number | null = null;
+  #isReplacing = false;
+  /** The place at which a process is being started while there may be another. */
+  #startingAt: number | null = null;
 
   constructor(options: ServingGroupOptions) {
     this.#options = options;
     this.#places = Array.from({ length: options.processes }, () => null);
     this.#backoffs = Array.from({ length: options.processes }, () => new Backoff());
     this.#slots = new SlotBroker(options.processes);
+    this.#heard = new HeardQuestions(this.#running);
   }
 
   /** How many serve at the same time. */
@@ -97,12 +105,15 @@ export class ServingGroup {
     const { account, config, environment, progress } = this.#options;
     const child = spawnServing(config(), account, environment);
     // A process that could not be started reports it here; the code that uses it sees that it has no pid.
-    child.on('error', error => progress(`a process could not be started: ${messageOf(error)}`));
+    child.on('error', error => {
+      if (child.pid === undefined) progress(`a process could not be started: ${messageOf(error)}`);
+    });
     return child;
   }
 
   /** @throws StartError when a process cannot start */
   async start(): Promise<void> {
+    removeOldNotes(dataPath(this.#options.config()));
     this.#memoryTimer = setInterval(() => this.#memory.look(performance.now()), MEMORY_LOOK_MS);
     // The first one migrates the database and installs the sample; the others find its port.
     await this.#begin(0);
@@ -137,16 +148,22 @@ export class ServingGroup {
       suspects,
       sampleModule: this.#wasReady || place > 0 ? null : samplePath,
     });
+    for (const strike of this.#strikes.list(Date.now())) serving.send(strike);
     const endpoint = graphEndpoint();
     if (endpoint !== null) serving.send({ kind: 'graph', endpoint });
     this.#tellOthers();
     made();
+    const tooLate = setTimeout(() => {
+      this.#options.progress(`a serving process did not listen after ${BEGIN_MS / 1000} s and is killed`);
+      child.kill('SIGKILL');
+    }, BEGIN_MS);
     return await new Promise<ServingProcess>((resolve, reject) => {
       child.on('message', message => {
         const parsed = servingMessage.safeParse(message);
         if (!parsed.success) return;
         if (parsed.data.kind === 'failed') return reject(new StartError(parsed.data.message));
         if (parsed.data.kind !== 'listening') return this.#hear(serving, parsed.data);
+        clearTimeout(tooLate);
         serving.isReady = true;
         this.#suspects = this.#suspects.filter(s => !suspects.includes(s));
         this.#backoffs[place]?.ready(performance.now());
@@ -154,6 +171,7 @@ export class ServingGroup {
         resolve(serving);
       });
       child.once('exit', (code, signal) => {
+        clearTimeout(tooLate);
         reject(
           new StartError(
             `the serving process ended at start (${signal ?? `exit code ${code}`}); its log lines above say why`,
@@ -171,8 +189,14 @@ export class ServingGroup {
         return this.#noteGraph(message.endpoint);
       case 'strike':
       case 'strikes_forgotten':
+      case 'trigger_resumed':
+        this.#strikes.add(message);
         for (const other of this.#running) if (other !== serving) other.send(message);
         return;
+      case 'ask_heard':
+        return this.#heard.ask(serving, message.number);
+      case 'heard':
+        return this.#heard.answer(serving, message.by, message.number);
       default:
         this.#slots.hear(serving.pid, message);
     }
@@ -189,7 +213,6 @@ export class ServingGroup {
 
   #tellOthers(): void {
     const pids = [...this.#running].map(p => p.pid);
-    if (this.#options.processes === 1 && pids.length === 1) return;
     for (const serving of this.#running) serving.send({ kind: 'others', pids: pids.filter(p => p !== serving.pid) });
   }
 
@@ -215,6 +238,7 @@ export class ServingGroup {
   #ended(serving: ServingProcess, code: number | null, signal: NodeJS.Signals | null): void {
     this.#running.delete(serving);
     this.#slots.leave(serving.pid);
+    this.#heard.ended(serving);
     const { place } = serving;
     const isOfPlace = this.#places[place] === serving;
     if (isOfPlace) this.#places[place] = null;
@@ -250,7 +274,7 @@ export class ServingGroup {
    * retried here.
    */
   #beginAgain(place: number): void {
-    if (this.#places[place] !== null || this.#replacing === place) return;
+    if (this.#places[place] !== null || this.#startingAt === place) return;
     let isMade = false;
     this.#begin(place, () => {
       isMade = true;
@@ -273,19 +297,16 @@ export class ServingGroup {
    * @throws StartError when a new process cannot start; the old one goes on then
    */
   async replaceAll(progress: (text: string) => void): Promise<void> {
-    if (this.#replacing !== null) throw new StartError('the serving processes are being replaced already');
+    if (this.#isReplacing) throw new StartError('the serving processes are being replaced already');
+    this.#isReplacing = true;
     try {
       for (const place of this.#places.keys()) {
-        this.#replacing = place;
         if (this.#stopping) throw new StartError('the service is stopping');
         progress(`replacing serving process ${place + 1} of ${this.processes}`);
         await this.#replace(place);
       }
     } finally {
-      const place = this.#replacing ?? 0;
-      this.#replacing = null;
-      // The old process ended by itself, and the new one did not start.
-      if (!this.#stopping) this.#beginAgain(place);
+      this.#isReplacing = false;
       this.#standBySoon();
     }
   }
@@ -294,14 +315,24 @@ export class ServingGroup {
     // One that stands by has loaded the program as it was.
     this.#standby?.kill('SIGKILL');
     this.#standby = null;
-    const next = await this.#begin(place);
-    const before = [...this.#running].filter(p => p.place === place && p !== next);
-    this.#places[place] = next;
+    let next: ServingProcess;
+    this.#startingAt = place;
+    try {
+      next = await this.#begin(place);
+      this.#places[place] = next;
+    } finally {
+      this.#startingAt = null;
+      // The old process has ended by itself, and the new one did not start.
+      if (!this.#stopping) this.#beginAgain(place);
+    }
     this.#slots.replace(next.pid);
-    await Promise.all(before.map(p => this.#handOver(p)));
+    next.send({ kind: 'take_over' });
+    await Promise.all([...this.#running].filter(p => p.place === place && p !== next).map(p => this.#handOver(p)));
   }
 
   async #handOver(before: ServingProcess): Promise<void> {
+    // One that has not begun to listen has no connections.
+    if (!before.isReady) return await this.#end(before);
     before.send({ kind: 'hand_over' });
     if (!(await exited(before.child, HAND_OVER_MS))) await this.#end(before);
   }

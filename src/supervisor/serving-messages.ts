@@ -9,6 +9,10 @@ export const servingMessage = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('failed'), message: z.string() }),
   /** The embedded graph store at this endpoint is in use now. */
   z.object({ kind: z.literal('graph_in_use'), endpoint: z.string() }),
+  /** It has changed something: have the others heard of it? */
+  z.object({ kind: z.literal('ask_heard'), number: z.number() }),
+  /** It has heard everything that was changed before it was asked. */
+  z.object({ kind: z.literal('heard'), by: z.number(), number: z.number() }),
   ...leaseMessage.options,
   ...strikeMessage.options,
 ]);
@@ -36,6 +40,12 @@ export type SupervisorMessage =
   | { kind: 'graph'; endpoint: string }
   /** The other serving processes of this host. */
   | { kind: 'others'; pids: number[] }
+  /** Another process has changed something: answer when you have heard of it. */
+  | { kind: 'ask_heard'; by: number; number: number }
+  /** All others have heard. */
+  | { kind: 'heard'; number: number }
+  /** It takes the place of another one: lead new connections to it, because its socket is the newest. */
+  | { kind: 'take_over' }
   /** Another process has taken its place: take no new connections, answer those that are open, end. */
   | { kind: 'hand_over' }
   | BrokerMessage

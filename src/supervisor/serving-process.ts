@@ -1,5 +1,6 @@
 import { type ChildProcess, fork } from 'node:child_process';
 import fs from 'node:fs';
+import path from 'node:path';
 import { LIMITS } from '../base/limits.ts';
 import { writeNewFile } from '../base/write-new-file.ts';
 import { type Config, dataPath } from '../config/load.ts';
@@ -37,6 +38,25 @@ export function spawnServing(config: Config, account: Account | null, environmen
 }
 
 let made = 0;
+const OLD_NOTE_MS = 24 * 3_600_000;
+
+/** In a memory file system if there is one, because the lanes write notes during requests. */
+const notesIn = (fallback: string): string => (fs.existsSync('/dev/shm') ? '/dev/shm' : fallback);
+
+/**
+ * Removes the notes of supervisors that were killed. Not those of the last day: in another container that shares the file
+ * system a process id says nothing.
+ */
+export function removeOldNotes(fallback: string): void {
+  const directory = notesIn(fallback);
+  for (const name of fs.readdirSync(directory)) {
+    const [, pid] = /^plugin-host-(\d+)(?:-\d+)?\.lanes$/.exec(name) ?? [];
+    const file = path.join(directory, name);
+    if (pid === undefined || fs.existsSync(`/proc/${pid}`)) continue;
+    const { mtimeMs = Number.POSITIVE_INFINITY } = fs.statSync(file, { throwIfNoEntry: false }) ?? {};
+    if (mtimeMs < Date.now() - OLD_NOTE_MS) fs.rmSync(file, { force: true });
+  }
+}
 
 /** A serving process that was told to begin. */
 export class ServingProcess {
@@ -56,9 +76,7 @@ export class ServingProcess {
   constructor(child: ChildProcess, place: number, account: Account | null, fallback: string) {
     this.child = child;
     this.place = place;
-    // In a memory file system if there is one, because the lanes write the file during requests.
-    const directory = fs.existsSync('/dev/shm') ? '/dev/shm' : fallback;
-    this.noteFile = `${directory}/plugin-host-${process.pid}-${made++}.lanes`;
+    this.noteFile = `${notesIn(fallback)}/plugin-host-${process.pid}-${made++}.lanes`;
     writeNewFile(this.noteFile, new Uint8Array((LIMITS.lanesMax + 1) * 4), 0o600);
     if (account !== null) fs.lchownSync(this.noteFile, account.uid, account.gid);
   }

@@ -6,9 +6,10 @@ import {
   ALL_SLOTS,
   type BrokerMessage,
   countSlots,
-  FOR_ONE_CALLER,
+  forOne,
   type LeaseMessage,
   ownSlots,
+  RESERVED,
 } from '../../src/execution/slot-messages.ts';
 
 /** A generator of numbers from 0 to 1, the same for the same seed (mulberry32). */
@@ -21,6 +22,9 @@ function makeRandom(seed: number): () => number {
     return ((x ^ (x >>> 14)) >>> 0) / 2 ** 32;
   };
 }
+
+/** A plugin that takes part in calls between plugins. */
+const KEPT = 'kept';
 
 /** A serving process as the leases see it: its executions run as soon as it has a slot for them. */
 class Process implements SlotUser {
@@ -39,15 +43,23 @@ class Process implements SlotUser {
     this.id = id;
     this.place = place;
     this.leases = new SlotLeases(message => void this.toBroker.push(message));
-    this.leases.attach(this);
+    this.leases.attach(this, plugin => plugin === KEPT);
   }
 
   runs = (plugin: string): number => this.running.get(plugin) ?? 0;
   waits = (plugin: string): number => this.waiting.get(plugin) ?? 0;
 
+  /** Callers are of one process each, unless a test says otherwise. */
+  callers: (plugin: string) => string[] = plugin =>
+    this.shared.has(plugin) ? [`a${this.id}`, `b${this.id}`] : [`a${this.id}`];
+
+  callersOf(plugin: string): string[] {
+    return this.runs(plugin) + this.waits(plugin) > 0 ? this.callers(plugin) : [];
+  }
+
   limit(plugin: string): number {
-    const mask = this.leases.maskOf(plugin);
-    return countSlots(this.shared.has(plugin) ? mask : mask & FOR_ONE_CALLER);
+    const { all, ofOne } = this.leases.countOf(plugin);
+    return this.shared.has(plugin) ? all : ofOne;
   }
 
   useSlots(plugin: string): boolean {
@@ -68,7 +80,7 @@ class Process implements SlotUser {
       this.running.set(plugin, this.runs(plugin) + 1);
     }
     this.leases.note(plugin, this.runs(plugin) + this.waits(plugin));
-    if (this.waits(plugin) > 0) this.leases.lack(plugin, this.waits(plugin), this.shared.has(plugin));
+    if (this.waits(plugin) > 0) this.leases.lack(plugin, this.waits(plugin));
   }
 
   admit(plugin: string): void {
@@ -154,7 +166,7 @@ t.test('the own slots of all processes are the eight of the host, and each proce
       LIMITS.slotsPerPlugin,
       'none twice',
     );
-    t.ok(own.every(mask => (mask & FOR_ONE_CALLER) !== 0));
+    t.ok(own.every(mask => forOne(mask, RESERVED) !== 0));
   }
   t.end();
 });
@@ -164,7 +176,7 @@ t.test('a process that has all the work gets all the slots, and gives them back 
   t.teardown(() => host.close());
   const [a, b] = host.processes;
   if (a === undefined || b === undefined) throw new Error('no processes');
-  for (let k = 0; k < 20; k++) a.admit('p');
+  for (let k = 0; k < 200; k++) a.admit('p');
   t.equal(a.runs('p'), 4, 'its own at once');
   host.settle();
   t.equal(a.runs('p'), 7, 'one caller leaves a slot to the next');
@@ -172,13 +184,20 @@ t.test('a process that has all the work gets all the slots, and gives them back 
   a.work('p');
   host.settle();
   t.equal(a.runs('p'), 8, 'several callers use all');
-  for (let k = 0; k < 20; k++) b.admit('p');
+  for (let k = 0; k < 200; k++) b.admit('p');
   host.settle();
   t.equal(b.runs('p'), 0, 'nothing has ended yet');
   for (let k = 0; k < 8; k++) a.end('p');
   host.settle();
   t.equal(host.running('p'), 8);
-  t.ok(a.runs('p') >= 3 && b.runs('p') >= 3, `both have their share: ${a.runs('p')} and ${b.runs('p')}`);
+  t.equal(b.runs('p'), 2, 'one of three callers');
+  b.shared.add('p');
+  b.work('p');
+  for (let round = 0; round < 5; round++) {
+    host.settle();
+    for (let k = 0; k < 8; k++) a.end('p');
+  }
+  t.ok(a.runs('p') >= 3 && b.runs('p') >= 3, `two of four: ${a.runs('p')} and ${b.runs('p')}`);
   t.end();
 });
 
@@ -214,6 +233,7 @@ t.test('a process that takes the place of another gets its slots, without those 
   if (old === undefined) throw new Error('no process');
   for (let k = 0; k < 3; k++) old.admit('p');
   const next = host.start(0);
+  for (const p of host.processes) p.callers = () => ['user:1'];
   t.equal(next.leases.maskOf('p'), 0, 'none before it takes over');
   host.broker.replace(next.id);
   host.settle();
@@ -227,6 +247,73 @@ t.test('a process that takes the place of another gets its slots, without those 
   host.kill(old);
   host.settle();
   t.equal(next.runs('p'), 7);
+  t.end();
+});
+
+t.test('the last slot is for the second caller, in whichever process it comes', t => {
+  const host = new Host(2);
+  t.teardown(() => host.close());
+  const [a, b] = host.processes;
+  if (a === undefined || b === undefined) throw new Error('no processes');
+  for (let k = 0; k < 10; k++) a.admit('p');
+  host.settle();
+  t.equal(a.runs('p'), 7);
+  b.admit('p');
+  host.settle();
+  t.equal(b.runs('p'), 1, 'no execution has ended');
+  for (let k = 0; k < 10; k++) b.admit('p');
+  host.settle();
+  t.equal(host.running('p'), 8);
+  t.end();
+});
+
+t.test('one caller has seven slots, however many processes it uses', t => {
+  const host = new Host(3);
+  t.teardown(() => host.close());
+  for (const p of host.processes) {
+    p.callers = () => ['user:1'];
+    for (let k = 0; k < 200; k++) p.admit('p');
+  }
+  host.settle();
+  t.equal(host.running('p'), 7);
+  for (let k = 0; k < 20; k++) {
+    for (const p of host.processes) p.end('p');
+    host.settle();
+    t.equal(host.running('p'), 7);
+  }
+  t.end();
+});
+
+t.test('callers have equal parts, not processes', t => {
+  const host = new Host(3);
+  t.teardown(() => host.close());
+  const [b] = host.processes;
+  if (b === undefined) throw new Error('no process');
+  // One caller has connections to all processes, the other one to one.
+  for (const p of host.processes) p.callers = () => (p === b ? ['user:1', 'user:2'] : ['user:1']);
+  b.shared.add('p');
+  for (const p of host.processes) for (let k = 0; k < 200; k++) p.admit('p');
+  host.settle();
+  for (let k = 0; k < 20; k++) {
+    for (const p of host.processes) p.end('p');
+    host.settle();
+  }
+  t.ok(b.runs('p') >= 5, `two callers share the slots of one process: ${b.runs('p')}`);
+  t.equal(host.running('p'), 8);
+  t.end();
+});
+
+t.test('a process keeps a slot of a plugin that takes part in calls between plugins', t => {
+  const host = new Host(2);
+  t.teardown(() => host.close());
+  const [a, b] = host.processes;
+  if (a === undefined || b === undefined) throw new Error('no processes');
+  a.shared.add(KEPT);
+  for (let k = 0; k < 10; k++) a.admit(KEPT);
+  host.settle();
+  t.equal(countSlots(b.leases.maskOf(KEPT)), 1);
+  b.admit(KEPT);
+  t.equal(b.runs(KEPT), 1, 'at once');
   t.end();
 });
 
@@ -254,8 +341,7 @@ t.test(`never more than eight run, whatever comes when, and none waits for ever 
       else if (what < 0.85) host.deliver(p, false);
       else if (what < 0.9) p.leases.look();
       else if (what < 0.92) p.shared.add(plugin);
-      else if (what < 0.94 && p.runs(plugin) <= countSlots(p.leases.maskOf(plugin) & FOR_ONE_CALLER))
-        p.shared.delete(plugin);
+      else if (what < 0.94 && p.runs(plugin) <= p.leases.countOf(plugin).ofOne) p.shared.delete(plugin);
       else if (what < 0.945 && !replaced.has(p.place)) {
         // Another process takes its place, or it is killed, perhaps while another is taking it.
         replaced.set(p.place, p);

@@ -344,6 +344,59 @@ t.test('two serving processes on one port', async t => {
   });
 });
 
+t.test('what happens while one process replaces another', async t => {
+  const w = await world(t, 2);
+  const reload = (): Run => start(w.directory, { BOT_HTTP_PORT: String(w.port) }, ['reload']);
+  await install(w.base, watchedSleeper('sleeper', 4000));
+
+  t.test('a new process that is killed while the old one still answers is started again', async t => {
+    const byPid = await w.connect(1);
+    const before = [...byPid.keys()];
+    // Requests under way keep both old processes.
+    const asked = [...byPid.values()].map(([c], k) => c?.ask('/api/triggers/http/sleeper/run', caller(k)));
+    const run = reload();
+    const added = (): number[] => w.processes().filter(pid => !before.includes(pid));
+    t.ok(await until(() => added().length === 1));
+    const [fresh = 0] = added();
+    // It has taken over when the old process does not listen any more.
+    t.ok(await until(() => w.processes().length === 2 && w.processes().filter(p => before.includes(p)).length === 1));
+    process.kill(fresh, 'SIGKILL');
+    t.ok(await until(() => w.processes().length === 2 && !w.processes().includes(fresh)), 'both places are taken');
+    t.same(
+      (await Promise.all(asked)).map(a => a?.status),
+      [200, 200],
+    );
+    w.disconnect();
+    t.equal(await run.exited, 0, run.output());
+    t.ok(await until(() => w.processes().length === 2 && !w.processes().some(pid => before.includes(pid))));
+  });
+
+  t.test('streams of events end, and their clients come back to the new processes', async t => {
+    let opened = 0;
+    let over = false;
+    const streams: http.IncomingMessage[] = [];
+    const agent = new http.Agent({ keepAlive: true, maxSockets: 1 });
+    const watching = (async () => {
+      while (!over) {
+        const asked = http.get({ port: w.port, path: '/api/admin/events/stream', headers: AUTHORIZED, agent });
+        const [answer] = (await once(asked, 'response')) as [http.IncomingMessage];
+        streams.push(answer);
+        opened++;
+        for await (const _ of answer);
+      }
+    })().catch(() => {});
+    t.ok(await until(() => opened === 1));
+    const at = performance.now();
+    t.equal(await reload().exited, 0);
+    t.ok(performance.now() - at < 50_000, 'the longest wait for clients is a minute for each process');
+    t.ok(opened > 1);
+    over = true;
+    for (const stream of streams) stream.destroy();
+    agent.destroy();
+    await watching;
+  });
+});
+
 t.test('a reload without a running service says what to do', async t => {
   const directory = fs.mkdtempSync(path.join(ROOT, 'no-service-'));
   const run = start(directory, {}, ['reload']);

@@ -1,0 +1,27 @@
+import t from 'tap';
+import { startTestService, TOKEN } from '../support/service.ts';
+import { okPlugin, watPlugin } from '../support/wat.ts';
+import { Wire } from '../support/wire.ts';
+
+t.test(
+  'an answer without content has no length, and the connection goes on behind it (RFC 9110 section 8.6)',
+  async t => {
+    const s = await startTestService();
+    t.teardown(() => s.stop());
+    await s.install(okPlugin('gone'));
+    await s.install(watPlugin({ id: 'silent', handle: '(i32.const 0)' }));
+    for (const head of [
+      `DELETE /api/admin/plugins/gone HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${TOKEN}\r\n\r\n`,
+      'GET /api/triggers/http/silent/run HTTP/1.1\r\nHost: x\r\n\r\n',
+    ]) {
+      const wire = new Wire(s.base);
+      await wire.write(head);
+      const answer = await wire.until(/\r\n\r\n/);
+      t.match(answer, /^HTTP\/1.1 204 /);
+      t.notMatch(answer, /content-length/i);
+      await wire.write('GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n');
+      t.match(await wire.until(/"alive"/), /\r\n\r\nHTTP\/1.1 200 OK/);
+      wire.close();
+    }
+  },
+);
