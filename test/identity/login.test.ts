@@ -185,7 +185,9 @@ t.test('a cookie makes a browser known for one account, unchanged, for 180 days'
   await failed('address 198.51.100.7', 20);
   const cookie = (value: string): Headers_ => ({ ...attacker, cookie: `known_browser=${value}` });
   t.equal((await logIn(cookie(known))).status, 200);
-  for (const wrong of ['', 'x', `${known.slice(0, -2)}AA`, known.slice(4), 'x'.repeat(600)])
+  // Not its last character, of which not every bit counts.
+  const changed = `${known.slice(0, -4)}${known.at(-4) === 'A' ? 'B' : 'A'}${known.slice(-3)}`;
+  for (const wrong of ['', 'x', changed, known.slice(4), 'x'.repeat(600)])
     t.equal((await logIn(cookie(wrong))).status, 429, JSON.stringify(wrong.slice(0, 20)));
   const line = first.headers.getSetCookie().find(c => c.startsWith('known_browser=')) ?? '';
   t.match(line, /; Path=\/api\/admin\/auth; Max-Age=15552000; HttpOnly; SameSite=Lax$/);
