@@ -28,8 +28,6 @@ type Table = {
   wishes: Map<Member, Wish>;
   /** The callers that each member named which wishes for slots, or was told that others do. */
   callers: Map<Member, readonly string[]>;
-  /** The slot that a single caller may not use. */
-  reserved: number;
   /** Slots that were asked back and not given yet. */
   recalled: number;
   /** Members that were told that others wait. */
@@ -68,8 +66,6 @@ export class SlotBroker {
   ): { own: number; except: Record<string, number> } {
     const member: Member = { id, place, retiring: false, send };
     this.#members.set(id, member);
-    for (const [plugin, { reserved }] of this.#tables)
-      if (reserved !== RESERVED) send({ kind: 'slots_reserved', plugin, slot: reserved });
     if (this.#owners[place] != null) return { own: 0, except: {} };
     return this.#own(member, null, () => 0);
   }
@@ -121,7 +117,7 @@ export class SlotBroker {
       const holders = SLOTS.map(
         slot => this.#owners.find((_, place) => (ownSlots(place, this.#places) & (1 << slot)) !== 0) ?? null,
       );
-      table = { holders, wishes: new Map(), callers: new Map(), reserved: RESERVED, recalled: 0, told: new Set() };
+      table = { holders, wishes: new Map(), callers: new Map(), recalled: 0, told: new Set() };
       this.#tables.set(plugin, table);
     }
     return table;
@@ -213,36 +209,16 @@ export class SlotBroker {
       let to: Member | undefined;
       for (const [member, wish] of table.wishes) {
         if (member.retiring) continue;
-        if (slot === table.reserved && wish.callers.length < 2 && this.#swapWith(table, member) === undefined) continue;
+        if (slot === RESERVED && wish.callers.length < 2) continue;
         if (to === undefined || deficit(member) > deficit(to)) to = member;
       }
       if (to === undefined) continue;
       table.holders[slot] = to;
       granted.set(to, (granted.get(to) ?? 0) | (1 << slot));
       const wish = table.wishes.get(to);
-      if (slot === table.reserved && (wish?.callers.length ?? 0) < 2) this.#swap(plugin, table, to);
       if (wish !== undefined && --wish.more === 0) table.wishes.delete(to);
     }
     for (const [member, mask] of granted) member.send({ kind: 'slots_granted', plugin, mask });
-  }
-
-  /**
-   * A slot that can be kept for a second caller instead of the one that is: of a member whose callers are others than the
-   * single one of `member`, so that this one has no more than its slots while what runs there ends.
-   */
-  #swapWith(table: Table, member: Member): number | undefined {
-    const [caller] = table.callers.get(member) ?? [];
-    if (caller === undefined) return;
-    return SLOTS.find(slot => {
-      const holder = table.holders[slot];
-      if (holder == null || holder === member || slot === table.reserved) return false;
-      return table.callers.get(holder)?.includes(caller) === false;
-    });
-  }
-
-  #swap(plugin: string, table: Table, member: Member): void {
-    table.reserved = this.#swapWith(table, member) ?? table.reserved;
-    for (const other of this.#members.values()) other.send({ kind: 'slots_reserved', plugin, slot: table.reserved });
   }
 
   /**
@@ -278,13 +254,13 @@ export class SlotBroker {
         if (from === undefined || surplus(member) > surplus(from)) from = member;
       if (from === undefined || surplus(from) <= 0) break;
       const slot = SLOTS.findLast(
-        k => k !== table.reserved && table.holders[k] === from && (table.recalled & (1 << k)) === 0,
+        k => k !== RESERVED && table.holders[k] === from && (table.recalled & (1 << k)) === 0,
       );
       if (slot === undefined) break;
       table.recalled |= 1 << slot;
       recalled.set(from, (recalled.get(from) ?? 0) | (1 << slot));
     }
-    const reserve = 1 << table.reserved;
+    const reserve = 1 << RESERVED;
     const idle = this.#idleReserve(table);
     if (idle !== undefined) {
       table.recalled |= reserve;
@@ -295,11 +271,9 @@ export class SlotBroker {
 
   /** The member that has the reserved slot and serves one caller, while another could use it. */
   #idleReserve(table: Table): Member | undefined {
-    const holder = table.holders[table.reserved];
-    if (holder == null || (table.recalled & (1 << table.reserved)) !== 0 || table.callers.get(holder)?.length !== 1)
-      return;
-    for (const [member, wish] of table.wishes)
-      if (member !== holder && (wish.callers.length > 1 || this.#swapWith(table, member) !== undefined)) return holder;
+    const holder = table.holders[RESERVED];
+    if (holder == null || (table.recalled & (1 << RESERVED)) !== 0 || table.callers.get(holder)?.length !== 1) return;
+    for (const [member, wish] of table.wishes) if (member !== holder && wish.callers.length > 1) return holder;
     return;
   }
 
@@ -320,8 +294,7 @@ function maskOf(table: Table, member: Member): number {
 }
 
 /** How many slots of a member are of use for one caller. */
-const usableOf = (table: Table, member: Member): number => countSlots(forOne(maskOf(table, member), table.reserved));
+const usableOf = (table: Table, member: Member): number => countSlots(forOne(maskOf(table, member)));
 
 /** The same without those it was asked to give. */
-const leftOf = (table: Table, member: Member): number =>
-  countSlots(forOne(maskOf(table, member), table.reserved) & ~table.recalled);
+const leftOf = (table: Table, member: Member): number => countSlots(forOne(maskOf(table, member)) & ~table.recalled);

@@ -6,7 +6,6 @@ import {
   countSlots,
   forOne,
   type LeaseMessage,
-  RESERVED,
   type SlotCount,
 } from './slot-messages.ts';
 
@@ -52,8 +51,6 @@ type Lease = {
   asked: boolean;
   /** The callers that were named last. */
   callers: readonly string[];
-  /** The slot that a single caller may not use. */
-  reserved: number;
   /** Whether other processes wait for slots. */
   scarce: boolean;
   /** Whether executions lacked a slot since the last look. */
@@ -100,8 +97,7 @@ export class SlotLeases implements Slots {
   countOf(pluginId: string): SlotCount {
     const mask = this.maskOf(pluginId);
     if (mask === ALL_SLOTS) return EVERY;
-    const reserved = this.#leases.get(pluginId)?.reserved ?? RESERVED;
-    return { all: countSlots(mask), ofOne: countSlots(forOne(mask, reserved)) };
+    return { all: countSlots(mask), ofOne: countSlots(forOne(mask)) };
   }
 
   isWatched(pluginId: string): boolean {
@@ -118,7 +114,6 @@ export class SlotLeases implements Slots {
         wanted: 0,
         asked: false,
         callers: [],
-        reserved: RESERVED,
         scarce: false,
         lacked: false,
         peak: 0,
@@ -176,9 +171,6 @@ export class SlotLeases implements Slots {
       lease.scarce = message.scarce;
       if (message.scarce) this.#nameCallers(plugin, lease);
       lease.peak = LIMITS.slotsPerPlugin;
-      this.#apply(plugin);
-    } else if (message.kind === 'slots_reserved') {
-      lease.reserved = message.slot;
       this.#apply(plugin);
     } else if (message.kind === 'slots_granted') {
       lease.mask |= message.mask;
@@ -256,7 +248,7 @@ export class SlotLeases implements Slots {
   }
 
   #giveUnused(plugin: string, lease: Lease): void {
-    const usable = forOne(lease.mask, lease.reserved);
+    const usable = forOne(lease.mask);
     let unused = countSlots(usable) - Math.max(lease.peak, this.#keepsOne(plugin) ? 1 : 0);
     // The reserved slot is of use only when the others do not suffice.
     let mask = unused > 0 || lease.peak === 0 ? lease.mask & ~usable : 0;

@@ -6,7 +6,7 @@ import { LIMITS } from '../base/limits.ts';
  * mask. One of them is kept for a second caller, wherever it is: a process that serves one caller leaves it free.
  */
 export const ALL_SLOTS = 2 ** LIMITS.slotsPerPlugin - 1;
-/** The slot that is kept for a second caller unless the broker says which. */
+/** The slot that is kept for a second caller. */
 export const RESERVED = LIMITS.slotsPerPlugin - 1;
 
 /** How many executions of a plugin may run at once in a process: of several callers, and of one. */
@@ -20,7 +20,7 @@ export function countSlots(mask: number): number {
 }
 
 /** Those of a set that a single caller may use. */
-export const forOne = (mask: number, reserved: number): number => mask & ~(1 << reserved);
+export const forOne = (mask: number): number => mask & ~(1 << RESERVED);
 
 /** The slots a process has of every plugin as long as no process asked for more; every process has at least one. */
 export function ownSlots(place: number, places: number): number {
@@ -57,8 +57,6 @@ export type LeaseMessage = z.infer<typeof leaseMessage>;
 export type BrokerMessage =
   /** These slots are yours now. */
   | { kind: 'slots_granted'; plugin: string; mask: number }
-  /** Which slot of the plugin is kept for a second caller from now on; the last one if nothing was said. */
-  | { kind: 'slots_reserved'; plugin: string; slot: number }
   /** Give these slots as soon as their executions have ended. */
   | { kind: 'slots_recalled'; plugin: string; mask: number }
   /** Whether others wait for slots of this plugin: give those that are not used, and say who uses the others. */
