@@ -1,5 +1,5 @@
-import { randomInt } from 'node:crypto';
 import { type Config, withValues } from '../config/load.ts';
+import { makeHostId } from '../db/held-lock.ts';
 import { SlotLeases } from '../execution/slot-leases.ts';
 import type { LeaseMessage } from '../execution/slot-messages.ts';
 import type { StrikeMessage } from '../records/strikes.ts';
@@ -19,13 +19,12 @@ export type Siblings = {
   heard(): Promise<void>;
 };
 
-const HOST_ID_MAX = 2 ** 31 - 1;
 const HEARD_MS = 1000;
 
 /** A host with one serving process and no supervisor. */
 export const alone = (): Siblings => ({
   processes: 1,
-  hostId: randomInt(HOST_ID_MAX),
+  hostId: makeHostId(),
   slots: null,
   tell() {},
   async heard() {},

@@ -1,3 +1,4 @@
+import { randomInt } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type pg from 'pg';
 import { cutConnection, makeClient } from './database.ts';
@@ -67,6 +68,9 @@ async function end(client: pg.Client): Promise<void> {
   clearTimeout(cut);
 }
 
+/** A number that names a host while its processes run. */
+export const makeHostId = (): number => randomInt(2 ** 31 - 1);
+
 /**
  * Takes a lock that the processes of one host share: the database knows it by two numbers, and a session may have it
  * while no session of another host has.
@@ -102,7 +106,7 @@ async function takeLock(client: pg.Client, key: number): Promise<boolean> {
  * after the last heartbeat reached the database.
  *
  * @param key number of the lock
- * @param host names the host; 0 to 2^31 - 1
+ * @param host names the host (`makeHostId`)
  * @param on `held`: this host has the lock, or has it again; `lost`: the connection is closed, and another host may
  *   have the lock by now; `refused`: once, when another host has it
  */

@@ -1,18 +1,10 @@
 import { LIMITS } from '../base/limits.ts';
-import {
-  ALL_SLOTS,
-  type BrokerMessage,
-  countSlots,
-  forOne,
-  type LeaseMessage,
-  ownSlots,
-  RESERVED,
-} from './slot-messages.ts';
+import { type BrokerMessage, countSlots, forOne, type LeaseMessage, ownSlots, RESERVED } from './slot-messages.ts';
 
 /** A serving process. */
 type Member = {
   id: number;
-  /** The member whose own slots it takes when that one has answered; until then it has none. */
+  /** Which of the serving processes of the host it is; two members have the same place while one replaces the other. */
   place: number;
   /** It was asked which slots it keeps, so nothing is granted to it before it has answered. */
   retiring: boolean;
@@ -48,7 +40,7 @@ export class SlotBroker {
   readonly #owners: Array<Member | null>;
   readonly #tables = new Map<string, Table>();
 
-  /** @param places number of serving processes, those aside that replace one or are being replaced */
+  /** @param places number of serving processes that are to run at the same time */
   constructor(places: number) {
     this.#places = places;
     this.#owners = Array.from({ length: places }, () => null);
@@ -276,21 +268,12 @@ export class SlotBroker {
     for (const [member, wish] of table.wishes) if (member !== holder && wish.callers.length > 1) return holder;
     return;
   }
-
-  /** The slots of a plugin that a member has, for tests and for the log. */
-  maskOf(plugin: string, id: number): number {
-    const member = this.#members.get(id);
-    if (member === undefined) return 0;
-    const table = this.#tables.get(plugin);
-    if (table !== undefined) return maskOf(table, member);
-    return this.#owners[member.place] === member ? ownSlots(member.place, this.#places) : 0;
-  }
 }
 
 function maskOf(table: Table, member: Member): number {
   let mask = 0;
   for (const slot of SLOTS) if (table.holders[slot] === member) mask |= 1 << slot;
-  return mask & ALL_SLOTS;
+  return mask;
 }
 
 /** How many slots of a member are of use for one caller. */

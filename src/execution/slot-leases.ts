@@ -10,7 +10,7 @@ import {
 } from './slot-messages.ts';
 
 /** How long slots stay unused before they are given to a process that waits for some. */
-export const UNUSED_MS = 50;
+const UNUSED_MS = 50;
 
 /** What the run queues of this process say and take. */
 export type SlotUser = {

@@ -29,7 +29,7 @@ export function ownSlots(place: number, places: number): number {
   return place === places - 1 ? mask | (1 << RESERVED) : mask;
 }
 
-/** Callers a wish for slots names; with more, those that are not named count as these do. */
+/** Callers that a message names at most; further ones do not count. */
 export const CALLERS_NAMED_MAX = 16;
 
 const plugin = z.string().max(200);
@@ -63,5 +63,5 @@ export type BrokerMessage =
   | { kind: 'slots_scarce'; plugin: string; scarce: boolean }
   /** Another process takes your place: say which slots you still use; the others are its own. */
   | { kind: 'slots_retire' }
-  /** Your slots of every plugin, except of those named. */
+  /** Slots you get of every plugin, and of the plugins named instead of those. */
   | { kind: 'slots_owned'; own: number; except: Record<string, number> };

@@ -1,8 +1,7 @@
 import { foreignFunctions } from '../base/foreign-functions.ts';
-import { listeningOn } from './receive-buffer.ts';
+import { setListeningOption } from './set-listening-option.ts';
 
 /** Of `setsockopt` on Linux (asm-generic/socket.h). */
-const SOL_SOCKET = 1;
 const SO_ATTACH_REUSEPORT_CBPF = 51;
 /** Return a constant: BPF_RET | BPF_K (linux/bpf_common.h). */
 const BPF_RETURN = 0x06;
@@ -27,18 +26,12 @@ export function steerConnections(port: number, index: number): boolean {
 }
 
 function attach(port: number, index: number): boolean {
-  const koffi = foreignFunctions();
   const instruction = Buffer.alloc(INSTRUCTION_BYTES);
   instruction.writeUInt16LE(BPF_RETURN, 0);
   instruction.writeUInt32LE(index, 4);
   // struct sock_fprog: number of instructions, then their address.
   const program = Buffer.alloc(16);
   program.writeUInt16LE(1, 0);
-  program.writeBigUInt64LE(koffi.address(instruction), 8);
-  const setsockopt = koffi
-    .load('libc.so.6')
-    .func('int setsockopt(int fd, int level, int option, const void* value, uint32_t length)');
-  return listeningOn(port).some(
-    fd => setsockopt(fd, SOL_SOCKET, SO_ATTACH_REUSEPORT_CBPF, program, program.length) === 0,
-  );
+  program.writeBigUInt64LE(foreignFunctions().address(instruction), 8);
+  return setListeningOption(port, SO_ATTACH_REUSEPORT_CBPF, program) === null;
 }

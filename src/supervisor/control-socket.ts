@@ -10,6 +10,8 @@ const SOCKET_FILE = 'supervisor.sock';
 /** A unix socket address holds 107 bytes (unix(7)). */
 const ADDRESS_MAX = 107;
 
+const REQUEST_BYTES_MAX = 4096;
+
 const request = z.object({ command: z.literal('reload') });
 const answer = z.union([
   z.object({ progress: z.string() }),
@@ -35,13 +37,26 @@ function withAddress<T>(directory: string, use: (address: string) => T): T {
   }
 }
 
+function isReload(line: string): boolean {
+  try {
+    return request.safeParse(JSON.parse(line)).success;
+  } catch {
+    return false;
+  }
+}
+
 /** Serves one client. */
 function serveClient(client: net.Socket, commands: ControlCommands): void {
   const send = (line: Answer): void => void client.write(`${JSON.stringify(line)}\n`);
   client.on('error', () => client.destroy());
+  let bytes = 0;
+  client.on('data', chunk => {
+    bytes += chunk.length;
+    if (bytes > REQUEST_BYTES_MAX) client.destroy();
+  });
   createInterface({ input: client }).once('line', line => {
     const run = async (): Promise<void> => {
-      request.parse(JSON.parse(line));
+      if (!isReload(line)) throw new Error('this release knows the command "reload" alone');
       await commands.reload(text => send({ progress: text }));
     };
     run()
@@ -78,6 +93,14 @@ export async function openControlSocket(directory: string, commands: ControlComm
   };
 }
 
+const connect = (directory: string): Promise<net.Socket> =>
+  new Promise((resolve, reject) => {
+    withAddress(directory, address => {
+      const client = net.connect(address, () => resolve(client));
+      client.once('error', reject);
+    });
+  });
+
 /**
  * Sends a command to the service that runs on a data directory, and waits until it is done.
  *
@@ -88,18 +111,13 @@ export async function askService(
   command: 'reload',
   progress: (text: string) => void,
 ): Promise<void> {
-  const socket = await new Promise<net.Socket>((resolve, reject) => {
-    withAddress(directory, address => {
-      const client = net.connect(address, () => resolve(client));
-      client.once('error', error => {
-        const code = 'code' in error ? error.code : '';
-        const why =
-          code === 'EACCES'
-            ? 'this account may not give it commands; use the account that started it, or root'
-            : 'no service runs there; start one with plugin-host serve, or name its directory with data.dir (BOT_DATA_DIR)';
-        reject(new OperatorError(`the service on ${directory} cannot be reached: ${why}`));
-      });
-    });
+  const socket = await connect(directory).catch((error: unknown) => {
+    const code = error instanceof Error && 'code' in error ? error.code : '';
+    const why =
+      code === 'EACCES'
+        ? 'this account may not give it commands; use the account that started it, or root'
+        : 'no service runs there; start one with plugin-host serve, or name its directory with data.dir (BOT_DATA_DIR)';
+    throw new OperatorError(`the service on ${directory} cannot be reached: ${why}`, { cause: error });
   });
   socket.write(`${JSON.stringify({ command })}\n`);
   for await (const line of createInterface({ input: socket })) {

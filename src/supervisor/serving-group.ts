@@ -1,7 +1,7 @@
 import type { ChildProcess } from 'node:child_process';
-import { randomInt } from 'node:crypto';
 import { messageOf } from '../base/errors.ts';
 import { type Config, configToEnv, dataPath } from '../config/load.ts';
+import { makeHostId } from '../db/held-lock.ts';
 import { SlotBroker } from '../execution/slot-broker.ts';
 import { ToldStrikes } from '../records/strikes.ts';
 import type { Suspect } from '../records/suspects.ts';
@@ -28,7 +28,7 @@ export type ServingGroupOptions = {
   progress(text: string): void;
   /** Endpoint of the embedded graph store; null while there is none. */
   graphEndpoint(): string | null;
-  /** Told when all processes use the embedded graph store at this endpoint. */
+  /** Called when all processes use the embedded graph store at this endpoint. */
   graphInUse(endpoint: string): void;
   /** Called when a process listens. */
   listening(port: number, setupMode: boolean): void;
@@ -46,7 +46,6 @@ const MEMORY_LOOK_MS = 500;
 const MEMORY_SEEN_MS = 3000;
 /** A process that does not listen after this time is killed: what it waits for may never come. */
 const BEGIN_MS = 60_000;
-const HOST_ID_MAX = 2 ** 31 - 1;
 
 /**
  * The serving processes: as many as `serving.processes` says, all on one port, and one that stands by. A process that
@@ -55,8 +54,8 @@ const HOST_ID_MAX = 2 ** 31 - 1;
  */
 export class ServingGroup {
   readonly #options: ServingGroupOptions;
-  readonly #hostId = randomInt(HOST_ID_MAX);
-  /** All that run, those aside that stand by; oldest first. */
+  readonly #hostId = makeHostId();
+  /** All that were told to begin and have not ended; oldest first. */
   readonly #running = new Set<ServingProcess>();
   /** The process of each place. */
   readonly #places: Array<ServingProcess | null>;

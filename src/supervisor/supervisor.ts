@@ -83,7 +83,10 @@ export class Supervisor implements ControlCommands {
     this.#options.progress(`starting the serving process${processes > 1 ? `es (${processes})` : ''}`);
     await this.#serving.start();
     this.#wasReady = true;
-    this.#control = await openControlSocket(dataPath(this.#config), this);
+    this.#control = await openControlSocket(dataPath(this.#config), this).catch((error: unknown) => {
+      this.#options.warn(`commands like reload cannot reach this service: ${messageOf(error)}`);
+      return null;
+    });
     this.#options.ready(this.#config.values['http.port'], this.#isSetupMode ? this.#setupToken : null, true);
   }
 

@@ -283,7 +283,8 @@ t.test('two serving processes on one port', async t => {
     await until(() => [...served.entries()].some(([pid, n]) => pid !== killed && n > after + 200));
     over = true;
     await Promise.all(clients);
-    t.equal(failed.get(killed), 6, 'each connection of the killed one had a request under way');
+    const lost = failed.get(killed) ?? 0;
+    t.ok(lost > 0 && lost <= 6, `${lost} of its six connections had a request under way`);
     t.same([...failed.keys()], [killed], 'and no other failed');
     t.ok(
       await until(() => w.processes().length === 2 && !w.processes().includes(killed)),
@@ -386,10 +387,9 @@ t.test('what happens while one process replaces another', async t => {
       }
     })().catch(() => {});
     t.ok(await until(() => opened === 1));
-    const at = performance.now();
     t.equal(await reload().exited, 0);
-    t.ok(performance.now() - at < 50_000, 'the longest wait for clients is a minute for each process');
     t.ok(opened > 1);
+    t.ok(streams[0]?.complete, 'it was ended, and not cut off when the longest wait for clients was over');
     over = true;
     for (const stream of streams) stream.destroy();
     agent.destroy();
