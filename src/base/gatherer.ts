@@ -1,3 +1,5 @@
+import { ReusedEntries } from './reused-entries.ts';
+
 /** The deadline of an execution passed before what it asked for was begun: nothing was done. */
 export class CallTooLate extends Error {
   override readonly name = 'CallTooLate';
@@ -14,8 +16,6 @@ type GathererOptions<Item> = {
   isOver(item: Item): boolean;
   /** Settles an item that is over, without doing it. */
   drop(item: Item): void;
-  /** Called when nothing waits or is under way any more. */
-  idle(): void;
 };
 
 /** Collects the items of one group. */
@@ -27,6 +27,10 @@ class GroupItems<Item> {
 
   constructor(options: GathererOptions<Item>) {
     this.#options = options;
+  }
+
+  get isIdle(): boolean {
+    return this.#waiting.length === 0 && this.#underWay === 0;
   }
 
   add(item: Item): void {
@@ -44,7 +48,7 @@ class GroupItems<Item> {
   }
 
   #begin(): void {
-    const { batchesMax, idle, run, take } = this.#options;
+    const { batchesMax, run, take } = this.#options;
     while (this.#waiting.length > 0 && this.#underWay < batchesMax) {
       this.#underWay++;
       run(take(this.#waiting)).finally(() => {
@@ -52,7 +56,6 @@ class GroupItems<Item> {
         this.#begin();
       });
     }
-    if (this.#waiting.length === 0 && this.#underWay === 0) idle();
   }
 }
 
@@ -67,7 +70,7 @@ export type GatherOptions<Item> = Pick<GathererOptions<Item>, 'batchesMax' | 'dr
  */
 export class Gatherer<Item> {
   readonly #options: GatherOptions<Item>;
-  readonly #byGroup = new Map<string, GroupItems<Item>>();
+  readonly #byGroup = new ReusedEntries<GroupItems<Item>>(items => !items.isIdle);
 
   constructor(options: GatherOptions<Item>) {
     this.#options = options;
@@ -77,12 +80,8 @@ export class Gatherer<Item> {
     let items = this.#byGroup.get(group);
     if (items === undefined) {
       const { run } = this.#options;
-      items = new GroupItems<Item>({
-        ...this.#options,
-        run: batch => run(group, batch),
-        idle: () => this.#byGroup.delete(group),
-      });
-      this.#byGroup.set(group, items);
+      items = new GroupItems<Item>({ ...this.#options, run: batch => run(group, batch) });
+      this.#byGroup.add(group, items);
     }
     items.add(item);
   }

@@ -43,31 +43,21 @@ export function openDatabase(url: string, size: number, onError: (error: Error) 
     application_name: 'plugin-host',
   });
   pool.on('error', onError);
-  const idle = new Set<pg.PoolClient>();
-  /** Connections in use, each with the number of its use. */
-  const inUse = new Map<pg.PoolClient, number>();
-  let uses = 0;
-  pool.on('acquire', client => {
-    idle.delete(client);
-    inUse.set(client, uses++);
-  });
-  pool.on('release', (_error, client) => {
-    inUse.delete(client);
-    idle.add(client);
-  });
-  pool.on('remove', client => {
-    inUse.delete(client);
-    idle.delete(client);
-  });
+  /** The connections, each with how often it was taken and given back: odd while it is in use. */
+  const changes = new Map<pg.PoolClient, number>();
+  const change = (client: pg.PoolClient): void => void changes.set(client, (changes.get(client) ?? 0) + 1);
+  pool.on('acquire', change);
+  pool.on('release', (_error, client) => change(client));
+  pool.on('remove', client => changes.delete(client));
   const query: Queryable['query'] = (text, values) => pool.query(text, values);
   return {
     pool,
     query,
     distrustConnections() {
-      for (const client of idle) cutConnection(client);
-      const busy = [...inUse];
+      const busy = [...changes].filter(([, count]) => count % 2 === 1);
+      for (const [client, count] of changes) if (count % 2 === 0) cutConnection(client);
       setTimeout(() => {
-        for (const [client, use] of busy) if (inUse.get(client) === use) cutConnection(client);
+        for (const [client, count] of busy) if (changes.get(client) === count) cutConnection(client);
       }, DISTRUSTED_MS).unref();
     },
     async withTransaction(work) {

@@ -1,4 +1,5 @@
 import { LIMITS } from '../base/limits.ts';
+import { ReusedEntries } from '../base/reused-entries.ts';
 import type { SlotCount } from './slot-messages.ts';
 
 /**
@@ -14,6 +15,10 @@ class Caller {
   inFlight = 0;
   /** How many of them are in the ring or running. */
   released = 0;
+  /** Neighbours among the callers that wait (`WaitingCallers`). */
+  previous: Caller | null = null;
+  next: Caller | null = null;
+  isListed = false;
   /** Cells that wait in the line, oldest first from `#first` on. */
   #waiting: number[] = [];
   #first = 0;
@@ -57,6 +62,46 @@ class Caller {
 
 export type { Caller };
 
+/** Callers with waiting executions, in the order in which they began to wait: a list, because they change at each execution. */
+class WaitingCallers {
+  #first: Caller | null = null;
+  #last: Caller | null = null;
+
+  get isEmpty(): boolean {
+    return this.#first === null;
+  }
+
+  add(caller: Caller): void {
+    if (caller.isListed) return;
+    caller.isListed = true;
+    caller.previous = this.#last;
+    if (this.#last === null) this.#first = caller;
+    else this.#last.next = caller;
+    this.#last = caller;
+  }
+
+  remove(caller: Caller): void {
+    if (!caller.isListed) return;
+    const { next, previous } = caller;
+    if (previous === null) this.#first = next;
+    else previous.next = next;
+    if (next === null) this.#last = previous;
+    else next.previous = previous;
+    caller.previous = null;
+    caller.next = null;
+    caller.isListed = false;
+  }
+
+  /** The one given last may be removed meanwhile. */
+  *[Symbol.iterator](): Generator<Caller> {
+    for (let caller = this.#first; caller !== null; ) {
+      const { next }: Caller = caller;
+      yield caller;
+      caller = next;
+    }
+  }
+}
+
 /**
  * The admitted executions of one plugin, and the order in which they run. The lanes take from the plugin's ring first
  * come, first served; this class decides which executions enter the ring:
@@ -66,9 +111,11 @@ export type { Caller };
  *   slots that no other caller wants. Among the callers that want a slot, the one with the fewest comes first.
  */
 export class PluginLine {
-  pluginId = '';
+  readonly pluginId: string;
   /** Index of the shared queue, or -1 while all queues are lent to other plugins. */
   queue = -1;
+  /** Index among the lines with work in flight. */
+  place = -1;
   inFlight = 0;
   /** Number of executions that other executions wait for; those hold threads meanwhile. */
   awaited = 0;
@@ -87,14 +134,18 @@ export class PluginLine {
   /** When the line was opened, and when an execution was last admitted, in ms of the monotonic clock. */
   #openedAt = 0;
   #admittedAt = 0;
-  readonly #callers = new Map<string, Caller>();
-  /** Callers with waiting executions, in the order in which they began to wait. */
-  readonly #waiting = new Set<Caller>();
+  readonly #callers = new ReusedEntries<Caller>(caller => caller.inFlight > 0);
+  /** Number of callers with executions in flight. */
+  #callersInUse = 0;
+  readonly #waiting = new WaitingCallers();
   #last: Caller | null = null;
 
-  /** Resets a used line for another plugin. */
-  open(pluginId: string, now: number, slots: SlotCount, isWatched: boolean): void {
+  constructor(pluginId: string) {
     this.pluginId = pluginId;
+  }
+
+  /** Begins again, with nothing in flight. */
+  open(now: number, slots: SlotCount, isWatched: boolean): void {
     this.useSlots(slots, isWatched);
     this.queue = -1;
     this.#meanMs = -1;
@@ -111,12 +162,12 @@ export class PluginLine {
 
   /** The callers with executions in flight. */
   callers(): string[] {
-    return [...this.#callers.keys()];
+    return [...this.#callers.inUse()].map(caller => caller.key);
   }
 
   /** Whether each caller has at most so many in the ring or running as one may have. */
   get isWithin(): boolean {
-    for (const caller of this.#callers.values()) if (caller.released > this.#slotsOfOne) return false;
+    for (const caller of this.#callers.inUse()) if (caller.released > this.#slotsOfOne) return false;
     return true;
   }
 
@@ -127,11 +178,11 @@ export class PluginLine {
 
   /** Whether at most one caller has executions in flight. */
   get isAlone(): boolean {
-    return this.#callers.size <= 1;
+    return this.#callersInUse <= 1;
   }
 
   get hasWaiting(): boolean {
-    return this.#waiting.size > 0;
+    return !this.#waiting.isEmpty;
   }
 
   waitingCallers(): Iterable<Caller> {
@@ -147,18 +198,18 @@ export class PluginLine {
     let caller = this.#find(key);
     if (caller === undefined) {
       caller = new Caller(key);
-      this.#callers.set(key, caller);
+      this.#callers.add(key, caller);
     } else if (caller.inFlight >= most) return undefined;
     this.#last = caller;
     this.#admittedAt = now;
-    caller.inFlight++;
+    if (caller.inFlight++ === 0) this.#callersInUse++;
     this.inFlight++;
     return caller;
   }
 
   /** The share of one caller while others want slots too. */
   get #share(): number {
-    return this.isAlone ? this.#slotsOfOne : Math.min(this.#slotsOfOne, Math.ceil(this.#slots / this.#callers.size));
+    return this.isAlone ? this.#slotsOfOne : Math.min(this.#slotsOfOne, Math.ceil(this.#slots / this.#callersInUse));
   }
 
   #mayRelease(caller: Caller): boolean {
@@ -197,12 +248,12 @@ export class PluginLine {
    * ring.
    */
   next(only?: Caller): number | undefined {
-    if (this.#waiting.size === 0 || this.queue < 0) return undefined;
+    if (this.#waiting.isEmpty || this.queue < 0) return undefined;
     const caller = only ?? this.#findLeast();
     if (caller === undefined || !caller.waits || !this.#mayRelease(caller)) return undefined;
     this.#release(caller);
     // Among callers with equal numbers, the one served most recently comes last.
-    this.#waiting.delete(caller);
+    this.#waiting.remove(caller);
     const cell = caller.shift();
     if (caller.waits) this.#waiting.add(caller);
     return cell;
@@ -222,7 +273,7 @@ export class PluginLine {
   /** Takes the oldest waiting execution of a caller out of the line. */
   drop(caller: Caller): number {
     const cell = caller.shift();
-    if (!caller.waits) this.#waiting.delete(caller);
+    if (!caller.waits) this.#waiting.remove(caller);
     return cell;
   }
 
@@ -242,10 +293,10 @@ export class PluginLine {
     }
     if (ranMs > 0) this.#meanMs = this.#meanMs < 0 ? ranMs : this.#meanMs + (ranMs - this.#meanMs) / 8;
     if (--caller.inFlight === 0) {
-      this.#callers.delete(caller.key);
+      this.#callersInUse--;
       if (this.#last === caller) this.#last = null;
     }
-    if (this.#waiting.size === 0) return 'none';
+    if (this.#waiting.isEmpty) return 'none';
     if (this.released < this.#slots || this.#share !== shareBefore) return 'any';
     return caller.waits ? 'caller' : 'none';
   }

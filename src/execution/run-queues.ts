@@ -14,6 +14,7 @@ import {
 } from '../abi/run-queue.ts';
 import { ACTIVE, CELL_COUNT, QUEUE_COUNT, type SharedViews, URGENT } from '../abi/shared-layout.ts';
 import { LIMITS } from '../base/limits.ts';
+import { ReusedEntries } from '../base/reused-entries.ts';
 import { type Caller, PluginLine } from './plugin-line.ts';
 import type { Slots } from './slot-leases.ts';
 import type { SlotCount } from './slot-messages.ts';
@@ -30,9 +31,6 @@ export const waitingLimits = (processes: number): WaitingLimits => ({
   executionsInFlightMax: Math.ceil(LIMITS.executionsInFlightMax / processes),
 });
 
-/** Number of unused lines kept to be used again. */
-const SPARE_LINES_MAX = 64;
-
 /**
  * The main thread's end of the run queues: hands out cells and pushes them into the rings the lanes take from, in the
  * order that the line of each plugin decides (`plugin-line`). A plugin has a shared queue only while it has work in
@@ -42,8 +40,9 @@ export class RunQueues {
   readonly #words: Int32Array;
   readonly #freeCells = Array.from({ length: CELL_COUNT - 1 }, (_, k) => CELL_COUNT - 2 - k);
   readonly #freeQueues = Array.from({ length: QUEUE_COUNT }, (_, k) => QUEUE_COUNT - 1 - k);
-  readonly #lines = new Map<string, PluginLine>();
-  readonly #spareLines: PluginLine[] = [];
+  readonly #lines = new ReusedEntries<PluginLine>(line => line.inFlight > 0);
+  /** The lines of plugins with work in flight. */
+  readonly #open: PluginLine[] = [];
   readonly #awaited = new Uint8Array(CELL_COUNT);
   /** 1 for cells that are in a ring, or that a lane has taken. */
   readonly #released = new Uint8Array(CELL_COUNT);
@@ -76,13 +75,12 @@ export class RunQueues {
    * @returns the cell, or the limit that is reached
    */
   acquire(pluginId: string, caller: string, isAwaited: boolean, now: number): number | FullLine {
-    let line = this.#lines.get(pluginId);
-    if (line !== undefined && line.inFlight >= this.#limits.waitingPerPluginMax) return 'waitingPerPluginMax';
+    const line = this.#lineFor(pluginId);
+    if (line.inFlight >= this.#limits.waitingPerPluginMax) return 'waitingPerPluginMax';
     if (this.#inFlight >= this.#limits.executionsInFlightMax) return 'executionsInFlightMax';
-    if (line === undefined) {
-      line = this.#spareLines.pop() ?? new PluginLine();
-      line.open(pluginId, now, this.#slots.countOf(pluginId), this.#slots.isWatched(pluginId));
-      this.#lines.set(pluginId, line);
+    if (line.inFlight === 0) {
+      line.open(now, this.#slots.countOf(pluginId), this.#slots.isWatched(pluginId));
+      line.place = this.#open.push(line) - 1;
     }
     const admitted = line.admit(caller, now, this.#limits.waitingPerCallerMax);
     if (admitted === undefined) return 'waitingPerCallerMax';
@@ -95,6 +93,20 @@ export class RunQueues {
     this.#lineOfCell[cell] = line;
     this.#callerOfCell[cell] = admitted;
     return cell;
+  }
+
+  #lineFor(pluginId: string): PluginLine {
+    const known = this.#lines.get(pluginId);
+    if (known !== undefined) return known;
+    const line = new PluginLine(pluginId);
+    this.#lines.add(pluginId, line);
+    return line;
+  }
+
+  /** The line of a plugin with work in flight. */
+  #openLine(pluginId: string): PluginLine | undefined {
+    const line = this.#lines.get(pluginId);
+    return line !== undefined && line.inFlight > 0 ? line : undefined;
   }
 
   /** Passes a filled cell to the lanes, at once or when its turn comes. */
@@ -126,7 +138,7 @@ export class RunQueues {
 
   /** The same for every plugin; what lanes take and end meanwhile is not seen when it happens. */
   noteLacks(): void {
-    for (const line of this.#lines.values()) if (line.isPartial) this.#noteLack(line);
+    for (const line of this.#open) if (line.isPartial) this.#noteLack(line);
   }
 
   /**
@@ -135,7 +147,7 @@ export class RunQueues {
    * @returns whether no more executions run than may run now
    */
   useSlots(pluginId: string, slots: SlotCount, isWatched: boolean): boolean {
-    const line = this.#lines.get(pluginId);
+    const line = this.#openLine(pluginId);
     if (line === undefined) return true;
     const before = line.limit;
     line.useSlots(slots, isWatched);
@@ -158,12 +170,12 @@ export class RunQueues {
 
   /** Whose executions of a plugin are in flight. */
   callersOf(pluginId: string): string[] {
-    return this.#lines.get(pluginId)?.callers() ?? [];
+    return this.#openLine(pluginId)?.callers() ?? [];
   }
 
   /** The plugins with executions in flight, and how many. */
   *active(): Generator<readonly [pluginId: string, inFlight: number]> {
-    for (const line of this.#lines.values()) yield [line.pluginId, line.inFlight];
+    for (const line of this.#open) yield [line.pluginId, line.inFlight];
   }
 
   /** Takes back the cells that no lane has taken yet; from now on the callers of the plugin share its slots. */
@@ -247,10 +259,13 @@ export class RunQueues {
    * Closes the line of a plugin with nothing left in flight, and lends its queue to the next plugin that waits for one.
    */
   #close(line: PluginLine): boolean {
-    this.#lines.delete(line.pluginId);
+    const last = this.#open.pop()!;
+    if (last !== line) {
+      this.#open[line.place] = last;
+      last.place = line.place;
+    }
     const { queue } = line;
     line.queue = -1;
-    if (this.#spareLines.length < SPARE_LINES_MAX) this.#spareLines.push(line);
     if (queue < 0) return false;
     const next = this.#waiting.shift();
     if (next === undefined) {
@@ -276,7 +291,7 @@ export class RunQueues {
 
   /** When an execution of a caller can be admitted, in ms; 0 while the plugin has nothing in flight. */
   roomInMs(pluginId: string, caller: string, now: number, timeoutMs: number): number {
-    return this.#lines.get(pluginId)?.roomInMs(caller, now, timeoutMs) ?? 0;
+    return this.#openLine(pluginId)?.roomInMs(caller, now, timeoutMs) ?? 0;
   }
 
   /** Lowers the running count of a queue for a lane whose thread was ended. */
@@ -286,7 +301,7 @@ export class RunQueues {
 
   /** Whether any plugin has both a waiting execution and a free cell. */
   hasRunnable(): boolean {
-    for (const line of this.#lines.values()) if (line.queue >= 0 && isRunnable(this.#words, line.queue)) return true;
+    for (const line of this.#open) if (line.queue >= 0 && isRunnable(this.#words, line.queue)) return true;
     return false;
   }
 
@@ -298,7 +313,7 @@ export class RunQueues {
    */
   takeLate(isLate: (cell: number) => boolean): number[] {
     const late: number[] = [];
-    for (const line of this.#lines.values()) {
+    for (const line of this.#open) {
       for (const caller of line.waitingCallers())
         while (caller.oldest !== undefined && isLate(caller.oldest)) late.push(line.drop(caller));
       if (line.queue < 0 && !line.hasWaiting) {

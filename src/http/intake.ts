@@ -1,6 +1,7 @@
 import { callerKey } from '../base/caller-key.ts';
 import { ServiceError } from '../base/errors.ts';
 import { removeOwnDirectory } from '../base/own-directory.ts';
+import { ReusedEntries } from '../base/reused-entries.ts';
 
 /** What bodies that come in may take of this host, as configured. */
 export type IntakeLimits = {
@@ -25,8 +26,9 @@ const busy = (limit: string, detail: string): ServiceError =>
 export class Intake {
   readonly limits: IntakeLimits;
   #bytes = 0;
-  readonly #byNetwork = new Map<string, number>();
-  readonly #arriving = new Set<IntakeShare>();
+  readonly #byNetwork = new ReusedEntries<{ bytes: number }>(held => held.bytes > 0);
+  /** An array, because a set that is filled and emptied at each request is slow (`base/reused-entries`). */
+  readonly #arriving: IntakeShare[] = [];
   readonly #timer: NodeJS.Timeout;
 
   constructor(limits: IntakeLimits) {
@@ -56,34 +58,40 @@ export class Intake {
         'http.max_receiving',
         `this host is already receiving bodies of ${bytesMax} bytes; http.max_receiving allows no more`,
       );
-    const ofNetwork = (this.#byNetwork.get(network) ?? 0) + bytes;
-    if (ofNetwork > bytesPerAddressMax)
+    const held = this.#byNetwork.get(network);
+    if ((held?.bytes ?? 0) + bytes > bytesPerAddressMax)
       throw busy(
         'http.max_receiving_per_address',
         `bodies of ${bytesPerAddressMax} bytes are received from ${network} already (http.max_receiving_per_address)`,
       );
     this.#bytes += bytes;
-    this.#byNetwork.set(network, ofNetwork);
+    if (held === undefined) this.#byNetwork.add(network, { bytes });
+    else held.bytes += bytes;
   }
 
   give(network: string, bytes: number): void {
     this.#bytes -= bytes;
-    const left = (this.#byNetwork.get(network) ?? 0) - bytes;
-    if (left > 0) this.#byNetwork.set(network, left);
-    else this.#byNetwork.delete(network);
+    const held = this.#byNetwork.get(network);
+    if (held !== undefined) held.bytes = Math.max(0, held.bytes - bytes);
   }
 
   watch(share: IntakeShare): void {
-    this.#arriving.add(share);
+    if (share.place < 0) share.place = this.#arriving.push(share) - 1;
   }
 
   unwatch(share: IntakeShare): void {
-    this.#arriving.delete(share);
+    if (share.place < 0) return;
+    const last = this.#arriving.pop()!;
+    if (last !== share) {
+      this.#arriving[share.place] = last;
+      last.place = share.place;
+    }
+    share.place = -1;
   }
 
   #endSlow(now: number): void {
     const { bodyMsMax, bytesPerSecondMin, graceMs } = this.limits;
-    for (const share of this.#arriving) {
+    for (const share of [...this.#arriving]) {
       const ms = now - share.since;
       if (ms > bodyMsMax)
         share.end(
@@ -116,6 +124,8 @@ export class IntakeShare {
   #onSlow: ((error: ServiceError) => void) | null = null;
   since = 0;
   received = 0;
+  /** Index among the bodies that arrive, or -1. */
+  place = -1;
 
   constructor(intake: Intake, address: () => string) {
     this.#intake = intake;

@@ -7,6 +7,7 @@ import type { Connections } from './connections.ts';
 import { type Door, Exchange } from './exchange.ts';
 import type { Intake } from './intake.ts';
 import { makeLimitReceiveBuffer } from './receive-buffer.ts';
+import { UnderWay } from './under-way.ts';
 
 export type ServerParts = {
   /** Path prefix of plugin triggers, which have a line of their own. */
@@ -74,15 +75,14 @@ export async function startServer(host: string, port: number, parts: ServerParts
       answerThrown(parts, x, error);
     }
   });
-  const underWay = new Set<Promise<void>>();
+  const underWay = new UnderWay();
   app.any('/*', (res, req) => {
     const x = new Exchange(res, req, parts.clientAddress, parts.intake, door);
     if (x.headProblem !== null) return x.refuseHead();
-    const work = parts
+    parts
       .handleRoute(x)
       .catch(error => answerThrown(parts, x, error))
-      .finally(() => underWay.delete(work));
-    underWay.add(work);
+      .finally(underWay.begin());
   });
   return await new Promise((resolve, reject) => {
     app.listen(host, port, (socket: us_listen_socket | false) => {
@@ -103,9 +103,7 @@ export async function startServer(host: string, port: number, parts: ServerParts
         closeDoor() {
           door.isClosing = true;
         },
-        async answered() {
-          await Promise.all(underWay);
-        },
+        answered: () => underWay.ended(),
         close() {
           stopListening();
           try {
