@@ -5,5 +5,5 @@ export function configCheck(config: Config, json: boolean): string {
   const rows = describeConfig(config);
   if (json) return JSON.stringify({ file: config.file, values: rows }, null, 2);
   const width = Math.max(...rows.map(r => r.key.length));
-  return rows.map(r => `${r.key.padEnd(width)}  ${r.source.padEnd(7)}  ${JSON.stringify(r.value)}`).join('\n');
+  return rows.map(r => `${r.key.padEnd(width)}  ${r.source.padEnd(10)}  ${JSON.stringify(r.value)}`).join('\n');
 }

@@ -6,6 +6,7 @@ import { parse as parseYaml } from 'yaml';
 import { messageOf, OperatorError } from '../base/errors.ts';
 import { ROWS, type Row } from './keys.ts';
 import { PluginOrigins } from './plugin-origins.ts';
+import { type GivenValue, readCredentials, readValueFile } from './value-files.ts';
 
 /** A mistake in the configuration: one line that says where it is and what would be right. */
 export class ConfigError extends OperatorError {
@@ -15,7 +16,7 @@ export class ConfigError extends OperatorError {
 export type ConfigKey = keyof typeof ROWS;
 type Values = { readonly [K in ConfigKey]: (typeof ROWS)[K] extends Row<infer T> ? T : never };
 
-export type ConfigSource = 'default' | 'file' | 'env';
+export type ConfigSource = 'default' | 'file' | 'credential' | 'env';
 export type Config = {
   readonly values: Values;
   readonly sources: Readonly<Record<ConfigKey, ConfigSource>>;
@@ -74,18 +75,47 @@ function readFile(file: string): Map<string, unknown> {
   return flatten(value, file);
 }
 
-function readEnvironment(
-  env: Readonly<Record<string, string | undefined>>,
-): Map<string, { name: string; value: string }> {
+/** What may stand behind the name of a key: the value is in a file then. */
+const FILE_SUFFIX = '_FILE';
+
+/** Does something with a file of the operator; what fails is a mistake in the configuration. */
+function orConfigError<T>(where: string, work: () => T): T {
+  try {
+    return work();
+  } catch (error) {
+    throw error instanceof ConfigError ? error : new ConfigError(`${where}: ${messageOf(error)}`);
+  }
+}
+
+function readEnvironment(env: Readonly<Record<string, string | undefined>>): Map<string, GivenValue> {
   const names = new Map<string, string>(KEYS.map(k => [envNameOf(k), k]));
-  const out = new Map<string, { name: string; value: string }>();
+  const out = new Map<string, GivenValue>();
   for (const [name, value] of Object.entries(env)) {
     if (!name.startsWith('BOT_') || value === undefined || OTHER_ENV.has(name)) continue;
     const key = names.get(name);
-    if (key === undefined) throw unknownKey(name, [...names.keys()], 'environment');
-    out.set(key, { name, value });
+    if (key !== undefined) {
+      out.set(key, { name, value });
+      continue;
+    }
+    const plain = name.endsWith(FILE_SUFFIX) ? name.slice(0, -FILE_SUFFIX.length) : name;
+    const inFile = plain === name ? undefined : names.get(plain);
+    if (inFile === undefined) throw unknownKey(name, [...names.keys()], 'environment');
+    if (env[plain] !== undefined)
+      throw new ConfigError(`environment: ${plain} and ${name} are both set; keep the one that counts`);
+    out.set(inFile, { name, value: orConfigError(name, () => readValueFile(value)) });
   }
   return out;
+}
+
+/** Where systemd has put the credentials of the service. */
+const CREDENTIALS = 'CREDENTIALS_DIRECTORY';
+
+function readCredentialsOf(env: Readonly<Record<string, string | undefined>>): Map<string, GivenValue> {
+  const directory = env[CREDENTIALS] ?? '';
+  if (directory === '') return new Map();
+  return orConfigError(CREDENTIALS, () =>
+    readCredentials(directory, KEYS, name => unknownKey(name, KEYS, `credentials in ${directory}`)),
+  );
 }
 
 /** A body that may be sent must find room among those that are received. */
@@ -99,7 +129,8 @@ function assertBodiesFit(values: Readonly<Record<string, unknown>>): void {
 }
 
 /**
- * The effective configuration: default < file < environment.
+ * The effective configuration: default < file < credentials of systemd < environment. A variable with `_FILE` behind
+ * its name names a file that holds the value.
  *
  * @param file path of a YAML file, or null for none
  * @param env the environment
@@ -107,12 +138,19 @@ function assertBodiesFit(values: Readonly<Record<string, unknown>>): void {
  */
 export function loadConfig(file: string | null, env: Readonly<Record<string, string | undefined>>): Config {
   const fromFile = file === null ? new Map<string, unknown>() : readFile(file);
+  const fromCredentials = readCredentialsOf(env);
   const fromEnv = readEnvironment(env);
   const values: Record<string, unknown> = {};
   const sources: Record<string, ConfigSource> = {};
   for (const key of KEYS) {
-    const given = fromEnv.get(key);
-    const source: ConfigSource = given !== undefined ? 'env' : fromFile.has(key) ? 'file' : 'default';
+    const given = fromEnv.get(key) ?? fromCredentials.get(key);
+    const source: ConfigSource = fromEnv.has(key)
+      ? 'env'
+      : fromCredentials.has(key)
+        ? 'credential'
+        : fromFile.has(key)
+          ? 'file'
+          : 'default';
     const raw = given !== undefined ? given.value : fromFile.has(key) ? fromFile.get(key) : ROWS[key].default;
     const checked = (ROWS[key] as Row<unknown>).check.safeParse(raw);
     if (!checked.success) {

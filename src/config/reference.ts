@@ -11,10 +11,15 @@ This page answers which keys there are, what they mean, and what values they tak
 
 ## Where values come from
 
-A value of the environment counts before one of the file, and one of the file before the default.
+A value of the environment counts before a credential of systemd, a credential before the file, and the file before the
+default.
 
 - The file is YAML. It is named by \`--config FILE\`, else by \`BOT_CONFIG\`; without both there is none.
 - The environment name of a key is \`BOT_<SECTION>_<KEY>\`: \`http.port\` is \`BOT_HTTP_PORT\`.
+- \`BOT_<SECTION>_<KEY>_FILE\` names a file that holds the value, for secrets: \`BOT_SMTP_PASSWORD_FILE\`. One line break
+  at its end is left out.
+- A credential of systemd with the name of a key (\`LoadCredential=smtp.password:/etc/plugin-host/smtp.password\`) is the
+  value of that key.
 - A list is a YAML list in the file, and words with commas between them in the environment.
 - An unknown key or a wrong value ends the start with one line that names it.
 

@@ -24,6 +24,60 @@ t.test('a value comes from the environment, else from the file, else from the de
   );
 });
 
+t.test('a value comes from a file that a variable names, or from the credentials of systemd', async t => {
+  const directory = t.testdir({
+    password: 'from a file\n',
+    'host.yaml': 'smtp:\n  password: from the configuration\n',
+    credentials: {
+      'smtp.password': 'from a credential\n',
+      'smtp.from': 'a@b.example',
+      'other-service': 'x',
+      'tls.pem': 'y',
+    },
+  });
+  const env = { CREDENTIALS_DIRECTORY: path.join(directory, 'credentials'), BOT_SMTP_FROM: 'c@d.example' };
+  const config = loadConfig(path.join(directory, 'host.yaml'), env);
+  t.equal(config.values['smtp.password'], 'from a credential', 'a credential counts before the file');
+  t.equal(config.sources['smtp.password'], 'credential');
+  t.equal(config.values['smtp.from'], 'c@d.example', 'and the environment before a credential');
+  const named = loadConfig(null, { ...env, BOT_SMTP_PASSWORD_FILE: path.join(directory, 'password') });
+  t.equal(named.values['smtp.password'], 'from a file', 'without the line break at its end');
+  t.equal(named.sources['smtp.password'], 'env');
+  t.notMatch(JSON.stringify(describeConfig(named)), /from a file/);
+  t.equal(
+    loadConfig(null, { BOT_SPICEDB_CA_FILE: '/x/ca.pem' }).values['spicedb.ca_file'],
+    '/x/ca.pem',
+    'a key of its own',
+  );
+});
+
+t.test('a file with a value that cannot be used is refused and named', async t => {
+  const directory = t.testdir({ password: 'x', large: 'x'.repeat(70_000), credentials: { 'smtp.pasword': 'x' } });
+  const name = path.join(directory, 'password');
+  t.throws(
+    () => loadConfig(null, { BOT_SMTP_PASSWORD_FILE: '/nowhere/x' }),
+    /BOT_SMTP_PASSWORD_FILE: cannot read \/nowhere\/x/,
+  );
+  t.throws(
+    () => loadConfig(null, { BOT_SMTP_PASSWORD_FILE: path.join(directory, 'large') }),
+    /large has 70000 bytes; at most 65536 are read/,
+  );
+  t.throws(
+    () => loadConfig(null, { BOT_SMTP_PASSWORD_FILE: name, BOT_SMTP_PASSWORD: 'y' }),
+    /BOT_SMTP_PASSWORD and BOT_SMTP_PASSWORD_FILE are both set/,
+  );
+  t.throws(
+    () => loadConfig(null, { BOT_SMTP_PASWORD_FILE: name }),
+    /unknown key "BOT_SMTP_PASWORD_FILE"; did you mean "BOT_SMTP_PASSWORD"/,
+  );
+  t.throws(
+    () => loadConfig(null, { CREDENTIALS_DIRECTORY: path.join(directory, 'credentials') }),
+    /credentials in .*: unknown key "smtp.pasword"; did you mean "smtp.password"/,
+  );
+  t.throws(() => loadConfig(null, { CREDENTIALS_DIRECTORY: '/nowhere' }), /CREDENTIALS_DIRECTORY: .*\/nowhere/);
+  t.throws(() => loadConfig(null, { BOT_HTTP_PORT_FILE: name }), /BOT_HTTP_PORT_FILE: http.port is "x"/);
+});
+
 t.test('an unknown key is refused and the nearest known one is named', async t => {
   t.throws(() => loadConfig(file(t, 'http:\n  prot: 1\n'), {}), /unknown key "http.prot"; did you mean "http.port"/);
   t.throws(() => loadConfig(file(t, 'htpp:\n  port: 1\n'), {}), /unknown key "htpp"; did you mean "http"/);

@@ -1,0 +1,50 @@
+import fs from 'node:fs';
+import path from 'node:path';
+import { messageOf } from '../base/errors.ts';
+
+/** A value and the name under which it was given, for errors. */
+export type GivenValue = { name: string; value: string };
+
+/** Largest file that holds one value. */
+const BYTES_MAX = 64 * 1024;
+
+/**
+ * Reads a file that holds one value. One line break at its end is not part of the value, because editors and `echo`
+ * write one.
+ *
+ * @throws Error that says why it cannot be used
+ */
+export function readValueFile(file: string): string {
+  let bytes: Buffer;
+  try {
+    bytes = fs.readFileSync(file);
+  } catch (error) {
+    throw new Error(`cannot read ${file}: ${messageOf(error)}`);
+  }
+  if (bytes.length > BYTES_MAX) throw new Error(`${file} has ${bytes.length} bytes; at most ${BYTES_MAX} are read`);
+  return bytes.toString('utf8').replace(/\r?\n$/, '');
+}
+
+/**
+ * The values systemd passes as credentials: files named like keys (`smtp.password`) in a directory that only the
+ * service can read (systemd.exec(5), "LoadCredential"). Names without a known section are other programs' own.
+ *
+ * @param unknown makes the error for a name that has the section of a key and is none
+ * @throws Error that names the file
+ */
+export function readCredentials(
+  directory: string,
+  keys: readonly string[],
+  unknown: (name: string) => Error,
+): Map<string, GivenValue> {
+  const sections = new Set(keys.map(key => key.split('.')[0]));
+  const out = new Map<string, GivenValue>();
+  for (const name of fs.readdirSync(directory).sort()) {
+    const [section = '', ...rest] = name.split('.');
+    if (rest.length === 0 || !sections.has(section)) continue;
+    if (!keys.includes(name)) throw unknown(name);
+    const file = path.join(directory, name);
+    out.set(name, { name: file, value: readValueFile(file) });
+  }
+  return out;
+}
