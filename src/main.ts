@@ -5,7 +5,7 @@ import { messageOf, OperatorError } from './base/errors.ts';
 
 async function main(args: string[]): Promise<void> {
   // The supervisor's own children; the path behind the word, of the data or of the socket, tells operators whose they are.
-  if (args[0] === 'serving') return (await import('./app/serving.ts')).runServing();
+  if (args[0] === 'serving') return (await import('./app/serving.ts')).runServing(process.env.JOURNAL_STREAM);
   if (args[0] === 'spicedb') return (await import('./supervisor/spicedb-bridge.ts')).runSpicedbBridge(args[1] ?? '');
   const { runCommandLine } = await import('./cli/command-line.ts');
   await runCommandLine(args, process.env);

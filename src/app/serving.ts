@@ -1,6 +1,6 @@
 import fs from 'node:fs';
 import { messageOf, OperatorError } from '../base/errors.ts';
-import { makeLog } from '../base/log.ts';
+import { makeLog, standardOutput } from '../base/log.ts';
 import { type Config, loadConfig } from '../config/load.ts';
 import { isUnavailable } from '../db/database.ts';
 import { installSample } from '../plugins/sample.ts';
@@ -36,14 +36,18 @@ type Inbox = {
   left(): void;
 };
 
-/** Stands by, everything loaded, until the supervisor says go; ends when the supervisor does. */
-export function runServing(): void {
+/**
+ * Stands by, everything loaded, until the supervisor says go; ends when the supervisor does.
+ *
+ * @param journal the variable `JOURNAL_STREAM`
+ */
+export function runServing(journal: string | undefined): void {
   const early: SupervisorMessage[] = [];
   // Until it serves there is nothing to end in order.
   const inbox: Inbox = { early, hear: message => void early.push(message), left: () => process.exit(0) };
   process.on('message', (message: SupervisorMessage) => {
     if (message.kind !== 'go') return inbox.hear(message);
-    void serve(message, inbox);
+    void serve(message, inbox, journal);
   });
   process.on('disconnect', () => inbox.left());
   // The signals of a terminal are the supervisor's to act on.
@@ -64,6 +68,8 @@ function listenTo(inbox: Inbox, service: Service, siblings: LinkedSiblings, hand
         return;
       case 'graph':
         return service.useEmbeddedGraph(message.endpoint);
+      case 'ask_alive':
+        return tell({ kind: 'alive' });
       case 'others':
         siblings.others = message.pids;
         return service.memory.useOthers(message.pids);
@@ -89,9 +95,9 @@ function listenTo(inbox: Inbox, service: Service, siblings: LinkedSiblings, hand
 }
 
 /** The serving process: front end and plugin threads. */
-async function serve(options: GoMessage, inbox: Inbox): Promise<void> {
+async function serve(options: GoMessage, inbox: Inbox, journal: string | undefined): Promise<void> {
   const config = loadConfig(null, options.env);
-  const log = makeLog(config.values['log.level']);
+  const log = makeLog(config.values['log.level'], standardOutput(journal));
   const siblings = siblingsOf(options);
   let stopping = false;
   try {

@@ -3,6 +3,7 @@ import { makeAnnouncer } from '../supervisor/announce.ts';
 import { buildSample } from '../supervisor/build-sample.ts';
 import { checkDataDirectory, checkPackages } from '../supervisor/start-checks.ts';
 import { Supervisor } from '../supervisor/supervisor.ts';
+import { SystemdNotifier } from '../supervisor/systemd-notifier.ts';
 
 /** Signals that come together are one: npm passes on what the terminal or systemd has sent to the service as well. */
 const SAME_SIGNAL_MS = 1000;
@@ -16,8 +17,12 @@ const SAME_SIGNAL_MS = 1000;
  */
 export async function serve(config: Config, sample: boolean, environment: NodeJS.ProcessEnv): Promise<void> {
   checkPackages(config);
-  const announcer = makeAnnouncer(config, sample, process.stdout);
-  const { progress } = announcer;
+  const announcer = makeAnnouncer(config, sample, process.stdout, environment.JOURNAL_STREAM);
+  const systemd = new SystemdNotifier(environment, announcer.warn);
+  const progress = (text: string): void => {
+    announcer.progress(text);
+    systemd.status(text);
+  };
   checkDataDirectory(dataPath(config), announcer.warn);
   const samplePath = sample ? await buildSample(dataPath(config, 'sample'), progress) : null;
   const problem = publicUrlProblem(config);
@@ -31,6 +36,7 @@ export async function serve(config: Config, sample: boolean, environment: NodeJS
     ready(port, token, first) {
       if (first) announcer.ready(port, token);
       else progress(`ready again on port ${port}`);
+      systemd.ready(`ready on port ${port}`, () => supervisor.isBeating);
     },
   });
   let stoppedAt: number | null = null;
@@ -43,8 +49,10 @@ export async function serve(config: Config, sample: boolean, environment: NodeJS
     }
     stoppedAt = performance.now();
     progress(`${signal}: stopping`);
+    systemd.stopping();
     supervisor.stop().then(() => {
       progress('stopped');
+      systemd.close();
       process.exit(0);
     });
   };
@@ -53,6 +61,7 @@ export async function serve(config: Config, sample: boolean, environment: NodeJS
     await supervisor.start();
   } catch (error) {
     await supervisor.stop();
+    systemd.close();
     if (stoppedAt === null) throw error;
   }
 }

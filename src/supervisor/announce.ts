@@ -1,4 +1,4 @@
-import { makeLog } from '../base/log.ts';
+import { makeLog, standardOutput } from '../base/log.ts';
 import type { Config } from '../config/load.ts';
 import { publicBaseOf } from '../config/load.ts';
 
@@ -56,8 +56,8 @@ function onTerminal(config: Config, sample: boolean, out: Screen): Announcer {
  * Writes one JSON line for each message, whatever `log.level` is, because the operator needs the setup token. The
  * banner is one line with the same words as on a terminal.
  */
-function asJson(config: Config, sample: boolean): Announcer {
-  const log = makeLog('info');
+function asJson(config: Config, sample: boolean, journal: string | undefined): Announcer {
+  const log = makeLog('info', standardOutput(journal));
   return {
     progress: text => log.info(text),
     warn: text => log.warn(text),
@@ -74,7 +74,10 @@ function asJson(config: Config, sample: boolean): Announcer {
   };
 }
 
-/** @param sample whether the sample plugin is installed; the announcement then shows how to call it */
-export function makeAnnouncer(config: Config, sample: boolean, out: Screen): Announcer {
-  return out.isTTY === true ? onTerminal(config, sample, out) : asJson(config, sample);
+/**
+ * @param sample whether the sample plugin is installed; the announcement then shows how to call it
+ * @param journal the variable `JOURNAL_STREAM`
+ */
+export function makeAnnouncer(config: Config, sample: boolean, out: Screen, journal?: string): Announcer {
+  return out.isTTY === true ? onTerminal(config, sample, out) : asJson(config, sample, journal);
 }

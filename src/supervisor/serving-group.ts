@@ -13,6 +13,7 @@ import { HeardQuestions } from './heard-questions.ts';
 import { MemoryWatch } from './memory-watch.ts';
 import { type ServingMessage, type SupervisorMessage, servingMessage } from './serving-messages.ts';
 import { removeOldNotes, ServingProcess, spawnServing } from './serving-process.ts';
+import { ServingPulse } from './serving-pulse.ts';
 import type { Account } from './unprivileged.ts';
 
 export type ServingGroupOptions = {
@@ -37,9 +38,7 @@ export type ServingGroupOptions = {
 const DRAIN_MS = 12_000;
 /** Longest time for which a process that was replaced answers on the connections it has. */
 const HAND_OVER_MS = 60_000;
-/**
- * Delay before the standby is started: loading at the same time as a serving process, both would take twice as long.
- */
+/** Delay before the standby is started: both would take twice as long if they loaded at the same time. */
 const STANDBY_DELAY_MS = 150;
 /** Interval of the memory readings, and how old a reading may be to count as evidence for a kill. */
 const MEMORY_LOOK_MS = 500;
@@ -69,6 +68,7 @@ export class ServingGroup {
   #suspects: Suspect[] = [];
   readonly #strikes = new ToldStrikes();
   readonly #heard: HeardQuestions;
+  readonly pulse: ServingPulse;
   readonly #memory = new MemoryWatch();
   #memoryTimer: NodeJS.Timeout | null = null;
   #stopping = false;
@@ -83,6 +83,7 @@ export class ServingGroup {
     this.#backoffs = Array.from({ length: options.processes }, () => new Backoff());
     this.#slots = new SlotBroker(options.processes);
     this.#heard = new HeardQuestions(this.#running);
+    this.pulse = new ServingPulse(this.#running, options.progress);
   }
 
   /** How many serve at the same time. */
@@ -114,6 +115,7 @@ export class ServingGroup {
   async start(): Promise<void> {
     removeOldNotes(dataPath(this.#options.config()));
     this.#memoryTimer = setInterval(() => this.#memory.look(performance.now()), MEMORY_LOOK_MS);
+    this.pulse.start();
     // The first one migrates the database and installs the sample; the others find its port.
     await this.#begin(0);
     this.#wasReady = true;
@@ -183,6 +185,9 @@ export class ServingGroup {
 
   #hear(serving: ServingProcess, message: Exclude<ServingMessage, { kind: 'listening' | 'failed' }>): void {
     switch (message.kind) {
+      case 'alive':
+        serving.unanswered = 0;
+        return;
       case 'graph_in_use':
         serving.graph = message.endpoint;
         return this.#noteGraph(message.endpoint);
@@ -347,6 +352,7 @@ export class ServingGroup {
   /** Stops all processes; each answers what is under way. */
   async stop(): Promise<void> {
     this.#stopping = true;
+    this.pulse.stop();
     for (const timer of this.#timers) clearTimeout(timer);
     if (this.#memoryTimer !== null) clearInterval(this.#memoryTimer);
     this.#standby?.kill('SIGKILL');

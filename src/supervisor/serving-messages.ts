@@ -9,6 +9,8 @@ export const servingMessage = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('failed'), message: z.string() }),
   /** The embedded graph store at this endpoint is in use now. */
   z.object({ kind: z.literal('graph_in_use'), endpoint: z.string() }),
+  /** Its event loop turns. */
+  z.object({ kind: z.literal('alive') }),
   /** It has changed something: have the others heard of it? */
   z.object({ kind: z.literal('ask_heard'), number: z.number() }),
   /** It has heard everything that was changed before it was asked. */
@@ -38,6 +40,8 @@ export type SupervisorMessage =
   | GoMessage
   /** An embedded graph store is ready and empty. */
   | { kind: 'graph'; endpoint: string }
+  /** Answer at once, so that the supervisor sees that the event loop turns. */
+  | { kind: 'ask_alive' }
   /** The other serving processes of this host. */
   | { kind: 'others'; pids: number[] }
   /** Another process has changed something: answer when you have heard of it. */

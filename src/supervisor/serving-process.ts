@@ -7,14 +7,17 @@ import { type Config, dataPath } from '../config/load.ts';
 import { WASM_FLAGS } from '../plugins/limited-child.ts';
 import { MAIN } from './embedded-postgres.ts';
 import type { SupervisorMessage } from './serving-messages.ts';
+import { SYSTEMD_VARIABLES } from './systemd-notifier.ts';
 import { type Account, asAccountOnPort } from './unprivileged.ts';
 
+const OWN: ReadonlySet<string> = new Set(SYSTEMD_VARIABLES);
+
 /**
- * The environment without `BOT_*` variables: the child gets the effective configuration and must not read its sources
- * again.
+ * The environment without `BOT_*` variables, because the child gets the effective configuration and must not read its
+ * sources again, and without what systemd says to the supervisor.
  */
-function withoutBot(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
-  return Object.fromEntries(Object.entries(env).filter(([name]) => !name.startsWith('BOT_')));
+function withoutOwn(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
+  return Object.fromEntries(Object.entries(env).filter(([name]) => !name.startsWith('BOT_') && !OWN.has(name)));
 }
 
 /** Starts a process that loads all modules and waits for the message to begin. */
@@ -28,7 +31,7 @@ export function spawnServing(config: Config, account: Account | null, environmen
     // The HTTP library reads its limit from this variable; its default of 4 KiB is too little for a browser with
     // cookies.
     env: {
-      ...withoutBot(environment),
+      ...withoutOwn(environment),
       // Modules that were loaded once are not compiled again (docs/RATIONALE.md). npm names a folder of its own, which
       // the account could not write to.
       NODE_COMPILE_CACHE: dataPath(config, 'cache', 'compiled'),
@@ -65,6 +68,8 @@ export class ServingProcess {
   readonly noteFile: string;
   /** Whether it listens. */
   isReady = false;
+  /** Questions whether it is alive without an answer. */
+  unanswered = 0;
   /** The embedded graph store it uses. */
   graph = '';
 

@@ -90,6 +90,11 @@ export class Supervisor implements ControlCommands {
     this.#options.ready(this.#config.values['http.port'], this.#isSetupMode ? this.#setupToken : null, true);
   }
 
+  /** Whether the event loops of the serving processes turn. */
+  get isBeating(): boolean {
+    return this.#serving.pulse.isBeating;
+  }
+
   /** A serving process listens: the first one, or one that was started again. */
   #listening(port: number, setupMode: boolean): void {
     if (port !== this.#config.values['http.port']) this.#config = withValues(this.#config, { 'http.port': port });
