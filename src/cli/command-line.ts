@@ -61,13 +61,17 @@ function verb<T extends Flags>(
     });
 }
 
+/** The configuration file; null for none. */
+const fileOf = (flags: Flags, env: NodeJS.ProcessEnv): string | null => flags.config ?? env.BOT_CONFIG ?? null;
+
 type ReadConfig = (flags: Flags) => Promise<Config>;
 
 function addServiceVerbs(program: Command, config: ReadConfig, serves: () => void, env: NodeJS.ProcessEnv): void {
   verb<Flags & { sample?: boolean }>(program, 'serve', 'run the service', async flags => {
     serves();
     const { serve } = await import('./serve.ts');
-    await serve(await config(flags), flags.sample === true, env);
+    const { loadConfig } = await import('../config/load.ts');
+    await serve(() => loadConfig(fileOf(flags, env), env), flags.sample === true, env);
   }).option('--sample', 'build and install the sample plugin');
   verb(program, 'reload', 'replace the serving processes of the running service, one by one', async flags => {
     const { reloadCommand } = await import('./reload-command.ts');
@@ -236,7 +240,7 @@ function makeProgram(environment: NodeJS.ProcessEnv, serves: () => void): Comman
     .exitOverride();
   const config: ReadConfig = async flags => {
     const { loadConfig } = await import('../config/load.ts');
-    return loadConfig(flags.config ?? environment.BOT_CONFIG ?? null, environment);
+    return loadConfig(fileOf(flags, environment), environment);
   };
   addServiceVerbs(program, config, serves, environment);
   addAdminVerbs(program, config);

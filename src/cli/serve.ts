@@ -11,11 +11,13 @@ const SAME_SIGNAL_MS = 1000;
 /**
  * `serve`: starts the service below this process, which runs until a signal stops it.
  *
+ * @param readConfig reads the configuration: now, and at each reload
  * @param sample whether the sample plugin is built and installed
  * @param environment what the service's processes are started with
  * @throws OperatorError when it cannot start
  */
-export async function serve(config: Config, sample: boolean, environment: NodeJS.ProcessEnv): Promise<void> {
+export async function serve(readConfig: () => Config, sample: boolean, environment: NodeJS.ProcessEnv): Promise<void> {
+  const config = readConfig();
   checkPackages(config);
   const announcer = makeAnnouncer(config, sample, process.stdout, environment.JOURNAL_STREAM);
   const systemd = new SystemdNotifier(environment, announcer.warn);
@@ -29,6 +31,7 @@ export async function serve(config: Config, sample: boolean, environment: NodeJS
   if (problem !== null) announcer.warn(problem);
   const supervisor = new Supervisor({
     config,
+    readAgain: readConfig,
     samplePath,
     environment,
     progress,

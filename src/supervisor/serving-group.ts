@@ -73,7 +73,8 @@ export class ServingGroup {
   #memoryTimer: NodeJS.Timeout | null = null;
   #stopping = false;
   #wasReady = false;
-  #isReplacing = false;
+  /** Whether `replaceAll` is under way. */
+  isReplacing = false;
   /** The place at which a process is being started while there may be another. */
   #startingAt: number | null = null;
 
@@ -301,8 +302,7 @@ export class ServingGroup {
    * @throws StartError when a new process cannot start; the old one goes on then
    */
   async replaceAll(progress: (text: string) => void): Promise<void> {
-    if (this.#isReplacing) throw new StartError('the serving processes are being replaced already');
-    this.#isReplacing = true;
+    this.isReplacing = true;
     try {
       for (const place of this.#places.keys()) {
         if (this.#stopping) throw new StartError('the service is stopping');
@@ -310,7 +310,7 @@ export class ServingGroup {
         await this.#replace(place);
       }
     } finally {
-      this.#isReplacing = false;
+      this.isReplacing = false;
       this.#standBySoon();
     }
   }

@@ -5,6 +5,7 @@ import { EMBEDDED_ROLE, makeServiceRole, prepareDatabase, roleOfUrl, withUser } 
 import { Backoff } from './backoff.ts';
 import { type ControlCommands, type ControlSocket, openControlSocket } from './control-socket.ts';
 import { type RunningPostgres, StartError, startPostgres } from './embedded-postgres.ts';
+import { changedKeys, reloadedConfig } from './reloaded-config.ts';
 import { ServingGroup } from './serving-group.ts';
 import { SpicedbKeeper } from './spicedb-keeper.ts';
 import { checkPort } from './start-checks.ts';
@@ -12,6 +13,8 @@ import { type Account, dropTo } from './unprivileged.ts';
 
 export type SupervisorOptions = {
   config: Config;
+  /** Reads the configuration again. @throws OperatorError naming the mistake */
+  readAgain(): Config;
   /** Compiled sample plugin to install before the service is ready, or null. */
   samplePath: string | null;
   environment: NodeJS.ProcessEnv;
@@ -27,6 +30,9 @@ export type SupervisorOptions = {
  */
 export class Supervisor implements ControlCommands {
   readonly #options: SupervisorOptions;
+  /** As it was read last. */
+  #given: Config;
+  /** The same with what was found out at start: the port, and the address of the embedded database. */
   #config: Config;
   readonly #setupToken: string;
   /** Account that runs plugins when this process is root; null: the same account. */
@@ -45,6 +51,7 @@ export class Supervisor implements ControlCommands {
 
   constructor(options: SupervisorOptions) {
     this.#options = options;
+    this.#given = options.config;
     this.#config = options.config;
     const v = options.config.values;
     this.#setupToken = v['admin.setup_token'] === '' ? randomBytes(24).toString('base64url') : v['admin.setup_token'];
@@ -149,13 +156,28 @@ export class Supervisor implements ControlCommands {
   }
 
   /**
-   * Replaces the serving processes one by one, without refusing a connection.
+   * Reads the configuration again and replaces the serving processes one by one, without refusing a connection.
    *
-   * @throws StartError when a new process cannot start; those that were not replaced go on
+   * @throws OperatorError when the configuration has a mistake, or a new process cannot start with it; what was not replaced
+   *   goes on as before
    */
   async reload(progress: (text: string) => void): Promise<void> {
     if (!this.#wasReady || this.#stopping !== null) throw new StartError('the service is starting or stopping');
-    await this.#serving.replaceAll(progress);
+    if (this.#serving.isReplacing) throw new StartError('the serving processes are being replaced already');
+    const before = this.#config;
+    const next = this.#options.readAgain();
+    this.#config = reloadedConfig(this.#given, next, before);
+    const changed = changedKeys(this.#given, next);
+    if (changed.length > 0) progress(`changed in the configuration: ${changed.join(', ')}`);
+    try {
+      const { 'database.owner_url': ownerUrl, 'database.url': url } = this.#config.values;
+      if (ownerUrl !== '') await this.#prepareDatabase(ownerUrl, url);
+      await this.#serving.replaceAll(progress);
+      this.#given = next;
+    } catch (error) {
+      this.#config = before;
+      throw error;
+    }
   }
 
   /** Stops all processes in order: the serving process drains, then the database stops. Safe to call twice. */

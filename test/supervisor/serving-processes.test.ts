@@ -397,6 +397,66 @@ t.test('what happens while one process replaces another', async t => {
   });
 });
 
+t.test('a reload reads the configuration again', async t => {
+  const directory = fs.mkdtempSync(path.join(ROOT, 'reload-'));
+  const port = await freePort();
+  const file = path.join(directory, 'host.yaml');
+  const password = path.join(directory, 'key');
+  const env = { BOT_CONFIG: file, BOT_ADMIN_API_KEY_FILE: password, BOT_SERVING_PROCESSES: '2' };
+  const configure = (maxBody: number, more = ''): void =>
+    fs.writeFileSync(file, `http:\n  port: ${port}\n  max_body: ${maxBody}\nadmin:\n  setup_token: ${TOKEN}\n${more}`);
+  configure(100);
+  fs.writeFileSync(password, 'first-key-of-the-import\n');
+  const data = path.join(directory, 'data');
+  const run = start(data, env);
+  t.teardown(async () => {
+    run.child.kill('SIGTERM');
+    await run.exited;
+  });
+  await run.until(/is ready/);
+  const base = `http://127.0.0.1:${port}`;
+  await install(base, watPlugin({ id: 'reads', imports: ['respond'], handle: `${respondText(64, 2)} (i32.const 0)` }));
+  const status = async (bytes: number): Promise<number> =>
+    (await request(`${base}/api/triggers/http/reads/run`, { method: 'POST', body: 'x'.repeat(bytes) })).status;
+  const imports = async (key: string): Promise<number> =>
+    (
+      await request(`${base}/api/admin/university/persons?dry_run=1`, {
+        method: 'POST',
+        headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+        body: '[]',
+      })
+    ).status;
+  t.equal(await status(150), 413);
+  t.equal(await imports('first-key-of-the-import'), 200);
+
+  configure(200);
+  fs.writeFileSync(password, 'second-key-of-the-import\n');
+  const good = start(data, env, ['reload']);
+  t.equal(await good.exited, 0, good.output());
+  t.match(good.output(), /changed in the configuration: http\.max_body, admin\.api_key/);
+  for (let k = 0; k < 6; k++) t.equal(await status(150), 200, 'each process has it');
+  t.equal(await imports('first-key-of-the-import'), 401);
+  t.equal(await imports('second-key-of-the-import'), 200);
+
+  const pids = listeners(data, port);
+  configure(300, 'serving:\n  proceses: 3\n');
+  const mistake = start(data, { ...env, BOT_CONFIG: path.join(directory, 'other.yaml') }, ['reload']);
+  t.not(await mistake.exited, 0);
+  const wrong = start(data, { BOT_HTTP_PORT: String(port) }, ['reload']);
+  t.equal(await wrong.exited, 1);
+  t.match(wrong.output(), /host\.yaml: unknown key "serving\.proceses"; did you mean "serving\.processes"/);
+  configure(300, 'spicedb:\n  recycle_mb: 900\n');
+  const bound = start(data, env, ['reload']);
+  t.equal(await bound.exited, 1);
+  t.match(bound.output(), /spicedb\.recycle_mb has another value now, which a restart of the service alone can apply/);
+  t.same(listeners(data, port), pids, 'no process was replaced');
+  t.equal(await status(250), 413, 'and what serves is as before');
+  configure(300);
+  const last = start(data, env, ['reload']);
+  t.equal(await last.exited, 0, last.output());
+  t.equal(await status(250), 200);
+});
+
 t.test('a reload without a running service says what to do', async t => {
   const directory = fs.mkdtempSync(path.join(ROOT, 'no-service-'));
   const run = start(directory, {}, ['reload']);

@@ -1,0 +1,43 @@
+import { OperatorError } from '../base/errors.ts';
+import { type Config, type ConfigKey, withValues } from '../config/load.ts';
+
+/** What the supervisor itself has used by the time it is asked to reload. */
+const USED_AT_START: readonly ConfigKey[] = [
+  'data.dir',
+  'http.host',
+  'http.port',
+  'serving.processes',
+  'admin.setup_token',
+  'spicedb.recycle_mb',
+];
+/** Empty: the embedded one, which is started below the supervisor or not. */
+const EMBEDDED_IF_EMPTY: readonly ConfigKey[] = ['database.url', 'spicedb.endpoint'];
+
+const keysOf = (config: Config): ConfigKey[] => Object.keys(config.values) as ConfigKey[];
+
+const differs = (before: Config, after: Config, key: ConfigKey): boolean =>
+  JSON.stringify(before.values[key]) !== JSON.stringify(after.values[key]);
+
+/** The keys with another value. */
+export const changedKeys = (before: Config, after: Config): ConfigKey[] =>
+  keysOf(after).filter(key => differs(before, after, key));
+
+/**
+ * The configuration that new serving processes get when it is read again.
+ *
+ * @param given as it was read before
+ * @param next as it is read now
+ * @param effective what the serving processes have: `given` with what the supervisor found out at start
+ * @throws OperatorError that names the keys that count after a restart only
+ */
+export function reloadedConfig(given: Config, next: Config, effective: Config): Config {
+  const isSwitched = (key: ConfigKey): boolean => (given.values[key] === '') !== (next.values[key] === '');
+  const bound = [...USED_AT_START.filter(key => differs(given, next, key)), ...EMBEDDED_IF_EMPTY.filter(isSwitched)];
+  if (bound.length > 0)
+    throw new OperatorError(
+      `${bound.join(', ')} ${bound.length > 1 ? 'have other values' : 'has another value'} now, which a restart of the service alone can apply; nothing was changed`,
+    );
+  const found = { 'http.port': effective.values['http.port'] };
+  if (next.values['database.url'] !== '') return withValues(next, found);
+  return withValues(next, { ...found, 'database.url': effective.values['database.url'], 'database.owner_url': '' });
+}
