@@ -11,6 +11,7 @@ import { Policies } from '../authz/policies.ts';
 import { findBrokenPolicies } from '../authz/stored-policies.ts';
 import { SubjectContexts } from '../authz/subject-context.ts';
 import { messageOf } from '../base/errors.ts';
+import { gauge } from '../base/metric.ts';
 import { type HeldLock, holdLockOfHost } from '../db/held-lock.ts';
 import { LOCKS } from '../db/locks.ts';
 import { PLUGIN_CHANGED } from '../db/notifications.ts';
@@ -22,6 +23,7 @@ import { IDENTITY_CHANGED, parseIdentityChange } from '../identity/identity-chan
 import { OUTBOX_APPENDED } from '../outbox/append.ts';
 import { Deliverer } from '../outbox/deliver.ts';
 import { DELIVER_QUEUE, outboxDeliverJob } from '../outbox/deliver-job.ts';
+import { outboxCounts } from '../outbox/entries.ts';
 import { Outbox } from '../outbox/outbox.ts';
 import { OUTBOX_DELIVERED, parseDelivered } from '../outbox/stream.ts';
 import { outboxSweepJob } from '../outbox/sweep-job.ts';
@@ -135,6 +137,26 @@ export function composeAuthz({ changes, config, db, jobs, log }: Core, parts: Au
       ),
       outboxSweepJob(db),
     ],
+    async metrics() {
+      const { dead, oldestSeconds, pending } = await outboxCounts(db);
+      return [
+        gauge(
+          'plugin_host_outbox_entries',
+          'Entries of the outbox that are not delivered.',
+          [
+            [{ state: 'pending' }, pending],
+            [{ state: 'dead' }, dead],
+          ],
+          'max',
+        ),
+        gauge(
+          'plugin_host_outbox_oldest_seconds',
+          'How long the oldest entry of the outbox has waited.',
+          oldestSeconds,
+          'max',
+        ),
+      ];
+    },
     channels: {
       [OUTBOX_APPENDED]: () => outbox.appended(),
       [OUTBOX_DELIVERED](payload) {

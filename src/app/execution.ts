@@ -1,9 +1,11 @@
 import { messageOf } from '../base/errors.ts';
+import { counter, gauge } from '../base/metric.ts';
 import { dataPath } from '../config/load.ts';
 import { Executor } from '../execution/execute.ts';
 import { MemoryBudget } from '../execution/memory-budget.ts';
 import { EVERY_SLOT } from '../execution/slot-leases.ts';
 import { type HostCall, type HostHandler, makeDispatch } from '../host/host-functions.ts';
+import { ExecutionCounts } from '../records/execution-counts.ts';
 import type { Core } from './core.ts';
 import type { Feature } from './feature.ts';
 import type { Plugins } from './plugins.ts';
@@ -25,8 +27,13 @@ export function composeExecution({ config, log }: Core, parts: ExecutionParts): 
   const v = config.values;
   const { executionLog, noteFile, registry, siblings } = parts;
   const { processes, slots } = siblings;
-  const memory = new MemoryBudget(v['execution.memory_budget_mb'] * 1024 * 1024, processes);
+  const budget = v['execution.memory_budget_mb'] * 1024 * 1024;
+  const memory = new MemoryBudget(budget, processes);
   const dispatch = makeDispatch(parts.hostFunctions);
+  // What nothing reads is not counted.
+  const isRead = v['metrics.port'] !== 0;
+  const counts = isRead ? new ExecutionCounts() : null;
+  const calls = isRead ? new Map<string, number>() : null;
   const executor = new Executor<HostCall>({
     lanes: v['execution.lanes'],
     recycle: v['execution.memory'] === 'recycled',
@@ -37,10 +44,16 @@ export function composeExecution({ config, log }: Core, parts: ExecutionParts): 
     cacheDirectory: dataPath(config, 'cache'),
     noteFile,
     addedHeaders: v['http.plugin_headers'].map(name => name.toLowerCase()),
-    dispatch: (row, args, execution) => dispatch(row, args, execution.context),
+    dispatch(row, args, execution) {
+      calls?.set(row.name, (calls.get(row.name) ?? 0) + 1);
+      return dispatch(row, args, execution.context);
+    },
     loadModule: id => registry.loadModule(id),
     useModule: id => registry.useModule(id),
-    over: (call, outcome) => executionLog.note(call, outcome),
+    over: (call, outcome) => {
+      executionLog.note(call, outcome);
+      counts?.add(call.plugin?.id ?? '', call.trigger, outcome);
+    },
     ended: (call, how) => call.end(how),
     onError: (error, operation) =>
       log.error(
@@ -55,6 +68,23 @@ export function composeExecution({ config, log }: Core, parts: ExecutionParts): 
   return {
     executor,
     memory,
+    metrics: () => [
+      ...(counts?.metrics() ?? []),
+      counter(
+        'plugin_host_host_calls_total',
+        'Calls of host functions by plugins.',
+        [...(calls ?? [])].map(([name, count]) => [{ function: name }, count]),
+      ),
+      gauge('plugin_host_executions_in_flight', 'Executions that run or wait for a slot.', executor.inFlight),
+      gauge('plugin_host_lanes', 'Threads that run plugins.', executor.lanesRunning),
+      gauge(
+        'plugin_host_memory_budget_bytes',
+        'Memory the serving processes may use together; 0: unbounded.',
+        budget,
+        'max',
+      ),
+      gauge('plugin_host_plugins', 'Installed plugins.', registry.size, 'max'),
+    ],
     async close() {
       slots?.close();
       await executor.close();

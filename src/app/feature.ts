@@ -1,4 +1,5 @@
 import type { Route } from '../api/route.ts';
+import type { Metric } from '../base/metric.ts';
 import type { HostHandler } from '../host/host-functions.ts';
 import type { JobQueue } from '../jobs.ts';
 
@@ -19,6 +20,8 @@ export type Feature = {
   /** Notifications may have been missed: reads everything again that it remembers. */
   readAll?(): unknown;
   repeated?: readonly Repeated[];
+  /** What it counts and measures, for `metrics.port`. */
+  metrics?(): readonly Metric[] | Promise<readonly Metric[]>;
   /** Begins its own work; the service answers requests. */
   start?(): void;
   /** The service is about to end: ends answers that would go on for long. */

@@ -2,6 +2,7 @@ import { auditRoutes } from '../api/audit-api.ts';
 import type { Route } from '../api/route.ts';
 import { assertLimits } from '../base/limits.ts';
 import type { Log } from '../base/log.ts';
+import type { Metric } from '../base/metric.ts';
 import { runPeriodically } from '../base/periodic.ts';
 import type { Config } from '../config/load.ts';
 import type { Executor } from '../execution/execute.ts';
@@ -24,6 +25,7 @@ import { composeIdentity } from './identity.ts';
 import { composeInstallation } from './installation.ts';
 import { composeMail } from './mail.ts';
 import { composeMessengers } from './messengers.ts';
+import { metricsOf } from './metrics.ts';
 import { composePluginIo } from './plugin-io.ts';
 import { composePlugins } from './plugins.ts';
 import { composeRecords } from './records.ts';
@@ -60,6 +62,8 @@ export type Service = {
   /** An embedded graph store came up, empty. */
   useEmbeddedGraph(endpoint: string): void;
   readonly memory: MemoryBudget;
+  /** What all features count and measure. */
+  metrics(): Promise<Metric[]>;
   /** Resolves when this process acts on what was changed before the call. */
   heard(): Promise<void>;
   /** Another process counted a failed execution, or forgot those of a caller. */
@@ -163,6 +167,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     executor: execution.executor,
     authz,
     memory: execution.memory,
+    metrics: () => metricsOf(core, features),
     heard: () => core.changes.heard(),
     useEmbeddedGraph: endpoint => authz.useEmbedded(endpoint),
     hearStrike: message => records.quarantine.hearStrike(message),

@@ -68,6 +68,10 @@ function listenTo(inbox: Inbox, service: Service, siblings: LinkedSiblings, hand
         return;
       case 'graph':
         return service.useEmbeddedGraph(message.endpoint);
+      case 'ask_metrics': {
+        const { number } = message;
+        return void service.metrics().then(metrics => tell({ kind: 'metrics', number, metrics }));
+      }
       case 'ask_alive':
         return tell({ kind: 'alive' });
       case 'others':

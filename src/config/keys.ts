@@ -297,6 +297,8 @@ export const ROWS = {
     [],
     'ranges that are not public and may be reached for messengers all the same; a literal address in an api_url needs none',
   ),
+  'metrics.host': row(text.min(1), '127.0.0.1', 'address on which metrics are served'),
+  'metrics.port': row(port, 0, 'port on which metrics are served at `/metrics`, for Prometheus; 0: none'),
   'log.level': row(
     z.enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']),
     'info',

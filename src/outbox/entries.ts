@@ -120,6 +120,17 @@ export async function findEntry(db: Queryable, id: number): Promise<OutboxRow | 
   return rows[0] === undefined ? undefined : toRow(rows[0]);
 }
 
+/** Entries that wait and entries that are dead, and for how many seconds the oldest has waited; for metrics. */
+export async function outboxCounts(db: Queryable): Promise<{ pending: number; dead: number; oldestSeconds: number }> {
+  const { rows } = await db.query<{ pending: string; dead: string; oldest: number | null }>(
+    `SELECT count(*) AS pending, extract(epoch FROM clock_timestamp() - min(created_at))::float8 AS oldest,
+       (SELECT count(*) FROM authz_outbox WHERE ${OF_STATE.dead}) AS dead
+     FROM authz_outbox WHERE ${OF_STATE.pending}`,
+  );
+  const { dead = 0, oldest = 0, pending = 0 } = rows[0] ?? {};
+  return { pending: Number(pending), dead: Number(dead), oldestSeconds: oldest ?? 0 };
+}
+
 export async function outboxState(db: Queryable): Promise<OutboxState> {
   const { rows } = await db.query<{
     pending: string;

@@ -9,6 +9,8 @@ const USED_AT_START: readonly ConfigKey[] = [
   'serving.processes',
   'admin.setup_token',
   'spicedb.recycle_mb',
+  'metrics.host',
+  'metrics.port',
 ];
 /** Empty: the embedded one, which is started below the supervisor or not. */
 const EMBEDDED_IF_EMPTY: readonly ConfigKey[] = ['database.url', 'spicedb.endpoint'];

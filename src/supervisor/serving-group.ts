@@ -11,6 +11,7 @@ import { CrashCount } from './crash-count.ts';
 import { StartError } from './embedded-postgres.ts';
 import { HeardQuestions } from './heard-questions.ts';
 import { MemoryWatch } from './memory-watch.ts';
+import { MetricsQuestions } from './metrics-questions.ts';
 import { type ServingMessage, type SupervisorMessage, servingMessage } from './serving-messages.ts';
 import { removeOldNotes, ServingProcess, spawnServing } from './serving-process.ts';
 import { ServingPulse } from './serving-pulse.ts';
@@ -69,6 +70,9 @@ export class ServingGroup {
   readonly #strikes = new ToldStrikes();
   readonly #heard: HeardQuestions;
   readonly pulse: ServingPulse;
+  readonly metrics: MetricsQuestions;
+  /** How many have ended by themselves or were killed. */
+  ended = 0;
   readonly #memory = new MemoryWatch();
   #memoryTimer: NodeJS.Timeout | null = null;
   #stopping = false;
@@ -84,12 +88,8 @@ export class ServingGroup {
     this.#backoffs = Array.from({ length: options.processes }, () => new Backoff());
     this.#slots = new SlotBroker(options.processes);
     this.#heard = new HeardQuestions(this.#running);
+    this.metrics = new MetricsQuestions(this.#running);
     this.pulse = new ServingPulse(this.#running, options.progress);
-  }
-
-  /** How many serve at the same time. */
-  get processes(): number {
-    return this.#options.processes;
   }
 
   /** Starts a process that loads its modules meanwhile. */
@@ -144,7 +144,7 @@ export class ServingGroup {
       kind: 'go',
       env: { ...configToEnv(config()), BOT_ADMIN_SETUP_TOKEN: setupToken },
       hostId: this.#hostId,
-      processes: this.processes,
+      processes: this.#options.processes,
       slots: this.#slots.join(serving.pid, place, message => serving.send(message)),
       noteFile: serving.noteFile,
       suspects,
@@ -186,6 +186,8 @@ export class ServingGroup {
 
   #hear(serving: ServingProcess, message: Exclude<ServingMessage, { kind: 'listening' | 'failed' }>): void {
     switch (message.kind) {
+      case 'metrics':
+        return this.metrics.answer(serving, message.number, message.metrics);
       case 'alive':
         serving.unanswered = 0;
         return;
@@ -211,7 +213,6 @@ export class ServingGroup {
     if ([...this.#running].every(p => p.graph === endpoint)) this.#options.graphInUse(endpoint);
   }
 
-  /** Sends a message to all processes. */
   tell(message: SupervisorMessage): void {
     for (const serving of this.#running) serving.send(message);
   }
@@ -254,14 +255,14 @@ export class ServingGroup {
     if (first !== undefined) this.#noteGraph(first.graph);
     // The first start failed, or it was replaced and has ended as it should.
     if (!this.#wasReady || (!isOfPlace && code === 0)) return;
+    this.ended++;
     const suspects = this.#noteCrash(versions, code, signal);
     if (!isOfPlace) return;
     const wait = this.#backoffs[place]?.next(performance.now()) ?? 0;
-    const who = suspects
-      .map(s => `; version number ${s.versionId}, which was running, is suspended: it ${s.seen}`)
-      .join('');
+    const who = suspects.map(s => `; version number ${s.versionId}, which was running, is suspended: it ${s.seen}`);
+    const when = wait > 0 ? ` in ${wait} ms` : '';
     this.#options.progress(
-      `the serving process ended (${signal ?? `exit code ${code}`}); starting it again${wait > 0 ? ` in ${wait} ms` : ''}${who}`,
+      `the serving process ended (${signal ?? `exit code ${code}`}); starting it again${when}${who.join('')}`,
     );
     this.#later(wait, () => this.#beginAgain(place));
   }
@@ -306,7 +307,7 @@ export class ServingGroup {
     try {
       for (const place of this.#places.keys()) {
         if (this.#stopping) throw new StartError('the service is stopping');
-        progress(`replacing serving process ${place + 1} of ${this.processes}`);
+        progress(`replacing serving process ${place + 1} of ${this.#places.length}`);
         await this.#replace(place);
       }
     } finally {

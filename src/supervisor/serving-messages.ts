@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { metric } from '../base/metric.ts';
 import { type BrokerMessage, leaseMessage } from '../execution/slot-messages.ts';
 import { type StrikeMessage, strikeMessage } from '../records/strikes.ts';
 import type { Suspect } from '../records/suspects.ts';
@@ -9,6 +10,7 @@ export const servingMessage = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('failed'), message: z.string() }),
   /** The embedded graph store at this endpoint is in use now. */
   z.object({ kind: z.literal('graph_in_use'), endpoint: z.string() }),
+  z.object({ kind: z.literal('metrics'), number: z.number(), metrics: z.array(metric) }),
   /** Its event loop turns. */
   z.object({ kind: z.literal('alive') }),
   /** It has changed something: have the others heard of it? */
@@ -40,6 +42,7 @@ export type SupervisorMessage =
   | GoMessage
   /** An embedded graph store is ready and empty. */
   | { kind: 'graph'; endpoint: string }
+  | { kind: 'ask_metrics'; number: number }
   /** Answer at once, so that the supervisor sees that the event loop turns. */
   | { kind: 'ask_alive' }
   /** The other serving processes of this host. */

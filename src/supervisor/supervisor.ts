@@ -1,10 +1,13 @@
 import { randomBytes } from 'node:crypto';
 import { messageOf } from '../base/errors.ts';
+import { counter, gauge, type Metric } from '../base/metric.ts';
+import { serviceVersion } from '../base/version.ts';
 import { type Config, dataPath, withValues } from '../config/load.ts';
 import { EMBEDDED_ROLE, makeServiceRole, prepareDatabase, roleOfUrl, withUser } from '../db/service-role.ts';
 import { Backoff } from './backoff.ts';
 import { type ControlCommands, type ControlSocket, openControlSocket } from './control-socket.ts';
 import { type RunningPostgres, StartError, startPostgres } from './embedded-postgres.ts';
+import { type MetricsServer, startMetricsServer } from './metrics-server.ts';
 import { changedKeys, reloadedConfig } from './reloaded-config.ts';
 import { ServingGroup } from './serving-group.ts';
 import { SpicedbKeeper } from './spicedb-keeper.ts';
@@ -44,6 +47,7 @@ export class Supervisor implements ControlCommands {
   readonly #spicedb: SpicedbKeeper | null;
   readonly #serving: ServingGroup;
   #control: ControlSocket | null = null;
+  #metrics: MetricsServer | null = null;
   #stopping: Promise<void> | null = null;
   #wasReady = false;
   #isSetupMode = false;
@@ -86,15 +90,34 @@ export class Supervisor implements ControlCommands {
     this.#serving.standBy();
     if (v['database.url'] === '') await this.#startPostgres();
     else if (v['database.owner_url'] !== '') await this.#prepareDatabase(v['database.owner_url'], v['database.url']);
-    const { processes } = this.#serving;
+    const processes = v['serving.processes'];
     this.#options.progress(`starting the serving process${processes > 1 ? `es (${processes})` : ''}`);
     await this.#serving.start();
     this.#wasReady = true;
+    if (v['metrics.port'] !== 0)
+      this.#metrics = await startMetricsServer(v['metrics.host'], v['metrics.port'], () => this.#collect());
     this.#control = await openControlSocket(dataPath(this.#config), this).catch((error: unknown) => {
       this.#options.warn(`commands like reload cannot reach this service: ${messageOf(error)}`);
       return null;
     });
     this.#options.ready(this.#config.values['http.port'], this.#isSetupMode ? this.#setupToken : null, true);
+  }
+
+  /** The metrics of the serving processes, and what is known of them here. */
+  async #collect(): Promise<Metric[][]> {
+    const ofProcesses = await this.#serving.metrics.ask();
+    return [
+      ...ofProcesses,
+      [
+        gauge('plugin_host_info', 'The release that runs.', [[{ version: serviceVersion() }, 1]]),
+        gauge('plugin_host_serving_processes', 'Serving processes that answered this scrape.', ofProcesses.length),
+        counter(
+          'plugin_host_serving_processes_ended_total',
+          'Serving processes that crashed or were killed.',
+          this.#serving.ended,
+        ),
+      ],
+    ];
   }
 
   /** Whether the event loops of the serving processes turn. */
@@ -188,6 +211,7 @@ export class Supervisor implements ControlCommands {
 
   async #stop(): Promise<void> {
     this.#control?.close();
+    this.#metrics?.close();
     await this.#serving.stop();
     await this.#spicedb?.stop();
     await this.#postgres?.stop();

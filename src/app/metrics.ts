@@ -1,0 +1,51 @@
+import { monitorEventLoopDelay } from 'node:perf_hooks';
+import { messageOf } from '../base/errors.ts';
+import { counter, gauge, type Metric } from '../base/metric.ts';
+import type { Core } from './core.ts';
+import type { Feature } from './feature.ts';
+
+const LOOP_RESOLUTION_MS = 20;
+const loop = monitorEventLoopDelay({ resolution: LOOP_RESOLUTION_MS });
+
+/** What is measured of the process itself and of its connections to the database. */
+function processMetrics({ db }: Core): Metric[] {
+  const { system, user } = process.cpuUsage();
+  const { idleCount, totalCount, waitingCount } = db.pool;
+  const delays = [
+    [{ quantile: '0.5' }, loop.percentile(50) / 1e9],
+    [{ quantile: '0.99' }, loop.percentile(99) / 1e9],
+  ] as const;
+  const metrics = [
+    counter('plugin_host_cpu_seconds_total', 'Processor time of the serving processes.', (system + user) / 1e6),
+    gauge('plugin_host_resident_memory_bytes', 'Resident memory of the serving processes.', process.memoryUsage.rss()),
+    gauge(
+      'plugin_host_event_loop_delay_seconds',
+      'How late the event loop was since the last scrape; of several processes the latest.',
+      delays,
+      'max',
+    ),
+    gauge('plugin_host_database_connections', 'Connections to the database, and requests that wait for one.', [
+      [{ state: 'used' }, totalCount - idleCount],
+      [{ state: 'idle' }, idleCount],
+      [{ state: 'waiting' }, waitingCount],
+    ]),
+  ];
+  loop.reset();
+  return metrics;
+}
+
+/** Everything that is counted and measured. A feature that fails is left out: the others are needed most then. */
+export async function metricsOf(core: Core, features: readonly Feature[]): Promise<Metric[]> {
+  loop.enable();
+  const found = await Promise.all(
+    features.map(async feature => {
+      try {
+        return (await feature.metrics?.()) ?? [];
+      } catch (error) {
+        core.log.warn({ error: messageOf(error) }, 'some metrics could not be read');
+        return [];
+      }
+    }),
+  );
+  return [...processMetrics(core), ...found.flat()];
+}
