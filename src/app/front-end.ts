@@ -6,12 +6,13 @@ import { makeRouter } from '../api/router.ts';
 import { fullDiskOf, lackOfSpace } from '../base/disk-space.ts';
 import { messageOf, ServiceError } from '../base/errors.ts';
 import type { Log } from '../base/log.ts';
-import { dataPath } from '../config/load.ts';
+import { type Config, dataPath, publicBaseOf } from '../config/load.ts';
 import { makeClientAddress } from '../http/client-address.ts';
 import type { Connections } from '../http/connections.ts';
 import type { Exchange } from '../http/exchange.ts';
 import { type Server, startServer } from '../http/server.ts';
 import { steerConnections } from '../http/steer-connections.ts';
+import { checkTlsFiles, type TlsFiles } from '../http/tls-files.ts';
 import { handleTrigger, TRIGGER_PREFIX } from '../triggers/handle-trigger.ts';
 import type { Authz } from './authz.ts';
 import type { Core } from './core.ts';
@@ -80,6 +81,24 @@ async function handOver(server: Server, connections: Connections, newest: number
   while (connections.open > 0) await sleep(HAND_OVER_LOOK_MS);
 }
 
+const EXPIRES_SOON_MS = 14 * 24 * 3_600_000;
+
+/** The files of the certificate, looked at; null without TLS. @throws OperatorError that names what cannot be used */
+function tlsOf({ values: v }: Config, log: Log): TlsFiles | null {
+  const files = { cert: v['http.tls.cert'], key: v['http.tls.key'] };
+  if (files.cert === '') return null;
+  const expiresAt = checkTlsFiles(files);
+  if (expiresAt.getTime() < Date.now() + EXPIRES_SOON_MS)
+    log.warn({ expires_at: expiresAt, file: files.cert }, 'the certificate has expired or expires within 14 days');
+  return files;
+}
+
+/** Whether users reach this service over https; not for loopback, where other programs answer under the same name. */
+function isHttpsOnly(base: string): boolean {
+  const { hostname, protocol } = new URL(base);
+  return protocol === 'https:' && !/^(localhost|.+\.localhost|127\..*|\[::1\])$/.test(hostname);
+}
+
 /** Listens. From here on the service answers. @throws Error when the port is taken */
 export async function composeFrontEnd(core: Core, parts: FrontEndParts): Promise<FrontEnd> {
   const { changes, config, db, log, secretKey } = core;
@@ -118,6 +137,8 @@ export async function composeFrontEnd(core: Core, parts: FrontEndParts): Promise
     clientAddress: makeClientAddress(v['http.trusted_proxies']),
     intake,
     connections,
+    tls: tlsOf(config, log),
+    isHttpsOnly: isHttpsOnly(publicBaseOf(config, v['http.port'])),
     handleTrigger: x => handleTrigger(triggerParts, x),
     async handleRoute(x) {
       if (state === 'draining' && !HEALTH_PATHS.has(x.path))

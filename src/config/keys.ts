@@ -42,6 +42,8 @@ const flag = z.union([z.boolean(), z.enum(['true', 'false']).transform(word => w
 export const ROWS = {
   'http.host': row(text.min(1), '127.0.0.1', 'address to listen on'),
   'http.port': row(port, 8080, 'port to listen on; 0 takes a free one'),
+  'http.tls.cert': row(text, '', 'file of the certificate with its chain (PEM); set, the service speaks TLS itself'),
+  'http.tls.key': row(text, '', 'file of its private key (PEM)'),
   'http.public_url': row(
     text.refine(isWebAddress, 'must be an address like https://plugins.example.org'),
     '',

@@ -50,13 +50,30 @@ function flatten(value: unknown, file: string): Map<string, unknown> {
     if (content === null) continue;
     if (typeof content !== 'object' || Array.isArray(content))
       throw new ConfigError(`${file}: section "${section}" must be a mapping`);
-    for (const [name, v] of Object.entries(content)) {
-      const key = `${section}.${name}`;
-      if (!isKey(key)) throw unknownKey(key, KEYS, file);
-      out.set(key, v);
-    }
+    flattenInto(out, content, section, file);
   }
   return out;
+}
+
+/** `tls: {cert: x}` in section `http` is `http.tls.cert`. */
+function flattenInto(out: Map<string, unknown>, content: object, prefix: string, file: string): void {
+  for (const [name, v] of Object.entries(content)) {
+    const key = `${prefix}.${name}`;
+    const isGroup = KEYS.some(k => k.startsWith(`${key}.`));
+    if (isGroup && typeof v === 'object' && v !== null && !Array.isArray(v)) flattenInto(out, v, key, file);
+    else if (isGroup) throw new ConfigError(`${file}: "${key}" must be a mapping`);
+    else if (isKey(key)) out.set(key, v);
+    else throw unknownKey(key, KEYS, file);
+  }
+}
+
+/** A certificate is of no use without its key. */
+function assertTlsIsWhole(values: Readonly<Record<string, unknown>>): void {
+  const keys = ['http.tls.cert', 'http.tls.key'];
+  const missing = keys.find(key => values[key] === '');
+  const given = keys.find(key => values[key] !== '');
+  if (missing !== undefined && given !== undefined)
+    throw new ConfigError(`${missing} (${envNameOf(missing)}) is missing; ${given} needs it`);
 }
 
 function readFile(file: string): Map<string, unknown> {
@@ -175,6 +192,7 @@ export function loadConfig(file: string | null, env: Readonly<Record<string, str
       'university_sync.base_url (BOT_UNIVERSITY_SYNC_BASE_URL) is missing; university_sync.enabled needs it',
     );
   assertBodiesFit(values);
+  assertTlsIsWhole(values);
   return Object.freeze({
     values: Object.freeze(values) as Values,
     sources: Object.freeze(sources) as Record<ConfigKey, ConfigSource>,
@@ -243,7 +261,7 @@ export function publicBaseOf(config: Config, port: number): string {
   const v = config.values;
   if (v['http.public_url'] !== '') return v['http.public_url'].replace(/\/$/, '');
   const host = isEveryAddress(v['http.host']) ? ownAddress() : v['http.host'];
-  return `http://${host.includes(':') ? `[${host}]` : host}:${port}`;
+  return `${v['http.tls.cert'] === '' ? 'http' : 'https'}://${host.includes(':') ? `[${host}]` : host}:${port}`;
 }
 
 /** What will be wrong without `http.public_url`; null where nothing is. */

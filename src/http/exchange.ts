@@ -1,11 +1,11 @@
 import type { HttpRequest, HttpResponse } from 'uWebSockets.js';
 import { Buffer } from 'node:buffer';
-import { randomBytes } from 'node:crypto';
 import type { Readable } from 'node:stream';
 import { ServiceError, tooLarge } from '../base/errors.ts';
 import { REQUEST_LIMITS } from '../base/request-limits.ts';
 import type { ClientAddress } from './client-address.ts';
 import { collectBody } from './collect-body.ts';
+import type { Door } from './door.ts';
 import { headerBlock, statusLine } from './header-block.ts';
 import type { Intake, IntakeShare } from './intake.ts';
 import { isStream, type Reply, type Request, type TriggerExchange } from './message.ts';
@@ -13,6 +13,7 @@ import { peerAddressOf } from './peer-address.ts';
 import { problemReply } from './problem-reply.ts';
 import { RequestBody } from './request-body.ts';
 import { type HeadProblem, headProblem, mustStandOnce } from './request-head.ts';
+import { makeRequestId } from './request-id.ts';
 
 const REQUEST_ID = /^[\w-]{8,64}$/;
 /** `traceparent` of a W3C trace context: version (ff is none), trace id, parent id, flags; later versions may append. */
@@ -27,29 +28,11 @@ class HeaderRecord {
 Object.setPrototypeOf(HeaderRecord.prototype, null);
 Reflect.deleteProperty(HeaderRecord.prototype, 'constructor');
 
-/** Request ids of this process: a random part and a counter, unique over hosts and cheap to make. */
-const ID_PREFIX = randomBytes(8).toString('hex');
-const BASE = 36;
-const LAST_TWO = Array.from({ length: BASE * BASE }, (_, k) => k.toString(BASE).padStart(2, '0'));
-let lastId = 0;
-let idBlock = `${ID_PREFIX}-00000`;
-function makeRequestId(): string {
-  const low = ++lastId % LAST_TWO.length;
-  if (low === 0)
-    idBlock = `${ID_PREFIX}-${Math.floor(lastId / LAST_TWO.length)
-      .toString(BASE)
-      .padStart(5, '0')}`;
-  return idBlock + LAST_TWO[low]!;
-}
-
 /** Answered without a length, which the library leaves out only when it gets no arguments. */
 const NO_BODY = new Set([204, 304]);
 /** What the library holds back of an answer until a handler returns. */
 const CORK_BYTES = 16 * 1024;
 const LINGER_MS = 250;
-
-/** Whether connections are closed behind their answers, because another process takes their clients from now on. */
-export type Door = { isClosing: boolean };
 
 /**
  * One HTTP exchange on uWebSockets: everything is copied out of the request before the first await, the body is capped,
@@ -212,12 +195,25 @@ export class Exchange implements TriggerExchange {
     this.#body?.release();
     this.#res.cork(() => {
       this.#writeHead(status, headers);
-      this.#res.endWithoutBody(length, this.#isLast);
+      this.#endWithLength(length);
     });
   }
 
+  /**
+   * Ends without a body, whose length is told. Given to the library, it waits for that many bytes, and closes the connection at the next
+   * request.
+   */
+  #endWithLength(length: number): void {
+    if (this.#isLast) return void this.#res.endWithoutBody(length, true);
+    this.#res.writeHeader('Content-Length', String(length));
+    this.#res.endWithoutBody();
+  }
+
   #writeHead(status: number, headers: Reply['headers'], last = false): void {
-    const own = [['X-Content-Type-Options', 'nosniff'] as const, ['X-Request-Id', this.requestId] as const];
+    const own = [
+      ['X-Content-Type-Options', 'nosniff'] as const,
+      ['X-Request-Id', this.requestId + this.#door.after] as const,
+    ];
     if (status !== 200) this.#res.writeStatus(statusLine(status));
     for (const [name, value] of [...headers, ...own]) this.#res.writeHeader(name, value);
     if (last) this.#res.writeHeader('Connection', 'close');
@@ -324,12 +320,11 @@ export class Exchange implements TriggerExchange {
       if (status !== 200) res.writeStatus(statusLine(status));
       for (const [name, value] of extra) res.writeHeader(name, value);
       const block = headerBlock(flat);
-      const rest = block.rest + this.requestId;
+      const rest = block.rest + this.requestId + this.#door.after;
       res.writeHeader(block.first, block.ascii ? rest : Buffer.from(rest, 'latin1'));
       const last = this.#isLast;
       if (NO_BODY.has(status)) last ? res.end(undefined, true) : res.endWithoutBody();
-      else if (this.method === 'HEAD')
-        res.endWithoutBody(typeof body === 'string' ? Buffer.byteLength(body) : body.length, last);
+      else if (this.method === 'HEAD') this.#endWithLength(Buffer.byteLength(body));
       else res.end(body, last);
     });
   }
@@ -349,7 +344,7 @@ export class Exchange implements TriggerExchange {
     res.writeStatus(statusLine(status));
     for (const [name, value] of headers) res.writeHeader(name, value);
     res.writeHeader('X-Content-Type-Options', 'nosniff');
-    res.writeHeader('X-Request-Id', this.requestId);
+    res.writeHeader('X-Request-Id', this.requestId + this.#door.after);
     res.writeHeader('Connection', 'close');
     // The library ends a header with CR LF: here it is the end of the body, which spaces fill up.
     const rest = Math.max(0, CORK_BYTES - Buffer.byteLength(body));

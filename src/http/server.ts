@@ -1,12 +1,14 @@
-import { App, type us_listen_socket, us_listen_socket_close, us_socket_local_port } from 'uWebSockets.js';
+import { App, SSLApp, type us_listen_socket, us_listen_socket_close, us_socket_local_port } from 'uWebSockets.js';
 import { diskFullError, fullDiskOf } from '../base/disk-space.ts';
 import { messageOf, ServiceError } from '../base/errors.ts';
 import { isUnavailable } from '../db/database.ts';
 import type { ClientAddress } from './client-address.ts';
 import type { Connections } from './connections.ts';
-import { type Door, Exchange } from './exchange.ts';
+import type { Door } from './door.ts';
+import { Exchange } from './exchange.ts';
 import type { Intake } from './intake.ts';
 import { makeLimitReceiveBuffer } from './receive-buffer.ts';
+import type { TlsFiles } from './tls-files.ts';
 import { UnderWay } from './under-way.ts';
 
 export type ServerParts = {
@@ -17,6 +19,10 @@ export type ServerParts = {
   intake: Intake;
   /** Bounds open connections; without it there are none. */
   connections?: Connections;
+  /** Files of the certificate; null: no TLS. */
+  tls?: TlsFiles | null;
+  /** Browsers shall use https alone from now on (RFC 6797). */
+  isHttpsOnly?: boolean;
   handleTrigger(x: Exchange): undefined | Promise<void>;
   handleRoute(x: Exchange): Promise<void>;
   onUnknownError(error: unknown, x: Exchange): void;
@@ -36,6 +42,9 @@ export type Server = {
   answered(): Promise<void>;
   close(): void;
 };
+
+/** For a year, and not for other names below this one, which belong to others. */
+const STRICT_TRANSPORT = '\r\nStrict-Transport-Security: max-age=31536000';
 
 /** The one place that turns anything thrown into a reply: refusals as they are, everything else as a 500 without its text. */
 function answerThrown(parts: ServerParts, x: Exchange, error: unknown): void {
@@ -63,8 +72,9 @@ function answerThrown(parts: ServerParts, x: Exchange, error: unknown): void {
  */
 export async function startServer(host: string, port: number, parts: ServerParts): Promise<Server> {
   const limitReceiveBuffer = makeLimitReceiveBuffer();
-  const app = App();
-  const door: Door = { isClosing: false };
+  const { isHttpsOnly = false, tls = null } = parts;
+  const app = tls === null ? App() : SSLApp({ cert_file_name: tls.cert, key_file_name: tls.key });
+  const door: Door = { isClosing: false, after: isHttpsOnly ? STRICT_TRANSPORT : '' };
   parts.connections?.watch(app);
   app.any(`${parts.triggerPrefix}*`, (res, req) => {
     const x = new Exchange(res, req, parts.clientAddress, parts.intake, door);

@@ -25,3 +25,20 @@ t.test(
     }
   },
 );
+
+t.test('an answer to HEAD tells the length, and the connection goes on behind it (RFC 9110 section 9.3.2)', async t => {
+  const s = await startTestService();
+  t.teardown(() => s.stop());
+  for (const path of ['/healthz', '/api/openapi.json', '/nothing', '/api/triggers/http/nothing/run']) {
+    const wire = new Wire(s.base);
+    await wire.write(`HEAD ${path} HTTP/1.1\r\nHost: x\r\n\r\n`);
+    const answer = await wire.until(/\r\n\r\n/);
+    t.match(answer, /^HTTP\/1.1 (200|404|405) /);
+    const lengths = [...answer.matchAll(/content-length: (\d+)\r\n/gi)];
+    t.equal(lengths.length, 1, `${path} has one length`);
+    t.ok(Number(lengths[0]?.[1]) > 10);
+    await wire.write('GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n');
+    t.match(await wire.until(/"alive"/), /\r\n\r\nHTTP\/1.1 200 OK/, `${path}: the connection is used again`);
+    wire.close();
+  }
+});

@@ -1,0 +1,7 @@
+/** What all exchanges of a server have in common, and what may change while it runs. */
+export type Door = {
+  /** Whether connections are closed behind their answers, because another process takes their clients from now on. */
+  isClosing: boolean;
+  /** Lines of the head behind the request id, which comes last. */
+  readonly after: string;
+};
