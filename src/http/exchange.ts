@@ -200,7 +200,7 @@ export class Exchange implements TriggerExchange {
   }
 
   /**
-   * Ends without a body, whose length is told. Given to the library, it waits for that many bytes, and closes the connection at the next
+   * Ends without a body, and names its length. Given to the library, it waits for that many bytes, and closes the connection at the next
    * request.
    */
   #endWithLength(length: number): void {
