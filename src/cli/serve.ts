@@ -25,6 +25,10 @@ export async function serve(readConfig: () => Config, sample: boolean, environme
     announcer.progress(text);
     systemd.status(text);
   };
+  const warn = (text: string): void => {
+    announcer.warn(text);
+    systemd.status(text);
+  };
   checkDataDirectory(dataPath(config), announcer.warn);
   const samplePath = sample ? await buildSample(dataPath(config, 'sample'), progress) : null;
   const problem = publicUrlProblem(config);
@@ -35,7 +39,7 @@ export async function serve(readConfig: () => Config, sample: boolean, environme
     samplePath,
     environment,
     progress,
-    warn: announcer.warn,
+    warn,
     ready(port, token, first) {
       if (first) announcer.ready(port, token);
       else progress(`ready again on port ${port}`);

@@ -15,14 +15,19 @@ const BYTES_MAX = 64 * 1024;
  * @throws Error that says why it cannot be used
  */
 export function readValueFile(file: string): string {
-  let bytes: Buffer;
+  let text: string;
   try {
-    bytes = fs.readFileSync(file);
+    const stat = fs.statSync(file);
+    if (!stat.isFile()) throw new Error('it is not a file');
+    if (stat.size > BYTES_MAX) throw new Error(`it has ${stat.size} bytes; at most ${BYTES_MAX} are read`);
+    text = new TextDecoder('utf-8', { fatal: true }).decode(fs.readFileSync(file));
   } catch (error) {
     throw new Error(`cannot read ${file}: ${messageOf(error)}`);
   }
-  if (bytes.length > BYTES_MAX) throw new Error(`${file} has ${bytes.length} bytes; at most ${BYTES_MAX} are read`);
-  return bytes.toString('utf8').replace(/\r?\n$/, '');
+  const value = text.replace(/\r?\n$/, '');
+  // An empty secret would mean "not set", and an empty database.url the embedded database.
+  if (value === '') throw new Error(`${file} is empty; remove it, or write the value into it`);
+  return value;
 }
 
 /**

@@ -1,4 +1,4 @@
-import { X509Certificate } from 'node:crypto';
+import { createPrivateKey, X509Certificate } from 'node:crypto';
 import fs from 'node:fs';
 import tls from 'node:tls';
 import { messageOf, OperatorError } from '../base/errors.ts';
@@ -25,11 +25,14 @@ export function checkTlsFiles(files: TlsFiles): Date {
   const key = read('http.tls.key', files.key);
   let first: X509Certificate;
   try {
+    if (!cert.includes('-----BEGIN CERTIFICATE-----')) throw new Error('it has no line BEGIN CERTIFICATE');
     first = new X509Certificate(cert);
   } catch (error) {
     throw new OperatorError(`http.tls.cert: ${files.cert} is not a certificate in PEM: ${messageOf(error)}`);
   }
   try {
+    // The second takes a key of another type than the certificate's.
+    if (!first.checkPrivateKey(createPrivateKey(key))) throw new Error('it belongs to another certificate');
     tls.createSecureContext({ cert, key });
   } catch (error) {
     throw new OperatorError(

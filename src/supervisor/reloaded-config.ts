@@ -39,7 +39,8 @@ export function reloadedConfig(given: Config, next: Config, effective: Config): 
     throw new OperatorError(
       `${bound.join(', ')} ${bound.length > 1 ? 'have other values' : 'has another value'} now, which a restart of the service alone can apply; nothing was changed`,
     );
-  const found = { 'http.port': effective.values['http.port'] };
+  // The serving processes never get the owner's password.
+  const found = { 'http.port': effective.values['http.port'], 'database.owner_url': '' };
   if (next.values['database.url'] !== '') return withValues(next, found);
-  return withValues(next, { ...found, 'database.url': effective.values['database.url'], 'database.owner_url': '' });
+  return withValues(next, { ...found, 'database.url': effective.values['database.url'] });
 }

@@ -28,6 +28,7 @@ export type ServingGroupOptions = {
   samplePath: string | null;
   environment: NodeJS.ProcessEnv;
   progress(text: string): void;
+  warn(text: string): void;
   /** Endpoint of the embedded graph store; null while there is none. */
   graphEndpoint(): string | null;
   /** Called when all processes use the embedded graph store at this endpoint. */
@@ -77,8 +78,6 @@ export class ServingGroup {
   #memoryTimer: NodeJS.Timeout | null = null;
   #stopping = false;
   #wasReady = false;
-  /** Whether `replaceAll` is under way. */
-  isReplacing = false;
   /** The place at which a process is being started while there may be another. */
   #startingAt: number | null = null;
 
@@ -89,7 +88,7 @@ export class ServingGroup {
     this.#slots = new SlotBroker(options.processes);
     this.#heard = new HeardQuestions(this.#running);
     this.metrics = new MetricsQuestions(this.#running);
-    this.pulse = new ServingPulse(this.#running, options.progress);
+    this.pulse = new ServingPulse(this.#running, options.warn);
   }
 
   /** Starts a process that loads its modules meanwhile. */
@@ -261,7 +260,7 @@ export class ServingGroup {
     const wait = this.#backoffs[place]?.next(performance.now()) ?? 0;
     const who = suspects.map(s => `; version number ${s.versionId}, which was running, is suspended: it ${s.seen}`);
     const when = wait > 0 ? ` in ${wait} ms` : '';
-    this.#options.progress(
+    this.#options.warn(
       `the serving process ended (${signal ?? `exit code ${code}`}); starting it again${when}${who.join('')}`,
     );
     this.#later(wait, () => this.#beginAgain(place));
@@ -303,7 +302,6 @@ export class ServingGroup {
    * @throws StartError when a new process cannot start; the old one goes on then
    */
   async replaceAll(progress: (text: string) => void): Promise<void> {
-    this.isReplacing = true;
     try {
       for (const place of this.#places.keys()) {
         if (this.#stopping) throw new StartError('the service is stopping');
@@ -311,7 +309,6 @@ export class ServingGroup {
         await this.#replace(place);
       }
     } finally {
-      this.isReplacing = false;
       this.#standBySoon();
     }
   }

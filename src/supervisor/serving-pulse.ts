@@ -11,12 +11,12 @@ const UNANSWERED_MAX = 10;
  */
 export class ServingPulse {
   readonly #running: Iterable<ServingProcess>;
-  readonly #progress: (text: string) => void;
+  readonly #warn: (text: string) => void;
   #timer: NodeJS.Timeout | null = null;
 
-  constructor(running: Iterable<ServingProcess>, progress: (text: string) => void) {
+  constructor(running: Iterable<ServingProcess>, warn: (text: string) => void) {
     this.#running = running;
-    this.#progress = progress;
+    this.#warn = warn;
   }
 
   start(): void {
@@ -39,7 +39,7 @@ export class ServingPulse {
       if (!serving.isReady) continue;
       if (++serving.unanswered > UNANSWERED_MAX) {
         const seconds = (UNANSWERED_MAX * ASK_MS) / 1000;
-        this.#progress(`the serving process ${serving.pid} has not answered for ${seconds} s; it is killed`);
+        this.#warn(`the serving process ${serving.pid} has not answered for ${seconds} s; it is killed`);
         serving.child.kill('SIGKILL');
       } else serving.send({ kind: 'ask_alive' });
     }

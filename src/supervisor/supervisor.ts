@@ -51,6 +51,7 @@ export class Supervisor implements ControlCommands {
   #stopping: Promise<void> | null = null;
   #wasReady = false;
   #isSetupMode = false;
+  #isReloading = false;
   readonly #postgresBackoff = new Backoff();
 
   constructor(options: SupervisorOptions) {
@@ -151,8 +152,14 @@ export class Supervisor implements ControlCommands {
     });
   }
 
-  /** Migrates and grants as the owner of the database; the serving process never gets the owner's password. */
+  /** Prepares the database before the serving processes start, which never get the owner's password. */
   async #prepareDatabase(ownerUrl: string, serviceUrl: string | null): Promise<void> {
+    const url = await this.#migrate(ownerUrl, serviceUrl);
+    this.#config = withValues(this.#config, { 'database.url': url, 'database.owner_url': '' });
+  }
+
+  /** Migrates and grants as the owner of the database. @returns the address for the serving processes */
+  async #migrate(ownerUrl: string, serviceUrl: string | null): Promise<string> {
     const url = serviceUrl ?? withUser(ownerUrl, EMBEDDED_ROLE, this.#rolePassword);
     try {
       const applied = await prepareDatabase(ownerUrl, async owner => {
@@ -164,7 +171,7 @@ export class Supervisor implements ControlCommands {
     } catch (error) {
       throw new StartError(`the database cannot be prepared: ${messageOf(error)}`);
     }
-    this.#config = withValues(this.#config, { 'database.url': url, 'database.owner_url': '' });
+    return url;
   }
 
   async #restartPostgres(): Promise<void> {
@@ -186,20 +193,25 @@ export class Supervisor implements ControlCommands {
    */
   async reload(progress: (text: string) => void): Promise<void> {
     if (!this.#wasReady || this.#stopping !== null) throw new StartError('the service is starting or stopping');
-    if (this.#serving.isReplacing) throw new StartError('the serving processes are being replaced already');
+    if (this.#isReloading) throw new StartError('the serving processes are being replaced already');
+    this.#isReloading = true;
     const before = this.#config;
-    const next = this.#options.readAgain();
-    this.#config = reloadedConfig(this.#given, next, before);
-    const changed = changedKeys(this.#given, next);
-    if (changed.length > 0) progress(`changed in the configuration: ${changed.join(', ')}`);
     try {
-      const { 'database.owner_url': ownerUrl, 'database.url': url } = this.#config.values;
-      if (ownerUrl !== '') await this.#prepareDatabase(ownerUrl, url);
+      const next = this.#options.readAgain();
+      const reloaded = reloadedConfig(this.#given, next, before);
+      const changed = changedKeys(this.#given, next);
+      if (changed.length > 0) progress(`changed in the configuration: ${changed.join(', ')}`);
+      const { 'database.owner_url': ownerUrl, 'database.url': url } = next.values;
+      if (url !== '' && ownerUrl !== '') await this.#migrate(ownerUrl, url);
+      // A process that crashes begins with this as well: it holds no owner's password at any time.
+      this.#config = reloaded;
       await this.#serving.replaceAll(progress);
       this.#given = next;
     } catch (error) {
       this.#config = before;
       throw error;
+    } finally {
+      this.#isReloading = false;
     }
   }
 

@@ -52,7 +52,12 @@ t.test('a value comes from a file that a variable names, or from the credentials
 });
 
 t.test('a file with a value that cannot be used is refused and named', async t => {
-  const directory = t.testdir({ password: 'x', large: 'x'.repeat(70_000), credentials: { 'smtp.pasword': 'x' } });
+  const directory = t.testdir({
+    password: 'x',
+    empty: '\n',
+    large: 'x'.repeat(70_000),
+    credentials: { 'smtp.pasword': 'x' },
+  });
   const name = path.join(directory, 'password');
   t.throws(
     () => loadConfig(null, { BOT_SMTP_PASSWORD_FILE: '/nowhere/x' }),
@@ -60,7 +65,7 @@ t.test('a file with a value that cannot be used is refused and named', async t =
   );
   t.throws(
     () => loadConfig(null, { BOT_SMTP_PASSWORD_FILE: path.join(directory, 'large') }),
-    /large has 70000 bytes; at most 65536 are read/,
+    /large: it has 70000 bytes; at most 65536 are read/,
   );
   t.throws(
     () => loadConfig(null, { BOT_SMTP_PASSWORD_FILE: name, BOT_SMTP_PASSWORD: 'y' }),
@@ -75,6 +80,11 @@ t.test('a file with a value that cannot be used is refused and named', async t =
     /credentials in .*: unknown key "smtp.pasword"; did you mean "smtp.password"/,
   );
   t.throws(() => loadConfig(null, { CREDENTIALS_DIRECTORY: '/nowhere' }), /CREDENTIALS_DIRECTORY: .*\/nowhere/);
+  t.throws(
+    () => loadConfig(null, { BOT_SMTP_PASSWORD_FILE: path.join(directory, 'empty') }),
+    /empty is empty; remove it, or write the value into it/,
+  );
+  t.throws(() => loadConfig(null, { BOT_SMTP_PASSWORD_FILE: directory }), /it is not a file/);
   t.throws(() => loadConfig(null, { BOT_HTTP_PORT_FILE: name }), /BOT_HTTP_PORT_FILE: http.port is "x"/);
 });
 

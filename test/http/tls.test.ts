@@ -1,4 +1,4 @@
-import { randomBytes } from 'node:crypto';
+import { generateKeyPairSync, randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import fs from 'node:fs';
 import type http from 'node:http';
@@ -137,6 +137,12 @@ t.test('files that cannot be used end the start and are named', async t => {
   t.throws(() => checkTlsFiles({ ...good, cert: '/nowhere/c.pem' }), /http\.tls\.cert: cannot read \/nowhere\/c\.pem/);
   t.throws(() => checkTlsFiles({ ...good, cert: nothing }), /http\.tls\.cert: .*nothing is not a certificate in PEM/);
   t.throws(() => checkTlsFiles({ ...good, key: nothing }), /http\.tls\.key: .*nothing is not the private key/);
+  const ec = generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey.export({ type: 'pkcs8', format: 'pem' });
+  fs.writeFileSync(good.key, ec);
+  t.throws(
+    () => checkTlsFiles(good),
+    /http\.tls\.key: .*is not the private key of .*it belongs to another certificate/,
+  );
   fs.writeFileSync(good.key, other.key);
   t.throws(() => checkTlsFiles(good), /http\.tls\.key: .*is not the private key of/);
   t.throws(() => loadConfig(null, { BOT_HTTP_TLS_CERT: 'x' }), /http\.tls\.key \(BOT_HTTP_TLS_KEY\) is missing/);
