@@ -6,7 +6,7 @@ import { makeRouter } from '../api/router.ts';
 import { fullDiskOf, lackOfSpace } from '../base/disk-space.ts';
 import { messageOf, ServiceError } from '../base/errors.ts';
 import type { Log } from '../base/log.ts';
-import { type Config, dataPath, publicBaseOf } from '../config/load.ts';
+import { type Config, dataPath, isHttpsOnly, publicBaseOf } from '../config/load.ts';
 import { makeClientAddress } from '../http/client-address.ts';
 import type { Connections } from '../http/connections.ts';
 import type { Exchange } from '../http/exchange.ts';
@@ -91,12 +91,6 @@ function tlsOf({ values: v }: Config, log: Log): TlsFiles | null {
   if (expiresAt.getTime() < Date.now() + EXPIRES_SOON_MS)
     log.warn({ expires_at: expiresAt, file: files.cert }, 'the certificate has expired or expires within 14 days');
   return files;
-}
-
-/** Whether users reach this service over https; not for loopback, where other programs answer under the same name. */
-function isHttpsOnly(base: string): boolean {
-  const { hostname, protocol } = new URL(base);
-  return protocol === 'https:' && !/^(localhost|.+\.localhost|127\..*|\[::1\])$/.test(hostname);
 }
 
 /** Listens. From here on the service answers. @throws Error when the port is taken */

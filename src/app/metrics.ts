@@ -46,9 +46,10 @@ export async function metricsOf(core: Core, features: readonly Feature[]): Promi
   loop.enable();
   const found = await Promise.all(
     features.map(async feature => {
+      if (feature.metrics === undefined) return [];
       try {
         const late = sleep(FEATURE_MS, null, { ref: false });
-        const metrics = await Promise.race([feature.metrics?.() ?? [], late]);
+        const metrics = await Promise.race([feature.metrics(), late]);
         if (metrics === null) throw new Error(`no answer within ${FEATURE_MS} ms`);
         return metrics;
       } catch (error) {

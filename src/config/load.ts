@@ -272,11 +272,20 @@ export function publicUrlProblem(config: Config): string | null {
   return `http.public_url (BOT_HTTP_PUBLIC_URL) is not set and the service listens on ${v['http.host']}: the setup link, mails, upload addresses and the way back from the identity provider name ${shown}; set it to the address users open`;
 }
 
+const isLoopbackName = (hostname: string): boolean =>
+  /^(localhost|.+\.localhost|127\.\d+\.\d+\.\d+|\[::1\])$/.test(hostname);
+
+/** Whether browsers may be asked to use https alone: not on loopback, where other programs have the same name. */
+export function isHttpsOnly(base: string): boolean {
+  const { hostname, protocol } = new URL(base);
+  return protocol === 'https:' && !isLoopbackName(hostname);
+}
+
 /**
  * Whether browsers trust an address: they separate windows and name the origin of requests over https and on loopback
  * alone.
  */
 export function isTrustworthy(base: string): boolean {
   const { hostname, protocol } = new URL(base);
-  return protocol === 'https:' || /^(localhost|.+\.localhost|127\.\d+\.\d+\.\d+|\[::1\])$/.test(hostname);
+  return protocol === 'https:' || isLoopbackName(hostname);
 }

@@ -3,7 +3,8 @@ import { counter, Durations, histogram, type Metric } from '../base/metric.ts';
 
 /** Triggers with series of their own; those that come later are counted together, so that a scrape stays small. */
 const TRIGGERS_MAX = 500;
-const OTHERS = { plugin: 'others', trigger: 'others' } as const;
+/** No name of a plugin or trigger has brackets. */
+const OTHERS = { plugin: '(others)', trigger: '(others)' } as const;
 
 type Counted = { kind: OutcomeKind; queueWaitMs: number; runMs: number };
 

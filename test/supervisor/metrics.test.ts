@@ -120,7 +120,7 @@ t.test('labels are bounded: triggers beyond five hundred are counted together', 
   for (let k = 0; k < 5; k++) counts.add('p0', 't0', outcome);
   const [executions, ran] = counts.metrics();
   t.equal(executions?.values.length, 501);
-  t.equal(executions?.values.find(v => v.labels.plugin === 'others')?.value, 100);
+  t.equal(executions?.values.find(v => v.labels.plugin === '(others)')?.value, 100);
   t.equal(executions?.values.find(v => v.labels.plugin === 'p0' && v.labels.trigger === 't0')?.value, 6);
   t.equal(ran?.values.filter(v => v.metricName?.endsWith('_count')).length, 501);
 });

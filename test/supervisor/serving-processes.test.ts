@@ -437,13 +437,11 @@ t.test('a reload reads the configuration again', async t => {
   t.equal(await good.exited, 0, good.output());
   t.match(good.output(), /changed in the configuration: http\.max_body, admin\.api_key/);
   for (let k = 0; k < 6; k++) t.equal(await status(150), 200, 'each process has it');
-  t.equal(await imports('first-key-of-the-import'), 401);
+  for (let k = 0; k < 6; k++) t.equal(await imports('first-key-of-the-import'), 401);
   t.equal(await imports('second-key-of-the-import'), 200);
 
   const pids = listeners(data, port);
   configure(300, 'serving:\n  proceses: 3\n');
-  const mistake = start(data, { ...env, BOT_CONFIG: path.join(directory, 'other.yaml') }, ['reload']);
-  t.not(await mistake.exited, 0);
   const wrong = start(data, { BOT_HTTP_PORT: String(port) }, ['reload']);
   t.equal(await wrong.exited, 1);
   t.match(wrong.output(), /host\.yaml: unknown key "serving\.proceses"; did you mean "serving\.processes"/);
