@@ -13,12 +13,16 @@ const { resolve } = createRequire(import.meta.url);
 const manifest = z.object({
   dependencies: z.record(z.string(), z.string()),
   optionalDependencies: z.record(z.string(), z.string()),
+  /** Set in a release, whose packages come with it. */
+  release: z.boolean().default(false),
 });
+
+const readManifest = (): z.infer<typeof manifest> =>
+  manifest.parse(JSON.parse(fs.readFileSync(new URL('../../package.json', import.meta.url), 'utf8')));
 
 /** The version of a package this release is made for. */
 export function pinnedVersion(name: string): string {
-  const text = fs.readFileSync(new URL('../../package.json', import.meta.url), 'utf8');
-  const { dependencies, optionalDependencies } = manifest.parse(JSON.parse(text));
+  const { dependencies, optionalDependencies } = readManifest();
   const version = optionalDependencies[name] ?? dependencies[name];
   if (version === undefined) throw new Error(`bug: package.json does not name ${name}`);
   return version;
@@ -45,7 +49,9 @@ export function findOptional(specifier: string): string | null {
  * @param instead what helps without it, like `set database.url`; empty when nothing does
  */
 export function missingPackage(name: string, neededBecause: string, instead = ''): OperatorError {
-  const install = `run npm install ${name}@${pinnedVersion(name)}`;
+  const install = readManifest().release
+    ? 'install the embedded stores of this release (plugin-host-embedded)'
+    : `run npm install ${name}@${pinnedVersion(name)}`;
   return new OperatorError(
     `${neededBecause} and the package ${name} is not installed: ${instead === '' ? install : `${instead} or ${install}`}`,
   );

@@ -2,6 +2,7 @@ import { Command, CommanderError } from 'commander';
 import { UsageError } from '../base/errors.ts';
 import { didYouMean } from '../base/nearest-name.ts';
 import type { Config } from '../config/load.ts';
+import type { OptionOutline, ProgramOutline } from './command-outline.ts';
 import type { InstallFlags, Remote, RemoteFlags } from './plugin-commands.ts';
 
 /**
@@ -86,6 +87,10 @@ function addServiceVerbs(program: Command, config: ReadConfig, serves: () => voi
     const { configCheck } = await import('./config-check.ts');
     out(configCheck(await config(flags), flags.json === true));
   }).option(...JSON_OPTION);
+  verb(configuration, 'example', 'print a configuration file with every key as a comment', async () => {
+    const { exampleFile } = await import('../config/example-file.ts');
+    process.stdout.write(exampleFile());
+  });
   verb(program, 'doctor', 'look at everything the service needs; ends with 1 when something fails', async flags => {
     const { doctor, shownChecks } = await import('./doctor.ts');
     const checks = await doctor(await config(flags));
@@ -93,6 +98,10 @@ function addServiceVerbs(program: Command, config: ReadConfig, serves: () => voi
     // What does not answer must not keep the command.
     process.exit(checks.some(c => c.state === 'failed') ? 1 : 0);
   }).option(...JSON_OPTION);
+  verb(program, 'ready', 'ask the service on this machine whether it is ready; ends with 1 when not', async flags => {
+    const { readyCommand } = await import('./ready.ts');
+    out(await readyCommand(await config(flags)));
+  });
   verb(program, 'openapi', 'print the OpenAPI document of the API', async () => {
     const { openapiCommand } = await import('./openapi-command.ts');
     out(openapiCommand());
@@ -202,6 +211,41 @@ function addPluginVerbs(program: Command, environment: NodeJS.ProcessEnv): void 
   remote('disable <id>', 'disable a plugin', (c, r, [id = '']) => c.setPluginEnabled(r, id, false));
 }
 
+/** Verbs that tell of the command line itself. */
+function addOwnVerbs(program: Command): void {
+  verb(
+    program,
+    'completion <shell>',
+    'print the completion script for a shell (bash)',
+    async (_flags, [shell = '']) => {
+      const { completion } = await import('./completion.ts');
+      process.stdout.write(completion(shell, outlineOf(program)));
+    },
+  );
+  verb(program, 'man', 'print the manual page, for man(1)', async () => {
+    const { manPage } = await import('./man-page.ts');
+    const { serviceVersion } = await import('../base/version.ts');
+    process.stdout.write(manPage(outlineOf(program), serviceVersion()));
+  });
+}
+
+function outlineOf(program: Command): ProgramOutline {
+  const options = (command: Command): OptionOutline[] =>
+    command.options.map(o => ({
+      flags: o.flags,
+      about: o.description,
+      long: o.long ?? '',
+      takesValue: o.required || o.optional,
+    }));
+  const commands = leavesOf(program).map(c => ({
+    words: wordsOf(c),
+    args: c.registeredArguments.map(a => a.name()),
+    about: c.description(),
+    options: options(c),
+  }));
+  return { about: program.description(), options: options(program), commands };
+}
+
 const leavesOf = (command: Command): Command[] =>
   command.commands.flatMap(c => (c.commands.length === 0 ? [c] : leavesOf(c)));
 
@@ -246,6 +290,7 @@ function makeProgram(environment: NodeJS.ProcessEnv, serves: () => void): Comman
   addAdminVerbs(program, config);
   addDataVerbs(program, config);
   addPluginVerbs(program, environment);
+  addOwnVerbs(program);
   program
     .command('help')
     .description('show this, or the options of a command')

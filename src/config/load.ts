@@ -60,7 +60,9 @@ function flattenInto(out: Map<string, unknown>, content: object, prefix: string,
   for (const [name, v] of Object.entries(content)) {
     const key = `${prefix}.${name}`;
     const isGroup = KEYS.some(k => k.startsWith(`${key}.`));
-    if (isGroup && typeof v === 'object' && v !== null && !Array.isArray(v)) flattenInto(out, v, key, file);
+    // A group whose keys are all comments.
+    if (isGroup && v === null) continue;
+    if (isGroup && typeof v === 'object' && !Array.isArray(v)) flattenInto(out, v ?? {}, key, file);
     else if (isGroup) throw new ConfigError(`${file}: "${key}" must be a mapping`);
     else if (isKey(key)) out.set(key, v);
     else throw unknownKey(key, KEYS, file);

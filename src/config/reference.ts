@@ -44,14 +44,17 @@ const MACHINE_DEFAULTS: Readonly<Record<string, string>> = {
   'execution.memory_budget_mb': 'half of the memory of the machine',
 };
 
+/** The default of a key in words where it differs from machine to machine; null otherwise. */
+export const machineDefaultOf = (key: string): string | null => MACHINE_DEFAULTS[key] ?? null;
+
 const UNITS: ReadonlyArray<readonly [bytes: number, name: string]> = [
   [1024 ** 3, 'GiB'],
   [1024 ** 2, 'MiB'],
 ];
 
 function defaultOf(key: string, value: unknown): string {
-  const words = MACHINE_DEFAULTS[key];
-  if (words !== undefined) return words;
+  const words = machineDefaultOf(key);
+  if (words !== null) return words;
   if (value === '' || (Array.isArray(value) && value.length === 0)) return 'empty';
   if (Array.isArray(value)) return `\`[${value.join(', ')}]\``;
   const unit = typeof value === 'number' ? UNITS.find(([bytes]) => value >= bytes && value % bytes === 0) : undefined;

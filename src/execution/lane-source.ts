@@ -18,6 +18,8 @@ const FILES = ['src/base/limits.ts'];
  * @returns its path
  */
 export function prepareLaneSource(directory: string, program: 'run-plugin' | 'run-start'): string {
+  // A release holds its sources without types.
+  if (import.meta.filename.endsWith('.js')) return path.join(ROOT, `workers/${program}.js`);
   const files = [...FOLDERS.flatMap(d => fs.readdirSync(path.join(ROOT, d)).map(f => `${d}/${f}`)), ...FILES]
     .filter(f => f.endsWith('.ts'))
     .sort();

@@ -3,7 +3,6 @@ import { randomBytes } from 'node:crypto';
 import fs from 'node:fs';
 import net from 'node:net';
 import path from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { messageOf, OperatorError } from '../base/errors.ts';
 import { writeNewFile } from '../base/write-new-file.ts';
 import { makeClient } from '../db/database.ts';
@@ -266,5 +265,5 @@ export async function startPostgres(options: PostgresOptions): Promise<RunningPo
   };
 }
 
-/** Path of the program's entry file, to start child processes with. */
-export const MAIN = fileURLToPath(new URL('../main.ts', import.meta.url));
+/** Path of the program's entry file, to start child processes with; in a release it is JavaScript. */
+export const MAIN = path.join(import.meta.dirname, `../main${path.extname(import.meta.filename)}`);

@@ -63,7 +63,7 @@ function unreadable(account: Account, dataDirectory: string): string | null {
   const project = fileURLToPath(new URL('../../', import.meta.url));
   const needed = [
     process.execPath,
-    path.join(project, 'src/main.ts'),
+    path.join(project, 'src'),
     path.join(project, 'package.json'),
     path.join(project, 'node_modules'),
     path.dirname(dataDirectory),

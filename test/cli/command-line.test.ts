@@ -19,7 +19,9 @@ const COMMANDS: Record<string, string[]> = {
   reload: [],
   migrate: [],
   'config check': ['json'],
+  'config example': [],
   doctor: ['json'],
+  ready: [],
   openapi: [],
   version: ['json'],
   'admin create': ['email', 'name', 'user', 'json'],
@@ -35,6 +37,8 @@ const COMMANDS: Record<string, string[]> = {
   'plugin rollback': ['url', 'token', 'json', 'accept-public'],
   'plugin enable': ['url', 'token', 'json'],
   'plugin disable': ['url', 'token', 'json'],
+  completion: [],
+  man: [],
   help: [],
 };
 

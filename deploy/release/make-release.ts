@@ -1,0 +1,62 @@
+import { execFileSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import fs from 'node:fs';
+import path from 'node:path';
+import { makeEmbeddedTree, makeReleaseTree, treeBytes } from './release-tree.ts';
+import { releaseTime, releaseVersion } from './release-version.ts';
+
+/** `npm run release`: the archive of a release and that of the embedded stores, for this system and processor. */
+
+export type ReleaseFiles = { version: string; archive: string; embedded: string };
+
+/** Packs a folder so that the same files make the same bytes. */
+function pack(folder: string, archive: string, seconds: number): void {
+  const tar = ['--sort=name', '--owner=0', '--group=0', '--numeric-owner', `--mtime=@${seconds}`, '--mode=go-w'];
+  const gzip = '--use-compress-program=gzip -9n';
+  execFileSync('tar', [...tar, gzip, '-cf', archive, '-C', path.dirname(folder), path.basename(folder)]);
+}
+
+/**
+ * Makes both archives and their checksums.
+ *
+ * @param project directory of the sources, with its packages installed
+ * @param output directory that the archives come to
+ */
+export async function makeRelease(
+  project: string,
+  output: string,
+  say: (line: string) => void,
+  version = releaseVersion(project),
+): Promise<ReleaseFiles> {
+  const seconds = releaseTime(project);
+  const platform = `${process.platform}-${process.arch}`;
+  fs.mkdirSync(output, { recursive: true });
+  const work = fs.mkdtempSync(path.join(output, '.release-'));
+  try {
+    const name = `plugin-host-${version}`;
+    const tree = path.join(work, name);
+    await makeReleaseTree(project, tree, version);
+    const archive = path.join(output, `${name}-${platform}.tar.gz`);
+    const unpackedMb = Math.round(treeBytes(tree) / 1e6);
+    pack(tree, archive, seconds);
+    fs.rmSync(tree, { recursive: true });
+    makeEmbeddedTree(project, tree);
+    const embedded = path.join(output, `plugin-host-embedded-${version}-${platform}.tar.gz`);
+    const embeddedMb = Math.round(treeBytes(tree) / 1e6);
+    pack(tree, embedded, seconds);
+    const sum = (file: string): string => createHash('sha256').update(fs.readFileSync(file)).digest('hex');
+    const lines = [archive, embedded].map(f => `${sum(f)}  ${path.basename(f)}\n`);
+    fs.writeFileSync(path.join(output, `${name}-${platform}.sha256`), lines.join(''));
+    const packedMb = (file: string): number => Math.round(fs.statSync(file).size / 1e6);
+    say(`${archive} (${packedMb(archive)} MB, unpacked ${unpackedMb} MB)`);
+    say(`${embedded} (${packedMb(embedded)} MB, unpacked ${embeddedMb} MB)`);
+    return { version, archive, embedded };
+  } finally {
+    fs.rmSync(work, { recursive: true, force: true });
+  }
+}
+
+if (process.argv[1] === import.meta.filename) {
+  const project = path.resolve(import.meta.dirname, '../..');
+  await makeRelease(project, path.join(project, 'dist'), line => console.log(line));
+}
