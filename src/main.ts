@@ -8,7 +8,8 @@ async function main(args: string[]): Promise<void> {
   if (args[0] === 'serving') return (await import('./app/serving.ts')).runServing(process.env.JOURNAL_STREAM);
   if (args[0] === 'spicedb') return (await import('./supervisor/spicedb-bridge.ts')).runSpicedbBridge(args[1] ?? '');
   const { runCommandLine } = await import('./cli/command-line.ts');
-  await runCommandLine(args, process.env);
+  const { argv, execArgv: nodeArgs, execPath: node } = process;
+  await runCommandLine({ entry: argv[1] ?? '', node, nodeArgs, args }, process.env);
 }
 
 /** A package of the release that is not installed; a file of the sources that is missing is a bug and keeps its stack. */

@@ -10,9 +10,26 @@ import { LinkedSiblings } from './siblings.ts';
 
 const GRACE_MS = 10_000;
 
+/** What is kept while another program takes the supervisor's place; null: nothing is. */
+let kept: ServingMessage[] | null = null;
+
 function tell(message: ServingMessage): void {
+  if (kept !== null) return void kept.push(message);
   // The supervisor may have ended; then this process ends as well, in its own time.
   if (process.connected) process.send?.(message, undefined, undefined, () => {});
+}
+
+/** Whether a message was about the supervisor itself, and is done. */
+function hearOfSupervisor({ kind }: SupervisorMessage): boolean {
+  if (kind === 'supervisor_changes') {
+    tell({ kind: 'quiet' });
+    kept ??= [];
+  } else if (kind === 'supervisor_changed') {
+    const said = kept ?? [];
+    kept = null;
+    for (const message of said) tell(message);
+  }
+  return kind === 'supervisor_changes' || kind === 'supervisor_changed';
 }
 
 /** What went wrong at start, in one line that says what to do. */
@@ -46,6 +63,7 @@ export function runServing(journal: string | undefined): void {
   // Until it serves there is nothing to end in order.
   const inbox: Inbox = { early, hear: message => void early.push(message), left: () => process.exit(0) };
   process.on('message', (message: SupervisorMessage) => {
+    if (hearOfSupervisor(message)) return;
     if (message.kind !== 'go') return inbox.hear(message);
     void serve(message, inbox, journal);
   });
@@ -65,6 +83,8 @@ function listenTo(inbox: Inbox, service: Service, siblings: LinkedSiblings, hand
   inbox.hear = message => {
     switch (message.kind) {
       case 'go':
+      case 'supervisor_changes':
+      case 'supervisor_changed':
         return;
       case 'graph':
         return service.useEmbeddedGraph(message.endpoint);

@@ -2,6 +2,7 @@ import { Command, CommanderError } from 'commander';
 import { UsageError } from '../base/errors.ts';
 import { didYouMean } from '../base/nearest-name.ts';
 import type { Config } from '../config/load.ts';
+import type { Program } from '../supervisor/program.ts';
 import type { OptionOutline, ProgramOutline } from './command-outline.ts';
 import type { InstallFlags, Remote, RemoteFlags } from './plugin-commands.ts';
 
@@ -67,12 +68,13 @@ const fileOf = (flags: Flags, env: NodeJS.ProcessEnv): string | null => flags.co
 
 type ReadConfig = (flags: Flags) => Promise<Config>;
 
-function addServiceVerbs(program: Command, config: ReadConfig, serves: () => void, env: NodeJS.ProcessEnv): void {
+function addServiceVerbs(program: Command, config: ReadConfig, serves: () => Program, env: NodeJS.ProcessEnv): void {
   verb<Flags & { sample?: boolean }>(program, 'serve', 'run the service', async flags => {
-    serves();
+    const started = serves();
     const { serve } = await import('./serve.ts');
     const { loadConfig } = await import('../config/load.ts');
-    await serve(() => loadConfig(fileOf(flags, env), env), flags.sample === true, env);
+    const readConfig = (): Config => loadConfig(fileOf(flags, env), env);
+    await serve({ readConfig, sample: flags.sample === true, environment: env, program: started });
   }).option('--sample', 'build and install the sample plugin');
   verb(program, 'reload', 'replace the serving processes of the running service, one by one', async flags => {
     const { reloadCommand } = await import('./reload-command.ts');
@@ -260,7 +262,7 @@ function findCommand(program: Command, words: readonly string[]): Command {
 }
 
 /** @param serves called when the process becomes the service, which outlives the reader of what it prints */
-function makeProgram(environment: NodeJS.ProcessEnv, serves: () => void): Command {
+function makeProgram(environment: NodeJS.ProcessEnv, serves: () => Program): Command {
   const program = refuseUnknown(new Command('plugin-host'))
     .description('Runs WebAssembly plugins behind HTTP endpoints')
     .option('--config <file>', 'YAML file with the configuration')
@@ -308,11 +310,12 @@ function misunderstood(text: string): UsageError {
 /**
  * Runs what the arguments say.
  *
- * @param args behind the program's name
+ * @param started how the process was started; its arguments are those behind the program's name
  * @param environment with `BOT_...` for the configuration
  * @throws UsageError when they cannot be understood, OperatorError when it cannot be done
  */
-export async function runCommandLine(args: readonly string[], environment: NodeJS.ProcessEnv): Promise<void> {
+export async function runCommandLine(started: Program, environment: NodeJS.ProcessEnv): Promise<void> {
+  const { args } = started;
   let isService = false;
   // A reader that has seen enough (`config check | head`) is no failure of a command; the service outlives the reader of its log.
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {
@@ -321,6 +324,7 @@ export async function runCommandLine(args: readonly string[], environment: NodeJ
   });
   const program = makeProgram(environment, () => {
     isService = true;
+    return started;
   });
   try {
     await program.parseAsync(args.length === 0 ? ['help'] : [...args], { from: 'user' });

@@ -1,24 +1,52 @@
-import { type Config, dataPath, publicUrlProblem } from '../config/load.ts';
+import fs from 'node:fs';
+import { text as readText } from 'node:stream/consumers';
+import { type Config, dataPath, loadConfig, publicUrlProblem } from '../config/load.ts';
 import { makeAnnouncer } from '../supervisor/announce.ts';
 import { buildSample } from '../supervisor/build-sample.ts';
+import type { Program } from '../supervisor/program.ts';
 import { checkDataDirectory, checkPackages } from '../supervisor/start-checks.ts';
 import { Supervisor } from '../supervisor/supervisor.ts';
 import { SystemdNotifier } from '../supervisor/systemd-notifier.ts';
+import { readTakeover, TAKEOVER_VARIABLE, type TakeoverState, takeoverState } from '../supervisor/takeover-state.ts';
 
 /** Signals that come together are one: npm passes on what the terminal or systemd has sent to the service as well. */
 const SAME_SIGNAL_MS = 1000;
 
+export type ServeOptions = {
+  /** Reads the configuration: now, and at each reload. */
+  readConfig(): Config;
+  /** Whether the sample plugin is built and installed. */
+  sample: boolean;
+  /** What the service's processes are started with. */
+  environment: NodeJS.ProcessEnv;
+  program: Program;
+};
+
+/** Whether this release can take over the state that another one writes to standard input. @throws Error why it cannot */
+async function checkTakeover(readConfig: () => Config): Promise<void> {
+  checkPackages(readConfig());
+  const state = takeoverState.parse(JSON.parse(await readText(process.stdin)));
+  for (const env of [state.given, state.effective]) loadConfig(null, env);
+}
+
 /**
  * `serve`: starts the service below this process, which runs until a signal stops it.
  *
- * @param readConfig reads the configuration: now, and at each reload
- * @param sample whether the sample plugin is built and installed
- * @param environment what the service's processes are started with
  * @throws OperatorError when it cannot start
  */
-export async function serve(readConfig: () => Config, sample: boolean, environment: NodeJS.ProcessEnv): Promise<void> {
-  const config = readConfig();
-  checkPackages(config);
+export async function serve(options: ServeOptions): Promise<void> {
+  const { [TAKEOVER_VARIABLE]: takeover, ...environment } = options.environment;
+  if (takeover === 'check') return await checkTakeover(options.readConfig);
+  const ownEntry = fs.realpathSync(options.program.entry);
+  if (takeover === undefined) return await run({ ...options, environment, ownEntry }, null);
+  const taken = readTakeover(Number(takeover));
+  await run({ ...options, environment, ownEntry, program: { ...options.program, entry: taken.entry } }, taken);
+}
+
+/** @param taken what the program before has handed on; null at a start */
+async function run(options: ServeOptions & { ownEntry: string }, taken: TakeoverState | null): Promise<void> {
+  const { environment, ownEntry, program, readConfig, sample } = options;
+  const config = taken === null ? readConfig() : loadConfig(null, taken.given);
   const announcer = makeAnnouncer(config, sample, process.stdout, environment.JOURNAL_STREAM);
   const systemd = new SystemdNotifier(environment, announcer.warn);
   const progress = (text: string): void => {
@@ -29,13 +57,18 @@ export async function serve(readConfig: () => Config, sample: boolean, environme
     announcer.warn(text);
     systemd.status(text);
   };
-  checkDataDirectory(dataPath(config), announcer.warn);
-  const samplePath = sample ? await buildSample(dataPath(config, 'sample'), progress) : null;
+  if (taken === null) checkPackages(config);
+  const lock = taken === null ? checkDataDirectory(dataPath(config), announcer.warn) : taken.lock;
+  const samplePath = sample && taken === null ? await buildSample(dataPath(config, 'sample'), progress) : null;
   const problem = publicUrlProblem(config);
-  if (problem !== null) announcer.warn(problem);
+  if (problem !== null && taken === null) announcer.warn(problem);
   const supervisor = new Supervisor({
     config,
     readAgain: readConfig,
+    program,
+    ownEntry,
+    lock,
+    taken,
     samplePath,
     environment,
     progress,
@@ -64,6 +97,7 @@ export async function serve(readConfig: () => Config, sample: boolean, environme
     });
   };
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => stop(signal));
+  if (taken !== null) return await supervisor.resume(taken);
   try {
     await supervisor.start();
   } catch (error) {

@@ -1,3 +1,4 @@
+import { z } from 'zod';
 import { LIMITS } from '../base/limits.ts';
 import { type BrokerMessage, countSlots, forOne, type LeaseMessage, ownSlots, RESERVED } from './slot-messages.ts';
 
@@ -26,6 +27,26 @@ type Table = {
   told: Set<Member>;
 };
 
+const id = z.number();
+const callers = z.array(z.string());
+
+/** What a broker knows, for one that takes its place. Members are named by their ids. */
+export const brokerState = z.object({
+  members: z.array(z.object({ id, place: z.number().int(), retiring: z.boolean() })),
+  owners: z.array(id.nullable()),
+  tables: z.record(
+    z.string(),
+    z.object({
+      holders: z.array(id.nullable()),
+      wishes: z.array(z.object({ id, more: z.number().int(), callers })),
+      callers: z.array(z.object({ id, callers })),
+      recalled: z.number().int(),
+      told: z.array(id),
+    }),
+  ),
+});
+export type BrokerState = z.infer<typeof brokerState>;
+
 const SLOTS = Array.from({ length: LIMITS.slotsPerPlugin }, (_, slot) => slot);
 
 /**
@@ -44,6 +65,47 @@ export class SlotBroker {
   constructor(places: number) {
     this.#places = places;
     this.#owners = Array.from({ length: places }, () => null);
+  }
+
+  /** What another broker needs to take the place of this one. */
+  state(): BrokerState {
+    const idOf = (member: Member | null): number | null => member?.id ?? null;
+    const tables = [...this.#tables].map(([plugin, table]) => [
+      plugin,
+      {
+        holders: table.holders.map(idOf),
+        wishes: [...table.wishes].map(([member, wish]) => ({
+          id: member.id,
+          more: wish.more,
+          callers: [...wish.callers],
+        })),
+        callers: [...table.callers].map(([member, named]) => ({ id: member.id, callers: [...named] })),
+        recalled: table.recalled,
+        told: [...table.told].map(member => member.id),
+      },
+    ]);
+    const members = [...this.#members.values()].map(m => ({ id: m.id, place: m.place, retiring: m.retiring }));
+    return { members, owners: this.#owners.map(idOf), tables: Object.fromEntries(tables) };
+  }
+
+  /** Takes the place of a broker that had the same number of places. @param sendTo sends to a member, by its id */
+  resume(state: BrokerState, sendTo: (id: number, message: BrokerMessage) => void): void {
+    for (const member of state.members)
+      this.#members.set(member.id, { ...member, send: message => sendTo(member.id, message) });
+    const memberOf = (id: number | null): Member | null => (id === null ? null : (this.#members.get(id) ?? null));
+    for (const place of this.#owners.keys()) this.#owners[place] = memberOf(state.owners[place] ?? null);
+    const known = <T extends { id: number }>(of: T): Array<[Member, T]> => {
+      const member = memberOf(of.id);
+      return member === null ? [] : [[member, of]];
+    };
+    for (const [plugin, table] of Object.entries(state.tables))
+      this.#tables.set(plugin, {
+        holders: SLOTS.map(slot => memberOf(table.holders[slot] ?? null)),
+        wishes: new Map(table.wishes.flatMap(known)),
+        callers: new Map(table.callers.flatMap(known).map(([member, named]) => [member, named.callers])),
+        recalled: table.recalled,
+        told: new Set(table.told.flatMap(id => memberOf(id) ?? [])),
+      });
   }
 
   /**

@@ -1,7 +1,8 @@
 import { type ChildProcess, spawn } from 'node:child_process';
+import type { Child } from './adopted-child.ts';
 
 /** Waits for the child to exit. @returns false when it still runs after `ms` */
-export function exited(child: ChildProcess, ms: number): Promise<boolean> {
+export function exited(child: Child, ms: number): Promise<boolean> {
   if (child.exitCode !== null || child.signalCode !== null) return Promise.resolve(true);
   return new Promise(resolve => {
     const timer = setTimeout(() => resolve(false), ms);

@@ -4,6 +4,7 @@ import path from 'node:path';
 import { createInterface } from 'node:readline';
 import { z } from 'zod';
 import { messageOf, OperatorError } from '../base/errors.ts';
+import { streamFd } from './adopted-child.ts';
 
 /** The socket on which a running service takes commands: one request line, lines of progress, one answer. */
 const SOCKET_FILE = 'supervisor.sock';
@@ -20,8 +21,17 @@ const answer = z.union([
 ]);
 type Answer = z.infer<typeof answer>;
 
+/** The command that waits for an answer. */
+export type ControlClient = {
+  progress(text: string): void;
+  /** @param problem why it could not be done; null when it was */
+  answer(problem: string | null): void;
+  /** Descriptor of its connection, for a program that takes over; null when it has left. */
+  fd(): number | null;
+};
+
 /** What a running service does on request. @throws Error why it could not */
-export type ControlCommands = { reload(progress: (text: string) => void): Promise<void> };
+export type ControlCommands = { reload(client: ControlClient): Promise<void> };
 
 export type ControlSocket = { close(): void };
 
@@ -45,26 +55,40 @@ function isReload(line: string): boolean {
   }
 }
 
+function clientOn(connection: net.Socket): ControlClient {
+  const send = (line: Answer): void => void connection.write(`${JSON.stringify(line)}\n`);
+  // A command that was interrupted does not keep the service from finishing.
+  connection.on('error', () => connection.destroy());
+  return {
+    progress: text => send({ progress: text }),
+    answer(problem) {
+      send(problem === null ? { done: true } : { error: problem });
+      connection.end();
+    },
+    fd: () => (connection.destroyed ? null : streamFd(connection)),
+  };
+}
+
+/** The client that the program before was serving. */
+export const resumeClient = (fd: number): ControlClient => clientOn(new net.Socket({ fd }));
+
 /** Serves one client. */
-function serveClient(client: net.Socket, commands: ControlCommands): void {
-  const send = (line: Answer): void => void client.write(`${JSON.stringify(line)}\n`);
-  client.on('error', () => client.destroy());
+function serveClient(connection: net.Socket, commands: ControlCommands): void {
+  const client = clientOn(connection);
   let bytes = 0;
-  client.on('data', chunk => {
+  connection.on('data', chunk => {
     bytes += chunk.length;
-    if (bytes > REQUEST_BYTES_MAX) client.destroy();
+    if (bytes > REQUEST_BYTES_MAX) connection.destroy();
   });
-  createInterface({ input: client }).once('line', line => {
+  createInterface({ input: connection }).once('line', line => {
     const run = async (): Promise<void> => {
       if (!isReload(line)) throw new Error('this release knows the command "reload" alone');
-      await commands.reload(text => send({ progress: text }));
+      await commands.reload(client);
     };
-    run()
-      .then(
-        () => send({ done: true }),
-        (error: unknown) => send({ error: messageOf(error) }),
-      )
-      .finally(() => client.end());
+    run().then(
+      () => client.answer(null),
+      (error: unknown) => client.answer(messageOf(error)),
+    );
   });
 }
 

@@ -22,7 +22,7 @@ export type LockHolder = z.infer<typeof note>;
 
 export type DataLock =
   /** Locked by this process until it ends, or `release` is called. */
-  | { state: 'held'; release(): void }
+  | { state: 'held'; fd: number; release(): void }
   /** Another process holds it; null when its note cannot be read. */
   | { state: 'taken'; by: LockHolder | null }
   /** The operating system or the file system does not support such locks. */
@@ -87,7 +87,7 @@ export function lockDataDirectory(directory: string, command: string): DataLock 
   }
   fs.ftruncateSync(fd);
   fs.writeSync(fd, `${JSON.stringify({ pid: process.pid, host: os.hostname(), command } satisfies LockHolder)}\n`);
-  return { state: 'held', release: () => fs.closeSync(fd) };
+  return { state: 'held', fd, release: () => fs.closeSync(fd) };
 }
 
 /** Describes the holder of a directory for an error message. */

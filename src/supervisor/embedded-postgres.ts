@@ -6,8 +6,10 @@ import path from 'node:path';
 import { messageOf, OperatorError } from '../base/errors.ts';
 import { writeNewFile } from '../base/write-new-file.ts';
 import { makeClient } from '../db/database.ts';
+import { AdoptedChild, type Child, standardFds } from './adopted-child.ts';
 import { exited, spawnGuarded } from './child.ts';
 import { type PostgresBinaries, postgresBinaries } from './embedded-packages.ts';
+import type { PostgresState } from './takeover-state.ts';
 import { type Account, systemAccount } from './unprivileged.ts';
 
 /** A failure at the start; the message is one line that says what to do. */
@@ -26,7 +28,7 @@ export type PostgresOptions = {
   settings?: Readonly<Record<string, string>>;
 };
 
-export type RunningPostgres = { process: ChildProcess; url: string; stop(): Promise<void> };
+export type RunningPostgres = { process: Child; url: string; stop(): Promise<void> };
 
 const SUPERUSER = 'plugin_host';
 const DATABASE = 'plugin_host';
@@ -252,9 +254,13 @@ export async function startPostgres(options: PostgresOptions): Promise<RunningPo
   const urlOf = (database: string): string =>
     `postgresql://${authority}/${database}${useSocket ? `?host=${encodeURIComponent(sockets)}` : ''}`;
   await whenReady(urlOf('postgres'), child, () => last);
+  return runningPostgres(child, urlOf(DATABASE));
+}
+
+function runningPostgres(child: Child, url: string): RunningPostgres {
   return {
     process: child,
-    url: urlOf(DATABASE),
+    url,
     async stop() {
       // The guard interrupts PostgreSQL (fast shutdown) when its pipe closes, and exits with it.
       child.stdin?.end();
@@ -264,6 +270,17 @@ export async function startPostgres(options: PostgresOptions): Promise<RunningPo
     },
   };
 }
+
+/** The state of a running server for another program, which calls `adoptPostgres` with it. */
+export const postgresStateOf = ({ process: child, url }: RunningPostgres): PostgresState => ({
+  pid: child.pid ?? 0,
+  ...standardFds(child),
+  url,
+});
+
+/** Takes over the server that the program before has started. */
+export const adoptPostgres = ({ pid, url, ...pipes }: PostgresState): RunningPostgres =>
+  runningPostgres(new AdoptedChild(pid, pipes), url);
 
 /** Path of the program's entry file, to start child processes with; in a release it is JavaScript. */
 export const MAIN = path.join(import.meta.dirname, `../main${path.extname(import.meta.filename)}`);

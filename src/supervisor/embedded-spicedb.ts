@@ -1,12 +1,20 @@
-import { type ChildProcess, fork } from 'node:child_process';
+import { fork } from 'node:child_process';
 import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
+import { AdoptedChild, type Child, messagesFd } from './adopted-child.ts';
 import { exited } from './child.ts';
 import { MAIN, StartError } from './embedded-postgres.ts';
+import type { SpicedbState } from './takeover-state.ts';
 import type { Account } from './unprivileged.ts';
 
-export type RunningSpicedb = { process: ChildProcess; endpoint: string; stop(): Promise<void> };
+export type RunningSpicedb = {
+  process: Child;
+  endpoint: string;
+  /** Directory of its sockets. */
+  sockets: string;
+  stop(): Promise<void>;
+};
 
 /** A unix socket address holds 107 bytes (unix(7)); the engine's own socket has a name of up to 50. */
 const SOCKET_DIRECTORY_MAX = 55;
@@ -45,7 +53,6 @@ export async function startEmbeddedSpicedb(directory: string, account: Account |
     // a third faster.
     env: { PATH: process.env.PATH, TMPDIR: sockets, GOGC: '400' },
   });
-  const clean = (): void => fs.rmSync(sockets, { recursive: true, force: true });
   try {
     await new Promise<void>((resolve, reject) => {
       const timer = setTimeout(
@@ -64,16 +71,35 @@ export async function startEmbeddedSpicedb(directory: string, account: Account |
     });
   } catch (error) {
     child.kill('SIGKILL');
-    clean();
+    remove(sockets);
     throw error;
   }
+  return runningSpicedb(child, `unix:${socket}`, sockets);
+}
+
+const remove = (sockets: string): void => fs.rmSync(sockets, { recursive: true, force: true });
+
+function runningSpicedb(child: Child, endpoint: string, sockets: string): RunningSpicedb {
   return {
     process: child,
-    endpoint: `unix:${socket}`,
+    endpoint,
+    sockets,
     async stop() {
       child.kill('SIGTERM');
       if (!(await exited(child, STOP_MS))) child.kill('SIGKILL');
-      clean();
+      remove(sockets);
     },
   };
 }
+
+/** The state of a running store for another program, which calls `adoptSpicedb` with it. */
+export const spicedbStateOf = ({ process: child, endpoint, sockets }: RunningSpicedb): SpicedbState => ({
+  pid: child.pid ?? 0,
+  fd: messagesFd(child),
+  endpoint,
+  sockets,
+});
+
+/** Takes over a store that the program before has started. */
+export const adoptSpicedb = ({ endpoint, fd, pid, sockets }: SpicedbState): RunningSpicedb =>
+  runningSpicedb(new AdoptedChild(pid, { messages: fd }), endpoint, sockets);

@@ -4,17 +4,19 @@ import { type Config, configToEnv, dataPath } from '../config/load.ts';
 import { makeHostId } from '../db/held-lock.ts';
 import { SlotBroker } from '../execution/slot-broker.ts';
 import { ToldStrikes } from '../records/strikes.ts';
-import type { Suspect } from '../records/suspects.ts';
+import { AdoptedChild, messagesFd } from './adopted-child.ts';
 import { Backoff } from './backoff.ts';
-import { exited } from './child.ts';
-import { CrashCount } from './crash-count.ts';
+import { CrashNotes } from './crash-notes.ts';
 import { StartError } from './embedded-postgres.ts';
+import { endProcess, killProcess, retireProcess } from './end-process.ts';
 import { HeardQuestions } from './heard-questions.ts';
-import { MemoryWatch } from './memory-watch.ts';
 import { MetricsQuestions } from './metrics-questions.ts';
+import { quieten } from './quieten.ts';
 import { type ServingMessage, type SupervisorMessage, servingMessage } from './serving-messages.ts';
-import { removeOldNotes, ServingProcess, spawnServing } from './serving-process.ts';
+import { makeNoteFile, removeOldNotes, ServingProcess, spawnServing } from './serving-process.ts';
 import { ServingPulse } from './serving-pulse.ts';
+import { Standby } from './standby.ts';
+import type { GroupState } from './takeover-state.ts';
 import type { Account } from './unprivileged.ts';
 
 export type ServingGroupOptions = {
@@ -37,14 +39,8 @@ export type ServingGroupOptions = {
   listening(port: number, setupMode: boolean): void;
 };
 
-const DRAIN_MS = 12_000;
-/** Longest time for which a process that was replaced answers on the connections it has. */
-const HAND_OVER_MS = 60_000;
-/** Delay before the standby is started: both would take twice as long if they loaded at the same time. */
-const STANDBY_DELAY_MS = 150;
-/** Interval of the memory readings, and how old a reading may be to count as evidence for a kill. */
-const MEMORY_LOOK_MS = 500;
-const MEMORY_SEEN_MS = 3000;
+type StartMessage = Extract<ServingMessage, { kind: 'listening' | 'failed' }>;
+
 /** A process that does not listen after this time is killed: what it waits for may never come. */
 const BEGIN_MS = 60_000;
 
@@ -55,27 +51,22 @@ const BEGIN_MS = 60_000;
  */
 export class ServingGroup {
   readonly #options: ServingGroupOptions;
-  readonly #hostId = makeHostId();
+  #hostId = makeHostId();
   /** All that were told to begin and have not ended; oldest first. */
   readonly #running = new Set<ServingProcess>();
   /** The process of each place. */
   readonly #places: Array<ServingProcess | null>;
   readonly #backoffs: Backoff[];
   readonly #slots: SlotBroker;
-  /** A loaded process that waits to take over, so that a crash costs less than half a second. */
-  #standby: ChildProcess | null = null;
+  readonly #standby: Standby;
   readonly #timers = new Set<NodeJS.Timeout>();
-  readonly #crashes = new CrashCount();
-  /** Versions that the next serving process must suspend. */
-  #suspects: Suspect[] = [];
+  readonly #crashes = new CrashNotes();
   readonly #strikes = new ToldStrikes();
   readonly #heard: HeardQuestions;
   readonly pulse: ServingPulse;
   readonly metrics: MetricsQuestions;
   /** How many have ended by themselves or were killed. */
   ended = 0;
-  readonly #memory = new MemoryWatch();
-  #memoryTimer: NodeJS.Timeout | null = null;
   #stopping = false;
   #wasReady = false;
   /** The place at which a process is being started while there may be another. */
@@ -86,6 +77,7 @@ export class ServingGroup {
     this.#places = Array.from({ length: options.processes }, () => null);
     this.#backoffs = Array.from({ length: options.processes }, () => new Backoff());
     this.#slots = new SlotBroker(options.processes);
+    this.#standby = new Standby(() => this.#spawn(), options.progress);
     this.#heard = new HeardQuestions(this.#running);
     this.metrics = new MetricsQuestions(this.#running);
     this.pulse = new ServingPulse(this.#running, options.warn);
@@ -93,34 +85,75 @@ export class ServingGroup {
 
   /** Starts a process that loads its modules meanwhile. */
   standBy(): void {
-    if (this.#stopping || this.#standby !== null) return;
-    const child = this.#spawn();
-    this.#standby = child;
-    child.once('exit', () => {
-      if (this.#standby === child) this.#standby = null;
-    });
+    this.#standby.start();
   }
 
   #spawn(): ChildProcess {
     const { account, config, environment, progress } = this.#options;
-    const child = spawnServing(config(), account, environment);
-    // A process that could not be started reports it here; the code that uses it sees that it has no pid.
-    child.on('error', error => {
-      if (child.pid === undefined) progress(`a process could not be started: ${messageOf(error)}`);
-    });
-    return child;
+    return spawnServing(config(), account, environment, progress);
   }
 
   /** @throws StartError when a process cannot start */
   async start(): Promise<void> {
     removeOldNotes(dataPath(this.#options.config()));
-    this.#memoryTimer = setInterval(() => this.#memory.look(performance.now()), MEMORY_LOOK_MS);
-    this.pulse.start();
+    this.#watch();
     // The first one migrates the database and installs the sample; the others find its port.
     await this.#begin(0);
     this.#wasReady = true;
     await Promise.all(this.#places.slice(1).map((_, k) => this.#begin(k + 1)));
-    this.#standBySoon();
+    this.#standby.soon();
+  }
+
+  #watch(): void {
+    this.#crashes.watch();
+    this.pulse.start();
+  }
+
+  /**
+   * Gets the processes ready for another program that takes the place of this one; `goOn` takes it back.
+   *
+   * @returns what that program calls `resume` with
+   * @throws StartError when a process does not answer
+   */
+  async handOn(): Promise<GroupState> {
+    this.#stopping = true;
+    await this.#standby.end();
+    // The other program starts them again.
+    for (const starting of [...this.#running].filter(p => !p.isReady)) await killProcess(starting);
+    await quieten(this.#running);
+    const processes = [...this.#running].map(({ child, graph, noteFile, pid, place }) => {
+      return { pid, fd: messagesFd(child), place, isOfPlace: this.#places[place]?.pid === pid, noteFile, graph };
+    });
+    const strikes = this.#strikes.list(Date.now());
+    return { hostId: this.#hostId, ended: this.ended, processes, slots: this.#slots.state(), strikes };
+  }
+
+  /** Lets the processes speak again, and starts those that are missing. */
+  goOn(): void {
+    this.#stopping = false;
+    this.tell({ kind: 'supervisor_changed' });
+    this.#tellOthers();
+    for (const [place, serving] of this.#places.entries()) if (serving === null) this.#beginAgain(place);
+    this.#standby.soon();
+  }
+
+  /** Takes over the processes that the program before has started. */
+  resume(state: GroupState): void {
+    this.#hostId = state.hostId;
+    this.ended = state.ended;
+    this.#wasReady = true;
+    for (const strike of state.strikes) this.#strikes.add(strike);
+    for (const { fd, graph, isOfPlace, noteFile, pid, place } of state.processes) {
+      const serving = new ServingProcess(new AdoptedChild(pid, { messages: fd }), place, noteFile);
+      serving.isReady = true;
+      serving.graph = graph;
+      this.#running.add(serving);
+      if (isOfPlace) this.#places[place] = serving;
+      this.#listenTo(serving, () => {});
+    }
+    this.#slots.resume(state.slots, (pid, message) => [...this.#running].find(p => p.pid === pid)?.send(message));
+    this.#watch();
+    this.goOn();
   }
 
   /**
@@ -131,14 +164,13 @@ export class ServingGroup {
    */
   async #begin(place: number, made: () => void = () => {}): Promise<ServingProcess> {
     const { account, config, graphEndpoint, samplePath, setupToken } = this.#options;
-    const child = this.#standby ?? this.#spawn();
-    this.#standby = null;
+    const child = this.#standby.take();
     if (child.pid === undefined)
       throw new StartError('the system cannot start another process now; check the limits on processes and memory');
-    const serving = new ServingProcess(child, place, account, dataPath(config()));
+    const serving = new ServingProcess(child, place, makeNoteFile(account, dataPath(config())));
     this.#running.add(serving);
     this.#places[place] ??= serving;
-    const suspects = this.#suspects;
+    const { suspects } = this.#crashes;
     serving.send({
       kind: 'go',
       env: { ...configToEnv(config()), BOT_ADMIN_SETUP_TOKEN: setupToken },
@@ -159,32 +191,38 @@ export class ServingGroup {
       child.kill('SIGKILL');
     }, BEGIN_MS);
     return await new Promise<ServingProcess>((resolve, reject) => {
-      child.on('message', message => {
-        const parsed = servingMessage.safeParse(message);
-        if (!parsed.success) return;
-        if (parsed.data.kind === 'failed') return reject(new StartError(parsed.data.message));
-        if (parsed.data.kind !== 'listening') return this.#hear(serving, parsed.data);
+      this.#listenTo(serving, message => {
+        if (message.kind === 'failed') return reject(new StartError(message.message));
         clearTimeout(tooLate);
         serving.isReady = true;
-        this.#suspects = this.#suspects.filter(s => !suspects.includes(s));
+        this.#crashes.suspended(suspects);
         this.#backoffs[place]?.ready(performance.now());
-        this.#options.listening(parsed.data.port, parsed.data.setupMode);
+        this.#options.listening(message.port, message.setupMode);
         resolve(serving);
       });
       child.once('exit', (code, signal) => {
         clearTimeout(tooLate);
-        reject(
-          new StartError(
-            `the serving process ended at start (${signal ?? `exit code ${code}`}); its log lines above say why`,
-          ),
-        );
-        this.#ended(serving, code, signal);
+        const how = signal ?? `exit code ${code}`;
+        reject(new StartError(`the serving process ended at start (${how}); its log lines above say why`));
       });
     });
   }
 
-  #hear(serving: ServingProcess, message: Exclude<ServingMessage, { kind: 'listening' | 'failed' }>): void {
+  /** @param started hears how the start went */
+  #listenTo(serving: ServingProcess, started: (message: StartMessage) => void): void {
+    serving.child.on('message', message => {
+      const parsed = servingMessage.safeParse(message);
+      if (!parsed.success) return;
+      if (parsed.data.kind === 'listening' || parsed.data.kind === 'failed') started(parsed.data);
+      else this.#hear(serving, parsed.data);
+    });
+    serving.child.once('exit', (code, signal) => this.#ended(serving, code, signal));
+  }
+
+  #hear(serving: ServingProcess, message: Exclude<ServingMessage, StartMessage>): void {
     switch (message.kind) {
+      case 'quiet':
+        return serving.noteQuiet?.();
       case 'metrics':
         return this.metrics.answer(serving, message.number, message.metrics);
       case 'alive':
@@ -229,17 +267,6 @@ export class ServingGroup {
     this.#timers.add(timer);
   }
 
-  #standBySoon(): void {
-    this.#later(STANDBY_DELAY_MS, () => {
-      try {
-        this.standBy();
-      } catch (error) {
-        // Without a standby only the next crash costs more time.
-        this.#options.progress(`no process can stand by: ${messageOf(error)}`);
-      }
-    });
-  }
-
   #ended(serving: ServingProcess, code: number | null, signal: NodeJS.Signals | null): void {
     this.#running.delete(serving);
     this.#slots.leave(serving.pid);
@@ -255,7 +282,7 @@ export class ServingGroup {
     // The first start failed, or it was replaced and has ended as it should.
     if (!this.#wasReady || (!isOfPlace && code === 0)) return;
     this.ended++;
-    const suspects = this.#noteCrash(versions, code, signal);
+    const suspects = this.#crashes.note(versions, code, signal);
     if (!isOfPlace) return;
     const wait = this.#backoffs[place]?.next(performance.now()) ?? 0;
     const who = suspects.map(s => `; version number ${s.versionId}, which was running, is suspended: it ${s.seen}`);
@@ -264,14 +291,6 @@ export class ServingGroup {
       `the serving process ended (${signal ?? `exit code ${code}`}); starting it again${when}${who.join('')}`,
     );
     this.#later(wait, () => this.#beginAgain(place));
-  }
-
-  #noteCrash(versions: Set<number>, code: number | null, signal: NodeJS.Signals | null): Suspect[] {
-    const atMs = performance.now();
-    const memory = this.#memory.explain(atMs - MEMORY_SEEN_MS);
-    const suspects = this.#crashes.note({ code, signal, versions, memory, atMs, at: new Date() });
-    this.#suspects = [...this.#suspects, ...suspects];
-    return suspects;
   }
 
   /**
@@ -284,7 +303,7 @@ export class ServingGroup {
     this.#begin(place, () => {
       isMade = true;
     }).then(
-      () => this.#standBySoon(),
+      () => this.#standby.soon(),
       (error: unknown) => {
         this.#options.progress(messageOf(error));
         if (isMade || this.#stopping) return;
@@ -309,14 +328,13 @@ export class ServingGroup {
         await this.#replace(place);
       }
     } finally {
-      this.#standBySoon();
+      this.#standby.soon();
     }
   }
 
   async #replace(place: number): Promise<void> {
     // One that stands by has loaded the program as it was.
-    this.#standby?.kill('SIGKILL');
-    this.#standby = null;
+    this.#standby.drop();
     let next: ServingProcess;
     this.#startingAt = place;
     try {
@@ -329,22 +347,7 @@ export class ServingGroup {
     }
     this.#slots.replace(next.pid);
     next.send({ kind: 'take_over' });
-    await Promise.all([...this.#running].filter(p => p.place === place && p !== next).map(p => this.#handOver(p)));
-  }
-
-  async #handOver(before: ServingProcess): Promise<void> {
-    // One that has not begun to listen has no connections.
-    if (!before.isReady) return await this.#end(before);
-    before.send({ kind: 'hand_over' });
-    if (!(await exited(before.child, HAND_OVER_MS))) await this.#end(before);
-  }
-
-  async #end(serving: ServingProcess): Promise<void> {
-    if (!serving.runs) return;
-    serving.child.kill('SIGTERM');
-    if (await exited(serving.child, DRAIN_MS)) return;
-    serving.child.kill('SIGKILL');
-    await exited(serving.child, 2000);
+    await Promise.all([...this.#running].filter(p => p.place === place && p !== next).map(retireProcess));
   }
 
   /** Stops all processes; each answers what is under way. */
@@ -352,15 +355,15 @@ export class ServingGroup {
     this.#stopping = true;
     this.pulse.stop();
     for (const timer of this.#timers) clearTimeout(timer);
-    if (this.#memoryTimer !== null) clearInterval(this.#memoryTimer);
-    this.#standby?.kill('SIGKILL');
-    await Promise.all([...this.#running].map(p => this.#end(p)));
+    this.#crashes.stop();
+    this.#standby.close();
+    await Promise.all([...this.#running].map(endProcess));
   }
 
   /** Kills all processes at once. */
   kill(): void {
     this.#stopping = true;
-    this.#standby?.kill('SIGKILL');
+    this.#standby.close();
     for (const serving of this.#running) serving.child.kill('SIGKILL');
   }
 }

@@ -11,6 +11,8 @@ export const servingMessage = z.discriminatedUnion('kind', [
   /** The embedded graph store at this endpoint is in use now. */
   z.object({ kind: z.literal('graph_in_use'), endpoint: z.string() }),
   z.object({ kind: z.literal('metrics'), number: z.number(), metrics: z.array(metric) }),
+  /** The answer to `supervisor_changes`; nothing follows it until `supervisor_changed`. */
+  z.object({ kind: z.literal('quiet') }),
   /** Its event loop turns. */
   z.object({ kind: z.literal('alive') }),
   /** It has changed something: have the others heard of it? */
@@ -42,6 +44,10 @@ export type SupervisorMessage =
   | GoMessage
   /** An embedded graph store is ready and empty. */
   | { kind: 'graph'; endpoint: string }
+  /** Another program is about to take the supervisor's place: keep what you have to say. */
+  | { kind: 'supervisor_changes' }
+  /** It has, or the old one goes on: say it. */
+  | { kind: 'supervisor_changed' }
   | { kind: 'ask_metrics'; number: number }
   /** Answer at once, so that the supervisor sees that the event loop turns. */
   | { kind: 'ask_alive' }

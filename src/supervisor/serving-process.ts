@@ -1,10 +1,12 @@
 import { type ChildProcess, fork } from 'node:child_process';
 import fs from 'node:fs';
 import path from 'node:path';
+import { messageOf } from '../base/errors.ts';
 import { LIMITS } from '../base/limits.ts';
 import { writeNewFile } from '../base/write-new-file.ts';
 import { type Config, dataPath } from '../config/load.ts';
 import { WASM_FLAGS } from '../plugins/limited-child.ts';
+import type { Child } from './adopted-child.ts';
 import { MAIN } from './embedded-postgres.ts';
 import type { SupervisorMessage } from './serving-messages.ts';
 import { SYSTEMD_VARIABLES } from './systemd-notifier.ts';
@@ -21,9 +23,14 @@ function withoutOwn(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
 }
 
 /** Starts a process that loads all modules and waits for the message to begin. */
-export function spawnServing(config: Config, account: Account | null, environment: NodeJS.ProcessEnv): ChildProcess {
+export function spawnServing(
+  config: Config,
+  account: Account | null,
+  environment: NodeJS.ProcessEnv,
+  progress: (text: string) => void,
+): ChildProcess {
   const port = config.values['http.port'];
-  return fork(MAIN, ['serving', dataPath(config)], {
+  const child = fork(MAIN, ['serving', dataPath(config)], {
     ...asAccountOnPort(account, port, [...WASM_FLAGS, '--disable-warning=ExperimentalWarning']),
     // A process group of its own: Ctrl-C reaches the supervisor alone, which stops things in order.
     detached: true,
@@ -38,6 +45,11 @@ export function spawnServing(config: Config, account: Account | null, environmen
       UWS_HTTP_MAX_HEADERS_SIZE: String(LIMITS.requestHeadBytesMax),
     },
   });
+  // A process that could not be started reports it here; the code that uses it sees that it has no pid.
+  child.on('error', error => {
+    if (child.pid === undefined) progress(`a process could not be started: ${messageOf(error)}`);
+  });
+  return child;
 }
 
 let made = 0;
@@ -61,29 +73,42 @@ export function removeOldNotes(fallback: string): void {
   }
 }
 
+/**
+ * Makes the file in which the lanes of a process note what they run.
+ *
+ * @param account it runs as; null: the account of this process
+ * @param fallback directory for it where there is no memory file system
+ */
+export function makeNoteFile(account: Account | null, fallback: string): string {
+  // Another program with the same pid may have made some.
+  const file = `${notesIn(fallback)}/plugin-host-${process.pid}-${Date.now()}${made++}.lanes`;
+  writeNewFile(file, new Uint8Array((LIMITS.lanesMax + 1) * 4), 0o600);
+  if (account !== null) fs.lchownSync(file, account.uid, account.gid);
+  return file;
+}
+
 /** A serving process that was told to begin. */
 export class ServingProcess {
-  readonly child: ChildProcess;
+  readonly child: Child;
   readonly place: number;
   readonly noteFile: string;
   /** Whether it listens. */
   isReady = false;
   /** Questions whether it is alive without an answer. */
   unanswered = 0;
+  /** Called when it keeps what it has to say. */
+  noteQuiet: (() => void) | null = null;
   /** The embedded graph store it uses. */
   graph = '';
 
   /**
    * @param place which of the serving processes of this host it is
-   * @param account it runs as; null: the account of this process
-   * @param fallback directory for the note file where there is no memory file system
+   * @param noteFile where its lanes note what they run
    */
-  constructor(child: ChildProcess, place: number, account: Account | null, fallback: string) {
+  constructor(child: Child, place: number, noteFile: string) {
     this.child = child;
     this.place = place;
-    this.noteFile = `${notesIn(fallback)}/plugin-host-${process.pid}-${made++}.lanes`;
-    writeNewFile(this.noteFile, new Uint8Array((LIMITS.lanesMax + 1) * 4), 0o600);
-    if (account !== null) fs.lchownSync(this.noteFile, account.uid, account.gid);
+    this.noteFile = noteFile;
   }
 
   get pid(): number {

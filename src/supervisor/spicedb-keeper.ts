@@ -4,7 +4,8 @@ import { messageOf } from '../base/errors.ts';
 import { residentBytes } from '../base/resident-bytes.ts';
 import { writeNewFile } from '../base/write-new-file.ts';
 import { Backoff } from './backoff.ts';
-import { type RunningSpicedb, startEmbeddedSpicedb } from './embedded-spicedb.ts';
+import { adoptSpicedb, type RunningSpicedb, spicedbStateOf, startEmbeddedSpicedb } from './embedded-spicedb.ts';
+import type { SpicedbState } from './takeover-state.ts';
 import type { Account } from './unprivileged.ts';
 
 export type KeeperOptions = {
@@ -66,13 +67,20 @@ export class SpicedbKeeper {
   }
 
   async #start(): Promise<void> {
-    const { directory, progress, started } = this.#options;
+    const { directory, started } = this.#options;
     const spicedb = await startEmbeddedSpicedb(
       path.join(directory, `spicedb-${this.#count++ % 10}`),
       this.#options.account,
     );
     if (this.#stopping) return await spicedb.stop();
     if (this.#current !== null) this.#old.add(this.#current);
+    this.#use(spicedb);
+    writeNewFile(endpointFile(directory), `${spicedb.endpoint}\n`, 0o600);
+    started(spicedb.endpoint);
+  }
+
+  /** Takes `spicedb` as the store that is to be used, and looks after it. */
+  #use(spicedb: RunningSpicedb): void {
     this.#current = spicedb;
     this.#filledBytes = 0;
     this.#backoff.ready(performance.now());
@@ -83,13 +91,40 @@ export class SpicedbKeeper {
       // Removes its sockets, which are of no use any more.
       this.#end(spicedb);
       const wait = this.#backoff.next(performance.now());
-      progress(`the embedded SpiceDB ended; starting it again${wait > 0 ? ` in ${wait} ms` : ''}`);
+      this.#options.progress(`the embedded SpiceDB ended; starting it again${wait > 0 ? ` in ${wait} ms` : ''}`);
       this.#timer = setTimeout(() => this.start(), wait);
     });
-    writeNewFile(endpointFile(directory), `${spicedb.endpoint}\n`, 0o600);
-    started(spicedb.endpoint);
     if (this.#timer !== null) clearTimeout(this.#timer);
     this.#timer = setTimeout(() => this.#look(), LOOK_MS);
+  }
+
+  /**
+   * Stops looking after the stores, for another program that takes them over.
+   *
+   * @returns what that program calls `resume` with; the store that is to be used is the last one
+   */
+  async handOn(): Promise<SpicedbState[]> {
+    this.#stopping = true;
+    if (this.#timer !== null) clearTimeout(this.#timer);
+    await this.#starting;
+    return [...this.#old, ...(this.#current === null ? [] : [this.#current])].map(spicedbStateOf);
+  }
+
+  /** Looks after the stores again. */
+  goOn(): void {
+    this.#stopping = false;
+    if (this.#current === null) this.start();
+    else this.#timer = setTimeout(() => this.#look(), LOOK_MS);
+  }
+
+  /** Takes over the stores that the program before has started. */
+  resume(states: readonly SpicedbState[]): void {
+    // A new store must not get the sockets of one that runs.
+    this.#count = 1 + Math.max(-1, ...states.map(s => Number(/spicedb-(\d)$/.exec(s.sockets)?.[1] ?? -1)));
+    for (const old of states.slice(0, -1).map(adoptSpicedb)) this.#old.add(old);
+    const last = states.at(-1);
+    if (last === undefined) this.start();
+    else this.#use(adoptSpicedb(last));
   }
 
   /** Notes that the serving process has filled a store and uses it now. */

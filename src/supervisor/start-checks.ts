@@ -39,9 +39,10 @@ function directoryError(directory: string, error: unknown): StartError {
  * Changes nothing in it before the lock is held.
  *
  * @param warn called when the system does not support locks
+ * @returns descriptor of the lock; null when the system does not support locks
  * @throws StartError that names the process which holds the lock
  */
-export function checkDataDirectory(directory: string, warn: (text: string) => void): void {
+export function checkDataDirectory(directory: string, warn: (text: string) => void): number | null {
   const probe = path.join(directory, `.write-test-${process.pid}`);
   let lock: DataLock;
   try {
@@ -63,6 +64,7 @@ export function checkDataDirectory(directory: string, warn: (text: string) => vo
   } finally {
     fs.rmSync(probe, { force: true });
   }
+  return lock.state === 'held' ? lock.fd : null;
 }
 
 /** Fails early when another program has the port, before anything slow is started. */

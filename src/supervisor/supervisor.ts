@@ -2,22 +2,44 @@ import { randomBytes } from 'node:crypto';
 import { messageOf } from '../base/errors.ts';
 import { counter, gauge, type Metric } from '../base/metric.ts';
 import { serviceVersion } from '../base/version.ts';
-import { type Config, dataPath, withValues } from '../config/load.ts';
+import { type Config, configToEnv, dataPath, loadConfig, withValues } from '../config/load.ts';
 import { EMBEDDED_ROLE, makeServiceRole, prepareDatabase, roleOfUrl, withUser } from '../db/service-role.ts';
 import { Backoff } from './backoff.ts';
-import { type ControlCommands, type ControlSocket, openControlSocket } from './control-socket.ts';
-import { type RunningPostgres, StartError, startPostgres } from './embedded-postgres.ts';
+import {
+  type ControlClient,
+  type ControlCommands,
+  type ControlSocket,
+  openControlSocket,
+  resumeClient,
+} from './control-socket.ts';
+import {
+  adoptPostgres,
+  postgresStateOf,
+  type RunningPostgres,
+  StartError,
+  startPostgres,
+} from './embedded-postgres.ts';
 import { type MetricsServer, startMetricsServer } from './metrics-server.ts';
+import { becomeProgram, checkProgram, type Program, type ProgramFile, programFile } from './program.ts';
 import { changedKeys, reloadedConfig } from './reloaded-config.ts';
 import { ServingGroup } from './serving-group.ts';
 import { SpicedbKeeper } from './spicedb-keeper.ts';
 import { checkPort } from './start-checks.ts';
+import { descriptorsOf, type GroupState, type TakeoverState, writeTakeover } from './takeover-state.ts';
 import { type Account, dropTo } from './unprivileged.ts';
 
 export type SupervisorOptions = {
   config: Config;
   /** Reads the configuration again. @throws OperatorError naming the mistake */
   readAgain(): Config;
+  /** How this process was started, to be replaced at a reload. */
+  program: Program;
+  /** The file of this program, without links. */
+  ownEntry: string;
+  /** Descriptor of the lock of the data directory; null: it could not be locked. */
+  lock: number | null;
+  /** What the program before has handed on; null at a start. */
+  taken: TakeoverState | null;
   /** Compiled sample plugin to install before the service is ready, or null. */
   samplePath: string | null;
   environment: NodeJS.ProcessEnv;
@@ -25,6 +47,15 @@ export type SupervisorOptions = {
   warn(text: string): void;
   /** Called whenever the service is ready, also after a restart; the token is null once setup mode is over. */
   ready(port: number, setupToken: string | null, first: boolean): void;
+};
+
+/** For the question whether a program can take over, which is asked before the processes are ready for it. */
+const NO_PROCESSES: GroupState = {
+  hostId: 0,
+  ended: 0,
+  processes: [],
+  slots: { members: [], owners: [], tables: {} },
+  strikes: [],
 };
 
 /**
@@ -41,7 +72,7 @@ export class Supervisor implements ControlCommands {
   /** Account that runs plugins when this process is root; null: the same account. */
   readonly #account: Account | null;
   /** Password of the serving role in the embedded database; new at each start and never written to a file. */
-  readonly #rolePassword = randomBytes(24).toString('hex');
+  readonly #rolePassword: string;
   #postgres: RunningPostgres | null = null;
   /** Null when `spicedb.endpoint` names a remote store. */
   readonly #spicedb: SpicedbKeeper | null;
@@ -50,16 +81,19 @@ export class Supervisor implements ControlCommands {
   #metrics: MetricsServer | null = null;
   #stopping: Promise<void> | null = null;
   #wasReady = false;
-  #isSetupMode = false;
+  #isSetupMode: boolean;
   #isReloading = false;
   readonly #postgresBackoff = new Backoff();
 
   constructor(options: SupervisorOptions) {
+    const { taken } = options;
     this.#options = options;
     this.#given = options.config;
-    this.#config = options.config;
+    this.#config = taken === null ? options.config : loadConfig(null, taken.effective);
     const v = options.config.values;
-    this.#setupToken = v['admin.setup_token'] === '' ? randomBytes(24).toString('base64url') : v['admin.setup_token'];
+    this.#setupToken = taken?.setupToken ?? (v['admin.setup_token'] || randomBytes(24).toString('base64url'));
+    this.#rolePassword = taken?.rolePassword ?? randomBytes(24).toString('hex');
+    this.#isSetupMode = taken?.isSetupMode ?? false;
     this.#account = dropTo(dataPath(options.config), options);
     this.#spicedb =
       v['spicedb.endpoint'] !== ''
@@ -94,6 +128,13 @@ export class Supervisor implements ControlCommands {
     const processes = v['serving.processes'];
     this.#options.progress(`starting the serving process${processes > 1 ? `es (${processes})` : ''}`);
     await this.#serving.start();
+    await this.#open();
+    this.#options.ready(this.#config.values['http.port'], this.#isSetupMode ? this.#setupToken : null, true);
+  }
+
+  /** Opens what looks into the service: metrics, and the socket for commands. */
+  async #open(): Promise<void> {
+    const v = this.#config.values;
     this.#wasReady = true;
     if (v['metrics.port'] !== 0)
       this.#metrics = await startMetricsServer(v['metrics.host'], v['metrics.port'], () => this.#collect());
@@ -101,7 +142,24 @@ export class Supervisor implements ControlCommands {
       this.#options.warn(`commands like reload cannot reach this service: ${messageOf(error)}`);
       return null;
     });
-    this.#options.ready(this.#config.values['http.port'], this.#isSetupMode ? this.#setupToken : null, true);
+  }
+
+  /** Takes over what the program before has started, and finishes its reload. */
+  async resume(taken: TakeoverState): Promise<void> {
+    if (taken.postgres !== null) this.#watchPostgres(adoptPostgres(taken.postgres));
+    this.#spicedb?.resume(taken.spicedb);
+    this.#serving.resume(taken.group);
+    await this.#open().catch((error: unknown) => this.#options.warn(`there are no metrics: ${messageOf(error)}`));
+    const client = taken.client === null ? null : resumeClient(taken.client);
+    this.#options.ready(this.#config.values['http.port'], null, false);
+    let problem = taken.failure;
+    if (problem === null)
+      problem = await this.#replaceProcesses(client, taken).then(
+        () => null,
+        (error: unknown) => messageOf(error),
+      );
+    if (problem !== null) this.#options.warn(`the reload has failed: ${problem}`);
+    client?.answer(problem);
   }
 
   /** The metrics of the serving processes, and what is known of them here. */
@@ -141,9 +199,14 @@ export class Supervisor implements ControlCommands {
       progress: this.#options.progress,
       ...(this.#account === null ? {} : { socketGroup: this.#account.gid }),
     });
-    this.#postgres = postgres;
+    this.#watchPostgres(postgres);
     await this.#prepareDatabase(postgres.url, null);
     this.#postgresBackoff.ready(performance.now());
+  }
+
+  /** Starts it again when it ends. */
+  #watchPostgres(postgres: RunningPostgres): void {
+    this.#postgres = postgres;
     postgres.process.once('exit', () => {
       if (this.#stopping !== null) return;
       const wait = this.#postgresBackoff.next(performance.now());
@@ -186,33 +249,86 @@ export class Supervisor implements ControlCommands {
   }
 
   /**
-   * Reads the configuration again and replaces the serving processes one by one, without refusing a connection.
+   * Replaces the program of this process by the one that is installed now, which reads the configuration again and replaces
+   * the serving processes one by one, without refusing a connection. Returns only when something is wrong.
    *
-   * @throws OperatorError when the configuration has a mistake, or a new process cannot start with it; what was not replaced
-   *   goes on as before
+   * @throws OperatorError when the configuration has a mistake, or the program cannot take over; nothing has changed then
    */
-  async reload(progress: (text: string) => void): Promise<void> {
+  async reload(client: ControlClient): Promise<void> {
     if (!this.#wasReady || this.#stopping !== null) throw new StartError('the service is starting or stopping');
     if (this.#isReloading) throw new StartError('the serving processes are being replaced already');
+    this.#isReloading = true;
+    try {
+      reloadedConfig(this.#given, this.#options.readAgain(), this.#config);
+      await this.#handOn(programFile(this.#options.program), client, null);
+    } finally {
+      this.#isReloading = false;
+    }
+  }
+
+  /** @param failure why this program, which had taken over, gives back; null when it is to be replaced */
+  async #handOn(file: ProgramFile, client: ControlClient | null, failure: string | null): Promise<void> {
+    const { program, environment } = this.#options;
+    const draft = { ...this.#stateWithout(client, failure), group: NO_PROCESSES, spicedb: [] };
+    await checkProgram(file, program, environment, JSON.stringify(draft));
+    this.#options.progress(`going on as ${file.entry}`);
+    try {
+      const [group, spicedb] = await Promise.all([this.#serving.handOn(), this.#spicedb?.handOn() ?? []]);
+      const state = { ...this.#stateWithout(client, failure), group, spicedb };
+      const opened = writeTakeover(state, dataPath(this.#config));
+      becomeProgram(file, program, environment, opened, descriptorsOf(state));
+    } catch (error) {
+      this.#spicedb?.goOn();
+      this.#serving.goOn();
+      throw error;
+    }
+  }
+
+  #stateWithout(client: ControlClient | null, failure: string | null): Omit<TakeoverState, 'group' | 'spicedb'> {
+    const { lock, program } = this.#options;
+    return {
+      format: 1,
+      failure,
+      entry: program.entry,
+      from: { node: process.execPath, entry: this.#options.ownEntry },
+      given: configToEnv(this.#given),
+      effective: configToEnv(this.#config),
+      setupToken: this.#setupToken,
+      isSetupMode: this.#isSetupMode,
+      rolePassword: this.#rolePassword,
+      lock,
+      client: client?.fd() ?? null,
+      postgres: this.#postgres === null ? null : postgresStateOf(this.#postgres),
+    };
+  }
+
+  /** The second half of a reload, in the program that has taken over. Gives back when no process of its own can serve. */
+  async #replaceProcesses(client: ControlClient | null, taken: TakeoverState): Promise<void> {
     this.#isReloading = true;
     const before = this.#config;
     try {
       const next = this.#options.readAgain();
       const reloaded = reloadedConfig(this.#given, next, before);
       const changed = changedKeys(this.#given, next);
-      if (changed.length > 0) progress(`changed in the configuration: ${changed.join(', ')}`);
-      const { 'database.owner_url': ownerUrl, 'database.url': url } = next.values;
-      if (url !== '' && ownerUrl !== '') await this.#migrate(ownerUrl, url);
+      if (changed.length > 0) client?.progress(`changed in the configuration: ${changed.join(', ')}`);
+      await this.#migrateFor(next);
       // A process that crashes begins with this as well: it holds no owner's password at any time.
       this.#config = reloaded;
-      await this.#serving.replaceAll(progress);
+      await this.#serving.replaceAll(text => client?.progress(text));
       this.#given = next;
     } catch (error) {
       this.#config = before;
+      if (taken.from.entry !== this.#options.ownEntry) await this.#handOn(taken.from, client, messageOf(error));
       throw error;
     } finally {
       this.#isReloading = false;
     }
+  }
+
+  async #migrateFor({ values }: Config): Promise<void> {
+    const { 'database.owner_url': ownerUrl, 'database.url': url } = values;
+    if (url !== '' && ownerUrl !== '') await this.#migrate(ownerUrl, url);
+    else if (this.#postgres !== null) await this.#migrate(this.#postgres.url, null);
   }
 
   /** Stops all processes in order: the serving process drains, then the database stops. Safe to call twice. */
