@@ -55,8 +55,15 @@ export function spawnServing(
 let made = 0;
 const OLD_NOTE_MS = 24 * 3_600_000;
 
-/** In a memory file system if there is one, because the lanes write notes during requests. */
-const notesIn = (fallback: string): string => (fs.existsSync('/dev/shm') ? '/dev/shm' : fallback);
+/** In a memory file system if there is one that can be written, because the lanes write notes during requests. */
+function notesIn(fallback: string): string {
+  try {
+    fs.accessSync('/dev/shm', fs.constants.W_OK);
+    return '/dev/shm';
+  } catch {
+    return fallback;
+  }
+}
 
 /**
  * Removes the notes of supervisors that were killed. Not those of the last day: in another container that shares the file
