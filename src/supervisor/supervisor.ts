@@ -274,12 +274,16 @@ export class Supervisor implements ControlCommands {
     this.#options.progress(`going on as ${file.entry}`);
     try {
       const [group, spicedb] = await Promise.all([this.#serving.handOn(), this.#spicedb?.handOn() ?? []]);
+      // A signal to stop must not be forgotten by the program that takes over.
+      if (this.#stopping !== null) throw new StartError('the service is stopping');
       const state = { ...this.#stateWithout(client, failure), group, spicedb };
       const opened = writeTakeover(state, dataPath(this.#config));
       becomeProgram(file, program, environment, opened, descriptorsOf(state));
     } catch (error) {
-      this.#spicedb?.goOn();
-      this.#serving.goOn();
+      if (this.#stopping === null) {
+        this.#spicedb?.goOn();
+        this.#serving.goOn();
+      }
       throw error;
     }
   }
