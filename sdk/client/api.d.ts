@@ -906,6 +906,18 @@ export interface paths {
       };
     };
   };
+  '/api/admin/hosts': {
+    get: {
+      parameters: {};
+      responses: Refused<400 | 401 | 403 | 500 | 503> & {
+        200: { headers: Record<string, unknown>; content: {
+          'application/json': {
+            'items': components['schemas']['Host'][];
+          };
+        } };
+      };
+    };
+  };
   '/api/auth/idp/start': {
     get: {
       parameters: {
@@ -974,6 +986,18 @@ export interface paths {
             'status'?: 503;
           });
           'text/html': unknown;
+        } };
+      };
+    };
+  };
+  '/api/admin/jobs': {
+    get: {
+      parameters: {};
+      responses: Refused<400 | 401 | 403 | 500 | 503> & {
+        200: { headers: Record<string, unknown>; content: {
+          'application/json': {
+            'items': components['schemas']['JobQueue'][];
+          };
         } };
       };
     };
@@ -3710,6 +3734,55 @@ export interface components {
         'name': string;
         'expression': string;
       }[];
+    };
+    'Host': {
+      'id': string;
+      /** Name of the machine */
+      'name': string;
+      /** Where it listens */
+      'address': string;
+      /** silent: it has written nothing for five seconds */
+      'state': 'serving' | 'silent';
+      /** Releases of its processes; two while it is upgraded */
+      'versions': string[];
+      'started_at': string;
+      'seen_at': string;
+      /** Work that one host at a time does, and this one does now */
+      'duties': string[];
+      'processes': components['schemas']['HostProcess'][];
+    };
+    'HostProcess': {
+      'pid': number;
+      'version': string;
+      'started_at': string;
+      'seen_at': string;
+      'state': 'serving' | 'silent';
+      /** Work that one host at a time does, and this one does now */
+      'duties': string[];
+      'load': {
+        'executions_in_flight': number;
+        /** Threads that run plugins */
+        'lanes': number;
+        /** Open connections of clients */
+        'connections': number;
+        'resident_bytes': number;
+        /** Processors it uses, 1 being a whole one */
+        'cpu': number;
+      };
+    };
+    'JobQueue': {
+      'name': string;
+      /** Jobs that may run now */
+      'waiting': number;
+      /** Jobs whose time has not come, or that are tried again later */
+      'deferred': number;
+      'active': number;
+      /** Jobs that failed for the last time within the last day */
+      'failed': number;
+      'oldest_waiting_seconds': number | null;
+      /** What the last failed job said, of those tried again too */
+      'last_error': string | null;
+      'last_completed_at': string | null;
     };
     'Message': {
       'id': number;

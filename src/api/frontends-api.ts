@@ -12,7 +12,7 @@ export type FrontendsApiParts = {
   registry: PluginRegistry;
   frontends: Frontends;
   /** Where the frontend of a version is stored. */
-  pathOf(wasmKey: string, sha256: string): string;
+  pathOf(wasmKey: string, sha256: string): Promise<string>;
   /** Origins of plugins; null when all share the service's. */
   pluginOrigins: PluginOrigins | null;
   /** Whether a request carries the session of a user or an administrator (docs/identity.md "Sessions"). */
@@ -101,7 +101,7 @@ const read: Handle<typeof frontends.read, FrontendsApiParts> = async (parts, { p
   const refused = await refuse(parts, plugin, request);
   if (refused !== null) return refused;
   const { sha256, wasmKey } = plugin.frontend;
-  const stored = { path: parts.pathOf(wasmKey, sha256), sha256 };
+  const stored = { path: await parts.pathOf(wasmKey, sha256), sha256 };
   const codings = codingsOf(request);
   const path = pathOf(params['*'], request);
   const asked = path === '' || path.endsWith('/') ? `${path}${INDEX}` : path;

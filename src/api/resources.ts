@@ -14,7 +14,9 @@ import { userFiles } from './files-api.ts';
 import { frontends } from './frontends-api.ts';
 import { graphSchema } from './graph-schema-api.ts';
 import { health } from './health-api.ts';
+import { hosts } from './hosts-api.ts';
 import { idpLogin } from './idp-api.ts';
+import { jobs } from './jobs-api.ts';
 import { messages } from './messages-api.ts';
 import { messengerAccounts } from './messenger-accounts-api.ts';
 import { messengerWebhooks } from './messengers-api.ts';
@@ -50,7 +52,9 @@ export const RESOURCES = {
   frontends,
   graphSchema,
   health,
+  hosts,
   idpLogin,
+  jobs,
   messages,
   messengerAccounts,
   messengerWebhooks,

@@ -137,6 +137,7 @@ export function composeAuthz({ changes, config, db, jobs, log }: Core, parts: Au
       ),
       outboxSweepJob(db),
     ],
+    duties: () => (outbox.isAtWork ? ['outbox_delivery'] : []),
     async metrics() {
       const { dead, oldestSeconds, pending } = await outboxCounts(db);
       return [

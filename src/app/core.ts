@@ -6,6 +6,7 @@ import { migrate } from '../db/migrate.ts';
 import { NotificationListener } from '../db/notifications.ts';
 import { roleWeakness } from '../db/service-role.ts';
 import { Jobs } from '../jobs.ts';
+import { ModuleContents } from '../plugins/module-contents.ts';
 import { type ModuleStorage, openModuleStorage } from '../plugins/module-storage.ts';
 import { makeSecretBox, type SecretBox } from '../plugins/secret-box.ts';
 import { keyPlaceOf, openSecretKey } from './secrets.ts';
@@ -18,6 +19,7 @@ export type Core = {
   readonly jobs: Jobs;
   readonly changes: NotificationListener;
   readonly storage: ModuleStorage;
+  readonly contents: ModuleContents;
   readonly secretKey: Buffer;
   readonly secrets: SecretBox;
   /** Port requests come in at: the configured one until the server listens. */
@@ -39,13 +41,15 @@ export async function openCore(config: Config, log: Log): Promise<Core> {
   if (weakness !== null) log.warn({}, weakness);
   const secretKey = await openSecretKey(db, keyPlaceOf(config));
   const changes = new NotificationListener();
+  const contents = new ModuleContents(db);
   const core: Core = {
     config,
     log,
     db,
     jobs: new Jobs(db, log),
     changes,
-    storage: openModuleStorage(dataPath(config, 'modules')),
+    storage: openModuleStorage(dataPath(config, 'modules'), contents),
+    contents,
     secretKey,
     secrets: makeSecretBox(secretKey),
     port: v['http.port'],

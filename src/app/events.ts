@@ -75,6 +75,7 @@ export function composeEvents({ config, db, jobs, log, secrets }: Core): Feature
       },
     }),
     channels: { [EVENT_PUBLISHED]: () => feed.look() },
+    duties: () => (deliverer.isAtWork ? ['event_delivery'] : []),
     readAll: () => feed.look(),
     drain: () => feed.close(),
     async close() {

@@ -22,6 +22,8 @@ export type Feature = {
   repeated?: readonly Repeated[];
   /** What it counts and measures, for `metrics.port`. */
   metrics?(): readonly Metric[] | Promise<readonly Metric[]>;
+  /** Work that one host at a time does, and this process does now. */
+  duties?(): readonly string[];
   /** Begins its own work; the service answers requests. */
   start?(): void;
   /** The service is about to end: ends answers that would go on for long. */

@@ -27,6 +27,8 @@ export type FrontEnd = {
   server: Server;
   /** All rows of the API; triggers are handled separately. */
   routes: readonly Route[];
+  /** Open connections of clients. */
+  connections(): number;
   /** Requests of the API are answered 503 from now on; no new connections. */
   drain(): void;
   /** Leads new connections to this process, which began to listen last. */
@@ -93,6 +95,13 @@ function tlsOf({ values: v }: Config, log: Log): TlsFiles | null {
   return files;
 }
 
+/** What a change waits for until it is answered. */
+const barrierOf = ({ changes }: Core, siblings: Siblings) => ({
+  isCurrent: () => changes.isCurrent(),
+  becomesCurrent: () => changes.becomesCurrent(),
+  heard: async () => void (await Promise.all([changes.heard(), siblings.heard()])),
+});
+
 /** Listens. From here on the service answers. @throws Error when the port is taken */
 export async function composeFrontEnd(core: Core, parts: FrontEndParts): Promise<FrontEnd> {
   const { changes, config, db, log, secretKey } = core;
@@ -111,12 +120,7 @@ export async function composeFrontEnd(core: Core, parts: FrontEndParts): Promise
   ];
   const report = (error: unknown): void =>
     log.warn({ error: messageOf(error) }, 'the answer of a request with an Idempotency-Key could not be kept');
-  const barrier = {
-    isCurrent: () => changes.isCurrent(),
-    becomesCurrent: () => changes.becomesCurrent(),
-    heard: async () => void (await Promise.all([changes.heard(), parts.siblings.heard()])),
-  };
-  const route = makeRouter({ db, secretKey, report }, routes, guards, barrier);
+  const route = makeRouter({ db, secretKey, report }, routes, guards, barrierOf(core, parts.siblings));
   const triggerParts = {
     ...parts,
     changes,
@@ -152,6 +156,7 @@ export async function composeFrontEnd(core: Core, parts: FrontEndParts): Promise
   return {
     server,
     routes,
+    connections: () => connections.open,
     takeOver: () => void steerConnections(server.port, parts.siblings.processes),
     handOver: () => handOver(server, connections, parts.siblings.processes),
     drain() {

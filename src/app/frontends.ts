@@ -20,7 +20,7 @@ export function composeFrontends({ publicBase, storage }: Core, parts: Frontends
     frontends,
     hasLogin,
     pluginOrigins: origins,
-    pathOf: (key, sha256) => storage.frontendPath(key, sha256),
+    pathOf: (key, sha256) => storage.bringFrontend(key, sha256),
     async hasSession(request) {
       const principal = await principals.find(request.headers, Date.now());
       return principal?.kind === 'user' || (await guards.adminSession(request)) !== null;

@@ -2,6 +2,7 @@ import { pluginRoutes } from '../api/plugins-api.ts';
 import { triggerPolicies } from '../api/policy-body.ts';
 import { uninstalledRoutes } from '../api/uninstalled-api.ts';
 import { removePluginRoles } from '../authz/graph-roles.ts';
+import { messageOf } from '../base/errors.ts';
 import { dataPath } from '../config/load.ts';
 import { durationMs } from '../config/values.ts';
 import { prepareLaneSource } from '../execution/lane-source.ts';
@@ -9,6 +10,7 @@ import { setDeletedOfPlugin } from '../files/file-records.ts';
 import type { GraphSchema } from '../graph/graph-schema.ts';
 import { FrontendInstaller } from '../plugins/frontend-install.ts';
 import { PluginInstaller } from '../plugins/install.ts';
+import { shareModules } from '../plugins/share-modules.ts';
 import { trialCompile } from '../plugins/trial-compile.ts';
 import { makeTrialStart } from '../plugins/trial-start.ts';
 import { removeUninstalled } from '../plugins/uninstalled.ts';
@@ -25,9 +27,12 @@ export type InstallationParts = Pick<Plugins, 'registry'> &
   Pick<Records, 'quarantine'> &
   Pick<Execution, 'executor'> & { schema: GraphSchema };
 
+/** A host of a release that keeps modules on its disk alone may run next to this one for a while. */
+const SHARE_MS = 60_000;
+
 /** The installer of plugins, which brings modules that an older host stored up to date. */
 export async function composeInstallation(core: Core, parts: InstallationParts): Promise<Installation> {
-  const { config, db, log, secrets, storage } = core;
+  const { config, contents, db, log, secrets, storage } = core;
   const { executor, quarantine, registry, schema } = parts;
   const v = config.values;
   const installer = new PluginInstaller({
@@ -50,9 +55,17 @@ export async function composeInstallation(core: Core, parts: InstallationParts):
     if (problem === null) log.info(what, 'stored module brought up to date');
     else log.error({ ...what, problem }, 'a stored module cannot be brought up to date; upload it again');
   });
+  const share = async (): Promise<void> => {
+    const shared = await shareModules(db, contents, storage);
+    if (shared > 0) log.info({ versions: shared }, 'modules of this host were stored in the database');
+  };
   const keepMs = durationMs(v['plugins.keep_uninstalled']);
   return {
     installer,
+    start: () =>
+      void share().catch((error: unknown) =>
+        log.warn({ error: messageOf(error) }, 'modules of this host could not be stored in the database yet'),
+      ),
     routes: [
       ...pluginRoutes({
         db,
@@ -68,6 +81,8 @@ export async function composeInstallation(core: Core, parts: InstallationParts):
     ],
     repeated: [
       { everyMs: 600_000, what: 'removing files of broken uploads', run: () => installer.removeOrphans() },
+      { everyMs: SHARE_MS, what: 'storing modules in the database', run: share },
+      { everyMs: 600_000, what: 'removing modules of no version', run: () => contents.removeOrphans() },
       { everyMs: 30_000, what: 'removing uninstalled plugins', run: () => removeUninstalled(db, storage, keepMs) },
     ],
   };

@@ -153,6 +153,7 @@ export function composeMessengers({ config, db, jobs, log }: Core, parts: Messen
 
   const stopping = new AbortController();
   const polling: Array<Promise<void>> = [];
+  const polled = new Set<ChannelName>();
   /** One host asks, the others wait until it has gone. */
   const poll = async (channel: Channel): Promise<void> => {
     while (!stopping.signal.aborted) {
@@ -164,7 +165,11 @@ export function composeMessengers({ config, db, jobs, log }: Core, parts: Messen
         const signal = AbortSignal.any([lost.signal, stopping.signal]);
         const take = (update: unknown): Promise<void> => receive(channel, update);
         const failed = (error: unknown): void => onError(error, `asking ${channel.name} for updates`);
-        await channel.poll(take, failed, signal).finally(() => lock.close());
+        polled.add(channel.name);
+        await channel.poll(take, failed, signal).finally(() => {
+          polled.delete(channel.name);
+          return lock.close();
+        });
       }
       await sleep(POLL_LOCK_AGAIN_MS, undefined, { signal: stopping.signal }).catch(() => {});
     }
@@ -199,6 +204,10 @@ export function composeMessengers({ config, db, jobs, log }: Core, parts: Messen
         jobs.wake(SEND_QUEUE);
       },
     }),
+    duties: () => [
+      ...sender.channelsAtWork.map(name => `message_sending:${name}`),
+      ...[...polled].map(name => `message_polling:${name}`),
+    ],
     start() {
       for (const channel of channels.values())
         if (v[channel.name === 'VK' ? 'messengers.vk_mode' : 'messengers.telegram_mode'] === 'polling')

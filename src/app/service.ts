@@ -21,6 +21,7 @@ import { type Feature, listenersOf } from './feature.ts';
 import { composeFiles } from './files.ts';
 import { composeFrontEnd, type FrontEnd } from './front-end.ts';
 import { composeFrontends } from './frontends.ts';
+import { composeHosts } from './hosts.ts';
 import { composeIdentity } from './identity.ts';
 import { composeInstallation } from './installation.ts';
 import { composeMail } from './mail.ts';
@@ -146,6 +147,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
   add(composeUniversity(core));
   add(composeFrontends(core, { ...plugins, ...identity, fileOrigins: files.origins }));
   add({ routes: auditRoutes(core) });
+  add(composeHosts(core, { ...execution, siblings, features, connections: () => frontEnd.connections() }));
 
   const onGap = (): void => core.db.distrustConnections();
   await core.changes.start({ url: config.values['database.url'], ...listenersOf(features), onGap, log });
@@ -153,7 +155,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
   await suspendSuspects(core.db, records.quarantine, options.suspects);
   await options.prepare?.(installer, plugins.registry);
   const routes = features.flatMap(f => f.routes ?? []);
-  const frontEnd = await composeFrontEnd(core, {
+  const frontEnd: FrontEnd = await composeFrontEnd(core, {
     ...{ ...plugins, ...records, ...identity, ...authz, ...execution },
     routes,
     siblings,

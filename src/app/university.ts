@@ -57,5 +57,10 @@ export function composeUniversity(core: Core): Feature {
       }),
       pollSeconds: 1,
     });
-  return { routes: universityRoutes({ db, imports }), jobs, close: () => imports.close() };
+  return {
+    routes: universityRoutes({ db, imports }),
+    jobs,
+    duties: () => (imports.isPulling ? ['university_pull'] : []),
+    close: () => imports.close(),
+  };
 }

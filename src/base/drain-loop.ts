@@ -24,11 +24,17 @@ export class DrainLoop<Held> {
   readonly #stop = new AbortController();
   readonly #idle = new WakeableSleep();
   #running: Promise<void> | null = null;
+  #holds = false;
   /** Woken since the last pass began. */
   #again = false;
 
   constructor(steps: DrainSteps<Held>) {
     this.#steps = steps;
+  }
+
+  /** Whether it has what the work needs now. */
+  get isAtWork(): boolean {
+    return this.#holds;
   }
 
   /** There may be something to do. */
@@ -59,8 +65,10 @@ export class DrainLoop<Held> {
         return;
       }
       try {
+        this.#holds = true;
         await this.#drain(held, AbortSignal.any([lost.signal, this.#stop.signal]));
       } finally {
+        this.#holds = false;
         await this.#steps.end(held);
       }
       if (!this.#stop.signal.aborted && (await this.#steps.isLeft())) this.#again = true;

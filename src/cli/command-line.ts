@@ -54,9 +54,10 @@ function verb<T extends Flags>(
   name: string,
   about: string,
   run: (flags: T, args: readonly string[]) => unknown,
+  isDefault = false,
 ): Command {
   return parent
-    .command(name)
+    .command(name, { isDefault })
     .description(about)
     .action(async function (this: Command) {
       await run(this.optsWithGlobals<T>(), this.args);
@@ -80,10 +81,16 @@ function addServiceVerbs(program: Command, config: ReadConfig, serves: () => Pro
     const { reloadCommand } = await import('./reload-command.ts');
     out(await reloadCommand(await config(flags), progress));
   });
-  verb(program, 'migrate', 'bring the database of database.url up to date', async flags => {
-    const { migrateCommand } = await import('./migrate-command.ts');
-    out(await migrateCommand(await config(flags)));
-  });
+  const migrate = group(program, 'migrate', 'the schema of the database of database.url');
+  verb(migrate, 'status', 'list the migrations, and whether this release runs on the database', async flags => {
+    const { migrateStatus } = await import('./migrate-command.ts');
+    out(await migrateStatus(await config(flags), flags.json === true));
+  }).option(...JSON_OPTION);
+  const up = async (flags: Flags): Promise<void> => {
+    const { migrateUp } = await import('./migrate-command.ts');
+    out(await migrateUp(await config(flags)));
+  };
+  verb(migrate, 'up', 'bring the database up to date; also plugin-host migrate', up, true);
   const configuration = group(program, 'config', 'the configuration');
   verb(configuration, 'check', 'print the effective configuration with its sources', async flags => {
     const { configCheck } = await import('./config-check.ts');

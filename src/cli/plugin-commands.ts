@@ -2,6 +2,7 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { type PluginHostError, pluginHost } from '../../sdk/client/client.ts';
 import { messageOf, OperatorError, UsageError } from '../base/errors.ts';
+import { table } from './table.ts';
 
 /** `plugin ...`: the admin API of a service from a terminal or a CI job, through the client in `sdk/client`. */
 
@@ -50,19 +51,6 @@ async function ask<T>(call: () => Promise<{ data?: T }>): Promise<T> {
     const text = `${error.message}${error.errors.length > 1 ? places : ''}`;
     throw error.status === 422 ? new RefusedError(text) : new OperatorError(text);
   }
-}
-
-/** Rows as a table: each column is as wide as its widest cell. */
-function table(rows: ReadonlyArray<readonly string[]>): string {
-  const widths = rows[0]?.map((_, k) => Math.max(...rows.map(r => (r[k] ?? '').length))) ?? [];
-  return rows
-    .map(r =>
-      r
-        .map((cell, k) => cell.padEnd(widths[k] ?? 0))
-        .join('  ')
-        .trimEnd(),
-    )
-    .join('\n');
 }
 
 const shown = (json: boolean, value: unknown, text: string): string => (json ? JSON.stringify(value, null, 2) : text);

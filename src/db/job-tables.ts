@@ -63,3 +63,32 @@ export async function endFutureWaits(db: Queryable, longestSeconds: number): Pro
      WHERE greatest(monitor_on, monitor_claim_on, maintain_on) > ${future}`,
   );
 }
+
+export type QueueState = {
+  name: string;
+  waiting: number;
+  deferred: number;
+  active: number;
+  failed: number;
+  oldestSeconds: number | null;
+  lastError: string | null;
+  lastCompletedAt: Date | null;
+};
+
+/** The queues with their jobs. A job that failed for the last time lies in the queue of those given up as well, which is not listed. */
+export async function listQueues(db: Queryable): Promise<QueueState[]> {
+  const { rows } = await db.query<QueueState>(
+    `SELECT q.name,
+       count(*) FILTER (WHERE j.state < 'active' AND j.start_after <= now())::int AS waiting,
+       count(*) FILTER (WHERE j.state < 'active' AND j.start_after > now())::int AS deferred,
+       count(*) FILTER (WHERE j.state = 'active')::int AS active,
+       count(*) FILTER (WHERE j.state = 'failed' AND j.completed_on > now() - interval '1 day')::int AS failed,
+       extract(epoch FROM now() - min(j.start_after) FILTER (WHERE j.state < 'active' AND j.start_after <= now()))::float8 AS "oldestSeconds",
+       (array_agg(j.output ->> 'message' ORDER BY coalesce(j.completed_on, j.started_on) DESC)
+         FILTER (WHERE j.state IN ('retry', 'failed')))[1] AS "lastError",
+       max(j.completed_on) FILTER (WHERE j.state = 'completed') AS "lastCompletedAt"
+     FROM pgboss.queue q LEFT JOIN pgboss.job j ON j.name = q.name
+     WHERE q.name NOT LIKE '%\\_dead' GROUP BY q.name ORDER BY q.name`,
+  );
+  return rows;
+}

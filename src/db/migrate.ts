@@ -5,7 +5,16 @@ import { LOCKS, lockForTransaction } from './locks.ts';
 
 const DIRECTORY = new URL('../../sql/', import.meta.url);
 
-export type Migration = { number: number; name: string; sql: string; sha256: string };
+/** `expands`: releases before it run on, because it only adds what they do not look at (docs/contributing.md "Add a migration or a table"). */
+export type Migration = { number: number; name: string; sql: string; sha256: string; expands: boolean };
+
+/** First line of a migration that only adds. */
+const EXPANDS = /^-- Expands: /;
+
+/** What a database knows of a migration. One that an older release has noted has no word on whether it expands. */
+const APPLIED = `SELECT number, name, sha256, applied_at, coalesce((to_jsonb(m) ->> 'expands')::boolean, false) AS expands
+  FROM schema_migrations m ORDER BY number`;
+type AppliedRow = { number: number; name: string; sha256: string; applied_at: Date; expands: boolean };
 
 /** The numbered files of `sql/`, in order. They are immutable once released. */
 export function readMigrations(): Migration[] {
@@ -15,75 +24,106 @@ export function readMigrations(): Migration[] {
     .sort()
     .map(f => {
       const sql = fs.readFileSync(new URL(f, DIRECTORY), 'utf8');
-      return { number: Number(f.slice(0, 3)), name: f, sql, sha256: createHash('sha256').update(sql).digest('hex') };
+      const sha256 = createHash('sha256').update(sql).digest('hex');
+      return { number: Number(f.slice(0, 3)), name: f, sql, sha256, expands: EXPANDS.test(sql) };
     });
 }
 
-/** Names of the migrations a database lacks; changes nothing. */
-export async function pendingMigrations(db: Queryable): Promise<string[]> {
-  const { rows: found } = await db.query<{ there: boolean }>(
-    "SELECT to_regclass('schema_migrations') IS NOT NULL AS there",
-  );
-  if (found[0]?.there !== true) return readMigrations().map(m => m.name);
-  const { rows } = await db.query<{ number: number }>('SELECT number FROM schema_migrations');
-  const applied = new Set(rows.map(r => r.number));
-  return readMigrations().flatMap(m => (applied.has(m.number) ? [] : [m.name]));
+async function listApplied(db: Queryable): Promise<AppliedRow[]> {
+  const { rows } = await db.query<{ there: boolean }>("SELECT to_regclass('schema_migrations') IS NOT NULL AS there");
+  return rows[0]?.there === true ? (await db.query<AppliedRow>(APPLIED)).rows : [];
 }
 
+/** `unknown`: of a newer release. `expands`: this release runs on it, or a release before it would. */
+export type MigrationState = {
+  name: string;
+  state: 'applied' | 'pending' | 'unknown';
+  expands: boolean;
+  appliedAt: Date | null;
+};
+
+/** The migrations of this release and of the database, in order; changes nothing. */
+export async function migrationStates(db: Queryable): Promise<MigrationState[]> {
+  const applied = await listApplied(db);
+  const known = readMigrations();
+  const states = known.map(({ expands, name, number }): MigrationState => {
+    const row = applied.find(r => r.number === number);
+    return { name, expands, appliedAt: row?.applied_at ?? null, state: row === undefined ? 'pending' : 'applied' };
+  });
+  const unknown = applied
+    .filter(r => r.number > (known.at(-1)?.number ?? 0))
+    .map(
+      ({ applied_at, expands, name }): MigrationState => ({ name, expands, appliedAt: applied_at, state: 'unknown' }),
+    );
+  return [...states, ...unknown];
+}
+
+/** Names of the migrations a database lacks; changes nothing. */
+export const pendingMigrations = async (db: Queryable): Promise<string[]> =>
+  (await migrationStates(db)).filter(m => m.state === 'pending').map(m => m.name);
+
+/** Makes the table, or the column a release of before did not know. The role of the serving process may do neither. */
+async function makeTable(client: Queryable): Promise<void> {
+  await client.query(
+    `CREATE TABLE IF NOT EXISTS schema_migrations (number integer PRIMARY KEY, name text NOT NULL, sha256 text NOT NULL,
+       applied_at timestamptz NOT NULL DEFAULT now())`,
+  );
+  await client.query('ALTER TABLE schema_migrations ADD COLUMN IF NOT EXISTS expands boolean NOT NULL DEFAULT false');
+}
+
+async function apply(client: Queryable, { expands, name, number, sha256, sql }: Migration): Promise<void> {
+  try {
+    await client.query(sql);
+  } catch (error) {
+    if (!(error instanceof Error && 'code' in error && error.code === '42501')) throw error;
+    throw ownerNeeded(name, error);
+  }
+  await client.query('INSERT INTO schema_migrations (number, name, sha256, expands) VALUES ($1, $2, $3, $4)', [
+    number,
+    name,
+    sha256,
+    expands,
+  ]);
+}
+
+const ownerNeeded = (name: string, error: Error): Error =>
+  new Error(
+    `migration ${name} needs a role that owns the tables (${error.message}): set database.owner_url (BOT_DATABASE_OWNER_URL)`,
+    { cause: error },
+  );
+
 /**
- * Brings the schema up to date, each file in a transaction of its own.
+ * Brings the schema up to date, all files in one transaction. Migrations of a newer release that only add are left as they
+ * are.
  *
  * @returns names of the files applied now
- * @throws Error when the database was migrated by a newer release, or an applied file has changed since
+ * @throws Error when a newer release migrated the database in a way this one does not run on, or an applied file has
+ *   changed since
  */
 export async function migrate(db: Database): Promise<string[]> {
   const all = readMigrations();
   return await db.withTransaction(async client => {
     await lockForTransaction(client, LOCKS.migration);
-    const { rows: found } = await client.query<{ there: boolean }>(
-      "SELECT to_regclass('schema_migrations') IS NOT NULL AS there",
-    );
-    // The role of the serving process may not create tables.
-    if (found[0]?.there !== true)
-      await client.query(
-        'CREATE TABLE schema_migrations (number integer PRIMARY KEY, name text NOT NULL, sha256 text NOT NULL, applied_at timestamptz NOT NULL DEFAULT now())',
-      );
-    const { rows } = await client.query<{ number: number; name: string; sha256: string }>(
-      'SELECT number, name, sha256 FROM schema_migrations ORDER BY number',
-    );
+    const rows = await listApplied(client);
     const applied = new Map(rows.map(r => [r.number, r]));
     const newest = all.at(-1)?.number ?? 0;
-    const unknown = rows.find(r => r.number > newest);
+    const unknown = rows.find(r => r.number > newest && !r.expands);
     if (unknown !== undefined)
       throw new Error(
         `the database has migration ${unknown.name}, which this release does not know: run the release that wrote it, or a newer one`,
       );
-    const done: string[] = [];
-    for (const m of all) {
-      const before = applied.get(m.number);
-      if (before !== undefined) {
-        if (before.sha256 !== m.sha256)
-          throw new Error(
-            `migration ${m.name} was changed after it had been applied; applied migrations must stay as they are`,
-          );
-        continue;
-      }
-      try {
-        await client.query(m.sql);
-      } catch (error) {
-        if (!(error instanceof Error && 'code' in error && error.code === '42501')) throw error;
-        throw new Error(
-          `migration ${m.name} needs a role that owns the tables (${error.message}): set database.owner_url (BOT_DATABASE_OWNER_URL)`,
-          { cause: error },
-        );
-      }
-      await client.query('INSERT INTO schema_migrations (number, name, sha256) VALUES ($1, $2, $3)', [
-        m.number,
-        m.name,
-        m.sha256,
-      ]);
-      done.push(m.name);
-    }
-    return done;
+    const changed = all.find(m => (applied.get(m.number)?.sha256 ?? m.sha256) !== m.sha256);
+    if (changed !== undefined)
+      throw new Error(
+        `migration ${changed.name} was changed after it had been applied; applied migrations must stay as they are`,
+      );
+    const pending = all.filter(m => !applied.has(m.number));
+    if (pending[0] === undefined) return [];
+    await makeTable(client).catch((error: unknown) => {
+      if (!(error instanceof Error && 'code' in error && error.code === '42501')) throw error;
+      throw ownerNeeded(pending[0]?.name ?? '', error);
+    });
+    for (const m of pending) await apply(client, m);
+    return pending.map(m => m.name);
   });
 }

@@ -76,6 +76,11 @@ export class EventDeliverer {
     });
   }
 
+  /** Whether this host is the one that delivers. */
+  get isAtWork(): boolean {
+    return this.#loop.isAtWork;
+  }
+
   /** There may be something to deliver. */
   kick(): void {
     this.#loop.wake();

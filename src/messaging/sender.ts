@@ -106,6 +106,11 @@ export class MessageSender {
       );
   }
 
+  /** The channels this host sends on now. */
+  get channelsAtWork(): ChannelName[] {
+    return [...this.#loops].flatMap(([name, loop]) => (loop.isAtWork ? [name] : []));
+  }
+
   /** There may be something to send on a channel. */
   kick(name: ChannelName): void {
     this.#loops.get(name)?.wake();

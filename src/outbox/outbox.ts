@@ -113,6 +113,11 @@ export class Outbox {
     this.wake();
   }
 
+  /** Whether this host is the one that delivers. */
+  get isAtWork(): boolean {
+    return this.#turn.isOurs;
+  }
+
   /** Something was appended, here or by another host. */
   appended(): void {
     if (this.#turn.isOurs || !this.#isAble()) this.wake();

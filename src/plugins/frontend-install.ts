@@ -17,6 +17,7 @@ import {
   type VersionRow,
 } from './plugin-store.ts';
 import type { PluginRegistry } from './registry.ts';
+import { digestsOf } from './share-modules.ts';
 
 export type FrontendInstallerParts = { db: Database; storage: ModuleStorage; registry: PluginRegistry };
 
@@ -77,6 +78,7 @@ export class FrontendInstaller {
         });
         // Before the commit, so that a row never names a file that does not exist.
         await storage.moveFrontend(received.key, wasmKey, info.sha256);
+        await storage.share(client, wasmKey, digestsOf({ ...found, frontend: info }));
         return [{ ...found, frontend: info }, found.frontend];
       });
       // After the commit, because until then the row names the old file.

@@ -29,6 +29,7 @@ import {
 import { type PrepareParts, prepareRunnable, refusal } from './prepare-runnable.ts';
 import { openSecrets, type PluginRegistry, secretsOwner } from './registry.ts';
 import type { SecretBox } from './secret-box.ts';
+import { digestsOf } from './share-modules.ts';
 import { keepVersions } from './uninstalled.ts';
 import { upgradeModules } from './upgrade-modules.ts';
 
@@ -113,6 +114,8 @@ export class PluginInstaller {
       const { findings, manifest, runnable } = await this.#prepare(received);
       allow(manifest.id);
       if (frontend !== null) await storage.moveFrontend(frontend.key, key, frontend.sha256);
+      const digests = digestsOf({ sha256: received.sha256, runnable, frontend: info });
+      await db.withTransaction(client => storage.share(client, key, digests));
       return await addVersion(db, by, {
         pluginId: manifest.id,
         version: manifest.version,

@@ -6,7 +6,9 @@ import type { Readable } from 'node:stream';
 import { ServiceError } from '../base/errors.ts';
 import { moveIntoPlace } from '../base/move-into-place.ts';
 import { streamToFile } from '../base/stream-to-file.ts';
+import type { Queryable } from '../db/database.ts';
 import { RUNNABLE_FORMAT } from './gate/rewrite.ts';
+import type { ModuleContents } from './module-contents.ts';
 
 const RUNNABLE = `.run${RUNNABLE_FORMAT}.wasm`;
 
@@ -20,6 +22,9 @@ export type StoredModule = { sha256: string; size: number };
 
 /** An upload on disk that was not checked yet. */
 export type ReceivedModule = StoredModule & { key: string };
+
+/** Digests of the files of a version. */
+export type VersionDigests = { uploaded: string; runnable: string; frontend: string | null };
 
 /** Modules on disk: `<key>.wasm` as uploaded, `<key>.run<format>.wasm` rewritten, `<key>.<sha256>.frontend.zip`; while the start runs also `.start.wasm` and `.start.image`. */
 export type ModuleStorage = {
@@ -35,8 +40,17 @@ export type ModuleStorage = {
   removeFrontend(key: string, sha256: string): Promise<void>;
   /** @param sha256 of the ZIP; null before it was checked */
   frontendPath(key: string, sha256: string | null): string;
+  /**
+   * Stores the files of a version in the database, inside the caller's transaction, where every host finds them. Files this
+   * host does not have are left out.
+   */
+  share(client: Queryable, key: string, digests: VersionDigests): Promise<void>;
+  /** Gets the upload of a version from the database, unless it is on disk. */
+  bringUploaded(key: string, sha256: string): Promise<void>;
+  /** The same for its frontend. @returns its path */
+  bringFrontend(key: string, sha256: string): Promise<string>;
   writeRunnable(key: string, bytes: Uint8Array): Promise<void>;
-  /** @throws Error if the bytes differ from those that passed the gate (docs/SECURITY.md) */
+  /** Reads the module from disk, else from the database. @throws Error if the bytes differ from those that passed the gate (docs/SECURITY.md) */
   readRunnable(key: string, sha256: string): Promise<Uint8Array<ArrayBuffer>>;
   /** Stores the module that runs only the start. @returns its path, and the one for what the start leaves */
   writeStart(key: string, bytes: Uint8Array): Promise<{ start: string; image: string }>;
@@ -75,8 +89,39 @@ async function receiveFile(file: string, source: Readable, bytesMax: number, ref
   return { sha256: hash.digest('hex'), size };
 }
 
-/** @param directory made when absent */
-export function openModuleStorage(directory: string): ModuleStorage {
+/** Files on disk, of which those that are missing come from the database. */
+class LocalFiles {
+  readonly #contents: ModuleContents | null;
+  /** Seen on disk. */
+  readonly #present = new Set<string>();
+
+  constructor(contents: ModuleContents | null) {
+    this.#contents = contents;
+  }
+
+  async bring(file: string, sha256: string): Promise<string> {
+    if (this.#present.has(file)) return file;
+    const partial = `${file}.${randomBytes(6).toString('hex')}.part`;
+    const isThere = fs.existsSync(file) || (await this.#contents?.fetch(sha256, file, partial)) === true;
+    if (isThere) this.#present.add(file);
+    return file;
+  }
+
+  async share(client: Queryable, files: ReadonlyArray<readonly [file: string, sha256: string]>): Promise<void> {
+    for (const [file, sha256] of files) if (fs.existsSync(file)) await this.#contents?.put(client, file, sha256);
+  }
+
+  async remove(file: string): Promise<void> {
+    this.#present.delete(file);
+    await fsp.rm(file, { force: true });
+  }
+}
+
+/**
+ * @param directory made when absent
+ * @param contents what hosts have in common; null: this directory is all there is
+ */
+export function openModuleStorage(directory: string, contents: ModuleContents | null = null): ModuleStorage {
   fs.mkdirSync(directory, { recursive: true });
   // Several hosts may have this folder in common.
   const own = randomBytes(6).toString('hex');
@@ -84,16 +129,24 @@ export function openModuleStorage(directory: string): ModuleStorage {
     if (!/^[A-Za-z0-9_-]+$/.test(key)) throw new Error(`"${key}" is not a module key`);
     return path.join(directory, `${key}${ending}`);
   };
-  const startFiles = (key: string): [string, string] => [at(key, `.${own}${START}`), at(key, `.${own}${START_IMAGE}`)];
   const frontendPath = (key: string, sha256: string | null): string =>
     at(key, sha256 === null ? FRONTEND : `.${sha256}${FRONTEND}`);
+  const files = new LocalFiles(contents);
   return {
+    share: (client, key, { frontend, runnable, uploaded }) =>
+      files.share(client, [
+        [at(key, '.wasm'), uploaded],
+        [at(key, RUNNABLE), runnable],
+        ...(frontend === null ? [] : [[frontendPath(key, frontend), frontend] as const]),
+      ]),
+    bringUploaded: async (key, sha256) => void (await files.bring(at(key, '.wasm'), sha256)),
+    bringFrontend: (key, sha256) => files.bring(frontendPath(key, sha256), sha256),
     receive: (key, source, bytesMax) =>
       receiveFile(at(key, '.wasm'), source, bytesMax, 'the module is larger than http.max_module'),
     receiveFrontend: (key, source, bytesMax) =>
       receiveFile(at(key, FRONTEND), source, bytesMax, 'the frontend is larger than http.max_frontend'),
     moveFrontend: (from, to, sha256) => moveIntoPlace(at(from, FRONTEND), frontendPath(to, sha256)),
-    removeFrontend: (key, sha256) => fsp.rm(frontendPath(key, sha256), { force: true }),
+    removeFrontend: (key, sha256) => files.remove(frontendPath(key, sha256)),
     frontendPath,
     async writeRunnable(key, bytes) {
       const partial = at(key, `.run${RUNNABLE_FORMAT}.${own}.part`);
@@ -101,7 +154,7 @@ export function openModuleStorage(directory: string): ModuleStorage {
       await moveIntoPlace(partial, at(key, RUNNABLE));
     },
     async readRunnable(key, sha256) {
-      const bytes = new Uint8Array(await fsp.readFile(at(key, RUNNABLE)));
+      const bytes = new Uint8Array(await fsp.readFile(await files.bring(at(key, RUNNABLE), sha256)));
       // Hashed on another thread, because a large module takes some time.
       const digest = await crypto.subtle.digest('SHA-256', bytes);
       if (Buffer.from(digest).toString('hex') !== sha256)
@@ -111,18 +164,18 @@ export function openModuleStorage(directory: string): ModuleStorage {
       return bytes;
     },
     async writeStart(key, bytes) {
-      const [start, image] = startFiles(key);
+      const start = at(key, `.${own}${START}`);
       await fsp.writeFile(start, bytes);
-      return { start, image };
+      return { start, image: at(key, `.${own}${START_IMAGE}`) };
     },
     async removeStart(key) {
-      for (const file of startFiles(key)) await fsp.rm(file, { force: true });
+      for (const ending of [START, START_IMAGE]) await fsp.rm(at(key, `.${own}${ending}`), { force: true });
     },
     uploadedPath: key => at(key, '.wasm'),
     runnablePath: key => at(key, RUNNABLE),
     async remove(key) {
       for (const file of await fsp.readdir(directory))
-        if (file.startsWith(`${key}.`)) await fsp.rm(path.join(directory, file), { force: true });
+        if (file.startsWith(`${key}.`)) await files.remove(path.join(directory, file));
     },
     async removeOrphans(known, ageMsMin) {
       let removed = 0;
@@ -131,7 +184,7 @@ export function openModuleStorage(directory: string): ModuleStorage {
         if (known.has(file.split('.')[0] ?? '') && !PASSING.test(file)) continue;
         const stat = await fsp.stat(at).catch(() => undefined);
         if (stat === undefined || Date.now() - stat.mtimeMs < ageMsMin) continue;
-        await fsp.rm(at, { force: true });
+        await files.remove(at);
         removed++;
       }
       return removed;

@@ -6,6 +6,7 @@ import { RUNNABLE_FORMAT } from './gate/rewrite.ts';
 import { findVersion, listOutdated, setRunnable, type VersionRow } from './plugin-store.ts';
 import { type PrepareParts, prepareRunnable } from './prepare-runnable.ts';
 import { START_RULE } from './remembered-start.ts';
+import { digestsOf } from './share-modules.ts';
 
 /** Rule of the finding that a newer gate refuses a module. */
 const NEWER_GATE_RULE = 'newer-gate';
@@ -34,6 +35,7 @@ export async function upgradeModules(
  * @returns null, or why the gate refuses the version now
  */
 async function upgradeOne(parts: PrepareParts & { db: Database }, listed: VersionRow): Promise<string | null> {
+  await parts.storage.bringUploaded(listed.wasmKey, listed.sha256);
   return await parts.db.withTransaction(async client => {
     await lockNamedForTransaction(client, 'module', listed.wasmKey);
     const version = await findVersion(client, listed.id);
@@ -49,6 +51,7 @@ async function rewriteStored(parts: PrepareParts, client: Queryable, version: Ve
     // The others were found at the upload; only the start is looked at again, and a refusal of before has passed.
     const kept = version.findings.filter(f => f.rule !== START_RULE && f.rule !== NEWER_GATE_RULE);
     const findings = [...kept, ...made.inspection.findings.filter(f => f.rule === START_RULE)];
+    await parts.storage.share(client, wasmKey, digestsOf({ ...version, runnable: made.runnable }));
     await setRunnable(client, version.id, made.runnable, findings);
     return null;
   } catch (error) {

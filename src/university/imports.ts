@@ -50,6 +50,11 @@ export class Imports {
     this.#thread = new ImportThread({ ...parts.settings, directory: this.directory });
   }
 
+  /** Whether this process pulls from the source now. */
+  get isPulling(): boolean {
+    return this.#pulls.size > 0;
+  }
+
   /**
    * Takes over the records of one request.
    *

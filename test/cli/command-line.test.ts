@@ -17,7 +17,8 @@ function run(...args: string[]): { code: number | null; out: string; err: string
 const COMMANDS: Record<string, string[]> = {
   serve: ['sample'],
   reload: [],
-  migrate: [],
+  'migrate status': ['json'],
+  'migrate up': [],
   'config check': ['json'],
   'config example': [],
   doctor: ['json'],

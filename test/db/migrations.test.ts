@@ -1,5 +1,7 @@
 import t from 'tap';
-import { readMigrations } from '../../src/db/migrate.ts';
+import { openDatabase } from '../../src/db/database.ts';
+import { migrate, migrationStates, readMigrations } from '../../src/db/migrate.ts';
+import { makeDatabase } from '../support/database.ts';
 
 /**
  * Every database that exists was made by exactly these files, and a service refuses to start on one whose files have changed:
@@ -30,6 +32,8 @@ const RELEASED: ReadonlyArray<readonly [name: string, sha256: string]> = [
   ['022_browser_origin.sql', 'd9dc7317d27c57b978e4eaa5054f7043debde00167c39060003669ebe0bada49'],
   ['023_plugin_origin.sql', 'c5c55ecddf582e06a7e2c9ddb87217994e20812442e3c6ade254d2fd1b13cccb'],
   ['024_idempotent_requests.sql', '2e3d1a55badbc25778a88dd44a953468fba25551d886ae904afd32f32743eb27'],
+  ['025_stored_contents.sql', 'ac16b468a0510b896ae122a1f6e1bc411d854afa61b650170795c9042a27705e'],
+  ['026_hosts.sql', '7da77333308d879f05589df9e00930787f2c36408b3af41ccb32cc0f545b1424'],
 ];
 
 t.test('released migrations are unchanged, and new ones come after them', async t => {
@@ -42,4 +46,105 @@ t.test('released migrations are unchanged, and new ones come after them', async 
     found.map(m => m.number),
     found.map((_, k) => k + 1),
   );
+});
+
+/** The first migration that has to say whether releases before it run on. */
+const FIRST_WITH_KIND = 25;
+
+/** What leaves releases before it working: new tables, indexes, columns that need no value. */
+const ADDS = [
+  /^CREATE (UNIQUE )?INDEX\b/,
+  /^CREATE (UNLOGGED )?TABLE\b/,
+  /^ALTER TABLE \w+ ALTER COLUMN \w+ SET STORAGE \w+$/,
+  /^ALTER TABLE \w+ ADD COLUMN \w+ (?!.*\bNOT NULL\b(?!.*\bDEFAULT\b))[^,]*$/s,
+  /^CREATE (OR REPLACE )?(FUNCTION|VIEW)\b/,
+  /^INSERT INTO\b/,
+];
+
+/** The statements of a migration. */
+const statementsOf = (sql: string): string[] =>
+  sql
+    .replace(/--.*$/gm, '')
+    .split(/;\s*$/m)
+    .map(s => s.trim())
+    .filter(s => s !== '');
+
+/** The statements that a release of before may not survive. */
+const contractingOf = (sql: string): string[] => statementsOf(sql).filter(s => !ADDS.some(p => p.test(s)));
+
+t.test('a migration says whether releases before it run on, and one that says so only adds', async t => {
+  for (const { name, number, sql } of readMigrations().filter(m => m.number >= FIRST_WITH_KIND)) {
+    t.match(
+      sql,
+      /^-- (Expands: a release before this one runs on\.|Contracts: since release [\d.]+ nothing uses \S.*)\n/,
+      name,
+    );
+    if (/^-- Expands/.test(sql)) t.same(contractingOf(sql), [], `${name} (${number}) changes what is there`);
+  }
+  const changes = [
+    'DROP TABLE plugins',
+    'ALTER TABLE plugins DROP COLUMN enabled',
+    'ALTER TABLE plugins RENAME COLUMN enabled TO active',
+    'ALTER TABLE plugins ADD COLUMN owner text NOT NULL',
+    'ALTER TABLE plugins ALTER COLUMN enabled TYPE text',
+    'ALTER TABLE plugins ADD COLUMN a text, DROP COLUMN enabled',
+    "UPDATE plugins SET enabled = false WHERE id = ''",
+  ];
+  for (const change of changes) t.same(contractingOf(`${change};\n`), [change]);
+  t.same(
+    contractingOf("ALTER TABLE plugins ADD COLUMN owner text NOT NULL DEFAULT '';\nCREATE INDEX i ON plugins (owner);"),
+    [],
+  );
+});
+
+t.test('a release runs on a database that a newer one has only added to, and on no other', async t => {
+  const database = await makeDatabase();
+  const db = openDatabase(database.url, 1, () => {});
+  t.teardown(async () => {
+    await db.close();
+    await database.drop();
+  });
+  await db.query(
+    "INSERT INTO schema_migrations (number, name, sha256, expands) VALUES (901, '901_adds.sql', 'x', true)",
+  );
+  t.same(await migrate(db), []);
+  t.match((await migrationStates(db)).at(-1), { name: '901_adds.sql', state: 'unknown', expands: true });
+  await db.query(
+    "INSERT INTO schema_migrations (number, name, sha256, expands) VALUES (902, '902_drops.sql', 'x', false)",
+  );
+  await t.rejects(migrate(db), /the database has migration 902_drops\.sql, which this release does not know/);
+});
+
+t.test('a database that a release without this distinction migrated is brought up to date', async t => {
+  const database = await makeDatabase();
+  const db = openDatabase(database.url, 1, () => {});
+  t.teardown(async () => {
+    await db.close();
+    await database.drop();
+  });
+  await db.query(`ALTER TABLE schema_migrations DROP COLUMN expands;
+    DELETE FROM schema_migrations WHERE number >= 25;
+    DROP TABLE stored_content_parts, stored_contents, host_processes`);
+  const states = await migrationStates(db);
+  t.same([...new Set(states.map(m => m.state))], ['applied', 'pending']);
+  t.same(
+    await migrate(db),
+    states.filter(m => m.state === 'pending').map(m => m.name),
+  );
+  t.same(await migrate(db), []);
+});
+
+t.test('a migration that fails half way leaves the database as it was', async t => {
+  const database = await makeDatabase();
+  const db = openDatabase(database.url, 1, () => {});
+  t.teardown(async () => {
+    await db.close();
+    await database.drop();
+  });
+  // The table of 025 is gone and may be made again; that of 026 stands in the way.
+  await db.query(`DELETE FROM schema_migrations WHERE number >= 25; DROP TABLE stored_content_parts, stored_contents`);
+  await t.rejects(migrate(db), /relation "host_processes" already exists/);
+  const { rows } = await db.query("SELECT to_regclass('stored_contents')::text AS name");
+  t.same(rows, [{ name: null }]);
+  t.equal((await migrationStates(db)).find(m => m.state === 'pending')?.name, '025_stored_contents.sql');
 });

@@ -125,6 +125,8 @@ const OPENED_BY: Record<string, string> = {
   'GET /api/admin/uninstalled': 'read',
   'POST /api/admin/uninstalled/:key/restore': 'plugins:deploy',
   'GET /api/admin/audit': 'read',
+  'GET /api/admin/hosts': 'read operate',
+  'GET /api/admin/jobs': 'read operate',
   'GET /api/admin/service-keys': 'read',
   'GET /api/admin/service-keys/:key': 'read',
   'POST /api/admin/service-keys': '',

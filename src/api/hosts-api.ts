@@ -1,0 +1,99 @@
+import { z } from 'zod';
+import type { Database } from '../db/database.ts';
+import { listProcesses, type SeenProcess } from '../records/host-processes.ts';
+import { resource } from './contract.ts';
+import { type Handle, serve } from './endpoint.ts';
+import { time } from './fields.ts';
+import type { Route } from './route.ts';
+
+export type HostsApiParts = { db: Database };
+
+const duties = z.array(z.string()).describe('Work that one host at a time does, and this one does now');
+
+const hostProcess = z
+  .object({
+    pid: z.int(),
+    version: z.string(),
+    started_at: time,
+    seen_at: time,
+    state: z.enum(['serving', 'silent']),
+    duties,
+    load: z.object({
+      executions_in_flight: z.int(),
+      lanes: z.int().describe('Threads that run plugins'),
+      connections: z.int().describe('Open connections of clients'),
+      resident_bytes: z.int(),
+      cpu: z.number().describe('Processors it uses, 1 being a whole one'),
+    }),
+  })
+  .meta({ id: 'HostProcess' });
+
+const host = z
+  .object({
+    id: z.string(),
+    name: z.string().describe('Name of the machine'),
+    address: z.string().describe('Where it listens'),
+    state: z.enum(['serving', 'silent']).describe('silent: it has written nothing for five seconds'),
+    versions: z.array(z.string()).describe('Releases of its processes; two while it is upgraded'),
+    started_at: time,
+    seen_at: time,
+    duties,
+    processes: z.array(hostProcess),
+  })
+  .meta({ id: 'Host' });
+
+/** The hosts of this service (docs/operating.md "Several hosts"). */
+export const hosts = resource('Hosts', 'The hosts of this service, and what each does.', {
+  list: {
+    method: 'GET',
+    path: '/api/admin/hosts',
+    guard: 'admin',
+    key: ['read', 'operate'],
+    summary: 'List the hosts with their processes, load and duties',
+    description: 'A host that ended without a word is listed as silent for a day.',
+    replies: { 200: z.object({ items: z.array(host) }) },
+  },
+});
+
+const processJson = (p: SeenProcess) => ({
+  pid: p.pid,
+  version: p.version,
+  started_at: p.startedAt,
+  seen_at: p.seenAt,
+  state: p.isSilent ? ('silent' as const) : ('serving' as const),
+  duties: [...p.duties],
+  load: {
+    executions_in_flight: p.load.executionsInFlight,
+    lanes: p.load.lanes,
+    connections: p.load.connections,
+    resident_bytes: p.load.residentBytes,
+    cpu: p.load.cpu,
+  },
+});
+
+function hostJson(all: readonly SeenProcess[]) {
+  const [first] = all;
+  if (first === undefined) throw new Error('a host has a process');
+  const serving = all.filter(p => !p.isSilent);
+  // A process that has crashed is not the host's any more while others go on.
+  const shown = serving.length > 0 ? serving : all;
+  const times = (of: (p: SeenProcess) => Date): number[] => shown.map(p => of(p).getTime());
+  return {
+    id: String(first.hostId),
+    name: first.hostName,
+    address: first.address,
+    state: serving.length > 0 ? ('serving' as const) : ('silent' as const),
+    versions: [...new Set(shown.map(p => p.version))],
+    started_at: new Date(Math.min(...times(p => p.startedAt))),
+    seen_at: new Date(Math.max(...times(p => p.seenAt))),
+    duties: [...new Set(serving.flatMap(p => p.duties))],
+    processes: shown.map(processJson),
+  };
+}
+
+const list: Handle<typeof hosts.list, HostsApiParts> = async ({ db }) => {
+  const byHost = Map.groupBy(await listProcesses(db), p => p.hostId);
+  return { status: 200, json: { items: [...byHost.values()].map(hostJson) } };
+};
+
+export const hostRoutes = (parts: HostsApiParts): Route[] => serve(hosts, parts, { list });

@@ -1,0 +1,63 @@
+import os from 'node:os';
+import { hostRoutes } from '../api/hosts-api.ts';
+import { jobRoutes } from '../api/jobs-api.ts';
+import { messageOf } from '../base/errors.ts';
+import { serviceVersion } from '../base/version.ts';
+import { BEAT_MS, beat, endBeats, type ProcessLoad } from '../records/host-processes.ts';
+import type { Core } from './core.ts';
+import type { Execution } from './execution.ts';
+import type { Feature } from './feature.ts';
+import type { Siblings } from './siblings.ts';
+
+export type HostsParts = Pick<Execution, 'executor'> & {
+  siblings: Siblings;
+  features: readonly Feature[];
+  /** Open connections of clients. */
+  connections(): number;
+};
+
+/** What this process uses of a processor between two calls. */
+function cpuMeter(): () => number {
+  let [at, used] = [performance.now(), process.cpuUsage()];
+  return () => {
+    const [now, total] = [performance.now(), process.cpuUsage()];
+    const share = (total.user + total.system - used.user - used.system) / 1000 / Math.max(1, now - at);
+    [at, used] = [now, total];
+    return Math.round(share * 1000) / 1000;
+  };
+}
+
+/** Tells the other hosts that this process lives and what it does, and lists them all. */
+export function composeHosts(core: Core, { connections, executor, features, siblings }: HostsParts): Feature {
+  const { config, db, log } = core;
+  const startedAt = new Date(Date.now() - process.uptime() * 1000);
+  const cpu = cpuMeter();
+  const load = (): ProcessLoad => ({
+    executionsInFlight: executor.inFlight,
+    lanes: executor.lanesRunning,
+    connections: connections(),
+    residentBytes: process.memoryUsage.rss(),
+    cpu: cpu(),
+  });
+  const tell = (): Promise<void> =>
+    beat(db, {
+      hostId: siblings.hostId,
+      pid: process.pid,
+      hostName: os.hostname(),
+      address: `${config.values['http.host']}:${core.port}`,
+      version: serviceVersion(),
+      startedAt,
+      load: load(),
+      duties: features.flatMap(f => f.duties?.() ?? []),
+    });
+  return {
+    routes: [...hostRoutes({ db }), ...jobRoutes({ db })],
+    repeated: [{ everyMs: BEAT_MS, what: 'writing the row of this host', run: tell }],
+    start: () =>
+      void tell().catch((error: unknown) =>
+        log.warn({ error: messageOf(error) }, 'the row of this host could not be written yet'),
+      ),
+    // The database may be away; then the row is noticed to be silent.
+    close: () => endBeats(db, siblings.hostId, process.pid).catch(() => {}),
+  };
+}
