@@ -2052,6 +2052,32 @@ export interface paths {
       };
     };
   };
+  '/api/admin/suspensions': {
+    get: {
+      parameters: {};
+      responses: Refused<400 | 401 | 403 | 500 | 503> & {
+        200: { headers: Record<string, unknown>; content: {
+          'application/json': {
+            'items': ({
+              /** Null for the whole plugin */
+              'trigger': string | null;
+              /** The version that crashed the service; null for suspensions of triggers */
+              'version_id': number | null;
+              /** The caller for whom a trigger is suspended; null for all callers */
+              'caller': string | null;
+              /** Callers whose executions failed */
+              'callers': number;
+              'since': string;
+              /** Null until an administrator resumes it */
+              'until': string | null;
+              'cause': string;
+              'plugin_id': string;
+            })[];
+          };
+        } };
+      };
+    };
+  };
   '/api/admin/plugins/{id}/triggers': {
     get: {
       parameters: {

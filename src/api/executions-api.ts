@@ -15,7 +15,7 @@ export type ExecutionsApiParts = { records: ExecutionRecords };
 const LEVELS = ['debug', 'info', 'warn', 'error'] as const;
 
 /** `refused`: the plugin did not run, because a policy turned the caller away. */
-const OUTCOMES = [...OUTCOME_KINDS, 'refused'] as const;
+export const OUTCOMES = [...OUTCOME_KINDS, 'refused'] as const;
 
 const record = z
   .object({

@@ -89,7 +89,7 @@ export function configJson(v: VersionRow) {
   }));
 }
 
-const suspension = z
+export const suspension = z
   .object({
     trigger: z.string().nullable().describe('Null for the whole plugin'),
     version_id: id.nullable().describe('The version that crashed the service; null for suspensions of triggers'),

@@ -29,6 +29,7 @@ import { relationships } from './relationships-api.ts';
 import { roles } from './roles-api.ts';
 import { serviceKeys } from './service-keys-api.ts';
 import { ownSessions, userSessions } from './sessions-api.ts';
+import { suspensions } from './suspensions-api.ts';
 import { triggers } from './triggers-api.ts';
 import { uninstalled } from './uninstalled-api.ts';
 import { universityBatches, universityImports } from './university-api.ts';
@@ -68,6 +69,7 @@ export const RESOURCES = {
   relationships,
   roles,
   serviceKeys,
+  suspensions,
   triggers,
   uninstalled,
   universityBatches,

@@ -1,4 +1,5 @@
 import { executionRoutes } from '../api/executions-api.ts';
+import { suspensionRoutes } from '../api/suspensions-api.ts';
 import { messageOf } from '../base/errors.ts';
 import { PLUGIN_CHANGED } from '../db/notifications.ts';
 import { ExecutionLog } from '../records/execution-log.ts';
@@ -24,7 +25,7 @@ export function composeRecords({ config, db, log }: Core, siblings: Siblings): R
     records,
     executionLog,
     quarantine,
-    routes: executionRoutes({ records }),
+    routes: [...executionRoutes({ records }), ...suspensionRoutes({ quarantine })],
     channels: { [RESUMED]: payload => quarantine.hear(payload), [PLUGIN_CHANGED]: () => quarantine.load() },
     readAll: () => quarantine.load(),
     repeated: [

@@ -1,71 +1,32 @@
-import { Command, CommanderError } from 'commander';
-import { UsageError } from '../base/errors.ts';
-import { didYouMean } from '../base/nearest-name.ts';
+import type { UsageError } from '../base/errors.ts';
 import type { Config } from '../config/load.ts';
 import type { Program } from '../supervisor/program.ts';
 import type { OptionOutline, ProgramOutline } from './command-outline.ts';
-import type { InstallFlags, Remote, RemoteFlags } from './plugin-commands.ts';
+import { addRemoteVerbs } from './remote-verbs.ts';
+import {
+  asCommanderError,
+  type Command,
+  type Flags,
+  group,
+  JSON_OPTION,
+  makeCommand,
+  noCommand,
+  out,
+  progress,
+  unlike,
+  verb,
+  wordsOf,
+} from './verbs.ts';
 
 /**
  * The command line: its verbs, their options and help. What a verb does is loaded when it is called, because the supervisor starts through
  * here and `help` needs none of it.
  */
 
-/** What every verb takes. */
-type Flags = { config?: string; json?: boolean };
-type AdminFlags = Flags & { email?: string; name?: string; user?: string };
-
-const out = (text: string): void => void process.stdout.write(`${text}\n`);
-const progress = (text: string): void => void process.stderr.write(`[plugin-host] ${text}\n`);
-
-const JSON_OPTION = ['--json', 'print JSON'] as const;
-
-/** The words that lead to a command, without the program's own. */
-function wordsOf(command: Command | null): string[] {
-  return command === null || command.parent === null ? [] : [...wordsOf(command.parent), command.name()];
-}
-
-/** A command that has others below it, and tells which when an unknown one is called. */
-function group(parent: Command, name: string, about: string): Command {
-  return refuseUnknown(parent.command(name).description(about));
-}
-
-function noCommand(parent: Command, unknown: string): UsageError {
-  const words = wordsOf(parent);
-  const names = parent.commands.map(c => c.name());
-  return unlike(`there is no command "${[...words, unknown].join(' ')}"`, didYouMean(unknown, names), words);
-}
-
-/** What is wrong, what was probably meant, and where to read on. */
-function unlike(problem: string, nearest: string, words: readonly string[]): UsageError {
-  const see = `plugin-host ${['help', ...words].join(' ')}`;
-  return new UsageError(nearest === '' ? `${problem}; see: ${see}` : `${problem}${nearest} See: ${see}`);
-}
-
-function refuseUnknown(command: Command): Command {
-  return command.on('command:*', ([unknown = '']: string[]) => {
-    throw noCommand(command, unknown);
-  });
-}
-
-/** A verb: its name and arguments (`upload <file>`), what it is for, and what it does with its options and arguments. */
-function verb<T extends Flags>(
-  parent: Command,
-  name: string,
-  about: string,
-  run: (flags: T, args: readonly string[]) => unknown,
-  isDefault = false,
-): Command {
-  return parent
-    .command(name, { isDefault })
-    .description(about)
-    .action(async function (this: Command) {
-      await run(this.optsWithGlobals<T>(), this.args);
-    });
-}
-
 /** The configuration file; null for none. */
 const fileOf = (flags: Flags, env: NodeJS.ProcessEnv): string | null => flags.config ?? env.BOT_CONFIG ?? null;
+
+type AdminFlags = Flags & { email?: string; name?: string; user?: string };
 
 type ReadConfig = (flags: Flags) => Promise<Config>;
 
@@ -186,40 +147,6 @@ function addDataVerbs(program: Command, config: ReadConfig): void {
   change('reset', 'begin with a new key when secrets.key is lost; says what to enter again');
 }
 
-/** Verbs that ask a running service through its API. */
-function addPluginVerbs(program: Command, environment: NodeJS.ProcessEnv): void {
-  const plugin = group(program, 'plugin', 'plugins of a running service');
-  const load = () => import('./plugin-commands.ts');
-  type Commands = Awaited<ReturnType<typeof load>>;
-  const remote = <F extends RemoteFlags>(
-    name: string,
-    about: string,
-    run: (commands: Commands, remote: Remote, args: readonly string[], flags: F) => Promise<string>,
-  ): Command =>
-    verb<F & Flags>(plugin, name, about, async (flags, args) => {
-      const commands = await load();
-      out(await run(commands, commands.remoteOf(flags, environment), args, flags));
-    })
-      .option('--url <address>', 'address of the service; else PLUGIN_HOST_URL, else http://127.0.0.1:8080')
-      .option('--token <key>', 'an administration key; else PLUGIN_HOST_TOKEN')
-      .option(...JSON_OPTION);
-  remote('list', 'list the plugins', (c, r) => c.listPlugins(r));
-  remote<RemoteFlags & { frontend?: string }>('upload <file>', 'upload a module', (c, r, [file = ''], { frontend }) =>
-    c.uploadPlugin(r, file, frontend),
-  ).option('--frontend <zip>', 'the frontend to deliver with it');
-  remote<InstallFlags>('install <id> <wasm_key>', 'install an uploaded version', (c, r, [id = '', key = ''], flags) =>
-    c.installPlugin(r, id, key, flags),
-  )
-    .option('--config-file <file>', 'JSON file with the configuration of the plugin')
-    .option('--accept-permissions', 'accept all permissions the installed version does not have')
-    .option('--accept-public', 'accept that triggers become callable without a login');
-  remote<InstallFlags>('rollback <id> <wasm_key>', 'go back to a version', (c, r, [id = '', key = ''], flags) =>
-    c.rollbackPlugin(r, id, key, flags),
-  ).option('--accept-public', 'accept that triggers become callable without a login');
-  remote('enable <id>', 'enable a plugin', (c, r, [id = '']) => c.setPluginEnabled(r, id, true));
-  remote('disable <id>', 'disable a plugin', (c, r, [id = '']) => c.setPluginEnabled(r, id, false));
-}
-
 /** Verbs that tell of the command line itself. */
 function addOwnVerbs(program: Command): void {
   verb(
@@ -270,7 +197,7 @@ function findCommand(program: Command, words: readonly string[]): Command {
 
 /** @param serves called when the process becomes the service, which outlives the reader of what it prints */
 function makeProgram(environment: NodeJS.ProcessEnv, serves: () => Program): Command {
-  const program = refuseUnknown(new Command('plugin-host'))
+  const program = makeCommand('plugin-host')
     .description('Runs WebAssembly plugins behind HTTP endpoints')
     .option('--config <file>', 'YAML file with the configuration')
     .addHelpText(
@@ -298,7 +225,7 @@ function makeProgram(environment: NodeJS.ProcessEnv, serves: () => Program): Com
   addServiceVerbs(program, config, serves, environment);
   addAdminVerbs(program, config);
   addDataVerbs(program, config);
-  addPluginVerbs(program, environment);
+  addRemoteVerbs(program, environment);
   addOwnVerbs(program);
   program
     .command('help')
@@ -336,9 +263,10 @@ export async function runCommandLine(started: Program, environment: NodeJS.Proce
   try {
     await program.parseAsync(args.length === 0 ? ['help'] : [...args], { from: 'user' });
   } catch (error) {
-    if (!(error instanceof CommanderError)) throw error;
+    const stopped = asCommanderError(error);
+    if (stopped === undefined) throw error;
     // Help was asked for, or shown because the verb is missing.
-    if (error.code === 'commander.help' || error.exitCode === 0) process.exitCode = error.exitCode === 0 ? 0 : 2;
-    else throw misunderstood(error.message);
+    if (stopped.code === 'commander.help' || stopped.exitCode === 0) process.exitCode = stopped.exitCode === 0 ? 0 : 2;
+    else throw misunderstood(stopped.message);
   }
 }

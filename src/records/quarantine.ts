@@ -124,9 +124,9 @@ export class Quarantine {
     return undefined;
   }
 
-  /** The suspensions of a plugin; of those for one caller only the latest. */
-  list(pluginId: string, nowMs: number): Suspension[] {
-    const here = (s: Suspension): boolean => s.pluginId === pluginId && isActive(s, nowMs);
+  /** The suspensions of a plugin, or of all (null); of those for one caller only the latest. */
+  list(pluginId: string | null, nowMs: number): Suspension[] {
+    const here = (s: Suspension): boolean => (pluginId === null || s.pluginId === pluginId) && isActive(s, nowMs);
     return [
       ...[...this.#active.values()].filter(here),
       ...[...this.#ofCallers.values()].filter(here).reverse().slice(0, LIMITS.listLimitMax),

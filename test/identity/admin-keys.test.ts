@@ -127,6 +127,7 @@ const OPENED_BY: Record<string, string> = {
   'GET /api/admin/audit': 'read',
   'GET /api/admin/hosts': 'read operate',
   'GET /api/admin/jobs': 'read operate',
+  'GET /api/admin/suspensions': 'read operate',
   'GET /api/admin/service-keys': 'read',
   'GET /api/admin/service-keys/:key': 'read',
   'POST /api/admin/service-keys': '',

@@ -1,0 +1,193 @@
+import type { ExplainFlags, RelFlags } from './access-commands.ts';
+import type { ExecutionFlags, ListFlags } from './operator-commands.ts';
+import type { InstallFlags } from './plugin-commands.ts';
+import type { Remote, RemoteFlags } from './remote.ts';
+import { type Command, type Flags, group, JSON_OPTION, out, verb } from './verbs.ts';
+
+/** Verbs that ask a running service through its API, with an administration key, from anywhere. */
+
+type Run<F> = (remote: Remote, args: readonly string[], flags: F) => Promise<string>;
+
+/** Adds a verb below a group, or below the program itself. */
+type Add = <F extends RemoteFlags>(parent: Command, name: string, about: string, run: Run<F>) => Command;
+
+const LIMIT = ['--limit <number>', 'how many rows, at most 200; 20 without it'] as const;
+
+const repeated = (value: string, before: string[]): string[] => [...before, value];
+
+function addPluginVerbs(program: Command, add: Add): void {
+  const plugin = group(program, 'plugin', 'plugins of a running service');
+  const load = () => import('./plugin-commands.ts');
+  add(plugin, 'list', 'list the plugins', async r => (await load()).listPlugins(r));
+  add<RemoteFlags & { frontend?: string }>(plugin, 'upload <file>', 'upload a module', async (r, [file = ''], flags) =>
+    (await load()).uploadPlugin(r, file, flags.frontend),
+  ).option('--frontend <zip>', 'the frontend to deliver with it');
+  add<InstallFlags>(plugin, 'install <id> <wasm_key>', 'install an uploaded version', async (r, args, flags) => {
+    const [id = '', key = ''] = args;
+    return (await load()).installPlugin(r, id, key, flags);
+  })
+    .option('--config-file <file>', 'JSON file with the configuration of the plugin')
+    .option('--accept-permissions', 'accept all permissions the installed version does not have')
+    .option('--accept-public', 'accept that triggers become callable without a login');
+  add<InstallFlags>(plugin, 'rollback <id> <wasm_key>', 'go back to a version', async (r, [id = '', key = ''], flags) =>
+    (await load()).rollbackPlugin(r, id, key, flags),
+  ).option('--accept-public', 'accept that triggers become callable without a login');
+  add(plugin, 'enable <id>', 'enable a plugin', async (r, [id = '']) => (await load()).setPluginEnabled(r, id, true));
+  add(plugin, 'disable <id>', 'disable a plugin', async (r, [id = '']) =>
+    (await load()).setPluginEnabled(r, id, false),
+  );
+}
+
+function addQueueVerbs(program: Command, add: Add): void {
+  const load = () => import('./operator-commands.ts');
+  add(program, 'status', 'show hosts, queues, lags and suspensions on one screen', async r =>
+    (await import('./status-command.ts')).statusCommand(r),
+  );
+  const outbox = group(program, 'outbox', 'changes on their way to the graph store');
+  add<ListFlags & { state?: string; key?: string }>(outbox, 'list', 'list entries, the newest first', async (r, _, f) =>
+    (await load()).listOutbox(r, f),
+  )
+    .option('--state <state>', 'only pending, processed, dead, requeued or discarded ones')
+    .option('--key <entity>', 'only those that name this entity, as type:id')
+    .option(...LIMIT);
+  add(outbox, 'show <entry>', 'show an entry', async (r, [id = '']) => (await load()).showOutboxEntry(r, id));
+  add(outbox, 'retry <entry>', 'deliver what a dead entry would mean now', async (r, [id = '']) =>
+    (await load()).retryOutboxEntry(r, id),
+  );
+  add(outbox, 'discard <entry>', 'give up a dead entry', async (r, [id = '']) =>
+    (await load()).discardOutboxEntry(r, id),
+  );
+  const executions = group(program, 'executions', 'records of executions');
+  add<ExecutionFlags>(executions, 'list <plugin>', 'list executions of a plugin', async (r, [id = ''], f) =>
+    (await load()).listExecutions(r, id, f),
+  )
+    .option('--outcome <outcome>', 'only those that ended this way: ok, trapped, deadline, refused ...')
+    .option('--trigger <name>', 'only those of this trigger')
+    .option('--since <time>', 'only those that started after, like 2026-01-31T08:00:00Z')
+    .option('--request-id <id>', 'only those of this request')
+    .option(...LIMIT);
+  add(executions, 'show <plugin> <execution>', 'show an execution with its log', async (r, [id = '', number = '']) =>
+    (await load()).showExecution(r, id, number),
+  );
+  const jobs = group(program, 'jobs', 'background work');
+  add(jobs, 'list', 'list the queues', async r => (await load()).listJobs(r));
+}
+
+function addTalkVerbs(program: Command, add: Add): void {
+  const load = () => import('./operator-commands.ts');
+  const messages = group(program, 'messages', 'messages to messengers');
+  add<ListFlags & { state?: string; plugin?: string }>(messages, 'list', 'list messages', async (r, _, f) =>
+    (await load()).listMessages(r, f),
+  )
+    .option('--state <state>', 'only queued, sending, sent, failed or uncertain ones')
+    .option('--plugin <id>', 'only those of this plugin')
+    .option(...LIMIT);
+  add(messages, 'retry <message>', 'send a failed message again', async (r, [id = '']) =>
+    (await load()).retryMessage(r, id),
+  );
+  const events = group(program, 'events', 'events of plugins, and who hears them');
+  add<ListFlags & { plugin?: string; type?: string }>(
+    events,
+    'list',
+    'list events, the newest first',
+    async (r, _, f) => (await load()).listEvents(r, f),
+  )
+    .option('--plugin <id>', 'only those of this plugin')
+    .option('--type <type>', 'only those of this type')
+    .option(...LIMIT);
+  add<ListFlags>(events, 'subscriptions', 'list the subscriptions', async (r, _, f) =>
+    (await load()).listSubscriptions(r, f),
+  ).option(...LIMIT);
+  add<ListFlags & { state?: string }>(
+    events,
+    'deliveries <subscription>',
+    'list deliveries to a subscription',
+    async (r, [id = ''], f) => (await load()).listDeliveries(r, id, f),
+  )
+    .option('--state <state>', 'only waiting, delivered or dead ones')
+    .option(...LIMIT);
+  add<RemoteFlags & { event?: string }>(
+    events,
+    'retry <subscription>',
+    'deliver again what is dead',
+    async (r, [id = ''], { event }) => (await load()).retryDeliveries(r, id, event),
+  ).option('--event <id>', 'this event alone');
+  const imports = group(program, 'import', "imports of the university's data");
+  const loadImports = () => import('./import-commands.ts');
+  add<ListFlags>(imports, 'list', 'list imports, the newest first', async (r, _, f) =>
+    (await loadImports()).listImports(r, f),
+  ).option(...LIMIT);
+  add<ListFlags>(imports, 'show <import>', 'show an import and what was wrong with it', async (r, [id = ''], f) =>
+    (await loadImports()).showImport(r, id, f),
+  ).option(...LIMIT);
+}
+
+function addAccessVerbs(program: Command, add: Add): void {
+  const load = () => import('./access-commands.ts');
+  const rel = group(program, 'rel', 'relationships of the graph');
+  add<RelFlags>(rel, 'list', 'list relationships', async (r, _, f) => (await load()).listRelationships(r, f))
+    .option('--object <type:id>', 'only those of this object, or of this type')
+    .option('--relation <relation>', 'only this relation')
+    .option('--subject <type:id>', 'only those of this subject, or of this type')
+    .option(...LIMIT);
+  add(rel, 'add <relationship>', 'add one, like faculty:3#dean@user:ext-1', async (r, [text = '']) =>
+    (await load()).addRelationship(r, text),
+  );
+  add(rel, 'remove <relationship>', 'remove one', async (r, [text = '']) => (await load()).removeRelationship(r, text));
+  const policy = group(program, 'policy', 'who may call what');
+  add(policy, 'list <plugin>', 'list access and policy of each trigger and command', async (r, [id = '']) =>
+    (await load()).listPolicies(r, id),
+  );
+  add(policy, 'check <expression>', 'check an expression; ends with 1 when it is not valid', async (r, [text = '']) =>
+    (await load()).checkPolicy(r, text),
+  );
+  add<ExplainFlags>(policy, 'explain <plugin> <user>', 'why a user may or may not call it', async (r, args, f) => {
+    const [plugin = '', user = ''] = args;
+    return (await load()).explainAccess(r, plugin, user, f);
+  })
+    .option('--trigger <name>', 'an HTTP trigger')
+    .option('--command <name>', 'a command');
+  const key = group(program, 'key', 'service keys and administration keys');
+  const ADMINISTRATION = ['--administration', 'administration keys instead of service keys'] as const;
+  add<ListFlags & { administration?: boolean }>(key, 'list', 'list keys', async (r, _, f) =>
+    (await load()).listKeys(r, f),
+  )
+    .option(...ADMINISTRATION)
+    .option(...LIMIT);
+  add<RemoteFlags & { scope: string[]; expires?: string }>(
+    key,
+    'create <name>',
+    'make a service key; prints it once',
+    async (r, [name = ''], f) => (await load()).createKey(r, name, f),
+  )
+    .option('--scope <plugin:trigger>', 'what it opens; may be repeated', repeated, [])
+    .option('--expires <time>', 'when it ends, like 2027-01-31T00:00:00Z');
+  add<RemoteFlags & { overlap?: string }>(
+    key,
+    'rotate <key>',
+    'give a service key a new secret; prints it once',
+    async (r, [id = ''], f) => (await load()).rotateKey(r, id, f),
+  ).option('--overlap <seconds>', 'how long the old secret still counts');
+  add<RemoteFlags & { administration?: boolean }>(
+    key,
+    'revoke <key>',
+    'revoke a key at once',
+    async (r, [id = ''], f) => (await load()).revokeKey(r, id, f),
+  ).option(...ADMINISTRATION);
+}
+
+/** @param environment with `PLUGIN_HOST_URL` and `PLUGIN_HOST_TOKEN`, for what the options do not say */
+export function addRemoteVerbs(program: Command, environment: NodeJS.ProcessEnv): void {
+  const add: Add = <F extends RemoteFlags>(parent: Command, name: string, about: string, run: Run<F>) =>
+    verb<F & Flags>(parent, name, about, async (flags, args) => {
+      const { remoteOf } = await import('./remote.ts');
+      out(await run(remoteOf(flags, environment), args, flags));
+    })
+      .option('--url <address>', 'address of the service; else PLUGIN_HOST_URL, else http://127.0.0.1:8080')
+      .option('--token <key>', 'an administration key; else PLUGIN_HOST_TOKEN')
+      .option(...JSON_OPTION);
+  addQueueVerbs(program, add);
+  addTalkVerbs(program, add);
+  addAccessVerbs(program, add);
+  addPluginVerbs(program, add);
+}

@@ -1,0 +1,66 @@
+import { Command, CommanderError } from 'commander';
+import { UsageError } from '../base/errors.ts';
+import { didYouMean } from '../base/nearest-name.ts';
+
+/** Verbs of the command line, as commander knows them. */
+
+export type { Command } from 'commander';
+
+/** What every verb takes. */
+export type Flags = { config?: string; json?: boolean };
+
+export const out = (text: string): void => void process.stdout.write(`${text}\n`);
+export const progress = (text: string): void => void process.stderr.write(`[plugin-host] ${text}\n`);
+
+export const JSON_OPTION = ['--json', 'print JSON'] as const;
+
+/** The words that lead to a command, without the program's own. */
+export function wordsOf(command: Command | null): string[] {
+  return command === null || command.parent === null ? [] : [...wordsOf(command.parent), command.name()];
+}
+
+/** A command that has others below it, and tells which when an unknown one is called. */
+export function group(parent: Command, name: string, about: string): Command {
+  return refuseUnknown(parent.command(name).description(about));
+}
+
+export function noCommand(parent: Command, unknown: string): UsageError {
+  const words = wordsOf(parent);
+  const names = parent.commands.map(c => c.name());
+  return unlike(`there is no command "${[...words, unknown].join(' ')}"`, didYouMean(unknown, names), words);
+}
+
+/** What is wrong, what was probably meant, and where to read on. */
+export function unlike(problem: string, nearest: string, words: readonly string[]): UsageError {
+  const see = `plugin-host ${['help', ...words].join(' ')}`;
+  return new UsageError(nearest === '' ? `${problem}; see: ${see}` : `${problem}${nearest} See: ${see}`);
+}
+
+export function refuseUnknown(command: Command): Command {
+  return command.on('command:*', ([unknown = '']: string[]) => {
+    throw noCommand(command, unknown);
+  });
+}
+
+/** A verb: its name and arguments (`upload <file>`), what it is for, and what it does with its options and arguments. */
+export function verb<T extends Flags>(
+  parent: Command,
+  name: string,
+  about: string,
+  run: (flags: T, args: readonly string[]) => unknown,
+  isDefault = false,
+): Command {
+  return parent
+    .command(name, { isDefault })
+    .description(about)
+    .action(async function (this: Command) {
+      await run(this.optsWithGlobals<T>(), this.args);
+    });
+}
+
+/** The program itself, without a verb. */
+export const makeCommand = (name: string): Command => refuseUnknown(new Command(name));
+
+/** What commander throws instead of ending the process; undefined for anything else. */
+export const asCommanderError = (error: unknown): CommanderError | undefined =>
+  error instanceof CommanderError ? error : undefined;
