@@ -11,7 +11,7 @@ import { Policies } from '../authz/policies.ts';
 import { findBrokenPolicies } from '../authz/stored-policies.ts';
 import { SubjectContexts } from '../authz/subject-context.ts';
 import { messageOf } from '../base/errors.ts';
-import { gauge } from '../base/metric.ts';
+import { counter, gauge, histogram } from '../base/metric.ts';
 import { type HeldLock, holdLockOfHost } from '../db/held-lock.ts';
 import { LOCKS } from '../db/locks.ts';
 import { PLUGIN_CHANGED } from '../db/notifications.ts';
@@ -56,6 +56,7 @@ export type AuthzParts = Pick<Plugins, 'registry'> &
 
 /** A store that was replaced is let go when what was asked of it has been answered. */
 const LET_GO_MS = 5000;
+const GRAPH_SECONDS = 'plugin_host_graph_duration_seconds';
 const BROKEN_POLICY = 'a stored policy does not compile: it lets no caller in until it is set again';
 
 export function composeAuthz({ changes, config, db, jobs, log }: Core, parts: AuthzParts): Authz {
@@ -156,6 +157,12 @@ export function composeAuthz({ changes, config, db, jobs, log }: Core, parts: Au
           oldestSeconds,
           'max',
         ),
+        histogram(
+          GRAPH_SECONDS,
+          'How long the graph store took to answer.',
+          (['check', 'lookup'] as const).flatMap(call => graph.durations[call].series(GRAPH_SECONDS, { call })),
+        ),
+        counter('plugin_host_graph_failures_total', 'Calls of the graph store that failed.', graph.failures),
       ];
     },
     channels: {

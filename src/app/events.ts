@@ -1,7 +1,10 @@
 import { eventRoutes } from '../api/events-api.ts';
 import { messageOf } from '../base/errors.ts';
 import { LIMITS } from '../base/limits.ts';
+import { gauge, type Metric } from '../base/metric.ts';
+import type { Database } from '../db/database.ts';
 import { EventDeliverer } from '../events/deliverer.ts';
+import { countOpenDeliveries } from '../events/deliveries.ts';
 import { EventFeed } from '../events/feed.ts';
 import { EVENT_PUBLISHED, publishEvent, removeOldEvents } from '../events/publish.ts';
 import { eventHandlers } from '../host/events.ts';
@@ -13,6 +16,27 @@ import type { Feature } from './feature.ts';
 
 const DELIVER_QUEUE = 'event_deliver';
 const SWEEP_SECONDS = 10;
+
+async function metricsOf(db: Database): Promise<Metric[]> {
+  const { dead, oldestSeconds, waiting } = await countOpenDeliveries(db);
+  return [
+    gauge(
+      'plugin_host_event_deliveries',
+      'Deliveries of events that wait, and those given up within a day.',
+      [
+        [{ state: 'waiting' }, waiting],
+        [{ state: 'dead' }, dead],
+      ],
+      'max',
+    ),
+    gauge(
+      'plugin_host_event_delivery_oldest_seconds',
+      'How long the oldest delivery of an event has waited.',
+      oldestSeconds,
+      'max',
+    ),
+  ];
+}
 
 /** Tells subscribers of events of plugins. */
 export function composeEvents({ config, db, jobs, log, secrets }: Core): Feature {
@@ -74,6 +98,7 @@ export function composeEvents({ config, db, jobs, log, secrets }: Core): Feature
         jobs.wake(DELIVER_QUEUE);
       },
     }),
+    metrics: () => metricsOf(db),
     channels: { [EVENT_PUBLISHED]: () => feed.look() },
     duties: () => (deliverer.isAtWork ? ['event_delivery'] : []),
     readAll: () => feed.look(),

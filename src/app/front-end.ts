@@ -6,7 +6,9 @@ import { makeRouter } from '../api/router.ts';
 import { fullDiskOf, lackOfSpace } from '../base/disk-space.ts';
 import { messageOf, ServiceError } from '../base/errors.ts';
 import type { Log } from '../base/log.ts';
+import { gauge, type Metric } from '../base/metric.ts';
 import { type Config, dataPath, isHttpsOnly, publicBaseOf } from '../config/load.ts';
+import { AnswerCounts } from '../http/answer-counts.ts';
 import { makeClientAddress } from '../http/client-address.ts';
 import type { Connections } from '../http/connections.ts';
 import type { Exchange } from '../http/exchange.ts';
@@ -29,6 +31,7 @@ export type FrontEnd = {
   routes: readonly Route[];
   /** Open connections of clients. */
   connections(): number;
+  metrics(): Metric[];
   /** Requests of the API are answered 503 from now on; no new connections. */
   drain(): void;
   /** Leads new connections to this process, which began to listen last. */
@@ -95,6 +98,13 @@ function tlsOf({ values: v }: Config, log: Log): TlsFiles | null {
   return files;
 }
 
+const NOT_KEPT = 'the answer of a request with an Idempotency-Key could not be kept';
+
+const metricsOf = (connections: Connections, counts: AnswerCounts | null): Metric[] => [
+  gauge('plugin_host_connections', 'Open connections of clients.', connections.open),
+  ...(counts?.metrics() ?? []),
+];
+
 /** What a change waits for until it is answered. */
 const barrierOf = ({ changes }: Core, siblings: Siblings) => ({
   isCurrent: () => changes.isCurrent(),
@@ -118,9 +128,12 @@ export async function composeFrontEnd(core: Core, parts: FrontEndParts): Promise
     ...docsRoutes(),
     ...parts.routes,
   ];
-  const report = (error: unknown): void =>
-    log.warn({ error: messageOf(error) }, 'the answer of a request with an Idempotency-Key could not be kept');
-  const route = makeRouter({ db, secretKey, report }, routes, guards, barrierOf(core, parts.siblings));
+  const route = makeRouter(
+    { db, secretKey, report: error => log.warn({ error: messageOf(error) }, NOT_KEPT) },
+    routes,
+    guards,
+    barrierOf(core, parts.siblings),
+  );
   const triggerParts = {
     ...parts,
     changes,
@@ -129,6 +142,7 @@ export async function composeFrontEnd(core: Core, parts: FrontEndParts): Promise
     bodyBytesMax: v['http.max_body'],
   };
   const intake = composeIntake(config);
+  const counts = v['metrics.port'] === 0 ? null : new AnswerCounts();
   const connections = composeConnections(config, log, parts.siblings.processes);
   const server = await startServer(v['http.host'], v['http.port'], {
     triggerPrefix: TRIGGER_PREFIX,
@@ -136,6 +150,7 @@ export async function composeFrontEnd(core: Core, parts: FrontEndParts): Promise
     intake,
     connections,
     tls: tlsOf(config, log),
+    counts,
     isHttpsOnly: isHttpsOnly(publicBaseOf(config, v['http.port'])),
     handleTrigger: x => handleTrigger(triggerParts, x),
     async handleRoute(x) {
@@ -157,6 +172,7 @@ export async function composeFrontEnd(core: Core, parts: FrontEndParts): Promise
     server,
     routes,
     connections: () => connections.open,
+    metrics: () => metricsOf(connections, counts),
     takeOver: () => void steerConnections(server.port, parts.siblings.processes),
     handOver: () => handOver(server, connections, parts.siblings.processes),
     drain() {

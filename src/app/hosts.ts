@@ -2,8 +2,11 @@ import os from 'node:os';
 import { hostRoutes } from '../api/hosts-api.ts';
 import { jobRoutes } from '../api/jobs-api.ts';
 import { messageOf } from '../base/errors.ts';
+import { gauge } from '../base/metric.ts';
 import { serviceVersion } from '../base/version.ts';
-import { BEAT_MS, beat, endBeats, type ProcessLoad } from '../records/host-processes.ts';
+import type { Database } from '../db/database.ts';
+import { countJobs } from '../db/job-tables.ts';
+import { BEAT_MS, beat, endBeats, listProcesses, type ProcessLoad } from '../records/host-processes.ts';
 import type { Core } from './core.ts';
 import type { Execution } from './execution.ts';
 import type { Feature } from './feature.ts';
@@ -25,6 +28,16 @@ function cpuMeter(): () => number {
     [at, used] = [now, total];
     return Math.round(share * 1000) / 1000;
   };
+}
+
+async function hostCounts(db: Database): Promise<Array<readonly [{ state: string }, number]>> {
+  const all = await listProcesses(db);
+  const serving = new Set(all.filter(p => !p.isSilent).map(p => p.hostId));
+  const silent = new Set(all.filter(p => !serving.has(p.hostId)).map(p => p.hostId));
+  return [
+    [{ state: 'serving' }, serving.size],
+    [{ state: 'silent' }, silent.size],
+  ];
 }
 
 /** Tells the other hosts that this process lives and what it does, and lists them all. */
@@ -53,6 +66,23 @@ export function composeHosts(core: Core, { connections, executor, features, sibl
   return {
     routes: [...hostRoutes({ db }), ...jobRoutes({ db })],
     repeated: [{ everyMs: BEAT_MS, what: 'writing the row of this host', run: tell }],
+    async metrics() {
+      const jobs = await countJobs(db);
+      return [
+        gauge(
+          'plugin_host_jobs',
+          'Jobs that are not done, and those that failed for the last time within a day.',
+          jobs.map(({ count, queue, state }) => [{ queue, state }, count] as const),
+          'max',
+        ),
+        gauge(
+          'plugin_host_hosts',
+          'Hosts of this database, by whether they have written their row within five seconds.',
+          await hostCounts(db),
+          'max',
+        ),
+      ];
+    },
     start: () =>
       void tell().catch((error: unknown) =>
         log.warn({ error: messageOf(error) }, 'the row of this host could not be written yet'),

@@ -4,6 +4,7 @@ import { messengerRoutes } from '../api/messengers-api.ts';
 import type { CommandAccess } from '../authz/command-access.ts';
 import { messageOf } from '../base/errors.ts';
 import { LIMITS } from '../base/limits.ts';
+import { gauge } from '../base/metric.ts';
 import type { Config } from '../config/load.ts';
 import type { Queryable } from '../db/database.ts';
 import { tryLock } from '../db/held-lock.ts';
@@ -18,7 +19,7 @@ import { messageHandlers } from '../host/messages.ts';
 import { type JobQueue, kickJob, scheduledJob } from '../jobs.ts';
 import { removeOldCodes } from '../messaging/accounts.ts';
 import type { Channel, ChannelName } from '../messaging/channel.ts';
-import { appendMessages, type NewMessage, removeOldMessages } from '../messaging/outgoing.ts';
+import { appendMessages, countMessages, type NewMessage, removeOldMessages } from '../messaging/outgoing.ts';
 import { receiveUpdate, UPDATE_QUEUE } from '../messaging/receive.ts';
 import { MessageSender } from '../messaging/sender.ts';
 import { telegramChannel } from '../messaging/telegram.ts';
@@ -204,6 +205,26 @@ export function composeMessengers({ config, db, jobs, log }: Core, parts: Messen
         jobs.wake(SEND_QUEUE);
       },
     }),
+    async metrics() {
+      const counts = await countMessages(db);
+      return [
+        gauge(
+          'plugin_host_messages',
+          'Messages to messengers that wait, and those that failed within a day.',
+          counts.flatMap(({ channel, failed, waiting }) => [
+            [{ channel, state: 'waiting' }, waiting] as const,
+            [{ channel, state: 'failed' }, failed] as const,
+          ]),
+          'max',
+        ),
+        gauge(
+          'plugin_host_message_oldest_seconds',
+          'How long the oldest message has waited.',
+          counts.map(({ channel, oldestSeconds }) => [{ channel }, oldestSeconds] as const),
+          'max',
+        ),
+      ];
+    },
     duties: () => [
       ...sender.channelsAtWork.map(name => `message_sending:${name}`),
       ...[...polled].map(name => `message_polling:${name}`),

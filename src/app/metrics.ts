@@ -42,7 +42,7 @@ function processMetrics({ db }: Core): Metric[] {
 }
 
 /** Everything that is counted and measured. A feature that fails is left out: the others are needed most then. */
-export async function metricsOf(core: Core, features: readonly Feature[]): Promise<Metric[]> {
+export async function metricsOf(core: Core, features: ReadonlyArray<Pick<Feature, 'metrics'>>): Promise<Metric[]> {
   loop.enable();
   const found = await Promise.all(
     features.map(async feature => {

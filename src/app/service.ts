@@ -169,7 +169,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     executor: execution.executor,
     authz,
     memory: execution.memory,
-    metrics: () => metricsOf(core, features),
+    metrics: () => metricsOf(core, [...features, frontEnd]),
     heard: () => core.changes.heard(),
     useEmbeddedGraph: endpoint => authz.useEmbedded(endpoint),
     hearStrike: message => records.quarantine.hearStrike(message),

@@ -2,10 +2,12 @@ import { universityRoutes } from '../api/university-api.ts';
 import { messageOf } from '../base/errors.ts';
 import { LIMITS } from '../base/limits.ts';
 import type { Log } from '../base/log.ts';
+import { gauge } from '../base/metric.ts';
 import { type Config, dataPath } from '../config/load.ts';
 import { durationMs } from '../config/values.ts';
 import type { Database } from '../db/database.ts';
 import { scheduledJob } from '../jobs.ts';
+import { lastPulls } from '../university/import-log.ts';
 import { Imports, isUnderWay, localDay } from '../university/imports.ts';
 import type { Core } from './core.ts';
 import type { Feature } from './feature.ts';
@@ -60,6 +62,14 @@ export function composeUniversity(core: Core): Feature {
   return {
     routes: universityRoutes({ db, imports }),
     jobs,
+    metrics: async () => [
+      gauge(
+        'plugin_host_last_pull_timestamp_seconds',
+        'When a pull of university data last ended in each state, in seconds since 1970.',
+        (await lastPulls(db)).map(({ at, state }) => [{ state }, at] as const),
+        'max',
+      ),
+    ],
     duties: () => (imports.isPulling ? ['university_pull'] : []),
     close: () => imports.close(),
   };

@@ -92,3 +92,21 @@ export async function listQueues(db: Queryable): Promise<QueueState[]> {
   );
   return rows;
 }
+
+/** Jobs that are not done, by queue and state, and how many were given up within a day; for metrics. */
+export async function countJobs(
+  db: Queryable,
+): Promise<Array<{ queue: string; state: 'waiting' | 'deferred' | 'active' | 'failed'; count: number }>> {
+  const { rows } = await db.query<{
+    queue: string;
+    state: 'waiting' | 'deferred' | 'active' | 'failed';
+    count: number;
+  }>(
+    `SELECT name AS queue, count(*)::int AS count,
+       CASE WHEN state = 'active' THEN 'active' WHEN state = 'failed' THEN 'failed' WHEN start_after <= now() THEN 'waiting' ELSE 'deferred' END AS state
+     FROM pgboss.job
+     WHERE (state < 'completed' OR state = 'failed' AND completed_on > now() - interval '1 day') AND name NOT LIKE '%\\_dead'
+     GROUP BY 1, 3`,
+  );
+  return rows;
+}

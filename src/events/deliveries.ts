@@ -175,3 +175,16 @@ export async function countDeliveries(
   );
   return new Map(rows.map(({ subscription_id, ...counts }) => [Number(subscription_id), counts]));
 }
+
+/** Deliveries that wait, those that died within a day, and for how many seconds the oldest has waited; for metrics. */
+export async function countOpenDeliveries(
+  db: Queryable,
+): Promise<{ waiting: number; dead: number; oldestSeconds: number }> {
+  const { rows } = await db.query<{ waiting: number; dead: number; oldest: number | null }>(
+    `SELECT (SELECT count(*)::int FROM event_deliveries WHERE state = 'dead' AND ended_at > now() - interval '1 day') AS dead,
+       count(*)::int AS waiting, extract(epoch FROM now() - min(e.at))::float8 AS oldest
+     FROM event_deliveries d JOIN events e ON e.id = d.event_id WHERE d.state = 'waiting'`,
+  );
+  const { dead = 0, oldest = 0, waiting = 0 } = rows[0] ?? {};
+  return { dead, waiting, oldestSeconds: oldest ?? 0 };
+}

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { type BoundedCache, boundedCache } from '../base/bounded-cache.ts';
 import { LIMITS } from '../base/limits.ts';
+import { Durations } from '../base/metric.ts';
 import { idProblem } from './graph-schema.ts';
 import { type CheckStep, type Freshness, type GraphCheck, GraphError, type GraphStore } from './graph-store.ts';
 import type { Tuple } from './tuple.ts';
@@ -98,6 +99,9 @@ export class Graph {
   /** Waiting checks by key, so that equal checks of one turn are sent once. */
   #waiting = new Map<string, Waiting>();
   #inFlight = 0;
+  /** How long the store took for a call, since the process started; those that failed count apart. */
+  readonly durations = { check: new Durations(), lookup: new Durations() };
+  failures = 0;
   #pumpSoon = false;
 
   /** @param onNotLoaded called when the store turns out not to have the whole graph */
@@ -231,7 +235,7 @@ export class Graph {
 
   /** Checks the mark in the same call, and so at the same revision. */
   #checkLoaded(checks: readonly GraphCheck[]): Promise<Array<boolean | GraphError>> {
-    return this.#ofLoaded(async (store, mark) => {
+    return this.#ofLoaded('check', async (store, mark) => {
       const answers = await this.#fresh(freshness => store.checkBulk([...checks, isLoaded(mark)], freshness));
       return answers.pop() === true ? answers : null;
     });
@@ -242,7 +246,22 @@ export class Graph {
    *
    * @param question returns null when the mark is missing: it is another store, perhaps one that is being filled
    */
-  async #ofLoaded<T>(question: (store: GraphStore, mark: Tuple) => Promise<T | null>): Promise<T> {
+  async #ofLoaded<T>(
+    kind: 'check' | 'lookup',
+    question: (store: GraphStore, mark: Tuple) => Promise<T | null>,
+  ): Promise<T> {
+    const since = performance.now();
+    try {
+      const answer = await this.#askLoaded(question);
+      this.durations[kind].add(performance.now() - since);
+      return answer;
+    } catch (error) {
+      this.failures++;
+      throw error;
+    }
+  }
+
+  async #askLoaded<T>(question: (store: GraphStore, mark: Tuple) => Promise<T | null>): Promise<T> {
     const { store } = this;
     for (let again = false; ; again = true) {
       const mark = await this.#loadedMark(store);
@@ -301,7 +320,7 @@ export class Graph {
    * afterwards.
    */
   #lookup<T>(question: (store: GraphStore, freshness: Freshness) => Promise<T>): Promise<T> {
-    return this.#ofLoaded(async (store, mark) => {
+    return this.#ofLoaded('lookup', async (store, mark) => {
       const answer = await this.#fresh(freshness => question(store, freshness));
       const [still] = await store.checkBulk([isLoaded(mark)], 'latest');
       return still === true ? answer : null;

@@ -55,6 +55,7 @@ export class Exchange implements TriggerExchange {
   #share: IntakeShare | null = null;
   #onAborted: (() => void) | null = null;
   #address: string | null = null;
+  readonly #since = performance.now();
 
   constructor(res: HttpResponse, req: HttpRequest, clientAddress: ClientAddress, intake: Intake, door: Door) {
     this.#intake = intake;
@@ -214,6 +215,7 @@ export class Exchange implements TriggerExchange {
       ['X-Content-Type-Options', 'nosniff'] as const,
       ['X-Request-Id', this.requestId + this.#door.after] as const,
     ];
+    this.#door.counts?.answered(this.path, status, this.#since);
     if (status !== 200) this.#res.writeStatus(statusLine(status));
     for (const [name, value] of [...headers, ...own]) this.#res.writeHeader(name, value);
     if (last) this.#res.writeHeader('Connection', 'close');
@@ -312,6 +314,7 @@ export class Exchange implements TriggerExchange {
     this.#share?.release();
     if (!this.#open) return;
     this.#open = false;
+    this.#door.counts?.answered(this.path, status, this.#since);
     const res = this.#res;
     // A refusal in the middle of an upload: the rest must be read, or the connection stands still.
     this.#body?.release();
@@ -340,6 +343,7 @@ export class Exchange implements TriggerExchange {
     // The library gives its own answer and closes; where it does not, this one is sent.
     if (problem?.unreadable === true) return void setImmediate(() => this.replyError(error));
     const { body, headers, status } = problemReply(error, this.path, this.requestId);
+    this.#door.counts?.answered(this.path, status, this.#since);
     const res = this.#res;
     res.writeStatus(statusLine(status));
     for (const [name, value] of headers) res.writeHeader(name, value);
@@ -358,6 +362,7 @@ export class Exchange implements TriggerExchange {
 
   /** Answers a refusal as problem+json. What is left of the body is read and dropped: the client may not look before it has sent it. */
   replyError(error: ServiceError): void {
+    this.#door.counts?.refused(error.code);
     const { body, headers, status } = problemReply(error, this.path, this.requestId);
     this.replyFlat(status, '', body, headers);
   }

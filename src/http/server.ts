@@ -2,6 +2,7 @@ import { App, SSLApp, type us_listen_socket, us_listen_socket_close, us_socket_l
 import { diskFullError, fullDiskOf } from '../base/disk-space.ts';
 import { messageOf, ServiceError } from '../base/errors.ts';
 import { isUnavailable } from '../db/database.ts';
+import type { AnswerCounts } from './answer-counts.ts';
 import type { ClientAddress } from './client-address.ts';
 import type { Connections } from './connections.ts';
 import type { Door } from './door.ts';
@@ -21,6 +22,8 @@ export type ServerParts = {
   connections?: Connections;
   /** Files of the certificate; null: no TLS. */
   tls?: TlsFiles | null;
+  /** Counts answers; left out when no program reads the counts. */
+  counts?: AnswerCounts | null;
   /** Browsers shall use https alone from now on (RFC 6797). */
   isHttpsOnly?: boolean;
   handleTrigger(x: Exchange): undefined | Promise<void>;
@@ -72,9 +75,9 @@ function answerThrown(parts: ServerParts, x: Exchange, error: unknown): void {
  */
 export async function startServer(host: string, port: number, parts: ServerParts): Promise<Server> {
   const limitReceiveBuffer = makeLimitReceiveBuffer();
-  const { isHttpsOnly = false, tls = null } = parts;
+  const { counts = null, isHttpsOnly = false, tls = null } = parts;
   const app = tls === null ? App() : SSLApp({ cert_file_name: tls.cert, key_file_name: tls.key });
-  const door: Door = { isClosing: false, after: isHttpsOnly ? STRICT_TRANSPORT : '' };
+  const door: Door = { isClosing: false, after: isHttpsOnly ? STRICT_TRANSPORT : '', counts };
   parts.connections?.watch(app);
   app.any(`${parts.triggerPrefix}*`, (res, req) => {
     const x = new Exchange(res, req, parts.clientAddress, parts.intake, door);

@@ -248,3 +248,18 @@ export async function removeOldMessages(db: Queryable): Promise<number> {
   );
   return rowCount ?? 0;
 }
+
+/** Messages that wait and that failed within a day, by channel, and for how many seconds the oldest has waited; for metrics. */
+export async function countMessages(
+  db: Queryable,
+): Promise<Array<{ channel: string; waiting: number; failed: number; oldestSeconds: number }>> {
+  const { rows } = await db.query<{ channel: string; waiting: number; failed: number; oldestSeconds: number | null }>(
+    `SELECT channel, count(*) FILTER (WHERE state IN ('queued', 'sending'))::int AS waiting,
+       count(*) FILTER (WHERE state IN ('failed', 'uncertain'))::int AS failed,
+       extract(epoch FROM now() - min(created_at) FILTER (WHERE state IN ('queued', 'sending')))::float8 AS "oldestSeconds"
+     FROM outgoing_messages
+     WHERE state IN ('queued', 'sending') OR state IN ('failed', 'uncertain') AND ended_at > now() - interval '1 day'
+     GROUP BY channel`,
+  );
+  return rows.map(r => ({ ...r, oldestSeconds: r.oldestSeconds ?? 0 }));
+}

@@ -197,3 +197,12 @@ export async function endInterrupted(db: Queryable, kind: ImportRun['kind'], sil
   );
   return rowCount ?? 0;
 }
+
+/** When a pull last ended in each state, in seconds since 1970; for metrics. */
+export async function lastPulls(db: Queryable): Promise<Array<{ state: ImportState; at: number }>> {
+  const { rows } = await db.query<{ state: ImportState; at: number }>(
+    `SELECT state, extract(epoch FROM max(finished_at))::float8 AS at FROM university_imports
+     WHERE kind = 'pull' AND finished_at IS NOT NULL GROUP BY state`,
+  );
+  return rows;
+}

@@ -65,6 +65,11 @@ t.test('the metrics of all serving processes are served together on a port of th
   t.equal(find(samples, 'plugin_host_plugins'), 1, 'what every process sees is not added up');
   t.equal(find(samples, 'plugin_host_outbox_entries', { state: 'dead' }), 0);
   t.equal(find(samples, 'plugin_host_executions_in_flight'), 0);
+  t.equal(find(samples, 'plugin_host_http_requests_total', { kind: 'trigger', status: '200' }), 40);
+  t.equal(find(samples, 'plugin_host_http_request_duration_seconds_count', { kind: 'trigger' }), 40);
+  t.equal(find(samples, 'plugin_host_hosts', { state: 'serving' }), 1);
+  t.equal(find(samples, 'plugin_host_hosts', { state: 'silent' }), 0);
+  t.ok((find(samples, 'plugin_host_graph_duration_seconds_count', { call: 'check' }) ?? -1) >= 0);
   t.ok((find(samples, 'plugin_host_resident_memory_bytes') ?? 0) > 2 * 50 * 2 ** 20, 'two processes');
   t.ok((find(samples, 'plugin_host_database_connections', { state: 'idle' }) ?? 0) > 0);
   const delay = find(samples, 'plugin_host_event_loop_delay_seconds', { quantile: '0.5' }) ?? -1;
@@ -74,7 +79,17 @@ t.test('the metrics of all serving processes are served together on a port of th
 
   process.kill(childPid(run.child.pid ?? 0, 'serving'), 'SIGKILL');
   await run.until(/the serving process ended \(SIGKILL\)/);
-  t.equal(find((await scrape()).samples, 'plugin_host_serving_processes_ended_total'), 1);
+  t.equal((await request(`${base}/api/triggers/http/hello/absent`)).status, 404);
+  const later = (await scrape()).samples;
+  t.equal(find(later, 'plugin_host_serving_processes_ended_total'), 1);
+  t.equal(
+    find(later, 'plugin_host_executions_total', { ...hello, outcome: 'ok' }),
+    40,
+    'what it counted stays counted',
+  );
+  t.equal(find(later, 'plugin_host_execution_duration_seconds_bucket', { ...hello, le: '+Inf' }), 40);
+  t.equal(find(later, 'plugin_host_refusals_total', { code: 'not_found' }), 1);
+  t.equal(find(later, 'plugin_host_http_requests_total', { kind: 'trigger', status: '404' }), 1);
 
   t.equal((await request(`http://127.0.0.1:${metricsPort}/`)).status, 404);
   t.equal((await request(`http://127.0.0.1:${metricsPort}/metrics`, { method: 'POST' })).status, 405);
