@@ -878,6 +878,10 @@ export interface paths {
         200: { headers: Record<string, unknown>; content: {
           'application/json': {
             'status': 'alive';
+            /** Release, for administrators, administration keys, and clients on this machine that come through no proxy */
+            'version'?: string;
+            'pid'?: number;
+            'uptime_seconds'?: number;
           };
         } };
       };
@@ -889,7 +893,9 @@ export interface paths {
       responses: Refused<400 | 500> & {
         200: { headers: Record<string, unknown>; content: {
           'application/json': {
-            'status': 'ready';
+            'status': 'ready' | 'degraded';
+            /** Each thing it needs, for administrators, administration keys, and clients on this machine that come through no proxy */
+            'checks'?: components['schemas']['HealthCheck'][];
           };
         } };
         503: { headers: Record<string, unknown>; content: {
@@ -901,6 +907,8 @@ export interface paths {
             'status': 'starting' | 'draining' | 'unavailable';
             /** What is missing */
             'reason'?: string;
+            /** Each thing it needs, for administrators, administration keys, and clients on this machine that come through no proxy */
+            'checks'?: components['schemas']['HealthCheck'][];
           };
         } };
       };
@@ -3760,6 +3768,12 @@ export interface components {
         'name': string;
         'expression': string;
       }[];
+    };
+    'HealthCheck': {
+      'name': string;
+      'state': 'ok' | 'degraded' | 'failed';
+      /** What is missing */
+      'detail': string | null;
     };
     'Host': {
       'id': string;

@@ -1,19 +1,31 @@
 import { z } from 'zod';
-import { notCurrent } from '../base/errors.ts';
-import type { ChangeStatus } from '../db/notifications.ts';
+import type { Request } from '../http/message.ts';
 import { NO_STORE } from '../http/message.ts';
 import { resource } from './contract.ts';
 import { type Handle, serve } from './endpoint.ts';
+import { type Guards, isLoopback } from './guards.ts';
 import type { Route } from './route.ts';
+
+/** One thing the service needs. Without what is not `needed` it is degraded: some requests are answered, some are not. */
+export type HealthCheck = { name: string; needed: boolean; look(): Promise<string | null> };
 
 export type HealthParts = {
   state(): 'starting' | 'ready' | 'draining';
-  /** Asks the database. */
-  check(): Promise<void>;
-  changes: ChangeStatus;
-  /** What is wrong with the room on the disk; null when nothing is. */
-  lackOfSpace(): string | null;
+  checks: readonly HealthCheck[];
+  guards: Pick<Guards, 'check'>;
+  about: { version: string; startedAt: Date };
 };
+
+const INSIDE = 'for administrators, administration keys, and clients on this machine that come through no proxy';
+
+const check = z
+  .object({
+    name: z.string(),
+    state: z.enum(['ok', 'degraded', 'failed']),
+    detail: z.string().nullable().describe('What is missing'),
+  })
+  .meta({ id: 'HealthCheck' });
+const checks = z.array(check).optional().describe(`Each thing it needs, ${INSIDE}`);
 
 /** `/healthz` alive, `/readyz` ready to serve (docs/api.md "Health"). */
 export const health = resource('Health', 'Whether the service lives and is ready.', {
@@ -22,18 +34,27 @@ export const health = resource('Health', 'Whether the service lives and is ready
     path: '/healthz',
     guard: 'none',
     summary: 'Ask whether the process lives',
-    replies: { 200: z.object({ status: z.literal('alive') }) },
+    replies: {
+      200: z.object({
+        status: z.literal('alive'),
+        version: z.string().optional().describe(`Release, ${INSIDE}`),
+        pid: z.int().optional(),
+        uptime_seconds: z.int().optional(),
+      }),
+    },
   },
   ready: {
     method: 'GET',
     path: '/readyz',
     guard: 'none',
     summary: 'Ask whether the service is ready',
+    description: 'degraded: the graph store does not answer. Triggers and commands that need it are refused.',
     replies: {
-      200: z.object({ status: z.literal('ready') }),
+      200: z.object({ status: z.enum(['ready', 'degraded']), checks }),
       503: z.object({
         status: z.enum(['starting', 'draining', 'unavailable']),
         reason: z.string().optional().describe('What is missing'),
+        checks,
       }),
     },
   },
@@ -43,30 +64,56 @@ export const health = resource('Health', 'Whether the service lives and is ready
 export const HEALTH_PATHS: ReadonlySet<string> = new Set([health.alive.path, health.ready.path]);
 
 const RETRY: Array<[string, string]> = [['Retry-After', '1'], NO_STORE];
+/** A check that takes longer has failed: who asks does not wait for ever. */
+const CHECK_MS = 3000;
 
-const alive: Handle<typeof health.alive, HealthParts> = () => ({
-  status: 200,
-  json: { status: 'alive' },
-  headers: [NO_STORE],
-});
+/** Whether the client may read what is wrong inside. */
+async function isInside({ guards }: HealthParts, request: Request): Promise<boolean> {
+  const { headers, remoteAddr } = request;
+  const isForwarded = ['forwarded', 'x-forwarded-for', 'via'].some(name => headers[name] !== undefined);
+  if (isLoopback(remoteAddr) && !isForwarded) return true;
+  if (headers.authorization === undefined && headers.cookie === undefined) return false;
+  return await guards.check({ guard: 'admin', key: ['read', 'operate'] }, request).then(
+    () => true,
+    () => false,
+  );
+}
 
-const ready: Handle<typeof health.ready, HealthParts> = async parts => {
-  const state = parts.state();
-  if (state !== 'ready') return { status: 503, json: { status: state }, headers: RETRY };
-  const reason = await problemOf(parts);
-  if (reason !== null) return { status: 503, json: { status: 'unavailable', reason }, headers: RETRY };
-  return { status: 200, json: { status: 'ready' }, headers: [NO_STORE] };
+const alive: Handle<typeof health.alive, HealthParts> = async (parts, { request }) => {
+  const { startedAt, version } = parts.about;
+  const inside = await isInside(parts, request);
+  const uptime = Math.round((Date.now() - startedAt.getTime()) / 1000);
+  const more = inside ? { version, pid: process.pid, uptime_seconds: uptime } : {};
+  return { status: 200, json: { status: 'alive', ...more }, headers: [NO_STORE] };
 };
 
-/** Why the service is not ready; null when it is. */
-async function problemOf({ changes, check, lackOfSpace }: HealthParts): Promise<string | null> {
-  if (!(await changes.becomesCurrent())) return `${notCurrent().message}; public triggers go on`;
-  try {
-    await check();
-    return lackOfSpace();
-  } catch {
-    return 'the database does not answer';
-  }
+type Looked = HealthCheck & { problem: string | null };
+
+async function look(one: HealthCheck): Promise<Looked> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<string>(resolve => {
+    timer = setTimeout(() => resolve(`no answer within ${CHECK_MS / 1000} s`), CHECK_MS);
+  });
+  const problem = await Promise.race([one.look(), late]).finally(() => clearTimeout(timer));
+  return { ...one, problem };
 }
+
+const checkJson = ({ name, needed, problem }: Looked) => ({
+  name,
+  state: problem === null ? ('ok' as const) : needed ? ('failed' as const) : ('degraded' as const),
+  detail: problem,
+});
+
+const ready: Handle<typeof health.ready, HealthParts> = async (parts, { request }) => {
+  const state = parts.state();
+  if (state !== 'ready') return { status: 503, json: { status: state }, headers: RETRY };
+  const looked = await Promise.all(parts.checks.map(look));
+  const more = (await isInside(parts, request)) ? { checks: looked.map(checkJson) } : {};
+  const missing = looked.find(c => c.needed && c.problem !== null);
+  if (missing?.problem != null)
+    return { status: 503, json: { status: 'unavailable', reason: missing.problem, ...more }, headers: RETRY };
+  const status = looked.some(c => c.problem !== null) ? 'degraded' : 'ready';
+  return { status: 200, json: { status, ...more }, headers: [NO_STORE] };
+};
 
 export const healthRoutes = (parts: HealthParts): Route[] => serve(health, parts, { alive, ready });

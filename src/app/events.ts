@@ -54,13 +54,8 @@ export function composeEvents({ config, db, jobs, log, secrets }: Core): Feature
     databaseUrl: config.values['database.url'],
     secrets,
     async post(url, headers, body, signal) {
-      const { header, status } = await calls.call(url, {
-        method: 'POST',
-        headers,
-        body: Buffer.from(body),
-        signal,
-        bytesMax: 0,
-      });
+      const request = { method: 'POST', headers, body: Buffer.from(body), signal, bytesMax: 0 } as const;
+      const { header, status } = await calls.call(url, request);
       return { status, retryAfter: header('retry-after') };
     },
     onError,

@@ -3,11 +3,12 @@ import { docsRoutes } from '../api/docs-api.ts';
 import { HEALTH_PATHS, healthRoutes } from '../api/health-api.ts';
 import type { Route } from '../api/route.ts';
 import { makeRouter } from '../api/router.ts';
-import { fullDiskOf, lackOfSpace } from '../base/disk-space.ts';
+import { fullDiskOf } from '../base/disk-space.ts';
 import { messageOf, ServiceError } from '../base/errors.ts';
 import type { Log } from '../base/log.ts';
 import { gauge, type Metric } from '../base/metric.ts';
-import { type Config, dataPath, isHttpsOnly, publicBaseOf } from '../config/load.ts';
+import { serviceVersion } from '../base/version.ts';
+import { type Config, isHttpsOnly, publicBaseOf } from '../config/load.ts';
 import { AnswerCounts } from '../http/answer-counts.ts';
 import { makeClientAddress } from '../http/client-address.ts';
 import type { Connections } from '../http/connections.ts';
@@ -19,6 +20,7 @@ import { handleTrigger, TRIGGER_PREFIX } from '../triggers/handle-trigger.ts';
 import type { Authz } from './authz.ts';
 import type { Core } from './core.ts';
 import type { Execution } from './execution.ts';
+import { healthChecks } from './health.ts';
 import type { Identity } from './identity.ts';
 import { composeConnections, composeIntake } from './intake.ts';
 import type { Plugins } from './plugins.ts';
@@ -47,7 +49,7 @@ export type FrontEnd = {
 export type FrontEndParts = Pick<Plugins, 'registry' | 'origins'> &
   Pick<Records, 'records' | 'quarantine'> &
   Pick<Identity, 'guards' | 'hasLogin' | 'hostBearer' | 'principals'> &
-  Pick<Authz, 'policies'> &
+  Pick<Authz, 'graph' | 'policies'> &
   Pick<Execution, 'executor'> & {
     routes: readonly Route[];
     siblings: Siblings;
@@ -98,6 +100,7 @@ function tlsOf({ values: v }: Config, log: Log): TlsFiles | null {
   return files;
 }
 
+const ABOUT = { version: serviceVersion(), startedAt: new Date(Date.now() - process.uptime() * 1000) };
 const NOT_KEPT = 'the answer of a request with an Idempotency-Key could not be kept';
 
 const metricsOf = (connections: Connections, counts: AnswerCounts | null): Metric[] => [
@@ -119,12 +122,7 @@ export async function composeFrontEnd(core: Core, parts: FrontEndParts): Promise
   const v = config.values;
   let state: 'starting' | 'ready' | 'draining' = 'starting';
   const routes = [
-    ...healthRoutes({
-      state: () => state,
-      changes,
-      check: async () => void (await db.query('SELECT 1')),
-      lackOfSpace: () => lackOfSpace(dataPath(config), v['data.min_free_mb']),
-    }),
+    ...healthRoutes({ state: () => state, checks: healthChecks(core, parts.graph), guards, about: ABOUT }),
     ...docsRoutes(),
     ...parts.routes,
   ];

@@ -121,7 +121,7 @@ function listenTo(inbox: Inbox, service: Service, siblings: LinkedSiblings, hand
 /** The serving process: front end and plugin threads. */
 async function serve(options: GoMessage, inbox: Inbox, journal: string | undefined): Promise<void> {
   const config = loadConfig(null, options.env);
-  const log = makeLog(config.values['log.level'], standardOutput(journal));
+  const log = makeLog(config.values['log.level'], standardOutput(journal), config.values['log.format']);
   const siblings = siblingsOf(options);
   let stopping = false;
   try {

@@ -1,4 +1,5 @@
 import fs from 'node:fs';
+import { createRequire } from 'node:module';
 import pino from 'pino';
 
 export type Log = pino.Logger;
@@ -24,6 +25,9 @@ export function isJournal(fd: number, stream: string | undefined): boolean {
   return stream === `${dev}:${ino}`;
 }
 
+/** Asks pino for the level of each line. */
+const LEVELLED = { [Symbol.for('pino.metadata')]: true, lastLevel: 30 };
+
 /**
  * Standard output; in the journal each line begins with its priority, so that `journalctl -p warning` finds it.
  *
@@ -33,11 +37,29 @@ export function standardOutput(journal: string | undefined): pino.DestinationStr
   const to = pino.destination(1);
   if (!isJournal(1, journal)) return to;
   return {
-    // Asks pino for the level of each line.
-    [Symbol.for('pino.metadata')]: true,
-    lastLevel: 30,
+    ...LEVELLED,
     write(line: string) {
       to.write(journalPrefix(this.lastLevel) + line);
+    },
+  } as pino.DestinationStream & { lastLevel: number };
+}
+
+/** What lines look like: an object of JSON each, or text for people. */
+export type LogFormat = 'json' | 'pretty';
+
+/** The same destination, to which lines are written as people read them. The library is loaded when it is needed. */
+function prettied(to: pino.DestinationStream): pino.DestinationStream {
+  const pretty = createRequire(import.meta.url)('pino-pretty') as typeof import('pino-pretty');
+  const format = pretty.prettyFactory({
+    colorize: process.stdout.isTTY === true,
+    singleLine: true,
+    translateTime: 'SYS:yyyy-mm-dd HH:MM:ss.l',
+  });
+  return {
+    ...LEVELLED,
+    write(line: string) {
+      if ('lastLevel' in to) to.lastLevel = this.lastLevel;
+      to.write(format(line));
     },
   } as pino.DestinationStream & { lastLevel: number };
 }
@@ -46,8 +68,13 @@ export function standardOutput(journal: string | undefined): pino.DestinationStr
  * Writes JSON lines without secrets: callers leave them out, and `redact` removes any that remain.
  *
  * @param to where they are written: standard output unless given
+ * @param lines what they look like
  */
-export function makeLog(level: string, to: pino.DestinationStream = standardOutput(undefined)): Log {
+export function makeLog(
+  level: string,
+  to: pino.DestinationStream = standardOutput(undefined),
+  lines: LogFormat = 'json',
+): Log {
   const options: pino.LoggerOptions = {
     level,
     base: undefined,
@@ -65,5 +92,5 @@ export function makeLog(level: string, to: pino.DestinationStream = standardOutp
       '*.cookie',
     ],
   };
-  return pino(options, to);
+  return pino(options, lines === 'pretty' ? prettied(to) : to);
 }

@@ -79,6 +79,22 @@ export async function withDatabase<T>(
   }
 }
 
+/**
+ * The same without starting or migrating anything.
+ *
+ * @throws CommandError when the embedded database does not run
+ */
+export async function withDatabaseAsItIs<T>(config: Config, work: (db: Database) => Promise<T>): Promise<T> {
+  const url = config.values['database.url'] || findRunningPostgres(dataPath(config, 'postgres'));
+  if (url === null) throw new CommandError('the embedded database does not run; start the service first');
+  const db = openDatabase(url, 2, () => {});
+  try {
+    return await work(db);
+  } finally {
+    await db.close();
+  }
+}
+
 /** Name of the operator's account; a container may run under a number that has none. */
 function accountName(): string {
   try {

@@ -68,6 +68,10 @@ function addServiceVerbs(program: Command, config: ReadConfig, serves: () => Pro
     // What does not answer must not keep the command.
     process.exit(checks.some(c => c.state === 'failed') ? 1 : 0);
   }).option(...JSON_OPTION);
+  verb(program, 'support-bundle', 'pack what others need to help, without secrets', async (flags, [file]) => {
+    const { bundleName, supportBundle } = await import('./support-bundle.ts');
+    out(await supportBundle(await config(flags), file ?? bundleName(new Date())));
+  }).argument('[file]', 'where to write it; plugin-host-support-TIME.tar.gz without it');
   verb(program, 'ready', 'ask the service on this machine whether it is ready; ends with 1 when not', async flags => {
     const { readyCommand } = await import('./ready.ts');
     out(await readyCommand(await config(flags)));

@@ -306,5 +306,10 @@ export const ROWS = {
     'info',
     'least severe log line that is written',
   ),
+  'log.format': row(
+    z.enum(['json', 'pretty']),
+    'json',
+    'how log lines are written: a JSON object each, or for people to read',
+  ),
   'log.plugins': row(flag, false, 'whether lines plugins log stand in the log, with plugin, trigger and request id'),
 } as const;

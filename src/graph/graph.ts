@@ -340,6 +340,11 @@ export class Graph {
     return this.#lookup((store, freshness) => store.lookupUsers(type, id, permission, freshness));
   }
 
+  /** Asks whether the store has the whole graph. @throws GraphError when it does not, or does not answer */
+  async ping(): Promise<void> {
+    await this.#checkLoaded([]);
+  }
+
   /** The schema of the store, or null. @throws GraphError */
   readSchema(): Promise<string | null> {
     return this.store.readSchema();

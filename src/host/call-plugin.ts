@@ -95,6 +95,7 @@ export function callPluginHandlers(parts: CallPluginParts): Record<'plugin_call'
       const context = new HostCall({
         plugin,
         requestId: call.requestId,
+        traceId: call.traceId,
         trigger: `call:${name}`,
         kind: 'call',
         principal: call.principal,

@@ -13,6 +13,8 @@ export type HostCallOrigin = {
   /** Null while a module is only asked for its manifest, without any permission. */
   plugin: InstalledPlugin | null;
   requestId: string;
+  /** Of the trace context of the request; left out or empty without one. */
+  traceId?: string;
   trigger: string;
   /** What started the execution. */
   kind: 'http' | 'messenger' | 'call';
@@ -48,6 +50,7 @@ export type CallEnd = 'ended' | 'killed';
 export class HostCall {
   readonly plugin: InstalledPlugin | null;
   readonly requestId: string;
+  readonly traceId: string;
   readonly trigger: string;
   readonly kind: HostCallOrigin['kind'];
   readonly principal: CallPrincipal | null;
@@ -61,6 +64,7 @@ export class HostCall {
   constructor(origin: HostCallOrigin) {
     this.plugin = origin.plugin;
     this.requestId = origin.requestId;
+    this.traceId = origin.traceId ?? '';
     this.trigger = origin.trigger;
     this.kind = origin.kind;
     this.principal = origin.principal;

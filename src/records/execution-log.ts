@@ -10,8 +10,12 @@ export type LoggedExecution = {
   trigger: string;
   kind: 'http' | 'messenger' | 'call';
   requestId: string;
+  /** Empty without a trace context. */
+  traceId: string;
   caller: string;
 };
+
+const traceOf = ({ traceId }: LoggedExecution): object => (traceId === '' ? {} : { trace_id: traceId });
 
 /** The current window of log lines of one trigger, or of one plugin's own log. */
 type Window = { fields: Record<string, string>; startedAt: number; written: number; leftOut: number };
@@ -60,6 +64,7 @@ export class ExecutionLog {
       version: e.plugin.version,
       trigger: e.trigger,
       request_id: e.requestId,
+      ...traceOf(e),
       caller: e.caller,
       outcome: o.kind,
       failure: o.failure.split('\n')[0] ?? '',
@@ -100,7 +105,7 @@ export class ExecutionLog {
       const before = bytes;
       bytes += line.text.length + 16;
       if (before > LIMITS.logBytesPerPluginHour) break;
-      const facts = { plugin: plugin.id, trigger: e.trigger, request_id: e.requestId };
+      const facts = { plugin: plugin.id, trigger: e.trigger, request_id: e.requestId, ...traceOf(e) };
       if (bytes > LIMITS.logBytesPerPluginHour)
         this.#log.warn({ ...facts, bytes_max: LIMITS.logBytesPerPluginHour }, 'plugin log left out for this hour');
       else this.#log[LEVELS[line.level] ?? 'info']({ ...facts, text: line.text }, 'plugin log');

@@ -271,6 +271,18 @@ async function insert(db: Database, batch: ExecutionRecord[]): Promise<void> {
   );
 }
 
+/** The executions that failed last, without what their plugins logged. */
+export async function listRecentFailures(db: Database, limit: number): Promise<Array<Omit<StoredRecord, 'log'>>> {
+  const { rows } = await db.query<RecordSql>(
+    `SELECT * FROM plugin_executions WHERE outcome NOT IN ('ok', 'refused') ORDER BY started_at DESC LIMIT $1`,
+    [limit],
+  );
+  return rows.map(r => {
+    const { log: _, ...rest } = toRecord(r);
+    return rest;
+  });
+}
+
 /** The plugins that ran last, the latest first. */
 export async function listRecentlyRun(db: Database, limit: number): Promise<string[]> {
   const { rows } = await db.query<{ id: string }>({

@@ -79,5 +79,6 @@ function asJson(config: Config, sample: boolean, journal: string | undefined): A
  * @param journal the variable `JOURNAL_STREAM`
  */
 export function makeAnnouncer(config: Config, sample: boolean, out: Screen, journal?: string): Announcer {
-  return out.isTTY === true ? onTerminal(config, sample, out) : asJson(config, sample, journal);
+  const isForPeople = out.isTTY === true || config.values['log.format'] === 'pretty';
+  return isForPeople ? onTerminal(config, sample, out) : asJson(config, sample, journal);
 }

@@ -252,6 +252,7 @@ function run(parts: TriggerParts, x: TriggerExchange, found: Found, admitted: Ad
     context: new HostCall({
       plugin,
       requestId,
+      traceId: x.traceId,
       trigger: trigger.name,
       kind: 'http',
       principal: admitted.principal,

@@ -22,6 +22,7 @@ const COMMANDS: Record<string, string[]> = {
   'config check': ['json'],
   'config example': [],
   doctor: ['json'],
+  'support-bundle': [],
   ready: [],
   openapi: [],
   version: ['json'],

@@ -17,6 +17,7 @@ const RUN: LoggedExecution = {
   trigger: 'run',
   kind: 'http',
   requestId: 'request-1',
+  traceId: '4bf92f3577b34da6a3ce929d0e0e4736',
   caller: 'user:5',
 };
 
@@ -28,7 +29,14 @@ t.test('each trap and each stopped execution is logged with its facts; a few lin
   executions.note({ ...RUN, trigger: 'other' }, withoutAnswer('memory_budget', 'used up', 0, 1));
   for (const kind of ['ok', 'handler_error', 'no_slot', 'queue_full', 'invalid_response'] as const)
     executions.note(RUN, withoutAnswer(kind, 'x', 0, 0));
-  const facts = { plugin: 'p', version: '1.0.0', trigger: 'run', request_id: 'request-1', caller: 'user:5' };
+  const facts = {
+    plugin: 'p',
+    version: '1.0.0',
+    trigger: 'run',
+    request_id: 'request-1',
+    trace_id: '4bf92f3577b34da6a3ce929d0e0e4736',
+    caller: 'user:5',
+  };
   t.match(lines, [
     { ...facts, msg: 'execution trapped', outcome: 'trapped', failure: 'unreachable', run_ms: 12 },
     { ...facts, msg: 'execution stopped', outcome: 'deadline', run_ms: 5000 },
@@ -76,7 +84,15 @@ t.test('log.plugins puts the lines of plugins into the log, so many bytes an hou
   };
   t.same(of(false, 'hello', 1), []);
   t.match(of(true, 'hello', 1), [
-    { level: 30, msg: 'plugin log', text: 'hello', plugin: 'p', trigger: 'run', request_id: 'request-1' },
+    {
+      level: 30,
+      msg: 'plugin log',
+      text: 'hello',
+      plugin: 'p',
+      trigger: 'run',
+      request_id: 'request-1',
+      trace_id: '4bf92f3577b34da6a3ce929d0e0e4736',
+    },
     { level: 50, msg: 'plugin log', text: 'bad' },
   ]);
   const flood = of(true, 'x'.repeat(64 * 1024), 400);

@@ -3,7 +3,7 @@ import net from 'node:net';
 import path from 'node:path';
 import t from 'tap';
 import { freePort } from '../../src/supervisor/embedded-postgres.ts';
-import { publicAccess, request } from '../support/service.ts';
+import { type Json, publicAccess, request } from '../support/service.ts';
 import { childPid, gone, processesOf, ROOT, start } from '../support/started-service.ts';
 import { assemble, hostImports, manifestOf, withManifest } from '../support/wat.ts';
 
@@ -39,7 +39,10 @@ t.test('the first start builds the sample, prints a curl line that works, and th
   t.match((await request(`http://127.0.0.1:${port}/api/admin/plugins`, { headers: { authorization } })).json, {
     items: [{ id: 'hello', state: 'enabled' }],
   });
-  t.match((await request(`http://127.0.0.1:${port}/readyz`)).json, { status: 'ready' });
+  // The graph store is filled right after the start.
+  const health = async (): Promise<Json> => (await request(`http://127.0.0.1:${port}/readyz`)).json;
+  while ((await health()).status === 'degraded') await new Promise(r => setTimeout(r, 50));
+  t.match(await health(), { status: 'ready' });
   t.match((await request(`http://127.0.0.1:${port}/healthz`)).json, { status: 'alive' });
   await request(`http://127.0.0.1:${port}/api/admin/plugins/hello/origins`, {
     method: 'PUT',

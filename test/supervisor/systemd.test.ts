@@ -103,14 +103,16 @@ t.test('a secret of the service comes from a credential, and a wrong name ends t
 
 t.test('lines carry their priority in the journal, and only there', async t => {
   const directory = t.testdir({});
-  const script = `import { makeLog, standardOutput } from ${JSON.stringify(path.resolve(DEPLOY, '../src/base/log.ts'))};
-    const log = makeLog('debug', standardOutput(process.env.JOURNAL_STREAM)); log.debug('d'); log.info('i'); log.warn('w'); log.error('e'); log.fatal('f');`;
-  const write = (stream: (dev: number, ino: number) => string): string[] => {
+  const scriptOf = (
+    lines: string,
+  ): string => `import { makeLog, standardOutput } from ${JSON.stringify(path.resolve(DEPLOY, '../src/base/log.ts'))};
+    const log = makeLog('debug', standardOutput(process.env.JOURNAL_STREAM), '${lines}'); log.debug('d'); log.info('i'); log.warn('w'); log.error('e'); log.fatal('f');`;
+  const write = (stream: (dev: number, ino: number) => string, lines = 'json'): string[] => {
     const file = path.join(directory, 'out');
     const fd = fs.openSync(file, 'w');
     const { dev, ino } = fs.fstatSync(fd);
     const env = { ...process.env, JOURNAL_STREAM: stream(dev, ino) };
-    const flags = ['--disable-warning=ExperimentalWarning', '--input-type=module', '-e', script];
+    const flags = ['--disable-warning=ExperimentalWarning', '--input-type=module', '-e', scriptOf(lines)];
     execFileSync(process.execPath, flags, { env, stdio: ['ignore', fd, 'inherit'] });
     fs.closeSync(fd);
     return fs.readFileSync(file, 'utf8').trim().split('\n');
@@ -120,6 +122,11 @@ t.test('lines carry their priority in the journal, and only there', async t => {
     ['<7>{', '<6>{', '<4>{', '<3>{', '<3>{'],
   );
   t.ok(write((dev, ino) => `${dev}:${ino + 1}`).every(line => line.startsWith('{')));
+  t.match(
+    write((dev, ino) => `${dev}:${ino}`, 'pretty').map(line => line.replace(/\[[\d :.-]{23}\]/, '[time]')),
+    ['<7>[time] DEBUG: d', '<6>[time] INFO: i', '<4>[time] WARN: w', '<3>[time] ERROR: e', '<3>[time] FATAL: f'],
+    'log.format pretty',
+  );
   t.same([10, 20, 30, 40, 50, 60].map(journalPrefix), ['<7>', '<7>', '<6>', '<4>', '<3>', '<3>']);
 });
 
