@@ -58,9 +58,9 @@ async function embeddedDatabase(config: Config, progress: (text: string) => void
 
 /**
  * Runs something on the service's database, whether the service runs or not: an embedded database that stands still is
- * started for as long as it takes.
+ * started for as long as it takes. The schema is left as it is.
  */
-export async function withDatabase<T>(
+export async function withUnmigratedDatabase<T>(
   config: Config,
   progress: (text: string) => void,
   work: (db: Database, url: string) => Promise<T>,
@@ -71,13 +71,23 @@ export async function withDatabase<T>(
   // Two connections: some work reads outside its own transaction.
   const db = openDatabase(used.url, 2, () => {});
   try {
-    await migrate(db);
     return await work(db, used.url);
   } finally {
     await db.close();
     await used.close();
   }
 }
+
+/** The same with the schema brought up to date before. */
+export const withDatabase = <T>(
+  config: Config,
+  progress: (text: string) => void,
+  work: (db: Database, url: string) => Promise<T>,
+): Promise<T> =>
+  withUnmigratedDatabase(config, progress, async (db, url) => {
+    await migrate(db);
+    return await work(db, url);
+  });
 
 /**
  * The same without starting or migrating anything.

@@ -115,6 +115,27 @@ function addDataVerbs(program: Command, config: ReadConfig): void {
   })
     .option('--repair', 'bring the graph store in line with the database')
     .option(...JSON_OPTION);
+  verb(
+    program,
+    'backup',
+    'write the database and the files of users into a folder; the service may run',
+    async (flags, [directory = '']) => {
+      const { backup } = await import('./backup.ts');
+      const { manifest, text } = await backup(await config(flags), directory, progress);
+      out(flags.json === true ? JSON.stringify(manifest, null, 2) : text);
+    },
+  )
+    .argument('<dir>', 'made by this command')
+    .option(...JSON_OPTION);
+  verb(
+    program,
+    'restore',
+    'read a backup into an empty database and data directory',
+    async (flags, [directory = '']) => {
+      const { restore } = await import('./restore.ts');
+      out(await restore(await config(flags), directory, progress));
+    },
+  ).argument('<dir>', 'what backup has made');
   const sync = group(program, 'sync', "the university's data");
   verb<Flags & { releaseBrake: string[] }>(
     sync,

@@ -29,7 +29,8 @@ export function readMigrations(): Migration[] {
     });
 }
 
-async function listApplied(db: Queryable): Promise<AppliedRow[]> {
+/** What the database says was applied, in order. */
+export async function listApplied(db: Queryable): Promise<AppliedRow[]> {
   const { rows } = await db.query<{ there: boolean }>("SELECT to_regclass('schema_migrations') IS NOT NULL AS there");
   return rows[0]?.there === true ? (await db.query<AppliedRow>(APPLIED)).rows : [];
 }
@@ -100,30 +101,35 @@ const ownerNeeded = (name: string, error: Error): Error =>
  * @throws Error when a newer release migrated the database in a way this one does not run on, or an applied file has
  *   changed since
  */
-export async function migrate(db: Database): Promise<string[]> {
+export const migrate = (db: Database): Promise<string[]> => db.withTransaction(client => migrateIn(client));
+
+/**
+ * The same inside the caller's transaction.
+ *
+ * @param most how many of the files, from the first; a backup is restored into the schema it was made of
+ */
+export async function migrateIn(client: Queryable, most = Number.POSITIVE_INFINITY): Promise<string[]> {
   const all = readMigrations();
-  return await db.withTransaction(async client => {
-    await lockForTransaction(client, LOCKS.migration);
-    const rows = await listApplied(client);
-    const applied = new Map(rows.map(r => [r.number, r]));
-    const newest = all.at(-1)?.number ?? 0;
-    const unknown = rows.find(r => r.number > newest && !r.expands);
-    if (unknown !== undefined)
-      throw new Error(
-        `the database has migration ${unknown.name}, which this release does not know: run the release that wrote it, or a newer one`,
-      );
-    const changed = all.find(m => (applied.get(m.number)?.sha256 ?? m.sha256) !== m.sha256);
-    if (changed !== undefined)
-      throw new Error(
-        `migration ${changed.name} was changed after it had been applied; applied migrations must stay as they are`,
-      );
-    const pending = all.filter(m => !applied.has(m.number));
-    if (pending[0] === undefined) return [];
-    await makeTable(client).catch((error: unknown) => {
-      if (!(error instanceof Error && 'code' in error && error.code === '42501')) throw error;
-      throw ownerNeeded(pending[0]?.name ?? '', error);
-    });
-    for (const m of pending) await apply(client, m);
-    return pending.map(m => m.name);
+  await lockForTransaction(client, LOCKS.migration);
+  const rows = await listApplied(client);
+  const applied = new Map(rows.map(r => [r.number, r]));
+  const newest = all.at(-1)?.number ?? 0;
+  const unknown = rows.find(r => r.number > newest && !r.expands);
+  if (unknown !== undefined)
+    throw new Error(
+      `the database has migration ${unknown.name}, which this release does not know: run the release that wrote it, or a newer one`,
+    );
+  const changed = all.find(m => (applied.get(m.number)?.sha256 ?? m.sha256) !== m.sha256);
+  if (changed !== undefined)
+    throw new Error(
+      `migration ${changed.name} was changed after it had been applied; applied migrations must stay as they are`,
+    );
+  const pending = all.filter((m, k) => k < most && !applied.has(m.number));
+  if (pending[0] === undefined) return [];
+  await makeTable(client).catch((error: unknown) => {
+    if (!(error instanceof Error && 'code' in error && error.code === '42501')) throw error;
+    throw ownerNeeded(pending[0]?.name ?? '', error);
   });
+  for (const m of pending) await apply(client, m);
+  return pending.map(m => m.name);
 }

@@ -236,3 +236,11 @@ export async function removeCredentials(client: Queryable, userId: number): Prom
   );
   return rowCount === 1;
 }
+
+/** Mails that were to be sent when a backup was made: their jobs are not in it. */
+export async function failPendingMails(client: Queryable, why: string): Promise<void> {
+  await client.query(
+    "UPDATE admin_credentials SET mail_state = 'failed', mail_error = $1, mail_at = now() WHERE mail_state = 'pending'",
+    [why],
+  );
+}

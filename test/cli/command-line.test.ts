@@ -30,6 +30,8 @@ const COMMANDS: Record<string, string[]> = {
   'admin reset-password': ['email', 'json'],
   'admin list': ['json'],
   'authz drift': ['repair', 'json'],
+  backup: ['json'],
+  restore: [],
   'sync once': ['release-brake', 'json'],
   'secrets rotate': ['json'],
   'secrets reset': ['json'],

@@ -42,3 +42,14 @@ export async function makeDatabase(): Promise<TestDatabase> {
     },
   };
 }
+
+/** A database with nothing in it. */
+export async function makeEmptyDatabase(): Promise<Omit<TestDatabase, 'serviceUrl'>> {
+  const made = await makeDatabase();
+  const name = new URL(made.url).pathname.slice(1);
+  const server: Database = openDatabase(serverUrl(), 1, () => {});
+  await server.query(`DROP DATABASE ${name}`);
+  await server.query(`CREATE DATABASE ${name} TEMPLATE template0`);
+  await server.close();
+  return made;
+}

@@ -1,0 +1,137 @@
+import fs from 'node:fs';
+import fsp from 'node:fs/promises';
+import path from 'node:path';
+import { pipeline } from 'node:stream/promises';
+import { createGunzip } from 'node:zlib';
+import { keyPlaceOf } from '../app/secrets.ts';
+import { messageOf } from '../base/errors.ts';
+import { type Config, dataPath } from '../config/load.ts';
+import { openDatabase } from '../db/database.ts';
+import { migrateIn, readMigrations } from '../db/migrate.ts';
+import { type CopyClient, fillTables, isEmptyDatabase, setSequences, withCopyClient } from '../db/table-copy.ts';
+import { failPendingMails } from '../identity/admin-accounts.ts';
+import { findSecretKey, fingerprintOf } from '../plugins/secret-key.ts';
+import { holderText, lockDataDirectory } from '../supervisor/data-lock.ts';
+import { startPostgres } from '../supervisor/embedded-postgres.ts';
+import { CommandError } from './admin-commands.ts';
+import { type BackupManifest, FILES_FOLDER, readBackup, tableFile } from './backup-manifest.ts';
+
+const LOST_MAIL = 'the service was restored from a backup that was made before the mail was sent; reset the password';
+
+/** How many of this release's migrations the backup knows. @throws CommandError when it knows others */
+function migrationsOf({ migrations, release }: BackupManifest): number {
+  const known = readMigrations();
+  const other = migrations.find(({ name, sha256 }, k) => known[k]?.name !== name || known[k].sha256 !== sha256);
+  if (other !== undefined)
+    throw new CommandError(
+      `the backup has migration ${other.name}, which this release does not know: restore it with release ${release} or a newer one`,
+    );
+  return migrations.length;
+}
+
+/** @throws CommandError when the key of this machine is not the one of the backup */
+function checkKey(config: Config, { secrets_fingerprint: noted }: BackupManifest): string {
+  const place = keyPlaceOf(config);
+  const key = findSecretKey(place, null);
+  if (noted === null) return '';
+  if (key === null) return `\nput secrets.key of the backed up service into ${place.file} before the start`;
+  if (fingerprintOf(key) !== noted)
+    throw new CommandError(
+      `the backup was made under another secrets.key than the one of this machine; put the right one into ${place.file}, or remove that file and do so later`,
+    );
+  return '';
+}
+
+/** Everything or nothing: one transaction. */
+async function fill(client: CopyClient, directory: string, manifest: BackupManifest): Promise<void> {
+  if (!(await isEmptyDatabase(client)))
+    throw new CommandError('the database is not empty: name an empty one, nothing in this one was changed');
+  await migrateIn(client, migrationsOf(manifest));
+  await fillTables(client, manifest.tables, table =>
+    pipeline(fs.createReadStream(tableFile(directory, table.name)), createGunzip(), client.copyIn(table)),
+  );
+  await setSequences(client, manifest.sequences);
+  await migrateIn(client);
+  await failPendingMails(client, LOST_MAIL);
+}
+
+/** The database of the configuration: its own, or the embedded one, started for as long as it takes. */
+async function withTarget(
+  config: Config,
+  progress: (text: string) => void,
+  work: (url: string) => Promise<void>,
+): Promise<void> {
+  const { 'database.owner_url': owner, 'database.url': url } = config.values;
+  if (url !== '') return await work(owner === '' ? url : owner);
+  const postgres = await startPostgres({ directory: dataPath(config, 'postgres'), progress });
+  try {
+    await work(postgres.url);
+  } finally {
+    await postgres.stop();
+  }
+}
+
+/** Copies the files next to their place. @returns puts them there */
+async function stageFiles(config: Config, directory: string): Promise<() => void> {
+  const target = dataPath(config, 'files');
+  const from = path.join(directory, FILES_FOLDER);
+  if (fs.existsSync(target) && fs.readdirSync(target, { recursive: true, withFileTypes: true }).some(e => e.isFile()))
+    throw new CommandError(`${target} holds files already: name an empty data directory`);
+  if (!fs.existsSync(from)) return () => {};
+  const staged = `${target}.restoring`;
+  fs.rmSync(staged, { recursive: true, force: true });
+  await fsp.cp(from, staged, { recursive: true, mode: fs.constants.COPYFILE_FICLONE, preserveTimestamps: true });
+  return () => {
+    fs.rmSync(target, { recursive: true, force: true });
+    fs.renameSync(staged, target);
+  };
+}
+
+async function restoreLocked(
+  config: Config,
+  directory: string,
+  manifest: BackupManifest,
+  progress: (text: string) => void,
+): Promise<void> {
+  const place = await stageFiles(config, directory);
+  await withTarget(config, progress, async url => {
+    const db = openDatabase(url, 1, () => {});
+    try {
+      await withCopyClient(db, 'BEGIN', client => fill(client, directory, manifest));
+    } finally {
+      await db.close();
+    }
+  });
+  place();
+}
+
+/**
+ * `restore`: a backup into an empty database and an empty data directory. The graph store is brought in step by the next
+ * start.
+ *
+ * @returns what to print
+ * @throws CommandError in words for the operator; the database is as it was then
+ */
+export async function restore(config: Config, directory: string, progress: (text: string) => void): Promise<string> {
+  const manifest = await readBackup(directory);
+  migrationsOf(manifest);
+  const hint = checkKey(config, manifest);
+  fs.mkdirSync(dataPath(config), { recursive: true });
+  const lock = lockDataDirectory(dataPath(config), 'restore');
+  if (lock.state === 'taken')
+    throw new CommandError(
+      `the data directory ${dataPath(config)} is in use by ${holderText(lock.by)}: stop it, and name an empty one`,
+    );
+  try {
+    await restoreLocked(config, directory, manifest, progress);
+  } catch (error) {
+    if (error instanceof CommandError) throw error;
+    throw new CommandError(`the backup could not be restored: ${messageOf(error)}`, { cause: error });
+  } finally {
+    fs.rmSync(`${dataPath(config, 'files')}.restoring`, { recursive: true, force: true });
+    if (lock.state === 'held') lock.release();
+  }
+  const rows = manifest.tables.reduce((sum, t) => sum + t.rows, 0);
+  const files = manifest.files === null ? '' : ` and ${manifest.files.count} files`;
+  return `restored ${rows} rows${files} of ${manifest.made_at}; start the service${hint}`;
+}

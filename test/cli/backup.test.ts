@@ -1,0 +1,207 @@
+import { spawn } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import fs from 'node:fs';
+import path from 'node:path';
+import t from 'tap';
+import { type Database, openDatabase } from '../../src/db/database.ts';
+import { EMBEDDED_ROLE, grantServiceRole } from '../../src/db/service-role.ts';
+import { makeEmptyDatabase } from '../support/database.ts';
+import { filesWorld } from '../support/files.ts';
+import { startGraphStore } from '../support/graph.ts';
+import { type Answer, type Json, request, startTestService } from '../support/service.ts';
+
+/** `backup` of a service that runs, and `restore` on another machine. */
+
+const MAIN = path.resolve(import.meta.dirname, '../../src/main.ts');
+const ROOT = process.env.TEST_DIRECTORY ?? '/tmp';
+const folder = (name: string): string => fs.mkdtempSync(path.join(ROOT, `${name}-`));
+
+type Ran = { code: number | null; out: string; err: string };
+function run(args: string[], env: Record<string, string>): Promise<Ran> {
+  const child = spawn(process.execPath, [MAIN, ...args], { env: { PATH: process.env.PATH ?? '', ...env } });
+  let [out, err] = ['', ''];
+  child.stdout.on('data', (c: Buffer) => (out += c.toString()));
+  child.stderr.on('data', (c: Buffer) => (err += c.toString()));
+  return new Promise(resolve => child.once('close', code => resolve({ code, out, err })));
+}
+
+const key = randomBytes(32).toString('base64');
+const { spicedb } = await startGraphStore(t);
+const GRAPH = { BOT_SPICEDB_ENDPOINT: spicedb.endpoint, BOT_SPICEDB_TOKEN: 'any', BOT_SPICEDB_TLS: 'false' };
+const world = await filesWorld(t, { ...GRAPH, BOT_SECRETS_KEY: key });
+const { db, s } = world;
+const env = { BOT_DATABASE_URL: s.databaseUrl, BOT_DATA_DIR: s.directory, BOT_SECRETS_KEY: key };
+
+/** A test that begins ends by itself at the first assertion that is not in a part of it. */
+function made({ status, text }: Answer): void {
+  if (status !== 201) throw new Error(`${status} ${text}`);
+}
+
+const ada = await world.user('ada');
+const hello = new Uint8Array(Buffer.from('hello'));
+const fileId = await ada.give(hello);
+// The plugin notes it in its key-value store.
+made(await ada.post('/api/triggers/http/filebox/files', { file_id: fileId }));
+const tuple = {
+  resource_type: 'faculty',
+  resource_id: '3',
+  relation: 'dean',
+  subject_type: 'user',
+  subject_id: 'ext-1',
+};
+made(await s.admin('POST', '/relationships', { relationships: [tuple] }));
+
+/** Every row of every table, to compare two databases. */
+async function contents(of: Database): Promise<Map<string, string>> {
+  const { rows } = await of.query<{ name: string }>(
+    "SELECT relname AS name FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind = 'r' AND relname NOT IN ('host_processes', 'schema_migrations')",
+  );
+  const all = new Map<string, string>();
+  for (const { name } of rows) {
+    const found = await of.query<{ row: string }>(`SELECT to_jsonb(x)::text AS row FROM ${name} x ORDER BY 1`);
+    all.set(name, found.rows.map(r => r.row).join('\n'));
+  }
+  return all;
+}
+
+const directory = path.join(folder('backup'), 'b');
+
+t.test('a backup of a service that runs holds every table at one moment, and the files', async t => {
+  let counted = 0;
+  let writing = true;
+  // Two rows that are always written together.
+  await db.query('CREATE TABLE pairs (a int PRIMARY KEY)');
+  const writer = (async () => {
+    for (; writing; counted += 2)
+      await db.query('INSERT INTO pairs VALUES ($1), ($2)', [counted, counted + 1]).catch(() => {});
+  })();
+  const written = await run(['backup', directory], env);
+  writing = false;
+  await writer;
+  t.match(
+    written,
+    { code: 0, out: /^\S+: \d+ rows of \d+ tables; 1 files of users\nkeep secrets\.key as well/ },
+    written.err,
+  );
+  const manifest = JSON.parse(fs.readFileSync(path.join(directory, 'backup.json'), 'utf8')) as Json;
+  const pairs = (manifest.tables as Json[]).find(x => x.name === 'pairs');
+  t.equal(Number(pairs?.rows) % 2, 0, 'both rows of a statement, or none');
+  t.equal(fs.statSync(path.join(directory, 'tables')).mode & 0o077, 0, 'other accounts do not read it');
+  t.match(await run(['backup', directory], env), { code: 1, err: /is there already; name another folder/ });
+  await db.query('DROP TABLE pairs');
+});
+
+t.test('it is restored on another machine: the same rows, the same answers, rights included', async t => {
+  fs.rmSync(directory, { recursive: true, force: true });
+  t.equal((await run(['backup', directory, '--json'], env)).code, 0);
+  const before = await contents(db);
+  const target = await makeEmptyDatabase();
+  t.teardown(() => target.drop());
+  const data = folder('restored');
+  const there = { BOT_DATABASE_URL: target.url, BOT_DATA_DIR: data, BOT_SECRETS_KEY: key };
+  const restored = await run(['restore', directory], there);
+  t.match(restored, { code: 0, out: /^restored \d+ rows and 1 files of 20\S+; start the service\n$/ }, restored.err);
+  const copy = openDatabase(target.url, 2, () => {});
+  t.teardown(() => copy.close());
+  const after = await contents(copy);
+  for (const [table, rows] of before)
+    if (!['sessions', 'plugin_executions'].includes(table)) t.equal(after.get(table), rows, table);
+  await grantServiceRole(copy, EMBEDDED_ROLE);
+  const again = await startTestService(
+    { ...GRAPH, BOT_SECRETS_KEY: key, BOT_DATA_DIR: data },
+    { ...s, databaseUrl: target.url },
+  );
+  t.teardown(() => again.stop());
+  t.match((await again.admin('GET', '/plugins')).json, { items: [{ id: 'filebox', state: 'enabled' }] });
+  const sum = await request(`${again.base}/api/triggers/http/filebox/files/${fileId}/checksum`, {
+    headers: ada.headers,
+  });
+  t.match(sum, { status: 200, text: /"offset":5,"state":"\d+","eof":true/ }, 'plugin, token and file are there');
+  const listed = await again.admin('GET', '/relationships?resource_type=faculty&resource_id=3');
+  t.match(listed.json, { items: [{ relation: 'dean', subject_id: 'ext-1' }] });
+  const made = await again.admin('POST', '/users', { display_name: 'New' });
+  t.equal(made.status, 201, 'sequences go on where they were');
+  t.match(await run(['restore', directory], there), { code: 1, err: /holds files already|is not empty/ });
+});
+
+t.test('a damaged backup, another key, and a database that is not empty change nothing', async t => {
+  const target = await makeEmptyDatabase();
+  t.teardown(() => target.drop());
+  const copy = openDatabase(target.url, 1, () => {});
+  t.teardown(() => copy.close());
+  const isEmpty = async (): Promise<boolean> =>
+    (await copy.query("SELECT 1 FROM pg_class WHERE relnamespace = 'public'::regnamespace LIMIT 1")).rowCount === 0;
+  const there = (): Record<string, string> => ({
+    BOT_DATABASE_URL: target.url,
+    BOT_DATA_DIR: folder('r'),
+    BOT_SECRETS_KEY: key,
+  });
+  const damaged = path.join(folder('damaged'), 'b');
+  fs.cpSync(directory, damaged, { recursive: true });
+  const file = path.join(damaged, 'tables', 'plugins.copy.gz');
+  const whole = fs.readFileSync(file);
+  fs.writeFileSync(file, whole.subarray(0, -1));
+  t.match(await run(['restore', damaged], there()), { code: 1, err: /damaged: \S+plugins\.copy\.gz has changed/ });
+  fs.rmSync(file);
+  t.match(await run(['restore', damaged], there()), { code: 1, err: /damaged: \S+plugins\.copy\.gz cannot be read/ });
+  fs.writeFileSync(file, whole);
+  fs.rmSync(path.join(damaged, 'files'), { recursive: true });
+  t.match(await run(['restore', damaged], there()), {
+    code: 1,
+    err: /files has 0 files with 0 bytes, and had 1 with 5/,
+  });
+  fs.rmSync(path.join(damaged, 'backup.json'));
+  t.match(await run(['restore', damaged], there()), { code: 1, err: /is no backup: it has no backup\.json/ });
+
+  const manifest = JSON.parse(fs.readFileSync(path.join(directory, 'backup.json'), 'utf8')) as Json & {
+    migrations: Json[];
+  };
+  fs.cpSync(directory, damaged, { recursive: true });
+  manifest.migrations.push({ name: '999_later.sql', sha256: 'x' });
+  fs.writeFileSync(path.join(damaged, 'backup.json'), JSON.stringify(manifest));
+  t.match(await run(['restore', damaged], there()), {
+    code: 1,
+    err: /migration 999_later\.sql, which this release does not know/,
+  });
+
+  const other = { ...there(), BOT_SECRETS_KEY: randomBytes(32).toString('base64') };
+  t.match(await run(['restore', directory], other), { code: 1, err: /another secrets\.key/ });
+  t.ok(await isEmpty(), 'nothing was written');
+  t.match(await run(['restore', directory], { ...there(), BOT_DATABASE_URL: s.databaseUrl }), {
+    code: 1,
+    err: /not empty/,
+  });
+
+  // A row that breaks a tie fails at the end of the transaction: nothing of it stays.
+  const broken = path.join(folder('broken'), 'b');
+  fs.cpSync(directory, broken, { recursive: true });
+  const { gzipSync } = await import('node:zlib');
+  const { createHash } = await import('node:crypto');
+  const empty = gzipSync('');
+  fs.writeFileSync(path.join(broken, 'tables', 'plugins.copy.gz'), empty);
+  const changed = JSON.parse(fs.readFileSync(path.join(broken, 'backup.json'), 'utf8')) as Json & { tables: Json[] };
+  for (const table of changed.tables)
+    if (table.name === 'plugins') table.sha256 = createHash('sha256').update(empty).digest('hex');
+  fs.writeFileSync(path.join(broken, 'backup.json'), JSON.stringify(changed));
+  const target2 = there();
+  t.match(await run(['restore', broken], target2), { code: 1, err: /could not be restored: .*violates foreign key/ });
+  t.ok(await isEmpty());
+  t.notOk(fs.existsSync(path.join(target2.BOT_DATA_DIR ?? '', 'files.restoring')));
+});
+
+t.test('the embedded database is backed up and restored as well', async t => {
+  const data = folder('embedded');
+  const restored = await run(['restore', directory], { BOT_DATA_DIR: data, BOT_SECRETS_KEY: key });
+  t.match(restored, { code: 0, out: /^restored / }, restored.err);
+  const again = path.join(folder('again'), 'b');
+  const made = await run(['backup', again, '--json'], { BOT_DATA_DIR: data, BOT_SECRETS_KEY: key });
+  t.equal(made.code, 0, made.err);
+  const rowsOf = (at: string): Json =>
+    Object.fromEntries(
+      ((JSON.parse(fs.readFileSync(path.join(at, 'backup.json'), 'utf8')) as Json).tables as Json[]).map(x => [
+        String(x.name),
+        x.rows ?? 0,
+      ]),
+    );
+  t.same(rowsOf(again), rowsOf(directory));
+});
