@@ -2,6 +2,7 @@ import { eventRoutes } from '../api/events-api.ts';
 import { messageOf } from '../base/errors.ts';
 import { LIMITS } from '../base/limits.ts';
 import { gauge, type Metric } from '../base/metric.ts';
+import { durationMs } from '../config/values.ts';
 import type { Database } from '../db/database.ts';
 import { EventDeliverer } from '../events/deliverer.ts';
 import { countOpenDeliveries } from '../events/deliveries.ts';
@@ -81,7 +82,9 @@ export function composeEvents({ config, db, jobs, log, secrets }: Core): Feature
         ...scheduledJob('event_sweep', { everySeconds: SWEEP_SECONDS }, 60, async () => deliverer.kick()),
         pollSeconds: SWEEP_SECONDS,
       },
-      scheduledJob('event_cleaning', '23 * * * *', 600, async () => void (await removeOldEvents(db))),
+      scheduledJob('event_cleaning', '23 * * * *', 600, async () => {
+        await removeOldEvents(db, durationMs(config.values['retention.events']));
+      }),
     ],
     routes: eventRoutes({
       db,

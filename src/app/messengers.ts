@@ -6,6 +6,7 @@ import { messageOf } from '../base/errors.ts';
 import { LIMITS } from '../base/limits.ts';
 import { gauge } from '../base/metric.ts';
 import type { Config } from '../config/load.ts';
+import { durationMs } from '../config/values.ts';
 import type { Queryable } from '../db/database.ts';
 import { tryLock } from '../db/held-lock.ts';
 import { LOCKS } from '../db/locks.ts';
@@ -147,7 +148,7 @@ export function composeMessengers({ config, db, jobs, log }: Core, parts: Messen
     },
     scheduledJob('messenger_cleaning', '17 * * * *', 600, async () => {
       await removeOldUpdates(db);
-      await removeOldMessages(db);
+      await removeOldMessages(db, durationMs(v['retention.messages']));
       await removeOldCodes(db);
     }),
   ];

@@ -1,6 +1,7 @@
 import { executionRoutes } from '../api/executions-api.ts';
 import { suspensionRoutes } from '../api/suspensions-api.ts';
 import { messageOf } from '../base/errors.ts';
+import { durationMs } from '../config/values.ts';
 import { PLUGIN_CHANGED } from '../db/notifications.ts';
 import { ExecutionLog } from '../records/execution-log.ts';
 import { ExecutionRecords } from '../records/execution-records.ts';
@@ -37,7 +38,11 @@ export function composeRecords({ config, db, log }: Core, siblings: Siblings): R
           executionLog.sweep();
         },
       },
-      { everyMs: 600_000, what: 'removing old execution records', run: () => records.removeOld() },
+      {
+        everyMs: 600_000,
+        what: 'removing old execution records',
+        run: () => records.removeOld(durationMs(config.values['retention.executions'])),
+      },
       { everyMs: 600_000, what: 'removing old answers of repeated requests', run: () => removeOldRequests(db) },
     ],
     async close() {

@@ -1,4 +1,3 @@
-import { auditRoutes } from '../api/audit-api.ts';
 import type { Route } from '../api/route.ts';
 import { assertLimits } from '../base/limits.ts';
 import type { Log } from '../base/log.ts';
@@ -13,6 +12,7 @@ import type { PluginInstaller } from '../plugins/install.ts';
 import type { PluginRegistry } from '../plugins/registry.ts';
 import type { StrikeMessage } from '../records/strikes.ts';
 import { type Suspect, suspendSuspects } from '../records/suspects.ts';
+import { composeAudit } from './audit.ts';
 import { type Authz, composeAuthz } from './authz.ts';
 import { type Core, openCore } from './core.ts';
 import { composeEvents } from './events.ts';
@@ -146,7 +146,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
   const { installer } = add(await composeInstallation(core, { ...plugins, ...records, ...execution, schema }));
   add(composeUniversity(core));
   add(composeFrontends(core, { ...plugins, ...identity, fileOrigins: files.origins }));
-  add({ routes: auditRoutes(core) });
+  add(composeAudit(core));
   add(composeHosts(core, { ...execution, siblings, features, connections: () => frontEnd.connections() }));
 
   const onGap = (): void => core.db.distrustConnections();

@@ -7,7 +7,7 @@ import { type Config, dataPath } from '../config/load.ts';
 import { durationMs } from '../config/values.ts';
 import type { Database } from '../db/database.ts';
 import { scheduledJob } from '../jobs.ts';
-import { lastPulls } from '../university/import-log.ts';
+import { lastPulls, removeOldImports } from '../university/import-log.ts';
 import { Imports, isUnderWay, localDay } from '../university/imports.ts';
 import type { Core } from './core.ts';
 import type { Feature } from './feature.ts';
@@ -41,6 +41,9 @@ export function composeUniversity(core: Core): Feature {
   const imports = importsOf(core);
   const everySeconds = Math.max(1, Math.round(durationMs(v['university_sync.interval']) / 1000));
   const jobs = [
+    scheduledJob('import_cleaning', '41 3 * * *', 600, async () => {
+      await removeOldImports(db, durationMs(v['retention.imports']));
+    }),
     scheduledJob('university_dates', '7 * * * *', 600, async () => {
       const settled = await imports.settleDates();
       if (settled > 0) log.info({ records: settled }, 'positions and appointments began or ended with the day');

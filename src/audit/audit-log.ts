@@ -1,4 +1,5 @@
 import type { Queryable } from '../db/database.ts';
+import { REMOVED_AT_ONCE } from '../db/remove-in-batches.ts';
 
 export const ACTOR_KINDS = ['admin', 'admin_key', 'user', 'anonymous', 'setup', 'command_line'] as const;
 
@@ -183,4 +184,21 @@ export async function listAudit(db: Queryable, f: AuditFilter): Promise<AuditEnt
       address: r.address,
     },
   }));
+}
+
+/**
+ * Removes entries that are older; the database keeps those of the last 90 days in any case.
+ *
+ * @returns how many
+ */
+export async function removeOldAudit(db: Queryable, ageMs: number): Promise<number> {
+  for (let removed = 0; ; ) {
+    const { rows } = await db.query<{ removed: string }>(
+      "SELECT audit_log_remove_old($1 * interval '1 ms', $2) AS removed",
+      [ageMs, REMOVED_AT_ONCE],
+    );
+    const now = Number(rows[0]?.removed ?? 0);
+    removed += now;
+    if (now < REMOVED_AT_ONCE) return removed;
+  }
 }

@@ -122,7 +122,6 @@ export const LIMITS = {
   updatesAtOnce: 4,
   updateAttemptsMax: 5,
   messengerUpdateDays: 7,
-  messageDays: 30,
   /** A code that links an account of a messenger to a user, and how many wrong ones an account may send. */
   linkCodeMs: 10 * MINUTE_MS,
   linkFailuresMax: 5,
@@ -140,7 +139,6 @@ export const LIMITS = {
   eventTriedMs: 5 * HOUR_MS,
   /** Longest sleep of the deliverer between two looks at the queue. */
   eventIdleMs: 1000,
-  eventDays: 30,
   /** Bytes a client of the event stream may leave unread. */
   eventFeedBytesMax: 1 * MIB,
   /** A stream ends after this time; the client connects again and is authenticated again. */
@@ -173,7 +171,6 @@ export const LIMITS = {
   logLinesPerTriggerMinute: 5,
   /** Successful executions of one trigger recorded per second; failures are always recorded. */
   recordedSuccessesPerSecond: 5,
-  executionRecordDays: 14,
 
   /** How long a failed login counts; each one doubles the wait of the caller, up to this many seconds. */
   loginFailureWindowSeconds: 15 * 60,

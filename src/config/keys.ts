@@ -21,6 +21,8 @@ const PORT_RANGE = 'must be a number from 0 to 65535';
 const port = z.coerce.number(PORT_RANGE).int(PORT_RANGE).min(0, PORT_RANGE).max(65_535, PORT_RANGE);
 const positive = z.coerce.number().int().min(1);
 const text = z.string();
+/** How long something is kept that is over. */
+const KEPT = duration(3_600_000, 3650 * 86_400_000, 'from 1h to 3650d');
 const list = z.union([
   z.array(z.string()),
   z.string().transform(s =>
@@ -197,6 +199,15 @@ export const ROWS = {
     duration(0, 3650 * 86_400_000, 'from 0s to 3650d'),
     '30d',
     'how long modules and frontends of uninstalled plugins are kept',
+  ),
+  'retention.executions': row(KEPT, '14d', 'how long records of executions are kept'),
+  'retention.messages': row(KEPT, '30d', 'how long messages that were sent or given up are kept'),
+  'retention.events': row(KEPT, '30d', 'how long events that were delivered or given up are kept'),
+  'retention.imports': row(KEPT, '365d', 'how long the log of imports is kept'),
+  'retention.audit': row(
+    z.union([z.literal(''), duration(90 * 86_400_000, 36_500 * 86_400_000, 'from 90d to 36500d')]),
+    '',
+    'how long entries of the audit log are kept; empty: for ever',
   ),
   'serving.processes': row(
     positive.max(LIMITS.servingProcessesMax),

@@ -1,6 +1,6 @@
-import { LIMITS } from '../base/limits.ts';
 import type { Queryable } from '../db/database.ts';
 import { lockNamedForTransaction } from '../db/locks.ts';
+import { removeInBatches } from '../db/remove-in-batches.ts';
 import { appendDeliveries } from './deliveries.ts';
 import { type EventSql, type StoredEvent, toEvent } from './event.ts';
 
@@ -56,11 +56,12 @@ export async function lastEventId(db: Queryable): Promise<number> {
 }
 
 /** Old events are forgotten, when no subscriber waits for them any more. @returns how many */
-export async function removeOldEvents(db: Queryable): Promise<number> {
-  const { rowCount } = await db.query(
-    `DELETE FROM events e WHERE at < now() - make_interval(days => $1)
-       AND NOT EXISTS (SELECT 1 FROM event_deliveries d WHERE d.event_id = e.id AND d.state = 'waiting')`,
-    [LIMITS.eventDays],
+export async function removeOldEvents(db: Queryable, ageMs: number): Promise<number> {
+  return await removeInBatches(
+    db,
+    `DELETE FROM events WHERE id IN
+       (SELECT id FROM events e WHERE at < now() - $1 * interval '1 ms'
+          AND NOT EXISTS (SELECT 1 FROM event_deliveries d WHERE d.event_id = e.id AND d.state = 'waiting') LIMIT $2)`,
+    [ageMs],
   );
-  return rowCount ?? 0;
 }

@@ -1,5 +1,6 @@
 import { LIMITS } from '../base/limits.ts';
 import type { Queryable } from '../db/database.ts';
+import { removeInBatches } from '../db/remove-in-batches.ts';
 import type { ChannelName } from './channel.ts';
 
 /** Messages on their way out: queued in the transaction of what they belong to, sent by one host at a time (docs/messengers.md "Outgoing messages"). */
@@ -241,12 +242,13 @@ export async function sendAgain(client: Queryable, id: number): Promise<Outgoing
 }
 
 /** Messages that ended long ago are forgotten. @returns how many */
-export async function removeOldMessages(db: Queryable): Promise<number> {
-  const { rowCount } = await db.query(
-    'DELETE FROM outgoing_messages WHERE ended_at < now() - make_interval(days => $1)',
-    [LIMITS.messageDays],
+export async function removeOldMessages(db: Queryable, ageMs: number): Promise<number> {
+  return await removeInBatches(
+    db,
+    `DELETE FROM outgoing_messages WHERE id IN
+       (SELECT id FROM outgoing_messages WHERE ended_at < now() - $1 * interval '1 ms' LIMIT $2)`,
+    [ageMs],
   );
-  return rowCount ?? 0;
 }
 
 /** Messages that wait and that failed within a day, by channel, and for how many seconds the oldest has waited; for metrics. */

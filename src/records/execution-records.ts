@@ -2,6 +2,7 @@ import type { LogLine, OutcomeKind } from '../abi/execution-outcome.ts';
 import { LIMITS } from '../base/limits.ts';
 import { storableText } from '../base/storable-text.ts';
 import { type Database, isUnavailable } from '../db/database.ts';
+import { removeInBatches } from '../db/remove-in-batches.ts';
 
 /** What is stored of an execution (docs/plugins.md "Records"), or of a caller that a policy refused: `refused`. */
 export type ExecutionRecord = {
@@ -40,7 +41,6 @@ export type RecordFilter = {
 const FLUSH_MS = 250;
 const BATCH = 500;
 const RETRY_MS = 2000;
-const REMOVED_AT_ONCE = 5000;
 /**
  * Records kept in memory while the database is unavailable; beyond that the oldest are dropped, and their number is
  * logged.
@@ -229,17 +229,14 @@ export class ExecutionRecords {
     return rows[0] === undefined ? undefined : toRecord(rows[0]);
   }
 
-  /** Removes records older than the retention time in batches; returns how many. */
-  async removeOld(): Promise<number> {
-    for (let removed = 0; ; ) {
-      const { rowCount } = await this.#db.query(
-        `DELETE FROM plugin_executions WHERE id IN
-           (SELECT id FROM plugin_executions WHERE started_at < now() - make_interval(days => $1) LIMIT $2)`,
-        [LIMITS.executionRecordDays, REMOVED_AT_ONCE],
-      );
-      removed += rowCount ?? 0;
-      if ((rowCount ?? 0) < REMOVED_AT_ONCE) return removed;
-    }
+  /** Removes records that are older. @returns how many */
+  async removeOld(ageMs: number): Promise<number> {
+    return await removeInBatches(
+      this.#db,
+      `DELETE FROM plugin_executions WHERE id IN
+         (SELECT id FROM plugin_executions WHERE started_at < now() - $1 * interval '1 ms' LIMIT $2)`,
+      [ageMs],
+    );
   }
 }
 

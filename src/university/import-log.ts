@@ -1,6 +1,7 @@
 import { LIMITS } from '../base/limits.ts';
 import { storableText } from '../base/storable-text.ts';
 import type { Queryable } from '../db/database.ts';
+import { removeInBatches } from '../db/remove-in-batches.ts';
 import type { EntityType } from './entities.ts';
 import type { ImportCounts } from './import-records.ts';
 import type { RecordError } from './parse-record.ts';
@@ -205,4 +206,15 @@ export async function lastPulls(db: Queryable): Promise<Array<{ state: ImportSta
      WHERE kind = 'pull' AND finished_at IS NOT NULL GROUP BY state`,
   );
   return rows;
+}
+
+/** Removes imports that ended longer ago, with what was wrong in them; the last pull stays. @returns how many */
+export async function removeOldImports(db: Queryable, ageMs: number): Promise<number> {
+  return await removeInBatches(
+    db,
+    `DELETE FROM university_imports WHERE id IN
+       (SELECT id FROM university_imports WHERE finished_at < now() - $1 * interval '1 ms'
+          AND id <> coalesce((SELECT max(id) FROM university_imports WHERE kind = 'pull'), 0) LIMIT $2)`,
+    [ageMs],
+  );
 }
