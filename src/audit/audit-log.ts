@@ -28,6 +28,7 @@ export type AuditAction =
   | 'plugin.uninstall'
   | 'plugin.origins'
   | 'plugin.restore'
+  | 'person.erase'
   | 'plugin.resume'
   | 'trigger.settings'
   | 'trigger.resume'

@@ -106,15 +106,8 @@ function addAdminVerbs(program: Command, config: ReadConfig): void {
   run('list', 'list the administrators').option(...JSON_OPTION);
 }
 
-function addDataVerbs(program: Command, config: ReadConfig): void {
-  const authz = group(program, 'authz', 'the relationship graph');
-  verb<Flags & { repair?: boolean }>(authz, 'drift', 'compare the graph store with the database', async flags => {
-    const { authzDrift } = await import('./authz-commands.ts');
-    const options = { repair: flags.repair === true, json: flags.json === true };
-    out(await authzDrift(await config(flags), options, progress));
-  })
-    .option('--repair', 'bring the graph store in line with the database')
-    .option(...JSON_OPTION);
+/** Verbs for what is kept: all of it, and what is of one person. */
+function addKeepingVerbs(program: Command, config: ReadConfig): void {
   verb(
     program,
     'backup',
@@ -136,6 +129,32 @@ function addDataVerbs(program: Command, config: ReadConfig): void {
       out(await restore(await config(flags), directory, progress));
     },
   ).argument('<dir>', 'what backup has made');
+  const person = group(program, 'person', 'personal data');
+  verb(person, 'export', 'pack everything the service holds of a person', async (flags, [id = '', file = '']) => {
+    const { personExport } = await import('./person.ts');
+    out(await personExport(await config(flags), id, file, progress));
+  })
+    .argument('<id>', 'of a user, or an external id')
+    .argument('<file>', 'an archive, like ada.tar.gz');
+  verb<Flags & { yes?: boolean }>(person, 'erase', 'remove a person for good', async (flags, [id = '']) => {
+    const { personErase } = await import('./person.ts');
+    const options = { confirmed: flags.yes === true, json: flags.json === true };
+    out(await personErase(await config(flags), id, options, progress));
+  })
+    .argument('<id>', 'of a user, or an external id')
+    .option('--yes', 'do it')
+    .option(...JSON_OPTION);
+}
+
+function addDataVerbs(program: Command, config: ReadConfig): void {
+  const authz = group(program, 'authz', 'the relationship graph');
+  verb<Flags & { repair?: boolean }>(authz, 'drift', 'compare the graph store with the database', async flags => {
+    const { authzDrift } = await import('./authz-commands.ts');
+    const options = { repair: flags.repair === true, json: flags.json === true };
+    out(await authzDrift(await config(flags), options, progress));
+  })
+    .option('--repair', 'bring the graph store in line with the database')
+    .option(...JSON_OPTION);
   const sync = group(program, 'sync', "the university's data");
   verb<Flags & { releaseBrake: string[] }>(
     sync,
@@ -250,6 +269,7 @@ function makeProgram(environment: NodeJS.ProcessEnv, serves: () => Program): Com
   addServiceVerbs(program, config, serves, environment);
   addAdminVerbs(program, config);
   addDataVerbs(program, config);
+  addKeepingVerbs(program, config);
   addRemoteVerbs(program, environment);
   addOwnVerbs(program);
   program

@@ -315,3 +315,22 @@ export async function readInstallationId(db: Queryable): Promise<string> {
   if (rows[0] === undefined) throw new Error('the table "installation" is empty; it was made with one row');
   return rows[0].id;
 }
+
+/** Files of a user that are not deleted, of all plugins. */
+export async function listFilesOf(db: Queryable, userId: number): Promise<FileRecord[]> {
+  const { rows } = await db.query<FileSql>(
+    "SELECT * FROM files WHERE user_id = $1 AND state <> 'deleted' ORDER BY number",
+    [userId],
+  );
+  return rows.map(toRecord);
+}
+
+/** Deletes a user's files, and takes the user's name off them; their bytes go with the next cleaning. @returns how many */
+export async function eraseFilesOf(client: Queryable, userId: number): Promise<number> {
+  const { rowCount } = await client.query(
+    "UPDATE files SET state = 'deleted', deleted_at = now(), expires_at = NULL WHERE user_id = $1 AND state <> 'deleted'",
+    [userId],
+  );
+  await client.query("UPDATE files SET user_id = NULL, name = 'erased' WHERE user_id = $1", [userId]);
+  return rowCount ?? 0;
+}

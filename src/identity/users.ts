@@ -291,3 +291,14 @@ export async function setStudies(
   const ids = rows.map(r => r.id);
   await notifyUsers(client, ids);
 }
+
+/** The user with an id in the university's systems. */
+export async function findUserByExternalId(db: Queryable, externalId: string): Promise<GlobalUser | undefined> {
+  const { rows } = await db.query<UserSql>('SELECT * FROM global_users WHERE external_id = $1', [externalId]);
+  return rows[0] === undefined ? undefined : toUser(rows[0]);
+}
+
+/** Removes a user with sessions, tokens, roles and linked accounts. What else names the user is taken away before. */
+export async function eraseUser(client: Queryable, id: number): Promise<void> {
+  await client.query('DELETE FROM global_users WHERE id = $1', [id]);
+}

@@ -265,3 +265,26 @@ export async function countMessages(
   );
   return rows.map(r => ({ ...r, oldestSeconds: r.oldestSeconds ?? 0 }));
 }
+
+/** Messages to a user. */
+export async function listMessagesOf(db: Queryable, userId: number, limit: number): Promise<OutgoingMessage[]> {
+  const { rows } = await db.query<OutgoingSql>(
+    'SELECT * FROM outgoing_messages WHERE user_id = $1 ORDER BY id DESC LIMIT $2',
+    [userId, limit],
+  );
+  return rows.map(toMessage);
+}
+
+/** Removes messages to a user, and those to the user's private chats. @returns how many */
+export async function eraseMessagesOf(
+  client: Queryable,
+  userId: number,
+  chats: ReadonlyArray<{ channel: ChannelName; chatId: string }>,
+): Promise<number> {
+  const { rowCount } = await client.query(
+    `DELETE FROM outgoing_messages WHERE user_id = $1
+       OR (channel, chat_id) IN (SELECT * FROM unnest($2::text[], $3::text[]))`,
+    [userId, chats.map(c => c.channel), chats.map(c => c.chatId)],
+  );
+  return rowCount ?? 0;
+}

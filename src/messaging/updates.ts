@@ -103,3 +103,12 @@ export async function findChats(db: Queryable, channels: readonly ChannelName[],
   );
   return rows.map(r => ({ channel: r.channel, chatId: r.chat_id }));
 }
+
+/** Removes what came from private chats, and that they are known. @returns how many messages */
+export async function eraseUpdatesOf(client: Queryable, chats: readonly Chat[]): Promise<number> {
+  const values = [chats.map(c => c.channel), chats.map(c => c.chatId)];
+  const of = '(channel, chat_id) IN (SELECT * FROM unnest($1::text[], $2::text[]))';
+  const { rowCount } = await client.query(`DELETE FROM messenger_updates WHERE ${of}`, values);
+  await client.query(`DELETE FROM messenger_chats WHERE is_private AND ${of}`, values);
+  return rowCount ?? 0;
+}

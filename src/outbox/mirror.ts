@@ -123,3 +123,12 @@ export async function listRelationships(
   );
   return rows.map(toRelationship);
 }
+
+/** Everything a subject is in, by hand or by an import. */
+export async function listSubjectTuples(db: Queryable, type: string, id: string): Promise<Relationship[]> {
+  const { rows } = await db.query<MirrorSql>(
+    `SELECT ${KEY}, origin, created_at FROM authz_tuples WHERE subject_type = $1 AND subject_id = $2 ORDER BY ${KEY}`,
+    [type, id],
+  );
+  return rows.map(toRelationship);
+}

@@ -1,7 +1,7 @@
 import type { LogLine, OutcomeKind } from '../abi/execution-outcome.ts';
 import { LIMITS } from '../base/limits.ts';
 import { storableText } from '../base/storable-text.ts';
-import { type Database, isUnavailable } from '../db/database.ts';
+import { type Database, isUnavailable, type Queryable } from '../db/database.ts';
 import { removeInBatches } from '../db/remove-in-batches.ts';
 
 /** What is stored of an execution (docs/plugins.md "Records"), or of a caller that a policy refused: `refused`. */
@@ -268,16 +268,18 @@ async function insert(db: Database, batch: ExecutionRecord[]): Promise<void> {
   );
 }
 
+function withoutLog(r: RecordSql): Omit<StoredRecord, 'log'> {
+  const { log: _, ...rest } = toRecord(r);
+  return rest;
+}
+
 /** The executions that failed last, without what their plugins logged. */
 export async function listRecentFailures(db: Database, limit: number): Promise<Array<Omit<StoredRecord, 'log'>>> {
   const { rows } = await db.query<RecordSql>(
     `SELECT * FROM plugin_executions WHERE outcome NOT IN ('ok', 'refused') ORDER BY started_at DESC LIMIT $1`,
     [limit],
   );
-  return rows.map(r => {
-    const { log: _, ...rest } = toRecord(r);
-    return rest;
-  });
+  return rows.map(withoutLog);
 }
 
 /** The plugins that ran last, the latest first. */
@@ -290,4 +292,26 @@ export async function listRecentlyRun(db: Database, limit: number): Promise<stri
     values: [limit],
   });
   return rows.map(r => r.id);
+}
+
+/** Executions a user has caused, without what their plugins logged. */
+export async function listExecutionsOf(
+  db: Queryable,
+  userId: number,
+  limit: number,
+): Promise<Array<Omit<StoredRecord, 'log'>>> {
+  const { rows } = await db.query<RecordSql>(
+    'SELECT * FROM plugin_executions WHERE principal = $1 ORDER BY id DESC LIMIT $2',
+    [`user:${userId}`, limit],
+  );
+  return rows.map(withoutLog);
+}
+
+/** Takes a user out of the records of executions, with what plugins logged for the user. @returns how many */
+export async function eraseCaller(client: Queryable, userId: number): Promise<number> {
+  const { rowCount } = await client.query(
+    "UPDATE plugin_executions SET principal = 'erased', log = '[]', decision = NULL WHERE principal = $1",
+    [`user:${userId}`],
+  );
+  return rowCount ?? 0;
 }

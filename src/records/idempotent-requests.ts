@@ -93,3 +93,8 @@ export async function removeOldRequests(db: Queryable): Promise<void> {
     LIMITS.idempotencyMs / 1000,
   ]);
 }
+
+/** Forgets what a user sent with keys. */
+export async function eraseRequestsOf(client: Queryable, userId: number): Promise<void> {
+  await client.query('DELETE FROM idempotent_requests WHERE caller = $1', [`user:${userId}`]);
+}

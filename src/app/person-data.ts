@@ -1,0 +1,134 @@
+import path from 'node:path';
+import { type Actor, appendAudit, listAudit } from '../audit/audit-log.ts';
+import { ServiceError } from '../base/errors.ts';
+import { type Config, dataPath } from '../config/load.ts';
+import type { Database, Queryable } from '../db/database.ts';
+import { eraseFilesOf, type FileRecord, listFilesOf, readInstallationId } from '../files/file-records.ts';
+import type { FileStorage } from '../files/file-storage.ts';
+import { AddressSigner } from '../files/signed-address.ts';
+import { openDiskStorage } from '../files/storage-disk.ts';
+import { readGraphSchema } from '../graph/graph-schema.ts';
+import { findAdmin } from '../identity/admin-accounts.ts';
+import { notifyIdentity } from '../identity/identity-changes.ts';
+import { listSessions } from '../identity/sessions.ts';
+import { listUserRoles } from '../identity/user-roles.ts';
+import { listUserTokens } from '../identity/user-tokens.ts';
+import { eraseUser, findUser, findUserByExternalId, type GlobalUser } from '../identity/users.ts';
+import { listAccounts } from '../messaging/accounts.ts';
+import { eraseMessagesOf, listMessagesOf } from '../messaging/outgoing.ts';
+import { eraseUpdatesOf } from '../messaging/updates.ts';
+import { appendGraphChanges } from '../outbox/append.ts';
+import { listSubjectTuples } from '../outbox/mirror.ts';
+import { eraseCaller, listExecutionsOf } from '../records/execution-records.ts';
+import { eraseRequestsOf } from '../records/idempotent-requests.ts';
+import { erasePersonRecords, readPersonRecords } from '../university/person-records.ts';
+import { s3Of } from './files.ts';
+
+/** A person as the service knows one: a user, or a record of the university, or both. */
+export type Person = { user: GlobalUser | null; externalId: string | null; label: string };
+
+/** At most that many rows of one kind; what is over ages out. */
+const ROWS_MAX = 100_000;
+const LATEST = Number.MAX_SAFE_INTEGER;
+
+/** @param id of a user, or an external id */
+export async function findPerson(db: Database, id: string): Promise<Person | undefined> {
+  const number = /^\d{1,15}$/.test(id) ? await findUser(db, Number(id)) : undefined;
+  const user = number ?? (await findUserByExternalId(db, id)) ?? null;
+  const externalId = user === null ? id : user.externalId;
+  const isRecorded = externalId !== null && (await readPersonRecords(db, externalId)).persons.length > 0;
+  if (user === null && !isRecorded) return undefined;
+  const label =
+    user === null ? `person ${externalId}` : `user ${user.id}${externalId === null ? '' : ` (${externalId})`}`;
+  return { user, externalId, label };
+}
+
+/** Their files that are ready. */
+export const personFiles = async (db: Database, { user }: Person): Promise<FileRecord[]> =>
+  user === null ? [] : (await listFilesOf(db, user.id)).filter(f => f.state === 'ready');
+
+/** The stores of files, as the configuration names them. */
+export async function storageOf(config: Config, db: Database): Promise<{ storages: FileStorage[]; close(): void }> {
+  const installation = await readInstallationId(db);
+  // Nothing is signed here.
+  const signer = new AddressSigner(Buffer.alloc(32));
+  const disk = openDiskStorage(path.join(dataPath(config, 'files'), installation), signer);
+  const s3 = await s3Of(config, installation);
+  return { storages: s3 === null ? [disk] : [disk, s3], close: () => s3?.close() };
+}
+
+const none = { items: [] as const };
+
+/** Everything the service holds of a person but the bytes of their files; never a secret or its hash. */
+export async function exportPerson(db: Database, person: Person) {
+  const { externalId, user } = person;
+  const ofUser = async <T>(read: (id: number) => Promise<T[]>): Promise<readonly T[]> =>
+    user === null ? none.items : await read(user.id);
+  const executions = await ofUser(id => listExecutionsOf(db, id, ROWS_MAX));
+  return {
+    made_at: new Date(),
+    user,
+    administrator: user === null ? null : ((await findAdmin(db, user.id)) ?? null),
+    university: externalId === null ? {} : await readPersonRecords(db, externalId),
+    relationships: externalId === null ? [] : await listSubjectTuples(db, 'user', externalId),
+    roles: await ofUser(id => listUserRoles(db, id)),
+    sessions: await ofUser(id => listSessions(db, id, LATEST, ROWS_MAX)),
+    tokens: await ofUser(id => listUserTokens(db, id, LATEST, ROWS_MAX)),
+    messenger_accounts: await ofUser(id => listAccounts(db, id)),
+    messages: await ofUser(id => listMessagesOf(db, id, ROWS_MAX)),
+    files: await ofUser(id => listFilesOf(db, id)),
+    executions,
+    audit: await ofUser(id => listAudit(db, { actorUserId: id, before: LATEST, limit: ROWS_MAX })),
+    plugins: [...new Set(executions.map(e => e.pluginId))],
+  };
+}
+
+export type Erased = { removed: Record<string, number>; remarks: string[] };
+
+const KEPT = 'entries of the audit log stay: they must not be changed, and end with retention.audit';
+
+async function eraseOfUser(client: Queryable, user: GlobalUser): Promise<Record<string, number>> {
+  if ((await findAdmin(client, user.id)) !== undefined)
+    throw new ServiceError(
+      'conflict',
+      `user ${user.id} is an administrator: end the appointment first, with DELETE /api/admin/admins/${user.id}`,
+    );
+  const accounts = await listAccounts(client, user.id);
+  const messages = await eraseMessagesOf(client, user.id, accounts);
+  const updates = await eraseUpdatesOf(client, accounts);
+  const files = await eraseFilesOf(client, user.id);
+  const executions = await eraseCaller(client, user.id);
+  await eraseRequestsOf(client, user.id);
+  await eraseUser(client, user.id);
+  await notifyIdentity(client, { what: 'user', id: user.id });
+  return { user: 1, messages, 'incoming messages': updates, files, 'executions made nameless': executions };
+}
+
+/**
+ * Erases a person in one transaction: rights end with it, here and in the graph.
+ *
+ * @throws ServiceError `conflict` for an administrator
+ */
+export async function erasePerson(db: Database, { externalId, user }: Person, by: Actor): Promise<Erased> {
+  return await db.withTransaction(async client => {
+    const removed = user === null ? {} : await eraseOfUser(client, user);
+    const records = externalId === null ? 0 : await erasePersonRecords(client, externalId);
+    const tuples = externalId === null ? [] : await listSubjectTuples(client, 'user', externalId);
+    const all = { ...removed, 'records of the university': records, relationships: tuples.length };
+    await appendAudit(client, by, {
+      action: 'person.erase',
+      objectType: 'user',
+      // Without a name or an external id: this is to last.
+      objectId: user === null ? '' : String(user.id),
+      after: all,
+    });
+    // Others that change the graph wait from here to the commit.
+    if (externalId !== null && tuples.length > 0) {
+      const filter = { subjectType: 'user', subjectId: externalId };
+      for (const origin of ['import', 'manual'] as const)
+        await appendGraphChanges(client, readGraphSchema(), origin, [{ operation: 'DELETE_BY_SUBJECT', filter }]);
+    }
+    const remarks = records > 0 ? [KEPT, 'a pull brings the records back as long as the source has them'] : [KEPT];
+    return { removed: all, remarks };
+  });
+}

@@ -1,0 +1,111 @@
+import { execFile } from 'node:child_process';
+import fs from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { promisify } from 'node:util';
+import { erasePerson, exportPerson, findPerson, type Person, personFiles, storageOf } from '../app/person-data.ts';
+import { messageOf, ServiceError } from '../base/errors.ts';
+import type { Config } from '../config/load.ts';
+import type { Database } from '../db/database.ts';
+import { actor, CommandError, withDatabase } from './admin-commands.ts';
+
+const run = promisify(execFile);
+
+/** @throws CommandError when the service knows no such person */
+async function load(db: Database, id: string): Promise<Person> {
+  const person = await findPerson(db, id);
+  if (person === undefined)
+    throw new CommandError(
+      `there is no user and no person ${JSON.stringify(id)}: give the id of a user, or an external id`,
+    );
+  return person;
+}
+
+/** Bytes of the person's files, each below its id: two may have the same name. */
+async function writeFiles(config: Config, db: Database, person: Person, directory: string): Promise<number> {
+  const files = await personFiles(db, person);
+  const { close, storages } = await storageOf(config, db);
+  try {
+    for (const file of files) {
+      const reader = storages.find(s => s.kind === file.store)?.openReader(file);
+      if (reader === undefined) throw new Error(`file ${file.id} lies in ${file.store}, which is not configured here`);
+      try {
+        const at = path.join(directory, 'files', file.id);
+        fs.mkdirSync(at, { recursive: true });
+        fs.writeFileSync(path.join(at, path.basename(file.name) || 'file'), await reader.read(0, file.size));
+      } finally {
+        await reader.close();
+      }
+    }
+  } finally {
+    close();
+  }
+  return files.length;
+}
+
+/**
+ * `person export`: everything the service holds of a person, as an archive with `person.json` and the person's files.
+ *
+ * @param id of a user, or the external id of a person
+ * @param file where the archive is written; it must not be there yet
+ * @returns what to print
+ * @throws CommandError in words for the operator
+ */
+export async function personExport(
+  config: Config,
+  id: string,
+  file: string,
+  progress: (text: string) => void,
+): Promise<string> {
+  if (fs.existsSync(file)) throw new CommandError(`${file} is there already; name another file`);
+  const scratch = fs.mkdtempSync(path.join(os.tmpdir(), 'plugin-host-person-'));
+  try {
+    return await withDatabase(config, progress, async db => {
+      const person = await load(db, id);
+      const held = await exportPerson(db, person);
+      const count = await writeFiles(config, db, person, scratch);
+      fs.writeFileSync(path.join(scratch, 'person.json'), `${JSON.stringify(held, null, 2)}\n`);
+      await run('tar', ['-czf', path.resolve(file), '-C', scratch, '.']);
+      fs.chmodSync(file, 0o600);
+      return `${file}: everything the service holds of ${person.label}, with ${count} files; plugins may hold more: ${held.plugins.join(', ') || 'none has run for this person'}`;
+    });
+  } catch (error) {
+    if (error instanceof CommandError) throw error;
+    throw new CommandError(`the export failed: ${messageOf(error)}`, { cause: error });
+  } finally {
+    fs.rmSync(scratch, { recursive: true, force: true });
+  }
+}
+
+/**
+ * `person erase`: removes everything the service holds of a person, in one transaction, and notes that it did. Entries of the
+ * audit log stay, which the service must not change.
+ *
+ * @param id of a user, or the external id of a person
+ * @param confirmed the operator has said so
+ * @returns what to print
+ * @throws CommandError in words for the operator; nothing is removed then
+ */
+export async function personErase(
+  config: Config,
+  id: string,
+  options: { confirmed: boolean; json: boolean },
+  progress: (text: string) => void,
+): Promise<string> {
+  return await withDatabase(config, progress, async db => {
+    const person = await load(db, id);
+    if (!options.confirmed)
+      throw new CommandError(
+        `this removes ${person.label} for good; export what must be kept with person export, then add --yes`,
+      );
+    try {
+      const erased = await erasePerson(db, person, actor());
+      if (options.json) return JSON.stringify(erased, null, 2);
+      const lines = Object.entries(erased.removed).map(([what, count]) => `${what}: ${count}`);
+      return [`${person.label} is erased`, ...lines, ...erased.remarks].join('\n');
+    } catch (error) {
+      if (error instanceof ServiceError) throw new CommandError(error.message, { cause: error });
+      throw error;
+    }
+  });
+}

@@ -1,0 +1,157 @@
+import { execFileSync, spawn } from 'node:child_process';
+import fs from 'node:fs';
+import path from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import t from 'tap';
+import { ENTITIES } from '../../src/university/entities.ts';
+import { filesWorld } from '../support/files.ts';
+import { startGraphStore } from '../support/graph.ts';
+import { type Answer, type Json, request } from '../support/service.ts';
+
+/** `person export` and `person erase`: everything the service holds of a person. */
+
+const MAIN = path.resolve(import.meta.dirname, '../../src/main.ts');
+
+const { spicedb } = await startGraphStore(t);
+const KEY = 'import-key-of-the-test';
+const { db, s, user } = await filesWorld(t, {
+  BOT_SPICEDB_ENDPOINT: spicedb.endpoint,
+  BOT_SPICEDB_TOKEN: 'any',
+  BOT_SPICEDB_TLS: 'false',
+  BOT_ADMIN_API_KEY: KEY,
+});
+
+type Ran = { code: number | null; out: string; err: string };
+function run(...args: string[]): Promise<Ran> {
+  const env = { PATH: process.env.PATH ?? '', BOT_DATABASE_URL: s.databaseUrl, BOT_DATA_DIR: s.directory };
+  const child = spawn(process.execPath, [MAIN, 'person', ...args], { env });
+  let [out, err] = ['', ''];
+  child.stdout.on('data', (c: Buffer) => (out += c.toString()));
+  child.stderr.on('data', (c: Buffer) => (err += c.toString()));
+  return new Promise(resolve => child.once('close', code => resolve({ code, out, err })));
+}
+
+async function batch(what: string, ...records: Json[]): Promise<void> {
+  const answer: Answer = await request(`${s.base}/api/admin/university/${what}`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${KEY}`, 'content-type': 'application/json' },
+    body: JSON.stringify(records),
+  });
+  if (answer.status !== 200) throw new Error(`${what}: ${answer.status} ${answer.text}`);
+}
+await batch('faculties', { external_id: 'f1', name: 'Physics' });
+await batch('persons', ...['e1', 'e2'].map(id => ({ external_id: id, last_name: `Name-${id}`, first_name: 'First' })));
+await batch('admin-appointments', {
+  external_id: 'a1',
+  person_external_id: 'e1',
+  object_type: 'faculty',
+  object_external_id: 'f1',
+  role: 'dean',
+});
+
+const ada = await user('Ada');
+const other = await user('Other');
+await db.query("UPDATE global_users SET external_id = NULL WHERE external_id = 'e1'");
+await db.query('UPDATE global_users SET external_id = $2 WHERE id = $1', [ada.userId, 'e1']);
+const fileId = await ada.give(new Uint8Array(Buffer.from('of Ada')));
+await ada.post('/api/triggers/http/filebox/files', { file_id: fileId });
+await db.query(
+  `INSERT INTO messenger_accounts (channel, account_id, global_user_id, chat_id) VALUES ('VK', '77', $1, '77');`,
+  [ada.userId],
+);
+await db.query(
+  `INSERT INTO messenger_chats (channel, chat_id, is_private) VALUES ('VK', '77', true), ('VK', '78', true)`,
+);
+await db.query(
+  `INSERT INTO messenger_updates (channel, update_id, chat_id, payload) VALUES ('VK', '1', '77', 'from Ada'), ('VK', '2', '78', 'x')`,
+);
+await db.query(
+  `INSERT INTO outgoing_messages (channel, chat_id, source, user_id, message, request_id, urgent, state)
+   VALUES ('VK', '77', 'notify_user', $1, '{"text": "to Ada", "files": []}', 'r', false, 'sent'), ('VK', '78', 'reply', NULL, '{"text": "x", "files": []}', 'r', false, 'sent')`,
+  [ada.userId],
+);
+const recorded = async (): Promise<number> =>
+  (await db.query('SELECT 1 FROM plugin_executions WHERE principal = $1', [`user:${ada.userId}`])).rowCount ?? 0;
+for (let k = 0; k < 200 && (await recorded()) === 0; k++) await sleep(50);
+
+t.test('an export holds everything of the person, with the files, and no secret', async t => {
+  const directory = t.testdir({});
+  const file = path.join(directory, 'ada.tar.gz');
+  const made = await run('export', String(ada.userId), file);
+  t.match(
+    made,
+    { code: 0, out: /everything the service holds of user \d+ \(e1\), with 1 files; plugins may hold more: filebox/ },
+    made.err,
+  );
+  t.equal(fs.statSync(file).mode & 0o777, 0o600);
+  execFileSync('tar', ['-xzf', file, '-C', directory]);
+  const text = fs.readFileSync(path.join(directory, 'person.json'), 'utf8');
+  t.match(JSON.parse(text), {
+    user: { displayName: /Ada/ },
+    university: { persons: [{ last_name: 'Name-e1' }], administrative_appointments: [{ role: 'dean' }] },
+    relationships: [{ tuple: { relation: 'dean', subjectId: 'e1' } }],
+    tokens: [{ name: 'n' }],
+    messenger_accounts: [{ chatId: '77' }],
+    messages: [{ message: { text: 'to Ada' } }],
+    files: [{ id: fileId }],
+    executions: [{ pluginId: 'filebox' }],
+  });
+  t.notMatch(text, /sha256|secret|Name-e2/);
+  t.equal(fs.readFileSync(path.join(directory, 'files', fileId, 'note.txt'), 'utf8'), 'of Ada');
+  t.match(await run('export', 'e1', file), { code: 1, err: /is there already/ });
+  t.match(await run('export', 'e9', path.join(directory, 'x')), { code: 1, err: /no user and no person "e9"/ });
+});
+
+t.test('an administrator is not erased, and nothing is without --yes', async t => {
+  t.match(await run('erase', 'e1'), { code: 1, err: /removes user \d+ \(e1\) for good; .* add --yes/ });
+  await db.query(
+    "INSERT INTO admin_credentials (global_user_id, email, password_hash) VALUES ($1, 'ada@x.example', '')",
+    [ada.userId],
+  );
+  t.match(await run('erase', 'e1', '--yes'), { code: 1, err: /is an administrator: end the appointment first/ });
+  await db.query('DELETE FROM admin_credentials');
+  t.equal((await db.query("SELECT 1 FROM persons WHERE external_id = 'e1'")).rowCount, 1);
+});
+
+t.test('erasing takes everything away, rights and graph included, and leaves others alone', async t => {
+  const call = () => ada.ask('GET', '/api/triggers/http/filebox/files');
+  t.equal((await call()).status, 200);
+  const erased = await run('erase', 'e1', '--yes');
+  t.match(
+    erased,
+    { code: 0, out: /^user \d+ \(e1\) is erased\n[\s\S]*files: 1\n[\s\S]*entries of the audit log stay/ },
+    erased.err,
+  );
+  for (let k = 0; k < 100 && (await call()).status !== 401; k++) await sleep(50);
+  t.equal((await call()).status, 401, 'the token ends on the running service');
+  const { rows } = await db.query<{ table: string; column: string }>(
+    `SELECT table_name AS table, column_name AS column FROM information_schema.columns
+     WHERE table_schema = 'public' AND column_name IN ('global_user_id', 'user_id', 'person_external_id')`,
+  );
+  t.ok(rows.length > 8);
+  for (const { column, table } of rows) {
+    if (table === 'file_usage') continue;
+    const value = column === 'person_external_id' ? 'e1' : String(ada.userId);
+    t.equal(
+      (await db.query(`SELECT 1 FROM ${table} WHERE ${column}::text = $1`, [value])).rowCount,
+      0,
+      `${table}.${column}`,
+    );
+  }
+  t.equal(ENTITIES.filter(e => 'person_external_id' in e.fields).length, 5, 'the tables that name persons');
+  t.equal(await recorded(), 0);
+  const left = async (text: string): Promise<number> => (await db.query(text)).rowCount ?? 0;
+  t.equal(await left("SELECT 1 FROM persons WHERE external_id = 'e1'"), 0);
+  t.equal(await left("SELECT 1 FROM persons WHERE external_id = 'e2'"), 1);
+  t.equal(await left("SELECT 1 FROM messenger_updates WHERE payload LIKE '%Ada%'"), 0);
+  t.equal(await left('SELECT 1 FROM messenger_updates'), 1);
+  t.equal(await left('SELECT 1 FROM outgoing_messages'), 1);
+  t.equal(await left("SELECT 1 FROM authz_tuples WHERE subject_id = 'e1'"), 0);
+  t.equal(await left(`SELECT 1 FROM global_users WHERE id = ${other.userId}`), 1);
+  for (let k = 0; k < 100 && (await left('SELECT 1 FROM authz_outbox WHERE processed_at IS NULL')) > 0; k++)
+    await sleep(50);
+  t.equal(await left('SELECT 1 FROM authz_outbox WHERE processed_at IS NULL'), 0, 'the graph store has it');
+  const audit = await s.admin('GET', '/audit?action=person.erase');
+  t.match((audit.json.items as Json[])[0], { object_id: String(ada.userId), after: { files: 1, relationships: 1 } });
+  t.match(await run('erase', 'e1', '--yes'), { code: 1, err: /no user and no person "e1"/ });
+});
