@@ -9,7 +9,7 @@ import { append, bothGraphs, touch } from '../support/outbox.ts';
 import { startTestService } from '../support/service.ts';
 
 /** Several seconds of work. */
-const ENTRIES = 12_000;
+const ENTRIES = 30_000;
 
 async function until<T>(what: string, look: () => Promise<T | undefined>): Promise<T> {
   for (const end = performance.now() + 60_000; performance.now() < end; await sleep(10)) {

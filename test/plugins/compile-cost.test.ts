@@ -86,7 +86,7 @@ t.test('the trial names the limit a module breaks: memory that is really used, o
   // Both passed by the gate's reader on purpose; the trial is the wall behind it.
   fs.writeFileSync(file, Buffer.concat([assemble(`(module (func ${many(10_000, '(i32.const 1)')} ${many(3500, '(if (i32.const 1) (then))')} ${many(10_000, 'drop')}))`)]));
   t.match(await trialCompile(file, file), /more than 1024 MiB of memory/);
-  const { bytes } = expensiveModule(seeded(2), 900_000, 'loops in loops around much code');
+  const { bytes } = expensiveModule(seeded(2), 3_000_000, 'loops in loops around much code');
   const outline = readModule(bytes);
   const runnable = path.join(path.dirname(file), 'slow.wasm');
   fs.writeFileSync(file, bytes);
