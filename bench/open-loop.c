@@ -1,6 +1,7 @@
 /*
  * Open-loop load on an HTTP/1.1 server: requests are due at a fixed rate, whether or not answers have come, and latency
- * counts from the moment a request was due. What fails or is not answered counts as endless.
+ * counts from the moment a request was due. What fails or is not answered counts as endless. A connection that the server
+ * closes between two requests is made again, as clients do.
  *
  *   open-loop PORT PATH RATE SECONDS CONNECTIONS
  *
@@ -29,6 +30,8 @@ struct connection {
   long left;         /* bytes of the body that are still to come; -1: the head is not complete */
   int ok;
   int filled;
+  int busy;          /* a request is under way */
+  int last;          /* the server closes behind this answer */
   char head[4096];
 };
 
@@ -67,6 +70,8 @@ static int take(struct connection *c) {
     char *end = strstr(c->head, "\r\n\r\n");
     if (end == NULL) return c->filled >= (int)sizeof c->head - 1 ? -1 : 0;
     char *length = strcasestr(c->head, "content-length:");
+    char *closes = strcasestr(c->head, "connection: close");
+    c->last = closes != NULL && closes < end;
     c->ok = strncmp(c->head, "HTTP/1.1 200", 12) == 0;
     c->left = length != NULL && length < end ? atol(length + 15) : 0;
     c->left -= (c->filled - (end + 4 - c->head)) + (n - fits);
@@ -102,6 +107,8 @@ int main(int count, char **given) {
       c->due = start + sent / rate;
       c->left = -1;
       c->filled = 0;
+      c->last = 0;
+      c->busy = 1;
       sent++;
       if (write(c->fd, request, length) != length) failed++;
     }
@@ -114,10 +121,22 @@ int main(int count, char **given) {
       struct connection *c = &all[index];
       int got = take(c);
       if (got == 0) continue;
-      if (got < 0 || !c->ok) failed++;
-      else latencies[done++] = (now() - c->due) * 1000;
-      if (got < 0) epoll_ctl(poll, EPOLL_CTL_DEL, c->fd, NULL);
-      else idle[idle_count++] = index;
+      if (c->busy) {
+        if (got < 0 || !c->ok) failed++;
+        else latencies[done++] = (now() - c->due) * 1000;
+        idle[idle_count++] = index;
+      }
+      c->busy = 0;
+      if (got < 0 || c->last) {
+        close(c->fd);
+        c->fd = connect_to(port);
+        if (c->fd < 0) {
+          fprintf(stderr, "a connection was refused\n");
+          return 1;
+        }
+        struct epoll_event again = {.events = EPOLLIN, .data.u32 = index};
+        epoll_ctl(poll, EPOLL_CTL_ADD, c->fd, &again);
+      }
     }
   }
   waiting = total - done - failed;
