@@ -58,7 +58,11 @@ try {
   const over = await load;
   add('requests at half of saturation over an upgrade and back', `${Math.round(rate * SECONDS)}, ${rate}/s`, '');
   add('of these failed', String(over.failed), '0');
-  add('p99 over both / quiet', `${(over.p99 / quiet.p99).toFixed(2)} (${over.p99.toFixed(1)} ms / ${quiet.p99.toFixed(1)} ms)`, 'at most 2');
+  add(
+    'p99 over both / quiet',
+    `${(over.p99 / quiet.p99).toFixed(2)} (${over.p99.toFixed(1)} ms / ${quiet.p99.toFixed(1)} ms)`,
+    'at most 2',
+  );
 } finally {
   service.kill('SIGTERM');
   await new Promise(resolve => service.once('exit', resolve));
