@@ -5,6 +5,7 @@ import type { Route } from '../api/route.ts';
 import { makeRouter } from '../api/router.ts';
 import { fullDiskOf } from '../base/disk-space.ts';
 import { messageOf, ServiceError } from '../base/errors.ts';
+import { LIMITS } from '../base/limits.ts';
 import type { Log } from '../base/log.ts';
 import { gauge, type Metric } from '../base/metric.ts';
 import { serviceVersion } from '../base/version.ts';
@@ -68,6 +69,17 @@ function logUnknown(log: Log, error: unknown, x: Exchange): void {
   );
 }
 
+/** Shares of the new connections, few at first: what takes over has run nothing yet, and is slow until it is compiled. */
+const TAKE_OVER_SHARES = [0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.7, 0.85] as const;
+
+async function takeOver(server: Server, newest: number): Promise<void> {
+  for (const share of TAKE_OVER_SHARES) {
+    if (!steerConnections(server.port, newest, share)) return;
+    await sleep(LIMITS.takeOverMs / TAKE_OVER_SHARES.length);
+  }
+  steerConnections(server.port, newest);
+}
+
 /** How often a process that hands its clients over looks whether they have left. */
 const HAND_OVER_LOOK_MS = 20;
 /** When connections that were being made before they were led elsewhere have come, and how long they are waited for. */
@@ -76,7 +88,8 @@ const HAND_OVER_QUIET_MS_MAX = 2000;
 
 /** @param newest number of the socket of the process that takes over (`steer-connections`) */
 async function handOver(server: Server, connections: Connections, newest: number): Promise<void> {
-  server.closeDoor();
+  server.closeDoor(LIMITS.takeOverMs, connections.open);
+  await sleep(LIMITS.takeOverMs);
   if (steerConnections(server.port, newest)) {
     const until = performance.now() + HAND_OVER_QUIET_MS_MAX;
     for (let taken = -1; taken !== connections.taken && performance.now() < until; ) {
@@ -171,7 +184,7 @@ export async function composeFrontEnd(core: Core, parts: FrontEndParts): Promise
     routes,
     connections: () => connections.open,
     metrics: () => metricsOf(connections, counts),
-    takeOver: () => void steerConnections(server.port, parts.siblings.processes),
+    takeOver: () => void takeOver(server, parts.siblings.processes),
     handOver: () => handOver(server, connections, parts.siblings.processes),
     drain() {
       state = 'draining';

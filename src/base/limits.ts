@@ -137,6 +137,8 @@ export const LIMITS = {
   eventRetryMsMax: 5 * MINUTE_MS,
   eventAttemptsMax: 65,
   eventTriedMs: 5 * HOUR_MS,
+  /** For how long clients are led from a serving process to the one that replaces it. */
+  takeOverMs: 2000,
   /** Longest sleep of the deliverer between two looks at the queue. */
   eventIdleMs: 1000,
   /** Bytes a client of the event stream may leave unread. */

@@ -108,7 +108,7 @@ export class Exchange implements TriggerExchange {
    * bytes behind a chunk), and what one of them takes for a body the other takes for a request.
    */
   get #isLast(): boolean {
-    return this.headProblem !== null || this.headers['transfer-encoding'] !== undefined || this.#door.isClosing;
+    return this.headProblem !== null || this.headers['transfer-encoding'] !== undefined || this.#door.closesNext();
   }
 
   get hasBody(): boolean {

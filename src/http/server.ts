@@ -5,7 +5,7 @@ import { isUnavailable } from '../db/database.ts';
 import type { AnswerCounts } from './answer-counts.ts';
 import type { ClientAddress } from './client-address.ts';
 import type { Connections } from './connections.ts';
-import type { Door } from './door.ts';
+import { Door } from './door.ts';
 import { Exchange } from './exchange.ts';
 import type { Intake } from './intake.ts';
 import { makeLimitReceiveBuffer } from './receive-buffer.ts';
@@ -39,8 +39,8 @@ export type Server = {
   readonly unboundedBecause: string | null;
   /** Stops listening; answers under way go on. */
   stopListening(): void;
-  /** Closes every connection behind its next answer from now on. */
-  closeDoor(): void;
+  /** Closes connections behind their answers from now on, all of them after `ms`. @param connections that are open now */
+  closeDoor(ms: number, connections: number): void;
   /** Resolves when all requests that are under way now, except those of triggers, have their answers. */
   answered(): Promise<void>;
   close(): void;
@@ -77,7 +77,7 @@ export async function startServer(host: string, port: number, parts: ServerParts
   const limitReceiveBuffer = makeLimitReceiveBuffer();
   const { counts = null, isHttpsOnly = false, tls = null } = parts;
   const app = tls === null ? App() : SSLApp({ cert_file_name: tls.cert, key_file_name: tls.key });
-  const door: Door = { isClosing: false, after: isHttpsOnly ? STRICT_TRANSPORT : '', counts };
+  const door = new Door(isHttpsOnly ? STRICT_TRANSPORT : '', counts);
   parts.connections?.watch(app);
   app.any(`${parts.triggerPrefix}*`, (res, req) => {
     const x = new Exchange(res, req, parts.clientAddress, parts.intake, door);
@@ -113,8 +113,8 @@ export async function startServer(host: string, port: number, parts: ServerParts
         bounded: unboundedBecause === null,
         unboundedBecause,
         stopListening,
-        closeDoor() {
-          door.isClosing = true;
+        closeDoor(ms, connections) {
+          door.close(ms, connections);
         },
         answered: () => underWay.ended(),
         close() {

@@ -3,6 +3,7 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { messageOf } from '../base/errors.ts';
 import { StartError } from './embedded-postgres.ts';
+import { lowerStartPriority } from './start-priority.ts';
 import { keepOpen, TAKEOVER_VARIABLE } from './takeover-state.ts';
 
 /** How this process was started. */
@@ -50,6 +51,7 @@ export function checkProgram(
     stdio: ['pipe', 'ignore', 'pipe'],
     timeout: CHECK_MS,
   });
+  lowerStartPriority(child.pid);
   let said = '';
   child.stderr.on('data', (chunk: Buffer) => {
     said = (said + chunk.toString()).slice(-2000);

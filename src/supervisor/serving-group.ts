@@ -85,7 +85,7 @@ export class ServingGroup {
 
   /** Starts a process that loads its modules meanwhile. */
   standBy(): void {
-    this.#standby.start();
+    this.#standby.start(true);
   }
 
   #spawn(): ChildProcess {
@@ -164,7 +164,7 @@ export class ServingGroup {
    */
   async #begin(place: number, made: () => void = () => {}): Promise<ServingProcess> {
     const { account, config, graphEndpoint, samplePath, setupToken } = this.#options;
-    const child = this.#standby.take();
+    const child = this.#standby.take(this.#startingAt !== place);
     if (child.pid === undefined)
       throw new StartError('the system cannot start another process now; check the limits on processes and memory');
     const serving = new ServingProcess(child, place, makeNoteFile(account, dataPath(config())));
@@ -345,8 +345,7 @@ export class ServingGroup {
       // The old process has ended by itself, and the new one did not start.
       if (!this.#stopping) this.#beginAgain(place);
     }
-    this.#slots.replace(next.pid);
-    next.send({ kind: 'take_over' });
+    next.takeOver(() => this.#slots.replace(next.pid));
     await Promise.all([...this.#running].filter(p => p.place === place && p !== next).map(retireProcess));
   }
 

@@ -9,6 +9,7 @@ import { WASM_FLAGS } from '../plugins/limited-child.ts';
 import type { Child } from './adopted-child.ts';
 import { MAIN } from './embedded-postgres.ts';
 import type { SupervisorMessage } from './serving-messages.ts';
+import { raiseStartPriority } from './start-priority.ts';
 import { SYSTEMD_VARIABLES } from './systemd-notifier.ts';
 import { type Account, asAccountOnPort } from './unprivileged.ts';
 
@@ -116,6 +117,13 @@ export class ServingProcess {
     this.child = child;
     this.place = place;
     this.noteFile = noteFile;
+  }
+
+  /** Clients are led to it from now on, few at first. @param halfway called when half of the time for it has passed */
+  takeOver(halfway: () => void): void {
+    raiseStartPriority(this.pid);
+    this.send({ kind: 'take_over' });
+    setTimeout(halfway, LIMITS.takeOverMs / 2).unref();
   }
 
   get pid(): number {

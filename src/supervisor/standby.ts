@@ -1,6 +1,7 @@
 import type { ChildProcess } from 'node:child_process';
 import { messageOf } from '../base/errors.ts';
 import { exited } from './child.ts';
+import { lowerStartPriority, raiseStartPriority } from './start-priority.ts';
 
 /** Delay before the process is started: another one that starts would take twice as long if both loaded at the same time. */
 const DELAY_MS = 150;
@@ -19,10 +20,10 @@ export class Standby {
     this.#progress = progress;
   }
 
-  /** Starts a process that loads its modules meanwhile. */
-  start(): void {
+  /** Starts a process that loads its modules meanwhile. @param hurries none serves yet */
+  start(hurries = false): void {
     if (this.#isClosed || this.#child !== null) return;
-    const child = this.#spawn();
+    const child = hurries ? this.#spawn() : this.#load();
     this.#child = child;
     child.once('exit', () => {
       if (this.#child === child) this.#child = null;
@@ -43,10 +44,17 @@ export class Standby {
     }, DELAY_MS);
   }
 
-  /** The process that waits, or a new one. */
-  take(): ChildProcess {
-    const child = this.#child ?? this.#spawn();
+  #load(): ChildProcess {
+    const child = this.#spawn();
+    lowerStartPriority(child.pid);
+    return child;
+  }
+
+  /** The process that waits, or a new one. @param hurries no other process serves in its place meanwhile */
+  take(hurries: boolean): ChildProcess {
+    const child = this.#child ?? this.#load();
     this.#child = null;
+    if (hurries) raiseStartPriority(child.pid);
     return child;
   }
 
