@@ -31,10 +31,16 @@ export function productionPackages(project: string): string[] {
 
 /** Folders at the top of a package that no program loads. */
 const NOT_LOADED = /^(test|tests|__tests__|benchmarks?|examples?|coverage|docs|man)$/;
-/** Folders with what only builds need: PostgreSQL's headers and its kit for extensions, binaries for another C library. */
-const NOT_INSTALLED = /(\/native\/include|\/lib\/pkgconfig|\/lib\/postgresql\/pgxs|\/musl_[a-z0-9]+)$/;
+/**
+ * Folders with what only builds need: PostgreSQL's headers and its kit for extensions, binaries for another C library, and
+ * what OpenTelemetry is made of for bundlers.
+ */
+const NOT_INSTALLED =
+  /(\/native\/include|\/lib\/pkgconfig|\/lib\/postgresql\/pgxs|\/musl_[a-z0-9]+|\/@opentelemetry\/[^/]+\/build\/esm(next)?)$/;
 /** Sources, documentation and settings of tools; Node refuses TypeScript below `node_modules`. */
 const NOT_RUN = /(^\..*|^dockerfile.*|\.[cm]?ts|\.map|\.a|\.flow|\.tsbuildinfo|\.md|\.markdown|\.html)$/i;
+/** Names of spans that are not settled, which no package here loads: 3 MB. */
+const INCUBATING = /\/semantic-conventions\/dist\/(experimental_\w+|index-incubating)\.[cm]js$/;
 /** Programs for a shell. */
 const SHELL_PROGRAM = /\/bin\/[^/]+\.[cm]?js$/;
 const LICENCE = /^(licen[cs]e|notice|copying)/i;
@@ -65,7 +71,12 @@ export function copyPackage(from: string, to: string): void {
       if (top === 'node_modules' || NOT_LOADED.test(top)) return false;
       const name = path.basename(source);
       if (fs.lstatSync(source).isDirectory()) return !NOT_INSTALLED.test(source);
-      return (LICENCE.test(name) || !NOT_RUN.test(name)) && !SHELL_PROGRAM.test(source) && !isForeign(source);
+      return (
+        (LICENCE.test(name) || !NOT_RUN.test(name)) &&
+        !INCUBATING.test(source) &&
+        !SHELL_PROGRAM.test(source) &&
+        !isForeign(source)
+      );
     },
   });
   tidy(to);

@@ -102,6 +102,7 @@ export function makeRouter(
         allow.add(route.method);
         continue;
       }
+      x.span?.describe(`${x.method} ${route.path}`, { 'http.route': route.path });
       const request = x.toRequest(params);
       // The body must be taken from the first moment on, or it is lost while the guard asks the database.
       const body = x.hasBody ? x.takeBody() : NO_BODY;

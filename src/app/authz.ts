@@ -59,7 +59,7 @@ const LET_GO_MS = 5000;
 const GRAPH_SECONDS = 'plugin_host_graph_duration_seconds';
 const BROKEN_POLICY = 'a stored policy does not compile: it lets no caller in until it is set again';
 
-export function composeAuthz({ changes, config, db, jobs, log }: Core, parts: AuthzParts): Authz {
+export function composeAuthz({ changes, config, db, jobs, log, tracing }: Core, parts: AuthzParts): Authz {
   const { quarantine, registry } = parts;
   const v = config.values;
   const remote = remoteStore(config);
@@ -67,7 +67,7 @@ export function composeAuthz({ changes, config, db, jobs, log }: Core, parts: Au
   // A clock that is never set back.
   const now = (): number => performance.now();
   const graph = new Graph(now, () => outbox.lookAtStore());
-  const deliverer = new Deliverer(db, schema);
+  const deliverer = new Deliverer(db, schema, tracing);
   const contexts = new SubjectContexts(db, graph, now);
   const policies = new Policies(contexts, graph, now, (policy, reason) => log.error({ policy, reason }, BROKEN_POLICY));
   const commands = new CommandSettingsCache(db, now);

@@ -1,5 +1,6 @@
 import { endJsonThread } from '../api/json-thread.ts';
 import type { Log } from '../base/log.ts';
+import type { Tracing } from '../base/tracing.ts';
 import { type Config, dataPath, publicBaseOf } from '../config/load.ts';
 import { type Database, openDatabase } from '../db/database.ts';
 import { migrate } from '../db/migrate.ts';
@@ -22,12 +23,21 @@ export type Core = {
   readonly contents: ModuleContents;
   readonly secretKey: Buffer;
   readonly secrets: SecretBox;
+  /** Null without `tracing.endpoint`. */
+  readonly tracing: Tracing | null;
   /** Port requests come in at: the configured one until the server listens. */
   port: number;
   /** Address of this service as users see it. */
   publicBase(): string;
   close(): Promise<void>;
 };
+
+/** What makes spans is loaded only where they are wanted: it takes time to load, and memory. */
+async function openTracingOf({ values: v }: Config, log: Log): Promise<Tracing | null> {
+  if (v['tracing.endpoint'] === '') return null;
+  const { openTracing } = await import('../base/open-tracing.ts');
+  return openTracing(v['tracing.endpoint'], v['tracing.ratio'], log);
+}
 
 /** Opens the database and brings it up to date. @throws SecretKeyError, SchemaTooNew and what the database answers */
 export async function openCore(config: Config, log: Log): Promise<Core> {
@@ -52,12 +62,14 @@ export async function openCore(config: Config, log: Log): Promise<Core> {
     contents,
     secretKey,
     secrets: makeSecretBox(secretKey),
+    tracing: await openTracingOf(config, log),
     port: v['http.port'],
     publicBase: () => publicBaseOf(config, core.port),
     async close() {
       await changes.close();
       await endJsonThread();
       await db.close();
+      await core.tracing?.close();
     },
   };
   return core;

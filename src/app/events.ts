@@ -40,7 +40,7 @@ async function metricsOf(db: Database): Promise<Metric[]> {
 }
 
 /** Tells subscribers of events of plugins. */
-export function composeEvents({ config, db, jobs, log, secrets }: Core): Feature {
+export function composeEvents({ config, db, jobs, log, secrets, tracing }: Core): Feature {
   const onError = (error: unknown, what: string): void => log.warn({ error: messageOf(error) }, `${what} failed`);
   const privateRanges = config.values['events.private_ranges'];
   const calls = guardedCalls({
@@ -54,6 +54,7 @@ export function composeEvents({ config, db, jobs, log, secrets }: Core): Feature
     db,
     databaseUrl: config.values['database.url'],
     secrets,
+    tracing,
     async post(url, headers, body, signal) {
       const request = { method: 'POST', headers, body: Buffer.from(body), signal, bytesMax: 0 } as const;
       const { header, status } = await calls.call(url, request);

@@ -1,5 +1,5 @@
 import { messageOf } from '../base/errors.ts';
-import { counter, gauge } from '../base/metric.ts';
+import { counter, gauge, type Metric } from '../base/metric.ts';
 import { dataPath } from '../config/load.ts';
 import { Executor } from '../execution/execute.ts';
 import { MemoryBudget } from '../execution/memory-budget.ts';
@@ -11,8 +11,14 @@ import type { Feature } from './feature.ts';
 import type { Plugins } from './plugins.ts';
 import type { Records } from './records.ts';
 import type { Siblings } from './siblings.ts';
+import { tracedExecutions } from './traced-executions.ts';
 
-export type Execution = Feature & { executor: Executor<HostCall>; memory: MemoryBudget };
+export type Execution = Feature & {
+  executor: Executor<HostCall>;
+  /** Admits one execution; with tracing it gets a span. */
+  execute: Executor<HostCall>['execute'];
+  memory: MemoryBudget;
+};
 
 export type ExecutionParts = Pick<Plugins, 'registry'> &
   Pick<Records, 'executionLog'> & {
@@ -22,8 +28,15 @@ export type ExecutionParts = Pick<Plugins, 'registry'> &
     siblings: Siblings;
   };
 
+const hostCallCounts = (calls: ReadonlyMap<string, number>): Metric =>
+  counter(
+    'plugin_host_host_calls_total',
+    'Calls of host functions by plugins.',
+    [...calls].map(([name, count]) => [{ function: name }, count]),
+  );
+
 /** Starts the threads that run plugins. */
-export function composeExecution({ config, log }: Core, parts: ExecutionParts): Execution {
+export function composeExecution({ config, log, tracing }: Core, parts: ExecutionParts): Execution {
   const v = config.values;
   const { executionLog, noteFile, registry, siblings } = parts;
   const { processes, slots } = siblings;
@@ -34,6 +47,7 @@ export function composeExecution({ config, log }: Core, parts: ExecutionParts): 
   const isRead = v['metrics.port'] !== 0;
   const counts = isRead ? new ExecutionCounts() : null;
   const calls = isRead ? new Map<string, number>() : null;
+  const spans = tracing === null ? null : tracedExecutions(tracing);
   const executor = new Executor<HostCall>({
     lanes: v['execution.lanes'],
     recycle: v['execution.memory'] === 'recycled',
@@ -46,7 +60,10 @@ export function composeExecution({ config, log }: Core, parts: ExecutionParts): 
     addedHeaders: v['http.plugin_headers'].map(name => name.toLowerCase()),
     dispatch(row, args, execution) {
       calls?.set(row.name, (calls.get(row.name) ?? 0) + 1);
-      return dispatch(row, args, execution.context);
+      const call = execution.context;
+      return spans === null
+        ? dispatch(row, args, call)
+        : spans.ofHostCall(row.name, call, () => dispatch(row, args, call));
     },
     loadModule: id => registry.loadModule(id),
     useModule: id => registry.useModule(id),
@@ -67,14 +84,11 @@ export function composeExecution({ config, log }: Core, parts: ExecutionParts): 
   executor.start();
   return {
     executor,
+    execute: e => executor.execute(spans === null ? e : spans.ofExecution(e)),
     memory,
     metrics: () => [
       ...(counts?.metrics() ?? []),
-      counter(
-        'plugin_host_host_calls_total',
-        'Calls of host functions by plugins.',
-        [...(calls ?? [])].map(([name, count]) => [{ function: name }, count]),
-      ),
+      hostCallCounts(calls ?? new Map()),
       gauge('plugin_host_executions_in_flight', 'Executions that run or wait for a slot.', executor.inFlight),
       gauge('plugin_host_lanes', 'Threads that run plugins.', executor.lanesRunning),
       gauge(

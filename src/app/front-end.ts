@@ -51,7 +51,7 @@ export type FrontEndParts = Pick<Plugins, 'registry' | 'origins'> &
   Pick<Records, 'records' | 'quarantine'> &
   Pick<Identity, 'guards' | 'hasLogin' | 'hostBearer' | 'principals'> &
   Pick<Authz, 'graph' | 'policies'> &
-  Pick<Execution, 'executor'> & {
+  Pick<Execution, 'execute'> & {
     routes: readonly Route[];
     siblings: Siblings;
   };
@@ -131,7 +131,7 @@ const barrierOf = ({ changes }: Core, siblings: Siblings) => ({
 /** Listens. From here on the service answers. @throws Error when the port is taken */
 export async function composeFrontEnd(core: Core, parts: FrontEndParts): Promise<FrontEnd> {
   const { changes, config, db, log, secretKey } = core;
-  const { executor, guards, origins } = parts;
+  const { guards, origins } = parts;
   const v = config.values;
   let state: 'starting' | 'ready' | 'draining' = 'starting';
   const routes = [
@@ -148,7 +148,6 @@ export async function composeFrontEnd(core: Core, parts: FrontEndParts): Promise
   const triggerParts = {
     ...parts,
     changes,
-    execute: executor.execute.bind(executor),
     timeoutMs: v['execution.timeout_ms'],
     bodyBytesMax: v['http.max_body'],
   };
@@ -162,6 +161,7 @@ export async function composeFrontEnd(core: Core, parts: FrontEndParts): Promise
     connections,
     tls: tlsOf(config, log),
     counts,
+    tracing: core.tracing,
     isHttpsOnly: isHttpsOnly(publicBaseOf(config, v['http.port'])),
     handleTrigger: x => handleTrigger(triggerParts, x),
     async handleRoute(x) {

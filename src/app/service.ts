@@ -133,7 +133,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
   add(composeMail(core));
   add(jobsFeature(core, features));
   // The executor is built from the host functions, some of which execute.
-  const execute: Execution['executor']['execute'] = e => execution.executor.execute(e);
+  const execute: Execution['execute'] = e => execution.execute(e);
   add(composePluginIo(core, { ...plugins, ...records, execute }));
   const { commandAccess, graph } = authz;
   const talks = { ...plugins, ...records, ...identity, files: files.files, graph, access: commandAccess, execute };

@@ -146,6 +146,9 @@ export function notCurrent(headers: ReadonlyArray<readonly [string, string]> = [
 /**
  * The text of a thrown value, for logs: libraries also throw objects that are not errors, and errors without a text.
  */
+/** What an error is called where its text must not stand. */
+export const errorCodeOf = (error: unknown): ErrorCode => (error instanceof ServiceError ? error.code : 'internal');
+
 export function messageOf(error: unknown): string {
   if (typeof error !== 'object' || error === null) return String(error);
   if ('message' in error && typeof error.message === 'string' && error.message !== '') return error.message;

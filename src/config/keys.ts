@@ -312,6 +312,16 @@ export const ROWS = {
   ),
   'metrics.host': row(text.min(1), '127.0.0.1', 'address on which metrics are served'),
   'metrics.port': row(port, 0, 'port on which metrics are served at `/metrics`, for Prometheus; 0: none'),
+  'tracing.endpoint': row(
+    text.refine(isPlainAddress, 'must be an address like http://127.0.0.1:4318'),
+    '',
+    'receiver of traces (OpenTelemetry, OTLP over HTTP); spans go to `/v1/traces` below it; empty: none are made',
+  ),
+  'tracing.ratio': row(
+    z.coerce.number().min(0).max(1),
+    1,
+    'share of the traces that begin here and are sent; whether others are sent, the caller decides with `traceparent`',
+  ),
   'log.level': row(
     z.enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']),
     'info',

@@ -3,6 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { DrainLoop } from '../base/drain-loop.ts';
 import { messageOf } from '../base/errors.ts';
 import { LIMITS } from '../base/limits.ts';
+import type { Span, Tracing } from '../base/tracing.ts';
 import type { Database } from '../db/database.ts';
 import { type HeldLock, tryLock } from '../db/held-lock.ts';
 import { LOCKS } from '../db/locks.ts';
@@ -44,6 +45,8 @@ export type DelivererParts = {
   db: Database;
   databaseUrl: string;
   secrets: SecretBox;
+  /** Null without tracing. */
+  tracing: Tracing | null;
   post: PostEvent;
   onError(error: unknown, what: string): void;
 };
@@ -150,6 +153,7 @@ export class EventDeliverer {
   async #post(target: { url: string; secret: string }, event: StoredEvent, ended: AbortSignal): Promise<Answered> {
     const body = cloudEvent(event);
     const seconds = Math.floor(Date.now() / 1000);
+    const span = this.#spanOf(event);
     try {
       const headers = {
         'content-type': 'application/cloudevents+json; charset=utf-8',
@@ -157,9 +161,11 @@ export class EventDeliverer {
         'webhook-id': event.eventId,
         'webhook-timestamp': String(seconds),
         'webhook-signature': signatureOf(target.secret, event.eventId, seconds, body),
+        ...(span?.headers ?? (event.traceparent === '' ? {} : { traceparent: event.traceparent })),
       };
       const signal = AbortSignal.any([ended, AbortSignal.timeout(LIMITS.eventCallMs)]);
       const { retryAfter, status } = await this.#parts.post(target.url, headers, body, signal);
+      span?.end({ 'http.response.status_code': status }, ...(status < 300 ? [] : [`answered ${status}`]));
       const after = Number(retryAfter ?? 0);
       return {
         status,
@@ -171,8 +177,18 @@ export class EventDeliverer {
         error instanceof Error && typeof Reflect.get(error, 'code') === 'string'
           ? Reflect.get(error, 'code')
           : messageOf(error);
+      span?.end({}, `not reached (${reason})`);
       return { status: null, why: `the subscriber was not reached (${reason})`, retryAfterMs: 0 };
     }
+  }
+
+  /** Below the host call that published it. */
+  #spanOf({ eventId, pluginId, traceparent }: StoredEvent): Span | null {
+    const attributes = { 'plugin_host.plugin': pluginId, 'plugin_host.event_id': eventId };
+    const { tracing } = this.#parts;
+    return (
+      tracing?.start('event delivery', 'producer', traceparent === '' ? null : { traceparent }, attributes) ?? null
+    );
   }
 
   async close(): Promise<void> {

@@ -7,6 +7,8 @@ export type StoredEvent = {
   /** JSON as it was published. */
   data: string;
   requestId: string;
+  /** The trace it was published in, as the header names it; empty for none. */
+  traceparent: string;
   at: Date;
 };
 
@@ -17,6 +19,7 @@ export type EventSql = {
   type: string;
   data: string;
   request_id: string;
+  traceparent: string;
   at: Date;
 };
 
@@ -27,10 +30,13 @@ export const toEvent = (r: EventSql): StoredEvent => ({
   type: r.type,
   data: r.data,
   requestId: r.request_id,
+  traceparent: r.traceparent,
   at: r.at,
 });
 
-/** The event as subscribers get it (CloudEvents 1.0.2, JSON format); `data` stands in it as it was published. */
+/**
+ * The event as subscribers get it (CloudEvents 1.0.2, JSON format, with the extension Distributed Tracing); `data` stands in it as it was published.
+ */
 export function cloudEvent(e: StoredEvent): string {
   const head = JSON.stringify({
     specversion: '1.0',
@@ -39,6 +45,7 @@ export function cloudEvent(e: StoredEvent): string {
     type: e.type,
     time: e.at.toISOString(),
     datacontenttype: 'application/json',
+    ...(e.traceparent === '' ? {} : { traceparent: e.traceparent }),
   });
   return `${head.slice(0, -1)},"data":${e.data}}`;
 }

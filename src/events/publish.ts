@@ -9,7 +9,14 @@ import { type EventSql, type StoredEvent, toEvent } from './event.ts';
 /** Channel on which hosts of one database hear of events; the payload is the number of one. */
 export const EVENT_PUBLISHED = 'event_published';
 
-export type NewEvent = { pluginId: string; type: string; data: string; requestId: string; onceKey: string | null };
+export type NewEvent = {
+  pluginId: string;
+  type: string;
+  data: string;
+  requestId: string;
+  traceparent: string;
+  onceKey: string | null;
+};
 
 /**
  * Stores an event with a delivery for every subscriber that wants it, inside the caller's transaction. Those of one plugin get their numbers in
@@ -20,9 +27,9 @@ export type NewEvent = { pluginId: string; type: string; data: string; requestId
 export async function publishEvent(client: Queryable, e: NewEvent): Promise<boolean | null> {
   await lockNamedForTransaction(client, 'events', e.pluginId);
   const { rows } = await client.query<{ id: string }>(
-    `INSERT INTO events (plugin_id, type, data, request_id, once_key) VALUES ($1, $2, $3, $4, $5)
+    `INSERT INTO events (plugin_id, type, data, request_id, traceparent, once_key) VALUES ($1, $2, $3, $4, $5, $6)
      ON CONFLICT (once_key) DO NOTHING RETURNING id`,
-    [e.pluginId, e.type, e.data, e.requestId, e.onceKey],
+    [e.pluginId, e.type, e.data, e.requestId, e.traceparent, e.onceKey],
   );
   const id = rows[0]?.id;
   if (id === undefined) return null;

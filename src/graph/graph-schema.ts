@@ -125,3 +125,15 @@ export function idProblem(id: string): string | null {
 /** The schema of this release. */
 export const readGraphSchema = (): GraphSchema =>
   new GraphSchema(fs.readFileSync(new URL('../../sql/spicedb-schema.zed', import.meta.url), 'utf8'));
+
+/** Whether two texts define the same: the store spells a schema in its own order and without our comments. */
+export function isSameSchema(a: string, b: string): boolean {
+  const words = (text: string): string =>
+    text
+      .replace(/\/\*[\s\S]*?\*\/|\/\/.*/g, '')
+      .split(/(?=\bdefinition )/)
+      .map(d => d.replace(/\s+/g, ' ').trim())
+      .sort()
+      .join('\n');
+  return words(a) === words(b);
+}

@@ -96,6 +96,7 @@ export function callPluginHandlers(parts: CallPluginParts): Record<'plugin_call'
         plugin,
         requestId: call.requestId,
         traceId: call.traceId,
+        span: call.span,
         trigger: `call:${name}`,
         kind: 'call',
         principal: call.principal,

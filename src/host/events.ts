@@ -53,6 +53,7 @@ export function eventHandlers(publish: (event: NewEvent) => Promise<void>): Reco
         type,
         data,
         requestId: call.requestId,
+        traceparent: call.span?.headers.traceparent ?? '',
         // A second equal event in one execution gets another key and is published. A command that is run again, because
         // its host ended during the first run, repeats its keys and publishes nothing twice.
         onceKey: call.message === null ? null : `${call.message.key} ${call.plugin.id} ${count} ${digest}`,

@@ -1,5 +1,6 @@
 import { HOST_ERROR, HOST_FUNCTIONS, type HostFunction } from '../abi/host-functions.ts';
 import { type HostArgument, type HostResult, hostError } from '../abi/host-result.ts';
+import type { Span } from '../base/tracing.ts';
 import type { Message } from '../messaging/outgoing.ts';
 import { callPermission } from '../plugins/manifest.ts';
 import type { InstalledPlugin } from '../plugins/registry.ts';
@@ -15,6 +16,8 @@ export type HostCallOrigin = {
   requestId: string;
   /** Of the trace context of the request; left out or empty without one. */
   traceId?: string;
+  /** The span of what started the execution; left out or null without tracing. */
+  span?: Span | null;
   trigger: string;
   /** What started the execution. */
   kind: 'http' | 'messenger' | 'call';
@@ -50,7 +53,8 @@ export type CallEnd = 'ended' | 'killed';
 export class HostCall {
   readonly plugin: InstalledPlugin | null;
   readonly requestId: string;
-  readonly traceId: string;
+  /** The span of what it does now: of the execution, or of the host call it waits for. Null without tracing. */
+  span: Span | null;
   readonly trigger: string;
   readonly kind: HostCallOrigin['kind'];
   readonly principal: CallPrincipal | null;
@@ -58,13 +62,15 @@ export class HostCall {
   readonly deadline: number;
   readonly callers: readonly string[];
   readonly message: MessageScope | null;
+  readonly #traceId: string;
   #atEnd: Set<(how: CallEnd) => void> | null = null;
   #ended: CallEnd | null = null;
 
   constructor(origin: HostCallOrigin) {
     this.plugin = origin.plugin;
     this.requestId = origin.requestId;
-    this.traceId = origin.traceId ?? '';
+    this.#traceId = origin.traceId ?? '';
+    this.span = origin.span ?? null;
     this.trigger = origin.trigger;
     this.kind = origin.kind;
     this.principal = origin.principal;
@@ -72,6 +78,10 @@ export class HostCall {
     this.deadline = origin.deadline;
     this.callers = origin.callers;
     this.message = origin.message;
+  }
+
+  get traceId(): string {
+    return this.span?.traceId ?? this.#traceId;
   }
 
   /** The user it runs for; null for a service key and without a credential. */

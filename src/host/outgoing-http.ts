@@ -226,7 +226,7 @@ export class OutgoingHttp {
   }
 
   async #follow(call: PermittedCall, given: Order, body: Uint8Array | null, signal: AbortSignal): Promise<HostResult> {
-    const headers: Record<string, string> = { 'user-agent': 'plugin-host', ...given.headers };
+    const headers: Record<string, string> = { 'user-agent': 'plugin-host', ...call.span?.headers, ...given.headers };
     const asksForCoding = headers['accept-encoding'] !== undefined;
     if (!asksForCoding) headers['accept-encoding'] = 'gzip, deflate, br';
     let { method, url } = given;

@@ -1,16 +1,36 @@
+import type { Span, Tracing } from '../base/tracing.ts';
 import type { AnswerCounts } from './answer-counts.ts';
+
+type Answered = { path: string; span: Span | null };
 
 /** What all exchanges of a server have in common, and what may change while it runs. */
 export class Door {
   /** Lines of the head behind the request id, which comes last. */
   readonly after: string;
+  readonly tracing: Tracing | null;
   /** Counts answers; null when no program reads the counts. */
-  readonly counts: AnswerCounts | null;
+  readonly #counts: AnswerCounts | null;
   #closing: { since: number; ms: number; connections: number; closed: number } | null = null;
 
-  constructor(after: string, counts: AnswerCounts | null) {
+  constructor(after: string, counts: AnswerCounts | null, tracing: Tracing | null = null) {
     this.after = after;
-    this.counts = counts;
+    this.#counts = counts;
+    this.tracing = tracing;
+  }
+
+  /** @param since `performance.now()` when the head of the request had come in */
+  answered({ path, span }: Answered, status: number, since: number): void {
+    this.#counts?.answered(path, status, since);
+    if (span === null) return;
+    const attributes = { 'http.response.status_code': status };
+    if (status >= 500) span.end(attributes, `answered ${status}`);
+    else span.end(attributes);
+  }
+
+  /** @param code of the closed list of errors */
+  refused({ span }: Answered, code: string): void {
+    this.#counts?.refused(code);
+    span?.describe(null, { 'error.type': code });
   }
 
   /**

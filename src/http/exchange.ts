@@ -3,6 +3,7 @@ import { Buffer } from 'node:buffer';
 import type { Readable } from 'node:stream';
 import { ServiceError, tooLarge } from '../base/errors.ts';
 import { REQUEST_LIMITS } from '../base/request-limits.ts';
+import type { Span } from '../base/tracing.ts';
 import type { ClientAddress } from './client-address.ts';
 import { collectBody } from './collect-body.ts';
 import type { Door } from './door.ts';
@@ -13,11 +14,9 @@ import { peerAddressOf } from './peer-address.ts';
 import { problemReply } from './problem-reply.ts';
 import { RequestBody } from './request-body.ts';
 import { type HeadProblem, headProblem, mustStandOnce } from './request-head.ts';
-import { makeRequestId } from './request-id.ts';
+import { requestIdOf } from './request-id.ts';
+import { requestSpan, traceIdOf } from './trace-context.ts';
 
-const REQUEST_ID = /^[\w-]{8,64}$/;
-/** `traceparent` of a W3C trace context: version (ff is none), trace id, parent id, flags; later versions may append. */
-const TRACEPARENT = /^(?!ff)[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}(?:$|-)/;
 /**
  * Headers by name, without anything inherited: a header may be called `constructor`. A class keeps the object in V8's fast
  * mode, which `Object.create(null)` does not.
@@ -44,6 +43,8 @@ export class Exchange implements TriggerExchange {
   readonly query: string;
   readonly headers: Record<string, string>;
   readonly requestId: string;
+  /** Null without tracing. */
+  readonly span: Span | null;
   /** Why the head is refused before anything is looked up, or null. */
   readonly headProblem: HeadProblem | null;
   readonly #res: HttpResponse;
@@ -74,10 +75,11 @@ export class Exchange implements TriggerExchange {
     });
     this.headers = headers;
     this.headProblem = headProblem(headers, repeated);
-    const given = headers['x-request-id'];
-    this.requestId = given !== undefined && REQUEST_ID.test(given) ? given : makeRequestId();
+    this.requestId = requestIdOf(headers);
+    this.span = door.tracing === null ? null : requestSpan(door.tracing, this.method, headers, this.requestId);
     res.onAborted(() => {
       this.#open = false;
+      this.span?.end({ 'error.type': 'client_gone' });
       if (this.#body === null) this.#share?.release();
       else this.#body.aborted();
       this.#onAborted?.();
@@ -89,12 +91,9 @@ export class Exchange implements TriggerExchange {
     return this.#open;
   }
 
-  /** Trace id of the caller's trace context, or empty when it sent none that is valid. */
+  /** Trace id of the request, or without tracing of the caller's trace context; empty without both. */
   get traceId(): string {
-    const given = this.headers.traceparent;
-    // Version 00 has nothing behind its flags.
-    if (given === undefined || (given.startsWith('00-') && given.length !== 55)) return '';
-    return TRACEPARENT.exec(given)?.[1] ?? '';
+    return this.span?.traceId ?? traceIdOf(this.headers);
   }
 
   /** Text of the client's address; taken on demand, because it costs as much as the rest of the capture. */
@@ -215,7 +214,7 @@ export class Exchange implements TriggerExchange {
       ['X-Content-Type-Options', 'nosniff'] as const,
       ['X-Request-Id', this.requestId + this.#door.after] as const,
     ];
-    this.#door.counts?.answered(this.path, status, this.#since);
+    this.#door.answered(this, status, this.#since);
     if (status !== 200) this.#res.writeStatus(statusLine(status));
     for (const [name, value] of [...headers, ...own]) this.#res.writeHeader(name, value);
     if (last) this.#res.writeHeader('Connection', 'close');
@@ -314,7 +313,7 @@ export class Exchange implements TriggerExchange {
     this.#share?.release();
     if (!this.#open) return;
     this.#open = false;
-    this.#door.counts?.answered(this.path, status, this.#since);
+    this.#door.answered(this, status, this.#since);
     const res = this.#res;
     // A refusal in the middle of an upload: the rest must be read, or the connection stands still.
     this.#body?.release();
@@ -343,7 +342,7 @@ export class Exchange implements TriggerExchange {
     // The library gives its own answer and closes; where it does not, this one is sent.
     if (problem?.unreadable === true) return void setImmediate(() => this.replyError(error));
     const { body, headers, status } = problemReply(error, this.path, this.requestId);
-    this.#door.counts?.answered(this.path, status, this.#since);
+    this.#door.answered(this, status, this.#since);
     const res = this.#res;
     res.writeStatus(statusLine(status));
     for (const [name, value] of headers) res.writeHeader(name, value);
@@ -362,7 +361,7 @@ export class Exchange implements TriggerExchange {
 
   /** Answers a refusal as problem+json. What is left of the body is read and dropped: the client may not look before it has sent it. */
   replyError(error: ServiceError): void {
-    this.#door.counts?.refused(error.code);
+    this.#door.refused(this, error.code);
     const { body, headers, status } = problemReply(error, this.path, this.requestId);
     this.replyFlat(status, '', body, headers);
   }

@@ -1,5 +1,6 @@
 import type { Readable } from 'node:stream';
 import { ServiceError } from '../base/errors.ts';
+import type { Span } from '../base/tracing.ts';
 
 /** Plain values of one HTTP exchange; nothing here knows the server library. */
 
@@ -131,7 +132,9 @@ export type TriggerExchange = {
   readonly query: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly requestId: string;
-  /** Trace id of the caller's trace context, or empty. */
+  /** Null without tracing. */
+  readonly span: Span | null;
+  /** Trace id of the request or of the caller's trace context, or empty. */
   readonly traceId: string;
   readonly remoteAddr: string;
   readonly hasBody: boolean;

@@ -1,6 +1,7 @@
 import { App, SSLApp, type us_listen_socket, us_listen_socket_close, us_socket_local_port } from 'uWebSockets.js';
 import { diskFullError, fullDiskOf } from '../base/disk-space.ts';
 import { messageOf, ServiceError } from '../base/errors.ts';
+import type { Tracing } from '../base/tracing.ts';
 import { isUnavailable } from '../db/database.ts';
 import type { AnswerCounts } from './answer-counts.ts';
 import type { ClientAddress } from './client-address.ts';
@@ -24,6 +25,7 @@ export type ServerParts = {
   tls?: TlsFiles | null;
   /** Counts answers; left out when no program reads the counts. */
   counts?: AnswerCounts | null;
+  tracing?: Tracing | null;
   /** Browsers shall use https alone from now on (RFC 6797). */
   isHttpsOnly?: boolean;
   handleTrigger(x: Exchange): undefined | Promise<void>;
@@ -75,9 +77,9 @@ function answerThrown(parts: ServerParts, x: Exchange, error: unknown): void {
  */
 export async function startServer(host: string, port: number, parts: ServerParts): Promise<Server> {
   const limitReceiveBuffer = makeLimitReceiveBuffer();
-  const { counts = null, isHttpsOnly = false, tls = null } = parts;
+  const { counts = null, isHttpsOnly = false, tls = null, tracing = null } = parts;
   const app = tls === null ? App() : SSLApp({ cert_file_name: tls.cert, key_file_name: tls.key });
-  const door = new Door(isHttpsOnly ? STRICT_TRANSPORT : '', counts);
+  const door = new Door(isHttpsOnly ? STRICT_TRANSPORT : '', counts, tracing);
   parts.connections?.watch(app);
   app.any(`${parts.triggerPrefix}*`, (res, req) => {
     const x = new Exchange(res, req, parts.clientAddress, parts.intake, door);

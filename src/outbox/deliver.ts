@@ -1,8 +1,10 @@
 import { randomUUID } from 'node:crypto';
+import { messageOf } from '../base/errors.ts';
 import { LIMITS } from '../base/limits.ts';
+import type { Tracing } from '../base/tracing.ts';
 import type { Database, Queryable } from '../db/database.ts';
 import { newMark, readMarks } from '../graph/graph.ts';
-import type { GraphSchema } from '../graph/graph-schema.ts';
+import { type GraphSchema, isSameSchema } from '../graph/graph-schema.ts';
 import { GraphError, type GraphUpdate } from '../graph/graph-store.ts';
 import { type Tuple, tupleKey } from '../graph/tuple.ts';
 import {
@@ -30,9 +32,11 @@ import {
   saveStore,
 } from './stream.ts';
 
+type Delivery = { kind: 'delivered'; entries: number; refused: number };
+
 /** What one turn of the deliverer came to. */
 export type CycleResult =
-  | { kind: 'delivered'; entries: number; refused: number }
+  | Delivery
   /** Nothing may go now; the first that waits for its time has it in `nextMs`. */
   | { kind: 'idle'; nextMs: number | null }
   /** Something may go now, and this turn was not to deliver. */
@@ -72,14 +76,17 @@ type LeaveToWrite = (store: DeliveryStore) => Promise<(updates: readonly GraphUp
 export class Deliverer {
   readonly #db: Database;
   readonly #schema: GraphSchema;
+  readonly #tracing: Tracing | null;
   readonly #owner = randomUUID();
   readonly #fence = new StoreFence();
   /** Mark of the store this deliverer has prepared. */
   #mark: string | null = null;
   #lookedAt = Number.NEGATIVE_INFINITY;
 
-  constructor(db: Database, schema: GraphSchema) {
+  /** @param tracing each delivery gets a span; null for none */
+  constructor(db: Database, schema: GraphSchema, tracing: Tracing | null = null) {
     this.#db = db;
+    this.#tracing = tracing;
     this.#schema = schema;
   }
 
@@ -99,12 +106,16 @@ export class Deliverer {
       if (due.length === 0)
         return (await this.#isInPlace(client, store, stream)) ? { kind: 'idle', nextMs } : { kind: 'fenced' };
       if (to === 'look') return { kind: 'due' };
+      const span = this.#tracing?.start('outbox delivery', 'client', null, { 'plugin_host.entries_due': due.length });
       try {
-        return await keepAlive(client, async () => {
+        const result = await keepAlive(client, async () => {
           await this.#ensureTurn(client, store, stream);
           return await this.#deliver(client, store, due);
         });
+        span?.end({ 'plugin_host.entries': result.entries, 'plugin_host.entries_refused': result.refused });
+        return result;
       } catch (error) {
+        span?.end({}, messageOf(error));
         return await this.#failed(client, due[0], error);
       }
     });
@@ -158,7 +169,7 @@ export class Deliverer {
   /** A store that refuses ours, because it would lose data, keeps its own, and goes on answering. */
   async #writeSchema(store: DeliveryStore): Promise<string> {
     const current = await store.readSchema();
-    if (current !== null && sameSchema(current, this.#schema.text)) return '';
+    if (current !== null && isSameSchema(current, this.#schema.text)) return '';
     try {
       await store.writeSchema(this.#schema.text);
       return '';
@@ -262,7 +273,7 @@ export class Deliverer {
     });
   }
 
-  async #deliver(client: Queryable, store: DeliveryStore, due: readonly OutboxEntry[]): Promise<CycleResult> {
+  async #deliver(client: Queryable, store: DeliveryStore, due: readonly OutboxEntry[]): Promise<Delivery> {
     try {
       return { kind: 'delivered', entries: await this.#deliverTogether(client, store, due), refused: 0 };
     } catch (error) {
@@ -327,18 +338,6 @@ async function readDue(client: Queryable): Promise<{ due: OutboxEntry[]; nextMs:
     if (due.length >= LIMITS.outboxBatch || part.length < LIMITS.outboxWindow) return { due, nextMs };
     afterId = part.at(-1)?.id ?? 0;
   }
-}
-
-/** The store spells a schema in its own order and without our comments. */
-function sameSchema(a: string, b: string): boolean {
-  const words = (text: string): string =>
-    text
-      .replace(/\/\*[\s\S]*?\*\/|\/\/.*/g, '')
-      .split(/(?=\bdefinition )/)
-      .map(d => d.replace(/\s+/g, ' ').trim())
-      .sort()
-      .join('\n');
-  return words(a) === words(b);
 }
 
 /** What the filters name in the store now, by entry. One that is ours holds what was written; it is not searched, which takes it long. */

@@ -5,13 +5,13 @@ import { ENTRY } from '../abi/shared-layout.ts';
 import type { Policies, PolicyCaller, PolicyVerdict } from '../authz/policies.ts';
 import { decideAccess, effectiveAccess } from '../authz/trigger-access.ts';
 import { callerKey } from '../base/caller-key.ts';
-import { notCurrent, ServiceError, STATUS_OF } from '../base/errors.ts';
+import { errorCodeOf, notCurrent, ServiceError, STATUS_OF } from '../base/errors.ts';
+import { traced } from '../base/tracing.ts';
 import type { PluginOrigins } from '../config/plugin-origins.ts';
 import type { ChangeStatus } from '../db/notifications.ts';
 import type { Execution } from '../execution/execute.ts';
 import { HostCall } from '../host/host-functions.ts';
-import { isFromOrigins, NO_STORE, type TriggerExchange } from '../http/message.ts';
-import { LOGIN_PATH, noLoginReply, PLUGIN_LOGIN_PATH } from '../identity/no-login.ts';
+import { isFromOrigins, type TriggerExchange } from '../http/message.ts';
 import { countsAt, credentialOf, mayCall, type Principal, type Principals } from '../identity/principals.ts';
 import type { InstalledTrigger, PluginRegistry } from '../plugins/registry.ts';
 import type { ExecutionRecords } from '../records/execution-records.ts';
@@ -19,6 +19,7 @@ import type { Quarantine, Suspension } from '../records/quarantine.ts';
 import { corsHeaders, isPreflight, preflightHeaders } from './cors.ts';
 import { outcomeReply } from './outcome-reply.ts';
 import { appendExecution, appendRefusal } from './record.ts';
+import { refuseUnknown } from './refuse-unknown.ts';
 import { type HttpAuth, httpEvent } from './trigger-event.ts';
 
 export const TRIGGER_PREFIX = '/api/triggers/http/';
@@ -68,9 +69,7 @@ type Admitted = { principal: Principal | null; caller: string; verdict: PolicyVe
 export function handleTrigger(parts: TriggerParts, x: TriggerExchange): undefined | Promise<void> {
   const found = find(parts, x);
   if (found === null) return undefined;
-  const principal = authenticate(parts, x, found);
-  const admitted =
-    principal instanceof Promise ? principal.then(p => admit(parts, x, found, p)) : admit(parts, x, found, principal);
+  const admitted = decide(parts, x, found);
   return admitted instanceof Promise ? enterLater(parts, x, found, admitted) : enter(parts, x, found, admitted);
 }
 
@@ -109,8 +108,23 @@ function find(parts: TriggerParts, x: TriggerExchange): Found | null {
     });
   }
   const { params, target } = match;
+  x.span?.describe(`${x.method} ${TRIGGER_PREFIX}${pluginId}${target.trigger.path}`, {
+    'http.route': `${TRIGGER_PREFIX}${pluginId}${target.trigger.path}`,
+    'plugin_host.plugin': pluginId,
+    'plugin_host.trigger': target.trigger.name,
+  });
   if (!target.settings.enabled) throw new ServiceError('not_found', `plugin "${pluginId}" has no trigger at this path`);
   return { target, path, params, cors: corsHeaders(target, x.headers.origin), place };
+}
+
+/** Identifies the caller and decides access. */
+function decide(parts: TriggerParts, x: TriggerExchange, found: Found): Admitted | null | Promise<Admitted | null> {
+  const work = (): Admitted | null | Promise<Admitted | null> => {
+    const principal = authenticate(parts, x, found);
+    if (principal instanceof Promise) return principal.then(p => admit(parts, x, found, p));
+    return admit(parts, x, found, principal);
+  };
+  return x.span === null ? work() : traced(x.span.child('access decision'), errorCodeOf, work);
 }
 
 /** 2. Identifies the caller, except on a public trigger. Null: no valid credential. */
@@ -218,8 +232,7 @@ async function runWithBody(parts: TriggerParts, x: TriggerExchange, body: Body):
   if (body instanceof Error) throw body;
   const found = find(parts, x);
   if (found === null) return;
-  const principal = await authenticate(parts, x, found);
-  const admitted = await admit(parts, x, found, principal);
+  const admitted = await decide(parts, x, found);
   if (admitted !== null && x.open) run(parts, x, found, admitted, body);
   else x.dropBody();
 }
@@ -253,6 +266,7 @@ function run(parts: TriggerParts, x: TriggerExchange, found: Found, admitted: Ad
       plugin,
       requestId,
       traceId: x.traceId,
+      span: x.span,
       trigger: trigger.name,
       kind: 'http',
       principal: admitted.principal,
@@ -285,47 +299,6 @@ const callerOf = (p: Principal): PolicyCaller =>
 
 function forbidden(detail: string, cors: CorsHeaders): ServiceError {
   return new ServiceError('forbidden', detail, { headers: cors.map(([n, v]): [string, string] => [n, v]) });
-}
-
-/**
- * Answers a caller without a valid credential: redirects a browser navigation to the login, or shows a page if there is
- * no login. Every other request gets 401 (docs/access.md "Browsers").
- */
-function refuseUnknown(x: TriggerExchange, cors: CorsHeaders, place: string | null, hasLogin: boolean): void {
-  if (isNavigation(x)) {
-    if (!hasLogin && place === null) {
-      const { body, headers, status } = noLoginReply(x.requestId);
-      return x.replyFlat(status, '', body, [...headers, ...cors]);
-    }
-    const back = encodeURIComponent(x.query === '' ? x.path : `${x.path}?${x.query}`);
-    return x.replyFlat(302, '', '', [
-      ['Location', `${place === null ? LOGIN_PATH : PLUGIN_LOGIN_PATH}?return_to=${back}`],
-      NO_STORE,
-      ...cors,
-    ]);
-  }
-  const given = credentialOf(x.headers)?.kind === 'bearer';
-  throw new ServiceError(
-    'unauthorized',
-    given
-      ? 'the token or key is not valid: unknown, expired or revoked (setup tokens and administration keys are only for /api/admin)'
-      : 'this trigger needs a login, a user token or a service key',
-    {
-      headers: [
-        // RFC 6750 section 3.1: the error is named only when a token was given.
-        ['WWW-Authenticate', `Bearer realm="plugin-host"${given ? ', error="invalid_token"' : ''}`],
-        ...cors.map(([n, v]): [string, string] => [n, v]),
-      ],
-    },
-  );
-}
-
-/** docs/access.md "Browsers": `Sec-Fetch-Mode: navigate`, or without that header an Accept with text/html first. */
-function isNavigation(x: TriggerExchange): boolean {
-  if (x.method !== 'GET') return false;
-  const mode = x.headers['sec-fetch-mode'];
-  if (mode !== undefined) return mode === 'navigate';
-  return /^\s*text\/html\b/i.test(x.headers.accept ?? '');
 }
 
 function suspendedError({ caller, trigger, until }: Suspension, cors: CorsHeaders): ServiceError {

@@ -49,9 +49,9 @@ export function appendExecution(
   records.append({ ...common(x, t, a), ...measured(a.outcome, nowMs) });
 }
 
-const commonOfCall = ({ plugin, principal, requestId, trigger }: HostCall) => ({
+const commonOfCall = ({ plugin, principal, requestId, traceId, trigger }: HostCall) => ({
   requestId,
-  traceId: '',
+  traceId,
   pluginId: plugin?.id ?? '',
   version: plugin?.version ?? '',
   trigger,

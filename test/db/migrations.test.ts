@@ -35,6 +35,7 @@ const RELEASED: ReadonlyArray<readonly [name: string, sha256: string]> = [
   ['025_stored_contents.sql', 'ac16b468a0510b896ae122a1f6e1bc411d854afa61b650170795c9042a27705e'],
   ['026_hosts.sql', '7da77333308d879f05589df9e00930787f2c36408b3af41ccb32cc0f545b1424'],
   ['027_audit_retention.sql', '9fe1b4226e0a6e346ea024c1c38f9926b3676eb2337b8a80eb0ec1903b2ca9fe'],
+  ['028_event_traces.sql', '2d9cf33286f712dc60cee3a430912d72ab746f25108dca18d1dc90e0a70bed77'],
 ];
 
 t.test('released migrations are unchanged, and new ones come after them', async t => {
@@ -127,7 +128,8 @@ t.test('a database that a release without this distinction migrated is brought u
   await db.query(`ALTER TABLE schema_migrations DROP COLUMN expands;
     DELETE FROM schema_migrations WHERE number >= 25;
     DROP TABLE stored_content_parts, stored_contents, host_processes;
-    DROP FUNCTION audit_log_remove_old; DROP INDEX audit_log_age, university_imports_age`);
+    DROP FUNCTION audit_log_remove_old; DROP INDEX audit_log_age, university_imports_age;
+    ALTER TABLE events DROP COLUMN traceparent`);
   const states = await migrationStates(db);
   t.same([...new Set(states.map(m => m.state))], ['applied', 'pending']);
   t.same(
