@@ -9,9 +9,9 @@ import { addUserToken, revokeUserToken } from '../src/identity/user-tokens.ts';
 import { addUser } from '../src/identity/users.ts';
 import { startPostgres } from '../src/supervisor/embedded-postgres.ts';
 import { startEmbeddedSpicedb } from '../src/supervisor/embedded-spicedb.ts';
-import { type DatabaseWay, databaseWay } from '../test/support/database-way.ts';
 import { TOKEN } from '../test/support/service.ts';
 import { shiftTimes } from '../test/support/shift-times.ts';
+import { type DatabaseWay, databaseWay } from '../test/support/store-way.ts';
 import { watPlugin } from '../test/support/wat.ts';
 
 /** Three hosts of one database and one graph store, each on a way of its own that can be frozen. */

@@ -1,4 +1,5 @@
 import { deadlineInterceptor, v1 } from '@authzed/authzed-node';
+import { codeOf, GraphConnection } from './graph-connection.ts';
 import { fromGraphId, toGraphId } from './graph-ids.ts';
 import type { Tuple, TupleFilter } from './tuple.ts';
 
@@ -59,38 +60,38 @@ const PAGE = 1000;
 
 /** The client of the relationship graph in SpiceDB, embedded or remote. Ids are encoded only here. */
 export class GraphStore {
-  readonly #clients: readonly v1.ZedClientInterface[];
-  readonly #questions: v1.ZedPromiseClientInterface;
-  readonly #work: v1.ZedPromiseClientInterface;
-  #isClosed = false;
+  readonly #questions: GraphConnection<v1.ZedPromiseClientInterface>;
+  readonly #work: GraphConnection<v1.ZedPromiseClientInterface>;
   /** Whether only the outbox writes it. */
   readonly isOurs: boolean;
 
   constructor(o: GraphStoreOptions) {
     this.isOurs = o.isOurs === true;
     const security = o.tls ? v1.ClientSecurity.SECURE : v1.ClientSecurity.INSECURE_PLAINTEXT_CREDENTIALS;
-    const client = (ms: number): v1.ZedClientInterface => {
+    const open = (ms: number) => (): v1.ZedClientInterface => {
       const options = {
         // An embedded store that was killed restarts in less than a second, so the client must reconnect as fast.
         'grpc.initial_reconnect_backoff_ms': 100,
         'grpc.max_reconnect_backoff_ms': 1000,
         'grpc.max_receive_message_length': -1,
+        // A connection that takes the place of a silent one is a new one.
+        'grpc.use_local_subchannel_pool': 1,
         interceptors: [deadlineInterceptor(ms)],
       };
       return o.tls && o.ca != null
         ? v1.NewClientWithCustomCert(o.token, o.endpoint, o.ca, undefined, options)
         : v1.NewClient(o.token, o.endpoint, security, undefined, options);
     };
-    const [questions, work] = [client(ASK_MS), client(WORK_MS)];
-    this.#clients = [questions, work];
-    this.#questions = questions.promises;
-    this.#work = work.promises;
+    this.#questions = new GraphConnection(open(ASK_MS));
+    this.#work = new GraphConnection(open(WORK_MS), () =>
+      this.#questions.ask(c => c.readSchema(v1.ReadSchemaRequest.create())),
+    );
   }
 
   /** The schema as the store formats it, or null while it has none. @throws GraphError */
   async readSchema(): Promise<string | null> {
     try {
-      return (await this.#work.readSchema(v1.ReadSchemaRequest.create())).schemaText;
+      return (await this.#work.ask(c => c.readSchema(v1.ReadSchemaRequest.create()))).schemaText;
     } catch (error) {
       if (codeOf(error) === NOT_FOUND) return null;
       throw graphError(error);
@@ -99,7 +100,7 @@ export class GraphStore {
 
   /** Writes the schema. The store refuses a schema without a relation that still has tuples. @throws GraphError */
   async writeSchema(schema: string): Promise<void> {
-    await ask(this.#work.writeSchema(v1.WriteSchemaRequest.create({ schema })));
+    await ask(this.#work, client => client.writeSchema(v1.WriteSchemaRequest.create({ schema })));
   }
 
   /**
@@ -115,7 +116,7 @@ export class GraphStore {
       subject: subjectOf(c.subjectType, c.subjectId),
     }));
     const request = v1.CheckBulkPermissionsRequest.create({ items, consistency: consistencyOf(freshness) });
-    const { pairs } = await ask(this.#questions.checkBulkPermissions(request));
+    const { pairs } = await ask(this.#questions, client => client.checkBulkPermissions(request));
     return checks.map((_, k) => {
       const answer = pairs[k]?.response;
       if (answer?.oneofKind === 'item')
@@ -137,7 +138,7 @@ export class GraphStore {
       subject: subjectOf(c.subjectType, c.subjectId),
       withTracing: true,
     });
-    const answer = await ask(this.#questions.checkPermission(request));
+    const answer = await ask(this.#questions, client => client.checkPermission(request));
     const trace = answer.debugTrace?.check;
     if (trace !== undefined) return stepOf(trace);
     const allowed = answer.permissionship === v1.CheckPermissionResponse_Permissionship.HAS_PERMISSION;
@@ -164,7 +165,7 @@ export class GraphStore {
         filter: filterOf(c.filter),
       })),
     });
-    const answer = await ask(this.#work.writeRelationships(request));
+    const answer = await ask(this.#work, client => client.writeRelationships(request));
     return answer.writtenAt?.token ?? '';
   }
 
@@ -175,7 +176,7 @@ export class GraphStore {
       relationshipFilter: filterOf(filter),
       optionalLimit: 1,
     });
-    const rows = await ask(this.#work.readRelationships(request));
+    const rows = await ask(this.#work, client => client.readRelationships(request));
     return rows[0]?.readAt?.token ?? '';
   }
 
@@ -189,7 +190,7 @@ export class GraphStore {
         optionalLimit: PAGE,
         ...(cursor === undefined ? {} : { optionalCursor: cursor }),
       });
-      const rows = await ask(this.#work.readRelationships(request));
+      const rows = await ask(this.#work, client => client.readRelationships(request));
       if (rows.length > 0) yield rows.map(r => tupleOf(r.relationship));
       cursor = rows.at(-1)?.afterResultCursor;
       if (rows.length < PAGE || cursor === undefined) return;
@@ -214,7 +215,7 @@ export class GraphStore {
       permission,
       subject: subjectOf('user', userId),
     });
-    const rows = await ask(this.#questions.lookupResources(request));
+    const rows = await ask(this.#questions, client => client.lookupResources(request));
     return rows.map(r => fromGraphId(r.resourceObjectId));
   }
 
@@ -226,28 +227,27 @@ export class GraphStore {
       permission,
       subjectObjectType: 'user',
     });
-    const rows = await ask(this.#questions.lookupSubjects(request));
+    const rows = await ask(this.#questions, client => client.lookupSubjects(request));
     return rows.map(r => fromGraphId(r.subject?.subjectObjectId ?? ''));
   }
 
   /** May be called more than once. */
   close(): void {
-    if (this.#isClosed) return;
-    this.#isClosed = true;
-    for (const client of this.#clients) client.close();
+    this.#questions.close();
+    this.#work.close();
   }
 }
 
-async function ask<T>(call: Promise<T>): Promise<T> {
+async function ask<T>(
+  connection: GraphConnection<v1.ZedPromiseClientInterface>,
+  call: (client: v1.ZedPromiseClientInterface) => Promise<T>,
+): Promise<T> {
   try {
-    return await call;
+    return await connection.ask(call);
   } catch (error) {
     throw graphError(error);
   }
 }
-
-const codeOf = (error: unknown): number | null =>
-  error instanceof Error && 'code' in error && typeof error.code === 'number' ? error.code : null;
 
 function graphError(error: unknown): GraphError {
   const code = codeOf(error);

@@ -143,11 +143,19 @@ export async function lockStream(
 
 /** Keeps a transaction that waits for the store from counting as one of a host that is cut off. */
 export async function keepAlive<T>(client: Queryable, work: () => Promise<T>): Promise<T> {
-  const timer = setInterval(() => void client.query('SELECT 1').catch(() => {}), CUT_OFF_MS / 3);
+  // A client is asked one thing at a time.
+  let asked: Promise<unknown> | null = null;
+  const timer = setInterval(() => {
+    asked ??= client
+      .query('SELECT 1')
+      .catch(() => {})
+      .finally(() => (asked = null));
+  }, CUT_OFF_MS / 3);
   try {
     return await work();
   } finally {
     clearInterval(timer);
+    await asked;
   }
 }
 

@@ -1,7 +1,7 @@
 import t from 'tap';
 import { holdLockOfHost, tryLock } from '../../src/db/held-lock.ts';
 import { makeDatabase } from '../support/database.ts';
-import { databaseWay } from '../support/database-way.ts';
+import { databaseWay } from '../support/store-way.ts';
 
 const KEY = 4242;
 

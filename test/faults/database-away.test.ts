@@ -3,9 +3,9 @@ import { openDatabase } from '../../src/db/database.ts';
 import { addUserToken } from '../../src/identity/user-tokens.ts';
 import { addUser } from '../../src/identity/users.ts';
 import { makeDatabase } from '../support/database.ts';
-import { databaseWay } from '../support/database-way.ts';
 import { buildExample } from '../support/sdk.ts';
 import { startTestService } from '../support/service.ts';
+import { databaseWay } from '../support/store-way.ts';
 
 t.test(
   'while the database is unavailable public triggers answer, other requests get 503, and it recovers by itself',

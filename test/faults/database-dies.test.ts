@@ -1,9 +1,9 @@
 import t from 'tap';
 import { isUnavailable, openDatabase } from '../../src/db/database.ts';
 import { makeDatabase } from '../support/database.ts';
-import { databaseWay } from '../support/database-way.ts';
 import { buildExample } from '../support/sdk.ts';
 import { startTestService } from '../support/service.ts';
+import { databaseWay } from '../support/store-way.ts';
 
 const USER = { display_name: 'Ada' };
 

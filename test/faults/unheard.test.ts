@@ -4,9 +4,9 @@ import { openDatabase } from '../../src/db/database.ts';
 import { CHANGES_STALE_MS } from '../../src/db/notifications.ts';
 import { addUserToken } from '../../src/identity/user-tokens.ts';
 import { addUser } from '../../src/identity/users.ts';
-import { databaseWay } from '../support/database-way.ts';
 import { buildExample } from '../support/sdk.ts';
 import { startTestService, type TestService } from '../support/service.ts';
+import { databaseWay } from '../support/store-way.ts';
 
 type Asked = { sentAt: number; status: number };
 

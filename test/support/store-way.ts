@@ -1,21 +1,32 @@
 import net from 'node:net';
 
-/** The way of a service to its database, which a test cuts, freezes and mends. */
-export type DatabaseWay = {
-  url: string;
+/** The way of a service to a store, which a test cuts, freezes and mends. */
+export type StoreWay = {
+  port: number;
   /** Ends every connection and refuses new ones. */
   cut(): void;
   /** Nothing passes any more in either direction, and nothing is closed: a firewall that drops. */
   freeze(): void;
+  /** The same of the connections that are open; new ones pass. @param count of the newest; all unless given */
+  freezeOpen(count?: number): void;
   mend(): void;
   /** Called with every piece a client sends, before it is passed on; false cuts that connection instead. */
   onSent: (bytes: Buffer) => boolean;
   close(): void;
 };
 
+/** The same to a database, with an address of its own. */
+export type DatabaseWay = StoreWay & { url: string };
+
 export async function databaseWay(url: string): Promise<DatabaseWay> {
   const target = new URL(url);
-  const socketFile = `${target.searchParams.get('host')}/.s.PGSQL.${target.port || '5432'}`;
+  const way = await storeWay(`${target.searchParams.get('host')}/.s.PGSQL.${target.port || '5432'}`);
+  return Object.assign(way, {
+    url: `postgresql://${target.username}:${target.password}@127.0.0.1:${way.port}${target.pathname}`,
+  });
+}
+
+export async function storeWay(socketFile: string): Promise<StoreWay> {
   const open = new Set<net.Socket>();
   let isCut = false;
   let isFrozen = false;
@@ -42,8 +53,8 @@ export async function databaseWay(url: string): Promise<DatabaseWay> {
   });
   await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve));
   const address = server.address() as net.AddressInfo;
-  const way: DatabaseWay = {
-    url: `postgresql://${target.username}:${target.password}@127.0.0.1:${address.port}${target.pathname}`,
+  const way: StoreWay = {
+    port: address.port,
     onSent: () => true,
     cut() {
       isCut = true;
@@ -52,6 +63,10 @@ export async function databaseWay(url: string): Promise<DatabaseWay> {
     freeze() {
       isFrozen = true;
       for (const socket of open) socket.pause();
+    },
+    freezeOpen(count = open.size) {
+      // Both ends of each.
+      for (const socket of [...open].slice(-2 * count)) socket.pause();
     },
     mend() {
       isCut = false;
