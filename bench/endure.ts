@@ -8,6 +8,7 @@ import { buildExample } from '../test/support/sdk.ts';
 import { assemble, hostImports, manifestOf, withManifest } from '../test/support/wat.ts';
 import { makeCaller } from './caller.ts';
 import { compileExpensive, killExpensive } from './endure-compile.ts';
+import { hostsApart, isRight } from './endure-hosts.ts';
 import { attackLanguages } from './endure-isolation.ts';
 import { manyPlugins } from './endure-plugins.ts';
 import { staleAnswers } from './endure-stale.ts';
@@ -600,6 +601,22 @@ async function stale(count: number): Promise<void> {
   console.log(`       stale seed ${seed}`);
 }
 
+/** Three hosts in network namespaces are killed and cut off in turn: nothing is lost, and the others take over. */
+async function hosts(count: number): Promise<void> {
+  const f = await hostsApart(path.join(directory, 'hosts'), count, r =>
+    report(
+      'hosts',
+      isRight(r),
+      `${r.victim} ${r.fault} (${r.duties.join(', ')}): events waited ${r.eventMs.toFixed(0)} ms at most, messages ${r.messageMs.toFixed(0)}, pulls ${r.pullMs.toFixed(0)}, rights ${r.grantMs.toFixed(0)}; ${r.asked} asked of the others, ${r.failed.length} failed ${[...new Set(r.failed)].slice(0, 5).join('; ')}; ${r.late} let in too late; back after ${r.backMs.toFixed(0)} ms`,
+    ),
+  );
+  report(
+    'hosts',
+    f.lostWrites + f.lostEvents + f.lostMessages + f.lostImports.length === 0 && f.drift === '',
+    `acknowledged and lost: ${f.writes} writes, ${f.lostWrites}; ${f.events} events, ${f.lostEvents}; ${f.messages} messages, ${f.lostMessages}; ${f.imports} imports, ${f.lostImports.join('; ') || 0}; drift ${f.drift === '' ? 'none' : f.drift}`,
+  );
+}
+
 /** Nothing of an execution is left for the next, in any language, and no random number is drawn twice. */
 async function isolation(count: number): Promise<void> {
   const missing = (language: string, why: string): void => report('isolation', false, `${language} is missing: ${why}`);
@@ -631,6 +648,7 @@ const figures: Record<string, [number, (count: number) => Promise<void>]> = {
   isolation: [1_000_000, isolation],
   plugins: [1000, plugins],
   stale: [28, stale],
+  hosts: [12, hosts],
   compile: [2000, compile],
   uploads: [40, uploads],
   gigabyte: [1, gigabyte],
