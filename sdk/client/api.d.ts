@@ -3781,8 +3781,8 @@ export interface components {
       'name': string;
       /** Where it listens */
       'address': string;
-      /** silent: it has written nothing for five seconds */
-      'state': 'serving' | 'silent';
+      /** silent: it has written nothing for five seconds; draining: it is about to end */
+      'state': 'serving' | 'draining' | 'silent';
       /** Releases of its processes; two while it is upgraded */
       'versions': string[];
       'started_at': string;
@@ -3796,7 +3796,7 @@ export interface components {
       'version': string;
       'started_at': string;
       'seen_at': string;
-      'state': 'serving' | 'silent';
+      'state': 'serving' | 'draining' | 'silent';
       /** Work that one host at a time does, and this one does now */
       'duties': string[];
       'load': {

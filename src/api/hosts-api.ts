@@ -10,13 +10,15 @@ export type HostsApiParts = { db: Database };
 
 const duties = z.array(z.string()).describe('Work that one host at a time does, and this one does now');
 
+const processState = z.enum(['serving', 'draining', 'silent']);
+
 const hostProcess = z
   .object({
     pid: z.int(),
     version: z.string(),
     started_at: time,
     seen_at: time,
-    state: z.enum(['serving', 'silent']),
+    state: processState,
     duties,
     load: z.object({
       executions_in_flight: z.int(),
@@ -33,7 +35,7 @@ const host = z
     id: z.string(),
     name: z.string().describe('Name of the machine'),
     address: z.string().describe('Where it listens'),
-    state: z.enum(['serving', 'silent']).describe('silent: it has written nothing for five seconds'),
+    state: processState.describe('silent: it has written nothing for five seconds; draining: it is about to end'),
     versions: z.array(z.string()).describe('Releases of its processes; two while it is upgraded'),
     started_at: time,
     seen_at: time,
@@ -55,12 +57,15 @@ export const hosts = resource('Hosts', 'The hosts of this service, and what each
   },
 });
 
+const stateOf = (p: SeenProcess): z.infer<typeof processState> =>
+  p.isSilent ? 'silent' : p.load.draining === true ? 'draining' : 'serving';
+
 const processJson = (p: SeenProcess) => ({
   pid: p.pid,
   version: p.version,
   started_at: p.startedAt,
   seen_at: p.seenAt,
-  state: p.isSilent ? ('silent' as const) : ('serving' as const),
+  state: stateOf(p),
   duties: [...p.duties],
   load: {
     executions_in_flight: p.load.executionsInFlight,
@@ -75,6 +80,7 @@ function hostJson(all: readonly SeenProcess[]) {
   const [first] = all;
   if (first === undefined) throw new Error('a host has a process');
   const serving = all.filter(p => !p.isSilent);
+  const states = new Set(all.map(stateOf));
   // A process that has crashed is not the host's any more while others go on.
   const shown = serving.length > 0 ? serving : all;
   const times = (of: (p: SeenProcess) => Date): number[] => shown.map(p => of(p).getTime());
@@ -82,7 +88,7 @@ function hostJson(all: readonly SeenProcess[]) {
     id: String(first.hostId),
     name: first.hostName,
     address: first.address,
-    state: serving.length > 0 ? ('serving' as const) : ('silent' as const),
+    state: (['serving', 'draining'] as const).find(s => states.has(s)) ?? ('silent' as const),
     versions: [...new Set(shown.map(p => p.version))],
     started_at: new Date(Math.min(...times(p => p.startedAt))),
     seen_at: new Date(Math.max(...times(p => p.seenAt))),

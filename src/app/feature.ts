@@ -26,6 +26,8 @@ export type Feature = {
   duties?(): readonly string[];
   /** Begins its own work; the service answers requests. */
   start?(): void;
+  /** The service says that it is about to end, and goes on for a while. */
+  leave?(): void;
   /** The service is about to end: ends answers that would go on for long. */
   drain?(): void;
   close?(): void | Promise<void>;

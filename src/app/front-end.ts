@@ -35,6 +35,8 @@ export type FrontEnd = {
   /** Open connections of clients. */
   connections(): number;
   metrics(): Metric[];
+  /** Says "draining" from now on, answers all requests, and closes each connection behind its answer within a time. */
+  leave(ms: number): void;
   /** Requests of the API are answered 503 from now on; no new connections. */
   drain(): void;
   /** Leads new connections to this process, which began to listen last. */
@@ -114,6 +116,7 @@ function tlsOf({ values: v }: Config, log: Log): TlsFiles | null {
 }
 
 const ABOUT = { version: serviceVersion(), startedAt: new Date(Date.now() - process.uptime() * 1000) };
+const NOT_BOUNDED = 'the receive buffers of connections could not be bounded: a fast upload may hold up others';
 const NOT_KEPT = 'the answer of a request with an Idempotency-Key could not be kept';
 
 const metricsOf = (connections: Connections, counts: AnswerCounts | null): Metric[] => [
@@ -134,6 +137,7 @@ export async function composeFrontEnd(core: Core, parts: FrontEndParts): Promise
   const { guards, origins } = parts;
   const v = config.values;
   let state: 'starting' | 'ready' | 'draining' = 'starting';
+  let isRefusing = false;
   const routes = [
     ...healthRoutes({ state: () => state, checks: healthChecks(core, parts.graph), guards, about: ABOUT }),
     ...docsRoutes(),
@@ -165,7 +169,7 @@ export async function composeFrontEnd(core: Core, parts: FrontEndParts): Promise
     isHttpsOnly: isHttpsOnly(publicBaseOf(config, v['http.port'])),
     handleTrigger: x => handleTrigger(triggerParts, x),
     async handleRoute(x) {
-      if (state === 'draining' && !HEALTH_PATHS.has(x.path))
+      if (isRefusing && !HEALTH_PATHS.has(x.path))
         throw new ServiceError('draining', 'the host is shutting down', { headers: [['Retry-After', '2']] });
       origins?.checkPath(x.headers.host, x.path);
       await route(x);
@@ -173,11 +177,7 @@ export async function composeFrontEnd(core: Core, parts: FrontEndParts): Promise
     onUnknownError: (error, x) => logUnknown(log, error, x),
   });
   core.port = server.port;
-  if (!server.bounded)
-    log.warn(
-      { reason: server.unboundedBecause },
-      'the receive buffers of connections could not be bounded: a fast upload may hold up others',
-    );
+  if (!server.bounded) log.warn({ reason: server.unboundedBecause }, NOT_BOUNDED);
   state = 'ready';
   return {
     server,
@@ -186,8 +186,13 @@ export async function composeFrontEnd(core: Core, parts: FrontEndParts): Promise
     metrics: () => metricsOf(connections, counts),
     takeOver: () => void takeOver(server, parts.siblings.processes),
     handOver: () => handOver(server, connections, parts.siblings.processes),
+    leave(ms) {
+      state = 'draining';
+      server.closeDoor(ms, connections.open);
+    },
     drain() {
       state = 'draining';
+      isRefusing = true;
       server.stopListening();
     },
     close() {

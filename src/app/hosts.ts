@@ -45,10 +45,12 @@ export function composeHosts(core: Core, { connections, executor, features, sibl
   const { config, db, log } = core;
   const startedAt = new Date(Date.now() - process.uptime() * 1000);
   const cpu = cpuMeter();
+  let draining = false;
   const load = (): ProcessLoad => ({
     executionsInFlight: executor.inFlight,
     lanes: executor.lanesRunning,
     connections: connections(),
+    draining,
     residentBytes: process.memoryUsage.rss(),
     cpu: cpu(),
   });
@@ -63,6 +65,12 @@ export function composeHosts(core: Core, { connections, executor, features, sibl
       load: load(),
       duties: features.flatMap(f => f.duties?.() ?? []),
     });
+  let told: Promise<void> = Promise.resolve();
+  const tellNow = (): void => {
+    told = tell().catch((error: unknown) =>
+      log.warn({ error: messageOf(error) }, 'the row of this host could not be written yet'),
+    );
+  };
   return {
     routes: [...hostRoutes({ db }), ...jobRoutes({ db })],
     repeated: [{ everyMs: BEAT_MS, what: 'writing the row of this host', run: tell }],
@@ -83,11 +91,15 @@ export function composeHosts(core: Core, { connections, executor, features, sibl
         ),
       ];
     },
-    start: () =>
-      void tell().catch((error: unknown) =>
-        log.warn({ error: messageOf(error) }, 'the row of this host could not be written yet'),
-      ),
-    // The database may be away; then the row is noticed to be silent.
-    close: () => endBeats(db, siblings.hostId, process.pid).catch(() => {}),
+    start: tellNow,
+    leave() {
+      draining = true;
+      tellNow();
+    },
+    async close() {
+      await told;
+      // The database may be away; then the row is noticed to be silent.
+      await endBeats(db, siblings.hostId, process.pid).catch(() => {});
+    },
   };
 }

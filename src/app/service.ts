@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Route } from '../api/route.ts';
 import { assertLimits } from '../base/limits.ts';
 import type { Log } from '../base/log.ts';
@@ -76,8 +77,13 @@ export type Service = {
    * clients have closed them.
    */
   handOver(): Promise<void>;
-  /** Ends everything in order: no new requests, running executions finish, records are written. */
-  stop(graceMs: number): Promise<void>;
+  /**
+   * Ends everything in order: no new requests, running executions finish, records are written.
+   *
+   * @param graceMs longest time for what is under way
+   * @param delayMs for how long requests are still taken, while the service says that it is draining
+   */
+  stop(graceMs: number, delayMs?: number): Promise<void>;
 };
 
 /** The job queue; it ends after the features whose jobs it runs, and before those the jobs need. */
@@ -92,22 +98,31 @@ function makeStop(
   features: readonly Feature[],
   frontEnd: FrontEnd,
   { executor }: Execution,
-): (graceMs: number) => Promise<void> {
+): Service['stop'] {
   const repeated = features.flatMap(f => f.repeated ?? []);
   const ends = repeated.map(r => runPeriodically(r.everyMs, core.log, r.what, r.run));
-  const stop = async (graceMs: number): Promise<void> => {
+  const underWay = () => ({ executions: executor.inFlight, connections: frontEnd.connections() });
+  const stop = async (graceMs: number, delayMs: number): Promise<void> => {
+    if (delayMs > 0) {
+      for (const feature of features) feature.leave?.();
+      core.log.info({ delay_ms: delayMs, ...underWay() }, 'draining: requests are still taken');
+      frontEnd.leave(delayMs);
+      await sleep(delayMs);
+    }
     frontEnd.drain();
     for (const feature of features) feature.drain?.();
-    const grace = new Promise<void>(resolve => setTimeout(resolve, graceMs).unref());
-    await Promise.race([Promise.all([executor.drain(), frontEnd.server.answered()]), grace]);
+    core.log.info(underWay(), 'draining: what is under way ends');
+    const grace = sleep(graceMs, 'late' as const, { ref: false });
+    const ended = await Promise.race([Promise.all([executor.drain(), frontEnd.server.answered()]), grace]);
+    if (ended === 'late') core.log.warn({ grace_ms: graceMs, ...underWay() }, 'what is still under way is cut off');
     frontEnd.close();
     for (const end of ends) await end();
     for (const feature of features.toReversed()) await feature.close?.();
     await core.close();
   };
   let stopped: Promise<void> | null = null;
-  return graceMs => {
-    stopped ??= stop(graceMs);
+  return (graceMs, delayMs = 0) => {
+    stopped ??= stop(graceMs, delayMs);
     return stopped;
   };
 }

@@ -2,6 +2,7 @@ import fs from 'node:fs';
 import { messageOf, OperatorError } from '../base/errors.ts';
 import { makeLog, standardOutput } from '../base/log.ts';
 import { type Config, loadConfig } from '../config/load.ts';
+import { durationMs } from '../config/values.ts';
 import { isUnavailable } from '../db/database.ts';
 import { installSample } from '../plugins/sample.ts';
 import type { GoMessage, ServingMessage, SupervisorMessage } from '../supervisor/serving-messages.ts';
@@ -139,11 +140,11 @@ async function serve(options: GoMessage, inbox: Inbox, journal: string | undefin
       },
       graphInUse: endpoint => tell({ kind: 'graph_in_use', endpoint }),
     });
-    const stop = (why: string): void => {
+    const stop = (why: string, delayMs = 0): void => {
       if (stopping) return;
       stopping = true;
       log.info({ why }, 'stopping');
-      service.stop(GRACE_MS).then(
+      service.stop(GRACE_MS, delayMs).then(
         () => process.exit(0),
         (error: unknown) => {
           log.error({ error: messageOf(error) }, 'stopping failed');
@@ -156,7 +157,7 @@ async function serve(options: GoMessage, inbox: Inbox, journal: string | undefin
       stop('another process serves');
     };
     inbox.left = () => stop('the supervisor is gone');
-    process.on('SIGTERM', () => stop('SIGTERM'));
+    process.on('SIGTERM', () => stop('SIGTERM', durationMs(config.values['serving.drain_delay'])));
     listenTo(inbox, service, siblings, () => void handOver());
     log.info({ port: service.server.port, plugins: service.registry.size }, 'ready');
     tell({ kind: 'listening', port: service.server.port, setupMode: await service.inSetupMode() });

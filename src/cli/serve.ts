@@ -1,6 +1,7 @@
 import fs from 'node:fs';
 import { text as readText } from 'node:stream/consumers';
 import { type Config, dataPath, loadConfig, publicUrlProblem } from '../config/load.ts';
+import { durationMs } from '../config/values.ts';
 import { makeAnnouncer } from '../supervisor/announce.ts';
 import { buildSample } from '../supervisor/build-sample.ts';
 import type { Program } from '../supervisor/program.ts';
@@ -88,7 +89,9 @@ async function run(options: ServeOptions & { ownEntry: string }, taken: Takeover
       return;
     }
     stoppedAt = performance.now();
-    progress(`${signal}: stopping`);
+    const delay = config.values['serving.drain_delay'];
+    const first = durationMs(delay) > 0 ? `draining for ${delay}, then ` : '';
+    progress(`${signal}: ${first}stopping`);
     systemd.stopping();
     supervisor.stop().then(() => {
       progress('stopped');

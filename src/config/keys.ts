@@ -214,6 +214,11 @@ export const ROWS = {
     Math.min(LIMITS.servingProcessesMax, Math.max(1, Math.floor(os.availableParallelism() / 4))),
     'serving processes on the port; they share slots, memory and what is counted per host',
   ),
+  'serving.drain_delay': row(
+    duration(0, 60_000, 'from 0s to 60s'),
+    '0s',
+    'how long requests are still taken after a signal to stop, while `/readyz` says "draining", for a load balancer to notice',
+  ),
   'execution.lanes': row(positive.max(LIMITS.lanesMax), 16, 'threads that run plugins'),
   'execution.memory': row(
     z.enum(['recycled', 'fresh']),

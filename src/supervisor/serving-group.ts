@@ -346,7 +346,8 @@ export class ServingGroup {
       if (!this.#stopping) this.#beginAgain(place);
     }
     next.takeOver(() => this.#slots.replace(next.pid));
-    await Promise.all([...this.#running].filter(p => p.place === place && p !== next).map(retireProcess));
+    const old = [...this.#running].filter(p => p.place === place && p !== next);
+    await Promise.all(old.map(p => retireProcess(p, this.#options.config())));
   }
 
   /** Stops all processes; each answers what is under way. */
@@ -356,7 +357,7 @@ export class ServingGroup {
     for (const timer of this.#timers) clearTimeout(timer);
     this.#crashes.stop();
     this.#standby.close();
-    await Promise.all([...this.#running].map(endProcess));
+    await Promise.all([...this.#running].map(p => endProcess(p, this.#options.config())));
   }
 
   /** Kills all processes at once. */
