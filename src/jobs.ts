@@ -1,5 +1,6 @@
 import { PgBoss } from 'pg-boss';
 import { messageOf, ServiceError } from './base/errors.ts';
+import { Seldom } from './base/seldom.ts';
 import type { Database, Queryable } from './db/database.ts';
 import { endFutureWaits, libraryExecutor, listActive, setDeadLetter } from './db/job-tables.ts';
 
@@ -149,7 +150,12 @@ export class Jobs {
     this.#db = db;
     this.#log = log;
     this.#boss = new PgBoss({ db: libraryExecutor(db), schema: 'pgboss', createSchema: false });
-    this.#boss.on('error', error => log.warn({ error: messageOf(error) }, 'the job queue reports an error'));
+    const seldom = new Seldom();
+    this.#boss.on('error', error => {
+      // The library names the queue and the worker behind the reason.
+      const reason = messageOf(error).replace(/ \(Queue: .*\)$/, '');
+      seldom.line(reason, more => log.warn({ error: reason, ...more }, 'the job queue reports an error'));
+    });
   }
 
   /** Starts to work on these queues in the background; retries while the database is unavailable. */

@@ -1,5 +1,6 @@
 import { endJsonThread } from '../api/json-thread.ts';
 import type { Log } from '../base/log.ts';
+import { Seldom } from '../base/seldom.ts';
 import type { Tracing } from '../base/tracing.ts';
 import { type Config, dataPath, publicBaseOf } from '../config/load.ts';
 import { type Database, openDatabase } from '../db/database.ts';
@@ -11,6 +12,9 @@ import { ModuleContents } from '../plugins/module-contents.ts';
 import { type ModuleStorage, openModuleStorage } from '../plugins/module-storage.ts';
 import { makeSecretBox, type SecretBox } from '../plugins/secret-box.ts';
 import { keyPlaceOf, openSecretKey } from './secrets.ts';
+
+/** A database that ends takes all connections along. */
+const CONNECTIONS_MS = 5000;
 
 /** What every feature is built from. */
 export type Core = {
@@ -42,8 +46,9 @@ async function openTracingOf({ values: v }: Config, log: Log): Promise<Tracing |
 /** Opens the database and brings it up to date. @throws SecretKeyError, SchemaTooNew and what the database answers */
 export async function openCore(config: Config, log: Log): Promise<Core> {
   const v = config.values;
+  const seldom = new Seldom(CONNECTIONS_MS);
   const db = openDatabase(v['database.url'], v['database.pool_size'], error =>
-    log.warn({ error: error.message }, 'a database connection was lost'),
+    seldom.line(error.message, more => log.warn({ error: error.message, ...more }, 'a database connection was lost')),
   );
   const applied = await migrate(db);
   if (applied.length > 0) log.info({ applied }, 'database migrated');

@@ -1,6 +1,7 @@
 import { ENTRY } from '../abi/shared-layout.ts';
 import { databaseRoutes } from '../api/databases-api.ts';
 import { messageOf } from '../base/errors.ts';
+import { Seldom } from '../base/seldom.ts';
 import { PluginDatabases } from '../db/plugin-databases.ts';
 import type { Execution } from '../execution/execute.ts';
 import { callPluginHandlers } from '../host/call-plugin.ts';
@@ -16,8 +17,7 @@ import type { Feature } from './feature.ts';
 import type { Plugins } from './plugins.ts';
 import type { Records } from './records.ts';
 
-/** A plugin tries a database that is away as often as it is called. */
-const WARNED_AGAIN_MS = 60_000;
+const NOT_REACHED = 'the database of a plugin cannot be reached';
 
 export type PluginIoParts = Pick<Plugins, 'registry'> &
   Pick<Records, 'records'> & { execute(execution: Execution<HostCall>): void };
@@ -26,17 +26,15 @@ export type PluginIoParts = Pick<Plugins, 'registry'> &
 export function composePluginIo({ config, db, log }: Core, parts: PluginIoParts): Feature {
   const { execute, records, registry } = parts;
   const databases = new PluginDatabases();
-  const warnedAt = new Map<string, number>();
+  // A plugin tries a database that is away as often as it is called.
+  const seldom = new Seldom();
   const outgoing = new OutgoingHttp(nameResolver(config.values['network.name_servers']));
   return {
     hostFunctions: {
       ...kvHandlers(db),
       ...sqlHandlers(databases, (plugin, database, error) => {
-        const key = `${plugin}/${database}`;
-        const now = performance.now();
-        if (now - (warnedAt.get(key) ?? Number.NEGATIVE_INFINITY) < WARNED_AGAIN_MS) return;
-        warnedAt.set(key, now);
-        log.warn({ plugin, database, error: messageOf(error) }, 'the database of a plugin cannot be reached');
+        const facts = { plugin, database, error: messageOf(error) };
+        seldom.line(`${plugin}/${database}`, more => log.warn({ ...facts, ...more }, NOT_REACHED));
       }),
       ...outgoing.handlers(),
       ...callPluginHandlers({

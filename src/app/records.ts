@@ -1,6 +1,7 @@
 import { executionRoutes } from '../api/executions-api.ts';
 import { suspensionRoutes } from '../api/suspensions-api.ts';
 import { messageOf } from '../base/errors.ts';
+import { Seldom } from '../base/seldom.ts';
 import { durationMs } from '../config/values.ts';
 import { PLUGIN_CHANGED } from '../db/notifications.ts';
 import { ExecutionLog } from '../records/execution-log.ts';
@@ -14,14 +15,19 @@ import type { Siblings } from './siblings.ts';
 /** What is remembered of executions: records, log lines, suspensions. */
 export type Records = Feature & { records: ExecutionRecords; executionLog: ExecutionLog; quarantine: Quarantine };
 
+const NOT_WRITTEN = 'execution records could not be written yet';
+
 export function composeRecords({ config, db, log }: Core, siblings: Siblings): Records {
   const executionLog = new ExecutionLog(log, config.values['log.plugins']);
   const quarantine = new Quarantine(db, executionLog.suspended, executionLog.notStored, message =>
     siblings.tell(message),
   );
-  const records = new ExecutionRecords(db, (error, lost) =>
-    log.warn({ error: messageOf(error), lost }, 'execution records could not be written yet'),
-  );
+  const seldom = new Seldom();
+  const records = new ExecutionRecords(db, (error, lost) => {
+    const warn = (more: object): void => log.warn({ error: messageOf(error), lost, ...more }, NOT_WRITTEN);
+    if (lost > 0) warn({});
+    else seldom.line('', warn);
+  });
   return {
     records,
     executionLog,

@@ -19,6 +19,7 @@ import {
   TracerProvider,
 } from '@opentelemetry/sdk-trace';
 import type { Log } from './log.ts';
+import { Seldom } from './seldom.ts';
 import type { Span, SpanAttributes, SpanKind, Tracing } from './tracing.ts';
 import { serviceVersion } from './version.ts';
 
@@ -35,7 +36,6 @@ const BATCH_MAX = 512;
 const SEND_EVERY_MS = 1000;
 const SEND_MS = 5000;
 const CLOSE_MS = 2000;
-const WARNED_AGAIN_MS = 60_000;
 
 const propagator = new W3CTraceContextPropagator();
 const reading = {
@@ -50,14 +50,13 @@ const writing = {
 
 /** Warns of spans that were not sent, once a minute: a receiver that is away must not fill the log. */
 function warning(inner: SpanExporter, endpoint: string, log: Log): SpanExporter {
-  let warnedAt = Number.NEGATIVE_INFINITY;
+  const seldom = new Seldom();
   return {
     export: (spans, done) =>
       inner.export(spans, result => {
-        if (result.code !== 0 && performance.now() - warnedAt > WARNED_AGAIN_MS) {
-          warnedAt = performance.now();
-          log.warn({ endpoint, error: result.error?.message }, 'traces could not be sent');
-        }
+        const error = result.error?.message ?? '';
+        if (result.code !== 0)
+          seldom.line('', more => log.warn({ endpoint, error, ...more }, 'traces could not be sent'));
         done(result);
       }),
     shutdown: () => inner.shutdown(),

@@ -101,6 +101,11 @@ export const ROWS = {
     true,
   ),
   'database.pool_size': row(positive.max(200), 20, 'connections to the database'),
+  'database.start_wait': row(
+    duration(0, 3_600_000, 'from 0s to 1h'),
+    '60s',
+    'how long a start waits for a database of your own that does not answer yet',
+  ),
   'files.user_quota': row(positive, 5 * GIB, 'bytes one user keeps with one plugin'),
   'files.user_files': row(positive, 1000, 'files one user keeps with one plugin'),
   'files.plugin_quota': row(positive, 100 * GIB, 'bytes of all files of one plugin'),

@@ -3,6 +3,7 @@ import { messageOf } from '../base/errors.ts';
 import { counter, gauge, type Metric } from '../base/metric.ts';
 import { serviceVersion } from '../base/version.ts';
 import { type Config, configToEnv, dataPath, loadConfig, withValues } from '../config/load.ts';
+import { durationMs } from '../config/values.ts';
 import { EMBEDDED_ROLE, makeServiceRole, prepareDatabase, roleOfUrl, withUser } from '../db/service-role.ts';
 import { Backoff } from './backoff.ts';
 import {
@@ -12,6 +13,7 @@ import {
   openControlSocket,
   resumeClient,
 } from './control-socket.ts';
+import { waitForDatabase } from './database-wait.ts';
 import {
   adoptPostgres,
   postgresStateOf,
@@ -124,7 +126,12 @@ export class Supervisor implements ControlCommands {
     // The process loads its modules while the database starts.
     this.#serving.standBy();
     if (v['database.url'] === '') await this.#startPostgres();
-    else if (v['database.owner_url'] !== '') await this.#prepareDatabase(v['database.owner_url'], v['database.url']);
+    else {
+      const waitMs = durationMs(v['database.start_wait']);
+      await waitForDatabase(v['database.url'], waitMs, this.#options.progress, () => this.#stopping !== null);
+    }
+    if (v['database.url'] !== '' && v['database.owner_url'] !== '')
+      await this.#prepareDatabase(v['database.owner_url'], v['database.url']);
     const processes = v['serving.processes'];
     this.#options.progress(`starting the serving process${processes > 1 ? `es (${processes})` : ''}`);
     await this.#serving.start();

@@ -297,7 +297,7 @@ t.test('mistakes at start are one line that says what to do', async t => {
   await fails({ BOT_DATA_DIR: '/proc/nothing' }, /data directory .* cannot be written.*BOT_DATA_DIR/);
   await fails({ BOT_DATA_DIR: '/dev/full' }, /data directory .*BOT_DATA_DIR/);
   await fails(
-    { BOT_HTTP_PORT: '0', BOT_DATABASE_URL: 'postgresql://u:hunter2@127.0.0.1:1/x' },
+    { BOT_HTTP_PORT: '0', BOT_DATABASE_START_WAIT: '0s', BOT_DATABASE_URL: 'postgresql://u:hunter2@127.0.0.1:1/x' },
     /database at 127.0.0.1:1 does not answer.*BOT_DATABASE_URL/,
   );
   await fails({ BOT_HTTP_PORT: 'x' }, /BOT_HTTP_PORT/);
