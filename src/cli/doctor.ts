@@ -3,6 +3,7 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { s3Of } from '../app/files.ts';
+import { keyPlaceOf } from '../app/secrets.ts';
 import { messageOf } from '../base/errors.ts';
 import { type Config, dataPath, publicBaseOf } from '../config/load.ts';
 import { durationMs } from '../config/values.ts';
@@ -16,7 +17,9 @@ import { listPlugins } from '../plugins/plugin-store.ts';
 import { postgresBinaries, spicedbLibrary } from '../supervisor/embedded-packages.ts';
 import { findRunningPostgres } from '../supervisor/embedded-postgres.ts';
 import type { Check } from './check.ts';
+import { databaseChecks } from './database-checks.ts';
 import { publicAddress } from './public-address.ts';
+import { publicCertificate } from './public-certificate.ts';
 
 const DISK_WARN_BYTES = 5 * 1024 ** 3;
 const CORS_MS = 10_000;
@@ -191,16 +194,19 @@ export async function doctor(config: Config): Promise<Check[]> {
   const url = runningDatabase(config);
   const db = url === null ? null : openDatabase(url, 3, () => {});
   const university = config.values['university_sync.base_url'] !== '';
+  const base = publicBaseOf(config, config.values['http.port']);
   const remoteRole = config.values['database.url'] !== '' && db !== null;
   try {
     const rows = await Promise.all([
       check('data directory', () => dataDirectory(dataPath(config))),
       check('public address', async () => await publicAddress(config)),
+      ...(base.startsWith('https:') ? [check('certificate', () => publicCertificate(new URL(base)))] : []),
       check('graph store', () => graphStore(config)),
       ...(university ? [check('university source', () => universitySource(config))] : []),
       fileChecks(config, db),
       check('database', () => database(config, db)),
       ...(remoteRole ? [check('database role', () => databaseRole(db))] : []),
+      ...(db === null ? [] : databaseChecks(db, config.values['database.pool_size'], keyPlaceOf(config), check)),
     ]);
     return rows.flat();
   } finally {

@@ -1,13 +1,17 @@
+import { randomBytes } from 'node:crypto';
 import fs from 'node:fs';
 import http from 'node:http';
+import https from 'node:https';
 import net from 'node:net';
 import path from 'node:path';
+import { generate } from 'selfsigned';
 import t, { type Test } from 'tap';
 import type { Check } from '../../src/cli/check.ts';
 import { doctor, shownChecks } from '../../src/cli/doctor.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import { openDatabase } from '../../src/db/database.ts';
 import { startServer } from '../../src/http/server.ts';
+import { fingerprintOf } from '../../src/plugins/secret-key.ts';
 import { makeDatabase } from '../support/database.ts';
 import { testIntake } from '../support/intake.ts';
 import { listenFor } from '../support/listen.ts';
@@ -40,8 +44,13 @@ t.test('without anything wrong every row says so', async t => {
       ['files', 'ok'],
       ['database', 'ok'],
       ['database role', 'ok'],
+      // Other tests use connections of the same server.
+      ['connections', of(checks, 'connections')?.state],
+      ['clock', 'ok'],
+      ['stored secrets', 'ok'],
     ],
   );
+  t.match(of(checks, 'connections')?.detail, /^\d+ of \d+ connections of the database are used/);
   t.match(shownChecks(checks), /^ok {6}database {8}remote PostgreSQL \d+/m);
   t.match(of(await run({}), 'public address'), { state: 'warn', detail: /http\.public_url is not set/ });
 });
@@ -170,4 +179,67 @@ t.test('nothing is made, started or left behind, and a server that never answers
     loadConfig(null, { BOT_DATA_DIR: data, BOT_DATABASE_URL: `postgresql://u:p@127.0.0.1:${port}/d` }),
   );
   t.match(of(late, 'database'), { state: 'failed' });
+});
+
+t.test('a certificate that has expired, or soon will, is named with its day', async t => {
+  const { run } = await world(t);
+  const day = 24 * 3_600_000;
+  for (const [days, want] of [
+    [90, { state: 'ok', detail: /is valid until \d{4}-\d\d-\d\d$/ }],
+    [5, { state: 'warn', detail: /expires on \d{4}-\d\d-\d\d, in 4 days: renew it/ }],
+    [-2, { state: 'failed', detail: /expired on \d{4}-\d\d-\d\d: browsers refuse it/ }],
+  ] as const) {
+    const { cert, private: key } = await generate([{ name: 'commonName', value: 'localhost' }], {
+      notBeforeDate: new Date(Date.now() - 10 * day),
+      notAfterDate: new Date(Date.now() + days * day - 3_600_000),
+    });
+    const url = await listenFor(
+      t,
+      https.createServer({ cert, key }, (_, r) => r.end('{"status":"alive"}')),
+    );
+    const checks = await run({ BOT_HTTP_PUBLIC_URL: url.replace('http:', 'https:') });
+    t.match(of(checks, 'certificate'), want);
+  }
+  const gone = await run({ BOT_HTTP_PUBLIC_URL: 'https://127.0.0.1:1' });
+  t.match(of(gone, 'certificate'), { state: 'failed', detail: /ECONNREFUSED/ });
+});
+
+t.test('a clock that is apart from the database, and a lack of connections, are named with what helps', async t => {
+  const { database, run } = await world(t);
+  const db = openDatabase(database.url, 1, () => {});
+  t.teardown(() => db.close());
+  await db.query(`CREATE SCHEMA apart; GRANT USAGE ON SCHEMA apart TO PUBLIC;
+    CREATE FUNCTION apart.clock_timestamp() RETURNS timestamptz LANGUAGE sql AS
+      $$ SELECT pg_catalog.clock_timestamp() - interval '1 minute' $$`);
+  const url = new URL(database.serviceUrl);
+  url.searchParams.set('options', '-c search_path=apart,pg_catalog,public');
+  t.match(of(await run({ BOT_DATABASE_URL: url.href }), 'clock'), {
+    state: 'warn',
+    detail: /this machine's clock is (59|60)\.\d s ahead of the database's: .*NTP/,
+  });
+  await db.query(`ALTER DATABASE ${new URL(database.url).pathname.slice(1)} CONNECTION LIMIT 30`);
+  t.match(of(await run({ BOT_DATABASE_POOL_SIZE: '50' }), 'connections'), {
+    state: 'warn',
+    detail:
+      /of 30 connections .* opens up to 50 and a few more: raise max_connections of PostgreSQL .* or lower database\.pool_size/,
+  });
+});
+
+t.test('a key of stored secrets that is missing or another one is found before the start', async t => {
+  const { database, directory, run } = await world(t);
+  const db = openDatabase(database.url, 1, () => {});
+  t.teardown(() => db.close());
+  const [key, other] = [randomBytes(32), randomBytes(32)];
+  await db.query('UPDATE installation SET secrets_fingerprint = $1', [fingerprintOf(key)]);
+  const look = async (env: Record<string, string> = {}) => of(await run(env), 'stored secrets');
+  t.match(await look(), { state: 'failed', detail: /secrets\.key is missing: put it back/ });
+  const file = path.join(directory, 'data/secrets.key');
+  fs.mkdirSync(path.dirname(file), { recursive: true });
+  fs.writeFileSync(`${file}.new`, key.toString('base64'));
+  fs.writeFileSync(file, other.toString('base64'));
+  t.match(await look(), { state: 'ok', detail: /rotation of the key was interrupted/ });
+  t.ok(fs.existsSync(`${file}.new`), 'nothing is moved');
+  fs.rmSync(`${file}.new`);
+  t.match(await look(), { state: 'failed', detail: /is not the key the stored secrets are under/ });
+  t.match(await look({ BOT_SECRETS_KEY: key.toString('base64') }), { state: 'ok' });
 });

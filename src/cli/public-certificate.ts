@@ -1,0 +1,42 @@
+import tls from 'node:tls';
+import type { Check } from './check.ts';
+
+const PROBE_MS = 5000;
+const SOON_DAYS = 14;
+const DAY_MS = 24 * 3_600_000;
+
+/** When the certificate expires that clients get at an address, whether or not they would accept it. */
+function expiryOf({ hostname, port }: URL): Promise<Date> {
+  return new Promise((resolve, reject) => {
+    const host = hostname.replace(/^\[|\]$/g, '');
+    const socket = tls.connect({
+      host,
+      port: port === '' ? 443 : Number(port),
+      // An address has no name to ask for (RFC 6066 section 3).
+      ...(/^[\d.]+$|:/.test(host) ? {} : { servername: host }),
+      rejectUnauthorized: false,
+    });
+    socket.setTimeout(PROBE_MS, () => socket.destroy(new Error(`no answer within ${PROBE_MS / 1000} s`)));
+    socket.once('error', reject);
+    socket.once('secureConnect', () => {
+      const { valid_to } = socket.getPeerCertificate();
+      socket.end();
+      resolve(new Date(valid_to));
+    });
+  });
+}
+
+/** Looks how long the certificate of the address users see is valid, which may be a proxy's. */
+export async function publicCertificate(base: URL, now = Date.now()): Promise<Omit<Check, 'name'>> {
+  const expires = await expiryOf(base);
+  const days = Math.floor((expires.getTime() - now) / DAY_MS);
+  const date = expires.toISOString().slice(0, 10);
+  if (expires.getTime() <= now)
+    return {
+      state: 'failed',
+      detail: `the certificate of ${base.origin} expired on ${date}: browsers refuse it. Renew it where TLS ends (a proxy, or http.tls.cert)`,
+    };
+  if (days < SOON_DAYS)
+    return { state: 'warn', detail: `the certificate of ${base.origin} expires on ${date}, in ${days} days: renew it` };
+  return { state: 'ok', detail: `the certificate of ${base.origin} is valid until ${date}` };
+}
