@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import fs from 'node:fs';
-import type { Database, Queryable } from './database.ts';
+import { OperatorError } from '../base/errors.ts';
+import { type Database, isUnavailable, type Queryable } from './database.ts';
 import { LOCKS, lockForTransaction } from './locks.ts';
 
 const DIRECTORY = new URL('../../sql/', import.meta.url);
@@ -76,8 +77,12 @@ async function apply(client: Queryable, { expands, name, number, sha256, sql }: 
   try {
     await client.query(sql);
   } catch (error) {
-    if (!(error instanceof Error && 'code' in error && error.code === '42501')) throw error;
-    throw ownerNeeded(name, error);
+    if (!(error instanceof Error) || isUnavailable(error)) throw error;
+    if ('code' in error && error.code === '42501') throw ownerNeeded(name, error);
+    throw new OperatorError(
+      `migration ${name} failed: ${error.message}; the database is as it was before, and the release before this one runs on it`,
+      { cause: error },
+    );
   }
   await client.query('INSERT INTO schema_migrations (number, name, sha256, expands) VALUES ($1, $2, $3, $4)', [
     number,

@@ -1,4 +1,5 @@
 import { deadlineInterceptor, v1 } from '@authzed/authzed-node';
+import { messageOf } from '../base/errors.ts';
 import { codeOf, GraphConnection } from './graph-connection.ts';
 import { fromGraphId, toGraphId } from './graph-ids.ts';
 import type { Tuple, TupleFilter } from './tuple.ts';
@@ -251,7 +252,9 @@ async function ask<T>(
 
 function graphError(error: unknown): GraphError {
   const code = codeOf(error);
-  const text = error instanceof Error ? ('details' in error ? String(error.details) : error.message) : String(error);
+  const details = error instanceof Error && 'details' in error ? String(error.details) : messageOf(error);
+  // The library closes with a note that is mostly empty.
+  const text = details.replace(/ ?Resolution note: ?$/, '');
   return new GraphError(code === null || PASSING.has(code) ? 'unavailable' : 'refused', text, error);
 }
 
