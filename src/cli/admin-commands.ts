@@ -1,4 +1,3 @@
-import fs from 'node:fs';
 import os from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Actor } from '../audit/audit-log.ts';
@@ -8,8 +7,9 @@ import { type Database, isUnavailable, openDatabase } from '../db/database.ts';
 import { migrate } from '../db/migrate.ts';
 import { type AdminAccount, listAllAdmins } from '../identity/admin-accounts.ts';
 import { createAdminHere, resetPasswordHere } from '../identity/admin-appointments.ts';
-import { holderText, lockDataDirectory } from '../supervisor/data-lock.ts';
+import { holderText } from '../supervisor/data-lock.ts';
 import { findRunningPostgres, startPostgres } from '../supervisor/embedded-postgres.ts';
+import { lockForCommand } from './lock-for-command.ts';
 
 export type AdminOptions = {
   email: string | undefined;
@@ -34,9 +34,8 @@ type UsedDatabase = { url: string; close(): Promise<void> };
  */
 async function embeddedDatabase(config: Config, progress: (text: string) => void): Promise<UsedDatabase> {
   const directory = dataPath(config, 'postgres');
-  fs.mkdirSync(dataPath(config), { recursive: true });
   for (const until = Date.now() + DIRECTORY_MS; ; await sleep(100)) {
-    const lock = lockDataDirectory(dataPath(config), 'command');
+    const lock = lockForCommand(dataPath(config), 'command');
     if (lock.state !== 'taken') {
       const own = await startPostgres({ directory, progress });
       return {

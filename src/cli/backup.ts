@@ -1,5 +1,4 @@
 import fs from 'node:fs';
-import fsp from 'node:fs/promises';
 import path from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { constants, createGzip } from 'node:zlib';
@@ -20,6 +19,7 @@ import {
   TABLES_FOLDER,
   tableFile,
 } from './backup-manifest.ts';
+import { copyTree } from './copy-tree.ts';
 
 type Tables = Pick<BackupManifest, 'tables' | 'sequences' | 'migrations' | 'secrets_fingerprint'>;
 
@@ -42,28 +42,21 @@ async function writeTables(client: CopyClient, directory: string): Promise<Table
   };
 }
 
-/**
- * Copies the files of users, after the database: what a row names is there, unless it was deleted meanwhile. A file that is
- * ready is never changed, so it is cloned where the file system can.
- */
-async function copyFiles(from: string, to: string): Promise<BackupManifest['files']> {
-  if (!fs.existsSync(from)) return { count: 0, bytes: 0 };
-  await fsp.cp(from, to, {
-    recursive: true,
-    mode: fs.constants.COPYFILE_FICLONE,
-    preserveTimestamps: true,
-    // One that is deleted between two looks is missed, and so it should be.
-    filter: source => fs.existsSync(source) && !source.endsWith('.part'),
-  });
+/** Copies the files of users, after the database: what a row names is there, unless it was deleted meanwhile. */
+async function copyFiles(from: string, to: string): Promise<{ count: number; bytes: number }> {
+  if (fs.existsSync(from)) await copyTree(from, to, name => !name.endsWith('.part'));
   return measureFolder(to);
 }
+
+const isInS3 = (config: Config): boolean => config.values['s3.bucket'] !== '';
 
 async function write(config: Config, db: Database, partial: string): Promise<BackupManifest> {
   const tables = await withCopyClient(db, 'BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY', client =>
     writeTables(client, partial),
   );
-  const inS3 = config.values['s3.bucket'] !== '';
-  const files = inS3 ? null : await copyFiles(dataPath(config, 'files'), path.join(partial, FILES_FOLDER));
+  // Also with S3: files of before stay on the disk.
+  const onDisk = await copyFiles(dataPath(config, 'files'), path.join(partial, FILES_FOLDER));
+  const files = isInS3(config) && onDisk.count === 0 ? null : onDisk;
   return { format: 1, release: serviceVersion(), made_at: new Date().toISOString(), ...tables, files };
 }
 
@@ -80,16 +73,24 @@ export async function backup(
   progress: (text: string) => void,
 ): Promise<{ text: string; manifest: BackupManifest }> {
   if (fs.existsSync(directory)) throw new CommandError(`${directory} is there already; name another folder`);
-  const partial = `${path.resolve(directory)}.part`;
+  let partial: string;
   try {
-    fs.rmSync(partial, { recursive: true, force: true });
+    // With a name of its own: another command may make a backup meanwhile.
+    partial = fs.mkdtempSync(`${path.resolve(directory)}.part-`);
+  } catch (error) {
+    throw new CommandError(`the backup could not be made: ${messageOf(error)}`, { cause: error });
+  }
+  try {
     fs.mkdirSync(path.join(partial, TABLES_FOLDER), { recursive: true, mode: 0o700 });
     const manifest = await withUnmigratedDatabase(config, progress, db => write(config, db, partial));
-    fs.writeFileSync(path.join(partial, MANIFEST_FILE), `${JSON.stringify(manifest, null, 2)}\n`, { flush: true });
+    const text = `${JSON.stringify(manifest, null, 2)}\n`;
+    fs.writeFileSync(path.join(partial, MANIFEST_FILE), text, { flush: true, mode: 0o600 });
     fs.renameSync(partial, directory);
     const rows = manifest.tables.reduce((sum, t) => sum + t.rows, 0);
-    const files =
-      manifest.files === null ? 'files lie in S3: back up the bucket' : `${manifest.files.count} files of users`;
+    const files = [
+      ...(manifest.files === null ? [] : [`${manifest.files.count} files of users`]),
+      ...(isInS3(config) ? ['back up the bucket as well, which holds files of users'] : []),
+    ].join('; ');
     const key = manifest.secrets_fingerprint === null ? '' : '\nkeep secrets.key as well, apart from it';
     return { manifest, text: `${directory}: ${rows} rows of ${manifest.tables.length} tables; ${files}${key}` };
   } catch (error) {

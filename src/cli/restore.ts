@@ -1,5 +1,4 @@
 import fs from 'node:fs';
-import fsp from 'node:fs/promises';
 import path from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { createGunzip } from 'node:zlib';
@@ -8,13 +7,22 @@ import { messageOf } from '../base/errors.ts';
 import { type Config, dataPath } from '../config/load.ts';
 import { openDatabase } from '../db/database.ts';
 import { migrateIn, readMigrations } from '../db/migrate.ts';
-import { type CopyClient, fillTables, isEmptyDatabase, setSequences, withCopyClient } from '../db/table-copy.ts';
+import {
+  type CopyClient,
+  fillTables,
+  isEmptyDatabase,
+  listCopiedTables,
+  setSequences,
+  withCopyClient,
+} from '../db/table-copy.ts';
 import { failPendingMails } from '../identity/admin-accounts.ts';
 import { findSecretKey, fingerprintOf } from '../plugins/secret-key.ts';
-import { holderText, lockDataDirectory } from '../supervisor/data-lock.ts';
+import { holderText } from '../supervisor/data-lock.ts';
 import { startPostgres } from '../supervisor/embedded-postgres.ts';
 import { CommandError } from './admin-commands.ts';
-import { type BackupManifest, FILES_FOLDER, readBackup, tableFile } from './backup-manifest.ts';
+import { type BackupManifest, FILES_FOLDER, MANIFEST_FILE, readBackup, tableFile } from './backup-manifest.ts';
+import { copyTree } from './copy-tree.ts';
+import { lockForCommand } from './lock-for-command.ts';
 
 const LOST_MAIL = 'the service was restored from a backup that was made before the mail was sent; reset the password';
 
@@ -42,11 +50,27 @@ function checkKey(config: Config, { secrets_fingerprint: noted }: BackupManifest
   return '';
 }
 
+/** @throws CommandError when the backup has other tables or columns than its release: one may have been lost */
+function checkTables(
+  found: BackupManifest['tables'],
+  wanted: ReadonlyArray<{ name: string; columns: string[] }>,
+): void {
+  const textOf = (t: { name: string; columns: string[] }): string => `${t.name} (${t.columns.toSorted().join(', ')})`;
+  const [there, needed] = [found.map(textOf), wanted.map(textOf)];
+  const differing = [...needed.filter(t => !there.includes(t)), ...there.filter(t => !needed.includes(t))];
+  const other = differing.map(text => text.split(' ')[0]);
+  if (other.length > 0)
+    throw new CommandError(
+      `the backup is damaged: ${MANIFEST_FILE} does not have the tables and columns of its release: ${[...new Set(other)].join(', ')}`,
+    );
+}
+
 /** Everything or nothing: one transaction. */
 async function fill(client: CopyClient, directory: string, manifest: BackupManifest): Promise<void> {
   if (!(await isEmptyDatabase(client)))
     throw new CommandError('the database is not empty: name an empty one, nothing in this one was changed');
   await migrateIn(client, migrationsOf(manifest));
+  checkTables(manifest.tables, await listCopiedTables(client));
   await fillTables(client, manifest.tables, table =>
     pipeline(fs.createReadStream(tableFile(directory, table.name)), createGunzip(), client.copyIn(table)),
   );
@@ -71,19 +95,25 @@ async function withTarget(
   }
 }
 
-/** Copies the files next to their place. @returns puts them there */
-async function stageFiles(config: Config, directory: string): Promise<() => void> {
+type Staged = { place(): void; takeBack(): void };
+
+/** Copies the files next to their place. @returns puts them there, and takes that back */
+async function stageFiles(config: Config, directory: string): Promise<Staged> {
   const target = dataPath(config, 'files');
   const from = path.join(directory, FILES_FOLDER);
   if (fs.existsSync(target) && fs.readdirSync(target, { recursive: true, withFileTypes: true }).some(e => e.isFile()))
     throw new CommandError(`${target} holds files already: name an empty data directory`);
-  if (!fs.existsSync(from)) return () => {};
+  if (!fs.existsSync(from)) return { place: () => {}, takeBack: () => {} };
   const staged = `${target}.restoring`;
   fs.rmSync(staged, { recursive: true, force: true });
-  await fsp.cp(from, staged, { recursive: true, mode: fs.constants.COPYFILE_FICLONE, preserveTimestamps: true });
-  return () => {
-    fs.rmSync(target, { recursive: true, force: true });
-    fs.renameSync(staged, target);
+  await copyTree(from, staged, () => true);
+  return {
+    place() {
+      // What is there holds no file.
+      fs.rmSync(target, { recursive: true, force: true });
+      fs.renameSync(staged, target);
+    },
+    takeBack: () => fs.rmSync(target, { recursive: true, force: true }),
   };
 }
 
@@ -93,16 +123,22 @@ async function restoreLocked(
   manifest: BackupManifest,
   progress: (text: string) => void,
 ): Promise<void> {
-  const place = await stageFiles(config, directory);
+  const files = await stageFiles(config, directory);
   await withTarget(config, progress, async url => {
     const db = openDatabase(url, 1, () => {});
     try {
-      await withCopyClient(db, 'BEGIN', client => fill(client, directory, manifest));
+      await withCopyClient(db, 'BEGIN', async client => {
+        await fill(client, directory, manifest);
+        // Before the commit: with the rows the files are there, whatever ends this command.
+        files.place();
+      });
+    } catch (error) {
+      files.takeBack();
+      throw error;
     } finally {
       await db.close();
     }
   });
-  place();
 }
 
 /**
@@ -116,8 +152,7 @@ export async function restore(config: Config, directory: string, progress: (text
   const manifest = await readBackup(directory);
   migrationsOf(manifest);
   const hint = checkKey(config, manifest);
-  fs.mkdirSync(dataPath(config), { recursive: true });
-  const lock = lockDataDirectory(dataPath(config), 'restore');
+  const lock = lockForCommand(dataPath(config), 'restore');
   if (lock.state === 'taken')
     throw new CommandError(
       `the data directory ${dataPath(config)} is in use by ${holderText(lock.by)}: stop it, and name an empty one`,

@@ -1,4 +1,3 @@
-import fs from 'node:fs';
 import { keyPlaceOf, listSealed, openSecretKey } from '../app/secrets.ts';
 import { type Config, dataPath } from '../config/load.ts';
 import type { Database, Queryable } from '../db/database.ts';
@@ -14,8 +13,9 @@ import {
   writeFingerprint,
   writePendingKey,
 } from '../plugins/secret-key.ts';
-import { holderText, lockDataDirectory } from '../supervisor/data-lock.ts';
+import { holderText } from '../supervisor/data-lock.ts';
 import { CommandError, withDatabase } from './admin-commands.ts';
+import { lockForCommand } from './lock-for-command.ts';
 
 /** @throws CommandError when a service of this database runs: it would go on with the key it has */
 async function assertNothingRuns(db: Queryable): Promise<void> {
@@ -29,8 +29,7 @@ async function alone<T>(
   progress: (text: string) => void,
   work: (db: Database) => Promise<T>,
 ): Promise<T> {
-  fs.mkdirSync(dataPath(config), { recursive: true });
-  const lock = lockDataDirectory(dataPath(config), 'secrets');
+  const lock = lockForCommand(dataPath(config), 'secrets');
   if (lock.state === 'taken')
     throw new CommandError(`the data directory is in use by ${holderText(lock.by)}; stop it first`);
   // The embedded database is started under a lock of its own kind.

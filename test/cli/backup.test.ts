@@ -189,6 +189,71 @@ t.test('a damaged backup, another key, and a database that is not empty change n
   t.notOk(fs.existsSync(path.join(target2.BOT_DATA_DIR ?? '', 'files.restoring')));
 });
 
+t.test(
+  'a backup takes files that come and go, those on the disk although there is S3, and leaves what others wrote',
+  async t => {
+    const uploads = path.join(s.directory, 'files', 'churn', 'uploads');
+    fs.mkdirSync(uploads, { recursive: true });
+    let churning = true;
+    const churn = (async () => {
+      for (let k = 0; churning; k++) {
+        for (let n = 0; n < 50; n++) fs.writeFileSync(path.join(uploads, `${k}-${n}`), 'x');
+        await new Promise(r => setImmediate(r));
+        for (let n = 0; n < 50; n++) fs.rmSync(path.join(uploads, `${k}-${n}`));
+        await new Promise(r => setImmediate(r));
+      }
+    })();
+    const to = path.join(folder('churned'), 'b');
+    fs.mkdirSync(`${to}.part`);
+    fs.writeFileSync(path.join(`${to}.part`, 'important'), '');
+    fs.symlinkSync('/etc/passwd', path.join(uploads, '..', 'link'));
+    const S3 = {
+      BOT_S3_BUCKET: 'b',
+      BOT_S3_ENDPOINT: 'http://127.0.0.1:1',
+      BOT_S3_ACCESS_KEY_ID: 'k',
+      BOT_S3_SECRET_ACCESS_KEY: 's',
+    };
+    const written = await run(['backup', to], { ...env, ...S3 });
+    churning = false;
+    await churn;
+    t.match(written, { code: 0, out: /; [1-9]\d* files of users; back up the bucket as well/ }, written.err);
+    t.ok(fs.existsSync(path.join(`${to}.part`, 'important')), 'a folder of that name is not ours');
+    const copied = fs.readdirSync(path.join(to, 'files'), { recursive: true, encoding: 'utf8' });
+    t.notOk(
+      copied.some(f => f.endsWith('link')),
+      'a link is not followed',
+    );
+    fs.rmSync(path.join(uploads, '..'), { recursive: true });
+  },
+);
+
+// Another account cannot make a directory of a third one.
+if (process.getuid?.() === 0)
+  t.test('root makes nothing in a data directory of another account', async t => {
+    const data = folder('owned');
+    fs.chownSync(data, 1, 1);
+    const there = { BOT_DATABASE_URL: 'postgresql://u:p@127.0.0.1:1/x', BOT_DATA_DIR: data, BOT_SECRETS_KEY: key };
+    const refused = await run(['restore', directory], there);
+    t.match(refused, { code: 1, err: /belongs to the account daemon.*runuser -u daemon/ });
+    t.same(fs.readdirSync(data), []);
+  });
+
+t.test('a backup whose list of tables was changed is refused', async t => {
+  const shortened = path.join(folder('shortened'), 'b');
+  fs.cpSync(directory, shortened, { recursive: true });
+  const file = path.join(shortened, 'backup.json');
+  const manifest = JSON.parse(fs.readFileSync(file, 'utf8')) as Json & { tables: Json[] };
+  manifest.tables = manifest.tables.filter(x => x.name !== 'plugin_kv');
+  fs.writeFileSync(file, JSON.stringify(manifest));
+  const target = await makeEmptyDatabase();
+  t.teardown(() => target.drop());
+  const there = { BOT_DATABASE_URL: target.url, BOT_DATA_DIR: folder('r'), BOT_SECRETS_KEY: key };
+  t.match(await run(['restore', shortened], there), {
+    code: 1,
+    err: /damaged: backup\.json does not have .*: plugin_kv/,
+  });
+});
+
 t.test('the embedded database is backed up and restored as well', async t => {
   const data = folder('embedded');
   const restored = await run(['restore', directory], { BOT_DATA_DIR: data, BOT_SECRETS_KEY: key });

@@ -1,0 +1,31 @@
+import fs from 'node:fs/promises';
+import path from 'node:path';
+
+const isMissing = (error: unknown): boolean => error instanceof Error && 'code' in error && error.code === 'ENOENT';
+
+/**
+ * Copies the plain files below a folder, whatever is written and removed there meanwhile: a file that goes away is
+ * left out. A file is cloned where the file system can; links are not followed.
+ *
+ * @param isWanted by the name of a file
+ * @throws Error when something cannot be read or written
+ */
+export async function copyTree(from: string, to: string, isWanted: (name: string) => boolean): Promise<void> {
+  const entries = await fs.readdir(from, { withFileTypes: true }).catch((error: unknown) => {
+    if (isMissing(error)) return [];
+    throw error;
+  });
+  await fs.mkdir(to, { recursive: true, mode: 0o700 });
+  for (const entry of entries) {
+    const [source, target] = [path.join(from, entry.name), path.join(to, entry.name)];
+    if (entry.isDirectory()) await copyTree(source, target, isWanted);
+    else if (entry.isFile() && isWanted(entry.name))
+      try {
+        await fs.copyFile(source, target, fs.constants.COPYFILE_FICLONE);
+        const { atime, mtime } = await fs.stat(source);
+        await fs.utimes(target, atime, mtime);
+      } catch (error) {
+        if (!isMissing(error)) throw error;
+      }
+  }
+}
