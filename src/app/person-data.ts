@@ -1,6 +1,7 @@
 import path from 'node:path';
 import { type Actor, appendAudit, listAudit } from '../audit/audit-log.ts';
 import { ServiceError } from '../base/errors.ts';
+import { LIMITS } from '../base/limits.ts';
 import { type Config, dataPath } from '../config/load.ts';
 import type { Database, Queryable } from '../db/database.ts';
 import { eraseFilesOf, type FileRecord, listFilesOf, readInstallationId } from '../files/file-records.ts';
@@ -16,11 +17,12 @@ import { listUserTokens } from '../identity/user-tokens.ts';
 import { eraseUser, findUser, findUserByExternalId, type GlobalUser } from '../identity/users.ts';
 import { listAccounts } from '../messaging/accounts.ts';
 import { eraseMessagesOf, listMessagesOf } from '../messaging/outgoing.ts';
-import { eraseUpdatesOf } from '../messaging/updates.ts';
+import { eraseUpdatesOf, listUpdatesOf } from '../messaging/updates.ts';
 import { appendGraphChanges } from '../outbox/append.ts';
 import { listSubjectTuples } from '../outbox/mirror.ts';
 import { eraseCaller, listExecutionsOf } from '../records/execution-records.ts';
-import { eraseRequestsOf } from '../records/idempotent-requests.ts';
+import { eraseRequestsOf, listRequestsOf } from '../records/idempotent-requests.ts';
+import { eraseImportErrorsOf } from '../university/import-log.ts';
 import { erasePersonRecords, readPersonRecords } from '../university/person-records.ts';
 import { s3Of } from './files.ts';
 
@@ -31,16 +33,23 @@ export type Person = { user: GlobalUser | null; externalId: string | null; label
 const ROWS_MAX = 100_000;
 const LATEST = Number.MAX_SAFE_INTEGER;
 
-/** @param id of a user, or an external id */
-export async function findPerson(db: Database, id: string): Promise<Person | undefined> {
-  const number = /^\d{1,15}$/.test(id) ? await findUser(db, Number(id)) : undefined;
-  const user = number ?? (await findUserByExternalId(db, id)) ?? null;
-  const externalId = user === null ? id : user.externalId;
-  const isRecorded = externalId !== null && (await readPersonRecords(db, externalId)).persons.length > 0;
-  if (user === null && !isRecorded) return undefined;
-  const label =
-    user === null ? `person ${externalId}` : `user ${user.id}${externalId === null ? '' : ` (${externalId})`}`;
-  return { user, externalId, label };
+function personOf(user: GlobalUser): Person {
+  const { externalId, id } = user;
+  return { user, externalId, label: `user ${id}${externalId === null ? '' : ` (${externalId})`}` };
+}
+
+/** The person with an account. */
+export async function findPersonOfUser(db: Database, id: number): Promise<Person | undefined> {
+  const user = await findUser(db, id);
+  return user === undefined ? undefined : personOf(user);
+}
+
+/** The person with an external id, who may have no account. */
+export async function findPerson(db: Database, externalId: string): Promise<Person | undefined> {
+  const user = await findUserByExternalId(db, externalId);
+  if (user !== undefined) return personOf(user);
+  const isRecorded = (await readPersonRecords(db, externalId)).persons.length > 0;
+  return isRecorded ? { user: null, externalId, label: `person ${externalId}` } : undefined;
 }
 
 /** Their files that are ready. */
@@ -64,6 +73,7 @@ export async function exportPerson(db: Database, person: Person) {
   const { externalId, user } = person;
   const ofUser = async <T>(read: (id: number) => Promise<T[]>): Promise<readonly T[]> =>
     user === null ? none.items : await read(user.id);
+  const accounts = await ofUser(id => listAccounts(db, id));
   const executions = await ofUser(id => listExecutionsOf(db, id, ROWS_MAX));
   return {
     made_at: new Date(),
@@ -74,8 +84,10 @@ export async function exportPerson(db: Database, person: Person) {
     roles: await ofUser(id => listUserRoles(db, id)),
     sessions: await ofUser(id => listSessions(db, id, LATEST, ROWS_MAX)),
     tokens: await ofUser(id => listUserTokens(db, id, LATEST, ROWS_MAX)),
-    messenger_accounts: await ofUser(id => listAccounts(db, id)),
-    messages: await ofUser(id => listMessagesOf(db, id, ROWS_MAX)),
+    messenger_accounts: accounts,
+    messages: await ofUser(id => listMessagesOf(db, id, accounts, ROWS_MAX)),
+    incoming_messages: await listUpdatesOf(db, accounts, ROWS_MAX),
+    requests: await ofUser(id => listRequestsOf(db, id)),
     files: await ofUser(id => listFilesOf(db, id)),
     executions,
     audit: await ofUser(id => listAudit(db, { actorUserId: id, before: LATEST, limit: ROWS_MAX })),
@@ -83,9 +95,12 @@ export async function exportPerson(db: Database, person: Person) {
   };
 }
 
-export type Erased = { removed: Record<string, number>; remarks: string[] };
+export type Erased = { removed: Record<string, number>; remarks: readonly string[] };
 
-const KEPT = 'entries of the audit log stay: they must not be changed, and end with retention.audit';
+const KEPT = [
+  'entries of the audit log stay: they must not be changed, and end with retention.audit',
+  `entries of the outbox name the external id for ${LIMITS.outboxDays} days, errors of imports until retention.imports`,
+];
 
 async function eraseOfUser(client: Queryable, user: GlobalUser): Promise<Record<string, number>> {
   if ((await findAdmin(client, user.id)) !== undefined)
@@ -113,6 +128,7 @@ export async function erasePerson(db: Database, { externalId, user }: Person, by
   return await db.withTransaction(async client => {
     const removed = user === null ? {} : await eraseOfUser(client, user);
     const records = externalId === null ? 0 : await erasePersonRecords(client, externalId);
+    if (externalId !== null) await eraseImportErrorsOf(client, externalId);
     const tuples = externalId === null ? [] : await listSubjectTuples(client, 'user', externalId);
     const all = { ...removed, 'records of the university': records, relationships: tuples.length };
     await appendAudit(client, by, {
@@ -128,7 +144,7 @@ export async function erasePerson(db: Database, { externalId, user }: Person, by
       for (const origin of ['import', 'manual'] as const)
         await appendGraphChanges(client, readGraphSchema(), origin, [{ operation: 'DELETE_BY_SUBJECT', filter }]);
     }
-    const remarks = records > 0 ? [KEPT, 'a pull brings the records back as long as the source has them'] : [KEPT];
+    const remarks = records > 0 ? [...KEPT, 'a pull brings the records back as long as the source has them'] : KEPT;
     return { removed: all, remarks };
   });
 }

@@ -4,7 +4,7 @@ import type { Actor } from '../audit/audit-log.ts';
 import { messageOf, OperatorError, ServiceError } from '../base/errors.ts';
 import { type Config, dataPath } from '../config/load.ts';
 import { type Database, isUnavailable, openDatabase } from '../db/database.ts';
-import { migrate } from '../db/migrate.ts';
+import { migrate, pendingMigrations } from '../db/migrate.ts';
 import { type AdminAccount, listAllAdmins } from '../identity/admin-accounts.ts';
 import { createAdminHere, resetPasswordHere } from '../identity/admin-appointments.ts';
 import { holderText } from '../supervisor/data-lock.ts';
@@ -86,6 +86,26 @@ export const withDatabase = <T>(
   withUnmigratedDatabase(config, progress, async (db, url) => {
     await migrate(db);
     return await work(db, url);
+  });
+
+/**
+ * The same, for a database that is migrated to this release: what only reads must not change it under a service of another
+ * release.
+ *
+ * @throws CommandError when it is not
+ */
+export const withCurrentDatabase = <T>(
+  config: Config,
+  progress: (text: string) => void,
+  work: (db: Database) => Promise<T>,
+): Promise<T> =>
+  withUnmigratedDatabase(config, progress, async db => {
+    const [pending] = await pendingMigrations(db);
+    if (pending !== undefined)
+      throw new CommandError(
+        `the database is not migrated to this release yet (${pending} is missing): start or reload the service first`,
+      );
+    return await work(db);
   });
 
 /**
@@ -180,7 +200,7 @@ export async function adminCommand(
         return shown(reset.account, reset.password, options.json);
       }
       case 'list': {
-        const admins = await withDatabase(config, progress, listAllAdmins);
+        const admins = await withCurrentDatabase(config, progress, listAllAdmins);
         if (options.json)
           return JSON.stringify(
             admins.map(a => ({ global_user_id: a.userId, email: a.email, display_name: a.displayName })),

@@ -134,14 +134,14 @@ function addKeepingVerbs(program: Command, config: ReadConfig): void {
     const { personExport } = await import('./person.ts');
     out(await personExport(await config(flags), id, file, progress));
   })
-    .argument('<id>', 'of a user, or an external id')
+    .argument('<id>', 'an external id, or user:ID')
     .argument('<file>', 'an archive, like ada.tar.gz');
   verb<Flags & { yes?: boolean }>(person, 'erase', 'remove a person for good', async (flags, [id = '']) => {
     const { personErase } = await import('./person.ts');
     const options = { confirmed: flags.yes === true, json: flags.json === true };
     out(await personErase(await config(flags), id, options, progress));
   })
-    .argument('<id>', 'of a user, or an external id')
+    .argument('<id>', 'an external id, or user:ID')
     .option('--yes', 'do it')
     .option(...JSON_OPTION);
 }

@@ -1,24 +1,43 @@
-import { execFile } from 'node:child_process';
 import fs from 'node:fs';
-import os from 'node:os';
+import fsp from 'node:fs/promises';
 import path from 'node:path';
-import { promisify } from 'node:util';
-import { erasePerson, exportPerson, findPerson, type Person, personFiles, storageOf } from '../app/person-data.ts';
+import {
+  erasePerson,
+  exportPerson,
+  findPerson,
+  findPersonOfUser,
+  type Person,
+  personFiles,
+  storageOf,
+} from '../app/person-data.ts';
 import { messageOf, ServiceError } from '../base/errors.ts';
 import type { Config } from '../config/load.ts';
 import type { Database } from '../db/database.ts';
-import { actor, CommandError, withDatabase } from './admin-commands.ts';
+import type { FileReader } from '../files/file-storage.ts';
+import { actor, CommandError, withCurrentDatabase } from './admin-commands.ts';
+import { packFolder } from './pack-folder.ts';
 
-const run = promisify(execFile);
+/** How much of a file is in memory at a time. */
+const CHUNK_BYTES = 1024 * 1024;
 
 /** @throws CommandError when the service knows no such person */
 async function load(db: Database, id: string): Promise<Person> {
-  const person = await findPerson(db, id);
-  if (person === undefined)
-    throw new CommandError(
-      `there is no user and no person ${JSON.stringify(id)}: give the id of a user, or an external id`,
-    );
-  return person;
+  const [, number] = /^user:(\d{1,15})$/.exec(id) ?? [];
+  const person = number === undefined ? await findPerson(db, id) : await findPersonOfUser(db, Number(number));
+  if (person !== undefined) return person;
+  const meant = /^\d{1,15}$/.test(id) ? await findPersonOfUser(db, Number(id)) : undefined;
+  const hint = meant === undefined ? 'give an external id, or user:ID' : `for ${meant.label} say user:${id}`;
+  throw new CommandError(`the service knows no person ${JSON.stringify(id)}: ${hint}`);
+}
+
+async function writeFile(reader: FileReader, size: number, file: string): Promise<void> {
+  const to = await fsp.open(file, 'wx', 0o600);
+  try {
+    for (let at = 0; at < size; at += CHUNK_BYTES)
+      await to.write(await reader.read(at, Math.min(CHUNK_BYTES, size - at)));
+  } finally {
+    await to.close();
+  }
 }
 
 /** Bytes of the person's files, each below its id: two may have the same name. */
@@ -32,7 +51,7 @@ async function writeFiles(config: Config, db: Database, person: Person, director
       try {
         const at = path.join(directory, 'files', file.id);
         fs.mkdirSync(at, { recursive: true });
-        fs.writeFileSync(path.join(at, path.basename(file.name) || 'file'), await reader.read(0, file.size));
+        await writeFile(reader, file.size, path.join(at, path.basename(file.name) || 'file'));
       } finally {
         await reader.close();
       }
@@ -46,7 +65,7 @@ async function writeFiles(config: Config, db: Database, person: Person, director
 /**
  * `person export`: everything the service holds of a person, as an archive with `person.json` and the person's files.
  *
- * @param id of a user, or the external id of a person
+ * @param id an external id, or `user:` and the id of a user
  * @param file where the archive is written; it must not be there yet
  * @returns what to print
  * @throws CommandError in words for the operator
@@ -58,15 +77,15 @@ export async function personExport(
   progress: (text: string) => void,
 ): Promise<string> {
   if (fs.existsSync(file)) throw new CommandError(`${file} is there already; name another file`);
-  const scratch = fs.mkdtempSync(path.join(os.tmpdir(), 'plugin-host-person-'));
+  // Where the archive comes there is room for it; a temporary directory may be in memory.
+  const scratch = fs.mkdtempSync(`${path.resolve(file)}.part-`);
   try {
-    return await withDatabase(config, progress, async db => {
+    return await withCurrentDatabase(config, progress, async db => {
       const person = await load(db, id);
       const held = await exportPerson(db, person);
       const count = await writeFiles(config, db, person, scratch);
       fs.writeFileSync(path.join(scratch, 'person.json'), `${JSON.stringify(held, null, 2)}\n`);
-      await run('tar', ['-czf', path.resolve(file), '-C', scratch, '.']);
-      fs.chmodSync(file, 0o600);
+      await packFolder(file, scratch, ['.']);
       return `${file}: everything the service holds of ${person.label}, with ${count} files; plugins may hold more: ${held.plugins.join(', ') || 'none has run for this person'}`;
     });
   } catch (error) {
@@ -81,7 +100,7 @@ export async function personExport(
  * `person erase`: removes everything the service holds of a person, in one transaction, and notes that it did. Entries of the
  * audit log stay, which the service must not change.
  *
- * @param id of a user, or the external id of a person
+ * @param id an external id, or `user:` and the id of a user
  * @param confirmed the operator has said so
  * @returns what to print
  * @throws CommandError in words for the operator; nothing is removed then
@@ -92,7 +111,7 @@ export async function personErase(
   options: { confirmed: boolean; json: boolean },
   progress: (text: string) => void,
 ): Promise<string> {
-  return await withDatabase(config, progress, async db => {
+  return await withCurrentDatabase(config, progress, async db => {
     const person = await load(db, id);
     if (!options.confirmed)
       throw new CommandError(

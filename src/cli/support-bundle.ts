@@ -19,6 +19,7 @@ import { Quarantine } from '../records/quarantine.ts';
 import { listImports } from '../university/import-log.ts';
 import { CommandError, withDatabaseAsItIs } from './admin-commands.ts';
 import { doctor } from './doctor.ts';
+import { packFolder } from './pack-folder.ts';
 
 const run = promisify(execFile);
 
@@ -145,13 +146,12 @@ export async function supportBundle(config: Config, file: string): Promise<strin
     await withDatabaseAsItIs(config, db => write(directory, ofDatabase(db))).catch((error: unknown) =>
       write(directory, [['database.json', () => Promise.reject(error)]]),
     );
-    await run('tar', ['-czf', path.resolve(file), '-C', scratch, name]);
+    await packFolder(file, scratch, [name]);
   } catch (error) {
     throw new CommandError(`the bundle could not be written: ${messageOf(error)}`, { cause: error });
   } finally {
     fs.rmSync(scratch, { recursive: true, force: true });
   }
-  fs.chmodSync(file, 0o600);
   return `${file}: look through it before you pass it on`;
 }
 

@@ -266,11 +266,26 @@ export async function countMessages(
   return rows.map(r => ({ ...r, oldestSeconds: r.oldestSeconds ?? 0 }));
 }
 
+type PrivateChat = { channel: ChannelName; chatId: string };
+
+/** Messages to a user, and those to the user's private chats. */
+const OF_PERSON = 'user_id = $1 OR (channel, chat_id) IN (SELECT * FROM unnest($2::text[], $3::text[]))';
+const ofPerson = (userId: number, chats: readonly PrivateChat[]): unknown[] => [
+  userId,
+  chats.map(c => c.channel),
+  chats.map(c => c.chatId),
+];
+
 /** Messages to a user. */
-export async function listMessagesOf(db: Queryable, userId: number, limit: number): Promise<OutgoingMessage[]> {
+export async function listMessagesOf(
+  db: Queryable,
+  userId: number,
+  chats: readonly PrivateChat[],
+  limit: number,
+): Promise<OutgoingMessage[]> {
   const { rows } = await db.query<OutgoingSql>(
-    'SELECT * FROM outgoing_messages WHERE user_id = $1 ORDER BY id DESC LIMIT $2',
-    [userId, limit],
+    `SELECT * FROM outgoing_messages WHERE ${OF_PERSON} ORDER BY id DESC LIMIT $4`,
+    [...ofPerson(userId, chats), limit],
   );
   return rows.map(toMessage);
 }
@@ -279,12 +294,8 @@ export async function listMessagesOf(db: Queryable, userId: number, limit: numbe
 export async function eraseMessagesOf(
   client: Queryable,
   userId: number,
-  chats: ReadonlyArray<{ channel: ChannelName; chatId: string }>,
+  chats: readonly PrivateChat[],
 ): Promise<number> {
-  const { rowCount } = await client.query(
-    `DELETE FROM outgoing_messages WHERE user_id = $1
-       OR (channel, chat_id) IN (SELECT * FROM unnest($2::text[], $3::text[]))`,
-    [userId, chats.map(c => c.channel), chats.map(c => c.chatId)],
-  );
+  const { rowCount } = await client.query(`DELETE FROM outgoing_messages WHERE ${OF_PERSON}`, ofPerson(userId, chats));
   return rowCount ?? 0;
 }

@@ -104,6 +104,16 @@ export async function findChats(db: Queryable, channels: readonly ChannelName[],
   return rows.map(r => ({ channel: r.channel, chatId: r.chat_id }));
 }
 
+/** What came from private chats, the newest first; the payload as the messenger sent it. */
+export async function listUpdatesOf(db: Queryable, chats: readonly Chat[], limit: number): Promise<object[]> {
+  const { rows } = await db.query<object>(
+    `SELECT channel, update_id, chat_id, payload, received_at, handled_at, outcome FROM messenger_updates
+     WHERE (channel, chat_id) IN (SELECT * FROM unnest($1::text[], $2::text[])) ORDER BY id DESC LIMIT $3`,
+    [chats.map(c => c.channel), chats.map(c => c.chatId), limit],
+  );
+  return rows;
+}
+
 /** Removes what came from private chats, and that they are known. @returns how many messages */
 export async function eraseUpdatesOf(client: Queryable, chats: readonly Chat[]): Promise<number> {
   const values = [chats.map(c => c.channel), chats.map(c => c.chatId)];

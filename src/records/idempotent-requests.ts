@@ -95,6 +95,14 @@ export async function removeOldRequests(db: Queryable): Promise<void> {
 }
 
 /** Forgets what a user sent with keys. */
+export async function listRequestsOf(db: Queryable, userId: number): Promise<object[]> {
+  const { rows } = await db.query<object>(
+    'SELECT key, status, body, made_id, begun_at FROM idempotent_requests WHERE caller = $1',
+    [`user:${userId}`],
+  );
+  return rows;
+}
+
 export async function eraseRequestsOf(client: Queryable, userId: number): Promise<void> {
   await client.query('DELETE FROM idempotent_requests WHERE caller = $1', [`user:${userId}`]);
 }

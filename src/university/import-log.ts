@@ -218,3 +218,8 @@ export async function removeOldImports(db: Queryable, ageMs: number): Promise<nu
     [ageMs],
   );
 }
+
+/** Removes what went wrong with the records of a person. */
+export async function eraseImportErrorsOf(client: Queryable, externalId: string): Promise<void> {
+  await client.query("DELETE FROM university_import_errors WHERE type = 'person' AND external_id = $1", [externalId]);
+}

@@ -3,6 +3,7 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import t from 'tap';
+import { readMigrations } from '../../src/db/migrate.ts';
 import { ENTITIES } from '../../src/university/entities.ts';
 import { filesWorld } from '../support/files.ts';
 import { startGraphStore } from '../support/graph.ts';
@@ -67,9 +68,11 @@ await db.query(
 );
 await db.query(
   `INSERT INTO outgoing_messages (channel, chat_id, source, user_id, message, request_id, urgent, state)
-   VALUES ('VK', '77', 'notify_user', $1, '{"text": "to Ada", "files": []}', 'r', false, 'sent'), ('VK', '78', 'reply', NULL, '{"text": "x", "files": []}', 'r', false, 'sent')`,
+   VALUES ('VK', '77', 'notify_user', $1, '{"text": "to Ada", "files": []}', 'r', false, 'sent'), ('VK', '78', 'reply', NULL, '{"text": "x", "files": []}', 'r', false, 'sent'),
+   ('VK', '77', 'reply', NULL, '{"text": "answer to Ada", "files": []}', 'r', false, 'sent')`,
   [ada.userId],
 );
+await batch('persons', { external_id: 'e1', last_name: '' }).catch(() => {});
 const recorded = async (): Promise<number> =>
   (await db.query('SELECT 1 FROM plugin_executions WHERE principal = $1', [`user:${ada.userId}`])).rowCount ?? 0;
 for (let k = 0; k < 200 && (await recorded()) === 0; k++) await sleep(50);
@@ -77,7 +80,7 @@ for (let k = 0; k < 200 && (await recorded()) === 0; k++) await sleep(50);
 t.test('an export holds everything of the person, with the files, and no secret', async t => {
   const directory = t.testdir({});
   const file = path.join(directory, 'ada.tar.gz');
-  const made = await run('export', String(ada.userId), file);
+  const made = await run('export', `user:${ada.userId}`, file);
   t.match(
     made,
     { code: 0, out: /everything the service holds of user \d+ \(e1\), with 1 files; plugins may hold more: filebox/ },
@@ -92,14 +95,47 @@ t.test('an export holds everything of the person, with the files, and no secret'
     relationships: [{ tuple: { relation: 'dean', subjectId: 'e1' } }],
     tokens: [{ name: 'n' }],
     messenger_accounts: [{ chatId: '77' }],
-    messages: [{ message: { text: 'to Ada' } }],
+    messages: [{ message: { text: 'answer to Ada' } }, { message: { text: 'to Ada' } }],
+    incoming_messages: [{ payload: 'from Ada' }],
     files: [{ id: fileId }],
     executions: [{ pluginId: 'filebox' }],
   });
   t.notMatch(text, /sha256|secret|Name-e2/);
   t.equal(fs.readFileSync(path.join(directory, 'files', fileId, 'note.txt'), 'utf8'), 'of Ada');
   t.match(await run('export', 'e1', file), { code: 1, err: /is there already/ });
-  t.match(await run('export', 'e9', path.join(directory, 'x')), { code: 1, err: /no user and no person "e9"/ });
+  t.match(await run('export', 'e9', path.join(directory, 'x')), {
+    code: 1,
+    err: /knows no person "e9": give an external id, or user:ID/,
+  });
+});
+
+t.test('a number is an external id, and never taken for the id of a user', async t => {
+  const number = String(ada.userId);
+  const refused = await run('erase', number, '--yes');
+  t.match(refused, {
+    code: 1,
+    err: new RegExp(`knows no person "${number}": for user ${number} .* say user:${number}`),
+  });
+  await batch('persons', { external_id: number, last_name: 'Same', first_name: 'Number' });
+  t.match(await run('erase', number), {
+    code: 1,
+    err: new RegExp(`removes (person|user \\d+) \\(?${number}\\)? for good`),
+  });
+  t.match(await run('erase', number, '--yes'), {
+    code: 0,
+    out: new RegExp(`^(person|user \\d+) \\(?${number}\\)? is erased`),
+  });
+  t.equal((await db.query('SELECT 1 FROM global_users WHERE id = $1', [ada.userId])).rowCount, 1);
+});
+
+t.test('nothing is left of an export that cannot be written, and another release changes no schema', async t => {
+  const directory = t.testdir({});
+  const file = path.join(directory, 'x.tar.gz');
+  await db.query('DELETE FROM schema_migrations WHERE number >= 28');
+  t.match(await run('export', 'e1', file), { code: 1, err: /not migrated to this release yet \(028_/ });
+  const { sha256 } = readMigrations().find(m => m.number === 28) ?? { sha256: '' };
+  await db.query("INSERT INTO schema_migrations VALUES (28, '028_event_traces.sql', $1, now(), true)", [sha256]);
+  t.same(fs.readdirSync(directory), []);
 });
 
 t.test('an administrator is not erased, and nothing is without --yes', async t => {
@@ -119,7 +155,10 @@ t.test('erasing takes everything away, rights and graph included, and leaves oth
   const erased = await run('erase', 'e1', '--yes');
   t.match(
     erased,
-    { code: 0, out: /^user \d+ \(e1\) is erased\n[\s\S]*files: 1\n[\s\S]*entries of the audit log stay/ },
+    {
+      code: 0,
+      out: /^user \d+ \(e1\) is erased\n[\s\S]*files: 1\n[\s\S]*entries of the audit log stay[\s\S]*entries of the outbox name the external id for/,
+    },
     erased.err,
   );
   for (let k = 0; k < 100 && (await call()).status !== 401; k++) await sleep(50);
@@ -146,6 +185,7 @@ t.test('erasing takes everything away, rights and graph included, and leaves oth
   t.equal(await left("SELECT 1 FROM messenger_updates WHERE payload LIKE '%Ada%'"), 0);
   t.equal(await left('SELECT 1 FROM messenger_updates'), 1);
   t.equal(await left('SELECT 1 FROM outgoing_messages'), 1);
+  t.equal(await left("SELECT 1 FROM university_import_errors WHERE external_id = 'e1'"), 0);
   t.equal(await left("SELECT 1 FROM authz_tuples WHERE subject_id = 'e1'"), 0);
   t.equal(await left(`SELECT 1 FROM global_users WHERE id = ${other.userId}`), 1);
   for (let k = 0; k < 100 && (await left('SELECT 1 FROM authz_outbox WHERE processed_at IS NULL')) > 0; k++)
@@ -153,5 +193,5 @@ t.test('erasing takes everything away, rights and graph included, and leaves oth
   t.equal(await left('SELECT 1 FROM authz_outbox WHERE processed_at IS NULL'), 0, 'the graph store has it');
   const audit = await s.admin('GET', '/audit?action=person.erase');
   t.match((audit.json.items as Json[])[0], { object_id: String(ada.userId), after: { files: 1, relationships: 1 } });
-  t.match(await run('erase', 'e1', '--yes'), { code: 1, err: /no user and no person "e1"/ });
+  t.match(await run('erase', 'e1', '--yes'), { code: 1, err: /knows no person "e1"/ });
 });
