@@ -1,9 +1,10 @@
 import { z } from 'zod';
 import { appendAudit } from '../audit/audit-log.ts';
 import { ServiceError } from '../base/errors.ts';
-import type { Database } from '../db/database.ts';
+import type { Database, Queryable } from '../db/database.ts';
 import { CHANNEL_NAMES, type ChannelName } from '../messaging/channel.ts';
 import {
+  hasMessage,
   listMessages,
   MESSAGE_SOURCES,
   MESSAGE_STATES,
@@ -74,7 +75,7 @@ export const messages = resource('Messages', 'What became of messages to users a
     summary: 'Send a message again that has failed or may not have arrived',
     params: { message: idParam('message') },
     replies: { 200: messageReply },
-    refusals: ['conflict'],
+    refusals: ['conflict', 'not_found'],
   },
 });
 
@@ -90,12 +91,16 @@ const list: Handle<typeof messages.list, MessagesApiParts> = async ({ db }, { qu
   return { status: 200, json: await loadPage(query, load, messageJson) };
 };
 
+async function whyNot(client: Queryable, id: number): Promise<ServiceError> {
+  if (!(await hasMessage(client, id))) return new ServiceError('not_found', `there is no message ${id}`);
+  return new ServiceError('conflict', `message ${id} has not failed: there is nothing to try again`);
+}
+
 const retry: Handle<typeof messages.retry, MessagesApiParts> = async (parts, { caller, params, request }) => {
   const id = params.message;
   const message = await parts.db.withTransaction(async client => {
     const found = await sendAgain(client, id);
-    if (found === undefined)
-      throw new ServiceError('conflict', `message ${id} has not failed: there is nothing to try again`);
+    if (found === undefined) throw await whyNot(client, id);
     await appendAudit(client, actorOf(caller, request), {
       action: 'message.retry',
       objectType: 'message',

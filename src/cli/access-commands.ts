@@ -1,6 +1,7 @@
 import { present } from '../api/query.ts';
 import { OperatorError, UsageError } from '../base/errors.ts';
-import { idOf, type ListFlags, limitOf, page, short, when } from './operator-commands.ts';
+import { LIMITS } from '../base/limits.ts';
+import { idOf, type ListFlags, limitOf, page, short, when, wholeNumber } from './operator-commands.ts';
 import { ask, type Remote, type RemoteFlags, send, shown } from './remote.ts';
 
 /** Who may what in a running service: relationships, policies, keys. */
@@ -182,9 +183,9 @@ export async function createKey(
 
 /** `key rotate`. @returns what to print, with the new key */
 export async function rotateKey(r: Remote, key: string, flags: RemoteFlags & { overlap?: string }): Promise<string> {
-  const seconds = flags.overlap === undefined ? undefined : Number(flags.overlap);
-  if (seconds !== undefined && !Number.isInteger(seconds))
-    throw new UsageError(`--overlap is ${JSON.stringify(flags.overlap)}; it must be a number of seconds`);
+  const { overlap } = flags;
+  const seconds =
+    overlap === undefined ? undefined : wholeNumber('--overlap', overlap, 0, LIMITS.serviceKeyOverlapSecondsMax);
   const params = { path: { key: idOf(key) } };
   const body = present({ overlap_seconds: seconds });
   const answer = await ask(() => r.host.POST('/api/admin/service-keys/{key}/rotate', { params, body }));

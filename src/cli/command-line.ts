@@ -239,6 +239,13 @@ function findCommand(program: Command, words: readonly string[]): Command {
   return found;
 }
 
+/** The command that arguments lead to, as far as they name one; options may stand between. */
+function nearestCommand(program: Command, args: readonly string[]): Command {
+  let found = program;
+  for (const arg of args) found = found.commands.find(c => c.name() === arg) ?? found;
+  return found;
+}
+
 /** @param serves called when the process becomes the service, which outlives the reader of what it prints */
 function makeProgram(environment: NodeJS.ProcessEnv, serves: () => Program): Command {
   const program = makeCommand('plugin-host')
@@ -281,9 +288,9 @@ function makeProgram(environment: NodeJS.ProcessEnv, serves: () => Program): Com
 }
 
 /** `error: unknown option '--jsno'\n(Did you mean --json?)` as one line like all others. */
-function misunderstood(text: string): UsageError {
+function misunderstood(text: string, words: readonly string[]): UsageError {
   const [, problem = text, meant] = /^(?:error: )?(.+?)\.?(?:\n\(Did you mean (.+)\?\))?$/.exec(text) ?? [];
-  return unlike(problem, meant === undefined ? '' : `; did you mean "${meant}"?`, []);
+  return unlike(problem, meant === undefined ? '' : `; did you mean "${meant}"?`, words);
 }
 
 /**
@@ -298,8 +305,10 @@ export async function runCommandLine(started: Program, environment: NodeJS.Proce
   let isService = false;
   // A reader that has seen enough (`config check | head`) is no failure of a command; the service outlives the reader of its log.
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {
-    if (error.code !== 'EPIPE') throw error;
-    if (!isService) process.exit(0);
+    if (isService && error.code === 'EPIPE') return;
+    if (error.code === 'EPIPE') process.exit(0);
+    process.stderr.write(`plugin-host: what was asked for cannot be written: ${error.message}\n`);
+    process.exit(1);
   });
   const program = makeProgram(environment, () => {
     isService = true;
@@ -312,6 +321,6 @@ export async function runCommandLine(started: Program, environment: NodeJS.Proce
     if (stopped === undefined) throw error;
     // Help was asked for, or shown because the verb is missing.
     if (stopped.code === 'commander.help' || stopped.exitCode === 0) process.exitCode = stopped.exitCode === 0 ? 0 : 2;
-    else throw misunderstood(stopped.message);
+    else throw misunderstood(stopped.message, wordsOf(nearestCommand(program, args)));
   }
 }

@@ -2,6 +2,7 @@ import { type Config, ConfigError } from '../config/load.ts';
 import { type Database, openDatabase } from '../db/database.ts';
 import { type MigrationState, migrate, migrationStates } from '../db/migrate.ts';
 import { prepareDatabase, roleOfUrl } from '../db/service-role.ts';
+import { withDatabaseAsItIs } from './admin-commands.ts';
 import { table } from './table.ts';
 
 function urlOf(config: Config): string {
@@ -57,10 +58,10 @@ function summary(states: readonly MigrationState[]): string {
  * `migrate status`: the migrations of this release and of the database.
  *
  * @returns what to print
- * @throws ConfigError when there is no such database
+ * @throws CommandError when it is the embedded one, and does not run
  */
 export async function migrateStatus(config: Config, json: boolean): Promise<string> {
-  const states = await withConnection(urlOf(config), migrationStates);
+  const states = await withDatabaseAsItIs(config, migrationStates);
   if (json)
     return JSON.stringify(
       states.map(({ appliedAt, ...m }) => ({ ...m, applied_at: appliedAt })),

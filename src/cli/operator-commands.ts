@@ -13,17 +13,21 @@ export type ListFlags = RemoteFlags & { limit?: string };
 
 /** How many rows of a list are asked for. @throws UsageError */
 export function limitOf({ limit = '20' }: ListFlags): number {
-  const number = Number(limit);
-  if (!Number.isInteger(number) || number < 1 || number > 200)
-    throw new UsageError(`--limit is ${JSON.stringify(limit)}; it must be a whole number from 1 to 200`);
+  return wholeNumber('--limit', limit, 1, 200);
+}
+
+/** @throws UsageError when an option is no number of digits in its bounds */
+export function wholeNumber(option: string, text: string, least: number, most: number): number {
+  const number = /^\d{1,15}$/.test(text) ? Number(text) : -1;
+  if (number < least || number > most)
+    throw new UsageError(`${option} is ${JSON.stringify(text)}; it must be a whole number from ${least} to ${most}`);
   return number;
 }
 
 /** A number that names something. @throws UsageError */
 export function idOf(text: string): number {
-  const number = Number(text);
-  if (!Number.isSafeInteger(number) || number < 1)
-    throw new UsageError(`${JSON.stringify(text)} is not an id: ids are numbers like 42`);
+  const number = /^[1-9]\d{0,14}$/.test(text) ? Number(text) : 0;
+  if (number === 0) throw new UsageError(`${JSON.stringify(text)} is not an id: ids are numbers like 42`);
   return number;
 }
 
@@ -124,6 +128,8 @@ export async function listExecutions(r: Remote, id: string, flags: ExecutionFlag
     request_id: requestId,
   });
   const answer = await ask(() => r.host.GET('/api/admin/plugins/{id}/executions', { params: { path: { id }, query } }));
+  // A name that was mistyped has no executions either.
+  if (answer.items.length === 0) await ask(() => r.host.GET('/api/admin/plugins/{id}', { params: { path: { id } } }));
   const text = page(answer, [
     ['ID', e => String(e.id)],
     ['STARTED', e => when(e.started_at)],

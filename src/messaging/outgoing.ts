@@ -241,6 +241,10 @@ export async function sendAgain(client: Queryable, id: number): Promise<Outgoing
   return toMessage(rows[0]);
 }
 
+export async function hasMessage(db: Queryable, id: number): Promise<boolean> {
+  return (await db.query('SELECT FROM outgoing_messages WHERE id = $1', [id])).rowCount === 1;
+}
+
 /** Messages that ended long ago are forgotten. @returns how many */
 export async function removeOldMessages(db: Queryable, ageMs: number): Promise<number> {
   return await removeInBatches(

@@ -70,6 +70,14 @@ export type ModuleStorage = {
 
 export const sha256Of = (bytes: Uint8Array): string => createHash('sha256').update(bytes).digest('hex');
 
+/** The bytes of a file; null when they are not those of the digest. */
+async function readBytes(file: string, sha256: string): Promise<Uint8Array<ArrayBuffer> | null> {
+  const bytes = new Uint8Array(await fsp.readFile(file));
+  // Hashed on another thread, because a large module takes some time.
+  const digest = await crypto.subtle.digest('SHA-256', bytes);
+  return Buffer.from(digest).toString('hex') === sha256 ? bytes : null;
+}
+
 /** Writes a stream to a file that has its final name only when it is complete. @throws ServiceError `body_too_large` */
 async function receiveFile(file: string, source: Readable, bytesMax: number, refusal: string): Promise<StoredModule> {
   const hash = createHash('sha256');
@@ -105,6 +113,18 @@ class LocalFiles {
     const isThere = fs.existsSync(file) || (await this.#contents?.fetch(sha256, file, partial)) === true;
     if (isThere) this.#present.add(file);
     return file;
+  }
+
+  /**
+   * The bytes of a file. One that is damaged, by its disk or a hand, is replaced from the database.
+   *
+   * @returns null when neither has those of the digest
+   */
+  async readChecked(file: string, sha256: string): Promise<Uint8Array<ArrayBuffer> | null> {
+    const found = await readBytes(await this.bring(file, sha256), sha256);
+    if (found !== null) return found;
+    const partial = `${file}.${randomBytes(6).toString('hex')}.part`;
+    return (await this.#contents?.fetch(sha256, file, partial)) === true ? await readBytes(file, sha256) : null;
   }
 
   async share(client: Queryable, files: ReadonlyArray<readonly [file: string, sha256: string]>): Promise<void> {
@@ -154,14 +174,11 @@ export function openModuleStorage(directory: string, contents: ModuleContents | 
       await moveIntoPlace(partial, at(key, RUNNABLE));
     },
     async readRunnable(key, sha256) {
-      const bytes = new Uint8Array(await fsp.readFile(await files.bring(at(key, RUNNABLE), sha256)));
-      // Hashed on another thread, because a large module takes some time.
-      const digest = await crypto.subtle.digest('SHA-256', bytes);
-      if (Buffer.from(digest).toString('hex') !== sha256)
-        throw new Error(
-          `the stored module ${key} is not the one that was checked at upload; upload and install it again`,
-        );
-      return bytes;
+      const bytes = await files.readChecked(at(key, RUNNABLE), sha256);
+      if (bytes !== null) return bytes;
+      throw new Error(
+        `the stored module ${key} is not the one that was checked at upload; upload and install it again`,
+      );
     },
     async writeStart(key, bytes) {
       const start = at(key, `.${own}${START}`);

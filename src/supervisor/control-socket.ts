@@ -2,9 +2,11 @@ import fs from 'node:fs';
 import net from 'node:net';
 import path from 'node:path';
 import { createInterface } from 'node:readline';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { z } from 'zod';
 import { messageOf, OperatorError } from '../base/errors.ts';
 import { streamFd } from './adopted-child.ts';
+import { isServed } from './data-lock.ts';
 
 /** The socket on which a running service takes commands: one request line, lines of progress, one answer. */
 const SOCKET_FILE = 'supervisor.sock';
@@ -12,6 +14,9 @@ const SOCKET_FILE = 'supervisor.sock';
 const ADDRESS_MAX = 107;
 
 const REQUEST_BYTES_MAX = 4096;
+/** How long a service may take until it listens again, as another program. */
+const TAKEOVER_MS = 10_000;
+const LOOK_AGAIN_MS = 100;
 
 const request = z.object({ command: z.literal('reload') });
 const answer = z.union([
@@ -125,6 +130,19 @@ const connect = (directory: string): Promise<net.Socket> =>
     });
   });
 
+const codeOf = (error: unknown): string => (error instanceof Error && 'code' in error ? String(error.code) : '');
+
+/** While a service becomes another program it does not listen; the lock of its directory says that it is there. */
+async function connectSoon(directory: string): Promise<net.Socket> {
+  for (const until = performance.now() + TAKEOVER_MS; ; await sleep(LOOK_AGAIN_MS))
+    try {
+      return await connect(directory);
+    } catch (error) {
+      const isAway = ['ECONNREFUSED', 'ENOENT'].includes(codeOf(error));
+      if (!isAway || performance.now() > until || !isServed(directory)) throw error;
+    }
+}
+
 /**
  * Sends a command to the service that runs on a data directory, and waits until it is done.
  *
@@ -135,8 +153,8 @@ export async function askService(
   command: 'reload',
   progress: (text: string) => void,
 ): Promise<void> {
-  const socket = await connect(directory).catch((error: unknown) => {
-    const code = error instanceof Error && 'code' in error ? error.code : '';
+  const socket = await connectSoon(directory).catch((error: unknown) => {
+    const code = codeOf(error);
     const why =
       code === 'EACCES'
         ? 'this account may not give it commands; use the account that started it, or root'

@@ -96,3 +96,12 @@ export function holderText(by: LockHolder | null): string {
   const where = by.host === os.hostname() ? '' : ` on ${by.host}`;
   return `process ${by.pid}${where} (plugin-host ${by.command})`;
 }
+
+/** Whether a service holds the lock of a directory now. */
+export function isServed(directory: string): boolean {
+  const file = path.join(directory, LOCK_FILE);
+  if (!fs.existsSync(file)) return false;
+  const lock = lockDataDirectory(directory, 'command');
+  if (lock.state === 'held') lock.release();
+  return lock.state === 'taken' && lock.by?.command === 'serve';
+}

@@ -102,7 +102,7 @@ t.test('a command that is not understood prints one line, with what was probably
     [['help', 'config', 'chekc'], /^plugin-host: there is no command "config chekc"; did you mean "check"\?.*\n$/],
     [['gibberish'], /^plugin-host: there is no command "gibberish"; see: plugin-host help\n$/],
     [['serve', '--smaple'], /^plugin-host: unknown option '--smaple'; did you mean "--sample"\?.*\n$/],
-    [['version', '--repair'], /^plugin-host: unknown option '--repair'; see: plugin-host help\n$/],
+    [['version', '--repair'], /^plugin-host: unknown option '--repair'; see: plugin-host help version\n$/],
     [['config', 'check', '--config'], /^plugin-host: option '--config <file>' argument missing; see: .*\n$/],
     [['version', 'now'], /^plugin-host: too many arguments for 'version'.*\n$/],
   ];

@@ -1,9 +1,13 @@
 import { spawn } from 'node:child_process';
+import fs from 'node:fs';
+import http from 'node:http';
 import path from 'node:path';
 import t from 'tap';
 import { openDatabase } from '../../src/db/database.ts';
+import { freePort } from '../../src/supervisor/embedded-postgres.ts';
 import { startGraphStore } from '../support/graph.ts';
 import { CookieJar } from '../support/identity-provider.ts';
+import { listenFor } from '../support/listen.ts';
 import { type Json, request, startTestService, TOKEN } from '../support/service.ts';
 import { watPlugin } from '../support/wat.ts';
 
@@ -149,6 +153,65 @@ t.test('executions are listed and shown with their log', async t => {
     code: 2,
     err: /--outcome is "fine"; it must be one of ok, handler_error/,
   });
+});
+
+t.test('what is mistyped is named, and nothing is taken for a number that is none', async t => {
+  t.match(await run(reader, 'executions', 'list', 'greter'), { code: 1, err: /no plugin.*greter/ });
+  t.match(await run(operator, 'messages', 'retry', '5'), { code: 1, err: /there is no message 5/ });
+  for (const limit of ['0x10', '1e1', '', ' 3', '201'])
+    t.match(await run(reader, 'outbox', 'list', '--limit', limit), {
+      code: 2,
+      err: /--limit is ".*"; it must be a whole number from 1 to 200/,
+    });
+  t.match(await run(reader, 'outbox', 'show', '1e2'), { code: 2, err: /"1e2" is not an id/ });
+  t.match(await run(all, 'key', 'rotate', '1', '--overlap', ''), {
+    code: 2,
+    err: /--overlap is ""; it must be a whole number/,
+  });
+  t.match(await run(reader, 'executions', 'list'), { code: 2, err: /see: plugin-host help executions list/ });
+});
+
+t.test('an address that is no plugin host, and a key that is none, are named', async t => {
+  const of = async (url: string, key: string): Promise<Ran> => await run(key, 'outbox', 'list', '--url', url);
+  const server = http.createServer((request, response) => {
+    if (request.url?.startsWith('/silent')) return;
+    response.writeHead(200, { 'content-type': request.url?.startsWith('/html') ? 'text/html' : 'application/json' });
+    response.end('{"items":[{}]}');
+  });
+  const base = await listenFor(t, server);
+  for (const [path, type] of [
+    ['', 'application/json'],
+    ['/html', 'text/html'],
+  ])
+    t.match(await of(`${base}${path}`, reader), {
+      code: 1,
+      err: new RegExp(
+        `^plugin-host: ${base}${path} does not answer as a plugin host does \\(status 200, ${type}\\): .*\n$`,
+      ),
+    });
+  t.match(await of(`http://127.0.0.1:${await freePort()}`, reader), {
+    code: 1,
+    err: /cannot be reached: .*ECONNREFUSED/,
+  });
+  for (const url of ['ftp://x', 'x'])
+    t.match(await of(url, reader), { code: 2, err: /is not an address: --url needs/ });
+  for (const key of ['pha_one\nphb_two', 'ключ', 'a b']) {
+    const refused = await of(s.base, key);
+    t.match(refused, { code: 2, err: /the administration key has a space, a line break or another character/ });
+    t.notMatch(refused.err, /one|two|ключ/, 'it is not shown');
+  }
+  t.match(await of(s.base, `${reader}\n`), { code: 0 }, 'a line break at the end of a file is no part of it');
+});
+
+t.test('output that cannot be written is one line', async t => {
+  const env = { PATH: process.env.PATH ?? '', PLUGIN_HOST_URL: s.base, PLUGIN_HOST_TOKEN: reader };
+  const full = fs.openSync('/dev/full', 'w');
+  const child = spawn(process.execPath, [MAIN, 'outbox', 'list'], { env, stdio: ['ignore', full, 'pipe'] });
+  fs.closeSync(full);
+  let err = '';
+  child.stderr?.on('data', (c: Buffer) => (err += c.toString()));
+  t.equal(await new Promise(resolve => child.once('close', resolve)), 1);
+  t.match(err, /^plugin-host: what was asked for cannot be written: ENOSPC.*\n$/);
 });
 
 t.test('jobs, messages, events, subscriptions and imports are listed', async t => {

@@ -79,6 +79,18 @@ t.test('what a release of before has left on one host alone is stored for all', 
   t.equal(await shareModules(db, contents, storage), 0, 'once');
 });
 
+t.test('a module that is damaged on the disk of a host comes from the database again', async t => {
+  const storage = openModuleStorage(directory(), new ModuleContents(db));
+  const { rows } = await db.query<{ sha256: string }>("SELECT runnable ->> 'sha256' AS sha256 FROM plugin_versions");
+  const sha256 = rows[0]?.sha256 ?? '';
+  const { length } = await storage.readRunnable('key', sha256);
+  for (const damaged of ['', 'other bytes']) {
+    fs.writeFileSync(storage.runnablePath('key'), damaged);
+    t.equal((await storage.readRunnable('key', sha256)).length, length);
+    t.equal(fs.statSync(storage.runnablePath('key')).size, length, 'and stays');
+  }
+});
+
 t.test('bytes that are not those that were checked are neither stored nor run', async t => {
   const contents = new ModuleContents(db);
   const file = path.join(directory(), 'changed');
