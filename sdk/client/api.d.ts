@@ -926,6 +926,19 @@ export interface paths {
       };
     };
   };
+  '/api/admin/hosts/{host}': {
+    delete: {
+      parameters: {
+        path: {
+          /** Id of the host */
+          'host': number;
+        };
+      };
+      responses: Refused<400 | 401 | 403 | 404 | 409 | 500 | 503 | 507> & {
+        204: { headers: Record<string, unknown>; content?: never };
+      };
+    };
+  };
   '/api/auth/idp/start': {
     get: {
       parameters: {

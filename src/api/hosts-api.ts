@@ -1,9 +1,13 @@
 import { z } from 'zod';
+import { appendAudit } from '../audit/audit-log.ts';
+import { ServiceError } from '../base/errors.ts';
 import type { Database } from '../db/database.ts';
-import { listProcesses, type SeenProcess } from '../records/host-processes.ts';
+import { forgetHost, listProcesses, type SeenProcess } from '../records/host-processes.ts';
+import { actorOf } from './caller.ts';
 import { resource } from './contract.ts';
 import { type Handle, serve } from './endpoint.ts';
 import { time } from './fields.ts';
+import { idParam } from './params.ts';
 import type { Route } from './route.ts';
 
 export type HostsApiParts = { db: Database };
@@ -55,6 +59,16 @@ export const hosts = resource('Hosts', 'The hosts of this service, and what each
     description: 'A host that ended without a word is listed as silent for a day.',
     replies: { 200: z.object({ items: z.array(host) }) },
   },
+  forget: {
+    method: 'DELETE',
+    path: '/api/admin/hosts/:host',
+    guard: 'admin',
+    key: ['operate'],
+    summary: 'Forget a silent host that does not come back',
+    params: { host: idParam('host') },
+    replies: { 204: null },
+    refusals: ['not_found', 'conflict'],
+  },
 });
 
 const stateOf = (p: SeenProcess): z.infer<typeof processState> =>
@@ -102,4 +116,19 @@ const list: Handle<typeof hosts.list, HostsApiParts> = async ({ db }) => {
   return { status: 200, json: { items: [...byHost.values()].map(hostJson) } };
 };
 
-export const hostRoutes = (parts: HostsApiParts): Route[] => serve(hosts, parts, { list });
+const forget: Handle<typeof hosts.forget, HostsApiParts> = async ({ db }, { caller, params, request }) => {
+  await db.withTransaction(async client => {
+    const gone = await forgetHost(client, params.host);
+    if (gone === null)
+      throw new ServiceError('conflict', `host ${params.host} serves: only silent hosts are forgotten`);
+    if (gone === 0) throw new ServiceError('not_found', `there is no host ${params.host}`);
+    await appendAudit(client, actorOf(caller, request), {
+      action: 'host.forget',
+      objectType: 'host',
+      objectId: String(params.host),
+    });
+  });
+  return { status: 204 };
+};
+
+export const hostRoutes = (parts: HostsApiParts): Route[] => serve(hosts, parts, { list, forget });

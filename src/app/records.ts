@@ -1,6 +1,7 @@
 import { executionRoutes } from '../api/executions-api.ts';
 import { suspensionRoutes } from '../api/suspensions-api.ts';
 import { messageOf } from '../base/errors.ts';
+import { gauge } from '../base/metric.ts';
 import { Seldom } from '../base/seldom.ts';
 import { durationMs } from '../config/values.ts';
 import { PLUGIN_CHANGED } from '../db/notifications.ts';
@@ -16,6 +17,15 @@ import type { Siblings } from './siblings.ts';
 export type Records = Feature & { records: ExecutionRecords; executionLog: ExecutionLog; quarantine: Quarantine };
 
 const NOT_WRITTEN = 'execution records could not be written yet';
+
+function suspendedNow(quarantine: Quarantine): Array<readonly [{ for: string }, number]> {
+  const all = quarantine.list(null, Date.now());
+  const ofOne = all.filter(s => s.caller !== null).length;
+  return [
+    [{ for: 'all' }, all.length - ofOne],
+    [{ for: 'one_caller' }, ofOne],
+  ];
+}
 
 export function composeRecords({ config, db, log }: Core, siblings: Siblings): Records {
   const executionLog = new ExecutionLog(log, config.values['log.plugins']);
@@ -35,6 +45,14 @@ export function composeRecords({ config, db, log }: Core, siblings: Siblings): R
     routes: [...executionRoutes({ records }), ...suspensionRoutes({ quarantine })],
     channels: { [RESUMED]: payload => quarantine.hear(payload), [PLUGIN_CHANGED]: () => quarantine.load() },
     readAll: () => quarantine.load(),
+    metrics: () => [
+      gauge(
+        'plugin_host_suspensions',
+        'Plugins and triggers that are suspended now, for all callers or for one of them.',
+        suspendedNow(quarantine),
+        'max',
+      ),
+    ],
     repeated: [
       {
         everyMs: 30_000,

@@ -69,7 +69,8 @@ export function composeUniversity(core: Core): Feature {
       gauge(
         'plugin_host_last_pull_timestamp_seconds',
         'When a pull of university data last ended in each state, in seconds since 1970.',
-        (await lastPulls(db)).map(({ at, state }) => [{ state }, at] as const),
+        // Of a source that is not pulled any more nothing is late.
+        v['university_sync.enabled'] ? (await lastPulls(db)).map(({ at, state }) => [{ state }, at] as const) : [],
         'max',
       ),
     ],

@@ -61,6 +61,7 @@ export type AuditAction =
   | 'outbox.retry'
   | 'outbox.discard'
   | 'graph.repair'
+  | 'host.forget'
   | 'message.retry'
   | 'event.subscribe'
   | 'event.change_subscription'
@@ -82,6 +83,7 @@ export type AuditChange = {
     | 'relationship'
     | 'outbox'
     | 'graph'
+    | 'host'
     | 'file'
     | 'message'
     | 'event_subscription';

@@ -43,7 +43,8 @@ metrics.txt         the metrics, when metrics.port is set and answers
 journal.txt         warnings and errors of the journal, where systemd runs the service
 
 Where a file has the member "problem", it could not be read.
-It holds no secrets, no cookies, no files of users, no messages, no personal data but the ids of users.
+It holds no secrets, no cookies, no files of users, no messages; mail addresses are taken out. Reasons of failures
+stand as plugins and other services worded them, and may name persons by an id: look through it.
 `;
 
 type Part = readonly [name: string, content: () => Promise<unknown>];
@@ -112,11 +113,17 @@ const ofDatabase = (db: Database): Part[] => [
   ['failures.json', () => listRecentFailures(db, FAILURES_MAX)],
 ];
 
+/** What others worded may name persons, or addresses with passwords. */
+const redacted = (text: string): string =>
+  text
+    .replace(/(\b[a-z][a-z\d+.-]*:\/\/)[^\s/@"]+@/gi, '$1(hidden)@')
+    .replace(/[\w.+%-]+@[\w-]+(?:\.[\w-]+)+/g, '(mail address)');
+
 async function write(directory: string, parts: readonly Part[]): Promise<void> {
   for (const [name, content] of parts) {
     const value = await read(content);
     const text = typeof value === 'string' ? value : `${JSON.stringify(value, null, 2)}\n`;
-    fs.writeFileSync(path.join(directory, name), text);
+    fs.writeFileSync(path.join(directory, name), redacted(text));
   }
 }
 

@@ -47,7 +47,10 @@ export const ROWS = {
   'http.tls.cert': row(text, '', 'file of the certificate with its chain (PEM); set, the service speaks TLS itself'),
   'http.tls.key': row(text, '', 'file of its private key (PEM)'),
   'http.public_url': row(
-    text.refine(isWebAddress, 'must be an address like https://plugins.example.org'),
+    text.refine(
+      isPlainAddress,
+      'must be an address like https://plugins.example.org, without a name, a password, ? and #',
+    ),
     '',
     'address users see, for links; empty: made from host and port',
   ),

@@ -55,6 +55,18 @@ export async function beat(db: Queryable, p: HostProcess): Promise<void> {
   ]);
 }
 
+/** Forgets a host whose processes are all silent. @returns how many processes it had; null when one of them is not */
+export async function forgetHost(db: Queryable, hostId: number): Promise<number | null> {
+  const { rows } = await db.query<{ gone: number; left: number }>(
+    `WITH alive AS (SELECT FROM host_processes WHERE host_id = $1 AND seen_at >= now() - make_interval(secs => $2)),
+       gone AS (DELETE FROM host_processes WHERE host_id = $1 AND NOT EXISTS (SELECT FROM alive) RETURNING 1)
+     SELECT (SELECT count(*)::int FROM gone) AS gone, (SELECT count(*)::int FROM alive) AS left`,
+    [hostId, SILENT_SECONDS],
+  );
+  const { gone = 0, left = 0 } = rows[0] ?? {};
+  return left > 0 ? null : gone;
+}
+
 /** The process ends in order: it is not missed. */
 export async function endBeats(db: Queryable, hostId: number, pid: number): Promise<void> {
   await db.query('DELETE FROM host_processes WHERE host_id = $1 AND pid = $2', [hostId, pid]);

@@ -16,7 +16,7 @@ t.test('the bundle holds configuration, queues, hosts and failures, and no secre
   await db.query(
     `INSERT INTO plugin_executions (request_id, plugin_id, version, trigger_name, principal, outcome, status, started_at, queue_wait_ms,
        run_ms, host_calls, peak_pages, failure, log)
-     VALUES ('request-1', 'greeter', '1.0.0', 'greet', 'public', 'trapped', 502, now(), 1, 2, 3, 4, 'unreachable', '[{"level":2,"text":"confidential-line"}]')`,
+     VALUES ('request-1', 'greeter', '1.0.0', 'greet', 'public', 'trapped', 502, now(), 1, 2, 3, 4, 'unreachable, says ada@uni.example at https://u:word@x.example/', '[{"level":2,"text":"confidential-line"}]')`,
   );
   await db.close();
   const directory = t.testdir({});
@@ -44,7 +44,9 @@ t.test('the bundle holds configuration, queues, hosts and failures, and no secre
   t.match(JSON.parse(read('database.json')), { migrations: Array, tables: Array });
   t.match(JSON.parse(read('queues.json')), { outbox: { dead: 0 }, jobs: Array, imports: [] });
   t.match(JSON.parse(read('hosts.json')), [{ pid: process.pid }]);
-  t.match(JSON.parse(read('failures.json')), [{ requestId: 'request-1', failure: 'unreachable' }]);
+  t.match(JSON.parse(read('failures.json')), [
+    { requestId: 'request-1', failure: 'unreachable, says (mail address) at https://(hidden)@x.example/' },
+  ]);
   t.match(JSON.parse(read('doctor.json')), [{ state: /ok|failed|warning/ }]);
 
   const again = spawnSync(process.execPath, [MAIN, 'support-bundle', file], { env, encoding: 'utf8' });

@@ -126,6 +126,7 @@ const OPENED_BY: Record<string, string> = {
   'POST /api/admin/uninstalled/:key/restore': 'plugins:deploy',
   'GET /api/admin/audit': 'read',
   'GET /api/admin/hosts': 'read operate',
+  'DELETE /api/admin/hosts/:host': 'operate',
   'GET /api/admin/jobs': 'read operate',
   'GET /api/admin/suspensions': 'read operate',
   'GET /api/admin/service-keys': 'read',

@@ -158,3 +158,18 @@ t.test('queues of background work are listed with what waits and what failed', a
   );
   t.notOk(queues.some(q => String(q.name).endsWith('_dead')));
 });
+
+t.test('a host that is gone for good is forgotten, and one that serves is not', async t => {
+  await db.query(
+    `INSERT INTO host_processes (host_id, pid, host_name, address, version, started_at, load, duties, seen_at)
+     SELECT 77, 1, 'gone', 'x:1', '0', now(), load, '{}', now() - interval '1 hour' FROM host_processes LIMIT 1`,
+  );
+  const listed = (await first.admin('GET', '/hosts')).json.items as Json[];
+  const serving = listed.find(h => h.state === 'serving');
+  t.equal(listed.find(h => h.name === 'gone')?.state, 'silent');
+  t.match(await first.admin('DELETE', `/hosts/${serving?.id}`), { status: 409, json: { detail: /serves: only silent/ } });
+  t.equal((await first.admin('DELETE', '/hosts/77')).status, 204);
+  t.equal((await first.admin('DELETE', '/hosts/77')).status, 404);
+  t.equal((await first.admin('DELETE', '/hosts/x')).status, 404);
+  t.match((await first.admin('GET', '/audit?action=host.forget')).json.items, [{ object_id: '77' }]);
+});
