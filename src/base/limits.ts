@@ -173,6 +173,8 @@ export const LIMITS = {
   logLinesPerTriggerMinute: 5,
   /** Successful executions of one trigger recorded per second; failures are always recorded. */
   recordedSuccessesPerSecond: 5,
+  /** Of all triggers together, in one process: records of a thousand busy plugins would outgrow all else. */
+  recordedSuccessesOfAllPerSecond: 100,
 
   /** How long a failed login counts; each one doubles the wait of the caller, up to this many seconds. */
   loginFailureWindowSeconds: 15 * 60,
@@ -317,7 +319,6 @@ export const LIMITS = {
   importErrorsKept: 10_000,
   /** Imports in the log. */
   importsKept: 1000,
-
   originsMax: 100,
   listLimitMax: 200,
 } as const;

@@ -16,7 +16,7 @@ export type CopyClient = Queryable & {
 const LEFT_OUT: ReadonlySet<string> = new Set(['schema_migrations', 'host_processes']);
 
 const quoted = (name: string): string => `"${name.replaceAll('"', '""')}"`;
-const listed = ({ columns, name }: CopiedTable): string => `${quoted(name)} (${columns.map(quoted).join(', ')})`;
+const columnsOf = ({ columns }: CopiedTable): string => columns.map(quoted).join(', ');
 
 /**
  * Works in one transaction on one connection.
@@ -38,8 +38,8 @@ export async function withCopyClient<T>(
     await client.query(begin);
     const result = await work({
       query: (text, values) => client.query(text, values),
-      copyOut: table => client.query(copyTo(`COPY ${listed(table)} TO STDOUT`)),
-      copyIn: table => client.query(copyFrom(`COPY ${listed(table)} FROM STDIN`)),
+      copyOut: table => client.query(copyTo(`COPY (SELECT ${columnsOf(table)} FROM ${quoted(table.name)}) TO STDOUT`)),
+      copyIn: table => client.query(copyFrom(`COPY ${quoted(table.name)} (${columnsOf(table)}) FROM STDIN`)),
     });
     await client.query('COMMIT');
     return result;
@@ -59,7 +59,7 @@ export async function listCopiedTables(client: Queryable): Promise<CopiedTable[]
   const { rows } = await client.query<CopiedTable>(
     `SELECT c.relname AS name, array_agg(a.attname::text ORDER BY a.attnum) AS columns
      FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated = ''
-     WHERE c.relnamespace = 'public'::regnamespace AND c.relkind = 'r' GROUP BY c.relname ORDER BY c.relname`,
+     WHERE c.relnamespace = 'public'::regnamespace AND c.relkind IN ('r', 'p') AND NOT c.relispartition GROUP BY c.relname ORDER BY c.relname`,
   );
   return rows.filter(t => !LEFT_OUT.has(t.name));
 }

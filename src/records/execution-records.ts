@@ -100,6 +100,7 @@ export class ExecutionRecords {
   #second = 0;
   #lost = 0;
   readonly #successes = new Map<object, number>();
+  #successesOfAll = 0;
   readonly #logged = new Map<string, { hour: number; bytes: number }>();
 
   constructor(db: Database, onError: (error: unknown, lost: number) => void) {
@@ -118,10 +119,13 @@ export class ExecutionRecords {
     if (second !== this.#second) {
       this.#second = second;
       this.#successes.clear();
+      this.#successesOfAll = 0;
     }
     const n = this.#successes.get(trigger) ?? 0;
-    if (n >= LIMITS.recordedSuccessesPerSecond) return false;
+    if (n >= LIMITS.recordedSuccessesPerSecond || this.#successesOfAll >= LIMITS.recordedSuccessesOfAllPerSecond)
+      return false;
     this.#successes.set(trigger, n + 1);
+    this.#successesOfAll++;
     return true;
   }
 
@@ -202,7 +206,7 @@ export class ExecutionRecords {
   async list(pluginId: string, f: RecordFilter): Promise<StoredRecord[]> {
     await this.flush();
     const { rows } = await this.#db.query<RecordSql>(
-      `SELECT * FROM plugin_executions
+      `SELECT * FROM all_executions
        WHERE plugin_id = $1 AND id < $2 AND ($3::text IS NULL OR outcome = $3) AND ($4::text IS NULL OR trigger_name = $4)
          AND ($5::timestamptz IS NULL OR started_at >= $5) AND ($7::text IS NULL OR request_id = $7)
          AND ($8::text IS NULL OR trace_id = $8)
@@ -222,28 +226,39 @@ export class ExecutionRecords {
   }
 
   async find(pluginId: string, id: number): Promise<StoredRecord | undefined> {
-    const { rows } = await this.#db.query<RecordSql>(
-      'SELECT * FROM plugin_executions WHERE plugin_id = $1 AND id = $2',
-      [pluginId, id],
-    );
+    const { rows } = await this.#db.query<RecordSql>('SELECT * FROM all_executions WHERE plugin_id = $1 AND id = $2', [
+      pluginId,
+      id,
+    ]);
     return rows[0] === undefined ? undefined : toRecord(rows[0]);
   }
 
-  /** Removes records that are older. @returns how many */
-  async removeOld(ageMs: number): Promise<number> {
-    return await removeInBatches(
-      this.#db,
-      `DELETE FROM plugin_executions WHERE id IN
-         (SELECT id FROM plugin_executions WHERE started_at < now() - $1 * interval '1 ms' LIMIT $2)`,
+  /**
+   * Drops the parts of the records that are over, a week or a month at a time, and makes the next ones. Row by row go those that are in
+   * no part, and those of a release before.
+   *
+   * @returns how many parts were dropped, and how many rows were removed
+   */
+  async removeOld(ageMs: number): Promise<{ parts: number; rows: number }> {
+    const { rows } = await this.#db.query<{ parts: number }>(
+      "SELECT execution_records_keep($1 * interval '1 ms') AS parts",
       [ageMs],
     );
+    let removed = 0;
+    for (const table of ['execution_records_other', 'plugin_executions'])
+      removed += await removeInBatches(
+        this.#db,
+        `DELETE FROM ${table} WHERE id IN (SELECT id FROM ${table} WHERE started_at < now() - $1 * interval '1 ms' LIMIT $2)`,
+        [ageMs],
+      );
+    return { parts: rows[0]?.parts ?? 0, rows: removed };
   }
 }
 
 async function insert(db: Database, batch: ExecutionRecord[]): Promise<void> {
   const column = <T>(of: (r: ExecutionRecord) => T): T[] => batch.map(of);
   await db.query(
-    `INSERT INTO plugin_executions (request_id, plugin_id, version, trigger_name, principal, outcome, status, started_at,
+    `INSERT INTO execution_records (request_id, plugin_id, version, trigger_name, principal, outcome, status, started_at,
        queue_wait_ms, run_ms, host_calls, peak_pages, failure, log, trace_id, decision)
      SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::int[], $8::timestamptz[],
        $9::real[], $10::real[], $11::int[], $12::int[], $13::text[], $14::jsonb[], $15::text[], $16::jsonb[])`,
@@ -276,7 +291,7 @@ function withoutLog(r: RecordSql): Omit<StoredRecord, 'log'> {
 /** The executions that failed last, without what their plugins logged. */
 export async function listRecentFailures(db: Database, limit: number): Promise<Array<Omit<StoredRecord, 'log'>>> {
   const { rows } = await db.query<RecordSql>(
-    `SELECT * FROM plugin_executions WHERE outcome NOT IN ('ok', 'refused') ORDER BY started_at DESC LIMIT $1`,
+    `SELECT * FROM all_executions WHERE outcome NOT IN ('ok', 'refused') ORDER BY started_at DESC LIMIT $1`,
     [limit],
   );
   return rows.map(withoutLog);
@@ -287,7 +302,7 @@ export async function listRecentlyRun(db: Database, limit: number): Promise<stri
   const { rows } = await db.query<{ id: string }>({
     name: 'executions.recent',
     text: `SELECT p.id FROM plugins p
-      CROSS JOIN LATERAL (SELECT id FROM plugin_executions WHERE plugin_id = p.id ORDER BY id DESC LIMIT 1) e
+      CROSS JOIN LATERAL (SELECT id FROM all_executions WHERE plugin_id = p.id ORDER BY id DESC LIMIT 1) e
       ORDER BY e.id DESC LIMIT $1`,
     values: [limit],
   });
@@ -301,7 +316,7 @@ export async function listExecutionsOf(
   limit: number,
 ): Promise<Array<Omit<StoredRecord, 'log'>>> {
   const { rows } = await db.query<RecordSql>(
-    'SELECT * FROM plugin_executions WHERE principal = $1 ORDER BY id DESC LIMIT $2',
+    'SELECT * FROM all_executions WHERE principal = $1 ORDER BY id DESC LIMIT $2',
     [`user:${userId}`, limit],
   );
   return rows.map(withoutLog);
@@ -309,9 +324,13 @@ export async function listExecutionsOf(
 
 /** Takes a user out of the records of executions, with what plugins logged for the user. @returns how many */
 export async function eraseCaller(client: Queryable, userId: number): Promise<number> {
-  const { rowCount } = await client.query(
-    "UPDATE plugin_executions SET principal = 'erased', log = '[]', decision = NULL WHERE principal = $1",
-    [`user:${userId}`],
-  );
-  return rowCount ?? 0;
+  let erased = 0;
+  for (const table of ['execution_records', 'plugin_executions']) {
+    const { rowCount } = await client.query(
+      `UPDATE ${table} SET principal = 'erased', log = '[]', decision = NULL WHERE principal = $1`,
+      [`user:${userId}`],
+    );
+    erased += rowCount ?? 0;
+  }
+  return erased;
 }

@@ -36,6 +36,8 @@ const RELEASED: ReadonlyArray<readonly [name: string, sha256: string]> = [
   ['026_hosts.sql', '7da77333308d879f05589df9e00930787f2c36408b3af41ccb32cc0f545b1424'],
   ['027_audit_retention.sql', '9fe1b4226e0a6e346ea024c1c38f9926b3676eb2337b8a80eb0ec1903b2ca9fe'],
   ['028_event_traces.sql', '2d9cf33286f712dc60cee3a430912d72ab746f25108dca18d1dc90e0a70bed77'],
+  ['029_message_indexes.sql', '2f6d49394d327a248606e51088ca87a64374f1a89edaa3e4436e73970f0a110d'],
+  ['030_execution_records.sql', 'ac3a987af8bc971aa0fa39f178d2b2434489cd6c658130f0ebf568d470aa81ed'],
 ];
 
 t.test('released migrations are unchanged, and new ones come after them', async t => {
@@ -129,7 +131,8 @@ t.test('a database that a release without this distinction migrated is brought u
     DELETE FROM schema_migrations WHERE number >= 25;
     DROP TABLE stored_content_parts, stored_contents, host_processes;
     DROP FUNCTION audit_log_remove_old; DROP INDEX audit_log_age, university_imports_age;
-    ALTER TABLE events DROP COLUMN traceparent`);
+    ALTER TABLE events DROP COLUMN traceparent; DROP INDEX outgoing_messages_failed, outgoing_messages_request;
+    DROP FUNCTION execution_records_keep; DROP VIEW all_executions; DROP TABLE execution_records`);
   const states = await migrationStates(db);
   t.same([...new Set(states.map(m => m.state))], ['applied', 'pending']);
   t.same(

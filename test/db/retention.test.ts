@@ -32,8 +32,43 @@ t.test('records of executions go after their time, batch by batch', async t => {
      SELECT 'r' || k, 'p', '1', 't', 'public', 'ok', 200, now() - k * interval '1 hour', 0, 0, 0, 0, '', '[]' FROM generate_series(1, 6000) k`,
   );
   const records = new ExecutionRecords(db, () => {});
-  t.equal(await records.removeOld(2 * DAY), 6000 - 47);
+  t.match(await records.removeOld(2 * DAY), { rows: 6000 - 47 });
   t.same(await numbers('SELECT count(*) AS n FROM plugin_executions'), [47]);
+});
+
+t.test('records lie in parts of a week, which are dropped when they are over', async t => {
+  const records = new ExecutionRecords(db, () => {});
+  const add = (days: number): Promise<unknown> =>
+    db.query(
+      `INSERT INTO execution_records (request_id, plugin_id, version, trigger_name, principal, outcome, status, started_at,
+         queue_wait_ms, run_ms, host_calls, peak_pages, failure, log)
+       VALUES ('r', 'p', '1', 't', 'public', 'ok', 200, now() + $1 * interval '1 day', 0, 0, 0, 0, '', '[]')`,
+      [days],
+    );
+  const parts = async (): Promise<string[]> =>
+    (
+      await db.query<{ part: string }>(
+        `SELECT c.relname || ' ' || (SELECT count(*) FROM execution_records e WHERE e.tableoid = c.oid) AS part
+         FROM pg_inherits JOIN pg_class c ON c.oid = inhrelid
+         WHERE inhparent = 'execution_records'::regclass AND relkind = 'r' ORDER BY 1`,
+      )
+    ).rows.map(r => r.part.replace('execution_records_', ''));
+  const made = (await parts()).filter(p => !p.startsWith('other'));
+  t.equal(made.length, 2, 'this week and the next');
+  t.match(made[0], /^\d{8}_\d{8} 0$/);
+  for (const days of [0, 6, 400, -400]) await add(days);
+  t.match(
+    (await parts()).find(p => p.startsWith('other')),
+    'other 2',
+    'of a wrong clock',
+  );
+  t.match(await records.removeOld(2 * DAY), { parts: 0, rows: 1 });
+  // As if they had been made three weeks ago.
+  const [first = ''] = made[0]?.split(' ') ?? [];
+  await owner.query(`ALTER TABLE execution_records_${first} RENAME TO execution_records_20200106_20200113`);
+  t.match(await records.removeOld(2 * DAY), { parts: 1, rows: 0 });
+  t.notOk((await parts()).some(p => p.startsWith('2020')));
+  t.same(await Promise.all([1, 2, 3].map(() => records.removeOld(2 * DAY))), Array(3).fill({ parts: 0, rows: 0 }));
 });
 
 t.test('messages go after they have ended, and those that wait stay', async t => {

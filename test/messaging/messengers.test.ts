@@ -244,7 +244,7 @@ t.test(
     t.equal((await s.admin('POST', `/messages/${failed?.id}/retry`)).status, 200);
     t.match((await s.admin('GET', '/audit?action=message.retry')).json.items, [{ object_id: String(failed?.id) }]);
     await settled(s, 4);
-    t.equal((await s.admin('POST', '/messages/999999/retry')).status, 409);
+    t.equal((await s.admin('POST', '/messages/999999/retry')).status, 404);
     t.equal((await s.admin('GET', '/messages?state=lost')).status, 422);
   },
 );

@@ -177,12 +177,23 @@ t.test('versions are listed, rolled back to, disabled, enabled and uninstalled',
 t.test('a module that was swapped on disk after its upload is not run', async t => {
   const s = await startTestService();
   t.teardown(() => s.stop());
-  const { json } = await s.upload(answering('ok', { id: 'swap' }));
-  fs.writeFileSync(path.join(s.directory, 'modules', `${json.wasm_key}.run${RUNNABLE_FORMAT}.wasm`), answering('no'));
-  t.equal((await s.admin('POST', '/plugins/swap/install', { wasm_key: json.wasm_key, config: {}, ...publicAccess(json) })).status, 200);
-  const a = await s.trigger('swap/run');
-  t.equal(a.status, 500);
-  t.match((await s.admin('GET', '/plugins/swap/executions')).json, { items: [{ outcome: 'load_failed', failure: /not the one that was checked/ }] });
+  const db = openDatabase(s.databaseUrl, 1, () => {});
+  t.teardown(() => db.close());
+  const swap = async (id: string): Promise<void> => {
+    const { json } = await s.upload(answering('ok', { id }));
+    const file = path.join(s.directory, 'modules', `${json.wasm_key}.run${RUNNABLE_FORMAT}.wasm`);
+    fs.writeFileSync(file, answering('no'));
+    if (id === 'lost') await db.query('DELETE FROM stored_contents');
+    const body = { wasm_key: json.wasm_key, config: {}, ...publicAccess(json) } as Json;
+    t.equal((await s.admin('POST', `/plugins/${id}/install`, body)).status, 200);
+  };
+  await swap('healed');
+  t.match(await s.trigger('healed/run'), { status: 200, text: 'ok' }, 'the database has the right one');
+  await swap('lost');
+  t.equal((await s.trigger('lost/run')).status, 500);
+  t.match((await s.admin('GET', '/plugins/lost/executions')).json, {
+    items: [{ outcome: 'load_failed', failure: /not the one that was checked/ }],
+  });
 });
 
 t.test('a module rewritten by an older host is rewritten again from the upload', async t => {

@@ -8,6 +8,7 @@ export async function shiftTimes(db: Database, schemas: readonly string[], secon
      FROM information_schema.columns c JOIN information_schema.tables t USING (table_schema, table_name)
      WHERE c.table_schema = ANY ($1) AND t.table_type = 'BASE TABLE' AND c.data_type LIKE 'timestamp%' AND c.is_generated = 'NEVER'
        AND c.table_name <> 'audit_log'
+       AND NOT (SELECT relispartition FROM pg_class WHERE oid = format('%I.%I', c.table_schema, c.table_name)::regclass)
      GROUP BY 1`,
     [schemas, seconds],
   );
