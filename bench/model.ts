@@ -55,14 +55,14 @@ const FILLING: ReadonlyArray<readonly [what: string, sql: string]> = [
     `INSERT INTO execution_records (request_id, plugin_id, version, trigger_name, principal, outcome, status, started_at,
        queue_wait_ms, run_ms, host_calls, peak_pages, failure, log)
      SELECT 'r' || k, 'p' || k % ${PLUGINS}, '1', 't', 'user:' || 1 + k % ${users}, CASE WHEN k % 50 = 0 THEN 'trapped' ELSE 'ok' END,
-       200, now() - (${executions} - k) * interval '1 second' * 1209600 / ${executions}, 0, 1, 0, 1, '', '[]'
+       200, now() - (${executions} - k) * (1209600.0 / ${executions}) * interval '1 second', 0, 1, 0, 1, '', '[]'
      FROM generate_series(1, ${executions}) k`,
   ],
   [
     'messages',
     `INSERT INTO outgoing_messages (channel, chat_id, plugin_id, source, user_id, message, request_id, once_key, urgent, state, ended_at)
      SELECT 'TELEGRAM', k % ${users}, 'p' || k % ${PLUGINS}, 'notify_user', 1 + k % ${users}, '{"text": "x", "files": []}', 'r' || k,
-       'k' || k, false, 'sent', now() - (${messages} - k) * interval '1 second' * 2592000 / ${messages}
+       'k' || k, false, 'sent', now() - (${messages} - k) * (2592000.0 / ${messages}) * interval '1 second'
      FROM generate_series(1, ${messages}) k`,
   ],
   [

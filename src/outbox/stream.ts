@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { LIMITS } from '../base/limits.ts';
 import type { Queryable } from '../db/database.ts';
+import { removeInBatches } from '../db/remove-in-batches.ts';
 import type { Tuple, TupleFilter } from '../graph/tuple.ts';
 import type { OutboxEntry } from './plan.ts';
 
@@ -349,9 +350,13 @@ export async function discard(client: Queryable, id: number, by: string): Promis
 
 /** Entries that are done are kept for a while; dead ones until an administrator resolves them. */
 export async function removeOldEntries(db: Queryable): Promise<void> {
-  await db.query(
-    `DELETE FROM authz_outbox WHERE processed_at < now() - make_interval(days => $1)
-       OR (dead_at IS NOT NULL AND resolved_at < now() - make_interval(days => $1))`,
-    [LIMITS.outboxDays],
-  );
+  for (const over of [
+    'processed_at < now() - make_interval(days => $1)',
+    'dead_at IS NOT NULL AND resolved_at < now() - make_interval(days => $1)',
+  ])
+    await removeInBatches(
+      db,
+      `DELETE FROM authz_outbox WHERE id IN (SELECT id FROM authz_outbox WHERE ${over} LIMIT $2)`,
+      [LIMITS.outboxDays],
+    );
 }

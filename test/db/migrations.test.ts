@@ -38,6 +38,7 @@ const RELEASED: ReadonlyArray<readonly [name: string, sha256: string]> = [
   ['028_event_traces.sql', '2d9cf33286f712dc60cee3a430912d72ab746f25108dca18d1dc90e0a70bed77'],
   ['029_message_indexes.sql', '2f6d49394d327a248606e51088ca87a64374f1a89edaa3e4436e73970f0a110d'],
   ['030_execution_records.sql', 'ac3a987af8bc971aa0fa39f178d2b2434489cd6c658130f0ebf568d470aa81ed'],
+  ['031_outbox_index.sql', '0ea18beed98bae4ea727c84a071516f8706824fbd596197b2daa2add357be358'],
 ];
 
 t.test('released migrations are unchanged, and new ones come after them', async t => {
@@ -132,7 +133,8 @@ t.test('a database that a release without this distinction migrated is brought u
     DROP TABLE stored_content_parts, stored_contents, host_processes;
     DROP FUNCTION audit_log_remove_old; DROP INDEX audit_log_age, university_imports_age;
     ALTER TABLE events DROP COLUMN traceparent; DROP INDEX outgoing_messages_failed, outgoing_messages_request;
-    DROP FUNCTION execution_records_keep; DROP VIEW all_executions; DROP TABLE execution_records`);
+    DROP FUNCTION execution_records_keep; DROP VIEW all_executions; DROP TABLE execution_records;
+    DROP INDEX authz_outbox_resolved`);
   const states = await migrationStates(db);
   t.same([...new Set(states.map(m => m.state))], ['applied', 'pending']);
   t.same(
