@@ -104,6 +104,15 @@ function addAdminVerbs(program: Command, config: ReadConfig): void {
     .option('--email <address>', 'address of the administrator (needed)')
     .option(...JSON_OPTION);
   run('list', 'list the administrators').option(...JSON_OPTION);
+  verb<AdminFlags & { scope?: string[] }>(admin, 'key', 'make an administration key, which is shown once', async f => {
+    const { adminKey } = await import('./admin-key.ts');
+    const options = { email: f.email, name: f.name, scopes: f.scope ?? [], json: f.json === true };
+    out(await adminKey(await config(f), options, progress));
+  })
+    .option('--email <address>', 'the administrator it belongs to (needed)')
+    .option('--name <name>', 'what it is for (needed)')
+    .option('--scope <scope...>', 'what it may: read, operate, access, admin, ... (needed)')
+    .option(...JSON_OPTION);
 }
 
 /** Verbs for what is kept: all of it, and what is of one person. */

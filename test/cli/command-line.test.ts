@@ -29,6 +29,7 @@ const COMMANDS: Record<string, string[]> = {
   'admin create': ['email', 'name', 'user', 'json'],
   'admin reset-password': ['email', 'json'],
   'admin list': ['json'],
+  'admin key': ['email', 'name', 'scope', 'json'],
   'authz drift': ['repair', 'json'],
   'sync once': ['release-brake', 'json'],
   'secrets rotate': ['json'],

@@ -311,3 +311,34 @@ t.test('what is not understood is named', async t => {
     ),
   );
 });
+
+t.test('an operator makes a key on the machine itself, for an administrator', async t => {
+  const local = (...args: string[]): Promise<Ran> => {
+    const env = { PATH: process.env.PATH ?? '', BOT_DATABASE_URL: s.databaseUrl, BOT_DATA_DIR: s.directory };
+    const child = spawn(process.execPath, [MAIN, 'admin', 'key', ...args], { env });
+    let [out, err] = ['', ''];
+    child.stdout.on('data', (c: Buffer) => (out += c.toString()));
+    child.stderr.on('data', (c: Buffer) => (err += c.toString()));
+    return new Promise(resolve => child.once('close', code => resolve({ code, out, err })));
+  };
+  const made = await local('--email', 'root@uni.example', '--name', 'ops', '--scope', 'read', 'operate');
+  t.match(made, {
+    code: 0,
+    out: /^pha_\S+\nvalid until 20\S+, and as long as root@uni\.example is an administrator\n$/,
+  });
+  const [key = ''] = made.out.split('\n');
+  t.match(await run(key, 'status'), { code: 0, out: /^HOST/ });
+  t.match(await run(key, 'rel', 'add', 'faculty:3#dean@user:x'), { code: 1, err: /scope/ }, 'it has no other scope');
+  const { rows } = await db.query<{ actor_kind: string }>(
+    "SELECT actor_kind FROM audit_log WHERE object_type = 'admin_key' ORDER BY id DESC LIMIT 1",
+  );
+  t.match(rows, [{ actor_kind: 'command_line' }]);
+  for (const [args, want] of [
+    [['--name', 'x', '--scope', 'read'], /needs --email/],
+    [['--email', 'root@uni.example', '--scope', 'read'], /needs --name/],
+    [['--email', 'root@uni.example', '--name', 'x'], /needs --scope: read, /],
+    [['--email', 'root@uni.example', '--name', 'x', '--scope', 'all'], /--scope is "all"; it must be one of read, /],
+    [['--email', 'else@uni.example', '--name', 'x', '--scope', 'read'], /no administrator else@uni\.example/],
+  ] as const)
+    t.match(await local(...args), { code: 1, err: want });
+});
