@@ -3,17 +3,8 @@ import { ServiceError } from '../base/errors.ts';
 import { LIMITS } from '../base/limits.ts';
 import type { Database } from '../db/database.ts';
 import { NO_STORE } from '../http/message.ts';
-import {
-  ADMIN_SCOPES,
-  type AdminKey,
-  addAdminKey,
-  deployedPlugins,
-  findAdminKey,
-  isScope,
-  keyHas,
-  listAdminKeys,
-  revokeAdminKey,
-} from '../identity/admin-keys.ts';
+import { type AdminKey, addAdminKey, findAdminKey, listAdminKeys, revokeAdminKey } from '../identity/admin-keys.ts';
+import { ADMIN_SCOPES, deployedPlugins, hasScope, isScope } from '../identity/admin-roles.ts';
 import { findPlugin } from '../plugins/plugin-store.ts';
 import { actorOf } from './caller.ts';
 import { resource } from './contract.ts';
@@ -41,7 +32,7 @@ const newKey = z
     expires_at: endTime.optional().describe('When the key ends; without it in 90 days; null for never'),
   })
   .superRefine(({ scopes }, ctx) => {
-    const deploys = keyHas({ scopes }, 'plugins:deploy') || deployedPlugins(scopes).length > 0;
+    const deploys = hasScope(scopes, 'plugins:deploy') || deployedPlugins(scopes).length > 0;
     if (scopes.includes('plugins:accept') && !deploys)
       ctx.addIssue({
         code: 'custom',

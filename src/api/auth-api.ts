@@ -1,40 +1,42 @@
 import { z } from 'zod';
-import { appendAudit } from '../audit/audit-log.ts';
 import { ServiceError } from '../base/errors.ts';
 import { LIMITS } from '../base/limits.ts';
 import type { Queryable } from '../db/database.ts';
 import { NO_STORE, type Request, sessionCookieOf } from '../http/message.ts';
-import type { AdminAccount } from '../identity/admin-accounts.ts';
 import { addFirstAdmin, changePassword } from '../identity/admin-appointments.ts';
 import { countAdminKeysOf } from '../identity/admin-keys.ts';
 import { logIn, withPassword } from '../identity/admin-login.ts';
 import { assertUncommonPassword } from '../identity/frequent-passwords.ts';
-import type { PageProofs } from '../identity/page-proof.ts';
+import { useResponse } from '../identity/passkeys.ts';
 import { hashPassword, passwordProblem } from '../identity/password.ts';
-import { confirmPassword, type Session } from '../identity/sessions.ts';
-import { actorOf, actorOfAccount, actorOfStranger, type Caller } from './caller.ts';
+import { confirmPassword } from '../identity/sessions.ts';
+import { actorOf, actorOfAccount, actorOfStranger } from './caller.ts';
 import { resource } from './contract.ts';
 import { type Handle, serve } from './endpoint.ts';
-import { email, id } from './fields.ts';
+import { email } from './fields.ts';
+import {
+  type AdminCaller,
+  type AdminSessionParts,
+  adminJson,
+  adminOf,
+  currentAdmin,
+  loggedIn,
+  noteLogin,
+  openAdminSession,
+} from './open-admin-session.ts';
 import type { Route } from './route.ts';
+import { ownSecondFactorRoutes } from './second-factor-api.ts';
+import { askSecondFactor, secondLoginRoutes, withPasskey } from './second-login-api.ts';
 import { logOut, type SessionsParts, sessionRoutes } from './sessions-api.ts';
 import { refuseUntrustedOrigin } from './untrusted-origin.ts';
 import { type UserTokensParts, userTokenRoutes } from './user-tokens-api.ts';
 
-type AdminCaller = Extract<Caller, { kind: 'admin' }>;
-
 export type AuthApiParts = UserTokensParts &
-  SessionsParts & {
-    /** Whether users may log in with an identity provider. */
-    idp: boolean;
+  SessionsParts &
+  AdminSessionParts & {
     inSetupMode(): Promise<boolean>;
     /** The administrator whose session a request carries, whatever page it comes from. */
     adminSession(request: Request): Promise<AdminCaller | null>;
-    /** Whether a request with this session comes from a program, or from a page of ours. */
-    isProven(session: Session, request: Request): boolean;
-    proofs: PageProofs;
-    /** A password was wrong. */
-    loginFailed(of: { address: string; request_id: string }): void;
     checkSetup(request: Request): void;
   };
 
@@ -49,22 +51,15 @@ const newPassword = password
 const firstAdmin = z.strictObject({ email, password: newPassword, name: z.string().max(200).optional() });
 const credentials = z.strictObject({ email: z.string().max(254), password });
 const passwordChange = z.strictObject({ current_password: password, new_password: newPassword });
-const confirmation = z.strictObject({ password });
-
-const account = z
-  .object({
-    global_user_id: id,
-    email: z.string(),
-    must_change_password: z.boolean().describe('Whether the password is a temporary one that opens nothing else'),
+const confirmation = z
+  .strictObject({
+    password: password.optional(),
+    continuation: z.string().max(200).optional().describe('The value of POST /api/admin/auth/confirm/passkey'),
+    passkey: useResponse.optional().describe('What navigator.credentials.get answered, as JSON'),
   })
-  .meta({ id: 'CurrentAdmin' });
-
-const loggedIn = z
-  .object({
-    admin: account,
-    page_proof: z.string().describe('Value of the header X-Page-Proof, which requests of browsers need'),
-  })
-  .meta({ id: 'AdminLogin' });
+  .refine(b => (b.password === undefined) === (b.passkey !== undefined && b.continuation !== undefined), {
+    message: 'must have either password, or continuation and passkey',
+  });
 
 const path = '/api/admin/auth';
 const COOKIES = 'Begins a session of the administrator and one of the user, which the answer sets as cookies.';
@@ -97,7 +92,7 @@ export const adminLogin = resource(
       description: COOKIES,
       body: credentials,
       replies: { 200: loggedIn },
-      refusals: ['unauthorized', 'too_many_attempts'],
+      refusals: ['unauthorized', 'second_factor_required', 'too_many_attempts'],
       example: { body: { email: 'ada@example.edu', password: 'seven brown owls at noon' } },
     },
     check: {
@@ -115,7 +110,7 @@ export const adminLogin = resource(
               .boolean()
               .optional()
               .describe('For a session: whether this request lacks the header X-Page-Proof'),
-            admin: account.optional().describe('Whose session it is, unless the request lacks the header'),
+            admin: currentAdmin.optional().describe('Whose session it is, unless the request lacks the header'),
           })
           .meta({ id: 'AdminLoginCheck' }),
       },
@@ -124,7 +119,7 @@ export const adminLogin = resource(
       method: 'PUT',
       path: `${path}/password`,
       guard: 'admin_session',
-      key: 'never',
+      key: 'own',
       summary: 'Change your password',
       description: `Ends every session and revokes every token of the account. ${COOKIES}`,
       body: passwordChange,
@@ -136,12 +131,13 @@ export const adminLogin = resource(
       method: 'POST',
       path: `${path}/confirm`,
       guard: 'admin_confirm',
-      key: 'never',
-      summary: 'Give the password again',
-      description: 'Endpoints that ask for a recent password are open for ten minutes afterwards.',
+      key: 'own',
+      summary: 'Give the password again, or a passkey',
+      description:
+        'Endpoints that ask for a recent password are open for ten minutes afterwards. A passkey also needs the header X-Page-Proof in a session of a browser.',
       body: confirmation,
       replies: { 200: loggedIn },
-      refusals: ['too_many_attempts'],
+      refusals: ['conflict', 'page_proof_required', 'too_many_attempts'],
       example: { body: { password: 'seven brown owls at noon' } },
     },
     logOut: {
@@ -163,7 +159,7 @@ const setUp: Handle<typeof adminLogin.setUp, AuthApiParts> = async (parts, { bod
   await assertUncommonPassword(password, '/password');
   const first = { email, password, displayName: name ?? email };
   const account = await addFirstAdmin(parts.db, first, actorOf({ kind: 'setup' }, request));
-  return await parts.db.withTransaction(client => open(parts, client, request, account));
+  return await parts.db.withTransaction(client => openAdminSession(parts, client, request, account));
 };
 
 const logInWithPassword: Handle<typeof adminLogin.logIn, AuthApiParts> = async (parts, { body, request }) => {
@@ -175,19 +171,22 @@ const logInWithPassword: Handle<typeof adminLogin.logIn, AuthApiParts> = async (
     browserOf: (userId: number) => parts.cookies.knownBrowser(request, userId),
     stranger: actorOfStranger(request),
   };
-  return await logIn(parts.db, attempt, async (client, account) => {
-    await appendAudit(client, actorOfAccount(account, request), {
-      action: 'admin.login',
-      objectType: 'user',
-      objectId: String(account.userId),
-    });
-    return await open(parts, client, request, account);
-  }).catch((error: unknown) => {
+  const step = await logIn(
+    parts.db,
+    attempt,
+    async (client, account) => {
+      await noteLogin(client, account, request);
+      return await openAdminSession(parts, client, request, account);
+    },
+    (client, account, boundTo) => askSecondFactor(parts, client, request, account, boundTo),
+  ).catch((error: unknown) => {
     // What waits after a failure is no further one: a flood of attempts does not flood the log.
     if (error instanceof ServiceError && error.code === 'unauthorized')
       parts.loginFailed({ address: request.remoteAddr, request_id: request.requestId });
     throw error;
   });
+  if ('asked' in step) throw step.asked;
+  return step.opened;
 };
 
 const check: Handle<typeof adminLogin.check, AuthApiParts> = async (parts, { request }) => {
@@ -199,7 +198,7 @@ const check: Handle<typeof adminLogin.check, AuthApiParts> = async (parts, { req
     setup_mode: setupMode,
     idp: parts.idp,
     ...(caller === null ? {} : { page_proof_required: !proven }),
-    ...(caller !== null && proven ? { admin: adminJson(caller.account, caller.session) } : {}),
+    ...(caller !== null && proven ? { admin: adminJson(parts, caller.account, caller.session) } : {}),
   };
   return { status: 200, json, headers: [NO_STORE] };
 };
@@ -212,7 +211,7 @@ const replacePassword: Handle<typeof adminLogin.changePassword, AuthApiParts> = 
   const { current_password, new_password } = await body();
   if (new_password === current_password)
     throw new ServiceError('validation_failed', 'the new password is the current one', {
-      errors: [{ pointer: '/new_password', message: 'must differ from the current password' }],
+      errors: [{ pointer: '/new_password', message: 'must differ from the current password', code: 'unchanged' }],
     });
   await assertUncommonPassword(new_password, '/new_password');
   const prover = proverOf(parts, who, request);
@@ -221,19 +220,28 @@ const replacePassword: Handle<typeof adminLogin.changePassword, AuthApiParts> = 
     const hash = await hashPassword(new_password);
     await changePassword(client, who.account.userId, hash, actorOf(caller, request));
     const kept = await countAdminKeysOf(client, who.account.userId);
-    const opened = await open(parts, client, request, { ...who.account, mustChangePassword: false });
+    const opened = await openAdminSession(parts, client, request, { ...who.account, mustChangePassword: false });
     return { ...opened, json: { ...opened.json, admin_keys: kept } };
   });
 };
 
 const confirm: Handle<typeof adminLogin.confirm, AuthApiParts> = async (parts, { body, caller, request }) => {
   const who = adminOf(caller);
-  const { password } = await body();
-  return await withPassword(parts.db, proverOf(parts, who, request), password, '/password', async client => {
+  const { continuation = '', passkey, password = '' } = await body();
+  const confirmed = async (client: Queryable) => {
     await confirmPassword(client, who.session.id);
     const proof = parts.proofs.make('admin', sessionCookieOf(request.headers, 'admin'));
-    return { status: 200, json: { admin: adminJson(who.account), page_proof: proof }, headers: [NO_STORE] };
-  });
+    return {
+      status: 200 as const,
+      json: { admin: adminJson(parts, who.account, who.session), page_proof: proof },
+      headers: [NO_STORE],
+    };
+  };
+  if (passkey === undefined)
+    return await withPassword(parts.db, proverOf(parts, who, request), password, '/password', confirmed);
+  // A password is known to its owner alone; a passkey signs for every page of this origin that asks.
+  parts.proofs.check('admin', sessionCookieOf(request.headers, 'admin'), who.session.browser, request);
+  return await withPasskey(parts, who, request, { continuation, passkey }, confirmed);
 };
 
 /** Login, tokens, sessions. */
@@ -246,22 +254,11 @@ export const authRoutes = (parts: AuthApiParts): Route[] => [
     confirm,
     logOut,
   }),
+  ...secondLoginRoutes(parts),
+  ...ownSecondFactorRoutes(parts),
   ...userTokenRoutes(parts),
   ...sessionRoutes(parts),
 ];
-
-/** Both sessions of an administrator: the second is for the frontends of plugins (docs/identity.md "Sessions"). */
-async function open({ cookies, proofs }: AuthApiParts, client: Queryable, request: Request, account: AdminAccount) {
-  const { headers, secrets } = await cookies.open(client, request, account.userId, ['admin', 'user'], {
-    via: 'password',
-  });
-  const proof = proofs.make('admin', secrets.admin ?? '');
-  return {
-    status: 200 as const,
-    json: { admin: adminJson(account), page_proof: proof },
-    headers: [...headers, NO_STORE],
-  };
-}
 
 /** Whose attempts with a password these are. */
 const proverOf = (parts: AuthApiParts, { account, session }: AdminCaller, request: Request) => ({
@@ -271,15 +268,3 @@ const proverOf = (parts: AuthApiParts, { account, session }: AdminCaller, reques
   passwordGiven: session.via === 'password',
   by: actorOfAccount(account, request),
 });
-
-/** An account that came through the identity provider needs no password of ours, and so changes none. */
-const adminJson = (a: AdminAccount, session?: Session) => ({
-  global_user_id: a.userId,
-  email: a.email,
-  must_change_password: a.mustChangePassword && session?.via !== 'idp',
-});
-
-function adminOf(caller: Caller): AdminCaller {
-  if (caller.kind !== 'admin') throw new Error('bug: this route needs the guard "admin"');
-  return caller;
-}

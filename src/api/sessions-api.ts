@@ -2,21 +2,26 @@ import { z } from 'zod';
 import { appendAudit } from '../audit/audit-log.ts';
 import { ServiceError } from '../base/errors.ts';
 import type { Database } from '../db/database.ts';
-import { NO_STORE, type Request } from '../http/message.ts';
-import { listSessions, revokeSession, type Session } from '../identity/sessions.ts';
+import { NO_STORE, type Request, sessionCookieOf } from '../http/message.ts';
+import { findSession, listSessions, revokeSession, type Session } from '../identity/sessions.ts';
+import { findUser } from '../identity/users.ts';
 import { actorOf, actorOfUser, userSessionOf } from './caller.ts';
 import { resource } from './contract.ts';
 import { type Handle, serve } from './endpoint.ts';
 import { id, time } from './fields.ts';
 import { loadPage, pageOf } from './paging.ts';
 import { idParam } from './params.ts';
-import { page } from './query.ts';
+import { noParameters, page } from './query.ts';
 import type { Route } from './route.ts';
 import type { SessionCookies } from './session-cookies.ts';
 
 export type SessionsParts = {
   db: Database;
   cookies: SessionCookies;
+  /** Whether users may log in with an identity provider. */
+  idp: boolean;
+  /** Whether a request with this session comes from a program, or from a page of ours. */
+  isProven(session: Session, request: Request): boolean;
   /** @throws ServiceError `forbidden` for what a page of another origin sends */
   fromHere(request: Request): void;
 };
@@ -55,6 +60,29 @@ export const ownSessions = resource('Own sessions', 'Sessions of the user who as
     summary: 'End one of your sessions',
     params,
     replies: { 204: null },
+  },
+  check: {
+    method: 'GET',
+    path: '/api/auth/check',
+    guard: 'none',
+    summary: 'Tell whether the caller is logged in as a user',
+    query: noParameters,
+    replies: {
+      200: z
+        .object({
+          authenticated: z.boolean(),
+          idp: z.boolean().describe('Whether users may log in with an identity provider'),
+          page_proof_required: z
+            .boolean()
+            .optional()
+            .describe('For a session: whether this request lacks the header X-Page-Proof'),
+          user: z
+            .object({ id, display_name: z.string() })
+            .optional()
+            .describe('Whose session it is, unless the request lacks the header'),
+        })
+        .meta({ id: 'UserLoginCheck' }),
+    },
   },
   logOut: {
     method: 'POST',
@@ -96,6 +124,20 @@ const listOwn: Handle<typeof ownSessions.list, SessionsParts> = async ({ db }, {
   return { status: 200, json: await loadPage(query, load, s => sessionJson(s, own.id)) };
 };
 
+const check: Handle<typeof ownSessions.check, SessionsParts> = async (parts, { request }) => {
+  const found = await findSession(parts.db, 'user', sessionCookieOf(request.headers, 'user'), Date.now());
+  const own = found === undefined || found.pluginId !== null ? null : found;
+  const isProven = own !== null && parts.isProven(own, request);
+  const user = own !== null && isProven ? await findUser(parts.db, own.userId) : undefined;
+  const json = {
+    authenticated: own !== null,
+    idp: parts.idp,
+    ...(own === null ? {} : { page_proof_required: !isProven }),
+    ...(user === undefined ? {} : { user: { id: user.id, display_name: user.displayName } }),
+  };
+  return { status: 200, json, headers: [NO_STORE] };
+};
+
 const revokeOwn: Handle<typeof ownSessions.revoke, SessionsParts> = async ({ db }, { caller, params, request }) => {
   const { userId } = userSessionOf(caller);
   const by = await actorOfUser(db, userId, request);
@@ -135,7 +177,7 @@ const revoke: Handle<typeof userSessions.revoke, SessionsParts> = async ({ db },
 };
 
 export const sessionRoutes = (parts: SessionsParts): Route[] => [
-  ...serve(ownSessions, parts, { list: listOwn, revoke: revokeOwn, logOut }),
+  ...serve(ownSessions, parts, { check, list: listOwn, revoke: revokeOwn, logOut }),
   ...serve(userSessions, parts, { list, revoke }),
 ];
 

@@ -36,8 +36,19 @@ const userRole = z
       granted_at: time,
       granted_by: z.string(),
     }),
-    z.object({ kind: z.enum(['system', 'global']).describe('What commands ask for'), role: z.string() }),
-    z.object({ kind: z.literal('plugin'), plugin_id: z.string(), role: z.string() }),
+    z.object({
+      kind: z.enum(['system', 'global']).describe('What commands ask for'),
+      role: z.string(),
+      origin: roleOrigin,
+      granted_at: time,
+    }),
+    z.object({
+      kind: z.literal('plugin'),
+      plugin_id: z.string(),
+      role: z.string(),
+      origin: roleOrigin,
+      granted_at: time,
+    }),
   ])
   .meta({ id: 'UserRole' });
 
@@ -125,7 +136,8 @@ const list: Handle<Endpoints['list'], UserRolesApiParts> = async ({ db }, { para
     granted_at: r.grantedAt,
     granted_by: r.grantedBy,
   }));
-  return { status: 200, json: wholePage([...databaseRoles, ...graph.map(roleJson)]) };
+  const graphRoles = graph.map(r => ({ ...roleJson(r), origin: r.origin, granted_at: r.grantedAt }));
+  return { status: 200, json: wholePage([...databaseRoles, ...graphRoles]) };
 };
 
 const grant: Handle<Endpoints['grant'], UserRolesApiParts> = async (parts, { caller, params, request }) => ({
@@ -184,7 +196,7 @@ function namedRole(registry: PluginRegistry, path: RolePath): NamedRole {
   if (!parsed.success) {
     const message = parsed.error.issues[0]?.message ?? 'is no role';
     throw new ServiceError('validation_failed', `role "${role}" ${message}`, {
-      errors: [{ pointer: 'path:role', message }],
+      errors: [{ pointer: 'path:role', message, code: 'malformed' }],
     });
   }
   if ('plugin' in path) {
@@ -197,7 +209,7 @@ function namedRole(registry: PluginRegistry, path: RolePath): NamedRole {
   const message =
     kind === 'plugin' ? 'needs the plugin: roles/plugin/<plugin>/<role>' : `must be one of ${KINDS.join(', ')}`;
   throw new ServiceError('validation_failed', `kind "${kind}" ${message}`, {
-    errors: [{ pointer: 'path:kind', message }],
+    errors: [{ pointer: 'path:kind', message, code: 'not_one_of' }],
   });
 }
 

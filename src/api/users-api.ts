@@ -66,7 +66,7 @@ export const users = resource('Users', 'People the service knows.', {
     guard: 'admin',
     key: ['read'],
     summary: 'List users',
-    query: listOf({ search: textParam('Part of the name or of an id') }),
+    query: listOf({ search: textParam('Part of the name, or a whole id; of ids of ours as user:7') }),
     replies: { 200: pageOf(user) },
   },
   create: {
@@ -129,7 +129,7 @@ const change: Handle<typeof users.change, UsersApiParts> = async ({ db }, { body
     throw new ServiceError(
       'forbidden',
       'the idp_accounts_id of an administrator is changed by administrators who are logged in, not with a key',
-      { errors: [{ pointer: '/idp_accounts_id', message: 'must be left out here' }] },
+      { errors: [{ pointer: '/idp_accounts_id', message: 'must be left out here', code: 'unknown_field' }] },
     );
   const changed = await changeUser(db, params.user, attributesOf(wanted), actorOf(caller, request));
   if (changed === undefined) throw unknownUser(params.user);

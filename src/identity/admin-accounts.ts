@@ -2,16 +2,19 @@ import { randomInt } from 'node:crypto';
 import { ServiceError } from '../base/errors.ts';
 import { LIMITS } from '../base/limits.ts';
 import type { Queryable } from '../db/database.ts';
+import { ADMIN_ROLES, type AdminRole, type AdminRoles, OWNER } from './admin-roles.ts';
 import { hashPassword } from './password.ts';
 import { findUser } from './users.ts';
 
 /** A user who may log in as an administrator (docs/identity.md "Administrators"). */
-export type AdminAccount = {
+export type AdminAccount = AdminRoles & {
   userId: number;
   email: string;
   mustChangePassword: boolean;
   temporaryUntil: Date | null;
   createdAt: Date;
+  /** Whether a login needs a passkey or a code besides the password. */
+  hasSecondFactor: boolean;
   /** State of the mail with the last temporary password; null if none was requested. */
   mail: { state: 'pending' | 'sent' | 'failed'; error: string | null; at: Date | null } | null;
 };
@@ -26,16 +29,28 @@ type AdminSql = {
   mail_state: 'pending' | 'sent' | 'failed' | null;
   mail_error: string | null;
   mail_at: Date | null;
+  roles: string[];
+  plugins: string[] | null;
+  has_second_factor: boolean;
 };
+
+const isRole = (text: string): text is AdminRole => ADMIN_ROLES.some(role => role === text);
 
 const toAccount = (r: AdminSql): AdminAccount => ({
   userId: Number(r.global_user_id),
   email: r.email,
+  roles: r.roles.filter(isRole),
+  plugins: r.plugins,
   mustChangePassword: r.must_change_password,
   temporaryUntil: r.temporary_until,
   createdAt: r.created_at,
+  hasSecondFactor: r.has_second_factor,
   mail: r.mail_state === null ? null : { state: r.mail_state, error: r.mail_error, at: r.mail_at },
 });
+
+const COLUMNS = `a.*, EXISTS (SELECT 1 FROM admin_passkeys p WHERE p.global_user_id = a.global_user_id)
+  OR EXISTS (SELECT 1 FROM admin_totp t WHERE t.global_user_id = a.global_user_id) AS has_second_factor`;
+const ACCOUNT = `SELECT ${COLUMNS} FROM admin_credentials a`;
 
 /** A value that is the hash of no password: the account waits for its temporary password. */
 const NO_PASSWORD = '!';
@@ -54,25 +69,35 @@ export async function adminsExist(db: Queryable): Promise<boolean> {
 }
 
 export async function findAdmin(db: Queryable, userId: number): Promise<AdminAccount | undefined> {
-  const { rows } = await db.query<AdminSql>('SELECT * FROM admin_credentials WHERE global_user_id = $1', [userId]);
+  const { rows } = await db.query<AdminSql>(`${ACCOUNT} WHERE a.global_user_id = $1`, [userId]);
   return rows[0] === undefined ? undefined : toAccount(rows[0]);
 }
 
 export type NamedAdmin = AdminAccount & { id: number; displayName: string };
 type NamedAdminSql = AdminSql & { display_name: string };
 
-const NAMED = 'SELECT a.*, u.display_name FROM admin_credentials a JOIN global_users u ON u.id = a.global_user_id';
+const NAMED = `SELECT ${COLUMNS}, u.display_name FROM admin_credentials a JOIN global_users u ON u.id = a.global_user_id`;
 const toNamedAdmin = (r: NamedAdminSql): NamedAdmin => ({
   ...toAccount(r),
   id: Number(r.global_user_id),
   displayName: r.display_name,
 });
 
-/** Lists administrators with their names, in descending order of user ids. */
-export async function listAdmins(db: Queryable, before: number, limit: number): Promise<NamedAdmin[]> {
+/**
+ * Lists administrators with their names, in descending order of user ids.
+ *
+ * @param userId null for all, or the id of the only user to list
+ */
+export async function listAdmins(
+  db: Queryable,
+  userId: number | null,
+  before: number,
+  limit: number,
+): Promise<NamedAdmin[]> {
   const { rows } = await db.query<NamedAdminSql>(
-    `${NAMED} WHERE a.global_user_id < $1 ORDER BY a.global_user_id DESC LIMIT $2`,
-    [before, limit],
+    `${NAMED} WHERE a.global_user_id < $1 AND ($3::bigint IS NULL OR a.global_user_id = $3)
+     ORDER BY a.global_user_id DESC LIMIT $2`,
+    [before, limit, userId],
   );
   return rows.map(toNamedAdmin);
 }
@@ -93,31 +118,40 @@ export async function findCredentials(
   email: string,
 ): Promise<{ account: AdminAccount; hash: string | null } | undefined> {
   // PostgreSQL lowers both sides, because its lower() differs from JavaScript's.
-  const { rows } = await db.query<AdminSql>('SELECT * FROM admin_credentials WHERE lower(email) = lower($1)', [
-    email.trim(),
-  ]);
+  const { rows } = await db.query<AdminSql>(`${ACCOUNT} WHERE lower(a.email) = lower($1)`, [email.trim()]);
   const row = rows[0];
   if (row === undefined) return undefined;
   return { account: toAccount(row), hash: row.password_hash === NO_PASSWORD ? null : row.password_hash };
 }
 
 /** Adds the record that makes a user an administrator, without a password. Part of a transaction. */
-export async function addCredentials(client: Queryable, user: { id: number; email: string }): Promise<void> {
+export async function addCredentials(
+  client: Queryable,
+  user: { id: number; email: string },
+  may: AdminRoles = OWNER,
+): Promise<void> {
   if ((await findUser(client, user.id)) === undefined)
     throw new ServiceError('validation_failed', `there is no user ${user.id}`, {
-      errors: [{ pointer: '/global_user_id', message: 'must be the id of a user; see GET /api/admin/users' }],
+      errors: [
+        {
+          pointer: '/global_user_id',
+          message: 'must be the id of a user; see GET /api/admin/users',
+          code: 'not_found',
+        },
+      ],
     });
   if ((await findAdmin(client, user.id)) !== undefined)
     throw new ServiceError('conflict', `user ${user.id} is already an administrator`, {
-      errors: [{ pointer: '/global_user_id', message: 'must not be an administrator yet' }],
+      errors: [{ pointer: '/global_user_id', message: 'must not be an administrator yet', code: 'taken' }],
     });
   if ((await findAdminByEmail(client, user.email)) !== undefined)
     throw new ServiceError('conflict', 'another administrator has this email', {
-      errors: [{ pointer: '/email', message: 'must not belong to another administrator' }],
+      errors: [{ pointer: '/email', message: 'must not belong to another administrator', code: 'taken' }],
     });
   await client.query(
-    'INSERT INTO admin_credentials (global_user_id, email, password_hash, must_change_password) VALUES ($1, $2, $3, true)',
-    [user.id, user.email, NO_PASSWORD],
+    `INSERT INTO admin_credentials (global_user_id, email, password_hash, must_change_password, roles, plugins)
+     VALUES ($1, $2, $3, true, $4, $5)`,
+    [user.id, user.email, NO_PASSWORD, may.roles, may.plugins],
   );
 }
 
@@ -207,6 +241,15 @@ export async function holdPassword(client: Queryable, userId: number, hash: stri
   return rowCount === 1;
 }
 
+/** An account with the hash of its password, locked until the transaction ends. */
+export async function holdCredentials(
+  client: Queryable,
+  userId: number,
+): Promise<{ account: AdminAccount; hash: string } | undefined> {
+  const { rows } = await client.query<AdminSql>(`${ACCOUNT} WHERE a.global_user_id = $1 FOR UPDATE OF a`, [userId]);
+  return rows[0] === undefined ? undefined : { account: toAccount(rows[0]), hash: rows[0].password_hash };
+}
+
 /** Marks a temporary password as used; false if it has expired or was used before. */
 export async function useTemporaryPassword(db: Queryable, userId: number, hash: string): Promise<boolean> {
   const { rowCount } = await db.query(
@@ -228,13 +271,26 @@ export async function storePassword(client: Queryable, userId: number, hash: str
   );
 }
 
-/** Removes the record; false if it is the last one. The caller holds the lock that serializes removals. */
-export async function removeCredentials(client: Queryable, userId: number): Promise<boolean> {
-  const { rowCount } = await client.query(
-    'DELETE FROM admin_credentials WHERE global_user_id = $1 AND (SELECT count(*) FROM admin_credentials) > 1',
+/** Whether another administrator is an owner. The caller holds the lock that serializes changes of owners. */
+export async function anotherOwnerExists(client: Queryable, userId: number): Promise<boolean> {
+  const { rows } = await client.query<{ found: boolean }>(
+    "SELECT EXISTS (SELECT 1 FROM admin_credentials WHERE global_user_id <> $1 AND 'owner' = ANY (roles)) AS found",
     [userId],
   );
-  return rowCount === 1;
+  return rows[0]?.found === true;
+}
+
+/** Stores what an administrator may do. Part of a transaction. */
+export async function storeRoles(client: Queryable, userId: number, { plugins, roles }: AdminRoles): Promise<void> {
+  await client.query(
+    'UPDATE admin_credentials SET roles = $2, plugins = $3, updated_at = now() WHERE global_user_id = $1',
+    [userId, roles, plugins],
+  );
+}
+
+/** Removes the record that makes a user an administrator. Part of a transaction. */
+export async function removeCredentials(client: Queryable, userId: number): Promise<void> {
+  await client.query('DELETE FROM admin_credentials WHERE global_user_id = $1', [userId]);
 }
 
 /** Mails that were to be sent when a backup was made: their jobs are not in it. */

@@ -1,4 +1,4 @@
-import { type Actor, appendAudit } from '../audit/audit-log.ts';
+import { type Actor, type AuditState, appendAudit } from '../audit/audit-log.ts';
 import { messageOf, ServiceError } from '../base/errors.ts';
 import type { Database, Queryable } from '../db/database.ts';
 import { LOCKS, lockForTransaction } from '../db/locks.ts';
@@ -6,6 +6,7 @@ import {
   type AdminAccount,
   addCredentials,
   adminsExist,
+  anotherOwnerExists,
   awaitMail,
   findAdmin,
   findAdminByEmail,
@@ -17,8 +18,10 @@ import {
   noteMail,
   removeCredentials,
   storePassword,
+  storeRoles,
 } from './admin-accounts.ts';
-import { revokeAdminKeysOf } from './admin-keys.ts';
+import { revokeAdminKeysBeyond, revokeAdminKeysOf } from './admin-keys.ts';
+import { type AdminRoles, OWNER, scopesOf } from './admin-roles.ts';
 import { forgetFailures, keyOfUser } from './login-throttle.ts';
 import { hashPassword } from './password.ts';
 import { revokeAllSessions } from './sessions.ts';
@@ -47,7 +50,7 @@ export async function addFirstAdmin(
       action: 'admin.setup',
       objectType: 'user',
       objectId: String(user.id),
-      after: { email: first.email },
+      after: { email: first.email, ...rolesState(OWNER) },
     });
     return await loadAdmin(client, user.id);
   });
@@ -64,21 +67,69 @@ export type QueueMail = (client: Queryable, order: MailOrder) => Promise<void>;
  */
 export async function appointAdmin(
   db: Database,
-  user: { id: number; email: string },
+  user: { id: number; email: string; may: AdminRoles },
   queueMail: QueueMail,
   by: Actor,
 ): Promise<AdminAccount> {
   return await db.withTransaction(async client => {
-    await lockForTransaction(client, LOCKS.adminSetup);
-    await addCredentials(client, user);
+    await lockAsOwner(client, by);
+    await addCredentials(client, user, user.may);
     await askForMail(client, user.id, queueMail);
     await appendAudit(client, by, {
       action: 'admin.appoint',
       objectType: 'user',
       objectId: String(user.id),
-      after: { email: user.email },
+      after: { email: user.email, ...rolesState(user.may) },
     });
     return await loadAdmin(client, user.id);
+  });
+}
+
+const rolesState = ({ plugins, roles }: AdminRoles): AuditState => ({
+  roles,
+  ...(roles.includes('plugin_manager') ? { plugins } : {}),
+});
+
+/**
+ * Takes the lock under which administrators are changed, and checks that an administrator who changes them is still an owner.
+ *
+ * @throws ServiceError `forbidden`
+ */
+export async function lockAsOwner(client: Queryable, by: Actor): Promise<void> {
+  await lockForTransaction(client, LOCKS.adminSetup);
+  if (by.kind !== 'admin') return;
+  const actor = by.userId === null ? undefined : await findAdmin(client, by.userId);
+  if (actor?.roles.includes('owner') !== true)
+    throw new ServiceError('forbidden', 'you are not an owner any more: your roles were changed meanwhile');
+}
+
+/** @throws ServiceError `conflict` if no other owner would be there to appoint administrators */
+async function assertOwnerRemains(client: Queryable, account: AdminAccount): Promise<void> {
+  if (account.roles.includes('owner') && !(await anotherOwnerExists(client, account.userId)))
+    throw new ServiceError('conflict', 'this is the last owner; make another administrator an owner first');
+}
+
+/**
+ * Changes what an administrator may do. It counts from the next request on. Administration keys the administrator has
+ * created are revoked where they open more than the new roles.
+ *
+ * @throws ServiceError `not_found`, or `conflict` if the last owner would be none
+ */
+export async function changeRoles(db: Database, userId: number, may: AdminRoles, by: Actor): Promise<AdminAccount> {
+  return await db.withTransaction(async client => {
+    await lockAsOwner(client, by);
+    const account = await loadAdmin(client, userId);
+    if (!may.roles.includes('owner')) await assertOwnerRemains(client, account);
+    await storeRoles(client, userId, may);
+    await revokeAdminKeysBeyond(client, userId, scopesOf(may), by);
+    await appendAudit(client, by, {
+      action: 'admin.roles',
+      objectType: 'user',
+      objectId: String(userId),
+      before: rolesState(account),
+      after: rolesState(may),
+    });
+    return await loadAdmin(client, userId);
   });
 }
 
@@ -107,6 +158,7 @@ export async function resetAdminPassword(
   if (by.userId === userId)
     throw new ServiceError('conflict', 'this is your own account; change the password: PUT /api/admin/auth/password');
   return await db.withTransaction(async client => {
+    await lockAsOwner(client, by);
     await loadAdmin(client, userId);
     await askForMail(client, userId, queueMail);
     await revokeEverything(client, userId, by);
@@ -119,20 +171,20 @@ export async function resetAdminPassword(
  * Removes a user from the administrators, with all sessions, tokens, and the administration keys they created. The user
  * remains.
  *
- * @throws ServiceError `not_found`, or `conflict` for the last administrator
+ * @throws ServiceError `not_found`, or `conflict` for the last owner
  */
 export async function removeAdmin(db: Database, userId: number, by: Actor): Promise<void> {
   await db.withTransaction(async client => {
-    await lockForTransaction(client, LOCKS.adminSetup);
+    await lockAsOwner(client, by);
     const account = await loadAdmin(client, userId);
+    await assertOwnerRemains(client, account);
     await revokeEverything(client, userId, by);
-    if (!(await removeCredentials(client, userId)))
-      throw new ServiceError('conflict', 'this is the last administrator; appoint another one first');
+    await removeCredentials(client, userId);
     await appendAudit(client, by, {
       action: 'admin.remove',
       objectType: 'user',
       objectId: String(userId),
-      before: { email: account.email },
+      before: { email: account.email, ...rolesState(account) },
     });
   });
 }
@@ -182,7 +234,7 @@ export async function createAdminHere(
       action: 'admin.appoint',
       objectType: 'user',
       objectId: String(id),
-      after: { email: admin.email },
+      after: { email: admin.email, ...rolesState(OWNER) },
     });
     return await withTemporaryPassword(client, id);
   });

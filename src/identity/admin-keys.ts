@@ -1,25 +1,12 @@
 import { type Actor, type AuditState, appendAudit } from '../audit/audit-log.ts';
+import { ServiceError } from '../base/errors.ts';
 import type { Database, Queryable } from '../db/database.ts';
+import { LOCKS, lockForTransaction } from '../db/locks.ts';
 import { RowLookup } from '../db/row-lookup.ts';
+import { findAdmin } from './admin-accounts.ts';
+import { scopeBeyond, scopesOf } from './admin-roles.ts';
 import { findByBearer, makeBearer } from './bearer-secret.ts';
 import { notifyIdentity } from './identity-changes.ts';
-
-/**
- * Scopes of keys (docs/administrators.md "Administration keys"). `plugins:deploy` may be limited to one plugin:
- * `plugins:deploy:<plugin id>`.
- */
-export const ADMIN_SCOPES = [
-  'read',
-  'plugins:deploy',
-  'plugins:accept',
-  'access',
-  'university',
-  'operate',
-  'admin',
-] as const;
-export type AdminScope = (typeof ADMIN_SCOPES)[number];
-
-const DEPLOY_ONE = 'plugins:deploy:';
 
 /** A credential of a program that calls the admin API. */
 export type AdminKey = {
@@ -71,27 +58,10 @@ const keyState = (k: AdminKey): AuditState => ({
   expires_at: k.expiresAt,
 });
 
-/** Whether a text is a scope, including `plugins:deploy` for a single plugin. */
-export function isScope(text: string): boolean {
-  return ADMIN_SCOPES.some(s => s === text) || /^plugins:deploy:[a-z0-9][a-z0-9_-]{0,63}$/.test(text);
-}
-
-/** The plugins named in scopes `plugins:deploy:<plugin id>`. */
-export function deployedPlugins(scopes: readonly string[]): string[] {
-  return scopes.filter(s => s.startsWith(DEPLOY_ONE)).map(s => s.slice(DEPLOY_ONE.length));
-}
-
 /**
- * Whether a key has a scope. `admin` includes the others.
- *
- * @param pluginId the plugin concerned, for scopes that name one
+ * @returns the key with its text, which is shown once and not stored
+ * @throws ServiceError `forbidden` if it opens more than the roles of its maker
  */
-export function keyHas(key: Pick<AdminKey, 'scopes'>, scope: AdminScope, pluginId?: string): boolean {
-  if (key.scopes.includes('admin') || key.scopes.includes(scope)) return true;
-  return scope === 'plugins:deploy' && pluginId !== undefined && key.scopes.includes(`${DEPLOY_ONE}${pluginId}`);
-}
-
-/** @returns the key with its text, which is shown once and not stored */
 export async function addAdminKey(
   db: Database,
   prefix: string,
@@ -100,6 +70,12 @@ export async function addAdminKey(
 ): Promise<{ key: AdminKey; text: string }> {
   const bearer = makeBearer(prefix);
   return await db.withTransaction(async client => {
+    await lockForTransaction(client, LOCKS.adminSetup);
+    // The roles may have changed since the request was let in.
+    const maker = await findAdmin(client, key.madeBy);
+    const beyond = maker === undefined ? key.scopes[0] : scopeBeyond(scopesOf(maker), key.scopes);
+    if (beyond !== undefined)
+      throw new ServiceError('forbidden', `a key with the scope ${beyond} opens more than the roles of its maker`);
     const { rows } = await client.query<KeySql>(
       `INSERT INTO admin_keys (name, public, secret_sha256, scopes, made_by, expires_at)
        VALUES ($1, $2, $3, $4, $5, $6) RETURNING *`,
@@ -176,6 +152,19 @@ export async function revokeAdminKey(db: Database, id: number, by: Actor): Promi
 export async function revokeAdminKeysOf(client: Queryable, userId: number, by: Actor): Promise<void> {
   const { rows } = await client.query<KeySql>('DELETE FROM admin_keys WHERE made_by = $1 RETURNING *', [userId]);
   await noteRevoked(client, rows, by);
+}
+
+/** Revokes the keys of an administrator that have scopes beyond these; part of a transaction. */
+export async function revokeAdminKeysBeyond(
+  client: Queryable,
+  userId: number,
+  scopes: readonly string[],
+  by: Actor,
+): Promise<void> {
+  const { rows } = await client.query<KeySql>('SELECT * FROM admin_keys WHERE made_by = $1 FOR UPDATE', [userId]);
+  const beyond = rows.filter(key => scopeBeyond(scopes, key.scopes) !== undefined);
+  await client.query('DELETE FROM admin_keys WHERE id = ANY ($1::bigint[])', [beyond.map(key => key.id)]);
+  await noteRevoked(client, beyond, by);
 }
 
 export async function touchAdminKeys(db: Queryable, entries: ReadonlyArray<{ id: number; at: Date }>): Promise<void> {

@@ -2,9 +2,27 @@ import { type Actor, appendAudit } from '../audit/audit-log.ts';
 import { ServiceError } from '../base/errors.ts';
 import { networkOf } from '../base/ip-address.ts';
 import type { Database, Queryable } from '../db/database.ts';
-import { type AdminAccount, findCredentials, holdPassword, useTemporaryPassword } from './admin-accounts.ts';
-import { type Attempt, accountKey, beginAttempt, dropAttempt, failAttempt, succeed } from './login-throttle.ts';
+import {
+  type AdminAccount,
+  findCredentials,
+  holdCredentials,
+  holdPassword,
+  useTemporaryPassword,
+} from './admin-accounts.ts';
+import { sha256 } from './bearer-secret.ts';
+import { type Challenge, failChallenge, findChallenge, holdChallenge, removeChallenge } from './challenges.ts';
+import {
+  type Attempt,
+  accountKey,
+  beginAttempt,
+  countFailures,
+  dropAttempt,
+  failAttempt,
+  keyOfUser,
+  succeed,
+} from './login-throttle.ts';
 import { passwordMatches } from './password.ts';
+import { SECOND_FACTOR_LIMITS } from './second-factor-limits.ts';
 
 /** The challenge for administrators (RFC 9110 section 11.6.1). */
 export const ADMIN_CHALLENGE = 'Cookie realm="plugin-host admin", cookie-name="admin_session"';
@@ -19,6 +37,7 @@ type Verified = { account: AdminAccount; hash: string };
  * Counts the attempt, compares the password, and runs `act` if it is right.
  *
  * @param act runs in a transaction that has locked the row; returns null to refuse all the same
+ * @param isComplete whether nothing more is asked; only then earlier failures are forgotten
  * @returns the result of `act`; null for a wrong password, which counts as a failure
  * @throws ServiceError `too_many_attempts` with `Retry-After`
  */
@@ -28,6 +47,7 @@ async function attemptWith<T extends object>(
   known: Known,
   password: string,
   act: (client: Queryable, verified: Verified) => Promise<T | null>,
+  isComplete: (given: T) => boolean = () => true,
 ): Promise<T | null> {
   const id = await beginAttempt(db, attempt);
   try {
@@ -38,7 +58,8 @@ async function attemptWith<T extends object>(
         ? await db.withTransaction(async client => {
             if (!(await holdPassword(client, known.account.userId, hash))) return null;
             const given = await act(client, { account: known.account, hash });
-            if (given !== null) await succeed(client, attempt);
+            if (given !== null && isComplete(given)) await succeed(client, attempt);
+            else if (given !== null) await dropAttempt(client, id);
             return given;
           })
         : null;
@@ -61,31 +82,46 @@ export type LoginRequest = {
   stranger: Actor;
 };
 
+/** What a login has come to: sessions, or the question for the second factor. */
+export type LoginStep<Opened, Asked> = { opened: Opened } | { asked: Asked };
+
+const hasLapsed = ({ mustChangePassword, temporaryUntil }: AdminAccount): boolean =>
+  mustChangePassword && (temporaryUntil?.getTime() ?? 0) <= Date.now();
+
 /**
  * Logs in with email and password. An unknown email takes the same time and gets the same answer as a wrong password. A
  * temporary password works once, before it expires.
  *
  * @param open begins the sessions, in a transaction that checks that the account still has this password
+ * @param ask asks for the second factor instead, when the account has one; `boundTo` is void when the password changes
  * @throws ServiceError `unauthorized`, or `too_many_attempts` with `Retry-After`
  */
-export async function logIn<T extends object>(
+export async function logIn<Opened, Asked>(
   db: Database,
   request: LoginRequest,
-  open: (client: Queryable, account: AdminAccount) => Promise<T>,
-): Promise<T> {
-  const { address, browserOf, email, password, stranger } = request;
+  open: (client: Queryable, account: AdminAccount) => Promise<Opened>,
+  ask: (client: Queryable, account: AdminAccount, boundTo: Buffer) => Promise<Asked>,
+): Promise<LoginStep<Opened, Asked>> {
+  const { browserOf, email, password, stranger } = request;
   const known = await findCredentials(db, email);
   const userId = known?.account.userId;
-  const browser = userId === undefined ? null : browserOf(userId);
-  const attempt = {
-    account: await accountKey(db, userId, email),
-    caller: browser === null ? `address ${networkOf(address)}` : `browser ${browser}`,
-  };
-  const opened = await attemptWith(db, attempt, known, password, async (client, { account, hash }) => {
-    if (account.mustChangePassword && !(await useTemporaryPassword(client, account.userId, hash))) return null;
-    return await open(client, account);
-  });
-  if (opened !== null) return opened;
+  const { browser, caller } = callerOf(request.address, userId, browserOf);
+  const attempt = { account: await accountKey(db, userId, email), caller };
+  const step = await attemptWith<LoginStep<Opened, Asked>>(
+    db,
+    attempt,
+    known,
+    password,
+    async (client, { account, hash }) => {
+      // It is used up by the second half.
+      if (account.hasSecondFactor)
+        return hasLapsed(account) ? null : { asked: await ask(client, account, sha256(hash)) };
+      if (account.mustChangePassword && !(await useTemporaryPassword(client, account.userId, hash))) return null;
+      return { opened: await open(client, account) };
+    },
+    given => 'opened' in given,
+  );
+  if (step !== null) return step;
   // An unknown email is not logged, because some people type their password into that field.
   await appendAudit(db, stranger, {
     action: 'admin.login_failed',
@@ -94,6 +130,78 @@ export async function logIn<T extends object>(
     after: { email: known?.account.email ?? null, known_browser: browser !== null },
   });
   throw wrong();
+}
+
+/** Who is counted as the caller of a login: the browser if the account knows it, otherwise the address. */
+function callerOf(address: string, userId: number | undefined, browserOf: LoginRequest['browserOf']) {
+  const browser = userId === undefined ? null : browserOf(userId);
+  return { browser, caller: browser === null ? `address ${networkOf(address)}` : `browser ${browser}` };
+}
+
+const tooLate = (): ServiceError =>
+  new ServiceError(
+    'unauthorized',
+    'the login was not completed in time, or failed too often; give the password again',
+    {
+      headers: [['WWW-Authenticate', ADMIN_CHALLENGE]],
+    },
+  );
+
+/**
+ * The second half of a login whose password was right. Wrong answers count as failed logins, and a few of them end it.
+ *
+ * @param accept whether the answer is right; uses it up. It is given how many answers to this account were wrong lately
+ * @throws ServiceError `unauthorized`, or `too_many_attempts` with `Retry-After`
+ */
+export async function completeLogin<Opened>(
+  db: Database,
+  request: Omit<LoginRequest, 'email' | 'password'> & { continuation: string },
+  accept: (client: Queryable, challenge: Challenge, failures: number) => Promise<boolean>,
+  open: (client: Queryable, account: AdminAccount) => Promise<Opened>,
+): Promise<Opened> {
+  const { address, browserOf, continuation, stranger } = request;
+  const userId = (await findChallenge(db, continuation, 'login'))?.userId;
+  if (userId === undefined) throw tooLate();
+  const account = `second factor of ${keyOfUser(userId)}`;
+  const attempt = { account, caller: callerOf(address, userId, browserOf).caller };
+  const failures = await countFailures(db, account);
+  const id = await beginAttempt(db, attempt);
+  let step: { opened: Opened } | { left: number };
+  try {
+    step = await db.withTransaction(async client => {
+      const challenge = await holdChallenge(client, continuation, 'login');
+      const held = await holdCredentials(client, userId);
+      if (challenge === undefined || held === undefined || !sha256(held.hash).equals(challenge.boundTo))
+        throw tooLate();
+      const { account, hash } = held;
+      if (!(await accept(client, challenge, failures))) {
+        await failChallenge(client, continuation);
+        return { left: SECOND_FACTOR_LIMITS.challengeFailuresMax - challenge.failures - 1 };
+      }
+      await removeChallenge(client, continuation);
+      if (account.mustChangePassword && !(await useTemporaryPassword(client, userId, hash))) throw tooLate();
+      const opened = await open(client, account);
+      await succeed(client, attempt);
+      return { opened };
+    });
+  } catch (error) {
+    await dropAttempt(db, id).catch(() => {});
+    throw error;
+  }
+  if ('opened' in step) return step.opened;
+  await failAttempt(db, id);
+  await appendAudit(db, stranger, {
+    action: 'admin.second_factor_failed',
+    objectType: 'user',
+    objectId: String(userId),
+  });
+  throw new ServiceError(
+    'unauthorized',
+    step.left === 0
+      ? 'this is not right, and was the last attempt; give the password again'
+      : `this is not right; ${step.left} more ${step.left === 1 ? 'attempt' : 'attempts'}`,
+    { headers: [['WWW-Authenticate', ADMIN_CHALLENGE]], extra: { attempts_left: step.left } },
+  );
 }
 
 /**
@@ -113,14 +221,13 @@ export async function withPassword<T extends object>(
   const { account, by, counted: key } = who;
   const known = await findCredentials(db, account.email);
   // In a session that began without the password, a temporary password must not have expired.
-  const lapsed = (account.temporaryUntil?.getTime() ?? 0) <= Date.now();
-  const refused = account.mustChangePassword && !who.passwordGiven && lapsed;
+  const refused = !who.passwordGiven && hasLapsed(account);
   const done = await attemptWith(db, { account: key, caller: key }, known, password, async client =>
     refused ? null : await act(client),
   );
   if (done !== null) return done;
   await appendAudit(db, by, { action: 'admin.confirm_failed', objectType: 'user', objectId: String(account.userId) });
   throw new ServiceError('validation_failed', 'this is not your current password', {
-    errors: [{ pointer, message: 'must be your current password' }],
+    errors: [{ pointer, message: 'must be your current password', code: 'wrong_secret' }],
   });
 }

@@ -23,6 +23,12 @@ export async function isCommonPassword(password: string): Promise<boolean> {
 export async function assertUncommonPassword(password: string, pointer: string): Promise<void> {
   if (!(await isCommonPassword(password))) return;
   throw new ServiceError('validation_failed', 'the new password is one of the most common ones', {
-    errors: [{ pointer, message: 'must not be one of the most common passwords; several words in a row are better' }],
+    errors: [
+      {
+        pointer,
+        message: 'must not be one of the most common passwords; several words in a row are better',
+        code: 'too_common',
+      },
+    ],
   });
 }

@@ -96,6 +96,16 @@ export async function forgetFailures(client: Queryable, account: string): Promis
   await client.query('DELETE FROM login_failures WHERE account = $1', [account]);
 }
 
+/** How many attempts at an account failed lately, over all callers. */
+export async function countFailures(db: Queryable, account: string): Promise<number> {
+  const { rows } = await db.query<{ count: number }>(
+    `SELECT count(*)::int AS count FROM login_failures
+     WHERE account = $1 AND NOT pending AND failed_at > now() - make_interval(secs => $2)`,
+    [account, LIMITS.loginFailureWindowSeconds],
+  );
+  return rows[0]?.count ?? 0;
+}
+
 /** Removes failures that are too old to count; returns how many. */
 export async function removeOldFailures(db: Queryable): Promise<number> {
   const { rowCount } = await db.query(

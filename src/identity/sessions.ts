@@ -205,6 +205,15 @@ export async function revokeAllSessions(client: Queryable, userId: number): Prom
   await notifyIdentity(client, { what: 'user', id: userId });
 }
 
+/** Ends all administrator's sessions of a user but one; part of a transaction. */
+export async function revokeOtherSessions(client: Queryable, userId: number, kept: number): Promise<void> {
+  const { rows } = await client.query<{ id: string }>(
+    "DELETE FROM sessions WHERE global_user_id = $1 AND kind = 'admin' AND id <> $2 RETURNING id",
+    [userId, kept],
+  );
+  for (const { id } of rows) await notifyEnd(client, Number(id));
+}
+
 /** Stores that the password was given now. */
 export async function confirmPassword(db: Queryable, id: number): Promise<void> {
   await db.query('UPDATE sessions SET password_at = now() WHERE id = $1', [id]);

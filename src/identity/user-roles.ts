@@ -1,5 +1,6 @@
 import { type Actor, appendAudit } from '../audit/audit-log.ts';
 import { ServiceError } from '../base/errors.ts';
+import { IMPORTED_ROLES } from '../base/imported-roles.ts';
 import { LIMITS } from '../base/limits.ts';
 import type { Database, Queryable } from '../db/database.ts';
 import { notifyIdentity, notifyUsers } from './identity-changes.ts';
@@ -50,12 +51,17 @@ export async function listRoleHolders(db: Queryable, role: string, before: numbe
   return rows.map(toRole);
 }
 
-/** Lists all granted roles with the number of holders. */
-export async function listRoleNames(db: Queryable): Promise<Array<{ role: string; holders: number }>> {
-  const { rows } = await db.query<{ role: string; holders: string }>(
-    'SELECT role, count(*) AS holders FROM user_roles GROUP BY role ORDER BY role',
+/** Lists all granted roles, and those that imports give, with the number of holders. */
+export async function listRoleNames(
+  db: Queryable,
+): Promise<Array<{ role: string; holders: number; imported: boolean }>> {
+  const { rows } = await db.query<{ role: string; holders: string; imported: boolean }>(
+    `SELECT role, count(global_user_id) AS holders, role = ANY($1) AS imported
+     FROM (SELECT role, global_user_id FROM user_roles UNION ALL SELECT unnest($1::text[]), NULL) AS known
+     GROUP BY role ORDER BY role`,
+    [IMPORTED_ROLES],
   );
-  return rows.map(r => ({ role: r.role, holders: Number(r.holders) }));
+  return rows.map(r => ({ role: r.role, holders: Number(r.holders), imported: r.imported }));
 }
 
 /**

@@ -103,12 +103,14 @@ export async function findOrAddIdpUser(
 /**
  * Lists users in descending order of ids.
  *
- * @param search part of the name, or a whole external id or account id; empty for all
+ * @param search part of the name, or a whole id: the university's, the account's, or ours as records of executions write it
+ *   (`user:7`, `#7`); empty for all
  */
 export async function listUsers(db: Queryable, search: string, before: number, limit: number): Promise<GlobalUser[]> {
   const { rows } = await db.query<UserSql>(
     `SELECT * FROM global_users
-     WHERE id < $1 AND ($3 = '' OR strpos(lower(display_name), lower($3)) > 0 OR external_id = $3 OR idp_accounts_id = $3)
+     WHERE id < $1 AND ($3 = '' OR strpos(lower(display_name), lower($3)) > 0 OR external_id = $3 OR idp_accounts_id = $3
+       OR $3 IN ('user:' || id, '#' || id))
      ORDER BY id DESC LIMIT $2`,
     [before, limit, search],
   );
@@ -133,7 +135,7 @@ function taken(error: unknown): never {
     const field = /^global_users_(external_id|idp_accounts_id)_key$/.exec(String(error.constraint))?.[1];
     if (field !== undefined)
       throw new ServiceError('conflict', `another user has this ${field}`, {
-        errors: [{ pointer: `/${field}`, message: 'must not belong to another user' }],
+        errors: [{ pointer: `/${field}`, message: 'must not belong to another user', code: 'taken' }],
         cause: error,
       });
   }
@@ -170,7 +172,11 @@ async function assertNothingByHand(client: Queryable, externalId: string | null)
   throw new ServiceError(
     'conflict',
     `the next user with the external_id "${externalId}" would inherit its manual relationships; delete them first: ${examples}`,
-    { errors: [{ pointer: '/external_id', message: 'must stay while it has relationships of origin manual' }] },
+    {
+      errors: [
+        { pointer: '/external_id', message: 'must stay while it has relationships of origin manual', code: 'in_use' },
+      ],
+    },
   );
 }
 
@@ -301,4 +307,24 @@ export async function findUserByExternalId(db: Queryable, externalId: string): P
 /** Removes a user with sessions, tokens, roles and linked accounts. What else names the user is taken away before. */
 export async function eraseUser(client: Queryable, id: number): Promise<void> {
   await client.query('DELETE FROM global_users WHERE id = $1', [id]);
+}
+
+/** A table with more rows is read in part: blocks picked at random. */
+const READ_ROWS = 100_000;
+
+/**
+ * Users picked at random, with their names.
+ *
+ * @param count at most that many; all of them where there are not more
+ */
+export async function sampleUsers(db: Queryable, count: number): Promise<Array<{ id: number; displayName: string }>> {
+  const { rows: sizes } = await db.query<{ rows: number }>(
+    "SELECT reltuples::float8 AS rows FROM pg_class WHERE oid = 'global_users'::regclass",
+  );
+  const percent = Math.min(100, (100 * READ_ROWS) / Math.max(1, sizes[0]?.rows ?? 1));
+  const { rows } = await db.query<{ id: string; display_name: string }>(
+    'SELECT id, display_name FROM global_users TABLESAMPLE SYSTEM ($2) ORDER BY random() LIMIT $1',
+    [count, percent],
+  );
+  return rows.map(r => ({ id: Number(r.id), displayName: r.display_name }));
 }

@@ -2,6 +2,7 @@ import t from 'tap';
 import { LIMITS } from '../../src/base/limits.ts';
 import { openDatabase } from '../../src/db/database.ts';
 import { CookieJar } from '../support/identity-provider.ts';
+import { appointSecondAdmin } from '../support/second-admin.ts';
 import { type Answer, request, startTestService, TOKEN } from '../support/service.ts';
 import { okPlugin, watPlugin } from '../support/wat.ts';
 
@@ -52,13 +53,14 @@ const newest = async (action: string): Promise<unknown> =>
   ((await w.call('GET', `/audit?action=${action}`, w.root)).json.items as unknown[])[0];
 
 /**
- * Which scopes open which row, in addition to `admin`. A row that is not listed here fails the test below, so that none
- * is added without saying who may use it.
+ * Which scopes open which row, in addition to `admin`, for keys and for roles of administrators. A row that is not
+ * listed here fails the test below, so that none is added without saying who may use it.
  */
 const OPENED_BY: Record<string, string> = {
   'GET /api/admin/plugins': 'read plugins:deploy',
   'GET /api/admin/plugins/:id': 'read plugins:deploy plugins:deploy:mine',
   'GET /api/admin/plugins/:id/versions': 'read plugins:deploy plugins:deploy:mine',
+  'GET /api/admin/plugins/:id/versions/:key': 'read plugins:deploy plugins:deploy:mine',
   // The handler asks again when it has read which plugin it is.
   'POST /api/admin/plugins/upload': 'plugins:deploy plugins:deploy:mine plugins:deploy:other',
   'PUT /api/admin/plugins/:id/versions/:key/frontend': 'plugins:deploy plugins:deploy:mine',
@@ -66,9 +68,11 @@ const OPENED_BY: Record<string, string> = {
   'POST /api/admin/plugins/:id/rollback': 'plugins:deploy plugins:deploy:mine',
   'POST /api/admin/plugins/:id/disable': 'plugins:deploy plugins:deploy:mine',
   'POST /api/admin/plugins/:id/enable': 'plugins:deploy plugins:deploy:mine',
-  'POST /api/admin/plugins/:id/databases/test': '',
+  // The handler also asks for plugins:accept.
+  'POST /api/admin/plugins/:id/databases/test': 'plugins:deploy plugins:deploy:mine',
   'GET /api/admin/plugins/:id/executions': 'read operate plugins:deploy plugins:deploy:mine',
   'GET /api/admin/plugins/:id/executions/:execution': 'read operate plugins:deploy plugins:deploy:mine',
+  'GET /api/admin/plugins/:id/executions/:execution/recording': 'operate plugins:deploy plugins:deploy:mine',
   'DELETE /api/admin/plugins/:id': '',
   'PUT /api/admin/plugins/:id/frontend': 'access',
   'GET /api/admin/plugins/:id/triggers': 'read access',
@@ -85,16 +89,19 @@ const OPENED_BY: Record<string, string> = {
   'GET /api/admin/plugins/:id/commands/:cmd/settings': 'read access',
   'PUT /api/admin/plugins/:id/commands/:cmd/enabled': 'access',
   'PUT /api/admin/plugins/:id/commands/:cmd/policy': 'access',
+  'PUT /api/admin/plugins/:id/commands/:cmd/record': 'access',
   'PUT /api/admin/plugins/:id/commands/:cmd/roles': 'access',
   'GET /api/admin/plugins/:id/commands/:cmd/policy/revisions': 'read access',
   'POST /api/admin/plugins/:id/commands/:cmd/policy/revisions/:revision/restore': 'access',
   'POST /api/admin/policies/check': 'read access',
   'POST /api/admin/policies/try': 'read access',
+  'POST /api/admin/policies/compare': 'read access',
   'POST /api/admin/access/explain': 'read access',
   'GET /api/admin/relationships': 'read access',
   'POST /api/admin/relationships': 'access',
   'DELETE /api/admin/relationships': 'access',
   'GET /api/admin/relationships/lookup': 'read access',
+  'GET /api/admin/relationships/objects': 'read',
   'GET /api/admin/schema/definitions': 'read access',
   'GET /api/admin/users/:user/roles': 'read access',
   'PUT /api/admin/users/:user/roles/:kind/:role': 'access',
@@ -110,6 +117,7 @@ const OPENED_BY: Record<string, string> = {
   'GET /api/admin/authz/drift': 'read operate',
   'POST /api/admin/authz/drift/repair': 'operate',
   'GET /api/admin/events': 'read operate',
+  'GET /api/admin/events/:event': 'read operate',
   'GET /api/admin/events/stream': 'read operate',
   'GET /api/admin/events/subscriptions': 'read operate',
   'POST /api/admin/events/subscriptions': 'operate',
@@ -118,16 +126,23 @@ const OPENED_BY: Record<string, string> = {
   'DELETE /api/admin/events/subscriptions/:id': 'operate',
   'GET /api/admin/events/subscriptions/:id/deliveries': 'read operate',
   'POST /api/admin/events/subscriptions/:id/retry': 'operate',
+  'POST /api/admin/events/subscriptions/:id/test': 'operate',
   'GET /api/admin/messages': 'read operate',
+  'GET /api/admin/messages/:message': 'read operate',
   'POST /api/admin/messages/:message/retry': 'operate',
   'GET /api/admin/plugins/:id/files': 'read',
   'DELETE /api/admin/plugins/:id/files/:file': '',
   'GET /api/admin/uninstalled': 'read',
   'POST /api/admin/uninstalled/:key/restore': 'plugins:deploy',
   'GET /api/admin/audit': 'read',
+  'GET /api/admin/audit/:entry': 'read',
+  'GET /api/admin/activity': 'read operate',
   'GET /api/admin/hosts': 'read operate',
   'DELETE /api/admin/hosts/:host': 'operate',
   'GET /api/admin/jobs': 'read operate',
+  'GET /api/admin/config': 'read operate',
+  'POST /api/admin/mail/test': '',
+  'GET /api/admin/support-bundle': 'operate',
   'GET /api/admin/suspensions': 'read operate',
   'GET /api/admin/service-keys': 'read',
   'GET /api/admin/service-keys/:key': 'read',
@@ -142,16 +157,33 @@ const OPENED_BY: Record<string, string> = {
   'DELETE /api/admin/users/:user/tokens/:token': '',
   'GET /api/admin/users/:user/sessions': 'read',
   'DELETE /api/admin/users/:user/sessions/:session': '',
+  'GET /api/admin/users/:user/messenger-accounts': 'read',
+  'DELETE /api/admin/users/:user/messenger-accounts/:channel': '',
   'GET /api/admin/admins': 'read',
   'POST /api/admin/admins': 'never',
   'POST /api/admin/admins/:user/reset-password': 'never',
   'DELETE /api/admin/admins/:user': 'never',
-  'PUT /api/admin/auth/password': 'never',
-  'POST /api/admin/auth/confirm': 'never',
+  'GET /api/admin/admins/roles': 'read',
+  'PATCH /api/admin/admins/:user': 'never',
+  // The own account: every administrator, whatever the role.
+  'GET /api/admin/auth/second-factor': 'own',
+  'POST /api/admin/auth/passkeys/begin': 'own',
+  'POST /api/admin/auth/passkeys': 'own',
+  'DELETE /api/admin/auth/passkeys/:passkey': 'own',
+  'POST /api/admin/auth/totp/begin': 'own',
+  'PUT /api/admin/auth/totp': 'own',
+  'DELETE /api/admin/auth/totp': 'own',
+  'POST /api/admin/auth/recovery-codes': 'own',
+  'POST /api/admin/auth/confirm/passkey': 'own',
+  'DELETE /api/admin/admins/:user/second-factor': 'never',
+  'PUT /api/admin/auth/password': 'own',
+  'POST /api/admin/auth/confirm': 'own',
   'GET /api/admin/keys': 'read',
   'GET /api/admin/keys/:key': 'read',
   'POST /api/admin/keys': 'never',
   'DELETE /api/admin/keys/:key': '',
+  'GET /api/admin/university/types': 'read university',
+  'GET /api/admin/university/source': 'read university',
   'POST /api/admin/university/pull': 'university',
   'GET /api/admin/university/imports': 'read university',
   'GET /api/admin/university/imports/:id': 'read university',
@@ -162,7 +194,7 @@ const expectedOf = (row: string): string | undefined =>
   /^POST \/api\/admin\/university\/[a-z-]+$/.test(row) ? 'university' : OPENED_BY[row];
 
 t.test(
-  'each row of the admin API opens to keys with its scopes and to no others, and a refusal names what is missing',
+  'each row of the admin API opens to keys and roles with its scopes and to no others, and a refusal names what is missing',
   async t => {
     const scopes = [
       'read',
@@ -175,6 +207,20 @@ t.test(
       'admin',
     ];
     const keys = await Promise.all(scopes.map(async scope => ({ scope, ...(await w.make(scope)) })));
+    const admins: Array<{ roles: string[]; held: string[]; headers: Headers_ }> = [];
+    for (const { held, ...may } of [
+      { roles: ['viewer'], held: 'read' },
+      { roles: ['operator'], held: 'read operate' },
+      { roles: ['plugin_manager'], held: 'read plugins:deploy' },
+      { roles: ['plugin_manager'], plugins: ['mine'], held: 'read plugins:deploy:mine' },
+      { roles: ['plugin_manager'], plugins: ['other'], held: 'read plugins:deploy:other' },
+      { roles: ['access_manager'], held: 'read access university' },
+      { roles: ['viewer', 'operator', 'access_manager'], held: 'read operate access university' },
+      { roles: ['owner'], held: 'admin never' },
+    ]) {
+      const { headers } = await appointSecondAdmin(w.s, w.db, w.root, PASSWORD, may);
+      admins.push({ roles: may.roles, held: held.split(' '), headers });
+    }
     const rows = w.s.service.routes.filter(r => r.guard !== 'none' && r.guard !== 'user');
     t.ok(rows.length > 90);
     for (const row of rows) {
@@ -192,7 +238,8 @@ t.test(
       // A method that would act on `mine` itself is sent without a body it could act by.
       const acts = /^(POST .*(enable|disable|resume|repair)|DELETE .*plugins\/:id)$/.test(name);
       for (const { headers, scope } of keys) {
-        const opens = expected !== 'never' && (scope === 'admin' || expected.split(' ').includes(scope));
+        const opens =
+          expected !== 'never' && expected !== 'own' && (scope === 'admin' || expected.split(' ').includes(scope));
         if (opens && acts && scope !== 'admin') continue;
         if (opens && /DELETE .*plugins\/:id$/.test(name)) continue;
         const stop = new AbortController();
@@ -211,7 +258,8 @@ t.test(
         const problem = (await response.json()) as { code: string; detail: string; missing_scopes?: string[] };
         t.equal(response.status, 403, at);
         t.equal(problem.code, 'forbidden', at);
-        if (expected === 'never') t.match(problem.detail, /administration keys are not accepted here/, at);
+        if (expected === 'never' || expected === 'own')
+          t.match(problem.detail, /administration keys are not accepted here/, at);
         else {
           const wanted = problem.missing_scopes ?? [];
           for (const one of expected.split(' ').filter(s => s !== '' && !s.startsWith('plugins:deploy:')))
@@ -220,6 +268,28 @@ t.test(
           t.match(response.headers.get('www-authenticate'), /error="insufficient_scope"/, at);
           t.match(problem.detail, wanted[0] ?? 'x', at);
         }
+      }
+      for (const { headers, held, roles } of admins) {
+        const isOwner = held.includes('admin');
+        const opens = isOwner || expected === 'own' || expected.split(' ').some(scope => held.includes(scope));
+        if (opens && (acts || /DELETE .*plugins\/:id$/.test(name))) continue;
+        const stop = new AbortController();
+        const response = await fetch(`${w.s.base}/api/admin${where}`, {
+          method: row.method,
+          headers,
+          signal: stop.signal,
+        });
+        const at = `${name} as ${roles.join(' and ')}: ${response.status}`;
+        if (opens) {
+          t.ok(response.status !== 401 && response.status !== 403, at);
+          stop.abort();
+          continue;
+        }
+        const problem = (await response.json()) as { code: string; detail: string; sufficient_roles?: string[] };
+        t.equal(response.status, 403, at);
+        t.match(problem.detail, `you are ${roles.join(' and ').replaceAll('_', ' ')}`, at);
+        t.equal(problem.sufficient_roles?.at(-1), 'owner', at);
+        if (expected === 'never' || expected === '') t.same(problem.sufficient_roles, ['owner'], at);
       }
     }
   },

@@ -112,7 +112,18 @@ t.test(
     const { answer, jar, status } = await w.logIn('ADA@uni.example', password);
     t.same(
       [status, answer.json.admin],
-      [200, { global_user_id: ada, email: 'ada@uni.example', must_change_password: true }],
+      [
+        200,
+        {
+          ...{
+            global_user_id: ada,
+            email: 'ada@uni.example',
+            must_change_password: true,
+            must_add_second_factor: false,
+          },
+          ...{ roles: ['owner'], scopes: ['admin'] },
+        },
+      ],
     );
     t.equal((await w.logIn('ada@uni.example', password)).status, 401, 'it opens once');
     t.match((await w.call(jar, 'GET', '/api/admin/plugins')).json, { status: 403, code: 'password_change_required' });
@@ -203,7 +214,7 @@ t.test(
     const root = Number(roots[0]?.id);
     t.match((await w.call(w.root, 'DELETE', `/api/admin/admins/${root}`)).json, {
       status: 409,
-      detail: /last administrator/,
+      detail: /last owner/,
     });
     t.equal((await w.call(w.root, 'DELETE', '/api/admin/admins/99999')).status, 404);
     for (let round = 0; round < 3; round++) {
@@ -253,7 +264,10 @@ t.test('a mail that is sent late does not change the state of a newer one', asyn
   const w = await world(t, { BOT_SMTP_HOST: '127.0.0.1', BOT_SMTP_PORT: String(smtp.port) });
   const ada = await w.addUser({ display_name: 'Ada' });
   const release = smtp.hold();
+  const only = async () => (await w.call(w.root, 'GET', `/api/admin/admins?user=${ada}`)).json.items;
+  t.same(await only(), []);
   await w.call(w.root, 'POST', '/api/admin/admins', { global_user_id: ada, email: 'ada@uni.example' });
+  t.match(await only(), [{ global_user_id: ada, email: 'ada@uni.example' }], 'of one user the list says whether');
   await smtp.nth(0);
   t.equal((await w.call(w.root, 'POST', `/api/admin/admins/${ada}/reset-password`)).status, 200);
   release();
@@ -366,13 +380,13 @@ t.test('the command line makes an administrator and gives back a lost account', 
   const { rows: failures } = await w.db.query('SELECT 1 FROM login_failures');
   t.equal(failures.length, 0, 'and it waits no longer');
   t.equal((await w.logIn('ops@uni.example', shown.temporary_password)).status, 200);
-  t.match((await command('list')).text, /root@uni\.example +Root\n +\d+ +ops@uni\.example +Ops/);
+  t.match((await command('list')).text, /root@uni\.example +Root +owner\n +\d+ +ops@uni\.example +Ops +owner/);
   t.match(await command('create', '--email', 'ops@uni.example'), {
     code: 1,
     text: /another administrator has this email/,
   });
-  t.match(await command('create'), { code: 1, text: /needs --email/ });
-  t.match(await command('create', '--email', 'x@y', '--user', 'me'), { code: 1, text: /--user is "me"/ });
+  t.match(await command('create'), { code: 2, text: /needs --email/ });
+  t.match(await command('create', '--email', 'x@y', '--user', 'me'), { code: 2, text: /--user is "me"/ });
   t.match(await command('reset-password', '--email', 'no@uni.example'), {
     code: 1,
     text: /no administrator with the email/,

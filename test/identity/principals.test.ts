@@ -4,6 +4,7 @@ import path from 'node:path';
 import t from 'tap';
 import type { Actor } from '../../src/audit/audit-log.ts';
 import { LIMITS } from '../../src/base/limits.ts';
+import { loadConfig, originOf } from '../../src/config/load.ts';
 import { openDatabase } from '../../src/db/database.ts';
 import { addServiceKey } from '../../src/identity/service-keys.ts';
 import { addSession } from '../../src/identity/sessions.ts';
@@ -207,21 +208,24 @@ async function startOtherHost(t: { teardown(fn: () => unknown): void }, s: TestS
     child.kill('SIGTERM');
     await gone;
   });
+  const env = {
+    BOT_HTTP_PORT: '0',
+    BOT_DATA_DIR: s.directory,
+    BOT_DATABASE_URL: s.databaseUrl,
+    BOT_EXECUTION_LANES: '4',
+    BOT_LOG_LEVEL: 'silent',
+  };
   const go: GoMessage = {
     kind: 'go',
-    env: {
-      BOT_HTTP_PORT: '0',
-      BOT_DATA_DIR: s.directory,
-      BOT_DATABASE_URL: s.databaseUrl,
-      BOT_EXECUTION_LANES: '4',
-      BOT_LOG_LEVEL: 'silent',
-    },
+    env,
+    origin: originOf(loadConfig(null, env)),
     hostId: 1,
     processes: 1,
     slots: { own: 255, except: {} },
     noteFile: path.join(s.directory, 'other.lanes'),
     suspects: [],
     sampleModule: null,
+    pages: null,
   };
   fs.writeFileSync(go.noteFile, new Uint8Array((LIMITS.lanesMax + 1) * 4));
   const listening = new Promise<ServingMessage>(resolve => child.once('message', resolve));

@@ -28,6 +28,8 @@ t.test('users are added, changed, searched and paged with the attributes policie
   t.same(await names(''), ['Боб', 'Ада Лавлейс'], 'newest first');
   t.same(await names(`search=${encodeURIComponent('лавЛ')}`), ['Ада Лавлейс']);
   t.same(await names('search=idp-1'), ['Ада Лавлейс']);
+  t.same(await names(`search=user:${plain.json.id}`), ['Боб'], 'as records of executions name a user');
+  t.same(await names(`search=${encodeURIComponent(`#${plain.json.id}`)}`), ['Боб']);
   t.same(await names('search=%25'), [], 'a percent sign is no wildcard');
   const first = await s.admin('GET', '/users?limit=1');
   t.same(await names(`limit=1&cursor=${first.json.next_cursor}`), ['Ада Лавлейс']);

@@ -1,0 +1,92 @@
+import type { Queryable } from '../db/database.ts';
+import { makeSecret, sha256 } from './bearer-secret.ts';
+import { SECOND_FACTOR_LIMITS } from './second-factor-limits.ts';
+
+/**
+ * What waits for the second half of a login, of a confirmation, or of the enrolment of a second factor: whose it is, and
+ * what the answer must fit. In the database, because the answer may come to another host. Each counts once.
+ */
+export type ChallengePurpose = 'login' | 'confirm' | 'passkey' | 'totp';
+
+export type Challenge = {
+  userId: number;
+  /** What the answer must fit: a WebAuthn challenge, or the secret of an authenticator app that is not confirmed yet. */
+  text: string;
+  /** What must be unchanged: a hash over the stored password, or the session. */
+  boundTo: Buffer;
+  failures: number;
+};
+
+type ChallengeSql = { global_user_id: string; challenge: string; bound_to: Buffer; failures: number };
+
+const toChallenge = (r: ChallengeSql): Challenge => ({
+  userId: Number(r.global_user_id),
+  text: r.challenge,
+  boundTo: r.bound_to,
+  failures: r.failures,
+});
+
+/** @returns the token with which the answer names it; only its hash is stored */
+export async function addChallenge(
+  db: Queryable,
+  of: { userId: number; purpose: ChallengePurpose; text: string; boundTo: Buffer },
+): Promise<string> {
+  const token = makeSecret();
+  await db.query(
+    `INSERT INTO admin_challenges (token_sha256, global_user_id, purpose, challenge, bound_to, expires_at)
+     VALUES ($1, $2, $3, $4, $5, now() + make_interval(secs => $6))`,
+    [token.sha256, of.userId, of.purpose, of.text, of.boundTo, SECOND_FACTOR_LIMITS.challengeSeconds],
+  );
+  // A client that asks again and again keeps no more than the newest.
+  await db.query(
+    `DELETE FROM admin_challenges WHERE global_user_id = $1 AND purpose = $2 AND token_sha256 NOT IN (
+       SELECT token_sha256 FROM admin_challenges WHERE global_user_id = $1 AND purpose = $2
+       ORDER BY expires_at DESC LIMIT $3)`,
+    [of.userId, of.purpose, SECOND_FACTOR_LIMITS.challengesMax],
+  );
+  return token.text;
+}
+
+const FIND = `SELECT global_user_id, challenge, bound_to, failures FROM admin_challenges
+  WHERE token_sha256 = $1 AND purpose = $2 AND expires_at > now() AND failures < $3`;
+
+/** Whose a challenge is, before it is locked; undefined if it has expired, was answered, or failed too often. */
+export async function findChallenge(
+  db: Queryable,
+  token: string,
+  purpose: ChallengePurpose,
+): Promise<Challenge | undefined> {
+  const { rows } = await db.query<ChallengeSql>(FIND, [
+    sha256(token),
+    purpose,
+    SECOND_FACTOR_LIMITS.challengeFailuresMax,
+  ]);
+  return rows[0] === undefined ? undefined : toChallenge(rows[0]);
+}
+
+/** The same, locked until the transaction ends. */
+export async function holdChallenge(
+  client: Queryable,
+  token: string,
+  purpose: ChallengePurpose,
+): Promise<Challenge | undefined> {
+  const parameters = [sha256(token), purpose, SECOND_FACTOR_LIMITS.challengeFailuresMax];
+  const { rows } = await client.query<ChallengeSql>(`${FIND} FOR UPDATE`, parameters);
+  return rows[0] === undefined ? undefined : toChallenge(rows[0]);
+}
+
+/** Removes an answered challenge; part of a transaction. */
+export async function removeChallenge(client: Queryable, token: string): Promise<void> {
+  await client.query('DELETE FROM admin_challenges WHERE token_sha256 = $1', [sha256(token)]);
+}
+
+/** Counts a wrong answer; after a few the challenge is void. */
+export async function failChallenge(client: Queryable, token: string): Promise<void> {
+  await client.query('UPDATE admin_challenges SET failures = failures + 1 WHERE token_sha256 = $1', [sha256(token)]);
+}
+
+/** Removes expired challenges; returns how many. */
+export async function removeExpiredChallenges(db: Queryable): Promise<number> {
+  const { rowCount } = await db.query('DELETE FROM admin_challenges WHERE expires_at <= now()');
+  return rowCount ?? 0;
+}

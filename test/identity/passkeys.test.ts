@@ -1,0 +1,251 @@
+import t from 'tap';
+import { SECOND_FACTOR_LIMITS } from '../../src/identity/second-factor-limits.ts';
+import { Authenticator, type Deviation } from '../support/authenticator.ts';
+import { CookieJar } from '../support/identity-provider.ts';
+import { ROOT_EMAIL, ROOT_PASSWORD, startWithRoot } from '../support/root-admin.ts';
+import { appointSecondAdmin } from '../support/second-admin.ts';
+import type { Answer } from '../support/service.ts';
+
+/**
+ * Passkeys of administrators (docs/identity.md "Second factor"), with an authenticator in software that can be made to lie.
+ * How they work in a browser: test/pages/second-factor.test.ts.
+ */
+
+const HOST = 'passkeys.uni.example';
+const ORIGIN = `https://${HOST}`;
+
+/** @param publicUrl `http.public_url`; empty for none, so that the host name of the request counts */
+async function world(t: { teardown(fn: () => unknown): void }, publicUrl = '') {
+  const w = await startWithRoot(t, { BOT_HTTP_PUBLIC_URL: publicUrl }, { host: HOST });
+  const { call, db, root } = w;
+  /** The first half of an enrolment. */
+  const begin = async (headers = root): Promise<Record<string, unknown>> => {
+    const begun = await call(headers, 'POST', '/auth/passkeys/begin');
+    if (begun.status !== 200) throw new Error(begun.text);
+    return begun.json;
+  };
+  const add = (begun: Record<string, unknown>, response: unknown, headers = root): Promise<Answer> =>
+    call(headers, 'POST', '/auth/passkeys', { continuation: begun.continuation, name: 'Key', response });
+  /** An authenticator with a passkey of an administrator. */
+  const enrol = async (headers = root): Promise<Authenticator> => {
+    const authenticator = new Authenticator(ORIGIN);
+    const begun = await begin(headers);
+    const added = await add(begun, authenticator.make(begun.options), headers);
+    if (added.status !== 201) throw new Error(added.text);
+    return authenticator;
+  };
+  /** A right password, and what the service asks for then. */
+  const ask = async (email = ROOT_EMAIL, host = HOST): Promise<Record<string, unknown>> => {
+    const asked = await call({ host }, 'POST', '/auth/login', { email, password: ROOT_PASSWORD });
+    if (asked.json.code !== 'second_factor_required') throw new Error(asked.text);
+    return asked.json;
+  };
+  const complete = (continuation: unknown, passkey: unknown, host = HOST): Promise<Answer> =>
+    call({ host }, 'POST', '/auth/login/second-factor', { continuation, passkey });
+  /** A whole login with an answer that deviates; failures do not slow down the next one. */
+  const logIn = async (authenticator: Authenticator, as: Deviation = {}): Promise<Answer> => {
+    const { continuation, passkey_options } = await ask();
+    const answer = await complete(continuation, authenticator.use(passkey_options, as));
+    await w.forgetFailures();
+    return answer;
+  };
+  const stored = async (): Promise<{ sign_count: number; is_used: boolean }> => {
+    const { rows } = await db.query<{ sign_count: number; is_used: boolean }>(
+      'SELECT sign_count::int, last_used_at IS NOT NULL AS is_used FROM admin_passkeys ORDER BY id',
+    );
+    return rows[0] ?? { sign_count: -1, is_used: false };
+  };
+  return { ...w, begin, add, enrol, ask, complete, logIn, stored };
+}
+
+const REFUSED = { status: 401, code: 'unauthorized', attempts_left: 4 };
+
+t.test('a passkey completes a login, and stands in the audit log with it', async t => {
+  const w = await world(t);
+  const authenticator = await w.enrol();
+  t.match(await w.newest('admin.add_passkey'), { after: { name: 'Key', host: HOST } });
+  t.same(await w.stored(), { sign_count: 1, is_used: false });
+  const opened = await w.logIn(authenticator);
+  t.match(opened.json, { admin: { email: ROOT_EMAIL } });
+  t.same(await w.stored(), { sign_count: 2, is_used: true });
+  t.match(await w.newest('admin.login'), { after: { second_factor: 'passkey' } });
+});
+
+t.test('a sign counter that does not grow is refused, because the authenticator may be a copy', async t => {
+  const w = await world(t);
+  const authenticator = await w.enrol();
+  t.equal((await w.logIn(authenticator, { counter: 7 })).status, 200);
+  for (const counter of [7, 6, 0]) {
+    t.match((await w.logIn(authenticator, { counter })).json, REFUSED, `${counter} after 7`);
+    t.equal((await w.stored()).sign_count, 7, 'what was refused is not counted');
+  }
+  const failed = (await w.call(w.root, 'GET', '/audit?action=admin.second_factor_failed')).json.items as unknown[];
+  t.equal(failed.length, 3, 'each is audited');
+  t.match(failed[0], { actor: { kind: 'anonymous' }, object_id: String(w.rootId) });
+  t.equal((await w.logIn(authenticator, { counter: 8 })).status, 200, 'the one that counts on goes on');
+  t.equal((await w.stored()).sign_count, 8);
+});
+
+t.test('an authenticator that does not count always says 0, and is taken', async t => {
+  const w = await world(t);
+  const authenticator = new Authenticator(ORIGIN);
+  const begun = await w.begin();
+  t.equal((await w.add(begun, authenticator.make(begun.options, { counter: 0 }))).status, 201);
+  for (let k = 0; k < 2; k++) t.equal((await w.logIn(authenticator, { counter: 0 })).status, 200);
+});
+
+/** What a page or an authenticator that is not the right one answers. */
+const WRONG: ReadonlyArray<[string, Deviation]> = [
+  ['an authenticator that does not know its user', { isVerified: false }],
+  ['a page of another site', { origin: 'https://evil.example' }],
+  ['a page of a host below', { origin: `https://evil.${HOST}` }],
+  ['a page at another port', { origin: `${ORIGIN}:8443` }],
+  ['an authenticator that signs for another site', { rpId: 'evil.example' }],
+  ['an authenticator that signs for the domain above', { rpId: 'uni.example' }],
+  ['another challenge', { challenge: Buffer.alloc(32, 1).toString('base64url') }],
+];
+
+for (const publicUrl of ['', ORIGIN])
+  t.test(`${publicUrl === '' ? 'without' : 'with'} http.public_url a passkey counts at its own site alone`, async t => {
+    const w = await world(t, publicUrl);
+    for (const [what, as] of [...WRONG, ['an answer of the other kind', { type: 'webauthn.get' } as const]] as const) {
+      const begun = await w.begin();
+      const refused = await w.add(begun, new Authenticator(ORIGIN).make(begun.options, as));
+      t.match(refused.json, { status: 422, errors: [{ pointer: '/response' }] }, `${what} makes none`);
+    }
+    t.same((await w.call(w.root, 'GET', '/auth/second-factor')).json.passkeys, []);
+    const authenticator = await w.enrol();
+    for (const [what, as] of [...WRONG, ['an answer of the other kind', { type: 'webauthn.create' } as const]] as const)
+      t.match((await w.logIn(authenticator, as)).json, REFUSED, `${what} completes no login`);
+    for (const [what, as] of WRONG) {
+      const asked = await w.call(w.root, 'POST', '/auth/confirm/passkey');
+      const passkey = authenticator.use(asked.json.options, as);
+      t.match(
+        (await w.call(w.root, 'POST', '/auth/confirm', { continuation: asked.json.continuation, passkey })).json,
+        { status: 422, errors: [{ pointer: '/passkey' }] },
+        `${what} is no recent password`,
+      );
+    }
+    t.equal((await w.logIn(authenticator)).status, 200, 'the right page is let in after all of them');
+    t.equal(
+      (await w.logIn(authenticator, { origin: `http://${HOST}` })).status,
+      publicUrl === '' ? 200 : 401,
+      'http is another origin than the public address; without one a proxy may have ended TLS',
+    );
+  });
+
+t.test('a passkey is not asked for, and not taken, at another host name', async t => {
+  const evil = { origin: 'https://evil.example', rpId: 'evil.example' };
+  for (const publicUrl of ['', ORIGIN]) {
+    const w = await world(t, publicUrl);
+    const authenticator = await w.enrol();
+    const there = await w.ask(ROOT_EMAIL, 'evil.example');
+    t.match(there, { methods: ['recovery_code'], passkey_options: null });
+    const right = await w.ask();
+    // A name that was pointed to this service: the browser signs for that name.
+    const answer = authenticator.use(right.passkey_options, evil);
+    t.match((await w.complete(right.continuation, answer, 'evil.example')).json, REFUSED);
+    await w.forgetFailures();
+    t.match((await w.complete(there.continuation, authenticator.use(right.passkey_options))).json, REFUSED);
+    t.match((await w.call({ ...w.root, host: 'evil.example' }, 'POST', '/auth/confirm/passkey')).json, {
+      status: 409,
+    });
+  }
+});
+
+t.test('a challenge counts once', async t => {
+  const w = await world(t);
+  // One that does not count, so that its counter does not give a repetition away.
+  const authenticator = new Authenticator(ORIGIN);
+  const uncounted = { counter: 0 };
+  const begun = await w.begin();
+  const made = authenticator.make(begun.options, uncounted);
+  t.equal((await w.add(begun, made)).status, 201);
+  t.match((await w.add(begun, made)).json, { status: 409, detail: /begin again/ });
+
+  const { continuation, passkey_options } = await w.ask();
+  const used = authenticator.use(passkey_options, uncounted);
+  // At the same time, as from a browser and from a copy of what it sent.
+  const both = await Promise.all([w.complete(continuation, used), w.complete(continuation, used)]);
+  t.same(both.map(a => a.status).sort(), [200, 401]);
+  await w.forgetFailures();
+  t.match((await w.complete(continuation, used)).json, { status: 401, detail: /not completed in time/ });
+  const next = await w.ask();
+  t.match((await w.complete(next.continuation, used)).json, REFUSED, 'nor does it answer another question');
+
+  const asked = (await w.call(w.root, 'POST', '/auth/confirm/passkey')).json;
+  const answer = { continuation: asked.continuation, passkey: authenticator.use(asked.options, uncounted) };
+  t.equal((await w.call(w.root, 'POST', '/auth/confirm', answer)).status, 200);
+  t.match((await w.call(w.root, 'POST', '/auth/confirm', answer)).json, { status: 409, detail: /ask again/ });
+});
+
+t.test('a passkey that does not fit uses the question of a confirmation up, and is audited', async t => {
+  const w = await world(t);
+  const authenticator = await w.enrol();
+  const { continuation, options } = (await w.call(w.root, 'POST', '/auth/confirm/passkey')).json;
+  const wrong = { continuation, passkey: authenticator.use(options, { isVerified: false }) };
+  t.equal((await w.call(w.root, 'POST', '/auth/confirm', wrong)).status, 422);
+  t.match(await w.newest('admin.confirm_failed'), {
+    actor: { kind: 'admin', name: ROOT_EMAIL },
+    after: { second_factor: 'passkey' },
+  });
+  const right = { continuation, passkey: authenticator.use(options) };
+  t.equal((await w.call(w.root, 'POST', '/auth/confirm', right)).status, 409);
+});
+
+t.test('a passkey is of one administrator', async t => {
+  const w = await world(t);
+  const second = await appointSecondAdmin(w.s, w.db, w.root, ROOT_PASSWORD, { roles: ['viewer'] });
+  const headers = { host: HOST, ...second.headers };
+  const [mine, theirs] = [await w.enrol(), await w.enrol(headers)];
+  const { continuation, passkey_options } = await w.ask();
+  t.same(
+    (passkey_options as { allowCredentials: unknown[] }).allowCredentials.length,
+    1,
+    'those of others are not named',
+  );
+  t.match((await w.complete(continuation, theirs.use(passkey_options))).json, REFUSED);
+  await w.forgetFailures();
+  const begun = await w.begin(headers);
+  t.match((await w.add(begun, mine.make(begun.options), headers)).json, { status: 422 }, 'one is not added twice');
+  const { passkeys } = (await w.call(w.root, 'GET', '/auth/second-factor')).json as { passkeys: Array<{ id: number }> };
+  t.equal((await w.call(headers, 'DELETE', `/auth/passkeys/${passkeys[0]?.id}`)).status, 404);
+  t.equal((await w.logIn(mine)).status, 200);
+});
+
+t.test('an administrator has a bounded number of passkeys, also when two are added at once', async t => {
+  const w = await world(t);
+  const max = SECOND_FACTOR_LIMITS.passkeysMax;
+  await w.db.query(
+    `INSERT INTO admin_passkeys (global_user_id, name, rp_id, credential_id, public_key, sign_count, transports)
+     SELECT $1, 'k' || n, 'passkeys.uni.example', 'c' || n, '\\x00', 0, '{}' FROM generate_series(1, $2) AS n`,
+    [w.rootId, max - 1],
+  );
+  const halves = [await w.begin(), await w.begin()];
+  const added = await Promise.all(halves.map(half => w.add(half, new Authenticator(ORIGIN).make(half.options))));
+  t.same(added.map(a => a.status).sort(), [201, 409]);
+  const full = { status: 409, detail: `you have ${max} passkeys, at most ${max}; remove one` };
+  t.match(added.find(a => a.status === 409)?.json, full);
+  t.match((await w.call(w.root, 'POST', '/auth/passkeys/begin')).json, full);
+  const { passkeys } = (await w.call(w.root, 'GET', '/auth/second-factor')).json as { passkeys: Array<{ id: number }> };
+  t.equal(passkeys.length, max);
+  t.equal((await w.call(w.root, 'DELETE', `/auth/passkeys/${passkeys[0]?.id}`)).status, 204);
+  t.equal((await w.call(w.root, 'POST', '/auth/passkeys/begin')).status, 200);
+});
+
+t.test('a passkey is a recent password in the session that asked', async t => {
+  const w = await world(t);
+  const authenticator = await w.enrol();
+  const other = new CookieJar();
+  other.take((await w.logIn(authenticator)).headers);
+  const { continuation, options } = (await w.call(w.root, 'POST', '/auth/confirm/passkey')).json;
+  const answer = { continuation, passkey: authenticator.use(options) };
+  await w.db.query("UPDATE sessions SET password_at = now() - interval '11 minutes'");
+  const stale = { status: 403, code: 'password_confirmation_required' };
+  t.match((await w.call(w.root, 'POST', '/auth/recovery-codes')).json, stale);
+  const there = { host: HOST, ...other.header };
+  t.match((await w.call(there, 'POST', '/auth/confirm', answer)).json, { status: 409, detail: /in another session/ });
+  t.equal((await w.call(w.root, 'POST', '/auth/confirm', answer)).status, 200);
+  t.equal((await w.call(w.root, 'POST', '/auth/recovery-codes')).status, 200);
+  t.match((await w.call(there, 'POST', '/auth/recovery-codes')).json, stale, 'the other session is as it was');
+});
