@@ -2,7 +2,7 @@ import type { ExecutionOutcome, LogLine } from '../abi/execution-outcome.ts';
 import { messageOf } from '../base/errors.ts';
 import { LIMITS } from '../base/limits.ts';
 import type { Log } from '../base/log.ts';
-import type { Suspension } from './quarantine.ts';
+import type { Suspension } from './suspension.ts';
 
 /** An execution as the log names it. */
 export type LoggedExecution = {

@@ -3,6 +3,7 @@ import { LIMITS } from '../base/limits.ts';
 import { storableText } from '../base/storable-text.ts';
 import { type Database, isUnavailable, type Queryable } from '../db/database.ts';
 import { removeInBatches } from '../db/remove-in-batches.ts';
+import { RecordingAllowance } from './recording-allowance.ts';
 
 /** What is stored of an execution (docs/plugins.md "Records"), or of a caller that a policy refused: `refused`. */
 export type ExecutionRecord = {
@@ -24,6 +25,8 @@ export type ExecutionRecord = {
   log: LogLine[];
   /** The policy verdict with all graph checks it made; null without a policy. */
   decision: object | null;
+  /** What runs it again, as JSON; left out or null where it was not recorded. */
+  recording?: Buffer | null;
 };
 
 export type StoredRecord = ExecutionRecord & { id: number };
@@ -31,6 +34,8 @@ export type StoredRecord = ExecutionRecord & { id: number };
 export type RecordFilter = {
   outcome?: string;
   trigger?: string;
+  /** `user:<id>`, `service:<id>` or `public`. */
+  principal?: string;
   since?: Date;
   requestId?: string;
   traceId?: string;
@@ -46,6 +51,8 @@ const RETRY_MS = 2000;
  * logged.
  */
 const BACKLOG_MAX = 10_000;
+/** Records that may wait while recordings are still kept. */
+const RECORDING_BACKLOG_MAX = 200;
 
 type RecordSql = {
   id: string;
@@ -101,6 +108,7 @@ export class ExecutionRecords {
   #lost = 0;
   readonly #successes = new Map<object, number>();
   #successesOfAll = 0;
+  readonly #allowance = new RecordingAllowance();
   readonly #logged = new Map<string, { hour: number; bytes: number }>();
 
   constructor(db: Database, onError: (error: unknown, lost: number) => void) {
@@ -134,7 +142,8 @@ export class ExecutionRecords {
       this.#lost++;
       return;
     }
-    this.#backlog.push({ ...record, log: this.#withinHour(record) });
+    const recording = this.#backlog.length > RECORDING_BACKLOG_MAX ? null : this.#allowance.take(record);
+    this.#backlog.push({ ...record, log: this.#withinHour(record), recording });
     this.#timer ??= setTimeout(() => this.#flushSoon(), FLUSH_MS);
   }
 
@@ -207,9 +216,9 @@ export class ExecutionRecords {
     await this.flush();
     const { rows } = await this.#db.query<RecordSql>(
       `SELECT * FROM all_executions
-       WHERE plugin_id = $1 AND id < $2 AND ($3::text IS NULL OR outcome = $3) AND ($4::text IS NULL OR trigger_name = $4)
+       WHERE plugin_id = $1 AND id < $2 AND ($3::text IS NULL OR outcome = $3 OR ($3 = 'failed' AND outcome NOT IN ('ok', 'refused'))) AND ($4::text IS NULL OR trigger_name = $4)
          AND ($5::timestamptz IS NULL OR started_at >= $5) AND ($7::text IS NULL OR request_id = $7)
-         AND ($8::text IS NULL OR trace_id = $8)
+         AND ($8::text IS NULL OR trace_id = $8) AND ($9::text IS NULL OR principal = $9)
        ORDER BY id DESC LIMIT $6`,
       [
         pluginId,
@@ -220,6 +229,7 @@ export class ExecutionRecords {
         f.limit,
         f.requestId ?? null,
         f.traceId ?? null,
+        f.principal ?? null,
       ],
     );
     return rows.map(toRecord);
@@ -259,9 +269,9 @@ async function insert(db: Database, batch: ExecutionRecord[]): Promise<void> {
   const column = <T>(of: (r: ExecutionRecord) => T): T[] => batch.map(of);
   await db.query(
     `INSERT INTO execution_records (request_id, plugin_id, version, trigger_name, principal, outcome, status, started_at,
-       queue_wait_ms, run_ms, host_calls, peak_pages, failure, log, trace_id, decision)
+       queue_wait_ms, run_ms, host_calls, peak_pages, failure, log, trace_id, decision, recording)
      SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::int[], $8::timestamptz[],
-       $9::real[], $10::real[], $11::int[], $12::int[], $13::text[], $14::jsonb[], $15::text[], $16::jsonb[])`,
+       $9::real[], $10::real[], $11::int[], $12::int[], $13::text[], $14::jsonb[], $15::text[], $16::jsonb[], $17::bytea[])`,
     [
       column(r => r.requestId),
       column(r => r.pluginId),
@@ -279,6 +289,7 @@ async function insert(db: Database, batch: ExecutionRecord[]): Promise<void> {
       column(r => JSON.stringify(r.log.map(l => ({ level: l.level, text: storableText(l.text) })))),
       column(r => r.traceId),
       column(r => (r.decision === null ? null : JSON.stringify(r.decision).replaceAll('\\u0000', '\\ufffd'))),
+      column(r => r.recording ?? null),
     ],
   );
 }
@@ -326,8 +337,10 @@ export async function listExecutionsOf(
 export async function eraseCaller(client: Queryable, userId: number): Promise<number> {
   let erased = 0;
   for (const table of ['execution_records', 'plugin_executions']) {
+    // Parts of a release before have no recordings.
+    const recording = table === 'execution_records' ? ', recording = NULL' : '';
     const { rowCount } = await client.query(
-      `UPDATE ${table} SET principal = 'erased', log = '[]', decision = NULL WHERE principal = $1`,
+      `UPDATE ${table} SET principal = 'erased', log = '[]', decision = NULL${recording} WHERE principal = $1`,
       [`user:${userId}`],
     );
     erased += rowCount ?? 0;

@@ -1,68 +1,28 @@
-import type { ExecutionOutcome, OutcomeKind } from '../abi/execution-outcome.ts';
+import type { ExecutionOutcome } from '../abi/execution-outcome.ts';
 import { type Actor, appendAudit } from '../audit/audit-log.ts';
 import { LIMITS } from '../base/limits.ts';
 import type { Database } from '../db/database.ts';
 import { notifyChanged } from '../plugins/plugin-store.ts';
 import { type StrikeMessage, Strikes } from './strikes.ts';
+import {
+  isActive,
+  reasonOf,
+  type Suspension,
+  type SuspensionReason,
+  type SuspensionSql,
+  storedDetails,
+  toSuspension,
+} from './suspension.ts';
 
 /** Channel on which hosts tell each other that an administrator resumed a trigger or plugin. */
 export const RESUMED = 'plugin_resumed';
 
-/** A suspended trigger or version. `until` null: until an administrator resumes it. */
-export type Suspension = {
-  pluginId: string;
-  /** Empty: the whole plugin. */
-  trigger: string;
-  /** The version suspended after crashes; 0 for triggers. */
-  versionId: number;
-  /** The caller for whom a trigger is suspended; null: for all callers. */
-  caller: string | null;
-  since: Date;
-  until: Date | null;
-  level: number;
-  /** The failures that led to it. */
-  cause: string;
-  /** Callers whose executions failed. */
-  callers: number;
-};
-
 /** The part of a plugin that suspensions need. */
 export type SuspendablePlugin = { readonly id: string; readonly versionId: number };
 
-type SuspensionSql = {
-  plugin_id: string;
-  trigger_name: string;
-  version_id: string;
-  since: Date;
-  until: Date | null;
-  level: number;
-  cause: string;
-  callers: number;
-};
-
-/** The clocks of hosts are assumed to differ by less. */
-const CLOCKS_DIFFER_MS = 60_000;
-
-/**
- * Whether a suspension is active. One that begins in the future was written before the clock was set back, and counts
- * as ended.
- */
-const isActive = (s: Suspension, nowMs: number): boolean =>
-  s.until === null || (s.until.getTime() > nowMs && s.since.getTime() <= nowMs + CLOCKS_DIFFER_MS);
-
-const toSuspension = (r: SuspensionSql): Suspension => ({
-  pluginId: r.plugin_id,
-  trigger: r.trigger_name,
-  versionId: Number(r.version_id),
-  caller: null,
-  since: r.since,
-  until: r.until,
-  level: r.level,
-  cause: r.cause,
-  callers: r.callers,
-});
-
-const CAUSES_QUARANTINE: ReadonlySet<OutcomeKind> = new Set(['trapped', 'deadline', 'crashed']);
+/** Whose execution of which trigger failed, and how. */
+type Failing = { pluginId: string; trigger: string; caller: string };
+type Failed = { reason: SuspensionReason | null; failure: string | null; cause: string };
 
 type Key = Pick<Suspension, 'pluginId' | 'trigger' | 'versionId' | 'caller'>;
 
@@ -146,12 +106,14 @@ export class Quarantine {
       if (this.#strikes.forget(plugin.id, trigger, caller)) this.#tell({ kind: 'strikes_forgotten', ...of });
       return;
     }
-    if (!CAUSES_QUARANTINE.has(o.kind)) return;
+    const reason = reasonOf(o.kind);
+    if (reason === undefined) return;
     // An execution that was under way when the suspension began does not count again.
     if (this.find(plugin, trigger, caller, nowMs) !== undefined) return;
-    const cause = `${o.kind}: ${o.failure.split('\n')[0] ?? ''}`;
-    this.#failed(plugin.id, trigger, caller, cause, nowMs);
-    this.#tell({ kind: 'strike', ...of, cause, atMs: nowMs });
+    const failure = o.failure.split('\n')[0] ?? '';
+    const how = { reason, failure, cause: `${reason}: ${failure}` };
+    this.#failed(of, how, nowMs);
+    this.#tell({ kind: 'strike', ...of, ...how, atMs: nowMs });
   }
 
   /**
@@ -162,7 +124,7 @@ export class Quarantine {
     // All processes hear of it from the database.
     if (m.kind === 'trigger_resumed') return;
     if (m.kind === 'strikes_forgotten') this.#strikes.forget(m.pluginId, m.trigger, m.caller);
-    else if (!this.#isSuspended(m)) this.#failed(m.pluginId, m.trigger, m.caller, m.cause, m.atMs);
+    else if (!this.#isSuspended(m)) this.#failed(m, m, m.atMs);
   }
 
   #isSuspended({ atMs, caller, pluginId, trigger }: Extract<StrikeMessage, { kind: 'strike' }>): boolean {
@@ -172,7 +134,7 @@ export class Quarantine {
   }
 
   /** Counts a trap or a timeout. */
-  #failed(pluginId: string, trigger: string, by: string, cause: string, nowMs: number): void {
+  #failed({ caller: by, pluginId, trigger }: Failing, { cause, failure, reason }: Failed, nowMs: number): void {
     const verdict = this.#strikes.add(pluginId, trigger, by, nowMs);
     if (verdict.kind === 'none') return;
     const caller = verdict.kind === 'caller' ? by : null;
@@ -182,7 +144,8 @@ export class Quarantine {
     const quiet = before?.until != null && before.until.getTime() + LIMITS.quarantineMs < nowMs;
     const level = before === undefined || quiet ? 0 : before.level + 1;
     const ms = Math.min(LIMITS.quarantineMs, LIMITS.quarantineFirstMs * 2 ** level);
-    const s = { ...key, since: new Date(nowMs), until: new Date(nowMs + ms), level, cause, callers };
+    const why = { reason, failure, version: null, crashes: [], cause };
+    const s = { ...key, since: new Date(nowMs), until: new Date(nowMs + ms), level, ...why, callers };
     if (caller !== null) return this.#suspendCaller(s);
     const written = this.suspend(s)
       .catch(this.#onError)
@@ -215,13 +178,16 @@ export class Quarantine {
   }
 
   async #write(s: Suspension): Promise<void> {
+    const details = JSON.stringify(storedDetails(s));
     await this.#db.withTransaction(async client => {
       await client.query(
-        `INSERT INTO plugin_quarantine (plugin_id, trigger_name, version_id, since, until, level, cause, callers)
-         SELECT $1, $2, $3, $4, $5, $6, $7, $8 WHERE EXISTS (SELECT 1 FROM plugins WHERE id = $1)
+        `INSERT INTO plugin_quarantine
+           (plugin_id, trigger_name, version_id, since, until, level, cause, callers, reason, details)
+         SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10 WHERE EXISTS (SELECT 1 FROM plugins WHERE id = $1)
          ON CONFLICT (plugin_id, trigger_name, version_id) DO UPDATE SET since = EXCLUDED.since, until = EXCLUDED.until,
-           level = EXCLUDED.level, cause = EXCLUDED.cause, callers = EXCLUDED.callers`,
-        [s.pluginId, s.trigger, s.versionId, s.since, s.until, s.level, s.cause, s.callers],
+           level = EXCLUDED.level, cause = EXCLUDED.cause, callers = EXCLUDED.callers, reason = EXCLUDED.reason,
+           details = EXCLUDED.details`,
+        [s.pluginId, s.trigger, s.versionId, s.since, s.until, s.level, s.cause, s.callers, s.reason, details],
       );
       await notifyChanged(client, s.pluginId);
     });

@@ -1,12 +1,21 @@
 import { z } from 'zod';
 import { LIMITS } from '../base/limits.ts';
+import { SUSPENSION_REASONS } from './suspension.ts';
 
 const of = { pluginId: z.string(), trigger: z.string(), caller: z.string() };
 
 /** What the serving processes of a host tell each other, so that executions on all of them count together. */
 export const strikeMessage = z.discriminatedUnion('kind', [
   /** An execution trapped or timed out. `atMs`: time of day. */
-  z.object({ kind: z.literal('strike'), ...of, cause: z.string(), atMs: z.number() }),
+  z.object({
+    kind: z.literal('strike'),
+    ...of,
+    cause: z.string(),
+    /** A release without reasons sends neither; both are in `cause` as a sentence. */
+    reason: z.enum(SUSPENSION_REASONS).nullable().default(null),
+    failure: z.string().nullable().default(null),
+    atMs: z.number(),
+  }),
   /** An execution succeeded where there were strikes. */
   z.object({ kind: z.literal('strikes_forgotten'), ...of }),
   /** An administrator resumed the trigger. */

@@ -2,9 +2,10 @@ import { LIMITS } from '../base/limits.ts';
 import type { Database } from '../db/database.ts';
 import { findVersion } from '../plugins/plugin-store.ts';
 import type { Quarantine } from './quarantine.ts';
+import type { Crash } from './suspension.ts';
 
 /** A version that ran during each crash of the serving process, and what the supervisor observed. */
-export type Suspect = { versionId: number; seen: string };
+export type Suspect = { versionId: number; seen: string; crashes: Crash[] };
 
 /**
  * Suspends versions that crashed the serving process: the first time for an hour, the second time until an
@@ -15,7 +16,7 @@ export async function suspendSuspects(
   quarantine: Quarantine,
   suspects: readonly Suspect[],
 ): Promise<void> {
-  for (const { seen, versionId } of suspects) {
+  for (const { crashes, seen, versionId } of suspects) {
     const version = await findVersion(db, versionId);
     if (version === undefined) continue;
     const before = quarantine.findOfVersion(version.pluginId, versionId);
@@ -29,6 +30,10 @@ export async function suspendSuspects(
       since: new Date(now),
       until: before === undefined ? new Date(now + LIMITS.crashSuspensionMs) : null,
       level: before === undefined ? 0 : 1,
+      reason: 'version_crashed',
+      failure: null,
+      version: version.version,
+      crashes,
       cause: before === undefined ? cause : `${cause}; this is the second time, after a suspension of one hour`,
       callers: 0,
     });

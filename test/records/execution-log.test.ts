@@ -114,6 +114,7 @@ t.test('a suspension is logged with its cause', async t => {
       level: 0,
       cause: 'trapped: unreachable',
     },
+    ...{ reason: 'trapped' as const, failure: 'unreachable', version: null, crashes: [] },
     ...{ since: new Date(0), until: new Date(30_000) },
   };
   executions.suspended(s);

@@ -3,6 +3,7 @@ import type { Actor } from '../../src/audit/audit-log.ts';
 import { LIMITS } from '../../src/base/limits.ts';
 import { type Database, openDatabase } from '../../src/db/database.ts';
 import { Quarantine } from '../../src/records/quarantine.ts';
+import { strikeMessage } from '../../src/records/strikes.ts';
 import { suspendSuspects } from '../../src/records/suspects.ts';
 import { MANY_LANES, startTestService } from '../support/service.ts';
 import { respondText, watPlugin } from '../support/wat.ts';
@@ -59,7 +60,16 @@ t.test('three traps in a row suspend the trigger alone, an administrator sees wh
   t.ok(retry > 25 && retry <= 30);
   t.equal(await ask('b', 'n'), 200, 'the other trigger goes on');
   const { json } = await s.admin('GET', '/plugins/moody');
-  t.match(json.quarantine, [{ trigger: 'a', caller: null, callers: 2, cause: /trapped: unreachable/ }]);
+  t.match(json.quarantine, [
+    {
+      trigger: 'a',
+      caller: null,
+      callers: 2,
+      reason: 'trapped',
+      failure: /unreachable/,
+      cause: /trapped: unreachable/,
+    },
+  ]);
   t.match((await s.admin('POST', '/plugins/moody/triggers/a/resume')).json, { resumed: true });
   t.equal(await ask('a', 'n'), 200);
   t.match((await s.admin('POST', '/plugins/moody/triggers/a/resume')).json, { resumed: false });
@@ -141,6 +151,32 @@ t.test('the memory for callers is bounded', async t => {
   t.same(q.list('moody', now), []);
 });
 
+t.test('what a release without reasons says and writes counts, and is shown with its cause alone', async t => {
+  const s = await startTestService();
+  t.teardown(() => s.stop());
+  await s.install(moody);
+  const db = openDatabase(s.databaseUrl, 2, () => {});
+  t.teardown(() => db.close());
+  const q = quarantineOf(t, db);
+  const now = Date.now();
+  const find = () => q.find(MOODY, 'a', 'user:3', now + 1000);
+  for (const caller of ['user:1', 'user:2', 'user:1']) {
+    const told = { kind: 'strike', pluginId: 'moody', trigger: 'a', caller, cause: 'trapped: unreachable', atMs: now };
+    q.hearStrike(strikeMessage.parse(told));
+  }
+  t.match(find(), { reason: null, failure: null, cause: 'trapped: unreachable' });
+  await q.close();
+
+  strike3(q, 'b', now);
+  await q.close();
+  await q.load();
+  const stored = () => q.find(MOODY, 'b', 'user:3', now + 1000);
+  t.match(stored(), { reason: 'deadline', cause: 'deadline: ' });
+  await db.query(`UPDATE plugin_quarantine SET cause = 'trapped: unreachable' WHERE trigger_name = 'b'`);
+  await q.load();
+  t.match(stored(), { reason: null, failure: null, cause: 'trapped: unreachable' }, 'the reason was that of before');
+});
+
 t.test(
   'a version that crashed the service is suspended for an hour, then tried again, then until it is resumed',
   async t => {
@@ -153,15 +189,22 @@ t.test(
     const versionId = s.service.registry.find('moody')?.versionId ?? 0;
     const find = (version: number, inMs: number) =>
       q.find({ id: 'moody', versionId: version }, 'a', 'user:1', Date.now() + inMs);
-    await suspendSuspects(db, q, [{ versionId, seen: 'ended by SIGSEGV twice' }]);
-    t.match(find(versionId, 0), { cause: /version 1.0.0 was running when the serving process ended by SIGSEGV twice/ });
+    const crashes = [{ signal: 'SIGSEGV', at: '2026-01-01T10:00:00.000Z', out_of_memory: false }];
+    await suspendSuspects(db, q, [{ versionId, seen: 'ended by SIGSEGV twice', crashes }]);
+    t.match(find(versionId, 0), {
+      reason: 'version_crashed',
+      version: '1.0.0',
+      crashes,
+      cause: /version 1.0.0 was running when the serving process ended by SIGSEGV twice/,
+    });
     t.not(find(versionId, 59 * 60_000), undefined);
     t.equal(find(versionId, 61 * 60_000), undefined, 'after an hour it is tried again');
     t.equal(find(versionId + 1, 0), undefined, 'another version is not meant');
     await q.load();
-    await suspendSuspects(db, q, [{ versionId, seen: 'ended by SIGSEGV twice' }]);
+    await suspendSuspects(db, q, [{ versionId, seen: 'ended by SIGSEGV twice', crashes }]);
     t.match(find(versionId, 365 * 86_400_000), {
       until: null,
+      crashes,
       cause: /this is the second time, after a suspension of one hour/,
     });
     // The service hears of both suspensions, one after the other.

@@ -1,0 +1,148 @@
+import { z } from 'zod';
+import type { ExecutionOutcome } from '../abi/execution-outcome.ts';
+import { HOST_ERROR } from '../abi/host-functions.ts';
+import { type HostArgument, type HostResult, hostError } from '../abi/host-result.ts';
+import { ENTRY } from '../abi/shared-layout.ts';
+import { OperatorError } from '../base/errors.ts';
+import { fieldErrorsOf } from '../base/field-errors.ts';
+import { LIMITS } from '../base/limits.ts';
+import {
+  type RecordedCall,
+  type RecordedExecution,
+  type RecordedValue,
+  recordedExecution,
+} from '../records/recorded-execution.ts';
+import { Masker, recordedBytes } from '../records/recording.ts';
+import { AuthorSandbox } from './author-sandbox.ts';
+
+/** Runs a recorded execution again, with the answers its host calls got then (docs/plugins.md "Recordings"). */
+
+/** @param from where it comes from, for the error. @throws OperatorError when it is none */
+export function readRecording(text: string, from: string): RecordedExecution {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    throw new OperatorError(`${from} is no recording: it is not JSON`);
+  }
+  const read = recordedExecution.safeParse(value);
+  if (read.success) return read.data;
+  const [first] = fieldErrorsOf(read.error);
+  throw new OperatorError(`${from} is no recording of an execution: ${first?.pointer || '/'}: ${first?.message}`);
+}
+
+export type Replay = {
+  /** What is different, one line each; empty when it ran as it did then. */
+  differences: string[];
+  /** Host calls that were answered from the recording. */
+  calls: number;
+  outcome: ExecutionOutcome;
+};
+
+const DIFFERENCES_MAX = 20;
+const SHOWN_CHARACTERS = 200;
+
+const shown = (value: unknown): string => {
+  const text = JSON.stringify(value);
+  return text.length > SHOWN_CHARACTERS ? `${text.slice(0, SHOWN_CHARACTERS)}... (${text.length} characters)` : text;
+};
+
+const callText = (name: string, values: readonly RecordedValue[]): string => `${name}(${values.map(shown).join(', ')})`;
+
+/** Answers host calls from the recording, in its order, and notes what is asked otherwise. */
+class Player {
+  readonly differences: string[] = [];
+  readonly #calls: readonly RecordedCall[];
+  readonly #masker: Masker;
+  answered = 0;
+
+  /** @param secrets that were taken out when it was recorded, so that what is asked now is masked alike */
+  constructor(calls: readonly RecordedCall[], secrets: readonly string[]) {
+    this.#calls = calls;
+    this.#masker = new Masker(secrets);
+  }
+
+  differs(line: string): void {
+    if (this.differences.length < DIFFERENCES_MAX) this.differences.push(line);
+  }
+
+  masked(value: HostArgument): RecordedValue {
+    return this.#masker.value(value);
+  }
+
+  maskedHeaders(flat: string): string {
+    return this.#masker.headers(flat);
+  }
+
+  answer(name: string, args: readonly HostArgument[]): HostResult {
+    const then = this.#calls[this.answered];
+    const number = this.answered + 1;
+    const now = args.map(value => this.masked(value));
+    if (then === undefined || then.function !== name) {
+      const before = then === undefined ? 'no further call' : callText(then.function, then.arguments);
+      this.differs(`host call ${number}: then ${before}, now ${callText(name, now)}`);
+      return hostError(HOST_ERROR.unavailable, `the recording has no answer to ${name} here`);
+    }
+    this.answered++;
+    if (JSON.stringify(then.arguments) !== JSON.stringify(now))
+      this.differs(`host call ${number}: then ${callText(name, then.arguments)}, now ${callText(name, now)}`);
+    return {
+      code: then.code,
+      ...(then.data === null ? {} : { data: recordedBytes(then.data) }),
+      ...(then.body === null ? {} : { body: recordedBytes(then.body) }),
+    };
+  }
+
+  /** What was asked then and is not any more. */
+  end(): void {
+    const [next] = this.#calls.slice(this.answered);
+    if (next === undefined) return;
+    const rest = this.#calls.length - this.answered;
+    this.differs(`${rest} host calls fewer: ${callText(next.function, next.arguments)} is not made`);
+  }
+}
+
+const eventKind = z.object({ kind: z.string() });
+
+const isMessageEvent = (event: string): boolean => eventKind.parse(JSON.parse(event)).kind === 'messenger';
+
+/**
+ * @param module the module as it was uploaded or built
+ * @param config values of the configuration that the recording hides
+ * @throws OperatorError when the gate refuses the module
+ */
+export async function replay(
+  module: Uint8Array,
+  then: RecordedExecution,
+  config: Record<string, string>,
+): Promise<Replay> {
+  const sandbox = new AuthorSandbox<Player>(module, {
+    config: { ...then.config, ...config },
+    timeoutMs: LIMITS.executionMsMax,
+    dispatch: (row, args, player) => player.answer(row.name, args),
+  });
+  try {
+    const player = new Player(then.calls, Object.values(config));
+    const body = then.body === null ? null : recordedBytes(then.body);
+    const isMessage = isMessageEvent(then.event);
+    const entry = isMessage ? ENTRY.message : ENTRY.handle;
+    const outcome = await sandbox.run({ event: then.event, body, entry, context: player });
+    player.end();
+    const { failure, headers, kind, status } = then.outcome;
+    const compare = (what: string, before: unknown, now: unknown): void => {
+      if (JSON.stringify(before) !== JSON.stringify(now))
+        player.differs(`${what}: then ${shown(before)}, now ${shown(now)}`);
+    };
+    compare('outcome', kind, outcome.kind);
+    compare('failure', failure, player.masked(outcome.failure));
+    // Replies to a message are host calls. Of a failure the service made the answer.
+    if (kind === 'ok' && outcome.kind === 'ok' && !isMessage) {
+      compare('status', status, outcome.status === 0 ? 204 : outcome.status);
+      compare('headers', headers, player.maskedHeaders(outcome.headers));
+      compare('body', then.outcome.body, player.masked(outcome.body));
+    }
+    return { differences: player.differences, calls: player.answered, outcome };
+  } finally {
+    await sandbox.close();
+  }
+}

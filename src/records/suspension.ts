@@ -1,0 +1,106 @@
+import { z } from 'zod';
+import type { OutcomeKind } from '../abi/execution-outcome.ts';
+
+/** Why something is suspended: how its last execution failed, or that its version was running in crashes of the service. */
+export const SUSPENSION_REASONS = ['trapped', 'deadline', 'crashed', 'version_crashed'] as const;
+export type SuspensionReason = (typeof SUSPENSION_REASONS)[number];
+
+/** A crash of the serving process. */
+export const crash = z.object({
+  signal: z.string().describe('The signal that ended the process, or V8 for a fatal error of the engine'),
+  at: z.string().describe('When, as ISO 8601'),
+  out_of_memory: z.boolean().describe('Whether the process was killed for lack of memory'),
+});
+export type Crash = z.infer<typeof crash>;
+
+const details = z.object({
+  /** The cause these details belong to. A release without reasons changes a row's cause and leaves its details. */
+  cause: z.string().default(''),
+  failure: z.string().nullable().default(null),
+  version: z.string().nullable().default(null),
+  crashes: z.array(crash).default([]),
+});
+/** What belongs to a reason, for pages that say it in words of their own. */
+export type SuspensionDetails = {
+  /** What the last failed execution of a trigger said; null for versions. */
+  failure: string | null;
+  /** The version that was running in the crashes; null for triggers. */
+  version: string | null;
+  crashes: Crash[];
+};
+
+/** A suspended trigger or version. `until` null: until an administrator resumes it. */
+export type Suspension = SuspensionDetails & {
+  pluginId: string;
+  /** Empty: the whole plugin. */
+  trigger: string;
+  /** The version suspended after crashes; 0 for triggers. */
+  versionId: number;
+  /** The caller for whom a trigger is suspended; null: for all callers. */
+  caller: string | null;
+  since: Date;
+  until: Date | null;
+  level: number;
+  /** Null: a release without reasons has written it. */
+  reason: SuspensionReason | null;
+  /** The reason and its details as an English sentence. */
+  cause: string;
+  /** Callers whose executions failed. */
+  callers: number;
+};
+
+export type SuspensionSql = {
+  plugin_id: string;
+  trigger_name: string;
+  version_id: string;
+  since: Date;
+  until: Date | null;
+  level: number;
+  reason: string | null;
+  details: unknown;
+  cause: string;
+  callers: number;
+};
+
+/** The clocks of hosts are assumed to differ by less. */
+const CLOCKS_DIFFER_MS = 60_000;
+
+/**
+ * Whether a suspension is active. One that begins in the future was written before the clock was set back, and counts
+ * as ended.
+ */
+export const isActive = (s: Suspension, nowMs: number): boolean =>
+  s.until === null || (s.until.getTime() > nowMs && s.since.getTime() <= nowMs + CLOCKS_DIFFER_MS);
+
+/** The details as they are stored with a suspension. */
+export const storedDetails = ({ cause, crashes, failure, version }: Suspension): z.infer<typeof details> => ({
+  cause,
+  failure,
+  version,
+  crashes,
+});
+
+/** The reason and the details of a row, if they belong to its cause. */
+function whyOf(r: SuspensionSql): SuspensionDetails & { reason: SuspensionReason | null } {
+  const { cause, crashes, failure, version } = details.parse(r.details);
+  const reason = SUSPENSION_REASONS.find(one => one === r.reason);
+  if (reason === undefined || cause !== r.cause) return { reason: null, failure: null, version: null, crashes: [] };
+  return { reason, failure, version, crashes };
+}
+
+export const toSuspension = (r: SuspensionSql): Suspension => ({
+  pluginId: r.plugin_id,
+  trigger: r.trigger_name,
+  versionId: Number(r.version_id),
+  caller: null,
+  since: r.since,
+  until: r.until,
+  level: r.level,
+  ...whyOf(r),
+  cause: r.cause,
+  callers: r.callers,
+});
+
+/** The reason for which executions that end in this way suspend their trigger; undefined: they do not. */
+export const reasonOf = (kind: OutcomeKind): SuspensionReason | undefined =>
+  kind === 'trapped' || kind === 'deadline' || kind === 'crashed' ? kind : undefined;
