@@ -47,7 +47,7 @@ export async function attackLanguages(
 ): Promise<Isolation[]> {
   const results: Isolation[] = [];
   const sample = { language: 'assemblyscript', bytes: await buildExample('hello'), missing: '' };
-  for (const plugin of [sample, ...buildLanguagePlugins(directory)]) {
+  for (const plugin of [sample, ...(await buildLanguagePlugins())]) {
     if (plugin.bytes === null) {
       missing(plugin.language, plugin.missing);
       continue;

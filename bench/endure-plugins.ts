@@ -36,7 +36,7 @@ function goCopy({ bytes, id }: LanguagePlugin, copy: string, k: number): Uint8Ar
 
 /** Many installed plugins, a fifth of them in Go, all called in turn on a host with a small memory budget. */
 export async function manyPlugins(directory: string, count: number): Promise<ManyPlugins> {
-  const go = buildLanguagePlugins(directory).find(p => p.language === 'go');
+  const go = (await buildLanguagePlugins()).find(p => p.language === 'go');
   if (go === undefined || go.bytes === null) throw new Error(`Go cannot be built here: ${go?.missing}`);
   const host = await startHost(directory, { BOT_EXECUTION_MEMORY_BUDGET_MB: String(BUDGET_MB) });
   const r: ManyPlugins = { plugins: count, go: 0, called: 0, failed: [], mostMb: 0, budgetMb: BUDGET_MB };

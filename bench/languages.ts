@@ -15,8 +15,8 @@ const BOUNDS: Readonly<Record<string, string>> = {
 const INSTALLS = 5;
 
 /** The same greeter in several languages, each in turns with the sample; and its first execution after the install. */
-export async function languages(port: number, directory: string, seconds: number, rounds: number): Promise<void> {
-  for (const { bytes, id, language, missing } of buildLanguagePlugins(directory)) {
+export async function languages(port: number, seconds: number, rounds: number): Promise<void> {
+  for (const { buildMs, bytes, id, language, missing } of await buildLanguagePlugins()) {
     if (bytes === null) {
       add(`greeter in ${language} / the sample`, 'left out', missing);
       continue;
@@ -30,6 +30,10 @@ export async function languages(port: number, directory: string, seconds: number
     await closedLoop(port, `/api/triggers/http/${id}/greet`, 64, 1);
     const later: number[] = [];
     for (let k = 0; k < 50; k++) later.push(await timeOf(port, id));
+    add(
+      `greeter in ${language}: size, build`,
+      `${Math.ceil(bytes.length / 1024)} KB, ${(buildMs / 1000).toFixed(1)} s`,
+    );
     const ratios: Record<'greet' | 'visit', number[]> = { greet: [], visit: [] };
     let failed = 0;
     for (let round = 0; round < rounds; round++) {

@@ -184,13 +184,25 @@ process.once('exit', () => fs.rmSync(COMPILED, { force: true }));
 export const openLoopGenerator = inC ? 'open-loop.c' : 'own generator (install a C compiler for a better one)';
 const OPEN_CONNECTIONS = 64;
 
-/** Open loop: requests leave at a fixed rate; latency counts from when they should have left. */
-export async function openLoop(port: number, where: string, perSecond: number, seconds: number): Promise<Load> {
-  return inC ? await openLoopInC(port, where, perSecond, seconds) : await openLoopHere(port, where, perSecond, seconds);
+/**
+ * Open loop: requests leave at a fixed rate; latency counts from when they should have left.
+ *
+ * @param course file for the latencies of each tenth of a second (`open-loop.c`); without a C compiler it is not written
+ */
+export async function openLoop(
+  port: number,
+  where: string,
+  perSecond: number,
+  seconds: number,
+  course?: string,
+): Promise<Load> {
+  if (!inC) return await openLoopHere(port, where, perSecond, seconds);
+  const words = [port, where, perSecond, seconds, OPEN_CONNECTIONS, ...(course === undefined ? [] : [course])];
+  return await openLoopInC(words.map(String), seconds);
 }
 
-async function openLoopInC(port: number, where: string, perSecond: number, seconds: number): Promise<Load> {
-  const child = spawn(COMPILED, [port, where, perSecond, seconds, OPEN_CONNECTIONS].map(String));
+async function openLoopInC(words: readonly string[], seconds: number): Promise<Load> {
+  const child = spawn(COMPILED, words);
   let text = '';
   child.stdout.on('data', (c: Buffer) => (text += c.toString()));
   await new Promise(resolve => child.once('close', resolve));

@@ -18,6 +18,10 @@ const share = Number(process.argv[2] ?? 0.01);
 const users = Math.round(1_000_000 * share);
 const RELATIONSHIPS_PER_USER = 100;
 const PLUGINS = 1000;
+/** Plugins in the list of plugins; those with records are others. */
+const LISTED_PLUGINS = 10_000;
+/** A list of the administration pages answers within this time. */
+const LIST_MS_MAX = 1000;
 const executions = Math.round(100_000_000 * share);
 const messages = Math.round(20_000_000 * share);
 const TOKEN = 'model-setup-token';
@@ -30,6 +34,26 @@ fs.chmodSync(directory, 0o711);
 
 /** Statements that fill tables without what the service would do for each row. */
 const FILLING: ReadonlyArray<readonly [what: string, sql: string]> = [
+  [
+    'plugins',
+    `WITH copies AS (SELECT 'q' || lpad(k::text, 5, '0') AS id FROM generate_series(1, ${LISTED_PLUGINS}) k),
+       added AS (INSERT INTO plugins (id) SELECT id FROM copies RETURNING id)
+     INSERT INTO plugin_versions (plugin_id, version, wasm_key, sha256, size, manifest, findings, permissions, runnable, uploaded_at)
+     SELECT a.id, v.version, v.wasm_key || a.id, v.sha256, v.size, v.manifest || jsonb_build_object('id', a.id, 'name', 'Plugin ' || a.id),
+       v.findings, v.permissions, v.runnable, v.uploaded_at
+     FROM added a, plugin_versions v WHERE v.plugin_id = 'ok'`,
+  ],
+  [
+    'installed',
+    `UPDATE plugins p SET installed_version_id = v.id FROM plugin_versions v WHERE v.plugin_id = p.id AND p.installed_version_id IS NULL`,
+  ],
+  [
+    'activity',
+    `INSERT INTO activity (plugin_id, step, at, requests, failed, run_ms, taken)
+     SELECT p, s, to_timestamp(floor(extract(epoch FROM now()) / s - n) * s), 100, 1, 500, array_fill(4, ARRAY[26])
+     FROM (SELECT '' AS p UNION ALL SELECT 'p' || k FROM generate_series(1, ${PLUGINS}) k) AS named,
+       (VALUES (60, 1440), (900, 672)) AS steps (s, most), generate_series(0, 1440) n WHERE n < most`,
+  ],
   [
     'users',
     `INSERT INTO global_users (external_id, display_name) SELECT 's-' || k, 'Person ' || k FROM generate_series(1, ${users}) k`,
@@ -106,7 +130,7 @@ async function measured(db: Database, what: string, work: () => Promise<unknown>
   const tables = grown.toSorted((a, b) => b[1] - a[1]).map(([name, n]) => `${name} ${n}`);
   rows.push({ what, ms, rows: total, tables: tables.slice(0, 3).join(', ') });
   const row = rows.at(-1) as Row;
-  const mark = row.rows > READ_ROWS_MAX ? 'MUCH ' : '     ';
+  const mark = row.rows > READ_ROWS_MAX ? 'MUCH ' : row.ms > LIST_MS_MAX ? 'SLOW ' : '     ';
   console.log(`${mark}${what.padEnd(46)} ${ms.toFixed(0).padStart(7)} ms  ${row.tables}`);
 }
 
@@ -146,6 +170,7 @@ try {
     setupToken: TOKEN,
     noteFile: null,
     suspects: [],
+    pages: null,
   };
   const first = await startService(options);
   const form = new FormData();
@@ -187,7 +212,19 @@ try {
   );
   await measured(db, 'users, a page', get('/users?limit=50'));
   await measured(db, 'users, by name', get('/users?search=Person%2077'));
+  await measured(db, 'users, by a name that is not there', get('/users?search=No%20such%20name'));
+  await measured(db, 'a user, with roles and sessions', async () => {
+    await Promise.all(
+      ['', '/roles', '/sessions', '/tokens', '/messenger-accounts'].map(x => get(`/users/${some}${x}`)()),
+    );
+  });
+  await measured(db, 'tiles of university data', get('/university/types'));
   await measured(db, 'plugins, a page', get('/plugins?limit=50'));
+  await measured(db, 'plugins, by name', get('/plugins?limit=50&search=Plugin%20q09'));
+  await measured(db, 'plugins, by a name that is not there', get('/plugins?limit=50&search=nothing'));
+  for (const window of ['15m', '1h', '24h', '7d'])
+    await measured(db, `activity of ${window}`, get(`/activity?window=${window}`));
+  await measured(db, 'activity of one plugin', get('/activity?window=7d&plugin=p5'));
   await measured(db, 'executions of a plugin', get('/plugins/p5/executions?limit=50'));
   await measured(db, 'executions that failed', get('/plugins/p5/executions?limit=50&outcome=trapped'));
   await measured(db, 'executions of a trigger that has none', get('/plugins/p5/executions?limit=50&trigger=none'));

@@ -1,10 +1,13 @@
 /*
  * Open-loop load on an HTTP/1.1 server: requests are due at a fixed rate, whether or not answers have come, and latency
  * counts from the moment a request was due. What fails or is not answered counts as endless. A connection that the server
- * closes between two requests is made again, as clients do.
+ * closes between two requests is made again, as clients do. Clients on other machines do not wait for the processors of
+ * the server, so this program goes before all others where the system allows it.
  *
- *   open-loop PORT PATH RATE SECONDS CONNECTIONS
+ *   open-loop PORT PATH RATE SECONDS CONNECTIONS [FILE]
  *
+ * Writes a line for each tenth of a second to FILE: when, the number of requests that were due and answered, and p50, p99
+ * and the largest latency of these.
  * Prints one line of JSON: sent, failed, p50, p99, p999 in ms (null: endless), and its own processor time in seconds.
  */
 #define _GNU_SOURCE
@@ -12,6 +15,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/tcp.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -44,6 +48,39 @@ static double now(void) {
 static int by_value(const void *a, const void *b) {
   double x = *(const double *)a, y = *(const double *)b;
   return x < y ? -1 : x > y;
+}
+
+struct latency {
+  double ms;
+  double due;        /* in seconds since the start */
+};
+
+static int by_latency(const void *a, const void *b) {
+  return by_value(&((const struct latency *)a)->ms, &((const struct latency *)b)->ms);
+}
+
+static int by_due(const void *a, const void *b) {
+  double x = ((const struct latency *)a)->due, y = ((const struct latency *)b)->due;
+  return x < y ? -1 : x > y;
+}
+
+#define STEP_SECONDS 0.1
+
+/* Writes how latency went over time. Sorts the latencies by when they were due. */
+static void write_course(const char *name, struct latency *all, long count) {
+  FILE *file = fopen(name, "w");
+  double *step = malloc((count + 1) * sizeof *step);
+  if (file == NULL || step == NULL) return;
+  qsort(all, count, sizeof *all, by_due);
+  for (long k = 0; k < count;) {
+    double until = ((long)(all[k].due / STEP_SECONDS) + 1) * STEP_SECONDS;
+    long n = 0;
+    while (k < count && all[k].due < until) step[n++] = all[k++].ms;
+    qsort(step, n, sizeof *step, by_value);
+    fprintf(file, "%.1f %ld %.3f %.3f %.3f\n", until - STEP_SECONDS, n, step[n / 2], step[(long)(n * 0.99)], step[n - 1]);
+  }
+  free(step);
+  fclose(file);
 }
 
 static int connect_to(int port) {
@@ -82,15 +119,16 @@ static int take(struct connection *c) {
 }
 
 int main(int count, char **given) {
-  if (count != 6) return 2;
+  if (count != 6 && count != 7) return 2;
   int port = atoi(given[1]), connections = atoi(given[5]);
   double rate = atof(given[3]), seconds = atof(given[4]);
   long total = (long)(rate * seconds), sent = 0, done = 0, failed = 0, waiting = 0;
   char request[1024];
   int length = snprintf(request, sizeof request, "GET %s HTTP/1.1\r\nHost: 127.0.0.1:%d\r\n\r\n", given[2], port);
+  sched_setscheduler(0, SCHED_RR, &(struct sched_param){.sched_priority = 1});
   struct connection *all = calloc(connections, sizeof *all);
   int *idle = malloc(connections * sizeof *idle), idle_count = 0, poll = epoll_create1(0);
-  double *latencies = malloc((total + 1) * sizeof *latencies);
+  struct latency *latencies = malloc((total + 1) * sizeof *latencies);
   struct epoll_event events[64];
   for (int k = 0; k < connections; k++) {
     all[k].fd = connect_to(port);
@@ -123,7 +161,7 @@ int main(int count, char **given) {
       if (got == 0) continue;
       if (c->busy) {
         if (got < 0 || !c->ok) failed++;
-        else latencies[done++] = (now() - c->due) * 1000;
+        else latencies[done++] = (struct latency){(now() - c->due) * 1000, c->due - start};
         idle[idle_count++] = index;
       }
       c->busy = 0;
@@ -140,7 +178,8 @@ int main(int count, char **given) {
     }
   }
   waiting = total - done - failed;
-  qsort(latencies, done, sizeof *latencies, by_value);
+  if (count == 7) write_course(given[6], latencies, done);
+  qsort(latencies, done, sizeof *latencies, by_latency);
   struct rusage used;
   getrusage(RUSAGE_SELF, &used);
   printf("{\"sent\":%ld,\"failed\":%ld", sent, failed + waiting);
@@ -148,7 +187,7 @@ int main(int count, char **given) {
   double shares[] = {0.5, 0.99, 0.999};
   for (int k = 0; k < 3; k++) {
     long place = (long)(total * shares[k]);
-    if (place < done) printf(",\"%s\":%.3f", names[k], latencies[place]);
+    if (place < done) printf(",\"%s\":%.3f", names[k], latencies[place].ms);
     else printf(",\"%s\":null", names[k]);
   }
   printf(",\"cpu\":%.3f}\n", used.ru_utime.tv_sec + used.ru_stime.tv_sec + (used.ru_utime.tv_usec + used.ru_stime.tv_usec) / 1e6);

@@ -49,10 +49,19 @@ if (kind === 'bare') {
     });
     void (async () => {
       const plugin = await take();
-      const out = await plugin.call('greet', event);
-      const text = out?.text() ?? '';
-      await give(plugin);
-      if (open) res.cork(() => res.writeHeader('Content-Type', 'application/json').end(text));
+      let text: string | null = null;
+      try {
+        text = (await plugin.call('greet', event))?.text() ?? '';
+        await give(plugin);
+      } catch {
+        // A plugin of a pool that has failed a call fails all later ones: another one takes its place.
+        if (pooled) await give(await createPlugin(wasm, { runInWorker: true }));
+      }
+      if (!open) return;
+      res.cork(() => {
+        if (text === null) res.writeStatus('500 Internal Server Error').end();
+        else res.writeHeader('Content-Type', 'application/json').end(text);
+      });
     })();
   });
 }

@@ -322,7 +322,7 @@ try {
   hosts.push(host);
   add('start to ready, embedded, second start', `${(host.startMs / 1000).toFixed(2)} s`, 'at most 3 s, aim 1.5 s');
   await throughput(host.port, directory, ROUNDS, SECONDS);
-  await languages(host.port, directory, SECONDS, ROUNDS);
+  await languages(host.port, SECONDS, ROUNDS);
   await contention(host.port);
   await hostCalls(host.port);
   await kvTriggers(host.port);

@@ -10,6 +10,7 @@ declare namespace WebAssembly {
     constructor(bytes: Uint8Array);
     static imports(module: Module): Array<{ module: string; name: string; kind: string }>;
     static exports(module: Module): Array<{ name: string; kind: string }>;
+    static customSections(module: Module, name: string): ArrayBuffer[];
   }
   class Instance {
     constructor(module: Module, imports?: Imports);

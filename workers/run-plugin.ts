@@ -4,18 +4,20 @@ import v8 from 'node:v8';
 import vm from 'node:vm';
 import { threadId } from 'node:worker_threads';
 import { deadlineOf, entryOf, moduleIdOf, readInput, writeOutcome, writeRunMs } from '../src/abi/cell-codec.ts';
+import { HOST_ERROR } from '../src/abi/host-functions.ts';
 import { CONTROL } from '../src/abi/host-memory.ts';
 import type { LaneTask } from '../src/abi/lane-messages.ts';
 import { LaneWords } from '../src/abi/lane-words.ts';
 import { CALL_STATE, OUTCOME, viewsOf } from '../src/abi/shared-layout.ts';
 import { LIMITS, PAGE_BYTES } from '../src/base/limits.ts';
+import { authorFrames, STACK_FRAMES } from './author-frames.ts';
 import { ExecutionState } from './execution-state.ts';
 import { GuestMemory } from './guest-memory.ts';
 import { HostChannel } from './host-channel.ts';
 import { makeHostImports } from './host-imports.ts';
 import { PluginRuntime } from './plugin-runtime.ts';
 import { RuntimeCache } from './runtime-cache.ts';
-import { mayTake, type Taken, takeWork } from './take-work.ts';
+import { isAlone, mayTake, type Taken, takeWork } from './take-work.ts';
 import { makeWasi } from './wasi.ts';
 
 /** An idle lane clears its note after this time. */
@@ -126,7 +128,8 @@ class Lane {
       const taken = takeWork(this.#views.words, this.#words, this.#next);
       if (taken === null) {
         this.#report();
-        if (this.#uncollected >= COLLECT_AFTER) this.#tidyUnlessBusy();
+        // While several executions run, a moment without work is short, and the processors have other work.
+        if (this.#uncollected >= COLLECT_AFTER && isAlone(this.#views.words)) this.#tidyUnlessBusy();
         this.#sleep();
       } else {
         if (this.#unreported >= REPORT_AT || !this.#isShort(taken)) this.#report();
@@ -249,7 +252,7 @@ class Lane {
       this.#returned = true;
       return this.#judge(state.control[CONTROL.code] ?? 0);
     } catch (error) {
-      return this.#judgeThrown(error);
+      return this.#judgeThrown(error, runtime.loaded.module);
     }
   }
 
@@ -261,7 +264,7 @@ class Lane {
     if (state.ended === 'fault') return OUTCOME.trap;
     if (code < 0) {
       state.failure ??= `the handler returned ${code}`;
-      return OUTCOME.handlerError;
+      return code === HOST_ERROR.deadline ? OUTCOME.deadline : OUTCOME.handlerError;
     }
     if (state.failure !== null) return OUTCOME.handlerError;
     if (state.invalidResponse !== null) {
@@ -271,7 +274,7 @@ class Lane {
     return OUTCOME.ok;
   }
 
-  #judgeThrown(error: unknown): number {
+  #judgeThrown(error: unknown, module: WebAssembly.Module): number {
     const state = this.#state;
     if (state.ended === 'quota') return OUTCOME.quota;
     if (state.ended === 'exit') {
@@ -285,21 +288,14 @@ class Lane {
         : error instanceof Error
           ? error.message
           : String(error);
-    const stack =
-      error instanceof Error
-        ? (error.stack ?? '')
-            .split('\n')
-            .filter(l => l.includes('wasm'))
-            .slice(0, 8)
-            .join('\n')
-        : '';
-    state.failure = `${state.failure === null ? '' : `${state.failure}\n`}${message}${stack === '' ? '' : `\n${stack}`}`;
+    const stack = error instanceof Error ? authorFrames(error.stack ?? '', module) : [];
+    state.failure = [...(state.failure === null ? [] : [state.failure]), message, ...stack].join('\n');
     return OUTCOME.trap;
   }
 }
 
 /** Piscina's entry: runs until the task is aborted, which ends the thread. */
 export default function runPlugins(task: LaneTask): void {
-  Error.stackTraceLimit = 8;
+  Error.stackTraceLimit = STACK_FRAMES;
   new Lane(task).run();
 }

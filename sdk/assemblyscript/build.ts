@@ -1,8 +1,13 @@
 #!/usr/bin/env node
 import fs from 'node:fs';
 import path from 'node:path';
-import { fileURLToPath } from 'node:url';
-import { findOptional, missingPackage } from '../../src/base/optional-package.ts';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+import { withCustomSection } from '../../src/abi/custom-section.ts';
+import { POSITIONS_BYTES_MAX, POSITIONS_SECTION } from '../../src/abi/positions.ts';
+import { OperatorError } from '../../src/base/errors.ts';
+import { findOptional, missingPackage, pinnedVersion } from '../../src/base/optional-package.ts';
+import { describeModule } from '../describe-module.ts';
+import { type CodeMap, placesOf, positionsSection, readCodeMap } from './code-map.ts';
 
 /**
  * Builds a plugin from AssemblyScript: compiles it against the kit, asks the module for its manifest with every host
@@ -12,11 +17,42 @@ import { findOptional, missingPackage } from '../../src/base/optional-package.ts
  */
 
 const KIT = fileURLToPath(new URL('./assembly/', import.meta.url));
+/** The file that says where a plugin's folder begins. */
+const PROJECT_FILE = 'plugin-host.json';
+const CONFIG_FILE = 'asconfig.json';
+const MAIN = '__main.ts';
+const OUT = 'out.wasm';
 
-/** The compiler asks for files by name; the kit answers to the module name `plugin-host`. */
-function readSource(name: string, base: string): string | null {
-  const kit = /^(?:~lib|node_modules)\/plugin-host(?:\/(.+?))?\.ts$/.exec(name.replace(/\/index\.ts$/, '/index.ts'));
-  const file = kit !== null ? path.join(KIT, `${kit[1] ?? 'index'}.ts`) : path.resolve(base, name);
+/** What the compiler takes from the kit in the place of its own, which imports what no host has. */
+const USES = Object.entries({
+  abort: 'abort',
+  trace: 'trace',
+  seed: 'seed',
+  Date: 'PluginDate',
+  console: 'console',
+  crypto: 'crypto',
+  performance: 'performance',
+}).map(([name, ours]) => `${name}=~lib/plugin-host/standard/${ours}`);
+
+/** What a module must have; everything else an author may set in `asconfig.json`. Names make stacks of traps readable. */
+const FLAGS = ['--outFile', OUT, '--sourceMap', '--debug', '--exportStart', '_initialize', '--use', USES.join(',')];
+
+export type BuiltPlugin = {
+  module: Uint8Array;
+  /** What does no harm but should be known, one line each. */
+  warnings: string[];
+};
+
+/** The folder of the plugin: positions are shown as they are below it. */
+function rootOf(input: string): string {
+  const folder = path.dirname(path.resolve(input));
+  for (let at = folder; ; at = path.dirname(at)) {
+    if (fs.existsSync(path.join(at, PROJECT_FILE))) return at;
+    if (at === path.dirname(at)) return folder;
+  }
+}
+
+function read(file: string): string | null {
   try {
     return fs.readFileSync(file, 'utf8');
   } catch {
@@ -24,58 +60,10 @@ function readSource(name: string, base: string): string | null {
   }
 }
 
-function leb(value: number): number[] {
-  const out: number[] = [];
-  let rest = value;
-  do {
-    const low = rest & 127;
-    rest >>>= 7;
-    out.push(rest > 0 ? low | 128 : low);
-  } while (rest > 0);
-  return out;
-}
-
-/** Appends a custom section (core specification 5.5.3). */
-export function withCustomSection(module: Uint8Array, name: string, content: Uint8Array): Uint8Array {
-  const label = new TextEncoder().encode(name);
-  const nameBytes = [...leb(label.length), ...label];
-  return Buffer.concat([
-    module,
-    Uint8Array.from([0, ...leb(nameBytes.length + content.length), ...nameBytes]),
-    content,
-  ]);
-}
-
-/** The manifest that `plugin_describe` hands to `output`. */
-export function describeModule(bytes: Uint8Array): string {
-  const module = new WebAssembly.Module(bytes);
-  let memory: WebAssembly.Memory | null = null;
-  let manifest = '';
-  const deny = (): number => -1;
-  const host: Record<string, (...args: number[]) => number> = {
-    output(at = 0, length = 0) {
-      if (memory !== null) manifest = new TextDecoder().decode(new Uint8Array(memory.buffer, at, length));
-      return 0;
-    },
-    fail(at = 0, length = 0) {
-      if (memory !== null) throw new Error(new TextDecoder().decode(new Uint8Array(memory.buffer, at, length)));
-      return 0;
-    },
-  };
-  const imports: WebAssembly.Imports = {};
-  for (const i of WebAssembly.Module.imports(module)) {
-    imports[i.module] ??= {};
-    imports[i.module]![i.name] = (i.module === 'plugin_host' ? host[i.name] : undefined) ?? deny;
-  }
-  const { exports } = new WebAssembly.Instance(module, imports);
-  if (!(exports.memory instanceof WebAssembly.Memory)) throw new Error('the module does not export its memory');
-  memory = exports.memory;
-  for (const entry of ['_initialize', 'plugin_describe']) {
-    const f = exports[entry];
-    if (typeof f === 'function') f();
-  }
-  if (manifest === '') throw new Error('the module declares no plugin; call Plugin(id, name, version) at its top');
-  return manifest;
+/** The file of the kit behind a name by which the compiler looks for a package; null for another name. */
+function kitFile(name: string): string | null {
+  const [, inKit] = /^(?:~lib|node_modules)\/plugin-host\/(.+\.ts)$/.exec(name) ?? [];
+  return inKit === undefined ? null : path.join(KIT, inKit);
 }
 
 /**
@@ -91,46 +79,120 @@ export function assertCompiler(neededBecause: string, instead = ''): void {
 }
 
 /**
- * @param input path of the plugin's entry file
- * @returns the module with its manifest
- * @throws Error with the compiler's messages, OperatorError without a compiler
+ * The compiler of this installation, or one that was installed in the plugin's folder.
+ *
+ * @throws OperatorError that says how to install it there
  */
-export async function buildPlugin(input: string): Promise<Uint8Array> {
-  const base = path.dirname(path.resolve(input));
-  const entry = path.basename(input);
-  assertCompiler(`${entry} is to be compiled`);
-  const { default: asc } = await import('assemblyscript/asc');
-  // The entry points are the kit's; the plugin's own file only declares and handles.
-  const main = `export { plugin_handle, plugin_describe } from "plugin-host";\nimport "./${entry.replace(/\.ts$/, '')}";\n`;
-  let binary: Uint8Array | undefined;
-  const messages: string[] = [];
-  const { error } = await asc.main(
-    [
-      '__main.ts',
-      '--outFile',
-      'out.wasm',
-      '-O3',
-      '--runtime',
-      'stub',
-      '--exportStart',
-      '_initialize',
-      '--use',
-      'abort=~lib/plugin-host/index/__abort',
-    ],
-    {
-      readFile: (name: string) => (name === '__main.ts' ? main : readSource(name, base)),
-      writeFile(_name: string, content: string | Uint8Array) {
-        if (typeof content !== 'string') binary = content;
-      },
-      listFiles: () => [],
-      stdout: { write: () => {} },
-      stderr: { write: (text: string) => void messages.push(text) },
-    },
-  );
-  if (error || binary === undefined)
-    throw new Error(`${entry} does not compile:\n${messages.join('')}${error?.message ?? ''}`);
-  return withCustomSection(binary, 'plugin.manifest', new TextEncoder().encode(describeModule(binary)));
+async function loadCompiler(root: string, input: string): Promise<typeof import('assemblyscript/asc')> {
+  const found = findOptional('assemblyscript/package.json', root);
+  if (found === null)
+    throw new OperatorError(
+      `${path.basename(input)} is to be compiled, and AssemblyScript is not installed: run npm install --save-dev assemblyscript@${pinnedVersion('assemblyscript')} in ${root}`,
+    );
+  return await import(pathToFileURL(path.join(path.dirname(found), 'dist/asc.js')).href);
 }
+
+/** What the compiler reports about a place. */
+type Range = { start: number; source: { normalizedPath: string } };
+type Diagnostic = { code: number; category: number; message: string; range: Range | null; relatedRange: Range | null };
+
+const WARNING = 2;
+const ERROR = 3;
+
+/** A diagnostic as `file:line:column: text`, with the line it is about. */
+function diagnosticLine({ code, message, range, relatedRange }: Diagnostic, root: string): string {
+  // Types by the names authors import them by.
+  const said = message.replace(/~lib\/(?:[\w-]+\/)+(?=[A-Z])/g, '');
+  const text = `${code < 1000 ? 'AS' : 'TS'}${code}: ${said}`;
+  // What the library does not allow is a mistake of the file that asks for it.
+  const isAuthors = (r: Range | null): boolean => r !== null && !r.source.normalizedPath.startsWith('~lib/');
+  const place = isAuthors(range) ? range : isAuthors(relatedRange) ? relatedRange : range;
+  if (place === null) return text;
+  const name = place.source.normalizedPath;
+  const source = read(kitFile(name) ?? path.join(root, name));
+  if (source === null) return `${name}: ${text}`;
+  const before = source.slice(0, place.start).split('\n');
+  const line = source.split('\n')[before.length - 1] ?? '';
+  return `${name}:${before.length}:${(before.at(-1) ?? '').length + 1}: ${text}\n    ${line.trim()}`;
+}
+
+type Compiled = { binary: Uint8Array; map: CodeMap; warnings: string[] };
+
+async function compile(input: string, root: string): Promise<Compiled> {
+  const { default: asc } = await loadCompiler(root, input);
+  const entry = path.relative(root, path.resolve(input)).replace(/\.ts$/, '').split(path.sep).join('/');
+  // The entry points are the kit's; the plugin's own files only declare and handle.
+  const main = [
+    'export { plugin_handle, plugin_describe } from "plugin-host/run";',
+    'import "plugin-host/standard";',
+    `import "./${entry}";\n`,
+  ].join('\n');
+  const readFile = (name: string, base: string): string | null => {
+    if (name === MAIN) return main;
+    const inKit = kitFile(name);
+    if (inKit !== null) return read(inKit);
+    const file = path.resolve(root, base, name);
+    // The options of the kit: those a plugin's own file extends, and those of a plugin without one.
+    if (file === path.join(root, 'kit', CONFIG_FILE)) return read(path.join(KIT, CONFIG_FILE));
+    return read(file) ?? (file === path.join(root, CONFIG_FILE) ? read(path.join(KIT, CONFIG_FILE)) : null);
+  };
+  const written = new Map<string, string | Uint8Array>();
+  const messages: string[] = [];
+  const diagnostics: Diagnostic[] = [];
+  const { error } = await asc.main([MAIN, '--baseDir', root, ...FLAGS], {
+    readFile,
+    writeFile: (name: string, content: string | Uint8Array) => void written.set(name, content),
+    listFiles: () => [],
+    stdout: { write: () => {} },
+    stderr: { write: text => void messages.push(String(text)) },
+    reportDiagnostic: d => void diagnostics.push(d),
+  });
+  const lines = (category: number): string[] => [
+    ...new Set(diagnostics.filter(d => d.category === category).map(d => diagnosticLine(d, root))),
+  ];
+  const binary = written.get(OUT);
+  const map = written.get(`${OUT}.map`);
+  if (error || !(binary instanceof Uint8Array) || typeof map !== 'string') {
+    const mistakes = lines(ERROR);
+    throw new Error(mistakes.length > 0 ? mistakes.join('\n') : `${messages.join('')}${error?.message ?? ''}`);
+  }
+  return { binary, map: readCodeMap(binary, map), warnings: lines(WARNING) };
+}
+
+/** Asks for the manifest. @throws Error with the author's lines where the top level of the plugin fails */
+async function describe({ binary, map }: Compiled): Promise<string> {
+  try {
+    return await describeModule(binary);
+  } catch (error) {
+    if (!(error instanceof Error)) throw error;
+    const places = placesOf(error.stack ?? '', map);
+    if (places.length === 0) throw error;
+    throw new Error(`the top level failed: ${error.message}\n${places.map(p => `    at ${p}`).join('\n')}`, {
+      cause: error,
+    });
+  }
+}
+
+/**
+ * @param input path of the plugin's entry file
+ * @returns the module with its manifest, and what should be known about it
+ * @throws Error with every mistake and where it is, OperatorError without a compiler
+ */
+export async function compilePlugin(input: string): Promise<BuiltPlugin> {
+  const compiled = await compile(input, rootOf(input));
+  const manifest = new TextEncoder().encode(await describe(compiled));
+  const module = withCustomSection(compiled.binary, 'plugin.manifest', manifest);
+  const positions = positionsSection(compiled.map);
+  // A plugin of so many lines is named by its functions alone.
+  const isShort = positions.length <= POSITIONS_BYTES_MAX;
+  return {
+    module: isShort ? withCustomSection(module, POSITIONS_SECTION, positions) : module,
+    warnings: compiled.warnings,
+  };
+}
+
+/** `compilePlugin` where no warnings are shown. */
+export const buildPlugin = async (input: string): Promise<Uint8Array> => (await compilePlugin(input)).module;
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
   const [input, output] = process.argv.slice(2);
@@ -139,9 +201,10 @@ if (process.argv[1] === fileURLToPath(import.meta.url)) {
     process.exit(2);
   }
   try {
-    const bytes = await buildPlugin(input);
-    fs.writeFileSync(output, bytes);
-    process.stdout.write(`${output}: ${bytes.length} bytes\n`);
+    const { module, warnings } = await compilePlugin(input);
+    fs.writeFileSync(output, module);
+    for (const warning of warnings) process.stderr.write(`warning: ${warning}\n`);
+    process.stdout.write(`${output}: ${module.length} bytes\n`);
   } catch (error) {
     process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n`);
     process.exit(1);

@@ -27,6 +27,47 @@ export interface paths {
       };
     };
   };
+  '/api/admin/activity': {
+    get: {
+      parameters: {
+        query?: {
+          /** How far to look back */
+          'window'?: '15m' | '1h' | '24h' | '7d';
+          /** The only plugin to count */
+          'plugin'?: string;
+        };
+      };
+      responses: Refused<400 | 401 | 403 | 422 | 500 | 503> & {
+        200: { headers: Record<string, unknown>; content: {
+          'application/json': {
+            'window': '15m' | '1h' | '24h' | '7d';
+            'step_seconds': number;
+            'since': string;
+            'until': string;
+            /** Execution slots of one plugin on one host */
+            'slots_max': number;
+            'total': components['schemas']['ActivitySum'];
+            'points': components['schemas']['ActivityPoint'][];
+            /** The 20 with the most executions; empty where one plugin is asked for */
+            'plugins': ({
+              /** Id of the plugin */
+              'plugin': string;
+              /** Executions that ended */
+              'requests': number;
+              /** Those that ended without an answer of the plugin, or with a status of 500 and above */
+              'failed': number;
+              /** How long half of them took at most, the wait for a slot included */
+              'p50_ms': number | null;
+              'p95_ms': number | null;
+              'p99_ms': number | null;
+              /** Execution slots in use on average */
+              'slots': number;
+            })[];
+          };
+        } };
+      };
+    };
+  };
   '/api/admin/keys': {
     get: {
       parameters: {
@@ -165,7 +206,7 @@ export interface paths {
           'new_password': string;
         };
       } };
-      responses: Refused<400 | 401 | 403 | 408 | 413 | 415 | 422 | 429 | 500 | 503 | 507> & {
+      responses: Refused<400 | 401 | 403 | 408 | 409 | 413 | 415 | 422 | 429 | 500 | 503 | 507> & {
         200: { headers: Record<string, unknown>; content: {
           'application/json': {
             'admin': components['schemas']['CurrentAdmin'];
@@ -183,10 +224,26 @@ export interface paths {
       parameters: {};
       requestBody: { content: {
         'application/json': {
-          'password': string;
+          'password'?: string;
+          /** The value of POST /api/admin/auth/confirm/passkey */
+          'continuation'?: string;
+          /** What navigator.credentials.get answered, as JSON */
+          'passkey'?: {
+            'id': string;
+            'rawId': string;
+            'type': 'public-key';
+            'response': {
+              'clientDataJSON': string;
+              'authenticatorData': string;
+              'signature': string;
+              'userHandle'?: string;
+            };
+            'authenticatorAttachment'?: 'platform' | 'cross-platform';
+            'clientExtensionResults'?: Record<string, unknown>;
+          };
         };
       } };
-      responses: Refused<400 | 401 | 403 | 408 | 413 | 415 | 422 | 429 | 500 | 503 | 507> & {
+      responses: Refused<400 | 401 | 403 | 408 | 409 | 413 | 415 | 422 | 429 | 500 | 503 | 507> & {
         200: { headers: Record<string, unknown>; content: {
           'application/json': components['schemas']['AdminLogin'];
         } };
@@ -201,6 +258,184 @@ export interface paths {
       };
     };
   };
+  '/api/admin/auth/login/second-factor': {
+    post: {
+      parameters: {};
+      requestBody: { content: {
+        'application/json': {
+          /** The value of the answer that asked for it */
+          'continuation': string;
+          /** Six digits of the authenticator app */
+          'code'?: string;
+          /** One of the codes to keep; it works once */
+          'recovery_code'?: string;
+          /** What navigator.credentials.get answered, as JSON */
+          'passkey'?: {
+            'id': string;
+            'rawId': string;
+            'type': 'public-key';
+            'response': {
+              'clientDataJSON': string;
+              'authenticatorData': string;
+              'signature': string;
+              'userHandle'?: string;
+            };
+            'authenticatorAttachment'?: 'platform' | 'cross-platform';
+            'clientExtensionResults'?: Record<string, unknown>;
+          };
+        };
+      } };
+      responses: Refused<400 | 401 | 403 | 408 | 413 | 415 | 422 | 429 | 500 | 503 | 507> & {
+        200: { headers: Record<string, unknown>; content: {
+          'application/json': components['schemas']['AdminLogin'];
+        } };
+      };
+    };
+  };
+  '/api/admin/auth/confirm/passkey': {
+    post: {
+      parameters: {};
+      responses: Refused<400 | 401 | 403 | 409 | 500 | 503 | 507> & {
+        200: { headers: Record<string, unknown>; content: {
+          'application/json': {
+            /** Names this question in the answer; valid for five minutes */
+            'continuation': string;
+            /** What navigator.credentials.get takes as publicKey, as JSON */
+            'options': components['schemas']['PasskeyUseOptions'];
+          };
+        } };
+      };
+    };
+  };
+  '/api/admin/auth/second-factor': {
+    get: {
+      parameters: {};
+      responses: Refused<400 | 401 | 403 | 409 | 422 | 500 | 503> & {
+        200: { headers: Record<string, unknown>; content: {
+          'application/json': components['schemas']['SecondFactor'];
+        } };
+      };
+    };
+  };
+  '/api/admin/auth/passkeys/begin': {
+    post: {
+      parameters: {};
+      responses: Refused<400 | 401 | 403 | 409 | 500 | 503 | 507> & {
+        200: { headers: Record<string, unknown>; content: {
+          'application/json': {
+            /** Names this enrolment in its second half; valid for five minutes */
+            'continuation': string;
+            /** What navigator.credentials.create takes as publicKey, as JSON */
+            'options': components['schemas']['PasskeyCreationOptions'];
+          };
+        } };
+      };
+    };
+  };
+  '/api/admin/auth/passkeys': {
+    post: {
+      parameters: {};
+      requestBody: { content: {
+        'application/json': {
+          /** The value of the answer that began it */
+          'continuation': string;
+          'name': string;
+          /** What navigator.credentials.create answered, as JSON */
+          'response': {
+            'id': string;
+            'rawId': string;
+            'type': 'public-key';
+            'response': {
+              'clientDataJSON': string;
+              'attestationObject': string;
+              'transports'?: string[];
+            };
+            'authenticatorAttachment'?: 'platform' | 'cross-platform';
+            'clientExtensionResults'?: Record<string, unknown>;
+          };
+        };
+      } };
+      responses: Refused<400 | 401 | 403 | 408 | 409 | 413 | 415 | 422 | 500 | 503 | 507> & {
+        201: { headers: Record<string, unknown>; content: {
+          'application/json': {
+            'passkey': components['schemas']['Passkey'];
+            /** With the first second factor: codes to keep, shown once */
+            'recovery_codes': string[] | null;
+          };
+        } };
+      };
+    };
+  };
+  '/api/admin/auth/passkeys/{passkey}': {
+    delete: {
+      parameters: {
+        path: {
+          /** Id of the passkey */
+          'passkey': number;
+        };
+      };
+      responses: Refused<400 | 401 | 403 | 404 | 409 | 500 | 503 | 507> & {
+        204: { headers: Record<string, unknown>; content?: never };
+      };
+    };
+  };
+  '/api/admin/auth/totp/begin': {
+    post: {
+      parameters: {};
+      responses: Refused<400 | 401 | 403 | 409 | 500 | 503 | 507> & {
+        200: { headers: Record<string, unknown>; content: {
+          'application/json': {
+            /** Names this enrolment in its second half; valid for five minutes */
+            'continuation': string;
+            /** The secret to type, base32 */
+            'secret': string;
+            /** The same as an otpauth: address, for a QR code */
+            'uri': string;
+          };
+        } };
+      };
+    };
+  };
+  '/api/admin/auth/totp': {
+    put: {
+      parameters: {};
+      requestBody: { content: {
+        'application/json': {
+          /** The value of the answer that began it */
+          'continuation': string;
+          /** Six digits of the app */
+          'code': string;
+        };
+      } };
+      responses: Refused<400 | 401 | 403 | 408 | 409 | 413 | 415 | 422 | 500 | 503 | 507> & {
+        200: { headers: Record<string, unknown>; content: {
+          'application/json': {
+            'totp_since': string;
+            /** With the first second factor: codes to keep, shown once */
+            'recovery_codes': string[] | null;
+          };
+        } };
+      };
+    };
+    delete: {
+      parameters: {};
+      responses: Refused<400 | 401 | 403 | 404 | 409 | 500 | 503 | 507> & {
+        204: { headers: Record<string, unknown>; content?: never };
+      };
+    };
+  };
+  '/api/admin/auth/recovery-codes': {
+    post: {
+      parameters: {};
+      responses: Refused<400 | 401 | 403 | 409 | 500 | 503 | 507> & {
+        200: { headers: Record<string, unknown>; content: {
+          'application/json': {
+            'recovery_codes': string[];
+          };
+        } };
+      };
+    };
+  };
   '/api/admin/admins': {
     get: {
       parameters: {
@@ -209,6 +444,8 @@ export interface paths {
           'limit'?: number;
           /** The next_cursor of the page before */
           'cursor'?: string;
+          /** Only of this user */
+          'user'?: number;
         };
       };
       responses: Refused<400 | 401 | 403 | 422 | 500 | 503> & {
@@ -221,6 +458,12 @@ export interface paths {
               /** Until when the temporary password is valid */
               'temporary_until': string | null;
               'created_at': string;
+              /** What the administrator may do; GET /api/admin/admins/roles says what each includes */
+              'roles': ('viewer' | 'operator' | 'plugin_manager' | 'access_manager' | 'owner')[];
+              /** The plugins a plugin manager may manage; null for all of them */
+              'plugins': string[] | null;
+              /** Whether a login needs a passkey or a code besides the password */
+              'has_second_factor': boolean;
               /** What became of the mail with the last temporary password */
               'mail': {
                 'state': 'pending' | 'sent' | 'failed';
@@ -246,6 +489,10 @@ export interface paths {
         'application/json': {
           'global_user_id': number;
           'email': string;
+          /** What the administrator may do; GET /api/admin/admins/roles says what each includes */
+          'roles'?: ('viewer' | 'operator' | 'plugin_manager' | 'access_manager' | 'owner')[];
+          /** The plugins a plugin manager may manage; null for all of them */
+          'plugins'?: string[] | null;
           /** Sent by legacy clients and ignored: the service makes the temporary password */
           'password'?: string;
         };
@@ -254,6 +501,55 @@ export interface paths {
         201: { headers: Record<string, unknown>; content: {
           'application/json': components['schemas']['AdminAccount'];
         } };
+      };
+    };
+  };
+  '/api/admin/admins/roles': {
+    get: {
+      parameters: {};
+      responses: Refused<400 | 401 | 403 | 422 | 500 | 503> & {
+        200: { headers: Record<string, unknown>; content: {
+          'application/json': {
+            'items': ({
+              'role': 'viewer' | 'operator' | 'plugin_manager' | 'access_manager' | 'owner';
+              'scopes': ('read' | 'plugins:deploy' | 'plugins:accept' | 'access' | 'university' | 'operate' | 'admin')[];
+            })[];
+          };
+        } };
+      };
+    };
+  };
+  '/api/admin/admins/{user}': {
+    patch: {
+      parameters: {
+        path: {
+          /** Id of the user */
+          'user': number;
+        };
+      };
+      requestBody: { content: {
+        'application/json': {
+          /** What the administrator may do; GET /api/admin/admins/roles says what each includes */
+          'roles': ('viewer' | 'operator' | 'plugin_manager' | 'access_manager' | 'owner')[];
+          /** The plugins a plugin manager may manage; null for all of them */
+          'plugins'?: string[] | null;
+        };
+      } };
+      responses: Refused<400 | 401 | 403 | 404 | 408 | 409 | 413 | 415 | 422 | 500 | 503 | 507> & {
+        200: { headers: Record<string, unknown>; content: {
+          'application/json': components['schemas']['AdminAccount'];
+        } };
+      };
+    };
+    delete: {
+      parameters: {
+        path: {
+          /** Id of the user */
+          'user': number;
+        };
+      };
+      responses: Refused<400 | 401 | 403 | 404 | 409 | 500 | 503 | 507> & {
+        204: { headers: Record<string, unknown>; content?: never };
       };
     };
   };
@@ -272,7 +568,7 @@ export interface paths {
       };
     };
   };
-  '/api/admin/admins/{user}': {
+  '/api/admin/admins/{user}/second-factor': {
     delete: {
       parameters: {
         path: {
@@ -312,6 +608,21 @@ export interface paths {
             /** Cursor of the next page; null on the last one */
             'next_cursor': string | null;
           };
+        } };
+      };
+    };
+  };
+  '/api/admin/audit/{entry}': {
+    get: {
+      parameters: {
+        path: {
+          /** Id of the entry of the audit log */
+          'entry': number;
+        };
+      };
+      responses: Refused<400 | 401 | 403 | 404 | 500 | 503> & {
+        200: { headers: Record<string, unknown>; content: {
+          'application/json': components['schemas']['AuditEntry'];
         } };
       };
     };
@@ -424,6 +735,30 @@ export interface paths {
       };
     };
   };
+  '/api/admin/plugins/{id}/commands/{cmd}/record': {
+    put: {
+      parameters: {
+        header?: {
+          /** The ETag of the settings. When it was changed meanwhile, the change is refused with 412. */
+          'If-Match'?: string;
+        };
+        path: {
+          'id': string;
+          'cmd': string;
+        };
+      };
+      requestBody: { content: {
+        'application/json': {
+          'record': boolean;
+        };
+      } };
+      responses: Refused<400 | 401 | 403 | 404 | 408 | 412 | 413 | 415 | 422 | 500 | 503 | 507> & {
+        200: { headers: Record<string, unknown>; content: {
+          'application/json': components['schemas']['ChangedCommandSettings'];
+        } };
+      };
+    };
+  };
   '/api/admin/plugins/{id}/commands/{cmd}/policy/revisions': {
     get: {
       parameters: {
@@ -466,6 +801,22 @@ export interface paths {
       responses: Refused<400 | 401 | 403 | 404 | 412 | 422 | 500 | 503 | 507> & {
         200: { headers: Record<string, unknown>; content: {
           'application/json': components['schemas']['ChangedCommandSettings'];
+        } };
+      };
+    };
+  };
+  '/api/admin/config': {
+    get: {
+      parameters: {};
+      responses: Refused<400 | 401 | 403 | 500 | 503> & {
+        200: { headers: Record<string, unknown>; content: {
+          'application/json': {
+            /** Configuration file that was read */
+            'file': string | null;
+            'settings': components['schemas']['ConfigSetting'][];
+            /** Fixed limits of this release, by name and unit */
+            'limits': Record<string, number>;
+          };
         } };
       };
     };
@@ -697,6 +1048,21 @@ export interface paths {
       };
     };
   };
+  '/api/admin/events/subscriptions/{id}/test': {
+    post: {
+      parameters: {
+        path: {
+          /** Id of the subscription */
+          'id': number;
+        };
+      };
+      responses: Refused<400 | 401 | 403 | 404 | 409 | 500 | 503 | 507> & {
+        200: { headers: Record<string, unknown>; content: {
+          'application/json': components['schemas']['EventTrial'];
+        } };
+      };
+    };
+  };
   '/api/admin/events': {
     get: {
       parameters: {
@@ -718,6 +1084,21 @@ export interface paths {
             /** Cursor of the next page; null on the last one */
             'next_cursor': string | null;
           };
+        } };
+      };
+    };
+  };
+  '/api/admin/events/{event}': {
+    get: {
+      parameters: {
+        path: {
+          /** Id of the event, as subscribers get it */
+          'event': string;
+        };
+      };
+      responses: Refused<400 | 401 | 403 | 404 | 500 | 503> & {
+        200: { headers: Record<string, unknown>; content: {
+          'application/json': components['schemas']['Event'];
         } };
       };
     };
@@ -749,10 +1130,12 @@ export interface paths {
           'limit'?: number;
           /** The next_cursor of the page before */
           'cursor'?: string;
-          /** Only those that ended this way */
-          'outcome'?: 'ok' | 'handler_error' | 'trapped' | 'exited' | 'invalid_response' | 'quota' | 'load_failed' | 'no_slot' | 'queue_full' | 'deadline' | 'memory_budget' | 'crashed' | 'draining' | 'refused';
+          /** Only those that ended this way; failed: all but ok and refused */
+          'outcome'?: 'ok' | 'handler_error' | 'trapped' | 'exited' | 'invalid_response' | 'quota' | 'load_failed' | 'no_slot' | 'queue_full' | 'deadline' | 'memory_budget' | 'crashed' | 'draining' | 'refused' | 'failed';
           /** Only those of this trigger */
           'trigger'?: string;
+          /** Only those of this caller: user:<id>, service:<id> or public */
+          'principal'?: string;
           /** Only what is not older: a time like 2026-01-31T12:00:00Z, or a day */
           'since'?: string;
           /** Only those of this request */
@@ -813,7 +1196,25 @@ export interface paths {
               'level': 'debug' | 'info' | 'warn' | 'error';
               'text': string;
             })[];
+            /** Whether it can be run again with plugin replay */
+            'recorded': boolean;
           };
+        } };
+      };
+    };
+  };
+  '/api/admin/plugins/{id}/executions/{execution}/recording': {
+    get: {
+      parameters: {
+        path: {
+          'id': string;
+          /** Id of the execution record */
+          'execution': number;
+        };
+      };
+      responses: Refused<400 | 401 | 403 | 404 | 500 | 503> & {
+        200: { headers: Record<string, unknown>; content: {
+          'application/json': components['schemas']['Recording'];
         } };
       };
     };
@@ -846,10 +1247,10 @@ export interface paths {
         304: { headers: Record<string, unknown>; content?: never };
         307: { headers: Record<string, unknown>; content?: never };
         503: { headers: Record<string, unknown>; content: {
-          'application/problem+json': components['schemas']['Problem'] & ({
-            'code'?: 'draining' | 'unavailable';
+          'application/problem+json': components['schemas']['Problem'] & {
+            'code'?: 'draining';
             'status'?: 503;
-          });
+          } | components['schemas']['Problem.unavailable'];
           'text/html': unknown;
         } };
       };
@@ -899,10 +1300,10 @@ export interface paths {
           };
         } };
         503: { headers: Record<string, unknown>; content: {
-          'application/problem+json': components['schemas']['Problem'] & ({
-            'code'?: 'draining' | 'unavailable';
+          'application/problem+json': components['schemas']['Problem'] & {
+            'code'?: 'draining';
             'status'?: 503;
-          });
+          } | components['schemas']['Problem.unavailable'];
           'application/json': {
             'status': 'starting' | 'draining' | 'unavailable';
             /** What is missing */
@@ -959,17 +1360,14 @@ export interface paths {
           'text/html': unknown;
         } };
         422: { headers: Record<string, unknown>; content: {
-          'application/problem+json': components['schemas']['Problem'] & {
-            'code'?: 'validation_failed';
-            'status'?: 422;
-          };
+          'application/problem+json': components['schemas']['Problem.validation_failed'];
           'text/html': unknown;
         } };
         503: { headers: Record<string, unknown>; content: {
-          'application/problem+json': components['schemas']['Problem'] & ({
-            'code'?: 'draining' | 'unavailable';
+          'application/problem+json': components['schemas']['Problem'] & {
+            'code'?: 'draining';
             'status'?: 503;
-          });
+          } | components['schemas']['Problem.unavailable'];
           'text/html': unknown;
         } };
       };
@@ -988,10 +1386,7 @@ export interface paths {
           'text/html': unknown;
         } };
         403: { headers: Record<string, unknown>; content: {
-          'application/problem+json': components['schemas']['Problem'] & {
-            'code'?: 'forbidden';
-            'status'?: 403;
-          };
+          'application/problem+json': components['schemas']['Problem.forbidden'];
           'text/html': unknown;
         } };
         404: { headers: Record<string, unknown>; content: {
@@ -1002,10 +1397,10 @@ export interface paths {
           'text/html': unknown;
         } };
         503: { headers: Record<string, unknown>; content: {
-          'application/problem+json': components['schemas']['Problem'] & ({
-            'code'?: 'draining' | 'unavailable';
+          'application/problem+json': components['schemas']['Problem'] & {
+            'code'?: 'draining';
             'status'?: 503;
-          });
+          } | components['schemas']['Problem.unavailable'];
           'text/html': unknown;
         } };
       };
@@ -1019,6 +1414,21 @@ export interface paths {
           'application/json': {
             'items': components['schemas']['JobQueue'][];
           };
+        } };
+      };
+    };
+  };
+  '/api/admin/mail/test': {
+    post: {
+      parameters: {};
+      requestBody: { content: {
+        'application/json': {
+          'to': string;
+        };
+      } };
+      responses: Refused<400 | 401 | 403 | 408 | 413 | 415 | 422 | 500 | 503 | 507> & {
+        200: { headers: Record<string, unknown>; content: {
+          'application/json': components['schemas']['MailTrial'];
         } };
       };
     };
@@ -1048,6 +1458,21 @@ export interface paths {
             /** Cursor of the next page; null on the last one */
             'next_cursor': string | null;
           };
+        } };
+      };
+    };
+  };
+  '/api/admin/messages/{message}': {
+    get: {
+      parameters: {
+        path: {
+          /** Id of the message */
+          'message': number;
+        };
+      };
+      responses: Refused<400 | 401 | 403 | 404 | 500 | 503> & {
+        200: { headers: Record<string, unknown>; content: {
+          'application/json': components['schemas']['Message'];
         } };
       };
     };
@@ -1095,6 +1520,8 @@ export interface paths {
               'channel': 'TELEGRAM' | 'VK';
               'linked_at': string;
             })[];
+            /** Messengers that have a bot on this service */
+            'bots': ('TELEGRAM' | 'VK')[];
           };
         } };
       };
@@ -1175,6 +1602,13 @@ export interface paths {
             'paused_until': string | null;
             'last_error': string | null;
             'last_delivered_id': number;
+            /** What the newest comparison of the graph store with the database found; null when none was made */
+            'last_comparison': {
+              'at': string;
+              'missing_count': number;
+              'extra_count': number;
+              'repaired': boolean;
+            } | null;
           };
         } };
       };
@@ -1264,6 +1698,16 @@ export interface paths {
       };
       responses: Refused<400 | 401 | 403 | 404 | 500 | 503 | 507> & {
         204: { headers: Record<string, unknown>; content?: never };
+      };
+    };
+  };
+  '/api/auth/check': {
+    get: {
+      parameters: {};
+      responses: Refused<400 | 422 | 500 | 503> & {
+        200: { headers: Record<string, unknown>; content: {
+          'application/json': components['schemas']['UserLoginCheck'];
+        } };
       };
     };
   };
@@ -1419,10 +1863,10 @@ export interface paths {
       responses: Refused<400 | 403 | 404 | 422 | 500> & {
         302: { headers: Record<string, unknown>; content?: never };
         503: { headers: Record<string, unknown>; content: {
-          'application/problem+json': components['schemas']['Problem'] & ({
-            'code'?: 'draining' | 'unavailable';
+          'application/problem+json': components['schemas']['Problem'] & {
+            'code'?: 'draining';
             'status'?: 503;
-          });
+          } | components['schemas']['Problem.unavailable'];
           'text/html': unknown;
         } };
       };
@@ -1451,6 +1895,21 @@ export interface paths {
       } };
       responses: Refused<400 | 401 | 403 | 408 | 413 | 415 | 422 | 500 | 503 | 507> & {
         201: { headers: Record<string, unknown>; content: {
+          'application/json': components['schemas']['Upload'];
+        } };
+      };
+    };
+  };
+  '/api/admin/plugins/{id}/versions/{key}': {
+    get: {
+      parameters: {
+        path: {
+          'id': string;
+          'key': string;
+        };
+      };
+      responses: Refused<400 | 401 | 403 | 404 | 500 | 503> & {
+        200: { headers: Record<string, unknown>; content: {
           'application/json': components['schemas']['Upload'];
         } };
       };
@@ -1552,6 +2011,8 @@ export interface paths {
             'policy_expression'?: string;
             /** Origins of pages that may call; null for those of the plugin's own setting */
             'frontend_origins'?: string[] | null;
+            /** Whether executions are recorded, to run them again with plugin replay */
+            'record'?: boolean;
           }>;
           /** New triggers start with the access that the manifest suggests */
           'accept_suggested_access'?: boolean;
@@ -1660,12 +2121,14 @@ export interface paths {
           'limit'?: number;
           /** The next_cursor of the page before */
           'cursor'?: string;
+          /** Part of the id or of the name */
+          'search'?: string;
         };
       };
       responses: Refused<400 | 401 | 403 | 422 | 500 | 503> & {
         200: { headers: Record<string, unknown>; content: {
           'application/json': {
-            'items': components['schemas']['PluginSummary'][];
+            'items': components['schemas']['ListedPlugin'][];
             /** Cursor of the next page; null on the last one */
             'next_cursor': string | null;
           };
@@ -1712,6 +2175,33 @@ export interface paths {
             'type': 'bool' | null;
             'errors': components['schemas']['PolicyProblem'][];
             'warnings': components['schemas']['PolicyWarning'][];
+          };
+        } };
+      };
+    };
+  };
+  '/api/admin/policies/compare': {
+    post: {
+      parameters: {};
+      requestBody: { content: {
+        'application/json': {
+          /** The policy as it is; empty for none */
+          'before': string;
+          /** The policy as it would be; empty for none */
+          'after': string;
+          /** How many to look at */
+          'users'?: number;
+        };
+      } };
+      responses: Refused<400 | 401 | 403 | 408 | 413 | 415 | 422 | 500 | 503 | 507> & {
+        200: { headers: Record<string, unknown>; content: {
+          'application/json': {
+            /** Users for whom both policies were decided */
+            'examined': number;
+            /** Users for whom the graph did not answer */
+            'undecided': number;
+            'gains': components['schemas']['ChangedAccess'];
+            'loses': components['schemas']['ChangedAccess'];
           };
         } };
       };
@@ -1892,6 +2382,31 @@ export interface paths {
       };
     };
   };
+  '/api/admin/relationships/objects': {
+    get: {
+      parameters: {
+        query: {
+          /** Type of the objects */
+          'type': string;
+          /** Part of the name, or how the id begins */
+          'search'?: string;
+          /** Only these: a JSON array of at most 200 ids */
+          'ids'?: string;
+          /** How many items a page has at most */
+          'limit'?: number;
+        };
+      };
+      responses: Refused<400 | 401 | 403 | 422 | 500 | 503> & {
+        200: { headers: Record<string, unknown>; content: {
+          'application/json': {
+            'items': components['schemas']['GraphObject'][];
+            /** Cursor of the next page; null on the last one */
+            'next_cursor': string | null;
+          };
+        } };
+      };
+    };
+  };
   '/api/admin/roles': {
     get: {
       parameters: {};
@@ -1900,7 +2415,10 @@ export interface paths {
           'application/json': {
             'items': {
               'role': string;
+              /** How many users have it */
               'holders': number;
+              /** Whether imports of university data give it */
+              'imported': boolean;
             }[];
             /** Cursor of the next page; null on the last one */
             'next_cursor': string | null;
@@ -2073,6 +2591,16 @@ export interface paths {
       };
     };
   };
+  '/api/admin/support-bundle': {
+    get: {
+      parameters: {};
+      responses: Refused<400 | 401 | 403 | 422 | 500 | 503> & {
+        200: { headers: Record<string, unknown>; content: {
+          'application/gzip': unknown;
+        } };
+      };
+    };
+  };
   '/api/admin/suspensions': {
     get: {
       parameters: {};
@@ -2091,6 +2619,22 @@ export interface paths {
               'since': string;
               /** Null until an administrator resumes it */
               'until': string | null;
+              /** How the last execution failed; version_crashed: the version was running when the service crashed. Null: an older release has written it, and `cause` says it */
+              'reason': 'trapped' | 'deadline' | 'crashed' | 'version_crashed' | null;
+              /** What the last failed execution of a trigger said */
+              'failure': string | null;
+              /** The version that was running in the crashes */
+              'version': string | null;
+              /** The crashes of the service it was running in */
+              'crashes': {
+                /** The signal that ended the process, or V8 for a fatal error of the engine */
+                'signal': string;
+                /** When, as ISO 8601 */
+                'at': string;
+                /** Whether the process was killed for lack of memory */
+                'out_of_memory': boolean;
+              }[];
+              /** All of this as a sentence in English */
               'cause': string;
               'plugin_id': string;
             })[];
@@ -2153,6 +2697,8 @@ export interface paths {
           'policy_expression'?: string;
           /** Origins of pages that may call; null for those of the plugin's own setting */
           'frontend_origins'?: string[] | null;
+          /** Whether executions are recorded, to run them again with plugin replay */
+          'record'?: boolean;
           /** Confirms that triggers become callable without a login: all that the change opens, or those of these names */
           'accept_public'?: boolean | string[];
         };
@@ -2362,10 +2908,7 @@ export interface paths {
           'application/json': components['schemas']['BatchResult'];
         } };
         422: { headers: Record<string, unknown>; content: {
-          'application/problem+json': components['schemas']['Problem'] & {
-            'code'?: 'validation_failed';
-            'status'?: 422;
-          };
+          'application/problem+json': components['schemas']['Problem.validation_failed'];
           'application/json': components['schemas']['BatchResult'];
         } };
       };
@@ -2405,10 +2948,7 @@ export interface paths {
           'application/json': components['schemas']['BatchResult'];
         } };
         422: { headers: Record<string, unknown>; content: {
-          'application/problem+json': components['schemas']['Problem'] & {
-            'code'?: 'validation_failed';
-            'status'?: 422;
-          };
+          'application/problem+json': components['schemas']['Problem.validation_failed'];
           'application/json': components['schemas']['BatchResult'];
         } };
       };
@@ -2448,10 +2988,7 @@ export interface paths {
           'application/json': components['schemas']['BatchResult'];
         } };
         422: { headers: Record<string, unknown>; content: {
-          'application/problem+json': components['schemas']['Problem'] & {
-            'code'?: 'validation_failed';
-            'status'?: 422;
-          };
+          'application/problem+json': components['schemas']['Problem.validation_failed'];
           'application/json': components['schemas']['BatchResult'];
         } };
       };
@@ -2488,10 +3025,7 @@ export interface paths {
           'application/json': components['schemas']['BatchResult'];
         } };
         422: { headers: Record<string, unknown>; content: {
-          'application/problem+json': components['schemas']['Problem'] & {
-            'code'?: 'validation_failed';
-            'status'?: 422;
-          };
+          'application/problem+json': components['schemas']['Problem.validation_failed'];
           'application/json': components['schemas']['BatchResult'];
         } };
       };
@@ -2529,10 +3063,7 @@ export interface paths {
           'application/json': components['schemas']['BatchResult'];
         } };
         422: { headers: Record<string, unknown>; content: {
-          'application/problem+json': components['schemas']['Problem'] & {
-            'code'?: 'validation_failed';
-            'status'?: 422;
-          };
+          'application/problem+json': components['schemas']['Problem.validation_failed'];
           'application/json': components['schemas']['BatchResult'];
         } };
       };
@@ -2572,10 +3103,7 @@ export interface paths {
           'application/json': components['schemas']['BatchResult'];
         } };
         422: { headers: Record<string, unknown>; content: {
-          'application/problem+json': components['schemas']['Problem'] & {
-            'code'?: 'validation_failed';
-            'status'?: 422;
-          };
+          'application/problem+json': components['schemas']['Problem.validation_failed'];
           'application/json': components['schemas']['BatchResult'];
         } };
       };
@@ -2614,10 +3142,7 @@ export interface paths {
           'application/json': components['schemas']['BatchResult'];
         } };
         422: { headers: Record<string, unknown>; content: {
-          'application/problem+json': components['schemas']['Problem'] & {
-            'code'?: 'validation_failed';
-            'status'?: 422;
-          };
+          'application/problem+json': components['schemas']['Problem.validation_failed'];
           'application/json': components['schemas']['BatchResult'];
         } };
       };
@@ -2655,10 +3180,7 @@ export interface paths {
           'application/json': components['schemas']['BatchResult'];
         } };
         422: { headers: Record<string, unknown>; content: {
-          'application/problem+json': components['schemas']['Problem'] & {
-            'code'?: 'validation_failed';
-            'status'?: 422;
-          };
+          'application/problem+json': components['schemas']['Problem.validation_failed'];
           'application/json': components['schemas']['BatchResult'];
         } };
       };
@@ -2695,10 +3217,7 @@ export interface paths {
           'application/json': components['schemas']['BatchResult'];
         } };
         422: { headers: Record<string, unknown>; content: {
-          'application/problem+json': components['schemas']['Problem'] & {
-            'code'?: 'validation_failed';
-            'status'?: 422;
-          };
+          'application/problem+json': components['schemas']['Problem.validation_failed'];
           'application/json': components['schemas']['BatchResult'];
         } };
       };
@@ -2735,10 +3254,7 @@ export interface paths {
           'application/json': components['schemas']['BatchResult'];
         } };
         422: { headers: Record<string, unknown>; content: {
-          'application/problem+json': components['schemas']['Problem'] & {
-            'code'?: 'validation_failed';
-            'status'?: 422;
-          };
+          'application/problem+json': components['schemas']['Problem.validation_failed'];
           'application/json': components['schemas']['BatchResult'];
         } };
       };
@@ -2776,10 +3292,7 @@ export interface paths {
           'application/json': components['schemas']['BatchResult'];
         } };
         422: { headers: Record<string, unknown>; content: {
-          'application/problem+json': components['schemas']['Problem'] & {
-            'code'?: 'validation_failed';
-            'status'?: 422;
-          };
+          'application/problem+json': components['schemas']['Problem.validation_failed'];
           'application/json': components['schemas']['BatchResult'];
         } };
       };
@@ -2814,10 +3327,7 @@ export interface paths {
           'application/json': components['schemas']['BatchResult'];
         } };
         422: { headers: Record<string, unknown>; content: {
-          'application/problem+json': components['schemas']['Problem'] & {
-            'code'?: 'validation_failed';
-            'status'?: 422;
-          };
+          'application/problem+json': components['schemas']['Problem.validation_failed'];
           'application/json': components['schemas']['BatchResult'];
         } };
       };
@@ -2853,10 +3363,7 @@ export interface paths {
           'application/json': components['schemas']['BatchResult'];
         } };
         422: { headers: Record<string, unknown>; content: {
-          'application/problem+json': components['schemas']['Problem'] & {
-            'code'?: 'validation_failed';
-            'status'?: 422;
-          };
+          'application/problem+json': components['schemas']['Problem.validation_failed'];
           'application/json': components['schemas']['BatchResult'];
         } };
       };
@@ -2892,10 +3399,7 @@ export interface paths {
           'application/json': components['schemas']['BatchResult'];
         } };
         422: { headers: Record<string, unknown>; content: {
-          'application/problem+json': components['schemas']['Problem'] & {
-            'code'?: 'validation_failed';
-            'status'?: 422;
-          };
+          'application/problem+json': components['schemas']['Problem.validation_failed'];
           'application/json': components['schemas']['BatchResult'];
         } };
       };
@@ -2937,6 +3441,8 @@ export interface paths {
           'limit'?: number;
           /** The next_cursor of the page before */
           'cursor'?: string;
+          /** Only batches, or only pulls */
+          'kind'?: 'batch' | 'pull';
         };
       };
       responses: Refused<400 | 401 | 403 | 422 | 500 | 503> & {
@@ -2995,6 +3501,30 @@ export interface paths {
             /** Cursor of the next page; null on the last one */
             'next_cursor': string | null;
           };
+        } };
+      };
+    };
+  };
+  '/api/admin/university/types': {
+    get: {
+      parameters: {};
+      responses: Refused<400 | 401 | 403 | 422 | 500 | 503> & {
+        200: { headers: Record<string, unknown>; content: {
+          'application/json': {
+            'items': components['schemas']['UniversityType'][];
+            /** Cursor of the next page; null on the last one */
+            'next_cursor': string | null;
+          };
+        } };
+      };
+    };
+  };
+  '/api/admin/university/source': {
+    get: {
+      parameters: {};
+      responses: Refused<400 | 401 | 403 | 422 | 500 | 503> & {
+        200: { headers: Record<string, unknown>; content: {
+          'application/json': components['schemas']['UniversitySource'];
         } };
       };
     };
@@ -3091,6 +3621,42 @@ export interface paths {
           '*/*': unknown;
         } };
         304: { headers: Record<string, unknown>; content?: never };
+      };
+    };
+  };
+  '/api/admin/users/{user}/messenger-accounts': {
+    get: {
+      parameters: {
+        path: {
+          /** Id of the user */
+          'user': number;
+        };
+      };
+      responses: Refused<400 | 401 | 403 | 404 | 422 | 500 | 503> & {
+        200: { headers: Record<string, unknown>; content: {
+          'application/json': {
+            'items': ({
+              'channel': 'TELEGRAM' | 'VK';
+              'linked_at': string;
+            })[];
+            /** Cursor of the next page; null on the last one */
+            'next_cursor': string | null;
+          };
+        } };
+      };
+    };
+  };
+  '/api/admin/users/{user}/messenger-accounts/{channel}': {
+    delete: {
+      parameters: {
+        path: {
+          /** Id of the user */
+          'user': number;
+          'channel': 'TELEGRAM' | 'VK';
+        };
+      };
+      responses: Refused<400 | 401 | 403 | 404 | 500 | 503 | 507> & {
+        204: { headers: Record<string, unknown>; content?: never };
       };
     };
   };
@@ -3269,7 +3835,7 @@ export interface paths {
           'limit'?: number;
           /** The next_cursor of the page before */
           'cursor'?: string;
-          /** Part of the name or of an id */
+          /** Part of the name, or a whole id; of ids of ours as user:7 */
           'search'?: string;
         };
       };
@@ -3485,22 +4051,136 @@ export interface components {
       /** Path of the request */
       'instance': string;
       /** What went wrong, from a closed list */
-      'code': 'malformed_request' | 'unauthorized' | 'forbidden' | 'not_found' | 'method_not_allowed' | 'request_timeout' | 'conflict' | 'not_uploaded' | 'upload_mismatch' | 'expired' | 'quota_exceeded' | 'range_not_satisfiable' | 'password_change_required' | 'password_confirmation_required' | 'page_proof_required' | 'too_many_attempts' | 'permissions_not_accepted' | 'confirmation_required' | 'body_too_large' | 'unsupported_media_type' | 'precondition_failed' | 'validation_failed' | 'idempotency_key_reused' | 'module_refused' | 'frontend_refused' | 'internal' | 'plugin_trapped' | 'plugin_error' | 'plugin_response_invalid' | 'plugin_quota_exceeded' | 'no_slot' | 'memory_budget' | 'quarantined' | 'draining' | 'unavailable' | 'deadline_exceeded' | 'storage_full';
+      'code': 'malformed_request' | 'unauthorized' | 'forbidden' | 'not_found' | 'method_not_allowed' | 'request_timeout' | 'conflict' | 'not_uploaded' | 'upload_mismatch' | 'expired' | 'quota_exceeded' | 'range_not_satisfiable' | 'second_factor_required' | 'second_factor_setup_required' | 'password_change_required' | 'password_confirmation_required' | 'page_proof_required' | 'too_many_attempts' | 'permissions_not_accepted' | 'confirmation_required' | 'body_too_large' | 'unsupported_media_type' | 'precondition_failed' | 'validation_failed' | 'idempotency_key_reused' | 'module_refused' | 'frontend_refused' | 'internal' | 'plugin_trapped' | 'plugin_error' | 'plugin_response_invalid' | 'plugin_quota_exceeded' | 'no_slot' | 'memory_budget' | 'quarantined' | 'draining' | 'unavailable' | 'deadline_exceeded' | 'storage_full';
       'request_id': string;
       /** The same text as detail */
       'error': string;
       /** Each place that is wrong; 20 at most */
-      'errors': {
+      'errors': ({
         /** JSON pointer (RFC 6901) into the body, or query:name, or path:name */
         'pointer': string;
         'message': string;
-      }[];
-      /** What a repeated request had made (conflict) */
-      'id'?: number | string | null;
-      /** Members that changed since they were read (precondition_failed) */
-      'changed'?: string[];
+        /** What kind of mistake it is */
+        'code': 'missing' | 'wrong_type' | 'too_short' | 'too_long' | 'list_too_short' | 'list_too_long' | 'too_small' | 'too_large' | 'not_one_of' | 'malformed' | 'unknown_field' | 'not_found' | 'taken' | 'in_use' | 'does_not_fit' | 'too_common' | 'wrong_secret' | 'unchanged' | 'not_public' | 'not_accepted' | 'refused';
+        /** The bound that was passed, in what the code counts */
+        'limit'?: number;
+      })[];
       /** How many there are, when some are left out */
       'errors_total'?: number;
+    };
+    'Problem.unauthorized': components['schemas']['Problem'] & {
+      'code'?: 'unauthorized';
+      'status'?: 401;
+      /** How many more answers the second half of a login takes */
+      'attempts_left'?: number;
+    };
+    'PasskeyUseOptions': {
+      'challenge': string;
+      'rpId'?: string;
+      'timeout'?: number;
+      'allowCredentials'?: {
+        'id': string;
+        'type': string;
+        'transports'?: string[];
+      }[];
+      'userVerification'?: 'discouraged' | 'preferred' | 'required';
+    } & Record<string, unknown>;
+    'Problem.second_factor_required': components['schemas']['Problem'] & ({
+      'code'?: 'second_factor_required';
+      'status'?: 401;
+      /** Names this question in POST /api/admin/auth/login/second-factor */
+      'continuation': string;
+      /** What the account has */
+      'methods': ('passkey' | 'totp' | 'recovery_code')[];
+      /** What navigator.credentials.get takes as publicKey, as JSON; null without a passkey for this host name */
+      'passkey_options': components['schemas']['PasskeyUseOptions'] | null;
+    });
+    'Problem.forbidden': components['schemas']['Problem'] & ({
+      'code'?: 'forbidden';
+      'status'?: 403;
+      /** Scopes of which an administration key needs one */
+      'missing_scopes'?: string[];
+      /** Roles of which an administrator needs one */
+      'sufficient_roles'?: ('viewer' | 'operator' | 'plugin_manager' | 'access_manager' | 'owner')[];
+    });
+    'Problem.password_confirmation_required': components['schemas']['Problem'] & ({
+      'code'?: 'password_confirmation_required';
+      'status'?: 403;
+      /** Where the password is given again; GET: a login at the identity provider */
+      'confirm': {
+        'method': 'GET' | 'POST';
+        'path': string;
+      };
+    });
+    'Problem.conflict': components['schemas']['Problem'] & ({
+      'code'?: 'conflict';
+      'status'?: 409;
+      /** What a repeated request had made */
+      'id'?: number | string | null;
+      /** What was asked for is being done already */
+      'reason'?: 'under_way';
+    });
+    'Problem.permissions_not_accepted': components['schemas']['Problem'] & {
+      'code'?: 'permissions_not_accepted';
+      'status'?: 409;
+      /** Permissions the installed version does not have */
+      'new_permissions': string[];
+    };
+    'Problem.confirmation_required': components['schemas']['Problem'] & {
+      'code'?: 'confirmation_required';
+      'status'?: 409;
+      /** What would be open without a login */
+      'becomes_public': {
+        'trigger': string;
+        'methods': string[];
+        'url': string;
+      }[];
+    };
+    'Problem.precondition_failed': components['schemas']['Problem'] & {
+      'code'?: 'precondition_failed';
+      'status'?: 412;
+      /** Members that changed since they were read */
+      'changed': string[];
+    };
+    'PolicyPosition': {
+      /** Characters before it */
+      'start': number;
+      /** Characters before what follows it */
+      'end': number;
+      'line': number;
+      'column': number;
+    };
+    'Problem.validation_failed': components['schemas']['Problem'] & {
+      'code'?: 'validation_failed';
+      'status'?: 422;
+      /** The first mistake in a policy */
+      'position'?: components['schemas']['PolicyPosition'];
+    };
+    'Finding': {
+      'level': 'refusal' | 'warning' | 'note';
+      'rule': string;
+      'message': string;
+      'where'?: string;
+    };
+    'Problem.module_refused': components['schemas']['Problem'] & {
+      'code'?: 'module_refused';
+      'status'?: 422;
+      'findings': components['schemas']['Finding'][];
+    };
+    'Problem.quota_exceeded': components['schemas']['Problem'] & {
+      'code'?: 'quota_exceeded';
+      'status'?: 413;
+      /** Name of the limit */
+      'limit': string;
+      'limit_value': number;
+      /** How much is used already */
+      'used'?: number;
+    };
+    'Problem.unavailable': components['schemas']['Problem'] & {
+      'code'?: 'unavailable';
+      'status'?: 503;
+      /** Name of the limit that is reached */
+      'limit'?: string;
     };
     'AccessExplanation': {
       'user': {
@@ -3516,6 +4196,13 @@ export interface components {
       'status': number;
       /** Everything that has to hold, in order; the first that does not decides */
       'steps': ({
+        /** What had to hold */
+        'code': 'plugin_installed' | 'plugin_enabled' | 'trigger_exists' | 'trigger_enabled' | 'user_sessions_accepted' | 'not_suspended' | 'command_exists' | 'command_enabled' | 'roles' | 'role' | 'policy';
+        /** The role that a command asks for */
+        'role': {
+          'kind': 'system' | 'global' | 'plugin';
+          'role': string;
+        } | null;
         'step': string;
         /** Null: not looked at, because a step before does not hold */
         'holds': boolean | null;
@@ -3523,7 +4210,10 @@ export interface components {
       })[];
       /** What would let the user in */
       'to_change': string[];
+      /** What suspends the trigger for this user */
+      'suspension': components['schemas']['Suspension'] | null;
       'policy': {
+        'expression': string;
         'verdict': 'allowed' | 'denied' | 'failed' | 'unavailable';
         'reason': string | null;
         'graph_rounds': number;
@@ -3534,6 +4224,61 @@ export interface components {
         }[];
         'context_age_ms': number | null;
       } | null;
+    };
+    'Suspension': {
+      /** Null for the whole plugin */
+      'trigger': string | null;
+      /** The version that crashed the service; null for suspensions of triggers */
+      'version_id': number | null;
+      /** The caller for whom a trigger is suspended; null for all callers */
+      'caller': string | null;
+      /** Callers whose executions failed */
+      'callers': number;
+      'since': string;
+      /** Null until an administrator resumes it */
+      'until': string | null;
+      /** How the last execution failed; version_crashed: the version was running when the service crashed. Null: an older release has written it, and `cause` says it */
+      'reason': 'trapped' | 'deadline' | 'crashed' | 'version_crashed' | null;
+      /** What the last failed execution of a trigger said */
+      'failure': string | null;
+      /** The version that was running in the crashes */
+      'version': string | null;
+      /** The crashes of the service it was running in */
+      'crashes': {
+        /** The signal that ended the process, or V8 for a fatal error of the engine */
+        'signal': string;
+        /** When, as ISO 8601 */
+        'at': string;
+        /** Whether the process was killed for lack of memory */
+        'out_of_memory': boolean;
+      }[];
+      /** All of this as a sentence in English */
+      'cause': string;
+    };
+    'ActivitySum': {
+      /** Executions that ended */
+      'requests': number;
+      /** Those that ended without an answer of the plugin, or with a status of 500 and above */
+      'failed': number;
+      /** How long half of them took at most, the wait for a slot included */
+      'p50_ms': number | null;
+      'p95_ms': number | null;
+      'p99_ms': number | null;
+      /** Execution slots in use on average */
+      'slots': number;
+    };
+    'ActivityPoint': {
+      'at': string;
+      /** Executions that ended */
+      'requests': number;
+      /** Those that ended without an answer of the plugin, or with a status of 500 and above */
+      'failed': number;
+      /** How long half of them took at most, the wait for a slot included */
+      'p50_ms': number | null;
+      'p95_ms': number | null;
+      'p99_ms': number | null;
+      /** Execution slots in use on average */
+      'slots': number;
     };
     'AdminKey': {
       'id': number;
@@ -3557,6 +4302,11 @@ export interface components {
       'email': string;
       /** Whether the password is a temporary one that opens nothing else */
       'must_change_password': boolean;
+      /** Whether a second factor must be added before anything else */
+      'must_add_second_factor': boolean;
+      'roles': ('viewer' | 'operator' | 'plugin_manager' | 'access_manager' | 'owner')[];
+      /** What the roles open; admin includes the others, and owners may do more */
+      'scopes': string[];
     };
     'AdminLoginCheck': {
       /** Also true while there is no administrator */
@@ -3570,6 +4320,54 @@ export interface components {
       /** Whose session it is, unless the request lacks the header */
       'admin'?: components['schemas']['CurrentAdmin'];
     };
+    'SecondFactor': {
+      /** Whether administrators need a second factor (admin.second_factor) */
+      'required': boolean;
+      'passkeys': components['schemas']['Passkey'][];
+      /** Why passkeys do not work at this address */
+      'passkey_problem': string | null;
+      /** Since when codes of an authenticator app count */
+      'totp_since': string | null;
+      /** How many are left */
+      'recovery_codes': number;
+    };
+    'Passkey': {
+      'id': number;
+      'name': string;
+      /** The host name it was made for, the only one it works on */
+      'host': string;
+      /** Whether that is the host name of this request */
+      'is_usable': boolean;
+      'created_at': string;
+      'last_used_at': string | null;
+    };
+    'PasskeyCreationOptions': {
+      'challenge': string;
+      'rp': {
+        'id'?: string;
+        'name': string;
+      };
+      'user': {
+        'id': string;
+        'name': string;
+        'displayName': string;
+      };
+      'pubKeyCredParams': {
+        'type': 'public-key';
+        'alg': number;
+      }[];
+      'timeout'?: number;
+      'excludeCredentials'?: {
+        'id': string;
+        'type': string;
+        'transports'?: string[];
+      }[];
+      'authenticatorSelection'?: {
+        'residentKey'?: 'discouraged' | 'preferred' | 'required';
+        'requireResidentKey'?: boolean;
+        'userVerification'?: 'discouraged' | 'preferred' | 'required';
+      };
+    } & Record<string, unknown>;
     'AdminAccount': {
       'global_user_id': number;
       'email': string;
@@ -3577,6 +4375,12 @@ export interface components {
       /** Until when the temporary password is valid */
       'temporary_until': string | null;
       'created_at': string;
+      /** What the administrator may do; GET /api/admin/admins/roles says what each includes */
+      'roles': ('viewer' | 'operator' | 'plugin_manager' | 'access_manager' | 'owner')[];
+      /** The plugins a plugin manager may manage; null for all of them */
+      'plugins': string[] | null;
+      /** Whether a login needs a passkey or a code besides the password */
+      'has_second_factor': boolean;
       /** What became of the mail with the last temporary password */
       'mail': {
         'state': 'pending' | 'sent' | 'failed';
@@ -3588,7 +4392,7 @@ export interface components {
       'id': number;
       'at': string;
       'actor': {
-        'kind': 'admin' | 'admin_key' | 'user' | 'anonymous' | 'setup' | 'command_line';
+        'kind': 'admin' | 'admin_key' | 'import_key' | 'user' | 'anonymous' | 'setup' | 'command_line';
         /** The user; of an administration key the administrator who made it */
         'global_user_id': number | null;
         'admin_key_id'?: number;
@@ -3619,6 +4423,8 @@ export interface components {
       'system_role': string | null;
       'global_roles': string[];
       'plugin_role': string | null;
+      /** Whether executions are recorded, so that `plugin replay` can run them again */
+      'record': boolean;
       /** Why the policy denies every user; empty when it is evaluated */
       'policy_problems': components['schemas']['PolicyProblem'][];
       /** Whether it is enabled and asks for no role and no policy */
@@ -3627,14 +4433,6 @@ export interface components {
     'PolicyProblem': {
       'message': string;
       'position': components['schemas']['PolicyPosition'];
-    };
-    'PolicyPosition': {
-      /** Characters before it */
-      'start': number;
-      /** Characters before what follows it */
-      'end': number;
-      'line': number;
-      'column': number;
     };
     'ChangedCommandSettings': {
       /** Id of the plugin */
@@ -3649,6 +4447,8 @@ export interface components {
       'system_role': string | null;
       'global_roles': string[];
       'plugin_role': string | null;
+      /** Whether executions are recorded, so that `plugin replay` can run them again */
+      'record': boolean;
       /** Why the policy denies every user; empty when it is evaluated */
       'policy_problems': components['schemas']['PolicyProblem'][];
       /** Whether it is enabled and asks for no role and no policy */
@@ -3672,6 +4472,19 @@ export interface components {
       'author_user_id': number | null;
       'author': string;
       'at': string;
+    };
+    'ConfigSetting': {
+      'key': string;
+      /** What is in force; null for a secret, which is never shown */
+      'value': string | number | boolean | string[] | null;
+      'is_secret': boolean;
+      /** Whether it has a value; for a secret all that is said of it */
+      'is_set': boolean;
+      /** Where it comes from; start: the service found it out when it started, for example a free port */
+      'source': 'default' | 'file' | 'credential' | 'env' | 'start';
+      /** Environment variable that sets it */
+      'env': string;
+      'about': string;
     };
     'ConnectionTrial': {
       'ok': true;
@@ -3737,6 +4550,14 @@ export interface components {
       'last_error': string;
       'ended_at': string | null;
     };
+    'EventTrial': {
+      'ok': boolean;
+      'latency_ms': number;
+      /** Status the subscriber answered; null when it was not reached */
+      'status': number | null;
+      /** Why it counts as failed */
+      'problem': string | null;
+    };
     'Event': {
       'id': string;
       /** Numbers grow; the cursor of the list and of the stream */
@@ -3769,6 +4590,38 @@ export interface components {
       'peak_pages': number;
       'failure': string | null;
       'log_lines': number;
+    };
+    'Recording': {
+      'format': 1;
+      'plugin_id': string;
+      'version': string;
+      'trigger': string;
+      /** The event, as JSON text */
+      'event': string;
+      'body': components['schemas']['RecordedValue'] | null;
+      /** The configuration; secrets are hidden */
+      'config': Record<string, string>;
+      'calls': ({
+        'function': string;
+        'arguments': components['schemas']['RecordedValue'][];
+        /** Below zero an error */
+        'code': number;
+        'data': components['schemas']['RecordedValue'] | null;
+        'body': components['schemas']['RecordedValue'] | null;
+      })[];
+      'outcome': {
+        'kind': string;
+        'failure': string;
+        'status': number;
+        /** Names and values, each followed by NUL */
+        'headers': string;
+        'body': components['schemas']['RecordedValue'];
+      };
+    };
+    'RecordedValue': number | string | {
+      'base64': string;
+    } | {
+      'int64': string;
     };
     'GraphDefinition': {
       'name': string;
@@ -3836,6 +4689,17 @@ export interface components {
       /** What the last failed job said, of those tried again too */
       'last_error': string | null;
       'last_completed_at': string | null;
+    };
+    'MailTrial': {
+      'ok': true;
+      'latency_ms': number;
+      /** Mail server that took it over, or the file it was written to */
+      'where': string;
+    } | {
+      'ok': false;
+      'latency_ms': number;
+      /** What the mail server said */
+      'error': string;
     };
     'Message': {
       'id': number;
@@ -3906,6 +4770,18 @@ export interface components {
       /** Whether this request was sent with it */
       'current': boolean;
     };
+    'UserLoginCheck': {
+      'authenticated': boolean;
+      /** Whether users may log in with an identity provider */
+      'idp': boolean;
+      /** For a session: whether this request lacks the header X-Page-Proof */
+      'page_proof_required'?: boolean;
+      /** Whose session it is, unless the request lacks the header */
+      'user'?: {
+        'id': number;
+        'display_name': string;
+      };
+    };
     'UserToken': {
       'id': number;
       'name': string;
@@ -3963,43 +4839,64 @@ export interface components {
       /** Those the installed version does not have */
       'new_permissions': string[];
       'installed_version': string | null;
+      /** Whether this very module and frontend are what is installed */
+      'is_installed': boolean;
       'frontend': components['schemas']['PluginFrontend'] | null;
       'findings': components['schemas']['Finding'][];
       /** What to know of its pages before installing it */
       'notices': components['schemas']['UploadNotice'][];
     };
     'Requirement': {
+      /** What the plugin asks for; each is a permission */
       'kind': 'sql' | 'kv' | 'network' | 'notify' | 'events' | 'plugins:call' | 'file';
+      /** What it is for; shown to the administrator */
       'description': string;
       /** Logical name of the database; only for sql */
       'name'?: string;
       /** Id of the plugin to call; only for plugins:call */
       'target'?: string;
+      /** Values that the administrator fills in */
       'config': {
         'type': 'string';
+        /** Name by which the plugin reads the value */
         'name': string;
+        /** What it is for; shown to the administrator */
         'description': string;
+        /** Without a value the plugin cannot be installed */
         'required': boolean;
+        /** A secret: stored encrypted, and never shown again */
         'sensitive': boolean;
       }[];
     };
     'HttpTrigger': {
+      /** Name of the trigger, once in a plugin; for a messenger trigger the word of the command */
       'name': string;
       'type': 'http';
+      /** What it does; shown to administrators */
       'description': string;
+      /** Path below /api/triggers/http/<plugin id>, like /profile or /items/:id; empty for the root */
       'path': string;
+      /** Methods it answers */
       'methods': ('GET' | 'HEAD' | 'POST' | 'PUT' | 'PATCH' | 'DELETE' | 'OPTIONS')[];
+      /** Who should call it, as its author sees it */
       'access'?: {
+        /** Users may call */
         'users': boolean;
+        /** Programs with a service key may call */
         'service_keys': boolean;
+        /** A CEL expression that must be true as well; empty for none */
         'policy': string;
+        /** Every caller may call, without a login; then none of the others */
         'public': boolean;
+        /** Why; shown to the administrator who decides */
         'reason': string;
       };
     };
     'MessengerTrigger': {
+      /** Name of the trigger, once in a plugin; for a messenger trigger the word of the command */
       'name': string;
       'type': 'messenger';
+      /** What it does; shown to administrators */
       'description': string;
     };
     'TriggerReview': {
@@ -4010,12 +4907,19 @@ export interface components {
       /** Whether the installed version has no such trigger */
       'new': boolean;
       'effective_access': components['schemas']['EffectiveAccess'];
+      /** Whether a policy decides as well */
+      'has_policy': boolean;
       /** What the author suggests instead; an installation follows it with accept_suggested_access */
       'suggested': {
+        /** Users may call */
         'users': boolean;
+        /** Programs with a service key may call */
         'service_keys': boolean;
+        /** A CEL expression that must be true as well; empty for none */
         'policy': string;
+        /** Every caller may call, without a login; then none of the others */
         'public': boolean;
+        /** Why; shown to the administrator who decides */
         'reason': string;
         'effective_access': components['schemas']['EffectiveAccess'];
         /** Why the suggested policy could not be saved */
@@ -4029,12 +4933,6 @@ export interface components {
       'packed_bytes': number;
       'files': number;
       'bytes': number;
-    };
-    'Finding': {
-      'level': 'refusal' | 'warning' | 'note';
-      'rule': string;
-      'message': string;
-      'where'?: string;
     };
     'UploadNotice': {
       'code': 'html_sandboxed' | 'frontend_trusted';
@@ -4097,16 +4995,26 @@ export interface components {
       /** Path of its pages; null without a frontend */
       'frontend_url': string | null;
       'triggers': ({
+        /** Name of the trigger, once in a plugin; for a messenger trigger the word of the command */
         'name': string;
         'type': 'http';
+        /** What it does; shown to administrators */
         'description': string;
+        /** Path below /api/triggers/http/<plugin id>, like /profile or /items/:id; empty for the root */
         'path': string;
+        /** Methods it answers */
         'methods': ('GET' | 'HEAD' | 'POST' | 'PUT' | 'PATCH' | 'DELETE' | 'OPTIONS')[];
+        /** Who should call it, as its author sees it */
         'access'?: {
+          /** Users may call */
           'users': boolean;
+          /** Programs with a service key may call */
           'service_keys': boolean;
+          /** A CEL expression that must be true as well; empty for none */
           'policy': string;
+          /** Every caller may call, without a login; then none of the others */
           'public': boolean;
+          /** Why; shown to the administrator who decides */
           'reason': string;
         };
         /** Absent while this host cannot read the plugin */
@@ -4114,6 +5022,8 @@ export interface components {
       } | components['schemas']['MessengerTrigger'])[];
       /** What is suspended now */
       'quarantine': components['schemas']['Suspension'][];
+      /** Ids of the installed plugins that may call it */
+      'called_by': string[];
     };
     'ConfigValue': {
       'name': string;
@@ -4122,20 +5032,6 @@ export interface components {
       'sensitive': boolean;
       /** Null when not set; absent for sensitive fields */
       'value'?: string | null;
-    };
-    'Suspension': {
-      /** Null for the whole plugin */
-      'trigger': string | null;
-      /** The version that crashed the service; null for suspensions of triggers */
-      'version_id': number | null;
-      /** The caller for whom a trigger is suspended; null for all callers */
-      'caller': string | null;
-      /** Callers whose executions failed */
-      'callers': number;
-      'since': string;
-      /** Null until an administrator resumes it */
-      'until': string | null;
-      'cause': string;
     };
     'Installation': {
       /** Id of the plugin */
@@ -4170,16 +5066,26 @@ export interface components {
       /** Path of its pages; null without a frontend */
       'frontend_url': string | null;
       'triggers': ({
+        /** Name of the trigger, once in a plugin; for a messenger trigger the word of the command */
         'name': string;
         'type': 'http';
+        /** What it does; shown to administrators */
         'description': string;
+        /** Path below /api/triggers/http/<plugin id>, like /profile or /items/:id; empty for the root */
         'path': string;
+        /** Methods it answers */
         'methods': ('GET' | 'HEAD' | 'POST' | 'PUT' | 'PATCH' | 'DELETE' | 'OPTIONS')[];
+        /** Who should call it, as its author sees it */
         'access'?: {
+          /** Users may call */
           'users': boolean;
+          /** Programs with a service key may call */
           'service_keys': boolean;
+          /** A CEL expression that must be true as well; empty for none */
           'policy': string;
+          /** Every caller may call, without a login; then none of the others */
           'public': boolean;
+          /** Why; shown to the administrator who decides */
           'reason': string;
         };
         /** Absent while this host cannot read the plugin */
@@ -4187,18 +5093,30 @@ export interface components {
       } | components['schemas']['MessengerTrigger'])[];
       /** What is suspended now */
       'quarantine': components['schemas']['Suspension'][];
+      /** Ids of the installed plugins that may call it */
+      'called_by': string[];
       'warnings': components['schemas']['PolicyWarning'][];
       'added_triggers': ({
+        /** Name of the trigger, once in a plugin; for a messenger trigger the word of the command */
         'name': string;
         'type': 'http';
+        /** What it does; shown to administrators */
         'description': string;
+        /** Path below /api/triggers/http/<plugin id>, like /profile or /items/:id; empty for the root */
         'path': string;
+        /** Methods it answers */
         'methods': ('GET' | 'HEAD' | 'POST' | 'PUT' | 'PATCH' | 'DELETE' | 'OPTIONS')[];
+        /** Who should call it, as its author sees it */
         'access'?: {
+          /** Users may call */
           'users': boolean;
+          /** Programs with a service key may call */
           'service_keys': boolean;
+          /** A CEL expression that must be true as well; empty for none */
           'policy': string;
+          /** Every caller may call, without a login; then none of the others */
           'public': boolean;
+          /** Why; shown to the administrator who decides */
           'reason': string;
         };
         /** Absent while this host cannot read the plugin */
@@ -4207,7 +5125,7 @@ export interface components {
       /** Names */
       'removed_triggers': string[];
     };
-    'PluginSummary': {
+    'ListedPlugin': {
       /** Id of the plugin */
       'id': string;
       /** From the manifest of the installed version; null without one */
@@ -4219,6 +5137,16 @@ export interface components {
       'frontend_origins': string[];
       'created_at': string;
       'updated_at': string;
+      /** Executions that failed in the last 24 hours */
+      'failed_24h': number;
+    };
+    'ChangedAccess': {
+      'count': number;
+      /** 20 of them at most */
+      'users': {
+        'id': number;
+        'display_name': string;
+      }[];
     };
     'PolicyTrial': {
       /** Whether the policy is true for this user */
@@ -4276,6 +5204,11 @@ export interface components {
       'allowed': boolean;
       'steps': components['schemas']['CheckStep'][];
     };
+    'GraphObject': {
+      'id': string;
+      /** Null where no name is known */
+      'name': string | null;
+    };
     'ServiceKey': {
       'id': number;
       'name': string;
@@ -4309,6 +5242,8 @@ export interface components {
       'policy_expression': string;
       /** Null for those of the plugin's own setting */
       'frontend_origins': string[] | null;
+      /** Whether executions are recorded, to run them again */
+      'record': boolean;
       /** Origins of pages that may call */
       'effective_origins': string[];
       'effective_access': components['schemas']['EffectiveAccess'];
@@ -4332,6 +5267,8 @@ export interface components {
       'policy_expression': string;
       /** Null for those of the plugin's own setting */
       'frontend_origins': string[] | null;
+      /** Whether executions are recorded, to run them again */
+      'record': boolean;
       /** Origins of pages that may call */
       'effective_origins': string[];
       'effective_access': components['schemas']['EffectiveAccess'];
@@ -4376,6 +5313,12 @@ export interface components {
       'kind': 'batch' | 'pull';
       'state': 'running' | 'succeeded' | 'partial' | 'failed' | 'interrupted';
       'started_by': string;
+      /** Who or what started it */
+      'starter': {
+        'kind': 'administrator' | 'admin_key' | 'import_key' | 'setup' | 'schedule';
+        /** An email, or the name of a key */
+        'name': string | null;
+      };
       'started_at': string;
       'finished_at': string | null;
       'problem': string | null;
@@ -4392,6 +5335,46 @@ export interface components {
         'started_at': string | null;
         'finished_at': string | null;
       })[];
+    };
+    'UniversityType': {
+      'type': 'person' | 'course' | 'semester' | 'faculty' | 'department' | 'program' | 'stream' | 'group' | 'subgroup' | 'teacher_position' | 'student_position' | 'student_subgroup' | 'teaching_assignment' | 'admin_appointment';
+      /** Last segment of the path of its batch import */
+      'path': string;
+      /** Types of a phase refer to those of the phases before */
+      'phase': number;
+      'fields': ({
+        'name': string;
+        'kind': 'text' | 'whole_number' | 'number' | 'boolean' | 'date' | 'time' | 'object' | 'list';
+        'required': boolean;
+        /** The only values it takes; null where it takes others */
+        'values': string[] | null;
+        /** It names a record of this type by its external_id */
+        'references': 'person' | 'course' | 'semester' | 'faculty' | 'department' | 'program' | 'stream' | 'group' | 'subgroup' | 'teacher_position' | 'student_position' | 'student_subgroup' | 'teaching_assignment' | 'admin_appointment' | null;
+      })[];
+      'records': number;
+      'active': number;
+      /** The last import of the type that is in the log */
+      'last': {
+        'import': number;
+        'kind': 'batch' | 'pull';
+        'state': 'waiting' | 'fetching' | 'running' | 'succeeded' | 'partial' | 'failed' | 'unchanged' | 'not_offered' | 'stopped';
+        'total': number;
+        'success': number;
+        'failed': number;
+        'problem': string | null;
+        'at': string;
+      } | null;
+    };
+    'UniversitySource': {
+      /** Null when there is no source: university_sync.base_url */
+      'base_url': string | null;
+      /** Whether it is pulled in the background: university_sync.enabled */
+      'enabled': boolean;
+      'interval_seconds': number;
+      'brake_percent': number;
+      /** About when the next pull begins; null when none is to come */
+      'next_pull_at': string | null;
+      'last_pull': components['schemas']['ImportRun'] | null;
     };
     'AnnouncedFile': {
       'file_id': string;
@@ -4422,10 +5405,16 @@ export interface components {
       /** What commands ask for */
       'kind': 'system' | 'global';
       'role': string;
+      /** import: university data gave it, and takes it away */
+      'origin': 'import' | 'manual';
+      'granted_at': string;
     } | {
       'kind': 'plugin';
       'plugin_id': string;
       'role': string;
+      /** import: university data gave it, and takes it away */
+      'origin': 'import' | 'manual';
+      'granted_at': string;
     };
     'UserRoleChange': {
       'user': number;

@@ -11,7 +11,14 @@ import type { components, paths } from './api.d.ts';
  * ```
  */
 
-export type Problem = components['schemas']['Problem'];
+type Schemas = components['schemas'];
+/** Refusals that say more than every refusal, each with its code. */
+type ProblemWithMembers = Schemas[Extract<keyof Schemas, `Problem.${string}`>];
+
+/** A refusal; once its `code` is compared, it has the members of that code. */
+export type Problem =
+  | ProblemWithMembers
+  | (Schemas['Problem'] & { code: Exclude<Schemas['Problem']['code'], ProblemWithMembers['code']> });
 
 /** A refusal of the host. `code` is stable, `message` is for people. */
 export class PluginHostError extends Error {

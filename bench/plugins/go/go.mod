@@ -1,3 +1,7 @@
-module plugin-host/bench/greeter
+module greeter
 
 go 1.24
+
+require pluginhost v0.0.0
+
+replace pluginhost => ../../../sdk/go/kit

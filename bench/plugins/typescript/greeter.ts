@@ -1,34 +1,32 @@
-/** The greeter of the benchmark in TypeScript on QuickJS: JSON in, JSON out. */
+import { type Context, definePlugin, KV, TriggerHTTP } from 'plugin-host';
 
-declare const __h: (handle: () => void) => void;
-declare const __i: () => string | undefined;
-declare const __n: () => number;
-declare const __r: (status: number, headers: string, body: string) => number;
-declare const __g: (key: string) => string | number;
-declare const __s: (key: string, value: string) => number;
+/** The greeter of the benchmark in TypeScript: JSON in, JSON out. */
 
-type Event = { trigger: string; http: { query: Record<string, string> } };
-type Answer = { message: string; visits?: number; numbers?: number[] };
+definePlugin({
+  ID: 'greeter-typescript',
+  Name: 'Greeter (TypeScript)',
+  Version: '1.0.0',
+  Requirements: [KV('Counts visits').Build()],
+  Triggers: [
+    { Name: 'greet', Type: TriggerHTTP, Path: '/greet', Methods: ['GET'], Handler: greet },
+    { Name: 'visit', Type: TriggerHTTP, Path: '/visit', Methods: ['GET'], Handler: visit },
+    { Name: 'draw', Type: TriggerHTTP, Path: '/draw', Methods: ['GET'], Handler: draw },
+  ],
+});
 
-/** The engine's own generator would go on from the remembered start in each execution alike. */
-Math.random = __n;
+const messageFor = (ctx: Context): string => `Hello, ${ctx.HTTP.Query.name ?? 'world'}!`;
 
-const HEADERS = JSON.stringify({ 'Content-Type': 'application/json' });
-
-function visit(name: string): number {
-  const before = __g(`visits:${name}`);
-  const visits = typeof before === 'string' ? Number(before) + 1 : 1;
-  const code = __s(`visits:${name}`, String(visits));
-  return code < 0 ? code : visits;
+function greet(ctx: Context): void {
+  ctx.JSON(200, { message: messageFor(ctx) });
 }
 
-async function handle(): Promise<void> {
-  const { trigger, http }: Event = JSON.parse(__i() ?? '{"trigger":"greet","http":{"query":{}}}');
-  const name = http.query.name ?? 'world';
-  const answer: Answer = { message: `Hello, ${name}!` };
-  if (trigger === 'visit') answer.visits = visit(name);
-  if (trigger === 'draw') answer.numbers = [0, 0].map(() => Math.floor(Math.random() * 2 ** 53));
-  __r(200, HEADERS, JSON.stringify(answer));
+function visit(ctx: Context): void {
+  const key = `visits:${ctx.HTTP.Query.name ?? 'world'}`;
+  const visits = Number(ctx.KVGet(key) ?? '0') + 1;
+  ctx.KVSet(key, String(visits));
+  ctx.JSON(200, { message: messageFor(ctx), visits });
 }
 
-__h(handle);
+function draw(ctx: Context): void {
+  ctx.JSON(200, { message: messageFor(ctx), numbers: [0, 0].map(() => Math.floor(Math.random() * 2 ** 53)) });
+}

@@ -1,9 +1,12 @@
-import * as abi from "./abi";
+import * as abi from "./plugin_host";
 import { Json, Obj, obj } from "./json";
+import { errorOf, parked, parkedBody, Result } from "./result";
+import { pointer } from "./text";
 
 /** What a server outside answered. */
 export class HTTPResponse {
   readonly Status: i32;
+  /** By names in lower case; several values of one name are one list with commas. */
   readonly Headers: Json;
   /** Where the answer came from, behind redirects. */
   readonly URL: string;
@@ -15,22 +18,22 @@ export class HTTPResponse {
   get Body(): string {
     return String.UTF8.decode(this.BodyBytes);
   }
+  /** The body as JSON; absent when it is none. */
+  JSON(): Json {
+    return Json.parse(this.BodyBytes);
+  }
   /** A header by any spelling, empty when absent. */
   Header(name: string): string {
     return this.Headers.str(name.toLowerCase());
   }
 }
 
-/** The answer, or null; then `lastError` says why. */
-export function sendRequest(method: string, url: string, headers: Obj | null, body: ArrayBuffer, timeoutMs: i32): HTTPResponse | null {
+export function sendRequest(method: string, url: string, headers: Obj | null, body: ArrayBuffer, timeoutMs: i32): Result<HTTPResponse | null> {
   const order = obj().str("method", method).str("url", url).object("headers", headers === null ? obj() : headers);
   if (timeoutMs > 0) order.num("timeout_ms", timeoutMs);
   const json = order.finish();
-  const n = abi.http_request(json.pointer, json.length, changetype<usize>(body), body.byteLength);
-  if (n < 0) return null;
-  const head = new ArrayBuffer(n);
-  abi.result_read(changetype<usize>(head), n);
-  const bytes = new ArrayBuffer(abi.body_len());
-  abi.body_read(0, changetype<usize>(bytes), bytes.byteLength);
-  return new HTTPResponse(Json.trusted(head), bytes);
+  const n = abi.http_request(json.pointer, json.length, pointer(body), body.byteLength);
+  if (n < 0) return new Result<HTTPResponse | null>(null, errorOf(n));
+  const head = parked(n);
+  return new Result<HTTPResponse | null>(new HTTPResponse(Json.trusted(head), parkedBody()));
 }

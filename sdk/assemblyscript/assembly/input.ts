@@ -1,8 +1,10 @@
-import * as abi from "./abi";
+import * as abi from "./plugin_host";
 import { Json } from "./json";
+import { pointer } from "./text";
 
 /** For whom the host has let an execution in. */
 export class HTTPAuthInfo {
+  /** `Kind` is `user` or `service`; the id of the other kind is 0. */
   constructor(public Kind: string, public UserID: i64, public ServiceKeyID: i64) {}
 }
 
@@ -16,6 +18,6 @@ export function authOf(event: Json): HTTPAuthInfo | null {
 export function inputBody(): ArrayBuffer {
   const n = abi.input_len(1);
   const b = new ArrayBuffer(n);
-  if (n > 0) abi.input_read(1, changetype<usize>(b), n);
+  if (n > 0) abi.input_read(1, pointer(b), n);
   return b;
 }

@@ -1,13 +1,15 @@
 // JSON without a tree. A value is a place in UTF-8 text; members are looked up by scanning, which for the small documents
 // of events is faster than building objects. Text of unknown origin is checked once, by `Json.parse`; what is not JSON
 // reads as null. The writer appends UTF-8 to one growing buffer.
+import { utf8 } from "./text";
+
 const QUOTE: u8 = 34;
 const BACKSLASH: u8 = 92;
 const DEPTH_MAX = 64;
 
 export const enum Kind { Null, Bool, Number, String, Array, Object }
 
-@inline function isSpace(c: u8): bool {
+function isSpace(c: u8): bool {
   return c == 32 || c == 10 || c == 13 || c == 9;
 }
 
@@ -51,13 +53,33 @@ function skipValue(at: usize, end: usize, depth: i32): usize {
   if (c == 116) return end - at >= 4 && load<u32>(at) == 0x65757274 ? at + 4 : 0;
   if (c == 110) return end - at >= 4 && load<u32>(at) == 0x6c6c756e ? at + 4 : 0;
   if (c == 102) return end - at >= 5 && load<u32>(at + 1) == 0x65736c61 ? at + 5 : 0;
-  const from = at;
-  while (at < end) {
-    const d = load<u8>(at);
-    if ((d < 48 || d > 57) && d != 43 && d != 45 && d != 46 && d != 69 && d != 101) break;
-    at++;
+  return skipNumber(at, end);
+}
+
+function skipDigits(at: usize, end: usize): usize {
+  while (at < end && load<u8>(at) >= 48 && load<u8>(at) <= 57) at++;
+  return at;
+}
+
+/** Behind the number at `at`; 0 when there is none. */
+function skipNumber(at: usize, end: usize): usize {
+  if (load<u8>(at) == 45) at++;
+  const whole = skipDigits(at, end);
+  if (whole == at || (load<u8>(at) == 48 && whole > at + 1)) return 0;
+  at = whole;
+  if (at < end && load<u8>(at) == 46) {
+    const fraction = skipDigits(at + 1, end);
+    if (fraction == at + 1) return 0;
+    at = fraction;
   }
-  return at == from ? 0 : at;
+  if (at < end && (load<u8>(at) | 32) == 101) {
+    at++;
+    if (at < end && (load<u8>(at) == 43 || load<u8>(at) == 45)) at++;
+    const exponent = skipDigits(at, end);
+    if (exponent == at) return 0;
+    at = exponent;
+  }
+  return at;
 }
 
 function skipGroup(at: usize, end: usize, depth: i32, members: bool): usize {
@@ -111,14 +133,33 @@ function textOf(from: usize, to: usize): string {
 
 const MEMBER_BYTES = 16;
 
-export class Json {
+/** What can be written as JSON: `obj()`, `list()`, or a value that was read. */
+export abstract class JSONValue {
+  /** The finished text, as it is now; what is added later is not in it. */
+  abstract finish(): Bytes;
+
+  /** The JSON text. */
+  toString(): string {
+    return this.finish().toString();
+  }
+}
+
+/** A value that was read; an absent one reads as null. */
+export class Json extends JSONValue {
   private places: ArrayBuffer | null = null;
   private members: i32 = 0;
 
   /** `keep` holds the text alive; [from, to) is this value's part of it, empty for an absent one. */
-  constructor(private keep: ArrayBuffer, readonly from: usize, readonly to: usize) {}
+  constructor(private keep: ArrayBuffer, readonly from: usize, readonly to: usize) {
+    super();
+  }
 
-  /** Reads UTF-8 text; null when it is not exactly one JSON value. */
+  /** A value that is not there. */
+  static absent(): Json {
+    return ABSENT;
+  }
+
+  /** Reads UTF-8 text; absent when it is not exactly one JSON value. */
   static parse(text: ArrayBuffer): Json {
     const start = changetype<usize>(text);
     const end = start + text.byteLength;
@@ -133,8 +174,9 @@ export class Json {
     return new Json(text, start, start + text.byteLength);
   }
 
+  /** The same with text. @example Json.parseText('{"a":1}').i64("a") */
   static parseText(text: string): Json {
-    return Json.parse(String.UTF8.encode(text));
+    return Json.parse(utf8(text));
   }
 
   get kind(): Kind {
@@ -147,8 +189,14 @@ export class Json {
     return c == 110 ? Kind.Null : Kind.Number;
   }
 
+  /** Whether it is null or absent. */
   get isNull(): bool {
     return this.kind == Kind.Null;
+  }
+
+  /** Whether it is not there: no such member, or text that is not JSON. */
+  get isAbsent(): bool {
+    return this.from >= this.to;
   }
 
   /** Places of an object's members, found once: opening quote, end of the key, start and end of the value. */
@@ -191,7 +239,7 @@ export class Json {
   }
 
   has(key: string): bool {
-    return this.get(key).from != 0;
+    return !this.get(key).isAbsent;
   }
 
   /** Names of an object's members, in order. */
@@ -233,20 +281,40 @@ export class Json {
     return this.kind == Kind.Number ? I64.parseInt(this.text) : 0;
   }
 
+  /** A number with a fraction; 0 for anything else. */
+  get float(): f64 {
+    return this.kind == Kind.Number ? F64.parseFloat(this.text) : 0;
+  }
+
+  /** Whether it is `true`. */
   get flag(): bool {
     return this.kind == Kind.Bool && load<u8>(this.from) == 116;
   }
 
+  /** `text` of a member. */
   str(key: string): string {
     return this.get(key).text;
   }
 
+  /** `integer` of a member. */
   i64(key: string): i64 {
     return this.get(key).integer;
   }
 
+  /** `float` of a member. */
+  f64(key: string): f64 {
+    return this.get(key).float;
+  }
+
+  /** `flag` of a member. */
   bool(key: string): bool {
     return this.get(key).flag;
+  }
+
+  finish(): Bytes {
+    const b = new Bytes();
+    b.value(this);
+    return b;
   }
 
   /** The value as JSON text. */
@@ -257,28 +325,31 @@ export class Json {
 
 const ABSENT = new Json(new ArrayBuffer(0), 0, 0);
 
+/** Text without its escapes, in one pass over one buffer: memory is never freed within an execution. */
 function unescape(raw: string): string {
-  let out = "";
-  let k = 0;
   const n = raw.length;
+  const room = new ArrayBuffer(n << 1);
+  const start = changetype<usize>(room);
+  let to = start;
+  let k = 0;
   while (k < n) {
-    const c = raw.charCodeAt(k++);
-    if (c != 92 || k >= n) {
-      out += String.fromCharCode(c);
-      continue;
+    let c = raw.charCodeAt(k++);
+    if (c == 92 && k < n) {
+      c = raw.charCodeAt(k++);
+      if (c == 110) c = 10;
+      else if (c == 116) c = 9;
+      else if (c == 114) c = 13;
+      else if (c == 98) c = 8;
+      else if (c == 102) c = 12;
+      else if (c == 117) {
+        c = <i32>parseInt(raw.substr(k, 4), 16);
+        k += 4;
+      }
     }
-    const d = raw.charCodeAt(k++);
-    if (d == 110) out += "\n";
-    else if (d == 116) out += "\t";
-    else if (d == 114) out += "\r";
-    else if (d == 98) out += "\b";
-    else if (d == 102) out += "\f";
-    else if (d == 117) {
-      out += String.fromCharCode(<i32>parseInt(raw.substr(k, 4), 16));
-      k += 4;
-    } else out += String.fromCharCode(d);
+    store<u16>(to, <u16>c);
+    to += 2;
   }
-  return out;
+  return String.UTF16.decodeUnsafe(start, <i32>(to - start));
 }
 
 /** UTF-8 text that grows. */
@@ -312,11 +383,22 @@ export class Bytes {
     this.length += length;
   }
 
+  /** A value that was read; null for an absent one. */
+  value(v: Json): void {
+    if (v.from < v.to) this.raw(v.from, <i32>(v.to - v.from));
+    else this.plain("null");
+  }
+
+  /** The digits of a number; null for infinities and what is no number, as JSON has none of them. */
+  float(v: f64): void {
+    this.plain(isFinite(v) ? v.toString() : "null");
+  }
+
   /** Text as it is. */
   plain(s: string): void {
     const n = s.length;
     const at = this.more(n * 3);
-    this.length += <i32>String.UTF8.encodeUnsafe(changetype<usize>(s), n, at);
+    this.length += <i32>String.UTF8.encodeUnsafe(changetype<usize>(s), n, at, false, String.UTF8.ErrorMode.REPLACE);
   }
 
   /** Text as a JSON string. */
@@ -344,7 +426,7 @@ export class Bytes {
         // Surrogates stay together: encode the rest of the run at once.
         let k = i + 1;
         while (k < n && s.charCodeAt(k) >= 128) k++;
-        at += String.UTF8.encodeUnsafe(changetype<usize>(s) + (<usize>i << 1), k - i, at);
+        at += String.UTF8.encodeUnsafe(changetype<usize>(s) + (<usize>i << 1), k - i, at, false, String.UTF8.ErrorMode.REPLACE);
         i = k - 1;
       }
     }
@@ -358,15 +440,20 @@ export class Bytes {
 }
 
 /** Writes an object member by member: `obj().str("a", "b").num("n", 1)`. */
-export class Obj {
+export class Obj extends JSONValue {
   readonly bytes: Bytes = new Bytes();
   private open: bool = true;
 
   constructor() {
+    super();
     this.bytes.byte(123);
   }
 
   private key(k: string): void {
+    if (!this.open) {
+      this.open = true;
+      this.bytes.length--;
+    }
     if (this.bytes.length > 1) this.bytes.byte(44);
     this.bytes.quoted(k);
     this.bytes.byte(58);
@@ -378,9 +465,16 @@ export class Obj {
     return this;
   }
 
+  /** An integer, with all digits. */
   num(k: string, v: i64): Obj {
     this.key(k);
     this.bytes.plain(v.toString());
+    return this;
+  }
+
+  float(k: string, v: f64): Obj {
+    this.key(k);
+    this.bytes.float(v);
     return this;
   }
 
@@ -390,22 +484,32 @@ export class Obj {
     return this;
   }
 
+  nul(k: string): Obj {
+    this.key(k);
+    this.bytes.plain("null");
+    return this;
+  }
+
   /** A value that was read. */
   json(k: string, v: Json): Obj {
     this.key(k);
-    if (v.from < v.to) this.bytes.raw(v.from, <i32>(v.to - v.from));
-    else this.bytes.plain("null");
+    this.bytes.value(v);
     return this;
   }
 
   /** An object inside this one; null for none. */
   object(k: string, v: Obj | null): Obj {
+    if (v === null) return this.nul(k);
     this.key(k);
-    if (v === null) this.bytes.plain("null");
-    else {
-      const inner = v.finish();
-      this.bytes.raw(inner.pointer, inner.length);
-    }
+    const inner = v.finish();
+    this.bytes.raw(inner.pointer, inner.length);
+    return this;
+  }
+
+  list(k: string, v: List): Obj {
+    this.key(k);
+    const inner = v.finish();
+    this.bytes.raw(inner.pointer, inner.length);
     return this;
   }
 
@@ -416,7 +520,6 @@ export class Obj {
     return this;
   }
 
-  /** The finished text; nothing can be added after it. */
   finish(): Bytes {
     if (this.open) {
       this.open = false;
@@ -424,14 +527,89 @@ export class Obj {
     }
     return this.bytes;
   }
+}
 
-  toString(): string {
-    return this.finish().toString();
+/** Writes an array element by element: `list().str("a").num(1)`. */
+export class List extends JSONValue {
+  readonly bytes: Bytes = new Bytes();
+  private open: bool = true;
+
+  constructor() {
+    super();
+    this.bytes.byte(91);
+  }
+
+  private next(): void {
+    if (!this.open) {
+      this.open = true;
+      this.bytes.length--;
+    }
+    if (this.bytes.length > 1) this.bytes.byte(44);
+  }
+
+  str(v: string): List {
+    this.next();
+    this.bytes.quoted(v);
+    return this;
+  }
+
+  /** An integer, with all digits. */
+  num(v: i64): List {
+    this.next();
+    this.bytes.plain(v.toString());
+    return this;
+  }
+
+  float(v: f64): List {
+    this.next();
+    this.bytes.float(v);
+    return this;
+  }
+
+  bool(v: bool): List {
+    this.next();
+    this.bytes.plain(v ? "true" : "false");
+    return this;
+  }
+
+  nul(): List {
+    this.next();
+    this.bytes.plain("null");
+    return this;
+  }
+
+  /** A value that was read, an object or another list. */
+  add(v: JSONValue): List {
+    this.next();
+    const inner = v.finish();
+    this.bytes.raw(inner.pointer, inner.length);
+    return this;
+  }
+
+  finish(): Bytes {
+    if (this.open) {
+      this.open = false;
+      this.bytes.byte(93);
+    }
+    return this.bytes;
   }
 }
 
+/** An empty object. @example obj().str("name", "Ada").num("times", 2) */
 export function obj(): Obj {
   return new Obj();
+}
+
+/** An empty array. @example list().str("a").num(2) */
+export function list(): List {
+  return new List();
+}
+
+/** An array of strings. */
+export function strings(values: string[]): List {
+  const out = list();
+  for (let i = 0; i < values.length; i++) out.str(values[i]);
+  return out;
 }
 
 /** An array of values that are JSON text already. */

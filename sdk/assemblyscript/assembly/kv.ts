@@ -1,5 +1,8 @@
-import * as abi from "./abi";
-import { arr, Json, quote } from "./json";
+import * as abi from "./plugin_host";
+import { decodeBase64 } from "./base64";
+import { Json, strings } from "./json";
+import { errorOf, NOT_FOUND, parked, parkedBody, refusal, Result } from "./result";
+import { pointer, utf8 } from "./text";
 
 const IF_ABSENT = 0;
 const IF_EQUAL = 1;
@@ -15,68 +18,67 @@ export class KeyPage {
   constructor(public keys: string[], public next: string | null) {}
 }
 
-/** Writes only if the key is absent (`expected` null) or has the value `expected`; null when the host refuses. */
-export function updateKey(key: string, expected: string | null, value: string, ttlSeconds: i32): KVUpdate | null {
-  const k = String.UTF8.encode(key);
-  const e = expected === null ? new ArrayBuffer(0) : String.UTF8.encode(expected!);
-  const v = String.UTF8.encode(value);
-  const mode = expected === null ? IF_ABSENT : IF_EQUAL;
-  const n = abi.kv_update(at(k), k.byteLength, mode, at(e), e.byteLength, at(v), v.byteLength, ttlSeconds);
-  if (n < 0) return null;
-  if (n == 1) return new KVUpdate(true, null);
-  // One byte says whether there is a value: an empty one is not an absent one.
-  const isThere = new ArrayBuffer(1);
-  abi.result_read(at(isThere), 1);
-  if (load<u8>(at(isThere)) == 0) return new KVUpdate(false, null);
-  const present = new ArrayBuffer(abi.body_len());
-  abi.body_read(0, at(present), present.byteLength);
-  return new KVUpdate(false, String.UTF8.decode(present));
+export function readKey(key: string): Result<ArrayBuffer | null> {
+  const k = utf8(key);
+  const n = abi.kv_get(pointer(k), k.byteLength);
+  if (n == NOT_FOUND) return new Result<ArrayBuffer | null>(null);
+  return n < 0 ? new Result<ArrayBuffer | null>(null, errorOf(n)) : new Result<ArrayBuffer | null>(parked(n));
 }
 
-/** Values of several keys, in the order of the keys; null in the place of an absent one. Null when the host refuses. */
-export function readKeys(keys: string[]): Array<string | null> | null {
-  const quoted: string[] = [];
-  for (let i = 0; i < keys.length; i++) quoted.push(quote(keys[i]));
-  const list = String.UTF8.encode(arr(quoted));
-  const n = abi.kv_get_many(at(list), list.byteLength);
-  if (n < 0) return null;
-  const answer = new ArrayBuffer(n);
-  abi.result_read(at(answer), n);
-  const values = Json.trusted(answer);
+export function writeKey(key: string, value: ArrayBuffer, ttlSeconds: i32): string | null {
+  const k = utf8(key);
+  return refusal(abi.kv_set(pointer(k), k.byteLength, pointer(value), value.byteLength, ttlSeconds));
+}
+
+export function listKeys(prefix: string, after: string, limit: i32): Result<KeyPage> {
+  const p = utf8(prefix);
+  const a = utf8(after);
+  const n = abi.kv_list(pointer(p), p.byteLength, pointer(a), a.byteLength, limit);
+  if (n < 0) return new Result<KeyPage>(new KeyPage([], null), errorOf(n));
+  const page = Json.trusted(parked(n));
+  const items = page.get("keys").items();
+  const keys: string[] = [];
+  for (let i = 0; i < items.length; i++) keys.push(items[i].text);
+  const next = page.get("next");
+  return new Result<KeyPage>(new KeyPage(keys, next.isNull ? null : next.text));
+}
+
+/** Writes only if the key is absent (`expected` null) or has the value `expected`. */
+export function updateKey(key: string, expected: ArrayBuffer | null, value: ArrayBuffer, ttlSeconds: i32): Result<KVUpdate> {
+  const k = utf8(key);
+  const e = expected === null ? new ArrayBuffer(0) : expected!;
+  const mode = expected === null ? IF_ABSENT : IF_EQUAL;
+  const n = abi.kv_update(pointer(k), k.byteLength, mode, pointer(e), e.byteLength, pointer(value), value.byteLength, ttlSeconds);
+  if (n < 0) return new Result<KVUpdate>(new KVUpdate(false, null), errorOf(n));
+  if (n == 1) return new Result<KVUpdate>(new KVUpdate(true, null));
+  // One byte says whether there is a value: an empty one is not an absent one.
+  if (load<u8>(pointer(parked(1))) == 0) return new Result<KVUpdate>(new KVUpdate(false, null));
+  return new Result<KVUpdate>(new KVUpdate(false, String.UTF8.decode(parkedBody())));
+}
+
+/** Values of several keys, in the order of the keys; null in the place of an absent one. */
+export function readKeys(keys: string[]): Result<Array<string | null>> {
+  const order = strings(keys).finish();
+  const n = abi.kv_get_many(order.pointer, order.length);
+  if (n < 0) return new Result<Array<string | null>>([], errorOf(n));
+  const values = Json.trusted(parked(n));
   const out = new Array<string | null>(keys.length);
   for (let i = 0; i < keys.length; i++) {
     const value = values.get(keys[i]);
-    out[i] = value.isNull ? null : decodeBase64(value);
+    const bytes: ArrayBuffer | null = value.isNull ? null : decodeBase64(value.from + 1, value.to - 1);
+    out[i] = bytes === null ? null : String.UTF8.decode(bytes);
   }
-  return out;
+  return new Result<Array<string | null>>(out);
 }
 
-@inline function at(b: ArrayBuffer): usize {
-  return changetype<usize>(b);
+export function addToKey(key: string, delta: i64, ttlSeconds: i32): Result<i64> {
+  const k = utf8(key);
+  const n = abi.kv_increment(pointer(k), k.byteLength, delta, ttlSeconds);
+  return n < 0 ? new Result<i64>(0, errorOf(n)) : new Result<i64>(I64.parseInt(String.UTF8.decode(parked(n))));
 }
 
-/** The six bits a character of base64 stands for. */
-function sextet(c: u8): u32 {
-  if (c >= 97) return c - 71;
-  if (c >= 65) return c - 65;
-  if (c >= 48) return c + 4;
-  return c == 43 ? 62 : 63;
-}
-
-/** Text whose UTF-8 bytes the host wrote as base64 with padding. */
-function decodeBase64(value: Json): string {
-  let from = value.from + 1;
-  const end = value.to - 1;
-  const length = <i32>(end - from);
-  if (length == 0) return "";
-  const padding: i32 = (load<u8>(end - 1) == 61 ? 1 : 0) + (load<u8>(end - 2) == 61 ? 1 : 0);
-  const bytes = new ArrayBuffer((length >> 2) * 3);
-  let to = at(bytes);
-  for (; from < end; from += 4, to += 3) {
-    const word = (sextet(load<u8>(from)) << 18) | (sextet(load<u8>(from, 1)) << 12) | (sextet(load<u8>(from, 2)) << 6) | sextet(load<u8>(from, 3));
-    store<u8>(to, <u8>(word >> 16));
-    store<u8>(to, <u8>(word >> 8), 1);
-    store<u8>(to, <u8>word, 2);
-  }
-  return String.UTF8.decodeUnsafe(at(bytes), bytes.byteLength - padding);
+export function removeKey(key: string): Result<bool> {
+  const k = utf8(key);
+  const n = abi.kv_delete(pointer(k), k.byteLength);
+  return n < 0 ? new Result<bool>(false, errorOf(n)) : new Result<bool>(n == 1);
 }

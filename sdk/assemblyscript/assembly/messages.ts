@@ -1,20 +1,21 @@
 import { FileRef } from "./files";
-import { arr, Json, Obj, obj, quote } from "./json";
+import { Json, List, list, Obj, obj, strings } from "./json";
 
 /** An outgoing message (docs/messengers.md "Outgoing messages"): a text, files, or both. */
 export class Message {
-  private files: string[] = [];
+  private files: List = list();
   constructor(private text: string) {}
   /** Attaches a file; calls chain to attach several. */
   File(ref: FileRef, caption: string = ""): Message {
-    this.files.push(obj().object("file", ref.toObj()).str("caption", caption).toString());
+    this.files.add(obj().object("file", ref.toObj()).str("caption", caption));
     return this;
   }
   toObj(): Obj {
-    return obj().str("text", this.text).raw("files", arr(this.files));
+    return obj().str("text", this.text).list("files", this.files);
   }
 }
 
+/** A message; the text may be empty when files are attached. @example ctx.Reply(NewMessage("The menu").File(ref, "Menu")) */
 export function NewMessage(text: string): Message {
   return new Message(text);
 }
@@ -52,54 +53,47 @@ export class IncomingMessage {
   }
 }
 
+/** How many messages were queued, and how many students cannot be reached. */
+export class Queued {
+  constructor(public queued: i64, public unreachable: i64) {}
+}
+
 /** Which students a message is for; what is not named does not matter. */
 export class StudentFilter {
-  private streams: string[] = [];
-  private groups: string[] = [];
-  private subgroups: string[] = [];
-  private names: string[] = [];
-  private values: string[] = [];
-  private allStudents: bool = false;
+  private order: Obj = obj();
   Streams(ids: string[]): StudentFilter {
-    this.streams = ids;
+    this.order.list("streams", strings(ids));
     return this;
   }
   Groups(ids: string[]): StudentFilter {
-    this.groups = ids;
+    this.order.list("groups", strings(ids));
     return this;
   }
   Subgroups(ids: string[]): StudentFilter {
-    this.subgroups = ids;
+    this.order.list("subgroups", strings(ids));
     return this;
   }
   /** `nationality_type`, `funding_type`, `education_form`, `locale` or `primary_channel`. */
   Where(attribute: string, value: string): StudentFilter {
-    this.names.push(attribute);
-    this.values.push(value);
+    this.order.str(attribute, value);
+    return this;
+  }
+  /** Only those who have one of the values. */
+  WhereIn(attribute: string, values: string[]): StudentFilter {
+    this.order.list(attribute, strings(values));
     return this;
   }
   /** Means every student. */
   All(): StudentFilter {
-    this.allStudents = true;
+    this.order.bool("all", true);
     return this;
   }
   toObj(): Obj {
-    const o = obj();
-    for (let i = 0; i < this.names.length; i++) o.str(this.names[i], this.values[i]);
-    if (this.allStudents) o.bool("all", true);
-    if (this.streams.length) o.raw("streams", list(this.streams));
-    if (this.groups.length) o.raw("groups", list(this.groups));
-    if (this.subgroups.length) o.raw("subgroups", list(this.subgroups));
-    return o;
+    return this.order;
   }
 }
 
+/** @example ctx.NotifyStudents(Students().Groups(["21-1"]).Where("locale", "ru"), NewMessage("Moved")) */
 export function Students(): StudentFilter {
   return new StudentFilter();
-}
-
-function list(ids: string[]): string {
-  const quoted: string[] = [];
-  for (let i = 0; i < ids.length; i++) quoted.push(quote(ids[i]));
-  return arr(quoted);
 }

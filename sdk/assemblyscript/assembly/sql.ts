@@ -1,6 +1,8 @@
-import * as abi from "./abi";
-import { Json, Obj, quote } from "./json";
-import { lastError } from "./result";
+import * as abi from "./plugin_host";
+import { decodeBase64, toBase64 } from "./base64";
+import { Json, JSONValue, Obj, obj, quote } from "./json";
+import { errorOf, lastCode, lastError, parked, refusal, Result } from "./result";
+import { pointer, utf8 } from "./text";
 
 /** Values for the $1, $2 ... of a statement, in order: `args().num(5).str("x")`. */
 export class Args {
@@ -25,8 +27,13 @@ export class Args {
     this.parts.push("null");
     return this;
   }
+  /** For a column of type `bytea`. */
+  bytes(v: ArrayBuffer): Args {
+    this.parts.push('{"base64":"' + toBase64(v) + '"}');
+    return this;
+  }
   /** A document for a column of type `json` or `jsonb`. */
-  json(v: Obj): Args {
+  json(v: JSONValue): Args {
     this.parts.push('{"json":' + v.toString() + "}");
     return this;
   }
@@ -40,19 +47,25 @@ export class Args {
   }
 }
 
+/** No values yet. @example db.Exec("UPDATE notes SET text = $1 WHERE id = $2", args().str("x").num(5)) */
 export function args(): Args {
   return new Args();
 }
 
-/** One row; columns by their place. */
+/** One row; columns by their place or name. */
 export class Row {
   private cells: Json[];
-  constructor(row: Json) {
+  constructor(row: Json, private columns: string[]) {
     this.cells = row.items();
   }
   private cell(k: i32): Json {
-    assert(k >= 0 && k < this.cells.length, "the row has no such column");
+    if (k < 0 || k >= this.cells.length) throw new Error("the row has no column " + k.toString() + ": it has " + this.columns.join(", "));
     return this.cells[k];
+  }
+  /** A value by the name of its column; absent when there is no such column. @example row.get("grade").integer */
+  get(column: string): Json {
+    const k = this.columns.lastIndexOf(column);
+    return k < 0 ? Json.absent() : this.cells[k];
   }
   isNull(k: i32): bool {
     return this.cell(k).isNull;
@@ -72,16 +85,26 @@ export class Row {
   bool(k: i32): bool {
     return this.cell(k).flag;
   }
+  /** Of a column of type `bytea`; empty for null. */
+  bytes(k: i32): ArrayBuffer {
+    const c = this.cell(k);
+    const b: ArrayBuffer | null = c.isNull ? null : decodeBase64(c.from + 1, c.to - 1);
+    return b === null ? new ArrayBuffer(0) : b!;
+  }
   /** A document or a list. */
   json(k: i32): Json {
     return this.cell(k);
   }
+  /** The row as an object, by the names of its columns. */
+  toObj(): Obj {
+    const o = obj();
+    for (let k = 0; k < this.cells.length; k++) o.json(this.columns[k], this.cells[k]);
+    return o;
+  }
 }
 
-function parked(n: i32): Json {
-  const b = new ArrayBuffer(n);
-  abi.result_read(changetype<usize>(b), n);
-  return Json.trusted(b);
+function answer(n: i32): Json {
+  return Json.trusted(parked(n));
 }
 
 /** What a statement gave; rows beyond the first page are fetched as they are asked for. */
@@ -114,12 +137,12 @@ export class Rows {
       const n = abi.sql_fetch(this.cursor, this.pageRows);
       this.cursor = 0;
       if (n < 0) {
-        this.error = lastError();
+        this.error = errorOf(n);
         return null;
       }
-      this.take(parked(n));
+      this.take(answer(n));
     }
-    return this.at < this.page.length ? new Row(this.page[this.at++]) : null;
+    return this.at < this.page.length ? new Row(this.page[this.at++], this.columns) : null;
   }
   /** Gives the connection back to other statements before the last row. */
   close(): void {
@@ -134,41 +157,57 @@ export class Statements {
   constructor(readonly handle: i32) {}
   /** Runs one statement and gives its rows, `pageRows` of them at a time (0 is 1000). */
   Query(sql: string, values: Args = args(), pageRows: i32 = 0): Rows {
-    const s = String.UTF8.encode(sql);
-    const a = String.UTF8.encode(values.toString());
-    const n = abi.sql_query(this.handle, changetype<usize>(s), s.byteLength, changetype<usize>(a), a.byteLength, pageRows);
-    return n < 0 ? new Rows(null, lastError(), pageRows) : new Rows(parked(n), null, pageRows);
+    const s = utf8(sql);
+    const a = utf8(values.toString());
+    const n = abi.sql_query(this.handle, pointer(s), s.byteLength, pointer(a), a.byteLength, pageRows);
+    return n < 0 ? new Rows(null, errorOf(n), pageRows) : new Rows(answer(n), null, pageRows);
   }
-  /** Runs one statement; how many rows it changed, -1 when it failed (`LastError`). */
+  /** Runs one statement; how many rows it changed, -1 when it failed (`LastError`, `LastCode`). */
   Exec(sql: string, values: Args = args()): i64 {
-    const s = String.UTF8.encode(sql);
-    const a = String.UTF8.encode(values.toString());
-    const n = abi.sql_exec(this.handle, changetype<usize>(s), s.byteLength, changetype<usize>(a), a.byteLength);
-    return n < 0 ? -1 : parked(n).i64("rows_affected");
+    const s = utf8(sql);
+    const a = utf8(values.toString());
+    const n = abi.sql_exec(this.handle, pointer(s), s.byteLength, pointer(a), a.byteLength);
+    if (n >= 0) return answer(n).i64("rows_affected");
+    errorOf(n);
+    return -1;
   }
   /** `<SQLSTATE>: <message>` of the last statement that failed. */
   LastError(): string {
     return lastError();
   }
+  /** `conflict` for violated uniqueness and what is worth another try, `invalid_argument`, `unavailable` ... */
+  LastCode(): string {
+    return lastCode();
+  }
 }
 
+/** Statements that count together or not at all; rolled back when the execution ends without `Commit`. */
 export class Transaction extends Statements {
   /** The error text when it was not committed. */
   Commit(): string | null {
-    return abi.sql_commit(this.handle) < 0 ? lastError() : null;
+    return refusal(abi.sql_commit(this.handle));
   }
   Rollback(): string | null {
-    return abi.sql_rollback(this.handle) < 0 ? lastError() : null;
+    return refusal(abi.sql_rollback(this.handle));
   }
 }
 
+/** A session of its own with a database. */
 export class Connection extends Statements {
   /** A transaction on this connection; null when it failed (`LastError`). */
   Begin(): Transaction | null {
     const n = abi.sql_begin(this.handle);
-    return n < 0 ? null : new Transaction(n);
+    if (n >= 0) return new Transaction(n);
+    errorOf(n);
+    return null;
   }
   Close(): void {
     abi.sql_close(this.handle);
   }
+}
+
+export function openDatabase(name: string): Result<Connection | null> {
+  const b = utf8(name);
+  const n = abi.sql_open(pointer(b), b.byteLength);
+  return n < 0 ? new Result<Connection | null>(null, errorOf(n)) : new Result<Connection | null>(new Connection(n));
 }

@@ -1,0 +1,76 @@
+import { execFile } from 'node:child_process';
+import fs from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { withCustomSection } from '../../src/abi/custom-section.ts';
+import { messageOf, OperatorError } from '../../src/base/errors.ts';
+import { describeModule } from '../describe-module.ts';
+
+/** Builds a plugin from Go with the toolchain of the machine. */
+
+const OVERLAY = fileURLToPath(new URL('./reseed.go.overlay', import.meta.url));
+const run = promisify(execFile);
+
+/** The oldest Go that exports functions of WebAssembly. */
+const WANTED = [1, 24] as const;
+
+async function goRoot(): Promise<string> {
+  const { stdout } = await run('go', ['env', 'GOROOT', 'GOVERSION']).catch((error: unknown) => {
+    throw new OperatorError(`Go is not installed (go ${WANTED.join('.')} or newer is needed): ${messageOf(error)}`);
+  });
+  const [root = '', version = ''] = stdout.split('\n');
+  const [, major, minor] = /go(\d+)\.(\d+)/.exec(version) ?? [];
+  if (Number(major) === WANTED[0] && Number(minor) < WANTED[1])
+    throw new OperatorError(`this is ${version}; Go ${WANTED.join('.')} or newer is needed`);
+  return root;
+}
+
+const hasText = (error: unknown): error is { stderr: string } =>
+  typeof error === 'object' && error !== null && 'stderr' in error && typeof error.stderr === 'string';
+
+/** What the compiler says, without the lines that name packages. */
+const mistakes = (text: string): string =>
+  text
+    .split('\n')
+    .filter(line => line !== '' && !line.startsWith('#'))
+    .map(line => line.replace(/^\.\//, ''))
+    .join('\n');
+
+/**
+ * @param input path of a file of the plugin's package
+ * @returns the module with its manifest
+ * @throws Error with the mistakes of the compiler; OperatorError without a toolchain
+ */
+export async function buildPlugin(input: string): Promise<Uint8Array> {
+  const root = await goRoot();
+  const directory = fs.mkdtempSync(path.join(os.tmpdir(), 'plugin-host-go-'));
+  try {
+    const out = path.join(directory, 'plugin.wasm');
+    const overlay = path.join(directory, 'overlay.json');
+    const added = path.join(root, 'src/runtime/plugin_host_reseed.go');
+    fs.writeFileSync(overlay, JSON.stringify({ Replace: { [added]: OVERLAY } }));
+    const flags = [
+      '-buildmode=c-shared',
+      '-tags=pluginhost',
+      '-trimpath',
+      '-overlay',
+      overlay,
+      '-ldflags=-s -w',
+      '-o',
+      out,
+    ];
+    await run('go', ['build', ...flags, '.'], {
+      cwd: path.dirname(path.resolve(input)),
+      env: { ...process.env, GOOS: 'wasip1', GOARCH: 'wasm' },
+      maxBuffer: 1 << 24,
+    }).catch((error: unknown) => {
+      throw new Error(hasText(error) && error.stderr !== '' ? mistakes(error.stderr) : messageOf(error));
+    });
+    const module = fs.readFileSync(out);
+    return withCustomSection(module, 'plugin.manifest', new TextEncoder().encode(await describeModule(module)));
+  } finally {
+    fs.rmSync(directory, { recursive: true, force: true });
+  }
+}

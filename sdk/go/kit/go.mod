@@ -1,0 +1,3 @@
+module pluginhost
+
+go 1.24

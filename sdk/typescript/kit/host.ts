@@ -1,0 +1,66 @@
+import * as raw from './host-functions.js';
+
+/** Why the host refused a call. */
+export type HostErrorCode =
+  | 'permission_denied'
+  | 'not_found'
+  | 'invalid_argument'
+  | 'too_large'
+  | 'unavailable'
+  | 'deadline_passed'
+  | 'internal'
+  | 'conflict';
+
+const CODES: readonly HostErrorCode[] = [
+  'permission_denied',
+  'not_found',
+  'invalid_argument',
+  'too_large',
+  'unavailable',
+  'deadline_passed',
+  'internal',
+  'conflict',
+];
+
+/** Results of the host below zero, by their code. */
+export const NOT_FOUND = -2;
+const DENIED = -1;
+
+/**
+ * The host refused a call. `message` is its text; of a database it begins with the SQLSTATE.
+ *
+ * @example
+ * try { ctx.FileMeta(id); } catch (error) { if (error instanceof HostError && error.code === 'not_found') ... }
+ */
+export class HostError extends Error {
+  override readonly name = 'HostError';
+  readonly code: HostErrorCode;
+
+  constructor(code: HostErrorCode, message: string) {
+    super(message);
+    this.code = code;
+  }
+}
+
+/** The result of a call. @throws HostError when it is below zero */
+export function checked(result: number): number {
+  if (result >= 0) return result;
+  // A function whose permission is not required never reaches the host, which therefore has no text.
+  const text = result === DENIED ? 'permission denied' : raw.error_text();
+  throw new HostError(CODES[-1 - result] ?? 'internal', text);
+}
+
+/** The text a call has parked. */
+export const parkedText = (result: number): string => raw.result_text(checked(result));
+
+/** The JSON a call has parked; the host has written it in the form that docs/abi.md gives. */
+export const parked = <T>(result: number): T => JSON.parse(raw.result_text(checked(result)));
+
+/** The name of a number or text a call takes that is not what it must be. @throws TypeError */
+export function assertKind(what: string, value: unknown, kind: 'string' | 'number'): void {
+  if (typeof value !== kind)
+    throw new TypeError(`${what} must be a ${kind}, not ${value === null ? 'null' : typeof value}`);
+}
+
+/** JSON as the host takes it. A `bigint` is written with all its digits. */
+export const toJSON = (value: unknown): string => JSON.stringify(value ?? null);

@@ -1,0 +1,164 @@
+import { checked, parked, parkedText, toJSON } from './host.ts';
+import * as raw from './host-functions.js';
+
+/** What stands for `$1`, `$2` ... of a statement. An object is a document for a column of type `json` or `jsonb`. */
+export type SQLArgument = null | boolean | number | bigint | string | Date | Uint8Array | SQLArgument[] | object;
+
+/**
+ * A value of a row: `int8` is a `bigint`, `numeric` a string with all digits, `bytea` a `Uint8Array`, times are text
+ * (RFC 3339), `json` is the value itself.
+ */
+// biome-ignore lint/suspicious/noExplicitAny: the column of the database says what it is.
+export type SQLValue = any;
+
+/** A row, by the names of its columns. */
+export type Row = Record<string, SQLValue>;
+
+type Column = { name: string; type: string };
+type Page = { columns: Column[]; rows: SQLValue[][]; cursor: number | null };
+
+function wireValue(value: SQLArgument): unknown {
+  if (value === null || value === undefined) return null;
+  if (typeof value === 'number') return Number.isFinite(value) ? value : String(value);
+  if (typeof value !== 'object') return value;
+  if (value instanceof Date) return value.toISOString();
+  if (value instanceof Uint8Array) return { base64: value.toBase64() };
+  if (Array.isArray(value)) return { array: value.map(wireValue) };
+  return { json: value };
+}
+
+const argumentsOf = (values: readonly SQLArgument[]): string => toJSON(values.map(wireValue));
+
+/** Numbers that lose digits as a `number` become a `bigint`. */
+const exact = (text: string): Page =>
+  JSON.parse(text, (_key, value, { source = '' }) =>
+    typeof value === 'number' && !Number.isSafeInteger(value) && /^-?\d+$/.test(source) ? BigInt(source) : value,
+  ) as Page;
+
+const isUnsafe = (value: unknown): boolean => typeof value === 'number' && !Number.isSafeInteger(value);
+
+function converted(value: SQLValue, type: string): SQLValue {
+  if (value === null) return null;
+  if (Array.isArray(value) && type.endsWith('[]')) return value.map(v => converted(v, type.slice(0, -2)));
+  if (type === 'int8') return BigInt(value);
+  return type === 'bytea' ? Uint8Array.fromBase64(value) : value;
+}
+
+const CONVERTED = /^(int8|bytea)(\[\])*$/;
+
+/** Reads a page; `columns` stands on the first one alone. */
+function readPage(text: string, known: Column[] | null): Page {
+  let page: Page = JSON.parse(text);
+  const columns = page.columns ?? known ?? [];
+  const changed = columns.flatMap((c, k) => (CONVERTED.test(c.type) ? [k] : []));
+  if (changed.some(k => page.rows.some(row => [row[k]].flat(4).some(isUnsafe)))) page = exact(text);
+  for (const row of page.rows) for (const k of changed) row[k] = converted(row[k], columns[k]?.type ?? '');
+  return { ...page, columns };
+}
+
+/** The rows of a statement. Further pages are fetched as they are asked for. */
+export class Rows<T extends Row = Row> implements Iterable<T> {
+  readonly columns: readonly Column[];
+  #rows: SQLValue[][];
+  #at = 0;
+  #cursor: number | null;
+  readonly #pageRows: number;
+
+  constructor(first: Page, pageRows: number) {
+    this.columns = first.columns;
+    this.#rows = first.rows;
+    this.#cursor = first.cursor;
+    this.#pageRows = pageRows;
+  }
+  /** The next row; null behind the last one. @throws HostError */
+  Next(): T | null {
+    while (this.#at >= this.#rows.length) {
+      if (this.#cursor === null) return null;
+      const page = readPage(parkedText(raw.sql_fetch(this.#cursor, this.#pageRows)), [...this.columns]);
+      this.#rows = page.rows;
+      this.#cursor = page.cursor;
+      this.#at = 0;
+    }
+    const row = this.#rows[this.#at++] ?? [];
+    return Object.fromEntries(this.columns.map((c, k) => [c.name, row[k]])) as T;
+  }
+  /** All rows that are left. */
+  All(): T[] {
+    return [...this];
+  }
+  /** Gives the connection back to other statements before the last row. */
+  Close(): void {
+    if (this.#cursor !== null) raw.sql_close(this.#cursor);
+    this.#cursor = null;
+    this.#rows = [];
+  }
+  *[Symbol.iterator](): Iterator<T> {
+    for (let row = this.Next(); row !== null; row = this.Next()) yield row;
+  }
+}
+
+/** Where statements go: a connection or a transaction. */
+class Statements {
+  protected readonly handle: number;
+
+  constructor(handle: number) {
+    this.handle = handle;
+  }
+  /**
+   * Runs one statement that gives rows.
+   *
+   * @param pageRows rows the host gives at a time; 1000 without it
+   * @throws HostError; its message begins with the SQLSTATE
+   * @example for (const { name } of db.Query('SELECT name FROM courses WHERE id = $1', [id])) ...
+   */
+  Query<T extends Row = Row>(statement: string, values: readonly SQLArgument[] = [], pageRows = 0): Rows<T> {
+    const text = parkedText(raw.sql_query(this.handle, statement, argumentsOf(values), pageRows));
+    return new Rows<T>(readPage(text, null), pageRows);
+  }
+  /** The first row; null when there is none. */
+  QueryRow<T extends Row = Row>(statement: string, values: readonly SQLArgument[] = []): T | null {
+    const rows = this.Query<T>(statement, values, 1);
+    const row = rows.Next();
+    rows.Close();
+    return row;
+  }
+  /** Runs one statement. @returns how many rows it changed */
+  Exec(statement: string, values: readonly SQLArgument[] = []): number {
+    return parked<{ rows_affected: number }>(raw.sql_exec(this.handle, statement, argumentsOf(values))).rows_affected;
+  }
+}
+
+/** A transaction; without `Commit` it is rolled back when the execution ends. */
+export class Transaction extends Statements {
+  Commit(): void {
+    checked(raw.sql_commit(this.handle));
+  }
+  Rollback(): void {
+    checked(raw.sql_rollback(this.handle));
+  }
+}
+
+/** A connection with a session of its own. An execution may have two open to one database. */
+export class Connection extends Statements {
+  Begin(): Transaction {
+    return new Transaction(checked(raw.sql_begin(this.handle)));
+  }
+  /** Runs a function in a transaction: commits when it returns, rolls back when it throws. */
+  Transaction<T>(work: (transaction: Transaction) => T): T {
+    const transaction = this.Begin();
+    let result: T;
+    try {
+      result = work(transaction);
+    } catch (error) {
+      transaction.Rollback();
+      throw error;
+    }
+    transaction.Commit();
+    return result;
+  }
+  Close(): void {
+    checked(raw.sql_close(this.handle));
+  }
+}
+
+export const openDatabase = (name: string): Connection => new Connection(checked(raw.sql_open(name)));

@@ -1,0 +1,83 @@
+import fs from 'node:fs';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { z } from 'zod';
+import { packFolder } from '../base/pack-folder.ts';
+import { copyProgram } from './copy-program.ts';
+
+/** Packs this program for authors: a package that `npx` and `npm install` take from a running service. */
+
+const ROOT = fileURLToPath(new URL('../../', import.meta.url));
+/** The command, for a Node that npm has chosen. */
+const COMMAND = 'bin/plugin-host.js';
+/** Packages of a checkout that `plugin build` needs and a service does not. */
+const BUILDERS = ['typescript'];
+
+const manifest = z.object({
+  name: z.string(),
+  version: z.string(),
+  license: z.string(),
+  dependencies: z.record(z.string(), z.string()),
+  optionalDependencies: z.record(z.string(), z.string()),
+  devDependencies: z.record(z.string(), z.string()).default({}),
+  release: z.boolean().default(false),
+});
+
+const PROGRAM = '../src/main.js';
+const START = `#!/usr/bin/env node
+const [major, minor] = process.versions.node.split('.').map(Number);
+if (major > 22 || (major === 22 && minor >= 19)) await import(${JSON.stringify(PROGRAM)});
+else {
+  process.stderr.write(\`plugin-host: this is Node \${process.versions.node}; 22.19 or newer is needed: install it, or run npx -p node@22 -p ADDRESS plugin-host with the address of this package\\n\`);
+  process.exitCode = 1;
+}
+`;
+
+/** package.json of the packed program. A release brings its packages; else npm takes them from its registry. */
+function packedManifest(): object {
+  const read = manifest.parse(JSON.parse(fs.readFileSync(path.join(ROOT, 'package.json'), 'utf8')));
+  const { dependencies, devDependencies, license, name, optionalDependencies, release, version } = read;
+  const builders = Object.fromEntries(
+    BUILDERS.flatMap(n => (devDependencies[n] === undefined ? [] : [[n, devDependencies[n]]])),
+  );
+  const { node: _, ...optional } = optionalDependencies;
+  return {
+    name,
+    version,
+    license,
+    type: 'module',
+    bin: { 'plugin-host': COMMAND },
+    // Named so that what is missing is said with the right version.
+    ...(release ? { release, bundleDependencies: true } : {}),
+    dependencies: { ...dependencies, ...builders },
+    optionalDependencies: optional,
+  };
+}
+
+/**
+ * @param file archive to make (npm's form: one folder `package`)
+ * @param engine what TypeScript plugins share
+ */
+export async function packProgram(file: string, engine: Uint8Array): Promise<void> {
+  const directory = fs.mkdtempSync(`${file}.part-`);
+  try {
+    const target = path.join(directory, 'package');
+    copyProgram(ROOT, target);
+    fs.mkdirSync(path.join(target, 'bin'));
+    fs.writeFileSync(path.join(target, COMMAND), START, { mode: 0o755 });
+    fs.mkdirSync(path.join(target, 'share'), { recursive: true });
+    fs.writeFileSync(path.join(target, 'share/typescript-engine.wasm'), engine);
+    const packed = packedManifest();
+    fs.writeFileSync(path.join(target, 'package.json'), `${JSON.stringify(packed, null, 2)}\n`);
+    if ('bundleDependencies' in packed)
+      fs.cpSync(path.join(ROOT, 'node_modules'), path.join(target, 'node_modules'), {
+        recursive: true,
+        verbatimSymlinks: true,
+      });
+    const archive = path.join(directory, 'archive.tgz');
+    await packFolder(archive, directory, ['package']);
+    fs.renameSync(archive, file);
+  } finally {
+    fs.rmSync(directory, { recursive: true, force: true });
+  }
+}

@@ -1,0 +1,4 @@
+import t from 'tap';
+import { askSamples } from '../support/gallery.ts';
+
+t.test('the samples in AssemblyScript give the answers all kits give', t => askSamples(t, 'as'));

