@@ -1,12 +1,19 @@
 import fs from 'node:fs';
 import path from 'node:path';
-import { messageOf, OperatorError } from '../base/errors.ts';
+import type { EffectiveAccess } from '../authz/trigger-access.ts';
+import { OperatorError } from '../base/errors.ts';
+import { fileProblem } from '../base/file-problem.ts';
 import { ask, type Remote, type RemoteFlags, shown } from './remote.ts';
 import { table } from './table.ts';
 
 /** `plugin ...`: the admin API of a service from a terminal or a CI job, through the client in `sdk/client`. */
 
-export type InstallFlags = RemoteFlags & { configFile?: string; acceptPermissions?: boolean; acceptPublic?: boolean };
+export type InstallFlags = RemoteFlags & {
+  configFile?: string;
+  acceptPermissions?: boolean;
+  acceptSuggestedAccess?: boolean;
+  acceptPublic?: boolean;
+};
 
 /** `plugin list`. @returns what to print */
 export async function listPlugins({ host, json }: Remote): Promise<string> {
@@ -18,14 +25,14 @@ export async function listPlugins({ host, json }: Remote): Promise<string> {
     cursor = page.next_cursor;
   }
   const rows = items.map(p => [p.id, p.version ?? '-', p.state, p.name ?? '']);
-  return shown(json, items, table([['ID', 'VERSION', 'STATE', 'NAME'], ...rows]));
+  return shown(json, { items }, table([['ID', 'VERSION', 'STATE', 'NAME'], ...rows]));
 }
 
 function readFile(file: string): Blob {
   try {
     return new Blob([fs.readFileSync(file)]);
   } catch (error) {
-    throw new OperatorError(`${file} cannot be read: ${messageOf(error)}`);
+    throw new OperatorError(`${file} cannot be read: ${fileProblem(error)}`);
   }
 }
 
@@ -37,15 +44,62 @@ export async function uploadPlugin({ host, json }: Remote, file: string, fronten
   const uploaded = await ask(() =>
     host.POST('/api/admin/plugins/upload', { body: form, bodySerializer: body => body }),
   );
+  const { access, id, installed_version, is_installed, new_permissions, permissions, version, wasm_key } = uploaded;
+  const stays = installed_version === null ? 'nothing is installed yet' : `${installed_version} stays installed`;
+  const suggests = access.some(a => a.new && a.suggested !== null);
   const lines = [
-    `${uploaded.id} ${uploaded.version} is uploaded; nothing is installed yet`,
-    `permissions: ${uploaded.permissions.join(', ') || 'none'}`,
-    ...(uploaded.new_permissions.length === 0 ? [] : [`new permissions: ${uploaded.new_permissions.join(', ')}`]),
-    ...uploaded.access.map(a => `trigger ${a.trigger}: ${a.methods.join(', ')} ${a.url}, ${a.effective_access}`),
-    `install it: plugin-host plugin install ${uploaded.id} ${uploaded.wasm_key}`,
+    `${id} ${version} is uploaded; ${is_installed ? 'it is what is installed' : stays}`,
+    `permissions: ${permissions.join(', ') || 'none'}`,
+    ...(new_permissions.length === 0 ? [] : [`new permissions: ${new_permissions.join(', ')}`]),
+    ...access.flatMap(a => [
+      `trigger ${a.trigger}: ${a.methods.join(', ')} ${a.url}, ${accessText(a.effective_access, a.has_policy ? 'the policy that is set' : '')}`,
+      ...(a.suggested === null ? [] : suggestionLines(a.suggested)),
+    ]),
+    ...uploaded.triggers.flatMap(t => (t.type === 'messenger' ? [`command /${t.name}`] : [])),
+    `install it: plugin-host plugin install ${id} ${wasm_key}${suggests ? ' --accept-suggested-access' : ''}`,
   ];
   return shown(json, uploaded, lines.join('\n'));
 }
+
+const WHO: Readonly<Partial<Record<EffectiveAccess, string>>> = {
+  disabled: 'disabled',
+  public: 'for every caller, without a login',
+  user: 'for users',
+  service: 'for service keys',
+  user_or_service: 'for users and service keys',
+};
+
+/** Who may call, in words: of the words of the API, the one that is left has a policy that is asked for no caller. */
+const accessText = (effective: EffectiveAccess, policy: string): string =>
+  `${WHO[effective] ?? 'for no caller: neither users nor service keys are let in'}${policy === '' ? '' : `, with ${policy}`}`;
+
+const policyText = (expression: string): string => (expression === '' ? '' : `the policy ${expression}`);
+
+type Suggestion = {
+  effective_access: EffectiveAccess;
+  policy: string;
+  reason: string;
+  policy_problems: ReadonlyArray<{ message: string }>;
+};
+
+const suggestionLines = ({ effective_access, policy, policy_problems, reason }: Suggestion): string[] => [
+  `  its author suggests: ${accessText(effective_access, policyText(policy))} (${reason})`,
+  ...policy_problems.map(p => `  this policy cannot be saved: ${p.message}`),
+];
+
+/** Who may call each trigger now, or why that is not known: a key that may only install may not read it. */
+async function accessLines({ host }: Remote, id: string): Promise<string[]> {
+  try {
+    const { items } = await ask(() => host.GET('/api/admin/plugins/{id}/triggers', { params: { path: { id } } }));
+    return items.map(t => `trigger ${t.trigger}: ${accessText(t.effective_access, policyText(t.policy_expression))}`);
+  } catch (error) {
+    if (error instanceof OperatorError) return [`who may call is not known: ${error.message}`];
+    throw error;
+  }
+}
+
+/** Words of the API, as they are written here. */
+const INSTALL_OPTIONS = { 'Send "accept_public": true': 'Add --accept-public' };
 
 function configOf(file: string | undefined): Record<string, unknown> | undefined {
   if (file === undefined) return undefined;
@@ -53,9 +107,9 @@ function configOf(file: string | undefined): Record<string, unknown> | undefined
   try {
     value = JSON.parse(fs.readFileSync(file, 'utf8'));
   } catch (error) {
+    if (!(error instanceof SyntaxError)) throw new OperatorError(`${file} cannot be read: ${fileProblem(error)}`);
     // The message of the parser quotes the file, which may hold secrets.
-    const where =
-      error instanceof SyntaxError ? (/at position \d+.*$/.exec(error.message)?.[0] ?? '') : messageOf(error);
+    const where = /at position \d+.*$/.exec(error.message)?.[0] ?? '';
     throw new OperatorError(`${file} is not JSON that can be read${where === '' ? '' : `: ${where}`}`);
   }
   if (typeof value === 'object' && value !== null && !Array.isArray(value)) return { ...value };
@@ -69,11 +123,20 @@ export async function installPlugin(remote: Remote, id: string, wasmKey: string,
     wasm_key: wasmKey,
     ...(config === undefined ? {} : { config }),
     ...(flags.acceptPermissions === true ? { accept_permissions: true as const } : {}),
+    ...(flags.acceptSuggestedAccess === true ? { accept_suggested_access: true } : {}),
     ...(flags.acceptPublic === true ? { accept_public: true } : {}),
   };
   const params = { path: { id } };
-  const installed = await ask(() => remote.host.POST('/api/admin/plugins/{id}/install', { params, body }));
-  return shown(remote.json, installed, `${id} ${installed.version} is installed and ${installed.state}`);
+  const installed = await ask(
+    () => remote.host.POST('/api/admin/plugins/{id}/install', { params, body }),
+    INSTALL_OPTIONS,
+  );
+  const lines = remote.json ? [] : await accessLines(remote, id);
+  return shown(
+    remote.json,
+    installed,
+    [`${id} ${installed.version} is installed and ${installed.state}`, ...lines].join('\n'),
+  );
 }
 
 /** `plugin rollback ID WASM_KEY`. @returns what to print */
@@ -85,7 +148,7 @@ export async function rollbackPlugin(
 ): Promise<string> {
   const body = { wasm_key: wasmKey, ...(flags.acceptPublic === true ? { accept_public: true } : {}) };
   const params = { path: { id } };
-  const back = await ask(() => remote.host.POST('/api/admin/plugins/{id}/rollback', { params, body }));
+  const back = await ask(() => remote.host.POST('/api/admin/plugins/{id}/rollback', { params, body }), INSTALL_OPTIONS);
   return shown(remote.json, back, `${id} is ${back.version} again`);
 }
 

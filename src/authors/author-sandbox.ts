@@ -1,0 +1,95 @@
+import fs from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import type { ExecutionOutcome } from '../abi/execution-outcome.ts';
+import type { HostFunction } from '../abi/host-functions.ts';
+import type { HostArgument, HostResult } from '../abi/host-result.ts';
+import type { LoadedModule } from '../abi/lane-messages.ts';
+import { OperatorError } from '../base/errors.ts';
+import { Executor } from '../execution/execute.ts';
+import { MemoryBudget } from '../execution/memory-budget.ts';
+import { EVERY_SLOT } from '../execution/slot-leases.ts';
+import { inspectModule } from '../plugins/inspect.ts';
+import type { Manifest } from '../plugins/manifest.ts';
+
+/** One module in the sandbox of the service, with host functions of the caller's. `C` is what they get of an execution. */
+
+export type SandboxOptions<C> = {
+  /** Values of its configuration. */
+  config: Record<string, string>;
+  timeoutMs: number;
+  dispatch(row: HostFunction, args: HostArgument[], context: C): HostResult | Promise<HostResult>;
+};
+
+export type SandboxRun<C> = { event: string; body: Uint8Array | null; entry: number; context: C };
+
+export class AuthorSandbox<C> {
+  readonly manifest: Manifest;
+  readonly #module: LoadedModule;
+  readonly #executor: Executor<C>;
+  readonly #timeoutMs: number;
+  readonly #directory: string;
+
+  /** @throws OperatorError when the gate of the upload refuses the module */
+  constructor(bytes: Uint8Array, { config, dispatch, timeoutMs }: SandboxOptions<C>) {
+    const { findings, manifest, rewritten } = inspectModule(bytes);
+    if (manifest === null || rewritten === null) throw new OperatorError(findings.map(f => f.message).join('\n'));
+    this.manifest = manifest;
+    this.#directory = fs.mkdtempSync(path.join(os.tmpdir(), 'plugin-host-author-'));
+    // A test need not close its host.
+    process.once('exit', () => fs.rmSync(this.#directory, { recursive: true, force: true }));
+    this.#timeoutMs = timeoutMs;
+    this.#module = {
+      id: 1,
+      versionId: 1,
+      pluginId: manifest.id,
+      module: new WebAssembly.Module(Uint8Array.from(rewritten.bytes)),
+      memoryPages: rewritten.memoryPages,
+      overwritten: rewritten.overwritten,
+      config,
+    };
+    this.#executor = new Executor<C>({
+      lanes: 1,
+      recycle: true,
+      memory: new MemoryBudget(0, 1),
+      slots: EVERY_SLOT,
+      processes: 1,
+      timeoutMs,
+      cacheDirectory: this.#directory,
+      noteFile: null,
+      addedHeaders: [],
+      dispatch: (row, args, { context }) => dispatch(row, args, context),
+      loadModule: () => Promise.resolve(this.#module),
+      useModule() {},
+      over() {},
+      ended() {},
+      onError() {},
+    });
+    this.#executor.start();
+  }
+
+  /** Runs the module once. */
+  run({ body, context, entry, event }: SandboxRun<C>): Promise<ExecutionOutcome> {
+    return new Promise(resolve =>
+      this.#executor.execute({
+        pluginId: this.manifest.id,
+        moduleId: this.#module.id,
+        entry,
+        event,
+        body,
+        deadline: performance.now() + this.#timeoutMs,
+        context,
+        callers: [],
+        caller: 'test',
+        // Its bytes lie in shared memory until this returns.
+        done: o => resolve({ ...o, body: o.body.slice(), output: o.output.slice() }),
+      }),
+    );
+  }
+
+  /** Ends the threads. */
+  async close(): Promise<void> {
+    await this.#executor.close();
+    fs.rmSync(this.#directory, { recursive: true, force: true });
+  }
+}

@@ -1,0 +1,34 @@
+import { execFile } from 'node:child_process';
+import fs from 'node:fs';
+import { createRequire } from 'node:module';
+import path from 'node:path';
+import type { Project } from './project.ts';
+
+/** Path of the type checker: that of the plugin's folder, or the one that comes with this program; null for none. */
+function findChecker(root: string): string | null {
+  for (const from of [path.join(root, 'index.js'), import.meta.filename])
+    try {
+      return path.join(path.dirname(createRequire(from).resolve('typescript/package.json')), 'bin/tsc');
+    } catch {}
+  return null;
+}
+
+/**
+ * Checks the types of a TypeScript plugin, as an editor does.
+ *
+ * @returns mistakes as lines of `file:line:column: text`; none when there is no checker, or nothing to check
+ */
+export function checkTypes({ language, root }: Project): Promise<string[]> {
+  const checker = language === 'ts' && fs.existsSync(path.join(root, 'tsconfig.json')) ? findChecker(root) : null;
+  if (checker === null) return Promise.resolve([]);
+  return new Promise(resolve => {
+    execFile(process.execPath, [checker, '--noEmit', '--pretty', 'false', '-p', root], { cwd: root }, (_, output) =>
+      resolve(
+        output
+          .split('\n')
+          .filter(line => line.trim() !== '')
+          .map(line => line.replace(/^(.+?)\((\d+),(\d+)\): error /, '$1:$2:$3: ')),
+      ),
+    );
+  });
+}

@@ -1,0 +1,238 @@
+import { randomBytes } from 'node:crypto';
+import fs from 'node:fs';
+import path from 'node:path';
+import { Readable } from 'node:stream';
+import type { ExecutionOutcome } from '../abi/execution-outcome.ts';
+import { type Service, startService } from '../app/service.ts';
+import type { Actor } from '../audit/audit-log.ts';
+import { messageOf, OperatorError, ServiceError } from '../base/errors.ts';
+import { LIMITS } from '../base/limits.ts';
+import { makeLog } from '../base/log.ts';
+import { ThreadEnded, WorkerTask } from '../base/worker-task.ts';
+import { loadConfig } from '../config/load.ts';
+import { type Database, openDatabase } from '../db/database.ts';
+import type { HostCall } from '../host/host-functions.ts';
+import type { Finding } from '../plugins/finding.ts';
+import { databasesOf, httpTriggersOf, type Manifest } from '../plugins/manifest.ts';
+import type { StartTrial } from '../plugins/trial-start.ts';
+import { DEFAULT_SETTINGS } from '../plugins/trigger-settings.ts';
+import { startPostgres } from '../supervisor/embedded-postgres.ts';
+import { SpicedbKeeper } from '../supervisor/spicedb-keeper.ts';
+import { type BuiltModule, SourceMistakes } from './build-project.ts';
+import type { StartTask } from './start-thread.ts';
+
+/** The service of `plugin dev`: the real one, on embedded stores below the plugin's folder, with this plugin installed. */
+
+const BY: Actor = { kind: 'command_line', userId: null, name: 'plugin dev', requestId: '', address: '' };
+/** Time for the start of a plugin, as at an upload. */
+const START_MS = 3000;
+/** Memory at which the embedded graph store is replaced. */
+const RECYCLE_BYTES = 1024 ** 3;
+
+const starts = new WorkerTask<StartTask, string | null>({
+  file: new URL('./start-thread.ts', import.meta.url),
+  does: 'runs starts',
+  threads: 1,
+  deadlineMs: START_MS,
+  idleMs: Number.POSITIVE_INFINITY,
+});
+
+async function trialStart(files: { start: string; image: string }, order: StartTask['order']): Promise<StartTrial> {
+  try {
+    const reason = await starts.run({ ...files, order });
+    return reason === null ? { kind: 'ended', file: files.image } : { kind: 'refused', reason };
+  } catch (error) {
+    if (!(error instanceof ThreadEnded)) throw error;
+    return { kind: 'stopped', reason: `it did not end within ${START_MS / 1000} s` };
+  }
+}
+
+export type DevOptions = {
+  /** Where the stores are kept. */
+  directory: string;
+  /** The configuration of the plugin, from `plugin-host.json`. */
+  config: Record<string, unknown>;
+  /** More settings of the service, as its environment has them. */
+  settings: Record<string, string>;
+  progress(text: string): void;
+  executed(call: HostCall, outcome: ExecutionOutcome): void;
+};
+
+export type DevService = {
+  /** Where the service listens, on loopback. */
+  port: number;
+  db: Database;
+  service: Service;
+  /** What credentials begin with. */
+  prefixes: { userToken: string; serviceKey: string };
+  /**
+   * Installs a built plugin in the place of the one before. Its start runs in each execution at first.
+   *
+   * @returns what the gate says about it
+   * @throws Error with what is wrong
+   */
+  install(built: BuiltModule): Promise<readonly Finding[]>;
+  /** Installs it once more with its start remembered, as a service does. @returns what is found about the start */
+  settle(built: BuiltModule): Promise<readonly Finding[]>;
+  stop(): Promise<void>;
+};
+
+/** Connection strings for databases the author has given none for: one database each, on the embedded server. */
+async function makeDatabases(owner: Database, url: string, names: readonly string[]): Promise<Record<string, string>> {
+  const databases: Record<string, string> = {};
+  for (const name of names) {
+    const database = `dev_${name.toLowerCase().replace(/[^a-z0-9_]/g, '_')}`;
+    const { rowCount } = await owner.query('SELECT 1 FROM pg_database WHERE datname = $1', [database]);
+    if (rowCount === 0) await owner.query(`CREATE DATABASE "${database}"`);
+    const own = new URL(url);
+    own.pathname = `/${database}`;
+    databases[name] = own.href;
+  }
+  return databases;
+}
+
+/** What is installed with the plugin: what the author has written, and what can be made for the rest. */
+async function configOf(manifest: Manifest, given: Record<string, unknown>, owner: Database, url: string) {
+  const databases: unknown = given.databases;
+  const known = typeof databases === 'object' && databases !== null ? { ...databases } : {};
+  const missing = databasesOf(manifest).filter(name => !Object.hasOwn(known, name));
+  const asksOthers = manifest.requirements.some(r => r.kind === 'network');
+  return {
+    // Servers of the author's own machine are what a plugin is tried with.
+    ...(asksOthers ? { network: { private: ['127.0.0.0/8', '::1'] } } : {}),
+    ...given,
+    databases: { ...known, ...(await makeDatabases(owner, url, missing)) },
+  };
+}
+
+/** Who may call: what the author suggests; otherwise anyone on this machine. */
+const accessOf = (manifest: Manifest) => ({
+  triggers: new Map(
+    httpTriggersOf(manifest).map(t => {
+      const { access } = t;
+      const settings = {
+        ...DEFAULT_SETTINGS,
+        allowUserSession: access?.users ?? false,
+        allowServiceKey: access?.service_keys ?? false,
+        policyExpression: access?.policy ?? '',
+      };
+      return [t.name, settings] as const;
+    }),
+  ),
+  acceptSuggested: false,
+  acceptPublic: true as const,
+});
+
+/** The embedded stores, and the configuration of a service on them. */
+async function startStores({ directory, progress, settings }: DevOptions) {
+  fs.mkdirSync(directory, { recursive: true, mode: 0o711 });
+  const postgres = await startPostgres({
+    directory: path.join(directory, 'postgres'),
+    progress,
+    settings: { fsync: 'off', synchronous_commit: 'off' },
+  });
+  let endpoint: string | null = null;
+  let use: ((endpoint: string) => void) | null = null;
+  const graph = new SpicedbKeeper({
+    directory,
+    recycleBytes: RECYCLE_BYTES,
+    progress,
+    started(started) {
+      endpoint = started;
+      use?.(started);
+    },
+  });
+  graph.start();
+  const config = loadConfig(null, {
+    BOT_HTTP_HOST: '127.0.0.1',
+    BOT_HTTP_PORT: '0',
+    BOT_DATA_DIR: directory,
+    BOT_DATABASE_URL: postgres.url,
+    BOT_DATABASE_POOL_SIZE: '5',
+    BOT_EXECUTION_LANES: '2',
+    ...settings,
+  });
+  return {
+    config,
+    url: postgres.url,
+    /** Names the graph store there is, now and whenever another one takes its place. */
+    useGraph(by: (endpoint: string) => void) {
+      use = by;
+      if (endpoint !== null) by(endpoint);
+    },
+    async stop() {
+      await graph.stop();
+      await postgres.stop();
+    },
+  };
+}
+
+/** What the gate refuses, a line for each mistake. */
+function mistakesOf(error: unknown): unknown {
+  if (!(error instanceof ServiceError) || error.code !== 'module_refused') return error;
+  return new SourceMistakes((error.errors ?? []).map(e => `refusal: ${e.message}`).join('\n'));
+}
+
+/** Starts the stores and the service. */
+export async function startDevService(options: DevOptions): Promise<DevService> {
+  const stores = await startStores(options);
+  let remembers = true;
+  const service = await startService({
+    config: stores.config,
+    log: makeLog('silent'),
+    setupToken: randomBytes(16).toString('hex'),
+    noteFile: null,
+    suspects: [],
+    pages: null,
+    development: {
+      trials: { trialCompile: () => Promise.resolve(null), trialStart, remembersStarts: () => remembers },
+      executed: options.executed,
+    },
+  });
+  stores.useGraph(endpoint => service.useEmbeddedGraph(endpoint));
+  const db = openDatabase(stores.url, 2, () => {});
+  const { frontends, installer } = service;
+  const v = stores.config.values;
+  const install = async ({ frontend, manifest, module }: BuiltModule): Promise<readonly Finding[]> => {
+    const zip = frontend === null ? null : await frontends.receive(Readable.from([frontend]), v['http.max_frontend']);
+    const received = await installer.receive(Readable.from([module]), LIMITS.moduleBytesMax);
+    const version = await installer.admit(received, BY, zip).catch((error: unknown) => {
+      throw mistakesOf(error);
+    });
+    const request = {
+      wasmKey: version.wasmKey,
+      config: await configOf(manifest, options.config, db, stores.url),
+      acceptPermissions: true as const,
+      access: accessOf(manifest),
+    };
+    await installer.install(version.pluginId, request, BY).catch((error: unknown) => {
+      const lacksConfig =
+        error instanceof ServiceError && error.errors?.some(e => e.pointer.startsWith('/config')) === true;
+      const help = lacksConfig ? '; set what is missing below "dev": {"config": {...}} in plugin-host.json' : '';
+      throw new OperatorError(`it cannot be installed: ${messageOf(error)}${help}`, { cause: error });
+    });
+    return version.findings;
+  };
+  return {
+    port: service.server.port,
+    db,
+    service,
+    prefixes: { userToken: v['admin.user_token_prefix'], serviceKey: v['admin.service_key_prefix'] },
+    async install(built) {
+      remembers = false;
+      const findings = await install(built);
+      return findings.filter(f => f.rule !== 'start');
+    },
+    async settle(built) {
+      remembers = true;
+      const findings = await install(built);
+      return findings.filter(f => f.rule === 'start' && f.level !== 'note');
+    },
+    async stop() {
+      await service.stop(1000);
+      await db.close();
+      await starts.end();
+      await stores.stop();
+    },
+  };
+}

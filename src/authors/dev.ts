@@ -1,0 +1,129 @@
+import path from 'node:path';
+import type { ExecutionOutcome } from '../abi/execution-outcome.ts';
+import type { HostCall } from '../host/host-functions.ts';
+import type { Manifest } from '../plugins/manifest.ts';
+import { endBuilds } from './build-project.ts';
+import { DEV_PORT, DevPrincipals, type Front, startFront } from './dev-front.ts';
+import { DevMessages, type ReceivedMessage } from './dev-messages.ts';
+import { startDevService } from './dev-service.ts';
+import { DevUsers } from './dev-users.ts';
+import { writeKit } from './new-project.ts';
+import { readProject } from './project.ts';
+import { Swapper } from './swapper.ts';
+
+/** `plugin dev`: runs a plugin on this machine and swaps it at each change of its files. */
+
+export type Dev = {
+  /** Where the plugin answers. */
+  base: string;
+  stop(): Promise<void>;
+};
+
+const LEVELS = ['debug', 'info', 'warn', 'error'];
+
+/** What an execution said and how it failed, for the terminal. */
+function executionLines(call: HostCall, outcome: ExecutionOutcome): string[] {
+  const logs = outcome.log.map(({ level, text }) => `  ${LEVELS[level] ?? 'info'}: ${text.replaceAll('\n', '\n    ')}`);
+  if (outcome.kind === 'ok') return logs;
+  const failure = outcome.failure.replaceAll('\n', '\n    ');
+  return [...logs, `  ${call.trigger}: ${outcome.kind}${failure === '' ? '' : `: ${failure}`}`];
+}
+
+const fileOf = ({ base64, mime_type, name }: { name: string; mime_type: string; base64: string }) => ({
+  name,
+  mimeType: mime_type,
+  bytes: new Uint8Array(Buffer.from(base64, 'base64')),
+});
+
+/** An address of an upload or download opens it to everyone who reads it. */
+const withoutSignature = (url: string): string => url.replace(/([?&]signature=)[^&]+/, '$1...');
+
+/** A message that was sent, for the terminal. */
+const messageLines = ({ file, text, to }: ReceivedMessage): string[] => [
+  `  message to ${to}: ${text.replaceAll('\n', '\n    ')}`,
+  ...(file === null ? [] : [`    ${file.name} (${file.mimeType}, ${file.bytes.length} bytes)`]),
+];
+
+/** Commands that work, for each trigger. */
+function callLines({ id, triggers }: Manifest, base: string): string[] {
+  const { port } = new URL(base);
+  const where = port === String(DEV_PORT) ? '' : ` --port ${port}`;
+  return triggers.flatMap(t => {
+    if (t.type !== 'http') return [`  plugin-host plugin message "/${t.name}" --as user:7${where}`];
+    const method = t.methods[0] === 'GET' ? '' : `-X ${t.methods[0]} `;
+    const who = t.access?.users ? "-H 'X-Dev-Principal: user:7' " : '';
+    return [`  curl ${method}${who}${base}/api/triggers/http/${id}${t.path.replace(/:([^/]+)/g, '$1')}`];
+  });
+}
+
+/**
+ * @param port where it listens, on loopback alone
+ * @param say writes for the author
+ * @throws OperatorError when it cannot start
+ */
+export async function startDev(folder: string, port: number, say: (text: string) => void): Promise<Dev> {
+  const project = readProject(folder);
+  const users = new DevUsers(project.devUsers);
+  writeKit(project.language, project.root);
+  const messages = new DevMessages(message => {
+    for (const line of messageLines(message)) say(line);
+  });
+  const settings = await messages.messenger.start();
+  const service = await startDevService({
+    settings,
+    directory: path.join(project.root, '.plugin-host'),
+    config: project.devConfig,
+    progress: text => say(`[dev] ${text}`),
+    executed: (call, outcome) => {
+      for (const line of executionLines(call, outcome)) say(line);
+    },
+  });
+  const swapper = new Swapper(project, service, say);
+  const principals = new DevPrincipals(
+    service.db,
+    service.prefixes,
+    () => swapper.manifest?.id ?? '',
+    async id => {
+      await users.give(service.service, service.db, id);
+      await messages.link(service.db, id);
+    },
+  );
+  let front: Front;
+  try {
+    front = await startFront({
+      port,
+      servicePort: service.port,
+      principals,
+      page: () =>
+        project.frontend === null || swapper.manifest === null ? '/' : `/plugins/${swapper.manifest.id}/app/`,
+      message: ({ as, file, text }) =>
+        messages.send(
+          service,
+          { as, text, file: file === null ? null : fileOf(file) },
+          async id => void (await principals.bearerOf(`user:${id}`)),
+        ),
+      answered: ({ method, ms, status, url }) =>
+        say(`${method} ${withoutSignature(url)} ${status} ${ms.toFixed(1)} ms`),
+    });
+  } catch (error) {
+    messages.messenger.close();
+    await service.stop();
+    throw error;
+  }
+  const base = `http://127.0.0.1:${front.port}`;
+  await swapper.swap();
+  await swapper.watch();
+  say(`listening on ${base}; each change of ${project.root} is taken up`);
+  if (swapper.manifest !== null) for (const line of callLines(swapper.manifest, base)) say(line);
+  if (project.frontend !== null) say(`  open ${base}/dev/as/user:7: its pages, as the user 7`);
+  return {
+    base,
+    async stop() {
+      await swapper.close();
+      front.close();
+      messages.messenger.close();
+      await service.stop();
+      await endBuilds();
+    },
+  };
+}

@@ -1,0 +1,86 @@
+import assert from 'node:assert/strict';
+import fs from 'node:fs';
+import path from 'node:path';
+import { test } from 'node:test';
+import { type FixtureCase, readFixture } from './fixture.ts';
+import { type CallOptions, type TestHost, testHost } from './test-host.ts';
+
+/** Runs test files without code (sdk/typescript/README.md "Test files without code"). */
+
+function jsonOf(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+/** JSON is compared by its value, all else by its text. */
+function assertBody(actual: string, expected: string | null): void {
+  if (expected === null) return;
+  const value = jsonOf(expected);
+  if (value === undefined) assert.equal(actual.trim(), expected);
+  else {
+    const given = jsonOf(actual);
+    assert.deepEqual(given === undefined ? actual : given, value);
+  }
+}
+
+function optionsOf({ host }: FixtureCase): CallOptions {
+  const kv = Object.entries(host).flatMap(([name, value]) => (name.startsWith('kv ') ? [[name.slice(3), value]] : []));
+  const { grant, service_key, user } = host;
+  return {
+    kv: Object.fromEntries(kv),
+    ...(user === undefined ? {} : { user: Number(user) }),
+    ...(service_key === undefined ? {} : { serviceKey: Number(service_key) }),
+    ...(grant === undefined ? {} : { grant: grant.split(/[\s,]+/).filter(word => word !== '') }),
+  };
+}
+
+function assertEnd(failure: string, { fails }: FixtureCase['expected']): void {
+  if (fails === null) assert.equal(failure, '');
+  else assert.match(failure, new RegExp(fails));
+}
+
+async function runCase(host: TestHost, one: FixtureCase): Promise<void> {
+  const { expected, kind, what } = one;
+  const options = optionsOf(one);
+  if (kind === 'http') {
+    const { body, headers } = one;
+    const answer = await host.http(what, { ...options, headers, ...(body === '' ? {} : { body }) });
+    assertEnd(answer.failure, expected);
+    if (expected.status !== null) assert.equal(answer.status, expected.status, answer.failure || answer.text);
+    for (const [name, value] of Object.entries(expected.headers))
+      assert.equal(answer.headers[name.toLowerCase()], value);
+    assertBody(answer.text, expected.body);
+    return;
+  }
+  if (kind === 'message') {
+    const { failure, replies } = await host.message(what, options);
+    assertEnd(failure, expected);
+    const texts = replies.map(reply =>
+      typeof reply === 'object' && reply !== null && 'text' in reply ? String(reply.text) : '',
+    );
+    if (expected.fails === null) assert.deepEqual(texts, expected.replies);
+    return;
+  }
+  const { bytes, failure } = await host.call(what, Buffer.from(one.body), options);
+  assertEnd(failure, expected);
+  assertBody(bytes.toString(), expected.body);
+}
+
+/**
+ * Registers the tests of a file with Node's own test runner.
+ *
+ * @param file path of a file with tests without code
+ */
+export function runFixture(file: string): void {
+  const name = path.relative('.', file);
+  const { cases, config } = readFixture(fs.readFileSync(file, 'utf8'), name);
+  test(name, async t => {
+    // Data stay from one test of the file to the next.
+    const host = await testHost({ config });
+    t.after(() => host.close());
+    for (const one of cases) await t.test(`${one.name} (line ${one.line})`, () => runCase(host, one));
+  });
+}

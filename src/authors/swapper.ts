@@ -1,0 +1,133 @@
+import path from 'node:path';
+import { type FSWatcher, watch } from 'chokidar';
+import { messageOf, OperatorError } from '../base/errors.ts';
+import type { Manifest } from '../plugins/manifest.ts';
+import { type BuiltModule, buildModule, findingLine, type ShownFinding } from './build-project.ts';
+import { checkTypes } from './check-types.ts';
+import type { Project } from './project.ts';
+
+/** A change of an editor is several events. */
+const SETTLE_MS = 10;
+const IGNORED = /(^|[/\\])(node_modules|kit|build|target|\.plugin-host|\.git|test)([/\\]|$)/;
+
+/** Where a built plugin is installed. */
+export type Target = {
+  /**
+   * Installs it in the place of the one before.
+   *
+   * @returns what the gate of the upload says about it
+   * @throws Error with what is wrong
+   */
+  install(built: BuiltModule): Promise<readonly ShownFinding[]>;
+  /** Does what a change need not wait for, once the files have rested. @returns what was found only now */
+  settle?(built: BuiltModule): Promise<readonly ShownFinding[]>;
+};
+
+/** Files that have not changed for this long rest. */
+const REST_MS = 1500;
+
+/** Builds and installs, one at a time; a change during it is taken up behind it. */
+export class Swapper {
+  readonly #project: Project;
+  readonly #service: Target;
+  readonly #say: (text: string) => void;
+  #running: Promise<void> | null = null;
+  #again = false;
+  #installed: BuiltModule | null = null;
+  #resting: NodeJS.Timeout | undefined;
+  #changed: NodeJS.Timeout | undefined;
+  #closed = false;
+  #watcher: FSWatcher | null = null;
+  manifest: Manifest | null = null;
+
+  constructor(project: Project, service: Target, say: (text: string) => void) {
+    this.#project = project;
+    this.#service = service;
+    this.#say = say;
+  }
+
+  /** Takes up what the files hold now. */
+  swap(): Promise<void> {
+    if (this.#running !== null) {
+      this.#again = true;
+      return this.#running;
+    }
+    return this.#run(this.#swap());
+  }
+
+  /** What comes meanwhile is taken up behind it. */
+  #run(work: Promise<void>): Promise<void> {
+    this.#running = work.finally(() => {
+      this.#running = null;
+      if (!this.#again) return;
+      this.#again = false;
+      void this.swap();
+    });
+    return this.#running;
+  }
+
+  #settleLater(built: BuiltModule): void {
+    clearTimeout(this.#resting);
+    if (!this.#closed) this.#resting = setTimeout(() => this.#settle(built), REST_MS);
+  }
+
+  async #swap(): Promise<void> {
+    const begun = performance.now();
+    try {
+      const built = await buildModule(this.#project);
+      const findings = await this.#service.install(built);
+      const { warnings } = built;
+      this.manifest = built.manifest;
+      this.#installed = built;
+      this.#settleLater(built);
+      const ms = Math.round(performance.now() - begun);
+      this.#say(`${this.manifest.id} ${this.manifest.version} is live (${ms} ms)`);
+      for (const line of [...warnings.map(w => `warning: ${w}`), ...findings.map(findingLine)]) this.#say(`  ${line}`);
+    } catch (error) {
+      const before = this.manifest === null ? '' : '; the version before goes on';
+      this.#say(`not built${before}:\n${messageOf(error)}`);
+      if (!(error instanceof OperatorError)) this.#say(error instanceof Error ? (error.stack ?? '') : '');
+    }
+    // A type that does not fit stops no plugin; it is shown as soon as it is known.
+    void checkTypes(this.#project).then(mistakes => {
+      for (const line of mistakes) this.#say(`types: ${line}`);
+    });
+  }
+
+  /** Lets the target finish with what is installed. */
+  #settle(built: BuiltModule): void {
+    const { settle } = this.#service;
+    if (settle === undefined || built !== this.#installed) return;
+    // A build that runs now may fail, and then this version goes on.
+    if (this.#running !== null) return this.#settleLater(built);
+    const settled = settle(built).then(
+      findings => {
+        for (const finding of findings) this.#say(`  ${findingLine(finding)}`);
+      },
+      (error: unknown) => this.#say(`its start is not remembered: ${messageOf(error)}`),
+    );
+    void this.#run(settled);
+  }
+
+  /** Takes up each change of the files from now on. */
+  async watch(): Promise<void> {
+    const { root } = this.#project;
+    const watcher = watch(root, { ignoreInitial: true, ignored: file => IGNORED.test(path.relative(root, file)) });
+    this.#watcher = watcher;
+    await new Promise<void>(resolve => watcher.once('ready', resolve));
+    watcher.on('all', () => {
+      clearTimeout(this.#changed);
+      if (!this.#closed) this.#changed = setTimeout(() => void this.swap(), SETTLE_MS);
+    });
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    clearTimeout(this.#resting);
+    clearTimeout(this.#changed);
+    await this.#watcher?.close();
+    // What is being installed needs the service.
+    this.#again = false;
+    await this.#running;
+  }
+}

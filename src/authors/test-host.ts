@@ -1,0 +1,278 @@
+import path from 'node:path';
+import { type ExecutionOutcome, OUTCOME_KINDS } from '../abi/execution-outcome.ts';
+import { HOST_ERROR } from '../abi/host-functions.ts';
+import { hostError } from '../abi/host-result.ts';
+import { ENTRY } from '../abi/shared-layout.ts';
+import { OperatorError } from '../base/errors.ts';
+import { LIMITS } from '../base/limits.ts';
+import { callPermission, configFieldsOf, httpTriggersOf, type Manifest, permissionsOf } from '../plugins/manifest.ts';
+import { TriggerRoutes } from '../plugins/trigger-routes.ts';
+import { type HttpAuth, hostBearerOf, httpEvent } from '../triggers/trigger-event.ts';
+import { AuthorSandbox } from './author-sandbox.ts';
+import { buildProject, endBuilds } from './build-project.ts';
+import { answerCall, MemoryHost, type Outside, type TestFile } from './memory-host.ts';
+import { readProject } from './project.ts';
+
+/** Runs the module of a plugin in the sandbox of the service, for tests of its author (`plugin-host/test`). */
+
+/** Who a test calls as, and what the plugin has. */
+export type CallOptions = {
+  user?: number | bigint;
+  serviceKey?: number | bigint;
+  headers?: Record<string, string>;
+  /** Text, bytes, or a value that is sent as JSON. */
+  body?: unknown;
+  /** Set before the call; what was there stays. */
+  kv?: Record<string, string | Uint8Array>;
+  /** Permissions the administrator has granted; all the plugin requires without it. */
+  grant?: readonly string[];
+};
+
+export type HostOptions = Outside & {
+  /** Folder of the plugin; the present one without it. */
+  folder?: string;
+  /** Values of its configuration. */
+  config?: Record<string, string>;
+  timeoutMs?: number;
+};
+
+type Line = { level: 'debug' | 'info' | 'warn' | 'error'; text: string };
+
+/** How an execution ended, and what it said. */
+export type Ended = {
+  /** `ok`, `handler_error`, `trapped`, `deadline` ... */
+  outcome: string;
+  /** Why it failed, with the author's lines; empty when it did not. */
+  failure: string;
+  logs: Line[];
+  runMs: number;
+};
+
+export type HTTPAnswer = Ended & {
+  status: number;
+  headers: Record<string, string>;
+  text: string;
+  bytes: Uint8Array;
+  /** The body as JSON; null when it is none. */
+  json: unknown;
+};
+
+const LEVELS = ['debug', 'info', 'warn', 'error'] as const;
+const NO_BEARER = hostBearerOf(['plugin-host-test-']);
+
+function jsonOf(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return null;
+  }
+}
+
+function headersOf(flat: string): Record<string, string> {
+  const parts = flat.split('\0');
+  const headers: Record<string, string> = {};
+  for (let k = 0; k + 1 < parts.length; k += 2) headers[(parts[k] ?? '').toLowerCase()] = parts[k + 1] ?? '';
+  return headers;
+}
+
+const endedOf = ({ failure, kind, log, runMs }: ExecutionOutcome): Ended => ({
+  outcome: OUTCOME_KINDS.includes(kind) ? kind : 'unknown',
+  failure,
+  logs: log.map(({ level, text }) => ({ level: LEVELS[level] ?? 'info', text })),
+  runMs,
+});
+
+/** The statuses of the service for executions that give no answer. */
+const STATUS: Record<string, number> = { ok: 204, deadline: 504, memory_budget: 503, no_slot: 503, queue_full: 503 };
+
+type Context = { host: MemoryHost; permissions: ReadonlySet<string> };
+
+/** Bytes of a body, and its type where it is JSON. */
+function bodyOf(body: unknown): { bytes: Uint8Array | null; type: Record<string, string> } {
+  if (body === undefined || body === null) return { bytes: null, type: {} };
+  if (body instanceof Uint8Array) return { bytes: body, type: {} };
+  if (typeof body === 'string') return { bytes: Buffer.from(body), type: {} };
+  return { bytes: Buffer.from(JSON.stringify(body)), type: { 'content-type': 'application/json' } };
+}
+
+const OF_EVERY_CALL = ['user', 'serviceKey', 'kv', 'grant'];
+/** What a call may have besides, by the method. */
+const OPTIONS: Readonly<Record<'http' | 'message' | 'call', readonly string[]>> = {
+  http: [...OF_EVERY_CALL, 'headers', 'body'],
+  message: [...OF_EVERY_CALL, 'files'],
+  call: [...OF_EVERY_CALL, 'from'],
+};
+
+/** @throws Error for an option a call does not have, which would be left out without a word */
+function assertOptions(method: keyof typeof OPTIONS, options: object): void {
+  for (const name of Object.keys(options))
+    if (!OPTIONS[method].includes(name))
+      throw new Error(`${method}() has no option "${name}"; it has ${OPTIONS[method].join(', ')} (kit/test.d.ts)`);
+}
+
+const authOf = ({ serviceKey, user }: CallOptions): HttpAuth | null =>
+  user !== undefined
+    ? { kind: 'user', user_id: Number(user) }
+    : serviceKey !== undefined
+      ? { kind: 'service', service_key_id: Number(serviceKey) }
+      : null;
+
+/** A plugin in the sandbox, and what it stores and sends. Key-value data and files stay from call to call. */
+export class TestHost {
+  readonly manifest: Manifest;
+  readonly #host = new MemoryHost();
+  readonly #sandbox: AuthorSandbox<Context>;
+  readonly #timeoutMs: number;
+
+  constructor(bytes: Uint8Array, options: HostOptions) {
+    this.#host.outside = options;
+    this.#timeoutMs = options.timeoutMs ?? LIMITS.executionMsMax;
+    this.#sandbox = new AuthorSandbox<Context>(bytes, {
+      config: options.config ?? {},
+      timeoutMs: this.#timeoutMs,
+      dispatch(row, args, { host, permissions }) {
+        const needed = row.permission === 'plugins:call' ? callPermission(String(args[0])) : row.permission;
+        return needed !== null && !permissions.has(needed)
+          ? hostError(HOST_ERROR.denied)
+          : answerCall(host, row.name, args);
+      },
+    });
+    this.manifest = this.#sandbox.manifest;
+    const unset = configFieldsOf(this.manifest).find(f => f.required && options.config?.[f.name] === undefined);
+    if (unset === undefined) return;
+    void this.#sandbox.close();
+    throw new OperatorError(`the plugin requires the configuration field "${unset.name}": give testHost({ config })`);
+  }
+
+  /** What the plugin has stored: text or bytes by key. */
+  get kv(): Map<string, Uint8Array> {
+    return this.#host.kv;
+  }
+  /** The text of a key; null when it is absent. */
+  kvText(key: string): string | null {
+    const value = this.#host.kv.get(key);
+    return value === undefined ? null : Buffer.from(value).toString();
+  }
+  get files(): Map<string, TestFile> {
+    return this.#host.files;
+  }
+  /** Requests it sent to other hosts. */
+  get requests(): MemoryHost['requests'] {
+    return this.#host.requests;
+  }
+  get notifications(): MemoryHost['notifications'] {
+    return this.#host.notifications;
+  }
+  get events(): MemoryHost['events'] {
+    return this.#host.events;
+  }
+
+  /** Adds a file the plugin may read. @returns its id */
+  addFile(name: string, content: string | Uint8Array, more: Partial<TestFile> = {}): string {
+    if (typeof name !== 'string' || (typeof content !== 'string' && !(content instanceof Uint8Array)))
+      throw new Error('write addFile(name, content): a text, and a text or bytes; it returns the id of the file');
+    const id = (this.#host.files.size + 1).toString(16).padStart(32, '0');
+    const bytes = Buffer.from(content);
+    this.#host.files.set(id, { id, name, mime_type: 'text/plain', file_type: 'document', bytes, ...more });
+    return id;
+  }
+
+  /**
+   * Calls an HTTP trigger, past the access rules of the service.
+   *
+   * @param request like `GET /greet?name=Ada`; the path is that of the trigger
+   * @throws Error when no trigger has this method and path
+   */
+  async http(request: string, options: CallOptions = {}): Promise<HTTPAnswer> {
+    assertOptions('http', options);
+    const [, method = '', path = '', query = ''] = /^([A-Z]+) (\/[^?]*|)(?:\?(.*))?$/.exec(request) ?? [];
+    if (method === '') throw new Error(`"${request}" is no request: write it like "GET /greet?name=Ada"`);
+    const triggers = httpTriggersOf(this.manifest);
+    const match = new TriggerRoutes(triggers.map(t => ({ trigger: t, target: t }))).match(method, path);
+    if (match.kind !== 'found') {
+      const known = triggers.map(t => `${t.methods.join(', ')} ${t.path}`).join('; ');
+      throw new Error(`the plugin has no trigger for "${method} ${path}"; it has ${known || 'none'}`);
+    }
+    const { bytes, type } = bodyOf(options.body);
+    const given = Object.entries(options.headers ?? {}).map(([name, value]) => [name.toLowerCase(), value]);
+    const event = httpEvent(match.target, 'test', this.#timeoutMs, {
+      method,
+      path,
+      query,
+      headers: { ...type, ...Object.fromEntries(given) },
+      remoteAddr: '127.0.0.1',
+      params: match.params,
+      auth: authOf(options),
+      hostBearer: NO_BEARER,
+    });
+    const outcome = await this.#run(event, bytes, ENTRY.handle, options);
+    const body = Buffer.from(outcome.body);
+    const status = outcome.status || (STATUS[outcome.kind] ?? 502);
+    const text = body.toString();
+    return { ...endedOf(outcome), status, headers: headersOf(outcome.headers), text, bytes: body, json: jsonOf(text) };
+  }
+
+  /** Sends a command, like `/menu tomorrow`. @returns what the plugin replied */
+  async message(text: string, options: CallOptions & { files?: readonly string[] } = {}) {
+    assertOptions('message', options);
+    const [, name = '', rest = ''] = /^\/(\S+)\s*(.*)$/s.exec(text) ?? [];
+    if (!this.manifest.triggers.some(t => t.type === 'messenger' && t.name === name))
+      throw new Error(`the plugin has no command "/${name}"`);
+    const files = (options.files ?? []).map(id => {
+      const { bytes = new Uint8Array(), ...file } = this.#host.files.get(id) ?? {};
+      return { ...file, id, size: bytes.length };
+    });
+    const message = {
+      channel: 'TELEGRAM',
+      chat_id: '1',
+      user_id: options.user === undefined ? null : Number(options.user),
+      text,
+      args: rest.split(/\s+/).filter(word => word !== ''),
+      files,
+    };
+    const event = { kind: 'messenger', trigger: name, request_id: 'test', deadline_ms: this.#timeoutMs, message };
+    const outcome = await this.#run(JSON.stringify(event), null, ENTRY.message, options);
+    return { ...endedOf(outcome), replies: this.#host.replies };
+  }
+
+  /** Calls a function as another plugin would. @param from id of that plugin */
+  async call(name: string, value: unknown = null, options: CallOptions & { from?: string } = {}) {
+    assertOptions('call', options);
+    const call = { from: options.from ?? 'test', function: name, auth: authOf(options) };
+    const event = { kind: 'call', trigger: name, request_id: 'test', deadline_ms: this.#timeoutMs, call };
+    const bytes = value instanceof Uint8Array ? value : Buffer.from(JSON.stringify(value));
+    const outcome = await this.#run(JSON.stringify(event), bytes, ENTRY.call, options);
+    const output = Buffer.from(outcome.output);
+    return { ...endedOf(outcome), bytes: output, value: jsonOf(output.toString()) };
+  }
+
+  #run(event: string, body: Uint8Array | null, entry: number, options: CallOptions): Promise<ExecutionOutcome> {
+    const { grant, kv } = options;
+    for (const [key, value] of Object.entries(kv ?? {})) this.#host.kv.set(key, Buffer.from(value));
+    this.#host.replies = [];
+    const permissions = new Set(grant ?? permissionsOf(this.manifest));
+    return this.#sandbox.run({ event, body, entry, context: { host: this.#host, permissions } });
+  }
+
+  /** Ends the threads. A test ends without it, too. */
+  async close(): Promise<void> {
+    await this.#sandbox.close();
+  }
+}
+
+/** Modules this process has built, by folder: the sources do not change while tests run. */
+const built = new Map<string, Promise<Uint8Array>>();
+
+async function build(folder: string): Promise<Uint8Array> {
+  const { module } = await buildProject(readProject(folder));
+  await endBuilds();
+  return module;
+}
+
+/** Builds the plugin of a folder, once, and puts it into a sandbox of its own. */
+export async function testHost(options: HostOptions = {}): Promise<TestHost> {
+  const folder = path.resolve(options.folder ?? '.');
+  const module = built.get(folder) ?? build(folder);
+  built.set(folder, module);
+  return new TestHost(await module, options);
+}
