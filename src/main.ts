@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-import { messageOf, OperatorError } from './base/errors.ts';
+import { exitCodeOf, failureText } from './cli/failure-text.ts';
 
 /** Process entry; the one place that reads argv and the environment. */
 
@@ -19,10 +19,9 @@ const lacksPackage = (error: unknown): boolean =>
   error.code === 'ERR_MODULE_NOT_FOUND' &&
   error.message.startsWith('Cannot find package');
 
-main(process.argv.slice(2)).catch((error: unknown) => {
+const args = process.argv.slice(2);
+main(args).catch((error: unknown) => {
   const help = lacksPackage(error) ? ': the installation is not complete, run npm ci' : '';
-  process.stderr.write(`plugin-host: ${messageOf(error)}${help}\n`);
-  if (help === '' && !(error instanceof OperatorError) && error instanceof Error && error.stack !== undefined)
-    process.stderr.write(`${error.stack}\n`);
-  process.exit(error instanceof OperatorError ? error.exitCode : 1);
+  process.stderr.write(failureText(error, args.includes('--json'), help));
+  process.exit(exitCodeOf(error));
 });

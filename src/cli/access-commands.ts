@@ -1,8 +1,11 @@
 import { present } from '../api/query.ts';
 import { OperatorError, UsageError } from '../base/errors.ts';
 import { LIMITS } from '../base/limits.ts';
+import { durationMs, isDuration } from '../config/values.ts';
+import { expiryTime } from './given-time.ts';
+import { jsonText } from './json-text.ts';
 import { idOf, type ListFlags, limitOf, page, short, when, wholeNumber } from './operator-commands.ts';
-import { ask, type Remote, type RemoteFlags, send, shown } from './remote.ts';
+import { type Answer, ask, type Remote, type RemoteFlags, send, shown } from './remote.ts';
 
 /** Who may what in a running service: relationships, policies, keys. */
 
@@ -48,7 +51,11 @@ export async function listRelationships(r: Remote, flags: RelFlags): Promise<str
     subject_type: subject?.type,
     subject_id: subject?.id,
   });
-  const answer = await ask(() => r.host.GET('/api/admin/relationships', { params: { query } }));
+  const answer = await ask(() => r.host.GET('/api/admin/relationships', { params: { query } }), {
+    'query:resource_type': 'the type of --object',
+    'query:relation': '--relation',
+    'query:subject_type': 'the type of --subject',
+  });
   const text = page(answer, [
     ['RELATIONSHIP', shownTuple],
     ['FROM', t => t.origin],
@@ -60,10 +67,18 @@ export async function listRelationships(r: Remote, flags: RelFlags): Promise<str
 const delivered = (isDelivered: boolean): string =>
   isDelivered ? 'the graph store has it' : 'it waits in the outbox: plugin-host outbox list';
 
+const TUPLE = {
+  '/relationships/0/resource_type': 'the type of the object',
+  '/relationships/0/resource_id': 'the id of the object',
+  '/relationships/0/relation': 'the relation',
+  '/relationships/0/subject_type': 'the type of the subject',
+  '/relationships/0/subject_id': 'the id of the subject',
+};
+
 /** `rel add`. @returns what to print */
 export async function addRelationship(r: Remote, text: string): Promise<string> {
   const body = { relationships: [relationshipOf(text)] };
-  const answer = await ask(() => r.host.POST('/api/admin/relationships', { body }));
+  const answer = await ask(() => r.host.POST('/api/admin/relationships', { body }), TUPLE);
   return shown(r.json, answer, `added ${text}; ${delivered(answer.delivered)}`);
 }
 
@@ -75,13 +90,14 @@ export async function removeRelationship(r: Remote, text: string): Promise<strin
   return shown(r.json, answer, `removed ${text}; ${delivered(answer.delivered)}`);
 }
 
-/** `policy check`. @returns what to print @throws OperatorError when the expression is not valid */
-export async function checkPolicy(r: Remote, expression: string): Promise<string> {
+/** `policy check`. @returns what to print @throws OperatorError when the expression is not valid, and people read it */
+export async function checkPolicy(r: Remote, expression: string): Promise<Answer> {
   const answer = await ask(() => r.host.POST('/api/admin/policies/check', { body: { expression } }));
   const lines = [
     ...answer.errors.map(e => `${e.position === null ? '' : `column ${e.position.column}: `}${e.message}`),
     ...answer.warnings.map(w => `warning: ${w.message}`),
   ];
+  if (!answer.valid && r.json) return { text: jsonText(answer), exitCode: 1 };
   if (!answer.valid) throw new OperatorError(`the expression is not valid:\n  ${lines.join('\n  ')}`);
   return shown(r.json, answer, ['the expression is valid', ...lines].join('\n'));
 }
@@ -173,10 +189,18 @@ function scopeOf(text: string): { plugin_id: string; trigger: string } {
 export async function createKey(
   r: Remote,
   name: string,
-  flags: RemoteFlags & { scope: string[]; expires?: string },
+  flags: RemoteFlags & { scope: string[]; expires?: string; allowUnknown?: boolean },
 ): Promise<string> {
-  const body = { name, scopes: flags.scope.map(scopeOf), ...present({ expires_at: flags.expires }) };
-  const answer = await ask(() => r.host.POST('/api/admin/service-keys', { body }));
+  if (flags.scope.length === 0) throw new UsageError('this command needs --scope PLUGIN:TRIGGER, like hello:greet');
+  const expires = flags.expires === undefined ? undefined : (expiryTime(flags.expires)?.toISOString() ?? null);
+  const body = {
+    name,
+    scopes: flags.scope.map(scopeOf),
+    ...present({ expires_at: expires, allow_unknown: flags.allowUnknown }),
+  };
+  const answer = await ask(() => r.host.POST('/api/admin/service-keys', { body }), {
+    'send "allow_unknown": true': 'give --allow-unknown',
+  });
   const warnings = answer.warnings.map(w => `warning: ${w.message}`);
   return shown(r.json, answer, [answer.key, ...warnings].join('\n'));
 }
@@ -185,7 +209,14 @@ export async function createKey(
 export async function rotateKey(r: Remote, key: string, flags: RemoteFlags & { overlap?: string }): Promise<string> {
   const { overlap } = flags;
   const seconds =
-    overlap === undefined ? undefined : wholeNumber('--overlap', overlap, 0, LIMITS.serviceKeyOverlapSecondsMax);
+    overlap === undefined
+      ? undefined
+      : wholeNumber(
+          '--overlap',
+          isDuration(overlap) ? String(Math.round(durationMs(overlap) / 1000)) : overlap,
+          0,
+          LIMITS.serviceKeyOverlapSecondsMax,
+        );
   const params = { path: { key: idOf(key) } };
   const body = present({ overlap_seconds: seconds });
   const answer = await ask(() => r.host.POST('/api/admin/service-keys/{key}/rotate', { params, body }));

@@ -1,14 +1,18 @@
+import fs from 'node:fs';
 import os from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Actor } from '../audit/audit-log.ts';
-import { messageOf, OperatorError, ServiceError } from '../base/errors.ts';
+import { OperatorError, ServiceError, UsageError } from '../base/errors.ts';
 import { type Config, dataPath } from '../config/load.ts';
-import { type Database, isUnavailable, openDatabase } from '../db/database.ts';
+import { type Database, openDatabase } from '../db/database.ts';
 import { migrate, pendingMigrations } from '../db/migrate.ts';
-import { type AdminAccount, listAllAdmins } from '../identity/admin-accounts.ts';
+import { type AdminAccount, findAdminByEmail, listAllAdmins } from '../identity/admin-accounts.ts';
 import { createAdminHere, resetPasswordHere } from '../identity/admin-appointments.ts';
-import { holderText } from '../supervisor/data-lock.ts';
+import { resetSecondFactor } from '../identity/second-factor.ts';
+import { holderText, LOCK_FILE } from '../supervisor/data-lock.ts';
 import { findRunningPostgres, startPostgres } from '../supervisor/embedded-postgres.ts';
+import { databaseFailure } from './database-failure.ts';
+import { jsonText } from './json-text.ts';
 import { lockForCommand } from './lock-for-command.ts';
 
 export type AdminOptions = {
@@ -37,7 +41,7 @@ async function embeddedDatabase(config: Config, progress: (text: string) => void
   for (const until = Date.now() + DIRECTORY_MS; ; await sleep(100)) {
     const lock = lockForCommand(dataPath(config), 'command');
     if (lock.state !== 'taken') {
-      const own = await startPostgres({ directory, progress });
+      const own = await startPostgres({ directory, progress, mustExist: true });
       return {
         url: own.url,
         async close() {
@@ -71,6 +75,8 @@ export async function withUnmigratedDatabase<T>(
   const db = openDatabase(used.url, 2, () => {});
   try {
     return await work(db, used.url);
+  } catch (error) {
+    throw databaseFailure(error);
   } finally {
     await db.close();
     await used.close();
@@ -115,10 +121,16 @@ export const withCurrentDatabase = <T>(
  */
 export async function withDatabaseAsItIs<T>(config: Config, work: (db: Database) => Promise<T>): Promise<T> {
   const url = config.values['database.url'] || findRunningPostgres(dataPath(config, 'postgres'));
+  // Throws when this account may not look.
+  const lock = dataPath(config, LOCK_FILE);
+  if (url === null && fs.statSync(lock, { throwIfNoEntry: false }) !== undefined)
+    fs.accessSync(lock, fs.constants.R_OK);
   if (url === null) throw new CommandError('the embedded database does not run; start the service first');
   const db = openDatabase(url, 2, () => {});
   try {
     return await work(db);
+  } catch (error) {
+    throw databaseFailure(error);
   } finally {
     await db.close();
   }
@@ -143,23 +155,22 @@ export const actor = (): Actor => ({
 });
 
 function emailOf(o: AdminOptions): string {
-  if (o.email === undefined) throw new CommandError('this command needs --email ADDRESS');
+  if (o.email === undefined) throw new UsageError('this command needs --email ADDRESS');
   if (!/^[^\s@]+@[^\s@]+$/.test(o.email) || o.email.length > 254)
-    throw new CommandError(`--email is ${JSON.stringify(o.email)}; it must be an email address`);
+    throw new UsageError(`--email is ${JSON.stringify(o.email)}; it must be an email address`);
   return o.email;
 }
 
 function userOf(o: AdminOptions): number | null {
   if (o.user === undefined) return null;
-  const id = Number(o.user);
-  if (!Number.isSafeInteger(id) || id <= 0)
-    throw new CommandError(`--user is ${JSON.stringify(o.user)}; it must be the id of a user`);
+  const id = /^[1-9]\d{0,14}$/.test(o.user) ? Number(o.user) : 0;
+  if (id === 0) throw new UsageError(`--user is ${JSON.stringify(o.user)}; it must be the id of a user`);
   return id;
 }
 
 function shown(account: AdminAccount, password: string, json: boolean): string {
   if (json)
-    return JSON.stringify({
+    return jsonText({
       global_user_id: account.userId,
       email: account.email,
       temporary_password: password,
@@ -173,14 +184,14 @@ function shown(account: AdminAccount, password: string, json: boolean): string {
 }
 
 /**
- * `admin create`, `admin reset-password`, `admin list`: recovery without the admin page.
+ * `admin create`, `admin reset-password`, `admin reset-second-factor`, `admin list`: recovery without the admin page.
  *
  * @param progress called with slow steps
  * @returns what to print
- * @throws CommandError in words for the operator
+ * @throws UsageError when an option is missing or wrong, CommandError when it cannot be done
  */
 export async function adminCommand(
-  verb: 'create' | 'reset-password' | 'list',
+  verb: 'create' | 'reset-password' | 'reset-second-factor' | 'list',
   config: Config,
   options: AdminOptions,
   progress: (text: string) => void,
@@ -199,22 +210,39 @@ export async function adminCommand(
         const reset = await withDatabase(config, progress, db => resetPasswordHere(db, email, actor()));
         return shown(reset.account, reset.password, options.json);
       }
+      case 'reset-second-factor': {
+        const email = emailOf(options);
+        const account = await withDatabase(config, progress, async db => {
+          const found = await findAdminByEmail(db, email);
+          if (found === undefined) throw new CommandError(`there is no administrator ${email}: plugin-host admin list`);
+          await resetSecondFactor(db, found.userId, actor());
+          return found;
+        });
+        if (options.json) return jsonText({ global_user_id: account.userId, email: account.email });
+        return account.hasSecondFactor
+          ? `${email} logs in with the password alone now; the sessions have ended`
+          : `${email} had no second factor; the sessions have ended`;
+      }
       case 'list': {
         const admins = await withCurrentDatabase(config, progress, listAllAdmins);
         if (options.json)
-          return JSON.stringify(
-            admins.map(a => ({ global_user_id: a.userId, email: a.email, display_name: a.displayName })),
-          );
-        return admins.map(a => `${String(a.userId).padStart(6)}  ${a.email}  ${a.displayName}`).join('\n');
+          return jsonText({
+            items: admins.map(a => ({
+              global_user_id: a.userId,
+              email: a.email,
+              display_name: a.displayName,
+              roles: a.roles,
+              plugins: a.plugins,
+              has_second_factor: a.hasSecondFactor,
+            })),
+          });
+        return admins
+          .map(a => `${String(a.userId).padStart(6)}  ${a.email}  ${a.displayName}  ${a.roles.join(', ')}`)
+          .join('\n');
       }
     }
   } catch (error) {
     if (error instanceof ServiceError) throw new CommandError(error.message, { cause: error });
-    if (isUnavailable(error))
-      throw new CommandError(
-        `the database does not answer: ${messageOf(error)}; start it or correct database.url (BOT_DATABASE_URL)`,
-        { cause: error },
-      );
     throw error;
   }
 }

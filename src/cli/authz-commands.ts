@@ -8,13 +8,15 @@ import { Deliverer } from '../outbox/deliver.ts';
 import { type Drift, findDrift, repairDrift } from '../outbox/drift.ts';
 import { endpointFile } from '../supervisor/spicedb-keeper.ts';
 import { actor, CommandError, withDatabase } from './admin-commands.ts';
+import { jsonText } from './json-text.ts';
 
 /** The store the service uses; the embedded one has a place of its own as long as the service runs. */
 function storeOf(config: Config): GraphStore {
   const remote = remoteStore(config);
   if (remote !== null) return remote;
   const file = endpointFile(dataPath(config));
-  if (!fs.existsSync(file))
+  // Throws when this account may not look.
+  if (fs.statSync(file, { throwIfNoEntry: false }) === undefined)
     throw new CommandError(
       'the embedded graph store lives as long as the service runs, which it does not: start it first, or name another store with spicedb.endpoint (BOT_SPICEDB_ENDPOINT)',
     );
@@ -31,7 +33,7 @@ function shown(d: Drift): string {
 }
 
 const drift = (d: Drift): string =>
-  JSON.stringify({
+  jsonText({
     missing: d.missing.map(tupleText),
     extra: d.extra.map(tupleText),
     compared: d.compared,

@@ -3,7 +3,9 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { z } from 'zod';
+import { accessDenied } from '../base/access-denied.ts';
 import { messageOf } from '../base/errors.ts';
+import { fileProblem } from '../base/file-problem.ts';
 import { CommandError } from './admin-commands.ts';
 
 /** The page of contents of a backup, `backup.json`: written last, so that a folder with it is complete. */
@@ -61,7 +63,7 @@ export async function readBackup(directory: string): Promise<BackupManifest> {
   for (const { name, sha256 } of found.tables) {
     const file = tableFile(directory, name);
     const digest = await digestOf(file).catch((error: unknown) => {
-      throw new CommandError(`the backup is damaged: ${file} cannot be read: ${messageOf(error)}`);
+      throw new CommandError(`the backup is damaged: ${file} cannot be read: ${fileProblem(error)}`);
     });
     if (digest !== sha256) throw new CommandError(`the backup is damaged: ${file} has changed since it was written`);
   }
@@ -78,7 +80,11 @@ function readManifest(directory: string): BackupManifest {
   let text: string;
   try {
     text = fs.readFileSync(file, 'utf8');
-  } catch {
+  } catch (error) {
+    const denied = accessDenied(error, file, 'copy the backup to where this account may read it');
+    if (denied !== null) throw new CommandError(denied, { cause: error });
+    if (!fs.existsSync(directory))
+      throw new CommandError(`there is no folder ${directory}: name one that backup has made`);
     throw new CommandError(`${directory} is no backup: it has no ${MANIFEST_FILE}, which is written last`);
   }
   try {

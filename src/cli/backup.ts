@@ -2,7 +2,8 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { constants, createGzip } from 'node:zlib';
-import { messageOf } from '../base/errors.ts';
+import { accessDenied } from '../base/access-denied.ts';
+import { messageOf, OperatorError, UsageError } from '../base/errors.ts';
 import { serviceVersion } from '../base/version.ts';
 import { type Config, dataPath } from '../config/load.ts';
 import type { Database } from '../db/database.ts';
@@ -10,6 +11,7 @@ import { listApplied } from '../db/migrate.ts';
 import { type CopyClient, listCopiedTables, listSequences, withCopyClient } from '../db/table-copy.ts';
 import { readFingerprint } from '../plugins/secret-key.ts';
 import { CommandError, withUnmigratedDatabase } from './admin-commands.ts';
+import { assertNewPlace } from './assert-new-place.ts';
 import {
   type BackupManifest,
   digestOf,
@@ -20,6 +22,7 @@ import {
   tableFile,
 } from './backup-manifest.ts';
 import { copyTree } from './copy-tree.ts';
+import { OF_SYSTEM, STAGING } from './staged-files.ts';
 
 type Tables = Pick<BackupManifest, 'tables' | 'sequences' | 'migrations' | 'secrets_fingerprint'>;
 
@@ -44,8 +47,30 @@ async function writeTables(client: CopyClient, directory: string): Promise<Table
 
 /** Copies the files of users, after the database: what a row names is there, unless it was deleted meanwhile. */
 async function copyFiles(from: string, to: string): Promise<{ count: number; bytes: number }> {
-  if (fs.existsSync(from)) await copyTree(from, to, name => !name.endsWith('.part'));
+  const isOfUsers = (name: string): boolean => !name.endsWith('.part') && ![STAGING, OF_SYSTEM].includes(name);
+  if (fs.existsSync(from)) await copyTree(from, to, isOfUsers);
   return measureFolder(to);
+}
+
+/** The path without links, as far as it is there. */
+function realPath(place: string): string {
+  const absolute = path.resolve(place);
+  if (fs.existsSync(absolute) || path.dirname(absolute) === absolute) return fs.realpathSync(absolute);
+  return path.join(realPath(path.dirname(absolute)), path.basename(absolute));
+}
+
+const isWithin = (inner: string, outer: string): boolean =>
+  inner === outer || inner.startsWith(outer.endsWith('/') ? outer : `${outer}/`);
+
+/** @throws UsageError when a backup would be part of what it is a backup of, or the other way round */
+function assertApart(directory: string, data: string): void {
+  const [to, from] = [realPath(directory), realPath(data)];
+  if (isWithin(to, from))
+    throw new UsageError(
+      `${directory} lies in the data directory ${data}, with which the backup would be lost: name a folder outside of it, best on another disk`,
+    );
+  if (isWithin(from, to))
+    throw new UsageError(`${directory} holds the data directory ${data}: name a folder of its own for the backup`);
 }
 
 const isInS3 = (config: Config): boolean => config.values['s3.bucket'] !== '';
@@ -72,14 +97,10 @@ export async function backup(
   directory: string,
   progress: (text: string) => void,
 ): Promise<{ text: string; manifest: BackupManifest }> {
-  if (fs.existsSync(directory)) throw new CommandError(`${directory} is there already; name another folder`);
-  let partial: string;
-  try {
-    // With a name of its own: another command may make a backup meanwhile.
-    partial = fs.mkdtempSync(`${path.resolve(directory)}.part-`);
-  } catch (error) {
-    throw new CommandError(`the backup could not be made: ${messageOf(error)}`, { cause: error });
-  }
+  assertApart(directory, dataPath(config));
+  assertNewPlace(directory, 'folder');
+  // With a name of its own: another command may make a backup meanwhile.
+  const partial = fs.mkdtempSync(`${path.resolve(directory)}.part-`);
   try {
     fs.mkdirSync(path.join(partial, TABLES_FOLDER), { recursive: true, mode: 0o700 });
     const manifest = await withUnmigratedDatabase(config, progress, db => write(config, db, partial));
@@ -95,7 +116,9 @@ export async function backup(
     return { manifest, text: `${directory}: ${rows} rows of ${manifest.tables.length} tables; ${files}${key}` };
   } catch (error) {
     fs.rmSync(partial, { recursive: true, force: true });
-    if (error instanceof CommandError) throw error;
-    throw new CommandError(`the backup could not be made: ${messageOf(error)}`, { cause: error });
+    if (error instanceof OperatorError) throw error;
+    throw new CommandError(`the backup could not be made: ${accessDenied(error) ?? messageOf(error)}`, {
+      cause: error,
+    });
   }
 }

@@ -1,7 +1,10 @@
-import type { UsageError } from '../base/errors.ts';
+import { accessDenied } from '../base/access-denied.ts';
+import { OperatorError, UsageError } from '../base/errors.ts';
 import type { Config } from '../config/load.ts';
 import type { Program } from '../supervisor/program.ts';
 import type { OptionOutline, ProgramOutline } from './command-outline.ts';
+import { addDataVerbs, type ReadConfig } from './data-verbs.ts';
+import { jsonText } from './json-text.ts';
 import { addRemoteVerbs } from './remote-verbs.ts';
 import {
   asCommanderError,
@@ -12,7 +15,7 @@ import {
   makeCommand,
   noCommand,
   out,
-  progress,
+  progressOf,
   unlike,
   verb,
   wordsOf,
@@ -23,35 +26,39 @@ import {
  * here and `help` needs none of it.
  */
 
-/** The configuration file; null for none. */
-const fileOf = (flags: Flags, env: NodeJS.ProcessEnv): string | null => flags.config ?? env.BOT_CONFIG ?? null;
-
-type AdminFlags = Flags & { email?: string; name?: string; user?: string };
-
-type ReadConfig = (flags: Flags) => Promise<Config>;
+/** The configuration file; null for none. A variable that is set to nothing names none. @throws UsageError */
+function fileOf(flags: Flags, env: NodeJS.ProcessEnv): string | null {
+  if (flags.config === '') throw new UsageError('--config is empty: name a file, or leave it out');
+  return flags.config ?? (env.BOT_CONFIG || null);
+}
 
 function addServiceVerbs(program: Command, config: ReadConfig, serves: () => Program, env: NodeJS.ProcessEnv): void {
   verb<Flags & { sample?: boolean }>(program, 'serve', 'run the service', async flags => {
     const started = serves();
     const { serve } = await import('./serve.ts');
     const { loadConfig } = await import('../config/load.ts');
-    const readConfig = (): Config => loadConfig(fileOf(flags, env), env);
+    const { assertSameFile } = await import('../supervisor/reloaded-config.ts');
+    const file = fileOf(flags, env);
+    const readConfig = (named: string | null = null): Config => {
+      assertSameFile(file, named);
+      return loadConfig(file, env);
+    };
     await serve({ readConfig, sample: flags.sample === true, environment: env, program: started });
   }).option('--sample', 'build and install the sample plugin');
   verb(program, 'reload', 'replace the serving processes of the running service, one by one', async flags => {
     const { reloadCommand } = await import('./reload-command.ts');
-    out(await reloadCommand(await config(flags), progress));
-  });
+    out(await reloadCommand(await config(flags), fileOf(flags, env), flags.json === true, progressOf(flags)));
+  }).option(...JSON_OPTION);
   const migrate = group(program, 'migrate', 'the schema of the database of database.url');
   verb(migrate, 'status', 'list the migrations, and whether this release runs on the database', async flags => {
     const { migrateStatus } = await import('./migrate-command.ts');
-    out(await migrateStatus(await config(flags), flags.json === true));
+    out(await migrateStatus(await config(flags), flags.json === true, progressOf(flags)));
   }).option(...JSON_OPTION);
   const up = async (flags: Flags): Promise<void> => {
     const { migrateUp } = await import('./migrate-command.ts');
-    out(await migrateUp(await config(flags)));
+    out(await migrateUp(await config(flags), flags.json === true));
   };
-  verb(migrate, 'up', 'bring the database up to date; also plugin-host migrate', up, true);
+  verb(migrate, 'up', 'bring the database up to date; also plugin-host migrate', up, true).option(...JSON_OPTION);
   const configuration = group(program, 'config', 'the configuration');
   verb(configuration, 'check', 'print the effective configuration with its sources', async flags => {
     const { configCheck } = await import('./config-check.ts');
@@ -64,18 +71,21 @@ function addServiceVerbs(program: Command, config: ReadConfig, serves: () => Pro
   verb(program, 'doctor', 'look at everything the service needs; ends with 1 when something fails', async flags => {
     const { doctor, shownChecks } = await import('./doctor.ts');
     const checks = await doctor(await config(flags));
-    out(flags.json === true ? JSON.stringify({ checks }) : shownChecks(checks));
+    out(flags.json === true ? jsonText({ checks }) : shownChecks(checks));
     // What does not answer must not keep the command.
     process.exit(checks.some(c => c.state === 'failed') ? 1 : 0);
   }).option(...JSON_OPTION);
   verb(program, 'support-bundle', 'pack what others need to help, without secrets', async (flags, [file]) => {
-    const { bundleName, supportBundle } = await import('./support-bundle.ts');
-    out(await supportBundle(await config(flags), file ?? bundleName(new Date())));
-  }).argument('[file]', 'where to write it; plugin-host-support-TIME.tar.gz without it');
+    const { supportBundle } = await import('./support-bundle.ts');
+    const { bundleName } = await import('../app/support-parts.ts');
+    out(await supportBundle(await config(flags), file ?? bundleName(new Date()), flags.json === true));
+  })
+    .argument('[file]', 'where to write it; plugin-host-support-TIME.tar.gz without it')
+    .option(...JSON_OPTION);
   verb(program, 'ready', 'ask the service on this machine whether it is ready; ends with 1 when not', async flags => {
     const { readyCommand } = await import('./ready.ts');
-    out(await readyCommand(await config(flags)));
-  });
+    out(await readyCommand(await config(flags), flags.json === true));
+  }).option(...JSON_OPTION);
   verb(program, 'openapi', 'print the OpenAPI document of the API', async () => {
     const { openapiCommand } = await import('./openapi-command.ts');
     out(openapiCommand());
@@ -84,120 +94,6 @@ function addServiceVerbs(program: Command, config: ReadConfig, serves: () => Pro
     const { version } = await import('./version.ts');
     out(version(flags.json === true));
   }).option(...JSON_OPTION);
-}
-
-function addAdminVerbs(program: Command, config: ReadConfig): void {
-  const admin = group(program, 'admin', 'administrators, whether the service runs or not');
-  const run = (name: 'create' | 'reset-password' | 'list', about: string): Command =>
-    verb<AdminFlags>(admin, name, about, async flags => {
-      const { adminCommand } = await import('./admin-commands.ts');
-      const { email, name: displayName, user } = flags;
-      const options = { email, name: displayName, user, json: flags.json === true };
-      out(await adminCommand(name, await config(flags), options, progress));
-    });
-  run('create', 'make an administrator; prints a temporary password')
-    .option('--email <address>', 'address the administrator logs in with (needed)')
-    .option('--name <name>', 'name that is shown')
-    .option('--user <id>', 'the user to make an administrator, instead of a new one')
-    .option(...JSON_OPTION);
-  run('reset-password', 'give an administrator a new temporary password')
-    .option('--email <address>', 'address of the administrator (needed)')
-    .option(...JSON_OPTION);
-  run('list', 'list the administrators').option(...JSON_OPTION);
-  verb<AdminFlags & { scope?: string[] }>(admin, 'key', 'make an administration key, which is shown once', async f => {
-    const { adminKey } = await import('./admin-key.ts');
-    const options = { email: f.email, name: f.name, scopes: f.scope ?? [], json: f.json === true };
-    out(await adminKey(await config(f), options, progress));
-  })
-    .option('--email <address>', 'the administrator it belongs to (needed)')
-    .option('--name <name>', 'what it is for (needed)')
-    .option('--scope <scope...>', 'what it may: read, operate, access, admin, ... (needed)')
-    .option(...JSON_OPTION);
-}
-
-/** Verbs for what is kept: all of it, and what is of one person. */
-function addKeepingVerbs(program: Command, config: ReadConfig): void {
-  verb(
-    program,
-    'backup',
-    'write the database and the files of users into a folder; the service may run',
-    async (flags, [directory = '']) => {
-      const { backup } = await import('./backup.ts');
-      const { manifest, text } = await backup(await config(flags), directory, progress);
-      out(flags.json === true ? JSON.stringify(manifest, null, 2) : text);
-    },
-  )
-    .argument('<dir>', 'made by this command')
-    .option(...JSON_OPTION);
-  verb(
-    program,
-    'restore',
-    'read a backup into an empty database and data directory',
-    async (flags, [directory = '']) => {
-      const { restore } = await import('./restore.ts');
-      out(await restore(await config(flags), directory, progress));
-    },
-  ).argument('<dir>', 'what backup has made');
-  const person = group(program, 'person', 'personal data');
-  verb(person, 'export', 'pack everything the service holds of a person', async (flags, [id = '', file = '']) => {
-    const { personExport } = await import('./person.ts');
-    out(await personExport(await config(flags), id, file, progress));
-  })
-    .argument('<id>', 'an external id, or user:ID')
-    .argument('<file>', 'an archive, like ada.tar.gz');
-  verb<Flags & { yes?: boolean }>(person, 'erase', 'remove a person for good', async (flags, [id = '']) => {
-    const { personErase } = await import('./person.ts');
-    const options = { confirmed: flags.yes === true, json: flags.json === true };
-    out(await personErase(await config(flags), id, options, progress));
-  })
-    .argument('<id>', 'an external id, or user:ID')
-    .option('--yes', 'do it')
-    .option(...JSON_OPTION);
-}
-
-function addDataVerbs(program: Command, config: ReadConfig): void {
-  const authz = group(program, 'authz', 'the relationship graph');
-  verb<Flags & { repair?: boolean }>(authz, 'drift', 'compare the graph store with the database', async flags => {
-    const { authzDrift } = await import('./authz-commands.ts');
-    const options = { repair: flags.repair === true, json: flags.json === true };
-    out(await authzDrift(await config(flags), options, progress));
-  })
-    .option('--repair', 'bring the graph store in line with the database')
-    .option(...JSON_OPTION);
-  const sync = group(program, 'sync', "the university's data");
-  verb<Flags & { releaseBrake: string[] }>(
-    sync,
-    'once',
-    'pull the data now; ends with 1 when something went wrong',
-    async flags => {
-      const { syncOnce } = await import('./sync-commands.ts');
-      const { state, text } = await syncOnce(
-        await config(flags),
-        flags.releaseBrake,
-        flags.json === true,
-        process.stderr,
-      );
-      out(text);
-      process.exitCode = state === 'succeeded' ? 0 : 1;
-    },
-  )
-    .option(
-      '--release-brake <type>',
-      'let this type lose any number of records this time; may be repeated',
-      (type: string, types: string[]) => [...types, type],
-      [],
-    )
-    .option(...JSON_OPTION);
-  const secrets = group(program, 'secrets', 'the key of stored secrets; stop the service first');
-  const change = (name: 'rotate' | 'reset', about: string): void => {
-    verb(secrets, name, about, async flags => {
-      const { resetSecrets, rotateSecrets } = await import('./secrets-commands.ts');
-      const run = name === 'rotate' ? rotateSecrets : resetSecrets;
-      out(await run(await config(flags), flags.json === true, progress));
-    }).option(...JSON_OPTION);
-  };
-  change('rotate', 'put all stored secrets under a new key');
-  change('reset', 'begin with a new key when secrets.key is lost; says what to enter again');
 }
 
 /** Verbs that tell of the command line itself. */
@@ -283,10 +179,8 @@ function makeProgram(environment: NodeJS.ProcessEnv, serves: () => Program): Com
     return loadConfig(fileOf(flags, environment), environment);
   };
   addServiceVerbs(program, config, serves, environment);
-  addAdminVerbs(program, config);
   addDataVerbs(program, config);
-  addKeepingVerbs(program, config);
-  addRemoteVerbs(program, environment);
+  addRemoteVerbs(program, environment, config);
   addOwnVerbs(program);
   program
     .command('help')
@@ -297,9 +191,22 @@ function makeProgram(environment: NodeJS.ProcessEnv, serves: () => Program): Com
 }
 
 /** `error: unknown option '--jsno'\n(Did you mean --json?)` as one line like all others. */
-function misunderstood(text: string, words: readonly string[]): UsageError {
+function misunderstood(text: string, nearest: Command, args: readonly string[]): UsageError {
   const [, problem = text, meant] = /^(?:error: )?(.+?)\.?(?:\n\(Did you mean (.+)\?\))?$/.exec(text) ?? [];
+  const words = wordsOf(nearest);
+  // A group whose default command took the word as its argument, like `migrate dwn`.
+  const unknown = args.slice(args.lastIndexOf(nearest.name()) + 1).find(arg => !arg.startsWith('-'));
+  if (nearest.commands.length > 0 && unknown !== undefined && problem.startsWith('too many'))
+    return noCommand(nearest, unknown);
+  const [, option = ''] = /^unknown option '([^']+)'$/.exec(problem) ?? [];
+  if (nearest.options.some(o => o.long === option)) return unlike(`${option} stands behind the command`, '', words);
   return unlike(problem, meant === undefined ? '' : `; did you mean "${meant}"?`, words);
+}
+
+/** For a file of the service that belongs to another account; null for any other error. */
+function deniedError(error: unknown): OperatorError | null {
+  const denied = accessDenied(error);
+  return denied === null ? null : new OperatorError(denied, { cause: error });
 }
 
 /**
@@ -310,7 +217,7 @@ function misunderstood(text: string, words: readonly string[]): UsageError {
  * @throws UsageError when they cannot be understood, OperatorError when it cannot be done
  */
 export async function runCommandLine(started: Program, environment: NodeJS.ProcessEnv): Promise<void> {
-  const { args } = started;
+  const args = ['--version', '-V', '-v'].includes(started.args.join(' ')) ? ['version'] : started.args;
   let isService = false;
   // A reader that has seen enough (`config check | head`) is no failure of a command; the service outlives the reader of its log.
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {
@@ -327,9 +234,9 @@ export async function runCommandLine(started: Program, environment: NodeJS.Proce
     await program.parseAsync(args.length === 0 ? ['help'] : [...args], { from: 'user' });
   } catch (error) {
     const stopped = asCommanderError(error);
-    if (stopped === undefined) throw error;
+    if (stopped === undefined) throw error instanceof OperatorError ? error : (deniedError(error) ?? error);
     // Help was asked for, or shown because the verb is missing.
     if (stopped.code === 'commander.help' || stopped.exitCode === 0) process.exitCode = stopped.exitCode === 0 ? 0 : 2;
-    else throw misunderstood(stopped.message, wordsOf(nearestCommand(program, args)));
+    else throw misunderstood(stopped.message, nearestCommand(program, args), args);
   }
 }

@@ -1,9 +1,10 @@
 import { type Config, describeConfig } from '../config/load.ts';
+import { jsonText } from './json-text.ts';
 
 /** `config check`: every key with its effective value and where it comes from. @returns what to print */
 export function configCheck(config: Config, json: boolean): string {
   const rows = describeConfig(config);
-  if (json) return JSON.stringify({ file: config.file, values: rows }, null, 2);
+  if (json) return jsonText({ file: config.file, values: rows });
   const width = Math.max(...rows.map(r => r.key.length));
   return rows.map(r => `${r.key.padEnd(width)}  ${r.source.padEnd(10)}  ${JSON.stringify(r.value)}`).join('\n');
 }

@@ -7,7 +7,7 @@ const isMissing = (error: unknown): boolean => error instanceof Error && 'code' 
  * Copies the plain files below a folder, whatever is written and removed there meanwhile: a file that goes away is
  * left out. A file is cloned where the file system can; links are not followed.
  *
- * @param isWanted by the name of a file
+ * @param isWanted by the name of a file or folder
  * @throws Error when something cannot be read or written
  */
 export async function copyTree(from: string, to: string, isWanted: (name: string) => boolean): Promise<void> {
@@ -16,10 +16,10 @@ export async function copyTree(from: string, to: string, isWanted: (name: string
     throw error;
   });
   await fs.mkdir(to, { recursive: true, mode: 0o700 });
-  for (const entry of entries) {
+  for (const entry of entries.filter(e => isWanted(e.name))) {
     const [source, target] = [path.join(from, entry.name), path.join(to, entry.name)];
     if (entry.isDirectory()) await copyTree(source, target, isWanted);
-    else if (entry.isFile() && isWanted(entry.name))
+    else if (entry.isFile())
       try {
         await fs.copyFile(source, target, fs.constants.COPYFILE_FICLONE);
         const { atime, mtime } = await fs.stat(source);

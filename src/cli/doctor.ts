@@ -4,6 +4,7 @@ import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { s3Of } from '../app/files.ts';
 import { keyPlaceOf } from '../app/secrets.ts';
+import { accessDenied } from '../base/access-denied.ts';
 import { messageOf } from '../base/errors.ts';
 import { type Config, dataPath, publicBaseOf } from '../config/load.ts';
 import { durationMs } from '../config/values.ts';
@@ -13,7 +14,7 @@ import { roleWeakness } from '../db/service-role.ts';
 import { readInstallationId } from '../files/file-records.ts';
 import type { S3Storage } from '../files/storage-s3.ts';
 import { remoteStore } from '../graph/remote-store.ts';
-import { listPlugins } from '../plugins/plugin-store.ts';
+import { listPlugins } from '../plugins/list-plugins.ts';
 import { postgresBinaries, spicedbLibrary } from '../supervisor/embedded-packages.ts';
 import { findRunningPostgres } from '../supervisor/embedded-postgres.ts';
 import type { Check } from './check.ts';
@@ -34,7 +35,7 @@ async function check(name: string, look: () => Promise<string | Omit<Check, 'nam
     const found = await Promise.race([look(), late.promise]).finally(() => clearTimeout(timer));
     return typeof found === 'string' ? { name, state: 'ok', detail: found } : { name, ...found };
   } catch (error) {
-    return { name, state: 'failed', detail: messageOf(error) };
+    return { name, state: 'failed', detail: accessDenied(error) ?? messageOf(error) };
   }
 }
 
@@ -64,7 +65,7 @@ async function dataDirectory(directory: string): Promise<Omit<Check, 'name'>> {
 async function originsOf(config: Config, db: Database): Promise<string[]> {
   const origins = new Set([new URL(publicBaseOf(config, config.values['http.port'])).origin]);
   for (let after = ''; ; ) {
-    const page = await listPlugins(db, after, 200);
+    const page = await listPlugins(db, { after, limit: 200, search: '' });
     for (const plugin of page) for (const origin of plugin.frontendOrigins) origins.add(origin);
     const last = page.at(-1);
     if (last === undefined || page.length < 200) return [...origins];
@@ -133,7 +134,8 @@ function runningDatabase(config: Config): string | null {
 async function database(config: Config, db: Database | null): Promise<string | Omit<Check, 'name'>> {
   if (db === null) {
     postgresBinaries();
-    return fs.existsSync(dataPath(config, 'postgres', 'PG_VERSION'))
+    // Throws when this account may not look.
+    return fs.statSync(dataPath(config, 'postgres', 'PG_VERSION'), { throwIfNoEntry: false }) !== undefined
       ? 'embedded: it stands still, and starts with the service'
       : 'embedded: made at the first start';
   }

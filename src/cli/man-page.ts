@@ -33,7 +33,7 @@ const ENVIRONMENT = [
   ['BOT_CONFIG', 'YAML file with the configuration'],
   ['BOT_SECTION_KEY', 'the value of section.key; goes before the file'],
   ['BOT_SECTION_KEY_FILE', 'a file that holds the value of section.key'],
-  ['PLUGIN_HOST_URL', 'address of the service, for commands that ask it'],
+  ['PLUGIN_HOST_URL', 'address of the service for commands that ask it; else that of the configuration'],
   ['PLUGIN_HOST_TOKEN', 'the administration key for them'],
 ];
 

@@ -2,13 +2,17 @@ import { type Config, ConfigError } from '../config/load.ts';
 import { type Database, openDatabase } from '../db/database.ts';
 import { type MigrationState, migrate, migrationStates } from '../db/migrate.ts';
 import { prepareDatabase, roleOfUrl } from '../db/service-role.ts';
-import { withDatabaseAsItIs } from './admin-commands.ts';
+import { withUnmigratedDatabase } from './admin-commands.ts';
+import { databaseFailure } from './database-failure.ts';
+import { jsonText } from './json-text.ts';
 import { table } from './table.ts';
 
 function urlOf(config: Config): string {
   const url = config.values['database.url'];
   if (url === '')
-    throw new ConfigError('migrate needs database.url (BOT_DATABASE_URL); the embedded database is migrated at start');
+    throw new ConfigError(
+      'migrate needs database.url (BOT_DATABASE_URL); the start of the service migrates the embedded one, and migrate status shows how it stands',
+    );
   return url;
 }
 
@@ -16,6 +20,8 @@ async function withConnection<T>(url: string, run: (db: Database) => Promise<T>)
   const db = openDatabase(url, 1, () => {});
   try {
     return await run(db);
+  } catch (error) {
+    throw databaseFailure(error);
   } finally {
     await db.close();
   }
@@ -27,11 +33,16 @@ async function withConnection<T>(url: string, run: (db: Database) => Promise<T>)
  * @returns what to print
  * @throws ConfigError when there is no such database
  */
-export async function migrateUp(config: Config): Promise<string> {
+export async function migrateUp(config: Config, json: boolean): Promise<string> {
   const url = urlOf(config);
   const ownerUrl = config.values['database.owner_url'];
   const applied =
-    ownerUrl === '' ? await withConnection(url, migrate) : await prepareDatabase(ownerUrl, () => roleOfUrl(url));
+    ownerUrl === ''
+      ? await withConnection(url, migrate)
+      : await prepareDatabase(ownerUrl, () => roleOfUrl(url)).catch((error: unknown) => {
+          throw databaseFailure(error);
+        });
+  if (json) return jsonText({ applied });
   return applied.length === 0 ? 'the database is up to date' : `applied ${applied.join(', ')}`;
 }
 
@@ -55,18 +66,14 @@ function summary(states: readonly MigrationState[]): string {
 }
 
 /**
- * `migrate status`: the migrations of this release and of the database.
+ * `migrate status`: the migrations of this release and of the database. An embedded database that stands still is started for
+ * the answer, and changed in nothing.
  *
  * @returns what to print
- * @throws CommandError when it is the embedded one, and does not run
+ * @throws CommandError when the database cannot be read
  */
-export async function migrateStatus(config: Config, json: boolean): Promise<string> {
-  const states = await withDatabaseAsItIs(config, migrationStates);
-  if (json)
-    return JSON.stringify(
-      states.map(({ appliedAt, ...m }) => ({ ...m, applied_at: appliedAt })),
-      null,
-      2,
-    );
+export async function migrateStatus(config: Config, json: boolean, progress: (text: string) => void): Promise<string> {
+  const states = await withUnmigratedDatabase(config, progress, migrationStates);
+  if (json) return jsonText({ items: states.map(({ appliedAt, ...m }) => ({ ...m, applied_at: appliedAt })) });
   return `${table([['MIGRATION', 'STATE', 'APPLIED', 'KIND'], ...states.map(line)])}\n${summary(states)}`;
 }

@@ -4,6 +4,7 @@ import { UsageError } from '../base/errors.ts';
 import { DELIVERY_STATES } from '../events/deliveries.ts';
 import { MESSAGE_STATES } from '../messaging/outgoing.ts';
 import { ENTRY_STATES } from '../outbox/entries.ts';
+import { sinceTime } from './given-time.ts';
 import { ask, type Remote, type RemoteFlags, shown } from './remote.ts';
 import { table } from './table.ts';
 
@@ -75,7 +76,10 @@ export function choiceOf<T extends string>(
 
 /** `outbox list`. @returns what to print */
 export async function listOutbox(r: Remote, flags: ListFlags & { state?: string; key?: string }): Promise<string> {
-  const query = present({ limit: limitOf(flags), state: choiceOf('state', ENTRY_STATES, flags.state), key: flags.key });
+  const { key } = flags;
+  if (key !== undefined && !/^[^:]+:.+$/.test(key))
+    throw new UsageError(`--key is ${JSON.stringify(key)}; it must be an entity like faculty:3`);
+  const query = present({ limit: limitOf(flags), state: choiceOf('state', ENTRY_STATES, flags.state), key });
   const answer = await ask(() => r.host.GET('/api/admin/outbox', { params: { query } }));
   const { dead, lag_ms, paused, pending } = answer;
   const lag =
@@ -115,6 +119,11 @@ export async function discardOutboxEntry(r: Remote, entry: string): Promise<stri
   return shown(r.json, answer, `entry ${answer.entry} is discarded; authz drift shows what the store lacks now`);
 }
 
+/** A name that was mistyped has nothing either. @throws OperatorError when there is no such plugin */
+async function assertPlugin(r: Remote, id: string): Promise<void> {
+  await ask(() => r.host.GET('/api/admin/plugins/{id}', { params: { path: { id } } }));
+}
+
 export type ExecutionFlags = ListFlags & { outcome?: string; trigger?: string; since?: string; requestId?: string };
 
 /** `executions list`. @returns what to print */
@@ -124,12 +133,11 @@ export async function listExecutions(r: Remote, id: string, flags: ExecutionFlag
     limit: limitOf(flags),
     outcome: choiceOf('outcome', OUTCOMES, outcome),
     trigger,
-    since,
+    since: since === undefined ? undefined : sinceTime(since).toISOString(),
     request_id: requestId,
   });
   const answer = await ask(() => r.host.GET('/api/admin/plugins/{id}/executions', { params: { path: { id }, query } }));
-  // A name that was mistyped has no executions either.
-  if (answer.items.length === 0) await ask(() => r.host.GET('/api/admin/plugins/{id}', { params: { path: { id } } }));
+  if (answer.items.length === 0) await assertPlugin(r, id);
   const text = page(answer, [
     ['ID', e => String(e.id)],
     ['STARTED', e => when(e.started_at)],
@@ -178,6 +186,7 @@ export async function listMessages(r: Remote, flags: ListFlags & { state?: strin
     plugin: flags.plugin,
   });
   const answer = await ask(() => r.host.GET('/api/admin/messages', { params: { query } }));
+  if (answer.items.length === 0 && flags.plugin !== undefined) await assertPlugin(r, flags.plugin);
   const text = page(answer, [
     ['ID', m => String(m.id)],
     ['STATE', m => m.state],
@@ -202,6 +211,7 @@ export async function retryMessage(r: Remote, message: string): Promise<string> 
 export async function listEvents(r: Remote, flags: ListFlags & { plugin?: string; type?: string }): Promise<string> {
   const query = present({ limit: limitOf(flags), plugin: flags.plugin, type: flags.type });
   const answer = await ask(() => r.host.GET('/api/admin/events', { params: { query } }));
+  if (answer.items.length === 0 && flags.plugin !== undefined) await assertPlugin(r, flags.plugin);
   const text = page(answer, [
     ['NUMBER', e => String(e.number)],
     ['AT', e => when(e.at)],

@@ -10,12 +10,15 @@ import {
   personFiles,
   storageOf,
 } from '../app/person-data.ts';
-import { messageOf, ServiceError } from '../base/errors.ts';
+import { accessDenied } from '../base/access-denied.ts';
+import { messageOf, OperatorError, ServiceError } from '../base/errors.ts';
+import { packFolder } from '../base/pack-folder.ts';
 import type { Config } from '../config/load.ts';
 import type { Database } from '../db/database.ts';
 import type { FileReader } from '../files/file-storage.ts';
 import { actor, CommandError, withCurrentDatabase } from './admin-commands.ts';
-import { packFolder } from './pack-folder.ts';
+import { assertNewPlace } from './assert-new-place.ts';
+import { jsonText } from './json-text.ts';
 
 /** How much of a file is in memory at a time. */
 const CHUNK_BYTES = 1024 * 1024;
@@ -74,9 +77,10 @@ export async function personExport(
   config: Config,
   id: string,
   file: string,
+  json: boolean,
   progress: (text: string) => void,
 ): Promise<string> {
-  if (fs.existsSync(file)) throw new CommandError(`${file} is there already; name another file`);
+  assertNewPlace(file, 'file');
   // Where the archive comes there is room for it; a temporary directory may be in memory.
   const scratch = fs.mkdtempSync(`${path.resolve(file)}.part-`);
   try {
@@ -86,11 +90,12 @@ export async function personExport(
       const count = await writeFiles(config, db, person, scratch);
       fs.writeFileSync(path.join(scratch, 'person.json'), `${JSON.stringify(held, null, 2)}\n`);
       await packFolder(file, scratch, ['.']);
+      if (json) return jsonText({ file, files: count, plugins: held.plugins });
       return `${file}: everything the service holds of ${person.label}, with ${count} files; plugins may hold more: ${held.plugins.join(', ') || 'none has run for this person'}`;
     });
   } catch (error) {
-    if (error instanceof CommandError) throw error;
-    throw new CommandError(`the export failed: ${messageOf(error)}`, { cause: error });
+    if (error instanceof OperatorError) throw error;
+    throw new CommandError(`the export failed: ${accessDenied(error) ?? messageOf(error)}`, { cause: error });
   } finally {
     fs.rmSync(scratch, { recursive: true, force: true });
   }
@@ -119,7 +124,7 @@ export async function personErase(
       );
     try {
       const erased = await erasePerson(db, person, actor());
-      if (options.json) return JSON.stringify(erased, null, 2);
+      if (options.json) return jsonText(erased);
       const lines = Object.entries(erased.removed).map(([what, count]) => `${what}: ${count}`);
       return [`${person.label} is erased`, ...lines, ...erased.remarks].join('\n');
     } catch (error) {

@@ -1,17 +1,17 @@
 import http from 'node:http';
 import https from 'node:https';
-import { messageOf, OperatorError } from '../base/errors.ts';
+import { OperatorError } from '../base/errors.ts';
 import type { Config } from '../config/load.ts';
+import { jsonText } from './json-text.ts';
+import { listeningAddress, reachableHost } from './service-address.ts';
+import { unreachable } from './unreachable.ts';
 
 const ANSWER_MS = 4000;
-
-/** Where this machine reaches an address the service listens on. */
-const reachable = (host: string): string => (host === '0.0.0.0' || host === '::' ? 'localhost' : host);
 
 /** Status and beginning of the answer of `/readyz`. */
 function askReady(config: Config): Promise<{ status: number; text: string }> {
   const { 'http.host': host, 'http.port': port, 'http.tls.cert': cert } = config.values;
-  const options = { host: reachable(host), port, path: '/readyz', timeout: ANSWER_MS };
+  const options = { host: reachableHost(host), port, path: '/readyz', timeout: ANSWER_MS };
   return new Promise((resolve, reject) => {
     const take = (answer: http.IncomingMessage): void => {
       let text = '';
@@ -33,11 +33,11 @@ function askReady(config: Config): Promise<{ status: number; text: string }> {
  * @returns what to print
  * @throws OperatorError when it is not, with its reason
  */
-export async function readyCommand(config: Config): Promise<string> {
-  const { 'http.host': host, 'http.port': port } = config.values;
+export async function readyCommand(config: Config, json: boolean): Promise<string> {
+  const address = listeningAddress(config, 'set http.port (BOT_HTTP_PORT) to the one it has');
   const { status, text } = await askReady(config).catch((error: unknown) => {
-    throw new OperatorError(`the service at ${host}:${port} does not answer: ${messageOf(error)}`);
+    throw new OperatorError(unreachable(error, address), { cause: error });
   });
   if (status !== 200) throw new OperatorError(`the service is not ready (${status}): ${text}`);
-  return 'ready';
+  return json ? jsonText({ ready: true }) : 'ready';
 }

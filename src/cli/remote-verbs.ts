@@ -1,12 +1,16 @@
 import type { ExplainFlags, RelFlags } from './access-commands.ts';
+import { addAuthorVerbs } from './author-verbs.ts';
+import type { CallFlags, LogFlags } from './call-commands.ts';
+import type { ReadConfig } from './data-verbs.ts';
 import type { ExecutionFlags, ListFlags } from './operator-commands.ts';
 import type { InstallFlags } from './plugin-commands.ts';
-import type { Remote, RemoteFlags } from './remote.ts';
+import type { Answer, Remote, RemoteFlags } from './remote.ts';
+import type { ReplayFlags } from './replay-command.ts';
 import { type Command, type Flags, group, JSON_OPTION, out, verb } from './verbs.ts';
 
 /** Verbs that ask a running service through its API, with an administration key, from anywhere. */
 
-type Run<F> = (remote: Remote, args: readonly string[], flags: F) => Promise<string>;
+type Run<F> = (remote: Remote, args: readonly string[], flags: F) => Promise<Answer | null>;
 
 /** Adds a verb below a group, or below the program itself. */
 type Add = <F extends RemoteFlags>(parent: Command, name: string, about: string, run: Run<F>) => Command;
@@ -15,8 +19,12 @@ const LIMIT = ['--limit <number>', 'how many rows, at most 200; 20 without it'] 
 
 const repeated = (value: string, before: string[]): string[] => [...before, value];
 
-function addPluginVerbs(program: Command, add: Add): void {
-  const plugin = group(program, 'plugin', 'plugins of a running service');
+/** The service that flags or the environment name. */
+type RemoteFor = (flags: RemoteFlags & Flags) => Promise<Remote>;
+
+function addPluginVerbs(program: Command, add: Add, remoteFor: RemoteFor): void {
+  const plugin = group(program, 'plugin', 'plugins: of their authors, and of a running service');
+  addAuthorVerbs(plugin, remoteFor);
   const load = () => import('./plugin-commands.ts');
   add(plugin, 'list', 'list the plugins', async r => (await load()).listPlugins(r));
   add<RemoteFlags & { frontend?: string }>(plugin, 'upload <file>', 'upload a module', async (r, [file = ''], flags) =>
@@ -28,10 +36,23 @@ function addPluginVerbs(program: Command, add: Add): void {
   })
     .option('--config-file <file>', 'JSON file with the configuration of the plugin')
     .option('--accept-permissions', 'accept all permissions the installed version does not have')
+    .option('--accept-suggested-access', 'let those call whom the plugin suggests, where nothing is set yet')
     .option('--accept-public', 'accept that triggers become callable without a login');
   add<InstallFlags>(plugin, 'rollback <id> <wasm_key>', 'go back to a version', async (r, [id = '', key = ''], flags) =>
     (await load()).rollbackPlugin(r, id, key, flags),
   ).option('--accept-public', 'accept that triggers become callable without a login');
+  const calls = () => import('./call-commands.ts');
+  add<LogFlags>(
+    plugin,
+    'logs <id>',
+    'show executions of a plugin with what they wrote',
+    async (r, [id = ''], flags) => {
+      await (await calls()).pluginLogs(r, id, flags, out);
+      return null;
+    },
+  )
+    .option('-f, --follow', 'go on with new ones until the command is ended')
+    .option('--limit <number>', 'how many to begin with, at most 100; 20 without it');
   add(plugin, 'enable <id>', 'enable a plugin', async (r, [id = '']) => (await load()).setPluginEnabled(r, id, true));
   add(plugin, 'disable <id>', 'disable a plugin', async (r, [id = '']) =>
     (await load()).setPluginEnabled(r, id, false),
@@ -63,7 +84,10 @@ function addQueueVerbs(program: Command, add: Add): void {
   )
     .option('--outcome <outcome>', 'only those that ended this way: ok, trapped, deadline, refused ...')
     .option('--trigger <name>', 'only those of this trigger')
-    .option('--since <time>', 'only those that started after, like 2026-01-31T08:00:00Z')
+    .option(
+      '--since <time>',
+      'only those that started after: a length of time like 1h, or a time like 2026-01-31T08:00:00Z',
+    )
     .option('--request-id <id>', 'only those of this request')
     .option(...LIMIT);
   add(executions, 'show <plugin> <execution>', 'show an execution with its log', async (r, [id = '', number = '']) =>
@@ -154,20 +178,21 @@ function addAccessVerbs(program: Command, add: Add): void {
   )
     .option(...ADMINISTRATION)
     .option(...LIMIT);
-  add<RemoteFlags & { scope: string[]; expires?: string }>(
+  add<RemoteFlags & { scope: string[]; expires?: string; allowUnknown?: boolean }>(
     key,
     'create <name>',
     'make a service key; prints it once',
     async (r, [name = ''], f) => (await load()).createKey(r, name, f),
   )
     .option('--scope <plugin:trigger>', 'what it opens; may be repeated', repeated, [])
-    .option('--expires <time>', 'when it ends, like 2027-01-31T00:00:00Z');
+    .option('--expires <time>', 'when it ends: a length of time like 90d, a time like 2027-01-31T12:00:00Z, or never')
+    .option('--allow-unknown', 'make it although a plugin or trigger is not installed');
   add<RemoteFlags & { overlap?: string }>(
     key,
     'rotate <key>',
     'give a service key a new secret; prints it once',
     async (r, [id = ''], f) => (await load()).rotateKey(r, id, f),
-  ).option('--overlap <seconds>', 'how long the old secret still counts');
+  ).option('--overlap <seconds>', 'how long the old secret still counts, also like 1d');
   add<RemoteFlags & { administration?: boolean }>(
     key,
     'revoke <key>',
@@ -176,18 +201,80 @@ function addAccessVerbs(program: Command, add: Add): void {
   ).option(...ADMINISTRATION);
 }
 
+/** Which service: what is said on the command line counts before the environment, and a configuration is the last resort. */
+async function addressOf(flags: RemoteFlags & Flags, env: NodeJS.ProcessEnv, config: ReadConfig) {
+  if (flags.url !== undefined) return { url: flags.url, from: '--url' };
+  const { PLUGIN_HOST_URL: url = '' } = env;
+  if (url !== '' && flags.config === undefined) return { url, from: 'PLUGIN_HOST_URL' };
+  const { serviceAddress } = await import('./service-address.ts');
+  return serviceAddress(await config(flags));
+}
+
+/** `plugin call`, which needs no administration key: it calls as the callers of the plugin do. */
+function addCallVerb(program: Command, environment: NodeJS.ProcessEnv, config: ReadConfig): void {
+  const plugin = program.commands.find(c => c.name() === 'plugin') ?? program;
+  verb<CallFlags & RemoteFlags & Flags>(plugin, 'call <id> <path>', 'call an HTTP trigger', async (flags, args) => {
+    const [id = '', path = ''] = args;
+    const { url } = await addressOf(flags, environment, config);
+    const answer = await (await import('./call-commands.ts')).callPlugin(url, id, path, flags);
+    const { exitCode, text } = typeof answer === 'string' ? { exitCode: 0, text: answer } : answer;
+    out(text);
+    process.exitCode = exitCode;
+  })
+    .option('--method <method>', 'GET without it, POST with --data')
+    .option('--data <text>', 'the body, as JSON')
+    .option('--header <header>', 'a header like "Name: value"; may be repeated', repeated, [])
+    .option('--bearer <token>', 'a user token or service key')
+    .option('--url <address>', 'address of the service; else PLUGIN_HOST_URL, or that of the configuration')
+    .option(...JSON_OPTION);
+}
+
+/** `plugin replay`, which asks a service only where the recording is not in a file. */
+function addReplayVerb(program: Command, remoteFor: RemoteFor): void {
+  const plugin = program.commands.find(c => c.name() === 'plugin') ?? program;
+  verb<ReplayFlags & Flags>(plugin, 'replay <execution>', 'run a recorded execution again', async (flags, args) => {
+    const [execution = '', folder = '.'] = args;
+    const answer = await (await import('./replay-command.ts')).replayCommand(execution, folder, flags, () =>
+      remoteFor(flags),
+    );
+    const { exitCode, text } = typeof answer === 'string' ? { exitCode: 0, text: answer } : answer;
+    out(text);
+    process.exitCode = exitCode;
+  })
+    .argument('[folder]', 'folder of the plugin, which is built; the present one without it')
+    .option('--module <file>', 'a built module, instead of the folder')
+    .option('--set <field>', 'a configuration field that the recording hides, like api_key=secret', repeated, [])
+    .option('--save <file>', 'where to keep the recording, to name it instead of the number')
+    .option('--url <address>', 'address of the service; else PLUGIN_HOST_URL, or that of the configuration')
+    .option('--token <key>', 'an administration key; else PLUGIN_HOST_TOKEN')
+    .option(...JSON_OPTION);
+}
+
 /** @param environment with `PLUGIN_HOST_URL` and `PLUGIN_HOST_TOKEN`, for what the options do not say */
-export function addRemoteVerbs(program: Command, environment: NodeJS.ProcessEnv): void {
+export function addRemoteVerbs(program: Command, environment: NodeJS.ProcessEnv, config: ReadConfig): void {
+  const remoteFor: RemoteFor = async flags => {
+    const { remoteOf } = await import('./remote.ts');
+    const address = await addressOf(flags, environment, config);
+    return remoteOf(address, flags.token ?? environment.PLUGIN_HOST_TOKEN, flags.json === true);
+  };
   const add: Add = <F extends RemoteFlags>(parent: Command, name: string, about: string, run: Run<F>) =>
     verb<F & Flags>(parent, name, about, async (flags, args) => {
-      const { remoteOf } = await import('./remote.ts');
-      out(await run(remoteOf(flags, environment), args, flags));
+      const answer = await run(await remoteFor(flags), args, flags);
+      if (answer === null) return;
+      const { exitCode, text } = typeof answer === 'string' ? { exitCode: 0, text: answer } : answer;
+      out(text);
+      process.exitCode = exitCode;
     })
-      .option('--url <address>', 'address of the service; else PLUGIN_HOST_URL, else http://127.0.0.1:8080')
+      .option(
+        '--url <address>',
+        'address of the service; else that of --config, of PLUGIN_HOST_URL, or of the configuration',
+      )
       .option('--token <key>', 'an administration key; else PLUGIN_HOST_TOKEN')
       .option(...JSON_OPTION);
   addQueueVerbs(program, add);
   addTalkVerbs(program, add);
   addAccessVerbs(program, add);
-  addPluginVerbs(program, add);
+  addPluginVerbs(program, add, remoteFor);
+  addCallVerb(program, environment, config);
+  addReplayVerb(program, remoteFor);
 }

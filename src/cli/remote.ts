@@ -1,5 +1,8 @@
 import { type PluginHostError, pluginHost } from '../../sdk/client/client.ts';
-import { messageOf, OperatorError, UsageError } from '../base/errors.ts';
+import { OperatorError, UsageError } from '../base/errors.ts';
+import { jsonText } from './json-text.ts';
+import type { ServiceAddress } from './service-address.ts';
+import { unreachable } from './unreachable.ts';
 
 /** A running service, asked through its admin API by the client in `sdk/client`. */
 
@@ -10,45 +13,73 @@ export type RemoteFlags = { url?: string; token?: string; json?: boolean };
 const READ_MS = 30_000;
 const CHANGE_MS = 600_000;
 
-/** The service found what it was sent wrong (422): the command ends with 3. */
-class RefusedError extends OperatorError {
-  override readonly exitCode = 3;
+/** Words of the API, each with what stands for it on the command line. */
+export type Options = Readonly<Record<string, string>>;
+
+/** What the service said against a call; the command ends with 3 when it found wrong what it was sent (422). */
+class ServiceRefusal extends OperatorError {
+  override readonly exitCode: number;
+  override readonly facts: Readonly<Record<string, unknown>>;
+
+  /** @param options what stands on the command line for words of the API */
+  constructor(refusal: PluginHostError, options: Options) {
+    const { code, errors, message, status } = refusal;
+    const places = errors.map(e => `\n  ${e.pointer || '/'}: ${e.message}`).join('');
+    const help = status === 401 ? '; plugin-host admin key makes a key, --token or PLUGIN_HOST_TOKEN gives it' : '';
+    const text = `${message}${errors.length > 1 ? places : ''}${help}`;
+    super(
+      Object.entries(options).reduce((t, [word, option]) => t.replaceAll(word, option), text),
+      { cause: refusal },
+    );
+    this.exitCode = status === 422 ? 3 : 1;
+    this.facts = { service: { status, code, errors } };
+  }
 }
 
 type Host = ReturnType<typeof pluginHost>;
 export type Remote = { host: Host; json: boolean };
 
+/** What to print, and with what the command ends when that is not 0. */
+export type Answer = string | { text: string; exitCode: number };
+
 /**
- * @param environment with `PLUGIN_HOST_URL` and `PLUGIN_HOST_TOKEN`, for what the flags do not say
- * @throws UsageError when no service or no token is named
+ * @param token as it was given; undefined when it was not
+ * @throws UsageError when the address or the key is none
  */
-export function remoteOf(flags: RemoteFlags, environment: NodeJS.ProcessEnv): Remote {
-  const url = flags.url ?? environment.PLUGIN_HOST_URL ?? 'http://127.0.0.1:8080';
-  const token = (flags.token ?? environment.PLUGIN_HOST_TOKEN ?? '').trim();
+export function remoteOf(address: ServiceAddress, token: string | undefined, json: boolean): Remote {
+  const { from, url } = address;
+  const key = (token ?? '').trim();
   if (!/^https?:\/\//i.test(url) || !URL.canParse(url))
-    throw new UsageError(`${JSON.stringify(url)} is not an address: --url needs one like http://127.0.0.1:8080`);
-  if (token === '')
-    throw new UsageError('no administration key: give --token or PLUGIN_HOST_TOKEN; POST /api/admin/keys makes one');
+    throw new UsageError(
+      `${JSON.stringify(url)} (${from}) is not an address: give one like http://127.0.0.1:8080 with --url`,
+    );
+  if (key === '')
+    throw new UsageError('no administration key: give --token or PLUGIN_HOST_TOKEN; plugin-host admin key makes one');
   // Not shown: what is pasted wrongly may hold a key.
-  if (!/^[\x21-\x7e]+$/.test(token))
+  if (!/^[\x21-\x7e]+$/.test(key))
     throw new UsageError('the administration key has a space, a line break or another character that no key has');
-  return { host: pluginHost({ url, token, fetch: fetchFrom(url) }), json: flags.json === true };
+  return { host: pluginHost({ url, token: key, fetch: fetchFrom(address) }), json };
 }
 
 /** Asks a service, and makes sure that it is one which answers. */
 const fetchFrom =
-  (url: string) =>
+  (address: ServiceAddress) =>
   async (request: Request): Promise<Response> => {
+    const { from, url } = address;
+    const where = `${url} (${from})`;
     const ms = request.method === 'GET' ? READ_MS : CHANGE_MS;
     const answer = await fetch(request, { signal: AbortSignal.timeout(ms) }).catch((error: unknown) => {
       if (error instanceof Error && error.name === 'TimeoutError')
-        throw new OperatorError(`${url} did not answer within ${ms / 1000} s`);
-      throw error;
+        throw new OperatorError(`${where} did not answer within ${ms / 1000} s`);
+      throw new OperatorError(`${unreachable(error, address)} --url names another address`, { cause: error });
     });
     // Every answer of the service has it, and those of what stands in front of it may not.
-    if (answer.headers.has('x-request-id')) return answer;
+    const isOurs = answer.headers.has('x-request-id');
+    if (isOurs && /^text\/html/.test(answer.headers.get('content-type') ?? ''))
+      throw new OperatorError(`${where} answers with a page: give the address alone, like ${new URL(url).origin}`);
+    if (isOurs) return answer;
     throw new OperatorError(
-      `${url} does not answer as a plugin host does (status ${answer.status}, ${answer.headers.get('content-type') ?? 'no type'}): is the address right?`,
+      `${where} does not answer as a plugin host does (status ${answer.status}, ${answer.headers.get('content-type') ?? 'no type'}): is the address right? --url names another one`,
     );
   };
 
@@ -56,33 +87,26 @@ const isRefusal = (error: unknown): error is PluginHostError =>
   error instanceof Error && error.name === 'PluginHostError';
 
 /** Runs a call; what the service refuses becomes one line that names each place. */
-async function run<T>(call: () => Promise<T>): Promise<T> {
+async function run<T>(call: () => Promise<T>, options: Options): Promise<T> {
   try {
     return await call();
   } catch (error) {
-    if (!isRefusal(error)) {
-      if (error instanceof OperatorError) throw error;
-      const cause = error instanceof Error && error.cause !== undefined ? messageOf(error.cause) : messageOf(error);
-      throw new OperatorError(`the service cannot be reached: ${cause}`);
-    }
-    const places = error.errors.map(e => `\n  ${e.pointer || '/'}: ${e.message}`).join('');
-    const text = `${error.message}${error.errors.length > 1 ? places : ''}`;
-    throw error.status === 422 ? new RefusedError(text) : new OperatorError(text);
+    if (isRefusal(error)) throw new ServiceRefusal(error, options);
+    throw error;
   }
 }
 
 /** The answer of a call. @throws OperatorError with what the service said against it */
-export async function ask<T>(call: () => Promise<{ data?: T }>): Promise<T> {
-  const { data } = await run(call);
+export async function ask<T>(call: () => Promise<{ data?: T }>, options: Options = {}): Promise<T> {
+  const { data } = await run(call, options);
   if (data === undefined) throw new OperatorError('the service answered nothing');
   return data;
 }
 
 /** The same for a call that is answered without a body. */
 export async function send(call: () => Promise<unknown>): Promise<void> {
-  await run(call);
+  await run(call, {});
 }
 
 /** What to print: as the API answered it, or for people. */
-export const shown = (json: boolean, value: unknown, text: string): string =>
-  json ? JSON.stringify(value, null, 2) : text;
+export const shown = (json: boolean, value: object, text: string): string => (json ? jsonText(value) : text);

@@ -3,7 +3,8 @@ import path from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { createGunzip } from 'node:zlib';
 import { keyPlaceOf } from '../app/secrets.ts';
-import { messageOf } from '../base/errors.ts';
+import { accessDenied } from '../base/access-denied.ts';
+import { messageOf, OperatorError } from '../base/errors.ts';
 import { type Config, dataPath } from '../config/load.ts';
 import { openDatabase } from '../db/database.ts';
 import { migrateIn, readMigrations } from '../db/migrate.ts';
@@ -21,8 +22,10 @@ import { holderText } from '../supervisor/data-lock.ts';
 import { startPostgres } from '../supervisor/embedded-postgres.ts';
 import { CommandError } from './admin-commands.ts';
 import { type BackupManifest, FILES_FOLDER, MANIFEST_FILE, readBackup, tableFile } from './backup-manifest.ts';
-import { copyTree } from './copy-tree.ts';
+import { databaseFailure } from './database-failure.ts';
+import { jsonText } from './json-text.ts';
 import { lockForCommand } from './lock-for-command.ts';
+import { stageFiles } from './staged-files.ts';
 
 const LOST_MAIL = 'the service was restored from a backup that was made before the mail was sent; reset the password';
 
@@ -37,17 +40,17 @@ function migrationsOf({ migrations, release }: BackupManifest): number {
   return migrations.length;
 }
 
-/** @throws CommandError when the key of this machine is not the one of the backup */
-function checkKey(config: Config, { secrets_fingerprint: noted }: BackupManifest): string {
+/** @returns what is left to do, null for nothing @throws CommandError when the key of this machine is not the one of the backup */
+function checkKey(config: Config, { secrets_fingerprint: noted }: BackupManifest): string | null {
   const place = keyPlaceOf(config);
   const key = findSecretKey(place, null);
-  if (noted === null) return '';
-  if (key === null) return `\nput secrets.key of the backed up service into ${place.file} before the start`;
+  if (noted === null) return null;
+  if (key === null) return `put secrets.key of the backed up service into ${place.file} before the start`;
   if (fingerprintOf(key) !== noted)
     throw new CommandError(
       `the backup was made under another secrets.key than the one of this machine; put the right one into ${place.file}, or remove that file and do so later`,
     );
-  return '';
+  return null;
 }
 
 /** @throws CommandError when the backup has other tables or columns than its release: one may have been lost */
@@ -95,50 +98,32 @@ async function withTarget(
   }
 }
 
-type Staged = { place(): void; takeBack(): void };
-
-/** Copies the files next to their place. @returns puts them there, and takes that back */
-async function stageFiles(config: Config, directory: string): Promise<Staged> {
-  const target = dataPath(config, 'files');
-  const from = path.join(directory, FILES_FOLDER);
-  if (fs.existsSync(target) && fs.readdirSync(target, { recursive: true, withFileTypes: true }).some(e => e.isFile()))
-    throw new CommandError(`${target} holds files already: name an empty data directory`);
-  if (!fs.existsSync(from)) return { place: () => {}, takeBack: () => {} };
-  const staged = `${target}.restoring`;
-  fs.rmSync(staged, { recursive: true, force: true });
-  await copyTree(from, staged, () => true);
-  return {
-    place() {
-      // What is there holds no file.
-      fs.rmSync(target, { recursive: true, force: true });
-      fs.renameSync(staged, target);
-    },
-    takeBack: () => fs.rmSync(target, { recursive: true, force: true }),
-  };
-}
-
 async function restoreLocked(
   config: Config,
   directory: string,
   manifest: BackupManifest,
   progress: (text: string) => void,
 ): Promise<void> {
-  const files = await stageFiles(config, directory);
-  await withTarget(config, progress, async url => {
-    const db = openDatabase(url, 1, () => {});
-    try {
-      await withCopyClient(db, 'BEGIN', async client => {
-        await fill(client, directory, manifest);
-        // Before the commit: with the rows the files are there, whatever ends this command.
-        files.place();
-      });
-    } catch (error) {
-      files.takeBack();
-      throw error;
-    } finally {
-      await db.close();
-    }
-  });
+  const files = await stageFiles(path.join(directory, FILES_FOLDER), dataPath(config, 'files'));
+  let isRestored = false;
+  try {
+    await withTarget(config, progress, async url => {
+      const db = openDatabase(url, 1, () => {});
+      try {
+        await withCopyClient(db, 'BEGIN', async client => {
+          await fill(client, directory, manifest);
+          // Before the commit: with the rows the files are there, whatever ends this command.
+          files.place();
+        });
+        isRestored = true;
+      } finally {
+        await db.close();
+      }
+    });
+  } finally {
+    if (isRestored) files.finish();
+    else files.takeBack();
+  }
 }
 
 /**
@@ -146,9 +131,14 @@ async function restoreLocked(
  * start.
  *
  * @returns what to print
- * @throws CommandError in words for the operator; the database is as it was then
+ * @throws CommandError in words for the operator; the database and the files are as they were then
  */
-export async function restore(config: Config, directory: string, progress: (text: string) => void): Promise<string> {
+export async function restore(
+  config: Config,
+  directory: string,
+  json: boolean,
+  progress: (text: string) => void,
+): Promise<string> {
   const manifest = await readBackup(directory);
   migrationsOf(manifest);
   const hint = checkKey(config, manifest);
@@ -160,13 +150,16 @@ export async function restore(config: Config, directory: string, progress: (text
   try {
     await restoreLocked(config, directory, manifest, progress);
   } catch (error) {
-    if (error instanceof CommandError) throw error;
-    throw new CommandError(`the backup could not be restored: ${messageOf(error)}`, { cause: error });
+    const failure = databaseFailure(error);
+    if (failure instanceof OperatorError) throw failure;
+    throw new CommandError(`the backup could not be restored: ${accessDenied(error) ?? messageOf(error)}`, {
+      cause: error,
+    });
   } finally {
-    fs.rmSync(`${dataPath(config, 'files')}.restoring`, { recursive: true, force: true });
     if (lock.state === 'held') lock.release();
   }
   const rows = manifest.tables.reduce((sum, t) => sum + t.rows, 0);
+  if (json) return jsonText({ rows, files: manifest.files?.count ?? 0, made_at: manifest.made_at, to_do: hint });
   const files = manifest.files === null ? '' : ` and ${manifest.files.count} files`;
-  return `restored ${rows} rows${files} of ${manifest.made_at}; start the service${hint}`;
+  return `restored ${rows} rows${files} of ${manifest.made_at}; start the service${hint === null ? '' : `\n${hint}`}`;
 }

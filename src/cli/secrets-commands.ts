@@ -15,6 +15,7 @@ import {
 } from '../plugins/secret-key.ts';
 import { holderText } from '../supervisor/data-lock.ts';
 import { CommandError, withDatabase } from './admin-commands.ts';
+import { jsonText } from './json-text.ts';
 import { lockForCommand } from './lock-for-command.ts';
 
 /** @throws CommandError when a service of this database runs: it would go on with the key it has */
@@ -67,7 +68,7 @@ export async function rotateSecrets(config: Config, json: boolean, progress: (te
       return all.length;
     });
     if (place.configured === '') takePendingKey(place.file);
-    if (json) return JSON.stringify({ replaced: count, fingerprint: fingerprintOf(key) });
+    if (json) return jsonText({ replaced: count, fingerprint: fingerprintOf(key) });
     return `${count} stored secrets are under a new key (fingerprint ${fingerprintOf(key)})\n${keyText(place)}`;
   });
 }
@@ -103,7 +104,7 @@ export async function resetSecrets(config: Config, json: boolean, progress: (tex
       return texts;
     });
     if (place.configured === '') takePendingKey(place.file);
-    if (json) return JSON.stringify({ lost, fingerprint: fingerprintOf(key) });
+    if (json) return jsonText({ lost, fingerprint: fingerprintOf(key) });
     const head = lost.length === 0 ? 'nothing has to be entered again' : 'must be entered again:';
     const where =
       place.configured === ''

@@ -3,9 +3,11 @@ import { text as readText } from 'node:stream/consumers';
 import { type Config, dataPath, loadConfig, publicUrlProblem } from '../config/load.ts';
 import { durationMs } from '../config/values.ts';
 import { makeAnnouncer } from '../supervisor/announce.ts';
+import { buildPages } from '../supervisor/build-pages.ts';
 import { buildSample } from '../supervisor/build-sample.ts';
 import type { Program } from '../supervisor/program.ts';
 import { checkDataDirectory, checkPackages } from '../supervisor/start-checks.ts';
+import { raiseStartPriority } from '../supervisor/start-priority.ts';
 import { Supervisor } from '../supervisor/supervisor.ts';
 import { SystemdNotifier } from '../supervisor/systemd-notifier.ts';
 import { readTakeover, TAKEOVER_VARIABLE, type TakeoverState, takeoverState } from '../supervisor/takeover-state.ts';
@@ -14,8 +16,8 @@ import { readTakeover, TAKEOVER_VARIABLE, type TakeoverState, takeoverState } fr
 const SAME_SIGNAL_MS = 1000;
 
 export type ServeOptions = {
-  /** Reads the configuration: now, and at each reload. */
-  readConfig(): Config;
+  /** Reads the configuration: now, and at each reload. @param named the file that a reload names, which must be the same */
+  readConfig(named?: string | null): Config;
   /** Whether the sample plugin is built and installed. */
   sample: boolean;
   /** What the service's processes are started with. */
@@ -40,6 +42,7 @@ export async function serve(options: ServeOptions): Promise<void> {
   if (takeover === 'check') return await checkTakeover(options.readConfig);
   const ownEntry = fs.realpathSync(options.program.entry);
   if (takeover === undefined) return await run({ ...options, environment, ownEntry }, null);
+  raiseStartPriority(process.pid);
   const taken = readTakeover(Number(takeover));
   await run({ ...options, environment, ownEntry, program: { ...options.program, entry: taken.entry } }, taken);
 }
@@ -61,6 +64,7 @@ async function run(options: ServeOptions & { ownEntry: string }, taken: Takeover
   if (taken === null) checkPackages(config);
   const lock = taken === null ? checkDataDirectory(dataPath(config), announcer.warn) : taken.lock;
   const samplePath = sample && taken === null ? await buildSample(dataPath(config, 'sample'), progress) : null;
+  const pages = await buildPages(dataPath(config, 'pages'), progress);
   const problem = publicUrlProblem(config);
   if (problem !== null && taken === null) announcer.warn(problem);
   const supervisor = new Supervisor({
@@ -71,6 +75,7 @@ async function run(options: ServeOptions & { ownEntry: string }, taken: Takeover
     lock,
     taken,
     samplePath,
+    pages,
     environment,
     progress,
     warn,

@@ -57,7 +57,7 @@ function queueLines({ jobs, last_failed_message: failed, last_import: last, outb
   const waiting = subscriptions.reduce((n, s) => n + s.deliveries.waiting, 0);
   const off = subscriptions.filter(s => !s.enabled).map(s => s.name);
   return [
-    `outbox         ${pending} pending${seconds(oldest_pending_seconds)}, ${dead} dead${lag === null ? '' : `; ${lag.p50} ms to the store, p99 ${lag.p99} ms`}`,
+    `outbox         ${pending} pending${seconds(oldest_pending_seconds)}, ${dead} dead${lag === null ? '' : `; ${Math.round(lag.p50)} ms to the store, p99 ${Math.round(lag.p99)} ms`}`,
     ...(paused === null ? [] : [`               PAUSED since ${when(paused.since)}: ${paused.reason}`]),
     `jobs           ${sum(q => q.waiting)} waiting, ${sum(q => q.active)} active, ${sum(q => q.failed)} failed today${trouble.length === 0 ? '' : `: ${trouble.join(', ')}`}`,
     `events         ${waiting} deliveries waiting, ${deadDeliveries} dead${off.length === 0 ? '' : `; switched off: ${off.join(', ')}`}`,

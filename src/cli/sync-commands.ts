@@ -1,10 +1,12 @@
+import { importRunJson } from '../api/import-run.ts';
 import { importsOf } from '../app/university.ts';
-import { messageOf, ServiceError } from '../base/errors.ts';
+import { messageOf, ServiceError, UsageError } from '../base/errors.ts';
 import { type Config, withValues } from '../config/load.ts';
 import { ENTITIES, type EntityType } from '../university/entities.ts';
 import type { ImportRun } from '../university/import-log.ts';
 import type { PullProgress } from '../university/pull.ts';
 import { actor, CommandError, withDatabase } from './admin-commands.ts';
+import { jsonText } from './json-text.ts';
 
 type Screen = { isTTY?: boolean; write(text: string): unknown };
 
@@ -52,7 +54,7 @@ function summary(run: ImportRun): string {
  * @param releaseBrake types that may lose any number of records this time
  * @param screen where progress is shown
  * @returns what to print, and how it went
- * @throws CommandError in words for the operator
+ * @throws UsageError for a type there is none of, CommandError when nothing can be pulled
  */
 export async function syncOnce(
   config: Config,
@@ -64,7 +66,7 @@ export async function syncOnce(
   const types = releaseBrake.map(name => {
     const type = known.get(name);
     if (type === undefined)
-      throw new CommandError(
+      throw new UsageError(
         `--release-brake is ${JSON.stringify(name)}; it must be one of ${[...known.keys()].join(', ')}`,
       );
     return type;
@@ -78,9 +80,12 @@ export async function syncOnce(
       log: { info() {}, warn() {} },
     });
     try {
-      const { done } = await imports.beginPull(actor().name, types, { onProgress: showProgress(screen) });
+      const by = actor();
+      const { done } = await imports.beginPull({ name: by.name, actor: by }, types, {
+        onProgress: showProgress(screen),
+      });
       const run = await done;
-      return { state: run.state, text: json ? JSON.stringify(run) : summary(run) };
+      return { state: run.state, text: json ? jsonText(importRunJson(run)) : summary(run) };
     } catch (error) {
       if (error instanceof ServiceError) throw new CommandError(messageOf(error), { cause: error });
       throw error;

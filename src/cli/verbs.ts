@@ -10,7 +10,13 @@ export type { Command } from 'commander';
 export type Flags = { config?: string; json?: boolean };
 
 export const out = (text: string): void => void process.stdout.write(`${text}\n`);
-export const progress = (text: string): void => void process.stderr.write(`[plugin-host] ${text}\n`);
+
+/** Tells people what takes its time; a program that asked for JSON finds errors alone on standard error. */
+export const progressOf =
+  ({ json }: Flags): ((text: string) => void) =>
+  text => {
+    if (json !== true) process.stderr.write(`[plugin-host] ${text}\n`);
+  };
 
 export const JSON_OPTION = ['--json', 'print JSON'] as const;
 
@@ -54,6 +60,8 @@ export function verb<T extends Flags>(
     .command(name, { isDefault })
     .description(about)
     .action(async function (this: Command) {
+      const empty = this.registeredArguments[this.args.indexOf('')];
+      if (empty !== undefined) throw unlike(`argument '${empty.name()}' is empty`, '', wordsOf(this));
       await run(this.optsWithGlobals<T>(), this.args);
     });
 }

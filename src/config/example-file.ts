@@ -23,7 +23,7 @@ function comment(text: string, indent: string): string {
   return lines.map(l => `${indent}# ${l}`).join('\n');
 }
 
-function entry(key: string, name: string, row: Row<unknown>, indent: string): string {
+function entry(key: string, name: string, row: Row<unknown>, indent: string, given?: string): string {
   const words = machineDefaultOf(key);
   const about = [
     `${row.about} (${envNameOf(key)})`,
@@ -31,11 +31,16 @@ function entry(key: string, name: string, row: Row<unknown>, indent: string): st
     ...(row.secret === true ? [`a secret: better in the file /etc/credstore/plugin-host.${key}`] : []),
   ];
   const value = words === null ? JSON.stringify(row.default) : '';
-  return `${comment(about.join('; '), indent)}\n${indent}#${name}: ${value}`.trimEnd();
+  const line = given === undefined ? `#${name}: ${value}` : `${name}: ${JSON.stringify(given)}`;
+  return `${comment(about.join('; '), indent)}\n${indent}${line}`.trimEnd();
 }
 
-/** A configuration file in YAML that changes nothing: every key is a comment with its meaning and default. */
-export function exampleFile(): string {
+/**
+ * A configuration file in YAML: every key is a comment with its meaning and default.
+ *
+ * @param given values by key that are set in it; without any the file changes nothing
+ */
+export function exampleFile(given: Readonly<Record<string, string>> = {}): string {
   const parts = [HEAD];
   let before: string[] = [];
   for (const [key, row] of Object.entries(ROWS) as Array<[string, Row<unknown>]>) {
@@ -45,7 +50,7 @@ export function exampleFile(): string {
     if (at >= 0)
       for (const [k, word] of words.entries())
         if (k >= at) parts.push(`${k === 0 ? '\n' : ''}${'  '.repeat(k)}${word}:`);
-    parts.push(entry(key, name, row, '  '.repeat(words.length)));
+    parts.push(entry(key, name, row, '  '.repeat(words.length), given[key]));
     before = words;
   }
   return `${parts.join('\n')}\n`;

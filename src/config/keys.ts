@@ -3,8 +3,21 @@ import { z } from 'zod';
 import { mayBeAdded } from '../abi/response-headers.ts';
 import { isAddressRange } from '../base/address-ranges.ts';
 import { LIMITS } from '../base/limits.ts';
+import { memoryBytes } from '../base/memory-bytes.ts';
 import { isOriginPattern } from './plugin-origins.ts';
-import { duration, isIssuer, isNameServer, isPlainAddress, isWebAddress } from './values.ts';
+import {
+  duration,
+  flag,
+  isDatabaseUrl,
+  isIssuer,
+  isNameServer,
+  isPlainAddress,
+  isWebAddress,
+  list,
+  listOf,
+  numeric,
+  whole,
+} from './values.ts';
 
 export type Row<T> = { default: T; check: z.ZodType<T>; secret?: boolean; about: string };
 
@@ -17,25 +30,19 @@ const row = <T>(check: z.ZodType<T>, value: T, about: string, secret = false): R
 
 const MIB = 1024 ** 2;
 const GIB = 1024 ** 3;
-const PORT_RANGE = 'must be a number from 0 to 65535';
-const port = z.coerce.number(PORT_RANGE).int(PORT_RANGE).min(0, PORT_RANGE).max(65_535, PORT_RANGE);
-const positive = z.coerce.number().int().min(1);
+const port = whole(0, 65_535);
+const positive = whole(1);
 const text = z.string();
 /** How long something is kept that is over. */
 const KEPT = duration(3_600_000, 3650 * 86_400_000, 'from 1h to 3650d');
-const list = z.union([
-  z.array(z.string()),
-  z.string().transform(s =>
-    s
-      .split(',')
-      .map(p => p.trim())
-      .filter(p => p !== ''),
-  ),
-]);
-
-const ranges = list.refine(all => all.every(isAddressRange), 'must be addresses or CIDR ranges like 10.1.2.0/24');
-
-const flag = z.union([z.boolean(), z.enum(['true', 'false']).transform(word => word === 'true')]);
+const ranges = listOf(isAddressRange, 'an address or a CIDR range like 10.1.2.0/24');
+const AUDIT = 'must be a length of time from 90d to 36500d, or empty';
+const secretKey = text.refine(
+  value => value === '' || Buffer.from(value.trim(), 'base64').length === 32,
+  'must be 32 bytes in base64; make one with: openssl rand -base64 32',
+);
+const PREFIX = text.regex(/^[a-z]{2,8}_$/, 'must be 2 to 8 small letters and _, like pha_');
+const databaseUrl = text.refine(isDatabaseUrl, 'must be an address like postgresql://user:password@host:5432/name');
 
 /**
  * One row per key: default, check, what it means. The environment name is BOT_<SECTION>_<KEY>
@@ -58,7 +65,7 @@ export const ROWS = {
   'http.max_module': row(positive, LIMITS.moduleBytesMax, 'largest uploaded module, bytes'),
   'http.max_frontend': row(positive, LIMITS.frontendPackedBytesMax, 'largest frontend of a plugin as a ZIP, bytes'),
   'http.max_upload': row(
-    positive.max(LIMITS.s3CopyBytesMax),
+    whole(1, LIMITS.s3CopyBytesMax),
     LIMITS.uploadBytesMax,
     'largest file a user uploads for a plugin, bytes',
   ),
@@ -73,11 +80,7 @@ export const ROWS = {
     'of these, what one client address (a /64 of IPv6) may take',
   ),
   'http.body_timeout': row(duration(1000, 3_600_000, 'from 1s to 1h'), '30s', 'for one request body to arrive'),
-  'http.min_body_rate': row(
-    z.coerce.number().int().min(0),
-    8192,
-    'bytes a second that a body must bring on average after its first 6 s',
-  ),
+  'http.min_body_rate': row(whole(0), 8192, 'bytes a second that a body must bring on average after its first 6 s'),
   'http.max_connections': row(positive, 10_000, 'connections that are open at a time'),
   'http.max_connections_per_address': row(
     positive,
@@ -85,25 +88,25 @@ export const ROWS = {
     'of these, those of one address (a /64 of IPv6) that is no trusted proxy',
   ),
   'http.plugin_headers': row<string[]>(
-    list.refine(names => names.every(mayBeAdded), 'must be names of headers that act on the answer alone'),
+    listOf(mayBeAdded, 'the name of a header that acts on the answer alone'),
     [],
     'response headers plugins may set in addition to the usual ones, like X-Frame-Options',
   ),
-  'http.trusted_proxies': row<string[]>(list, [], 'CIDR ranges whose X-Forwarded-For is believed'),
+  'http.trusted_proxies': row<string[]>(ranges, [], 'CIDR ranges whose X-Forwarded-For is believed'),
   'data.dir': row(text.min(1), './data', 'what the service keeps is below it'),
   'data.min_free_mb': row(
-    z.coerce.number().int().min(0),
+    whole(0),
     100,
     'free room of the disk below data.dir, in MB, under which /readyz answers 503; 0: never',
   ),
-  'database.url': row(text, '', 'PostgreSQL to use; empty: the embedded one', true),
+  'database.url': row(databaseUrl, '', 'PostgreSQL to use; empty: the embedded one', true),
   'database.owner_url': row(
-    text,
+    databaseUrl,
     '',
     'the same database as the role that owns its tables, for migrations alone; empty: database.url does both',
     true,
   ),
-  'database.pool_size': row(positive.max(200), 20, 'connections to the database'),
+  'database.pool_size': row(whole(1, 200), 20, 'connections to the database'),
   'database.start_wait': row(
     duration(0, 3_600_000, 'from 0s to 1h'),
     '60s',
@@ -118,7 +121,7 @@ export const ROWS = {
     'whether plugins may give addresses at which anyone can read a file for 15 minutes',
   ),
   'files.upload_seconds': row(
-    positive.max(LIMITS.orphanMsMin / 1000 - 60),
+    whole(1, LIMITS.orphanMsMin / 1000 - 60),
     LIMITS.uploadSeconds,
     'how long an upload may take from its announcement to its completion',
   ),
@@ -164,6 +167,11 @@ export const ROWS = {
     'token',
     'who may use the admin API while no administrator exists',
   ),
+  'admin.second_factor': row(
+    z.enum(['optional', 'required']),
+    'optional',
+    'whether administrators who log in with a password need a passkey or an authenticator app as well',
+  ),
   'admin.setup_token': row(text, '', 'fixes the setup token; empty: made at first start', true),
   'admin.api_key': row(
     text.refine(v => v === '' || /^[\x21-\x7e]{16,}$/.test(v), 'must have at least 16 printable characters, no spaces'),
@@ -171,9 +179,9 @@ export const ROWS = {
     'opens the import of university data as "Authorization: Bearer <key>"; empty: administrators alone',
     true,
   ),
-  'admin.user_token_prefix': row(text.regex(/^[a-z]{2,8}_$/), 'pht_', 'begins every user token'),
-  'admin.service_key_prefix': row(text.regex(/^[a-z]{2,8}_$/), 'phk_', 'begins every service key'),
-  'admin.key_prefix': row(text.regex(/^[a-z]{2,8}_$/), 'pha_', 'begins every administration key'),
+  'admin.user_token_prefix': row(PREFIX, 'pht_', 'begins every user token'),
+  'admin.service_key_prefix': row(PREFIX, 'phk_', 'begins every service key'),
+  'admin.key_prefix': row(PREFIX, 'pha_', 'begins every administration key'),
   'idp.issuer': row(
     text.refine(isIssuer, 'must be an https address, or http on a loopback address'),
     '',
@@ -188,7 +196,7 @@ export const ROWS = {
   'smtp.password': row(text, '', 'password at it', true),
   'smtp.from': row(text.min(1), 'Plugin host <plugin-host@localhost>', 'sender of mail'),
   'network.name_servers': row<string[]>(
-    list.refine(all => all.every(isNameServer), 'must be addresses like 192.0.2.53 or 192.0.2.53:5353'),
+    listOf(isNameServer, 'an address like 192.0.2.53 or 192.0.2.53:5353'),
     [],
     "servers that find the hosts plugins send requests to; empty: the system's",
   ),
@@ -197,7 +205,12 @@ export const ROWS = {
     [],
     'ranges that are not public and event webhooks may reach all the same, like 10.1.2.0/24',
   ),
-  'secrets.key': row(text, '', '32 bytes in base64 that encrypt stored secrets; empty: <data.dir>/secrets.key', true),
+  'secrets.key': row(
+    secretKey,
+    '',
+    '32 bytes in base64 that encrypt stored secrets; empty: <data.dir>/secrets.key',
+    true,
+  ),
   'plugins.origin': row(
     text.refine(isOriginPattern, 'must be an address like https://*.plugins.example.org'),
     '',
@@ -213,12 +226,12 @@ export const ROWS = {
   'retention.events': row(KEPT, '30d', 'how long events that were delivered or given up are kept'),
   'retention.imports': row(KEPT, '365d', 'how long the log of imports is kept'),
   'retention.audit': row(
-    z.union([z.literal(''), duration(90 * 86_400_000, 36_500 * 86_400_000, 'from 90d to 36500d')]),
+    z.union([z.literal(''), duration(90 * 86_400_000, 36_500 * 86_400_000, 'from 90d to 36500d')], AUDIT),
     '',
     'how long entries of the audit log are kept; empty: for ever',
   ),
   'serving.processes': row(
-    positive.max(LIMITS.servingProcessesMax),
+    whole(1, LIMITS.servingProcessesMax),
     Math.min(LIMITS.servingProcessesMax, Math.max(1, Math.floor(os.availableParallelism() / 4))),
     'serving processes on the port; they share slots, memory and what is counted per host',
   ),
@@ -227,18 +240,23 @@ export const ROWS = {
     '0s',
     'how long requests are still taken after a signal to stop, while `/readyz` says "draining", for a load balancer to notice',
   ),
-  'execution.lanes': row(positive.max(LIMITS.lanesMax), 16, 'threads that run plugins'),
+  'serving.take_over': row(
+    duration(0, 30_000, 'from 0s to 30s'),
+    '6s',
+    'how long a reload takes to lead clients to a new serving process, few at first; 0s: all at once, as soon as it answers',
+  ),
+  'execution.lanes': row(whole(1, LIMITS.lanesMax), 16, 'threads that run plugins'),
   'execution.memory': row(
     z.enum(['recycled', 'fresh']),
     'recycled',
     'fresh: never use the memory of an ended execution again',
   ),
   'execution.memory_budget_mb': row(
-    z.coerce.number().int().min(0),
-    Math.floor(os.totalmem() / 2 / 1024 / 1024),
+    whole(0),
+    Math.floor(memoryBytes() / 2 / MIB),
     'resident memory of the serving processes above which the execution using the most memory is stopped; 0: none',
   ),
-  'execution.timeout_ms': row(positive.max(LIMITS.executionMsMax), LIMITS.executionMsMax, 'deadline of an execution'),
+  'execution.timeout_ms': row(whole(1, LIMITS.executionMsMax), LIMITS.executionMsMax, 'deadline of an execution'),
   'university_sync.enabled': row(flag, false, 'whether university data are pulled in the background'),
   'university_sync.interval': row(duration(1000, 7 * 86_400_000, 'from 1s to 7d'), '15m', 'from one pull to the next'),
   'university_sync.base_url': row(
@@ -266,7 +284,7 @@ export const ROWS = {
     'before a page is asked for again; twice as long each time',
   ),
   'university_sync.brake_percent': row(
-    z.coerce.number().min(0).max(100),
+    numeric(0, 100),
     20,
     'share of the active records of a type that one pull may make inactive; more, and nothing of the type is changed',
   ),
@@ -292,7 +310,7 @@ export const ROWS = {
     'https://api.telegram.org',
     'where the Bot API is',
   ),
-  'messengers.telegram_per_second': row(positive.max(1000), 25, 'messages to Telegram in a second, all chats together'),
+  'messengers.telegram_per_second': row(whole(1, 1000), 25, 'messages to Telegram in a second, all chats together'),
   'messengers.vk_token': row(
     text.regex(/^[\w.-]*$/, 'must be an access token'),
     '',
@@ -317,7 +335,7 @@ export const ROWS = {
     'https://api.vk.com',
     'where the API is',
   ),
-  'messengers.vk_per_second': row(positive.max(1000), 18, 'calls to VK in a second'),
+  'messengers.vk_per_second': row(whole(1, 1000), 18, 'calls to VK in a second'),
   'messengers.private_ranges': row<string[]>(
     ranges,
     [],
@@ -331,7 +349,7 @@ export const ROWS = {
     'receiver of traces (OpenTelemetry, OTLP over HTTP); spans go to `/v1/traces` below it; empty: none are made',
   ),
   'tracing.ratio': row(
-    z.coerce.number().min(0).max(1),
+    numeric(0, 1),
     1,
     'share of the traces that begin here and are sent; whether others are sent, the caller decides with `traceparent`',
   ),

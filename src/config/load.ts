@@ -1,12 +1,14 @@
 import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
-import { closest } from 'fastest-levenshtein';
-import { parse as parseYaml } from 'yaml';
+import { parse as parseYaml, YAMLParseError } from 'yaml';
 import { messageOf, OperatorError } from '../base/errors.ts';
+import { fileProblem } from '../base/file-problem.ts';
+import { didYouMean } from '../base/nearest-name.ts';
 import { ROWS, type Row } from './keys.ts';
 import { PluginOrigins } from './plugin-origins.ts';
 import { type GivenValue, readCredentials, readValueFile } from './value-files.ts';
+import { valueProblem } from './value-problem.ts';
 
 /** A mistake in the configuration: one line that says where it is and what would be right. */
 export class ConfigError extends OperatorError {
@@ -16,7 +18,9 @@ export class ConfigError extends OperatorError {
 export type ConfigKey = keyof typeof ROWS;
 type Values = { readonly [K in ConfigKey]: (typeof ROWS)[K] extends Row<infer T> ? T : never };
 
-export type ConfigSource = 'default' | 'file' | 'credential' | 'env';
+export const CONFIG_SOURCES = ['default', 'file', 'credential', 'env', 'start'] as const;
+/** `start`: found out by the service when it started. */
+export type ConfigSource = (typeof CONFIG_SOURCES)[number];
 export type Config = {
   readonly values: Values;
   readonly sources: Readonly<Record<ConfigKey, ConfigSource>>;
@@ -36,20 +40,43 @@ const isKey = (key: string): key is ConfigKey => Object.hasOwn(ROWS, key);
 const OTHER_ENV = new Set(['BOT_CONFIG']);
 
 function unknownKey(key: string, known: readonly string[], where: string): ConfigError {
-  return new ConfigError(`${where}: unknown key "${key}"; did you mean "${closest(key, known)}"?`);
+  const nearest = didYouMean(key, known) || '; plugin-host config example lists all keys';
+  return new ConfigError(`${where}: unknown key "${key}"${nearest}`);
+}
+
+/** Names of keys and groups in a section or group. */
+const namesIn = (prefix: string): string[] => [
+  ...new Set(KEYS.filter(k => k.startsWith(`${prefix}.`)).map(k => k.slice(prefix.length + 1).split('.')[0] ?? '')),
+];
+
+/** Keys stand below their section; one at the top is written with its whole name, or without its section. */
+function unknownSection(name: string, sections: readonly string[], file: string): ConfigError {
+  if (isKey(name)) {
+    const words = name.split('.');
+    const written = words.reduceRight((inner, word) => `${word}: ${inner === '' ? '...' : `{ ${inner} }`}`, '');
+    return new ConfigError(`${file}: "${name}" stands at the top; a key stands below its section: ${written}`);
+  }
+  const below = KEYS.filter(k => k.endsWith(`.${name}`));
+  if (below.length > 0)
+    return new ConfigError(
+      `${file}: "${name}" stands at the top and has no section; did you mean ${below.join(', ')}?`,
+    );
+  return unknownKey(name, sections, file);
 }
 
 function flatten(value: unknown, file: string): Map<string, unknown> {
   const out = new Map<string, unknown>();
   if (value === null || value === undefined) return out;
   if (typeof value !== 'object' || Array.isArray(value))
-    throw new ConfigError(`${file}: must be a mapping of sections`);
+    throw new ConfigError(`${file}: it must hold sections with keys below them, like http: { port: 8080 }`);
   const sections = [...new Set(KEYS.map(k => k.split('.')[0]!))];
   for (const [section, content] of Object.entries(value)) {
-    if (!sections.includes(section)) throw unknownKey(section, sections, file);
+    if (!sections.includes(section)) throw unknownSection(section, sections, file);
     if (content === null) continue;
     if (typeof content !== 'object' || Array.isArray(content))
-      throw new ConfigError(`${file}: section "${section}" must be a mapping`);
+      throw new ConfigError(
+        `${file}: ${section} is ${JSON.stringify(content)}; section "${section}" must be a mapping of keys, like ${section}: { ${namesIn(section)[0]}: ... }`,
+      );
     flattenInto(out, content, section, file);
   }
   return out;
@@ -63,7 +90,10 @@ function flattenInto(out: Map<string, unknown>, content: object, prefix: string,
     // A group whose keys are all comments.
     if (isGroup && v === null) continue;
     if (isGroup && typeof v === 'object' && !Array.isArray(v)) flattenInto(out, v ?? {}, key, file);
-    else if (isGroup) throw new ConfigError(`${file}: "${key}" must be a mapping`);
+    else if (isGroup)
+      throw new ConfigError(
+        `${file}: ${key} is ${JSON.stringify(v)}; "${key}" must be a mapping of keys, like ${name}: { ${namesIn(key)[0]}: ... }`,
+      );
     else if (isKey(key)) out.set(key, v);
     else throw unknownKey(key, KEYS, file);
   }
@@ -78,18 +108,27 @@ function assertTlsIsWhole(values: Readonly<Record<string, unknown>>): void {
     throw new ConfigError(`${missing} (${envNameOf(missing)}) is missing; ${given} needs it`);
 }
 
+/** Where the file is no YAML, and why. */
+function yamlProblem(error: unknown): string {
+  const [first = ''] = messageOf(error).split('\n');
+  if (/multiple documents/.test(first)) return ': it holds several documents, divided by ---; keep one';
+  const at = error instanceof YAMLParseError ? error.linePos?.[0] : undefined;
+  const place = at === undefined ? '' : `line ${at.line}, column ${at.col}: `;
+  return `: ${place}this is not YAML: ${first.replace(/(?: at line \d+, column \d+)?:?$/, '')}`;
+}
+
 function readFile(file: string): Map<string, unknown> {
   let content: string;
   try {
     content = fs.readFileSync(file, 'utf8');
   } catch (error) {
-    throw new ConfigError(`cannot read the configuration file ${file}: ${messageOf(error)}`);
+    throw new ConfigError(`cannot read the configuration file ${file}: ${fileProblem(error)}`);
   }
   let value: unknown;
   try {
-    value = parseYaml(content);
+    value = parseYaml(content, { logLevel: 'error' });
   } catch (error) {
-    throw new ConfigError(`${file}: ${messageOf(error).split('\n')[0]}`);
+    throw new ConfigError(`${file}${yamlProblem(error)}`);
   }
   return flatten(value, file);
 }
@@ -118,7 +157,8 @@ function readEnvironment(env: Readonly<Record<string, string | undefined>>): Map
     }
     const plain = name.endsWith(FILE_SUFFIX) ? name.slice(0, -FILE_SUFFIX.length) : name;
     const inFile = plain === name ? undefined : names.get(plain);
-    if (inFile === undefined) throw unknownKey(name, [...names.keys()], 'environment');
+    const known = [...names.keys()].map(n => (plain === name ? n : `${n}${FILE_SUFFIX}`));
+    if (inFile === undefined) throw unknownKey(name, known, 'environment');
     if (env[plain] !== undefined)
       throw new ConfigError(`environment: ${plain} and ${name} are both set; keep the one that counts`);
     out.set(inFile, { name, value: orConfigError(name, () => readValueFile(value)) });
@@ -143,7 +183,9 @@ function assertBodiesFit(values: Readonly<Record<string, unknown>>): void {
   for (const [k, key] of keys.slice(1).entries()) {
     const less = keys[k] ?? '';
     if (Number(values[less]) > Number(values[key]))
-      throw new ConfigError(`${key} is ${values[key]}; it must be at least ${less} (${values[less]})`);
+      throw new ConfigError(
+        `${key} is ${values[key]}; it must be at least ${less} (${values[less]}): raise it, or lower ${less}`,
+      );
   }
 }
 
@@ -174,10 +216,8 @@ export function loadConfig(file: string | null, env: Readonly<Record<string, str
     const checked = (ROWS[key] as Row<unknown>).check.safeParse(raw);
     if (!checked.success) {
       const where = given !== undefined ? given.name : (file ?? 'default');
-      const shown = ROWS[key].secret ? '(hidden)' : JSON.stringify(raw);
-      throw new ConfigError(
-        `${where}: ${key} is ${shown}: ${checked.error.issues[0]?.message ?? 'invalid'} (${ROWS[key].about})`,
-      );
+      const problem = valueProblem(checked.error, raw, ROWS[key].secret === true);
+      throw new ConfigError(`${where}: ${key} ${problem} (${ROWS[key].about})`);
     }
     values[key] = checked.data;
     sources[key] = source;
@@ -202,10 +242,13 @@ export function loadConfig(file: string | null, env: Readonly<Record<string, str
   });
 }
 
+/** Whether the value of a key is shown nowhere. */
+export const isSecret = (key: ConfigKey): boolean => ROWS[key].secret === true;
+
 /** The effective values with their source; secrets are hidden. For `config check`. */
 export function describeConfig(
   config: Config,
-): Array<{ key: string; value: unknown; source: ConfigSource; env: string; about: string }> {
+): Array<{ key: ConfigKey; value: unknown; source: ConfigSource; env: string; about: string }> {
   return KEYS.map(key => ({
     key,
     value: ROWS[key].secret && config.values[key] !== '' ? '(hidden)' : config.values[key],
@@ -230,13 +273,18 @@ export function configToEnv(config: Config): Record<string, string> {
 export function withValues(config: Config, changes: Partial<Values>): Config {
   const sources = { ...config.sources };
   for (const key of Object.keys(changes))
-    if (isKey(key)) sources[key] = sources[key] === 'default' ? 'env' : sources[key];
+    if (isKey(key)) sources[key] = sources[key] === 'default' ? 'start' : sources[key];
   return Object.freeze({
     values: Object.freeze({ ...config.values, ...changes }),
     sources: Object.freeze(sources),
     file: config.file,
   });
 }
+
+/** Where the values come from, which `configToEnv` leaves out. */
+export type ConfigOrigin = Pick<Config, 'sources' | 'file'>;
+
+export const originOf = ({ file, sources }: Config): ConfigOrigin => ({ file, sources });
 
 /** Absolute path below the data directory. */
 export function dataPath(config: Config, ...parts: string[]): string {

@@ -14,7 +14,8 @@ This page answers which keys there are, what they mean, and what values they tak
 A value of the environment counts before a credential of systemd, a credential before the file, and the file before the
 default.
 
-- The file is YAML. It is named by \`--config FILE\`, else by \`BOT_CONFIG\`; without both there is none.
+- The file is YAML. It is named by \`--config FILE\`, else by \`BOT_CONFIG\`; without both, or when \`BOT_CONFIG\` is
+  empty, there is none.
 - The environment name of a key is \`BOT_<SECTION>_<KEY>\`: \`http.port\` is \`BOT_HTTP_PORT\`.
 - \`BOT_<SECTION>_<KEY>_FILE\` names a file that holds the value, for secrets: \`BOT_SMTP_PASSWORD_FILE\`. One line break
   at its end is left out.
@@ -41,7 +42,7 @@ npx plugin-host config check --json
 /** Defaults that differ from machine to machine, in words. */
 const MACHINE_DEFAULTS: Readonly<Record<string, string>> = {
   'serving.processes': 'one for each four processors, at most 7',
-  'execution.memory_budget_mb': 'half of the memory of the machine',
+  'execution.memory_budget_mb': 'half of the memory of the machine, or of the control group the service runs in',
 };
 
 /** The default of a key in words where it differs from machine to machine; null otherwise. */
@@ -79,8 +80,11 @@ function valuesOf(row: Row<unknown>): string | null {
       : `a number from ${minimum} to ${maximum}`;
   // A text no check takes, and a length of time that is longer than any bound.
   const mistakes = ['\0', '99999d'].flatMap(wrong => row.check.safeParse(wrong).error?.issues[0]?.message ?? []);
-  const told = [...new Set(mistakes)].filter(m => m.startsWith('must be '));
-  return told.length === 0 ? null : told.map(m => m.slice('must be '.length)).join('; ');
+  const told = mistakes.flatMap(m => {
+    const [, entry] = /^".*" in it is not (.+)$/.exec(m) ?? [];
+    return entry === undefined ? (/^must be (.+)$/.exec(m)?.[1] ?? []) : `a list, each entry ${entry}`;
+  });
+  return told.length === 0 ? null : [...new Set(told)].join('; ');
 }
 
 /** Lines of at most 120 characters. */

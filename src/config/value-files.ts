@@ -1,6 +1,6 @@
 import fs from 'node:fs';
 import path from 'node:path';
-import { messageOf } from '../base/errors.ts';
+import { fileProblem } from '../base/file-problem.ts';
 
 /** A value and the name under which it was given, for errors. */
 export type GivenValue = { name: string; value: string };
@@ -22,12 +22,20 @@ export function readValueFile(file: string): string {
     if (stat.size > BYTES_MAX) throw new Error(`it has ${stat.size} bytes; at most ${BYTES_MAX} are read`);
     text = new TextDecoder('utf-8', { fatal: true }).decode(fs.readFileSync(file));
   } catch (error) {
-    throw new Error(`cannot read ${file}: ${messageOf(error)}`);
+    throw new Error(`cannot read ${file}: ${fileProblem(error)}`);
   }
   const value = text.replace(/\r?\n$/, '');
   // An empty secret would mean "not set", and an empty database.url the embedded database.
   if (value === '') throw new Error(`${file} is empty; remove it, or write the value into it`);
   return value;
+}
+
+function namesIn(directory: string): string[] {
+  try {
+    return fs.readdirSync(directory).sort();
+  } catch (error) {
+    throw new Error(`cannot read ${directory}: ${fileProblem(error)}`);
+  }
 }
 
 /**
@@ -44,7 +52,7 @@ export function readCredentials(
 ): Map<string, GivenValue> {
   const sections = new Set(keys.map(key => key.split('.')[0]));
   const out = new Map<string, GivenValue>();
-  for (const name of fs.readdirSync(directory).sort()) {
+  for (const name of namesIn(directory)) {
     const [section = '', ...rest] = name.split('.');
     if (rest.length === 0 || !sections.has(section)) continue;
     if (!keys.includes(name)) throw unknown(name);

@@ -1,7 +1,8 @@
-import { spawn } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import fs from 'node:fs';
 import path from 'node:path';
+import { isDeepStrictEqual } from 'node:util';
 import t from 'tap';
 import { type Database, openDatabase } from '../../src/db/database.ts';
 import { EMBEDDED_ROLE, grantServiceRole } from '../../src/db/service-role.ts';
@@ -92,9 +93,15 @@ t.test('a backup of a service that runs holds every table at one moment, and the
 });
 
 t.test('it is restored on another machine: the same rows, the same answers, rights included', async t => {
-  fs.rmSync(directory, { recursive: true, force: true });
-  t.equal((await run(['backup', directory, '--json'], env)).code, 0);
-  const before = await contents(db);
+  // The service notes last uses, activity and the like now and then: a backup during which nothing was noted is compared.
+  let before: Map<string, string>;
+  let isQuiet: boolean;
+  do {
+    fs.rmSync(directory, { recursive: true, force: true });
+    before = await contents(db);
+    t.equal((await run(['backup', directory, '--json'], env)).code, 0);
+    isQuiet = isDeepStrictEqual(await contents(db), before);
+  } while (!isQuiet);
   const target = await makeEmptyDatabase();
   t.teardown(() => target.drop());
   const data = folder('restored');
@@ -186,8 +193,51 @@ t.test('a damaged backup, another key, and a database that is not empty change n
   const target2 = there();
   t.match(await run(['restore', broken], target2), { code: 1, err: /could not be restored: .*violates foreign key/ });
   t.ok(await isEmpty());
-  t.notOk(fs.existsSync(path.join(target2.BOT_DATA_DIR ?? '', 'files.restoring')));
+  t.notOk(fs.existsSync(path.join(target2.BOT_DATA_DIR ?? '', 'files')), 'a folder that was not there is not there');
+
+  // Folders that were there stay, also one of a name the backup has.
+  const kept = there();
+  const files = path.join(kept.BOT_DATA_DIR ?? '', 'files');
+  const names = [...fs.readdirSync(path.join(directory, 'files')), 'lost+found', 'other'];
+  for (const name of names) fs.mkdirSync(path.join(files, name, 'below'), { recursive: true });
+  const { ino } = fs.statSync(files);
+  t.match(await run(['restore', broken], kept), { code: 1, err: /violates foreign key/ });
+  t.same(fs.readdirSync(files).sort(), names.sort());
+  for (const name of names) t.same(fs.readdirSync(path.join(files, name)), ['below']);
+  t.equal(fs.statSync(files).ino, ino);
+  t.match(await run(['restore', directory], kept), { code: 0, out: /^restored \d+ rows and 1 files/ });
+  t.equal(fs.statSync(files).ino, ino, 'it is the same folder, which may be a mount point');
+  t.same(fs.readdirSync(files).sort(), names.sort(), 'and what was needed on the way is gone');
 });
+
+/** Mounts something on a folder; false where this account, or this machine, may not. */
+function mount(...args: string[]): boolean {
+  const { status } = spawnSync('mount', args);
+  if (status === 0) t.teardown(() => spawnSync('umount', args.slice(-1)));
+  return status === 0;
+}
+
+for (const kind of ['a file system of its own', 'a folder of elsewhere'])
+  t.test(`files are restored into a mount point: ${kind}`, async t => {
+    const data = folder('mounted');
+    const files = path.join(data, 'files');
+    fs.mkdirSync(files);
+    const args =
+      kind === 'a folder of elsewhere' ? ['--bind', folder('bound'), files] : ['-t', 'tmpfs', 'tmpfs', files];
+    if (!mount(...args)) return t.pass('this account mounts nothing here');
+    const target = await makeEmptyDatabase();
+    t.teardown(() => target.drop());
+    const there = { BOT_DATABASE_URL: target.url, BOT_DATA_DIR: data, BOT_SECRETS_KEY: key };
+    const restored = await run(['restore', directory, '--json'], there);
+    t.equal(restored.code, 0, restored.err);
+    t.match(JSON.parse(restored.out), { files: 1 });
+    const found = fs.readdirSync(files, { recursive: true, withFileTypes: true }).filter(e => e.isFile());
+    t.same(
+      found.map(e => fs.readFileSync(path.join(e.parentPath, e.name), 'utf8')),
+      ['hello'],
+    );
+    t.match(await run(['restore', directory], there), { code: 1, err: /holds files already/ });
+  });
 
 t.test(
   'a backup takes files that come and go, those on the disk although there is S3, and leaves what others wrote',
@@ -227,6 +277,61 @@ t.test(
   },
 );
 
+t.test('a place for a backup that is none is refused in words', async t => {
+  const data = folder('data');
+  const linked = `${data}-link`;
+  fs.symlinkSync(data, linked);
+  const at = { ...env, BOT_DATA_DIR: data };
+  const file = path.join(folder('place'), 'file');
+  fs.writeFileSync(file, '');
+  for (const inside of [data, path.join(data, 'b'), path.join(data, 'no', 'such'), path.join(linked, 'b')])
+    t.match(await run(['backup', inside], at), { code: 2, err: `${inside} lies in the data directory ${data}, with` });
+  const outer = path.join(folder('outer'), 'b');
+  t.match(await run(['backup', outer], { ...env, BOT_DATA_DIR: path.join(outer, 'data') }), {
+    code: 2,
+    err: `${outer} holds the data directory`,
+  });
+  t.match(await run(['backup', '/nowhere/at/all'], at), {
+    code: 1,
+    err: /the folder \/nowhere\/at is not there, in which all would be made; make it first, like: install -d .*\/nowhere\/at\n$/,
+  });
+  t.match(await run(['backup', path.join(file, 'b')], at), {
+    code: 1,
+    err: `${file} is a file; name a place in a folder`,
+  });
+  t.match(await run(['restore', '/nowhere'], at), {
+    code: 1,
+    err: /there is no folder \/nowhere: name one that backup/,
+  });
+  t.match(await run(['person', 'export', 'e1', '/nowhere/x'], at), {
+    code: 1,
+    err: /the folder \/nowhere is not there/,
+  });
+  t.match(await run(['support-bundle', '/nowhere/x'], at), { code: 1, err: /the folder \/nowhere is not there/ });
+  t.same(fs.readdirSync(data), [], 'nothing was made');
+});
+
+t.test('a database that does not answer or refuses is one line, in every command', async t => {
+  const refused = s.databaseUrl.replace(/\/\/[^@]*@/, '//no_such_role:x@');
+  const key = ['admin', 'key', '--email', 'a@b', '--name', 'x', '--scope', 'read'];
+  for (const args of [key, ['migrate', 'status'], ['migrate', 'up'], ['backup', path.join(folder('x'), 'b')]]) {
+    const away = { BOT_DATABASE_URL: 'postgresql://u:p@127.0.0.1:1/x', BOT_DATA_DIR: folder('away') };
+    t.match(
+      await run(args, away),
+      { code: 1, out: '', err: /^plugin-host: the database does not answer: .*\n$/ },
+      args.join(' '),
+    );
+    t.match(
+      await run(args, { ...away, BOT_DATABASE_URL: refused }),
+      {
+        code: 1,
+        err: /^plugin-host: the database refuses the connection: .*; correct role, password or name in .*\n$/,
+      },
+      args.join(' '),
+    );
+  }
+});
+
 // Another account cannot make a directory of a third one.
 if (process.getuid?.() === 0)
   t.test('root makes nothing in a data directory of another account', async t => {
@@ -258,6 +363,9 @@ t.test('the embedded database is backed up and restored as well', async t => {
   const data = folder('embedded');
   const restored = await run(['restore', directory], { BOT_DATA_DIR: data, BOT_SECRETS_KEY: key });
   t.match(restored, { code: 0, out: /^restored / }, restored.err);
+  const states = await run(['migrate', 'status', '--json'], { BOT_DATA_DIR: data });
+  t.match(states, { code: 0, err: '' }, 'it is started for the answer');
+  t.match(JSON.parse(states.out), { items: [{ name: '001_plugins.sql', state: 'applied' }] });
   const again = path.join(folder('again'), 'b');
   const made = await run(['backup', again, '--json'], { BOT_DATA_DIR: data, BOT_SECRETS_KEY: key });
   t.equal(made.code, 0, made.err);

@@ -5,38 +5,43 @@ import t from 'tap';
 
 const PROJECT = path.resolve(import.meta.dirname, '../..');
 
-function run(...args: string[]): { code: number | null; out: string; err: string } {
+type Ran = { code: number | null; out: string; err: string };
+
+function runWith(env: NodeJS.ProcessEnv, ...args: string[]): Ran {
   const r = spawnSync(process.execPath, [path.join(PROJECT, 'src/main.ts'), ...args], {
     encoding: 'utf8',
-    env: { PATH: process.env.PATH },
+    env: { PATH: process.env.PATH, ...env },
   });
   return { code: r.status, out: r.stdout, err: r.stderr };
 }
 
+const run = (...args: string[]): Ran => runWith({}, ...args);
+
 /** Every command, and the options its help names in addition to `--help` and `--config`. */
 const COMMANDS: Record<string, string[]> = {
   serve: ['sample'],
-  reload: [],
+  reload: ['json'],
   'migrate status': ['json'],
-  'migrate up': [],
+  'migrate up': ['json'],
   'config check': ['json'],
   'config example': [],
   doctor: ['json'],
-  'support-bundle': [],
-  ready: [],
+  'support-bundle': ['json'],
+  ready: ['json'],
   openapi: [],
   version: ['json'],
   'admin create': ['email', 'name', 'user', 'json'],
   'admin reset-password': ['email', 'json'],
+  'admin reset-second-factor': ['email', 'json'],
   'admin list': ['json'],
-  'admin key': ['email', 'name', 'scope', 'json'],
+  'admin key': ['email', 'name', 'scope', 'expires', 'json'],
   'authz drift': ['repair', 'json'],
   'sync once': ['release-brake', 'json'],
   'secrets rotate': ['json'],
   'secrets reset': ['json'],
   backup: ['json'],
-  restore: [],
-  'person export': [],
+  restore: ['json'],
+  'person export': ['json'],
   'person erase': ['yes', 'json'],
   status: ['url', 'token', 'json'],
   'outbox list': ['url', 'token', 'json', 'state', 'key', 'limit'],
@@ -61,15 +66,27 @@ const COMMANDS: Record<string, string[]> = {
   'policy check': ['url', 'token', 'json'],
   'policy explain': ['url', 'token', 'json', 'trigger', 'command'],
   'key list': ['url', 'token', 'json', 'administration', 'limit'],
-  'key create': ['url', 'token', 'json', 'scope', 'expires'],
+  'key create': ['url', 'token', 'json', 'scope', 'expires', 'allow-unknown'],
   'key rotate': ['url', 'token', 'json', 'overlap'],
   'key revoke': ['url', 'token', 'json', 'administration'],
+  'plugin new': ['lang', 'template', 'dev', 'port', 'json'],
+  'plugin build': ['out', 'json'],
+  'plugin inspect': ['json'],
+  'plugin test': [],
+  'plugin dev': ['port', 'remote', 'accept-public', 'url', 'token'],
+  'plugin message': ['as', 'file', 'mime-type', 'save', 'port', 'json'],
   'plugin list': ['url', 'token', 'json'],
   'plugin upload': ['url', 'token', 'json', 'frontend'],
-  'plugin install': ['url', 'token', 'json', 'config-file', 'accept-permissions', 'accept-public'],
+  'plugin install': [
+    ...['url', 'token', 'json', 'config-file'],
+    ...['accept-permissions', 'accept-suggested-access', 'accept-public'],
+  ],
   'plugin rollback': ['url', 'token', 'json', 'accept-public'],
+  'plugin logs': ['url', 'token', 'json', 'follow', 'limit'],
   'plugin enable': ['url', 'token', 'json'],
   'plugin disable': ['url', 'token', 'json'],
+  'plugin call': ['method', 'data', 'header', 'bearer', 'url', 'json'],
+  'plugin replay': ['module', 'set', 'save', 'url', 'token', 'json'],
   completion: [],
   man: [],
   help: [],
@@ -86,7 +103,7 @@ t.test('help names every command, and the help of a command its options', async 
   for (const [name, options] of Object.entries(COMMANDS)) {
     const { code, err, out } = run(...name.split(' '), '--help');
     t.same([code, err], [0, ''], name);
-    const shown = [...out.matchAll(/^ {2}(?:-h, )?--([a-z-]+)/gm)].map(m => m[1]);
+    const shown = [...out.matchAll(/^ {2}(?:-[a-z], )?--([a-z-]+)/gm)].map(m => m[1]);
     t.same(shown, [...options, 'help', 'config'], name);
   }
   t.equal(run('help', 'admin', 'create').out, run('admin', 'create', '--help').out);
@@ -105,10 +122,37 @@ t.test('a command that is not understood prints one line, with what was probably
     [['serve', '--smaple'], /^plugin-host: unknown option '--smaple'; did you mean "--sample"\?.*\n$/],
     [['version', '--repair'], /^plugin-host: unknown option '--repair'; see: plugin-host help version\n$/],
     [['config', 'check', '--config'], /^plugin-host: option '--config <file>' argument missing; see: .*\n$/],
+    [['admin', 'create'], /^plugin-host: this command needs --email ADDRESS\n$/],
+    [['admin', 'create', '--email', 'x'], /^plugin-host: --email is "x"; it must be an email address\n$/],
+    [
+      ['admin', 'create', '--email', 'x@y', '--user', 'z'],
+      /^plugin-host: --user is "z"; it must be the id of a user\n$/,
+    ],
+    [['admin', 'reset-password'], /^plugin-host: this command needs --email ADDRESS\n$/],
+    [['admin', 'reset-second-factor'], /^plugin-host: this command needs --email ADDRESS\n$/],
+    [['completion', 'fish'], /^plugin-host: there is completion for bash, not for "fish"\n$/],
+    [['executions', 'list', ''], /^plugin-host: argument 'plugin' is empty; see: plugin-host help executions list\n$/],
+    [['migrate', 'stauts'], /^plugin-host: there is no command "migrate stauts"; did you mean "status"\?.*\n$/],
+    [['--json', 'version'], /"message":"--json stands behind the command; see: plugin-host help version"/],
     [['version', 'now'], /^plugin-host: too many arguments for 'version'.*\n$/],
   ];
   for (const [args, words] of refused) t.match(run(...args), { code: 2, out: '', err: words }, args.join(' '));
   t.match(run('admin'), { code: 2, out: '', err: /^Usage: plugin-host admin/ }, 'the command is missing');
+});
+
+t.test('with --json an error is one JSON object on standard error, and nothing else is there', t => {
+  const refused: Array<[string[], Record<string, unknown>]> = [
+    [['admin', 'list', '--jso', '--json'], { kind: 'usage', exit_code: 2, message: /unknown option '--jso'; did you/ }],
+    [['admin', 'key', '--json'], { kind: 'usage', exit_code: 2, message: /needs --email/ }],
+    [['status', '--json'], { kind: 'usage', exit_code: 2, message: /no administration key/ }],
+    [['restore', '/nowhere', '--json'], { kind: 'failed', exit_code: 1, message: /there is no folder \/nowhere/ }],
+  ];
+  for (const [args, error] of refused) {
+    const { code, err, out } = run(...args);
+    t.same([code, out, err.split('\n').length], [error.exit_code, '', 2], args.join(' '));
+    t.match(JSON.parse(err), { error });
+  }
+  t.end();
 });
 
 t.test('a command that fails prints one line and ends with 1', async t => {
@@ -138,8 +182,17 @@ t.test('options mean what they say wherever they stand', async t => {
     t.equal(shown.file, file);
     t.match(shown.values.find(v => v.key === 'log.level')?.value, 'warn');
   }
+  t.match(
+    runWith({ BOT_CONFIG: '' }, 'config', 'check'),
+    { code: 0, out: /^log\.level +default/m },
+    'no file is named',
+  );
+  t.match(run('config', 'check', '--config', ''), {
+    code: 2,
+    err: /--config is empty: name a file, or leave it out\n$/,
+  });
   t.match(run('config', 'check').out, /^log\.level +default +"info"$/m);
   const manifest = JSON.parse(fs.readFileSync(path.join(PROJECT, 'package.json'), 'utf8')) as { version: string };
-  t.equal(run('version').out, `${manifest.version}\n`);
+  for (const word of ['version', '--version', '-V']) t.equal(run(word).out, `${manifest.version}\n`);
   t.same(JSON.parse(run('version', '--json').out), { version: manifest.version, node: process.version });
 });

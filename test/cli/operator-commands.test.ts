@@ -149,6 +149,21 @@ t.test('executions are listed and shown with their log', async t => {
     (await run(reader, 'executions', 'show', 'greeter', id)).out,
     /^outcome +trapped$[\s\S]*\nwarn {2}careful\n$/m,
   );
+  await db.query("UPDATE plugin_executions SET started_at = now() - interval '3 hours' WHERE request_id = 'request-1'");
+  const since = async (time: string): Promise<unknown> =>
+    await json(reader, 'executions', 'list', 'greeter', '--since', time);
+  t.match(await since('4h'), { items: [{ request_id: 'request-1' }] });
+  t.notMatch(await since('2h'), { items: [{ request_id: 'request-1' }] });
+  t.match(
+    await since('2020-01-31 08:00:00'),
+    { items: [{ request_id: 'request-1' }] },
+    'as a table shows times, in UTC',
+  );
+  for (const time of ['yesterday', '1', '1w', '2026-02-30', ''])
+    t.match(await run(reader, 'executions', 'list', 'greeter', '--since', time), {
+      code: 2,
+      err: `--since is "${time}"; it must be a length of time like 1h, 90m or 7d, or a time in UTC like`,
+    });
   t.match(await run(reader, 'executions', 'list', 'greeter', '--outcome', 'fine'), {
     code: 2,
     err: /--outcome is "fine"; it must be one of ok, handler_error/,
@@ -186,21 +201,69 @@ t.test('an address that is no plugin host, and a key that is none, are named', a
     t.match(await of(`${base}${path}`, reader), {
       code: 1,
       err: new RegExp(
-        `^plugin-host: ${base}${path} does not answer as a plugin host does \\(status 200, ${type}\\): .*\n$`,
+        `^plugin-host: ${base}${path} \\(--url\\) does not answer as a plugin host does \\(status 200, ${type}\\): .*\n$`,
       ),
     });
   t.match(await of(`http://127.0.0.1:${await freePort()}`, reader), {
     code: 1,
-    err: /cannot be reached: .*ECONNREFUSED/,
+    err: /\(--url\) cannot be reached: .*ECONNREFUSED.*: nothing listens there; does the service run\?/,
   });
   for (const url of ['ftp://x', 'x'])
-    t.match(await of(url, reader), { code: 2, err: /is not an address: --url needs/ });
+    t.match(await of(url, reader), { code: 2, err: /\(--url\) is not an address: give one like/ });
   for (const key of ['pha_one\nphb_two', 'ключ', 'a b']) {
     const refused = await of(s.base, key);
     t.match(refused, { code: 2, err: /the administration key has a space, a line break or another character/ });
     t.notMatch(refused.err, /one|two|ключ/, 'it is not shown');
   }
   t.match(await of(s.base, `${reader}\n`), { code: 0 }, 'a line break at the end of a file is no part of it');
+});
+
+t.test('without an address the configuration says it, and an error says where the address came from', async t => {
+  const { port } = new URL(s.base);
+  const configOf = (name: string, text: string): string => {
+    const file = path.join(s.directory, name);
+    fs.writeFileSync(file, text);
+    return file;
+  };
+  const here = configOf('here.yaml', `http: { port: ${port} }\n`);
+  const free = await freePort();
+  const away = configOf('away.yaml', `http: { host: 0.0.0.0, port: ${free} }\n`);
+  const secure = configOf(
+    'secure.yaml',
+    `http: { port: ${port}, public_url: "https://127.0.0.1:${port}", tls: { cert: c, key: k } }\n`,
+  );
+  const bare = async (env: Record<string, string>, ...args: string[]): Promise<Ran> => {
+    const clean = { PATH: process.env.PATH ?? '', PLUGIN_HOST_TOKEN: reader, ...env };
+    const child = spawn(process.execPath, [MAIN, 'outbox', 'list', ...args], { env: clean });
+    let [out, err] = ['', ''];
+    child.stdout.on('data', (c: Buffer) => (out += c.toString()));
+    child.stderr.on('data', (c: Buffer) => (err += c.toString()));
+    return new Promise(resolve => child.once('close', code => resolve({ code, out, err })));
+  };
+  t.match(await bare({}, '--config', here), { code: 0 });
+  t.match(await bare({ BOT_CONFIG: here, PLUGIN_HOST_URL: '' }), { code: 0 });
+  t.match(await bare({ BOT_HTTP_PORT: port }), { code: 0 });
+  t.match(await bare({ BOT_CONFIG: away, PLUGIN_HOST_URL: s.base }), { code: 0 }, 'the variable for it counts before');
+  t.match(await bare({ PLUGIN_HOST_URL: s.base }, '--config', away), {
+    code: 1,
+    err: `plugin-host: the service at http://127.0.0.1:${free} (http.host of ${away} and http.port of ${away}) cannot`,
+  });
+  t.match(await bare({ BOT_HTTP_PORT: String(free) }), {
+    code: 1,
+    err: `http://127.0.0.1:${free} (BOT_HTTP_PORT) cannot`,
+  });
+  t.match(await bare({ BOT_HTTP_PORT: '0' }), {
+    code: 2,
+    err: /http\.port is 0 \(BOT_HTTP_PORT\), which takes a free one; give --url/,
+  });
+  t.match(await bare({}, '--config', secure), {
+    code: 1,
+    err: new RegExp(`https://127\\.0\\.0\\.1:${port} \\(http\\.public_url of .*is it http://\\?`),
+  });
+  t.match(await bare({}, '--config', '/nowhere.yaml'), {
+    code: 1,
+    err: /cannot read the configuration file \/nowhere/,
+  });
 });
 
 t.test('output that cannot be written is one line', async t => {
@@ -271,6 +334,9 @@ t.test('policies are listed, checked and explained', async t => {
     code: 1,
     err: /not valid:\n {2}column 1: .*has_role/,
   });
+  const invalid = await run(reader, 'policy', 'check', 'has_rol("dean")', '--json');
+  t.match(invalid, { code: 1, err: '' }, 'a check that fails is an answer, not an error');
+  t.match(JSON.parse(invalid.out), { valid: false, errors: [{ message: /has_role/ }] });
   const user = await request(`${s.base}/api/admin/users`, {
     method: 'POST',
     headers: { authorization: `Bearer ${all}`, 'content-type': 'application/json' },
@@ -286,13 +352,39 @@ t.test('service keys are made, listed, rotated and revoked', async t => {
   const made = await run(all, 'key', 'create', 'library', '--scope', 'greeter:greet');
   t.match(made, { code: 0, out: /^phk_\S+\n$/ });
   t.match((await run(reader, 'key', 'list')).out, /^ID +NAME +SCOPES .*\n\d+ +library +greeter:greet +-/);
+  const short = JSON.parse(
+    (await run(all, 'key', 'create', 'short', '--scope', 'greeter:greet', '--expires', '1d', '--json')).out,
+  ) as { id: number; expires_at: string };
+  t.ok(Math.abs(Date.parse(short.expires_at) - Date.now() - 24 * 3_600_000) < 600_000);
+  t.match(await run(all, 'key', 'revoke', String(short.id)), { code: 0 });
+  t.match(await run(all, 'key', 'create', 'x', '--scope', 'greeter:greet', '--expires', 'soon'), { code: 2 });
   t.match((await run(reader, 'key', 'list', '--administration')).out, /read\+operate\+access +read operate access/);
   const id = String(((await json(reader, 'key', 'list')).items as Json[])[0]?.id);
-  const rotated = await run(all, 'key', 'rotate', id, '--overlap', '60');
+  const rotated = await run(all, 'key', 'rotate', id, '--overlap', '1m');
   t.match(rotated.out, /^phk_\S+\n$/);
   t.not(rotated.out, made.out);
   t.match(await run(all, 'key', 'revoke', id), { code: 0, out: `key ${id} is revoked\n` });
   t.match(await run(all, 'key', 'revoke', id), { code: 1, err: /key/ });
+});
+
+t.test('with --json every command prints one object, and an error names what the service said', async t => {
+  const lists = ['outbox list', 'jobs list', 'messages list', 'events list', 'events subscriptions', 'import list'];
+  for (const words of [...lists, 'executions list greeter', 'rel list', 'key list', 'key list --administration'])
+    t.match(await json(all, ...words.split(' ')), { items: Array }, words);
+  t.match(await json(all, 'plugin', 'list'), { items: [{ id: 'greeter' }] });
+  t.match(await json(all, 'policy', 'list', 'greeter'), { triggers: Array, commands: Array });
+  const refused = async (key: string, ...args: string[]): Promise<Json> => {
+    const { err, out } = await run(key, ...args, '--json');
+    t.same([out, err.split('\n').length], ['', 2], args.join(' '));
+    return JSON.parse(err) as Json;
+  };
+  t.match(await refused(all, 'import', 'show', '99'), {
+    error: { kind: 'failed', exit_code: 1, message: /99/, service: { status: 404, code: 'not_found' } },
+  });
+  t.match(await refused(all, 'key', 'create', 'x', '--scope', 'no:one'), {
+    error: { kind: 'refused', exit_code: 3, service: { status: 422, errors: [{ pointer: '/scopes/0/plugin_id' }] } },
+  });
+  t.match(await refused('pha_no.key', 'status'), { error: { service: { status: 401, code: 'unauthorized' } } });
 });
 
 t.test('what is not understood is named', async t => {
@@ -302,7 +394,14 @@ t.test('what is not understood is named', async t => {
     [['rel', 'add', 'faculty:3'], 2, /is not a relationship like study_group:7#member@user:ext-1/],
     [['rel', 'list', '--object', ':3'], 2, /--object is ":3"; it must be like faculty:3/],
     [['key', 'create', 'x', '--scope', 'greeter'], 2, /--scope is "greeter"; it must be PLUGIN:TRIGGER/],
-    [['key', 'create', 'x'], 3, /scope/],
+    [['key', 'create', 'x'], 2, /this command needs --scope PLUGIN:TRIGGER/],
+    [['key', 'create', 'x', '--scope', 'no:one'], 3, /plugin "no" is not installed \(give --allow-unknown to make/],
+    [['rel', 'add', 'x:1#dean@user:y'], 3, /: the type of the object must be one of user, faculty/],
+    [['rel', 'list', '--object', 'x:1'], 3, /: the type of --object must be one of user, faculty/],
+    [['outbox', 'list', '--key', 'faculty'], 2, /--key is "faculty"; it must be an entity like faculty:3/],
+    [['messages', 'list', '--plugin', 'greter'], 1, /there is no plugin "greter"/],
+    [['events', 'list', '--plugin', 'greter'], 1, /there is no plugin "greter"/],
+    [['plugin', 'install', 'x', 'y', '--config-file', '/nowhere'], 1, /\/nowhere cannot be read: it is not there/],
     [['import', 'show', '99'], 1, /import/],
   ];
   await Promise.all(
@@ -333,12 +432,27 @@ t.test('an operator makes a key on the machine itself, for an administrator', as
     "SELECT actor_kind FROM audit_log WHERE object_type = 'admin_key' ORDER BY id DESC LIMIT 1",
   );
   t.match(rows, [{ actor_kind: 'command_line' }]);
-  for (const [args, want] of [
-    [['--name', 'x', '--scope', 'read'], /needs --email/],
-    [['--email', 'root@uni.example', '--scope', 'read'], /needs --name/],
-    [['--email', 'root@uni.example', '--name', 'x'], /needs --scope: read, /],
-    [['--email', 'root@uni.example', '--name', 'x', '--scope', 'all'], /--scope is "all"; it must be one of read, /],
-    [['--email', 'else@uni.example', '--name', 'x', '--scope', 'read'], /no administrator else@uni\.example/],
-  ] as const)
-    t.match(await local(...args), { code: 1, err: want });
+  const DAY_MS = 24 * 3_600_000;
+  const ends = async (...args: string[]): Promise<string | null> => {
+    const { out } = await local('--email', 'root@uni.example', '--name', 'y', '--scope', 'read', '--json', ...args);
+    return (JSON.parse(out) as { expires_at: string | null }).expires_at;
+  };
+  const inDays = (time: string | null): number => Math.round((Date.parse(time ?? '') - Date.now()) / DAY_MS);
+  t.equal(inDays(await ends()), 90, 'as with the API');
+  t.equal(inDays(await ends('--expires', '12d')), 12);
+  t.equal(await ends('--expires', 'never'), null);
+  t.equal(await ends('--expires', '2999-01-31'), '2999-01-31T00:00:00.000Z');
+  for (const when of ['soon', '2026-02-30', '', '90', '2020-01-01'])
+    t.match(await local('--email', 'root@uni.example', '--name', 'y', '--scope', 'read', '--expires', when), {
+      code: 2,
+      err: `--expires is "${when}"`,
+    });
+  const wrong: Array<[string[], number, RegExp]> = [
+    [['--name', 'x', '--scope', 'read'], 2, /needs --email/],
+    [['--email', 'root@uni.example', '--scope', 'read'], 2, /needs --name/],
+    [['--email', 'root@uni.example', '--name', 'x'], 2, /needs --scope: read, /],
+    [['--email', 'root@uni.example', '--name', 'x', '--scope', 'all'], 2, /--scope is "all"; it must be one of read, /],
+    [['--email', 'else@uni.example', '--name', 'x', '--scope', 'read'], 1, /no administrator else@uni\.example/],
+  ];
+  for (const [args, code, err] of wrong) t.match(await local(...args), { code, err });
 });

@@ -68,18 +68,18 @@ t.test('upload says what the plugin asks for, install needs its configuration, l
     err: '',
     out: /^greeter 1\.0\.0 is uploaded; nothing is installed yet\npermissions: kv\n/,
   });
-  t.match(uploaded.out, /trigger greet: GET \/api\/triggers\/http\/greeter\/greet, user/);
+  t.match(uploaded.out, /trigger greet: GET \/api\/triggers\/http\/greeter\/greet, for users\n/);
   const key = keyIn(uploaded.out);
   const lacking = await run(['install', 'greeter', key]);
   t.match(lacking, { code: 3, out: '', err: /greeting/ }, 'what is not valid ends with 3');
   const file = path.join(directory, 'config.json');
   fs.writeFileSync(file, '{"greeting": "Hello"}');
   const installed = await run(['install', 'greeter', key, '--config-file', file, '--accept-permissions']);
-  t.match(installed, { code: 0, out: 'greeter 1.0.0 is installed and enabled\n' });
+  t.match(installed, { code: 0, out: 'greeter 1.0.0 is installed and enabled\ntrigger greet: for users\n' });
   const listed = await run(['list']);
   t.match(listed.out, /^ID +VERSION +STATE +NAME\ngreeter +1\.0\.0 +enabled/);
-  const json = JSON.parse((await run(['list', '--json'])).out) as Json[];
-  t.match(json, [{ id: 'greeter', version: '1.0.0' }]);
+  const json = JSON.parse((await run(['list', '--json'])).out) as Json;
+  t.match(json, { items: [{ id: 'greeter', version: '1.0.0' }] });
 });
 
 t.test('disable, enable, a second version and the way back', async t => {
@@ -91,8 +91,36 @@ t.test('disable, enable, a second version and the way back', async t => {
   );
   const first = versions.data?.items[0]?.wasm_key ?? '';
   const key = keyIn((await run(['upload', moduleOf('2.0.0')])).out);
-  t.match(await run(['install', 'greeter', key]), { code: 0, out: 'greeter 2.0.0 is installed and enabled\n' });
+  t.match(await run(['install', 'greeter', key]), {
+    code: 0,
+    out: 'greeter 2.0.0 is installed and enabled\ntrigger greet: for users\n',
+  });
   t.match(await run(['rollback', 'greeter', first]), { code: 0, out: 'greeter is 1.0.0 again\n' });
+});
+
+t.test('upload and install say who may call, and what the author suggests instead', async t => {
+  const file = path.join(directory, 'suggests.wasm');
+  const access = { users: true, policy: 'has_role("tutor")', reason: 'Tutors book' };
+  const http = { type: 'http', path: '/b', methods: ['GET'] };
+  const triggers = [
+    { ...http, name: 'book', access },
+    { ...http, name: 'see', path: '/s', access: { public: true, reason: 'Anyone looks' } },
+    { name: 'hours', type: 'messenger' },
+  ];
+  fs.writeFileSync(file, watPlugin({ id: 'suggests', triggers, handle: '(i32.const 0)' }));
+  const { out } = await run(['upload', file]);
+  t.match(
+    out,
+    /trigger book: GET \S+, for users\n {2}its author suggests: for users, with the policy has_role\("tutor"\) \(Tutors book\)\n/,
+  );
+  t.match(out, /command \/hours\ninstall it: plugin-host plugin install suggests \w+ --accept-suggested-access\n$/);
+  const key = /plugin install suggests (\w+)/.exec(out)?.[1] ?? '';
+  const refused = await run(['install', 'suggests', key, '--accept-suggested-access']);
+  t.match(refused, { code: 1, err: /Add --accept-public to confirm/ });
+  const installed = await run(['install', 'suggests', key, '--accept-suggested-access', '--accept-public']);
+  t.match(installed.out, /trigger book: for users, with the policy has_role\("tutor"\)\n/);
+  t.match(installed.out, /trigger see: for every caller, without a login\n/);
+  t.match((await run(['upload', file])).out, /is uploaded; it is what is installed\n/);
 });
 
 t.test('what cannot be done ends with 1 and one line that says why', async t => {
@@ -104,11 +132,17 @@ t.test('what cannot be done ends with 1 and one line that says why', async t => 
   const wrong = await run(['list'], { PLUGIN_HOST_URL: s.base, PLUGIN_HOST_TOKEN: 'pha_no.key' });
   t.match(wrong, { code: 1, err: /administration key is not valid/ });
   const away = await run(['list'], { PLUGIN_HOST_URL: 'http://127.0.0.1:1', PLUGIN_HOST_TOKEN: token });
-  t.match(away, { code: 1, err: /^plugin-host: the service cannot be reached: .+\n$/ });
+  t.match(away, {
+    code: 1,
+    err: /^plugin-host: the service at http:\/\/127\.0\.0\.1:1 \(PLUGIN_HOST_URL\) cannot be reached: .+\n$/,
+  });
   t.match(await run(['upload', path.join(directory, 'absent.wasm')]), { code: 1, err: /absent\.wasm cannot be read/ });
   t.match(await run(['upload', path.join(directory, 'config.json')]), { code: 3, err: /module/ });
   t.match(await run(['list'], { PLUGIN_HOST_URL: s.base }), { code: 2, err: /no administration key/ });
-  t.match(await run(['list', '--url', 'nowhere', '--token', 'x']), { code: 2, err: /"nowhere" is not an address/ });
+  t.match(await run(['list', '--url', 'nowhere', '--token', 'x']), {
+    code: 2,
+    err: /"nowhere" \(--url\) is not an address/,
+  });
 });
 
 t.test('a refusal is thrown by the client with its code and its places', async t => {
@@ -119,6 +153,14 @@ t.test('a refusal is thrown by the client with its code and its places', async t
     .catch((error: unknown) => error);
   if (!(failed instanceof PluginHostError)) return t.fail('it must throw');
   t.match(failed, { status: 422, code: 'validation_failed', errors: [{ pointer: '/display_name' }] });
+  const refused = await host
+    .POST('/api/admin/keys', { body: { name: 'x', scopes: ['read'] } })
+    .then(() => null)
+    .catch((error: unknown) => error);
+  if (!(refused instanceof PluginHostError) || refused.problem.code !== 'forbidden') return t.fail('it must refuse');
+  // The type check: with this code the refusal has these members.
+  const scopes: readonly string[] | undefined = refused.problem.missing_scopes;
+  t.equal(scopes, undefined, 'no scope would help');
   const made = await host.POST('/api/admin/users', { body: { display_name: 'Ada' } });
   t.equal(made.data?.display_name, 'Ada');
 });

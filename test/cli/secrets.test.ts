@@ -2,6 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import fs from 'node:fs';
 import path from 'node:path';
+import { Secret, TOTP } from 'otpauth';
 import t from 'tap';
 import { keyPlaceOf, listSealed, openSecretKey } from '../../src/app/secrets.ts';
 import { loadConfig } from '../../src/config/load.ts';
@@ -9,13 +10,18 @@ import { openDatabase } from '../../src/db/database.ts';
 import { makeSecretBox } from '../../src/plugins/secret-box.ts';
 import { fingerprintOf, pendingKeyFile } from '../../src/plugins/secret-key.ts';
 import { random } from '../support/graph.ts';
-import { startTestService, type TestService } from '../support/service.ts';
+import { CookieJar } from '../support/identity-provider.ts';
+import { type Json, request, startTestService, type TestService } from '../support/service.ts';
 import { respondText, watPlugin } from '../support/wat.ts';
 
 const MAIN = path.resolve(import.meta.dirname, '../../src/main.ts');
 const SUBSCRIPTIONS = 20;
+/** Of two plugins, the subscriptions, and the app of an administrator. */
+const SECRETS = SUBSCRIPTIONS + 3;
+const EMAIL = 'root@uni.example';
+const PASSWORD = 'correct horse battery';
 
-/** A service with a plugin that has a secret, and some subscriptions. */
+/** A service with a plugin that has a secret, some subscriptions, and an administrator with an authenticator app. */
 async function world(t: { teardown(fn: () => unknown): void }) {
   const s = await startTestService();
   t.teardown(() => s.stop());
@@ -44,6 +50,27 @@ async function world(t: { teardown(fn: () => unknown): void }) {
   );
   for (let n = 0; n < SUBSCRIPTIONS; n++)
     await s.admin('POST', '/events/subscriptions', { name: `s${n}`, url: `https://hooks.example/${n}` });
+  const made = await s.admin('POST', '/auth/setup', { email: EMAIL, password: PASSWORD });
+  const jar = new CookieJar();
+  jar.take(made.headers);
+  const ask = (at: TestService, headers: Record<string, string>, method: string, where: string, body: Json = {}) =>
+    request(`${at.base}/api/admin/auth${where}`, {
+      method,
+      headers: { 'content-type': 'application/json', ...headers },
+      body: JSON.stringify(body),
+    });
+  const begun = (await ask(s, jar.header, 'POST', '/totp/begin')).json;
+  const app = new TOTP({ secret: Secret.fromBase32(String(begun.secret)) });
+  const proof = { continuation: begun.continuation ?? '', code: app.generate() };
+  const set = await ask(s, jar.header, 'PUT', '/totp', proof);
+  if (set.status !== 200) throw new Error(set.text);
+  const logIn = (at: TestService) => ask(at, {}, 'POST', '/login', { email: EMAIL, password: PASSWORD });
+  /** A login with the app of the administrator, whose secret is sealed too. */
+  const logInWithApp = async (at: TestService) => {
+    const { continuation } = (await logIn(at)).json;
+    const code = app.generate({ timestamp: Date.now() + 30_000 });
+    return await ask(at, {}, 'POST', '/login/second-factor', { continuation: continuation ?? '', code });
+  };
   const file = path.join(s.directory, 'secrets.key');
   const command = (
     ...args: string[]
@@ -56,7 +83,7 @@ async function world(t: { teardown(fn: () => unknown): void }) {
     for (const stream of [child.stdout, child.stderr]) stream.on('data', (c: Buffer) => (text += c.toString()));
     return { child, done: once(child, 'close').then(([code]) => ({ code: code as number | null, text })) };
   };
-  return { s, file, command };
+  return { s, file, command, jar, logIn, logInWithApp };
 }
 
 /** Opens every stored secret with the key a start would use. */
@@ -77,7 +104,7 @@ t.test('secrets are put under a new key, wherever the command is killed, and nev
   const seed = Number(process.env.SECRETS_SEED ?? Math.floor(Math.random() * 2 ** 31));
   t.comment(`# seed ${seed}, SECRETS_SEED=${seed} repeats it`);
   const rnd = random(seed);
-  const { command, file, s } = await world(t);
+  const { command, file, logInWithApp, s } = await world(t);
   const first = fs.readFileSync(file, 'utf8');
   const refused = await command('rotate').done;
   t.match(refused, { code: 1, text: /a service uses this database; stop them all first/ });
@@ -85,9 +112,9 @@ t.test('secrets are put under a new key, wherever the command is killed, and nev
   await s.service.stop(5000);
 
   const before = await opened(s);
-  t.equal(before.length, SUBSCRIPTIONS + 2);
+  t.equal(before.length, SECRETS);
   const done = await command('rotate', '--json').done;
-  t.match(JSON.parse(done.text), { replaced: SUBSCRIPTIONS + 2, fingerprint: fingerprintOf(keyIn(file)) });
+  t.match(JSON.parse(done.text), { replaced: SECRETS, fingerprint: fingerprintOf(keyIn(file)) });
   t.not(fs.readFileSync(file, 'utf8'), first);
   t.same(await opened(s), before);
 
@@ -107,11 +134,12 @@ t.test('secrets are put under a new key, wherever the command is killed, and nev
   t.notOk(fs.existsSync(pendingKeyFile(file)));
   const again = await startTestService({}, s);
   t.equal(again.service.registry.find('keeper')?.config.api_key, 'hunter2');
+  t.match((await logInWithApp(again)).json, { admin: { email: EMAIL } }, 'codes of the app go on');
   await again.service.stop(5000);
 });
 
 t.test('another key is refused and none is made; a lost one is replaced, with what must be entered again', async t => {
-  const { command, file, s } = await world(t);
+  const { command, file, jar, logIn, s } = await world(t);
   await s.service.stop(5000);
   const right = fs.readFileSync(file, 'utf8');
   t.match(await command('reset').done, {
@@ -131,20 +159,32 @@ t.test('another key is refused and none is made; a lost one is replaced, with wh
   await db.query('UPDATE installation SET secrets_fingerprint = NULL');
   await t.rejects(startTestService({}, s), /holds secrets of another key than .*secrets\.key/);
   fs.writeFileSync(file, right);
-  t.equal((await opened(s)).length, SUBSCRIPTIONS + 2, 'the right key is taken and noted');
+  t.equal((await opened(s)).length, SECRETS, 'the right key is taken and noted');
 
   fs.rmSync(file);
   const reset = await command('reset').done;
   t.equal(reset.code, 0);
   t.match(reset.text, /must be entered again:\n {2}plugin keeper .*: config api_key;/);
   t.match(reset.text, /event subscription \d+ "s0": ask for a new secret with new_secret/);
+  t.match(
+    reset.text,
+    /administrator root@uni\.example: the authenticator app no longer counts, add it again; the password alone logs in/,
+  );
   t.notMatch(reset.text, /plain/);
   const again = await startTestService({}, s);
-  t.match((await again.admin('GET', '/plugins/keeper')).json, { state: 'disabled' });
-  t.match((await again.admin('GET', '/plugins/plain')).json, { state: 'enabled' });
-  t.match((await again.admin('GET', '/events/subscriptions')).json, {
+  const admin = (method: string, where: string, body?: Json) =>
+    request(`${again.base}/api/admin${where}`, {
+      method,
+      headers: { ...jar.header, ...(body === undefined ? {} : { 'content-type': 'application/json' }) },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    });
+  t.match((await admin('GET', '/auth/second-factor')).json, { totp_since: null, recovery_codes: 0 });
+  t.equal((await logIn(again)).status, 200, 'the password alone logs in');
+  t.match((await admin('GET', '/plugins/keeper')).json, { state: 'disabled' });
+  t.match((await admin('GET', '/plugins/plain')).json, { state: 'enabled' });
+  t.match((await admin('GET', '/events/subscriptions')).json, {
     items: [{ enabled: false, disabled_why: /lost with secrets\.key/ }],
   });
-  t.match(await again.admin('POST', '/plugins/keeper/install', { wasm_key: 'x', config: {} }), { status: 422 });
+  t.match(await admin('POST', '/plugins/keeper/install', { wasm_key: 'x', config: {} }), { status: 422 });
   await again.service.stop(5000);
 });

@@ -3,7 +3,7 @@ import fs from 'node:fs';
 import path from 'node:path';
 import t from 'tap';
 import { openDatabase } from '../../src/db/database.ts';
-import { startTestService } from '../support/service.ts';
+import { startTestService, TOKEN } from '../support/service.ts';
 import { watPlugin } from '../support/wat.ts';
 
 const MAIN = path.resolve(import.meta.dirname, '../../src/main.ts');
@@ -51,6 +51,28 @@ t.test('the bundle holds configuration, queues, hosts and failures, and no secre
 
   const again = spawnSync(process.execPath, [MAIN, 'support-bundle', file], { env, encoding: 'utf8' });
   t.match(again, { status: 1, stderr: /is there already; name another file/ });
+});
+
+t.test('a running service gives the same bundle to administrators, without what only the machine knows', async t => {
+  const s = await startTestService({ BOT_ADMIN_API_KEY: 'a-secret-of-the-configuration' });
+  t.teardown(() => s.stop());
+  const answer = await fetch(`${s.base}/api/admin/support-bundle`, { headers: { authorization: `Bearer ${TOKEN}` } });
+  t.equal(answer.status, 200);
+  t.match(answer.headers.get('content-disposition'), /^attachment; filename="plugin-host-support-[\dT-]+\.tar\.gz"$/);
+  t.equal(answer.headers.get('cache-control'), 'no-store');
+  const directory = t.testdir({});
+  const file = path.join(directory, 'bundle.tar.gz');
+  fs.writeFileSync(file, new Uint8Array(await answer.arrayBuffer()));
+  execFileSync('tar', ['-xzf', file, '-C', directory]);
+  const [folder = ''] = fs.readdirSync(directory).filter(name => name.startsWith('plugin-host-support-'));
+  const names = fs.readdirSync(path.join(directory, folder));
+  t.same(names.sort(), [
+    ...['README.txt', 'configuration.json', 'database.json', 'failures.json', 'hosts.json', 'queues.json'],
+    ...['suspensions.json', 'versions.json'],
+  ]);
+  for (const name of names)
+    t.notMatch(fs.readFileSync(path.join(directory, folder, name), 'utf8'), /a-secret-of-the-configuration/, name);
+  t.equal((await fetch(`${s.base}/api/admin/support-bundle`)).status, 401);
 });
 
 t.test('what cannot be read is said in its place, and the rest is packed', async t => {

@@ -45,12 +45,16 @@ async function world(t: Scope) {
 }
 
 t.test('sync once pulls, shows what it does, and says how it went', async t => {
-  const { env, source, start } = await world(t);
+  const { db, env, source, start } = await world(t);
   const first = await start().ended;
   t.equal(first.code, 0, first.err);
   t.match(first.out, /^import 1 succeeded: \d+ created, 0 updated, 0 made inactive, 0 failed\n$/);
   t.match(first.err, /^person {15}\[#{30}\] 640\/640 {2}succeeded$/m);
   t.equal(first.err.trim().split('\n').length, PATHS.length, 'a line for each type');
+  const { rows } = await db.query(
+    "SELECT actor_kind, object_id, after FROM audit_log WHERE action = 'university.pull'",
+  );
+  t.same(rows, [{ actor_kind: 'command_line', object_id: '1', after: { release_brake: [] } }]);
   source.faults.set('courses', { kind: 'status', status: 403 });
   const second = await start('--json').ended;
   t.equal(second.code, 1);
@@ -62,7 +66,7 @@ t.test('sync once pulls, shows what it does, and says how it went', async t => {
     ],
   });
   t.match(await start('--release-brake', 'pigeon').ended, {
-    code: 1,
+    code: 2,
     err: /--release-brake is "pigeon"; it must be one of person, /,
   });
   const nowhere = { ...env, BOT_UNIVERSITY_SYNC_BASE_URL: '' };

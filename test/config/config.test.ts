@@ -1,5 +1,6 @@
 import path from 'node:path';
 import t from 'tap';
+import { messageOf } from '../../src/base/errors.ts';
 import {
   configToEnv,
   describeConfig,
@@ -10,6 +11,15 @@ import {
 } from '../../src/config/load.ts';
 
 const file = (t: Tap, text: string): string => path.join(t.testdir({ 'host.yaml': text }), 'host.yaml');
+
+function caught(work: () => unknown): unknown {
+  try {
+    return work();
+  } catch (error) {
+    return error;
+  }
+}
+
 type Tap = { testdir(files: Record<string, string>): string };
 
 t.test('a value comes from the environment, else from the file, else from the defaults', async t => {
@@ -73,7 +83,7 @@ t.test('a file with a value that cannot be used is refused and named', async t =
   );
   t.throws(
     () => loadConfig(null, { BOT_SMTP_PASWORD_FILE: name }),
-    /unknown key "BOT_SMTP_PASWORD_FILE"; did you mean "BOT_SMTP_PASSWORD"/,
+    /unknown key "BOT_SMTP_PASWORD_FILE"; did you mean "BOT_SMTP_PASSWORD_FILE"/,
   );
   t.throws(
     () => loadConfig(null, { CREDENTIALS_DIRECTORY: path.join(directory, 'credentials') }),
@@ -100,6 +110,47 @@ t.test('a wrong value is refused with its place and what is right', async t => {
   t.throws(() => loadConfig(file(t, 'http: 8080\n'), {}), /section "http" must be a mapping/);
   t.throws(() => loadConfig(file(t, 'http: [\n'), {}), /host.yaml/);
   t.throws(() => loadConfig('/nowhere/x.yaml', {}), /cannot read the configuration file/);
+});
+
+t.test('each mistake is one line with its file, key and value, and what would be right', t => {
+  const wrong: Array<[string, string]> = [
+    ['http: { port: many }', 'http.port is "many"; it must be a whole number from 0 to 65535 (port to listen on'],
+    ['http:\n  port:\n', 'http.port has no value; it must be a whole number from 0 to 65535'],
+    ['http: { port: true }', 'http.port is true; it must be a whole number'],
+    ['http: { max_body: 10MB }', 'http.max_body is "10MB"; it must be a whole number, at least 1'],
+    ['http: { max_body: 1.5 }', 'http.max_body is 1.5; it must be a whole number'],
+    ['port: 8080', '"port" stands at the top and has no section; did you mean http.port, smtp.port, metrics.port?'],
+    ['http.tls.cert: x', 'a key stands below its section: http: { tls: { cert: ... } }'],
+    ['zebra: 1', 'unknown key "zebra"; plugin-host config example lists all keys'],
+    ['http: 8080', 'http is 8080; section "http" must be a mapping of keys, like http: { host: ... }'],
+    ['http: { tls: yes }', 'http.tls is "yes"; "http.tls" must be a mapping of keys, like tls: { cert: ... }'],
+    ['- a', 'it must hold sections with keys below them'],
+    ['http:\n\tport: 1\n', 'line 2, column 1: this is not YAML: Tabs are not allowed as indentation'],
+    ['a: 1\n---\nb: 1', 'it holds several documents, divided by ---; keep one'],
+    ['http: { host: "" }', 'http.host is ""; it must not be empty'],
+    ['messengers: { vk_group_id: 77 }', 'vk_group_id is 77; it must be text: put it in quotes, like "77"'],
+    ['smtp: { password: 12345 }', 'smtp.password is (hidden); it must be text: put it in quotes (password at it)'],
+    ['university_sync: { interval: 5 minutes }', '"5 minutes"; it must be a length of time like 15m, 1h30m or 90s'],
+    ['university_sync: { interval: 30 }', 'interval is 30; it must be a length of time like 15m, 1h30m or 90s'],
+    ['http: { trusted_proxies: [10.0.0.0/33] }', '"10.0.0.0/33" in it is not an address or a CIDR range like'],
+    ['admin: { setup: never }', 'admin.setup is "never"; it must be one of token, loopback, open'],
+    ['files: { direct_links: perhaps }', 'files.direct_links is "perhaps"; it must be true or false'],
+    ['database: { url: localhost/db }', 'database.url is (hidden); it must be an address like postgresql://user:'],
+    ['secrets: { key: abc }', 'secrets.key is (hidden); it must be 32 bytes in base64; make one with: openssl'],
+    ['http: { public_url: "https://u:pw@x" }', 'http.public_url is "https://(hidden)@x"; it must be an address'],
+  ];
+  for (const [content, words] of wrong) {
+    const at = file(t, content);
+    const message = messageOf(caught(() => loadConfig(at, {})));
+    t.ok(message.startsWith(`${at}: `) && message.includes(words) && !message.includes('\n'), `${content}: ${message}`);
+  }
+  t.match(
+    messageOf(caught(() => loadConfig(null, { BOT_HTTP_PORT: '' }))),
+    /^BOT_HTTP_PORT: http\.port is ""; it must be/,
+    'an empty value is not the port 0',
+  );
+  t.match(messageOf(caught(() => loadConfig('/tmp', {}))), /\/tmp: it is a folder, not a file$/);
+  t.end();
 });
 
 t.test('secrets are hidden where the configuration is shown, also in errors', async t => {

@@ -22,7 +22,7 @@ t.test('each key has an entry with its environment name, default and values', as
   t.match(page, /### smtp\.password\n[^#]*- Secret: never shown/);
   t.match(
     page,
-    /### execution\.memory_budget_mb\n[^#]*- Default: half of the memory of the machine/,
+    /### execution\.memory_budget_mb\n[^#]*- Default: half of the memory of the machine, or of the control group the service runs in/,
     'the same on each machine',
   );
 });
