@@ -1,12 +1,12 @@
 import type { Queryable } from '../db/database.ts';
 import { REMOVED_AT_ONCE } from '../db/remove-in-batches.ts';
 
-export const ACTOR_KINDS = ['admin', 'admin_key', 'user', 'anonymous', 'setup', 'command_line'] as const;
+export const ACTOR_KINDS = ['admin', 'admin_key', 'import_key', 'user', 'anonymous', 'setup', 'command_line'] as const;
 
 /** The actor of a change, as the audit log stores it. */
 export type Actor = {
   kind: (typeof ACTOR_KINDS)[number];
-  /** For a key: the administrator who created it. Null in setup mode, on the command line and for a failed login. */
+  /** For an administration key: the administrator who created it. Null where no account is known. */
   userId: number | null;
   /** The administration key that was used. */
   keyId?: number;
@@ -48,7 +48,17 @@ export type AuditAction =
   | 'admin.appoint'
   | 'admin.reset_password'
   | 'admin.remove'
+  | 'admin.roles'
+  | 'admin.add_passkey'
+  | 'admin.remove_passkey'
+  | 'admin.set_totp'
+  | 'admin.remove_totp'
+  | 'admin.renew_recovery_codes'
+  | 'admin.reset_second_factor'
+  | 'admin.second_factor_asked'
+  | 'admin.second_factor_failed'
   | 'session.revoke'
+  | 'messenger.unlink'
   | 'token.create'
   | 'token.revoke'
   | 'user.create'
@@ -63,10 +73,14 @@ export type AuditAction =
   | 'graph.repair'
   | 'host.forget'
   | 'message.retry'
+  | 'mail.test'
+  | 'university.import'
+  | 'university.pull'
   | 'event.subscribe'
   | 'event.change_subscription'
   | 'event.unsubscribe'
-  | 'event.retry';
+  | 'event.retry'
+  | 'event.test';
 
 /** The state of an object before or after the change; never contains a secret. */
 export type AuditState = Readonly<Record<string, unknown>>;
@@ -86,6 +100,8 @@ export type AuditChange = {
     | 'host'
     | 'file'
     | 'message'
+    | 'mail'
+    | 'import'
     | 'event_subscription';
   objectId: string;
   before?: AuditState;
@@ -152,6 +168,24 @@ type AuditSql = {
   address: string;
 };
 
+const toEntry = (r: AuditSql): AuditEntry => ({
+  id: Number(r.id),
+  at: r.at,
+  action: r.action,
+  objectType: r.object_type,
+  objectId: r.object_id,
+  before: r.before,
+  after: r.after,
+  actor: {
+    kind: r.actor_kind,
+    userId: r.actor_user_id === null ? null : Number(r.actor_user_id),
+    ...(r.actor_key_id === null ? {} : { keyId: Number(r.actor_key_id) }),
+    name: r.actor_name,
+    requestId: r.request_id,
+    address: r.address,
+  },
+});
+
 /** Lists entries, newest first. */
 export async function listAudit(db: Queryable, f: AuditFilter): Promise<AuditEntry[]> {
   const { rows } = await db.query<AuditSql>(
@@ -170,23 +204,12 @@ export async function listAudit(db: Queryable, f: AuditFilter): Promise<AuditEnt
       f.since ?? null,
     ],
   );
-  return rows.map(r => ({
-    id: Number(r.id),
-    at: r.at,
-    action: r.action,
-    objectType: r.object_type,
-    objectId: r.object_id,
-    before: r.before,
-    after: r.after,
-    actor: {
-      kind: r.actor_kind,
-      userId: r.actor_user_id === null ? null : Number(r.actor_user_id),
-      ...(r.actor_key_id === null ? {} : { keyId: Number(r.actor_key_id) }),
-      name: r.actor_name,
-      requestId: r.request_id,
-      address: r.address,
-    },
-  }));
+  return rows.map(toEntry);
+}
+
+export async function findAuditEntry(db: Queryable, id: number): Promise<AuditEntry | undefined> {
+  const { rows } = await db.query<AuditSql>('SELECT * FROM audit_log WHERE id = $1', [id]);
+  return rows[0] === undefined ? undefined : toEntry(rows[0]);
 }
 
 /**

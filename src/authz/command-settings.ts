@@ -6,13 +6,15 @@ import type { Queryable } from '../db/database.ts';
 /** Channel on which hosts of one database tell each other that a command's settings changed; the payload names it. */
 export const COMMAND_CHANGED = 'command_changed';
 
-/** Who may run a command (docs/authorization.md "Commands"). Null: no role of this kind is required. */
+/** Who may run a command (docs/authorization.md "Commands"), and what is kept of it. Null: no role of this kind is required. */
 export type CommandSettings = {
   enabled: boolean;
   policyExpression: string;
   systemRole: string | null;
   globalRoles: readonly string[];
   pluginRole: string | null;
+  /** Whether its executions are recorded. */
+  record: boolean;
 };
 
 /** The settings of a command without stored ones: open to everyone (docs/authorization.md "Commands"). */
@@ -22,6 +24,7 @@ export const DEFAULT_COMMAND: Readonly<CommandSettings> = {
   systemRole: null,
   globalRoles: [],
   pluginRole: null,
+  record: false,
 };
 
 type CommandSql = {
@@ -31,6 +34,7 @@ type CommandSql = {
   system_role: string | null;
   global_roles: string[];
   plugin_role: string | null;
+  record: boolean;
 };
 
 /** Stored settings of a plugin's commands by name. */
@@ -45,6 +49,7 @@ export async function loadCommandSettings(db: Queryable, pluginId: string): Prom
         systemRole: r.system_role,
         globalRoles: r.global_roles,
         pluginRole: r.plugin_role,
+        record: r.record,
       },
     ]),
   );
@@ -69,11 +74,12 @@ export async function changeCommandSettings(
   check(before);
   const s: CommandSettings = { ...before, ...change };
   await client.query(
-    `INSERT INTO plugin_command_settings (plugin_id, command, enabled, policy_expression, system_role, global_roles, plugin_role)
-     VALUES ($1, $2, $3, $4, $5, $6, $7)
+    `INSERT INTO plugin_command_settings (plugin_id, command, enabled, policy_expression, system_role, global_roles, plugin_role, record)
+     VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
      ON CONFLICT (plugin_id, command) DO UPDATE SET enabled = EXCLUDED.enabled, policy_expression = EXCLUDED.policy_expression,
-       system_role = EXCLUDED.system_role, global_roles = EXCLUDED.global_roles, plugin_role = EXCLUDED.plugin_role, updated_at = now()`,
-    [pluginId, command, s.enabled, s.policyExpression, s.systemRole, s.globalRoles, s.pluginRole],
+       system_role = EXCLUDED.system_role, global_roles = EXCLUDED.global_roles, plugin_role = EXCLUDED.plugin_role, record = EXCLUDED.record,
+       updated_at = now()`,
+    [pluginId, command, s.enabled, s.policyExpression, s.systemRole, s.globalRoles, s.pluginRole, s.record],
   );
   await appendAudit(client, by, {
     action: 'command.settings',
@@ -94,6 +100,7 @@ export const commandState = (s: CommandSettings) =>
     system_role: s.systemRole,
     global_roles: s.globalRoles,
     plugin_role: s.pluginRole,
+    record: s.record,
   }) satisfies AuditState;
 
 const cacheKey = (pluginId: string, command: string): string => `${pluginId}/${command}`;

@@ -4,7 +4,7 @@ import type { Database, Queryable } from '../db/database.ts';
 import { pluginRoleId } from '../graph/graph-ids.ts';
 import type { GraphSchema } from '../graph/graph-schema.ts';
 import type { Tuple } from '../graph/tuple.ts';
-import { type Appended, appendGraphChanges, type GraphChange } from '../outbox/append.ts';
+import { type Appended, appendGraphChanges, type GraphChange, type Origin } from '../outbox/append.ts';
 import { listByPrefix, listRelationships } from '../outbox/mirror.ts';
 
 /** A role that commands can require (docs/authorization.md "Commands"). Each plugin has its own plugin roles. */
@@ -68,8 +68,11 @@ export async function removePluginRoles(client: Queryable, schema: GraphSchema, 
 
 const filterOf = ({ subjectRelation: _, ...filter }: Tuple) => filter;
 
+/** A role of a user with who gave it and when. */
+export type HeldGraphRole = GraphRole & { origin: Origin; grantedAt: Date };
+
 /** The roles of a user according to the mirror. */
-export async function listGraphRoles(db: Database, externalId: string): Promise<GraphRole[]> {
+export async function listGraphRoles(db: Database, externalId: string): Promise<HeldGraphRole[]> {
   const kinds = ['system', 'global', 'plugin'] as const;
   const lists = await Promise.all(
     kinds.map(kind =>
@@ -82,11 +85,11 @@ export async function listGraphRoles(db: Database, externalId: string): Promise<
     ),
   );
   return lists.flatMap((list, k) =>
-    list.map(({ tuple: { resourceId } }): GraphRole => {
+    list.map(({ createdAt: grantedAt, origin, tuple: { resourceId } }): HeldGraphRole => {
       const kind = kinds[k] ?? 'system';
-      if (kind !== 'plugin') return { kind, role: resourceId };
+      if (kind !== 'plugin') return { kind, role: resourceId, origin, grantedAt };
       const slash = resourceId.indexOf('/');
-      return { kind, pluginId: resourceId.slice(0, slash), role: resourceId.slice(slash + 1) };
+      return { kind, pluginId: resourceId.slice(0, slash), role: resourceId.slice(slash + 1), origin, grantedAt };
     }),
   );
 }

@@ -1,3 +1,4 @@
+import { IMPORTED_ROLES } from '../base/imported-roles.ts';
 import { didYouMean } from '../base/nearest-name.ts';
 import type { Queryable } from '../db/database.ts';
 import { pluginRoleId } from '../graph/graph-ids.ts';
@@ -13,9 +14,6 @@ import { listStoredPolicies } from './stored-policies.ts';
 
 /** A role that a policy names, and its position. */
 type AskedRole = { role: string; start: number; end: number };
-
-/** Roles granted by imports of university data (university/settle); known even before a user has them. */
-const IMPORTED_ROLES = ['student', 'teacher'];
 
 /** Roles named in a policy as literals, in has_role, has_any_role and `"role" in user.roles`. */
 function rolesAskedIn(root: ASTNode): AskedRole[] {

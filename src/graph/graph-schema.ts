@@ -57,21 +57,28 @@ export class GraphSchema {
     if (type === undefined) return out;
     const subjects = type.relations.get(t.relation);
     if (type.relations.size === 0)
-      out.push({ pointer: `${pointer}/resource_type`, message: `must not be ${type.name}, which has no relations` });
+      out.push({
+        pointer: `${pointer}/resource_type`,
+        message: `must not be ${type.name}, which has no relations`,
+        code: 'does_not_fit',
+      });
     else if (subjects === undefined)
       out.push({
         pointer: `${pointer}/relation`,
         message: `must be ${oneOf(type.relations.keys())} of a ${type.name}`,
+        code: 'not_one_of',
       });
     else if (this.types.has(t.subjectType) && !subjects.includes(t.subjectType))
       out.push({
         pointer: `${pointer}/subject_type`,
         message: `must be ${oneOf(subjects)} for the relation ${t.relation} of a ${type.name}`,
+        code: 'does_not_fit',
       });
     if (t.subjectRelation !== '')
       out.push({
         pointer: `${pointer}/subject_relation`,
         message: 'must be absent: no relation of the schema takes a subject relation',
+        code: 'does_not_fit',
       });
     return out;
   }
@@ -84,30 +91,32 @@ export class GraphSchema {
       [f.subjectType, 'subject_type'],
     ] as const)
       if (value !== undefined && !this.types.has(value))
-        out.push({ pointer: `${pointer}/${name}`, message: `must be ${oneOf(this.types.keys())}` });
+        out.push({ pointer: `${pointer}/${name}`, message: `must be ${oneOf(this.types.keys())}`, code: 'not_one_of' });
     const type = f.resourceType === undefined ? undefined : this.types.get(f.resourceType);
     for (const [id, name] of [
       [f.resourceId, 'resource_id'],
       [f.subjectId, 'subject_id'],
     ] as const) {
       const problem = id === undefined ? null : idProblem(id);
-      if (problem !== null) out.push({ pointer: `${pointer}/${name}`, message: problem });
+      if (problem !== null) out.push({ pointer: `${pointer}/${name}`, ...problem });
     }
     if (f.relation !== undefined && type === undefined && !this.#relations.has(f.relation))
-      out.push({ pointer: `${pointer}/relation`, message: `must be ${oneOf(this.#relations)}` });
+      out.push({ pointer: `${pointer}/relation`, message: `must be ${oneOf(this.#relations)}`, code: 'not_one_of' });
     if (f.relation !== undefined && type !== undefined && !type.relations.has(f.relation))
       out.push({
         pointer: `${pointer}/relation`,
         message: `must be ${oneOf(type.relations.keys())} of a ${type.name}`,
+        code: 'not_one_of',
       });
     return out;
   }
 
   #object(type: string, id: string, pointer: string): FieldError[] {
     const out: FieldError[] = [];
-    if (!this.types.has(type)) out.push({ pointer: `${pointer}_type`, message: `must be ${oneOf(this.types.keys())}` });
+    if (!this.types.has(type))
+      out.push({ pointer: `${pointer}_type`, message: `must be ${oneOf(this.types.keys())}`, code: 'not_one_of' });
     const problem = idProblem(id);
-    if (problem !== null) out.push({ pointer: `${pointer}_id`, message: problem });
+    if (problem !== null) out.push({ pointer: `${pointer}_id`, ...problem });
     return out;
   }
 }
@@ -115,10 +124,12 @@ export class GraphSchema {
 const oneOf = (names: Iterable<string>): string => `one of ${[...names].join(', ')}`;
 
 /** The mistake in an id; null when the id is valid. */
-export function idProblem(id: string): string | null {
-  if (id === '') return 'must not be empty';
-  if (id.length > LIMITS.graphIdCharsMax) return `must have at most ${LIMITS.graphIdCharsMax} characters`;
-  if (id.includes('\0') || !id.isWellFormed()) return 'must be text without NUL and without lone surrogates';
+export function idProblem(id: string): Omit<FieldError, 'pointer'> | null {
+  const limit = LIMITS.graphIdCharsMax;
+  if (id === '') return { message: 'must not be empty', code: 'missing' };
+  if (id.length > limit) return { message: `must have at most ${limit} characters`, code: 'too_long', limit };
+  if (id.includes('\0') || !id.isWellFormed())
+    return { message: 'must be text without NUL and without lone surrogates', code: 'malformed' };
   return null;
 }
 

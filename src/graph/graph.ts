@@ -68,7 +68,7 @@ function assertAskable(c: GraphCheck): void {
     if (!NAME.test(name)) throw new GraphError('refused', `there is no ${what} "${name.slice(0, 100)}"`, null);
   for (const id of [c.resourceId, c.subjectId]) {
     const problem = idProblem(id);
-    if (problem !== null) throw new GraphError('refused', `the id "${id.slice(0, 100)}" ${problem}`, null);
+    if (problem !== null) throw new GraphError('refused', `the id "${id.slice(0, 100)}" ${problem.message}`, null);
   }
 }
 
@@ -346,8 +346,8 @@ export class Graph {
   }
 
   /** The schema of the store, or null. @throws GraphError */
-  readSchema(): Promise<string | null> {
-    return this.store.readSchema();
+  async readSchema(): Promise<string | null> {
+    return await this.store.readSchema();
   }
 
   /** One check with the store's explanation. @throws GraphError */

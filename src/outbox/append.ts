@@ -61,7 +61,12 @@ function problemsOf(schema: GraphSchema, change: GraphChange, pointer: string): 
   if ('filter' in change) out.push(...schema.filterProblems(change.filter, `${pointer}/filter`));
   if ('tuples' in change) {
     if (change.tuples.length > LIMITS.outboxTuplesMax)
-      out.push({ pointer: `${pointer}/tuples`, message: `must have at most ${LIMITS.outboxTuplesMax} tuples` });
+      out.push({
+        pointer: `${pointer}/tuples`,
+        message: `must have at most ${LIMITS.outboxTuplesMax} tuples`,
+        code: 'list_too_long',
+        limit: LIMITS.outboxTuplesMax,
+      });
     else change.tuples.forEach((t, k) => void out.push(...schema.problems(t, `${pointer}/tuples/${k}`)));
   }
   return out;

@@ -80,6 +80,13 @@ t.test('every change by an administrator is logged with actor, action, before an
       'plugin.uninstall plugin other',
     ],
   );
+  for (const entry of entries)
+    t.same((await s.admin('GET', `/audit/${entry.id}`)).json, entry, `${entry.action} is read as the list has it`);
+  for (const id of ['999999', '0', 'x'])
+    t.match((await s.admin('GET', `/audit/${id}`)).json, {
+      status: 404,
+      detail: `there is no entry of the audit log ${id}`,
+    });
   const of = (action: string, n = 0): Entry | undefined => entries.filter(e => e.action === action)[n];
   t.match(of('plugin.install', 1), {
     before: { version: '1.0.0', config: { greeting: 'hello' } },

@@ -4,6 +4,7 @@ import { findBrokenPolicies } from '../../src/authz/stored-policies.ts';
 import { openDatabase } from '../../src/db/database.ts';
 import { addServiceKey } from '../../src/identity/service-keys.ts';
 import { addUserToken } from '../../src/identity/user-tokens.ts';
+import { freePort } from '../../src/supervisor/embedded-postgres.ts';
 import { startEmbeddedSpicedb } from '../../src/supervisor/embedded-spicedb.ts';
 import { startGraphStore } from '../support/graph.ts';
 import { type Answer, type Json, startTestService, type TestService } from '../support/service.ts';
@@ -118,7 +119,11 @@ t.test('changes of roles and attributes take effect when they are answered', asy
   t.match(await s.admin('PUT', `/users/${ada.id}/roles/database/editor`), { json: { changed: true } });
   t.match(await s.admin('PUT', `/users/${ada.id}/roles/database/editor`), { json: { changed: false } });
   t.match((await s.admin('GET', '/roles/editor/users')).json, { items: [{ user: ada.id, granted_by: 'setup mode' }] });
-  t.match((await s.admin('GET', '/roles')).json, { items: [{ role: 'editor', holders: 1 }] });
+  t.same((await s.admin('GET', '/roles')).json.items, [
+    { role: 'editor', holders: 1, imported: false },
+    { role: 'student', holders: 0, imported: true },
+    { role: 'teacher', holders: 0, imported: true },
+  ]);
   const wrong: Array<[string, number, RegExp]> = [
     [`/users/${ada.id}/roles/other/editor`, 422, /kind "other" must be one of database, system, global, plugin/],
     [`/users/${ada.id}/roles/plugin/editor`, 422, /needs the plugin/],
@@ -371,6 +376,11 @@ t.test('roles that exist nowhere are warned about, with what was probably meant'
 
   const roles = { system_role: 'wardens', global_roles: ['nowhere'], plugin_role: 'techer' };
   await s.admin('PUT', `/users/${ada.id}/roles/plugin/desk/teacher`);
+  const held = (await s.admin('GET', `/users/${ada.id}/roles`)).json.items as Array<{ kind: string }>;
+  t.match(
+    held.filter(r => r.kind === 'plugin'),
+    [{ plugin_id: 'desk', role: 'teacher', origin: 'manual', granted_at: String }],
+  );
   t.match((await put('roles', roles)).json.warnings, [
     { pointer: '/system_role', message: 'no user has the system role "wardens"' },
     { pointer: '/global_roles', message: 'no user has the global role "nowhere"' },
@@ -438,6 +448,8 @@ t.test('access/explain names for a trigger, step by step, what would have to cha
   const refused = await why();
   t.match(refused.json, { allowed: false, status: 403, policy: { verdict: 'denied' } });
   t.equal(steps(refused).at(-1), 'policy: no');
+  const last = (refused.json.steps as Json[]).at(-1);
+  t.match(last, { code: 'policy', role: null, holds: false });
   await s.admin('POST', '/plugins/desk/disable');
   t.match(await why(), { json: { allowed: false, status: 404, to_change: [/enable/] } });
   await s.admin('POST', '/plugins/desk/enable');
@@ -512,6 +524,38 @@ t.test('policies can be checked and tried before they are saved', async t => {
   t.equal((await s.admin('POST', '/policies/try', { expression: 'true', user: 999999 })).status, 404);
 });
 
+t.test('a change of a policy is compared with the policy as it is, for users picked at random', async t => {
+  const english = await person({ locale: 'en' });
+  const editor = await person({ locale: 'ru' });
+  await s.admin('PUT', `/users/${editor.id}/roles/database/compared`);
+  const before = `user.locale == "en" && user.id == ${english.id}`;
+  const compare = (after: string, users = 500) => s.admin('POST', '/policies/compare', { before, after, users });
+  const changed = await compare(`has_role("compared") && is_member("study_group", "none") == false`);
+  t.equal(changed.status, 200);
+  t.match(changed.json, {
+    undecided: 0,
+    gains: { count: 1, users: [{ id: editor.id }] },
+    loses: { count: 1, users: [{ id: english.id }] },
+  });
+  const examined = Number(changed.json.examined);
+  t.ok(examined > 2);
+  t.match((await compare(before)).json, { examined, gains: { count: 0 }, loses: { count: 0 } });
+  t.match(
+    (await compare('')).json,
+    { gains: { count: examined - 1 }, loses: { count: 0 } },
+    'without a policy all may',
+  );
+  const gained = (await compare('')).json.gains as { users: unknown[] };
+  t.ok(gained.users.length <= 20);
+  t.match((await compare('', 2)).json, { examined: 2 });
+  t.match((await compare('user.locle')).json, { status: 422, errors: [{ pointer: '/after' }] });
+  t.equal((await compare('', 501)).status, 422);
+  // Ids have gaps, because each login of a known user uses one up.
+  await db.query("SELECT setval(pg_get_serial_sequence('global_users', 'id'), 5000000)");
+  await person({ locale: 'en' });
+  t.match((await compare(before)).json, { examined: examined + 1 });
+});
+
 t.test(
   'a role granted on one host allows a command on the other within a second, and a revoked one forbids it',
   async t => {
@@ -545,6 +589,34 @@ t.test(
   },
 );
 
+t.test('the schema is read without the graph store too, and says so; what needs the store is refused', async t => {
+  const needy = '/relationships/lookup?resource_type=faculty&permission=admin&user=x';
+  const away = { status: 503, code: 'unavailable', detail: /^the graph store does not answer: / };
+  // One that has none yet, and one whose store refuses connections.
+  const without = await startTestService();
+  const refused = await startTestService({
+    BOT_SPICEDB_ENDPOINT: `127.0.0.1:${await freePort()}`,
+    BOT_SPICEDB_TOKEN: 'any',
+    BOT_SPICEDB_TLS: 'false',
+  });
+  const [there, released] = [await s.admin('GET', '/schema/definitions'), { source: 'release' }];
+  t.match(there.json, { source: 'store' });
+  for (const alone of [without, refused]) {
+    t.teardown(() => alone.stop());
+    const { json } = await alone.admin('GET', '/schema/definitions');
+    t.match(json, { ...released, schema: /definition faculty/ });
+    t.same(
+      (json.definitions as Json[]).map(d => d.name).sort(),
+      (there.json.definitions as Json[]).map(d => d.name).sort(),
+    );
+    for (const where of [needy, '/authz/drift']) {
+      const answer = await alone.admin('GET', where);
+      t.match(answer.json, away, where);
+      t.ok(Number(answer.headers.get('retry-after')) > 0);
+    }
+  }
+});
+
 t.test('drift is found and repaired, in both directions', async t => {
   const stray = { resource_type: 'faculty', resource_id: 'drift', relation: 'dean', subject_id: 'x' };
   await relate('POST', stray);
@@ -566,7 +638,10 @@ t.test('drift is found and repaired, in both directions', async t => {
     extra: ['faculty:drift#dean@user:intruder'],
     repaired: false,
   });
+  const found = { missing_count: 1, extra_count: 1, repaired: false };
+  t.match((await s.admin('GET', '/outbox')).json, { last_comparison: found }, 'the outbox remembers what was found');
   t.match((await s.admin('POST', '/authz/drift/repair')).json, { missing_count: 1, extra_count: 1, repaired: true });
+  t.match((await s.admin('GET', '/outbox')).json, { last_comparison: { ...found, repaired: true } });
   t.match((await s.admin('GET', '/authz/drift')).json, { missing: [], extra: [] });
   await relate('DELETE', stray);
 });

@@ -1,0 +1,74 @@
+import type { Actor } from '../audit/audit-log.ts';
+import type { Database, Queryable } from '../db/database.ts';
+import type { Graph } from '../graph/graph.ts';
+import type { GraphSchema } from '../graph/graph-schema.ts';
+import { type JobQueue, scheduledJob } from '../jobs.ts';
+import type { Deliverer } from './deliver.ts';
+import { type Drift, findDrift, repairDrift } from './drift.ts';
+
+/** What the newest comparison found. */
+export type ComparisonResult = { at: Date; missing: number; extra: number; repaired: boolean };
+
+const KEPT_DAYS = 90;
+const NIGHTLY = '29 3 * * *';
+/** Minutes for 100,000,000 relationships (docs/operating.md "How large it may get"); a slow disk gets more. */
+const SECONDS_MAX = 2 * 3600;
+
+type Parts = { db: Database; graph: Graph; schema: GraphSchema; deliverer: Deliverer };
+
+/** Compares the graph store with the database, once at a time on a host: it reads both whole. Each result is kept. */
+export class GraphComparison {
+  readonly #parts: Parts;
+  #isUnderWay = false;
+
+  constructor(parts: Parts) {
+    this.#parts = parts;
+  }
+
+  /**
+   * @param repairedBy who has the store mended; null only compares
+   * @returns null when a comparison is under way on this host
+   * @throws GraphError when the store does not answer
+   */
+  async run(repairedBy: Actor | null): Promise<Drift | null> {
+    if (this.#isUnderWay) return null;
+    this.#isUnderWay = true;
+    try {
+      const { db, graph } = this.#parts;
+      const found =
+        repairedBy === null
+          ? await findDrift(this.#parts, graph.store)
+          : await repairDrift(this.#parts, graph.store, repairedBy);
+      await keep(db, found);
+      return found;
+    } finally {
+      this.#isUnderWay = false;
+    }
+  }
+}
+
+async function keep(db: Queryable, { compared, extra, missing, repaired }: Drift): Promise<void> {
+  await db.query('INSERT INTO graph_comparisons (compared, missing, extra, repaired) VALUES ($1, $2, $3, $4)', [
+    compared,
+    missing.length,
+    extra.length,
+    repaired,
+  ]);
+  await db.query('DELETE FROM graph_comparisons WHERE at < now() - make_interval(days => $1)', [KEPT_DAYS]);
+}
+
+/** What the newest comparison found; null when none was made. */
+export async function findNewestComparison(db: Queryable): Promise<ComparisonResult | null> {
+  const { rows } = await db.query<{ at: Date; missing: string; extra: string; repaired: boolean }>(
+    'SELECT at, missing, extra, repaired FROM graph_comparisons ORDER BY id DESC LIMIT 1',
+  );
+  const row = rows[0];
+  if (row === undefined) return null;
+  return { at: row.at, missing: Number(row.missing), extra: Number(row.extra), repaired: row.repaired };
+}
+
+/** Once a night, on one of the hosts. What differs is not mended: administrators decide that. */
+export const graphComparisonJob = (comparison: GraphComparison): JobQueue<object> =>
+  scheduledJob('graph_comparison', NIGHTLY, SECONDS_MAX, async () => {
+    await comparison.run(null);
+  });
