@@ -3,28 +3,24 @@ import { ServiceError } from '../base/errors.ts';
 import { LIMITS } from '../base/limits.ts';
 import type { Database } from '../db/database.ts';
 import type { Request } from '../http/message.ts';
+import type { Starter } from '../university/batch.ts';
 import { ENTITIES, ENTITY_BY_TYPE, type Entity, type EntityType } from '../university/entities.ts';
-import {
-  findImport,
-  IMPORT_STATES,
-  type ImportRun,
-  listImportErrors,
-  listImports,
-  TYPE_STATES,
-} from '../university/import-log.ts';
+import { findImport, IMPORT_KINDS, type ImportRun, listImportErrors, listImports } from '../university/import-log.ts';
 import type { Imports } from '../university/imports.ts';
 import { RECORD_ERROR_CODES, recordSchema } from '../university/parse-record.ts';
-import type { Caller } from './caller.ts';
+import { starterText } from '../university/starter.ts';
+import { actorOf, type Caller } from './caller.ts';
 import { resource } from './contract.ts';
 import { type Answer, type Handle, type Input, routeOf, serve } from './endpoint.ts';
-import { id, time } from './fields.ts';
+import { importRun, importRunJson } from './import-run.ts';
 import { loadPage, pageOf } from './paging.ts';
 import { idParam } from './params.ts';
-import { flag, page } from './query.ts';
+import { flag, list as listOf, oneOf, page } from './query.ts';
 import { receiveBody } from './receive-body.ts';
 import type { Route } from './route.ts';
+import { type UniversityTypesApiParts, universityTypeRoutes } from './university-types-api.ts';
 
-export type UniversityApiParts = { db: Database; imports: Imports };
+export type UniversityApiParts = UniversityTypesApiParts & { db: Database; imports: Imports };
 
 const PREFIX = '/api/admin/university';
 const LIST_LIMIT = { name: 'universityListBytesMax', bytes: LIMITS.universityListBytesMax };
@@ -55,34 +51,6 @@ const batchResult = z
       .describe('How many there are, when some are left out: the log of the import has them'),
   })
   .meta({ id: 'BatchResult' });
-
-const count = z.int();
-const importRun = z
-  .object({
-    id,
-    kind: z.enum(['batch', 'pull']),
-    state: z.enum(IMPORT_STATES),
-    started_by: z.string(),
-    started_at: time,
-    finished_at: time.nullable(),
-    problem: z.string().nullable(),
-    types: z.array(
-      z.object({
-        type: z.enum(TYPES),
-        state: z.enum(TYPE_STATES),
-        total: count,
-        success: count,
-        created: count,
-        updated: count,
-        deactivated: count,
-        failed: count,
-        problem: z.string().nullable(),
-        started_at: z.string().nullable(),
-        finished_at: z.string().nullable(),
-      }),
-    ),
-  })
-  .meta({ id: 'ImportRun' });
 
 /** The batch import of one type of record (docs/university.md "Batches"). */
 const batchContract = (entity: Entity) => ({
@@ -147,7 +115,7 @@ export const universityImports = resource(
       guard: 'import_log',
       key: ['read', 'university'],
       summary: 'List imports',
-      query: page,
+      query: listOf({ kind: oneOf(IMPORT_KINDS, 'Only batches, or only pulls') }),
       replies: { 200: pageOf(importRun) },
     },
     get: {
@@ -180,7 +148,12 @@ async function batch(
   const { dry_run } = query;
   assertJson(request);
   return await receiveBody(source, imports.directory, LIST_LIMIT, async file => {
-    const { counts, errors, errorsTotal, importId } = await imports.batch(entity, file, dry_run, starterOf(caller));
+    const { counts, errors, errorsTotal, importId } = await imports.batch(
+      entity,
+      file,
+      dry_run,
+      starterOf(caller, request),
+    );
     return {
       status: counts.failed === 0 ? 200 : counts.success > 0 ? 206 : 422,
       json: {
@@ -198,21 +171,21 @@ async function batch(
 const pull: Handle<typeof universityImports.pull, UniversityApiParts> = async ({ db, imports }, input) => {
   const { wait } = input.query;
   const { release_brake } = await input.body();
-  const { done, importId } = await imports.beginPull(starterOf(input.caller), release_brake);
-  if (wait) return { status: 200, json: runJson(await done) };
+  const { done, importId } = await imports.beginPull(starterOf(input.caller, input.request), release_brake);
+  if (wait) return { status: 200, json: importRunJson(await done) };
   const run = await findImport(db, importId);
   if (run === undefined) throw new Error(`import ${importId} is gone from the log`);
-  return { status: 202, json: runJson(run), headers: [['Location', `${PREFIX}/imports/${importId}`]] };
+  return { status: 202, json: importRunJson(run), headers: [['Location', `${PREFIX}/imports/${importId}`]] };
 };
 
 const list: Handle<typeof universityImports.list, UniversityApiParts> = async ({ db }, { query }) => ({
   status: 200,
-  json: await loadPage(query, (before, limit) => listImports(db, before, limit), runJson),
+  json: await loadPage(query, (before, limit) => listImports(db, before, limit, query.kind), importRunJson),
 });
 
 const get: Handle<typeof universityImports.get, UniversityApiParts> = async ({ db }, { params }) => ({
   status: 200,
-  json: runJson(await loadRun(db, params.id)),
+  json: importRunJson(await loadRun(db, params.id)),
 });
 
 const errors: Handle<typeof universityImports.errors, UniversityApiParts> = async ({ db }, { params, query }) => {
@@ -232,6 +205,7 @@ const errors: Handle<typeof universityImports.errors, UniversityApiParts> = asyn
 export const universityRoutes = (parts: UniversityApiParts): Route[] => [
   ...BATCHES.map(({ contract, entity }) => routeOf(contract, input => batch(parts, entity, input))),
   ...serve(universityImports, parts, { pull, list, get, errors }),
+  ...universityTypeRoutes(parts),
 ];
 
 async function loadRun(db: Database, importId: number): Promise<ImportRun> {
@@ -240,23 +214,11 @@ async function loadRun(db: Database, importId: number): Promise<ImportRun> {
   return run;
 }
 
-/** Who stands in the log of imports. */
-function starterOf(caller: Caller): string {
-  if (caller.kind === 'admin') return caller.account.email;
-  if (caller.kind === 'admin_key') return `administration key "${caller.key.name}"`;
-  return caller.kind === 'api_key' ? 'admin.api_key' : 'setup mode';
+/** Who stands in the log of imports and in the audit log. */
+function starterOf(caller: Caller, request: Request): Starter {
+  const actor = actorOf(caller, request);
+  return { name: starterText(actor), actor };
 }
-
-const runJson = (r: ImportRun) => ({
-  id: r.id,
-  kind: r.kind,
-  state: r.state,
-  started_by: r.startedBy,
-  started_at: r.startedAt,
-  finished_at: r.finishedAt,
-  problem: r.problem,
-  types: r.types.map(({ finishedAt, startedAt, ...t }) => ({ ...t, started_at: startedAt, finished_at: finishedAt })),
-});
 
 function assertJson(request: Request): void {
   const type = request.headers['content-type'] ?? '';

@@ -1,3 +1,4 @@
+import { type Actor, appendAudit } from '../audit/audit-log.ts';
 import { LIMITS } from '../base/limits.ts';
 import { forgetBookmark } from './bookmarks.ts';
 import type { Entity } from './entities.ts';
@@ -8,11 +9,15 @@ import type { RecordError } from './parse-record.ts';
 import { readChunks } from './spool.ts';
 import type { SyncParts } from './sync.ts';
 
+/** Who began an import: a name for the log of imports, and the actor for the audit log; null for what the service does by itself. */
+export type Starter = { name: string; actor: Actor | null };
+
 export type BatchOrder = {
   /** The body as it came. */
   file: string;
   dryRun: boolean;
-  startedBy: string;
+  /** Who stands in the log of imports, and in the audit log. */
+  startedBy: Starter;
   /** A date like 2026-09-01. */
   today: string;
 };
@@ -43,13 +48,23 @@ export async function importBatch(parts: SyncParts, entity: Entity, order: Batch
   let count = 0;
   for await (const _ of elements()) assertCount(++count);
   const { db } = parts;
-  const importId = order.dryRun ? null : await beginImport(db, 'batch', order.startedBy, [entity.type]);
+  const importId = order.dryRun ? null : await beginImport(db, 'batch', order.startedBy.name, [entity.type]);
   const errors: RecordError[] = [];
   let errorsTotal = 0;
   const end = async (state: ReturnType<typeof stateOf>, counts: ImportCounts | undefined, problem: string | null) => {
     if (importId === null) return;
-    await noteType(db, importId, entity.type, state, counts, problem);
-    await endImport(db, importId, state, problem);
+    await db.withTransaction(async client => {
+      await noteType(client, importId, entity.type, state, counts, problem);
+      await endImport(client, importId, state, problem);
+      if (order.startedBy.actor === null) return;
+      const { created, failed, success, total, updated } = counts ?? {};
+      await appendAudit(client, order.startedBy.actor, {
+        action: 'university.import',
+        objectType: 'import',
+        objectId: String(importId),
+        after: { type: entity.type, state, total, success, created, updated, failed, problem },
+      });
+    });
   };
   try {
     const counts = await importRecords(parts, entity, elements(), {

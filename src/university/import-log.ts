@@ -8,6 +8,8 @@ import type { RecordError } from './parse-record.ts';
 
 /** The log of imports: what came in when, how it went, what was wrong. */
 
+export const IMPORT_KINDS = ['batch', 'pull'] as const;
+export type ImportKind = (typeof IMPORT_KINDS)[number];
 export const IMPORT_STATES = ['running', 'succeeded', 'partial', 'failed', 'interrupted'] as const;
 export type ImportState = (typeof IMPORT_STATES)[number];
 export const TYPE_STATES = [
@@ -25,7 +27,7 @@ export type TypeState = (typeof TYPE_STATES)[number];
 
 export type ImportRun = {
   id: number;
-  kind: 'batch' | 'pull';
+  kind: ImportKind;
   state: ImportState;
   startedBy: string;
   startedAt: Date;
@@ -78,10 +80,21 @@ const RUN = `SELECT i.*, coalesce((SELECT json_agg(json_build_object('type', t.t
   FROM university_import_types t WHERE t.import_id = i.id), '[]') AS types FROM university_imports i`;
 
 /** Newest first. */
-export async function listImports(db: Queryable, before: number, limit: number): Promise<ImportRun[]> {
-  const { rows } = await db.query<RunSql>(`${RUN} WHERE i.id < $1 ORDER BY i.id DESC LIMIT $2`, [before, limit]);
+export async function listImports(
+  db: Queryable,
+  before: number,
+  limit: number,
+  kind?: ImportKind,
+): Promise<ImportRun[]> {
+  const { rows } = await db.query<RunSql>(
+    `${RUN} WHERE i.id < $1 AND ($3::text IS NULL OR i.kind = $3) ORDER BY i.id DESC LIMIT $2`,
+    [before, limit, kind ?? null],
+  );
   return rows.map(toRun);
 }
+
+export const lastPull = async (db: Queryable): Promise<ImportRun | undefined> =>
+  (await listImports(db, Number.MAX_SAFE_INTEGER, 1, 'pull'))[0];
 
 export async function findImport(db: Queryable, id: number): Promise<ImportRun | undefined> {
   const { rows } = await db.query<RunSql>(`${RUN} WHERE i.id = $1`, [id]);

@@ -4,7 +4,7 @@ import { ownDirectory, removeOwnDirectory } from '../base/own-directory.ts';
 import type { Database } from '../db/database.ts';
 import { tryLock } from '../db/held-lock.ts';
 import { LOCKS } from '../db/locks.ts';
-import type { BatchResult } from './batch.ts';
+import type { BatchResult, Starter } from './batch.ts';
 import type { Entity, EntityType } from './entities.ts';
 import { endImport, endInterrupted, type ImportRun } from './import-log.ts';
 import { type ImportSettings, ImportThread, type TaskEvents } from './import-thread.ts';
@@ -61,7 +61,7 @@ export class Imports {
    * @param file the body as it came
    * @throws ServiceError when it is no array
    */
-  async batch(entity: Entity, file: string, dryRun: boolean, startedBy: string): Promise<BatchResult> {
+  async batch(entity: Entity, file: string, dryRun: boolean, startedBy: Starter): Promise<BatchResult> {
     const order = { file, dryRun, startedBy, today: this.#parts.today() };
     await endInterrupted(this.#parts.db, 'batch', SILENT_BATCH_SECONDS);
     return await this.#thread.run({ kind: 'batch', type: entity.type, order });
@@ -75,7 +75,7 @@ export class Imports {
    * @throws ServiceError `conflict` when there is no source, or a pull is under way on any host
    */
   async beginPull(
-    startedBy: string,
+    startedBy: Starter,
     releaseBrake: readonly EntityType[],
     events: Pick<TaskEvents, 'onProgress'> = {},
   ): Promise<{ importId: number; done: Promise<ImportRun> }> {
@@ -98,8 +98,8 @@ export class Imports {
       // The host that had the lock before has ended, with what it was doing.
       await endInterrupted(db, 'pull', 0);
       await endInterrupted(db, 'batch', SILENT_BATCH_SECONDS);
-      const importId = await beginPull(db, startedBy);
-      const order = { startedBy, today: this.#parts.today(), releaseBrake };
+      const importId = await beginPull(db, startedBy, releaseBrake);
+      const order = { today: this.#parts.today(), releaseBrake };
       const done = this.#thread
         .run(
           { kind: 'pull', importId, order },

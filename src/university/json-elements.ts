@@ -35,7 +35,7 @@ function otherThanArray(text: string | null, at: number): ServiceError {
         );
     }
   return new ServiceError('validation_failed', `the body must be a JSON array of records, not ${what}`, {
-    errors: [{ pointer: '', message: `must be an array, not ${what}` }],
+    errors: [{ pointer: '', message: `must be an array, not ${what}`, code: 'wrong_type' }],
   });
 }
 

@@ -1,9 +1,10 @@
 import fsp from 'node:fs/promises';
 import path from 'node:path';
+import { appendAudit } from '../audit/audit-log.ts';
 import { messageOf, ServiceError } from '../base/errors.ts';
 import { LIMITS } from '../base/limits.ts';
 import type { Database } from '../db/database.ts';
-import { stateOf } from './batch.ts';
+import { type Starter, stateOf } from './batch.ts';
 import { forgetBookmark, keepBookmark, loadBookmark, type Remembered } from './bookmarks.ts';
 import { type Bookmark, type DataSource, SourceError } from './data-source.ts';
 import { ENTITIES, type Entity, type EntityType } from './entities.ts';
@@ -31,7 +32,6 @@ export type PullParts = SyncParts & {
 };
 
 export type PullOrder = {
-  startedBy: string;
   /** A date like 2026-09-01. */
   today: string;
   /** Types whose brake is released this time. */
@@ -269,10 +269,22 @@ export async function runPull(
   return run;
 }
 
-export const beginPull = (db: Database, startedBy: string): Promise<number> =>
-  beginImport(
-    db,
-    'pull',
-    startedBy,
-    ENTITIES.map(e => e.type),
-  );
+/** @returns its place in the log of imports */
+export async function beginPull(
+  db: Database,
+  { actor, name }: Starter,
+  releaseBrake: readonly EntityType[],
+): Promise<number> {
+  const types = ENTITIES.map(e => e.type);
+  return await db.withTransaction(async client => {
+    const importId = await beginImport(client, 'pull', name, types);
+    if (actor !== null)
+      await appendAudit(client, actor, {
+        action: 'university.pull',
+        objectType: 'import',
+        objectId: String(importId),
+        after: { release_brake: releaseBrake },
+      });
+    return importId;
+  });
+}

@@ -1,7 +1,8 @@
 import t from 'tap';
 import { openDatabase } from '../../src/db/database.ts';
 import { ENTITIES } from '../../src/university/entities.ts';
-import { type Answer, request, startTestService } from '../support/service.ts';
+import { CookieJar } from '../support/identity-provider.ts';
+import { type Answer, type Json, request, startTestService, TOKEN } from '../support/service.ts';
 import { PATHS, type Rec } from '../support/university.ts';
 
 const KEY = 'university-api-key-of-tests';
@@ -519,3 +520,61 @@ t.test('the import log lists the imports and their mistakes', async t => {
     next_cursor: null,
   });
 });
+
+t.test(
+  'each import is one entry of the audit log: who, which type, how many; a dry run and a refusal are none',
+  async t => {
+    const { post, raw, s } = await world(t);
+    const { base } = s;
+    const people = (...ids: string[]) => ids.map(id => ({ external_id: id, last_name: 'A', first_name: 'B' }));
+    const done = await post('persons', people('a', 'b'));
+    const some = await post('persons', [...people('a', 'c'), { external_id: 'd' }]);
+    t.equal(some.status, 206);
+    await post('courses', []);
+    await post('persons?dry_run=1', people('e'));
+    await raw('persons', '{"external_id": "f"}');
+    await raw('persons', '[{"external_id": "g"');
+    const send = (where: string, headers: Record<string, string>, body: unknown) =>
+      request(`${base}/api/admin${where}`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json', ...headers },
+        body: JSON.stringify(body),
+      });
+    const first = { email: 'root@uni.example', password: 'correct horse battery' };
+    const jar = new CookieJar();
+    jar.take((await send('/auth/setup', { authorization: `Bearer ${TOKEN}` }, first)).headers);
+    t.equal((await send('/university/courses', jar.header, [{ external_id: 'c', name: 'C' }])).status, 200);
+    const key = (await send('/keys', jar.header, { name: 'sis', scopes: ['university'] })).json;
+    const byKey = await send('/university/persons', { authorization: `Bearer ${key.key}` }, people('a'));
+
+    const log = await request(`${base}/api/admin/audit?object_type=import`, { headers: jar.header });
+    const entries = (log.json.items as Json[]).toReversed();
+    const importKey = { kind: 'import_key', global_user_id: null, name: 'admin.api_key' };
+    const none = { total: 0, success: 0, created: 0, updated: 0, failed: 0 };
+    t.match(entries, [
+      {
+        action: 'university.import',
+        object_id: done.headers.get('x-import-id'),
+        actor: importKey,
+        address: '127.0.0.1',
+        before: null,
+        after: { ...none, type: 'person', state: 'succeeded', total: 2, success: 2, created: 2 },
+      },
+      {
+        object_id: some.headers.get('x-import-id'),
+        actor: importKey,
+        after: { ...none, type: 'person', state: 'partial', total: 3, success: 2, created: 1, failed: 1 },
+      },
+      { actor: importKey, after: { ...none, type: 'course', state: 'succeeded' } },
+      { actor: { kind: 'admin', name: 'root@uni.example' }, after: { type: 'course', created: 1 } },
+      {
+        object_id: byKey.headers.get('x-import-id'),
+        actor: { kind: 'admin_key', admin_key_id: key.id, name: 'sis' },
+        after: { ...none, type: 'person', total: 1, success: 1 },
+      },
+    ]);
+    t.equal(entries.length, 5);
+    t.notMatch(log.text, /last_name|external_id/, 'records do not stand in it');
+    t.match((await request(`${base}/api/admin/audit/${entries[0]?.id}`, { headers: jar.header })).json, entries[0]);
+  },
+);

@@ -36,6 +36,7 @@ t.test('a pull imports all types in order; a second one changes nothing and queu
   const first = await pull();
   t.equal(first.status, 200);
   t.match(first.json, { kind: 'pull', state: 'succeeded', started_by: 'setup mode', problem: null });
+  t.same(first.json.starter, { kind: 'setup', name: null });
   t.same([...new Set(source.log.map(line => line.split(' ')[0]))], [...PATHS], 'in dependency order');
   for (const [type, of] of typesOf(first)) t.match(of, { state: 'succeeded', failed: 0 }, type);
   t.equal(await count('persons'), 270);
@@ -181,11 +182,12 @@ t.test('a batch that comes in while a list is taken over is not hidden by its ma
   await pull();
   // The same list is asked for; while it is under way a batch writes.
   source.university.courses = [...source.university.courses].reverse();
-  source.faults.set('semesters', { kind: 'slow', ms: 300, times: 1 });
-  source.faults.set('courses', { kind: 'slow', ms: 300, times: 1 });
+  const [asked, written] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  source.faults.set('courses', { kind: 'held', asked: asked.resolve, until: written.promise, times: 1 });
   const under = pull();
-  await new Promise(resolve => setTimeout(resolve, 150));
+  await asked.promise;
   await s.admin('POST', '/university/courses', [{ external_id: 'between', name: 'X' }]);
+  written.resolve();
   await under;
   const next = await pull();
   t.equal(typesOf(next).get('course')?.state, 'succeeded', 'it was fetched again');
@@ -254,6 +256,22 @@ t.test('of two pulls at once one is refused; progress is seen; without a source 
     detail: /set university_sync.base_url/,
   });
 });
+
+t.test(
+  'a pull that is asked for is an entry of the audit log with what it releases; one that is refused is none',
+  async t => {
+    const { pull, s } = await world(t);
+    const [first, second] = [await pull(), await pull({ release_brake: ['group'] })];
+    t.equal((await pull({ release_brake: ['king'] })).status, 422);
+    const { json } = await s.admin('GET', '/audit?object_type=import');
+    const by = { action: 'university.pull', actor: { kind: 'setup', name: 'setup mode' } };
+    t.match(json.items, [
+      { ...by, object_id: String(second.json.id), after: { release_brake: ['group'] } },
+      { ...by, object_id: String(first.json.id), after: { release_brake: [] } },
+    ]);
+    t.equal((json.items as unknown[]).length, 2);
+  },
+);
 
 t.test('enabled, it pulls by itself at its interval, on one of many hosts; disabled, it never does', async t => {
   const env = { BOT_UNIVERSITY_SYNC_ENABLED: 'true', BOT_UNIVERSITY_SYNC_INTERVAL: '2s' };

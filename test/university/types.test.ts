@@ -1,0 +1,96 @@
+import t from 'tap';
+import { type Answer, type Json, startTestService } from '../support/service.ts';
+import { makeUniversity } from '../support/university.ts';
+import { SOURCE_TOKEN, startUniversitySource } from '../support/university-source.ts';
+
+const SMALL = { seed: 7, groups: 4, students: 20, teachers: 4, faculties: 2 };
+const itemsOf = (a: Answer): Json[] => a.json.items as Json[];
+
+const source = await startUniversitySource(makeUniversity(SMALL));
+t.teardown(() => source.close());
+const s = await startTestService({
+  BOT_UNIVERSITY_SYNC_BASE_URL: source.url,
+  BOT_UNIVERSITY_SYNC_TOKEN: SOURCE_TOKEN,
+  BOT_EXECUTION_LANES: '1',
+});
+t.teardown(() => s.stop());
+const typeNamed = async (type: string): Promise<Json> =>
+  itemsOf(await s.admin('GET', '/university/types')).find(x => x.type === type) ?? {};
+
+t.test('types say what they hold, what their records look like, and how their last import went', async t => {
+  t.match(await typeNamed('faculty'), { records: 0, active: 0, last: null });
+  await s.admin('POST', '/university/pull?wait=1', {});
+  const faculties = await typeNamed('faculty');
+  t.match(faculties, {
+    path: 'faculties',
+    phase: 1,
+    records: 2,
+    active: 2,
+    last: { kind: 'pull', state: 'succeeded' },
+  });
+  await s.admin('POST', '/university/faculties', [
+    { external_id: 'f-old', name: 'Old', is_active: false },
+    { external_id: 'f-bad' },
+  ]);
+  t.match(await typeNamed('faculty'), {
+    records: 3,
+    active: 2,
+    last: { kind: 'batch', state: 'partial', total: 2, success: 1, failed: 1 },
+  });
+  t.match((await typeNamed('department')).fields, [
+    { name: 'external_id', kind: 'text', required: true },
+    { name: 'name', required: true },
+    { name: 'name_i18n', kind: 'object', required: false },
+    { name: 'faculty_external_id', required: true, references: 'faculty' },
+  ]);
+  const person = (await typeNamed('person')).fields as Json[];
+  t.match(
+    person.find(f => f.name === 'locale'),
+    { values: ['ru', 'en'], required: false },
+  );
+  t.match(
+    person.find(f => f.name === 'channels'),
+    { kind: 'list' },
+  );
+});
+
+t.test('the source says where it is, and its last pull stays the last one after batches', async t => {
+  const { json } = await s.admin('GET', '/university/source');
+  t.match(json, {
+    base_url: source.url,
+    enabled: false,
+    interval_seconds: 900,
+    brake_percent: 20,
+    next_pull_at: null,
+    last_pull: { kind: 'pull', state: 'succeeded' },
+  });
+  const kinds = async (query: string): Promise<unknown[]> =>
+    itemsOf(await s.admin('GET', `/university/imports${query}`)).map(i => i.kind);
+  t.same(await kinds(''), ['batch', 'pull']);
+  t.same(await kinds('?kind=pull'), ['pull']);
+});
+
+t.test('objects of the graph are found by their names, and named by their ids', async t => {
+  const find = (query: string): Promise<Answer> => s.admin('GET', `/relationships/objects?${query}`);
+  const groups = itemsOf(await find('type=study_group'));
+  t.equal(groups.length, 4);
+  const [first] = groups;
+  t.same(
+    itemsOf(await find(`type=study_group&search=${encodeURIComponent(String(first?.name).toLowerCase())}`))[0],
+    first,
+  );
+  t.same(itemsOf(await find(`type=study_group&search=${encodeURIComponent(String(first?.id))}&limit=1`)), [first]);
+  const ids = encodeURIComponent(JSON.stringify([first?.id, 'none such']));
+  t.same(itemsOf(await find(`type=study_group&ids=${ids}`)), [first]);
+  t.equal(itemsOf(await find('type=user&limit=100')).length, 24);
+  t.same(itemsOf(await find('type=global_role')), []);
+  await s.admin('POST', '/relationships', {
+    resource_type: 'global_role',
+    resource_id: 'librarian',
+    relation: 'member',
+    subject_id: 'e1',
+  });
+  t.same(itemsOf(await find('type=global_role&search=lib')), [{ id: 'librarian', name: null }]);
+  t.match(await find('type=castle'), { status: 422, json: { errors: [{ pointer: 'query:type' }] } });
+  t.match(await find('type=user&ids=e1'), { status: 422, json: { errors: [{ pointer: 'query:ids' }] } });
+});
