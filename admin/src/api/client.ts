@@ -1,0 +1,194 @@
+import createClient from 'openapi-fetch';
+import type { components, paths } from '../../../sdk/client/api.d.ts';
+import { ApiProblem, problemOf } from './problem.ts';
+import { ask } from './questions.ts';
+
+export type Schemas = components['schemas'];
+
+/** Credentials of this page. In memory alone: what browsers store is shared with the pages of plugins. */
+const credentials = {
+  proof: document.querySelector<HTMLMetaElement>('meta[name=page-proof]')?.content ?? '',
+  setupToken: '',
+  /** Whether a session is expected to be there: only then its end is a surprise, and the login comes over the page. */
+  isLoggedIn: false,
+};
+
+/**
+ * The token of a setup link stands behind `#`, which browsers do not send; it is taken out of the address at once. The link leads to
+ * the setup: before there is an administrator, the overview has nothing to tell.
+ */
+export function takeSetupToken(): void {
+  const token = new URLSearchParams(location.hash.slice(1)).get('token');
+  if (token === null) return;
+  credentials.setupToken = token;
+  history.replaceState(null, '', setupInsteadOf(location.pathname) + location.search);
+}
+
+/** The address of the setup in place of the overview's; others stay. */
+export const setupInsteadOf = (path: string): string => (path === '/admin/' ? '/admin/setup' : path);
+
+export const hasSetupToken = (): boolean => credentials.setupToken !== '';
+
+export function keepSetupToken(token: string): void {
+  credentials.setupToken = token;
+}
+
+/** Notes whether there is a session. */
+export function noteSession(isLoggedIn: boolean): void {
+  credentials.isLoggedIn = isLoggedIn;
+}
+
+const AUTH = '/api/admin/auth/';
+/** What begins and ends sessions: a refusal there is not the end of one. */
+const LOGINS = new Set(['login', 'login/second-factor', 'setup', 'check', 'logout'].map(name => `${AUTH}${name}`));
+
+/** The same request with the credentials as they are now. */
+function withCredentials(request: Request): Request {
+  const sent = request.clone();
+  if (credentials.setupToken !== '') sent.headers.set('Authorization', `Bearer ${credentials.setupToken}`);
+  if (credentials.proof !== '') sent.headers.set('X-Page-Proof', credentials.proof);
+  return sent;
+}
+
+/** Keeps the proof that a login brings. */
+async function takeProof(response: Response): Promise<void> {
+  if (!new URL(response.url).pathname.startsWith(AUTH) || response.status === 204) return;
+  const answer: unknown = await response.clone().json();
+  if (typeof answer !== 'object' || answer === null || !('page_proof' in answer)) return;
+  if (typeof answer.page_proof !== 'string') return;
+  credentials.proof = answer.page_proof;
+  // The session goes on where the setup token ends.
+  credentials.setupToken = '';
+}
+
+/**
+ * What has to be asked before the request can be sent again.
+ *
+ * @returns the request to send; null when the refusal stands
+ */
+async function resolved(problem: ApiProblem, request: Request): Promise<Request | null> {
+  const isLogin = LOGINS.has(new URL(request.url).pathname);
+  if ((problem.code === 'unauthorized' || problem.code === 'page_proof_required') && !isLogin && credentials.isLoggedIn)
+    return (await ask({ kind: 'login' })) === null ? null : request;
+  if (problem.code === 'password_confirmation_required' && problem.confirmPath !== null) {
+    await ask({ kind: 'provider', path: problem.confirmPath });
+    return null;
+  }
+  if (problem.code === 'password_confirmation_required')
+    return (await ask({ kind: 'password', error: '' })) === null ? null : request;
+  if (problem.code === 'confirmation_required' && problem.becomesPublic.length > 0) {
+    if ((await ask({ kind: 'public', places: problem.becomesPublic })) === null) return null;
+    const body: unknown = await request.clone().json();
+    return new Request(request, { body: JSON.stringify({ ...Object(body), accept_public: true }) });
+  }
+  return null;
+}
+
+/** Called when the service refuses by what the administrator may do, which was another thing when the page was read. */
+const roleListeners = new Set<() => void>();
+
+/** @returns what ends it */
+export function onOtherRoles(listener: () => void): () => void {
+  roleListeners.add(listener);
+  return () => roleListeners.delete(listener);
+}
+
+const isOk = (response: Response): boolean => response.ok;
+
+/**
+ * Sends a request; what it still needs is asked over the page, and then it is sent again.
+ *
+ * @param isAnswer tells an answer from a refusal
+ */
+async function send(request: Request, isAnswer = isOk): Promise<Response> {
+  const response = await fetch(withCredentials(request)).catch(() => {
+    throw new ApiProblem(0, null);
+  });
+  if (isAnswer(response)) {
+    await takeProof(response);
+    return response;
+  }
+  const problem = await problemOf(response);
+  if (problem.isAboutRoles) for (const listener of roleListeners) listener();
+  const next = await resolved(problem, request);
+  if (next === null) throw problem;
+  return await send(next, isAnswer);
+}
+
+export const api = createClient<paths>({ baseUrl: location.origin, fetch: request => send(request) });
+
+/**
+ * Sends records of a file, whose fields the service checks one by one. What it says of them is its answer, also when it takes none (422).
+ *
+ * @param path last segment of the batch import
+ */
+export async function sendRecords(
+  path: string,
+  records: readonly unknown[],
+  isDryRun: boolean,
+): Promise<{ result: Schemas['BatchResult']; importId: number | null }> {
+  const url = new URL(`/api/admin/university/${path}${isDryRun ? '?dry_run=1' : ''}`, location.origin);
+  const headers = { 'Content-Type': 'application/json' };
+  const request = new Request(url, { method: 'POST', headers, body: JSON.stringify(records) });
+  const response = await send(request, r => !/problem/.test(r.headers.get('content-type') ?? '') && r.status < 500);
+  // The contract of all fourteen paths.
+  const result: Schemas['BatchResult'] = await response.json();
+  const id = response.headers.get('x-import-id');
+  return { result, importId: id === null ? null : Number(id) };
+}
+
+/**
+ * Opens an answer that goes on until `signal` ends it. `EventSource` could not send the credentials of this page.
+ *
+ * @throws ApiProblem when it is refused
+ */
+export const openStream = (path: string, headers: Record<string, string>, signal: AbortSignal): Promise<Response> =>
+  send(new Request(new URL(path, location.origin), { headers, signal }));
+
+/** The answer of a call; refusals are thrown before. */
+export function answered<T>({ data }: { data?: T }): NonNullable<T> {
+  if (data === undefined || data === null) throw new ApiProblem(0, null);
+  return data;
+}
+
+/** Value of `If-Match` that an answer named. */
+export const tagOf = ({ response }: { response: Response }): string => response.headers.get('etag') ?? '';
+
+/**
+ * Uploads a form with news of how much has gone out, which `fetch` does not give.
+ *
+ * @param onProgress called with a share from 0 to 1
+ */
+export function uploadForm<T>(
+  path: string,
+  form: FormData,
+  onProgress: (share: number) => void,
+  read: (answer: unknown) => T,
+): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const request = new XMLHttpRequest();
+    request.open('POST', path);
+    if (credentials.setupToken !== '') request.setRequestHeader('Authorization', `Bearer ${credentials.setupToken}`);
+    if (credentials.proof !== '') request.setRequestHeader('X-Page-Proof', credentials.proof);
+    request.upload.onprogress = e => onProgress(e.total === 0 ? 0 : e.loaded / e.total);
+    request.onerror = () => reject(new ApiProblem(0, null));
+    request.onload = () => {
+      const answer: unknown = parsed(request.responseText);
+      if (request.status < 300) return resolve(read(answer));
+      const problem = new ApiProblem(request.status, answer, Number(request.getResponseHeader('retry-after') ?? 0));
+      resolved(problem, new Request(new URL(path, location.origin))).then(next => {
+        if (next === null) reject(problem);
+        else uploadForm(path, form, onProgress, read).then(resolve, reject);
+      }, reject);
+    };
+    request.send(form);
+  });
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return null;
+  }
+}

@@ -1,0 +1,58 @@
+import {
+  type Icon,
+  IconBell,
+  IconBuildingBank,
+  IconGauge,
+  IconHelpCircle,
+  IconHierarchy2,
+  IconKey,
+  IconListDetails,
+  IconMessage,
+  IconPuzzle,
+  IconServer2,
+  IconShieldLock,
+  IconTruckDelivery,
+  IconUserShield,
+  IconUsers,
+} from '@tabler/icons-react';
+import type { en } from '../texts/en.ts';
+
+export type Destination = { to: string; label: `nav.${keyof typeof en.nav & string}`; icon: Icon };
+
+/** The screens, in groups, as the menu and the palette show them. */
+export const NAVIGATION: ReadonlyArray<{ label: Destination['label'] | null; items: readonly Destination[] }> = [
+  {
+    label: null,
+    items: [
+      { to: '/admin/', label: 'nav.overview', icon: IconGauge },
+      { to: '/admin/plugins', label: 'nav.plugins', icon: IconPuzzle },
+    ],
+  },
+  {
+    label: 'nav.access',
+    items: [
+      { to: '/admin/why', label: 'nav.why', icon: IconHelpCircle },
+      { to: '/admin/people', label: 'nav.people', icon: IconUsers },
+      { to: '/admin/relationships', label: 'nav.relationships', icon: IconHierarchy2 },
+      { to: '/admin/service-keys', label: 'nav.serviceKeys', icon: IconKey },
+    ],
+  },
+  {
+    label: 'nav.data',
+    items: [
+      { to: '/admin/university', label: 'nav.university', icon: IconBuildingBank },
+      { to: '/admin/outbox', label: 'nav.outbox', icon: IconTruckDelivery },
+      { to: '/admin/messages', label: 'nav.messages', icon: IconMessage },
+      { to: '/admin/events', label: 'nav.events', icon: IconBell },
+    ],
+  },
+  {
+    label: 'nav.service',
+    items: [
+      { to: '/admin/administrators', label: 'nav.administrators', icon: IconUserShield },
+      { to: '/admin/keys', label: 'nav.keys', icon: IconShieldLock },
+      { to: '/admin/audit', label: 'nav.audit', icon: IconListDetails },
+      { to: '/admin/system', label: 'nav.system', icon: IconServer2 },
+    ],
+  },
+];

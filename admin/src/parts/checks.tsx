@@ -1,0 +1,32 @@
+import { Group, Stack, Text } from '@mantine/core';
+import { useTranslation } from 'react-i18next';
+import type { Schemas } from '../api/client.ts';
+import { StateBadge } from './state-badge.tsx';
+
+const KIND = { ok: 'good', degraded: 'warn', failed: 'bad' } as const;
+
+const NAMES = ['changes', 'database', 'disk', 'graph', 'files'] as const;
+const NAMED: ReadonlySet<string> = new Set(NAMES);
+const nameOf = (name: string): (typeof NAMES)[number] => NAMES.find(n => n === name) ?? 'changes';
+
+/** Each thing the service needs, with what is missing. */
+export function Checks({ checks }: { checks: ReadonlyArray<Schemas['HealthCheck']> }) {
+  const { t } = useTranslation();
+  return (
+    <Stack gap={6}>
+      {checks.map(c => (
+        <Group key={c.name} justify="space-between" gap="xs">
+          <Text size="sm" flex="1" miw={0}>
+            {NAMED.has(c.name) ? t(`checks.${nameOf(c.name)}`) : c.name}
+          </Text>
+          <StateBadge kind={KIND[c.state]} label={t(`health.${c.state}`)} />
+          {c.detail !== null && (
+            <Text size="xs" c="dimmed" w="100%">
+              {c.detail}
+            </Text>
+          )}
+        </Group>
+      ))}
+    </Stack>
+  );
+}

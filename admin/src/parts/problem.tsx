@@ -1,0 +1,98 @@
+import { Alert, Button, Code, Group, List, Text } from '@mantine/core';
+import { notifications } from '@mantine/notifications';
+import { IconAlertTriangle } from '@tabler/icons-react';
+import i18next from 'i18next';
+import { useTranslation } from 'react-i18next';
+import { ApiProblem } from '../api/problem.ts';
+import { currentLanguage } from '../texts/index.ts';
+
+/** What a failure says to people. */
+export function problemText(error: unknown): string {
+  if (!(error instanceof ApiProblem)) return error instanceof Error ? error.message : String(error);
+  if (error.code === 'unreachable') return i18next.t('problem.unreachable');
+  if (error.code === 'precondition_failed') {
+    const members = error.changed.join(', ');
+    return members === '' ? i18next.t('problem.changed') : i18next.t('problem.changedMembers', { members });
+  }
+  return error.message || i18next.t('problem.unknown', { status: error.status });
+}
+
+/** What kind of failure it is, in the language of the page. */
+function problemTitle(error: unknown): string {
+  const isKnown = error instanceof ApiProblem && error.code !== 'unknown' && i18next.exists(`refusal.${error.code}`);
+  return isKnown ? i18next.t(`refusal.${error.code}`) : i18next.t('problem.title');
+}
+
+/** `/hosts/0/name` as people read it: hosts, 1, name. */
+const placeText = (pointer: string): string =>
+  pointer
+    .replace(/^(query|path):/, '')
+    .split('/')
+    .filter(part => part !== '')
+    .map(part => (/^\d+$/.test(part) ? String(Number(part) + 1) : part.replaceAll('~1', '/').replaceAll('~0', '~')))
+    .join(' › ');
+
+/** What the service says of a refusal. It says it in English: a page in another language has said in its title what kind it is. */
+function ServiceWords({ error }: { error: unknown }) {
+  const isWorded = error instanceof ApiProblem && currentLanguage() !== 'en' && i18next.exists(`refusal.${error.code}`);
+  const isOwn = isWorded && (error.code === 'unreachable' || error.code === 'precondition_failed');
+  if (!isWorded || isOwn) return <Text size="sm">{problemText(error)}</Text>;
+  // Each place below says it in the language of the page.
+  if (error.places.length > 0) return null;
+  return (
+    <Text size="xs" lang="en">
+      {problemText(error)}
+    </Text>
+  );
+}
+
+/** A refusal in the words of the service, with each wrong place and the request id, and another try. */
+export function ProblemAlert({ error, onRetry }: { error: unknown; onRetry?: () => void }) {
+  const { t } = useTranslation();
+  if (error === null || error === undefined) return null;
+  const places = error instanceof ApiProblem ? error.places : [];
+  const requestId = error instanceof ApiProblem ? error.requestId : '';
+  return (
+    <Alert color="red" icon={<IconAlertTriangle aria-hidden />} title={problemTitle(error)} role="alert">
+      <ServiceWords error={error} />
+      {places.length > 0 && (
+        <List size="sm" mt="xs">
+          {places.map(p => (
+            <List.Item key={`${p.pointer} ${p.message}`}>
+              {placeText(p.pointer) !== '' && <Code>{placeText(p.pointer)}</Code>} {p.message}
+            </List.Item>
+          ))}
+        </List>
+      )}
+      {(requestId !== '' || onRetry !== undefined) && (
+        <Group mt="xs" gap="md">
+          {onRetry !== undefined && (
+            <Button size="xs" variant="light" color="red" onClick={onRetry}>
+              {t('common.retry')}
+            </Button>
+          )}
+          {requestId !== '' && (
+            <Text size="xs" c="dimmed">
+              {t('problem.requestId')} <Code>{requestId}</Code>
+            </Text>
+          )}
+        </Group>
+      )}
+    </Alert>
+  );
+}
+
+/** Shows a failure of an action that has no place of its own in the page. */
+export function notifyProblem(error: unknown): void {
+  const requestId = error instanceof ApiProblem && error.requestId !== '' ? ` (${error.requestId})` : '';
+  notifications.show({
+    color: 'red',
+    title: problemTitle(error),
+    message: problemText(error) + requestId,
+    autoClose: 10_000,
+  });
+}
+
+export function notifyDone(message: string): void {
+  notifications.show({ color: 'teal', message });
+}

@@ -1,0 +1,46 @@
+import { Text, Tooltip } from '@mantine/core';
+import { useEffect, useState } from 'react';
+import { useTranslation } from 'react-i18next';
+
+const STEPS: ReadonlyArray<readonly [unit: Intl.RelativeTimeFormatUnit, seconds: number]> = [
+  ['year', 31_536_000],
+  ['month', 2_592_000],
+  ['day', 86_400],
+  ['hour', 3600],
+  ['minute', 60],
+  ['second', 1],
+];
+const REFRESH_MS = 20_000;
+
+function relative(ms: number, language: string): string {
+  const seconds = Math.round(ms / 1000);
+  const [unit, size] = STEPS.find(([, s]) => Math.abs(seconds) >= s) ?? ['second', 1];
+  const format = new Intl.RelativeTimeFormat(language, { numeric: 'auto', style: 'short' });
+  return format.format(Math.trunc(seconds / size), unit);
+}
+
+/** A moment: how long ago, and the whole time when it is pointed at. */
+export function When({ at }: { at: string | null | undefined }) {
+  const { i18n, t } = useTranslation();
+  // Only makes it rendered again: a time newer than the last tick would else lie in the future.
+  const [, setTick] = useState(0);
+  useEffect(() => {
+    const timer = setInterval(() => setTick(n => n + 1), REFRESH_MS);
+    return () => clearInterval(timer);
+  }, []);
+  if (at == null)
+    return (
+      <Text span inherit c="dimmed">
+        {t('common.never')}
+      </Text>
+    );
+  const time = new Date(at);
+  const whole = time.toLocaleString(i18n.language, { dateStyle: 'medium', timeStyle: 'medium' });
+  return (
+    <Tooltip label={whole} events={{ hover: true, focus: false, touch: true }}>
+      <time dateTime={at} title={whole} style={{ whiteSpace: 'nowrap' }}>
+        {relative(time.getTime() - Date.now(), i18n.language)}
+      </time>
+    </Tooltip>
+  );
+}

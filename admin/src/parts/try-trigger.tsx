@@ -1,0 +1,137 @@
+import { Badge, Button, Code, Group, Select, Stack, Text, Textarea, TextInput } from '@mantine/core';
+import { useState } from 'react';
+import { useTranslation } from 'react-i18next';
+import type { Schemas } from '../api/client.ts';
+import { useSession } from '../app/session.ts';
+import { CopyText } from './copy.tsx';
+import { LinkAnchor } from './links.tsx';
+import { durationText } from './quantities.ts';
+
+type HttpTrigger = Schemas['HttpTrigger'];
+type Answer = { status: number; text: string; ms: number };
+
+const SHOWN_CHARS = 20_000;
+const quoted = (text: string): string => `'${text.replaceAll("'", `'\\''`)}'`;
+
+/** Calls a trigger with the session of this browser, and shows the same call for a terminal. */
+export function TryTrigger({
+  pluginId,
+  triggers,
+}: {
+  pluginId: string;
+  triggers: ReadonlyArray<HttpTrigger | Schemas['MessengerTrigger']>;
+}) {
+  const { t } = useTranslation();
+  const own = useSession().data?.admin?.global_user_id;
+  const http = triggers.filter((x): x is HttpTrigger => x.type === 'http');
+  const [name, setName] = useState(http[0]?.name ?? '');
+  const trigger = http.find(x => x.name === name) ?? http[0];
+  const [method, setMethod] = useState<string>(trigger?.methods[0] ?? 'GET');
+  const [path, setPath] = useState(trigger?.path ?? '');
+  const [body, setBody] = useState('');
+  const [answer, setAnswer] = useState<Answer | null>(null);
+  const [isSending, setSending] = useState(false);
+  if (trigger === undefined) return null;
+  const choose = (to: string | null): void => {
+    const next = http.find(x => x.name === to);
+    if (next === undefined) return;
+    setName(next.name);
+    setMethod(next.methods[0] ?? 'GET');
+    setPath(next.path);
+    setAnswer(null);
+  };
+  const url = `/api/triggers/http/${pluginId}${path}`;
+  const hasBody = !['GET', 'HEAD', 'DELETE', 'OPTIONS'].includes(method);
+  const call = async (): Promise<void> => {
+    setSending(true);
+    const at = performance.now();
+    try {
+      const response = await fetch(url, { method, ...(hasBody && body !== '' ? { body } : {}) });
+      setAnswer({ status: response.status, text: await response.text(), ms: performance.now() - at });
+    } catch (error) {
+      setAnswer({ status: 0, text: String(error), ms: performance.now() - at });
+    } finally {
+      setSending(false);
+    }
+  };
+  const command = `curl${method === 'GET' ? '' : ` -X ${method}`}${hasBody && body !== '' ? ` -d ${quoted(body)}` : ''} ${quoted(location.origin + url)}`;
+  return (
+    <Stack gap="sm">
+      <Group align="flex-end" gap="xs">
+        <Select
+          label={t('access.trigger')}
+          data={http.map(x => x.name)}
+          value={trigger.name}
+          onChange={choose}
+          allowDeselect={false}
+          w={{ base: '100%', xs: 180 }}
+        />
+        <Select
+          label={t('try.method')}
+          data={trigger.methods}
+          value={method}
+          onChange={m => setMethod(m ?? 'GET')}
+          allowDeselect={false}
+          w={{ base: '100%', xs: 110 }}
+        />
+        <TextInput
+          label={t('try.path')}
+          leftSection={
+            <Text size="xs" c="dimmed" px={4} style={{ whiteSpace: 'nowrap' }}>
+              …/{pluginId}
+            </Text>
+          }
+          leftSectionWidth={pluginId.length * 7 + 32}
+          value={path}
+          onChange={e => setPath(e.currentTarget.value)}
+          style={{ flex: '1 1 16rem' }}
+        />
+        <Button onClick={call} loading={isSending}>
+          {t('try.call')}
+        </Button>
+      </Group>
+      {hasBody && (
+        <Textarea
+          label={t('try.body')}
+          autosize
+          minRows={2}
+          maxRows={10}
+          ff="monospace"
+          value={body}
+          onChange={e => setBody(e.currentTarget.value)}
+        />
+      )}
+      {answer !== null && (
+        <div role="status">
+          <Group gap="xs" mb={4}>
+            <Badge color={answer.status >= 200 && answer.status < 300 ? 'teal' : 'orange'} variant="light">
+              {answer.status === 0 ? t('try.failed') : `HTTP ${answer.status}`}
+            </Badge>
+            <Text size="sm" c="dimmed">
+              {durationText(answer.ms)}
+            </Text>
+          </Group>
+          <Code block style={{ maxHeight: 320, overflow: 'auto', whiteSpace: 'pre-wrap', overflowWrap: 'anywhere' }}>
+            {answer.text === '' ? t('try.emptyBody') : answer.text.slice(0, SHOWN_CHARS)}
+          </Code>
+          {(answer.status === 401 || answer.status === 403) && (
+            <Group gap="xs" mt={6}>
+              <Text size="sm">{t('try.refused')}</Text>
+              <LinkAnchor
+                to="/admin/why"
+                search={{ user: own === undefined ? undefined : String(own), plugin: pluginId, trigger: trigger.name }}
+                size="sm"
+              >
+                {t('nav.why')}
+              </LinkAnchor>
+            </Group>
+          )}
+        </div>
+      )}
+      <CopyText value={command} />
+      <Text size="xs" c="dimmed">
+        {t('try.about')}
+      </Text>
+    </Stack>
+  );
+}

@@ -1,0 +1,69 @@
+import { Select } from '@mantine/core';
+import { useDebouncedValue } from '@mantine/hooks';
+import { useQuery } from '@tanstack/react-query';
+import { type ReactNode, useState } from 'react';
+import { useTranslation } from 'react-i18next';
+import { answered, api, type Schemas } from '../api/client.ts';
+
+const SHOWN = 20;
+const SEARCH_DELAY_MS = 200;
+
+const labelOf = (u: Schemas['User']): string => `${u.display_name} · ${u.external_id ?? `#${u.id}`}`;
+
+/** Finds a person by a part of the name or by an id: of thirty thousand, twenty are shown. */
+export function UserPicker(props: {
+  value: number | null;
+  onChange: (user: number | null) => void;
+  label: string;
+  required?: boolean;
+  error?: ReactNode;
+}) {
+  const { error, label, onChange, required = false, value } = props;
+  const { t } = useTranslation();
+  const [text, setText] = useState('');
+  const [search] = useDebouncedValue(text, SEARCH_DELAY_MS);
+  const chosen = useQuery({
+    queryKey: ['users', 'one', value],
+    queryFn: async () => answered(await api.GET('/api/admin/users/{user}', { params: { path: { user: value ?? 0 } } })),
+    enabled: value !== null,
+  });
+  const isChosenText = chosen.data !== undefined && search === labelOf(chosen.data);
+  const found = useQuery({
+    queryKey: ['users', 'picker', isChosenText ? '' : search],
+    queryFn: async () =>
+      answered(
+        await api.GET('/api/admin/users', {
+          params: { query: { limit: SHOWN, ...(search === '' || isChosenText ? {} : { search }) } },
+        }),
+      ),
+  });
+  const matching = new Set((found.data?.items ?? []).map(u => String(u.id)));
+  const isFound = text === search && !found.isFetching;
+  const isChosen = chosen.data !== undefined && text === labelOf(chosen.data);
+  const hasText = ({ label }: { label: string }): boolean =>
+    isChosen || label.toLocaleLowerCase().includes(text.trim().toLocaleLowerCase());
+  const users = [...(found.data?.items ?? []), ...(chosen.data === undefined ? [] : [chosen.data])];
+  const data = [...new Map(users.map(u => [u.id, { value: String(u.id), label: labelOf(u) }])).values()];
+  return (
+    <Select
+      label={label}
+      placeholder={t('userPicker.search')}
+      searchable
+      clearable
+      clearButtonProps={{ 'aria-label': t('common.clear') }}
+      required={required}
+      error={error}
+      data={data}
+      // What matches is what the service has found, and not the person chosen before. Before it answers, no person of another name is
+      // offered to a hand that presses Enter at once.
+      filter={({ options }) => options.filter(o => 'value' in o && matching.has(o.value) && (isFound || hasText(o)))}
+      allowDeselect={false}
+      selectFirstOptionOnChange
+      value={value === null ? null : String(value)}
+      onChange={v => onChange(v === null ? null : Number(v))}
+      searchValue={text}
+      onSearchChange={setText}
+      nothingFoundMessage={found.isFetching ? t('common.loading') : t('common.nothingFound')}
+    />
+  );
+}

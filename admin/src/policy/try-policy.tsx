@@ -1,0 +1,213 @@
+import {
+  Accordion,
+  Button,
+  Card,
+  Code,
+  Group,
+  Select,
+  SimpleGrid,
+  Stack,
+  Table,
+  TagsInput,
+  Text,
+  Title,
+} from '@mantine/core';
+import { useState } from 'react';
+import { useTranslation } from 'react-i18next';
+import { answered, api, type Schemas } from '../api/client.ts';
+import { ProblemAlert } from '../parts/problem.tsx';
+import { durationText } from '../parts/quantities.ts';
+import { StateBadge } from '../parts/state-badge.tsx';
+import { UserPicker } from '../parts/user-picker.tsx';
+
+type Trial = Schemas['PolicyTrial'];
+
+const CHOICES = {
+  locale: ['ru', 'en'],
+  nationality_type: ['domestic', 'foreign'],
+  funding_type: ['budget', 'contract'],
+  education_form: ['full_time', 'part_time', 'remote'],
+  primary_channel: ['TELEGRAM', 'VK'],
+} as const;
+type Choice = keyof typeof CHOICES;
+type Override = { roles: string[] | null; groups: string[] | null } & Record<Choice, string | null>;
+const NONE: Override = {
+  roles: null,
+  groups: null,
+  locale: null,
+  nationality_type: null,
+  funding_type: null,
+  education_form: null,
+  primary_channel: null,
+};
+
+const KIND = { allowed: 'good', denied: 'bad', failed: 'bad', unavailable: 'warn' } as const;
+
+/** A value from the list, or nothing; what stands in the list is what the API takes. */
+const chosen = <const L extends readonly string[]>(list: L, value: string | null): L[number] | undefined =>
+  list.find(x => x === value);
+
+/** What a policy decides for a user, part by part, with attributes that can be changed for the trial. */
+export function TryPolicy({ expression, isBroken }: { expression: string; isBroken: boolean }) {
+  const { t } = useTranslation();
+  const [user, setUser] = useState<number | null>(null);
+  const [override, setOverride] = useState(NONE);
+  const [trial, setTrial] = useState<Trial | null>(null);
+  const [error, setError] = useState<unknown>(null);
+  const [isTrying, setTrying] = useState(false);
+  const run = async (): Promise<void> => {
+    if (user === null) return;
+    setTrying(true);
+    setError(null);
+    const attributes = {
+      ...(override.roles === null ? {} : { roles: override.roles }),
+      ...(override.groups === null ? {} : { groups: override.groups }),
+      locale: chosen(CHOICES.locale, override.locale),
+      nationality_type: chosen(CHOICES.nationality_type, override.nationality_type),
+      funding_type: chosen(CHOICES.funding_type, override.funding_type),
+      education_form: chosen(CHOICES.education_form, override.education_form),
+      primary_channel: chosen(CHOICES.primary_channel, override.primary_channel),
+    };
+    try {
+      setTrial(answered(await api.POST('/api/admin/policies/try', { body: { expression, user, attributes } })));
+    } catch (problem) {
+      setTrial(null);
+      setError(problem);
+    } finally {
+      setTrying(false);
+    }
+  };
+  return (
+    <Card withBorder>
+      <Stack gap="sm">
+        <Title order={3} size="h5">
+          {t('tryPolicy.title')}
+        </Title>
+        <UserPicker value={user} onChange={setUser} label={t('tryPolicy.user')} />
+        <Accordion variant="contained" chevronPosition="left">
+          <Accordion.Item value="override">
+            <Accordion.Control>{t('tryPolicy.override')}</Accordion.Control>
+            <Accordion.Panel>
+              <Stack gap="xs">
+                <TagsInput
+                  label="user.roles"
+                  value={override.roles ?? []}
+                  onChange={roles => setOverride({ ...override, roles: roles.length === 0 ? null : roles })}
+                />
+                <TagsInput
+                  label="user.groups"
+                  value={override.groups ?? []}
+                  onChange={groups => setOverride({ ...override, groups: groups.length === 0 ? null : groups })}
+                />
+                <SimpleGrid cols={{ base: 1, xs: 2 }}>
+                  {(['education_form', 'funding_type'] as const).map(a => (
+                    <Select
+                      key={a}
+                      label={`user.${a}`}
+                      data={CHOICES[a]}
+                      value={override[a]}
+                      onChange={v => setOverride({ ...override, [a]: v })}
+                      clearable
+                      clearButtonProps={{ 'aria-label': t('common.clear') }}
+                      placeholder={t('tryPolicy.own')}
+                    />
+                  ))}
+                </SimpleGrid>
+                <SimpleGrid cols={{ base: 1, xs: 2 }}>
+                  {(['nationality_type', 'locale', 'primary_channel'] as const).map(a => (
+                    <Select
+                      key={a}
+                      label={`user.${a}`}
+                      data={CHOICES[a]}
+                      value={override[a]}
+                      onChange={v => setOverride({ ...override, [a]: v })}
+                      clearable
+                      clearButtonProps={{ 'aria-label': t('common.clear') }}
+                      placeholder={t('tryPolicy.own')}
+                    />
+                  ))}
+                </SimpleGrid>
+              </Stack>
+            </Accordion.Panel>
+          </Accordion.Item>
+        </Accordion>
+        <Button
+          onClick={run}
+          loading={isTrying}
+          disabled={user === null || isBroken || expression.trim() === ''}
+          variant="light"
+        >
+          {t('tryPolicy.run')}
+        </Button>
+        <ProblemAlert error={error} />
+        {trial !== null && <TrialResult trial={trial} />}
+      </Stack>
+    </Card>
+  );
+}
+
+function TrialResult({ trial }: { trial: Trial }) {
+  const { t } = useTranslation();
+  return (
+    <Stack gap="sm" role="status">
+      <Group gap="xs">
+        <StateBadge kind={KIND[trial.verdict]} label={t(`tryPolicy.verdict.${trial.verdict}`)} />
+        {trial.reason !== null && <Text size="sm">{trial.reason}</Text>}
+      </Group>
+      <Table.ScrollContainer tabIndex={0} minWidth={200} type="native">
+        <Table verticalSpacing={4} fz="sm">
+          <Table.Thead>
+            <Table.Tr>
+              <Table.Th>{t('tryPolicy.part')}</Table.Th>
+              <Table.Th>{t('tryPolicy.value')}</Table.Th>
+            </Table.Tr>
+          </Table.Thead>
+          <Table.Tbody>
+            {trial.parts.map(p => (
+              <Table.Tr key={`${p.position.start} ${p.position.end}`}>
+                <Table.Td>
+                  <Code style={{ overflowWrap: 'anywhere' }}>{p.expression}</Code>
+                </Table.Td>
+                <Table.Td>
+                  {p.not_needed === true ? (
+                    <Text size="sm" c="dimmed">
+                      {t('tryPolicy.notNeeded')}
+                    </Text>
+                  ) : p.error !== undefined ? (
+                    <Text size="sm" c="red">
+                      {p.error}
+                    </Text>
+                  ) : (
+                    <Code>{JSON.stringify(p.value)}</Code>
+                  )}
+                </Table.Td>
+              </Table.Tr>
+            ))}
+          </Table.Tbody>
+        </Table>
+      </Table.ScrollContainer>
+      {trial.graph_checks.length > 0 && (
+        <div>
+          <Text size="sm" fw={600}>
+            {t('tryPolicy.graph')}
+          </Text>
+          {trial.graph_checks.map(c => (
+            <Group key={c.check} gap="xs">
+              <Code>{c.check}</Code>
+              <StateBadge kind={c.allowed ? 'good' : 'bad'} label={t(c.allowed ? 'common.yes' : 'common.no')} />
+              <Text size="xs" c="dimmed">
+                {durationText(c.ms)}
+              </Text>
+            </Group>
+          ))}
+        </div>
+      )}
+      <Text size="xs" c="dimmed">
+        {t('tryPolicy.seen', {
+          roles: trial.user.roles.join(', ') || '–',
+          groups: trial.user.groups?.join(', ') || '–',
+        })}
+      </Text>
+    </Stack>
+  );
+}

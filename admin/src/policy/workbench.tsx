@@ -1,0 +1,209 @@
+import { Anchor, Button, Code, Drawer, Group, SimpleGrid, Stack, Text } from '@mantine/core';
+import { useDisclosure } from '@mantine/hooks';
+import { IconHistory } from '@tabler/icons-react';
+import { useBlocker } from '@tanstack/react-router';
+import { lazy, Suspense, useState } from 'react';
+import { useTranslation } from 'react-i18next';
+import type { Schemas } from '../api/client.ts';
+import { confirmed } from '../api/questions.ts';
+import { May, useRefusal } from '../app/may.tsx';
+import { readable } from '../app/theme.ts';
+import { KeysetTable, useKeyset } from '../parts/keyset-list.tsx';
+import { notifyProblem, ProblemAlert } from '../parts/problem.tsx';
+import { When } from '../parts/time.tsx';
+import { ComparePolicy } from './compare-policy.tsx';
+import type { PolicyNotice } from './editor.tsx';
+import { TryPolicy } from './try-policy.tsx';
+
+/** A click takes one into the editor. */
+const EXAMPLES = [
+  'has_role("teacher")',
+  'user.education_form == "full_time"',
+  'check("view_all", "faculty", "f1")',
+] as const;
+
+const PolicyEditor = lazy(() => import('./editor.tsx'));
+type Revision = Schemas['PolicyRevision'];
+
+/** Writes a policy, tries it with a user, saves it, and brings an older one back. */
+export function PolicyWorkbench(props: {
+  /** Names it among what was read. */
+  name: readonly string[];
+  saved: string;
+  problems: ReadonlyArray<Schemas['PolicyProblem']>;
+  save: (expression: string) => Promise<unknown>;
+  revisions: (cursor: string | undefined) => Promise<{ items: Revision[]; next_cursor: string | null }>;
+  restore: (revision: number) => Promise<unknown>;
+}) {
+  const { name, problems, restore, revisions, save, saved } = props;
+  const { t } = useTranslation();
+  const [draft, setDraft] = useState(saved);
+  const [notices, setNotices] = useState<readonly PolicyNotice[]>([]);
+  const wrong = notices.filter(n => n.isError).length;
+  const [error, setError] = useState<unknown>(null);
+  const [isSaving, setSaving] = useState(false);
+  const [isHistoryOpen, history] = useDisclosure(false);
+  const attempt = async (work: () => Promise<unknown>): Promise<void> => {
+    setSaving(true);
+    setError(null);
+    try {
+      await work();
+    } catch (problem) {
+      setError(problem);
+    } finally {
+      setSaving(false);
+    }
+  };
+  const refusal = useRefusal()('access');
+  const isChanged = draft !== saved;
+  useBlocker({
+    disabled: !isChanged,
+    enableBeforeUnload: isChanged,
+    shouldBlockFn: async () =>
+      !(await confirmed({
+        title: t('policy.leaveTitle'),
+        text: t('policy.leaveText'),
+        action: t('policy.leave'),
+        isDangerous: true,
+      })),
+  });
+  return (
+    <SimpleGrid cols={{ base: 1, lg: 2 }} spacing="xl">
+      <Stack gap="sm">
+        <Suspense fallback={<Code block>{draft}</Code>}>
+          <PolicyEditor
+            value={draft}
+            onChange={setDraft}
+            onProblems={setNotices}
+            label={t('access.policy')}
+            hint={t('policy.hint')}
+          />
+        </Suspense>
+        {draft !== saved &&
+          notices.map(n => (
+            <Text key={n.message} size="sm" c={readable(n.isError ? 'red' : 'orange')} role="status">
+              {n.message}
+            </Text>
+          ))}
+        {problems.length > 0 && draft === saved && (
+          <Text size="sm" c="red">
+            {t('policy.deniesAll')} {problems.map(p => p.message).join('; ')}
+          </Text>
+        )}
+        <Text size="sm" c="dimmed">
+          {t('policy.examples')}{' '}
+          {EXAMPLES.map(x => (
+            <Anchor key={x} component="button" type="button" onClick={() => setDraft(x)} mr="xs">
+              <Code>{x}</Code>
+            </Anchor>
+          ))}
+        </Text>
+        {refusal !== null && (
+          <Text size="sm" c="dimmed" role="note">
+            {t('policy.onlyTry')} {refusal}
+          </Text>
+        )}
+        <ProblemAlert error={error} />
+        <Group>
+          <May need="access" isInline>
+            <Button
+              onClick={() => attempt(() => save(draft))}
+              loading={isSaving}
+              disabled={draft === saved || wrong > 0}
+            >
+              {draft.trim() === '' && saved !== '' ? t('policy.remove') : t('common.save')}
+            </Button>
+          </May>
+          <Button variant="default" onClick={() => setDraft(saved)} disabled={draft === saved}>
+            {t('policy.discard')}
+          </Button>
+          <Button variant="subtle" leftSection={<IconHistory size={16} />} onClick={history.open}>
+            {t('policy.history')}
+          </Button>
+        </Group>
+        <Drawer
+          opened={isHistoryOpen}
+          onClose={history.close}
+          title={t('policy.history')}
+          position="right"
+          size="xl"
+          closeButtonProps={{ 'aria-label': t('common.close') }}
+        >
+          <Revisions
+            name={name}
+            load={revisions}
+            onRestore={async id => {
+              try {
+                await restore(id);
+                history.close();
+              } catch (problem) {
+                notifyProblem(problem);
+              }
+            }}
+            onTake={expression => {
+              setDraft(expression);
+              history.close();
+            }}
+          />
+        </Drawer>
+      </Stack>
+      <Stack>
+        <TryPolicy expression={draft} isBroken={wrong > 0} />
+        <ComparePolicy saved={saved} draft={draft} isBroken={wrong > 0} />
+      </Stack>
+    </SimpleGrid>
+  );
+}
+
+function Revisions(props: {
+  name: readonly string[];
+  load: (cursor: string | undefined) => Promise<{ items: Revision[]; next_cursor: string | null }>;
+  onRestore: (revision: number) => void;
+  onTake: (expression: string) => void;
+}) {
+  const { t } = useTranslation();
+  const list = useKeyset<Revision, { items: Revision[] }>([...props.name, 'revisions'], props.load);
+  return (
+    <KeysetTable
+      label={t('policy.history')}
+      query={list}
+      rowKey={r => r.id}
+      columns={[
+        {
+          key: 'expression',
+          title: t('access.policy'),
+          cell: r =>
+            r.expression === '' ? <Text c="dimmed">{t('policy.none')}</Text> : <Code block>{r.expression}</Code>,
+        },
+        {
+          key: 'by',
+          title: t('policy.by'),
+          cell: r => (
+            <Text size="sm">
+              {r.author}
+              <br />
+              <When at={r.at} />
+            </Text>
+          ),
+        },
+        {
+          key: 'actions',
+          title: '',
+          cell: r => (
+            <Stack gap={4}>
+              <May need="access" isInline>
+                <Button size="compact-xs" variant="light" onClick={() => props.onRestore(r.id)}>
+                  {t('policy.restore')}
+                </Button>
+              </May>
+              <Button size="compact-xs" variant="subtle" onClick={() => props.onTake(r.expression)}>
+                {t('policy.take')}
+              </Button>
+            </Stack>
+          ),
+        },
+      ]}
+      empty={<Text c="dimmed">{t('policy.noHistory')}</Text>}
+    />
+  );
+}

@@ -1,0 +1,308 @@
+import { Button, Code, Group, Stack, Switch, Table, TagsInput, Text } from '@mantine/core';
+import { notifications } from '@mantine/notifications';
+import { useQuery, useQueryClient } from '@tanstack/react-query';
+import { useState } from 'react';
+import { useTranslation } from 'react-i18next';
+import { answered, api, type Schemas } from '../api/client.ts';
+import { AccessBadge } from '../parts/access-badge.tsx';
+import { LinkAnchor } from '../parts/links.tsx';
+import { Loaded } from '../parts/loaded.tsx';
+import { notifyDone, notifyProblem } from '../parts/problem.tsx';
+import { UnheldRoles } from '../parts/role-field.tsx';
+import { StateBadge } from '../parts/state-badge.tsx';
+import { Section } from './review.tsx';
+import { RoleAccess } from './role-access.tsx';
+
+type Settings = Schemas['TriggerSettings'];
+type Change = Partial<Pick<Settings, 'enabled' | 'allow_user_session' | 'allow_service_key'>>;
+
+/** Who may call what: a row for each trigger and command, changed where it stands, and taken back with one click. */
+export default function AccessMatrix({ plugin }: { plugin: Schemas['Plugin'] }) {
+  const { t } = useTranslation();
+  const triggers = useQuery({
+    queryKey: ['plugins', plugin.id, 'triggers'],
+    queryFn: async () =>
+      answered(await api.GET('/api/admin/plugins/{id}/triggers', { params: { path: { id: plugin.id } } })),
+  });
+  const commands = useQuery({
+    queryKey: ['plugins', plugin.id, 'commands'],
+    queryFn: async () =>
+      answered(await api.GET('/api/admin/plugins/{id}/commands/settings', { params: { path: { id: plugin.id } } })),
+  });
+  return (
+    <Stack gap="xl">
+      <Section title={t('access.triggers')} about={t('access.triggersAbout')}>
+        <Loaded query={triggers}>
+          {({ items }) =>
+            items.length === 0 ? (
+              <Text size="sm">{t('access.noTriggers')}</Text>
+            ) : (
+              <Stack>
+                <Triggers items={items} />
+                <UnheldRoles policies={items.map(s => s.policy_expression)} />
+                <RoleAccess pluginId={plugin.id} items={items} />
+              </Stack>
+            )
+          }
+        </Loaded>
+      </Section>
+      <Origins plugin={plugin} />
+      <Section title={t('access.commands')} about={t('access.commandsAbout')}>
+        <Loaded query={commands}>
+          {({ items }) =>
+            items.length === 0 ? <Text size="sm">{t('access.noCommands')}</Text> : <Commands items={items} />
+          }
+        </Loaded>
+      </Section>
+    </Stack>
+  );
+}
+
+/** Sends a change; what it brought is shown with the way back. */
+function useChangeTrigger(): (before: Settings, change: Change) => Promise<void> {
+  const { t } = useTranslation();
+  const queries = useQueryClient();
+  const send = async ({ plugin_id, trigger }: Settings, body: Change): Promise<void> => {
+    const params = { path: { id: plugin_id, name: trigger } };
+    answered(await api.PUT('/api/admin/plugins/{id}/triggers/{name}/settings', { params, body }));
+    await queries.invalidateQueries({ queryKey: ['plugins', plugin_id] });
+  };
+  return async (before, change) => {
+    try {
+      await send(before, change);
+      const { allow_service_key, allow_user_session, enabled } = before;
+      const id = `undo ${before.plugin_id} ${before.trigger}`;
+      const undo = (): void => {
+        notifications.hide(id);
+        send(before, { enabled, allow_user_session, allow_service_key }).catch(notifyProblem);
+      };
+      notifications.hide(id);
+      notifications.show({
+        id,
+        color: 'teal',
+        message: (
+          <Group justify="space-between" wrap="nowrap">
+            <Text size="sm">{t('access.saved', { trigger: before.trigger })}</Text>
+            <Button size="compact-sm" variant="light" onClick={undo}>
+              {t('common.undo')}
+            </Button>
+          </Group>
+        ),
+      });
+    } catch (problem) {
+      notifyProblem(problem);
+    }
+  };
+}
+
+function Triggers({ items }: { items: readonly Settings[] }) {
+  const { t } = useTranslation();
+  const change = useChangeTrigger();
+  const flag = (s: Settings, member: keyof Change, label: string) => (
+    <Switch
+      checked={s[member]}
+      aria-label={`${s.trigger}: ${label}`}
+      onChange={e => void change(s, { [member]: e.currentTarget.checked })}
+    />
+  );
+  return (
+    <Table.ScrollContainer tabIndex={0} minWidth={280} type="native">
+      <Table verticalSpacing="sm" horizontalSpacing={6} aria-label={t('access.triggers')} className="stacked">
+        <Table.Thead>
+          <Table.Tr>
+            <Table.Th>{t('access.trigger')}</Table.Th>
+            <Table.Th>{t('access.who')}</Table.Th>
+            <Table.Th>{t('access.enabled')}</Table.Th>
+            <Table.Th>{t('access.users')}</Table.Th>
+            <Table.Th>{t('access.keys')}</Table.Th>
+            <Table.Th>{t('access.policy')}</Table.Th>
+          </Table.Tr>
+        </Table.Thead>
+        <Table.Tbody>
+          {items.map(s => (
+            <Table.Tr key={s.trigger}>
+              <Table.Td>
+                <div>
+                  <LinkAnchor
+                    to="/admin/plugins/$id/triggers/$name"
+                    params={{ id: s.plugin_id, name: s.trigger }}
+                    fw={500}
+                  >
+                    {s.trigger}
+                  </LinkAnchor>
+                  <Text size="xs" c="dimmed" ff="monospace">
+                    {s.methods.join(', ')} {s.path}
+                  </Text>
+                </div>
+              </Table.Td>
+              <Table.Td data-label={t('access.who')}>
+                <div>
+                  <AccessBadge access={s.effective_access} hasPolicy={s.policy_expression !== ''} />
+                  {s.frontend_origins !== null && (
+                    <Text size="xs" c="dimmed">
+                      {t('access.ownOrigins', { count: s.frontend_origins.length })}
+                    </Text>
+                  )}
+                </div>
+              </Table.Td>
+              <Table.Td data-label={t('access.enabled')}>{flag(s, 'enabled', t('access.enabled'))}</Table.Td>
+              <Table.Td data-label={t('access.users')}>{flag(s, 'allow_user_session', t('access.users'))}</Table.Td>
+              <Table.Td data-label={t('access.keys')}>{flag(s, 'allow_service_key', t('access.keys'))}</Table.Td>
+              <Table.Td maw={260} data-label={t('access.policy')}>
+                <PolicyCell
+                  expression={s.policy_expression}
+                  isBroken={s.policy_problems.length > 0}
+                  to="/admin/plugins/$id/triggers/$name"
+                  params={{ id: s.plugin_id, name: s.trigger }}
+                />
+              </Table.Td>
+            </Table.Tr>
+          ))}
+        </Table.Tbody>
+      </Table>
+    </Table.ScrollContainer>
+  );
+}
+
+function PolicyCell(props: {
+  expression: string;
+  isBroken: boolean;
+  to: '/admin/plugins/$id/triggers/$name' | '/admin/plugins/$id/commands/$name';
+  params: { id: string; name: string };
+}) {
+  const { expression, isBroken, params, to } = props;
+  const { t } = useTranslation();
+  return (
+    <Stack gap={4} align="flex-start">
+      {expression !== '' && (
+        <Code
+          style={{
+            display: '-webkit-box',
+            WebkitBoxOrient: 'vertical',
+            WebkitLineClamp: 2,
+            overflow: 'hidden',
+            overflowWrap: 'anywhere',
+          }}
+          title={expression}
+        >
+          {expression}
+        </Code>
+      )}
+      {isBroken && <StateBadge kind="bad" label={t('access.broken')} />}
+      <LinkAnchor to={to} params={params} size="sm">
+        {t(expression === '' ? 'access.addPolicy' : 'access.editPolicy')}
+      </LinkAnchor>
+    </Stack>
+  );
+}
+
+/** Origins that every trigger inherits. */
+function Origins({ plugin }: { plugin: Schemas['Plugin'] }) {
+  const { t } = useTranslation();
+  const queries = useQueryClient();
+  const [origins, setOrigins] = useState(plugin.frontend_origins);
+  const isChanged = origins.join(' ') !== plugin.frontend_origins.join(' ');
+  const save = async (): Promise<void> => {
+    try {
+      const params = { path: { id: plugin.id } };
+      answered(await api.PUT('/api/admin/plugins/{id}/origins', { params, body: { origins } }));
+      await queries.invalidateQueries({ queryKey: ['plugins', plugin.id] });
+      notifyDone(t('access.originsSaved'));
+    } catch (problem) {
+      notifyProblem(problem);
+    }
+  };
+  return (
+    <Section title={t('access.origins')} about={t('access.originsAbout')}>
+      <Group align="flex-end">
+        <TagsInput
+          aria-label={t('access.origins')}
+          placeholder="https://www.example.org"
+          value={origins}
+          onChange={setOrigins}
+          style={{ flex: '1 1 20rem' }}
+          maw={640}
+        />
+        <Button onClick={save} disabled={!isChanged}>
+          {t('common.save')}
+        </Button>
+      </Group>
+    </Section>
+  );
+}
+
+function Commands({ items }: { items: ReadonlyArray<Schemas['CommandSettings']> }) {
+  const { t } = useTranslation();
+  const queries = useQueryClient();
+  const turn = async (c: Schemas['CommandSettings'], enabled: boolean): Promise<void> => {
+    try {
+      const params = { path: { id: c.plugin_id, cmd: c.command } };
+      answered(await api.PUT('/api/admin/plugins/{id}/commands/{cmd}/enabled', { params, body: { enabled } }));
+      await queries.invalidateQueries({ queryKey: ['plugins', c.plugin_id] });
+    } catch (problem) {
+      notifyProblem(problem);
+    }
+  };
+  const rolesOf = (c: Schemas['CommandSettings']): string =>
+    [c.system_role, ...c.global_roles, c.plugin_role].filter(r => r !== null).join(', ');
+  return (
+    <Table.ScrollContainer tabIndex={0} minWidth={280} type="native">
+      <Table verticalSpacing="sm" horizontalSpacing={6} aria-label={t('access.commands')} className="stacked">
+        <Table.Thead>
+          <Table.Tr>
+            <Table.Th>{t('access.command')}</Table.Th>
+            <Table.Th>{t('access.who')}</Table.Th>
+            <Table.Th>{t('access.enabled')}</Table.Th>
+            <Table.Th>{t('access.roles')}</Table.Th>
+            <Table.Th>{t('access.policy')}</Table.Th>
+          </Table.Tr>
+        </Table.Thead>
+        <Table.Tbody>
+          {items.map(c => (
+            <Table.Tr key={c.command}>
+              <Table.Td>
+                <div>
+                  <LinkAnchor
+                    to="/admin/plugins/$id/commands/$name"
+                    params={{ id: c.plugin_id, name: c.command }}
+                    fw={500}
+                  >
+                    /{c.command}
+                  </LinkAnchor>
+                  <Text size="xs" c="dimmed">
+                    {c.description}
+                  </Text>
+                </div>
+              </Table.Td>
+              <Table.Td data-label={t('access.who')}>
+                {!c.enabled ? (
+                  <StateBadge kind="off" label={t('access.effective.disabled')} />
+                ) : c.open_to_everyone ? (
+                  <StateBadge kind="open" label={t('access.everyone')} />
+                ) : (
+                  <StateBadge kind="closed" label={t('access.restricted')} />
+                )}
+              </Table.Td>
+              <Table.Td data-label={t('access.enabled')}>
+                <Switch
+                  checked={c.enabled}
+                  aria-label={`${c.command}: ${t('access.enabled')}`}
+                  onChange={e => void turn(c, e.currentTarget.checked)}
+                />
+              </Table.Td>
+              <Table.Td data-label={t('access.roles')}>{rolesOf(c) || '–'}</Table.Td>
+              <Table.Td maw={260} data-label={t('access.policy')}>
+                <PolicyCell
+                  expression={c.policy_expression}
+                  isBroken={c.policy_problems.length > 0}
+                  to="/admin/plugins/$id/commands/$name"
+                  params={{ id: c.plugin_id, name: c.command }}
+                />
+              </Table.Td>
+            </Table.Tr>
+          ))}
+        </Table.Tbody>
+      </Table>
+    </Table.ScrollContainer>
+  );
+}

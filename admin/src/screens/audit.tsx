@@ -1,0 +1,184 @@
+import { Box, Button, Group, Select, Text, TextInput, UnstyledButton } from '@mantine/core';
+import { IconDownload, IconListDetails } from '@tabler/icons-react';
+import { useEffect, useRef, useState } from 'react';
+import { useTranslation } from 'react-i18next';
+import { answered, api, type Schemas } from '../api/client.ts';
+import { useSearchState } from '../app/use-search-state.ts';
+import { Details } from '../parts/details.tsx';
+import { Empty } from '../parts/empty.tsx';
+import { FilterText } from '../parts/filter-text.tsx';
+import { KeysetTable, useKeyset } from '../parts/keyset-list.tsx';
+import { Page } from '../parts/page.tsx';
+import { notifyDone, notifyProblem } from '../parts/problem.tsx';
+import { numberText } from '../parts/quantities.ts';
+import { When } from '../parts/time.tsx';
+import { UserPicker } from '../parts/user-picker.tsx';
+import { AUDIT_ACTIONS, OBJECT_TYPES } from './audit-actions.ts';
+import { type AuditFilter, auditCsv, CSV_ROWS_MAX, saveFile } from './audit-csv.ts';
+import { AuditDetails, AuditObject, useActionText } from './audit-entry.tsx';
+
+type Entry = Schemas['AuditEntry'];
+
+/** Who changed what, newest first. What is filtered can be taken along as a table. */
+export default function Audit() {
+  const { t } = useTranslation();
+  const actionText = useActionText();
+  const [search, setSearch] = useSearchState();
+  const { action, entry: opened, object_id, object_type, since } = search;
+  const actor = /^\d+$/.test(search.actor ?? '') ? Number(search.actor) : undefined;
+  const filter: AuditFilter = { action, actor, object_type, object_id, since };
+  const list = useKeyset<Entry, { items: Entry[] }>(['audit', filter], async cursor =>
+    answered(await api.GET('/api/admin/audit', { params: { query: { limit: 50, cursor, ...filter } } })),
+  );
+  const isFiltered = Object.values(filter).some(f => f !== undefined);
+  const shown = list.rows.find(e => String(e.id) === opened);
+  return (
+    <Page title={t('nav.audit')} about={t('audit.about')} actions={<Download filter={filter} />}>
+      <Filters actor={actor ?? null} />
+      <KeysetTable
+        label={t('nav.audit')}
+        query={list}
+        rowKey={e => e.id}
+        columns={[
+          {
+            key: 'what',
+            title: t('audit.what'),
+            cell: e => (
+              <>
+                <UnstyledButton onClick={() => setSearch({ entry: String(e.id) })} fz="sm">
+                  <Text size="sm" fw={500} c="var(--mantine-color-anchor)">
+                    {actionText(e.action)}
+                  </Text>
+                </UnstyledButton>
+                <Text size="xs" c="dimmed" hiddenFrom="xs">
+                  <When at={e.at} />
+                </Text>
+              </>
+            ),
+          },
+          { key: 'object', title: t('audit.objectLabel'), from: 'sm', cell: e => <AuditObject entry={e} /> },
+          { key: 'who', title: t('audit.who'), cell: e => <Who entry={e} /> },
+          { key: 'address', title: t('audit.address'), from: 'lg', cell: e => e.address ?? '–' },
+          { key: 'at', title: t('audit.at'), from: 'xs', cell: e => <When at={e.at} /> },
+        ]}
+        empty={
+          <Empty
+            icon={IconListDetails}
+            title={t('audit.emptyTitle')}
+            text={t(isFiltered ? 'audit.emptyFilter' : 'audit.empty')}
+          />
+        }
+      />
+      <Details
+        title={t('audit.one', { id: opened ?? '' })}
+        isOpen={shown !== undefined}
+        onClose={() => setSearch({ entry: undefined })}
+      >
+        {shown !== undefined && <AuditDetails entry={shown} />}
+      </Details>
+    </Page>
+  );
+}
+
+function Filters({ actor }: { actor: number | null }) {
+  const { t } = useTranslation();
+  const actionText = useActionText();
+  const [search, setSearch] = useSearchState();
+  const { action, object_id, object_type, since } = search;
+  return (
+    <Group align="flex-end">
+      <Select
+        label={t('audit.what')}
+        data={AUDIT_ACTIONS.map(a => ({ value: a, label: actionText(a) }))}
+        value={AUDIT_ACTIONS.find(a => a === action) ?? null}
+        onChange={a => setSearch({ action: a ?? undefined })}
+        placeholder={t('common.all')}
+        searchable
+        clearable
+        clearButtonProps={{ 'aria-label': t('common.clear') }}
+        nothingFoundMessage={t('common.nothingFound')}
+        w={{ base: '100%', xs: 260 }}
+      />
+      <Box w={{ base: '100%', xs: 240 }}>
+        <UserPicker
+          label={t('audit.who')}
+          value={actor}
+          onChange={user => setSearch({ actor: user === null ? undefined : String(user) })}
+        />
+      </Box>
+      <Select
+        label={t('audit.objectLabel')}
+        data={OBJECT_TYPES.map(o => ({ value: o, label: t(`audit.object.${o}`) }))}
+        value={OBJECT_TYPES.find(o => o === object_type) ?? null}
+        onChange={o => setSearch({ object_type: o ?? undefined })}
+        placeholder={t('common.all')}
+        clearable
+        clearButtonProps={{ 'aria-label': t('common.clear') }}
+        w={{ base: '100%', xs: 180 }}
+      />
+      <FilterText
+        label={t('audit.objectId')}
+        placeholder={t('audit.objectIdPlaceholder')}
+        value={object_id}
+        onChange={to => setSearch({ object_id: to })}
+        width={180}
+      />
+      <TextInput
+        type="date"
+        label={t('audit.since')}
+        value={since?.slice(0, 10) ?? ''}
+        onChange={e => setSearch({ since: e.currentTarget.value === '' ? undefined : e.currentTarget.value })}
+        w={{ base: '100%', xs: 160 }}
+      />
+    </Group>
+  );
+}
+
+function Who({ entry: e }: { entry: Entry }) {
+  const { t } = useTranslation();
+  return (
+    <div>
+      <Text size="sm" style={{ overflowWrap: 'anywhere' }}>
+        {e.actor.kind === 'setup' ? t('audit.kind.setup') : e.actor.name === '' ? '–' : e.actor.name}
+      </Text>
+      {e.actor.kind !== 'admin' && e.actor.kind !== 'setup' && (
+        <Text size="xs" c="dimmed">
+          {t(`audit.kind.${e.actor.kind}`)}
+        </Text>
+      )}
+    </div>
+  );
+}
+
+/** Builds the file here from all pages of the filter, and can be stopped. */
+function Download({ filter }: { filter: AuditFilter }) {
+  const { t } = useTranslation();
+  const [count, setCount] = useState<number | null>(null);
+  const end = useRef<AbortController | null>(null);
+  useEffect(() => () => end.current?.abort(), []);
+  const download = async (): Promise<void> => {
+    const stop = new AbortController();
+    end.current = stop;
+    setCount(0);
+    try {
+      const { isCut, text } = await auditCsv(filter, setCount, stop.signal);
+      saveFile(`audit-${new Date().toISOString().slice(0, 10)}.csv`, text, 'text/csv;charset=utf-8');
+      if (isCut) notifyDone(t('audit.cut', { number: numberText(CSV_ROWS_MAX) }));
+    } catch (problem) {
+      if (!stop.signal.aborted) notifyProblem(problem);
+    } finally {
+      setCount(null);
+    }
+  };
+  if (count !== null)
+    return (
+      <Button variant="default" onClick={() => end.current?.abort()}>
+        {t('audit.stop', { number: numberText(count) })}
+      </Button>
+    );
+  return (
+    <Button variant="default" leftSection={<IconDownload size={16} />} onClick={() => void download()}>
+      {t('audit.download')}
+    </Button>
+  );
+}

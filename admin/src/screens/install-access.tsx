@@ -1,0 +1,83 @@
+import { Box, Card, Group, Radio, Stack, Text } from '@mantine/core';
+import type { ReactNode } from 'react';
+import { useTranslation } from 'react-i18next';
+import type { Schemas } from '../api/client.ts';
+import { AccessBadge } from '../parts/access-badge.tsx';
+import { policyOf, RoleField } from '../parts/role-field.tsx';
+
+type Upload = Schemas['Upload'];
+
+const KINDS = ['users', 'role', 'suggested'] as const;
+export type AccessChoice = { kind: (typeof KINDS)[number]; role: string };
+
+/** The members of an installation that say who may call the new triggers. */
+export function accessOf({ kind, role }: AccessChoice, upload: Upload) {
+  const added = kind === 'role' ? upload.access.filter(a => a.new) : [];
+  const settings = { allow_user_session: true, policy_expression: policyOf(role.trim()) };
+  return {
+    accept_suggested_access: kind === 'suggested',
+    triggers: Object.fromEntries(added.map(a => [a.trigger, settings])),
+  };
+}
+
+/** Who may call the triggers that are new: all users, those with a role, or whom the author suggests. */
+export function InstallAccess(props: {
+  upload: Upload;
+  value: AccessChoice;
+  onChange: (choice: AccessChoice) => void;
+  error: ReactNode;
+}) {
+  const { error, onChange, upload, value } = props;
+  const { t } = useTranslation();
+  const added = upload.access.filter(a => a.new);
+  const suggestions = added.filter(a => a.suggested !== null);
+  if (added.length === 0)
+    return <Text size="sm">{t(upload.installed_version === null ? 'install.accessNone' : 'install.accessKept')}</Text>;
+  return (
+    <Radio.Group
+      aria-label={t('install.access')}
+      value={value.kind}
+      onChange={text => onChange({ ...value, kind: KINDS.find(k => k === text) ?? value.kind })}
+    >
+      <Stack>
+        <Radio value="users" label={t('install.accessUsers')} description={t('install.accessUsersAbout')} />
+        <div>
+          <Radio value="role" label={t('install.accessRole')} description={t('install.accessRoleAbout')} />
+          {value.kind === 'role' && (
+            <Box ml={32} mt="xs" maw={400}>
+              <RoleField value={value.role} onChange={role => onChange({ ...value, role })} error={error} isRequired />
+            </Box>
+          )}
+        </div>
+        {suggestions.length > 0 && (
+          <>
+            <Radio
+              value="suggested"
+              label={t('install.accessSuggested')}
+              description={t('install.accessSuggestedAbout')}
+            />
+            {suggestions.map(a => (
+              <Suggestion key={a.trigger} trigger={a.trigger} suggested={a.suggested} />
+            ))}
+          </>
+        )}
+      </Stack>
+    </Radio.Group>
+  );
+}
+
+function Suggestion({ suggested, trigger }: { trigger: string; suggested: Upload['access'][number]['suggested'] }) {
+  return (
+    <Card withBorder p="xs" ml={32}>
+      <Group gap="xs">
+        <Text size="sm" fw={500}>
+          {trigger}
+        </Text>
+        <AccessBadge access={suggested?.effective_access ?? 'disabled'} hasPolicy={(suggested?.policy ?? '') !== ''} />
+        <Text size="sm" c="dimmed">
+          {suggested?.reason}
+        </Text>
+      </Group>
+    </Card>
+  );
+}

@@ -1,0 +1,250 @@
+import { Alert, Button, Checkbox, Group, PasswordInput, Stack, TagsInput, Text, TextInput } from '@mantine/core';
+import { useForm } from '@mantine/form';
+import { useQuery, useQueryClient } from '@tanstack/react-query';
+import { useState } from 'react';
+import { useTranslation } from 'react-i18next';
+import { answered, api, type Schemas } from '../api/client.ts';
+import { ApiProblem } from '../api/problem.ts';
+import { May } from '../app/may.tsx';
+import { Loaded } from '../parts/loaded.tsx';
+import { notifyProblem, ProblemAlert } from '../parts/problem.tsx';
+import { type AccessChoice, accessOf, InstallAccess } from './install-access.tsx';
+import { Section } from './review.tsx';
+
+type Upload = Schemas['Upload'];
+type Values = {
+  config: Record<string, string>;
+  databases: Record<string, string>;
+  hosts: string[];
+  ranges: string[];
+  access: AccessChoice;
+  accepted: boolean;
+};
+
+/** The configuration of an installation: what was not touched is not sent, and stays as it is. */
+function configOf(values: Values, initial: Values): Record<string, unknown> {
+  const changed = (all: Record<string, string>, was: Record<string, string>): Array<[string, string]> =>
+    Object.entries(all).filter(([name, value]) => value !== was[name]);
+  const databases = changed(values.databases, initial.databases);
+  const isSame = String(values.hosts) === String(initial.hosts) && String(values.ranges) === String(initial.ranges);
+  return {
+    // Null takes a value away.
+    ...Object.fromEntries(changed(values.config, initial.config).map(([name, v]) => [name, v === '' ? null : v])),
+    ...(databases.length === 0 ? {} : { databases: Object.fromEntries(databases) }),
+    ...(isSame ? {} : { network: { hosts: values.hosts, private: values.ranges } }),
+  };
+}
+
+type Props = { upload: Upload; onBack: () => void; onDone: () => void };
+
+/** The form, when it is known what is installed: an upgrade begins with its values. */
+export function InstallForm(props: Props) {
+  const { id, installed_version } = props.upload;
+  const before = useQuery({
+    queryKey: ['plugins', id],
+    queryFn: async () => answered(await api.GET('/api/admin/plugins/{id}', { params: { path: { id } } })),
+    enabled: installed_version !== null,
+  });
+  if (installed_version === null) return <KnownForm {...props} before={null} />;
+  return <Loaded query={before}>{plugin => <KnownForm {...props} before={plugin} />}</Loaded>;
+}
+
+/** Fields of the configuration, databases, hosts, and who may call: everything an installation needs, in one form. */
+function KnownForm({ before, onBack, onDone, upload }: Props & { before: Schemas['Plugin'] | null }) {
+  const { t } = useTranslation();
+  const queries = useQueryClient();
+  const [error, setError] = useState<unknown>(null);
+  const isUpgrade = before !== null;
+  const fields = upload.requirements.flatMap(r => r.config);
+  const databases = upload.requirements.filter(r => r.kind === 'sql').map(r => r.name ?? 'default');
+  const hasNetwork = upload.permissions.includes('network');
+  const held = new Map(before?.config.map(c => [c.name, c]));
+  const initialValues: Values = {
+    config: Object.fromEntries(fields.map(f => [f.name, held.get(f.name)?.value ?? ''])),
+    databases: Object.fromEntries(databases.map(d => [d, ''])),
+    hosts: before?.network?.hosts ?? [],
+    ranges: before?.network?.private ?? [],
+    access: { kind: 'users', role: '' },
+    accepted: false,
+  };
+  const [initial] = useState(initialValues);
+  const form = useForm<Values>({
+    initialValues: initial,
+    validate: {
+      access: ({ kind, role }) => (kind === 'role' && role.trim() === '' ? t('install.roleMissing') : null),
+    },
+  });
+  // Whether a sensitive field is set is not said; the service refuses what is missing.
+  const isSet = (name: string): boolean => held.get(name) !== undefined && held.get(name)?.value !== null;
+  const submit = form.onSubmit(async values => {
+    setError(null);
+    try {
+      const body = {
+        wasm_key: upload.wasm_key,
+        config: configOf(values, initial),
+        accept_permissions: values.accepted ? upload.new_permissions : [],
+        ...accessOf(values.access, upload),
+      };
+      answered(await api.POST('/api/admin/plugins/{id}/install', { params: { path: { id: upload.id } }, body }));
+      await queries.invalidateQueries({ queryKey: ['plugins'] });
+      onDone();
+    } catch (problem) {
+      setError(problem);
+      if (problem instanceof ApiProblem) form.setErrors(placesOf(problem));
+    }
+  });
+  return (
+    <form onSubmit={submit}>
+      <Stack gap="lg">
+        {upload.new_permissions.length > 0 && (
+          <Alert color="orange" title={t('install.newPermissions')}>
+            <Text size="sm" mb="xs">
+              {upload.new_permissions.join(', ')}
+            </Text>
+            <Checkbox label={t('install.accept')} {...form.getInputProps('accepted', { type: 'checkbox' })} />
+          </Alert>
+        )}
+        {fields.length > 0 && (
+          <Section title={t('install.config')}>
+            <Stack maw={560}>
+              {fields.map(f => {
+                const common = {
+                  label: f.name,
+                  description: f.description,
+                  required: f.required && !isSet(f.name),
+                  placeholder: isSet(f.name) ? t('install.unchanged') : '',
+                  autoComplete: 'off',
+                };
+                return f.sensitive ? (
+                  <PasswordInput key={f.name} {...common} {...form.getInputProps(`config.${f.name}`)} />
+                ) : (
+                  <TextInput key={f.name} {...common} {...form.getInputProps(`config.${f.name}`)} />
+                );
+              })}
+            </Stack>
+          </Section>
+        )}
+        {databases.length > 0 && (
+          <Section title={t('install.databases')} about={t('install.databasesAbout')}>
+            <Stack maw={720}>
+              {databases.map(name => (
+                <DatabaseField
+                  key={name}
+                  pluginId={upload.id}
+                  name={name}
+                  isRequired={!isUpgrade}
+                  value={form.values.databases[name] ?? ''}
+                  input={form.getInputProps(`databases.${name}`)}
+                />
+              ))}
+            </Stack>
+          </Section>
+        )}
+        {hasNetwork && (
+          <Section title={t('install.network')} about={t('install.networkAbout')}>
+            <Stack maw={560}>
+              <TagsInput
+                label={t('install.hosts')}
+                description={t('install.hostsAbout')}
+                placeholder="api.example.org"
+                {...form.getInputProps('hosts')}
+              />
+              <TagsInput
+                label={t('install.ranges')}
+                description={t('install.rangesAbout')}
+                placeholder="10.1.0.0/16"
+                {...form.getInputProps('ranges')}
+              />
+            </Stack>
+          </Section>
+        )}
+        <Section title={t('install.access')}>
+          <InstallAccess
+            upload={upload}
+            value={form.values.access}
+            onChange={access => form.setFieldValue('access', access)}
+            error={form.errors.access}
+          />
+        </Section>
+        <ProblemAlert error={error} />
+        <Group justify="space-between">
+          <Button variant="default" onClick={onBack}>
+            {t('common.back')}
+          </Button>
+          <Button
+            type="submit"
+            loading={form.submitting}
+            disabled={upload.new_permissions.length > 0 && !form.values.accepted}
+          >
+            {t(isUpgrade ? 'install.upgrade' : 'install.submit')}
+          </Button>
+        </Group>
+      </Stack>
+    </form>
+  );
+}
+
+/** Errors at their fields: the service names them as pointers into the body. */
+const placesOf = (problem: ApiProblem): Record<string, string> =>
+  Object.fromEntries(
+    problem.places.map(p => {
+      const [, , first = '', second = ''] = p.pointer.split('/');
+      if (first === 'databases') return [`databases.${second}`, p.message];
+      if (first === 'network') return [second === 'private' ? 'ranges' : 'hosts', p.message];
+      return [`config.${first}`, p.message];
+    }),
+  );
+
+function DatabaseField(props: { pluginId: string; name: string; isRequired: boolean; value: string; input: object }) {
+  const { input, isRequired, name, pluginId, value } = props;
+  const { t } = useTranslation();
+  const [trial, setTrial] = useState<Schemas['ConnectionTrial'] | null>(null);
+  const [isTrying, setTrying] = useState(false);
+  const tryIt = async (): Promise<void> => {
+    setTrying(true);
+    try {
+      const body = { name, ...(value === '' ? {} : { connection_string: value }) };
+      setTrial(
+        answered(
+          await api.POST('/api/admin/plugins/{id}/databases/test', { params: { path: { id: pluginId } }, body }),
+        ),
+      );
+    } catch (problem) {
+      notifyProblem(problem);
+    } finally {
+      setTrying(false);
+    }
+  };
+  return (
+    <div>
+      <Group align="flex-end" gap="xs">
+        <PasswordInput
+          style={{ flex: '1 1 16rem' }}
+          label={name}
+          placeholder={isRequired ? 'postgresql://user:password@host:5432/database' : t('install.unchanged')}
+          required={isRequired}
+          autoComplete="off"
+          {...input}
+        />
+        <May need="plugins:accept" isInline>
+          <Button variant="default" onClick={tryIt} loading={isTrying}>
+            {t('install.test')}
+          </Button>
+        </May>
+      </Group>
+      {trial !== null && (
+        <Text size="sm" mt={4} c={trial.ok ? 'teal' : 'red'} role="status">
+          {trial.ok
+            ? t('install.testOk', {
+                database: trial.database,
+                user: trial.user,
+                version: trial.server_version,
+                ms: trial.latency_ms,
+              })
+            : `${t('install.testFailed')} ${trial.error.code}: ${trial.error.message}`}
+          {trial.ok && trial.warnings.map(w => ` · ${w}`)}
+        </Text>
+      )}
+    </div>
+  );
+}

@@ -1,0 +1,294 @@
+import { Alert, Button, Group, Stack, Text } from '@mantine/core';
+import { IconDeviceLaptop, IconKey, IconLogout } from '@tabler/icons-react';
+import { useQueryClient } from '@tanstack/react-query';
+import { useState } from 'react';
+import { useTranslation } from 'react-i18next';
+import { answered, api, type Schemas } from '../api/client.ts';
+import { confirmed } from '../api/questions.ts';
+import { May } from '../app/may.tsx';
+import { useSession } from '../app/session.ts';
+import { Empty } from '../parts/empty.tsx';
+import { KeyEnd, KeyFacts } from '../parts/key-expiry.tsx';
+import { KeysetTable, useKeyset } from '../parts/keyset-list.tsx';
+import { notifyDone, notifyProblem } from '../parts/problem.tsx';
+import { StateBadge } from '../parts/state-badge.tsx';
+import { When } from '../parts/time.tsx';
+import { nameOf } from './people.tsx';
+import { Section } from './review.tsx';
+
+type User = Schemas['User'];
+type Session = Schemas['Session'];
+type Token = Schemas['UserToken'];
+
+const BATCH = 100;
+
+const listSessions = async (user: number, cursor?: string, limit = 20) =>
+  answered(await api.GET('/api/admin/users/{user}/sessions', { params: { path: { user }, query: { limit, cursor } } }));
+const listTokens = async (user: number, cursor?: string, limit = 20) =>
+  answered(await api.GET('/api/admin/users/{user}/tokens', { params: { path: { user }, query: { limit, cursor } } }));
+const endSession = (user: number, session: number) =>
+  api.DELETE('/api/admin/users/{user}/sessions/{session}', { params: { path: { user, session } } });
+const revokeToken = (user: number, token: number) =>
+  api.DELETE('/api/admin/users/{user}/tokens/{token}', { params: { path: { user, token } } });
+
+/** Ends everything, page by page: what was ended is no longer listed. */
+async function endAll(user: number): Promise<void> {
+  for (;;) {
+    const { items } = await listTokens(user, undefined, BATCH);
+    for (const { id } of items) await revokeToken(user, id);
+    if (items.length < BATCH) break;
+  }
+  for (;;) {
+    const { items } = await listSessions(user, undefined, BATCH);
+    for (const { id } of items) await endSession(user, id);
+    if (items.length < BATCH) break;
+  }
+}
+
+/** Where a person is logged in and which programs act in their name; each can be ended. */
+export default function PersonCredentials({ person }: { person: User }) {
+  const { t } = useTranslation();
+  const queries = useQueryClient();
+  const session = useSession();
+  const [isEnding, setEnding] = useState(false);
+  const all = async (): Promise<void> => {
+    const question = {
+      title: t('personCredentials.endAllTitle'),
+      text: t('personCredentials.endAllText', { name: nameOf(person) }),
+      action: t('personCredentials.endAll'),
+      isDangerous: true,
+    };
+    if (!(await confirmed(question))) return;
+    setEnding(true);
+    try {
+      await endAll(person.id);
+      notifyDone(t('personCredentials.endedAll'));
+    } catch (problem) {
+      notifyProblem(problem);
+    } finally {
+      setEnding(false);
+      await queries.invalidateQueries({ queryKey: ['users', 'credentials', person.id] });
+    }
+  };
+  return (
+    <Stack gap="xl">
+      <Group justify="space-between" align="flex-start">
+        {session.data?.admin?.global_user_id === person.id ? (
+          <Alert color="orange" style={{ flex: '1 1 18rem' }}>
+            {t('personCredentials.self')}
+          </Alert>
+        ) : (
+          <span />
+        )}
+        <May need="admin" isInline>
+          <Button
+            color="red"
+            variant="light"
+            leftSection={<IconLogout size={16} />}
+            loading={isEnding}
+            onClick={() => void all()}
+          >
+            {t('personCredentials.endAll')}
+          </Button>
+        </May>
+      </Group>
+      <Sessions person={person} />
+      <Tokens person={person} />
+    </Stack>
+  );
+}
+
+function Sessions({ person }: { person: User }) {
+  const { t } = useTranslation();
+  const queries = useQueryClient();
+  const key = ['users', 'credentials', person.id, 'sessions'];
+  const list = useKeyset<Session, { items: Session[] }>(key, cursor => listSessions(person.id, cursor));
+  const end = async (s: Session): Promise<void> => {
+    const question = {
+      title: t('personCredentials.endSessionTitle'),
+      text: t('personCredentials.endSessionText', { address: s.address }),
+      action: t('personCredentials.endSession'),
+    };
+    if (!(await confirmed({ ...question, isDangerous: true }))) return;
+    try {
+      await endSession(person.id, s.id);
+      notifyDone(t('personCredentials.ended'));
+    } catch (problem) {
+      notifyProblem(problem);
+    }
+    await queries.invalidateQueries({ queryKey: key });
+  };
+  const agentOf = (s: Session): string => agentText(s.user_agent) || t('personCredentials.unknownAgent');
+  return (
+    <Section title={t('personCredentials.sessions')} about={t('personCredentials.sessionsAbout')}>
+      <KeysetTable
+        label={t('personCredentials.sessions')}
+        query={list}
+        rowKey={s => s.id}
+        columns={[
+          {
+            key: 'agent',
+            title: t('personCredentials.agent'),
+            cell: s => (
+              <div>
+                <Text size="sm" title={s.user_agent}>
+                  {agentOf(s)}
+                </Text>
+                <Text size="xs" c="dimmed">
+                  {s.address}
+                </Text>
+                <Text size="xs" c="dimmed" component="div" hiddenFrom="sm">
+                  {t('personCredentials.lastUsed')}: <When at={s.last_used_at} />
+                </Text>
+              </div>
+            ),
+          },
+          {
+            key: 'kind',
+            title: t('personCredentials.kind'),
+            cell: s =>
+              s.kind === 'admin' ? (
+                <StateBadge kind="closed" label={t('personCredentials.adminSession')} />
+              ) : (
+                <StateBadge kind="off" label={t('personCredentials.userSession')} />
+              ),
+          },
+          {
+            key: 'begun',
+            title: t('personCredentials.loggedIn'),
+            from: 'md',
+            cell: s => <When at={s.created_at} />,
+          },
+          {
+            key: 'used',
+            title: t('personCredentials.lastUsed'),
+            from: 'sm',
+            cell: s => <When at={s.last_used_at} />,
+          },
+          { key: 'ends', title: t('personCredentials.expires'), from: 'lg', cell: s => <When at={s.expires_at} /> },
+          {
+            key: 'actions',
+            title: '',
+            align: 'right',
+            cell: s => (
+              <May need="admin" isInline>
+                <Button
+                  size="compact-sm"
+                  variant="light"
+                  color="red"
+                  aria-label={t('personCredentials.endSessionLabel', { agent: agentOf(s) })}
+                  onClick={() => void end(s)}
+                >
+                  {t('personCredentials.endSession')}
+                </Button>
+              </May>
+            ),
+          },
+        ]}
+        empty={
+          <Empty
+            icon={IconDeviceLaptop}
+            title={t('personCredentials.noSessions')}
+            text={t('personCredentials.noSessionsAbout')}
+          />
+        }
+      />
+    </Section>
+  );
+}
+
+const BROWSERS: ReadonlyArray<readonly [pattern: RegExp, name: string]> = [
+  [/Edg\//, 'Edge'],
+  [/YaBrowser\//, 'Yandex Browser'],
+  [/OPR\//, 'Opera'],
+  [/Firefox\//, 'Firefox'],
+  [/Chrome\//, 'Chrome'],
+  [/Safari\//, 'Safari'],
+];
+const SYSTEMS: ReadonlyArray<readonly [pattern: RegExp, name: string]> = [
+  [/Android/, 'Android'],
+  [/iPhone|iPad/, 'iOS'],
+  [/Windows/, 'Windows'],
+  [/Mac OS X/, 'macOS'],
+  [/Linux/, 'Linux'],
+];
+
+/** A browser and its system in a word each; another program as it names itself. */
+function agentText(agent: string): string {
+  const browser = BROWSERS.find(([p]) => p.test(agent))?.[1];
+  const system = SYSTEMS.find(([p]) => p.test(agent))?.[1];
+  if (browser === undefined) return agent.slice(0, 60);
+  return system === undefined ? browser : `${browser}, ${system}`;
+}
+
+function Tokens({ person }: { person: User }) {
+  const { t } = useTranslation();
+  const queries = useQueryClient();
+  const key = ['users', 'credentials', person.id, 'tokens'];
+  const list = useKeyset<Token, { items: Token[] }>(key, cursor => listTokens(person.id, cursor));
+  const revoke = async (k: Token): Promise<void> => {
+    const question = {
+      title: t('personCredentials.revokeTitle'),
+      text: t('personCredentials.revokeText', { name: k.name }),
+      action: t('personCredentials.revoke'),
+    };
+    if (!(await confirmed({ ...question, isDangerous: true }))) return;
+    try {
+      await revokeToken(person.id, k.id);
+      notifyDone(t('personCredentials.revoked', { name: k.name }));
+    } catch (problem) {
+      notifyProblem(problem);
+    }
+    await queries.invalidateQueries({ queryKey: key });
+  };
+  return (
+    <Section title={t('personCredentials.tokens')} about={t('personCredentials.tokensAbout')}>
+      <KeysetTable
+        label={t('personCredentials.tokens')}
+        query={list}
+        rowKey={k => k.id}
+        columns={[
+          {
+            key: 'name',
+            title: t('keys.name'),
+            cell: k => (
+              <div>
+                <Text size="sm" fw={500} style={{ overflowWrap: 'anywhere' }}>
+                  {k.name}
+                </Text>
+                <Text size="xs" c="dimmed" ff="monospace">
+                  {k.public}
+                </Text>
+                <KeyFacts used={k.last_used_at} ends={k.expires_at} />
+              </div>
+            ),
+          },
+          { key: 'used', title: t('keys.lastUsed'), from: 'md', cell: k => <When at={k.last_used_at} /> },
+          { key: 'made', title: t('keys.made'), from: 'md', cell: k => <When at={k.created_at} /> },
+          { key: 'ends', title: t('keys.ends'), from: 'md', cell: k => <KeyEnd at={k.expires_at} /> },
+          {
+            key: 'actions',
+            title: '',
+            align: 'right',
+            cell: k => (
+              <May need="admin" isInline>
+                <Button
+                  size="compact-sm"
+                  variant="light"
+                  color="red"
+                  aria-label={t('keys.revokeLabel', { name: k.name })}
+                  onClick={() => void revoke(k)}
+                >
+                  {t('personCredentials.revoke')}
+                </Button>
+              </May>
+            ),
+          },
+        ]}
+        empty={
+          <Empty icon={IconKey} title={t('personCredentials.noTokens')} text={t('personCredentials.noTokensAbout')} />
+        }
+      />
+    </Section>
+  );
+}

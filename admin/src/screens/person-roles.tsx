@@ -1,0 +1,276 @@
+import { Alert, Autocomplete, Button, Card, Group, Select, Stack, Table, Text } from '@mantine/core';
+import { notifications } from '@mantine/notifications';
+import { IconBadge } from '@tabler/icons-react';
+import { useQuery, useQueryClient } from '@tanstack/react-query';
+import { type FormEvent, useState } from 'react';
+import { useTranslation } from 'react-i18next';
+import { answered, api, type Schemas } from '../api/client.ts';
+import { ApiProblem } from '../api/problem.ts';
+import { confirmed } from '../api/questions.ts';
+import { May } from '../app/may.tsx';
+import { Empty } from '../parts/empty.tsx';
+import { LinkAnchor } from '../parts/links.tsx';
+import { Loaded } from '../parts/loaded.tsx';
+import { OriginBadge } from '../parts/origin-badge.tsx';
+import { PluginPicker } from '../parts/plugin-picker.tsx';
+import { notifyDone, notifyProblem, ProblemAlert } from '../parts/problem.tsx';
+import { RoleField } from '../parts/role-field.tsx';
+import { When } from '../parts/time.tsx';
+import { nameOf } from './people.tsx';
+
+type User = Schemas['User'];
+type Role = Schemas['UserRole'];
+
+const KINDS = ['database', 'system', 'global', 'plugin'] as const;
+type Kind = (typeof KINDS)[number];
+type Named = { kind: Kind; role: string; plugin: string | null };
+
+const namedOf = (r: Role): Named => ({ kind: r.kind, role: r.role, plugin: r.kind === 'plugin' ? r.plugin_id : null });
+
+/** Roles of a person, those of policies and those of commands: given and taken. */
+export default function PersonRoles({ person }: { person: User }) {
+  const { t } = useTranslation();
+  const query = useQuery({
+    queryKey: ['users', 'roles', person.id],
+    queryFn: async () =>
+      answered(await api.GET('/api/admin/users/{user}/roles', { params: { path: { user: person.id } } })),
+  });
+  return (
+    <Stack>
+      <Text size="sm" c="dimmed" maw="48rem">
+        {t('personRoles.about')}
+      </Text>
+      <GiveRole person={person} />
+      <Loaded query={query}>
+        {({ items }) =>
+          items.length === 0 ? (
+            <Empty icon={IconBadge} title={t('personRoles.emptyTitle')} text={t('personRoles.empty')} />
+          ) : (
+            <Roles person={person} items={items} />
+          )
+        }
+      </Loaded>
+    </Stack>
+  );
+}
+
+/** Gives a role or takes it, and reads what follows from it again. */
+function useChangeRole(person: User): (role: Named, give: boolean) => Promise<Schemas['UserRoleChange']> {
+  const queries = useQueryClient();
+  return async ({ kind, plugin, role }, give) => {
+    const ofPlugin = { params: { path: { user: person.id, plugin: plugin ?? '', role } } };
+    const named = { params: { path: { user: person.id, kind: kind === 'plugin' ? 'database' : kind, role } } } as const;
+    const pluginPath = '/api/admin/users/{user}/roles/plugin/{plugin}/{role}';
+    const path = '/api/admin/users/{user}/roles/{kind}/{role}';
+    const change =
+      kind === 'plugin'
+        ? answered(await (give ? api.PUT(pluginPath, ofPlugin) : api.DELETE(pluginPath, ofPlugin)))
+        : answered(await (give ? api.PUT(path, named) : api.DELETE(path, named)));
+    await Promise.all([
+      queries.invalidateQueries({ queryKey: ['users', 'roles', person.id] }),
+      queries.invalidateQueries({ queryKey: ['roles'] }),
+      queries.invalidateQueries({ queryKey: ['relationships'] }),
+    ]);
+    return change;
+  };
+}
+
+function Roles({ items, person }: { person: User; items: readonly Role[] }) {
+  const { t } = useTranslation();
+  const change = useChangeRole(person);
+  const take = async (r: Role): Promise<void> => {
+    const text = r.origin === 'import' ? 'personRoles.takeImportText' : 'personRoles.takeText';
+    const words = { name: nameOf(person), role: r.role };
+    const question = { title: t('personRoles.take'), text: t(text, words), action: t('personRoles.take') };
+    if (!(await confirmed({ ...question, isDangerous: true }))) return;
+    try {
+      await change(namedOf(r), false);
+      notifyDone(t('personRoles.taken', words));
+    } catch (problem) {
+      notifyProblem(problem);
+    }
+  };
+  const keep = async (r: Role): Promise<void> => {
+    try {
+      await change(namedOf(r), true);
+      notifyDone(t('personRoles.kept', { role: r.role }));
+    } catch (problem) {
+      notifyProblem(problem);
+    }
+  };
+  return (
+    <Table.ScrollContainer tabIndex={0} minWidth={280} type="native">
+      <Table verticalSpacing="xs" aria-label={t('person.tab.roles')} highlightOnHover className="stacked">
+        <Table.Thead>
+          <Table.Tr>
+            <Table.Th>{t('personRoles.role')}</Table.Th>
+            <Table.Th visibleFrom="sm">{t('personRoles.from')}</Table.Th>
+            <Table.Th visibleFrom="md">{t('personRoles.since')}</Table.Th>
+            <Table.Th />
+          </Table.Tr>
+        </Table.Thead>
+        <Table.Tbody>
+          {items.map(r => (
+            <Table.Tr key={`${r.kind} ${r.kind === 'plugin' ? r.plugin_id : ''} ${r.role}`}>
+              <Table.Td>
+                <div>
+                  <Text size="sm" fw={500} ff="monospace" style={{ overflowWrap: 'anywhere' }}>
+                    {r.role}
+                  </Text>
+                  <Text size="xs" c="dimmed" component="div">
+                    {t(`personRoles.kinds.${r.kind}`)}
+                    {r.kind === 'plugin' && (
+                      <>
+                        {' '}
+                        <LinkAnchor to="/admin/plugins/$id" params={{ id: r.plugin_id }} size="xs">
+                          {r.plugin_id}
+                        </LinkAnchor>
+                      </>
+                    )}
+                  </Text>
+                  <Group hiddenFrom="sm" mt={4}>
+                    <OriginBadge origin={r.origin} />
+                  </Group>
+                </div>
+              </Table.Td>
+              <Table.Td visibleFrom="sm">
+                <OriginBadge origin={r.origin} />
+                {r.kind === 'database' && r.origin === 'manual' && (
+                  <Text size="xs" c="dimmed">
+                    {r.granted_by}
+                  </Text>
+                )}
+              </Table.Td>
+              <Table.Td visibleFrom="md">
+                <When at={r.granted_at} />
+              </Table.Td>
+              <Table.Td>
+                <Group gap={6} justify="flex-end">
+                  {r.origin === 'import' && (
+                    <Button
+                      size="compact-sm"
+                      variant="subtle"
+                      title={t('personRoles.keepAbout')}
+                      onClick={() => void keep(r)}
+                    >
+                      {t('personRoles.keep')}
+                    </Button>
+                  )}
+                  <May need="access" isInline>
+                    <Button size="compact-sm" variant="light" color="red" onClick={() => void take(r)}>
+                      {t('personRoles.take')}
+                    </Button>
+                  </May>
+                </Group>
+              </Table.Td>
+            </Table.Tr>
+          ))}
+        </Table.Tbody>
+      </Table>
+    </Table.ScrollContainer>
+  );
+}
+
+/** Names of roles of a kind that are in use; a new one may be typed as well. */
+function useKnownRoles(kind: Kind, plugin: string | null): string[] {
+  const query = useQuery({
+    queryKey: ['roles', kind, plugin],
+    queryFn: async (): Promise<string[]> => {
+      if (kind === 'plugin') {
+        if (plugin === null) return [];
+        const params = { path: { id: plugin } };
+        const { items } = answered(await api.GET('/api/admin/plugins/{id}/commands/settings', { params }));
+        return items.flatMap(c => c.plugin_role ?? []);
+      }
+      const params = { query: { resource_type: `${kind}_role`, relation: 'member', limit: 200 } };
+      return answered(await api.GET('/api/admin/relationships', { params })).items.map(r => r.resource_id);
+    },
+    // Roles of policies have a field of their own.
+    enabled: kind !== 'database',
+  });
+  return [...new Set(query.data ?? [])];
+}
+
+function GiveRole({ person }: { person: User }) {
+  const { t } = useTranslation();
+  const change = useChangeRole(person);
+  const [kind, setKind] = useState<Kind>('database');
+  const [plugin, setPlugin] = useState<string | null>(null);
+  const [role, setRole] = useState('');
+  const [error, setError] = useState<unknown>(null);
+  const [isSending, setSending] = useState(false);
+  const known = useKnownRoles(kind, plugin);
+  const isGraph = kind !== 'database';
+  const isImpossible = isGraph && person.external_id === null;
+  const submit = async (event: FormEvent): Promise<void> => {
+    event.preventDefault();
+    setSending(true);
+    setError(null);
+    try {
+      const { delivered, warnings } = await change({ kind, plugin, role: role.trim() }, true);
+      const notes = [...warnings.map(w => w.message), ...(delivered ? [] : [t('personRoles.notDelivered')])];
+      notifications.show({
+        color: warnings.length > 0 ? 'orange' : 'teal',
+        title: t(warnings.length > 0 ? 'personRoles.givenWarn' : 'personRoles.given', { role }),
+        message: notes.join(' '),
+        ...(warnings.length > 0 ? { autoClose: 15_000 } : {}),
+      });
+      setRole('');
+    } catch (problem) {
+      setError(problem);
+    } finally {
+      setSending(false);
+    }
+  };
+  const wrong = error instanceof ApiProblem ? error.places.find(p => p.pointer === 'path:role')?.message : undefined;
+  return (
+    <Card withBorder component="form" onSubmit={e => void submit(e)}>
+      <May need="access">
+        <Stack gap="sm">
+          <Group align="flex-end" gap="sm">
+            <Select
+              label={t('personRoles.kind')}
+              data={KINDS.map(k => ({ value: k, label: t(`personRoles.kinds.${k}`) }))}
+              value={kind}
+              onChange={k => setKind(KINDS.find(x => x === k) ?? kind)}
+              allowDeselect={false}
+              w={{ base: '100%', xs: 190 }}
+            />
+            {kind === 'plugin' && <PluginPicker label={t('personRoles.plugin')} value={plugin} onChange={setPlugin} />}
+            {kind === 'database' ? (
+              <div style={{ flex: '1 1 14rem', maxWidth: 360 }}>
+                <RoleField value={role} onChange={setRole} isRequired />
+              </div>
+            ) : (
+              <Autocomplete
+                label={t('personRoles.role')}
+                placeholder={t('personRoles.roleAbout')}
+                data={known}
+                limit={20}
+                value={role}
+                onChange={setRole}
+                required
+                style={{ flex: '1 1 14rem' }}
+                maw={360}
+              />
+            )}
+            <Button
+              type="submit"
+              loading={isSending}
+              disabled={isImpossible || role.trim() === '' || (kind === 'plugin' && plugin === null)}
+            >
+              {t('personRoles.give')}
+            </Button>
+          </Group>
+          {isImpossible && <Alert color="orange">{t('personRoles.needsExternalId')}</Alert>}
+          {error !== null && wrong === undefined && <ProblemAlert error={error} />}
+          {wrong !== undefined && (
+            <Text size="sm" c="var(--mantine-color-error)" role="alert">
+              {t('personRoles.role')}: {wrong}
+            </Text>
+          )}
+        </Stack>
+      </May>
+    </Card>
+  );
+}

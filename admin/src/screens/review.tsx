@@ -1,0 +1,257 @@
+import { Alert, Badge, Card, Code, Group, List, SimpleGrid, Stack, Table, Text, Title } from '@mantine/core';
+import { IconAlertTriangle, IconInfoCircle } from '@tabler/icons-react';
+import { useTranslation } from 'react-i18next';
+import type { Schemas } from '../api/client.ts';
+import { AccessBadge } from '../parts/access-badge.tsx';
+import { CopyText } from '../parts/copy.tsx';
+import { bytesText } from '../parts/quantities.ts';
+import { currentLanguage } from '../texts/index.ts';
+
+const PAGE_BYTES = 65_536;
+/** How much harm a permission can do, if the plugin means harm. */
+const RISK = {
+  kv: 'low',
+  file: 'medium',
+  events: 'medium',
+  notify: 'medium',
+  'plugins:call': 'medium',
+  sql: 'high',
+  network: 'high',
+} as const;
+const RISK_COLOR = { low: 'teal', medium: 'yellow', high: 'orange' } as const;
+
+const permissionOf = (r: Schemas['Requirement']): string =>
+  r.kind === 'plugins:call' ? `plugins:call:${r.target ?? ''}` : r.kind;
+
+/** What a version is and asks for, in plain words, before it is installed. */
+export function Review({ upload }: { upload: Schemas['Upload'] }) {
+  const { t } = useTranslation();
+  return (
+    <Stack>
+      <Card withBorder>
+        <Group justify="space-between" align="flex-start">
+          <div>
+            <Title order={2} size="h3">
+              {upload.name}
+            </Title>
+            <Text size="sm" c="dimmed">
+              <Code>{upload.id}</Code> · {t('review.version', { version: upload.version })}
+              {upload.installed_version !== null && (
+                <> · {t('review.replaces', { version: upload.installed_version })}</>
+              )}
+            </Text>
+          </div>
+          <Text size="sm" c="dimmed">
+            {bytesText(upload.size)} · {t('review.memory', { most: bytesText(upload.memory_pages.max * PAGE_BYTES) })}
+          </Text>
+        </Group>
+        <Group mt="sm" gap={6}>
+          <Text size="xs" c="dimmed">
+            SHA-256
+          </Text>
+          <CopyText value={upload.sha256} />
+        </Group>
+      </Card>
+      {upload.is_installed && (
+        <Alert color="blue" icon={<IconInfoCircle aria-hidden />} title={t('review.sameAsInstalled')}>
+          {t('review.sameAsInstalledAbout')}
+        </Alert>
+      )}
+      <Findings findings={upload.findings} />
+      <Section title={t('review.permissions')}>
+        {upload.requirements.length === 0 ? (
+          <Text size="sm">{t('review.noPermissions')}</Text>
+        ) : (
+          <SimpleGrid cols={{ base: 1, sm: 2 }}>
+            {upload.requirements.map(r => {
+              const permission = permissionOf(r);
+              const risk = RISK[r.kind];
+              const isNew = upload.installed_version !== null && upload.new_permissions.includes(permission);
+              return (
+                <Card
+                  withBorder
+                  key={`${r.kind} ${r.name ?? ''} ${r.target ?? ''}`}
+                  bd={isNew ? '2px solid orange' : undefined}
+                >
+                  <Group justify="space-between" mb={4}>
+                    <Text fw={600}>
+                      {t(`permission.${r.kind}.title`)}
+                      {r.name !== undefined && `: ${r.name}`}
+                      {r.target !== undefined && `: ${r.target}`}
+                    </Text>
+                    <Group gap={6}>
+                      {isNew && (
+                        <Badge variant="light" color="orange">
+                          {t('review.new')}
+                        </Badge>
+                      )}
+                      <Badge variant="light" color={RISK_COLOR[risk]} tt="none">
+                        {t(`review.risk.${risk}`)}
+                      </Badge>
+                    </Group>
+                  </Group>
+                  <Text size="sm">{t(`permission.${r.kind}.about`)}</Text>
+                  <Text size="sm" mt={6}>
+                    <Text span c="dimmed">
+                      {t('review.reason')}
+                    </Text>{' '}
+                    {r.description}
+                  </Text>
+                </Card>
+              );
+            })}
+          </SimpleGrid>
+        )}
+      </Section>
+      <Section title={t('review.access')} about={t('review.accessAbout')}>
+        <Table.ScrollContainer tabIndex={0} minWidth={280} type="native">
+          <Table verticalSpacing="xs" className="stacked" aria-label={t('review.access')}>
+            <Table.Thead>
+              <Table.Tr>
+                <Table.Th>{t('access.trigger')}</Table.Th>
+                <Table.Th>{t('review.asIs')}</Table.Th>
+                <Table.Th>{t('review.suggested')}</Table.Th>
+              </Table.Tr>
+            </Table.Thead>
+            <Table.Tbody>
+              {upload.access.map(a => (
+                <Table.Tr key={a.trigger}>
+                  <Table.Td>
+                    <div>
+                      <Text size="sm" fw={500}>
+                        {a.trigger}{' '}
+                        {a.new && upload.installed_version !== null && (
+                          <Badge size="xs" variant="light" color="orange">
+                            {t('review.new')}
+                          </Badge>
+                        )}
+                      </Text>
+                      <Code style={{ overflowWrap: 'anywhere' }}>
+                        {a.methods.join(', ')} {a.url}
+                      </Code>
+                    </div>
+                  </Table.Td>
+                  <Table.Td data-label={t('review.asIs')}>
+                    <AccessBadge access={a.effective_access} hasPolicy={a.has_policy} />
+                  </Table.Td>
+                  <Table.Td data-label={t('review.suggested')}>
+                    {a.suggested === null ? (
+                      '–'
+                    ) : (
+                      <div>
+                        <AccessBadge access={a.suggested.effective_access} hasPolicy={a.suggested.policy !== ''} />
+                        <Text size="xs" mt={4}>
+                          {a.suggested.reason}
+                        </Text>
+                      </div>
+                    )}
+                  </Table.Td>
+                </Table.Tr>
+              ))}
+              {upload.triggers
+                .filter(x => x.type === 'messenger')
+                .map(x => (
+                  <Table.Tr key={`/${x.name}`}>
+                    <Table.Td>
+                      <div>
+                        <Text size="sm" fw={500}>
+                          /{x.name}
+                        </Text>
+                        <Text size="xs" c="dimmed">
+                          {t('review.command')} {x.description}
+                        </Text>
+                      </div>
+                    </Table.Td>
+                    <Table.Td colSpan={2}>
+                      <Text size="sm">{t('review.commandAccess')}</Text>
+                    </Table.Td>
+                  </Table.Tr>
+                ))}
+            </Table.Tbody>
+          </Table>
+        </Table.ScrollContainer>
+      </Section>
+      {upload.notices.map(n => (
+        <Alert key={n.code} color="blue" icon={<IconInfoCircle aria-hidden />} title={t(`notice.${n.code}.title`)}>
+          {t(`notice.${n.code}.text`)}
+        </Alert>
+      ))}
+    </Stack>
+  );
+}
+
+export function Section({ about, children, title }: { title: string; about?: string; children: React.ReactNode }) {
+  return (
+    <section>
+      <Title order={2} size="h4" mb={about === undefined ? 'xs' : 2}>
+        {title}
+      </Title>
+      {about !== undefined && (
+        <Text size="sm" c="dimmed" mb="xs">
+          {about}
+        </Text>
+      )}
+      {children}
+    </section>
+  );
+}
+
+/** What a finding means, and the words of the service, which name the place. */
+function FindingItem({ finding: f }: { finding: Schemas['Finding'] }) {
+  const { i18n, t } = useTranslation();
+  // The service may know rules that these pages do not.
+  const key = `finding.${f.rule}`;
+  const isKnown = i18n.exists(key);
+  return (
+    <List.Item>
+      {isKnown && (
+        <Text size="sm" fw={500}>
+          {t(key as 'finding.start')}
+        </Text>
+      )}
+      <Text
+        lang="en"
+        // In a page of another language it is a detail of what the title says.
+        {...(isKnown && currentLanguage() !== 'en' ? { size: 'xs' } : { size: 'sm' })}
+      >
+        {f.message} {f.where !== undefined && <Code>{f.where}</Code>}
+      </Text>
+    </List.Item>
+  );
+}
+
+/** What the inspection of the module says, the gravest first. */
+export function Findings({ findings }: { findings: ReadonlyArray<Schemas['Finding']> }) {
+  const { t } = useTranslation();
+  const warnings = findings.filter(f => f.level !== 'note');
+  const notes = findings.filter(f => f.level === 'note');
+  return (
+    <>
+      {warnings.length > 0 && (
+        <Alert
+          color="orange"
+          icon={<IconAlertTriangle aria-hidden />}
+          title={t('review.warnings', { count: warnings.length })}
+        >
+          <List size="sm">
+            {warnings.map(f => (
+              <FindingItem key={`${f.rule} ${f.where ?? ''}`} finding={f} />
+            ))}
+          </List>
+        </Alert>
+      )}
+      {notes.length > 0 && (
+        <Card withBorder>
+          <Text size="sm" fw={600} mb={4}>
+            {t('review.notes')}
+          </Text>
+          <List size="sm">
+            {notes.map(f => (
+              <FindingItem key={`${f.rule} ${f.where ?? ''}`} finding={f} />
+            ))}
+          </List>
+        </Card>
+      )}
+    </>
+  );
+}

@@ -1,0 +1,90 @@
+import { Alert, Button, Checkbox, Group, Stack } from '@mantine/core';
+import { IconUsersGroup } from '@tabler/icons-react';
+import { useQueryClient } from '@tanstack/react-query';
+import { type FormEvent, useState } from 'react';
+import { useTranslation } from 'react-i18next';
+import { answered, api, type Schemas } from '../api/client.ts';
+import { Dialog } from '../parts/dialog.tsx';
+import { notifyDone, ProblemAlert } from '../parts/problem.tsx';
+import { policyOf, RoleField } from '../parts/role-field.tsx';
+
+type Settings = Schemas['TriggerSettings'];
+
+/** Lets people with one role call triggers, without writing a policy by hand. */
+export function RoleAccess({ items, pluginId }: { pluginId: string; items: readonly Settings[] }) {
+  const { t } = useTranslation();
+  const [isOpen, setOpen] = useState(false);
+  return (
+    <>
+      <div>
+        <Button variant="light" leftSection={<IconUsersGroup size={18} aria-hidden />} onClick={() => setOpen(true)}>
+          {t('roleAccess.open')}
+        </Button>
+      </div>
+      <Dialog opened={isOpen} onClose={() => setOpen(false)} title={t('roleAccess.open')} size="md">
+        <RoleForm pluginId={pluginId} items={items} onDone={() => setOpen(false)} />
+      </Dialog>
+    </>
+  );
+}
+
+function RoleForm(props: { pluginId: string; items: readonly Settings[]; onDone: () => void }) {
+  const { items, onDone, pluginId } = props;
+  const { t } = useTranslation();
+  const queries = useQueryClient();
+  const [role, setRole] = useState('');
+  const [chosen, setChosen] = useState<string[]>(items.map(s => s.trigger));
+  const [error, setError] = useState<unknown>(null);
+  const [isSending, setSending] = useState(false);
+  const name = role.trim();
+  const replaced = items.filter(
+    s => chosen.includes(s.trigger) && s.policy_expression !== '' && s.policy_expression !== policyOf(name),
+  );
+  const submit = async (event: FormEvent): Promise<void> => {
+    event.preventDefault();
+    setSending(true);
+    setError(null);
+    try {
+      for (const trigger of chosen) {
+        const params = { path: { id: pluginId, name: trigger } };
+        const body = { enabled: true, allow_user_session: true, policy_expression: policyOf(name) };
+        answered(await api.PUT('/api/admin/plugins/{id}/triggers/{name}/settings', { params, body }));
+      }
+      notifyDone(t('roleAccess.done', { role: name }));
+      onDone();
+    } catch (problem) {
+      setError(problem);
+    } finally {
+      setSending(false);
+      await queries.invalidateQueries({ queryKey: ['plugins', pluginId] });
+    }
+  };
+  return (
+    <form onSubmit={submit}>
+      <Stack>
+        <RoleField value={role} onChange={setRole} description={t('roleAccess.roleAbout')} isRequired isFocused />
+        <Checkbox.Group label={t('roleAccess.what')} value={chosen} onChange={setChosen}>
+          <Stack gap={6} mt={6}>
+            {items.map(s => (
+              <Checkbox key={s.trigger} value={s.trigger} label={`${s.trigger} (${s.methods.join(', ')} ${s.path})`} />
+            ))}
+          </Stack>
+        </Checkbox.Group>
+        {name !== '' && replaced.length > 0 && (
+          <Alert color="orange">
+            {t('roleAccess.replaces', { triggers: replaced.map(s => s.trigger).join(', ') })}
+          </Alert>
+        )}
+        <ProblemAlert error={error} />
+        <Group justify="flex-end">
+          <Button variant="default" onClick={onDone}>
+            {t('common.cancel')}
+          </Button>
+          <Button type="submit" loading={isSending} disabled={name === '' || chosen.length === 0}>
+            {t('roleAccess.go')}
+          </Button>
+        </Group>
+      </Stack>
+    </form>
+  );
+}

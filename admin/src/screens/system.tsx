@@ -1,0 +1,151 @@
+import { Button, Card, Group, SimpleGrid, Stack, Tabs, Text } from '@mantine/core';
+import { IconDownload } from '@tabler/icons-react';
+import { useQuery } from '@tanstack/react-query';
+import { useState } from 'react';
+import { useTranslation } from 'react-i18next';
+import { answered, api } from '../api/client.ts';
+import { readiness } from '../api/readiness.ts';
+import { May } from '../app/may.tsx';
+import { useSearchState } from '../app/use-search-state.ts';
+import { Checks } from '../parts/checks.tsx';
+import { CopyText } from '../parts/copy.tsx';
+import { Loaded } from '../parts/loaded.tsx';
+import { Page } from '../parts/page.tsx';
+import { notifyProblem } from '../parts/problem.tsx';
+import { saveBlob } from '../parts/save-file.ts';
+import { StateBadge } from '../parts/state-badge.tsx';
+import { Section } from './review.tsx';
+import { ConfigTable, LimitTable } from './system-config.tsx';
+import { Hosts } from './system-hosts.tsx';
+import { Jobs } from './system-jobs.tsx';
+import { MailTest } from './system-mail.tsx';
+
+const TABS = ['state', 'jobs', 'config', 'limits'] as const;
+const REFRESH_MS = 10_000;
+const HEALTH_KIND = { ready: 'good', degraded: 'warn', unavailable: 'bad' } as const;
+const BUNDLE = 'npx plugin-host support-bundle';
+
+/** The service itself: whether it has what it needs, where it runs, what it does in the background, how it is configured. */
+export default function System() {
+  const { t } = useTranslation();
+  const [search, setSearch] = useSearchState();
+  const tab = TABS.find(x => x === search.tab) ?? 'state';
+  return (
+    <Page title={t('nav.system')} about={<Version />}>
+      <Tabs
+        value={tab}
+        onChange={to => setSearch({ tab: to === 'state' ? undefined : (to ?? undefined), find: undefined })}
+        keepMounted={false}
+      >
+        <Tabs.List mb="md">
+          {TABS.map(x => (
+            <Tabs.Tab key={x} value={x}>
+              {t(`system.tab.${x}`)}
+            </Tabs.Tab>
+          ))}
+        </Tabs.List>
+        <Tabs.Panel value="state">
+          <State />
+        </Tabs.Panel>
+        <Tabs.Panel value="jobs">
+          <Stack>
+            <Text size="sm">{t('system.jobsAbout')}</Text>
+            <Jobs />
+          </Stack>
+        </Tabs.Panel>
+        <Tabs.Panel value="config">
+          <ConfigTable />
+        </Tabs.Panel>
+        <Tabs.Panel value="limits">
+          <LimitTable />
+        </Tabs.Panel>
+      </Tabs>
+    </Page>
+  );
+}
+
+/** The release that answers. */
+function Version() {
+  const { t } = useTranslation();
+  const { data } = useQuery({ queryKey: ['alive'], queryFn: async () => answered(await api.GET('/healthz')) });
+  return <>{data?.version === undefined ? t('system.about') : t('system.version', { version: data.version })}</>;
+}
+
+function State() {
+  const { t } = useTranslation();
+  return (
+    <Stack gap="xl">
+      <SimpleGrid cols={{ base: 1, lg: 2 }}>
+        <Health />
+        <Card withBorder>
+          <Stack gap="lg">
+            <Section title={t('system.mail')} about={t('system.mailAbout')}>
+              <MailTest />
+            </Section>
+            <Section title={t('system.bundle')} about={t('system.bundleAbout')}>
+              <Bundle />
+            </Section>
+          </Stack>
+        </Card>
+      </SimpleGrid>
+      <Section title={t('overview.hosts')} about={t('system.hostsAbout')}>
+        <Hosts />
+      </Section>
+    </Stack>
+  );
+}
+
+/** Downloads the bundle with the credentials of the page, which a link would not send. */
+function Bundle() {
+  const { t } = useTranslation();
+  const [isPacking, setPacking] = useState(false);
+  const download = async (): Promise<void> => {
+    setPacking(true);
+    try {
+      const { data, response } = await api.GET('/api/admin/support-bundle', { parseAs: 'blob' });
+      const [, name = 'plugin-host-support.tar.gz'] =
+        /filename="([^"]+)"/.exec(response.headers.get('content-disposition') ?? '') ?? [];
+      saveBlob(name, answered({ data }));
+    } catch (problem) {
+      notifyProblem(problem);
+    } finally {
+      setPacking(false);
+    }
+  };
+  return (
+    <Stack gap="xs" align="flex-start">
+      <May need="operate" isInline>
+        <Button
+          variant="light"
+          leftSection={<IconDownload size={16} />}
+          onClick={() => void download()}
+          loading={isPacking}
+        >
+          {t('system.bundleGo')}
+        </Button>
+      </May>
+      <Text size="sm" c="dimmed" component="div">
+        {t('system.bundleCommand')} <CopyText value={BUNDLE} />
+      </Text>
+    </Stack>
+  );
+}
+
+function Health() {
+  const { t } = useTranslation();
+  const query = useQuery({ queryKey: ['readiness'], queryFn: readiness, refetchInterval: REFRESH_MS });
+  return (
+    <Card withBorder>
+      <Loaded query={query}>
+        {({ checks, status }) => (
+          <Section title={t('overview.health')}>
+            <Group mb="sm">
+              <StateBadge kind={HEALTH_KIND[status]} label={t(`health.${status}`)} />
+            </Group>
+            <Checks checks={checks} />
+          </Section>
+        )}
+      </Loaded>
+    </Card>
+  );
+}

@@ -1,0 +1,140 @@
+import { Button, Group, Stack, Switch, TagsInput, Text } from '@mantine/core';
+import { useQuery, useQueryClient } from '@tanstack/react-query';
+import { useParams } from '@tanstack/react-router';
+import { useState } from 'react';
+import { useTranslation } from 'react-i18next';
+import { answered, api, type Schemas, tagOf } from '../api/client.ts';
+import { May } from '../app/may.tsx';
+import { AccessBadge } from '../parts/access-badge.tsx';
+import { CopyText } from '../parts/copy.tsx';
+import { LinkButton, PluginCrumbs } from '../parts/links.tsx';
+import { Loaded } from '../parts/loaded.tsx';
+import { Page } from '../parts/page.tsx';
+import { notifyDone, notifyProblem } from '../parts/problem.tsx';
+import { PolicyWorkbench } from '../policy/workbench.tsx';
+import { Section } from './review.tsx';
+
+type Settings = Schemas['TriggerSettings'];
+
+/** One HTTP trigger: its policy, and origins of its own. */
+export default function TriggerScreen() {
+  const { t } = useTranslation();
+  const queries = useQueryClient();
+  const { id = '', name = '' } = useParams({ strict: false });
+  const path = { id, name };
+  const key = ['plugins', id, 'trigger', name];
+  const query = useQuery({
+    queryKey: key,
+    queryFn: async () => {
+      const reply = await api.GET('/api/admin/plugins/{id}/triggers/{name}/settings', { params: { path } });
+      return { settings: answered(reply), tag: tagOf(reply) };
+    },
+  });
+  const change = async (
+    tag: string,
+    body: Partial<Pick<Settings, 'policy_expression' | 'frontend_origins' | 'record'>>,
+  ): Promise<void> => {
+    const params = { path, header: { 'If-Match': tag } };
+    answered(await api.PUT('/api/admin/plugins/{id}/triggers/{name}/settings', { params, body }));
+    await queries.invalidateQueries({ queryKey: ['plugins', id] });
+    notifyDone(t('access.saved', { trigger: name }));
+  };
+  return (
+    <Loaded query={query}>
+      {({ settings, tag }) => (
+        <Page
+          title={name}
+          crumbs={<PluginCrumbs id={id} tab="access" />}
+          about={
+            <Group gap="xs" mt={4}>
+              <AccessBadge access={settings.effective_access} hasPolicy={settings.policy_expression !== ''} />
+              <CopyText value={`${location.origin}/api/triggers/http/${id}${settings.path}`} />
+            </Group>
+          }
+          actions={
+            <LinkButton variant="default" to="/admin/why" search={{ plugin: id, trigger: name }}>
+              {t('nav.why')}
+            </LinkButton>
+          }
+        >
+          <Section title={t('access.policy')} about={t('policy.about')}>
+            <PolicyWorkbench
+              key={settings.policy_expression}
+              name={key}
+              saved={settings.policy_expression}
+              problems={settings.policy_problems}
+              save={policy_expression => change(tag, { policy_expression })}
+              revisions={async cursor =>
+                answered(
+                  await api.GET('/api/admin/plugins/{id}/triggers/{name}/policy/revisions', {
+                    params: { path, query: { limit: 20, cursor } },
+                  }),
+                )
+              }
+              restore={async revision => {
+                await api.POST('/api/admin/plugins/{id}/triggers/{name}/policy/revisions/{revision}/restore', {
+                  params: { path: { ...path, revision } },
+                });
+                await queries.invalidateQueries({ queryKey: ['plugins', id] });
+              }}
+            />
+          </Section>
+          <May need="access">
+            <OwnOrigins settings={settings} save={frontend_origins => change(tag, { frontend_origins })} />
+            <Section title={t('trigger.record')} about={t('trigger.recordAbout')}>
+              <Switch
+                checked={settings.record}
+                label={t('trigger.recordSwitch')}
+                onChange={event => void change(tag, { record: event.currentTarget.checked }).catch(notifyProblem)}
+              />
+            </Section>
+          </May>
+        </Page>
+      )}
+    </Loaded>
+  );
+}
+
+/** Origins of this trigger alone, instead of the plugin's. */
+function OwnOrigins({ save, settings }: { settings: Settings; save: (origins: string[] | null) => Promise<void> }) {
+  const { t } = useTranslation();
+  const [origins, setOrigins] = useState(settings.frontend_origins);
+  const isChanged = origins?.join(' ') !== settings.frontend_origins?.join(' ');
+  return (
+    <Section title={t('access.origins')} about={t('trigger.originsAbout')}>
+      {origins === null ? (
+        <Stack gap="xs" align="flex-start">
+          <Text size="sm">
+            {t('trigger.inherited', { origins: settings.effective_origins.join(', ') || t('trigger.noOrigins') })}
+          </Text>
+          <Button variant="default" onClick={() => setOrigins(settings.effective_origins)}>
+            {t('trigger.own')}
+          </Button>
+        </Stack>
+      ) : (
+        <Stack gap="xs" maw={640}>
+          <TagsInput
+            aria-label={t('access.origins')}
+            placeholder="https://www.example.org"
+            value={origins}
+            onChange={setOrigins}
+          />
+          <Group>
+            <Button disabled={!isChanged} onClick={() => void save(origins).catch(notifyProblem)}>
+              {t('common.save')}
+            </Button>
+            <Button
+              variant="default"
+              onClick={() => {
+                setOrigins(null);
+                if (settings.frontend_origins !== null) void save(null).catch(notifyProblem);
+              }}
+            >
+              {t('trigger.inherit')}
+            </Button>
+          </Group>
+        </Stack>
+      )}
+    </Section>
+  );
+}

@@ -1,0 +1,223 @@
+import { Alert, Button, Card, Group, Loader, Select, Stack, Table, Text } from '@mantine/core';
+import { Dropzone } from '@mantine/dropzone';
+import '@mantine/dropzone/styles.css';
+import { IconAlertTriangle, IconCheck, IconUpload } from '@tabler/icons-react';
+import { useQueryClient } from '@tanstack/react-query';
+import { useState } from 'react';
+import { useTranslation } from 'react-i18next';
+import { LinkAnchor, LinkButton } from '../parts/links.tsx';
+import { ProblemAlert } from '../parts/problem.tsx';
+import { numberText } from '../parts/quantities.ts';
+import { StateBadge } from '../parts/state-badge.tsx';
+import { asType, importLists, inOrder, type List, listOf, missingFor, neededFor } from '../university/import-lists.ts';
+import type { UniversityType } from '../university/types.ts';
+
+/** Several lists at once: each is taken for a type, and they are imported in the order in which they refer to each other. */
+export function UniversityLists({ types }: { types: readonly UniversityType[] }) {
+  const { t } = useTranslation();
+  const queries = useQueryClient();
+  const [lists, setLists] = useState<readonly List[]>([]);
+  const [running, setRunning] = useState<number | null>(null);
+  const label = (type: UniversityType['type']): string => t(`university.type.${type}`);
+  const drop = async (files: File[]): Promise<void> => {
+    const added = await Promise.all(files.map(f => listOf(f, types, label)));
+    setLists(before => inOrder([...before, ...added], types));
+  };
+  const replace = (list: List): void =>
+    setLists(before =>
+      inOrder(
+        before.map(l => (l.id === list.id ? list : l)),
+        types,
+      ),
+    );
+  const run = async (): Promise<void> => {
+    await importLists(lists, types, (list, isRunning) => {
+      setRunning(isRunning ? list.id : null);
+      replace(list);
+    });
+    await Promise.all(
+      ['university', 'users', 'roles', 'relationships'].map(key => queries.invalidateQueries({ queryKey: [key] })),
+    );
+  };
+  const open = lists.filter(l => l.outcome === null);
+  const isReady = open.length > 0 && open.every(l => l.type !== null && l.file !== null);
+  return (
+    <Stack>
+      <Dropzone onDrop={drop} multiple inputProps={{ 'aria-label': t('lists.drop') }} disabled={running !== null}>
+        <Stack align="center" gap={6} py="xs" style={{ pointerEvents: 'none' }}>
+          <IconUpload size={28} aria-hidden />
+          <Text fw={600} ta="center">
+            {t('lists.drop')}
+          </Text>
+          <Text size="sm" c="dimmed" ta="center" maw="44rem">
+            {t('lists.dropAbout', {
+              types: neededFor('student_position', types)
+                .map(x => label(x.type))
+                .join(', '),
+            })}
+          </Text>
+        </Stack>
+      </Dropzone>
+      {lists.length > 0 && (
+        <Card withBorder component="section" aria-label={t('lists.title')}>
+          <Stack>
+            <Missing lists={lists} types={types} />
+            <Lists
+              lists={lists}
+              types={types}
+              running={running}
+              onType={(list, type) => replace(asType(list, type))}
+              onRemove={list => setLists(before => before.filter(l => l.id !== list.id))}
+            />
+            {lists.map(l => l.error !== null && <ProblemAlert key={l.id} error={l.error} />)}
+            {open.length === 0 ? (
+              <Done lists={lists} onClose={() => setLists([])} />
+            ) : (
+              <Group justify="space-between">
+                <Text size="sm" c="dimmed" maw="40rem" style={{ flex: '1 1 16rem' }}>
+                  {t('lists.about')}
+                </Text>
+                <Button onClick={run} loading={running !== null} disabled={!isReady}>
+                  {t('lists.import', { count: open.length })}
+                </Button>
+              </Group>
+            )}
+          </Stack>
+        </Card>
+      )}
+    </Stack>
+  );
+}
+
+function Missing({ lists, types }: { lists: readonly List[]; types: readonly UniversityType[] }) {
+  const { t } = useTranslation();
+  const missing = missingFor(lists, types);
+  if (missing.length === 0) return null;
+  return (
+    <Alert color="orange" icon={<IconAlertTriangle aria-hidden />} title={t('university.missingTitle')}>
+      {t('lists.missing', { types: missing.map(x => t(`university.type.${x.type}`)).join(', ') })}
+    </Alert>
+  );
+}
+
+function Lists(props: {
+  lists: readonly List[];
+  types: readonly UniversityType[];
+  running: number | null;
+  onType: (list: List, type: UniversityType) => void;
+  onRemove: (list: List) => void;
+}) {
+  const { lists, onRemove, onType, running, types } = props;
+  const { t } = useTranslation();
+  return (
+    <Table className="stacked" verticalSpacing="xs" aria-label={t('lists.title')}>
+      <Table.Thead>
+        <Table.Tr>
+          <Table.Th>{t('university.file')}</Table.Th>
+          <Table.Th>{t('university.typeOf')}</Table.Th>
+          <Table.Th>{t('common.state')}</Table.Th>
+          <Table.Th />
+        </Table.Tr>
+      </Table.Thead>
+      <Table.Tbody>
+        {lists.map(l => (
+          <Table.Tr key={l.id}>
+            <Table.Td>
+              <Text size="sm" fw={500} style={{ overflowWrap: 'anywhere' }}>
+                {l.name}
+              </Text>
+            </Table.Td>
+            <Table.Td data-label={t('university.typeOf')}>
+              {l.outcome !== null && l.type !== null ? (
+                <Text size="sm">{t(`university.type.${l.type}`)}</Text>
+              ) : (
+                <Select
+                  aria-label={t('lists.typeOf', { file: l.name })}
+                  placeholder={t('lists.chooseType')}
+                  size="xs"
+                  w={200}
+                  data={types.map(x => ({ value: x.type, label: t(`university.type.${x.type}`) }))}
+                  value={l.type}
+                  onChange={to => {
+                    const type = types.find(x => x.type === to);
+                    if (type !== undefined) onType(l, type);
+                  }}
+                  allowDeselect={false}
+                  disabled={running !== null}
+                  error={l.type === null}
+                />
+              )}
+            </Table.Td>
+            <Table.Td data-label={t('common.state')}>
+              <State list={l} isRunning={running === l.id} />
+            </Table.Td>
+            <Table.Td ta="right">
+              {l.outcome === null && (
+                <Button
+                  size="compact-xs"
+                  variant="subtle"
+                  color="gray"
+                  onClick={() => onRemove(l)}
+                  disabled={running !== null}
+                  aria-label={t('lists.remove', { file: l.name })}
+                >
+                  {t('common.remove')}
+                </Button>
+              )}
+            </Table.Td>
+          </Table.Tr>
+        ))}
+      </Table.Tbody>
+    </Table>
+  );
+}
+
+function State({ isRunning, list: l }: { list: List; isRunning: boolean }) {
+  const { t } = useTranslation();
+  if (l.fault !== null)
+    return (
+      <Text size="sm" c="red">
+        {t(`university.fault.${l.fault.code}`, { ...l.fault })}
+      </Text>
+    );
+  if (isRunning) return <Loader size="xs" />;
+  if (l.outcome === null)
+    return <Text size="sm">{t('university.records', { count: l.file?.records.length ?? 0 })}</Text>;
+  const { success, total } = l.outcome.result;
+  const failed = total - success;
+  return (
+    <Group gap="xs">
+      <StateBadge
+        kind={failed === 0 ? 'good' : success > 0 ? 'warn' : 'bad'}
+        label={t('lists.taken', { success: numberText(success), total: numberText(total) })}
+      />
+      {failed > 0 && l.outcome.importId !== null && (
+        <LinkAnchor to="/admin/university/imports/$import" params={{ import: String(l.outcome.importId) }} size="sm">
+          {t('lists.errors', { count: failed })}
+        </LinkAnchor>
+      )}
+    </Group>
+  );
+}
+
+function Done({ lists, onClose }: { lists: readonly List[]; onClose: () => void }) {
+  const { t } = useTranslation();
+  const isWhole = lists.every(l => l.outcome?.result.success === l.outcome?.result.total);
+  return (
+    <Alert
+      role="status"
+      color={isWhole ? 'teal' : 'orange'}
+      icon={isWhole ? <IconCheck aria-hidden /> : <IconAlertTriangle aria-hidden />}
+      title={t(isWhole ? 'lists.done' : 'lists.donePartly')}
+    >
+      <Group gap="xs">
+        <LinkButton to="/admin/people" size="xs">
+          {t('lists.toPeople')}
+        </LinkButton>
+        <Button size="xs" variant="default" onClick={onClose}>
+          {t('lists.more')}
+        </Button>
+      </Group>
+    </Alert>
+  );
+}

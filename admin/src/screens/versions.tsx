@@ -1,0 +1,172 @@
+import { Button, Code, Group, List, Stack, Text } from '@mantine/core';
+import { IconHistory } from '@tabler/icons-react';
+import { useQuery, useQueryClient } from '@tanstack/react-query';
+import { useState } from 'react';
+import { useTranslation } from 'react-i18next';
+import { answered, api, type Schemas } from '../api/client.ts';
+import { confirmed } from '../api/questions.ts';
+import { May } from '../app/may.tsx';
+import { Empty } from '../parts/empty.tsx';
+import { KeysetTable, useKeyset } from '../parts/keyset-list.tsx';
+import { LinkButton } from '../parts/links.tsx';
+import { Loaded } from '../parts/loaded.tsx';
+import { notifyDone, notifyProblem } from '../parts/problem.tsx';
+import { bytesText } from '../parts/quantities.ts';
+import { StateBadge } from '../parts/state-badge.tsx';
+import { When } from '../parts/time.tsx';
+import { Section } from './review.tsx';
+
+type Version = Schemas['PluginVersion'];
+type Upload = Schemas['Upload'];
+
+/** The versions of a plugin: what runs, what ran, what differs, and the way back. */
+export default function Versions({ plugin }: { plugin: Schemas['Plugin'] }) {
+  const { t } = useTranslation();
+  const queries = useQueryClient();
+  const [compared, setCompared] = useState<string | null>(null);
+  const { id } = plugin;
+  const list = useKeyset<Version, { items: Version[] }>(['plugins', id, 'versions'], async cursor =>
+    answered(
+      await api.GET('/api/admin/plugins/{id}/versions', { params: { path: { id }, query: { limit: 20, cursor } } }),
+    ),
+  );
+  const back = async (v: Version): Promise<void> => {
+    const text = t('versions.backText', { version: v.version, now: plugin.version });
+    if (!(await confirmed({ title: t('versions.back'), text, action: t('versions.backGo'), isDangerous: false })))
+      return;
+    try {
+      answered(
+        await api.POST('/api/admin/plugins/{id}/rollback', {
+          params: { path: { id } },
+          body: { wasm_key: v.wasm_key },
+        }),
+      );
+      await queries.invalidateQueries({ queryKey: ['plugins'] });
+      notifyDone(t('versions.backDone', { version: v.version }));
+    } catch (problem) {
+      notifyProblem(problem);
+    }
+  };
+  return (
+    <Stack>
+      <KeysetTable
+        label={t('plugin.tab.versions')}
+        query={list}
+        rowKey={v => v.wasm_key}
+        columns={[
+          {
+            key: 'version',
+            title: t('plugins.version'),
+            cell: v => (
+              <Group gap="xs">
+                <Text fw={500}>{v.version}</Text>
+                {v.installed && <StateBadge kind="good" label={t('versions.runs')} />}
+              </Group>
+            ),
+          },
+          { key: 'uploaded', title: t('versions.uploaded'), cell: v => <When at={v.uploaded_at} /> },
+          { key: 'installed', title: t('versions.installed'), from: 'sm', cell: v => <When at={v.installed_at} /> },
+          { key: 'size', title: t('common.size'), from: 'md', align: 'right', cell: v => bytesText(v.size) },
+          {
+            key: 'sha',
+            title: 'SHA-256',
+            from: 'lg',
+            cell: v => <Code title={v.sha256}>{v.sha256.slice(0, 12)}…</Code>,
+          },
+          {
+            key: 'actions',
+            title: '',
+            align: 'right',
+            cell: v =>
+              v.installed ? null : (
+                <Group gap={6} justify="flex-end">
+                  {plugin.installed !== null && (
+                    <Button size="compact-sm" variant="subtle" onClick={() => setCompared(v.wasm_key)}>
+                      {t('versions.compare')}
+                    </Button>
+                  )}
+                  {v.installed_at === null ? (
+                    <LinkButton
+                      size="compact-sm"
+                      variant="light"
+                      to="/admin/plugins/upload"
+                      search={{ id, key: v.wasm_key, step: 'review' }}
+                    >
+                      {t('versions.install')}
+                    </LinkButton>
+                  ) : (
+                    <May need="plugins:deploy" plugin={plugin.id} isInline>
+                      <Button size="compact-sm" variant="light" onClick={() => void back(v)}>
+                        {t('versions.backGo')}
+                      </Button>
+                    </May>
+                  )}
+                </Group>
+              ),
+          },
+        ]}
+        empty={<Empty icon={IconHistory} title={t('versions.empty')} />}
+      />
+      {compared !== null && plugin.installed !== null && (
+        <Compared id={id} from={plugin.installed.wasm_key} to={compared} />
+      )}
+    </Stack>
+  );
+}
+
+/** What would change if another version ran: permissions, triggers, requirements. */
+function Compared({ from, id, to }: { id: string; from: string; to: string }) {
+  const { t } = useTranslation();
+  const query = useQuery({
+    queryKey: ['plugins', id, 'compared', from, to],
+    queryFn: async () => {
+      const read = async (key: string): Promise<Upload> =>
+        answered(await api.GET('/api/admin/plugins/{id}/versions/{key}', { params: { path: { id, key } } }));
+      const [before, after] = await Promise.all([read(from), read(to)]);
+      return { before, after };
+    },
+  });
+  return (
+    <Loaded query={query}>
+      {({ after, before }) => {
+        const changes = [
+          ...differences(before.permissions, after.permissions).map(d => ({ ...d, what: t('review.permissions') })),
+          ...differences(before.triggers.map(nameOf), after.triggers.map(nameOf)).map(d => ({
+            ...d,
+            what: t('access.triggers'),
+          })),
+        ];
+        return (
+          <Section title={t('versions.from', { before: before.version, after: after.version })}>
+            {changes.length === 0 ? (
+              <Text size="sm">{t('versions.same')}</Text>
+            ) : (
+              <List size="sm">
+                {changes.map(c => (
+                  <List.Item key={`${c.what} ${c.sign} ${c.name}`}>
+                    <Text span fw={700} c={c.sign === '+' ? 'teal' : 'red'} ff="monospace">
+                      {c.sign}
+                    </Text>{' '}
+                    <Code>{c.name}</Code>{' '}
+                    <Text span c="dimmed" size="sm">
+                      {c.what}
+                    </Text>
+                  </List.Item>
+                ))}
+              </List>
+            )}
+          </Section>
+        );
+      }}
+    </Loaded>
+  );
+}
+
+const nameOf = (x: Upload['triggers'][number]): string =>
+  x.type === 'http' ? `${x.name}: ${x.methods.join(', ')} ${x.path}` : `/${x.name}`;
+
+/** What a list has more and less than another. */
+const differences = (before: readonly string[], after: readonly string[]): Array<{ sign: '+' | '−'; name: string }> => [
+  ...after.filter(x => !before.includes(x)).map(name => ({ sign: '+' as const, name })),
+  ...before.filter(x => !after.includes(x)).map(name => ({ sign: '−' as const, name })),
+];

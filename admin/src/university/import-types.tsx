@@ -1,0 +1,174 @@
+import { Alert, Button, Stack, Table, Text } from '@mantine/core';
+import { IconHandStop } from '@tabler/icons-react';
+import { useQueryClient } from '@tanstack/react-query';
+import { Fragment } from 'react';
+import { useTranslation } from 'react-i18next';
+import { answered, api } from '../api/client.ts';
+import { confirmed } from '../api/questions.ts';
+import { May } from '../app/may.tsx';
+import { notifyDone, notifyProblem } from '../parts/problem.tsx';
+import { numberText } from '../parts/quantities.ts';
+import { StateBadge } from '../parts/state-badge.tsx';
+import { type ImportRun, PHASE, PHASES, TYPE_STATE, type UniversityType } from './types.ts';
+
+const COLUMNS = 7;
+
+/** The types of an import in the order of the work, with what it did to each. */
+export function ImportTypes({ run }: { run: ImportRun }) {
+  const { t } = useTranslation();
+  return (
+    <Table.ScrollContainer tabIndex={0} minWidth={280} type="native">
+      <Table verticalSpacing="xs" horizontalSpacing={6} highlightOnHover aria-label={t('university.types')}>
+        <Table.Thead>
+          <Table.Tr>
+            <Table.Th>{t('university.typeOf')}</Table.Th>
+            <Table.Th>{t('common.state')}</Table.Th>
+            <Table.Th ta="right" visibleFrom="xs">
+              {t('university.count.total')}
+            </Table.Th>
+            <Table.Th ta="right" visibleFrom="md">
+              {t('university.count.created')}
+            </Table.Th>
+            <Table.Th ta="right" visibleFrom="md">
+              {t('university.count.updated')}
+            </Table.Th>
+            <Table.Th ta="right" visibleFrom="md">
+              {t('university.count.deactivated')}
+            </Table.Th>
+            <Table.Th ta="right" visibleFrom="xs">
+              {t('university.count.failed')}
+            </Table.Th>
+          </Table.Tr>
+        </Table.Thead>
+        <Table.Tbody>
+          {PHASES.map(phase => (
+            <Fragment key={phase}>
+              {run.types.length > 1 && (
+                <Table.Tr>
+                  <Table.Th colSpan={COLUMNS} scope="rowgroup">
+                    <Text size="xs" c="dimmed" fw={600}>
+                      {t(`university.phase.${phase}.title`)}
+                    </Text>
+                  </Table.Th>
+                </Table.Tr>
+              )}
+              {run.types
+                .filter(x => PHASE[x.type] === phase)
+                .map(x => (
+                  <TypeRow key={x.type} type={x} />
+                ))}
+            </Fragment>
+          ))}
+        </Table.Tbody>
+      </Table>
+    </Table.ScrollContainer>
+  );
+}
+
+function TypeRow({ type: x }: { type: ImportRun['types'][number] }) {
+  const { t } = useTranslation();
+  const count = (n: number, isBad = false) => (
+    <Text size="sm" c={n === 0 ? 'dimmed' : isBad ? 'red' : undefined}>
+      {numberText(n)}
+    </Text>
+  );
+  return (
+    <>
+      <Table.Tr>
+        <Table.Td>
+          <Text size="sm" fw={500}>
+            {t(`university.type.${x.type}`)}
+          </Text>
+          {x.total > 0 && (
+            <Text size="xs" c="dimmed" hiddenFrom="xs">
+              {t('university.records', { count: x.total })}
+              {x.failed > 0 && `, ${t('university.failed', { count: x.failed })}`}
+            </Text>
+          )}
+        </Table.Td>
+        <Table.Td>
+          <StateBadge kind={TYPE_STATE[x.state]} label={t(`university.state.${x.state}`)} />
+        </Table.Td>
+        <Table.Td ta="right" visibleFrom="xs">
+          {count(x.total)}
+        </Table.Td>
+        <Table.Td ta="right" visibleFrom="md">
+          {count(x.created)}
+        </Table.Td>
+        <Table.Td ta="right" visibleFrom="md">
+          {count(x.updated)}
+        </Table.Td>
+        <Table.Td ta="right" visibleFrom="md">
+          {count(x.deactivated)}
+        </Table.Td>
+        <Table.Td ta="right" visibleFrom="xs">
+          {count(x.failed, true)}
+        </Table.Td>
+      </Table.Tr>
+      {x.problem !== null && (
+        <Table.Tr>
+          <Table.Td colSpan={COLUMNS}>
+            <Text size="sm" style={{ overflowWrap: 'anywhere' }}>
+              {x.state === 'stopped' ? causeOf(x.problem) : x.problem}
+            </Text>
+          </Table.Td>
+        </Table.Tr>
+      )}
+    </>
+  );
+}
+
+/** Begins a pull, with the brake released for these types. */
+export function usePull(): (release: ReadonlyArray<UniversityType['type']>) => Promise<void> {
+  const { t } = useTranslation();
+  const queries = useQueryClient();
+  return async release => {
+    try {
+      answered(await api.POST('/api/admin/university/pull', { body: { release_brake: [...release] } }));
+      await queries.invalidateQueries({ queryKey: ['university'] });
+      notifyDone(t('university.pull.begun'));
+    } catch (problem) {
+      notifyProblem(problem);
+    }
+  };
+}
+
+/** Without what a program would have to send. */
+const causeOf = (problem: string | null): string => (problem ?? '').split(';')[0] ?? '';
+
+/** What the brake has stopped in the last pull, and the pull that may do it all the same. */
+export function StoppedTypes({ run }: { run: ImportRun }) {
+  const { t } = useTranslation();
+  const pull = usePull();
+  const release = async ({ problem, type }: ImportRun['types'][number]): Promise<void> => {
+    const name = t(`university.type.${type}`);
+    const isSure = await confirmed({
+      title: t('university.pull.releaseTitle', { type: name }),
+      text: t('university.pull.releaseText', { problem: causeOf(problem) }),
+      action: t('university.pull.release'),
+      isDangerous: true,
+      typed: type,
+    });
+    if (isSure) await pull([type]);
+  };
+  return run.types
+    .filter(x => x.state === 'stopped')
+    .map(x => (
+      <Alert
+        key={x.type}
+        color="red"
+        icon={<IconHandStop aria-hidden />}
+        title={t('university.pull.stopped', { type: t(`university.type.${x.type}`) })}
+      >
+        <Stack gap="xs" align="flex-start">
+          <Text size="sm">{t('university.pull.found', { problem: causeOf(x.problem) })}</Text>
+          <Text size="sm">{t('university.pull.stoppedAbout')}</Text>
+          <May need="university" isInline>
+            <Button size="xs" color="red" variant="light" onClick={() => void release(x)}>
+              {t('university.pull.releaseGo')}
+            </Button>
+          </May>
+        </Stack>
+      </Alert>
+    ));
+}

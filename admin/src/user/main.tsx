@@ -1,0 +1,4 @@
+import { renderPage } from '../app/render-page.tsx';
+import { UserPage } from './user-page.tsx';
+
+await renderPage(<UserPage />);

@@ -1,0 +1,238 @@
+import t from 'tap';
+import { EMAIL, logOut, PASSWORD, startAdminBrowser } from '../support/admin-browser.ts';
+import { buildExample } from '../support/sdk.ts';
+import { TOKEN } from '../support/service.ts';
+import { watPlugin } from '../support/wat.ts';
+
+/** From an empty service to a plugin that answers, in a browser. */
+
+t.test('setup, upload, review, installation, first call, policy, rollback, logout', async t => {
+  const { axe, errors, open, page, s } = await startAdminBrowser(t, { loggedIn: false });
+  const heading = (name: string | RegExp) => page.getByRole('heading', { name }).first().waitFor();
+  const seen = async (screen: string): Promise<void> => void t.same(await axe(), [], `axe: ${screen}`);
+
+  await page.getByText('This service is still being set up').waitFor();
+  t.equal(new URL(page.url()).hash, '', 'the token is taken out of the address');
+  await heading('Set up this service');
+  t.equal(new URL(page.url()).pathname, '/admin/setup', 'the link leads to the setup itself');
+  await page.getByText('Database', { exact: true }).waitFor();
+  await seen('setup');
+  await page.getByLabel('Email').fill(EMAIL);
+  await page.getByRole('textbox', { name: 'Password', exact: true }).fill('password12');
+  await page.getByRole('textbox', { name: 'Password again' }).fill('password12');
+  await page.getByRole('button', { name: 'Create and log in' }).click();
+  await page
+    .getByText(/common/)
+    .nth(1)
+    .waitFor();
+  await page.getByRole('textbox', { name: 'Password', exact: true }).fill(PASSWORD);
+  await page.getByRole('textbox', { name: 'Password again' }).fill(PASSWORD);
+  await page.getByRole('button', { name: 'Create and log in' }).click();
+  await heading('Overview');
+  await page.getByText('Install the first plugin').waitFor();
+  await seen('overview');
+
+  await page.getByRole('link', { name: 'Upload a plugin' }).click();
+  const upload = page.locator('main').getByRole('button', { name: 'Upload', exact: true }).last();
+  await page.setInputFiles('input[type=file]', {
+    name: 'x.wasm',
+    mimeType: 'application/wasm',
+    buffer: Buffer.from('no module'),
+  });
+  await upload.click();
+  await page.getByRole('alert').waitFor();
+  t.match(
+    await page.getByRole('alert').textContent(),
+    /wasm|WebAssembly/i,
+    'a file that is no module is refused in words',
+  );
+  await seen('upload with a refusal');
+  const buffer = Buffer.from(await buildExample('guestbook'));
+  await page.setInputFiles('input[type=file]', { name: 'guestbook.wasm', mimeType: 'application/wasm', buffer });
+  await upload.click();
+  await heading('What it asks for');
+  await page.getByText('Keeps the entries of the guestbook').waitFor();
+  await seen('review');
+  await page.reload();
+  await heading('What it asks for');
+  await page.getByRole('button', { name: 'Set it up', exact: true }).click();
+  await page.getByRole('textbox', { name: 'moderator_key' }).fill('a key of the moderator');
+  await page.getByText('As its author suggests').click();
+  await seen('installation');
+  await page.getByRole('button', { name: 'Install', exact: true }).click();
+  await page.getByText('This makes it public').waitFor();
+  const question = page.getByRole('dialog');
+  t.match(await question.textContent(), '/api/triggers/http/guestbook/entries');
+  await question.getByRole('button', { name: 'Cancel' }).last().click();
+  t.equal((await s.trigger('guestbook/entries')).status, 404, 'cancelled: nothing is installed');
+  await page.getByRole('button', { name: 'Install', exact: true }).click();
+  await page.getByRole('button', { name: 'Open it to every caller' }).click();
+  await page.getByText('Guestbook 1.0.0 runs').waitFor();
+  await page.getByRole('button', { name: 'Call', exact: true }).click();
+  await page.getByText('HTTP 200').waitFor();
+  await seen('first call');
+
+  await page.getByRole('link', { name: 'Open the plugin' }).click();
+  await page.getByRole('tab', { name: 'Access' }).click();
+  const users = page.getByLabel('entries: Users');
+  await page.getByText('PUBLIC').first().waitFor();
+  await seen('access');
+  await users.click({ force: true });
+  await page.getByText('entries is saved').waitFor();
+  t.equal((await s.trigger('guestbook/entries')).status, 401, 'it is for users now');
+  await page.getByRole('button', { name: 'Undo' }).click();
+  await page.getByRole('dialog').getByRole('button', { name: 'Open it to every caller' }).click();
+  await page.getByRole('dialog').waitFor({ state: 'detached' });
+  await page.getByText('PUBLIC', { exact: true }).nth(1).waitFor();
+  t.equal((await s.trigger('guestbook/entries')).status, 200, 'and public again');
+
+  t.same(errors, []);
+  await logOut(page);
+  await seen('login');
+  await open('/admin/plugins/guestbook?tab=access');
+  await page.getByLabel('Email').fill(EMAIL);
+  await page.getByRole('textbox', { name: 'Password' }).fill(PASSWORD);
+  await page.getByRole('button', { name: 'Log in', exact: true }).click();
+  await page.getByText('Each change holds at once').waitFor();
+  t.match(page.url(), /tab=access/, 'back to where one was going');
+});
+
+t.test('a policy is written with the errors of the service, tried as a user, and explained', async t => {
+  const { axe, errors, open, page, s } = await startAdminBrowser(t);
+  const root = await s.admin('GET', '/users');
+  t.equal(root.status, 401, 'the setup token has ended');
+  t.same(errors, []);
+  await open('/admin/plugins/upload');
+  const plugin = watPlugin({
+    id: 'gate',
+    imports: ['respond'],
+    body: '',
+    handle:
+      '(drop (call $respond (i32.const 200) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0))) (i32.const 0)',
+  });
+  await page.setInputFiles('input[type=file]', {
+    name: 'gate.wasm',
+    mimeType: 'application/wasm',
+    buffer: Buffer.from(plugin),
+  });
+  await page.locator('main').getByRole('button', { name: 'Upload', exact: true }).last().click();
+  await page.getByRole('button', { name: 'Set it up', exact: true }).click();
+  await page.getByRole('button', { name: 'Install', exact: true }).click();
+  await page.getByRole('link', { name: 'Open the plugin' }).click();
+  await page.getByRole('tab', { name: 'Access' }).click();
+  await page.getByRole('link', { name: 'Add a policy' }).click();
+  const editor = page.getByRole('textbox', { name: 'Policy' });
+  await editor.click();
+  await page.keyboard.type('user.locle == "ru"');
+  await page.locator('.cm-lintRange-error').first().waitFor();
+  t.ok(
+    await page.getByRole('button', { name: 'Save', exact: true }).first().isDisabled(),
+    'a broken policy is not saved',
+  );
+  await page.keyboard.press('Control+A');
+  await page.keyboard.type('user.locale == "r');
+  await page.locator('.cm-tooltip-autocomplete').getByText('ru', { exact: true }).waitFor();
+  await page.keyboard.press('Control+A');
+  await page.keyboard.type('has_role("student") || user.locale == "en"');
+  await page.locator('main').getByPlaceholder('Name or id').click();
+  await page.getByRole('option').first().click();
+  await page.getByRole('button', { name: 'Try it' }).click();
+  await page
+    .getByText(/lets the user in|denies/)
+    .first()
+    .waitFor();
+  await page.getByRole('cell', { name: 'has_role("student")', exact: true }).waitFor();
+  await page.getByRole('button', { name: 'Compare with what is saved' }).click();
+  await page.getByText('1 person looked at.').waitFor();
+  await page.getByText('1 loses access').waitFor();
+  t.same(await axe(), []);
+  await page.getByRole('button', { name: 'Save', exact: true }).first().click();
+  await page.getByText('run is saved').waitFor();
+  await page.getByRole('link', { name: 'Why?' }).last().click();
+  await page.locator('main').getByPlaceholder('Name or id').click();
+  await page.getByRole('option').first().click();
+  await page.getByText(/^(Yes|No): /).waitFor();
+  await page.getByRole('heading', { name: 'Step by step' }).waitFor();
+  t.match(page.url(), /user=\d+/, 'the address shows what I see');
+  t.same(await axe(), []);
+  t.same(errors, []);
+});
+
+t.test('the setup token is typed where the link was not followed, and a wrong one is refused', async t => {
+  const { errors, open, page } = await startAdminBrowser(t, { loggedIn: false });
+  await open('/admin/?');
+  const token = page.getByLabel('Setup token').and(page.locator('input'));
+  await token.fill('not the token');
+  await page.getByRole('button', { name: 'Go on' }).click();
+  await page.getByRole('alert').waitFor();
+  await token.fill(TOKEN);
+  await page.keyboard.press('Enter');
+  await page.getByLabel('Your name').waitFor();
+  t.equal(new URL(page.url()).pathname, '/admin/setup');
+  t.same(errors, []);
+});
+
+t.test('a plugin is installed for students alone, and says what is missing before one may call it', async t => {
+  const { axe, errors, page } = await startAdminBrowser(t);
+  await page.getByRole('region', { name: 'Next steps' }).getByRole('link', { name: 'Upload a plugin' }).click();
+  const buffer = Buffer.from(await buildExample('hello'));
+  await page.setInputFiles('input[type=file]', { name: 'hello.wasm', mimeType: 'application/wasm', buffer });
+  await page.locator('main').getByRole('button', { name: 'Upload', exact: true }).last().click();
+  await page.getByRole('button', { name: 'Set it up', exact: true }).click();
+  await page.getByRole('radio', { name: /Only people with a role/ }).check();
+  await page.getByRole('button', { name: 'Install', exact: true }).click();
+  // The browser asks for the role, which must be named.
+  await page.locator('main input:invalid').waitFor();
+  await page.locator('main input[required]').click();
+  await page.getByRole('option', { name: /student.*imports give it/ }).click();
+  t.same(await axe(), [], 'axe: the choice of a role');
+  await page.getByRole('button', { name: 'Install', exact: true }).click();
+  await page.getByText('No person has the role student yet').waitFor();
+  await page.getByRole('button', { name: 'Call', exact: true }).click();
+  await page.getByText('HTTP 403').waitFor();
+  await page.getByText('The settings of the trigger refuse you').waitFor();
+  t.same(await axe(), [], 'axe: installed for a role');
+  await page.getByRole('link', { name: 'Add a person with it' }).click();
+  await page.getByRole('dialog').getByLabel('Name').fill('Ilya');
+  await page.getByRole('dialog').getByRole('button', { name: 'Add a person' }).click();
+  await page.getByRole('heading', { name: 'Ilya' }).waitFor();
+  await page.getByRole('link', { name: 'Why may they, or not?' }).click();
+  await page.getByText('Yes: Ilya may call greet').waitFor();
+  await page.getByLabel('Person').and(page.locator('input')).fill('ada');
+  await page.getByRole('option', { name: /ada/i }).click();
+  await page.getByText(/^No: /).waitFor();
+  await page.getByText('has_role("student")').waitFor();
+  await page.getByRole('link', { name: 'Overview' }).click();
+  await page.getByText('Executions', { exact: true }).first().waitFor();
+  // What was read before is shown until the service has answered.
+  await page.getByRole('region', { name: 'Next steps' }).waitFor({ state: 'detached' });
+  t.same(errors, []);
+});
+
+t.test('an upgrade keeps what was set, and what it asks for more must be accepted', async t => {
+  const config = [{ type: 'string', name: 'greeting', description: 'The word', required: true, sensitive: false }];
+  const network = { kind: 'network', description: 'Asks the weather', config };
+  const plugin = (version: string, more: Array<Record<string, unknown>>): Uint8Array =>
+    watPlugin({ id: 'weather', version, requirements: [network, ...more], handle: '(i32.const 0)' });
+  const { errors, open, page } = await startAdminBrowser(t, {
+    prepare: s =>
+      s.install(plugin('1.0.0', []), { greeting: 'Hello', network: { hosts: ['api.example.org'], private: [] } }),
+  });
+  await open('/admin/plugins/upload');
+  const buffer = Buffer.from(plugin('2.0.0', [{ kind: 'kv', description: 'Remembers the weather' }]));
+  await page.setInputFiles('input[type=file]', { name: 'weather.wasm', mimeType: 'application/wasm', buffer });
+  await page.locator('main').getByRole('button', { name: 'Upload', exact: true }).last().click();
+  await page.getByText('replaces 1.0.0').waitFor();
+  await page.getByRole('button', { name: 'Set it up', exact: true }).click();
+  t.equal(await page.getByRole('textbox', { name: 'greeting' }).inputValue(), 'Hello');
+  await page.getByText('api.example.org').first().waitFor();
+  const install = page.getByRole('button', { name: 'Install this version' });
+  t.ok(await install.isDisabled(), 'not before the new permission is accepted');
+  await page.getByLabel('I accept that it may do this from now on').check();
+  await install.click();
+  await page.getByText('2.0.0 runs').waitFor();
+  await open('/admin/plugins/weather?tab=settings');
+  await page.getByText('api.example.org').waitFor();
+  await page.getByText('Hello', { exact: true }).waitFor();
+  t.same(errors, []);
+});

@@ -1,0 +1,88 @@
+import type { Locator, Page } from 'playwright-core';
+import t from 'tap';
+import { EMAIL, PASSWORD, startAdminBrowser } from '../support/admin-browser.ts';
+import { buildExample } from '../support/sdk.ts';
+
+const TABS_MAX = 80;
+
+const hasFocus = (target: Locator): Promise<boolean> =>
+  target.evaluate((element: unknown) => Reflect.get(Reflect.get(globalThis, 'document'), 'activeElement') === element);
+
+/** Presses Tab until an element has the focus, as someone without a mouse does. */
+async function tabTo(page: Page, target: Locator): Promise<void> {
+  await target.waitFor({ state: 'attached' });
+  for (let k = 0; k < TABS_MAX; k++) {
+    if (await hasFocus(target)) return;
+    await page.keyboard.press('Tab');
+  }
+  throw new Error(`${TABS_MAX} presses of Tab do not reach ${target}`);
+}
+
+t.test('from setup to the first call with the keyboard alone', async t => {
+  const people = [{ display_name: 'Grace' }];
+  const { errors, open, page, s } = await startAdminBrowser(t, { loggedIn: false, people });
+  const press = async (target: Locator, key = 'Enter'): Promise<void> => {
+    await tabTo(page, target);
+    await page.keyboard.press(key);
+  };
+  const write = async (target: Locator, text: string): Promise<void> => {
+    await tabTo(page, target);
+    await page.keyboard.type(text);
+  };
+  await write(page.getByLabel('Email'), EMAIL);
+  await write(page.getByRole('textbox', { name: 'Password', exact: true }), PASSWORD);
+  await write(page.getByRole('textbox', { name: 'Password again' }), PASSWORD);
+  await page.keyboard.press('Enter');
+  await page.getByText('Install the first plugin').waitFor();
+
+  await press(page.getByRole('link', { name: 'Upload a plugin' }));
+  const chooser = page.waitForEvent('filechooser');
+  await press(page.locator('main [role=button][tabindex="0"], main .mantine-Dropzone-root').first());
+  const buffer = Buffer.from(await buildExample('guestbook'));
+  await (await chooser).setFiles({ name: 'guestbook.wasm', mimeType: 'application/wasm', buffer });
+  await press(page.locator('main').getByRole('button', { name: 'Upload', exact: true }).last());
+  await press(page.getByRole('button', { name: 'Set it up', exact: true }));
+  await write(page.getByRole('textbox', { name: 'moderator_key' }), 'a key of the moderator');
+  const suggested = page.getByRole('radio', { name: /As its author suggests/ });
+  await tabTo(page, page.getByRole('radio', { checked: true }).first());
+  for (let k = 0; k < 3 && !(await suggested.isChecked()); k++) await page.keyboard.press('ArrowDown');
+  await press(page.getByRole('button', { name: 'Install', exact: true }));
+  await page.getByText('This makes it public').waitFor();
+  await press(page.getByRole('button', { name: 'Open it to every caller' }));
+  await page.getByText('Guestbook 1.0.0 runs').waitFor();
+  await press(page.getByRole('button', { name: 'Call', exact: true }));
+  await page.getByText('HTTP 200').waitFor();
+  t.equal((await s.trigger('guestbook/entries')).status, 200);
+
+  // The palette, and the menu of the account.
+  await page.keyboard.press('Control+k');
+  await page.getByPlaceholder('A screen or a plugin').waitFor();
+  await page.keyboard.type('audit');
+  await page.getByRole('button', { name: 'Audit log' }).waitFor();
+  await page.keyboard.press('Enter');
+  await page.getByRole('heading', { name: 'Audit log', level: 1 }).waitFor();
+  // A person is found and chosen in place of another; the palette opens from a field as well.
+  await open('/admin/why?user=2');
+  const person = page.getByRole('combobox', { name: 'Person' });
+  await write(person, '');
+  await page.keyboard.press('Control+A');
+  await page.keyboard.type('Grace');
+  await page.getByRole('option', { name: /Grace/ }).waitFor();
+  t.equal(await page.getByRole('option').count(), 1, 'the person chosen before is not offered for another name');
+  await page.keyboard.press('Enter');
+  await page.getByText(/^(Yes|No): Grace/).waitFor();
+  await tabTo(page, person);
+  // Enter opens what the service finds, also when it is pressed before the answer is there.
+  await page.keyboard.press('Control+k');
+  await page.getByPlaceholder('A screen or a plugin').waitFor();
+  await page.keyboard.type('guestb');
+  await page.keyboard.press('Enter');
+  await page.getByRole('heading', { name: 'Guestbook', level: 1 }).waitFor();
+  await press(page.getByRole('button', { name: 'Your account' }));
+  const logOut = page.getByRole('menuitem', { name: 'Log out' });
+  await logOut.waitFor();
+  for (let k = 0; k < 5 && !(await hasFocus(logOut)); k++) await page.keyboard.press('ArrowDown');
+  await page.keyboard.press('Enter');
+  await page.getByRole('button', { name: 'Log in', exact: true }).waitFor();
+  t.same(errors, []);
+});

@@ -1,0 +1,216 @@
+import t from 'tap';
+import { openDatabase } from '../../src/db/database.ts';
+import { startAdminBrowser } from '../support/admin-browser.ts';
+import { startSubscriber } from '../support/subscriber.ts';
+import { watPlugin } from '../support/wat.ts';
+
+/** What administrators do from day to day, in a browser. */
+
+const RESPONDS = {
+  imports: ['respond'],
+  handle:
+    '(drop (call $respond (i32.const 200) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0))) (i32.const 0)',
+};
+const triggers = [{ name: 'run', type: 'http', path: '/run', methods: ['GET', 'POST'] }];
+
+t.test('a key is made, a version fails, its execution says why, and the version before runs again', async t => {
+  const { axe, errors, open, page, s } = await startAdminBrowser(t, {
+    async prepare(s) {
+      await s.install(watPlugin({ id: 'greeter', version: '1.0.0', triggers, ...RESPONDS }));
+      await s.admin('PUT', '/plugins/greeter/triggers/run/settings', { allow_service_key: true });
+      await s.install(watPlugin({ id: 'greeter', version: '2.0.0', triggers, handle: 'unreachable' }));
+    },
+  });
+  await open('/admin/service-keys');
+  await page.getByRole('button', { name: 'Make a service key' }).first().click();
+  const dialog = page.getByRole('dialog');
+  await dialog.getByLabel('Name').fill('timetable');
+  await dialog.getByLabel('Add a plugin').click();
+  await page.getByRole('option', { name: /greeter/ }).click();
+  await dialog.getByLabel('run', { exact: false }).last().check();
+  await dialog.getByRole('button', { name: 'Make a service key' }).click();
+  const key = (await dialog.getByText(/^phk_/).first().textContent()) ?? '';
+  t.same(await axe(), []);
+  await dialog.getByRole('button', { name: 'I have stored it' }).click();
+  await page
+    .getByRole('cell', { name: /timetable/ })
+    .first()
+    .waitFor();
+  const call = () => s.trigger('greeter/run', { headers: { authorization: `Bearer ${key}` } });
+  t.match(await call(), { status: 502 }, 'the second version fails');
+
+  await open('/admin/');
+  await page.getByRole('link', { name: '1 (100%)' }).waitFor();
+  await open('/admin/plugins');
+  await page
+    .getByRole('row', { name: /greeter/ })
+    .getByRole('link', { name: '1', exact: true })
+    .click();
+  t.match(page.url(), /tab=executions&outcome=failed/);
+  await page.getByRole('cell', { name: /trapped/ }).waitFor();
+  await page.getByRole('cell', { name: 'service:1' }).waitFor();
+  await page
+    .getByRole('row', { name: /trapped/ })
+    .getByRole('link')
+    .first()
+    .click();
+  await page
+    .getByText(/unreachable/)
+    .first()
+    .waitFor();
+  t.same(await axe(), []);
+
+  await open('/admin/plugins/greeter?tab=versions');
+  await page
+    .getByRole('row', { name: /1\.0\.0/ })
+    .getByRole('button', { name: 'Go back' })
+    .click();
+  await page.getByRole('dialog').getByRole('button', { name: 'Go back' }).click();
+  await page.getByText('Version 1.0.0 runs again').waitFor();
+  t.equal((await call()).status, 200);
+  t.same(errors, []);
+});
+
+t.test('a small university is imported from dropped files, and a person’s access is explained', async t => {
+  const { axe, errors, open, page } = await startAdminBrowser(t, { sample: true });
+  const drop = async (type: string, name: string, text: string): Promise<void> => {
+    await open(`/admin/university?type=${type}`);
+    await page.setInputFiles('input[type=file]', { name, mimeType: 'text/csv', buffer: Buffer.from(text) });
+    await page.getByRole('button', { name: 'Check without importing' }).click();
+    await page.getByRole('button', { name: /^Import \d/ }).click();
+    await page
+      .getByText(/imported/i)
+      .first()
+      .waitFor();
+  };
+  await drop('person', 'persons.csv', 'external_id;last_name;first_name\ns-1;Иванова;Анна\ns-2;Петров;Лев\n');
+  await drop('faculty', 'faculties.json', JSON.stringify([{ external_id: 'f-1', name: 'Informatics' }]));
+  t.same(await axe(), []);
+  await open('/admin/university');
+  await page
+    .getByRole('link', { name: /Persons/ })
+    .first()
+    .waitFor();
+  await open('/admin/people?search=%D0%98%D0%B2%D0%B0%D0%BD');
+  await page.getByRole('link', { name: /Иванова/ }).click();
+  await page.getByRole('heading', { level: 1, name: /Иванова/ }).waitFor();
+  await open('/admin/why');
+  await page.locator('main').getByPlaceholder('Name or id').click();
+  await page.keyboard.type('Иванова');
+  await page.getByRole('option', { name: /Иванова/ }).click();
+  await page.getByRole('combobox', { name: 'Plugin' }).click();
+  await page.getByRole('option', { name: 'Hello' }).click();
+  await page.getByRole('combobox', { name: /Trigger/ }).click();
+  await page.getByRole('option', { name: 'greet', exact: true }).click();
+  await page.getByText(/^(Yes|No): /).waitFor();
+  t.same(await axe(), []);
+  t.same(errors, []);
+});
+
+t.test(
+  'lists of the university that are dropped together make a student, in the order of what refers to what',
+  async t => {
+    const { axe, errors, open, page } = await startAdminBrowser(t, { sample: true });
+    await open('/admin/university');
+    const lists: Record<string, string> = {
+      'student-positions.csv': 'external_id;person_external_id;group_external_id\nsp-1;s-1;g-1\nsp-2;s-9;g-1\n',
+      'groups.csv': 'external_id;name;stream_external_id\ng-1;ИВТ-21;st-1\n',
+      'streams.csv': 'external_id;name;program_external_id\nst-1;ИВТ;pr-1\n',
+      'programs.csv': 'external_id;name;department_external_id\npr-1;ИВТ;d-1\n',
+      'departments.csv': 'external_id;name;faculty_external_id\nd-1;Кафедра;f-1\n',
+      'unknown.csv': 'external_id;name\nf-1;Факультет\n',
+      'export of people.csv': 'external_id;last_name;first_name\ns-1;Иванова;Анна\n',
+    };
+    const files = Object.entries(lists).map(([name, text]) => ({
+      name,
+      mimeType: 'text/csv',
+      buffer: Buffer.from(text),
+    }));
+    await page.setInputFiles('input[type=file]', files);
+    const start = page.getByRole('button', { name: 'Import 7 lists' });
+    await start.waitFor();
+    t.ok(await start.isDisabled(), 'what one file holds is not clear');
+    await page.getByText('There is nothing yet of: Faculties').waitFor();
+    t.same(await axe(), []);
+    await page.getByRole('combobox', { name: 'What unknown.csv holds' }).click();
+    await page.getByRole('option', { name: 'Faculties' }).click();
+    await start.click();
+    await page.getByText('Some records were refused').waitFor();
+    await page.getByText('1 of 2 taken').waitFor();
+    t.equal(await page.getByText('1 of 1 taken').count(), 6);
+    t.same(await axe(), []);
+    await page.getByRole('link', { name: 'See the people' }).click();
+    await page.getByRole('link', { name: /Иванова/ }).click();
+    await page.getByRole('tab', { name: 'Roles' }).click();
+    await page.getByRole('row', { name: /student/ }).waitFor();
+    t.same(errors, []);
+  },
+);
+
+t.test('in a page in Russian, what is wrong with a record is said in Russian', async t => {
+  const { axe, errors, open, page } = await startAdminBrowser(t, { language: 'ru-RU' });
+  await open('/admin/university');
+  const files = {
+    'persons.csv': 'external_id;last_name;locale\ns-1;Иванова;fr\n',
+    'departments.csv': 'external_id;name;faculty_external_id\nd-1;Кафедра;f-9\n',
+  };
+  for (const [k, [name, text]] of Object.entries(files).entries()) {
+    await open('/admin/university');
+    await page.setInputFiles('input[type=file]', { name, mimeType: 'text/csv', buffer: Buffer.from(text) });
+    await page.getByRole('button', { name: 'Импортировать 1 список' }).click();
+    await page.getByText('Часть записей отклонена').waitFor();
+    await page.getByRole('link', { name: /с ошибк/ }).click();
+    for (const words of k === 0
+      ? ['Нужно в каждой записи.', 'Должно быть одно из: ru, en.']
+      : [/в списке «Факультеты»/])
+      await page.getByText(words).first().waitFor();
+    await page.getByText('ada@uni.example').first().waitFor();
+    t.same(await axe(), []);
+  }
+  t.same(errors, []);
+});
+
+t.test('a dead entry of the outbox is retried, and a dead event is replayed', async t => {
+  const env = { BOT_EVENTS_PRIVATE_RANGES: '127.0.0.1' };
+  const subscriber = await startSubscriber(t);
+  const { axe, errors, open, page, s } = await startAdminBrowser(t, {
+    env,
+    async prepare(s) {
+      const made = await s.admin('POST', '/events/subscriptions', { name: 'the archive', url: subscriber.url });
+      subscriber.secret = String(made.json.secret);
+    },
+  });
+  const db = openDatabase(s.databaseUrl, 1, () => {});
+  t.teardown(() => db.close());
+  const tuple = {
+    resource_type: 'faculty',
+    resource_id: 'f',
+    relation: 'dean',
+    subject_type: 'user',
+    subject_id: 's-1',
+  };
+  await db.query(
+    `INSERT INTO authz_outbox (operation, payload, keys, attempts, last_error, dead_at)
+     VALUES ('TOUCH', $1, ARRAY['faculty:f'], 10, 'the store refused it', now())`,
+    [JSON.stringify({ tuples: [{ ...tuple, subject_relation: '' }] })],
+  );
+  await db.query(
+    `WITH e AS (INSERT INTO events (plugin_id, type, data, request_id) VALUES ('hello', 'grade.given', '{"n":1}', 'r') RETURNING id)
+     INSERT INTO event_deliveries (subscription_id, event_id, plugin_id, state, attempts, last_status, ended_at)
+     SELECT s.id, e.id, 'hello', 'dead', 65, 503, now() FROM e, event_subscriptions s`,
+  );
+  await open('/admin/');
+  await page.getByText('1 dead entry').waitFor();
+  await page.getByText('1 undelivered').waitFor();
+  await page.getByRole('link', { name: 'the archive' }).click();
+  await page.getByText('grade.given').first().waitFor();
+  await page.getByRole('button', { name: 'Replay', exact: true }).click();
+  await page.getByText('1 delivery is tried again').waitFor();
+  t.match((await subscriber.until(1))[0], { type: 'grade.given', data: { n: 1 } });
+  await open('/admin/outbox?state=dead');
+  await page.getByText('the store refused it').first().waitFor();
+  t.same(await axe(), []);
+  await page.getByRole('button', { name: 'Retry', exact: true }).click();
+  await page.getByText(/Entry 1 (goes on|is delivered)|nothing left/i).waitFor();
+  t.same(errors, []);
+});

@@ -1,0 +1,97 @@
+import fs from 'node:fs';
+import { createRequire } from 'node:module';
+import type { Browser, BrowserContext, Page } from 'playwright-core';
+import { startBrowser } from './browser.ts';
+import { buildExample } from './sdk.ts';
+import { startTestService, type TestService, TOKEN } from './service.ts';
+
+export const EMAIL = 'ada@uni.example';
+export const PASSWORD = 'seven brown owls at noon';
+const AXE = fs.readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+
+type Test = { teardown(fn: () => unknown): void };
+
+export type AdminBrowser = {
+  s: TestService;
+  page: Page;
+  context: BrowserContext;
+  browser: Browser;
+  /** What the browser said went wrong: errors of scripts, and what the policy of the page forbids. */
+  errors: string[];
+  /** Opens a screen. */
+  open(path: string): Promise<void>;
+  /** Serious findings of axe on what is shown now. */
+  axe(): Promise<string[]>;
+};
+
+export type AdminBrowserOptions = {
+  /** Whether there is an administrator, who is logged in; otherwise the setup link is open. */
+  loggedIn?: boolean;
+  env?: Record<string, string>;
+  language?: string;
+  colorScheme?: 'light' | 'dark';
+  width?: number;
+  /** Whether the sample plugin is installed. */
+  sample?: boolean;
+  /** What is done before there is an administrator. */
+  prepare?(s: TestService): Promise<unknown>;
+  /** Users that are there. */
+  people?: Array<{ display_name: string; external_id?: string }>;
+};
+
+/** A service and a browser that shows its administration pages. */
+export async function startAdminBrowser(t: Test, options: AdminBrowserOptions = {}): Promise<AdminBrowser> {
+  const { colorScheme = 'light', language = 'en-GB', loggedIn = true, width = 1280 } = options;
+  const s = await startTestService(options.env);
+  t.teardown(() => s.stop());
+  if (options.sample === true) await s.install(await buildExample('hello'));
+  await options.prepare?.(s);
+  for (const person of options.people ?? []) await s.admin('POST', '/users', person);
+  if (loggedIn) await s.admin('POST', '/auth/setup', { email: EMAIL, password: PASSWORD, name: 'Ada' });
+  const browser = await startBrowser();
+  t.teardown(() => browser.close());
+  const context = await browser.newContext({
+    ...{ locale: language, colorScheme, viewport: { width, height: 900 } },
+    // What fades in has less contrast meanwhile.
+    reducedMotion: 'reduce',
+  });
+  const page = await context.newPage();
+  page.setDefaultTimeout(20_000);
+  const errors: string[] = [];
+  page.on('pageerror', error => errors.push(error.message));
+  page.on('console', message => {
+    if (message.type() !== 'error') return;
+    // What the API refuses is shown in the page.
+    if (message.text().startsWith('Failed to load resource')) return;
+    errors.push(message.text());
+  });
+  // The browser keeps pages apart only on an origin it trusts.
+  const base = s.base.replace('127.0.0.1', 'localhost');
+  const open = async (path: string): Promise<void> => void (await page.goto(`${base}${path}`));
+  await open(loggedIn ? '/admin/' : `/admin/#token=${TOKEN}`);
+  if (loggedIn) await logIn(page, EMAIL, PASSWORD);
+  const axe = async (): Promise<string[]> => {
+    const found: unknown = await page.evaluate(
+      `(async () => { ${AXE}; const r = await window.axe.run(); return r.violations
+        .filter(v => v.impact === 'serious' || v.impact === 'critical')
+        .map(v => v.id + ': ' + v.nodes.map(n => n.target.join(' ') + ' ' + n.html.slice(0, 160) + ' ' + (n.any[0]?.message ?? '')).slice(0, 3).join(', ')); })()`,
+    );
+    return Array.isArray(found) ? found.map(String) : [];
+  };
+  return { s, page, context, browser, errors, open, axe };
+}
+
+/** Fills in the login form, and waits for the screen at the address. */
+export async function logIn(page: Page, email: string, password: string): Promise<void> {
+  await page.locator('input[type=email]').fill(email);
+  await page.locator('input[type=password]').fill(password);
+  await page.locator('button[type=submit]').click();
+  await page.locator('header').waitFor();
+}
+
+/** Logs out by the menu, and waits for the login form. */
+export async function logOut(page: Page): Promise<void> {
+  await page.getByRole('button', { name: 'Your account' }).click();
+  await page.getByRole('menuitem', { name: 'Log out' }).click();
+  await page.getByRole('button', { name: 'Log in', exact: true }).waitFor();
+}
