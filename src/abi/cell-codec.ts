@@ -187,6 +187,7 @@ const KINDS: Record<number, OutcomeKind> = {
   [OUTCOME.invalidResponse]: 'invalid_response',
   [OUTCOME.quota]: 'quota',
   [OUTCOME.loadFailed]: 'load_failed',
+  [OUTCOME.deadline]: 'deadline',
 };
 
 /**

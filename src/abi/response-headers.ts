@@ -75,6 +75,9 @@ const SANDBOX = 'sandbox allow-scripts allow-forms allow-popups allow-downloads'
 /** It is the last line, so that the host can remove it where an administrator trusts the plugin's pages. */
 export const SANDBOX_FLAT = `Content-Security-Policy\0${SANDBOX}\0`;
 
+/** A page without the sandbox must not ask for passkeys, which are the service's. */
+const NO_PASSKEYS_FLAT = 'Permissions-Policy\0publickey-credentials-get=(), publickey-credentials-create=()\0';
+
 /** What decides about headers in addition to their text. */
 export type HeaderRules = {
   pluginId: string;
@@ -237,5 +240,5 @@ export const withSandbox = (flat: string): string => (flat.endsWith(SANDBOX_FLAT
 
 /** Removes the sandbox line: for plugins whose pages an administrator trusts, and on the plugin's own origin. */
 export function withoutSandbox(flat: string): string {
-  return flat.endsWith(SANDBOX_FLAT) ? flat.slice(0, -SANDBOX_FLAT.length) : flat;
+  return flat.endsWith(SANDBOX_FLAT) ? flat.slice(0, -SANDBOX_FLAT.length) + NO_PASSKEYS_FLAT : flat;
 }

@@ -114,6 +114,8 @@ export const OUTCOME = {
   invalidResponse: 4,
   quota: 5,
   loadFailed: 6,
+  /** The plugin has ended itself because its time was used up. */
+  deadline: 7,
 } as const;
 
 export const CALL_BYTES = 64 * 1024;

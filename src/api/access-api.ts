@@ -9,9 +9,11 @@ import type { Database } from '../db/database.ts';
 import { findUser, type GlobalUser } from '../identity/users.ts';
 import type { InstalledPlugin, InstalledTrigger, PluginRegistry } from '../plugins/registry.ts';
 import type { Quarantine } from '../records/quarantine.ts';
+import type { Suspension } from '../records/suspension.ts';
 import { resource } from './contract.ts';
 import { type Handle, serve } from './endpoint.ts';
 import { id } from './fields.ts';
+import { suspension, suspensionJson } from './plugin-json.ts';
 import type { Route } from './route.ts';
 
 export type AccessApiParts = {
@@ -34,6 +36,33 @@ const question = z
     message: 'name a trigger or a command, one of them',
   });
 
+/** What has to hold, by the codes that clients word. */
+const STEPS = {
+  plugin_installed: 'plugin installed',
+  plugin_enabled: 'plugin enabled',
+  trigger_exists: 'trigger exists',
+  trigger_enabled: 'trigger enabled',
+  user_sessions_accepted: 'user sessions accepted',
+  not_suspended: 'not suspended',
+  command_exists: 'command exists',
+  command_enabled: 'command enabled',
+  roles: 'roles',
+  policy: 'policy',
+} as const;
+const STEP_CODES = [
+  'plugin_installed',
+  'plugin_enabled',
+  'trigger_exists',
+  'trigger_enabled',
+  'user_sessions_accepted',
+  'not_suspended',
+  'command_exists',
+  'command_enabled',
+  'roles',
+  'role',
+  'policy',
+] as const satisfies ReadonlyArray<keyof typeof STEPS | 'role'>;
+
 const explanation = z
   .object({
     user: z.object({ id, external_id: z.string().nullable(), display_name: z.string() }),
@@ -45,6 +74,11 @@ const explanation = z
     steps: z
       .array(
         z.object({
+          code: z.enum(STEP_CODES).describe('What had to hold'),
+          role: z
+            .object({ kind: z.enum(['system', 'global', 'plugin']), role: z.string() })
+            .nullable()
+            .describe('The role that a command asks for'),
           step: z.string(),
           holds: z.boolean().nullable().describe('Null: not looked at, because a step before does not hold'),
           detail: z.string(),
@@ -52,8 +86,10 @@ const explanation = z
       )
       .describe('Everything that has to hold, in order; the first that does not decides'),
     to_change: z.array(z.string()).describe('What would let the user in'),
+    suspension: suspension.nullable().describe('What suspends the trigger for this user'),
     policy: z
       .object({
+        expression: z.string(),
         verdict: z.enum(['allowed', 'denied', 'failed', 'unavailable']),
         reason: z.string().nullable(),
         graph_rounds: z.int(),
@@ -80,27 +116,41 @@ export const access = resource('Access', 'Why a user may or may not call a trigg
 });
 
 /** One thing that had to hold. What was not looked at, because something before it did not hold, is `null`. */
-type Step = { step: string; holds: boolean | null; detail: string };
+type Step = {
+  code: (typeof STEP_CODES)[number];
+  role: { kind: GraphRole['kind']; role: string } | null;
+  step: string;
+  holds: boolean | null;
+  detail: string;
+};
+/** A step, or the role that is one. */
+type What = keyof typeof STEPS | GraphRole;
+
+const namesOf = (what: What): Pick<Step, 'code' | 'role' | 'step'> =>
+  typeof what === 'string'
+    ? { code: what, role: null, step: STEPS[what] }
+    : { code: 'role', role: { kind: what.kind, role: what.role }, step: roleText(what) };
 
 /** The steps of a decision: the first one that does not hold decides. */
 class Explanation {
   readonly steps: Step[] = [];
   readonly toChange: string[] = [];
+  suspension: Suspension | null = null;
   /** The status a caller gets when a step does not hold. */
   status = 200;
 
   /** A step that has no answer: an earlier step refuses already, so nothing is asked for it. */
-  leaveOpen(step: string): void {
-    this.steps.push({ step, holds: null, detail: 'not looked at' });
+  leaveOpen(what: What): void {
+    this.steps.push({ ...namesOf(what), holds: null, detail: 'not looked at' });
   }
 
   /** @returns whether it holds, and everything before it */
-  add(step: string, holds: boolean, detail: string, status: number, toChange: string): boolean {
+  add(what: What, holds: boolean, detail: string, status: number, toChange: string): boolean {
     if (this.status !== 200) {
-      this.leaveOpen(step);
+      this.leaveOpen(what);
       return false;
     }
-    this.steps.push({ step, holds, detail });
+    this.steps.push({ ...namesOf(what), holds, detail });
     if (holds) return true;
     this.status = status;
     this.toChange.push(toChange);
@@ -108,7 +158,11 @@ class Explanation {
   }
 }
 
-const policyJson = (v: PolicyVerdict) => ({
+/** A policy and what it said of the user. */
+type Judged = { expression: string; verdict: PolicyVerdict };
+
+const policyJson = ({ expression, verdict: v }: Judged) => ({
+  expression,
   verdict: v.kind,
   reason: v.reason === '' ? null : v.reason,
   graph_rounds: v.rounds,
@@ -118,7 +172,7 @@ const policyJson = (v: PolicyVerdict) => ({
 
 function explainPlugin(told: Explanation, id: string, plugin: InstalledPlugin | undefined): boolean {
   const there = told.add(
-    'plugin installed',
+    'plugin_installed',
     plugin !== undefined,
     plugin === undefined ? `plugin "${id}" is not installed` : `plugin "${id}" ${plugin.version} is installed`,
     404,
@@ -126,7 +180,7 @@ function explainPlugin(told: Explanation, id: string, plugin: InstalledPlugin | 
   );
   const enabled = plugin?.enabled === true;
   const on = told.add(
-    'plugin enabled',
+    'plugin_enabled',
     enabled,
     enabled ? 'it is enabled' : 'it is disabled',
     404,
@@ -167,7 +221,7 @@ const explain: Handle<typeof access.explain, AccessApiParts> = async (parts, { b
   const plugin = parts.registry.find(pluginId);
   explainPlugin(told, pluginId, plugin);
   const asked = { told, user, pluginId, plugin };
-  const verdict =
+  const judged =
     trigger !== undefined ? await explainTrigger(parts, asked, trigger) : await explainCommand(parts, asked, command);
   return {
     status: 200,
@@ -179,7 +233,8 @@ const explain: Handle<typeof access.explain, AccessApiParts> = async (parts, { b
       status: told.status,
       steps: told.steps,
       to_change: told.toChange,
-      policy: verdict === null ? null : policyJson(verdict),
+      suspension: told.suspension === null ? null : suspensionJson(told.suspension),
+      policy: judged === null ? null : policyJson(judged),
     },
   };
 };
@@ -193,11 +248,11 @@ async function explainTrigger(
   { policies, quarantine }: AccessApiParts,
   { plugin, pluginId, told, user }: Asked,
   name: string,
-): Promise<PolicyVerdict | null> {
+): Promise<Judged | null> {
   const t: InstalledTrigger | undefined = plugin?.triggers.get(name);
   const where = `PUT /api/admin/plugins/${pluginId}/triggers/${name}/settings`;
   told.add(
-    'trigger exists',
+    'trigger_exists',
     t !== undefined,
     t === undefined ? `there is no HTTP trigger "${name}"` : `${t.trigger.methods.join(', ')} ${t.trigger.path}`,
     404,
@@ -205,11 +260,11 @@ async function explainTrigger(
   );
   const s = t?.settings;
   const on = s?.enabled === true;
-  told.add('trigger enabled', on, on ? 'it is enabled' : 'it is disabled', 404, `${where} {"enabled": true}`);
+  told.add('trigger_enabled', on, on ? 'it is enabled' : 'it is disabled', 404, `${where} {"enabled": true}`);
   const access = s === undefined ? 'disabled' : effectiveAccess(s);
   const first = s === undefined ? null : decideAccess(s, 'user');
   told.add(
-    'user sessions accepted',
+    'user_sessions_accepted',
     first?.kind === 'allow' || first?.kind === 'evaluate',
     access === 'public' ? 'the trigger is public: callers need no credential' : `the trigger lets in: ${access}`,
     403,
@@ -217,8 +272,9 @@ async function explainTrigger(
   );
   const suspended =
     plugin && quarantine.find(plugin, name, callerKey({ kind: 'user', userId: user.id }, ''), Date.now());
+  told.suspension = suspended ?? null;
   told.add(
-    'not suspended',
+    'not_suspended',
     suspended === undefined,
     suspended === undefined ? 'it is not suspended' : `suspended: ${suspended.cause}`,
     503,
@@ -230,18 +286,18 @@ async function explainTrigger(
   }
   const verdict = await policies.decide(s.policyExpression, { kind: 'user', userId: user.id });
   explainPolicy(told, s.policyExpression, verdict, where);
-  return verdict;
+  return { expression: s.policyExpression, verdict };
 }
 
 async function explainCommand(
   { commandAccess }: AccessApiParts,
   { plugin, pluginId, told, user }: Asked,
   name: string,
-): Promise<PolicyVerdict | null> {
+): Promise<Judged | null> {
   const commands = plugin?.manifest.triggers.filter(t => t.type === 'messenger') ?? [];
   const there = commands.some(c => c.name === name);
   told.add(
-    'command exists',
+    'command_exists',
     there,
     there ? `/${name}` : `there is no command "${name}"`,
     404,
@@ -252,7 +308,7 @@ async function explainCommand(
   const where = `PUT /api/admin/plugins/${pluginId}/commands/${name}`;
   const { settings } = d;
   told.add(
-    'command enabled',
+    'command_enabled',
     settings.enabled,
     settings.enabled ? 'it is enabled' : 'it is disabled',
     403,
@@ -262,7 +318,7 @@ async function explainCommand(
     told.add('roles', false, `the graph store does not answer: ${d.detail}`, 503, 'bring the graph store back');
   for (const { held, role } of d.roles)
     told.add(
-      roleText(role),
+      role,
       held,
       held ? 'the user has it' : 'the user does not have it',
       403,
@@ -270,5 +326,5 @@ async function explainCommand(
     );
   if (d.policy !== null) explainPolicy(told, settings.policyExpression, d.policy, `${where}/policy`);
   else if (settings.policyExpression !== '') told.leaveOpen('policy');
-  return d.policy;
+  return d.policy === null ? null : { expression: settings.policyExpression, verdict: d.policy };
 }

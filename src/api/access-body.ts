@@ -40,6 +40,7 @@ const settings = z.strictObject({
     .nullable()
     .describe("Origins of pages that may call; null for those of the plugin's own setting")
     .optional(),
+  record: z.boolean().describe('Whether executions are recorded, to run them again with plugin replay').optional(),
 });
 export const settingsBody = settings.extend({ accept_public: acceptPublic });
 
@@ -59,6 +60,7 @@ export const changeOf = (s: z.infer<typeof settings>): SettingsChange => ({
   allowServiceKey: s.allow_service_key,
   policyExpression: s.policy_expression,
   frontendOrigins: s.frontend_origins,
+  record: s.record,
 });
 
 export const acceptedOf = (given: z.infer<typeof acceptPublic>): true | readonly string[] =>

@@ -23,6 +23,7 @@ export const triggerReview = z
     url: z.string().describe('Path at which it is called'),
     new: z.boolean().describe('Whether the installed version has no such trigger'),
     effective_access: accessWord,
+    has_policy: z.boolean().describe('Whether a policy decides as well'),
     suggested: suggestedAccess
       .safeExtend({
         effective_access: accessWord,
@@ -47,6 +48,7 @@ export function accessReview(manifest: Manifest, live: InstalledPlugin | undefin
       url: urlOf(manifest.id, t),
       new: now === undefined,
       effective_access: effectiveAccess(now ?? DEFAULT_SETTINGS),
+      has_policy: (now ?? DEFAULT_SETTINGS).policyExpression !== '',
       suggested:
         t.access === undefined
           ? null

@@ -1,10 +1,12 @@
 import { z } from 'zod';
-import { ACTOR_KINDS, type AuditEntry, listAudit } from '../audit/audit-log.ts';
+import { ACTOR_KINDS, type AuditEntry, findAuditEntry, listAudit } from '../audit/audit-log.ts';
+import { ServiceError } from '../base/errors.ts';
 import type { Database } from '../db/database.ts';
 import { resource } from './contract.ts';
 import { type Handle, serve } from './endpoint.ts';
 import { id, time } from './fields.ts';
 import { loadPage, pageOf } from './paging.ts';
+import { idParam } from './params.ts';
 import { idFilter, list as listOf, present, since, text } from './query.ts';
 import type { Route } from './route.ts';
 
@@ -48,6 +50,15 @@ export const audit = resource('Audit log', 'Who changed what. Entries are never 
     }),
     replies: { 200: pageOf(entry) },
   },
+  get: {
+    method: 'GET',
+    path: '/api/admin/audit/:entry',
+    guard: 'admin',
+    key: ['read'],
+    summary: 'Read an entry of the audit log',
+    params: { entry: idParam('entry of the audit log') },
+    replies: { 200: entry },
+  },
 });
 
 const list: Handle<typeof audit.list, AuditApiParts> = async ({ db }, { query }) => {
@@ -65,7 +76,13 @@ const list: Handle<typeof audit.list, AuditApiParts> = async ({ db }, { query })
   };
 };
 
-export const auditRoutes = (parts: AuditApiParts): Route[] => serve(audit, parts, { list });
+const get: Handle<typeof audit.get, AuditApiParts> = async ({ db }, { params }) => {
+  const found = await findAuditEntry(db, params.entry);
+  if (found === undefined) throw new ServiceError('not_found', `there is no entry of the audit log ${params.entry}`);
+  return { status: 200, json: entryJson(found) };
+};
+
+export const auditRoutes = (parts: AuditApiParts): Route[] => serve(audit, parts, { list, get });
 
 const entryJson = (e: AuditEntry) => ({
   id: e.id,

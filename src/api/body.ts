@@ -10,7 +10,9 @@ export function parseBody<T>(schema: z.ZodType<T>, value: unknown): T {
       'validation_failed',
       'the body holds a NUL character or half a character, which no text here may',
       {
-        errors: [{ pointer: '', message: 'must not hold a NUL character or half of a surrogate pair' }],
+        errors: [
+          { pointer: '', message: 'must not hold a NUL character or half of a surrogate pair', code: 'malformed' },
+        ],
       },
     );
   const parsed = schema.safeParse(value);

@@ -66,6 +66,7 @@ const settings = z
     system_role: z.string().nullable().describe('Null: no such role is asked for'),
     global_roles: z.array(z.string()),
     plugin_role: z.string().nullable(),
+    record: z.boolean().describe('Whether executions are recorded, so that `plugin replay` can run them again'),
     policy_problems: z.array(policyProblem).describe('Why the policy denies every user; empty when it is evaluated'),
     open_to_everyone: z.boolean().describe('Whether it is enabled and asks for no role and no policy'),
   })
@@ -125,6 +126,13 @@ export const commands = resource('Commands', 'Who may run the messenger commands
     description: 'A member that is left out keeps its value; null or an empty list asks for no such role.',
     body: rolesBody,
     example: { body: { system_role: null, global_roles: ['teacher'], plugin_role: 'editor' } },
+  },
+  setRecord: {
+    ...change,
+    path: `${path}/:cmd/record`,
+    summary: 'Record the executions of a command, or no longer',
+    body: z.strictObject({ record: z.boolean() }),
+    example: { body: { record: true } },
   },
   listRevisions: {
     method: 'GET',
@@ -191,6 +199,14 @@ const setRoles: Handle<typeof commands.setRoles, CommandsApiParts> = async (
   return await changeSettings(parts, params, roles, { caller, request });
 };
 
+const setRecord: Handle<typeof commands.setRecord, CommandsApiParts> = async (
+  parts,
+  { body, caller, params, request },
+) => {
+  const { record } = await body();
+  return await changeSettings(parts, params, { record }, { caller, request });
+};
+
 const listRevisions: Handle<typeof commands.listRevisions, CommandsApiParts> = async ({ db, registry }, input) => {
   const plugin = installed(registry, input.params.id);
   const { name } = command(plugin, input.params.cmd);
@@ -209,7 +225,7 @@ const restoreRevision: Handle<typeof commands.restoreRevision, CommandsApiParts>
 };
 
 export const commandRoutes = (parts: CommandsApiParts): Route[] =>
-  serve(commands, parts, { list, get, setEnabled, setPolicy, setRoles, listRevisions, restoreRevision });
+  serve(commands, parts, { list, get, setEnabled, setPolicy, setRoles, setRecord, listRevisions, restoreRevision });
 
 const settingsJson = (pluginId: string, command: string, description: string, s: CommandSettings) => ({
   plugin_id: pluginId,

@@ -1,6 +1,6 @@
 import type { z } from 'zod';
 import type { ErrorCode } from '../base/errors.ts';
-import type { AdminScope } from '../identity/admin-keys.ts';
+import type { AdminScope } from '../identity/admin-roles.ts';
 
 /**
  * The contract of the API: each endpoint says what it takes and what it answers as zod schemas. From it come the types of its
@@ -17,15 +17,15 @@ export type AdminGuard = 'admin' | 'admin_recent' | 'admin_session' | 'admin_con
 export type Guard = 'none' | 'user' | AdminGuard;
 
 /**
- * Which administration keys open a row of the admin API: those with one of the scopes, or `never`, which leaves it to
- * sessions. The scope `admin` opens every row but those. `plugins:deploy` of one plugin opens rows that name the plugin as
- * `:id`; `plugins:deploy:named` stands at a row whose handler learns later which plugin it is about, and then asks
- * `assertKeyHas`.
+ * Which administration keys and roles of administrators open a row of the admin API: those with one of the scopes. The
+ * scope `admin` opens all of them. `plugins:deploy` of one plugin opens rows that name the plugin as `:id`;
+ * `plugins:deploy:named` stands at a row whose handler learns later which plugin it is about, and then asks
+ * `assertHasScope`. `never` leaves a row to owners, `own` to every administrator, because it is about their own account.
  */
-export type KeyNeed = 'never' | readonly [RowScope, ...RowScope[]];
+export type KeyNeed = 'never' | 'own' | readonly [RowScope, ...RowScope[]];
 export type RowScope = AdminScope | 'plugins:deploy:named';
 
-/** Whom an endpoint lets in. An endpoint of the admin API also says which administration keys open it. */
+/** Whom an endpoint lets in. An endpoint of the admin API also says which keys and roles open it. */
 export type Opens =
   | { readonly guard: 'none' | 'user'; readonly key?: never }
   | { readonly guard: AdminGuard; readonly key: KeyNeed };

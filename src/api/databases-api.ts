@@ -4,6 +4,7 @@ import type { Database } from '../db/database.ts';
 import { type Connected, tryConnection } from '../db/plugin-databases.ts';
 import { connectionProblem } from '../plugins/plugin-config.ts';
 import type { PluginRegistry } from '../plugins/registry.ts';
+import { assertHasScope } from './caller.ts';
 import { resource } from './contract.ts';
 import { type Handle, serve } from './endpoint.ts';
 import { loadPlugin } from './plugin-detail.ts';
@@ -50,10 +51,11 @@ export const databases = resource(
       method: 'POST',
       path: '/api/admin/plugins/:id/databases/test',
       guard: 'admin_recent',
-      key: ['admin'],
+      key: ['plugins:deploy'],
       skipChangeBarrier: true,
       summary: 'Try the connection to a database of a plugin',
-      description: 'It connects as the plugin would. A connection that fails is an answer with ok: false.',
+      description:
+        'It connects as the plugin would. A connection that fails is an answer with ok: false. Besides plugins:deploy it needs plugins:accept.',
       body: testBody,
       replies: { 200: trial },
       example: { body: { name: 'default', connection_string: 'postgresql://user:password@db.example.org:5432/shop' } },
@@ -61,13 +63,14 @@ export const databases = resource(
   },
 );
 
-const test: Handle<typeof databases.test, DatabasesApiParts> = async ({ db, registry }, { body, params }) => {
+const test: Handle<typeof databases.test, DatabasesApiParts> = async ({ db, registry }, { body, caller, params }) => {
   await loadPlugin(db, params.id);
   const { connection_string, name } = await body();
+  assertHasScope(caller, 'plugins:accept', 'trying a database');
   const problem = connection_string === undefined ? null : connectionProblem(connection_string);
   if (problem !== null)
     throw new ServiceError('validation_failed', `connection_string ${problem}`, {
-      errors: [{ pointer: '/connection_string', message: problem }],
+      errors: [{ pointer: '/connection_string', message: problem, code: 'malformed' }],
     });
   const stored = registry.find(params.id)?.databases ?? {};
   const url = connection_string ?? (Object.hasOwn(stored, name) ? stored[name] : undefined);
@@ -76,7 +79,7 @@ const test: Handle<typeof databases.test, DatabasesApiParts> = async ({ db, regi
     throw new ServiceError(
       'validation_failed',
       `no connection string is installed for the database "${name}"; give one to try`,
-      { errors: [{ pointer: '/name', message: `is not installed; installed are: ${names}` }] },
+      { errors: [{ pointer: '/name', message: `is not installed; installed are: ${names}`, code: 'not_one_of' }] },
     );
   }
   return { status: 200, json: trialJson(await tryConnection(db, url)) };

@@ -1,20 +1,17 @@
 import { z } from 'zod';
 import type { Actor } from '../audit/audit-log.ts';
 import { ServiceError } from '../base/errors.ts';
-import type { Database } from '../db/database.ts';
-import type { Graph } from '../graph/graph.ts';
-import type { GraphSchema } from '../graph/graph-schema.ts';
 import { GraphError } from '../graph/graph-store.ts';
 import { tupleText } from '../graph/tuple.ts';
-import type { Deliverer } from '../outbox/deliver.ts';
-import { type Drift, findDrift, repairDrift } from '../outbox/drift.ts';
+import type { Drift } from '../outbox/drift.ts';
+import type { GraphComparison } from '../outbox/graph-comparison.ts';
 import { actorOf } from './caller.ts';
 import { resource } from './contract.ts';
 import { type Handle, serve } from './endpoint.ts';
 import { graphAway } from './policies-api.ts';
 import type { Route } from './route.ts';
 
-export type DriftApiParts = { db: Database; graph: Graph; schema: GraphSchema; deliverer: Deliverer };
+export type DriftApiParts = { comparison: GraphComparison };
 
 /** Tuples listed in one answer; the counts are whole. */
 const SHOWN_MAX = 1000;
@@ -61,39 +58,27 @@ export const drift = resource('Drift of the graph store', 'Whether the graph sto
   },
 });
 
-/** Whether this host compares at the moment: it reads both graphs whole, so it does that once at a time. */
-type Comparison = { isUnderWay: boolean };
-type Parts = DriftApiParts & { comparison: Comparison };
-
-async function compare(parts: Parts, repair: Actor | null) {
-  const { comparison, db, deliverer, graph, schema } = parts;
-  if (comparison.isUnderWay)
-    throw new ServiceError('conflict', 'a comparison is under way; try again when it has ended', {
-      headers: [['Retry-After', '5']],
-    });
-  comparison.isUnderWay = true;
+async function compare({ comparison }: DriftApiParts, repair: Actor | null) {
   try {
-    const compared = { db, deliverer, schema };
-    return driftJson(
-      repair === null ? await findDrift(compared, graph.store) : await repairDrift(compared, graph.store, repair),
-    );
+    const found = await comparison.run(repair);
+    if (found !== null) return driftJson(found);
   } catch (error) {
     if (error instanceof GraphError) throw graphAway(error);
     throw error;
-  } finally {
-    comparison.isUnderWay = false;
   }
+  throw new ServiceError('conflict', 'a comparison is under way; try again when it has ended', {
+    headers: [['Retry-After', '5']],
+  });
 }
 
-const get: Handle<typeof drift.get, Parts> = async parts => ({ status: 200, json: await compare(parts, null) });
+const get: Handle<typeof drift.get, DriftApiParts> = async parts => ({ status: 200, json: await compare(parts, null) });
 
-const repair: Handle<typeof drift.repair, Parts> = async (parts, { caller, request }) => ({
+const repair: Handle<typeof drift.repair, DriftApiParts> = async (parts, { caller, request }) => ({
   status: 200,
   json: await compare(parts, actorOf(caller, request)),
 });
 
-export const driftRoutes = (parts: DriftApiParts): Route[] =>
-  serve(drift, { ...parts, comparison: { isUnderWay: false } }, { get, repair });
+export const driftRoutes = (parts: DriftApiParts): Route[] => serve(drift, parts, { get, repair });
 
 const driftJson = (d: Drift) => ({
   missing: d.missing.slice(0, SHOWN_MAX).map(tupleText),

@@ -36,6 +36,8 @@ export type EventSubscriptionsParts = {
   isRefused(url: string): boolean;
   /** There is something to deliver. */
   wakeDeliverer(): Promise<void>;
+  /** Sends a test event; undefined when the subscription is switched off. */
+  test(subscription: number): Promise<{ status: number | null; problem: string | null } | undefined>;
 };
 
 const address = z
@@ -183,6 +185,28 @@ export const eventSubscriptions = resource(
       }),
       replies: { 200: z.object({ retried: count }) },
     },
+    test: {
+      method: 'POST',
+      path: `${path}/:id/test`,
+      guard: 'admin',
+      key: ['operate'],
+      skipChangeBarrier: true,
+      summary: 'Send a test event to a subscriber',
+      description:
+        'A signed event of type plugin_host.test goes out at once, whatever waits. What the subscriber makes of it changes no delivery.',
+      params,
+      replies: {
+        200: z
+          .object({
+            ok: z.boolean(),
+            latency_ms: count,
+            status: z.int().nullable().describe('Status the subscriber answered; null when it was not reached'),
+            problem: z.string().nullable().describe('Why it counts as failed'),
+          })
+          .meta({ id: 'EventTrial' }),
+      },
+      refusals: ['conflict'],
+    },
   },
 );
 
@@ -263,15 +287,34 @@ const retry: Handle<Endpoints['retry'], Parts> = async (parts, { caller, params,
   return { status: 200, json: { retried } };
 };
 
+const test: Handle<Endpoints['test'], Parts> = async (parts, { caller, params, request }) => {
+  const { id } = await load(parts.db, params.id);
+  const began = performance.now();
+  const answered = await parts.test(id);
+  if (answered === undefined)
+    throw new ServiceError('conflict', `subscription ${id} is switched off; enable it to send it anything`);
+  const { problem, status } = answered;
+  await appendAudit(parts.db, actorOf(caller, request), {
+    action: 'event.test',
+    objectType: 'event_subscription',
+    objectId: String(id),
+    after: { status, problem },
+  });
+  return {
+    status: 200,
+    json: { ok: problem === null, latency_ms: Math.round(performance.now() - began), status, problem },
+  };
+};
+
 export const eventSubscriptionRoutes = (parts: EventSubscriptionsParts): Route[] =>
-  serve(eventSubscriptions, parts, { list, create, get, change, remove, deliveries, retry });
+  serve(eventSubscriptions, parts, { list, create, get, change, remove, deliveries, retry, test });
 
 /** @throws ServiceError `validation_failed` */
 function assertReachable(parts: EventSubscriptionsParts, url: string | undefined): void {
   if (url === undefined || !parts.isRefused(url)) return;
   const { hostname } = new URL(url);
   const message = `${hostname} is not a public address; an operator may allow its range (events.private_ranges)`;
-  throw new ServiceError('validation_failed', message, { errors: [{ pointer: '/url', message }] });
+  throw new ServiceError('validation_failed', message, { errors: [{ pointer: '/url', message, code: 'not_public' }] });
 }
 
 async function load(db: Database, id: number): Promise<Subscription> {

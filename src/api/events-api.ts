@@ -3,7 +3,7 @@ import { ServiceError } from '../base/errors.ts';
 import { LIMITS } from '../base/limits.ts';
 import type { StoredEvent } from '../events/event.ts';
 import type { EventFeed } from '../events/feed.ts';
-import { type EventFilter, listEvents } from '../events/publish.ts';
+import { type EventFilter, findEvent, listEvents } from '../events/publish.ts';
 import { NO_STORE } from '../http/message.ts';
 import { resource } from './contract.ts';
 import { type Handle, serve } from './endpoint.ts';
@@ -46,6 +46,15 @@ export const events = resource('Events', 'What plugins published, as a list and 
     query: listWith(filters),
     replies: { 200: { media: 'application/json', description: 'Done', schema: pageOf(eventReply) } },
   },
+  get: {
+    method: 'GET',
+    path: '/api/admin/events/:event',
+    guard: 'admin',
+    key: ['read', 'operate'],
+    summary: 'Read an event',
+    params: { event: z.uuid().describe('Id of the event, as subscribers get it') },
+    replies: { 200: { media: 'application/json', description: 'Done', schema: eventReply } },
+  },
   stream: {
     method: 'GET',
     path: '/api/admin/events/stream',
@@ -63,17 +72,25 @@ export const events = resource('Events', 'What plugins published, as a list and 
   },
 });
 
+const JSON_TYPE: [string, string] = ['Content-Type', 'application/json; charset=utf-8'];
+
 const list: Handle<typeof events.list, EventsApiParts> = async ({ db }, { query }) => {
   const page = await loadPage(query, (before, limit) => listEvents(db, filterOf(query), before, limit), rawJson);
   const body = `{"items":[${page.items.join(',')}],"next_cursor":${JSON.stringify(page.next_cursor)}}`;
-  return { status: 200, headers: [['Content-Type', 'application/json; charset=utf-8']], body };
+  return { status: 200, headers: [JSON_TYPE], body };
+};
+
+const get: Handle<typeof events.get, EventsApiParts> = async ({ db }, { params }) => {
+  const found = await findEvent(db, params.event);
+  if (found === undefined) throw new ServiceError('not_found', `there is no event ${params.event}`);
+  return { status: 200, headers: [JSON_TYPE], body: rawJson(found) };
 };
 
 const stream: Handle<typeof events.stream, EventsApiParts> = ({ feed }, { isStillAllowed, query, request }) => {
   const last = request.headers['last-event-id'] ?? query.after;
   if (last !== undefined && !/^\d{1,15}$/.test(last))
     throw new ServiceError('validation_failed', 'after must be the number of an event', {
-      errors: [{ pointer: 'query:after', message: 'must be the number of an event' }],
+      errors: [{ pointer: 'query:after', message: 'must be the number of an event', code: 'malformed' }],
     });
   if (feed.watchers >= LIMITS.eventWatchersMax)
     throw new ServiceError(
@@ -93,7 +110,7 @@ const stream: Handle<typeof events.stream, EventsApiParts> = ({ feed }, { isStil
 
 /** Events for administrators: a list of them, and all of them as they come. */
 export const eventRoutes = (parts: EventsApiParts): Route[] => [
-  ...serve(events, parts, { list, stream }),
+  ...serve(events, parts, { list, get, stream }),
   ...eventSubscriptionRoutes(parts),
 ];
 

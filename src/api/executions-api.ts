@@ -1,7 +1,10 @@
 import { z } from 'zod';
 import { OUTCOME_KINDS } from '../abi/execution-outcome.ts';
 import { ServiceError } from '../base/errors.ts';
+import type { Queryable } from '../db/database.ts';
 import type { ExecutionRecords, StoredRecord } from '../records/execution-records.ts';
+import { findRecording, isRecorded } from '../records/find-recording.ts';
+import { recordedExecution } from '../records/recorded-execution.ts';
 import { resource } from './contract.ts';
 import { type Handle, serve } from './endpoint.ts';
 import { anyObject, id, time } from './fields.ts';
@@ -10,7 +13,7 @@ import { idParam } from './params.ts';
 import { list as listOf, oneOf, present, since, text } from './query.ts';
 import type { Route } from './route.ts';
 
-export type ExecutionsApiParts = { records: ExecutionRecords };
+export type ExecutionsApiParts = { db: Queryable; records: ExecutionRecords };
 
 const LEVELS = ['debug', 'info', 'warn', 'error'] as const;
 
@@ -49,8 +52,9 @@ export const executions = resource('Executions', 'Records of executions, with th
     key: ['read', 'operate', 'plugins:deploy'],
     summary: 'List executions of a plugin',
     query: listOf({
-      outcome: oneOf(OUTCOMES, 'Only those that ended this way'),
+      outcome: oneOf([...OUTCOMES, 'failed'], 'Only those that ended this way; failed: all but ok and refused'),
       trigger: text('Only those of this trigger'),
+      principal: text('Only those of this caller: user:<id>, service:<id> or public'),
       since,
       request_id: text('Only those of this request'),
       trace_id: text('Only those of this trace'),
@@ -68,19 +72,31 @@ export const executions = resource('Executions', 'Records of executions, with th
       200: record.extend({
         decision: anyObject.nullable().describe('What the policy said, with all it asked'),
         log: z.array(z.object({ level: z.enum(LEVELS), text: z.string() })),
+        recorded: z.boolean().describe('Whether it can be run again with plugin replay'),
       }),
     },
+  },
+  recording: {
+    method: 'GET',
+    path: `${path}/:execution/recording`,
+    guard: 'admin',
+    key: ['operate', 'plugins:deploy'],
+    summary: 'Read what runs an execution again',
+    description:
+      'Of triggers with `record`: the event, the body, and each host call with its answer. Secrets and mail addresses are hidden.',
+    params: { execution: idParam('execution record') },
+    replies: { 200: recordedExecution },
   },
 });
 
 const list: Handle<typeof executions.list, ExecutionsApiParts> = async ({ records }, { params, query }) => {
-  const { outcome, request_id, since, trace_id, trigger } = query;
-  const filter = present({ outcome, trigger, since, requestId: request_id, traceId: trace_id });
+  const { outcome, principal, request_id, since, trace_id, trigger } = query;
+  const filter = present({ outcome, trigger, principal, since, requestId: request_id, traceId: trace_id });
   const load = (before: number, limit: number) => records.list(params.id, { ...filter, before, limit });
   return { status: 200, json: await loadPage(query, load, recordJson) };
 };
 
-const get: Handle<typeof executions.get, ExecutionsApiParts> = async ({ records }, { params }) => {
+const get: Handle<typeof executions.get, ExecutionsApiParts> = async ({ db, records }, { params }) => {
   const found = await records.find(params.id, params.execution);
   if (found === undefined)
     throw new ServiceError('not_found', `plugin "${params.id}" has no execution record ${params.execution}`);
@@ -90,11 +106,23 @@ const get: Handle<typeof executions.get, ExecutionsApiParts> = async ({ records 
       ...recordJson(found),
       decision: found.decision,
       log: found.log.map(l => ({ level: LEVELS[l.level] ?? 'info', text: l.text })),
+      recorded: await isRecorded(db, params.id, params.execution),
     },
   };
 };
 
-export const executionRoutes = (parts: ExecutionsApiParts): Route[] => serve(executions, parts, { list, get });
+const getRecording: Handle<typeof executions.recording, ExecutionsApiParts> = async ({ db }, { params }) => {
+  const found = await findRecording(db, params.id, params.execution);
+  if (found === undefined)
+    throw new ServiceError(
+      'not_found',
+      `execution ${params.execution} of plugin "${params.id}" has no recording; set "record" of its trigger, and call it again`,
+    );
+  return { status: 200, json: recordedExecution.parse(JSON.parse(found)) };
+};
+
+export const executionRoutes = (parts: ExecutionsApiParts): Route[] =>
+  serve(executions, parts, { list, get, recording: getRecording });
 
 const thousandths = (n: number): number => Math.round(n * 1000) / 1000;
 

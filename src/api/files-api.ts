@@ -213,7 +213,9 @@ function assertPageOf(plugin: InstalledPlugin | undefined, request: Request, upl
 function pluginFor(registry: PluginRegistry, id: string): InstalledPlugin {
   const plugin = registry.find(id);
   const refuse = (message: string): ServiceError =>
-    new ServiceError('validation_failed', `plugin_id ${message}`, { errors: [{ pointer: '/plugin_id', message }] });
+    new ServiceError('validation_failed', `plugin_id ${message}`, {
+      errors: [{ pointer: '/plugin_id', message, code: 'not_found' }],
+    });
   if (plugin === undefined || !plugin.enabled) throw refuse(`names no plugin here: "${id}"`);
   if (!plugin.permissions.has('file')) throw refuse(`names "${id}", which takes no files`);
   return plugin;

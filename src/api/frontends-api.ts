@@ -177,7 +177,7 @@ function fileReply({ origins }: FrontendsApiParts, file: FrontendFile, plugin: I
     ['Content-Security-Policy', policyOf(origins())],
     ['Referrer-Policy', 'same-origin'],
     // Passkeys are the service's: a page of a plugin must not ask for them.
-    ['Permissions-Policy', 'publickey-credentials-get=()'],
+    ['Permissions-Policy', 'publickey-credentials-get=(), publickey-credentials-create=()'],
     ...(file.coding === 'identity' ? [] : ([['Content-Encoding', file.coding]] as Array<[string, string]>)),
   ];
   const known = (request.headers['if-none-match'] ?? '').split(',').map(t => t.trim().replace(/^W\//, ''));

@@ -3,13 +3,14 @@ import { LIMITS } from '../base/limits.ts';
 import type { Database } from '../db/database.ts';
 import { bearerOf, isBrowser, isOwnOrigin, type Request, sessionCookieOf } from '../http/message.ts';
 import { adminsExist, findAdmin } from '../identity/admin-accounts.ts';
-import { type AdminKey, deployedPlugins, keyHas, touchAdminKeys, verifyAdminKey } from '../identity/admin-keys.ts';
+import { touchAdminKeys, verifyAdminKey } from '../identity/admin-keys.ts';
 import { ADMIN_CHALLENGE } from '../identity/admin-login.ts';
+import { deployedPlugins, hasScope } from '../identity/admin-roles.ts';
 import { secretMatches, sha256 } from '../identity/bearer-secret.ts';
 import { LastUsed } from '../identity/last-used.ts';
 import type { PageProofs } from '../identity/page-proof.ts';
 import { findSession, type Session, type SessionKind, type SessionVia, touchSessions } from '../identity/sessions.ts';
-import { type Caller, missingScope } from './caller.ts';
+import { type Caller, heldScopes, type Limited, missingRole, missingScope } from './caller.ts';
 import type { KeyNeed, RowScope } from './contract.ts';
 import type { Route } from './route.ts';
 
@@ -35,7 +36,13 @@ function noKey(request: Request): ServiceError {
 }
 
 /** Credentials of the configuration. `apiKey` is empty when there is none; `keyPrefix` begins administration keys. */
-export type GuardOptions = { setup: SetupAccess; apiKey: string; keyPrefix: string };
+export type GuardOptions = {
+  setup: SetupAccess;
+  apiKey: string;
+  keyPrefix: string;
+  /** Whether administrators with a password need a second factor. */
+  isSecondFactorRequired: boolean;
+};
 
 /** Asks who calls the API, and lets in whom the row names. */
 export class Guards {
@@ -44,6 +51,7 @@ export class Guards {
   /** Hash of `admin.api_key`; null when there is none. */
   readonly #apiKey: Buffer | null;
   readonly #keyPrefix: string;
+  readonly #isSecondFactorRequired: boolean;
   readonly #used: LastUsed;
   readonly #usedKeys: LastUsed;
   readonly #timer: NodeJS.Timeout;
@@ -55,6 +63,7 @@ export class Guards {
     this.#apiKey = options.apiKey === '' ? null : sha256(options.apiKey);
     this.#setup = options.setup;
     this.#keyPrefix = options.keyPrefix;
+    this.#isSecondFactorRequired = options.isSecondFactorRequired;
     this.#used = new LastUsed(entries => touchSessions(db, entries), onError);
     this.#usedKeys = new LastUsed(entries => touchAdminKeys(db, entries), onError);
     this.#timer = setInterval(() => void this.#flush(), FLUSH_MS);
@@ -80,6 +89,8 @@ export class Guards {
       } catch (error) {
         throw isImport && error instanceof ServiceError && error.code === 'unauthorized' ? noKey(request) : error;
       }
+      if (route.key === 'own')
+        throw new ServiceError('conflict', 'make the first administrator first: POST /api/admin/auth/setup');
       return { kind: 'setup' };
     }
     const bearer = bearerOf(request.headers);
@@ -97,6 +108,14 @@ export class Guards {
         'password_change_required',
         'change the temporary password first: PUT /api/admin/auth/password',
       );
+    // Their own account stays open, where one is added.
+    const lacksFactor = this.#isSecondFactorRequired && !caller.account.hasSecondFactor;
+    if (lacksFactor && caller.session.via === 'password' && route.key !== 'own')
+      throw new ServiceError(
+        'second_factor_setup_required',
+        'administrators need a second factor (admin.second_factor): add a passkey (POST /api/admin/auth/passkeys/begin) or an authenticator app (POST /api/admin/auth/totp/begin) first',
+      );
+    assertOpens(caller, route.key ?? 'never', request);
     const passwordAt = caller.session.passwordAt?.getTime() ?? 0;
     if ((guard === 'admin_recent' || guard === 'import') && Date.now() - passwordAt > LIMITS.recentPasswordMs)
       throw confirmationNeeded(caller.session.via);
@@ -112,9 +131,10 @@ export class Guards {
         'the administration key is not valid: unknown, expired or revoked; an administrator makes keys at POST /api/admin/keys',
         { headers: [['WWW-Authenticate', 'Bearer realm="plugin-host admin", error="invalid_token"']] },
       );
-    assertOpens(key, need, request);
+    const caller = { kind: 'admin_key' as const, key };
+    assertOpens(caller, need, request);
     this.#usedKeys.note(key.id, Date.now());
-    return { kind: 'admin_key', key };
+    return caller;
   }
 
   #notLoggedIn(bearer: string | null): ServiceError {
@@ -188,26 +208,32 @@ export class Guards {
   }
 }
 
-/** @throws ServiceError `forbidden` that names the scopes a key lacks */
-function assertOpens(key: AdminKey, need: KeyNeed, request: Request): void {
+/** @throws ServiceError `forbidden` that names the scopes or the role a caller lacks */
+function assertOpens(caller: Limited, need: KeyNeed, request: Request): void {
   const what = `${request.method} ${request.path}`;
-  if (need === 'never')
-    throw new ServiceError(
-      'forbidden',
-      `${what} needs a logged-in administrator; administration keys are not accepted here`,
-    );
+  if (need === 'own' && caller.kind === 'admin') return;
+  if (need === 'never' || need === 'own') {
+    if (caller.kind === 'admin_key')
+      throw new ServiceError(
+        'forbidden',
+        `${what} needs a logged-in administrator; administration keys are not accepted here`,
+      );
+    if (caller.account.roles.includes('owner')) return;
+    throw missingRole(caller.account, ['never'], what);
+  }
   const plugin = request.params.id;
+  const held = heldScopes(caller);
   const opens = (s: RowScope): boolean =>
-    s === 'plugins:deploy:named' ? deployedPlugins(key.scopes).length > 0 : keyHas(key, s, plugin);
+    s === 'plugins:deploy:named' ? deployedPlugins(held).length > 0 : hasScope(held, s, plugin);
   if (need.some(opens)) return;
-  const wanted = need.flatMap(s =>
+  const [first = 'admin', ...others] = need.flatMap(s =>
     s === 'plugins:deploy:named'
       ? []
       : s === 'plugins:deploy' && plugin !== undefined
         ? [s, `plugins:deploy:${plugin}`]
         : [s],
   );
-  throw missingScope(key, wanted, what);
+  throw missingScope(caller, [first, ...others], what);
 }
 
 /** What a session that began this way can do about it; pages find it in `confirm`. */

@@ -4,7 +4,7 @@ import { ServiceError } from '../base/errors.ts';
 import type { Database, Queryable } from '../db/database.ts';
 import { CHANNEL_NAMES, type ChannelName } from '../messaging/channel.ts';
 import {
-  hasMessage,
+  findMessage,
   listMessages,
   MESSAGE_SOURCES,
   MESSAGE_STATES,
@@ -67,6 +67,15 @@ export const messages = resource('Messages', 'What became of messages to users a
     }),
     replies: { 200: pageOf(messageReply) },
   },
+  get: {
+    method: 'GET',
+    path: '/api/admin/messages/:message',
+    guard: 'admin',
+    key: ['read', 'operate'],
+    summary: 'Read an outgoing message',
+    params: { message: idParam('message') },
+    replies: { 200: messageReply },
+  },
   retry: {
     method: 'POST',
     path: '/api/admin/messages/:message/retry',
@@ -91,16 +100,26 @@ const list: Handle<typeof messages.list, MessagesApiParts> = async ({ db }, { qu
   return { status: 200, json: await loadPage(query, load, messageJson) };
 };
 
-async function whyNot(client: Queryable, id: number): Promise<ServiceError> {
-  if (!(await hasMessage(client, id))) return new ServiceError('not_found', `there is no message ${id}`);
-  return new ServiceError('conflict', `message ${id} has not failed: there is nothing to try again`);
+/** @throws ServiceError `not_found` */
+async function loadMessage(db: Queryable, id: number): Promise<OutgoingMessage> {
+  const found = await findMessage(db, id);
+  if (found === undefined) throw new ServiceError('not_found', `there is no message ${id}`);
+  return found;
 }
+
+const get: Handle<typeof messages.get, MessagesApiParts> = async ({ db }, { params }) => ({
+  status: 200,
+  json: messageJson(await loadMessage(db, params.message)),
+});
 
 const retry: Handle<typeof messages.retry, MessagesApiParts> = async (parts, { caller, params, request }) => {
   const id = params.message;
   const message = await parts.db.withTransaction(async client => {
     const found = await sendAgain(client, id);
-    if (found === undefined) throw await whyNot(client, id);
+    if (found === undefined) {
+      await loadMessage(client, id);
+      throw new ServiceError('conflict', `message ${id} has not failed: there is nothing to try again`);
+    }
     await appendAudit(client, actorOf(caller, request), {
       action: 'message.retry',
       objectType: 'message',
@@ -113,7 +132,7 @@ const retry: Handle<typeof messages.retry, MessagesApiParts> = async (parts, { c
   return { status: 200, json: messageJson({ ...message, state: 'queued', attempts: 0, endedAt: null }) };
 };
 
-export const messageRoutes = (parts: MessagesApiParts): Route[] => serve(messages, parts, { list, retry });
+export const messageRoutes = (parts: MessagesApiParts): Route[] => serve(messages, parts, { list, get, retry });
 
 const messageJson = (m: OutgoingMessage) => ({
   id: m.id,

@@ -3,12 +3,16 @@ import { ServiceError } from '../base/errors.ts';
 import type { Database } from '../db/database.ts';
 import { NO_STORE, type Request } from '../http/message.ts';
 import type { Principals } from '../identity/principals.ts';
-import { listAccounts, makeLinkCode, unlinkUser } from '../messaging/accounts.ts';
+import { type LinkedAccount, listAccounts, makeLinkCode, unlinkUser, unlinkUserBy } from '../messaging/accounts.ts';
 import { CHANNEL_NAMES, type Channel, type ChannelName } from '../messaging/channel.ts';
+import { actorOf } from './caller.ts';
 import { resource } from './contract.ts';
 import { type Handle, serve } from './endpoint.ts';
 import { time } from './fields.ts';
 import { describeAs } from './json-schema.ts';
+import { pageOf, wholePage } from './paging.ts';
+import { idParam } from './params.ts';
+import { noParameters } from './query.ts';
 import type { Route } from './route.ts';
 
 export type MessengerAccountsParts = {
@@ -20,6 +24,7 @@ export type MessengerAccountsParts = {
 };
 
 const channel = z.enum(CHANNEL_NAMES);
+const account = z.object({ channel, linked_at: time });
 const channelParam = describeAs(z.string(), { type: 'string', enum: [...CHANNEL_NAMES] });
 
 /** A user token counts as well as a session, which no guard says. */
@@ -57,7 +62,12 @@ export const messengerAccounts = resource('Messenger accounts', 'Accounts of mes
     path: '/api/messengers/accounts',
     ...OF_USERS,
     summary: 'List the accounts a user has linked',
-    replies: { 200: z.object({ items: z.array(z.object({ channel, linked_at: time })) }) },
+    replies: {
+      200: z.object({
+        items: z.array(account),
+        bots: z.array(channel).describe('Messengers that have a bot on this service'),
+      }),
+    },
   },
   unlink: {
     method: 'DELETE',
@@ -69,6 +79,37 @@ export const messengerAccounts = resource('Messenger accounts', 'Accounts of mes
     replies: { 204: null },
   },
 });
+
+const adminPath = '/api/admin/users/:user/messenger-accounts';
+const user = idParam('user');
+
+/** Messenger accounts of any user, for administrators. */
+export const userMessengerAccounts = resource(
+  'Messenger accounts of users',
+  'Messenger accounts of any user, for administrators.',
+  {
+    list: {
+      method: 'GET',
+      path: adminPath,
+      guard: 'admin',
+      key: ['read'],
+      summary: 'List the messenger accounts of a user',
+      query: noParameters,
+      params: { user },
+      replies: { 200: pageOf(account) },
+    },
+    unlink: {
+      method: 'DELETE',
+      path: `${adminPath}/:channel`,
+      guard: 'admin',
+      key: ['admin'],
+      skipChangeBarrier: true,
+      summary: 'Unlink a messenger account of a user',
+      params: { user, channel: channelParam },
+      replies: { 204: null },
+    },
+  },
+);
 
 const link: Handle<typeof messengerAccounts.link, MessengerAccountsParts> = async (parts, { request }) => {
   const userId = await userOf(parts, request);
@@ -85,7 +126,7 @@ const link: Handle<typeof messengerAccounts.link, MessengerAccountsParts> = asyn
 
 const list: Handle<typeof messengerAccounts.list, MessengerAccountsParts> = async (parts, { request }) => {
   const accounts = await listAccounts(parts.db, await userOf(parts, request));
-  return { status: 200, json: { items: accounts.map(a => ({ channel: a.channel, linked_at: a.linkedAt })) } };
+  return { status: 200, json: { items: accounts.map(accountJson), bots: [...parts.channels.keys()] } };
 };
 
 const unlink: Handle<typeof messengerAccounts.unlink, MessengerAccountsParts> = async (parts, { params, request }) => {
@@ -94,8 +135,27 @@ const unlink: Handle<typeof messengerAccounts.unlink, MessengerAccountsParts> = 
   return { status: 204 };
 };
 
-export const messengerAccountRoutes = (parts: MessengerAccountsParts): Route[] =>
-  serve(messengerAccounts, parts, { link, list, unlink });
+const listOfUser: Handle<typeof userMessengerAccounts.list, MessengerAccountsParts> = async ({ db }, { params }) => ({
+  status: 200,
+  json: wholePage((await listAccounts(db, params.user)).map(accountJson)),
+});
+
+const unlinkOfUser: Handle<typeof userMessengerAccounts.unlink, MessengerAccountsParts> = async ({ db }, input) => {
+  const { caller, params, request } = input;
+  if (!(await unlinkUserBy(db, params.user, params.channel, actorOf(caller, request))))
+    throw new ServiceError(
+      'not_found',
+      `user ${params.user} has linked no account of ${JSON.stringify(params.channel)}`,
+    );
+  return { status: 204 };
+};
+
+export const messengerAccountRoutes = (parts: MessengerAccountsParts): Route[] => [
+  ...serve(messengerAccounts, parts, { link, list, unlink }),
+  ...serve(userMessengerAccounts, parts, { list: listOfUser, unlink: unlinkOfUser }),
+];
+
+const accountJson = (a: LinkedAccount) => ({ channel: a.channel, linked_at: a.linkedAt });
 
 /** @throws ServiceError when the request carries no user's credential, or a session that a foreign page uses */
 async function userOf(parts: MessengerAccountsParts, request: Request): Promise<number> {

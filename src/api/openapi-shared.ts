@@ -1,5 +1,7 @@
-import { type ErrorCode, STATUS_OF } from '../base/errors.ts';
+import { type ErrorCode, FIELD_ERROR_CODES, STATUS_OF, TITLE_OF } from '../base/errors.ts';
 import type { Contract, Scheme } from './contract.ts';
+import type { JsonSchema } from './json-schema.ts';
+import { PROBLEM_MEMBERS } from './problem-members.ts';
 
 /** Parts of the OpenAPI document that all operations share: refusals and credentials. */
 
@@ -21,10 +23,15 @@ function refusalsOfGuard({ guard, path }: Contract): readonly ErrorCode[] {
       return OF_ADMINS;
     case 'admin':
     case 'import_log':
-      return [...OF_ADMINS, 'password_change_required'];
+      return [...OF_ADMINS, 'password_change_required', 'second_factor_setup_required'];
     case 'admin_recent':
     case 'import':
-      return [...OF_ADMINS, 'password_change_required', 'password_confirmation_required'];
+      return [
+        ...OF_ADMINS,
+        'password_change_required',
+        'second_factor_setup_required',
+        'password_confirmation_required',
+      ];
   }
 }
 
@@ -34,6 +41,8 @@ export function refusalsOf(contract: Contract): ErrorCode[] {
   const codes = [
     ...ALWAYS,
     ...refusalsOfGuard(contract),
+    // There is no own account before there is an administrator.
+    ...(contract.key === 'own' ? (['conflict'] as const) : []),
     ...(contract.path.includes('/:') ? (['not_found'] as const) : []),
     ...(contract.body == null ? [] : WITH_BODY),
     // What writes can find the disk of the database full.
@@ -84,7 +93,7 @@ export const SECURITY_SCHEMES: Readonly<Record<Scheme | 'service_key', Json>> = 
 
 export const PROBLEM: Json = {
   type: 'object',
-  description: 'A refusal (RFC 9457). Clients match code.',
+  description: 'What every refusal says (RFC 9457). Clients match code.',
   required: ['type', 'title', 'status', 'detail', 'instance', 'code', 'request_id', 'error', 'errors'],
   properties: {
     type: { type: 'string', format: 'uri' },
@@ -100,27 +109,50 @@ export const PROBLEM: Json = {
       description: 'Each place that is wrong; 20 at most',
       items: {
         type: 'object',
-        required: ['pointer', 'message'],
+        required: ['pointer', 'message', 'code'],
         properties: {
           pointer: {
             type: 'string',
             description: 'JSON pointer (RFC 6901) into the body, or query:name, or path:name',
           },
           message: { type: 'string' },
+          code: { type: 'string', enum: FIELD_ERROR_CODES, description: 'What kind of mistake it is' },
+          limit: { type: 'number', description: 'The bound that was passed, in what the code counts' },
         },
       },
-    },
-    id: { type: ['integer', 'string', 'null'], description: 'What a repeated request had made (conflict)' },
-    changed: {
-      type: 'array',
-      items: { type: 'string' },
-      description: 'Members that changed since they were read (precondition_failed)',
     },
     errors_total: { type: 'integer', description: 'How many there are, when some are left out' },
   },
 };
 
+/** Name of the schema of a code that says more than every refusal. */
+export const problemName = (code: ErrorCode): string => `Problem.${code}`;
+
+/** A refusal of one code with the members it has; no others are allowed. */
+export function problemSchema(code: ErrorCode, { properties, required }: JsonSchema): Json {
+  const always = { code: { const: code }, status: { const: STATUS_OF[code] } };
+  const more = { type: 'object', required: required ?? [], properties: { ...always, ...properties } };
+  return { allOf: [EVERY_PROBLEM, more], unevaluatedProperties: false, description: TITLE_OF[code] };
+}
+
+const EVERY_PROBLEM = { $ref: '#/components/schemas/Problem' };
+
+/** A refusal with one of these codes, which have one status. */
+export function refusalSchema(codes: readonly ErrorCode[], status: number): Json {
+  const plain = codes.filter(code => PROBLEM_MEMBERS[code] === undefined);
+  const members = { properties: { code: { enum: plain }, status: { const: status } } };
+  const alternatives: Json[] = [
+    ...(plain.length === 0
+      ? []
+      : [{ allOf: [EVERY_PROBLEM, { type: 'object', ...members }], unevaluatedProperties: false }]),
+    ...codes
+      .filter(code => PROBLEM_MEMBERS[code] !== undefined)
+      .map(code => ({ $ref: `#/components/schemas/${problemName(code)}` })),
+  ];
+  return alternatives.length === 1 && alternatives[0] !== undefined ? alternatives[0] : { anyOf: alternatives };
+}
+
 /** Each alternative by which a caller is let in. */
 export const securityOf = ({ callers, guard, key }: Contract): ReadonlyArray<Json> =>
   callers?.schemes.map(scheme => ({ [scheme]: [] })) ??
-  SECURITY[guard].filter(s => key !== 'never' || !('admin_key' in s));
+  SECURITY[guard].filter(s => (key !== 'never' && key !== 'own') || !('admin_key' in s));

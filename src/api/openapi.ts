@@ -1,7 +1,18 @@
-import { STATUS_OF, TITLE_OF } from '../base/errors.ts';
+import type { z } from 'zod';
+import { type ErrorCode, STATUS_OF, TITLE_OF } from '../base/errors.ts';
+import { rolesWith } from '../identity/admin-roles.ts';
 import type { Contract, Idempotency, RawBody, ReplyShape, Resource } from './contract.ts';
 import { type JsonSchema, toJsonSchema } from './json-schema.ts';
-import { PROBLEM, refusalsOf, SECURITY_SCHEMES, securityOf } from './openapi-shared.ts';
+import {
+  PROBLEM,
+  problemName,
+  problemSchema,
+  refusalSchema,
+  refusalsOf,
+  SECURITY_SCHEMES,
+  securityOf,
+} from './openapi-shared.ts';
+import { PROBLEM_MEMBERS } from './problem-members.ts';
 import { HTTP_TRIGGERS, triggerPath } from './trigger-path.ts';
 
 /** The OpenAPI 3.1 document of the API, made from its contracts (docs/api.md "Contract"). */
@@ -12,6 +23,11 @@ type Json = Record<string, unknown>;
 class Components {
   readonly schemas: Record<string, unknown> = { Problem: PROBLEM };
   readonly responses: Record<string, unknown> = {};
+
+  constructor() {
+    for (const [code, members] of Object.entries(PROBLEM_MEMBERS) as Array<[ErrorCode, z.ZodObject]>)
+      this.schemas[problemName(code)] = problemSchema(code, this.take(toJsonSchema(members, 'output')));
+  }
 
   /** The schema as it stands in the document: named parts are gathered, and referred to. */
   take(schema: JsonSchema): Json {
@@ -79,8 +95,7 @@ function problemResponses(contract: Contract, components: Components): Record<st
   const byStatus = Map.groupBy(refusalsOf(contract), code => STATUS_OF[code]);
   return Object.fromEntries(
     [...byStatus].map(([status, codes]) => {
-      const members = { properties: { code: { enum: codes }, status: { const: status } } };
-      const schema = { allOf: [{ $ref: '#/components/schemas/Problem' }, { type: 'object', ...members }] };
+      const schema = refusalSchema(codes, status);
       const description = codes.map(code => `${TITLE_OF[code]} (${code})`).join('; ');
       const response = { description, content: { 'application/problem+json': { schema } } };
       const name = codes.join('.');
@@ -183,12 +198,14 @@ const GUARD_TEXT: Readonly<Record<Contract['guard'], string>> = {
   import_log: 'For the import key, and administrators.',
 };
 
-/** Which administration keys open an endpoint, in words; empty where there is nothing to say. */
-export function keysText({ guard, key }: Contract): string {
+/** Which administration keys and roles open an endpoint, in words; empty where there is nothing to say. */
+export function keysText({ key }: Contract): string {
   if (key === undefined) return '';
-  if (key === 'never') return guard.startsWith('admin') ? 'No administration key opens it.' : '';
+  if (key === 'own') return 'No administration key opens it.';
+  if (key === 'never') return 'No administration key opens it, and of the roles only owner.';
   const scopes = key.filter(s => s !== 'plugins:deploy:named');
-  return `Administration keys need the scope ${scopes.join(' or ')}.`;
+  const roles = new Set(scopes.flatMap(rolesWith));
+  return `Administration keys need the scope ${scopes.join(' or ')}, administrators the role ${[...roles].join(' or ')}.`;
 }
 
 const descriptionOf = (c: Contract): string =>

@@ -13,6 +13,7 @@ import {
   retryEntry,
   type StreamPause,
 } from '../outbox/entries.ts';
+import { type ComparisonResult, findNewestComparison } from '../outbox/graph-comparison.ts';
 import type { Outbox } from '../outbox/outbox.ts';
 import { actorOf } from './caller.ts';
 import { resource } from './contract.ts';
@@ -24,7 +25,7 @@ import { idParam } from './params.ts';
 import { list as listWith, oneOf, text } from './query.ts';
 import type { Route } from './route.ts';
 
-export type OutboxApiParts = DriftApiParts & { outbox: Outbox };
+export type OutboxApiParts = DriftApiParts & { db: Database; outbox: Outbox };
 
 const count = z.int().nonnegative();
 const pauseReply = z
@@ -68,6 +69,10 @@ const entriesReply = pageOf(entryReply).extend({
   paused_until: time.nullable(),
   last_error: z.string().nullable(),
   last_delivered_id: count,
+  last_comparison: z
+    .object({ at: time, missing_count: count, extra_count: count, repaired: z.boolean() })
+    .nullable()
+    .describe('What the newest comparison of the graph store with the database found; null when none was made'),
 });
 
 const path = '/api/admin/outbox';
@@ -142,6 +147,7 @@ const list: Handle<typeof outbox.list, OutboxApiParts> = async ({ db }, { query 
     paused_until: pause?.until ?? null,
     last_error: state.lastError,
     last_delivered_id: state.lastId,
+    last_comparison: comparisonJson(await findNewestComparison(db)),
   };
   return { status: 200, json };
 };
@@ -183,6 +189,9 @@ const notDead = (id: number): ServiceError =>
     'conflict',
     `entry ${id} is not dead: only what has failed ${LIMITS.outboxAttemptsMax} times is resolved`,
   );
+
+const comparisonJson = (c: ComparisonResult | null) =>
+  c === null ? null : { at: c.at, missing_count: c.missing, extra_count: c.extra, repaired: c.repaired };
 
 const pauseJson = (p: StreamPause | null) => (p === null ? null : { since: p.since, until: p.until, reason: p.reason });
 

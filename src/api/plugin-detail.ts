@@ -71,6 +71,7 @@ export async function pluginDetail({ db, quarantine, registry }: PluginsApiParts
       return { ...t, ...(settings === undefined ? {} : { effective_access: effectiveAccess(settings) }) };
     }),
     quarantine: quarantine.list(id, Date.now()).map(suspensionJson),
+    called_by: registry.callersOf(id),
   };
   return { json, tag };
 }

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { configFieldsOf } from '../plugins/manifest.ts';
 import type { PluginRow, VersionRow } from '../plugins/plugin-store.ts';
-import type { Suspension } from '../records/quarantine.ts';
+import { crash, SUSPENSION_REASONS, type Suspension } from '../records/suspension.ts';
 import { accessWord } from './access-review.ts';
 import { id, time } from './fields.ts';
 import { httpTrigger, messengerTrigger, requirement } from './manifest-schemas.ts';
@@ -97,7 +97,16 @@ export const suspension = z
     callers: count.describe('Callers whose executions failed'),
     since: time,
     until: time.nullable().describe('Null until an administrator resumes it'),
-    cause: z.string(),
+    reason: z
+      .enum(SUSPENSION_REASONS)
+      .nullable()
+      .describe(
+        'How the last execution failed; version_crashed: the version was running when the service crashed. Null: an older release has written it, and `cause` says it',
+      ),
+    failure: z.string().nullable().describe('What the last failed execution of a trigger said'),
+    version: versionText.nullable().describe('The version that was running in the crashes'),
+    crashes: z.array(crash).describe('The crashes of the service it was running in'),
+    cause: z.string().describe('All of this as a sentence in English'),
   })
   .meta({ id: 'Suspension' });
 
@@ -109,6 +118,10 @@ export const suspensionJson = (s: Suspension) => ({
   callers: s.callers,
   since: s.since,
   until: s.until,
+  reason: s.reason,
+  failure: s.failure,
+  version: s.version,
+  crashes: s.crashes,
   cause: s.cause,
 });
 
@@ -123,6 +136,10 @@ export const pluginSummary = z
     updated_at: time,
   })
   .meta({ id: 'PluginSummary' });
+
+export const listedPlugin = pluginSummary
+  .extend({ failed_24h: count.describe('Executions that failed in the last 24 hours') })
+  .meta({ id: 'ListedPlugin' });
 
 export function pluginJson(p: PluginRow, v: VersionRow | undefined) {
   return {
@@ -168,5 +185,6 @@ export const plugin = pluginSummary
     frontend_url: z.string().nullable().describe('Path of its pages; null without a frontend'),
     triggers: z.array(installedTrigger),
     quarantine: z.array(suspension).describe('What is suspended now'),
+    called_by: z.array(z.string()).describe('Ids of the installed plugins that may call it'),
   })
   .meta({ id: 'Plugin' });

@@ -1,9 +1,10 @@
 import type { Readable } from 'node:stream';
 import { z } from 'zod';
+import { ServiceError } from '../base/errors.ts';
 import type { ReceivedModule } from '../plugins/module-storage.ts';
-import { findVersion, type VersionRow } from '../plugins/plugin-store.ts';
+import { findVersion, findVersionByKey, type VersionRow } from '../plugins/plugin-store.ts';
 import { accessReview, triggerReview } from './access-review.ts';
-import { actorOf, assertKeyHas } from './caller.ts';
+import { actorOf, assertHasScope } from './caller.ts';
 import { resource } from './contract.ts';
 import type { Handle } from './endpoint.ts';
 import { requirement, trigger } from './manifest-schemas.ts';
@@ -35,6 +36,7 @@ const uploaded = pluginVersion
     permissions: z.array(permission),
     new_permissions: z.array(permission).describe('Those the installed version does not have'),
     installed_version: versionText.nullable(),
+    is_installed: z.boolean().describe('Whether this very module and frontend are what is installed'),
     frontend: pluginFrontend.nullable(),
     findings: z.array(finding),
     notices: z.array(notice).describe('What to know of its pages before installing it'),
@@ -60,6 +62,15 @@ export const pluginUploads = resource('Plugins', 'Upload of modules and frontend
     },
     replies: { 201: uploaded },
     refusals: ['validation_failed', 'module_refused', 'frontend_refused'],
+  },
+  review: {
+    method: 'GET',
+    path: '/api/admin/plugins/:id/versions/:key',
+    guard: 'admin',
+    key: ['read', 'plugins:deploy'],
+    summary: 'Read what an uploaded version asks for',
+    description: 'What its upload answered, compared with the version that is installed now.',
+    replies: { 200: uploaded },
   },
   deliverFrontend: {
     method: 'PUT',
@@ -88,40 +99,49 @@ export const upload: Handle<typeof pluginUploads.upload, PluginsApiParts> = asyn
   parts,
   { caller, request, source },
 ) => {
-  const { db, installer, registry, schema } = parts;
+  const { installer } = parts;
   const fields = { file: moduleReceiver(parts), frontend: frontendReceiver(parts) };
   const received = await receiveFiles(request.headers, source.stream(), fields);
   const file = received.get('file');
   if (file === undefined) throw new Error('the form has no module');
   const version = await installer.admit(file, actorOf(caller, request), received.get('frontend') ?? null, id =>
-    assertKeyHas(caller, 'plugins:deploy', `an upload of plugin "${id}"`, id),
+    assertHasScope(caller, 'plugins:deploy', `an upload of plugin "${id}"`, id),
   );
+  return { status: 201, json: await reviewJson(parts, version) };
+};
+
+export const review: Handle<typeof pluginUploads.review, PluginsApiParts> = async (parts, { params }) => {
+  const version = await findVersionByKey(parts.db, params.id, params.key);
+  if (version === undefined)
+    throw new ServiceError('not_found', `plugin "${params.id}" has no version with the wasm_key "${params.key}"`);
+  return { status: 200, json: await reviewJson(parts, version) };
+};
+
+/** What an administrator reads before an installation. */
+async function reviewJson({ db, registry, schema }: PluginsApiParts, version: VersionRow) {
   const { installedVersionId } = await loadPlugin(db, version.pluginId);
   const installed = installedVersionId === null ? undefined : await findVersion(db, installedVersionId);
   return {
-    status: 201,
-    json: {
-      id: version.pluginId,
-      name: version.manifest.name,
-      version: version.version,
-      abi: version.manifest.abi,
-      wasm_key: version.wasmKey,
-      sha256: version.sha256,
-      size: version.size,
-      memory_pages: version.runnable.memoryPages,
-      requirements: version.manifest.requirements,
-      triggers: version.manifest.triggers,
-      access: accessReview(version.manifest, registry.find(version.pluginId), schema),
-      permissions: version.permissions,
-      new_permissions:
-        installed === undefined ? [] : version.permissions.filter(p => !installed.permissions.includes(p)),
-      installed_version: installed?.version ?? null,
-      frontend: frontendJson(version),
-      findings: version.findings,
-      notices: noticesOf(version),
-    },
+    id: version.pluginId,
+    name: version.manifest.name,
+    version: version.version,
+    abi: version.manifest.abi,
+    wasm_key: version.wasmKey,
+    sha256: version.sha256,
+    size: version.size,
+    memory_pages: version.runnable.memoryPages,
+    requirements: version.manifest.requirements,
+    triggers: version.manifest.triggers,
+    access: accessReview(version.manifest, registry.find(version.pluginId), schema),
+    permissions: version.permissions,
+    new_permissions: installed === undefined ? [] : version.permissions.filter(p => !installed.permissions.includes(p)),
+    installed_version: installed?.version ?? null,
+    is_installed: installed?.sha256 === version.sha256 && installed.frontend?.sha256 === version.frontend?.sha256,
+    frontend: frontendJson(version),
+    findings: version.findings,
+    notices: noticesOf(version),
   };
-};
+}
 
 export const deliverFrontend: Handle<typeof pluginUploads.deliverFrontend, PluginsApiParts> = async (
   parts,

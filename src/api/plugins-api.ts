@@ -1,9 +1,11 @@
 import { z } from 'zod';
 import { DEFAULT_ACCESS, type TriggerChanges } from '../plugins/install-access.ts';
+import { listPlugins } from '../plugins/list-plugins.ts';
 import type { CheckWidening } from '../plugins/new-permissions.ts';
-import { findVersion, listPlugins, listVersions } from '../plugins/plugin-store.ts';
+import { findVersion, listVersions } from '../plugins/plugin-store.ts';
+import { countFailed } from '../records/activity.ts';
 import { type AccessMembers, acceptedOf, acceptPublic, accessMembers, accessOf } from './access-body.ts';
-import { actorOf, assertKeyHas, type Caller } from './caller.ts';
+import { actorOf, assertHasScope, type Caller } from './caller.ts';
 import { resource } from './contract.ts';
 import { type Handle, serve } from './endpoint.ts';
 import { loadPage, pageOf } from './paging.ts';
@@ -12,13 +14,13 @@ import {
   frontendAccess,
   htmlTrust,
   installedTrigger,
+  listedPlugin,
   plugin,
   pluginJson,
-  pluginSummary,
   pluginVersion,
   versionJson,
 } from './plugin-json.ts';
-import { deliverFrontend, pluginUploads, upload } from './plugin-upload-api.ts';
+import { deliverFrontend, pluginUploads, review, upload } from './plugin-upload-api.ts';
 import { policyWarning, policyWarnings } from './policy-body.ts';
 import { limit, page, text } from './query.ts';
 import type { Route } from './route.ts';
@@ -147,8 +149,12 @@ export const plugins = resource('Plugins', 'Upload, installation and the life of
     key: ['read', 'plugins:deploy'],
     summary: 'List plugins',
     description: 'In the order of their ids.',
-    query: z.strictObject({ limit, cursor: text('The next_cursor of the page before') }),
-    replies: { 200: pageOf(pluginSummary) },
+    query: z.strictObject({
+      limit,
+      cursor: text('The next_cursor of the page before'),
+      search: text('Part of the id or of the name'),
+    }),
+    replies: { 200: pageOf(listedPlugin) },
   },
   get: {
     method: 'GET',
@@ -171,6 +177,8 @@ export const plugins = resource('Plugins', 'Upload, installation and the life of
     replies: { 200: pageOf(pluginVersion) },
   },
 });
+
+const DAY_MS = 24 * 3_600_000;
 
 const setFrontendAccess: Handle<typeof plugins.setFrontendAccess, PluginsApiParts> = async (
   parts,
@@ -195,16 +203,16 @@ async function pluginReply(parts: PluginsApiParts, id: string) {
   return { status: 200 as const, json, headers: [tag] };
 }
 
-/** Refuses an installation that gives a plugin more than it had, for keys that may not accept that. */
+/** Refuses an installation that gives a plugin more than it had, for callers that may not accept that. */
 const mayWiden =
   (caller: Caller): CheckWidening =>
   what =>
-    assertKeyHas(caller, 'plugins:accept', what);
+    assertHasScope(caller, 'plugins:accept', what);
 
-/** Refuses an installation that says who may call, for keys that may only deploy. */
+/** Refuses an installation that says who may call, for callers that may only deploy. */
 function assertMaySetAccess(caller: Caller, body: AccessMembers): void {
   const says = Object.keys(body.triggers).length > 0 || body.accept_suggested_access || body.accept_public !== false;
-  if (says) assertKeyHas(caller, 'access', 'saying who may call a trigger');
+  if (says) assertHasScope(caller, 'access', 'saying who may call a trigger');
 }
 
 async function installationReply(parts: PluginsApiParts, id: string, { added, removed }: TriggerChanges) {
@@ -268,13 +276,20 @@ const uninstall: Handle<typeof plugins.uninstall, PluginsApiParts> = async (
 };
 
 const list: Handle<typeof plugins.list, PluginsApiParts> = async ({ db }, { query }) => {
-  const rows = await listPlugins(db, query.cursor ?? '', query.limit + 1);
-  const shown = rows.slice(0, query.limit);
+  const { cursor = '', limit, search = '' } = query;
+  const rows = await listPlugins(db, { after: cursor, limit: limit + 1, search });
+  const shown = rows.slice(0, limit);
   const versions = await Promise.all(
     shown.map(p => (p.installedVersionId === null ? undefined : findVersion(db, p.installedVersionId))),
   );
-  const items = shown.map((p, i) => pluginJson(p, versions[i]));
-  return { status: 200, json: { items, next_cursor: rows.length > query.limit ? (shown.at(-1)?.id ?? null) : null } };
+  const since = new Date(Date.now() - DAY_MS);
+  const failed = await countFailed(
+    db,
+    shown.map(p => p.id),
+    since,
+  );
+  const items = shown.map((p, i) => ({ ...pluginJson(p, versions[i]), failed_24h: failed.get(p.id) ?? 0 }));
+  return { status: 200, json: { items, next_cursor: rows.length > limit ? (shown.at(-1)?.id ?? null) : null } };
 };
 
 const get: Handle<typeof plugins.get, PluginsApiParts> = (parts, { params }) => pluginReply(parts, params.id);
@@ -288,6 +303,7 @@ const listVersionsOf: Handle<typeof plugins.listVersions, PluginsApiParts> = asy
 export const pluginRoutes = (parts: PluginsApiParts): Route[] =>
   serve(plugins, parts, {
     upload,
+    review,
     deliverFrontend,
     setFrontendAccess,
     setHtmlTrust,

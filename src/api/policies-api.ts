@@ -1,10 +1,14 @@
 import { z } from 'zod';
+import { comparePolicies } from '../authz/compare-policies.ts';
 import type { Policies, PolicyTrial } from '../authz/policies.ts';
+import { compileForSaving } from '../authz/policy.ts';
 import { PolicyError } from '../authz/policy-ast.ts';
 import { ServiceError } from '../base/errors.ts';
+import { makeSemaphore } from '../base/semaphore.ts';
 import type { Database } from '../db/database.ts';
 import type { GraphSchema } from '../graph/graph-schema.ts';
 import { GraphError } from '../graph/graph-store.ts';
+import { sampleUsers } from '../identity/users.ts';
 import { resource } from './contract.ts';
 import { type Handle, serve } from './endpoint.ts';
 import {
@@ -85,6 +89,17 @@ const trialResult = z
   })
   .meta({ id: 'PolicyTrial' });
 
+/** How long a comparison may take, and how many users it looks at and names. */
+const COMPARE_MS = 4000;
+const SAMPLE_MAX = 500;
+const NAMED_MAX = 20;
+const changedAccess = z
+  .object({
+    count: z.int(),
+    users: z.array(z.object({ id: z.int(), display_name: z.string() })).describe(`${NAMED_MAX} of them at most`),
+  })
+  .meta({ id: 'ChangedAccess' });
+
 /** Policies before they are saved (docs/authorization.md "Policies"). */
 export const policies = resource('Policies', 'Policies before they are saved.', {
   check: {
@@ -104,6 +119,28 @@ export const policies = resource('Policies', 'Policies before they are saved.', 
     },
     example: { body: { expression: 'has_role("editor") && user.locale == "en"' } },
   },
+  compare: {
+    method: 'POST',
+    path: '/api/admin/policies/compare',
+    guard: 'admin',
+    key: ['read', 'access'],
+    summary: 'Tell which users of a sample gain or lose access by a change of a policy',
+    description: `Users are picked at random; after ${COMPARE_MS / 1000} s it answers what it has.`,
+    body: z.strictObject({
+      before: policyText.describe('The policy as it is; empty for none'),
+      after: policyText.describe('The policy as it would be; empty for none'),
+      users: z.int().min(1).max(SAMPLE_MAX).default(100).describe('How many to look at'),
+    }),
+    replies: {
+      200: z.object({
+        examined: z.int().describe('Users for whom both policies were decided'),
+        undecided: z.int().describe('Users for whom the graph did not answer'),
+        gains: changedAccess,
+        loses: changedAccess,
+      }),
+    },
+    example: { body: { before: '', after: 'has_role("editor")' } },
+  },
   try: {
     method: 'POST',
     path: '/api/admin/policies/try',
@@ -117,6 +154,42 @@ export const policies = resource('Policies', 'Policies before they are saved.', 
     example: { body: { expression: 'is_member("study_group", "g-1")', user: 7, attributes: { locale: 'en' } } },
   },
 });
+
+/** Others wait: each asks hundreds of questions. */
+const comparing = makeSemaphore(1);
+
+const compare: Handle<typeof policies.compare, PoliciesApiParts> = async ({ db, policies, schema }, { body }) => {
+  const { after, before, users } = await body();
+  for (const [expression, pointer] of [
+    [before, '/before'],
+    [after, '/after'],
+  ] as const)
+    if (expression !== '') assertCompiles(expression, pointer, schema);
+  const sample = await sampleUsers(db, users);
+  const ids = sample.map(u => u.id);
+  const found = await comparing(() => comparePolicies(policies, before, after, ids, performance.now() + COMPARE_MS));
+  const named = (ids: readonly number[]) =>
+    sample
+      .filter(u => ids.includes(u.id))
+      .slice(0, NAMED_MAX)
+      .map(u => ({ id: u.id, display_name: u.displayName }));
+  const json = {
+    examined: found.examined,
+    undecided: found.undecided,
+    gains: { count: found.gains.length, users: named(found.gains) },
+    loses: { count: found.loses.length, users: named(found.loses) },
+  };
+  return { status: 200, json };
+};
+
+function assertCompiles(expression: string, pointer: string, schema: GraphSchema): void {
+  try {
+    compileForSaving(expression, schema);
+  } catch (error) {
+    if (error instanceof PolicyError) throw policyRefused(expression, error, pointer);
+    throw error;
+  }
+}
 
 const check: Handle<typeof policies.check, PoliciesApiParts> = async ({ db, schema }, { body }) => {
   const { expression } = await body();
@@ -140,7 +213,8 @@ const tryOut: Handle<typeof policies.try, PoliciesApiParts> = async (parts, { bo
   }
 };
 
-export const policyRoutes = (parts: PoliciesApiParts): Route[] => serve(policies, parts, { check, try: tryOut });
+export const policyRoutes = (parts: PoliciesApiParts): Route[] =>
+  serve(policies, parts, { check, compare, try: tryOut });
 
 function trialJson(source: string, { context, parts, verdict }: PolicyTrial) {
   const failure =

@@ -103,8 +103,13 @@ export function parseQuery(shape: z.ZodObject | undefined, query: string): Recor
   for (const [name, value] of new URLSearchParams(query)) {
     const pointer = `query:${name}`;
     if (!known.includes(name))
-      errors.push({ pointer, message: `is not a parameter here; known are ${known.join(', ') || 'none'}` });
-    else if (value.includes('\0')) errors.push({ pointer, message: 'must not hold a NUL character' });
+      errors.push({
+        pointer,
+        message: `is not a parameter here; known are ${known.join(', ') || 'none'}`,
+        code: 'unknown_field',
+      });
+    else if (value.includes('\0'))
+      errors.push({ pointer, message: 'must not hold a NUL character', code: 'malformed' });
     else given[name] = value;
   }
   const parsed = shape?.safeParse(given);

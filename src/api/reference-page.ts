@@ -187,6 +187,21 @@ function operationsOf(document: Json): Shown[] {
   );
 }
 
+/** The members that every refusal has, and for each code those it has beyond them. */
+function problemSection(document: Json): string {
+  const { schemas } = objectOf(document.components);
+  const further = Object.entries(objectOf(schemas)).flatMap(([name, schema]) => {
+    const [, code] = /^Problem\.(\w+)$/.exec(name) ?? [];
+    const own = objectOf(listOf(objectOf(schema).allOf)[1]);
+    const { code: _, status, ...properties } = objectOf(own.properties);
+    const title = `<h4><code>${escapeHtml(code ?? '')}</code> <span class="type">${html(objectOf(status).const)}</span></h4>`;
+    return code === undefined ? [] : [`${title}${schemaTable(document, { ...own, properties })}`];
+  });
+  const every = schemaTable(document, { $ref: '#/components/schemas/Problem' });
+  return `<details><summary>Every refusal is a problem document (RFC 9457)</summary>${every}
+<p>With these codes it has further members:</p>${further.join('')}</details>`;
+}
+
 /** The page. @param document as `openApiDocument` makes it */
 export function referencePage(document: Json): string {
   const tags = listOf(document.tags).map(t => textOf(objectOf(t).name));
@@ -201,7 +216,6 @@ export function referencePage(document: Json): string {
     const articles = (all.get(tag) ?? []).map(o => article(document, o.method, o.path, o.operation));
     return `<section><h2>${escapeHtml(tag)}</h2>${articles.join('\n')}</section>`;
   });
-  const problem = schemaTable(document, { $ref: '#/components/schemas/Problem' });
   return `<!doctype html>
 <html lang="en">
 <head>
@@ -216,7 +230,7 @@ export function referencePage(document: Json): string {
 <h1>Plugin host: reference of the API</h1>
 <p>Version ${html(objectOf(document.info).version)}. The same as a document for programs: <a href="/api/openapi.json">OpenAPI 3.1</a>.
 HTTP triggers of plugins are called at <code>/api/triggers/http/&lt;plugin_id&gt;&lt;path&gt;</code>; what they take and answer is their plugin's to say.</p>
-<details><summary>Every refusal is a problem document (RFC 9457)</summary>${problem}</details>
+${problemSection(document)}
 ${sections.join('\n')}
 </main>
 </body>

@@ -107,20 +107,29 @@ function assertAskable(
   const errors: FieldError[] = [];
   const known = schema.types.get(type);
   if (known === undefined)
-    errors.push({ pointer: 'query:resource_type', message: `must be one of ${[...schema.types.keys()].join(', ')}` });
+    errors.push({
+      pointer: 'query:resource_type',
+      message: `must be one of ${[...schema.types.keys()].join(', ')}`,
+      code: 'not_one_of',
+    });
   else if (!known.permissions.has(permission) && !known.relations.has(permission))
     errors.push({
       pointer: 'query:permission',
       message: `must be one of ${[...known.permissions.keys(), ...known.relations.keys()].join(', ')} of a ${type}`,
+      code: 'not_one_of',
     });
   if (user === undefined && id === undefined)
-    errors.push({ pointer: 'query:user', message: 'is needed, or resource_id, or both to see the path' });
+    errors.push({
+      pointer: 'query:user',
+      message: 'is needed, or resource_id, or both to see the path',
+      code: 'missing',
+    });
   for (const [value, pointer] of [
     [user, 'query:user'],
     [id, 'query:resource_id'],
   ] as const) {
     const problem = value === undefined ? null : idProblem(value);
-    if (problem !== null) errors.push({ pointer, message: problem });
+    if (problem !== null) errors.push({ pointer, ...problem });
   }
   if (errors.length > 0)
     throw new ServiceError('validation_failed', `${errors[0]?.pointer.slice(6)} ${errors[0]?.message}`, { errors });

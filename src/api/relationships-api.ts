@@ -14,6 +14,7 @@ import { resource } from './contract.ts';
 import { eitherShape } from './either-shape.ts';
 import { type Handle, serve } from './endpoint.ts';
 import { id, time } from './fields.ts';
+import { graphObjects, graphObjectsContract } from './graph-objects.ts';
 import { type GraphSchemaApiParts, graphSchemaRoutes } from './graph-schema-api.ts';
 import { pageOf } from './paging.ts';
 import { CURSOR, limit, oneOf, readAs } from './query.ts';
@@ -131,6 +132,7 @@ export const relationships = resource('Relationships', 'Who stands in which rela
     example: { body: { filter: { resource_type: 'faculty', resource_id: 'physics' } } },
   },
   lookup: lookupContract,
+  objects: graphObjectsContract,
 });
 
 type Endpoints = typeof relationships;
@@ -175,7 +177,7 @@ const remove: Handle<Endpoints['remove'], RelationshipsApiParts> = async (parts,
 
 /** The graph: its relationships, and its schema. */
 export const relationshipRoutes = (parts: RelationshipsApiParts): Route[] => [
-  ...serve(relationships, parts, { list, create, remove, lookup }),
+  ...serve(relationships, parts, { list, create, remove, lookup, objects: graphObjects }),
   ...graphSchemaRoutes(parts),
 ];
 
@@ -190,7 +192,7 @@ function filterOf(f: z.infer<typeof filterWords>, schema: GraphSchema, pointer: 
   const { relation, resource_id, resource_type, subject_id, subject_type } = f;
   const errors: FieldError[] = [];
   if (resource_id !== undefined && resource_type === undefined)
-    errors.push({ pointer: `${pointer}resource_type`, message: 'is needed next to resource_id' });
+    errors.push({ pointer: `${pointer}resource_type`, message: 'is needed next to resource_id', code: 'missing' });
   const base = {
     ...(resource_type === undefined ? {} : { resourceType: resource_type }),
     ...(resource_id === undefined ? {} : { resourceId: resource_id }),
@@ -211,7 +213,7 @@ function filterOf(f: z.infer<typeof filterWords>, schema: GraphSchema, pointer: 
 function wholeFilterOf(given: z.infer<typeof filter>, schema: GraphSchema): TupleFilter {
   if (Object.keys(given).length === 0)
     throw new ServiceError('validation_failed', 'an empty filter would delete the whole graph', {
-      errors: [{ pointer: '/filter', message: 'must name at least one member' }],
+      errors: [{ pointer: '/filter', message: 'must name at least one member', code: 'missing' }],
     });
   return filterOf(given, schema, '/filter/');
 }

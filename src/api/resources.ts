@@ -1,9 +1,11 @@
 import { access } from './access-api.ts';
+import { activity } from './activity-api.ts';
 import { adminKeys } from './admin-keys-api.ts';
 import { admins } from './admins-api.ts';
 import { audit } from './audit-api.ts';
 import { adminLogin } from './auth-api.ts';
 import { commands } from './commands-api.ts';
+import { config } from './config-api.ts';
 import type { Resource } from './contract.ts';
 import { databases } from './databases-api.ts';
 import { drift } from './drift-api.ts';
@@ -17,22 +19,27 @@ import { health } from './health-api.ts';
 import { hosts } from './hosts-api.ts';
 import { idpLogin } from './idp-api.ts';
 import { jobs } from './jobs-api.ts';
+import { mail } from './mail-api.ts';
 import { messages } from './messages-api.ts';
-import { messengerAccounts } from './messenger-accounts-api.ts';
+import { messengerAccounts, userMessengerAccounts } from './messenger-accounts-api.ts';
 import { messengerWebhooks } from './messengers-api.ts';
 import { outbox } from './outbox-api.ts';
+import { ownSecondFactor } from './own-second-factor.ts';
 import { pluginFiles } from './plugin-files-api.ts';
 import { pluginSessions } from './plugin-session-api.ts';
 import { plugins } from './plugins-api.ts';
 import { policies } from './policies-api.ts';
 import { relationships } from './relationships-api.ts';
 import { roles } from './roles-api.ts';
+import { secondLogin } from './second-login-api.ts';
 import { serviceKeys } from './service-keys-api.ts';
 import { ownSessions, userSessions } from './sessions-api.ts';
+import { support } from './support-bundle-api.ts';
 import { suspensions } from './suspensions-api.ts';
 import { triggers } from './triggers-api.ts';
 import { uninstalled } from './uninstalled-api.ts';
 import { universityBatches, universityImports } from './university-api.ts';
+import { universityTypes } from './university-types-api.ts';
 import { userRoles } from './user-roles-api.ts';
 import { ownTokens, userTokens } from './user-tokens-api.ts';
 import { users } from './users-api.ts';
@@ -40,11 +47,15 @@ import { users } from './users-api.ts';
 /** Every resource of the API, by the name under which a client has it. */
 export const RESOURCES = {
   access,
+  activity,
   adminKeys,
   adminLogin,
+  secondLogin,
+  ownSecondFactor,
   admins,
   audit,
   commands,
+  config,
   databases,
   drift,
   eventSubscriptions,
@@ -56,6 +67,7 @@ export const RESOURCES = {
   hosts,
   idpLogin,
   jobs,
+  mail,
   messages,
   messengerAccounts,
   messengerWebhooks,
@@ -69,12 +81,15 @@ export const RESOURCES = {
   relationships,
   roles,
   serviceKeys,
+  support,
   suspensions,
   triggers,
   uninstalled,
   universityBatches,
   universityImports,
+  universityTypes,
   userFiles,
+  userMessengerAccounts,
   userRoles,
   userSessions,
   userTokens,

@@ -18,9 +18,17 @@ export const roles = resource('Roles', 'Roles that are used, and who holds them.
   list: {
     ...READ,
     path,
-    summary: 'List the roles that users have',
+    summary: 'List the roles that users have, and those that imports give',
     query: noParameters,
-    replies: { 200: pageOf(z.object({ role: z.string(), holders: z.int().positive() })) },
+    replies: {
+      200: pageOf(
+        z.object({
+          role: z.string(),
+          holders: z.int().nonnegative().describe('How many users have it'),
+          imported: z.boolean().describe('Whether imports of university data give it'),
+        }),
+      ),
+    },
   },
   holders: {
     ...READ,

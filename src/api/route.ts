@@ -17,7 +17,7 @@ export type RouteInput = {
 export type Route = {
   method: string;
   path: string;
-  /** What it takes and answers. Only our own pages and preflights have none: they are no API. */
+  /** What it takes and answers. Our own pages, the package of kits and preflights have none: they are no API. */
   contract?: Contract;
   /** It changes nothing that hosts remember, so the answer does not wait until this host has heard its own change. */
   skipChangeBarrier?: true;

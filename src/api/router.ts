@@ -1,10 +1,11 @@
 import { Readable } from 'node:stream';
 import { notCurrent, ServiceError, tooLarge } from '../base/errors.ts';
+import { noticePage } from '../base/html.ts';
 import { REQUEST_LIMITS } from '../base/request-limits.ts';
 import type { ChangeStatus } from '../db/notifications.ts';
 import { type BodyLimit, collectBody } from '../http/collect-body.ts';
 import type { Exchange } from '../http/exchange.ts';
-import type { BodySource, Request } from '../http/message.ts';
+import { type BodySource, NO_STORE, type Reply, type Request } from '../http/message.ts';
 import type { Guards } from './guards.ts';
 import { readJsonBody } from './json-thread.ts';
 import type { Route } from './route.ts';
@@ -33,6 +34,16 @@ function matches(route: Compiled, segments: string[]): Record<string, string> | 
     } else if (want !== given) return null;
   }
   return params;
+}
+
+/** A segment that is literal stands before one that is not: `/events/stream` before `/events/:event`. */
+function byLiterals(a: Compiled, b: Compiled): number {
+  const rank = (segment: string): number => (segment === '*' ? 2 : segment.startsWith(':') ? 1 : 0);
+  for (let i = 0; i < Math.min(a.segments.length, b.segments.length); i++) {
+    const difference = rank(a.segments[i]!) - rank(b.segments[i]!);
+    if (difference !== 0) return difference;
+  }
+  return 0;
 }
 
 /** Largest JSON body of a row, with the name an error tells. */
@@ -68,6 +79,19 @@ function jsonReader(x: Exchange, route: Route): (optional?: boolean) => Promise<
   };
 }
 
+/** Whether a person followed a link or typed an address, outside of the API. */
+const isPageVisit = (x: Exchange): boolean =>
+  x.method === 'GET' && x.headers['sec-fetch-mode'] === 'navigate' && !x.path.startsWith('/api/');
+
+const noPageReply = (requestId: string): Reply => ({
+  status: 404,
+  headers: [['Content-Type', 'text/html; charset=utf-8'], NO_STORE],
+  body: noticePage('There is no such page', ['The address may be mistyped, or the page is gone.'], requestId, {
+    href: '/',
+    text: 'Go to the start page',
+  }),
+});
+
 /**
  * The whole API but the triggers, as rows.
  *
@@ -81,7 +105,7 @@ export function makeRouter(
   guards: Guards,
   changes: ChangeStatus & { heard(): Promise<void> },
 ): (x: Exchange) => Promise<void> {
-  const compiled: Compiled[] = routes.map(r => ({ ...r, segments: r.path.split('/') }));
+  const compiled = routes.map((r): Compiled => ({ ...r, segments: r.path.split('/') })).sort(byLiterals);
   const mayGoOn = async (route: Route, request: Request): Promise<boolean> => {
     try {
       if (!(await changes.becomesCurrent())) return false;
@@ -122,6 +146,7 @@ export function makeRouter(
       await x.reply(reply);
       return;
     }
+    if (allow.size === 0 && isPageVisit(x)) return await x.reply(noPageReply(x.requestId));
     if (allow.size === 0) throw new ServiceError('not_found', `there is nothing at ${x.path}`);
     const methods = [...allow].sort().join(', ');
     throw new ServiceError('method_not_allowed', `${x.method} is not handled here; ${methods} is`, {

@@ -152,7 +152,11 @@ const create: Handle<typeof serviceKeys.create, ServiceKeysApiParts> = async (pa
     expiresAt: expires_at,
   };
   const { key, text } = await addServiceKey(parts.db, parts.prefix, wanted, actorOf(caller, request));
-  return { status: 201, json: { ...keyJson(key), key: text, warnings: unknown }, headers: [NO_STORE] };
+  return {
+    status: 201,
+    json: { ...keyJson(key), key: text, warnings: unknown.map(({ message, pointer }) => ({ pointer, message })) },
+    headers: [NO_STORE],
+  };
 };
 
 const get: Handle<typeof serviceKeys.get, ServiceKeysApiParts> = async ({ db }, { params }) => {
@@ -199,13 +203,17 @@ function unknownScopes(registry: PluginRegistry, scopes: ReadonlyArray<z.infer<t
     if (plugin === undefined) {
       const known = [...registry.installed()].map(p => p.id);
       const message = `plugin "${s.plugin_id}" is not installed${didYouMean(s.plugin_id, known)}`;
-      return [{ pointer: `/scopes/${k}/plugin_id`, message }];
+      return [{ pointer: `/scopes/${k}/plugin_id`, message, code: 'not_found' }];
     }
     if (s.trigger === ALL_TRIGGERS || plugin.triggers.has(s.trigger)) return [];
     const known = [...plugin.triggers.keys()];
     const hint = didYouMean(s.trigger, known) || `; it has ${known.join(', ') || 'none'}`;
     return [
-      { pointer: `/scopes/${k}/trigger`, message: `plugin "${plugin.id}" has no HTTP trigger "${s.trigger}"${hint}` },
+      {
+        pointer: `/scopes/${k}/trigger`,
+        message: `plugin "${plugin.id}" has no HTTP trigger "${s.trigger}"${hint}`,
+        code: 'not_found',
+      },
     ];
   });
 }

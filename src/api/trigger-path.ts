@@ -1,4 +1,5 @@
 import { type ErrorCode, STATUS_OF, TITLE_OF } from '../base/errors.ts';
+import { refusalSchema } from './openapi-shared.ts';
 
 /** HTTP triggers in the OpenAPI document: what they take and answer is the plugin's to say (docs/access.md "The decision"). */
 
@@ -46,7 +47,7 @@ export function triggerPath(responses: Json): Json {
     const name = `trigger.${codes.join('.')}`;
     responses[name] = {
       description: codes.map(code => `${TITLE_OF[code]} (${code})`).join('; '),
-      content: { 'application/problem+json': { schema: { $ref: '#/components/schemas/Problem' } } },
+      content: { 'application/problem+json': { schema: refusalSchema(codes, status) } },
     };
     return [String(status), { $ref: `#/components/responses/${name}` }];
   });

@@ -54,6 +54,7 @@ const settings = z
     allow_service_key: z.boolean().describe('Whether service keys may call'),
     policy_expression: z.string().describe('Empty for no policy'),
     frontend_origins: z.array(z.string()).nullable().describe("Null for those of the plugin's own setting"),
+    record: z.boolean().describe('Whether executions are recorded, to run them again'),
     effective_origins: z.array(z.string()).describe('Origins of pages that may call'),
     effective_access: accessWord,
     policy_problems: z.array(policyProblem).describe('Why the policy denies every caller; empty when it is evaluated'),
@@ -241,6 +242,7 @@ const NO_CHANGE: SettingsChange = {
   allowServiceKey: undefined,
   policyExpression: undefined,
   frontendOrigins: undefined,
+  record: undefined,
 };
 
 const ownerOf = ({ plugin, trigger }: InstalledTrigger): PolicyOwner => ({
@@ -261,6 +263,7 @@ function settingsJson(t: InstalledTrigger) {
     allow_service_key: s.allowServiceKey,
     policy_expression: s.policyExpression,
     frontend_origins: s.frontendOrigins,
+    record: s.record,
     effective_origins: [...t.origins],
     effective_access: effectiveAccess(s),
     policy_problems: storedPolicyProblems(s.policyExpression),

@@ -24,6 +24,7 @@ import { OUTBOX_APPENDED } from '../outbox/append.ts';
 import { Deliverer } from '../outbox/deliver.ts';
 import { DELIVER_QUEUE, outboxDeliverJob } from '../outbox/deliver-job.ts';
 import { outboxCounts } from '../outbox/entries.ts';
+import { GraphComparison, graphComparisonJob } from '../outbox/graph-comparison.ts';
 import { Outbox } from '../outbox/outbox.ts';
 import { OUTBOX_DELIVERED, parseDelivered } from '../outbox/stream.ts';
 import { outboxSweepJob } from '../outbox/sweep-job.ts';
@@ -120,6 +121,7 @@ export function composeAuthz({ changes, config, db, jobs, log, tracing }: Core, 
   };
   const commandAccess = new CommandAccess({ commands, contexts, policies, graph, changes });
   const authz = { schema, graph, deliverer, outbox, contexts, policies, commands, commandAccess };
+  const comparison = new GraphComparison({ db, graph, schema, deliverer });
   return {
     ...authz,
     routes: [
@@ -128,7 +130,7 @@ export function composeAuthz({ changes, config, db, jobs, log, tracing }: Core, 
       ...policyRoutes({ db, ...authz }),
       ...accessRoutes({ db, registry, quarantine, ...authz }),
       ...relationshipRoutes({ db, ...authz }),
-      ...outboxRoutes({ db, ...authz }),
+      ...outboxRoutes({ db, comparison, ...authz }),
       ...roleRoutes({ db, registry, ...authz }),
     ],
     jobs: [
@@ -137,6 +139,7 @@ export function composeAuthz({ changes, config, db, jobs, log, tracing }: Core, 
         () => log.error({}, 'a job that delivers the outbox has failed for the last time; another one follows'),
       ),
       outboxSweepJob(db),
+      graphComparisonJob(comparison),
     ],
     duties: () => (outbox.isAtWork ? ['outbox_delivery'] : []),
     async metrics() {

@@ -91,6 +91,7 @@ export function composeEvents({ config, db, jobs, log, secrets, tracing }: Core)
       db,
       secrets,
       feed,
+      test: id => deliverer.test(id),
       isRefused: url => isRefusedLiteral(url, privateRanges),
       async wakeDeliverer() {
         await jobs.enqueue(db, DELIVER_QUEUE, {});

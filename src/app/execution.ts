@@ -1,3 +1,5 @@
+import type { ExecutionOutcome } from '../abi/execution-outcome.ts';
+import type { HostArgument, HostResult } from '../abi/host-result.ts';
 import { messageOf } from '../base/errors.ts';
 import { counter, gauge, type Metric } from '../base/metric.ts';
 import { dataPath } from '../config/load.ts';
@@ -6,6 +8,7 @@ import { MemoryBudget } from '../execution/memory-budget.ts';
 import { EVERY_SLOT } from '../execution/slot-leases.ts';
 import { type HostCall, type HostHandler, makeDispatch } from '../host/host-functions.ts';
 import { ExecutionCounts } from '../records/execution-counts.ts';
+import type { Recording } from '../records/recording.ts';
 import type { Core } from './core.ts';
 import type { Feature } from './feature.ts';
 import type { Plugins } from './plugins.ts';
@@ -21,11 +24,13 @@ export type Execution = Feature & {
 };
 
 export type ExecutionParts = Pick<Plugins, 'registry'> &
-  Pick<Records, 'executionLog'> & {
+  Pick<Records, 'executionLog' | 'activity'> & {
     hostFunctions: Record<string, HostHandler>;
     /** File in which lanes note the plugin version they run, or null. */
     noteFile: string | null;
     siblings: Siblings;
+    /** Called for each execution that has ended. */
+    executed?: ((call: HostCall, outcome: ExecutionOutcome) => void) | undefined;
   };
 
 const hostCallCounts = (calls: ReadonlyMap<string, number>): Metric =>
@@ -35,18 +40,26 @@ const hostCallCounts = (calls: ReadonlyMap<string, number>): Metric =>
     [...calls].map(([name, count]) => [{ function: name }, count]),
   );
 
+function recorded(
+  recording: Recording,
+  name: string,
+  args: readonly HostArgument[],
+  result: HostResult | Promise<HostResult>,
+): HostResult | Promise<HostResult> {
+  return result instanceof Promise ? result.then(r => recording.add(name, args, r)) : recording.add(name, args, result);
+}
+
 /** Starts the threads that run plugins. */
 export function composeExecution({ config, log, tracing }: Core, parts: ExecutionParts): Execution {
   const v = config.values;
-  const { executionLog, noteFile, registry, siblings } = parts;
+  const { activity, executed, executionLog, noteFile, registry, siblings } = parts;
   const { processes, slots } = siblings;
   const budget = v['execution.memory_budget_mb'] * 1024 * 1024;
   const memory = new MemoryBudget(budget, processes);
   const dispatch = makeDispatch(parts.hostFunctions);
   // What nothing reads is not counted.
-  const isRead = v['metrics.port'] !== 0;
-  const counts = isRead ? new ExecutionCounts() : null;
-  const calls = isRead ? new Map<string, number>() : null;
+  const counts = v['metrics.port'] === 0 ? null : new ExecutionCounts();
+  const calls = counts === null ? null : new Map<string, number>();
   const spans = tracing === null ? null : tracedExecutions(tracing);
   const executor = new Executor<HostCall>({
     lanes: v['execution.lanes'],
@@ -61,15 +74,17 @@ export function composeExecution({ config, log, tracing }: Core, parts: Executio
     dispatch(row, args, execution) {
       calls?.set(row.name, (calls.get(row.name) ?? 0) + 1);
       const call = execution.context;
-      return spans === null
-        ? dispatch(row, args, call)
-        : spans.ofHostCall(row.name, call, () => dispatch(row, args, call));
+      const result =
+        spans === null ? dispatch(row, args, call) : spans.ofHostCall(row.name, call, () => dispatch(row, args, call));
+      return call.recording === null ? result : recorded(call.recording, row.name, args, result);
     },
     loadModule: id => registry.loadModule(id),
     useModule: id => registry.useModule(id),
     over: (call, outcome) => {
       executionLog.note(call, outcome);
+      activity.add(call.plugin?.id ?? '', outcome);
       counts?.add(call.plugin?.id ?? '', call.trigger, outcome);
+      executed?.(call, outcome);
     },
     ended: (call, how) => call.end(how),
     onError: (error, operation) =>

@@ -1,5 +1,6 @@
 import path from 'node:path';
 import { filesRoutes } from '../api/files-api.ts';
+import type { HealthCheck } from '../api/health-api.ts';
 import { pluginFilesRoutes } from '../api/plugin-files-api.ts';
 import { messageOf } from '../base/errors.ts';
 import { type Config, ConfigError, dataPath, envNameOf } from '../config/load.ts';
@@ -13,6 +14,7 @@ import { fileHandlers } from '../host/files.ts';
 import type { Request } from '../http/message.ts';
 import type { Core } from './core.ts';
 import type { Feature } from './feature.ts';
+import { remembered } from './health.ts';
 import type { Identity } from './identity.ts';
 import type { Plugins } from './plugins.ts';
 
@@ -20,7 +22,12 @@ export type ComposedFiles = Feature & {
   files: Files;
   /** Origins other than this host that browsers upload files to and download files from. */
   origins: readonly string[];
+  /** Whether the store of S3 answers; empty without one. */
+  storeHealth: readonly HealthCheck[];
 };
+
+/** The store is asked once in this time: it writes and reads an object. */
+const PROBE_MS = 60_000;
 
 /** The store of `s3.bucket`, or null. @throws ConfigError when its credentials are missing */
 export async function s3Of(config: Config, installation: string): Promise<S3Storage | null> {
@@ -86,6 +93,21 @@ export async function composeFiles(
     ),
     close: () => s3?.close(),
     origins: s3 === null ? [] : [s3.publicOrigin],
+    storeHealth:
+      s3 === null
+        ? []
+        : [
+            {
+              name: 'files',
+              needed: false,
+              look: remembered(PROBE_MS, () =>
+                s3.probe().then(
+                  () => null,
+                  (error: unknown) => `the file store does not answer: ${messageOf(error)}`,
+                ),
+              ),
+            },
+          ],
     routes: [...filesRoutes({ files, registry, principals, signer, baseOf }), ...pluginFilesRoutes({ db, files })],
   };
 }

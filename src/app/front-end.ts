@@ -5,14 +5,15 @@ import type { Route } from '../api/route.ts';
 import { makeRouter } from '../api/router.ts';
 import { fullDiskOf } from '../base/disk-space.ts';
 import { messageOf, ServiceError } from '../base/errors.ts';
-import { LIMITS } from '../base/limits.ts';
 import type { Log } from '../base/log.ts';
 import { gauge, type Metric } from '../base/metric.ts';
 import { serviceVersion } from '../base/version.ts';
 import { type Config, isHttpsOnly, publicBaseOf } from '../config/load.ts';
+import { durationMs } from '../config/values.ts';
 import { AnswerCounts } from '../http/answer-counts.ts';
 import { makeClientAddress } from '../http/client-address.ts';
 import type { Connections } from '../http/connections.ts';
+import { takeOverShare } from '../http/door.ts';
 import type { Exchange } from '../http/exchange.ts';
 import { type Server, startServer } from '../http/server.ts';
 import { steerConnections } from '../http/steer-connections.ts';
@@ -21,6 +22,7 @@ import { handleTrigger, TRIGGER_PREFIX } from '../triggers/handle-trigger.ts';
 import type { Authz } from './authz.ts';
 import type { Core } from './core.ts';
 import type { Execution } from './execution.ts';
+import type { ComposedFiles } from './files.ts';
 import { healthChecks } from './health.ts';
 import type { Identity } from './identity.ts';
 import { composeConnections, composeIntake } from './intake.ts';
@@ -53,9 +55,12 @@ export type FrontEndParts = Pick<Plugins, 'registry' | 'origins'> &
   Pick<Records, 'records' | 'quarantine'> &
   Pick<Identity, 'guards' | 'hasLogin' | 'hostBearer' | 'principals'> &
   Pick<Authz, 'graph' | 'policies'> &
-  Pick<Execution, 'execute'> & {
+  Pick<Execution, 'execute'> &
+  Pick<ComposedFiles, 'storeHealth'> & {
     routes: readonly Route[];
     siblings: Siblings;
+    /** Another process listens on the port meanwhile, and new connections go there until `takeOver`. */
+    replaces: boolean;
   };
 
 function logUnknown(log: Log, error: unknown, x: Exchange): void {
@@ -71,13 +76,15 @@ function logUnknown(log: Log, error: unknown, x: Exchange): void {
   );
 }
 
-/** Shares of the new connections, few at first: what takes over has run nothing yet, and is slow until it is compiled. */
-const TAKE_OVER_SHARES = [0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.7, 0.85] as const;
+const takeOverMsOf = ({ values }: Config): number => durationMs(values['serving.take_over']);
+/** In how many steps new connections are led to the process that takes over. */
+const TAKE_OVER_STEPS = 24;
 
-async function takeOver(server: Server, newest: number): Promise<void> {
-  for (const share of TAKE_OVER_SHARES) {
-    if (!steerConnections(server.port, newest, share)) return;
-    await sleep(LIMITS.takeOverMs / TAKE_OVER_SHARES.length);
+/** @param ms within which all clients come; 0: at once */
+async function takeOver(server: Server, newest: number, ms: number): Promise<void> {
+  for (let step = 0; ms > 0 && step < TAKE_OVER_STEPS; step++) {
+    if (!steerConnections(server.port, newest, takeOverShare(step / TAKE_OVER_STEPS))) return;
+    await sleep(ms / TAKE_OVER_STEPS);
   }
   steerConnections(server.port, newest);
 }
@@ -89,9 +96,9 @@ const HAND_OVER_QUIET_MS = 200;
 const HAND_OVER_QUIET_MS_MAX = 2000;
 
 /** @param newest number of the socket of the process that takes over (`steer-connections`) */
-async function handOver(server: Server, connections: Connections, newest: number): Promise<void> {
-  server.closeDoor(LIMITS.takeOverMs, connections.open);
-  await sleep(LIMITS.takeOverMs);
+async function handOver(server: Server, connections: Connections, newest: number, ms: number): Promise<void> {
+  server.closeDoor(ms, connections.open);
+  await sleep(ms);
   if (steerConnections(server.port, newest)) {
     const until = performance.now() + HAND_OVER_QUIET_MS_MAX;
     for (let taken = -1; taken !== connections.taken && performance.now() < until; ) {
@@ -139,7 +146,7 @@ export async function composeFrontEnd(core: Core, parts: FrontEndParts): Promise
   let state: 'starting' | 'ready' | 'draining' = 'starting';
   let isRefusing = false;
   const routes = [
-    ...healthRoutes({ state: () => state, checks: healthChecks(core, parts.graph), guards, about: ABOUT }),
+    ...healthRoutes({ state: () => state, checks: healthChecks(core, parts), guards, about: ABOUT }),
     ...docsRoutes(),
     ...parts.routes,
   ];
@@ -177,6 +184,7 @@ export async function composeFrontEnd(core: Core, parts: FrontEndParts): Promise
     onUnknownError: (error, x) => logUnknown(log, error, x),
   });
   core.port = server.port;
+  if (parts.replaces) steerConnections(server.port, parts.siblings.processes, 0);
   if (!server.bounded) log.warn({ reason: server.unboundedBecause }, NOT_BOUNDED);
   state = 'ready';
   return {
@@ -184,8 +192,8 @@ export async function composeFrontEnd(core: Core, parts: FrontEndParts): Promise
     routes,
     connections: () => connections.open,
     metrics: () => metricsOf(connections, counts),
-    takeOver: () => void takeOver(server, parts.siblings.processes),
-    handOver: () => handOver(server, connections, parts.siblings.processes),
+    takeOver: () => void takeOver(server, parts.siblings.processes, takeOverMsOf(config)),
+    handOver: () => handOver(server, connections, parts.siblings.processes, takeOverMsOf(config)),
     leave(ms) {
       state = 'draining';
       server.closeDoor(ms, connections.open);

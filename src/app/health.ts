@@ -9,7 +9,7 @@ import type { Core } from './core.ts';
 const GRAPH_MS = 1000;
 
 /** The answer of before, while it is new enough: questions without a credential must not become calls. */
-function remembered(ms: number, look: () => Promise<string | null>): () => Promise<string | null> {
+export function remembered(ms: number, look: () => Promise<string | null>): () => Promise<string | null> {
   let at = Number.NEGATIVE_INFINITY;
   let answer: Promise<string | null> = Promise.resolve(null);
   return () => {
@@ -22,7 +22,10 @@ function remembered(ms: number, look: () => Promise<string | null>): () => Promi
 }
 
 /** What `/readyz` looks at, in the order in which a failure is named. */
-export function healthChecks({ changes, config, db }: Core, graph: Graph): HealthCheck[] {
+export function healthChecks(
+  { changes, config, db }: Core,
+  { graph, storeHealth }: { graph: Graph; storeHealth: readonly HealthCheck[] },
+): HealthCheck[] {
   return [
     {
       name: 'changes',
@@ -53,5 +56,6 @@ export function healthChecks({ changes, config, db }: Core, graph: Graph): Healt
         ),
       ),
     },
+    ...storeHealth,
   ];
 }

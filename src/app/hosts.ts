@@ -1,9 +1,12 @@
 import os from 'node:os';
+import { configRoutes } from '../api/config-api.ts';
 import { hostRoutes } from '../api/hosts-api.ts';
 import { jobRoutes } from '../api/jobs-api.ts';
+import { supportBundleRoutes } from '../api/support-bundle-api.ts';
 import { messageOf } from '../base/errors.ts';
 import { gauge } from '../base/metric.ts';
 import { serviceVersion } from '../base/version.ts';
+import type { Config } from '../config/load.ts';
 import type { Database } from '../db/database.ts';
 import { countJobs } from '../db/job-tables.ts';
 import { BEAT_MS, beat, endBeats, listProcesses, type ProcessLoad } from '../records/host-processes.ts';
@@ -11,9 +14,12 @@ import type { Core } from './core.ts';
 import type { Execution } from './execution.ts';
 import type { Feature } from './feature.ts';
 import type { Siblings } from './siblings.ts';
+import { packSupport } from './support-parts.ts';
 
 export type HostsParts = Pick<Execution, 'executor'> & {
   siblings: Siblings;
+  /** The configuration of this host, not this process's share of it. */
+  wholeConfig: Config;
   features: readonly Feature[];
   /** Open connections of clients. */
   connections(): number;
@@ -41,7 +47,10 @@ async function hostCounts(db: Database): Promise<Array<readonly [{ state: string
 }
 
 /** Tells the other hosts that this process lives and what it does, and lists them all. */
-export function composeHosts(core: Core, { connections, executor, features, siblings }: HostsParts): Feature {
+export function composeHosts(
+  core: Core,
+  { connections, executor, features, siblings, wholeConfig }: HostsParts,
+): Feature {
   const { config, db, log } = core;
   const startedAt = new Date(Date.now() - process.uptime() * 1000);
   const cpu = cpuMeter();
@@ -72,7 +81,12 @@ export function composeHosts(core: Core, { connections, executor, features, sibl
     );
   };
   return {
-    routes: [...hostRoutes({ db }), ...jobRoutes({ db })],
+    routes: [
+      ...hostRoutes({ db }),
+      ...jobRoutes({ db }),
+      ...configRoutes({ config: wholeConfig }),
+      ...supportBundleRoutes({ pack: () => packSupport(wholeConfig, db) }),
+    ],
     repeated: [{ everyMs: BEAT_MS, what: 'writing the row of this host', run: tell }],
     async metrics() {
       const jobs = await countJobs(db);

@@ -11,11 +11,13 @@ import { userRoutes } from '../api/users-api.ts';
 import { messageOf } from '../base/errors.ts';
 import { isTrustworthy } from '../config/load.ts';
 import type { MailOrder } from '../identity/admin-accounts.ts';
+import { removeExpiredChallenges } from '../identity/challenges.ts';
 import { IDENTITY_CHANGED, parseIdentityChange } from '../identity/identity-changes.ts';
 import { IdpLogin } from '../identity/idp-login.ts';
 import { KnownBrowsers } from '../identity/known-browsers.ts';
 import { removeOldFailures } from '../identity/login-throttle.ts';
 import { PageProofs } from '../identity/page-proof.ts';
+import { countPasskeysElsewhere } from '../identity/passkeys.ts';
 import { removeOldPluginLogins } from '../identity/plugin-sessions.ts';
 import { Principals } from '../identity/principals.ts';
 import { removeEndedSessions } from '../identity/sessions.ts';
@@ -37,7 +39,7 @@ export type Identity = Feature & {
 /** Knows who calls: principals of triggers, guards of the API, logins, keys, and our own pages. */
 export function composeIdentity(
   core: Core,
-  parts: Pick<Plugins, 'registry' | 'origins'> & { setupToken: string },
+  parts: Pick<Plugins, 'registry' | 'origins'> & { setupToken: string; pages: string | null },
 ): Identity {
   const { changes, config, db, jobs, log, publicBase, secrets } = core;
   const v = config.values;
@@ -65,7 +67,11 @@ export function composeIdentity(
   );
   const proofs = new PageProofs(core.secretKey);
   const setup = { mode: v['admin.setup'], token: parts.setupToken, proofs };
-  const keys = { setup, apiKey: v['admin.api_key'], keyPrefix: v['admin.key_prefix'] };
+  const keys = {
+    setup,
+    ...{ apiKey: v['admin.api_key'], keyPrefix: v['admin.key_prefix'] },
+    isSecondFactorRequired: v['admin.second_factor'] === 'required',
+  };
   const guards = new Guards(db, keys, timesNotWritten);
   return {
     principals,
@@ -85,6 +91,9 @@ export function composeIdentity(
         loginFailed: of => log.warn(of, 'login failed'),
         checkSetup: request => checkSetup(request, setup),
         fromHere,
+        sealer: secrets,
+        publicUrl: v['http.public_url'],
+        isSecondFactorRequired: v['admin.second_factor'] === 'required',
       }),
       ...(parts.origins === null
         ? []
@@ -100,7 +109,7 @@ export function composeIdentity(
       ...userRoutes({ db }),
       ...adminKeyRoutes({ db, prefix: v['admin.key_prefix'] }),
       ...serviceKeyRoutes({ db, registry: parts.registry, prefix: prefixes.serviceKey }),
-      ...adminPageRoutes(proofs, () => guards.inSetupMode()),
+      ...adminPageRoutes({ proofs, inSetupMode: () => guards.inSetupMode(), pages: parts.pages }),
     ],
     channels: { [IDENTITY_CHANGED]: payload => principals.changed(parseIdentityChange(payload)) },
     readAll: () => principals.changed(null),
@@ -108,9 +117,29 @@ export function composeIdentity(
       {
         everyMs: 300_000,
         what: 'removing ended sessions',
-        run: () => Promise.all([removeEndedSessions(db), removeOldFailures(db), removeOldPluginLogins(db)]),
+        run: () =>
+          Promise.all([
+            removeEndedSessions(db),
+            removeOldFailures(db),
+            removeOldPluginLogins(db),
+            removeExpiredChallenges(db),
+          ]),
       },
     ],
+    start() {
+      if (v['http.public_url'] === '') return;
+      const { hostname } = new URL(v['http.public_url']);
+      countPasskeysElsewhere(db, hostname).then(
+        count => {
+          if (count === 0) return;
+          log.warn(
+            { passkeys: count, host: hostname },
+            'passkeys were made for another host name than the one of http.public_url, and do not work: make them again',
+          );
+        },
+        (error: unknown) => log.warn({ error: messageOf(error) }, 'passkeys could not be counted'),
+      );
+    },
     async close() {
       await principals.close();
       await guards.close();

@@ -1,3 +1,4 @@
+import { kitRoutes } from '../api/kits-api.ts';
 import { pluginRoutes } from '../api/plugins-api.ts';
 import { triggerPolicies } from '../api/policy-body.ts';
 import { uninstalledRoutes } from '../api/uninstalled-api.ts';
@@ -9,11 +10,12 @@ import { prepareLaneSource } from '../execution/lane-source.ts';
 import { setDeletedOfPlugin } from '../files/file-records.ts';
 import type { GraphSchema } from '../graph/graph-schema.ts';
 import { FrontendInstaller } from '../plugins/frontend-install.ts';
-import { PluginInstaller } from '../plugins/install.ts';
+import { type InstallerParts, PluginInstaller } from '../plugins/install.ts';
 import { shareModules } from '../plugins/share-modules.ts';
 import { trialCompile } from '../plugins/trial-compile.ts';
 import { makeTrialStart } from '../plugins/trial-start.ts';
 import { removeUninstalled } from '../plugins/uninstalled.ts';
+import { removeActivityOf } from '../records/activity.ts';
 import type { Core } from './core.ts';
 import { makeDescribe } from './describe.ts';
 import type { Execution } from './execution.ts';
@@ -21,11 +23,14 @@ import type { Feature } from './feature.ts';
 import type { Plugins } from './plugins.ts';
 import type { Records } from './records.ts';
 
-export type Installation = Feature & { installer: PluginInstaller };
+export type Installation = Feature & { installer: PluginInstaller; frontends: FrontendInstaller };
 
 export type InstallationParts = Pick<Plugins, 'registry'> &
   Pick<Records, 'quarantine'> &
-  Pick<Execution, 'executor'> & { schema: GraphSchema };
+  Pick<Execution, 'executor'> & { schema: GraphSchema; trials: Trials | undefined };
+
+/** What tries an upload before it is kept. */
+export type Trials = Pick<InstallerParts, 'trialCompile' | 'trialStart' | 'remembersStarts'>;
 
 /** A host of a release that keeps modules on its disk alone may run next to this one for a while. */
 const SHARE_MS = 60_000;
@@ -33,18 +38,20 @@ const SHARE_MS = 60_000;
 /** The installer of plugins, which brings modules that an older host stored up to date. */
 export async function composeInstallation(core: Core, parts: InstallationParts): Promise<Installation> {
   const { config, contents, db, log, secrets, storage } = core;
-  const { executor, quarantine, registry, schema } = parts;
+  const { executor, quarantine, registry, schema, trials } = parts;
   const v = config.values;
   const installer = new PluginInstaller({
     db,
     storage,
     registry,
     secrets,
-    trialCompile,
-    trialStart: makeTrialStart(prepareLaneSource(dataPath(config, 'cache'), 'run-start')),
+    trialCompile: trials?.trialCompile ?? trialCompile,
+    trialStart: trials?.trialStart ?? makeTrialStart(prepareLaneSource(dataPath(config, 'cache'), 'run-start')),
+    remembersStarts: trials?.remembersStarts,
     describe: makeDescribe(registry, executor, v['execution.timeout_ms']),
     async onUninstall(client, id) {
       await setDeletedOfPlugin(client, id);
+      await removeActivityOf(client, id);
       // It wakes who delivers to the graph, so it comes last.
       await removePluginRoles(client, schema, id);
     },
@@ -59,9 +66,11 @@ export async function composeInstallation(core: Core, parts: InstallationParts):
     const shared = await shareModules(db, contents, storage);
     if (shared > 0) log.info({ versions: shared }, 'modules of this host were stored in the database');
   };
+  const frontends = new FrontendInstaller({ db, storage, registry });
   const keepMs = durationMs(v['plugins.keep_uninstalled']);
   return {
     installer,
+    frontends,
     start: () =>
       void share().catch((error: unknown) =>
         log.warn({ error: messageOf(error) }, 'modules of this host could not be stored in the database yet'),
@@ -70,7 +79,7 @@ export async function composeInstallation(core: Core, parts: InstallationParts):
       ...pluginRoutes({
         db,
         installer,
-        frontends: new FrontendInstaller({ db, storage, registry }),
+        frontends,
         registry,
         quarantine,
         schema,
@@ -78,6 +87,7 @@ export async function composeInstallation(core: Core, parts: InstallationParts):
         frontendBytesMax: v['http.max_frontend'],
       }),
       ...uninstalledRoutes({ db, keepMs }),
+      ...kitRoutes(dataPath(config, 'kits')),
     ],
     repeated: [
       { everyMs: 600_000, what: 'removing files of broken uploads', run: () => installer.removeOrphans() },

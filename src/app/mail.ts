@@ -1,10 +1,11 @@
+import { mailRoutes } from '../api/mail-api.ts';
 import { dataPath } from '../config/load.ts';
 import { makeMailer } from '../messaging/mail.ts';
 import { temporaryPasswordJob } from '../messaging/temporary-password-job.ts';
 import type { Core } from './core.ts';
 import type { Feature } from './feature.ts';
 
-/** Sends temporary passwords by mail. */
+/** Sends temporary passwords by mail, and test mails. */
 export function composeMail({ config, db, log, publicBase }: Core): Feature {
   const v = config.values;
   const mailer = makeMailer({
@@ -15,11 +16,12 @@ export function composeMail({ config, db, log, publicBase }: Core): Feature {
     from: v['smtp.from'],
     directory: dataPath(config, 'mail'),
   });
+  const adminUrl = (): string => `${publicBase()}/admin/`;
   const job = temporaryPasswordJob({
     db,
     mailer,
-    adminUrl: () => `${publicBase()}/admin/`,
+    adminUrl,
     sent: (user, where) => log.info({ user, where }, 'a temporary password was sent'),
   });
-  return { jobs: [job], close: () => mailer.close() };
+  return { routes: mailRoutes({ db, mailer, adminUrl }), jobs: [job], close: () => mailer.close() };
 }

@@ -202,6 +202,8 @@ export function composeMessengers({ config, db, jobs, log }: Core, parts: Messen
       vkGroupId: v['messengers.vk_group_id'],
       receive,
       async wakeSender(channel) {
+        // There is no queue then; a host that has messengers finds what waits.
+        if (channels.size === 0) return;
         await jobs.enqueue(db, SEND_QUEUE, { channel });
         jobs.wake(SEND_QUEUE);
       },

@@ -11,6 +11,7 @@ import { openDiskStorage } from '../files/storage-disk.ts';
 import { readGraphSchema } from '../graph/graph-schema.ts';
 import { findAdmin } from '../identity/admin-accounts.ts';
 import { notifyIdentity } from '../identity/identity-changes.ts';
+import { readSecondFactor } from '../identity/second-factor.ts';
 import { listSessions } from '../identity/sessions.ts';
 import { listUserRoles } from '../identity/user-roles.ts';
 import { listUserTokens } from '../identity/user-tokens.ts';
@@ -68,6 +69,16 @@ export async function storageOf(config: Config, db: Database): Promise<{ storage
 
 const none = { items: [] as const };
 
+/** Names of passkeys, and since when an app counts; never a secret. */
+async function secondFactorOf(db: Database, userId: number) {
+  const { passkeys, recoveryCodes, totpSince } = await readSecondFactor(db, userId);
+  return {
+    passkeys: passkeys.map(({ createdAt, lastUsedAt, name, rpId }) => ({ name, host: rpId, createdAt, lastUsedAt })),
+    totp_since: totpSince,
+    recovery_codes: recoveryCodes,
+  };
+}
+
 /** Everything the service holds of a person but the bytes of their files; never a secret or its hash. */
 export async function exportPerson(db: Database, person: Person) {
   const { externalId, user } = person;
@@ -79,6 +90,7 @@ export async function exportPerson(db: Database, person: Person) {
     made_at: new Date(),
     user,
     administrator: user === null ? null : ((await findAdmin(db, user.id)) ?? null),
+    second_factor: user === null ? null : await secondFactorOf(db, user.id),
     university: externalId === null ? {} : await readPersonRecords(db, externalId),
     relationships: externalId === null ? [] : await listSubjectTuples(db, 'user', externalId),
     roles: await ofUser(id => listUserRoles(db, id)),

@@ -1,3 +1,4 @@
+import { activityRoutes } from '../api/activity-api.ts';
 import { executionRoutes } from '../api/executions-api.ts';
 import { suspensionRoutes } from '../api/suspensions-api.ts';
 import { messageOf } from '../base/errors.ts';
@@ -5,6 +6,7 @@ import { gauge } from '../base/metric.ts';
 import { Seldom } from '../base/seldom.ts';
 import { durationMs } from '../config/values.ts';
 import { PLUGIN_CHANGED } from '../db/notifications.ts';
+import { ACTIVITY_FLUSH_MS, Activity, removeOldActivity } from '../records/activity.ts';
 import { ExecutionLog } from '../records/execution-log.ts';
 import { ExecutionRecords } from '../records/execution-records.ts';
 import { removeOldRequests } from '../records/idempotent-requests.ts';
@@ -13,8 +15,13 @@ import type { Core } from './core.ts';
 import type { Feature } from './feature.ts';
 import type { Siblings } from './siblings.ts';
 
-/** What is remembered of executions: records, log lines, suspensions. */
-export type Records = Feature & { records: ExecutionRecords; executionLog: ExecutionLog; quarantine: Quarantine };
+/** What is remembered of executions: records, log lines, suspensions, numbers over time. */
+export type Records = Feature & {
+  records: ExecutionRecords;
+  executionLog: ExecutionLog;
+  quarantine: Quarantine;
+  activity: Activity;
+};
 
 const NOT_WRITTEN = 'execution records could not be written yet';
 
@@ -38,11 +45,17 @@ export function composeRecords({ config, db, log }: Core, siblings: Siblings): R
     if (lost > 0) warn({});
     else seldom.line('', warn);
   });
+  const activity = new Activity(db);
   return {
     records,
+    activity,
     executionLog,
     quarantine,
-    routes: [...executionRoutes({ records }), ...suspensionRoutes({ quarantine })],
+    routes: [
+      ...executionRoutes({ db, records }),
+      ...suspensionRoutes({ quarantine }),
+      ...activityRoutes({ db, flush: () => activity.flush() }),
+    ],
     channels: { [RESUMED]: payload => quarantine.hear(payload), [PLUGIN_CHANGED]: () => quarantine.load() },
     readAll: () => quarantine.load(),
     metrics: () => [
@@ -67,9 +80,12 @@ export function composeRecords({ config, db, log }: Core, siblings: Siblings): R
         what: 'removing old execution records',
         run: () => records.removeOld(durationMs(config.values['retention.executions'])),
       },
+      { everyMs: ACTIVITY_FLUSH_MS, what: 'counting executions over time', run: () => activity.flush() },
+      { everyMs: 600_000, what: 'removing old numbers of executions', run: () => removeOldActivity(db) },
       { everyMs: 600_000, what: 'removing old answers of repeated requests', run: () => removeOldRequests(db) },
     ],
     async close() {
+      await activity.flush().catch(() => {});
       await quarantine.close();
       await records.close();
     },

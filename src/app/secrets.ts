@@ -6,6 +6,9 @@ import {
   loseSubscriptionSecret,
   setSealedSubscriptionSecret,
 } from '../events/subscriptions.ts';
+import { listPasskeys } from '../identity/passkeys.ts';
+import { removeRecoveryCodes } from '../identity/recovery-codes.ts';
+import { listSealedTotp, removeTotp, setSealedTotp, totpOwner } from '../identity/totp.ts';
 import { configFieldsOf, databasesOf } from '../plugins/manifest.ts';
 import { listSealedSecrets, loseSecrets, setSealedSecrets } from '../plugins/plugin-store.ts';
 import { NO_SECRETS, secretsOwner } from '../plugins/registry.ts';
@@ -65,7 +68,21 @@ export async function listSealed(client: Queryable): Promise<SealedSecret[]> {
       },
     }),
   );
-  return [...plugins, ...subscriptions];
+  const apps = (await listSealedTotp(client)).map(
+    ({ email, sealed, userId }): SealedSecret => ({
+      sealed,
+      owner: totpOwner(userId),
+      replace: fresh => setSealedTotp(client, userId, fresh),
+      async lose() {
+        await removeTotp(client, userId);
+        const hasPasskey = (await listPasskeys(client, userId)).length > 0;
+        if (!hasPasskey) await removeRecoveryCodes(client, userId);
+        const left = hasPasskey ? 'passkeys go on' : 'the password alone logs in until then';
+        return `administrator ${email}: the authenticator app no longer counts, add it again; ${left}`;
+      },
+    }),
+  );
+  return [...plugins, ...subscriptions, ...apps];
 }
 
 /** Opens all of them, which tells whether a key is theirs. */

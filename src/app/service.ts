@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { ExecutionOutcome } from '../abi/execution-outcome.ts';
 import type { Route } from '../api/route.ts';
 import { assertLimits } from '../base/limits.ts';
 import type { Log } from '../base/log.ts';
@@ -9,6 +10,7 @@ import type { Executor } from '../execution/execute.ts';
 import type { MemoryBudget } from '../execution/memory-budget.ts';
 import type { HostCall, HostHandler } from '../host/host-functions.ts';
 import type { Server } from '../http/server.ts';
+import type { FrontendInstaller } from '../plugins/frontend-install.ts';
 import type { PluginInstaller } from '../plugins/install.ts';
 import type { PluginRegistry } from '../plugins/registry.ts';
 import type { StrikeMessage } from '../records/strikes.ts';
@@ -24,7 +26,7 @@ import { composeFrontEnd, type FrontEnd } from './front-end.ts';
 import { composeFrontends } from './frontends.ts';
 import { composeHosts } from './hosts.ts';
 import { composeIdentity } from './identity.ts';
-import { composeInstallation } from './installation.ts';
+import { composeInstallation, type Trials } from './installation.ts';
 import { composeMail } from './mail.ts';
 import { composeMessengers } from './messengers.ts';
 import { metricsOf } from './metrics.ts';
@@ -32,6 +34,7 @@ import { composePluginIo } from './plugin-io.ts';
 import { composePlugins } from './plugins.ts';
 import { composeRecords } from './records.ts';
 import { confirmSecretKey } from './secrets.ts';
+import { settle } from './settle.ts';
 import { alone, type Siblings, shareOf } from './siblings.ts';
 import { composeUniversity } from './university.ts';
 
@@ -43,12 +46,25 @@ export type ServiceOptions = {
   noteFile: string | null;
   /** Versions that were running whenever the serving process crashed; they are suspended. */
   suspects: readonly Suspect[];
+  /** Directory of the built administration pages; null where they are not built. */
+  pages: string | null;
   /** What has to be installed before the service listens. */
   prepare?(installer: PluginInstaller, registry: PluginRegistry): Promise<void>;
   /** Told which embedded graph store is asked now. */
   graphInUse?(endpoint: string): void;
   /** The other serving processes of this host; left out: there are none. */
   siblings?: Siblings;
+  /** Another process serves on the port meanwhile: clients come to this one when it takes over. */
+  replaces?: boolean;
+  /** Set by `plugin dev` alone. */
+  development?: Development;
+};
+
+/** What an author's own service does differently: it trusts the one plugin it runs, and shows each execution. */
+export type Development = {
+  /** Stand in for the processes that try an upload. */
+  trials: Trials;
+  executed(call: HostCall, outcome: ExecutionOutcome): void;
 };
 
 export type Service = {
@@ -56,6 +72,7 @@ export type Service = {
   /** All rows of the API; triggers are handled separately. */
   readonly routes: readonly Route[];
   readonly installer: PluginInstaller;
+  readonly frontends: FrontendInstaller;
   readonly registry: PluginRegistry;
   readonly executor: Executor<HostCall>;
   /** Whether there is no administrator yet (docs/identity.md "Setup mode"). */
@@ -70,6 +87,8 @@ export type Service = {
   heard(): Promise<void>;
   /** Another process counted a failed execution, or forgot those of a caller. */
   hearStrike(message: StrikeMessage): void;
+  /** Resolves when what follows the start is done. */
+  settled(): Promise<void>;
   /** This process takes the place of another one: new connections come to it. */
   takeOver(): void;
   /**
@@ -141,7 +160,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
 
   const records = add(composeRecords(core, siblings));
   const plugins = add(composePlugins(core));
-  const identity = add(composeIdentity(core, { ...plugins, setupToken: options.setupToken }));
+  const identity = add(composeIdentity(core, { ...plugins, setupToken: options.setupToken, pages: options.pages }));
   const inUse = (endpoint: string): void => options.graphInUse?.(endpoint);
   const authz = add(composeAuthz(core, { ...plugins, ...records, inUse, hostId: siblings.hostId }));
   const files = add(await composeFiles(core, { ...plugins, ...identity }));
@@ -150,19 +169,21 @@ export async function startService(options: ServiceOptions): Promise<Service> {
   // The executor is built from the host functions, some of which execute.
   const execute: Execution['execute'] = e => execution.execute(e);
   add(composePluginIo(core, { ...plugins, ...records, execute }));
-  const { commandAccess, graph } = authz;
+  const { commandAccess, graph, schema } = authz;
   const talks = { ...plugins, ...records, ...identity, files: files.files, graph, access: commandAccess, execute };
   add(composeMessengers(core, talks));
   add(composeEvents(core));
   const hostFunctions: Record<string, HostHandler> = Object.assign({}, ...features.map(f => f.hostFunctions));
-  const { noteFile } = options;
-  const execution = add(composeExecution(core, { ...plugins, ...records, hostFunctions, noteFile, siblings }));
-  const { schema } = authz;
-  const { installer } = add(await composeInstallation(core, { ...plugins, ...records, ...execution, schema }));
+  const { development: { executed, trials } = {}, noteFile } = options;
+  const runs = { hostFunctions, noteFile, siblings, executed };
+  const execution = add(composeExecution(core, { ...plugins, ...records, ...runs }));
+  const uploads = { ...plugins, ...records, ...execution, schema, trials };
+  const { frontends, installer } = add(await composeInstallation(core, uploads));
   add(composeUniversity(core));
   add(composeFrontends(core, { ...plugins, ...identity, fileOrigins: files.origins }));
   add(composeAudit(core));
-  add(composeHosts(core, { ...execution, siblings, features, connections: () => frontEnd.connections() }));
+  const connections = (): number => frontEnd.connections();
+  add(composeHosts(core, { ...execution, siblings, features, connections, wholeConfig: options.config }));
 
   const onGap = (): void => core.db.distrustConnections();
   await core.changes.start({ url: config.values['database.url'], ...listenersOf(features), onGap, log });
@@ -171,16 +192,14 @@ export async function startService(options: ServiceOptions): Promise<Service> {
   await options.prepare?.(installer, plugins.registry);
   const routes = features.flatMap(f => f.routes ?? []);
   const frontEnd: FrontEnd = await composeFrontEnd(core, {
-    ...{ ...plugins, ...records, ...identity, ...authz, ...execution },
-    routes,
-    siblings,
+    ...{ ...plugins, ...records, ...identity, ...authz, ...execution, storeHealth: files.storeHealth },
+    ...{ routes, siblings, replaces: options.replaces === true },
   });
   for (const feature of features) feature.start?.();
   return {
     server: frontEnd.server,
     routes: frontEnd.routes,
-    installer,
-    registry: plugins.registry,
+    ...{ installer, frontends, registry: plugins.registry },
     executor: execution.executor,
     authz,
     memory: execution.memory,
@@ -188,6 +207,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     heard: () => core.changes.heard(),
     useEmbeddedGraph: endpoint => authz.useEmbedded(endpoint),
     hearStrike: message => records.quarantine.hearStrike(message),
+    settled: () => settle(() => execution.executor.lanesRunning >= config.values['execution.lanes']),
     takeOver: () => frontEnd.takeOver(),
     handOver() {
       for (const feature of features) feature.drain?.();

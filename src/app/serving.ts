@@ -121,7 +121,7 @@ function listenTo(inbox: Inbox, service: Service, siblings: LinkedSiblings, hand
 
 /** The serving process: front end and plugin threads. */
 async function serve(options: GoMessage, inbox: Inbox, journal: string | undefined): Promise<void> {
-  const config = loadConfig(null, options.env);
+  const config = { ...loadConfig(null, options.env), ...options.origin };
   const log = makeLog(config.values['log.level'], standardOutput(journal), config.values['log.format']);
   const siblings = siblingsOf(options);
   let stopping = false;
@@ -130,9 +130,11 @@ async function serve(options: GoMessage, inbox: Inbox, journal: string | undefin
       config,
       log,
       setupToken: config.values['admin.setup_token'],
+      pages: options.pages,
       noteFile: options.noteFile,
       suspects: options.suspects,
       siblings,
+      replaces: options.replaces === true,
       async prepare(installer, registry) {
         if (options.sampleModule === null) return;
         const bytes = fs.readFileSync(options.sampleModule);
@@ -159,6 +161,8 @@ async function serve(options: GoMessage, inbox: Inbox, journal: string | undefin
     inbox.left = () => stop('the supervisor is gone');
     process.on('SIGTERM', () => stop('SIGTERM', durationMs(config.values['serving.drain_delay'])));
     listenTo(inbox, service, siblings, () => void handOver());
+    const isGradual = durationMs(config.values['serving.take_over']) > 0;
+    if (options.replaces === true && isGradual) await service.settled();
     log.info({ port: service.server.port, plugins: service.registry.size }, 'ready');
     tell({ kind: 'listening', port: service.server.port, setupMode: await service.inSetupMode() });
   } catch (error) {

@@ -9,6 +9,7 @@ import type { Database } from '../db/database.ts';
 import { scheduledJob } from '../jobs.ts';
 import { lastPulls, removeOldImports } from '../university/import-log.ts';
 import { Imports, isUnderWay, localDay } from '../university/imports.ts';
+import { SCHEDULE } from '../university/starter.ts';
 import type { Core } from './core.ts';
 import type { Feature } from './feature.ts';
 
@@ -52,7 +53,7 @@ export function composeUniversity(core: Core): Feature {
   if (v['university_sync.enabled'])
     jobs.push({
       ...scheduledJob('university_pull', { everySeconds }, PULL_SECONDS, async () => {
-        const pull = await imports.beginPull('schedule', []).catch((error: unknown) => {
+        const pull = await imports.beginPull({ name: SCHEDULE, actor: null }, []).catch((error: unknown) => {
           // Another host is at it, or an administrator.
           if (isUnderWay(error)) return null;
           log.warn({ error: messageOf(error) }, 'a pull could not begin');
@@ -63,7 +64,16 @@ export function composeUniversity(core: Core): Feature {
       pollSeconds: 1,
     });
   return {
-    routes: universityRoutes({ db, imports }),
+    routes: universityRoutes({
+      db,
+      imports,
+      source: {
+        baseUrl: v['university_sync.base_url'],
+        isEnabled: v['university_sync.enabled'],
+        everySeconds,
+        brakePercent: v['university_sync.brake_percent'],
+      },
+    }),
     jobs,
     metrics: async () => [
       gauge(

@@ -16,6 +16,8 @@ export const STATUS_OF = {
   expired: 410,
   quota_exceeded: 413,
   range_not_satisfiable: 416,
+  second_factor_required: 401,
+  second_factor_setup_required: 403,
   password_change_required: 403,
   password_confirmation_required: 403,
   page_proof_required: 403,
@@ -59,6 +61,8 @@ export const TITLE_OF: Record<ErrorCode, string> = {
   expired: 'Expired',
   quota_exceeded: 'Quota exceeded',
   range_not_satisfiable: 'Range not satisfiable',
+  second_factor_required: 'A second factor is needed',
+  second_factor_setup_required: 'A second factor must be added first',
   password_change_required: 'The temporary password must be changed first',
   password_confirmation_required: 'The password must be given again',
   page_proof_required: 'The request does not come from a page of this service',
@@ -86,8 +90,41 @@ export const TITLE_OF: Record<ErrorCode, string> = {
   storage_full: 'Storage full',
 };
 
+/** What kind of mistake it is, from a closed list, so that clients can say it in words of their own. */
+export const FIELD_ERROR_CODES = [
+  'missing',
+  'wrong_type',
+  'too_short',
+  'too_long',
+  'list_too_short',
+  'list_too_long',
+  'too_small',
+  'too_large',
+  'not_one_of',
+  'malformed',
+  'unknown_field',
+  'not_found',
+  'taken',
+  'in_use',
+  'does_not_fit',
+  'too_common',
+  'wrong_secret',
+  'unchanged',
+  'not_public',
+  'not_accepted',
+  'refused',
+] as const;
+export type FieldErrorCode = (typeof FIELD_ERROR_CODES)[number];
+
 /** A mistake in the input: where (a JSON pointer, RFC 6901, into the body, or `query:name`) and what would be right. */
-export type FieldError = { pointer: string; message: string };
+export type FieldError = {
+  pointer: string;
+  message: string;
+  /** Left out: `refused`. */
+  code?: FieldErrorCode;
+  /** The bound that was passed: characters, entries or a number, as the code says. */
+  limit?: number;
+};
 
 export type ServiceErrorOptions = {
   /** Mistakes in the input. */
@@ -121,6 +158,8 @@ export class OperatorError extends Error {
   override readonly name: string = 'OperatorError';
   /** With which a command ends. */
   readonly exitCode: number = 1;
+  /** What a program may want to know in addition to the text. */
+  readonly facts: Readonly<Record<string, unknown>> = {};
 }
 
 /** A command line that cannot be understood: the command ends with 2 instead of 1. */

@@ -1,5 +1,5 @@
 import type { z } from 'zod';
-import type { FieldError } from './errors.ts';
+import type { FieldError, FieldErrorCode } from './errors.ts';
 
 /** JSON pointer (RFC 6901) of a zod path. */
 export function pointerOf(path: ReadonlyArray<PropertyKey>): string {
@@ -16,19 +16,48 @@ const TYPE_WORDS: Readonly<Record<string, string>> = {
   record: 'an object',
 };
 
+type Issue = z.core.$ZodIssue;
+
+/** A bound counts characters, entries, or is the number itself. */
+function boundCode(origin: string, isBelow: boolean): FieldErrorCode {
+  if (origin === 'string') return isBelow ? 'too_short' : 'too_long';
+  if (origin === 'array') return isBelow ? 'list_too_short' : 'list_too_long';
+  return isBelow ? 'too_small' : 'too_large';
+}
+
+/** What kind of mistake an issue is, and the bound that was passed. */
+function kindOf(issue: Issue): Pick<FieldError, 'code' | 'limit'> {
+  switch (issue.code) {
+    case 'invalid_type':
+      return { code: 'wrong_type' };
+    case 'too_small':
+      return { code: boundCode(issue.origin, true), limit: Number(issue.minimum) };
+    case 'too_big':
+      return { code: boundCode(issue.origin, false), limit: Number(issue.maximum) };
+    case 'invalid_value':
+      return { code: 'not_one_of' };
+    case 'invalid_format':
+      return { code: 'malformed' };
+    default:
+      return {};
+  }
+}
+
 /** The issues zod found, each as a place in the input and what would be right. */
 export function fieldErrorsOf(error: z.ZodError): FieldError[] {
-  return error.issues.flatMap(issue => {
+  return error.issues.flatMap((issue): FieldError[] => {
     if (issue.code === 'unrecognized_keys')
       return issue.keys.map(key => ({
         pointer: pointerOf([...issue.path, key]),
         message: 'is not a field known here',
+        code: 'unknown_field',
       }));
     const pointer = pointerOf(issue.path);
     const words = issue.code === 'invalid_type' ? TYPE_WORDS[issue.expected] : undefined;
-    if (words === undefined) return [{ pointer, message: issue.message }];
     // zod says what it received only in its text.
     const missing = issue.message.endsWith('received undefined');
-    return [{ pointer, message: missing ? `is missing; it must be ${words}` : `must be ${words}` }];
+    if (words === undefined) return [{ pointer, message: issue.message, ...kindOf(issue) }];
+    if (missing) return [{ pointer, message: `is missing; it must be ${words}`, code: 'missing' }];
+    return [{ pointer, message: `must be ${words}`, ...kindOf(issue) }];
   });
 }

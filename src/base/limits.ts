@@ -25,9 +25,7 @@ export const LIMITS = {
   servingProcessesMax: 7,
   /** Executions admitted by one host at a time, including those that wait. */
   executionsInFlightMax: 4096,
-  /**
-   * Executions of one plugin admitted at a time, so that one plugin cannot take all of them; and those of one caller.
-   */
+  /** Executions of one plugin, and of one caller, admitted at a time, so that none takes all of them. */
   waitingPerPluginMax: 1024,
   waitingPerCallerMax: 512,
   /** Plugins with work in flight at one moment; others wait in the main thread. Two 32-bit mask words. */
@@ -47,7 +45,7 @@ export const LIMITS = {
    * A statement or an outgoing request ends this long before its execution's deadline, so that the plugin can still
    * answer.
    */
-  answerMarginMs: 100,
+  answerMarginMs: 250,
   /** Depth of nested calls between plugins (docs/plugins.md "Executions"). */
   callDepthMax: 8,
   /** Failed calls of one execution that are recorded. */
@@ -60,6 +58,8 @@ export const LIMITS = {
   hostCallTextBytesMax: 64 * KIB,
   logBytesPerExecution: 64 * KIB,
   logBytesPerPluginHour: 10 * MIB,
+  recordingBytesMax: 1 * MIB,
+  recordingBytesPerPluginHour: 64 * MIB,
   kvKeyBytesMax: 512,
   kvValueBytesMax: 1 * MIB,
   kvListMax: 1000,
@@ -137,8 +137,6 @@ export const LIMITS = {
   eventRetryMsMax: 5 * MINUTE_MS,
   eventAttemptsMax: 65,
   eventTriedMs: 5 * HOUR_MS,
-  /** For how long clients are led from a serving process to the one that replaces it. */
-  takeOverMs: 2000,
   /** Longest sleep of the deliverer between two looks at the queue. */
   eventIdleMs: 1000,
   /** Bytes a client of the event stream may leave unread. */

@@ -1,5 +1,6 @@
 import fs from 'node:fs';
 import { createRequire } from 'node:module';
+import path from 'node:path';
 import { z } from 'zod';
 import { OperatorError } from './errors.ts';
 
@@ -7,8 +8,6 @@ import { OperatorError } from './errors.ts';
  * Packages an installation may leave out (`optionalDependencies` of package.json, docs/operating.md "A lean installation"). They are
  * looked for when they are needed, so that a service which has stores of its own starts without them.
  */
-
-const { resolve } = createRequire(import.meta.url);
 
 const manifest = z.object({
   dependencies: z.record(z.string(), z.string()),
@@ -32,10 +31,21 @@ export function pinnedVersion(name: string): string {
  * Path of a file of an optional package; null when the package is not installed.
  *
  * @param specifier as an import would name it
+ * @param folder where it is looked for as well
  */
-export function findOptional(specifier: string): string | null {
+export function findOptional(specifier: string, folder?: string): string | null {
   try {
-    return resolve(specifier);
+    return createRequire(import.meta.url).resolve(specifier);
+  } catch (error) {
+    const isMissing = error instanceof Error && 'code' in error && error.code === 'MODULE_NOT_FOUND';
+    if (!isMissing) throw error;
+    return folder === undefined ? null : findBelow(specifier, folder);
+  }
+}
+
+function findBelow(specifier: string, folder: string): string | null {
+  try {
+    return createRequire(path.join(folder, 'package.json')).resolve(specifier);
   } catch (error) {
     if (error instanceof Error && 'code' in error && error.code === 'MODULE_NOT_FOUND') return null;
     throw error;

@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { SHARE_ENV } from 'node:worker_threads';
 import { ServiceError } from './errors.ts';
 import { makeSemaphore } from './semaphore.ts';
 import { ThreadPool } from './thread-pool.ts';
@@ -16,6 +17,8 @@ export type WorkerTaskOptions = {
   deadlineMs?: number;
   /** A thread without work ends after this; without it, never. */
   idleMs?: number;
+  /** Whether its threads see the environment of the process, for programs they start; without it, it is empty. */
+  sharesEnvironment?: boolean;
   /** V8's own limit on what the objects of a thread take. */
   heapMb?: number;
 };
@@ -43,7 +46,7 @@ class TaskThread<Task, Answer> {
   /** Ends the task that was handed over. */
   #stop: AbortController | null = null;
 
-  constructor({ file, heapMb, idleMs }: WorkerTaskOptions, ended: () => ThreadEnded) {
+  constructor({ file, heapMb, idleMs, sharesEnvironment }: WorkerTaskOptions, ended: () => ThreadEnded) {
     this.#ended = ended;
     this.#pool = new ThreadPool<Task, Answer>({
       filename: file.href,
@@ -52,7 +55,7 @@ class TaskThread<Task, Answer> {
       concurrentTasksPerWorker: 1,
       idleTimeout: idleMs ?? Number.POSITIVE_INFINITY,
       recordTiming: false,
-      env: {},
+      env: sharesEnvironment === true ? SHARE_ENV : {},
       // Nothing the process was started with has to be loaded for it.
       execArgv: ['--disable-warning=ExperimentalWarning'],
       ...(heapMb === undefined ? {} : { resourceLimits: { maxOldGenerationSizeMb: heapMb } }),

@@ -1,4 +1,4 @@
-import { createHmac } from 'node:crypto';
+import { createHmac, randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { DrainLoop } from '../base/drain-loop.ts';
 import { messageOf } from '../base/errors.ts';
@@ -9,7 +9,7 @@ import { type HeldLock, tryLock } from '../db/held-lock.ts';
 import { LOCKS } from '../db/locks.ts';
 import { type SecretBox, SecretUnreadable } from '../plugins/secret-box.ts';
 import { type Line, listLines, listWaiting, setDelivered, setFailed, setOldDead } from './deliveries.ts';
-import { cloudEvent, type StoredEvent } from './event.ts';
+import { cloudEvent, type StoredEvent, testEvent } from './event.ts';
 import { findTarget, switchOff } from './subscriptions.ts';
 
 const LINES_AT_ONCE = 32;
@@ -31,6 +31,7 @@ export function signatureOf(secret: string, id: string, seconds: number, body: s
   return `v1,${createHmac('sha256', key).update(`${id}.${seconds}.${body}`).digest('base64')}`;
 }
 
+type Target = { url: string; secret: string };
 type Answered = { status: number | null; why: string; retryAfterMs: number };
 
 /** Sends a request to an address an administrator has given; a redirect is not followed. @throws Error that says why it was not reached */
@@ -40,6 +41,9 @@ export type PostEvent = (
   body: string,
   signal: AbortSignal,
 ) => Promise<{ status: number; retryAfter: string | null }>;
+
+const isTaken = (status: number | null): boolean => status !== null && status >= 200 && status < 300;
+const NEVER = new AbortController().signal;
 
 export type DelivererParts = {
   db: Database;
@@ -121,7 +125,7 @@ export class EventDeliverer {
       const { retryAfterMs, status, why } = await this.#post(target, event, ended);
       // What is cut off by our own end is no failure of the subscriber's.
       if (status === null && ended.aborted) return;
-      if (status !== null && status >= 200 && status < 300) {
+      if (isTaken(status) && status !== null) {
         await setDelivered(db, line.subscriptionId, event.id, status);
         continue;
       }
@@ -150,18 +154,47 @@ export class EventDeliverer {
     await sleep(LIMITS.eventRetryMs, undefined, { signal: ended }).catch(() => {});
   }
 
-  async #post(target: { url: string; secret: string }, event: StoredEvent, ended: AbortSignal): Promise<Answered> {
-    const body = cloudEvent(event);
-    const seconds = Math.floor(Date.now() / 1000);
+  /**
+   * Sends a test event at once, past the line, whose outcome changes nothing.
+   *
+   * @returns what the subscriber answered; undefined when the subscription is gone or switched off
+   */
+  async test(subscriptionId: number): Promise<{ status: number | null; problem: string | null } | undefined> {
+    const target = await findTarget(this.#parts.db, this.#parts.secrets, subscriptionId).catch((error: unknown) => {
+      if (error instanceof SecretUnreadable) return error;
+      throw error;
+    });
+    if (target === undefined) return undefined;
+    if (target instanceof SecretUnreadable)
+      return { status: null, problem: `${target.message}; give the subscription a new secret` };
+    const id = randomUUID();
+    const { status, why } = await this.#send(target, id, testEvent(id, new Date()), {}, null, NEVER);
+    return { status, problem: isTaken(status) ? null : why };
+  }
+
+  async #post(target: Target, event: StoredEvent, ended: AbortSignal): Promise<Answered> {
     const span = this.#spanOf(event);
+    const more = span?.headers ?? (event.traceparent === '' ? {} : { traceparent: event.traceparent });
+    return await this.#send(target, event.eventId, cloudEvent(event), more, span, ended);
+  }
+
+  async #send(
+    target: Target,
+    id: string,
+    body: string,
+    more: Record<string, string>,
+    span: Span | null,
+    ended: AbortSignal,
+  ): Promise<Answered> {
+    const seconds = Math.floor(Date.now() / 1000);
     try {
       const headers = {
         'content-type': 'application/cloudevents+json; charset=utf-8',
         'user-agent': 'plugin-host',
-        'webhook-id': event.eventId,
+        'webhook-id': id,
         'webhook-timestamp': String(seconds),
-        'webhook-signature': signatureOf(target.secret, event.eventId, seconds, body),
-        ...(span?.headers ?? (event.traceparent === '' ? {} : { traceparent: event.traceparent })),
+        'webhook-signature': signatureOf(target.secret, id, seconds, body),
+        ...more,
       };
       const signal = AbortSignal.any([ended, AbortSignal.timeout(LIMITS.eventCallMs)]);
       const { retryAfter, status } = await this.#parts.post(target.url, headers, body, signal);

@@ -49,3 +49,15 @@ export function cloudEvent(e: StoredEvent): string {
   });
   return `${head.slice(0, -1)},"data":${e.data}}`;
 }
+
+/** An event that no plugin has published: shows that a subscriber takes events and can check their signature. */
+export const testEvent = (eventId: string, at: Date): string =>
+  JSON.stringify({
+    specversion: '1.0',
+    id: eventId,
+    source: '/',
+    type: 'plugin_host.test',
+    time: at.toISOString(),
+    datacontenttype: 'application/json',
+    data: {},
+  });

@@ -50,6 +50,12 @@ export async function listEvents(db: Queryable, f: EventFilter, before: number, 
   return rows.map(toEvent);
 }
 
+/** @param eventId the id under which subscribers get it */
+export async function findEvent(db: Queryable, eventId: string): Promise<StoredEvent | undefined> {
+  const { rows } = await db.query<EventSql>('SELECT * FROM events WHERE event_id = $1', [eventId]);
+  return rows[0] === undefined ? undefined : toEvent(rows[0]);
+}
+
 /** Events behind a number, the oldest first. */
 export async function listEventsAfter(db: Queryable, after: number, limit: number): Promise<StoredEvent[]> {
   const { rows } = await db.query<EventSql>('SELECT * FROM events WHERE id > $1 ORDER BY id LIMIT $2', [after, limit]);

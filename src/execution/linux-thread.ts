@@ -1,5 +1,6 @@
 import fs from 'node:fs';
 import os from 'node:os';
+import { foreignFunctions } from '../base/foreign-functions.ts';
 
 /** Facts that Linux reports about one thread of this process, by its thread id; on other systems they are 0. */
 
@@ -29,6 +30,32 @@ export function setThreadPriority(thread: number, nice: number): boolean {
     os.setPriority(thread, nice);
     return true;
   } catch {
+    return false;
+  }
+}
+
+/** Policies of sched(7). */
+const SCHED_OTHER = 0;
+const SCHED_IDLE = 5;
+
+let setScheduler: ((thread: number, policy: number, parameters: Buffer) => number) | null = null;
+
+/**
+ * Lets a thread run only while no other one wants its processor, which it gives up at once, or as others do. The lowest
+ * niceness alone would let it finish its slice of some milliseconds first. Threads it starts later do the same.
+ *
+ * @returns whether the system does it
+ */
+export function setIdlePolicy(thread: number, isIdle: boolean): boolean {
+  if (process.platform !== 'linux') return false;
+  try {
+    setScheduler ??= foreignFunctions()
+      .load('libc.so.6')
+      .func('int sched_setscheduler(int thread, int policy, const void* parameters)');
+    // struct sched_param: a priority, which is 0 for both.
+    return setScheduler(thread, isIdle ? SCHED_IDLE : SCHED_OTHER, Buffer.alloc(4)) === 0;
+  } catch {
+    // Another C library than the expected one.
     return false;
   }
 }

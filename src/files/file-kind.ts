@@ -55,15 +55,16 @@ export function parseDescription(given: { name: string; mime_type: string; file_
   const mimeType = normalizeMimeType(given.mime_type);
   const fileType = FILE_TYPES.find(t => t === given.file_type);
   const name = nameProblem(given.name);
-  if (name !== null) errors.push({ pointer: '/name', message: name });
+  if (name !== null) errors.push({ pointer: '/name', message: name, code: 'malformed' });
   if (mimeType.length > LIMITS.mimeTypeCharsMax || !MIME_TYPE.test(mimeType))
-    errors.push({ pointer: '/mime_type', message: 'must be a MIME type like image/png' });
+    errors.push({ pointer: '/mime_type', message: 'must be a MIME type like image/png', code: 'malformed' });
   if (fileType === undefined)
-    errors.push({ pointer: '/file_type', message: `must be one of ${FILE_TYPES.join(', ')}` });
+    errors.push({ pointer: '/file_type', message: `must be one of ${FILE_TYPES.join(', ')}`, code: 'not_one_of' });
   else if (errors.length === 0 && !MIME_TYPES_OF[fileType].test(mimeType.split(';')[0] ?? ''))
     errors.push({
       pointer: '/file_type',
       message: `"${fileType}" does not go with MIME type ${mimeType}; "document" goes with every one`,
+      code: 'does_not_fit',
     });
   if (errors.length > 0 || fileType === undefined)
     throw new ServiceError(

@@ -96,7 +96,9 @@ export class Files {
     const { uploadBytesMax } = this.#options;
     if (size > uploadBytesMax)
       throw new ServiceError('body_too_large', `the file has ${size} bytes; http.max_upload allows ${uploadBytesMax}`, {
-        errors: [{ pointer: '/size', message: `must be at most ${uploadBytesMax}` }],
+        errors: [
+          { pointer: '/size', message: `must be at most ${uploadBytesMax}`, code: 'too_large', limit: uploadBytesMax },
+        ],
       });
     const file = await this.#append({ ...owner, chat: null }, d, size);
     const expiresAt = file.expiresAt ?? new Date(0);

@@ -4,6 +4,7 @@ import type { Span } from '../base/tracing.ts';
 import type { Message } from '../messaging/outgoing.ts';
 import { callPermission } from '../plugins/manifest.ts';
 import type { InstalledPlugin } from '../plugins/registry.ts';
+import type { Recording } from '../records/recording.ts';
 
 /** The principal an execution runs for (docs/access.md "Principals"). */
 export type CallPrincipal =
@@ -31,6 +32,8 @@ export type HostCallOrigin = {
   callers: readonly string[];
   /** The messenger message that this execution, or the outermost one that called it, runs for; null for none. */
   message: MessageScope | null;
+  /** What the execution is recorded in; left out or null where it is not recorded. */
+  recording?: Recording | null;
 };
 
 /** The state that executions for one incoming message share. */
@@ -62,6 +65,7 @@ export class HostCall {
   readonly deadline: number;
   readonly callers: readonly string[];
   readonly message: MessageScope | null;
+  readonly recording: Recording | null;
   readonly #traceId: string;
   #atEnd: Set<(how: CallEnd) => void> | null = null;
   #ended: CallEnd | null = null;
@@ -78,6 +82,7 @@ export class HostCall {
     this.deadline = origin.deadline;
     this.callers = origin.callers;
     this.message = origin.message;
+    this.recording = origin.recording ?? null;
   }
 
   get traceId(): string {

@@ -187,9 +187,10 @@ export function messageHandlers(
     notify_user: guarded(async (call, args) => {
       const userId = args.long(0);
       const m = await readMessage(parts.files, call, args.text(1));
-      if (!Number.isSafeInteger(userId) || userId <= 0)
-        throw new Refusal(HOST_ERROR.invalid, 'the user id must be above zero');
-      const [account] = await listReachable(parts.db, parts.channels, [userId]);
+      if (userId <= 0) throw new Refusal(HOST_ERROR.invalid, 'the user id must be above zero');
+      // Ids are given out from 1 on: none has so many digits.
+      const ids = Number.isSafeInteger(userId) ? [userId] : [];
+      const [account] = await listReachable(parts.db, parts.channels, ids);
       if (account === undefined)
         throw new Refusal(HOST_ERROR.notFound, `user ${userId} has linked no account of a messenger`);
       await notifier.notify(call, 'notify_user', [account], m);

@@ -3,6 +3,22 @@ import type { AnswerCounts } from './answer-counts.ts';
 
 type Answered = { path: string; span: Span | null };
 
+/** Share of the clients that a process which takes over gets first: it is slow until its code is compiled. */
+const FIRST_SHARE = 1 / 64;
+
+/**
+ * The share of the clients that a process which takes over has at a point of the time for it: it doubles six times.
+ *
+ * @param passed part of the time that has passed, 0 to 1
+ */
+export const takeOverShare = (passed: number): number => (passed >= 1 ? 1 : FIRST_SHARE ** (1 - Math.max(0, passed)));
+
+/**
+ * How often each connection is closed on average. While the share of the new connections that the other process takes
+ * grows as above, so does the share of clients it has.
+ */
+const CLOSED_TIMES = -Math.log(FIRST_SHARE);
+
 /** What all exchanges of a server have in common, and what may change while it runs. */
 export class Door {
   /** Lines of the head behind the request id, which comes last. */
@@ -34,8 +50,8 @@ export class Door {
   }
 
   /**
-   * Connections are closed behind their answers from now on, because another process takes their clients: few at first,
-   * all after `ms`. The other process has run nothing yet, and is slow until its code is compiled.
+   * Connections are closed behind their answers from now on, because another process takes their clients
+   * (`takeOverShare`), all after `ms`.
    *
    * @param connections that are open now
    * @param now by `performance.now()`
@@ -49,7 +65,7 @@ export class Door {
     const c = this.#closing;
     if (c === null) return false;
     const passed = (now - c.since) / c.ms;
-    if (passed < 1 && c.closed >= c.connections * passed * passed) return false;
+    if (passed < 1 && c.closed >= c.connections * CLOSED_TIMES * passed) return false;
     c.closed++;
     return true;
   }

@@ -22,9 +22,11 @@ export function problemReply(error: ServiceError, instance: string, requestId: s
     code: error.code,
     request_id: requestId,
     error: detail,
-    errors: error.errors.slice(0, REQUEST_LIMITS.errorsToldMax).map(({ message, pointer }) => ({
-      pointer: cut(pointer, REQUEST_LIMITS.errorTextCharsMax),
-      message: cut(message, REQUEST_LIMITS.errorTextCharsMax),
+    errors: error.errors.slice(0, REQUEST_LIMITS.errorsToldMax).map(e => ({
+      pointer: cut(e.pointer, REQUEST_LIMITS.errorTextCharsMax),
+      message: cut(e.message, REQUEST_LIMITS.errorTextCharsMax),
+      code: e.code ?? 'refused',
+      ...(e.limit === undefined ? {} : { limit: e.limit }),
     })),
     // Told only when some are left out.
     ...(error.errors.length > REQUEST_LIMITS.errorsToldMax ? { errors_total: error.errors.length } : {}),

@@ -1,4 +1,5 @@
 import { createHash, randomInt } from 'node:crypto';
+import { type Actor, appendAudit } from '../audit/audit-log.ts';
 import { LIMITS } from '../base/limits.ts';
 import type { Database, Queryable } from '../db/database.ts';
 import type { ChannelName, Language } from './channel.ts';
@@ -83,6 +84,20 @@ export async function unlinkUser(db: Queryable, userId: number, channel: string)
     userId,
   ]);
   return rowCount === 1;
+}
+
+/** Unlinks the account of a user, by an administrator; false if none of that messenger is linked. */
+export async function unlinkUserBy(db: Database, userId: number, channel: string, by: Actor): Promise<boolean> {
+  return await db.withTransaction(async client => {
+    if (!(await unlinkUser(client, userId, channel))) return false;
+    await appendAudit(client, by, {
+      action: 'messenger.unlink',
+      objectType: 'user',
+      objectId: String(userId),
+      before: { channel },
+    });
+    return true;
+  });
 }
 
 /** The user an account belongs to. */

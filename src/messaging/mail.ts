@@ -61,7 +61,8 @@ function toFiles(o: MailOptions, common: { disableFileAccess: boolean; disableUr
   const transport = nodemailer.createTransport({ ...common, streamTransport: true, buffer: true });
   return {
     async send(mail) {
-      const { message } = await transport.sendMail({ ...mail, from: o.from });
+      // Quoted-printable, so that a temporary password can be read in the file.
+      const { message } = await transport.sendMail({ ...mail, from: o.from, textEncoding: 'quoted-printable' });
       if (!Buffer.isBuffer(message)) throw new Error('the mail was not built in memory');
       fs.mkdirSync(o.directory, { recursive: true, mode: 0o700 });
       const name = `${new Date().toISOString().replaceAll(':', '-')}-${randomBytes(4).toString('hex')}.eml`;

@@ -241,8 +241,9 @@ export async function sendAgain(client: Queryable, id: number): Promise<Outgoing
   return toMessage(rows[0]);
 }
 
-export async function hasMessage(db: Queryable, id: number): Promise<boolean> {
-  return (await db.query('SELECT FROM outgoing_messages WHERE id = $1', [id])).rowCount === 1;
+export async function findMessage(db: Queryable, id: number): Promise<OutgoingMessage | undefined> {
+  const { rows } = await db.query<OutgoingSql>('SELECT * FROM outgoing_messages WHERE id = $1', [id]);
+  return rows[0] === undefined ? undefined : toMessage(rows[0]);
 }
 
 /** Messages that ended long ago are forgotten. @returns how many */

@@ -74,12 +74,21 @@ export async function saveTriggerSettings(
 ): Promise<void> {
   await client.query(
     `INSERT INTO plugin_trigger_settings
-       (plugin_id, trigger_name, enabled, allow_user_session, allow_service_key, policy_expression, frontend_origins)
-     VALUES ($1, $2, $3, $4, $5, $6, $7)
+       (plugin_id, trigger_name, enabled, allow_user_session, allow_service_key, policy_expression, frontend_origins, record)
+     VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
      ON CONFLICT (plugin_id, trigger_name) DO UPDATE SET enabled = EXCLUDED.enabled, allow_user_session = EXCLUDED.allow_user_session,
        allow_service_key = EXCLUDED.allow_service_key, policy_expression = EXCLUDED.policy_expression,
-       frontend_origins = EXCLUDED.frontend_origins, updated_at = now()`,
-    [pluginId, trigger, s.enabled, s.allowUserSession, s.allowServiceKey, s.policyExpression, s.frontendOrigins],
+       frontend_origins = EXCLUDED.frontend_origins, record = EXCLUDED.record, updated_at = now()`,
+    [
+      pluginId,
+      trigger,
+      s.enabled,
+      s.allowUserSession,
+      s.allowServiceKey,
+      s.policyExpression,
+      s.frontendOrigins,
+      s.record,
+    ],
   );
   await notifyChanged(client, pluginId);
 }

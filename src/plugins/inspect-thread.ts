@@ -1,5 +1,6 @@
 import { availableParallelism } from 'node:os';
 import { ThreadEnded, WorkerTask } from '../base/worker-task.ts';
+import type { FindingRule } from './finding.ts';
 import type { Inspection, KnownStart } from './inspect.ts';
 import type { Manifest } from './manifest.ts';
 
@@ -57,7 +58,7 @@ export async function inspectFile(order: InspectionOrder): Promise<InspectedFile
 /** Ends the threads: a process that ends must not have to join them. */
 export const endInspectThreads = (): Promise<void> => inspection.end();
 
-function refused(rule: string, message: string): InspectedFile {
+function refused(rule: FindingRule, message: string): InspectedFile {
   return {
     findings: [{ level: 'refusal', rule, message }],
     manifest: null,

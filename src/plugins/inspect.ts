@@ -1,6 +1,6 @@
 import { ABI_NEWEST, HOST_FUNCTION_BY_NAME, WASI_SIGNATURES, wasmParametersOf } from '../abi/host-functions.ts';
 import { LIMITS } from '../base/limits.ts';
-import type { Finding } from './finding.ts';
+import type { Finding, FindingRule } from './finding.ts';
 import { type ModuleOutline, readModule } from './gate/module.ts';
 import { GateRefusal } from './gate/reader.ts';
 import { makeStartModule, type RewrittenModule, rewriteModule, type StartModule } from './gate/rewrite.ts';
@@ -40,7 +40,7 @@ function wasiType(name: string): string | undefined {
 }
 
 function checkImports(outline: ModuleOutline, abi: number, out: Finding[]): void {
-  const refuse = (rule: string, message: string, where: string): void => {
+  const refuse = (rule: FindingRule, message: string, where: string): void => {
     out.push({ level: 'refusal', rule, message, where });
   };
   for (const f of outline.importedFunctions) {
@@ -76,7 +76,7 @@ function checkImports(outline: ModuleOutline, abi: number, out: Finding[]): void
 }
 
 function checkExports(outline: ModuleOutline, out: Finding[]): void {
-  const refuse = (rule: string, message: string): void => {
+  const refuse = (rule: FindingRule, message: string): void => {
     out.push({ level: 'refusal', rule, message });
   };
   const byName = new Map(outline.exports.map(e => [e.name, e]));

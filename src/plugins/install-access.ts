@@ -101,10 +101,13 @@ function assertKnown(names: Iterable<string>, triggers: readonly HttpTrigger[]):
   const known = triggers.map(t => t.name);
   const errors: FieldError[] = [...names]
     .filter(name => !known.includes(name))
-    .map(name => ({
-      pointer: `/triggers/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`,
-      message: `this version has no HTTP trigger "${name}"${didYouMean(name, known) || `; it has ${known.join(', ') || 'none'}`}`,
-    }));
+    .map(
+      (name): FieldError => ({
+        pointer: `/triggers/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`,
+        message: `this version has no HTTP trigger "${name}"${didYouMean(name, known) || `; it has ${known.join(', ') || 'none'}`}`,
+        code: 'not_found',
+      }),
+    );
   if (errors.length > 0) throw new ServiceError('validation_failed', errors.map(e => e.message).join('; '), { errors });
 }
 

@@ -51,6 +51,7 @@ export type InstallerParts = {
   secrets: SecretBox;
   trialCompile: PrepareParts['trialCompile'];
   trialStart: PrepareParts['trialStart'];
+  remembersStarts?: PrepareParts['remembersStarts'];
   describe(key: string, runnable: Runnable): Promise<string>;
   /** Removes data of a plugin in other features, at the end of the transaction that uninstalls it. */
   onUninstall(client: Queryable, pluginId: string): Promise<void>;
@@ -207,7 +208,11 @@ export class PluginInstaller {
           `there is no uploaded version of "${pluginId}" with this wasm_key`,
           {
             errors: [
-              { pointer: '/wasm_key', message: 'must be the wasm_key from the answer to an upload of this plugin' },
+              {
+                pointer: '/wasm_key',
+                message: 'must be the wasm_key from the answer to an upload of this plugin',
+                code: 'not_found',
+              },
             ],
           },
         );
@@ -266,6 +271,7 @@ export class PluginInstaller {
             {
               pointer: '/wasm_key',
               message: `must be the wasm_key of a version in GET /api/admin/plugins/${pluginId}/versions`,
+              code: 'not_found',
             },
           ],
         });

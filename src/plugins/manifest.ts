@@ -10,10 +10,10 @@ export const HTTP_METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'O
 
 const configField = z.object({
   type: z.literal('string').default('string'),
-  name: z.string().min(1).max(64),
-  description: z.string().max(1000).default(''),
-  required: z.boolean().default(false),
-  sensitive: z.boolean().default(false),
+  name: z.string().min(1).max(64).describe('Name by which the plugin reads the value'),
+  description: z.string().max(1000).describe('What it is for; shown to the administrator').default(''),
+  required: z.boolean().describe('Without a value the plugin cannot be installed').default(false),
+  sensitive: z.boolean().describe('A secret: stored encrypted, and never shown again').default(false),
 });
 export type ConfigField = z.infer<typeof configField>;
 
@@ -22,11 +22,11 @@ const kinds = ['sql', 'kv', 'network', 'notify', 'events', 'plugins:call', 'file
 /** Something a plugin asks its host for; where it has config fields, the administrator fills them in. */
 export const requirement = z
   .object({
-    kind: z.enum(kinds),
-    description: z.string().max(1000).default(''),
+    kind: z.enum(kinds).describe('What the plugin asks for; each is a permission'),
+    description: z.string().max(1000).describe('What it is for; shown to the administrator').default(''),
     name: z.string().min(1).max(64).describe('Logical name of the database; only for sql').optional(),
     target: z.string().min(1).max(64).describe('Id of the plugin to call; only for plugins:call').optional(),
-    config: z.array(configField).max(100).default([]),
+    config: z.array(configField).max(100).describe('Values that the administrator fills in').default([]),
   })
   .refine(r => r.kind !== 'plugins:call' || r.target !== undefined, {
     path: ['target'],
@@ -36,16 +36,27 @@ export type Requirement = z.infer<typeof requirement>;
 
 const triggerName = z
   .string()
-  .regex(/^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$/, 'letters, digits, _ . and - only, at most 64');
+  .regex(/^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$/, 'letters, digits, _ . and - only, at most 64')
+  .describe('Name of the trigger, once in a plugin; for a messenger trigger the word of the command');
+const triggerDescription = z.string().max(1000).describe('What it does; shown to administrators').default('');
 
 /** Access that the author suggests; it takes effect only if an administrator accepts it (`accept_suggested_access`). */
 export const suggestedAccess = z
   .strictObject({
-    users: z.boolean().default(false),
-    service_keys: z.boolean().default(false),
-    policy: z.string().max(LIMITS.policyCharsMax).default(''),
-    public: z.boolean().default(false),
-    reason: z.string().trim().min(1, 'say why, for the administrator').max(1000),
+    users: z.boolean().describe('Users may call').default(false),
+    service_keys: z.boolean().describe('Programs with a service key may call').default(false),
+    policy: z
+      .string()
+      .max(LIMITS.policyCharsMax)
+      .describe('A CEL expression that must be true as well; empty for none')
+      .default(''),
+    public: z.boolean().describe('Every caller may call, without a login; then none of the others').default(false),
+    reason: z
+      .string()
+      .trim()
+      .min(1, 'say why, for the administrator')
+      .max(1000)
+      .describe('Why; shown to the administrator who decides'),
   })
   .refine(a => !a.public || (!a.users && !a.service_keys && a.policy === ''), {
     path: ['public'],
@@ -61,20 +72,21 @@ export type SuggestedAccess = z.infer<typeof suggestedAccess>;
 export const httpTrigger = z.object({
   name: triggerName,
   type: z.literal('http'),
-  description: z.string().max(1000).default(''),
+  description: triggerDescription,
   path: z
     .string()
     .max(512)
-    .regex(/^(\/([A-Za-z0-9._~!$&'()*+,;=@%-]+|:[A-Za-z_][A-Za-z0-9_]*))*\/?$/, 'a path like /profile or /items/:id'),
-  methods: z.array(z.enum(HTTP_METHODS)).min(1, 'at least one HTTP method'),
-  access: suggestedAccess.optional(),
+    .regex(/^(\/([A-Za-z0-9._~!$&'()*+,;=@%-]+|:[A-Za-z_][A-Za-z0-9_]*))*\/?$/, 'a path like /profile or /items/:id')
+    .describe('Path below /api/triggers/http/<plugin id>, like /profile or /items/:id; empty for the root'),
+  methods: z.array(z.enum(HTTP_METHODS)).min(1, 'at least one HTTP method').describe('Methods it answers'),
+  access: suggestedAccess.describe('Who should call it, as its author sees it').optional(),
 });
 
 /** A command of a plugin; its name is the word users write. */
 export const messengerTrigger = z.object({
   name: triggerName,
   type: z.literal('messenger'),
-  description: z.string().max(1000).default(''),
+  description: triggerDescription,
 });
 
 /**
@@ -92,13 +104,17 @@ const trigger = z.preprocess(
 export type HttpTrigger = z.infer<typeof httpTrigger>;
 export type MessengerTrigger = z.infer<typeof messengerTrigger>;
 
-const manifest = z.object({
-  abi: z.int().min(1).default(ABI_UNSTATED),
-  id: z.string().regex(/^[a-z0-9][a-z0-9_-]{0,63}$/, 'lower-case letters, digits, _ and -, at most 64'),
-  name: z.string().min(1).max(200),
-  version: z.string().min(1).max(64),
-  requirements: z.array(requirement).max(100).default([]),
-  triggers: z.array(trigger).max(500).default([]),
+/** What the section `plugin.manifest` holds. What spans several parts of it is checked by `parseManifest`. */
+export const manifest = z.object({
+  abi: z.int().min(1).describe('Version of the protocol whose functions the module imports').default(ABI_UNSTATED),
+  id: z
+    .string()
+    .regex(/^[a-z0-9][a-z0-9_-]{0,63}$/, 'lower-case letters, digits, _ and -, at most 64')
+    .describe('Id of the plugin, used in addresses, permissions and scopes'),
+  name: z.string().min(1).max(200).describe('Name that people read'),
+  version: z.string().min(1).max(64).describe('Version of the plugin, like 1.0.0'),
+  requirements: z.array(requirement).max(100).describe('What the plugin asks its host for').default([]),
+  triggers: z.array(trigger).max(500).describe('HTTP endpoints and commands of messengers').default([]),
   start: z
     .literal('once', 'leave it out, or write "once": the start then runs at the upload alone')
     .describe('Whether what the start drew at random or read from the clock may be shared by all executions')

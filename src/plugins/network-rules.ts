@@ -37,23 +37,35 @@ export const parseStoredRules = (value: unknown): NetworkRules => stored.parse(v
 export function checkRules(value: unknown, kept: NetworkRules, errors: FieldError[]): NetworkRules {
   const at = '/config/network';
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
-    errors.push({ pointer: at, message: 'must be an object like {"hosts": ["api.example.org"], "private": []}' });
+    errors.push({
+      pointer: at,
+      message: 'must be an object like {"hosts": ["api.example.org"], "private": []}',
+      code: 'wrong_type',
+    });
     return kept;
   }
   const given = new Map<string, unknown>(Object.entries(value));
   for (const key of given.keys())
     if (key !== 'hosts' && key !== 'private')
-      errors.push({ pointer: `${at}/${key}`, message: 'is not a known field; the fields are hosts and private' });
+      errors.push({
+        pointer: `${at}/${key}`,
+        message: 'is not a known field; the fields are hosts and private',
+        code: 'unknown_field',
+      });
   const list = (name: 'hosts' | 'private', isGood: (text: string) => boolean, right: string): string[] => {
     const entries = given.get(name);
     if (entries === undefined) return kept[name];
     if (!Array.isArray(entries) || entries.length > ENTRIES_MAX) {
-      errors.push({ pointer: `${at}/${name}`, message: `must be a list of at most ${ENTRIES_MAX} entries` });
+      errors.push({
+        pointer: `${at}/${name}`,
+        message: `must be a list of at most ${ENTRIES_MAX} entries`,
+        ...(Array.isArray(entries) ? { code: 'list_too_long', limit: ENTRIES_MAX } : { code: 'wrong_type' }),
+      });
       return kept[name];
     }
     return entries.map((entry: unknown, k) => {
       const text = typeof entry === 'string' ? entry.toLowerCase() : '';
-      if (!isGood(text)) errors.push({ pointer: `${at}/${name}/${k}`, message: `must be ${right}` });
+      if (!isGood(text)) errors.push({ pointer: `${at}/${name}/${k}`, message: `must be ${right}`, code: 'malformed' });
       return text;
     });
   };

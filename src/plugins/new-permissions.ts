@@ -29,7 +29,9 @@ export function requireAccepted(
     'permissions_not_accepted',
     `this version asks for permissions the installed one does not have: ${open.join(', ')}`,
     {
-      errors: [{ pointer: '/accept_permissions', message: `must be true or name ${open.join(', ')}` }],
+      errors: [
+        { pointer: '/accept_permissions', message: `must be true or name ${open.join(', ')}`, code: 'not_accepted' },
+      ],
       extra: { new_permissions: added },
     },
   );

@@ -21,6 +21,7 @@ export function checkConfig(
       errors.push({
         pointer: `/config/${key}`,
         message: `is not a field of this plugin; it has ${[...names].join(', ') || 'none'}`,
+        code: 'unknown_field',
       });
   const config: Record<string, string> = {};
   const secrets: InstalledSecrets = { fields: {}, databases: {} };
@@ -31,10 +32,11 @@ export function checkConfig(
     // Null removes a stored value; an absent field keeps it.
     const value = raw === undefined ? kept : raw === null ? undefined : raw;
     if (value === undefined || value === '') {
-      if (field.required) errors.push({ pointer, message: `is required: ${field.description || field.name}` });
+      if (field.required)
+        errors.push({ pointer, message: `is required: ${field.description || field.name}`, code: 'missing' });
       if (value === undefined) continue;
     }
-    if (typeof value !== 'string') errors.push({ pointer, message: 'must be a string' });
+    if (typeof value !== 'string') errors.push({ pointer, message: 'must be a string', code: 'wrong_type' });
     else if (field.sensitive) secrets.fields[field.name] = value;
     else config[field.name] = value;
   }
@@ -46,14 +48,20 @@ export function checkConfig(
       errors.push({
         pointer: `/config/databases/${name}`,
         message: `is not a database of this plugin; it has ${wanted.join(', ') || 'none'}`,
+        code: 'unknown_field',
       });
   for (const name of wanted) {
     const pointer = `/config/databases/${name}`;
     const value = Object.hasOwn(databases, name) ? databases[name] : stored.secrets.databases[name];
     if (value === undefined)
-      errors.push({ pointer, message: `is required: the connection string of database "${name}"` });
-    else if (typeof value !== 'string') errors.push({ pointer, message: 'must be a string' });
-    else if (connectionProblem(value) !== null) errors.push({ pointer, message: connectionProblem(value) ?? '' });
+      errors.push({
+        pointer,
+        message: `is required: the connection string of database "${name}"`,
+        code: 'missing',
+      });
+    else if (typeof value !== 'string') errors.push({ pointer, message: 'must be a string', code: 'wrong_type' });
+    else if (connectionProblem(value) !== null)
+      errors.push({ pointer, message: connectionProblem(value) ?? '', code: 'malformed' });
     else secrets.databases[name] = value;
   }
   if (errors.length > 0)
@@ -83,7 +91,11 @@ export function connectionProblem(value: string): string | null {
 function networkOf(manifest: Manifest, given: unknown, kept: NetworkRules, errors: FieldError[]): NetworkRules {
   if (!permissionsOf(manifest).includes('network')) {
     if (given !== undefined)
-      errors.push({ pointer: '/config/network', message: 'is not for this plugin: it does not require HTTP' });
+      errors.push({
+        pointer: '/config/network',
+        message: 'is not for this plugin: it does not require HTTP',
+        code: 'unknown_field',
+      });
     return NO_RULES;
   }
   return given === undefined ? kept : checkRules(given, kept, errors);
@@ -91,6 +103,6 @@ function networkOf(manifest: Manifest, given: unknown, kept: NetworkRules, error
 
 function asObject(value: unknown, pointer: string, errors: FieldError[]): Record<string, unknown> {
   if (typeof value === 'object' && value !== null && !Array.isArray(value)) return { ...value };
-  errors.push({ pointer, message: 'must be an object' });
+  errors.push({ pointer, message: 'must be an object', code: 'wrong_type' });
   return {};
 }

@@ -89,7 +89,7 @@ export type VersionSql = {
   uploaded_at: Date;
   installed_at: Date | null;
 };
-type PluginSql = {
+export type PluginSql = {
   id: string;
   enabled: boolean;
   installed_version_id: string | null;
@@ -118,7 +118,7 @@ export const parseVersion = (r: VersionSql): VersionRow => ({
   uploadedAt: r.uploaded_at,
   installedAt: r.installed_at,
 });
-const toPlugin = (r: PluginSql): PluginRow => ({
+export const toPlugin = (r: PluginSql): PluginRow => ({
   id: r.id,
   enabled: r.enabled,
   installedVersionId: r.installed_version_id === null ? null : Number(r.installed_version_id),
@@ -180,14 +180,6 @@ export async function findPlugin(db: Queryable, id: string): Promise<PluginRow |
 export async function lockPlugin(client: Queryable, id: string): Promise<PluginRow | undefined> {
   const { rows } = await client.query<PluginSql>('SELECT * FROM plugins WHERE id = $1 FOR UPDATE', [id]);
   return rows[0] === undefined ? undefined : toPlugin(rows[0]);
-}
-
-export async function listPlugins(db: Queryable, after: string, limit: number): Promise<PluginRow[]> {
-  const { rows } = await db.query<PluginSql>('SELECT * FROM plugins WHERE id > $1 ORDER BY id LIMIT $2', [
-    after,
-    limit,
-  ]);
-  return rows.map(toPlugin);
 }
 
 export async function findVersion(db: Queryable, id: number): Promise<VersionRow | undefined> {

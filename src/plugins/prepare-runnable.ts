@@ -13,6 +13,8 @@ export type PrepareParts = {
   storage: ModuleStorage;
   trialCompile(uploaded: string, runnable: string): Promise<string | null>;
   trialStart: TrialStart;
+  /** Whether starts are run once and remembered where they can be; left out: they are. */
+  remembersStarts?: (() => boolean) | undefined;
 };
 
 /** A stored upload. `manifest`: from `plugin_describe` or an earlier inspection; null to read it from the module. */
@@ -46,7 +48,8 @@ export async function prepareRunnable(
   const { storage, trialCompile } = parts;
   const { key, manifest, sha256 } = upload;
   const order = { file: storage.uploadedPath(key), sha256, manifest };
-  let inspection = await inspectFile({ ...order, start: 'unknown' });
+  const isRemembered = parts.remembersStarts?.() ?? true;
+  let inspection = await inspectFile({ ...order, start: isRemembered ? 'unknown' : 'repeated' });
   const { startModule } = inspection;
   try {
     if (startModule !== null) {

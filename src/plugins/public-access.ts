@@ -76,7 +76,9 @@ export function requirePublicAccepted(becoming: readonly PublicUrls[], accepted:
     'confirmation_required',
     `this becomes public, without a login: ${open.map(p => `${p.methods.join(', ')} ${p.url}`).join('; ')}. Send "accept_public": true to confirm`,
     {
-      errors: [{ pointer: '/accept_public', message: `must be true or name ${names.join(', ')}` }],
+      errors: [
+        { pointer: '/accept_public', message: `must be true or name ${names.join(', ')}`, code: 'not_accepted' },
+      ],
       extra: { becomes_public: open },
     },
   );

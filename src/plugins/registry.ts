@@ -171,6 +171,15 @@ export class PluginRegistry {
     return this.#plugins.values();
   }
 
+  /** Ids of the plugins that may call a plugin, in order. */
+  callersOf(id: string): string[] {
+    const asked = callPermission(id);
+    return [...this.#plugins.values()]
+      .filter(p => p.permissions.has(asked))
+      .map(p => p.id)
+      .sort();
+  }
+
   /** Whether a plugin may call others, or others may call it. */
   takesPartInCalls(id: string): boolean {
     for (const { permissions } of this.#plugins.values()) if (permissions.has(callPermission(id))) return true;

@@ -11,6 +11,8 @@ export type TriggerSettings = {
   allowServiceKey: boolean;
   policyExpression: string;
   frontendOrigins: string[] | null;
+  /** Whether executions are recorded, to run them again (docs/plugins.md "Recordings"). */
+  record: boolean;
 };
 
 /** Settings of a new trigger: every logged-in user may call it (docs/RATIONALE.md "Access to a new trigger"). */
@@ -20,6 +22,7 @@ export const DEFAULT_SETTINGS: Readonly<TriggerSettings> = {
   allowServiceKey: false,
   policyExpression: '',
   frontendOrigins: null,
+  record: false,
 };
 
 /** A row of `plugin_trigger_settings`. */
@@ -30,6 +33,7 @@ export type SettingsSql = {
   allow_service_key: boolean;
   policy_expression: string;
   frontend_origins: string[] | null;
+  record: boolean;
 };
 
 /** Stored settings of a plugin's triggers by name. */
@@ -49,6 +53,7 @@ const toSettings = (r: SettingsSql): TriggerSettings => ({
   allowServiceKey: r.allow_service_key,
   policyExpression: r.policy_expression,
   frontendOrigins: r.frontend_origins,
+  record: r.record,
 });
 
 /** A change of settings; an undefined member keeps its stored value. */
@@ -61,6 +66,7 @@ export const changedSettings = (before: TriggerSettings, change: SettingsChange)
   allowServiceKey: change.allowServiceKey ?? before.allowServiceKey,
   policyExpression: change.policyExpression ?? before.policyExpression,
   frontendOrigins: change.frontendOrigins === undefined ? before.frontendOrigins : change.frontendOrigins,
+  record: change.record ?? before.record,
 });
 
 /** Settings under their names in the API and in the audit log. */
@@ -70,4 +76,5 @@ export const settingsState = (s: TriggerSettings): AuditState => ({
   allow_service_key: s.allowServiceKey,
   policy_expression: s.policyExpression,
   frontend_origins: s.frontendOrigins,
+  record: s.record,
 });

@@ -17,12 +17,14 @@ type Fact = { key: string; label: string; value: string };
 /** Addresses to open, and commands for the shell. */
 function factsOf(config: Config, port: number, setupToken: string | null, sample: boolean): Fact[] {
   const base = publicBaseOf(config, port);
+  // Passkeys do not work on an IP address.
+  const pages = base.replace('//127.0.0.1:', '//localhost:');
   const facts: Fact[] = [];
-  if (setupToken === null) facts.push({ key: 'admin_page', label: 'admin page', value: `${base}/admin/` });
+  if (setupToken === null) facts.push({ key: 'admin_page', label: 'admin page', value: `${pages}/admin/` });
   else if (config.values['admin.setup'] === 'token')
     facts.push(
       { key: 'setup_token', label: 'setup token', value: setupToken },
-      { key: 'setup_link', label: 'setup link', value: `${base}/admin/#token=${setupToken}` },
+      { key: 'setup_link', label: 'setup link', value: `${pages}/admin/#token=${setupToken}` },
       {
         key: 'admin_api',
         label: 'admin API',

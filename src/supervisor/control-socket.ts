@@ -4,6 +4,7 @@ import path from 'node:path';
 import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { z } from 'zod';
+import { accessDenied } from '../base/access-denied.ts';
 import { messageOf, OperatorError } from '../base/errors.ts';
 import { streamFd } from './adopted-child.ts';
 import { isServed } from './data-lock.ts';
@@ -18,7 +19,9 @@ const REQUEST_BYTES_MAX = 4096;
 const TAKEOVER_MS = 10_000;
 const LOOK_AGAIN_MS = 100;
 
-const request = z.object({ command: z.literal('reload') });
+/** `file`: the configuration its sender has named. */
+const request = z.object({ command: z.literal('reload'), file: z.string().optional() });
+type ControlRequest = z.infer<typeof request>;
 const answer = z.union([
   z.object({ progress: z.string() }),
   z.object({ done: z.literal(true) }),
@@ -36,7 +39,7 @@ export type ControlClient = {
 };
 
 /** What a running service does on request. @throws Error why it could not */
-export type ControlCommands = { reload(client: ControlClient): Promise<void> };
+export type ControlCommands = { reload(client: ControlClient, file: string | null): Promise<void> };
 
 export type ControlSocket = { close(): void };
 
@@ -52,11 +55,11 @@ function withAddress<T>(directory: string, use: (address: string) => T): T {
   }
 }
 
-function isReload(line: string): boolean {
+function requestOf(line: string): ControlRequest | undefined {
   try {
-    return request.safeParse(JSON.parse(line)).success;
+    return request.safeParse(JSON.parse(line)).data;
   } catch {
-    return false;
+    return undefined;
   }
 }
 
@@ -87,8 +90,9 @@ function serveClient(connection: net.Socket, commands: ControlCommands): void {
   });
   createInterface({ input: connection }).once('line', line => {
     const run = async (): Promise<void> => {
-      if (!isReload(line)) throw new Error('this release knows the command "reload" alone');
-      await commands.reload(client);
+      const asked = requestOf(line);
+      if (asked === undefined) throw new Error('this release knows the command "reload" alone');
+      await commands.reload(client, asked.file ?? null);
     };
     run().then(
       () => client.answer(null),
@@ -150,23 +154,21 @@ async function connectSoon(directory: string): Promise<net.Socket> {
  */
 export async function askService(
   directory: string,
-  command: 'reload',
+  asked: ControlRequest,
   progress: (text: string) => void,
 ): Promise<void> {
   const socket = await connectSoon(directory).catch((error: unknown) => {
-    const code = codeOf(error);
     const why =
-      code === 'EACCES'
-        ? 'this account may not give it commands; use the account that started it, or root'
-        : 'no service runs there; start one with plugin-host serve, or name its directory with data.dir (BOT_DATA_DIR)';
+      accessDenied(error, path.join(directory, SOCKET_FILE)) ??
+      'no service runs there; start one with plugin-host serve, or name its directory with data.dir (BOT_DATA_DIR)';
     throw new OperatorError(`the service on ${directory} cannot be reached: ${why}`, { cause: error });
   });
-  socket.write(`${JSON.stringify({ command })}\n`);
+  socket.write(`${JSON.stringify(asked)}\n`);
   for await (const line of createInterface({ input: socket })) {
     const said = answer.parse(JSON.parse(line));
     if ('progress' in said) progress(said.progress);
-    else if ('error' in said) throw new OperatorError(`the service could not ${command}: ${said.error}`);
+    else if ('error' in said) throw new OperatorError(`the service could not ${asked.command}: ${said.error}`);
     else return;
   }
-  throw new OperatorError(`the service ended before it had answered "${command}"; its log says why`);
+  throw new OperatorError(`the service ended before it had answered "${asked.command}"; its log says why`);
 }

@@ -1,5 +1,6 @@
 import { LIMITS } from '../base/limits.ts';
 import type { Suspect } from '../records/suspects.ts';
+import type { Crash } from '../records/suspension.ts';
 
 /** How the serving process ended, and which versions its lanes were running. */
 export type Ending = {
@@ -15,7 +16,7 @@ export type Ending = {
   at: Date;
 };
 
-type Counted = { atMs: number; at: Date; how: string; killed: boolean; memory: string | null };
+type Counted = { atMs: number; at: Date; signal: string; how: string; killed: boolean; memory: string | null };
 
 /** Signals that a process causes itself. */
 const OWN_SIGNALS = new Map<string, number>([
@@ -32,11 +33,12 @@ const KILLS_MAX = 3;
 const VERSIONS_MAX = 1000;
 
 /** How a process crashed by itself; null when it was killed from outside or stopped cleanly. */
-function ownCrash({ code, signal }: Ending): string | null {
-  if (signal !== null) return OWN_SIGNALS.has(signal) ? signal : null;
-  if (code === V8_FATAL) return `a fatal error of V8 (exit code ${V8_FATAL})`;
+function ownCrash({ code, signal }: Ending): { signal: string; how: string } | null {
+  if (signal !== null) return OWN_SIGNALS.has(signal) ? { signal, how: signal } : null;
+  if (code === V8_FATAL) return { signal: 'V8', how: `a fatal error of V8 (exit code ${V8_FATAL})` };
   // A shell reports a signal as exit code 128 plus the signal's number.
-  for (const [name, number] of OWN_SIGNALS) if (code === 128 + number) return `${name} (exit code ${code})`;
+  for (const [name, number] of OWN_SIGNALS)
+    if (code === 128 + number) return { signal: name, how: `${name} (exit code ${code})` };
   return null;
 }
 
@@ -57,11 +59,12 @@ export class CrashCount {
     const suspects: Suspect[] = [];
     for (const versionId of e.versions) {
       const before = this.#ofVersion.get(versionId) ?? [];
-      const crash = { atMs: e.atMs, at: e.at, how: own ?? 'SIGKILL', killed, memory: killed ? e.memory : null };
+      const how = own ?? { signal: 'SIGKILL', how: 'SIGKILL' };
+      const crash = { atMs: e.atMs, at: e.at, ...how, killed, memory: killed ? e.memory : null };
       const all = [...before.filter(c => c.atMs > e.atMs - LIMITS.crashWindowMs), crash];
       this.#ofVersion.delete(versionId);
       const guilty = all.filter(c => !c.killed).length >= CRASHES_MAX || all.filter(c => c.killed).length >= KILLS_MAX;
-      if (guilty) suspects.push({ versionId, seen: describe(all) });
+      if (guilty) suspects.push({ versionId, seen: describe(all), crashes: all.map(crashOf) });
       else this.#ofVersion.set(versionId, all);
     }
     for (const oldest of this.#ofVersion.keys()) {
@@ -71,6 +74,12 @@ export class CrashCount {
     return suspects;
   }
 }
+
+const crashOf = (c: Counted): Crash => ({
+  signal: c.signal,
+  at: c.at.toISOString(),
+  out_of_memory: c.memory !== null,
+});
 
 function describe(all: readonly Counted[]): string {
   const each = all.map(c => `${c.how} at ${c.at.toISOString()}${c.memory === null ? '' : ` (${c.memory})`}`);

@@ -20,6 +20,8 @@ export class StartError extends OperatorError {
 export type PostgresOptions = {
   /** Cluster directory; made by initdb when absent. */
   directory: string;
+  /** Fails when it is absent: a command that names the wrong directory must not make an empty database there. */
+  mustExist?: true;
   /** Group that may use its socket, when PostgreSQL runs as a separate account. */
   socketGroup?: number;
   /** Called before each slow step. */
@@ -208,6 +210,10 @@ export async function startPostgres(options: PostgresOptions): Promise<RunningPo
   if (fs.existsSync(path.join(directory, 'PG_VERSION'))) {
     await stopLeftover(directory);
     password = fs.readFileSync(`${directory}.password`, 'utf8').trim();
+  } else if (options.mustExist === true) {
+    throw new StartError(
+      `no service has run with the data directory ${path.dirname(directory)} (data.dir) yet: name the configuration of the service with --config FILE, or start the service once`,
+    );
   } else {
     progress('initialising the embedded PostgreSQL (once)');
     password = initialise(binaries, account, directory);

@@ -3,7 +3,7 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { messageOf } from '../base/errors.ts';
 import { StartError } from './embedded-postgres.ts';
-import { lowerStartPriority } from './start-priority.ts';
+import { lowerOwnPriority, lowerStartPriority } from './start-priority.ts';
 import { keepOpen, TAKEOVER_VARIABLE } from './takeover-state.ts';
 
 /** How this process was started. */
@@ -51,7 +51,7 @@ export function checkProgram(
     stdio: ['pipe', 'ignore', 'pipe'],
     timeout: CHECK_MS,
   });
-  lowerStartPriority(child.pid);
+  lowerStartPriority(child);
   let said = '';
   child.stderr.on('data', (chunk: Buffer) => {
     said = (said + chunk.toString()).slice(-2000);
@@ -86,6 +86,8 @@ export function becomeProgram(
   if (process.execve === undefined) throw new StartError('this Node cannot replace its program; restart the service');
   for (const fd of [state, ...descriptors]) keepOpen(fd, true);
   const env = { ...environment, [TAKEOVER_VARIABLE]: String(state) };
+  // It loads next to a service under load; `serve` raises it again.
+  lowerOwnPriority();
   process.execve(file.node, [file.node, ...commandOf(file, program)], env);
   throw new Error('bug: execve has returned');
 }

@@ -1,3 +1,5 @@
+import fs from 'node:fs';
+import path from 'node:path';
 import { OperatorError } from '../base/errors.ts';
 import { type Config, type ConfigKey, withValues } from '../config/load.ts';
 
@@ -14,6 +16,26 @@ const USED_AT_START: readonly ConfigKey[] = [
 ];
 /** Empty: the embedded one, which is started below the supervisor or not. */
 const EMBEDDED_IF_EMPTY: readonly ConfigKey[] = ['database.url', 'spicedb.endpoint'];
+
+function isSameFile(a: string, b: string): boolean {
+  const [of, other] = [a, b].map(file => fs.statSync(file, { throwIfNoEntry: false }));
+  return path.resolve(a) === path.resolve(b) || (of !== undefined && of.ino === other?.ino && of.dev === other.dev);
+}
+
+/**
+ * A reload reads the file that the service was started with: the next start would read it as well.
+ *
+ * @param own the file of the start; null for none
+ * @param named the one that a reload names; null for none
+ * @throws OperatorError when they are not the same
+ */
+export function assertSameFile(own: string | null, named: string | null): void {
+  if (named === null || (own !== null && isSameFile(own, named))) return;
+  const started = own === null ? 'without a configuration file' : `with ${path.resolve(own)}`;
+  throw new OperatorError(
+    `it was started ${started}, and --config or BOT_CONFIG names ${named}: leave that out, or restart the service with the other file`,
+  );
+}
 
 const keysOf = (config: Config): ConfigKey[] => Object.keys(config.values) as ConfigKey[];
 

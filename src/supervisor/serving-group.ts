@@ -1,6 +1,7 @@
 import type { ChildProcess } from 'node:child_process';
 import { messageOf } from '../base/errors.ts';
-import { type Config, configToEnv, dataPath } from '../config/load.ts';
+import { type Config, configToEnv, dataPath, originOf } from '../config/load.ts';
+import { durationMs } from '../config/values.ts';
 import { makeHostId } from '../db/held-lock.ts';
 import { SlotBroker } from '../execution/slot-broker.ts';
 import { ToldStrikes } from '../records/strikes.ts';
@@ -26,8 +27,9 @@ export type ServingGroupOptions = {
   /** Account that runs plugins when this process is root; null: the same account. */
   account: Account | null;
   setupToken: string;
-  /** Compiled sample plugin to install before the service is ready, or null. */
+  /** Compiled sample plugin to install before the service is ready, and built administration pages; null without. */
   samplePath: string | null;
+  pages: string | null;
   environment: NodeJS.ProcessEnv;
   progress(text: string): void;
   warn(text: string): void;
@@ -96,17 +98,13 @@ export class ServingGroup {
   /** @throws StartError when a process cannot start */
   async start(): Promise<void> {
     removeOldNotes(dataPath(this.#options.config()));
-    this.#watch();
+    this.#crashes.watch();
+    this.pulse.start();
     // The first one migrates the database and installs the sample; the others find its port.
     await this.#begin(0);
     this.#wasReady = true;
     await Promise.all(this.#places.slice(1).map((_, k) => this.#begin(k + 1)));
     this.#standby.soon();
-  }
-
-  #watch(): void {
-    this.#crashes.watch();
-    this.pulse.start();
   }
 
   /**
@@ -152,7 +150,8 @@ export class ServingGroup {
       this.#listenTo(serving, () => {});
     }
     this.#slots.resume(state.slots, (pid, message) => [...this.#running].find(p => p.pid === pid)?.send(message));
-    this.#watch();
+    this.#crashes.watch();
+    this.pulse.start();
     this.goOn();
   }
 
@@ -163,7 +162,7 @@ export class ServingGroup {
    * @throws StartError when it reports a failure, ends or cannot be made
    */
   async #begin(place: number, made: () => void = () => {}): Promise<ServingProcess> {
-    const { account, config, graphEndpoint, samplePath, setupToken } = this.#options;
+    const { account, config, graphEndpoint, pages, samplePath, setupToken } = this.#options;
     const child = this.#standby.take(this.#startingAt !== place);
     if (child.pid === undefined)
       throw new StartError('the system cannot start another process now; check the limits on processes and memory');
@@ -174,12 +173,13 @@ export class ServingGroup {
     serving.send({
       kind: 'go',
       env: { ...configToEnv(config()), BOT_ADMIN_SETUP_TOKEN: setupToken },
+      origin: originOf(config()),
       hostId: this.#hostId,
       processes: this.#options.processes,
       slots: this.#slots.join(serving.pid, place, message => serving.send(message)),
       noteFile: serving.noteFile,
-      suspects,
       sampleModule: this.#wasReady || place > 0 ? null : samplePath,
+      ...{ pages, suspects, replaces: this.#startingAt === place },
     });
     for (const strike of this.#strikes.list(Date.now())) serving.send(strike);
     const endpoint = graphEndpoint();
@@ -345,7 +345,7 @@ export class ServingGroup {
       // The old process has ended by itself, and the new one did not start.
       if (!this.#stopping) this.#beginAgain(place);
     }
-    next.takeOver(() => this.#slots.replace(next.pid));
+    next.takeOver(durationMs(this.#options.config().values['serving.take_over']), () => this.#slots.replace(next.pid));
     const old = [...this.#running].filter(p => p.place === place && p !== next);
     await Promise.all(old.map(p => retireProcess(p, this.#options.config())));
   }

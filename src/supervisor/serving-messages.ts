@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { metric } from '../base/metric.ts';
+import type { ConfigOrigin } from '../config/load.ts';
 import { type BrokerMessage, leaseMessage } from '../execution/slot-messages.ts';
 import { type StrikeMessage, strikeMessage } from '../records/strikes.ts';
 import type { Suspect } from '../records/suspects.ts';
@@ -28,6 +29,8 @@ export type ServingMessage = z.infer<typeof servingMessage>;
 export type GoMessage = {
   kind: 'go';
   env: Record<string, string>;
+  /** Where its values come from. */
+  origin: ConfigOrigin;
   /** Names this host in the database, for all its serving processes. */
   hostId: number;
   /** Number of serving processes. */
@@ -37,6 +40,10 @@ export type GoMessage = {
   noteFile: string;
   suspects: Suspect[];
   sampleModule: string | null;
+  /** Directory of the built administration pages; null where they are not built. */
+  pages: string | null;
+  /** Another process serves meanwhile: it begins to listen when it is fast. */
+  replaces?: boolean;
 };
 
 /** Messages of the supervisor to a serving process. */

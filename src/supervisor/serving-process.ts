@@ -95,6 +95,9 @@ export function makeNoteFile(account: Account | null, fallback: string): string 
   return file;
 }
 
+/** Part of the time for it after which half of the clients have been led over (`takeOverShare`). */
+const HALF_OF_CLIENTS = 5 / 6;
+
 /** A serving process that was told to begin. */
 export class ServingProcess {
   readonly child: Child;
@@ -119,11 +122,11 @@ export class ServingProcess {
     this.noteFile = noteFile;
   }
 
-  /** Clients are led to it from now on, few at first. @param halfway called when half of the time for it has passed */
-  takeOver(halfway: () => void): void {
+  /** Clients are led to it from now on, few at first, within `ms`. @param halfway called when it has half of them */
+  takeOver(ms: number, halfway: () => void): void {
     raiseStartPriority(this.pid);
     this.send({ kind: 'take_over' });
-    setTimeout(halfway, LIMITS.takeOverMs / 2).unref();
+    setTimeout(halfway, ms * HALF_OF_CLIENTS).unref();
   }
 
   get pid(): number {

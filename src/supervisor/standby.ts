@@ -46,7 +46,7 @@ export class Standby {
 
   #load(): ChildProcess {
     const child = this.#spawn();
-    lowerStartPriority(child.pid);
+    lowerStartPriority(child);
     return child;
   }
 

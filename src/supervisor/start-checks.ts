@@ -1,6 +1,7 @@
 import fs from 'node:fs';
 import net from 'node:net';
 import path from 'node:path';
+import { accessDenied } from '../base/access-denied.ts';
 import { messageOf } from '../base/errors.ts';
 import { foreignFunctions } from '../base/foreign-functions.ts';
 import type { Config } from '../config/load.ts';
@@ -27,6 +28,11 @@ function makeDirectory(directory: string): void {
 }
 
 function directoryError(directory: string, error: unknown): StartError {
+  const denied = accessDenied(error);
+  if (denied !== null)
+    return new StartError(
+      `the data directory ${directory} cannot be written: ${denied}; or name another one with data.dir (BOT_DATA_DIR)`,
+    );
   const code = error instanceof Error && 'code' in error ? error.code : '';
   const what = code === 'ENOSPC' ? 'is full; free some space' : 'cannot be written; change its owner';
   return new StartError(

@@ -32,8 +32,8 @@ import { type Account, dropTo } from './unprivileged.ts';
 
 export type SupervisorOptions = {
   config: Config;
-  /** Reads the configuration again. @throws OperatorError naming the mistake */
-  readAgain(): Config;
+  /** Reads the configuration again. @throws OperatorError naming the mistake, or that another file was `named` */
+  readAgain(named?: string | null): Config;
   /** How this process was started, to be replaced at a reload. */
   program: Program;
   /** The file of this program, without links. */
@@ -44,6 +44,8 @@ export type SupervisorOptions = {
   taken: TakeoverState | null;
   /** Compiled sample plugin to install before the service is ready, or null. */
   samplePath: string | null;
+  /** Directory of the built administration pages; null where they are not built. */
+  pages: string | null;
   environment: NodeJS.ProcessEnv;
   progress(text: string): void;
   warn(text: string): void;
@@ -261,12 +263,12 @@ export class Supervisor implements ControlCommands {
    *
    * @throws OperatorError when the configuration has a mistake, or the program cannot take over; nothing has changed then
    */
-  async reload(client: ControlClient): Promise<void> {
+  async reload(client: ControlClient, named: string | null): Promise<void> {
     if (!this.#wasReady || this.#stopping !== null) throw new StartError('the service is starting or stopping');
     if (this.#isReloading) throw new StartError('the serving processes are being replaced already');
     this.#isReloading = true;
     try {
-      reloadedConfig(this.#given, this.#options.readAgain(), this.#config);
+      reloadedConfig(this.#given, this.#options.readAgain(named), this.#config);
       await this.#handOn(programFile(this.#options.program), client, null);
     } finally {
       this.#isReloading = false;

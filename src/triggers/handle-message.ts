@@ -17,11 +17,12 @@ import type { Channel, ChannelName, IncomingFile, IncomingMessage, Language } fr
 import { appendMessages, type Message } from '../messaging/outgoing.ts';
 import type { StoredUpdate } from '../messaging/updates.ts';
 import { type Command, findCommand, listCommands } from '../plugins/commands.ts';
-import type { PluginRegistry } from '../plugins/registry.ts';
+import type { InstalledPlugin, PluginRegistry } from '../plugins/registry.ts';
 import type { ExecutionRecords } from '../records/execution-records.ts';
 import type { Quarantine } from '../records/quarantine.ts';
+import type { Recording } from '../records/recording.ts';
 import { messageEvent } from './message-event.ts';
-import { appendCall, appendCommandRefusal } from './record.ts';
+import { appendCall, appendCommandRefusal, recordingOf } from './record.ts';
 
 export type MessageParts = {
   channels: ReadonlyMap<ChannelName, Channel>;
@@ -201,7 +202,7 @@ async function runCommand(line: Line, command: Command, asked: Asked): Promise<H
   const say = ANSWERS[language];
   const deadline = performance.now() + parts.timeoutMs;
   const caller = callerOf(line);
-  const callAt = (until: number): HostCall =>
+  const callAt = (until: number, recording: Recording | null = null): HostCall =>
     new HostCall({
       plugin,
       requestId,
@@ -212,6 +213,7 @@ async function runCommand(line: Line, command: Command, asked: Asked): Promise<H
       deadline: until,
       callers: [],
       message: scope,
+      recording,
     });
   const decision = await parts.access.decide(userId, plugin.id, trigger.name);
   if (!decision.allowed) {
@@ -229,8 +231,9 @@ async function runCommand(line: Line, command: Command, asked: Asked): Promise<H
   }
   // The deadline starts after the files were fetched.
   const until = performance.now() + parts.timeoutMs;
-  const call = callAt(until);
-  const outcome = await execute(line, call, command, asked.args, files);
+  const event = eventOf(line, trigger.name, asked.args, files);
+  const call = callAt(until, decision.settings.record ? recordingOf(command, event, null) : null);
+  const outcome = await execute(parts, call, plugin, event);
   const now = Date.now();
   parts.quarantine.note(plugin, trigger.name, caller, outcome, now);
   appendCall(parts.records, call, outcome, decided(decision), now);
@@ -243,12 +246,28 @@ async function runCommand(line: Line, command: Command, asked: Asked): Promise<H
   return told(outcome.kind, busy ? say.busy : say.failed(asked.word));
 }
 
-function execute(
+const eventOf = (
   { channel, message, parts, requestId, userId }: Line,
-  call: HostCall,
-  { plugin, trigger }: Command,
+  trigger: string,
   args: readonly string[],
   files: readonly FileRecord[],
+): string =>
+  messageEvent({
+    trigger,
+    requestId,
+    deadlineMs: parts.timeoutMs,
+    channel: channel.name,
+    message,
+    args,
+    userId,
+    files,
+  });
+
+function execute(
+  parts: MessageParts,
+  call: HostCall,
+  plugin: InstalledPlugin,
+  event: string,
 ): Promise<ExecutionOutcome> {
   return new Promise(resolve =>
     parts.execute({
@@ -257,16 +276,7 @@ function execute(
       entry: ENTRY.message,
       callers: [],
       caller: call.caller,
-      event: messageEvent({
-        trigger: trigger.name,
-        requestId,
-        deadlineMs: parts.timeoutMs,
-        channel: channel.name,
-        message,
-        args,
-        userId,
-        files,
-      }),
+      event,
       body: null,
       deadline: call.deadline,
       context: call,

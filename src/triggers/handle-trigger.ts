@@ -15,10 +15,12 @@ import { isFromOrigins, type TriggerExchange } from '../http/message.ts';
 import { countsAt, credentialOf, mayCall, type Principal, type Principals } from '../identity/principals.ts';
 import type { InstalledTrigger, PluginRegistry } from '../plugins/registry.ts';
 import type { ExecutionRecords } from '../records/execution-records.ts';
-import type { Quarantine, Suspension } from '../records/quarantine.ts';
+import type { Quarantine } from '../records/quarantine.ts';
+import type { Recording } from '../records/recording.ts';
+import type { Suspension } from '../records/suspension.ts';
 import { corsHeaders, isPreflight, preflightHeaders } from './cors.ts';
 import { outcomeReply } from './outcome-reply.ts';
-import { appendExecution, appendRefusal } from './record.ts';
+import { appendExecution, appendRefusal, recordingOf } from './record.ts';
 import { refuseUnknown } from './refuse-unknown.ts';
 import { type HttpAuth, httpEvent } from './trigger-event.ts';
 
@@ -244,22 +246,24 @@ function run(parts: TriggerParts, x: TriggerExchange, found: Found, admitted: Ad
   const { headers, method, query, remoteAddr, requestId } = x;
   const { caller } = admitted;
   const deadline = performance.now() + parts.timeoutMs;
+  const event = httpEvent(trigger, requestId, parts.timeoutMs, {
+    method,
+    path,
+    query,
+    headers,
+    remoteAddr,
+    params,
+    auth: authOf(admitted.principal),
+    hostBearer: parts.hostBearer,
+  });
+  const recording = target.settings.record ? recordingOf(target, event, body) : null;
   parts.execute({
     pluginId: plugin.id,
     moduleId: plugin.moduleId,
     entry: ENTRY.handle,
     callers: NO_CALLERS,
     caller,
-    event: httpEvent(trigger, requestId, parts.timeoutMs, {
-      method,
-      path,
-      query,
-      headers,
-      remoteAddr,
-      params,
-      auth: authOf(admitted.principal),
-      hostBearer: parts.hostBearer,
-    }),
+    event,
     body,
     deadline,
     context: new HostCall({
@@ -274,8 +278,9 @@ function run(parts: TriggerParts, x: TriggerExchange, found: Found, admitted: Ad
       deadline,
       callers: NO_CALLERS,
       message: null,
+      recording,
     }),
-    done: outcome => finish(parts, x, found, admitted, outcome),
+    done: outcome => finish(parts, x, found, admitted, outcome, recording),
   });
 }
 
@@ -318,6 +323,7 @@ function finish(
   { cors, place, target: t }: Found,
   { caller, principal, verdict }: Admitted,
   o: ExecutionOutcome,
+  recording: Recording | null,
 ): void {
   const { plugin, trigger } = t;
   let status: number;
@@ -335,5 +341,5 @@ function finish(
     const keep = o.log.some(l => l.level === 3) || parts.records.wants(t, now);
     if (!keep) return;
   }
-  appendExecution(parts.records, x, t, { outcome: o, status, principal, verdict }, now);
+  appendExecution(parts.records, x, t, { outcome: o, status, principal, verdict, recording }, now);
 }

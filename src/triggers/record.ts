@@ -3,8 +3,10 @@ import type { PolicyVerdict } from '../authz/policies.ts';
 import type { CallPrincipal, HostCall } from '../host/host-functions.ts';
 import type { TriggerExchange } from '../http/message.ts';
 import type { Principal } from '../identity/principals.ts';
-import type { InstalledTrigger } from '../plugins/registry.ts';
+import { configFieldsOf } from '../plugins/manifest.ts';
+import type { InstalledPlugin, InstalledTrigger } from '../plugins/registry.ts';
 import type { ExecutionRecords } from '../records/execution-records.ts';
+import { Recording } from '../records/recording.ts';
 
 /** The principal, the policy verdict and the status of the answer. */
 type Answered = { status: number; principal: Principal | null; verdict: PolicyVerdict | null };
@@ -43,11 +45,28 @@ export function appendExecution(
   records: ExecutionRecords,
   x: TriggerExchange,
   t: InstalledTrigger,
-  a: Answered & { outcome: ExecutionOutcome },
+  a: Answered & { outcome: ExecutionOutcome; recording: Recording | null },
   nowMs: number,
 ): void {
-  records.append({ ...common(x, t, a), ...measured(a.outcome, nowMs) });
+  const recording = a.recording?.pack(a.outcome, a.status) ?? null;
+  records.append({ ...common(x, t, a), ...measured(a.outcome, nowMs), recording });
 }
+
+/** The recording of an execution that is about to begin. */
+export const recordingOf = (
+  { plugin, trigger }: { plugin: InstalledPlugin; trigger: { name: string } },
+  event: string,
+  body: Uint8Array | null,
+): Recording =>
+  new Recording({
+    plugin,
+    trigger: trigger.name,
+    secretFields: configFieldsOf(plugin.manifest)
+      .filter(f => f.sensitive)
+      .map(f => f.name),
+    event,
+    body,
+  });
 
 const commonOfCall = ({ plugin, principal, requestId, traceId, trigger }: HostCall) => ({
   requestId,
@@ -74,7 +93,8 @@ export function appendCall(
 ): void {
   if (call.plugin === null) return;
   if (o.kind === 'ok' && !o.log.some(l => l.level === 3) && !records.wants(call.plugin, nowMs)) return;
-  records.append({ ...commonOfCall(call), decision, ...measured(o, nowMs) });
+  const recording = call.recording?.pack(o, 0) ?? null;
+  records.append({ ...commonOfCall(call), decision, ...measured(o, nowMs), recording });
 }
 
 /** Appends the record of a refused command, at most a few per second. */

@@ -3,6 +3,7 @@ import type { BrowserContext, Page } from 'playwright-core';
 import t from 'tap';
 import { z } from 'zod';
 import { openDatabase } from '../../src/db/database.ts';
+import { logIn } from '../support/admin-browser.ts';
 import { startBrowser } from '../support/browser.ts';
 import { CookieJar } from '../support/identity-provider.ts';
 import {
@@ -214,10 +215,7 @@ t.test('two cookies with the name of a session are refused, wherever they count'
 async function openAdmin(s: TestService, context: BrowserContext): Promise<Page> {
   const admin = await context.newPage();
   await admin.goto(`${s.base}/admin/`);
-  await admin.fill('#email', EMAIL);
-  await admin.fill('#password', PASSWORD);
-  await admin.click('#login button');
-  await admin.waitForSelector('#plugin-table td');
+  await logIn(admin, EMAIL, PASSWORD);
   return admin;
 }
 
@@ -269,7 +267,7 @@ t.test('in a browser: a frontend written to take over the administration gets no
   // A cookie for a longer path comes first: it is noticed, not believed.
   await page.evaluate('document.cookie = "admin_session=of-the-attacker; path=/api/admin"');
   await admin.reload();
-  await admin.waitForSelector('#message:has-text("two cookies named admin_session")');
+  await admin.getByText('two cookies named admin_session').waitFor();
   t.same(await w.credentials(), before, 'nothing was made');
 });
 
@@ -300,7 +298,7 @@ t.test('in a browser: a page of a trigger is alone with itself', async t => {
     'its cookies stay with its triggers',
   );
   await admin.reload();
-  await admin.waitForSelector('#plugin-table td');
+  await admin.getByRole('heading', { level: 1, name: 'Overview' }).waitFor();
   t.same(await w.credentials(), before, 'nothing was made');
 });
 
@@ -314,17 +312,19 @@ t.test('in a browser: a user makes a token on the account page, and it works', a
   const errors: string[] = [];
   page.on('pageerror', error => errors.push(error.message));
   await page.goto(`${w.s.base}/account/`);
-  await page.fill('#name', 'my script');
-  await page.click('#make button');
-  await page.waitForSelector('#tokens td:has-text("my script")');
-  const token = (await page.textContent('#token')) ?? '';
+  await page.getByLabel('Name').fill('my script');
+  await page.getByRole('button', { name: 'Make a token' }).click();
+  const dialog = page.getByRole('dialog');
+  const token = (await dialog.locator('code').textContent()) ?? '';
+  await dialog.getByRole('button').last().click();
   const files = await w.call('POST', '/api/files/init', { authorization: `Bearer ${token}` }, {});
   t.equal(files.status, 422, 'the token is believed; the body is not right');
-  await page.click('#tokens button');
-  await page.locator('#tokens tbody tr').waitFor({ state: 'detached' });
+  await page.getByRole('button', { name: 'Revoke my script' }).click();
+  await page.getByRole('dialog').getByRole('button', { name: 'Revoke' }).click();
+  await page.getByText('No token yet').waitFor();
   t.equal((await w.call('POST', '/api/files/init', { authorization: `Bearer ${token}` }, {})).status, 401);
-  t.ok(await page.locator('#sessions tbody tr').count());
-  await page.click('#logout');
-  await page.waitForSelector('#login:not([hidden])');
+  await page.getByText('this session').waitFor();
+  await page.getByRole('button', { name: 'Log out' }).click();
+  await page.getByText('No login for users is set up').waitFor();
   t.same(errors, []);
 });

@@ -3,6 +3,7 @@ import t from 'tap';
 import { z } from 'zod';
 import type { Contract } from '../../src/api/contract.ts';
 import { apiDocs, apiDocument } from '../../src/api/docs-api.ts';
+import { PROBLEM_MEMBERS } from '../../src/api/problem-members.ts';
 import { RESOURCES } from '../../src/api/resources.ts';
 import { contractProblems } from '../support/contract.ts';
 import { request, startTestService } from '../support/service.ts';
@@ -23,11 +24,11 @@ const contracts = Object.entries({ ...RESOURCES, apiDocs }).flatMap(([resource, 
 );
 const rowOf = ({ method, path }: { method: string; path: string }): string => `${method} ${path}`;
 
-t.test('every row of the API has a contract, but our own pages and preflights', async t => {
+t.test('every row of the API has a contract, but our own pages, what authors fetch and preflights', async t => {
   const without = s.service.routes.filter(r => r.contract === undefined);
   for (const r of without)
     t.ok(
-      r.method === 'OPTIONS' || /^\/(admin|account|messengers)?(\/|$)/.test(r.path),
+      r.method === 'OPTIONS' || r.path.startsWith('/kits/') || /^\/(admin|account|messengers)?(\/|$)/.test(r.path),
       `${rowOf(r)} has no contract: it stands in no document`,
     );
   t.ok(s.service.routes.length - without.length > 110);
@@ -62,6 +63,7 @@ t.test('an endpoint that makes something takes an Idempotency-Key', async t => {
   const exceptions: Record<string, string> = {
     'plugins.upload': 'a second version of the same bytes changes nothing',
     'userFiles.announce': 'a file that was announced and not sent is removed by itself',
+    'ownSecondFactor.addPasskey': 'what began it counts once',
     'messengerAccounts.link': 'a code ends after minutes, and the newest counts',
   };
   for (const { contract, name } of contracts) {
@@ -119,4 +121,24 @@ t.test('an answer that is not as documented is found', async t => {
   t.match(check(418, {}), /not documented/, 'another status');
   t.match(check(200, whole, 'text/plain'), /text\/plain/, 'another media type');
   t.match(check(404, { code: 'conflict' }, 'application/problem+json'), /allowed values|required/, 'another code');
+});
+
+t.test('a refusal has the members of its code and no others', async t => {
+  const refused = (status: number, code: string, more: Record<string, unknown> = {}): string => {
+    const every = { type: `urn:x:${code}`, title: 't', status, detail: 'd', instance: '/', code, request_id: 'r' };
+    const text = JSON.stringify({ ...every, error: 'd', errors: [], ...more });
+    return contractProblems('POST', '/api/admin/auth/login', status, 'application/problem+json', text);
+  };
+  const asked = { continuation: 'c', methods: ['totp'], passkey_options: null };
+  t.equal(refused(401, 'second_factor_required', asked), '');
+  t.match(refused(401, 'second_factor_required'), /continuation/, 'one is missing');
+  t.match(refused(401, 'second_factor_required', { ...asked, methods: ['sms'] }), /allowed values/, 'another value');
+  t.match(refused(401, 'second_factor_required', { ...asked, hint: 'h' }), /unevaluated properties/, 'one more');
+  t.equal(refused(401, 'unauthorized', { attempts_left: 4 }), '');
+  t.match(refused(401, 'unauthorized', asked), /unevaluated properties/, 'those of another code');
+  t.equal(refused(429, 'too_many_attempts'), '');
+  t.match(refused(429, 'too_many_attempts', { attempts_left: 4 }), /unevaluated properties/, 'a code without any');
+  t.equal(refused(422, 'validation_failed', { errors_total: 30 }), '', 'every refusal counts its errors');
+  const { schemas } = apiDocument().components as { schemas: Record<string, unknown> };
+  for (const code of Object.keys(PROBLEM_MEMBERS)) t.ok(schemas[`Problem.${code}`], `${code} stands in the document`);
 });

@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { loadConfig } from '../../src/config/load.ts';
 import { PluginOrigins } from '../../src/config/plugin-origins.ts';
 import { freePort } from '../../src/supervisor/embedded-postgres.ts';
+import { logIn, logOut } from '../support/admin-browser.ts';
 import { startBrowser } from '../support/browser.ts';
 import { publicAccess, rawRequest, request, startTestService, TOKEN } from '../support/service.ts';
 import { watPlugin } from '../support/wat.ts';
@@ -83,10 +84,7 @@ t.test('in a browser: a plugin on its own origin has its user, and nothing of th
   const context = await browser.newContext();
   const admin = await context.newPage();
   await admin.goto(`http://localhost:${port}/admin/`);
-  await admin.fill('#email', EMAIL);
-  await admin.fill('#password', PASSWORD);
-  await admin.click('#login button');
-  await admin.waitForSelector('#plugin-table td');
+  await logIn(admin, EMAIL, PASSWORD);
 
   const page = await context.newPage();
   await page.goto(`http://localhost:${port}/plugins/one/app/?a=1`);
@@ -151,7 +149,6 @@ t.test('in a browser: a plugin on its own origin has its user, and nothing of th
   t.equal((await use(hostOfOne, kept)).status, 400, 'a second time');
 
   // Logging out at the service ends the sessions on all origins.
-  await admin.click('#logout');
-  await admin.waitForSelector('#login:not([hidden])');
+  await logOut(admin);
   t.equal((await at(hostOfOne, '/api/triggers/http/one/run')).status, 401);
 });

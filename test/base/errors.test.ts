@@ -10,6 +10,8 @@ const WANT: Record<ErrorCode, number> = {
   not_found: 404,
   method_not_allowed: 405,
   request_timeout: 408,
+  second_factor_required: 401,
+  second_factor_setup_required: 403,
   password_change_required: 403,
   password_confirmation_required: 403,
   page_proof_required: 403,
@@ -66,7 +68,7 @@ t.test('an error body is a problem document with the members clients rely on', a
     code: 'validation_failed',
     request_id: 'request-1',
     error: 'limit is wrong',
-    errors: [{ pointer: '/limit', message: 'must be 1' }],
+    errors: [{ pointer: '/limit', message: 'must be 1', code: 'refused' }],
     more: 1,
   });
 });

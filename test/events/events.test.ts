@@ -55,6 +55,11 @@ t.test('an event reaches its subscribers as a CloudEvent whose signature the pub
     time: /^\d{4}-\d\d-\d\dT/,
   });
   t.equal(new Set(all.taken.map(e => e.id)).size, 3);
+  const read = await s.admin('GET', `/events/${first?.id}`);
+  t.match(read.json, { id: first?.id, plugin_id: 'one', type: 'grade.given' }, 'the id finds it');
+  t.match(read.text, '"data":{"student":9223372036854775807,"text":"é\\u0000"}');
+  for (const id of ['7b2a6f52-3df1-4f5c-9d6b-0f4a1c1e7d11', '1', 'none'])
+    t.match((await s.admin('GET', `/events/${id}`)).json, { status: 404, detail: `there is no event ${id}` });
   await some.until(1);
   t.same(numbers(some, 'two'), [1]);
   t.same(all.unsigned.concat(some.unsigned), []);
@@ -310,3 +315,23 @@ t.test('administrators see events as they come, on every host, from where they w
   t.equal(await there.reading, 'ended', 'a host that ends lets its watchers go');
   await stopped;
 });
+
+t.test(
+  'a test event is signed like any other, goes past what waits, and says what the subscriber answered',
+  async t => {
+    const { s } = await world(t);
+    const subscriber = await startSubscriber(t);
+    const id = await subscribe(s, subscriber);
+    t.match((await s.admin('POST', `${PATH}/${id}/test`)).json, { ok: true, status: 200, problem: null });
+    t.match(subscriber.taken, [{ type: 'plugin_host.test', source: '/', data: {} }]);
+    t.same(subscriber.unsigned, []);
+    subscriber.faults.push(500);
+    t.match((await s.admin('POST', `${PATH}/${id}/test`)).json, { ok: false, status: 500, problem: /500/ });
+    subscriber.isDown = true;
+    t.match((await s.admin('POST', `${PATH}/${id}/test`)).json, { ok: false, status: null, problem: /not reached/ });
+    t.match((await s.admin('GET', `${PATH}/${id}`)).json.deliveries, { waiting: 0, delivered: 0, dead: 0 });
+    await s.admin('PATCH', `${PATH}/${id}`, { enabled: false });
+    t.equal((await s.admin('POST', `${PATH}/${id}/test`)).status, 409);
+    t.equal(((await s.admin('GET', '/audit?action=event.test')).json.items as Json[]).length, 3);
+  },
+);

@@ -10,7 +10,7 @@ import { filebox, sha256 } from '../support/files.ts';
 import { BUCKET, startS3Server } from '../support/s3-server.ts';
 import { request, startTestService, TOKEN } from '../support/service.ts';
 
-const FRONTEND = path.resolve(import.meta.dirname, '../../sdk/assemblyscript/examples/filebox/frontend');
+const FRONTEND = path.resolve(import.meta.dirname, '../../sdk/gallery/filebox/frontend');
 /** One red point. */
 const PICTURE = Buffer.from(
   'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8BQDwAEhQGAhKmMIQAAAABJRU5ErkJggg==',

@@ -3,8 +3,6 @@ import { openDatabase } from '../../src/db/database.ts';
 import { NestedCalls } from '../../src/execution/nested-calls.ts';
 import { addServiceKey } from '../../src/identity/service-keys.ts';
 import { type CallAnswer, callerPlugin, callHost } from '../support/caller.ts';
-import { makeDatabase } from '../support/database.ts';
-import { buildExample } from '../support/sdk.ts';
 import { type Json, MANY_LANES, startTestService } from '../support/service.ts';
 import { watPlugin } from '../support/wat.ts';
 
@@ -92,28 +90,6 @@ t.test('a plugin calls another plugin with bytes and gets bytes, for the same pr
     authorization: `Bearer ${key.text}`,
   });
   t.match(JSON.parse(second?.text ?? ''), { call: { auth: { kind: 'service', service_key_id: Number(key.key.id) } } });
-});
-
-t.test('a function of the kit answers another plugin', async t => {
-  const s = await startTestService();
-  t.teardown(() => s.stop());
-  const own = await makeDatabase();
-  t.teardown(() => own.drop());
-  const db = openDatabase(own.url, 1, () => {});
-  t.teardown(() => db.close());
-  await db.query('CREATE TABLE grades (student bigint, course text, grade int)');
-  await db.query("INSERT INTO grades VALUES (9007199254740993, 'a', 4), (9007199254740993, 'b', 5)");
-  await s.install(await buildExample('grades'), { databases: { grades: own.url } });
-  await s.install(callerPlugin({ id: 'caller', requirements: dep('grades') }));
-  const a = await callHost(s, 'caller', [
-    ['plugin_call', 'grades', 'average', '{"student":9007199254740993}'],
-    ['plugin_call', 'grades', 'average', '{"student":1}'],
-    ['plugin_call', 'grades', 'total', ''],
-  ]);
-  t.same(
-    a.map(x => x.text),
-    ['{"average":"4.50"}', '{"average":null}', 'plugin "grades" reported: there is no function "total"'],
-  );
 });
 
 t.test('calls that cannot be made say why; each target needs its own permission', async t => {

@@ -2,7 +2,6 @@ import t from 'tap';
 import { HOST_ERROR } from '../../src/abi/host-functions.ts';
 import { openDatabase } from '../../src/db/database.ts';
 import { type CallAnswer, callerPlugin, callHost, type ScriptedCall } from '../support/caller.ts';
-import { buildExample } from '../support/sdk.ts';
 import { MANY_LANES, startTestService } from '../support/service.ts';
 
 const MIB = 1024 * 1024;
@@ -384,43 +383,5 @@ t.test('the key-value store, atomically', async t => {
       abi: 5,
       limits: { kvManyKeysMax: 100, kvManyBytesMax: 4 * MIB, kvValueBytesMax: MIB, kvKeyBytesMax: 512 },
     });
-  });
-});
-
-t.test('the booking sample gives 40 slots to 40 of 160 people who ask at the same time, each slot once', async t => {
-  const s = await startTestService(MANY_LANES);
-  t.teardown(() => s.stop());
-  await s.install(await buildExample('booking'));
-  const send = (slot: number | string, name: string, method = 'POST') =>
-    s.trigger(`booking/slots/${slot}`, { method, body: JSON.stringify({ name }) });
-  const asked = await Promise.all(Array.from({ length: 160 }, (_, n) => send((n % 40) + 1, `person ${n}`)));
-  const won = asked.filter(a => a.status === 201);
-  t.equal(won.length, 40);
-  t.equal(new Set(won.map(a => a.json.slot)).size, 40, 'each slot once');
-  t.equal(asked.filter(a => a.status === 409).length, 120);
-  const { json } = await s.trigger('booking/slots');
-  t.equal(json.booked, 40);
-  t.same(
-    json.slots,
-    won.map(a => a.json).sort((a, b) => Number(a.slot) - Number(b.slot)),
-    'the list names who was told so',
-  );
-
-  t.test('only the owner of a booking cancels it, and then exactly one other caller gets the slot', async t => {
-    const owner = String(won[0]?.json.booked_by);
-    const slot = Number(won[0]?.json.slot);
-    t.equal((await send(slot, 'another owner', 'DELETE')).status, 409);
-    const given = await Promise.all([1, 2, 3].map(() => send(slot, owner, 'DELETE')));
-    t.same(given.map(a => a.status).sort(), [200, 409, 409]);
-    t.equal((await s.trigger('booking/slots')).json.booked, 39);
-    const again = await Promise.all(Array.from({ length: 12 }, (_, n) => send(slot, `next ${n}`)));
-    t.equal(again.filter(a => a.status === 201).length, 1);
-    t.equal((await s.trigger('booking/slots')).json.booked, 40);
-  });
-
-  t.test('an invalid slot or name is refused with what would be right', async t => {
-    for (const slot of ['0', '41', '07', 'x'])
-      t.match(await send(slot, 'a'), { status: 404, json: { error: 'there are slots 1 to 40' } });
-    t.equal((await send(1, '')).status, 400);
   });
 });

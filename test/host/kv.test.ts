@@ -1,7 +1,6 @@
 import t from 'tap';
 import { openDatabase } from '../../src/db/database.ts';
 import { sweepExpired } from '../../src/host/kv-writes.ts';
-import { buildExample } from '../support/sdk.ts';
 import { startTestService } from '../support/service.ts';
 import { watPlugin } from '../support/wat.ts';
 
@@ -114,26 +113,4 @@ t.test('the key-value store', async t => {
     t.equal((await db.query("SELECT 1 FROM plugin_kv WHERE key = 'ttl'")).rowCount, 0);
     await db.close();
   });
-});
-
-t.test('the guestbook keeps, lists, shows and removes entries', async t => {
-  const s = await startTestService();
-  t.teardown(() => s.stop());
-  await s.install(await buildExample('guestbook'), { moderator_key: 'geheim', title: 'Gäste' });
-  const add = await s.trigger('guestbook/entries', {
-    method: 'POST',
-    body: JSON.stringify({ name: 'Ева', text: '"Hi"\n' }),
-  });
-  t.equal(add.status, 201);
-  t.match((await s.trigger('guestbook/entries')).json, {
-    title: 'Gäste',
-    entries: [{ name: 'Ева', text: '"Hi"\n' }],
-    next: null,
-  });
-  const one = `guestbook/entries/${String(add.json.id)}`;
-  t.same((await s.trigger(one)).json, add.json);
-  t.equal((await s.trigger(one, { method: 'DELETE' })).status, 403);
-  t.equal((await s.trigger(one, { method: 'DELETE', headers: { 'x-moderator-key': 'geheim' } })).status, 204);
-  t.equal((await s.trigger(one)).status, 404);
-  t.equal((await s.trigger('guestbook/entries', { method: 'POST', body: 'no json' })).status, 400);
 });

@@ -6,7 +6,6 @@ import t from 'tap';
 import { isPublicAddress } from '../../src/base/ip-address.ts';
 import { type CallAnswer, callerPlugin, callHost, type ScriptedCall } from '../support/caller.ts';
 import { type Names, startNameServer } from '../support/name-server.ts';
-import { buildExample } from '../support/sdk.ts';
 import { type Json, startTestService, type TestService } from '../support/service.ts';
 
 const HTTP = [{ kind: 'network', description: 'Weather' }];
@@ -330,25 +329,6 @@ t.test('wrong requests are refused with what would be right, and none is sent wi
   const calls: ScriptedCall[] = [['http_request', JSON.stringify({ url }), '']];
   t.same(said((await callHost(s, 'none', calls))[0] as CallAnswer), [-1, 'permission denied']);
   t.equal(seen.connections, 0);
-});
-
-t.test('the weather sample asks its configured service', async t => {
-  const asked: Array<string | undefined> = [];
-  const { port } = await serve(t, (request, response) => {
-    asked.push(request.url, request.headers.authorization);
-    if (request.url === '/current?place=%D0%9A%D0%B0%D0%B7%D0%B0%D0%BD%D1%8C') response.end('{"temperature":-7.5}');
-    else response.writeHead(404).end('{}');
-  });
-  const { s } = await world(t, null);
-  const service = `http://127.0.0.1:${port}`;
-  const network = { hosts: [`127.0.0.1:${port}`], private: ['127.0.0.1'] };
-  await s.install(await buildExample('weather'), { service, key: 'geheim', network });
-  const place = (name: string) => s.trigger(`weather/places/${encodeURIComponent(name)}`);
-  t.same((await place('Казань')).json, { place: 'Казань', temperature: -7.5 });
-  t.same(asked, ['/current?place=%D0%9A%D0%B0%D0%B7%D0%B0%D0%BD%D1%8C', 'Bearer geheim']);
-  t.equal((await place('nowhere')).status, 404);
-  await s.install(await buildExample('weather'), { service: 'http://127.0.0.1:1', network });
-  t.equal((await place('Казань')).status, 502);
 });
 
 t.test(

@@ -202,6 +202,18 @@ t.test(
     t.equal((await away('VK')).status, 204);
     t.equal((await away('VK')).status, 404);
     t.match(await accounts(eve.token), [{ channel: 'TELEGRAM' }]);
+    // An administrator sees the accounts of a user, and unlinks one.
+    const theirs = `/users/${eve.id}/messenger-accounts`;
+    t.match((await s.admin('GET', theirs)).json, {
+      items: [{ channel: 'TELEGRAM', linked_at: String }],
+      next_cursor: null,
+    });
+    t.equal((await s.admin('DELETE', `${theirs}/TELEGRAM`)).status, 204);
+    t.match((await s.admin('DELETE', `${theirs}/TELEGRAM`)).json, { status: 404, detail: /has linked no account/ });
+    t.same(await accounts(eve.token), []);
+    t.match((await s.admin('GET', '/audit?action=messenger.unlink')).json.items, [
+      { object_id: String(eve.id), before: { channel: 'TELEGRAM' } },
+    ]);
   },
 );
 
@@ -241,10 +253,12 @@ t.test(
       );
     }
     const failed = (await settled(s, 4)).find(i => i.state === 'failed');
+    t.same((await s.admin('GET', `/messages/${failed?.id}`)).json, failed, 'one is read as the list has it');
     t.equal((await s.admin('POST', `/messages/${failed?.id}/retry`)).status, 200);
     t.match((await s.admin('GET', '/audit?action=message.retry')).json.items, [{ object_id: String(failed?.id) }]);
     await settled(s, 4);
     t.equal((await s.admin('POST', '/messages/999999/retry')).status, 404);
+    t.match((await s.admin('GET', '/messages/999999')).json, { status: 404, detail: 'there is no message 999999' });
     t.equal((await s.admin('GET', '/messages?state=lost')).status, 422);
   },
 );
@@ -433,22 +447,21 @@ t.test('in a browser: a user who is logged in is shown a code, sends it, and see
   const errors: string[] = [];
   page.on('pageerror', error => errors.push(error.message));
   await page.goto(`${s.base}/messengers`);
-  await page.waitForSelector('#login a');
-  t.match(await page.getAttribute('#login a', 'href'), /idp\/start\?return_to=%2Fmessengers%2F/);
+  await page.getByText('No login for users is set up').waitFor();
   await context.addCookies([{ name: 'user_session', value: secret, url: s.base }]);
   await page.reload();
-  await page.waitForSelector('#linked li:has-text("Nothing is linked yet")');
-  await page.click('#ask');
-  await page.waitForSelector('#text:has-text("/link ")');
+  await page.getByRole('button', { name: 'Link a messenger' }).click();
+  const text = (await page.getByRole('status').locator('code').textContent()) ?? '';
+  t.match(text, /^\/link \S+$/);
   t.equal(
-    await page.getAttribute('#links a', 'href'),
-    `https://t.me/university_bot?start=${(await page.textContent('#text'))?.slice(6)}`,
+    await page.getByRole('link', { name: 'Open the chat in Telegram' }).getAttribute('href'),
+    `https://t.me/university_bot?start=${text.slice(6)}`,
   );
-  await side?.write((await page.textContent('#text')) ?? '');
+  await side?.write(text);
   await telegram.until(1);
-  await page.reload();
-  await page.waitForSelector('#linked li:has-text("Telegram: linked")');
-  await page.click('#linked button');
-  await page.waitForSelector('#linked li:has-text("Nothing is linked yet")');
+  await page.getByText('Linked since').waitFor();
+  await page.getByRole('button', { name: 'Unlink' }).click();
+  await page.getByRole('dialog').getByRole('button', { name: 'Unlink' }).click();
+  await page.getByText('Linked since').waitFor({ state: 'detached' });
   t.same(errors, []);
 });

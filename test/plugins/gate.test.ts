@@ -9,7 +9,7 @@ import { CONTROL } from '../../src/abi/host-memory.ts';
 import { leb } from '../../src/abi/leb.ts';
 import { GateRefusal } from '../../src/plugins/gate/reader.ts';
 import { trialCompile } from '../../src/plugins/trial-compile.ts';
-import { withCustomSection } from '../../sdk/assemblyscript/build.ts';
+import { withCustomSection } from '../../src/abi/custom-section.ts';
 import { buildExample } from '../support/sdk.ts';
 import { startTestService } from '../support/service.ts';
 import { assemble, hostImports, manifestOf, respondText, watPlugin, withManifest } from '../support/wat.ts';

@@ -263,7 +263,7 @@ t.test('two hosts on one database: a plugin installed on one runs on the other a
   const { loadConfig } = await import('../../src/config/load.ts');
   const { makeLog } = await import('../../src/base/log.ts');
   const config = loadConfig(null, { BOT_HTTP_PORT: '0', BOT_DATA_DIR: s.directory, BOT_DATABASE_URL: s.databaseUrl, BOT_EXECUTION_LANES: '8' });
-  const other = await startService({ config, log: makeLog('silent'), setupToken: TOKEN, noteFile: null, suspects: [] });
+  const other = await startService({ config, log: makeLog('silent'), setupToken: TOKEN, noteFile: null, suspects: [], pages: null });
   t.teardown(() => other.stop(1000));
   await s.install(answering('ok', { id: 'both' }));
   const url = `http://127.0.0.1:${other.server.port}/api/triggers/http/both/run`;

@@ -64,6 +64,7 @@ t.test('a suspension says what was observed', async t => {
     {
       versionId: 7,
       seen: 'ended 2 times within 10 minutes: SIGSEGV at 2026-01-01T10:00:00.000Z, SIGABRT at 2026-01-01T10:00:00.000Z',
+      crashes: ['SIGSEGV', 'SIGABRT'].map(signal => ({ signal, at: at.toISOString(), out_of_memory: false })),
     },
   ]);
 });

@@ -88,7 +88,12 @@ t.test('npm start: JSON lines, ready with its sample, alone on its directory, en
   const token = /setup token: (\S+) /.exec(run.stdout())?.[1];
   t.match(
     said.find(line => String(line.msg).startsWith('plugin host is ready')),
-    { url: base, setup_token: token, setup_link: `${base}/admin/#token=${token}`, try_it: /^curl / },
+    {
+      url: base,
+      setup_token: token,
+      setup_link: `${base.replace('127.0.0.1', 'localhost')}/admin/#token=${token}`,
+      try_it: /^curl /,
+    },
   );
 
   // As systemd and a terminal do it: the signal comes to npm and to the service, and npm passes its own on.

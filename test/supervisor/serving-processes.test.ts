@@ -133,7 +133,7 @@ type World = {
 };
 
 /** A service with some serving processes, as an operator starts it. */
-async function world(t: Test, processes: number): Promise<World> {
+async function world(t: Test, processes: number, takeOver = '0s'): Promise<World> {
   const directory = fs.mkdtempSync(path.join(ROOT, 'processes-'));
   const port = await freePort();
   const run = start(directory, {
@@ -142,6 +142,7 @@ async function world(t: Test, processes: number): Promise<World> {
     BOT_SERVING_PROCESSES: String(processes),
     BOT_EXECUTION_LANES: '16',
     BOT_HTTP_TRUSTED_PROXIES: '127.0.0.1',
+    BOT_SERVING_TAKE_OVER: takeOver,
   });
   const open: Connection[] = [];
   t.teardown(async () => {
@@ -180,7 +181,8 @@ async function world(t: Test, processes: number): Promise<World> {
 const caller = (k: number): Record<string, string> => ({ 'x-forwarded-for': `203.0.113.${k + 1}` });
 
 t.test('two serving processes on one port', async t => {
-  const w = await world(t, 2);
+  // A reload leads clients over as it does for an operator.
+  const w = await world(t, 2, '2s');
   t.equal(w.processes().length, 2);
 
   t.test('a plugin installed through one answers on both, and so does its removal', async t => {
@@ -261,7 +263,8 @@ t.test('two serving processes on one port', async t => {
   t.test('kill -9 of one under load fails only the requests on its connections', async t => {
     await install(w.base, watchedSleeper('napper', 5));
     const byPid = await w.connect(6);
-    const [killed = 0] = byPid.keys();
+    const [killed] = byPid.keys();
+    if (killed === undefined) throw new Error('no serving process has a connection');
     const failed = new Map<number, number>();
     const served = new Map<number, number>();
     const count = (of: Map<number, number>, pid: number): void => void of.set(pid, (of.get(pid) ?? 0) + 1);
@@ -445,6 +448,11 @@ t.test('a reload reads the configuration again', async t => {
   const wrong = start(data, { BOT_HTTP_PORT: String(port) }, ['reload']);
   t.equal(await wrong.exited, 1);
   t.match(wrong.output(), /host\.yaml: unknown key "serving\.proceses"; did you mean "serving\.processes"/);
+  const other = path.join(directory, 'other.yaml');
+  fs.writeFileSync(other, `http:\n  port: ${port}\n`);
+  const elsewhere = start(data, {}, ['reload', '--config', other]);
+  t.equal(await elsewhere.exited, 1);
+  t.match(elsewhere.output(), `it was started with ${file}, and --config or BOT_CONFIG names ${other}: leave that out`);
   configure(300, 'spicedb:\n  recycle_mb: 900\n');
   const bound = start(data, env, ['reload']);
   t.equal(await bound.exited, 1);

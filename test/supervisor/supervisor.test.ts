@@ -33,7 +33,7 @@ t.test('the first start builds the sample, prints a curl line that works, and th
     /building the sample plugin[\s\S]*initialising the embedded PostgreSQL[\s\S]*starting the serving process/,
     'a line for each slow step',
   );
-  t.match(first.output(), new RegExp(`setup link:\\s+http://127.0.0.1:${port}/admin/#token=${token}`));
+  t.match(first.output(), new RegExp(`setup link:\\s+http://localhost:${port}/admin/#token=${token}`));
   t.match((await request(url)).json, { message: 'Hello, world!' });
   const authorization = `Bearer ${token}`;
   t.match((await request(`http://127.0.0.1:${port}/api/admin/plugins`, { headers: { authorization } })).json, {

@@ -10,5 +10,6 @@ const service = await startService({
   setupToken: TOKEN,
   noteFile: null,
   suspects: [],
+  pages: null,
 });
 console.log(service.server.port);

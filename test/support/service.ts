@@ -60,8 +60,13 @@ export const NAVIGATION = { 'sec-fetch-site': 'none', 'sec-fetch-mode': 'navigat
 /** What it sends with a request of a page of this origin. */
 export const SAME_ORIGIN = { 'sec-fetch-site': 'same-origin', 'sec-fetch-mode': 'cors', 'sec-fetch-dest': 'empty' };
 
-/** A request exactly as given: fetch adds a `Sec-Fetch-Mode` of its own. */
-export function rawRequest(url: string, headers: Record<string, string>, method = 'GET'): Promise<Answer> {
+/** A request exactly as given: fetch adds a `Sec-Fetch-Mode` of its own, and names its own host. */
+export function rawRequest(
+  url: string,
+  headers: Record<string, string>,
+  method = 'GET',
+  body?: string,
+): Promise<Answer> {
   return new Promise((resolve, reject) => {
     const sent = http.request(url, { method, headers, agent: false }, async r => {
       const chunks: Buffer[] = [];
@@ -73,7 +78,7 @@ export function rawRequest(url: string, headers: Record<string, string>, method 
       resolve({ status: r.statusCode ?? 0, headers: new Headers(all), text, json: jsonOf(text) });
     });
     sent.on('error', reject);
-    sent.end();
+    sent.end(body);
   });
 }
 
@@ -121,7 +126,15 @@ export async function startTestService(
     ...env,
   });
   const log = makeLog(process.env.TEST_LOG ?? 'silent');
-  const service = await startService({ config, log, setupToken: TOKEN, noteFile: null, suspects: [], graphInUse });
+  const service = await startService({
+    config,
+    log,
+    setupToken: TOKEN,
+    noteFile: null,
+    suspects: [],
+    pages: process.env.TEST_PAGES ?? null,
+    graphInUse,
+  });
   const base = `http://127.0.0.1:${service.server.port}`;
   holdToContract(base);
   const authorization = `Bearer ${TOKEN}`;

@@ -22,7 +22,7 @@ function blocksOf(page: string): Block[] {
 
 /**
  * What a reader of a page does, in order: runs each `sh` block, whose output is the `text` or `json` block right behind it, and saves each
- * `ts` block under the name the page gives it (``Save this as `x.ts` ``). A `console` block stands at the top to show what the page leads to,
+ * `ts` block under the name that is said before it, or else anywhere on the page (``Save this as `x.ts` ``). A `console` block stands at the top to show what the page leads to,
  * and is done last.
  */
 export function stepsOf(page: string): Step[] {
@@ -40,7 +40,8 @@ export function stepsOf(page: string): Step[] {
     if (language === 'text' && /Press Ctrl-C[^\n]*\n[^\n]*\n+$/.test(before))
       steps.push({ kind: 'interrupt', shown: text });
     if (language === 'ts') {
-      const name = /[Ss]ave (?:this|it) as `([\w-]+\.ts)`/.exec(page)?.[1];
+      const named = /[Ss]ave\s(?:this|it)\sas\s`([\w./-]+\.ts)`/;
+      const name = (named.exec(before) ?? named.exec(page))?.[1];
       if (name === undefined) throw new Error(`no name for the file that begins with ${text.split('\n')[0]}`);
       steps.push({ kind: 'file', name, content: text });
     }

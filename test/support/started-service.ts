@@ -22,12 +22,18 @@ export function start(directory: string, env: Record<string, string>, args: stri
 
 /** Any command that starts the service, from the project's directory. */
 export function startProgram(command: string, args: string[], directory: string, env: Record<string, string>): Run {
+  // Built already: a service that builds them again would take seconds of every test.
+  const pages = process.env.TEST_PAGES;
+  const kept = path.join(directory, 'pages');
+  if (pages !== undefined && !fs.existsSync(kept))
+    fs.cpSync(pages, path.join(kept, path.basename(pages)), { recursive: true });
   const clean = Object.fromEntries(
     Object.entries(process.env).filter(([k]) => !k.startsWith('BOT_') && !k.startsWith('TAP') && k !== 'NODE_OPTIONS'),
   );
   const child = spawn(command, args, {
     cwd: PROJECT,
-    env: { ...clean, BOT_DATA_DIR: directory, BOT_EXECUTION_LANES: '8', ...env },
+    // At once: a reload takes ten seconds otherwise.
+    env: { ...clean, BOT_DATA_DIR: directory, BOT_EXECUTION_LANES: '8', BOT_SERVING_TAKE_OVER: '0s', ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   let text = '';

@@ -8,6 +8,8 @@ import type { University } from './university.ts';
 export type Fault = { times?: number } & (
   | { kind: 'status'; status: number; retryAfter?: string }
   | { kind: 'slow'; ms: number }
+  /** Says that it was asked, and answers when the test lets it. */
+  | { kind: 'held'; asked(): void; until: Promise<void> }
   /** The connection breaks off in the middle, as its length says. */
   | { kind: 'cut' }
   /** The body ends in the middle of its JSON, and nothing else tells. */
@@ -51,6 +53,10 @@ export async function startUniversitySource(university: University): Promise<Uni
         fault.retryAfter === undefined ? {} : { 'Retry-After': fault.retryAfter },
       );
     if (fault?.kind === 'slow') await sleep(fault.ms);
+    if (fault?.kind === 'held') {
+      fault.asked();
+      await fault.until;
+    }
     if (!Object.hasOwn(self.university, name)) return send(response, 404, '{}');
     const records = self.university[name as keyof University];
     const at = Number(url.searchParams.get('at') ?? 0);

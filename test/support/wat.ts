@@ -1,5 +1,5 @@
 import wabtInit from 'wabt';
-import { withCustomSection } from '../../sdk/assemblyscript/build.ts';
+import { withCustomSection } from '../../src/abi/custom-section.ts';
 import { ABI_NEWEST, HOST_FUNCTION_BY_NAME, wasmParametersOf } from '../../src/abi/host-functions.ts';
 
 const wabt = await wabtInit();
@@ -40,6 +40,7 @@ export function hostImports(...names: string[]): string {
 
 export type WatPlugin = {
   id?: string;
+  name?: string;
   version?: string;
   abi?: number;
   imports?: string[];
@@ -57,11 +58,11 @@ export type WatPlugin = {
 };
 
 export const manifestOf = (
-  p: Pick<WatPlugin, 'id' | 'version' | 'abi' | 'requirements' | 'triggers' | 'start'>,
+  p: Pick<WatPlugin, 'id' | 'name' | 'version' | 'abi' | 'requirements' | 'triggers' | 'start'>,
 ): Record<string, unknown> => ({
   abi: p.abi ?? ABI_NEWEST,
   id: p.id ?? 'test',
-  name: 'Test',
+  name: p.name ?? 'Test',
   version: p.version ?? '1.0.0',
   requirements: p.requirements ?? [],
   ...(p.start === undefined ? {} : { start: p.start }),

@@ -1,6 +1,5 @@
 import http from 'node:http';
 import t from 'tap';
-import { buildExample } from '../support/sdk.ts';
 import { type Answer, request, startTestService } from '../support/service.ts';
 import { respondText, watPlugin } from '../support/wat.ts';
 
@@ -131,25 +130,6 @@ t.test('two triggers that collide are refused at upload and named', async t => {
       errors: [{ message: /manifest \/triggers\/1\/path: POST \/x\/:other collides with trigger "a"/ }],
     },
   });
-});
-
-t.test('the sample plugin echoes path, query, body and principal', async t => {
-  const s = await startTestService();
-  t.teardown(() => s.stop());
-  await s.install(await buildExample('hello'));
-  const a = await s.trigger('hello/greet?name=%D0%90%D0%BD%D0%BD%D0%B0&x="q"');
-  t.equal(a.headers.get('content-type'), 'application/json');
-  t.same(a.json, {
-    message: 'Hello, Анна!',
-    method: 'GET',
-    path: '/greet',
-    query: { name: 'Анна', x: '"q"' },
-    body: '',
-    principal: null,
-  });
-  const p = await s.trigger('hello/greet', { method: 'POST', body: '{"a":"\\u0000 𝄞\n"}' });
-  t.match(p.json, { body: '{"a":"\\u0000 𝄞\n"}', method: 'POST' });
-  t.match((await s.trigger('hello/greet/Eva')).json, { message: 'Hello, Eva!' });
 });
 
 t.test(

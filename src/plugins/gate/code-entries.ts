@@ -56,3 +56,50 @@ function withCalls(
   copy(bytes.subarray(at, body.offset + body.bytes));
   return out;
 }
+
+/** A function of the upload, and where it is in the module that runs. */
+export type MovedBody = {
+  /** Offset in the upload, behind its size. */
+  from: number;
+  bytes: number;
+  /** Offset in the module that runs, behind its size. */
+  to: number;
+  /** The calls in place of `memory.size` and `memory.grow`: their offsets in the upload, and how much longer they are. */
+  sites: Array<{ at: number; more: number }>;
+};
+
+/**
+ * Where the functions are that `codeEntries` gives.
+ *
+ * @param entriesAt offset of the first entry in the module that runs
+ * @param sizeIndex as for `codeEntries`
+ */
+export function movedBodies(
+  bytes: Uint8Array,
+  outline: ModuleOutline,
+  entriesAt: number,
+  sizeIndex: number,
+): MovedBody[] {
+  const { bodies, memorySites } = outline;
+  const [sizeMore, growMore] = [sizeIndex, sizeIndex + 1].map(index => 1 + leb(index).length - SITE_BYTES);
+  let entryAt = outline.entriesAt.code;
+  let to = entriesAt;
+  let next = 0;
+  return bodies.map(({ bytes: length, offset }) => {
+    const sites: MovedBody['sites'] = [];
+    for (; next < memorySites.length && memorySites[next]! < offset + length; next++) {
+      const at = memorySites[next]!;
+      sites.push({ at, more: (bytes[at] === MEMORY_GROW ? growMore : sizeMore) ?? 0 });
+    }
+    const longer = length + sites.reduce((sum, s) => sum + s.more, 0);
+    const moved = {
+      from: offset,
+      bytes: length,
+      to: to + (sites.length > 0 ? leb(longer).length : offset - entryAt),
+      sites,
+    };
+    to = moved.to + longer;
+    entryAt = offset + length;
+    return moved;
+  });
+}

@@ -1,4 +1,5 @@
 import { leb } from '../../abi/leb.ts';
+import { decodePositions, POSITIONS_BYTES_MAX, POSITIONS_SECTION, type Positions } from '../../abi/positions.ts';
 import { LIMITS } from '../../base/limits.ts';
 import { type BodyCounts, planCompilation, type Signatures } from './compile-cost.ts';
 import { readFunctionBody } from './function-body.ts';
@@ -34,6 +35,8 @@ export type ModuleOutline = {
   optimized: boolean[];
   exports: Array<{ name: string; kind: number; index: number }>;
   custom: Array<{ name: string; start: number; end: number }>;
+  /** Lines of the author's sources, or null if the module brings none. */
+  positions: Positions | null;
   memory: { min: number; max: number } | null;
   globals: GlobalVariable[];
   dataSegments: DataSegment[];
@@ -160,6 +163,22 @@ function readExports(r: Reader, out: ModuleOutline): void {
   }
 }
 
+/** A section that is wrong comes from a build that is wrong; better no module than failures with wrong lines. */
+function readPositions(r: Reader, out: ModuleOutline): void {
+  const bytes = r.bytes.subarray(r.at, r.end);
+  if (out.positions !== null) r.refuse('malformed', `the module has several sections ${POSITIONS_SECTION}`);
+  if (bytes.length > POSITIONS_BYTES_MAX)
+    r.refuse(
+      'too-many',
+      `the section ${POSITIONS_SECTION} has ${bytes.length} bytes; at most ${POSITIONS_BYTES_MAX} are allowed`,
+    );
+  try {
+    out.positions = decodePositions(bytes);
+  } catch (error) {
+    r.refuse('malformed', `the section ${POSITIONS_SECTION} is wrong: ${error instanceof Error ? error.message : ''}`);
+  }
+}
+
 function readSection(id: number, r: Reader, out: ModuleOutline): void {
   switch (id) {
     case 1:
@@ -253,6 +272,7 @@ export function readModule(bytes: Uint8Array): ModuleOutline {
     optimized: [],
     exports: [],
     custom: [],
+    positions: null,
     memory: null,
     globals: [],
     dataSegments: [],
@@ -279,6 +299,7 @@ export function readModule(bytes: Uint8Array): ModuleOutline {
       if (out.custom.length >= GATE.customSections)
         r.refuse('too-many', `more than ${GATE.customSections} custom sections`);
       out.custom.push({ name, start: r.at, end });
+      if (name === POSITIONS_SECTION) readPositions(r, out);
       r.at = end;
       continue;
     }

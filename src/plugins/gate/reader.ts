@@ -1,9 +1,11 @@
+import type { FindingRule } from '../finding.ts';
+
 /** A refusal of the gate: what is wrong, and at which byte. */
 export class GateRefusal extends Error {
-  readonly rule: string;
+  readonly rule: FindingRule;
   readonly offset: number;
 
-  constructor(rule: string, message: string, offset: number) {
+  constructor(rule: FindingRule, message: string, offset: number) {
     super(message);
     this.name = 'GateRefusal';
     this.rule = rule;
@@ -33,7 +35,7 @@ export class Reader {
     this.end = end;
   }
 
-  refuse(rule: string, message: string): never {
+  refuse(rule: FindingRule, message: string): never {
     throw new GateRefusal(rule, message, this.at);
   }
 

@@ -1,5 +1,6 @@
 import { Buffer } from 'node:buffer';
 import { compilationHints } from '../../abi/compilation-hints.ts';
+import { withCustomSection } from '../../abi/custom-section.ts';
 import {
   CONTROL_MEMORY,
   GLOBAL_VALUE_BYTES,
@@ -10,11 +11,13 @@ import {
   TABLE_EXPORT,
 } from '../../abi/host-memory.ts';
 import { leb } from '../../abi/leb.ts';
+import { encodePositions, POSITIONS_SECTION } from '../../abi/positions.ts';
 import { PAGE_BYTES } from '../../base/limits.ts';
 import { type AddedFunction, growFunction, runFunction, SIZE_FUNCTION, startFunction } from './added-functions.ts';
-import { codeEntries } from './code-entries.ts';
+import { codeEntries, movedBodies } from './code-entries.ts';
 import { type ByteRange, type DataSection, imageData, mergedData } from './data-section.ts';
 import type { ModuleOutline } from './module.ts';
+import { movedPositions } from './moved-positions.ts';
 import { globalEntry, type StartImage } from './start-image.ts';
 
 /**
@@ -183,12 +186,26 @@ class Rewriting {
     const optimized = [...this.#outline.optimized, ...this.#added.map(() => true)];
     sections.splice(code, 0, { id: SECTION.custom, parts: [Uint8Array.from(compilationHints(optimized))] });
     const out: Uint8Array[] = [this.#bytes.subarray(0, 8)];
+    let [size, codeAt] = [8, 0];
     for (const { id, parts } of sections) {
       const length = parts.reduce((sum, p) => sum + p.length, 0);
-      out.push(Uint8Array.from([id, ...leb(length)]));
-      for (const part of parts) out.push(part);
+      const head = Uint8Array.from([id, ...leb(length)]);
+      if (id === SECTION.code) codeAt = size + head.length;
+      size += head.length + length;
+      out.push(head, ...parts);
     }
-    return Buffer.concat(out);
+    return this.#withPositions(Buffer.concat(out), codeAt);
+  }
+
+  /** @param codeAt where the content of the code section begins in the module that runs */
+  #withPositions(module: Uint8Array, codeAt: number): Uint8Array {
+    const { functionTypes, positions, sections } = this.#outline;
+    const code = sections.find(s => s.id === SECTION.code);
+    if (positions === null || code === undefined) return module;
+    const entriesAt = codeAt + leb(functionTypes.length + this.#added.length).length;
+    const bodies = movedBodies(this.#bytes, this.#outline, entriesAt, this.runIndex + 1);
+    const content = encodePositions(movedPositions(positions, code.start, bodies));
+    return withCustomSection(module, POSITIONS_SECTION, content);
   }
 
   /** The new content of a section: empty to leave it out, null to keep it. */
@@ -202,7 +219,8 @@ class Rewriting {
     ];
     switch (s.id) {
       case SECTION.custom:
-        // Keeps function names, which make the stack of a trap readable; drops all other custom sections.
+        // Keeps function names, which make the stack of a trap readable; drops all other custom sections. Positions are
+        // added at the end.
         return s.name === 'name' && s.end - s.start <= NAME_BYTES_MAX ? null : [];
       case SECTION.type:
         return more(entriesAt.types, types.length, this.#typeEntries());
