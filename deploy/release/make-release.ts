@@ -40,7 +40,7 @@ export async function makeRelease(
     const unpackedMb = Math.round(treeBytes(tree) / 1e6);
     pack(tree, archive, seconds);
     fs.rmSync(tree, { recursive: true });
-    makeEmbeddedTree(project, tree);
+    await makeEmbeddedTree(project, tree);
     const embedded = path.join(output, `plugin-host-embedded-${version}-${platform}.tar.gz`);
     const embeddedMb = Math.round(treeBytes(tree) / 1e6);
     pack(tree, embedded, seconds);

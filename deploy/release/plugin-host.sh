@@ -10,4 +10,8 @@ while [ -h "$program" ]; do
   esac
 done
 release=$(cd "$(dirname "$program")/.." && pwd -L)
+# A reload happens next to a service under load.
+case ${1-} in
+  reload) exec nice -n 19 "$release/bin/node" --disable-warning=ExperimentalWarning "$release/src/main.js" "$@" ;;
+esac
 exec "$release/bin/node" --disable-warning=ExperimentalWarning "$release/src/main.js" "$@"

@@ -1,31 +1,19 @@
 import { execFileSync, spawnSync } from 'node:child_process';
 import fs from 'node:fs';
-import { stripTypeScriptTypes } from 'node:module';
 import path from 'node:path';
 import { buildPlugin } from '../../sdk/assemblyscript/build.ts';
+import { readEngine } from '../../sdk/typescript/engine/stored-engine.ts';
+import { copyProgram } from '../../src/kits/copy-program.ts';
 import { copyPackage, EMBEDDED, productionPackages } from './installed-packages.ts';
 import { releaseVersion } from './release-version.ts';
 
 /** Makes the tree of a release (docs/operating.md "Releases"). */
 
-const FOLDERS = ['src', 'workers', 'sql', 'admin', 'docs'];
-const FILES = [
-  'LICENSE',
-  'README.md',
-  'CHANGELOG.md',
-  'deploy/plugin-host.service',
-  'deploy/plugin-host@.service',
-  'sdk/client/client.ts',
-  'sdk/assemblyscript/build.ts',
-];
-
-/** Copies a file; sources lose their types, in place, so that a line keeps its number. */
-function copySource(from: string, to: string): void {
-  fs.mkdirSync(path.dirname(to), { recursive: true });
-  if (!from.endsWith('.ts')) return fs.copyFileSync(from, to);
-  const text = stripTypeScriptTypes(fs.readFileSync(from, 'utf8'));
-  // Imports, and the files that threads are started with.
-  fs.writeFileSync(to.replace(/\.ts$/, '.js'), text.replace(/'(\.{1,2}\/[^'\n]*)\.ts'/g, "'$1.js'"));
+/** The administration pages: a release does not bring what builds them. */
+function buildPages(project: string, target: string): void {
+  execFileSync(process.execPath, [path.join(project, 'admin/build.ts'), target], {
+    stdio: ['ignore', 'ignore', 'inherit'],
+  });
 }
 
 /** What the program reads of it at run time, and what npm would show. */
@@ -65,12 +53,7 @@ export async function makeReleaseTree(project: string, target: string, version: 
   const packages = productionPackages(project);
   fs.mkdirSync(path.dirname(target), { recursive: true });
   fs.mkdirSync(target);
-  for (const folder of FOLDERS)
-    for (const file of fs.readdirSync(path.join(project, folder), { recursive: true, encoding: 'utf8' })) {
-      const from = path.join(project, folder, file);
-      if (fs.statSync(from).isFile()) copySource(from, path.join(target, folder, file));
-    }
-  for (const file of FILES) copySource(path.join(project, file), path.join(target, file));
+  copyProgram(project, target);
   for (const name of packages)
     copyPackage(path.join(project, 'node_modules', name), path.join(target, 'node_modules', name));
   fs.writeFileSync(path.join(target, 'package.json'), releaseManifest(project, version));
@@ -83,18 +66,21 @@ export async function makeReleaseTree(project: string, target: string, version: 
     path.join(target, 'share/hello.wasm'),
     await buildPlugin(path.join(project, 'sdk/assemblyscript/examples/hello/index.ts')),
   );
+  buildPages(project, path.join(target, 'share/admin'));
   const printed = (...args: string[]): string => execFileSync(program, args, { encoding: 'utf8' });
   fs.writeFileSync(path.join(target, 'share/plugin-host.1'), printed('man'));
   fs.writeFileSync(path.join(target, 'share/plugin-host.bash'), printed('completion', 'bash'));
 }
 
-/** Makes the tree with the embedded stores, which is laid over a release. */
-export function makeEmbeddedTree(project: string, target: string): void {
+/** Makes the tree with the embedded stores and what builds plugins, which is laid over a release. */
+export async function makeEmbeddedTree(project: string, target: string): Promise<void> {
   for (const name of EMBEDDED) {
     const from = path.join(project, 'node_modules', name);
     if (!fs.existsSync(from)) throw new Error(`${name} is not installed; run npm ci first`);
     copyPackage(from, path.join(target, 'node_modules', name));
   }
+  fs.mkdirSync(path.join(target, 'share'), { recursive: true });
+  fs.writeFileSync(path.join(target, 'share/typescript-engine.wasm'), await readEngine());
   strip(filesOf(target).filter(f => /(\.so[.0-9]*|\/bin\/[^/]+)$/.test(f)));
 }
 
@@ -108,5 +94,5 @@ if (process.argv[1] === import.meta.filename) {
     throw new Error('say where: npm run release:tree -- DIRECTORY [--embedded]');
   const project = path.resolve(import.meta.dirname, '../..');
   await makeReleaseTree(project, path.resolve(target), releaseVersion(project));
-  if (option !== undefined) makeEmbeddedTree(project, path.resolve(target));
+  if (option !== undefined) await makeEmbeddedTree(project, path.resolve(target));
 }
