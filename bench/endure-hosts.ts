@@ -11,6 +11,7 @@ import { startPostgres } from '../src/supervisor/embedded-postgres.ts';
 import { startEmbeddedSpicedb } from '../src/supervisor/embedded-spicedb.ts';
 import { callerPlugin, callHost, type ScriptedCall } from '../test/support/caller.ts';
 import { startTelegram, TELEGRAM_SECRET, telegramUpdate } from '../test/support/messengers.ts';
+import { signalDescendant } from '../test/support/signals.ts';
 import { type Subscriber, startSubscriber } from '../test/support/subscriber.ts';
 import { makeUniversity, PATHS } from '../test/support/university.ts';
 import { SOURCE_TOKEN, startUniversitySource } from '../test/support/university-source.ts';
@@ -120,7 +121,7 @@ function kill(host: HostProcess): void {
     }
   for (const p of all)
     try {
-      process.kill(p, 'SIGKILL');
+      signalDescendant(p, 'SIGKILL');
     } catch {
       // It has ended.
     }

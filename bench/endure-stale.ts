@@ -11,6 +11,7 @@ import { startPostgres } from '../src/supervisor/embedded-postgres.ts';
 import { startEmbeddedSpicedb } from '../src/supervisor/embedded-spicedb.ts';
 import { TOKEN } from '../test/support/service.ts';
 import { shiftTimes } from '../test/support/shift-times.ts';
+import { signalDescendant } from '../test/support/signals.ts';
 import { type DatabaseWay, databaseWay } from '../test/support/store-way.ts';
 import { watPlugin } from '../test/support/wat.ts';
 
@@ -239,7 +240,7 @@ class World {
          AND (query LIKE 'LISTEN %' OR query LIKE 'SELECT pg_notify($1, $2)%')`,
       [host.name],
     );
-    for (const { pid } of rows) process.kill(pid, 'SIGSTOP');
+    for (const { pid } of rows) signalDescendant(pid, 'SIGSTOP');
     return rows.map(r => r.pid);
   }
 
@@ -301,7 +302,7 @@ class World {
       takenAt = performance.now();
     }
     const result = await this.#watch(takenAt, victim, fault);
-    for (const pid of stopped) process.kill(pid, 'SIGCONT');
+    for (const pid of stopped) signalDescendant(pid, 'SIGCONT');
     // Everything works again: nothing of the fault stays behind.
     const since = performance.now();
     await this.#give(kind, victim);

@@ -8,6 +8,7 @@ import type { FileStorage } from '../src/files/file-storage.ts';
 import { AddressSigner } from '../src/files/signed-address.ts';
 import { openDiskStorage } from '../src/files/storage-disk.ts';
 import { openBucket, startS3Server } from '../test/support/s3-server.ts';
+import { signalDescendant } from '../test/support/signals.ts';
 import { makeCaller } from './caller.ts';
 import { installFilebox } from './files.ts';
 import { type Host, servingPid, startHost } from './host.ts';
@@ -109,7 +110,7 @@ async function run(host: Host, kills: number, next: (n: number) => number, s3: s
     await pause(400 + next(2500));
     const pid = servingPid(host);
     if (pid === 0) continue;
-    process.kill(pid, 'SIGKILL');
+    signalDescendant(pid, 'SIGKILL');
     killed++;
   }
   await pause(1000);

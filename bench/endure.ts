@@ -5,6 +5,7 @@ import { GateRefusal } from '../src/plugins/gate/reader.ts';
 import { inspectModule } from '../src/plugins/inspect.ts';
 import { startS3Server } from '../test/support/s3-server.ts';
 import { buildExample } from '../test/support/sdk.ts';
+import { signalDescendant } from '../test/support/signals.ts';
 import { assemble, hostImports, manifestOf, withManifest } from '../test/support/wat.ts';
 import { makeCaller } from './caller.ts';
 import { compileExpensive, killExpensive } from './endure-compile.ts';
@@ -327,7 +328,7 @@ async function crashes(count: number): Promise<void> {
       if (pid === 0) continue;
       const at = performance.now();
       try {
-        process.kill(pid, 'SIGKILL');
+        signalDescendant(pid, 'SIGKILL');
       } catch {
         continue;
       }

@@ -80,6 +80,15 @@ t.test('imports point one way', async t => {
   }
 });
 
+t.test('tests and benchmarks signal processes by number in one file alone', async t => {
+  const senders = sources('test', 'bench')
+    .filter(({ text }) => /process\s*\.\s*kill\(/.test(text))
+    .map(({ file }) => file)
+    // The second tries what a runner has to survive.
+    .filter(file => file !== 'test/run-files.test.ts' && file !== 'test/tidy.test.ts');
+  t.same(senders, ['test/support/signals.ts']);
+});
+
 t.test('no files import each other in a circle', async t => {
   const importsOf = new Map(
     product.map(({ file, imports }) => [

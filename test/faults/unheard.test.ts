@@ -6,6 +6,7 @@ import { addUserToken } from '../../src/identity/user-tokens.ts';
 import { addUser } from '../../src/identity/users.ts';
 import { buildExample } from '../support/sdk.ts';
 import { startTestService, type TestService } from '../support/service.ts';
+import { signalBackend } from '../support/signals.ts';
 import { databaseWay } from '../support/store-way.ts';
 
 type Asked = { sentAt: number; status: number };
@@ -64,9 +65,10 @@ t.test('a host that cannot hear changes refuses what they may have revoked, and 
   await t.test('its backend was stopped, so that the connection is dead without a close', async t => {
     const own = (await listeners()).filter(pid => !before.includes(pid));
     t.equal(own.length, 1);
-    const [pid = 0] = own;
-    process.kill(pid, 'SIGSTOP');
-    t.teardown(() => process.kill(pid, 'SIGCONT'));
+    const [pid] = own;
+    const database = new URL(one.databaseUrl).pathname.slice(1);
+    signalBackend(pid, database, 'SIGSTOP');
+    t.teardown(() => signalBackend(pid, database, 'SIGCONT'));
     const at = await setEnabled(false);
     const asked = await ask(
       () => greet(two),

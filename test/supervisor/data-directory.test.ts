@@ -6,9 +6,10 @@ import { writeNewFile } from '../../src/base/write-new-file.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import { makeAnnouncer } from '../../src/supervisor/announce.ts';
 import { LOCK_FILE, lockDataDirectory } from '../../src/supervisor/data-lock.ts';
-import { freePort } from '../../src/supervisor/embedded-postgres.ts';
 import { dropTo } from '../../src/supervisor/unprivileged.ts';
+import { takePort } from '../support/ports.ts';
 import { request } from '../support/service.ts';
+import { signalDescendant } from '../support/signals.ts';
 import { gone, processesOf, ROOT, start, startProgram } from '../support/started-service.ts';
 
 /** Every file below a directory the service itself writes at start, with its time of change. */
@@ -39,7 +40,7 @@ t.test('a data directory is locked for as long as its process lives', t => {
 
 t.test('npm start: JSON lines, ready with its sample, alone on its directory, ended in order by SIGTERM', async t => {
   const directory = fs.mkdtempSync(path.join(ROOT, 'alone-'));
-  const port = String(await freePort());
+  const port = String(await takePort());
   const run = startProgram('npm', ['start', '--silent'], directory, { BOT_HTTP_PORT: port });
   t.teardown(() => run.child.kill('SIGTERM'));
   const base = `http://127.0.0.1:${port}`;
@@ -72,7 +73,7 @@ t.test('npm start: JSON lines, ready with its sample, alone on its directory, en
   }
   const before = filesOf(directory);
   const server = postmaster(directory);
-  for (const other of [port, String(await freePort())]) {
+  for (const other of [port, String(await takePort())]) {
     const second = start(directory, { BOT_HTTP_PORT: other });
     t.equal(await second.exited, 1);
     t.match(second.output(), new RegExp(`in use by process ${supervisor} \\(plugin-host serve\\)`));
@@ -98,7 +99,7 @@ t.test('npm start: JSON lines, ready with its sample, alone on its directory, en
 
   // As systemd and a terminal do it: the signal comes to npm and to the service, and npm passes its own on.
   run.child.kill('SIGTERM');
-  process.kill(Number(supervisor), 'SIGTERM');
+  signalDescendant(Number(supervisor), 'SIGTERM');
   await run.exited;
   t.ok(await gone(directory, 15_000), `nothing is left running: ${processesOf(directory)}`);
   t.match(run.output(), /SIGTERM: stopping/);

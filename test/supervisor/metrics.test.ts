@@ -4,8 +4,9 @@ import path from 'node:path';
 import t from 'tap';
 import { Durations } from '../../src/base/metric.ts';
 import { ExecutionCounts } from '../../src/records/execution-counts.ts';
-import { freePort } from '../../src/supervisor/embedded-postgres.ts';
+import { takePort } from '../support/ports.ts';
 import { request } from '../support/service.ts';
+import { signalDescendant } from '../support/signals.ts';
 import { childPid, gone, ROOT, start } from '../support/started-service.ts';
 
 type Sample = { name: string; labels: Record<string, string>; value: number };
@@ -32,7 +33,7 @@ const find = (samples: Sample[], name: string, labels: Record<string, string> = 
 
 t.test('the metrics of all serving processes are served together on a port of their own', async t => {
   const directory = fs.mkdtempSync(path.join(ROOT, 'metrics-'));
-  const [port, metricsPort] = [await freePort(), await freePort()];
+  const [port, metricsPort] = [await takePort(), await takePort()];
   const run = start(
     directory,
     { BOT_HTTP_PORT: String(port), BOT_METRICS_PORT: String(metricsPort), BOT_SERVING_PROCESSES: '2' },
@@ -77,7 +78,7 @@ t.test('the metrics of all serving processes are served together on a port of th
   for (const s of samples)
     t.ok(types.has(s.name) || types.has(s.name.replace(/_(bucket|sum|count)$/, '')), `${s.name} has a type`);
 
-  process.kill(childPid(run.child.pid ?? 0, 'serving'), 'SIGKILL');
+  signalDescendant(childPid(run.child.pid, 'serving'), 'SIGKILL');
   await run.until(/the serving process ended \(SIGKILL\)/);
   t.equal((await request(`${base}/api/triggers/http/hello/absent`)).status, 404);
   const later = (await scrape()).samples;
@@ -98,19 +99,19 @@ t.test('the metrics of all serving processes are served together on a port of th
 
 t.test('a process that hangs is left out of a scrape, and the others are shown', async t => {
   const directory = fs.mkdtempSync(path.join(ROOT, 'metrics-'));
-  const metricsPort = await freePort();
+  const metricsPort = await takePort();
   const run = start(directory, {
-    BOT_HTTP_PORT: String(await freePort()),
+    BOT_HTTP_PORT: String(await takePort()),
     BOT_METRICS_PORT: String(metricsPort),
     BOT_SERVING_PROCESSES: '2',
   });
   t.teardown(() => run.child.kill('SIGKILL'));
   await run.until(/is ready/);
-  const serving = childPid(run.child.pid ?? 0, 'serving');
-  process.kill(serving, 'SIGSTOP');
+  const serving = childPid(run.child.pid, 'serving');
+  signalDescendant(serving, 'SIGSTOP');
   const { text } = await request(`http://127.0.0.1:${metricsPort}/metrics`);
   t.equal(find(parse(text).samples, 'plugin_host_serving_processes'), 1);
-  process.kill(serving, 'SIGCONT');
+  signalDescendant(serving, 'SIGCONT');
   run.child.kill('SIGTERM');
   t.equal(await run.exited, 0);
 });
@@ -121,7 +122,7 @@ t.test('a port that is taken ends the start and is named', async t => {
   await new Promise(resolve => taken.once('listening', resolve));
   const { port } = taken.address() as net.AddressInfo;
   const run = start(fs.mkdtempSync(path.join(ROOT, 'metrics-')), {
-    BOT_HTTP_PORT: String(await freePort()),
+    BOT_HTTP_PORT: String(await takePort()),
     BOT_METRICS_PORT: String(port),
   });
   t.not(await run.exited, 0);

@@ -3,8 +3,9 @@ import fs from 'node:fs';
 import http from 'node:http';
 import path from 'node:path';
 import t from 'tap';
-import { freePort } from '../../src/supervisor/embedded-postgres.ts';
+import { takePort } from '../support/ports.ts';
 import { publicAccess, request } from '../support/service.ts';
+import { signalDescendant } from '../support/signals.ts';
 import { mostAtOnce, spanOf, watchedSleeper } from '../support/sleepers.ts';
 import { gone, processesOf, ROOT, type Run, start } from '../support/started-service.ts';
 import { respondText, watPlugin } from '../support/wat.ts';
@@ -135,7 +136,7 @@ type World = {
 /** A service with some serving processes, as an operator starts it. */
 async function world(t: Test, processes: number, takeOver = '0s'): Promise<World> {
   const directory = fs.mkdtempSync(path.join(ROOT, 'processes-'));
-  const port = await freePort();
+  const port = await takePort();
   const run = start(directory, {
     BOT_HTTP_PORT: String(port),
     BOT_ADMIN_SETUP_TOKEN: TOKEN,
@@ -283,7 +284,7 @@ t.test('two serving processes on one port', async t => {
       }),
     );
     await until(() => [...byPid.keys()].every(pid => (served.get(pid) ?? 0) > 50));
-    process.kill(killed, 'SIGKILL');
+    signalDescendant(killed, 'SIGKILL');
     const after = [...served.entries()].find(([pid]) => pid !== killed)?.[1] ?? 0;
     await until(() => [...served.entries()].some(([pid, n]) => pid !== killed && n > after + 200));
     over = true;
@@ -363,10 +364,10 @@ t.test('what happens while one process replaces another', async t => {
     const run = reload();
     const added = (): number[] => w.processes().filter(pid => !before.includes(pid));
     t.ok(await until(() => added().length === 1));
-    const [fresh = 0] = added();
+    const [fresh = -1] = added();
     // It has taken over when the old process does not listen any more.
     t.ok(await until(() => w.processes().length === 2 && w.processes().filter(p => before.includes(p)).length === 1));
-    process.kill(fresh, 'SIGKILL');
+    signalDescendant(fresh, 'SIGKILL');
     t.ok(await until(() => w.processes().length === 2 && !w.processes().includes(fresh)), 'both places are taken');
     t.same(
       (await Promise.all(asked)).map(a => a?.status),
@@ -404,7 +405,7 @@ t.test('what happens while one process replaces another', async t => {
 
 t.test('a reload reads the configuration again', async t => {
   const directory = fs.mkdtempSync(path.join(ROOT, 'reload-'));
-  const port = await freePort();
+  const port = await takePort();
   const file = path.join(directory, 'host.yaml');
   const password = path.join(directory, 'key');
   const env = { BOT_CONFIG: file, BOT_ADMIN_API_KEY_FILE: password, BOT_SERVING_PROCESSES: '2' };

@@ -6,6 +6,7 @@ import { readGraphSchema } from '../../src/graph/graph-schema.ts';
 import { GraphStore } from '../../src/graph/graph-store.ts';
 import { endpointFile, SpicedbKeeper } from '../../src/supervisor/spicedb-keeper.ts';
 import { tuple } from '../support/graph.ts';
+import { signalDescendant } from '../support/signals.ts';
 
 /** Process ids of the stores below a directory. */
 function storesBelow(directory: string): number[] {
@@ -57,7 +58,8 @@ t.test(
     t.equal(fs.readFileSync(endpointFile(directory), 'utf8').trim(), endpoints[0]);
     t.equal(fs.statSync(endpointFile(directory)).mode & 0o777, 0o600);
 
-    process.kill(storesBelow(directory)[0] ?? 0, 'SIGKILL');
+    t.ok(await until(() => storesBelow(directory).length === 1));
+    signalDescendant(storesBelow(directory)[0], 'SIGKILL');
     t.ok(await until(() => endpoints.length === 2), 'it is started again');
     t.not(endpoints[1], endpoints[0], 'at an address of its own, so that no client takes it for the one before');
 

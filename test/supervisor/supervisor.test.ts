@@ -2,8 +2,9 @@ import fs from 'node:fs';
 import net from 'node:net';
 import path from 'node:path';
 import t from 'tap';
-import { freePort } from '../../src/supervisor/embedded-postgres.ts';
+import { takePort } from '../support/ports.ts';
 import { type Json, publicAccess, request } from '../support/service.ts';
+import { signalDescendant } from '../support/signals.ts';
 import { childPid, gone, processesOf, ROOT, start } from '../support/started-service.ts';
 import { assemble, hostImports, manifestOf, withManifest } from '../support/wat.ts';
 
@@ -23,7 +24,7 @@ async function install(base: string, id: string, bytes: Uint8Array): Promise<voi
 
 t.test('the first start builds the sample, prints a curl line that works, and the second finds its data', async t => {
   const directory = fs.mkdtempSync(path.join(ROOT, 'start-'));
-  const port = String(await freePort());
+  const port = String(await takePort());
   const first = start(directory, { BOT_HTTP_PORT: port }, ['serve', '--sample']);
   t.teardown(() => first.child.kill('SIGKILL'));
   const [, url = ''] = await first.until(/try it:\s+curl (\S+)/);
@@ -77,7 +78,7 @@ t.test('the first start builds the sample, prints a curl line that works, and th
 
 t.test('kill -9 of the serving process under load: it answers again, and what was acknowledged is there', async t => {
   const directory = fs.mkdtempSync(path.join(ROOT, 'kill-'));
-  const port = String(await freePort());
+  const port = String(await takePort());
   const run = start(directory, { BOT_HTTP_PORT: port, BOT_ADMIN_SETUP_TOKEN: 'tok' });
   t.teardown(async () => {
     run.child.kill('SIGTERM');
@@ -122,8 +123,8 @@ t.test('kill -9 of the serving process under load: it answers again, and what wa
     for (const end = Date.now() + 10_000; acknowledged.length < target && Date.now() < end; )
       await new Promise(r => setTimeout(r, 5));
     t.ok(acknowledged.length >= target, 'the plugin is under load');
-    const pid = childPid(run.child.pid ?? 0, 'serving');
-    process.kill(pid, 'SIGKILL');
+    const pid = childPid(run.child.pid, 'serving');
+    signalDescendant(pid, 'SIGKILL');
     const at = performance.now();
     const answers = (): Promise<boolean> =>
       request(`${base}/healthz`).then(
@@ -162,7 +163,7 @@ t.test(
   'the embedded graph store is filled from the database whenever it starts: kill -9 of it, of the serving process, a restart',
   async t => {
     const directory = fs.mkdtempSync(path.join(ROOT, 'graph-'));
-    const port = String(await freePort());
+    const port = String(await takePort());
     const env = { BOT_HTTP_PORT: port, BOT_ADMIN_SETUP_TOKEN: 'tok' };
     let run = start(directory, env);
     t.teardown(() => run.child.kill('SIGKILL'));
@@ -196,12 +197,12 @@ t.test(
       'the command line compares this store',
     );
 
-    const supervisor = run.child.pid ?? 0;
-    process.kill(childPid(supervisor, 'spicedb'), 'SIGKILL');
+    const supervisor = run.child.pid;
+    signalDescendant(childPid(supervisor, 'spicedb'), 'SIGKILL');
     await run.until(/embedded SpiceDB ended/);
     t.same(await answer(), found, 'the next store has everything before it is asked');
     const store = childPid(supervisor, 'spicedb');
-    process.kill(childPid(supervisor, 'serving'), 'SIGKILL');
+    signalDescendant(childPid(supervisor, 'serving'), 'SIGKILL');
     await run.until(/the serving process ended/);
     t.same(await answer(), found);
     t.equal(childPid(supervisor, 'spicedb'), store, 'a store outlives the serving process');
@@ -220,7 +221,7 @@ t.test(
 
 t.test('a plugin version that was running at two crashes in a row is suspended, with the reason', async t => {
   const directory = fs.mkdtempSync(path.join(ROOT, 'crash-'));
-  const port = String(await freePort());
+  const port = String(await takePort());
   const run = start(directory, { BOT_HTTP_PORT: port, BOT_ADMIN_SETUP_TOKEN: 'tok' });
   t.teardown(async () => {
     run.child.kill('SIGTERM');
@@ -255,7 +256,7 @@ t.test('a plugin version that was running at two crashes in a row is suspended, 
     const before = new Set([0, ...noted()]);
     const asked = request(`${base}/api/triggers/http/killer/run`).catch(() => null);
     while (noted().every(version => before.has(version))) await new Promise(r => setTimeout(r, 10));
-    process.kill(childPid(run.child.pid ?? 0, 'serving'), 'SIGSEGV');
+    signalDescendant(childPid(run.child.pid, 'serving'), 'SIGSEGV');
     await asked;
     await run.until(new RegExp(`(ready again[\\s\\S]*){${k + 1}}`), 20_000);
   }

@@ -5,9 +5,10 @@ import path from 'node:path';
 import t from 'tap';
 import { journalPrefix } from '../../src/base/log.ts';
 import { ROWS, type Row } from '../../src/config/keys.ts';
-import { freePort } from '../../src/supervisor/embedded-postgres.ts';
 import { openNotifySocket } from '../support/notify-socket.ts';
+import { takePort } from '../support/ports.ts';
 import { request } from '../support/service.ts';
+import { signalDescendant } from '../support/signals.ts';
 import { childPid, gone, ROOT, start } from '../support/started-service.ts';
 
 const DEPLOY = path.resolve(import.meta.dirname, '../../deploy');
@@ -31,7 +32,7 @@ t.test('systemd hears what the service does, when it is ready, that its loops tu
   // An abstract name, as systemd in a container uses; its length does not depend on the directory.
   const notify = openNotifySocket(`@plugin-host-test-${randomBytes(8).toString('hex')}`);
   t.teardown(() => notify.close());
-  const port = await freePort();
+  const port = await takePort();
   const run = start(directory, {
     BOT_HTTP_PORT: String(port),
     NOTIFY_SOCKET: notify.path,
@@ -47,11 +48,11 @@ t.test('systemd hears what the service does, when it is ready, that its loops tu
   const before = beats();
   t.ok(await until(() => beats() >= before + 2), 'within three seconds there are several signs of life');
 
-  const serving = childPid(run.child.pid ?? 0, 'serving');
+  const serving = childPid(run.child.pid, 'serving');
   const environment = fs.readFileSync(`/proc/${serving}/environ`, 'latin1');
   t.notMatch(environment, /NOTIFY_SOCKET|WATCHDOG_USEC/, 'children do not get the socket');
 
-  process.kill(serving, 'SIGSTOP');
+  signalDescendant(serving, 'SIGSTOP');
   t.ok(await until(() => has(new RegExp(`^STATUS=the serving process ${serving} has not answered for 20 s`))));
   t.ok(await until(() => has(/^STATUS=ready again on port/)), 'another one serves');
   t.equal((await request(`http://127.0.0.1:${port}/healthz`)).status, 200);
@@ -68,7 +69,7 @@ t.test('the watchdog of another process is not fed, and a socket that is gone co
   const directory = fs.mkdtempSync(path.join(ROOT, 'notify-'));
   const missing = path.join(directory, 'missing.sock');
   const run = start(directory, {
-    BOT_HTTP_PORT: String(await freePort()),
+    BOT_HTTP_PORT: String(await takePort()),
     NOTIFY_SOCKET: missing,
     WATCHDOG_USEC: '300000',
     WATCHDOG_PID: '1',
@@ -85,7 +86,7 @@ t.test('a secret of the service comes from a credential, and a wrong name ends t
   const credentials = path.join(directory, 'credentials');
   fs.mkdirSync(credentials);
   fs.writeFileSync(path.join(credentials, 'admin.setup_token'), 'tok-of-a-credential\n');
-  const port = await freePort();
+  const port = await takePort();
   const env = { BOT_HTTP_PORT: String(port), CREDENTIALS_DIRECTORY: credentials };
   const run = start(path.join(directory, 'data'), env);
   t.teardown(() => run.child.kill('SIGKILL'));

@@ -2,10 +2,11 @@ import { execFileSync } from 'node:child_process';
 import fs from 'node:fs';
 import path from 'node:path';
 import t from 'tap';
-import { freePort } from '../../src/supervisor/embedded-postgres.ts';
 import { makeDatabase } from '../support/database.ts';
 import { startGraphStore } from '../support/graph.ts';
+import { takePort } from '../support/ports.ts';
 import { request } from '../support/service.ts';
+import { signalDescendant } from '../support/signals.ts';
 import { childPid, gone, ROOT, startProgram } from '../support/started-service.ts';
 
 /** A reload goes on as the program that is installed by then (docs/operating.md "Upgrade"). */
@@ -68,8 +69,8 @@ for (const embedded of [false, true])
         if (!fs.existsSync(path.join(work, version))) releaseOf(version);
       use('1.0.0');
       const data = fs.mkdtempSync(path.join(ROOT, 'takeover-data-'));
-      const port = await freePort();
-      const metrics = await freePort();
+      const port = await takePort();
+      const metrics = await takePort();
       const env: Record<string, string> = {
         BOT_HTTP_PORT: String(port),
         BOT_METRICS_PORT: String(metrics),
@@ -135,7 +136,7 @@ for (const embedded of [false, true])
 
       // It looks after processes it has not started itself.
       const before = childPid(supervisor, 'serving');
-      process.kill(before, 'SIGKILL');
+      signalDescendant(before, 'SIGKILL');
       await run.until(/the serving process ended \(SIGKILL\)/);
       t.equal((await request(url)).status, 200);
       run.child.kill('SIGTERM');

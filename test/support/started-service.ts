@@ -1,6 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import fs from 'node:fs';
 import path from 'node:path';
+import { commandOf, listProcesses } from './processes.ts';
 
 const PROJECT = path.resolve(import.meta.dirname, '../..');
 const MAIN = path.join(PROJECT, 'src/main.ts');
@@ -84,25 +85,14 @@ export async function gone(directory: string, ms: number): Promise<boolean> {
   return false;
 }
 
-/** Field 22 of `/proc/PID/stat`, counted from behind the name, which may hold anything (proc(5)). */
-const startTime = (stat: string): number => Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[19]);
-
 /**
  * The child of a supervisor that runs as `verb`. Of several the oldest: a process that stands by for the serving one is younger, and
  * pids say nothing, because they start again at the lowest.
  */
-export function childPid(supervisor: number, verb: 'serving' | 'spicedb'): number {
-  const children = fs.readdirSync('/proc').flatMap(p => {
-    try {
-      const stat = fs.readFileSync(`/proc/${p}/stat`, 'latin1');
-      const isChild = new RegExp(`\\) \\S ${supervisor} `).test(stat);
-      if (!isChild || !fs.readFileSync(`/proc/${p}/cmdline`, 'latin1').includes(`main.ts\0${verb}\0`)) return [];
-      return [{ pid: Number(p), at: startTime(stat) }];
-    } catch {
-      return [];
-    }
-  });
-  const [oldest] = children.sort((a, b) => a.at - b.at);
+export function childPid(supervisor: number | undefined, verb: 'serving' | 'spicedb'): number {
+  const [oldest] = listProcesses()
+    .filter(p => p.parent === supervisor && new RegExp(`main\\.ts ${verb}( |$)`).test(commandOf(p.pid)))
+    .sort((a, b) => a.startedAt - b.startedAt);
   if (oldest === undefined) throw new Error(`no child of ${supervisor} runs as ${verb}`);
   return oldest.pid;
 }
