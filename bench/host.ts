@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process';
 import fs from 'node:fs';
 import path from 'node:path';
-import { freePort } from '../src/supervisor/embedded-postgres.ts';
+import { takePort } from '../test/support/ports.ts';
 
 /** A service as an operator starts it, in processes of its own. */
 export type Host = {
@@ -18,7 +18,7 @@ const MAIN = path.resolve(import.meta.dirname, '../src/main.ts');
 const TOKEN = 'bench';
 
 export async function startHost(directory: string, env: Record<string, string> = {}): Promise<Host> {
-  const port = await freePort();
+  const port = await takePort();
   const data = path.join(directory, 'data');
   const at = performance.now();
   const child = spawn(process.execPath, [MAIN, 'serve', '--sample'], {

@@ -3,7 +3,7 @@ import fs from 'node:fs';
 import { createRequire } from 'node:module';
 import net from 'node:net';
 import path from 'node:path';
-import { freePort } from '../src/supervisor/embedded-postgres.ts';
+import { takePort } from '../test/support/ports.ts';
 import { buildExample } from '../test/support/sdk.ts';
 
 const here = import.meta.dirname;
@@ -11,7 +11,7 @@ const children: ChildProcess[] = [];
 
 /** A server of `peer.ts` in a process of its own. @returns its port */
 export async function startPeer(kind: 'bare' | 'extism' | 'extism-wasi' | 'extism-pool', module = ''): Promise<number> {
-  const port = await freePort();
+  const port = await takePort();
   const child = fork(path.join(here, 'peer.ts'), [kind, String(port), module], {
     stdio: ['ignore', 'pipe', 'inherit', 'ipc'],
   });
@@ -66,7 +66,7 @@ function workerdBinary(): string | null {
 export async function startWorkerd(directory: string): Promise<number | null> {
   const binary = workerdBinary();
   if (binary === null) return null;
-  const port = await freePort();
+  const port = await takePort();
   const at = path.join(directory, 'workerd');
   fs.mkdirSync(at, { recursive: true });
   fs.writeFileSync(path.join(at, 'greet.wasm'), await buildExample('hello'));
@@ -105,7 +105,7 @@ export async function startWasmtime(directory: string, pooling: boolean): Promis
   } catch (error) {
     return error instanceof Error ? (error.message.split('\n')[0] ?? '') : String(error);
   }
-  const port = await freePort();
+  const port = await takePort();
   const component = path.join(source, 'target/wasm32-wasip2/release/greeter.wasm');
   const allocator = pooling ? ['-O', 'pooling-allocator=y'] : ['-O', 'pooling-allocator=n'];
   children.push(

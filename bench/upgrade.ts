@@ -3,7 +3,7 @@ import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { freePort } from '../src/supervisor/embedded-postgres.ts';
+import { takePort } from '../test/support/ports.ts';
 import { closedLoop, openLoop } from './load.ts';
 import { add } from './report.ts';
 import { GREET } from './throughput.ts';
@@ -28,7 +28,7 @@ const lead = (tree: string): void => {
   fs.rmSync(link, { force: true });
   fs.symlinkSync(path.resolve(tree), link);
 };
-const port = await freePort();
+const port = await takePort();
 const env = {
   PATH: process.env.PATH,
   BOT_DATA_DIR: path.join(directory, 'data'),

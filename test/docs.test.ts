@@ -3,7 +3,7 @@ import path from 'node:path';
 import t from 'tap';
 import { HOST_FUNCTIONS } from '../src/abi/host-functions.ts';
 import { parseManifest } from '../src/plugins/manifest.ts';
-import { freePort } from '../src/supervisor/embedded-postgres.ts';
+import { takePort } from './support/ports.ts';
 import { openShell, openTerminal, patternOf, type Shell, stepsOf } from './support/shown-commands.ts';
 import { gone, ROOT } from './support/started-service.ts';
 
@@ -34,8 +34,8 @@ const read = (page: string): string => fs.readFileSync(path.join(PROJECT, page),
 
 t.test('the pages work as they stand there', async t => {
   const folder = checkout();
-  const port = String(await freePort());
-  const devPort = String(await freePort());
+  const port = String(await takePort());
+  const devPort = String(await takePort());
   const env = Object.fromEntries(
     Object.entries(process.env).filter(([k]) => !/^(BOT_|TAP|TEST_|NODE_OPTIONS$|npm_)/.test(k)),
   );

@@ -160,7 +160,7 @@ export function findRunningPostgres(directory: string): string | null {
   }
 }
 
-export function freePort(): Promise<number> {
+function freePort(): Promise<number> {
   return new Promise((resolve, reject) => {
     const server = net.createServer();
     server.once('error', reject);

@@ -2,9 +2,9 @@ import t from 'tap';
 import { z } from 'zod';
 import { loadConfig } from '../../src/config/load.ts';
 import { PluginOrigins } from '../../src/config/plugin-origins.ts';
-import { freePort } from '../../src/supervisor/embedded-postgres.ts';
 import { logIn, logOut } from '../support/admin-browser.ts';
 import { startBrowser } from '../support/browser.ts';
+import { takePort } from '../support/ports.ts';
 import { publicAccess, rawRequest, request, startTestService, TOKEN } from '../support/service.ts';
 import { watPlugin } from '../support/wat.ts';
 import { rawZip } from '../support/zip.ts';
@@ -42,7 +42,7 @@ t.test('every plugin has a DNS label of its own, and no two share one', async t 
 });
 
 t.test('in a browser: a plugin on its own origin has its user, and nothing of the service', async t => {
-  const port = await freePort();
+  const port = await takePort();
   const s = await startTestService({
     BOT_HTTP_PORT: String(port),
     BOT_HTTP_PUBLIC_URL: `http://localhost:${port}`,

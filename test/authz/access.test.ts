@@ -4,9 +4,9 @@ import { findBrokenPolicies } from '../../src/authz/stored-policies.ts';
 import { openDatabase } from '../../src/db/database.ts';
 import { addServiceKey } from '../../src/identity/service-keys.ts';
 import { addUserToken } from '../../src/identity/user-tokens.ts';
-import { freePort } from '../../src/supervisor/embedded-postgres.ts';
 import { startEmbeddedSpicedb } from '../../src/supervisor/embedded-spicedb.ts';
 import { startGraphStore } from '../support/graph.ts';
+import { takePort } from '../support/ports.ts';
 import { type Answer, type Json, startTestService, type TestService } from '../support/service.ts';
 import { watPlugin } from '../support/wat.ts';
 
@@ -595,7 +595,7 @@ t.test('the schema is read without the graph store too, and says so; what needs 
   // One that has none yet, and one whose store refuses connections.
   const without = await startTestService();
   const refused = await startTestService({
-    BOT_SPICEDB_ENDPOINT: `127.0.0.1:${await freePort()}`,
+    BOT_SPICEDB_ENDPOINT: `127.0.0.1:${await takePort()}`,
     BOT_SPICEDB_TOKEN: 'any',
     BOT_SPICEDB_TLS: 'false',
   });

@@ -4,10 +4,10 @@ import http from 'node:http';
 import path from 'node:path';
 import t from 'tap';
 import { openDatabase } from '../../src/db/database.ts';
-import { freePort } from '../../src/supervisor/embedded-postgres.ts';
 import { startGraphStore } from '../support/graph.ts';
 import { CookieJar } from '../support/identity-provider.ts';
 import { listenFor } from '../support/listen.ts';
+import { takePort } from '../support/ports.ts';
 import { type Json, request, startTestService, TOKEN } from '../support/service.ts';
 import { watPlugin } from '../support/wat.ts';
 
@@ -204,7 +204,7 @@ t.test('an address that is no plugin host, and a key that is none, are named', a
         `^plugin-host: ${base}${path} \\(--url\\) does not answer as a plugin host does \\(status 200, ${type}\\): .*\n$`,
       ),
     });
-  t.match(await of(`http://127.0.0.1:${await freePort()}`, reader), {
+  t.match(await of(`http://127.0.0.1:${await takePort()}`, reader), {
     code: 1,
     err: /\(--url\) cannot be reached: .*ECONNREFUSED.*: nothing listens there; does the service run\?/,
   });
@@ -226,7 +226,7 @@ t.test('without an address the configuration says it, and an error says where th
     return file;
   };
   const here = configOf('here.yaml', `http: { port: ${port} }\n`);
-  const free = await freePort();
+  const free = await takePort();
   const away = configOf('away.yaml', `http: { host: 0.0.0.0, port: ${free} }\n`);
   const secure = configOf(
     'secure.yaml',

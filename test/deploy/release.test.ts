@@ -7,9 +7,9 @@ import { makeDebs } from '../../deploy/release/make-deb.ts';
 import { makeEmbeddedTree, makeReleaseTree, treeBytes } from '../../deploy/release/release-tree.ts';
 import { ROWS } from '../../src/config/keys.ts';
 import { loadConfig } from '../../src/config/load.ts';
-import { freePort } from '../../src/supervisor/embedded-postgres.ts';
 import { makeDatabase } from '../support/database.ts';
 import { startGraphStore } from '../support/graph.ts';
+import { takePort } from '../support/ports.ts';
 import { request } from '../support/service.ts';
 import { gone, ROOT, startProgram } from '../support/started-service.ts';
 
@@ -67,7 +67,7 @@ t.test('a release serves with a database and a graph store of the machine', asyn
   t.teardown(() => database.drop());
   const { spicedb } = await startGraphStore(t);
   const data = path.join(work, 'data');
-  const port = await freePort();
+  const port = await takePort();
   // A link below a folder of the search path, as the Debian package makes it.
   const link = path.join(work, 'plugin-host');
   fs.symlinkSync('current/bin/plugin-host', link);

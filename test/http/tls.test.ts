@@ -10,7 +10,7 @@ import { generate } from 'selfsigned';
 import t from 'tap';
 import { loadConfig } from '../../src/config/load.ts';
 import { checkTlsFiles } from '../../src/http/tls-files.ts';
-import { freePort } from '../../src/supervisor/embedded-postgres.ts';
+import { takePort } from '../support/ports.ts';
 import { ROOT, start } from '../support/started-service.ts';
 
 type Pair = { cert: string; key: string };
@@ -59,7 +59,7 @@ t.test('the service speaks TLS by itself, and takes a new certificate at a reloa
   const directory = fs.mkdtempSync(path.join(ROOT, 'tls-'));
   const first = await makePair();
   const files = write(directory, first);
-  const port = await freePort();
+  const port = await takePort();
   const data = path.join(directory, 'data');
   const env = {
     BOT_HTTP_PORT: String(port),
@@ -163,7 +163,7 @@ t.test('a certificate that is about to expire is a warning', async t => {
   const directory = fs.mkdtempSync(path.join(ROOT, 'tls-'));
   const files = write(directory, await makePair(3));
   const run = start(path.join(directory, 'data'), {
-    BOT_HTTP_PORT: String(await freePort()),
+    BOT_HTTP_PORT: String(await takePort()),
     BOT_HTTP_TLS_CERT: files.cert,
     BOT_HTTP_TLS_KEY: files.key,
   });

@@ -7,9 +7,9 @@ import t from 'tap';
 import { openDatabase } from '../../src/db/database.ts';
 import { giveUpMail } from '../../src/identity/admin-accounts.ts';
 import { temporaryPasswordJob } from '../../src/messaging/temporary-password-job.ts';
-import { freePort } from '../../src/supervisor/embedded-postgres.ts';
 import { CookieJar } from '../support/identity-provider.ts';
 import { startMailServer } from '../support/mail-server.ts';
+import { takePort } from '../support/ports.ts';
 import { type Answer, request, startTestService, TOKEN } from '../support/service.ts';
 
 const PASSWORD = 'correct horse battery';
@@ -147,7 +147,7 @@ t.test(
 t.test(
   'while the mail server is down the administrator sees that the mail is pending; it goes out when the server is back',
   async t => {
-    const port = await freePort();
+    const port = await takePort();
     const w = await world(t, { BOT_SMTP_HOST: '127.0.0.1', BOT_SMTP_PORT: String(port) });
     const ada = await w.addUser({ display_name: 'Ada' });
     const at = await w.call(w.root, 'POST', '/api/admin/admins', { global_user_id: ada, email: 'ada@uni.example' });
@@ -280,7 +280,7 @@ t.test('a mail that is sent late does not change the state of a newer one', asyn
 });
 
 t.test('a mail that is given up shows as failed, unless another one was asked for', async t => {
-  const w = await world(t, { BOT_SMTP_HOST: '127.0.0.1', BOT_SMTP_PORT: String(await freePort()) });
+  const w = await world(t, { BOT_SMTP_HOST: '127.0.0.1', BOT_SMTP_PORT: String(await takePort()) });
   const ada = await w.addUser({ display_name: 'Ada' });
   await w.call(w.root, 'POST', '/api/admin/admins', { global_user_id: ada, email: 'ada@uni.example' });
   await w.mailOf(ada, m => m.error !== null);
@@ -400,7 +400,7 @@ t.test(
   async t => {
     const smtp = await startMailServer();
     t.teardown(() => smtp.close());
-    const w = await world(t, { BOT_SMTP_HOST: '127.0.0.1', BOT_SMTP_PORT: String(await freePort()) });
+    const w = await world(t, { BOT_SMTP_HOST: '127.0.0.1', BOT_SMTP_PORT: String(await takePort()) });
     const ada = await w.addUser({ display_name: 'Ada' });
     await w.call(w.root, 'POST', '/api/admin/admins', { global_user_id: ada, email: 'ada@uni.example' });
     await w.mailOf(ada, m => m.error !== null);

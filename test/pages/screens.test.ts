@@ -1,7 +1,7 @@
 import t from 'tap';
-import { freePort } from '../../src/supervisor/embedded-postgres.ts';
 import { EMAIL, logIn, logOut, PASSWORD, startAdminBrowser } from '../support/admin-browser.ts';
 import { startMailServer } from '../support/mail-server.ts';
+import { takePort } from '../support/ports.ts';
 
 /** All screens: they can be read and reached in both languages, in both colour schemes, on any width. */
 
@@ -78,7 +78,7 @@ for (const [language, colorScheme, width, screens] of [
   });
 
 t.test('an administrator appoints another one, and sees what becomes of the mail', async t => {
-  const port = await freePort();
+  const port = await takePort();
   const env = { BOT_SMTP_HOST: '127.0.0.1', BOT_SMTP_PORT: String(port) };
   const { errors, page, s, open } = await startAdminBrowser(t, { env, people: [{ display_name: 'Grace' }] });
   await open('/admin/administrators');

@@ -1,17 +1,18 @@
 import { isMainThread } from 'node:worker_threads';
 
-/** How long a test process may live when its last subtest is over. */
-const END_MS = 10_000;
+/** How long a test process may live when its last subtest is over. Building what the next one needs may take as long on a busy machine. */
+const END_MS = 60_000;
 const LOOK_MS = 500;
 
 /**
  * Loaded into every test process: one that does not end says what keeps it, and fails. Without this the time limit of its file would end
- * it, which says nothing. The next subtest of a file begins at once, so a process without one for that long has had its last.
+ * it, which says nothing. One whose runner has been killed ends as well.
  *
  * Threads of the process load it too and are left alone: in each the library would begin a report of its own, and give up after 30 s.
  */
 if (isMainThread) {
   const { default: t } = await import('tap');
+  const runner = process.ppid;
   let running = 0;
   let endedAt = Number.POSITIVE_INFINITY;
   t.on('subtestStart', () => running++);
@@ -20,6 +21,7 @@ if (isMainThread) {
     endedAt = performance.now();
   });
   const look = setInterval(() => {
+    if (process.ppid !== runner) process.exit(1);
     if (running > 0 || performance.now() - endedAt < END_MS) return;
     const kept = process.getActiveResourcesInfo().join(', ');
     clearInterval(look);

@@ -3,7 +3,7 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { createInterface } from 'node:readline';
 import { openS3Storage, type S3Storage } from '../../src/files/storage-s3.ts';
-import { freePort } from '../../src/supervisor/embedded-postgres.ts';
+import { takePort } from './ports.ts';
 
 export type S3Server = {
   origin: string;
@@ -48,7 +48,7 @@ const CORS = (origin: string): string => `<CORSConfiguration><CORSRule>
  * @param corsOrigin whose pages may use the bucket; null for none
  */
 export async function startS3Server(directory: string, corsOrigin: string | null = '*'): Promise<S3Server> {
-  const port = await freePort();
+  const port = await takePort();
   fs.mkdirSync(directory, { recursive: true });
   const cors = path.join(directory, '..', `cors-${port}.xml`);
   fs.writeFileSync(cors, corsOrigin === null ? '' : CORS(corsOrigin));
