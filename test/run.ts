@@ -1,7 +1,7 @@
-import { spawn } from 'node:child_process';
 import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
+import { z } from 'zod';
 import { readEngine } from '../sdk/typescript/engine/stored-engine.ts';
 import { LIMITS } from '../src/base/limits.ts';
 import { openDatabase } from '../src/db/database.ts';
@@ -10,11 +10,12 @@ import { EMBEDDED_ROLE, grantServiceRole, makeServiceRole } from '../src/db/serv
 import { Jobs } from '../src/jobs.ts';
 import { buildPages } from '../src/supervisor/build-pages.ts';
 import { startPostgres } from '../src/supervisor/embedded-postgres.ts';
+import { type FileResult, runFiles } from './run-files.ts';
 import { SERVICE_PASSWORD, TEMPLATE } from './support/database.ts';
 
 /**
- * Runs the tests on a PostgreSQL of their own: `npm test [-- FILE...]`. Every test file makes its database from a
- * migrated template. The last line is `N passed, N failed`.
+ * Runs the tests on a PostgreSQL of their own: `npm test [-- FILE...]`. Every test file makes its database from a migrated template.
+ * `npm test -- --times` also writes down how long each file took. The last line is `N passed, N failed`.
  */
 const root = path.resolve(import.meta.dirname, '..');
 const directory = fs.mkdtempSync(path.join(os.tmpdir(), 'plugin-host-test-'));
@@ -39,27 +40,40 @@ const cluster = clusterDirectory();
 // The account PostgreSQL runs as must be able to walk through them.
 for (const one of [directory, cluster]) fs.chmodSync(one, 0o711);
 
-function run(command: string, args: string[], env: NodeJS.ProcessEnv, onLine: (line: string) => void): Promise<number> {
-  const child = spawn(command, args, { cwd: root, env, stdio: ['ignore', 'pipe', 'inherit'] });
-  let rest = '';
-  child.stdout.on('data', (chunk: Buffer) => {
-    const lines = (rest + chunk.toString()).split('\n');
-    rest = lines.pop() ?? '';
-    for (const line of lines) onLine(line);
-  });
-  return new Promise((resolve, reject) => {
-    child.once('error', reject);
-    child.once('close', code => {
-      if (rest !== '') onLine(rest);
-      resolve(code ?? 1);
-    });
-  });
+/** Seconds each file took when `npm test -- --times` wrote them down: those that take longest start first. */
+const TIMES = path.join(root, 'test/times.json');
+/** More than there are cores: tests wait for processes and answers half of their time. */
+const JOBS = 3;
+const SLOWEST_SHOWN = 10;
+const TimesSchema = z.record(z.string(), z.number());
+
+/** Failures with their details, and what tests print (seeds). */
+const WORTH_SHOWING =
+  /^\s*not ok |^\s+(diff|stack|at|message|found|wanted|compare|error|code|exitCode|signal|tapCaught)|^\s+[-+@]|^\s*# seed/;
+
+let ended = 0;
+function showFile({ file, seconds, failed, problem, log }: FileResult): void {
+  ended++;
+  if (failed > 0)
+    for (const line of fs.readFileSync(log, 'utf8').split('\n')) if (WORTH_SHOWING.test(line)) console.log(line);
+  console.log(`${failed > 0 ? 'not ok' : 'ok'} ${ended} - ${file} # time=${(seconds * 1000).toFixed(0)}ms`);
+  if (problem !== null) console.log(`  error: ${file}: ${problem}`);
+  if (failed > 0) console.log(`  log: ${log}`);
 }
 
-const files = process.argv.slice(2);
+function allFiles(): string[] {
+  return fs
+    .readdirSync(path.join(root, 'test'), { recursive: true, encoding: 'utf8' })
+    .filter(name => name.endsWith('.test.ts'))
+    .map(name => path.join('test', name));
+}
+
+const words = process.argv.slice(2);
+const writeTimes = words.includes('--times');
+const files = words.filter(word => word !== '--times');
+const began = performance.now();
 let passed = 0;
 let failed = 0;
-let code = 1;
 const postgres = await startPostgres({
   directory: path.join(cluster, 'pg'),
   progress: text => console.log(`# ${text}`),
@@ -94,26 +108,31 @@ try {
     UWS_HTTP_MAX_HEADERS_SIZE: String(LIMITS.requestHeadBytesMax),
   };
   for (const name of Object.keys(env)) if (name.startsWith('BOT_')) delete env[name as keyof typeof env];
-  code = await run(process.execPath, [path.join(root, 'test/run-files.ts'), ...files], env, line => {
-    const totals = /^# \{ total: (\d+)(?:, pass: (\d+))?(?:, fail: (\d+))?/.exec(line);
-    if (totals !== null) {
-      passed = Number(totals[2] ?? 0);
-      failed = Number(totals[1]) - passed;
-    }
-    // Whole files, failures with their details, and what tests print (seeds).
-    if (
-      /^(not )?ok |^\s*not ok |^\s+(diff|stack|at|message|found|wanted|compare|error|code|exitCode|signal|tapCaught)|^\s+[-+@]|^#|^\s*# seed/.test(
-        line,
-      )
-    )
-      console.log(line);
+  const { results, flaky } = await runFiles(files.length > 0 ? files : allFiles(), {
+    jobs: JOBS,
+    env,
+    times: fs.existsSync(TIMES) ? TimesSchema.parse(JSON.parse(fs.readFileSync(TIMES, 'utf8'))) : {},
+    ended: showFile,
   });
+  const slowest = results.toSorted((a, b) => b.seconds - a.seconds);
+  console.log('# slowest files (s):');
+  for (const { file, seconds } of slowest.slice(0, SLOWEST_SHOWN)) console.log(`#   ${seconds.toFixed(1)} ${file}`);
+  console.log(`# ${results.length} files in ${((performance.now() - began) / 1000).toFixed(0)} s`);
+  const skipped = results.reduce((n, r) => n + r.skipped, 0);
+  if (skipped > 0) console.log(`# ${skipped} left out`);
+  for (const { file, assertion, log } of flaky) console.log(`flaky: ${file}: ${assertion} (log: ${log})`);
+  for (const result of results) {
+    passed += result.passed;
+    failed += result.failed;
+  }
+  if (writeTimes) {
+    const times = slowest.map(({ file, seconds }) => [file, Math.max(1, Math.round(seconds))]);
+    fs.writeFileSync(TIMES, `${JSON.stringify(Object.fromEntries(times), null, 2)}\n`);
+  }
 } finally {
   await postgres.stop();
   for (const one of [cluster, directory])
     fs.rmSync(one, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 });
 }
-// A file that ended without saying so (a crash) fails no assertion.
-if (code !== 0 && failed === 0) failed = 1;
 console.log(`${passed} passed, ${failed} failed`);
-process.exit(code === 0 && failed === 0 && passed > 0 ? 0 : 1);
+process.exit(failed === 0 && passed > 0 ? 0 : 1);
