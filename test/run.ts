@@ -10,6 +10,7 @@ import { EMBEDDED_ROLE, grantServiceRole, makeServiceRole } from '../src/db/serv
 import { Jobs } from '../src/jobs.ts';
 import { buildPages } from '../src/supervisor/build-pages.ts';
 import { startPostgres } from '../src/supervisor/embedded-postgres.ts';
+import { othersMayEnter, runWhereOthersMayEnter } from './open-place.ts';
 import { type FileResult, runFiles } from './run-files.ts';
 import { SERVICE_PASSWORD, TEMPLATE } from './support/database.ts';
 
@@ -18,6 +19,7 @@ import { SERVICE_PASSWORD, TEMPLATE } from './support/database.ts';
  * `npm test -- --times` also writes down how long each file took. The last line is `N passed, N failed`.
  */
 const root = path.resolve(import.meta.dirname, '..');
+if (process.getuid?.() === 0 && !othersMayEnter(root)) process.exit(await runWhereOthersMayEnter());
 const directory = fs.mkdtempSync(path.join(os.tmpdir(), 'plugin-host-test-'));
 
 /** Free bytes PostgreSQL's files may need: a copy of the template takes 11 MB, and few exist at a time. */
