@@ -38,3 +38,10 @@ interface Buffer {
   latin1Slice(start?: number, end?: number): string;
   utf8Slice(start?: number, end?: number): string;
 }
+
+/** Source text of numbers (TC39 "JSON.parse source text access", in V8 since 11.4). */
+interface JSON {
+  parse(text: string, reviver: (this: unknown, key: string, value: unknown, context?: { source?: string }) => unknown): unknown;
+  rawJSON(text: string): { readonly rawJSON: string };
+  isRawJSON(value: unknown): boolean;
+}

@@ -1,6 +1,7 @@
 import type { Duplex } from 'node:stream';
 import pg from 'pg';
 import { messageOf } from '../base/errors.ts';
+import { parseExactJson } from '../base/exact-json.ts';
 
 export type Queryable = {
   query<R extends pg.QueryResultRow>(query: string | pg.QueryConfig, values?: unknown[]): Promise<pg.QueryResult<R>>;
@@ -17,6 +18,14 @@ export type Database = {
    */
   distrustConnections(): void;
   close(): Promise<void>;
+};
+
+const [JSON_OID, JSONB_OID] = [114, 3802];
+
+/** Readers of columns for a query whose JSON keeps the digits of its numbers (base/exact-json.ts). */
+export const EXACT_JSON_TYPES: pg.CustomTypesConfig = {
+  getTypeParser: (oid, format) =>
+    oid === JSON_OID || oid === JSONB_OID ? parseExactJson : pg.types.getTypeParser(oid, format),
 };
 
 /** How long a connection that may be dead can stay in use. */

@@ -100,7 +100,8 @@ const dates = { start_date: optional(date), end_date: optional(date) };
 const refersTo = (table: string): Field => ({ check: externalId, sql: 'text', references: table });
 const year = whole(1900, 2200);
 const nameInLanguages: Field = optional({
-  check: z.object({ ru: words(500).optional(), en: words(500).optional() }),
+  // Names in further languages are kept.
+  check: z.looseObject({ ru: words(500).optional(), en: words(500).optional() }),
   sql: 'jsonb',
 });
 const named = { name, name_i18n: nameInLanguages };
@@ -152,7 +153,7 @@ export const ENTITIES: readonly Entity[] = [
       primary_channel: optional({ check: channel, sql: 'text' }),
       channels: {
         check: z
-          .array(z.object({ channel, external_id: externalId }))
+          .array(z.looseObject({ channel, external_id: externalId }))
           .max(10, 'must have at most 10 entries')
           .nullable()
           .default([])

@@ -3,6 +3,7 @@ import path from 'node:path';
 import { Readable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ServiceError } from '../base/errors.ts';
+import { parseExactJson } from '../base/exact-json.ts';
 import { LIMITS } from '../base/limits.ts';
 import { streamToFile } from '../base/stream-to-file.ts';
 import { type Bookmark, type DataSource, type Fetched, SourceError, type Taker } from './data-source.ts';
@@ -82,7 +83,7 @@ async function readPage(file: string, url: URL, taker: Taker): Promise<string | 
   const begin = Buffer.alloc(64);
   const handle = await fsp.open(file);
   const { bytesRead } = await handle.read(begin, 0, 64, 0).finally(() => handle.close());
-  if (!/^\s*\{/.test(begin.toString('latin1', 0, bytesRead))) {
+  if (!/^(?:\xef\xbb\xbf)?\s*\{/.test(begin.toString('latin1', 0, bytesRead))) {
     for await (const record of jsonElements(readChunks(file), LIMITS.universityRecordBytesMax))
       await taker.take(record);
     return null;
@@ -93,7 +94,7 @@ async function readPage(file: string, url: URL, taker: Taker): Promise<string | 
     );
   let page: unknown;
   try {
-    page = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(await fsp.readFile(file)));
+    page = parseExactJson(new TextDecoder('utf-8', { fatal: true }).decode(await fsp.readFile(file)));
   } catch {
     throw new Passing(`${url.pathname} gave a page that is not JSON`);
   }

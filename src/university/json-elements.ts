@@ -1,8 +1,12 @@
 import { JsonBoundError, parseBoundedJson } from '../base/bounded-json.ts';
 import { messageOf, ServiceError } from '../base/errors.ts';
+import { parseExactJson } from '../base/exact-json.ts';
 import { LIMITS } from '../base/limits.ts';
 
 const [QUOTE, BACKSLASH, OPEN, CLOSE, BRACE, UNBRACE, COMMA] = [0x22, 0x5c, 0x5b, 0x5d, 0x7b, 0x7d, 0x2c];
+
+/** Programs of Windows write it before UTF-8. */
+const BYTE_ORDER_MARK = [0xef, 0xbb, 0xbf];
 
 /** Stands in the place of an element with more objects and lists within each other than `universityNestingMax`. */
 export const TOO_DEEP = 'an element that is nested too deeply';
@@ -53,7 +57,7 @@ async function textOf(first: Uint8Array, rest: AsyncIterator<Uint8Array>, bytesM
 
 /**
  * The elements of a JSON array (RFC 8259), one at a time, whatever its size: finds where each ends and hands it to the platform's own
- * parser, which judges it. Nothing but one element is held.
+ * parser, which judges it. Nothing but one element is held. Numbers keep their digits. A byte order mark is skipped (RFC 8259 section 8.1).
  *
  * @param chunks the array as UTF-8, cut anywhere
  * @param elementBytesMax largest element
@@ -63,12 +67,14 @@ export async function* jsonElements(
   chunks: AsyncIterable<Uint8Array>,
   elementBytesMax: number,
 ): AsyncGenerator<unknown> {
-  const decoder = new TextDecoder('utf-8', { fatal: true });
+  const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
   /** What of the element lies in earlier chunks. */
   let held: Uint8Array[] = [];
   let heldBytes = 0;
   let [depth, deepest, index, offset] = [0, 0, 0, 0];
   let [inString, escaped] = [false, false];
+  /** Bytes of a byte order mark so far. */
+  let marked = 0;
   /** Before the array, at the place of an element, inside one, behind the array. */
   const place: { at: 'start' | 'element' | 'inside' | 'end' } = { at: 'start' };
   const broken = (why: string): ServiceError =>
@@ -85,7 +91,7 @@ export async function* jsonElements(
     const isTooDeep = deepest > LIMITS.universityNestingMax;
     deepest = 0;
     try {
-      const value: unknown = JSON.parse(decoder.decode(bytes));
+      const value = parseExactJson(decoder.decode(bytes));
       return isTooDeep ? TOO_DEEP : value;
     } catch (error) {
       // The parser's own words quote what it has read, which may be about a person.
@@ -120,7 +126,12 @@ export async function* jsonElements(
       if (isSpace(byte)) continue;
       if (place.at === 'end') throw broken(`something follows it at byte ${offset + k}`);
       if (place.at === 'start') {
-        if (byte !== OPEN) throw otherThanArray(await textOf(chunk.subarray(k), source, elementBytesMax), offset + k);
+        if (byte === BYTE_ORDER_MARK[marked] && offset + k === marked) {
+          marked++;
+          continue;
+        }
+        if (byte !== OPEN || marked % BYTE_ORDER_MARK.length !== 0)
+          throw otherThanArray(await textOf(chunk.subarray(k), source, elementBytesMax), offset + k);
         place.at = 'element';
         continue;
       }

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { isBeyondDoubles, isExactNumber, toDouble } from '../base/exact-json.ts';
 import { fieldErrorsOf } from '../base/field-errors.ts';
 import { LIMITS } from '../base/limits.ts';
 import { APPOINTED_TO, type Columns, type Entity, type EntityType, externalId } from './entities.ts';
@@ -31,12 +32,16 @@ export type Prepared = { index: number; externalId: string; columns: Columns };
 const COMMON = {
   external_id: externalId,
   is_active: z.boolean('must be true or false').nullable().default(null),
-  updated_at: z.iso
-    .datetime({ offset: true, message: 'must be a time like 2026-09-01T08:00:00Z' })
-    .nullable()
-    .default(null),
-  metadata: z.record(z.string(), z.unknown()).nullable().default(null),
+  // Only kept, so that nothing in them costs the record.
+  updated_at: z.unknown().optional(),
+  metadata: z.unknown().optional(),
 };
+
+const TIME = z.iso.datetime({ offset: true });
+
+/** Whether the database can hold it as a time: it has a zone, which the database takes up to 15 hours from UTC, and a year. */
+const isTime = (value: unknown): value is string =>
+  typeof value === 'string' && TIME.safeParse(value).success && !/^0000|[+-](?:1[5-9]|2\d):\d\d$/.test(value);
 
 const SCHEMAS = new Map<EntityType, z.ZodType<Record<string, unknown>>>();
 
@@ -68,6 +73,59 @@ export function holdsOn(today: string, r: Columns): boolean {
 }
 
 const OWN_FIELDS = new Set(Object.keys(COMMON));
+
+const isObject = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value) && !isExactNumber(value);
+
+/** How registers write that nothing is known: null, a text without a character to be seen, an empty list or object. */
+function isNothing(value: unknown): boolean {
+  if (value === null || value === undefined) return true;
+  if (typeof value === 'string') return value.trim() === '';
+  return (Array.isArray(value) || isObject(value)) && Object.keys(value).length === 0;
+}
+
+/** The same without members that say nothing; what is left of a list or an object may say nothing itself. */
+function pruned(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(pruned).filter(v => !isNothing(v));
+  if (!isObject(value)) return value;
+  return Object.fromEntries(
+    Object.entries(value)
+      .map(([name, member]) => [name, pruned(member)] as const)
+      .filter(([, member]) => !isNothing(member)),
+  );
+}
+
+/** A channel without an account in it says nothing. */
+const hasAccount = (entry: unknown): boolean => !isObject(entry) || Object.hasOwn(entry, 'external_id');
+
+/** A record with null in each optional field that says nothing, and with doubles in the fields known here. */
+function withoutNothing(entity: Entity, value: Readonly<Record<string, unknown>>): Record<string, unknown> {
+  const record: Record<string, unknown> = { ...value };
+  if (isNothing(record.is_active)) record.is_active = null;
+  for (const [name, { check, sql }] of Object.entries(entity.fields)) {
+    if (!Object.hasOwn(record, name)) continue;
+    let given = sql === 'jsonb' ? pruned(record[name]) : toDouble(record[name]);
+    if (name === 'channels' && Array.isArray(given)) given = given.filter(hasAccount);
+    record[name] = isNothing(given) && check.safeParse(null).success ? null : given;
+  }
+  return record;
+}
+
+function holdsBeyondDoubles(value: unknown): boolean {
+  if (isBeyondDoubles(value)) return true;
+  return typeof value === 'object' && value !== null && Object.values(value).some(holdsBeyondDoubles);
+}
+
+/** What is kept of a record without being understood. */
+function metadataOf(entity: Entity, value: Readonly<Record<string, unknown>>): Record<string, unknown> {
+  const { metadata, updated_at } = value;
+  const given = isNothing(metadata) ? [] : isObject(metadata) ? Object.entries(metadata) : [['metadata', metadata]];
+  const unknown = Object.entries(value).filter(
+    ([name]) => !OWN_FIELDS.has(name) && !Object.hasOwn(entity.fields, name),
+  );
+  const time = isNothing(updated_at) || isTime(updated_at) ? [] : [['updated_at', updated_at]];
+  return Object.fromEntries([...given, ...time, ...unknown]);
+}
 
 /** What only several fields together tell. */
 function contradictions(entity: Entity, r: Columns): Array<{ field: string; message: string }> {
@@ -111,7 +169,8 @@ export function parseRecord(
     code,
     message: `/${index}${field === null ? '' : `/${field}`} ${message}`,
   });
-  const parsed = recordSchema(entity).safeParse(value);
+  const members = Object.fromEntries(Object.entries(value));
+  const parsed = recordSchema(entity).safeParse(withoutNothing(entity, members));
   if (!parsed.success)
     return {
       errors: fieldErrorsOf(parsed.error).map(e => {
@@ -124,9 +183,9 @@ export function parseRecord(
     };
   const r = parsed.data;
   const wrong = contradictions(entity, r).map(c => error(c.field, 'invalid', c.message));
-  const metadata: Record<string, unknown> = { ...(r.metadata as Record<string, unknown> | null) };
-  for (const name of Object.keys(r))
-    if (!OWN_FIELDS.has(name) && !Object.hasOwn(entity.fields, name)) metadata[name] = r[name];
+  for (const [name, member] of Object.entries(members))
+    if (holdsBeyondDoubles(member)) wrong.push(error(name, 'invalid', 'must hold numbers of at most 1.8e308'));
+  const metadata = metadataOf(entity, members);
   const size = JSON.stringify(metadata).length;
   if (size > LIMITS.metadataCharsMax)
     wrong.push(
@@ -138,10 +197,14 @@ export function parseRecord(
     );
   if (wrong.length > 0) return { errors: wrong };
   const columns: Record<string, unknown> = { external_id: r.external_id };
-  for (const name of Object.keys(entity.fields)) columns[name] = r[name];
+  for (const [name, { sql }] of Object.entries(entity.fields)) {
+    const given = members[name];
+    // The database keeps all digits of such a column.
+    columns[name] = sql === 'numeric' && isExactNumber(given) ? given : r[name];
+  }
   columns.is_active = r.is_active ?? true;
   columns.metadata = metadata;
-  columns.source_updated_at = r.updated_at;
+  columns.source_updated_at = isTime(members.updated_at) ? members.updated_at : null;
   if (entity.dated === true) columns.holds = holdsOn(today, columns);
   return { record: { index, externalId: String(r.external_id), columns } };
 }

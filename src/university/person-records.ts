@@ -1,4 +1,4 @@
-import type { Queryable } from '../db/database.ts';
+import { EXACT_JSON_TYPES, type Queryable } from '../db/database.ts';
 
 /** Tables that name a person, those that refer to others first. */
 const OF_A_PERSON = [
@@ -11,16 +11,17 @@ const OF_A_PERSON = [
 
 type Rows = Array<Record<string, unknown>>;
 
-/** Everything the university's data say of a person, by table. */
+/** Everything the university's data say of a person, by table; numbers keep their digits. */
 export async function readPersonRecords(
   db: Queryable,
   externalId: string,
 ): Promise<{ persons: Rows } & Record<string, Rows>> {
-  const found: { persons: Rows } & Record<string, Rows> = {
-    persons: (await db.query('SELECT * FROM persons WHERE external_id = $1', [externalId])).rows,
+  const rowsOf = async (table: string, column: string): Promise<Rows> => {
+    const text = `SELECT * FROM ${table} WHERE ${column} = $1`;
+    return (await db.query<Rows[number]>({ text, values: [externalId], types: EXACT_JSON_TYPES })).rows;
   };
-  for (const table of OF_A_PERSON)
-    found[table] = (await db.query(`SELECT * FROM ${table} WHERE person_external_id = $1`, [externalId])).rows;
+  const found: { persons: Rows } & Record<string, Rows> = { persons: await rowsOf('persons', 'external_id') };
+  for (const table of OF_A_PERSON) found[table] = await rowsOf(table, 'person_external_id');
   return found;
 }
 

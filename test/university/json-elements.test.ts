@@ -60,6 +60,19 @@ t.test('the elements of an array are those the platform’s parser finds, wherev
   }
 });
 
+t.test('a byte order mark before the array is skipped, wherever it is cut, and nowhere else', async t => {
+  for (const size of [1, 2, 3, 100]) {
+    t.same(await all(cut('\uFEFF[1, {"a": 2}]', () => size)), [1, { a: 2 }]);
+    t.same(await all(cut('\uFEFF \n[]', () => size)), []);
+    for (const wrong of ['\uFEFF\uFEFF[]', ' \uFEFF[]', '\uFEFF', '\uFEFF{}', '[]\uFEFF', '[\uFEFF1]'])
+      await t.rejects(all(cut(wrong, () => size)), { name: 'ServiceError' }, JSON.stringify(wrong));
+  }
+  async function* torn(): AsyncGenerator<Uint8Array> {
+    yield Buffer.from([0xef, 0xbb, 0x5b, 0x5d]);
+  }
+  await t.rejects(all(torn()), { name: 'ServiceError' });
+});
+
 t.test('a body that only begins like a JSON literal is refused', async t => {
   const codeOf = async (text: string): Promise<unknown> => {
     try {
