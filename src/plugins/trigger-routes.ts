@@ -52,7 +52,7 @@ export class TriggerRoutes<T> {
   match(method: string, rawPath: string): RouteMatch<T> {
     const path = normal(rawPath);
     const literal = this.#literal.get(path);
-    const direct = literal?.get(method);
+    const direct = literal === undefined ? undefined : targetOf(literal, method);
     if (direct !== undefined) return { kind: 'found', target: direct, params: NO_PARAMS };
     const allow = new Set(literal?.keys() ?? []);
     if (this.#patterns.length > 0) {
@@ -60,11 +60,12 @@ export class TriggerRoutes<T> {
       for (const pattern of this.#patterns) {
         const params = matchSegments(pattern.segments, segments);
         if (params === null) continue;
-        const target = pattern.methods.get(method);
+        const target = targetOf(pattern.methods, method);
         if (target !== undefined) return { kind: 'found', target, params };
         for (const m of pattern.methods.keys()) allow.add(m);
       }
     }
+    if (allow.has('GET')) allow.add('HEAD');
     return allow.size > 0 ? { kind: 'method', allow: [...allow].sort() } : { kind: 'none' };
   }
 
@@ -79,6 +80,10 @@ export class TriggerRoutes<T> {
     return found;
   }
 }
+
+/** HEAD is answered wherever GET is (RFC 9110 section 9.1). */
+const targetOf = <T>(methods: ReadonlyMap<string, T>, method: string): T | undefined =>
+  methods.get(method) ?? (method === 'HEAD' ? methods.get('GET') : undefined);
 
 function matchSegments(pattern: readonly string[], path: readonly string[]): Record<string, string> | null {
   if (pattern.length !== path.length) return null;

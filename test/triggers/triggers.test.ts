@@ -1,6 +1,6 @@
 import http from 'node:http';
 import t from 'tap';
-import { type Answer, request, startTestService } from '../support/service.ts';
+import { type Answer, type Json, request, startTestService } from '../support/service.ts';
 import { respondText, watPlugin } from '../support/wat.ts';
 
 /** Answers its own name, so that routing can be seen. */
@@ -65,7 +65,7 @@ t.test('requests find their trigger by path and method, the longest literal matc
   }
   const wrong = await s.trigger('routes/items', { method: 'DELETE' });
   t.equal(wrong.status, 405);
-  t.equal(wrong.headers.get('allow'), 'GET, POST, PUT');
+  t.equal(wrong.headers.get('allow'), 'GET, HEAD, POST, PUT');
   for (const path of ['routes/a/b/c', 'routes/items/5/parts', 'nothing/x', 'nothing', '', 'routes/items/%ff'])
     t.equal((await s.trigger(path)).status, 404, path);
 });
@@ -362,6 +362,34 @@ t.test('a handler that gives no response is 204, one that reports an error is 50
   t.match((await s.admin('GET', '/plugins/says/executions')).json, {
     items: [{ outcome: 'handler_error', failure: 'secret reason' }],
   });
+});
+
+t.test('HEAD is answered where GET is, as GET without its body; a plugin that names HEAD sees it', async t => {
+  const s = await startTestService();
+  t.teardown(() => s.stop());
+  await s.install(
+    named('heads', [
+      { name: 'page', path: '/page', methods: ['GET', 'POST'] },
+      { name: 'one', path: '/items/:id', methods: ['GET'] },
+      { name: 'own', path: '/own', methods: ['GET'] },
+      { name: 'head', path: '/own', methods: ['HEAD'] },
+      { name: 'add', path: '/add', methods: ['POST'] },
+    ]),
+  );
+  for (const path of ['heads/page', 'heads/items/5']) {
+    const [get, head] = [await s.trigger(path), await s.trigger(path, { method: 'HEAD' })];
+    t.same([head.status, head.text], [200, '']);
+    t.equal(head.headers.get('content-type'), get.headers.get('content-type'));
+    t.match(head.headers.get('content-length'), /^\d{3,}$/, 'as long as the answer of GET');
+    const records = (await s.admin('GET', '/plugins/heads/executions?limit=1')).json.items as Json[];
+    t.match(records, [{ outcome: 'ok' }]);
+  }
+  t.equal((await s.trigger('heads/own', { method: 'HEAD' })).status, 200);
+  t.match((await s.admin('GET', '/plugins/heads/executions?limit=1')).json, { items: [{ trigger: 'head' }] });
+  const refused = await s.trigger('heads/add', { method: 'HEAD' });
+  t.same([refused.status, refused.headers.get('allow')], [405, 'POST']);
+  await s.admin('PUT', '/plugins/heads/triggers/page/settings', { allow_user_session: true });
+  t.equal((await s.trigger('heads/page', { method: 'HEAD' })).status, 401, 'access is that of GET');
 });
 
 t.test('HEAD, 204 and 304 carry no body, and the connection stays usable', async t => {
