@@ -657,6 +657,7 @@ export interface paths {
         200: { headers: Record<string, unknown>; content: {
           'application/json': components['schemas']['CommandSettings'];
         } };
+        304: { headers: Record<string, unknown>; content?: never };
       };
     };
   };
@@ -2110,6 +2111,7 @@ export interface paths {
         200: { headers: Record<string, unknown>; content: {
           'application/json': components['schemas']['Plugin'];
         } };
+        304: { headers: Record<string, unknown>; content?: never };
       };
     };
   };
@@ -2673,6 +2675,7 @@ export interface paths {
         200: { headers: Record<string, unknown>; content: {
           'application/json': components['schemas']['TriggerSettings'];
         } };
+        304: { headers: Record<string, unknown>; content?: never };
       };
     };
     put: {
@@ -2878,15 +2881,15 @@ export interface paths {
         'application/json': ({
           'external_id': string;
           'is_active'?: boolean | null;
-          'updated_at'?: string | null;
-          'metadata'?: Record<string, unknown> | null;
+          'updated_at'?: unknown;
+          'metadata'?: unknown;
           'last_name': string;
           'first_name': string;
           'middle_name'?: string | null;
           'name_i18n'?: {
             'ru'?: string;
             'en'?: string;
-          } | null;
+          } & Record<string, unknown> | null;
           'email'?: string | null;
           'phone'?: string | null;
           'locale'?: 'ru' | 'en' | null;
@@ -2897,7 +2900,7 @@ export interface paths {
           'channels'?: ({
             'channel': 'TELEGRAM' | 'VK';
             'external_id': string;
-          })[] | null;
+          } & Record<string, unknown>)[] | null;
         } & Record<string, unknown>)[];
       } };
       responses: Refused<400 | 401 | 403 | 408 | 413 | 415 | 500 | 503 | 507> & {
@@ -2926,13 +2929,13 @@ export interface paths {
         'application/json': ({
           'external_id': string;
           'is_active'?: boolean | null;
-          'updated_at'?: string | null;
-          'metadata'?: Record<string, unknown> | null;
+          'updated_at'?: unknown;
+          'metadata'?: unknown;
           'name': string;
           'name_i18n'?: {
             'ru'?: string;
             'en'?: string;
-          } | null;
+          } & Record<string, unknown> | null;
           'code'?: string | null;
           'description'?: string | null;
           'credits'?: number | null;
@@ -2966,13 +2969,13 @@ export interface paths {
         'application/json': ({
           'external_id': string;
           'is_active'?: boolean | null;
-          'updated_at'?: string | null;
-          'metadata'?: Record<string, unknown> | null;
+          'updated_at'?: unknown;
+          'metadata'?: unknown;
           'name': string;
           'name_i18n'?: {
             'ru'?: string;
             'en'?: string;
-          } | null;
+          } & Record<string, unknown> | null;
           'academic_year': string;
           'kind'?: 'autumn' | 'spring' | 'summer' | null;
           'start_date': string;
@@ -3006,13 +3009,13 @@ export interface paths {
         'application/json': ({
           'external_id': string;
           'is_active'?: boolean | null;
-          'updated_at'?: string | null;
-          'metadata'?: Record<string, unknown> | null;
+          'updated_at'?: unknown;
+          'metadata'?: unknown;
           'name': string;
           'name_i18n'?: {
             'ru'?: string;
             'en'?: string;
-          } | null;
+          } & Record<string, unknown> | null;
           'short_name'?: string | null;
           'code'?: string | null;
         } & Record<string, unknown>)[];
@@ -3043,13 +3046,13 @@ export interface paths {
         'application/json': ({
           'external_id': string;
           'is_active'?: boolean | null;
-          'updated_at'?: string | null;
-          'metadata'?: Record<string, unknown> | null;
+          'updated_at'?: unknown;
+          'metadata'?: unknown;
           'name': string;
           'name_i18n'?: {
             'ru'?: string;
             'en'?: string;
-          } | null;
+          } & Record<string, unknown> | null;
           'faculty_external_id': string;
           'short_name'?: string | null;
           'code'?: string | null;
@@ -3081,13 +3084,13 @@ export interface paths {
         'application/json': ({
           'external_id': string;
           'is_active'?: boolean | null;
-          'updated_at'?: string | null;
-          'metadata'?: Record<string, unknown> | null;
+          'updated_at'?: unknown;
+          'metadata'?: unknown;
           'name': string;
           'name_i18n'?: {
             'ru'?: string;
             'en'?: string;
-          } | null;
+          } & Record<string, unknown> | null;
           'department_external_id': string;
           'code'?: string | null;
           'degree'?: string | null;
@@ -3121,13 +3124,13 @@ export interface paths {
         'application/json': ({
           'external_id': string;
           'is_active'?: boolean | null;
-          'updated_at'?: string | null;
-          'metadata'?: Record<string, unknown> | null;
+          'updated_at'?: unknown;
+          'metadata'?: unknown;
           'name': string;
           'name_i18n'?: {
             'ru'?: string;
             'en'?: string;
-          } | null;
+          } & Record<string, unknown> | null;
           'program_external_id': string;
           'admission_year'?: number | null;
           'study_year'?: number | null;
@@ -3160,13 +3163,13 @@ export interface paths {
         'application/json': ({
           'external_id': string;
           'is_active'?: boolean | null;
-          'updated_at'?: string | null;
-          'metadata'?: Record<string, unknown> | null;
+          'updated_at'?: unknown;
+          'metadata'?: unknown;
           'name': string;
           'name_i18n'?: {
             'ru'?: string;
             'en'?: string;
-          } | null;
+          } & Record<string, unknown> | null;
           'stream_external_id': string;
           'admission_year'?: number | null;
           'language'?: string | null;
@@ -3198,13 +3201,13 @@ export interface paths {
         'application/json': ({
           'external_id': string;
           'is_active'?: boolean | null;
-          'updated_at'?: string | null;
-          'metadata'?: Record<string, unknown> | null;
+          'updated_at'?: unknown;
+          'metadata'?: unknown;
           'name': string;
           'name_i18n'?: {
             'ru'?: string;
             'en'?: string;
-          } | null;
+          } & Record<string, unknown> | null;
           'group_external_id': string;
           'kind'?: string | null;
         } & Record<string, unknown>)[];
@@ -3235,8 +3238,8 @@ export interface paths {
         'application/json': ({
           'external_id': string;
           'is_active'?: boolean | null;
-          'updated_at'?: string | null;
-          'metadata'?: Record<string, unknown> | null;
+          'updated_at'?: unknown;
+          'metadata'?: unknown;
           'person_external_id': string;
           'department_external_id': string;
           'title': string;
@@ -3272,8 +3275,8 @@ export interface paths {
         'application/json': ({
           'external_id': string;
           'is_active'?: boolean | null;
-          'updated_at'?: string | null;
-          'metadata'?: Record<string, unknown> | null;
+          'updated_at'?: unknown;
+          'metadata'?: unknown;
           'person_external_id': string;
           'group_external_id': string;
           'record_book'?: string | null;
@@ -3310,8 +3313,8 @@ export interface paths {
         'application/json': ({
           'external_id': string;
           'is_active'?: boolean | null;
-          'updated_at'?: string | null;
-          'metadata'?: Record<string, unknown> | null;
+          'updated_at'?: unknown;
+          'metadata'?: unknown;
           'person_external_id': string;
           'subgroup_external_id': string;
           'semester_external_id'?: string | null;
@@ -3345,8 +3348,8 @@ export interface paths {
         'application/json': ({
           'external_id': string;
           'is_active'?: boolean | null;
-          'updated_at'?: string | null;
-          'metadata'?: Record<string, unknown> | null;
+          'updated_at'?: unknown;
+          'metadata'?: unknown;
           'person_external_id': string;
           'stream_external_id': string;
           'course_external_id': string;
@@ -3381,8 +3384,8 @@ export interface paths {
         'application/json': ({
           'external_id': string;
           'is_active'?: boolean | null;
-          'updated_at'?: string | null;
-          'metadata'?: Record<string, unknown> | null;
+          'updated_at'?: unknown;
+          'metadata'?: unknown;
           'person_external_id': string;
           'object_type': 'faculty' | 'department' | 'program' | 'stream' | 'group';
           'object_external_id': string;

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
-import type { Reply, Request } from '../http/message.ts';
+import type { Reply } from '../http/message.ts';
 import { resource } from './contract.ts';
 import { type Handle, serve } from './endpoint.ts';
 import { openApiDocument } from './openapi.ts';
@@ -62,17 +62,15 @@ const JSON_TYPE: [string, string] = ['Content-Type', 'application/json; charset=
 
 type Texts = { document(): Built; page(): Built };
 
-const document: Handle<typeof apiDocs.document, Texts> = (texts, { request }) =>
-  replyOf(texts.document(), request, [JSON_TYPE]);
+const document: Handle<typeof apiDocs.document, Texts> = texts => replyOf(texts.document(), [JSON_TYPE]);
 
-const page: Handle<typeof apiDocs.page, Texts> = (texts, { request }) => replyOf(texts.page(), request, PAGE_HEADERS);
+const page: Handle<typeof apiDocs.page, Texts> = texts => replyOf(texts.page(), PAGE_HEADERS);
 
-function replyOf({ etag, text }: Built, request: Request, headers: Reply['headers']) {
+function replyOf({ etag, text }: Built, headers: Reply['headers']) {
   const cache: Reply['headers'] = [
     ['ETag', etag],
     ['Cache-Control', 'no-cache'],
   ];
-  if (request.headers['if-none-match'] === etag) return { status: 304 as const, headers: cache };
   return { status: 200 as const, headers: [...headers, ...cache], body: text };
 }
 

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { ServiceError } from '../base/errors.ts';
-import type { Request } from '../http/message.ts';
+import type { Reply, Request } from '../http/message.ts';
 
 /**
  * Entity tags of what administrators change (docs/api.md "Changing what was read"; RFC 9110 sections 8.8.3 and 13.1.1). A tag has a part for
@@ -28,6 +28,24 @@ export function entityTag(state: TaggedState): string {
 
 /** The header of an answer that shows a state. */
 export const tagHeader = (state: TaggedState): [string, string] => ['ETag', entityTag(state)];
+
+/**
+ * What a client gets that has the answer already (RFC 9110 section 13.1.2): 304 when `If-None-Match` is `*` or lists the `ETag` of the
+ * answer, compared weakly; otherwise the answer.
+ */
+export function notModified({ headers, method }: Request, reply: Reply): Reply {
+  const given = headers['if-none-match'];
+  if (given === undefined || (method !== 'GET' && method !== 'HEAD')) return reply;
+  if (reply.status !== 200 && reply.status !== 206) return reply;
+  const tag = reply.headers.find(([name]) => name === 'ETag')?.[1].replace(/^W\//, '');
+  if (tag === undefined) return reply;
+  const known: readonly string[] = given.match(/"[^"]*"/g) ?? [];
+  if (given.trim() !== '*' && !known.includes(tag)) return reply;
+  return { status: 304, headers: reply.headers.filter(([name]) => !ABOUT_THE_BODY.test(name)), body: '' };
+}
+
+/** What a 304 does not repeat: the client has it with the body. */
+const ABOUT_THE_BODY = /^content-(?!security-policy|location)/i;
 
 /**
  * Refuses a change of something that is no longer as the client read it. Without `If-Match` every change is let through.

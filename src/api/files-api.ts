@@ -307,7 +307,6 @@ function contentReply(files: Files, file: FileRecord, request: Request) {
     ['Accept-Ranges', 'bytes'],
     ['ETag', etag],
   ];
-  if (request.headers['if-none-match'] === etag) return { status: 304 as const, headers };
   const ifRange = request.headers['if-range'];
   const range = ifRange === undefined || ifRange === etag ? rangeOf(request.headers.range, file.size) : null;
   if (range === 'unsatisfiable')

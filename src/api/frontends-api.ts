@@ -106,13 +106,13 @@ const read: Handle<typeof frontends.read, FrontendsApiParts> = async (parts, { p
   const path = pathOf(params['*'], request);
   const asked = path === '' || path.endsWith('/') ? `${path}${INDEX}` : path;
   const found = await parts.frontends.find(stored, asked, codings);
-  if (found !== undefined) return fileReply(parts, found, plugin, request);
+  if (found !== undefined) return fileReply(parts, found, plugin);
   // A route of the page's own, which its script will know; a missing picture or script is missing.
   const isFile = /\.[A-Za-z0-9]{1,8}$/.test(path) && !/\.html?$/.test(path);
   const index = isFile && !isPage(request) ? undefined : await parts.frontends.find(stored, INDEX, codings);
   if (index === undefined)
     throw new ServiceError('not_found', `the frontend of plugin "${plugin.id}" has no file ${JSON.stringify(path)}`);
-  return fileReply(parts, { ...index, hashed: false }, plugin, request);
+  return fileReply(parts, { ...index, hashed: false }, plugin);
 };
 
 export const frontendRoutes = (parts: FrontendsApiParts): Route[] => serve(frontends, parts, { open, read });
@@ -166,7 +166,7 @@ function policyOf(origins: readonly string[]): string {
     .join('; ');
 }
 
-function fileReply({ origins }: FrontendsApiParts, file: FrontendFile, plugin: InstalledPlugin, request: Request) {
+function fileReply({ origins }: FrontendsApiParts, file: FrontendFile, plugin: InstalledPlugin) {
   const scope = plugin.frontendAccess === 'public' ? 'public' : 'private';
   const etag = `"${file.tag}${file.coding === 'identity' ? '' : `-${file.coding}`}"`;
   const headers: Array<[string, string]> = [
@@ -180,8 +180,6 @@ function fileReply({ origins }: FrontendsApiParts, file: FrontendFile, plugin: I
     ['Permissions-Policy', 'publickey-credentials-get=(), publickey-credentials-create=()'],
     ...(file.coding === 'identity' ? [] : ([['Content-Encoding', file.coding]] as Array<[string, string]>)),
   ];
-  const known = (request.headers['if-none-match'] ?? '').split(',').map(t => t.trim().replace(/^W\//, ''));
-  if (known.includes(etag)) return { status: 304 as const, headers };
   const { body, length } = file;
   return { status: 200 as const, headers, body: typeof body === 'function' ? { length, open: body } : body };
 }

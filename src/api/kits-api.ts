@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { readEngine } from '../../sdk/typescript/engine/stored-engine.ts';
 import { messageOf, OperatorError } from '../base/errors.ts';
 import { serviceVersion } from '../base/version.ts';
-import type { Reply, Request } from '../http/message.ts';
+import type { Reply } from '../http/message.ts';
 import { packProgram } from '../kits/pack-program.ts';
 import type { Route } from './route.ts';
 
@@ -45,10 +45,8 @@ class ProgramArchive {
   }
 }
 
-/** Answers with a file; 304 to a caller that has it. */
-function fileReply(request: Request, body: Buffer, type: string): Reply {
+function fileReply(body: Buffer, type: string): Reply {
   const etag = `"${createHash('sha256').update(body).digest('hex').slice(0, 32)}"`;
-  if (request.headers['if-none-match'] === etag) return { status: 304, headers: [['ETag', etag]], body: '' };
   return {
     status: 200,
     headers: [
@@ -63,8 +61,8 @@ const schemaRoute = (name: string): Route => ({
   method: 'GET',
   path: `/kits/schema/${name}`,
   guard: 'none',
-  async handle({ request }): Promise<Reply> {
-    return fileReply(request, await fs.promises.readFile(path.join(SCHEMAS, name)), 'application/schema+json');
+  async handle(): Promise<Reply> {
+    return fileReply(await fs.promises.readFile(path.join(SCHEMAS, name)), 'application/schema+json');
   },
 });
 
@@ -76,9 +74,9 @@ export function kitRoutes(directory: string): Route[] {
       method: 'GET',
       path: '/kits/plugin-host.tgz',
       guard: 'none',
-      async handle({ request }): Promise<Reply> {
+      async handle(): Promise<Reply> {
         try {
-          return fileReply(request, await archive.read(), 'application/gzip');
+          return fileReply(await archive.read(), 'application/gzip');
         } catch (error) {
           if (!(error instanceof OperatorError)) throw error;
           const body = `${messageOf(error)}\n`;

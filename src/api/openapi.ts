@@ -223,6 +223,9 @@ function operation(id: string, tag: string, contract: Contract, components: Comp
     // Both a value and a refusal can come with one status: they differ by their media type.
     responses[status] = refusal === undefined ? reply : { ...reply, content: { ...refusal.content, ...reply.content } };
   }
+  // Reads that show a tag honour If-None-Match (`notModified`).
+  if (contract.method === 'GET' && contract.hasTag === true)
+    responses['304'] ??= responseOf(null, '304', undefined, components);
   return {
     operationId: id,
     tags: [tag],

@@ -6,6 +6,7 @@ import type { ChangeStatus } from '../db/notifications.ts';
 import { type BodyLimit, collectBody } from '../http/collect-body.ts';
 import type { Exchange } from '../http/exchange.ts';
 import { type BodySource, NO_STORE, type Reply, type Request } from '../http/message.ts';
+import { notModified } from './entity-tag.ts';
 import type { Guards } from './guards.ts';
 import { readJsonBody } from './json-thread.ts';
 import type { Route } from './route.ts';
@@ -143,7 +144,7 @@ export function makeRouter(
           ? await run()
           : await runOnce(answers, kind, { key, request, caller, body: await json(true) }, run);
       if (route.method !== 'GET' && route.skipChangeBarrier !== true) await changes.heard();
-      await x.reply(reply);
+      await x.reply(notModified(request, reply));
       return;
     }
     if (allow.size === 0 && isPageVisit(x)) return await x.reply(noPageReply(x.requestId));

@@ -105,7 +105,12 @@ t.test('the document and the reference page are served, and answered 304 when no
     t.ok(page.text.includes(contract.summary.replaceAll("'", '&#39;')), contract.summary);
   for (const path of ['/api/openapi.json', '/api/docs']) {
     const etag = (await request(`${s.base}${path}`)).headers.get('etag') ?? '';
-    t.equal((await request(`${s.base}${path}`, { headers: { 'if-none-match': etag } })).status, 304);
+    for (const known of [etag, `W/${etag}`, `"a, b",W/"c" , ${etag}`, ' * ']) {
+      const same = await request(`${s.base}${path}`, { headers: { 'if-none-match': known } });
+      t.same([same.status, same.text, same.headers.get('etag')], [304, '', etag], known);
+    }
+    for (const other of ['"other"', etag.slice(1, -1), '', '"*"'])
+      t.equal((await request(`${s.base}${path}`, { headers: { 'if-none-match': other } })).status, 200, other);
   }
 });
 

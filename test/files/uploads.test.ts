@@ -408,7 +408,10 @@ t.test('downloads may be asked for in ranges', async t => {
     t.equal((await get({ range })).body.length, 100_000, `${range} is answered with the whole`);
   t.equal((await get({ range: 'bytes=0-9', 'if-range': etag })).status, 206);
   t.equal((await get({ range: 'bytes=0-9', 'if-range': '"old"' })).status, 200);
-  t.equal((await get({ 'if-none-match': etag })).status, 304);
+  for (const known of [etag, `W/${etag}`, `"other", ${etag}`, '*'])
+    t.equal((await get({ 'if-none-match': known })).status, 304, known);
+  t.equal((await get({ 'if-none-match': etag, range: 'bytes=0-9' })).status, 304);
+  t.equal((await get({ 'if-none-match': '"other"' })).status, 200);
   const head = await get({}, 'HEAD');
   t.same([head.status, head.headers.get('content-length'), head.body.length], [200, '100000', 0]);
 });
