@@ -3,6 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { DrainLoop } from '../base/drain-loop.ts';
 import { messageOf } from '../base/errors.ts';
 import { LIMITS } from '../base/limits.ts';
+import { retryAfterMs } from '../base/retry-after.ts';
 import type { Span, Tracing } from '../base/tracing.ts';
 import type { Database } from '../db/database.ts';
 import { type HeldLock, tryLock } from '../db/held-lock.ts';
@@ -199,11 +200,10 @@ export class EventDeliverer {
       const signal = AbortSignal.any([ended, AbortSignal.timeout(LIMITS.eventCallMs)]);
       const { retryAfter, status } = await this.#parts.post(target.url, headers, body, signal);
       span?.end({ 'http.response.status_code': status }, ...(status < 300 ? [] : [`answered ${status}`]));
-      const after = Number(retryAfter ?? 0);
       return {
         status,
         why: `the subscriber answered ${status}`,
-        retryAfterMs: Number.isFinite(after) ? after * 1000 : 0,
+        retryAfterMs: retryAfterMs(retryAfter, Date.now()) ?? 0,
       };
     } catch (error) {
       const reason =

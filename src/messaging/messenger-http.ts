@@ -1,5 +1,6 @@
 import { parseBoundedJson } from '../base/bounded-json.ts';
 import { messageOf } from '../base/errors.ts';
+import { retryAfterMs } from '../base/retry-after.ts';
 
 /** What an API answers is small. */
 const ANSWER_BYTES_MAX = 4 * 1024 * 1024;
@@ -56,12 +57,11 @@ export async function callApi(
     .catch((error: unknown) => {
       throw errorOf(error, signal);
     });
-  const seconds = Number(answer.header('retry-after') ?? Number.NaN);
-  const retryAfterMs = Number.isFinite(seconds) ? seconds * 1000 : null;
+  const told = { status: answer.status, retryAfterMs: retryAfterMs(answer.header('retry-after'), Date.now()) };
   try {
-    return { status: answer.status, json: parseBoundedJson(new TextDecoder().decode(answer.bytes)), retryAfterMs };
+    return { ...told, json: parseBoundedJson(new TextDecoder().decode(answer.bytes)) };
   } catch {
-    return { status: answer.status, json: null, retryAfterMs };
+    return { ...told, json: null };
   }
 }
 

@@ -5,6 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { ServiceError } from '../base/errors.ts';
 import { parseExactJson } from '../base/exact-json.ts';
 import { LIMITS } from '../base/limits.ts';
+import { retryAfterMs } from '../base/retry-after.ts';
 import { streamToFile } from '../base/stream-to-file.ts';
 import { type Bookmark, type DataSource, type Fetched, SourceError, type Taker } from './data-source.ts';
 import { ENTITIES, type Entity } from './entities.ts';
@@ -59,11 +60,10 @@ function wayOf(error: unknown): string {
 
 type Page = { next: string | null; etag: string | null; lastModified: string | null };
 
-/** A wait in seconds or a date (RFC 9110 section 10.2.3), in ms. */
-function retryAfterMs(value: string | null): number | null {
-  if (value === null) return null;
-  const ms = /^\d+$/.test(value) ? Number(value) * 1000 : Date.parse(value) - Date.now();
-  return Number.isNaN(ms) ? null : Math.min(Math.max(ms, 0), RETRY_AFTER_MS_MAX);
+/** How long the source asks to wait, as far as a pull waits. */
+function waitOf(headers: Headers): number | null {
+  const asked = retryAfterMs(headers.get('retry-after'), Date.now());
+  return asked === null ? null : Math.min(asked, RETRY_AFTER_MS_MAX);
 }
 
 function nextOf(value: unknown, page: URL): string | null {
@@ -136,7 +136,7 @@ export function httpSource(options: HttpSourceOptions): DataSource {
       if (status === 304 && known !== null) return 'unchanged';
       if (status === 404 || status === 501) return 'not_offered';
       if ([408, 425, 429].includes(status) || status >= 500)
-        throw new Passing(`${url.pathname} answers ${status}`, retryAfterMs(headers.get('retry-after')));
+        throw new Passing(`${url.pathname} answers ${status}`, waitOf(headers));
       if (status === 401 || status === 403)
         throw new SourceError(`${url.pathname} answers ${status}: university_sync.token is not accepted`);
       if (status !== 200 || body === null)
