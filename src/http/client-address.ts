@@ -7,9 +7,45 @@ export type ClientAddress = (peer: string, headers: Readonly<Record<string, stri
 
 const direct: ClientAddress = peer => peer;
 
+/** An address with or without a port, an IPv6 address in brackets if there is one (RFC 7239 section 6). */
+const NODE = /^(?:\[([\da-fA-F:.]+)\]|([\d.]+))(?::(?:\d{1,5}|_[\w.-]+))?$/;
+const MAPPED = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i;
+
+/** The address in an element of `X-Forwarded-For` or in `for=` of `Forwarded`; null when it names none (`unknown`, `_hidden`). */
+function addressIn(element: string): string | null {
+  const [, inBrackets, plain] = NODE.exec(element) ?? [];
+  const address = inBrackets ?? plain ?? element;
+  if (net.isIP(address) === 0) return null;
+  return MAPPED.exec(address)?.[1] ?? address;
+}
+
+/** The parts of a header between separators that stand outside of quotes. */
+const partsOf = (text: string, separator: ',' | ';'): string[] =>
+  text.match(separator === ',' ? /(?:"(?:[^"\\]|\\.)*"|[^,"])+/g : /(?:"(?:[^"\\]|\\.)*"|[^;"])+/g) ?? [];
+
+/** What `for=` says in each element of `Forwarded` (RFC 7239 section 4); empty where an element has none. */
+const forwardedNodes = (value: string): string[] =>
+  partsOf(value, ',').map(element => {
+    const node = partsOf(element, ';')
+      .map(pair => /^\s*for\s*=\s*(.*?)\s*$/i.exec(pair)?.[1])
+      .find(found => found !== undefined);
+    return node?.startsWith('"') === true ? node.slice(1, -1).replaceAll(/\\(.)/g, '$1') : (node ?? '');
+  });
+
+/** The nodes that proxies have named, the nearest one last; empty elements say nothing (RFC 9110 section 5.6.1.2). */
+function nodesOf(headers: Readonly<Record<string, string>>): string[] {
+  const { forwarded, 'x-forwarded-for': list } = headers;
+  if (list !== undefined)
+    return list
+      .split(',')
+      .map(e => e.trim())
+      .filter(e => e !== '');
+  return forwarded === undefined ? [] : forwardedNodes(forwarded);
+}
+
 /**
- * `X-Forwarded-For` is believed only from the proxies of `http.trusted_proxies`: the client is the last address in it that
- * is not itself such a proxy (docs/api.md "Client addresses"). Other clients may write there what they like.
+ * `X-Forwarded-For`, or `Forwarded` where there is none, is believed only from the proxies of `http.trusted_proxies`: the client is the
+ * last address in it that is not itself such a proxy (docs/api.md "Client addresses"). Other clients may write there what they like.
  *
  * @param ranges CIDR ranges or single addresses
  * @throws Error naming the range that cannot be read
@@ -18,14 +54,13 @@ export function makeClientAddress(ranges: readonly string[]): ClientAddress {
   if (ranges.length === 0) return direct;
   const isTrusted = makeIsProxy(ranges);
   return (peer, headers) => {
-    const forwarded = headers['x-forwarded-for'];
-    if (forwarded === undefined || !isTrusted(peer)) return peer;
-    const chain = forwarded.split(',').map(a => a.trim());
+    if (!isTrusted(peer)) return peer;
+    const nodes = nodesOf(headers);
     let client = peer;
     // From the nearest proxy outwards; what is no address ends the part that can be believed.
-    for (let k = chain.length - 1; k >= 0 && isTrusted(client); k--) {
-      const next = chain[k] ?? '';
-      if (net.isIP(next) === 0) break;
+    for (let k = nodes.length - 1; k >= 0 && isTrusted(client); k--) {
+      const next = addressIn(nodes[k] ?? '');
+      if (next === null) break;
       client = next;
     }
     return client;
