@@ -51,6 +51,12 @@ export type Server = {
 /** For a year, and not for other names below this one, which belong to others. */
 const STRICT_TRANSPORT = '\r\nStrict-Transport-Security: max-age=31536000';
 
+/**
+ * The library closes a connection that has been idle for 8 to 12 s. A client that knows sends no request on one that is just being closed
+ * (docs/operating.md "Behind a proxy"). Not from RFC 9112: `Keep-Alive` is what RFC 2068 section 19.7.1.1 left, and clients read.
+ */
+const KEEP_ALIVE = '\r\nKeep-Alive: timeout=7';
+
 /** The one place that turns anything thrown into a reply: refusals as they are, everything else as a 500 without its text. */
 function answerThrown(parts: ServerParts, x: Exchange, error: unknown): void {
   if (error instanceof ServiceError) return x.replyError(error);
@@ -79,7 +85,7 @@ export async function startServer(host: string, port: number, parts: ServerParts
   const limitReceiveBuffer = makeLimitReceiveBuffer();
   const { counts = null, isHttpsOnly = false, tls = null, tracing = null } = parts;
   const app = tls === null ? App() : SSLApp({ cert_file_name: tls.cert, key_file_name: tls.key });
-  const door = new Door(isHttpsOnly ? STRICT_TRANSPORT : '', counts, tracing);
+  const door = new Door(isHttpsOnly ? STRICT_TRANSPORT + KEEP_ALIVE : KEEP_ALIVE, counts, tracing);
   parts.connections?.watch(app);
   app.any(`${parts.triggerPrefix}*`, (res, req) => {
     const x = new Exchange(res, req, parts.clientAddress, parts.intake, door);
