@@ -52,6 +52,11 @@ type Subscription = { userdata: bigint; tag: number; error: number; fires: boole
 export function makeWasi(state: ExecutionState, guest: GuestMemory, lane: WasiLane): WasiHost {
   const open = [true, true, true];
   const partial = ['', '', ''];
+  let hasWritten = false;
+  /** Letters may be cut anywhere by writes and their vectors, so each descriptor has a decoder that keeps the first part of one. */
+  const decoders = [1, 2].map(() => new TextDecoder('utf-8', { ignoreBOM: true }));
+  const decoded = (fd: number, bytes?: Uint8Array): string =>
+    decoders[fd - 1]?.decode(bytes, { stream: bytes !== undefined }) ?? '';
   const sleepCell = new Int32Array(new SharedArrayBuffer(4));
   const isOpen = (fd: number): boolean => open[fd] === true;
   const realNs = (): bigint => BigInt(Date.now()) * MS;
@@ -83,12 +88,24 @@ export function makeWasi(state: ExecutionState, guest: GuestMemory, lane: WasiLa
     } else partial[fd] = rest;
   };
 
+  /** Hands over what was written without a newline at its end. */
+  const takeRest = (take: (fd: number, rest: string) => void): void => {
+    // Most executions write nothing.
+    if (!hasWritten) return;
+    hasWritten = false;
+    for (const fd of [1, 2]) {
+      take(fd, partial[fd] + decoded(fd));
+      partial[fd] = '';
+    }
+  };
+
   const fdWrite = (fd: number, vectors: number, countGiven: number, written: number): number => {
     if (fd !== 1 && fd !== 2) return ERRNO.badf;
     if (!isOpen(fd)) return ERRNO.badf;
     const count = countGiven >>> 0;
     if (count > IOVECS_MAX) return ERRNO.inval;
     if (!guest.holds(vectors, count * 8) || !guest.holds(written, 4)) return ERRNO.fault;
+    hasWritten = true;
     let total = 0;
     for (let i = 0; i < count; i++) {
       const at = guest.view.getUint32((vectors >>> 0) + 8 * i, true);
@@ -97,7 +114,7 @@ export function makeWasi(state: ExecutionState, guest: GuestMemory, lane: WasiLa
       total += length;
       if (total > 0xffffffff) return ERRNO.inval;
       const room = Math.max(0, LIMITS.logBytesPerExecution - state.logBytes);
-      logOutput(fd, guest.lenientText(at, Math.min(length, room)));
+      logOutput(fd, decoded(fd, guest.range(at, Math.min(length, room))));
       if (length > room) state.logTruncated = true;
     }
     guest.view.setUint32(written >>> 0, total, true);
@@ -243,13 +260,12 @@ export function makeWasi(state: ExecutionState, guest: GuestMemory, lane: WasiLa
     functions: wasmFunctions(guardAll(functions, state), wasiSignatures()),
     reset() {
       open.fill(true);
-      for (const fd of [1, 2]) partial[fd] = '';
+      takeRest(() => {});
     },
     flush() {
-      for (const fd of [1, 2]) {
-        if (partial[fd] !== '') state.log(fd === 2 ? 3 : 1, partial[fd] ?? '');
-        partial[fd] = '';
-      }
+      takeRest((fd, rest) => {
+        if (rest !== '') state.log(fd === 2 ? 3 : 1, rest);
+      });
     },
   };
 }

@@ -14,8 +14,8 @@ export async function packFolder(file: string, folder: string, entries: readonly
   try {
     const tar = spawn('tar', ['-czf', '-', '-C', folder, ...entries], { stdio: ['ignore', fd, 'pipe'] });
     let said = '';
-    tar.stderr?.on('data', (chunk: Buffer) => {
-      said += chunk.toString();
+    tar.stderr?.setEncoding('utf8').on('data', (chunk: string) => {
+      said += chunk;
     });
     const [code] = await once(tar, 'close');
     if (code !== 0) throw new Error(said.trim().split('\n')[0] || `tar ended with ${code}`);

@@ -15,8 +15,8 @@ function askReady(config: Config): Promise<{ status: number; text: string }> {
   return new Promise((resolve, reject) => {
     const take = (answer: http.IncomingMessage): void => {
       let text = '';
-      answer.on('data', (chunk: Buffer) => {
-        text = (text + chunk.toString()).slice(0, 1000);
+      answer.setEncoding('utf8').on('data', (chunk: string) => {
+        text = (text + chunk).slice(0, 1000);
       });
       answer.on('end', () => resolve({ status: answer.statusCode ?? 0, text }));
     };

@@ -91,11 +91,11 @@ async function run({ args, cpuSeconds, reads, writes }: LimitedChild): Promise<E
         child.kill('SIGKILL');
       }, LOOK_MS),
     );
-    const keep = (part: 'output' | 'text') => (chunk: Buffer) => {
-      if (ending[part].length < OUTPUT_CHARS_MAX) ending[part] += chunk.toString();
+    const keep = (part: 'output' | 'text') => (chunk: string) => {
+      if (ending[part].length < OUTPUT_CHARS_MAX) ending[part] += chunk;
     };
-    child.stdout?.on('data', keep('output'));
-    child.stderr?.on('data', keep('text'));
+    child.stdout?.setEncoding('utf8').on('data', keep('output'));
+    child.stderr?.setEncoding('utf8').on('data', keep('text'));
     await new Promise<void>((resolve, reject) => {
       child.once('error', reject);
       child.once('close', (code, signal) => {

@@ -53,8 +53,8 @@ export function checkProgram(
   });
   lowerStartPriority(child);
   let said = '';
-  child.stderr.on('data', (chunk: Buffer) => {
-    said = (said + chunk.toString()).slice(-2000);
+  child.stderr.setEncoding('utf8').on('data', (chunk: string) => {
+    said = (said + chunk).slice(-2000);
   });
   // It may end before it has read everything.
   child.stdin.on('error', () => {});

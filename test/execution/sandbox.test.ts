@@ -276,6 +276,57 @@ t.test('fd_write reads its vectors and their data only inside the memory', t => 
   t.end();
 });
 
+t.test('a letter that is cut by writes or by vectors is one letter of the log', t => {
+  const memory = new WebAssembly.Memory({ initial: 1 });
+  const state = new ExecutionState(Int32Array.of(0, 0, 1));
+  const guest = new GuestMemory(state.control);
+  const view = new DataView(memory.buffer);
+  guest.bind(memory, new Uint8Array(memory.buffer), view);
+  const wasi = makeWasi(state, guest, { remainingMs: () => 1000, sleeping() {} });
+  const write = wasi.functions.fd_write;
+  if (typeof write !== 'function') throw new Error('there is no fd_write');
+  const text = Buffer.from('\uFEFFпривет 😀\nмир');
+  new Uint8Array(memory.buffer).set(text, 64);
+  /** Writes the text in pieces, so many vectors at a time. */
+  const inPieces = (fd: number, size: number, vectors: number): void => {
+    for (let at = 0; at < text.length; ) {
+      let count = 0;
+      for (; count < vectors && at < text.length; count++, at += size) {
+        view.setUint32(1024 + 8 * count, 64 + at, true);
+        view.setUint32(1028 + 8 * count, Math.min(size, text.length - at), true);
+      }
+      t.equal(write(fd, 1024, count, 8), 0);
+    }
+  };
+  const lines = (): string[] => state.logLines.splice(0).map(l => l.text);
+  for (const [size, vectors] of [
+    [1, 1],
+    [1, 7],
+    [3, 2],
+    [100, 1],
+  ] as const) {
+    inPieces(1, size, vectors);
+    wasi.flush();
+    t.same(lines(), ['\uFEFFпривет 😀', 'мир'], `${size} bytes, ${vectors} vectors`);
+  }
+  // What is cut off for good is shown as such, and is no part of the other descriptor or of the next execution.
+  const writeHalf = (): void => {
+    view.setUint32(1024, 64, true);
+    view.setUint32(1028, 4, true);
+    write(1, 1024, 1, 8);
+  };
+  writeHalf();
+  inPieces(2, 100, 1);
+  wasi.flush();
+  t.same(lines(), ['\uFEFFпривет 😀', '\uFEFF\uFFFD', 'мир']);
+  writeHalf();
+  wasi.reset();
+  inPieces(1, 100, 1);
+  wasi.flush();
+  t.same(lines(), ['\uFEFFпривет 😀', 'мир']);
+  t.end();
+});
+
 t.test('a thread with an interrupted host function takes no more work', async t => {
   const threads: Worker[] = [];
   const gone: Worker[] = [];
