@@ -25,7 +25,7 @@ export type IdpAccount = {
   authenticatedAt: Date | null;
 };
 
-/** A provider's clock may be this far ahead; a later time is not accepted. */
+/** A provider's clock may be this far from ours, in every time it tells (RFC 7519 section 4.1.5). */
 const CLOCK_SKEW_MS = 5 * 60_000;
 
 /** Error text where a login is needed and no provider is configured. */
@@ -140,13 +140,27 @@ export class IdpLogin {
       });
       const claims = tokens.claims();
       if (claims === undefined) throw new Error('the provider sent no identity');
-      const account = accountOf(claims, nowMs);
+      const account = accountOf(claims, await this.#moreClaims(provider, tokens, claims), nowMs);
       if (pending.fresh && account.authenticatedAt === null)
         throw new Error('it does not say when you logged in there (auth_time)');
       return { account, returnTo: pending.returnTo };
     } catch (error) {
       throw refusalOf(error, this.#options.issuer);
     }
+  }
+
+  /**
+   * What the provider says of the user at its UserInfo endpoint: with a code, claims of the scope `profile` are there, and need not be in
+   * the identity (OpenID Connect Core 5.4). A provider that does not answer there lets the user in without a name.
+   */
+  async #moreClaims(
+    provider: oidc.Configuration,
+    { access_token }: oidc.TokenEndpointResponse,
+    claims: oidc.IDToken,
+  ): Promise<Claims> {
+    if (nameOf(claims) !== '' && languageOf(claims) !== null) return {};
+    if (provider.serverMetadata().userinfo_endpoint === undefined) return {};
+    return await oidc.fetchUserInfo(provider, access_token, claims.sub).catch(() => ({}));
   }
 
   #pending(state: string, cookie: string, nowMs: number): z.infer<typeof pendingLogin> {
@@ -173,7 +187,8 @@ async function discover(o: IdpOptions): Promise<oidc.Configuration> {
   const issuer = new URL(o.issuer);
   // The configuration allows http only for loopback addresses.
   const execute = issuer.protocol === 'http:' ? [oidc.allowInsecureRequests] : [];
-  return await oidc.discovery(issuer, o.clientId, undefined, clientAuth(o.clientSecret), {
+  const metadata = { [oidc.clockTolerance]: CLOCK_SKEW_MS / 1000 };
+  return await oidc.discovery(issuer, o.clientId, metadata, clientAuth(o.clientSecret), {
     execute,
     timeout: PROVIDER_SECONDS,
   });
@@ -189,17 +204,36 @@ function clientAuth(secret: string): oidc.ClientAuth {
   };
 }
 
-function accountOf(claims: oidc.IDToken, nowMs: number): IdpAccount {
-  const text = (name: string): string => {
-    const value = claims[name];
-    return typeof value === 'string' ? value.replaceAll('\0', '').slice(0, 300) : '';
-  };
+type Claims = Readonly<Record<string, unknown>>;
+
+/** A claim that is a text, in any language it is given in (OpenID Connect Core 5.2: `name#ru`); empty when there is none. */
+function textOf(claims: Claims, name: string): string {
+  const tagged = Object.keys(claims).filter(key => key.startsWith(`${name}#`));
+  const values = [name, ...tagged].map(key => claims[key]);
+  const value = values.find(v => typeof v === 'string' && v.trim() !== '');
+  return typeof value === 'string' ? value.replaceAll('\0', '').trim().slice(0, 300) : '';
+}
+
+/** The name of a user, whole or from its parts. */
+function nameOf(claims: Claims): string {
+  const parts = ['given_name', 'middle_name', 'family_name'].map(part => textOf(claims, part));
+  return textOf(claims, 'name') || parts.filter(part => part !== '').join(' ');
+}
+
+/** `ru`, `en-GB`, `ru_RU`, `EN`, `rus`, and the POSIX `ru_RU.UTF-8` (OpenID Connect Core 5.1 warns of underscores). */
+function languageOf(claims: Claims): 'ru' | 'en' | null {
+  const language = /^(ru|en)(?:s|g)?(?![a-z])/i.exec(textOf(claims, 'locale'))?.[1]?.toLowerCase();
+  return language === 'ru' || language === 'en' ? language : null;
+}
+
+/** @param more claims of the UserInfo endpoint, which tell what the identity does not: never who, nor when */
+function accountOf(claims: oidc.IDToken, more: Claims, nowMs: number): IdpAccount {
+  const first = (read: (of: Claims) => string): string => read(claims) || read(more);
   const authMs = typeof claims.auth_time === 'number' ? claims.auth_time * 1000 : Number.NaN;
-  const language = /^(ru|en)\b/.exec(text('locale'))?.[1];
   return {
     sub: claims.sub,
-    name: text('name') || text('preferred_username') || text('email'),
-    locale: language === 'ru' || language === 'en' ? language : null,
+    name: first(nameOf) || first(c => textOf(c, 'preferred_username')) || first(c => textOf(c, 'email')),
+    locale: languageOf(claims) ?? languageOf(more),
     authenticatedAt: authMs > 0 && authMs < nowMs + CLOCK_SKEW_MS ? new Date(authMs) : null,
   };
 }
@@ -211,7 +245,37 @@ function reasonOf(error: unknown): string {
   return `${messageOf(error)}${code}`;
 }
 
+/** Two values that do not fit, as the library gives them with an error that names neither. */
+function comparedOf(error: unknown): { expected: string; found: string } | null {
+  const told = error instanceof Error && typeof error.cause === 'object' && error.cause !== null ? error.cause : {};
+  // The library of the client wraps the error of the protocol.
+  if (told instanceof Error) return comparedOf(told);
+  if (!('expected' in told) || !('attribute' in told || 'claim' in told)) return null;
+  const name = String('attribute' in told ? told.attribute : 'claim' in told ? told.claim : '');
+  const of: unknown = 'body' in told ? told.body : 'claims' in told ? told.claims : null;
+  const found: unknown = typeof of === 'object' && of !== null ? Reflect.get(of, name) : undefined;
+  const shown = (value: unknown): string => (typeof value === 'string' ? value : (JSON.stringify(value) ?? 'nothing'));
+  return { expected: shown(told.expected), found: shown(found) };
+}
+
+/** A claim with a time that is too far from our clock, as the library tells it; null when that is not what is wrong. */
+function clockOf(error: unknown): string | null {
+  const told = error instanceof Error && typeof error.cause === 'object' && error.cause !== null ? error.cause : {};
+  if (told instanceof Error) return clockOf(told);
+  if (!('now' in told && 'claim' in told && 'claims' in told)) return null;
+  const at: unknown = Reflect.get(Object(told.claims), String(told.claim));
+  const away = Math.round(Number(at) - Number(told.now));
+  return `its claim "${told.claim}" lies ${Math.abs(away)} s ${away < 0 ? 'behind' : 'ahead of'} the clock of this host; at most ${CLOCK_SKEW_MS / 1000} s are allowed`;
+}
+
 function unreachable(issuer: string, error: unknown): ServiceError {
+  const compared = comparedOf(error);
+  if (compared !== null)
+    return new ServiceError(
+      'unavailable',
+      `idp.issuer is ${issuer}, and the identity provider there says it is ${compared.found}: set idp.issuer to that, each character alike`,
+      { cause: error },
+    );
   return new ServiceError('unavailable', `the identity provider ${issuer} does not answer: ${reasonOf(error)}`, {
     cause: error,
     headers: [['Retry-After', '5']],
@@ -235,7 +299,11 @@ function refusalOf(error: unknown, issuer: string): ServiceError {
   if (error instanceof TypeError) return unreachable(issuer, error);
   const cause = error instanceof Error ? error.cause : undefined;
   if (cause instanceof Response && cause.status >= 500) return unreachable(issuer, error);
-  return new ServiceError('forbidden', `the answer of the identity provider is not valid: ${messageOf(error)}`, {
-    cause: error,
-  });
+  const compared = comparedOf(error);
+  const why =
+    clockOf(error) ??
+    (compared === null
+      ? messageOf(error)
+      : `${messageOf(error)}: it is ${compared.found} and must be ${compared.expected}`);
+  return new ServiceError('forbidden', `the answer of the identity provider is not valid: ${why}`, { cause: error });
 }
