@@ -96,6 +96,8 @@ export const LIMITS = {
   repliesMax: 20,
   /** A file of a message, received or sent: the limit messengers set for bots. */
   messageFileBytesMax: 20 * MIB,
+  /** An album of a messenger is whole when no further part has come for that long. */
+  albumQuietMs: 1500,
   /** Files that came in a message are kept for this time. */
   messageFileMs: 24 * HOUR_MS,
   /** Time to fetch the files of one message. */

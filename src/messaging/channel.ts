@@ -26,6 +26,10 @@ export type IncomingMessage = {
   accountId: string;
   isPrivate: boolean;
   text: string;
+  /** The bot that a command names: /menu@bot. Null when it names none. */
+  addressee: string | null;
+  /** Messages that a client shows as one, like the pictures of an album, have one name. Null for a message of its own. */
+  album: string | null;
   /** Of the account, when the messenger tells. */
   language: Language | null;
   files: IncomingFile[];
@@ -67,6 +71,8 @@ export type Channel = {
   readonly sendsOnce: boolean;
   /** Commands begin with a slash; where that is no custom, in a private chat any first word may be one. */
   readonly plainWords: boolean;
+  /** Whether a name in a command is ours. @throws Error when the messenger does not tell our name now */
+  isUs(name: string, signal: AbortSignal): Promise<boolean>;
   /** @returns null for what is no message of a person */
   parse(update: unknown): IncomingMessage | null;
   /** @param number names the part: the same for every attempt */

@@ -65,9 +65,12 @@ function piecesOf(text: string): string[] {
     pieces.push(rest.slice(0, end));
     rest = rest.slice(end);
   }
-  if (rest.trim() !== '') pieces.push(rest);
-  return pieces;
+  pieces.push(rest);
+  return pieces.filter(piece => VISIBLE.test(piece));
 }
+
+/** Messengers refuse a text of which nothing can be seen, and the whole message with it. */
+const VISIBLE = /[^\s\p{Cc}\p{Cf}\p{Z}]/u;
 
 /** What a message is sent as, piece by piece: the same for every attempt. */
 export function partsOf({ files, text }: OutgoingMessage['message']): Part[] {

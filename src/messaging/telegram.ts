@@ -11,6 +11,8 @@ const POLL_SECONDS = 25;
 const POLL_AGAIN_MS = 3000;
 /** `getFile` gives no larger ones; larger ones may be sent, but what comes in and goes out has one bound. */
 const FILE_BYTES_MAX = 20 * 1024 * 1024;
+/** After so many, groups are asked for their new ids again. */
+const MOVED_MAX = 1000;
 /** A larger picture goes as a document. */
 const PHOTO_BYTES_MAX = 10 * 1024 * 1024;
 
@@ -28,6 +30,13 @@ const update = z.object({
   message: z.object({
     chat: z.object({ id, type: z.string() }),
     from: z.object({ id, is_bot: z.boolean().default(false), language_code: z.string().optional() }),
+    // Administrators who stay unnamed, and channels of people, speak as a chat; `from` is a bot of Telegram's then.
+    sender_chat: z.object({ id }).optional(),
+    // What a channel has posted, and Telegram repeats in its group.
+    is_automatic_forward: z.boolean().optional(),
+    is_topic_message: z.boolean().optional(),
+    message_thread_id: id.optional(),
+    media_group_id: z.string().optional(),
     text: z.string().optional(),
     caption: z.string().optional(),
     photo: z.array(media).optional(),
@@ -44,7 +53,7 @@ const answer = z.object({
   result: z.unknown().optional(),
   error_code: z.int().optional(),
   description: z.string().default(''),
-  parameters: z.object({ retry_after: z.number().optional() }).optional(),
+  parameters: z.object({ retry_after: z.number().optional(), migrate_to_chat_id: id.optional() }).optional(),
 });
 
 const METHOD: Record<FileType, [method: string, field: string]> = {
@@ -87,28 +96,39 @@ function filesOf(m: Message): IncomingFile[] {
   return files;
 }
 
-/** @param bot our name, when it is known */
-function parse(value: unknown, bot: string | null): IncomingMessage | null {
+function parse(value: unknown): IncomingMessage | null {
   const parsed = update.safeParse(value);
-  if (!parsed.success || parsed.data.message.from.is_bot) return null;
+  if (!parsed.success) return null;
   const { message: m, update_id } = parsed.data;
+  if (m.is_automatic_forward === true || (m.from.is_bot && m.sender_chat === undefined)) return null;
   const language = m.from.language_code;
   return {
     updateId: String(update_id),
-    chatId: String(m.chat.id),
-    accountId: String(m.from.id),
+    chatId: chatIdOf(m),
+    accountId: String(m.sender_chat?.id ?? m.from.id),
     isPrivate: m.chat.type === 'private',
-    text: toUs(m.text ?? m.caption ?? '', bot),
+    ...addressed(m.text ?? m.caption ?? ''),
+    album: m.media_group_id ?? null,
     language: language === undefined ? null : /^(ru|uk|be|kk)\b/.test(language) ? 'ru' : 'en',
     files: filesOf(m),
   };
 }
 
-/** In groups a command may name the bot it is for: /menu@bot. One that is for another bot is no command here. */
-function toUs(text: string, bot: string | null): string {
+/**
+ * A topic of a forum is a chat of its own here, `GROUP:TOPIC`, so that answers go where they were asked. Threads of other groups are
+ * those of answers to one message, and cannot be sent to.
+ */
+function chatIdOf({ chat, is_topic_message, message_thread_id }: Message): string {
+  return is_topic_message === true && message_thread_id !== undefined
+    ? `${chat.id}:${message_thread_id}`
+    : String(chat.id);
+}
+
+/** In groups a command may name the bot it is for: /menu@bot. */
+function addressed(text: string): { text: string; addressee: string | null } {
   const [all, command, name] = /^(\/[^\s@]+)@(\S+)/.exec(text) ?? [];
-  if (all === undefined || command === undefined || name === undefined) return text;
-  return bot === null || name.toLowerCase() === bot.toLowerCase() ? command + text.slice(all.length) : text.slice(1);
+  if (all === undefined || command === undefined || name === undefined) return { text, addressee: null };
+  return { text: command + text.slice(all.length), addressee: name };
 }
 
 export function telegramChannel({ apiUrl, http, perSecond, token }: TelegramOptions): Channel {
@@ -118,7 +138,9 @@ export function telegramChannel({ apiUrl, http, perSecond, token }: TelegramOpti
     const got = await callApi(http, `${apiUrl}/bot${token}/${method}`, sent, signal, !isForm);
     const parsed = answer.safeParse(got.json);
     return {
-      ...(parsed.success ? parsed.data : { ok: false, result: undefined, description: `status ${got.status}` }),
+      ...(parsed.success
+        ? parsed.data
+        : { ok: false, result: undefined, parameters: undefined, description: `status ${got.status}` }),
       status: got.status,
       retryAfterMs: parsed.success
         ? (parsed.data.parameters?.retry_after ?? 0) * 1000 || got.retryAfterMs
@@ -137,6 +159,25 @@ export function telegramChannel({ apiUrl, http, perSecond, token }: TelegramOpti
     return bot;
   };
 
+  /** New ids of groups that have become supergroups; what is sent to the old one goes there. */
+  const moved = new Map<string, string>();
+
+  const sendTo = async (chatId: string, part: OutgoingPart, signal: AbortSignal) => {
+    const [group = '', topic] = chatId.split(':');
+    const place = {
+      chat_id: moved.get(group) ?? group,
+      ...(topic === undefined ? {} : { message_thread_id: Number(topic) }),
+    };
+    if (part.kind === 'text') return await call('sendMessage', { ...place, text: part.text }, signal);
+    const isDocument =
+      part.fileType === 'document' || (part.fileType === 'photo' && part.bytes.length > PHOTO_BYTES_MAX);
+    const got = await call(...fileCall(place, part, isDocument ? 'document' : part.fileType), signal);
+    if (isDocument || got.status !== 400 || got.parameters?.migrate_to_chat_id !== undefined) return got;
+    // Telegram does not take it in this form, for its dimensions, its format or the settings of the user: as a document it arrives.
+    const again = await call(...fileCall(place, part, 'document'), signal);
+    return again.ok || again.status !== 400 ? again : got;
+  };
+
   return {
     name: 'TELEGRAM',
     perSecond,
@@ -145,15 +186,16 @@ export function telegramChannel({ apiUrl, http, perSecond, token }: TelegramOpti
     fileBytesMax: FILE_BYTES_MAX,
     sendsOnce: false,
     plainWords: false,
-    parse(value) {
-      if (bot === null) learn(AbortSignal.timeout(3000)).catch(() => {});
-      return parse(value, bot);
-    },
+    isUs: async (name, signal) => name.toLowerCase() === (await learn(signal)).toLowerCase(),
+    parse,
     async send(chatId, part, _, signal): Promise<Sent> {
-      const got =
-        part.kind === 'text'
-          ? await call('sendMessage', { chat_id: chatId, text: part.text }, signal)
-          : await call(...fileCall(chatId, part), signal);
+      let got = await sendTo(chatId, part, signal);
+      const newId = got.parameters?.migrate_to_chat_id;
+      if (!got.ok && newId !== undefined) {
+        if (moved.size >= MOVED_MAX) moved.clear();
+        moved.set(chatId.split(':')[0] ?? '', String(newId));
+        got = await sendTo(chatId, part, signal);
+      }
       if (got.ok) return { kind: 'sent' };
       const why = `Telegram: ${got.description}`;
       if (got.status === 429) return { kind: 'busy', afterMs: got.retryAfterMs ?? 1000, all: false, why };
@@ -190,11 +232,14 @@ export function telegramChannel({ apiUrl, http, perSecond, token }: TelegramOpti
   };
 }
 
-function fileCall(chatId: string, part: Extract<OutgoingPart, { kind: 'file' }>): [method: string, form: FormData] {
-  const tooLarge = part.fileType === 'photo' && part.bytes.length > PHOTO_BYTES_MAX;
-  const [method, field] = METHOD[tooLarge ? 'document' : part.fileType];
+function fileCall(
+  place: Readonly<Record<string, string | number>>,
+  part: Extract<OutgoingPart, { kind: 'file' }>,
+  fileType: FileType,
+): [method: string, form: FormData] {
+  const [method, field] = METHOD[fileType];
   const form = new FormData();
-  form.set('chat_id', chatId);
+  for (const [name, value] of Object.entries(place)) form.set(name, String(value));
   if (part.caption !== '') form.set('caption', part.caption);
   form.set(field, new Blob([part.bytes], { type: part.mimeType }), part.name);
   return [method, form];

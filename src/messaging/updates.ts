@@ -85,6 +85,32 @@ export async function handleNext(
   });
 }
 
+/** An update of the chat of another one, and how long ago it came. */
+export type NearUpdate = { id: number; payload: string; isHandled: boolean; ageMs: number };
+
+const NEAR_MAX = 100;
+
+/** What came in the chat of an update in the last minutes, the update itself among it, the first one first. */
+export async function listNear(client: Queryable, { channel, chatId, id }: StoredUpdate): Promise<NearUpdate[]> {
+  const { rows } = await client.query<{ id: string; payload: string; is_handled: boolean; age_ms: number }>(
+    `SELECT id, payload, handled_at IS NOT NULL AS is_handled,
+            (extract(epoch FROM clock_timestamp() - received_at) * 1000)::float8 AS age_ms
+     FROM messenger_updates
+     WHERE channel = $1 AND chat_id = $2 AND (id = $3 OR received_at > now() - interval '5 minutes')
+     ORDER BY id LIMIT $4`,
+    [channel, chatId, id, NEAR_MAX],
+  );
+  return rows.map(r => ({ id: Number(r.id), payload: r.payload, isHandled: r.is_handled, ageMs: r.age_ms }));
+}
+
+/** Notes updates as handled with another one, inside its transaction. */
+export async function setHandled(client: Queryable, ids: readonly number[], outcome: string): Promise<void> {
+  await client.query('UPDATE messenger_updates SET handled_at = now(), outcome = $2 WHERE id = ANY ($1)', [
+    ids,
+    outcome,
+  ]);
+}
+
 /** Old updates are forgotten: messengers repeat them for a day at most. @returns how many */
 export async function removeOldUpdates(db: Queryable): Promise<number> {
   const { rowCount } = await db.query(

@@ -108,6 +108,8 @@ function parse(value: unknown): IncomingMessage | null {
     isPrivate: m.peer_id < GROUP_CHATS_FROM,
     // In chats of several a message to us begins with our name: [club1|@us] /menu.
     text: commandOf(m.payload) ?? m.text.replace(/^\[club\d+\|[^\]]*\][\s,]*/, ''),
+    addressee: null,
+    album: null,
     language: null,
     files: m.attachments.flatMap(fileOf),
   };
@@ -179,16 +181,25 @@ export function vkChannel({ apiUrl, groupId, http, perSecond, token }: VkOptions
   const attachmentOf = (kind: string, o: z.infer<typeof owned>): string =>
     `${kind}${o.owner_id}_${o.id}${o.access_key === undefined ? '' : `_${o.access_key}`}`;
 
+  const attachPhoto = async (peer: string, part: FilePart, signal: AbortSignal): Promise<string> => {
+    const { upload_url } = await ask('photos.getMessagesUploadServer', { peer_id: peer }, server, signal);
+    const shape = z.object({ server: z.coerce.string(), photo: z.string(), hash: z.string() });
+    const uploaded = await uploadTo(upload_url, 'photo', part, shape, signal);
+    const [photo] = await ask('photos.saveMessagesPhoto', uploaded, z.array(owned).min(1), signal);
+    if (photo === undefined) throw new Error('VK has not saved the picture');
+    return attachmentOf('photo', photo);
+  };
+
   /** Uploads a file and names it as an attachment. */
   const attach = async (peer: string, part: FilePart, signal: AbortSignal): Promise<string> => {
-    if (part.fileType === 'photo') {
-      const { upload_url } = await ask('photos.getMessagesUploadServer', { peer_id: peer }, server, signal);
-      const shape = z.object({ server: z.coerce.string(), photo: z.string(), hash: z.string() });
-      const uploaded = await uploadTo(upload_url, 'photo', part, shape, signal);
-      const [photo] = await ask('photos.saveMessagesPhoto', uploaded, z.array(owned), signal);
-      if (photo === undefined) throw new Error('VK has not saved the picture');
-      return attachmentOf('photo', photo);
-    }
+    if (part.fileType === 'photo')
+      try {
+        return await attachPhoto(peer, part, signal);
+      } catch (error) {
+        // VK does not take it as a picture, for its dimensions or its format: as a document it arrives.
+        const isRefused = error instanceof z.ZodError || (error instanceof VkError && error.sent.kind === 'refused');
+        if (!isRefused) throw error;
+      }
     const type = part.fileType === 'voice' ? 'audio_message' : 'doc';
     const { upload_url } = await ask('docs.getMessagesUploadServer', { peer_id: peer, type }, server, signal);
     const { file } = await uploadTo(upload_url, 'file', part, z.object({ file: z.string() }), signal);
@@ -206,6 +217,7 @@ export function vkChannel({ apiUrl, groupId, http, perSecond, token }: VkOptions
     fileBytesMax: FILE_BYTES_MAX,
     sendsOnce: true,
     plainWords: true,
+    isUs: () => Promise.resolve(true),
     parse,
     async send(chatId, part, number, signal) {
       try {

@@ -16,6 +16,7 @@ import { ANSWERS, type HelpLine } from '../messaging/answers.ts';
 import type { Channel, ChannelName, IncomingFile, IncomingMessage, Language } from '../messaging/channel.ts';
 import { appendMessages, type Message } from '../messaging/outgoing.ts';
 import type { StoredUpdate } from '../messaging/updates.ts';
+import { wholeAlbum } from '../messaging/whole-album.ts';
 import { type Command, findCommand, listCommands } from '../plugins/commands.ts';
 import type { InstalledPlugin, PluginRegistry } from '../plugins/registry.ts';
 import type { ExecutionRecords } from '../records/execution-records.ts';
@@ -68,8 +69,16 @@ export async function handleMessage(parts: MessageParts, client: Queryable, upda
   // The message is not parsed here, because parsing it may be what fails each time.
   if (update.attempts > LIMITS.updateAttemptsMax) return await giveUp(client, update);
   const channel = parts.channels.get(update.channel);
-  const message = channel?.parse(JSON.parse(update.payload));
-  if (channel === undefined || message == null) return 'ignored';
+  const given = channel?.parse(JSON.parse(update.payload));
+  if (channel === undefined || given == null) return 'ignored';
+  const message = given.album === null ? given : await wholeAlbum(client, channel, update, given);
+  if (message === null) return 'part_of_album';
+  // A command for another bot is none here; while our name is not known, it waits.
+  if (
+    message.addressee !== null &&
+    !(await channel.isUs(message.addressee, AbortSignal.timeout(LIMITS.messengerCallMs)))
+  )
+    return 'ignored';
   const user = await findAccountUser(client, update.channel, message.accountId);
   const key = keyOf(update);
   const line: Line = {

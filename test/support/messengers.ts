@@ -12,6 +12,8 @@ export type Shown = {
   /** Of the method that sent it. */
   kind: string;
   file: { name: string; type: string; text: string } | null;
+  /** Of a forum, at Telegram. */
+  topic?: string;
   at: number;
 };
 
@@ -116,6 +118,10 @@ async function serve(
 export class FakeTelegram extends Messenger {
   /** What `getUpdates` gives. */
   readonly updates: Json[] = [];
+  /** Why a method is refused for a chat, with the parameters of the refusal; null when it is not. */
+  refuses: (method: string, chat: string) => { description: string; parameters?: Json } | null = () => null;
+  /** Until it resolves no client learns the name of the bot; it may reject. */
+  named: Promise<void> = Promise.resolve();
 
   env(): Record<string, string> {
     return {
@@ -144,6 +150,12 @@ export async function startTelegram(t: Teardown): Promise<FakeTelegram> {
     const form = isForm ? await formOf(request, body) : null;
     const given: Json = form === null ? JSON.parse(body.toString()) : {};
     const field = (name: string): string => String(form?.get(name) ?? given[name] ?? '');
+    if (rest === 'getMe')
+      try {
+        await telegram.named;
+      } catch {
+        return refused(502, 'Bad Gateway');
+      }
     if (rest === 'getMe') return { body: { ok: true, result: { id: 1, is_bot: true, username: 'university_bot' } } };
     if (rest === 'getFile')
       return telegram.files.has(field('file_id'))
@@ -160,12 +172,21 @@ export async function startTelegram(t: Teardown): Promise<FakeTelegram> {
     }
     if (!/^send(Message|Photo|Document|Audio|Video|Voice|Sticker)$/.test(rest)) return refused(404, 'Not Found');
     const chat = field('chat_id');
+    const why = telegram.refuses(rest, chat);
+    if (why !== null)
+      return refused(
+        400,
+        `Bad Request: ${why.description}`,
+        why.parameters === undefined ? {} : { parameters: why.parameters },
+      );
     if (chat === '403') return refused(403, 'Forbidden: bot was blocked by the user');
     const text = rest === 'sendMessage' ? field('text') : field('caption');
     if (text.length > (rest === 'sendMessage' ? 4096 : 1024)) return refused(400, 'Bad Request: message is too long');
-    if (rest === 'sendMessage' && text === '') return refused(400, 'Bad Request: message text is empty');
+    if (rest === 'sendMessage' && text.trim() === '') return refused(400, 'Bad Request: message text is empty');
     if (telegram.isFull()) return refused(429, 'Too Many Requests: retry after 1', { parameters: { retry_after: 1 } });
-    const sent = { chat, text, kind: rest, file: await fileOf(form?.get(rest.slice(4).toLowerCase()) ?? null) };
+    const attached = await fileOf(form?.get(rest.slice(4).toLowerCase()) ?? null);
+    const topic = field('message_thread_id');
+    const sent = { chat, text, kind: rest, file: attached, ...(topic === '' ? {} : { topic }) };
     await telegram.before({ ...sent, at: 0 });
     telegram.show(sent);
     return { body: { ok: true, result: { message_id: telegram.shown.length } } };
@@ -177,6 +198,8 @@ export async function startTelegram(t: Teardown): Promise<FakeTelegram> {
 export class FakeVk extends Messenger {
   readonly updates: Json[] = [];
   readonly randomIds = new Map<string, number>();
+  /** Whether pictures are refused for what they are. */
+  refusesPhotos = false;
 
   env(): Record<string, string> {
     return {
@@ -220,6 +243,7 @@ export async function startVk(t: Teardown): Promise<FakeVk> {
       case 'docs.getMessagesUploadServer':
         return { body: { response: { upload_url: `${vk.base}/upload` } } };
       case 'photos.saveMessagesPhoto':
+        if (vk.refusesPhotos) return error(129, 'Invalid photo');
         return { body: { response: [{ id: Number(given.get('photo')?.slice(1)), owner_id: -1, access_key: 'k' }] } };
       case 'docs.save':
         return { body: { response: { type: 'doc', doc: { id: Number(given.get('file')?.slice(1)), owner_id: -2 } } } };
