@@ -39,6 +39,10 @@ function clusterDirectory(): string {
 }
 
 const cluster = clusterDirectory();
+// Also when the run is broken off.
+process.once('exit', () => {
+  for (const one of [cluster, directory]) fs.rmSync(one, { recursive: true, force: true });
+});
 // The account PostgreSQL runs as must be able to walk through them.
 for (const one of [directory, cluster]) fs.chmodSync(one, 0o711);
 
