@@ -41,7 +41,10 @@ interface Buffer {
 
 /** Source text of numbers (TC39 "JSON.parse source text access", in V8 since 11.4). */
 interface JSON {
-  parse(text: string, reviver: (this: unknown, key: string, value: unknown, context?: { source?: string }) => unknown): unknown;
+  parse(
+    text: string,
+    reviver: (this: unknown, key: string, value: unknown, context?: { source?: string }) => unknown,
+  ): unknown;
   rawJSON(text: string): { readonly rawJSON: string };
   isRawJSON(value: unknown): boolean;
 }
