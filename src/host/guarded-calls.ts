@@ -1,5 +1,6 @@
 import { isIP } from 'node:net';
 import { LIMITS } from '../base/limits.ts';
+import { readLocation } from '../base/location.ts';
 import {
   AddressRefused,
   bodyOf,
@@ -112,8 +113,9 @@ export function guardedCalls({
         sent.body.destroy();
         if (sent.statusCode < 300 || sent.statusCode > 399 || typeof location !== 'string')
           throw new Error(`the address answers ${sent.statusCode}`);
-        if (!URL.canParse(location, url.href)) throw new Error('the address redirects to a text that is not a URL');
-        url = new URL(location, url);
+        const to = readLocation(location);
+        if (!URL.canParse(to, url.href)) throw new Error('the address redirects to a text that is not a URL');
+        url = new URL(to, url);
       }
       throw new Error(`more than ${DOWNLOAD_REDIRECTS_MAX} redirects`);
     },

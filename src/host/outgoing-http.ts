@@ -7,6 +7,7 @@ import { type HostResult, hostError } from '../abi/host-result.ts';
 import { parseBoundedJson } from '../base/bounded-json.ts';
 import { fieldErrorsOf } from '../base/field-errors.ts';
 import { LIMITS } from '../base/limits.ts';
+import { readLocation } from '../base/location.ts';
 import type { NetworkRules } from '../plugins/network-rules.ts';
 import {
   AddressRefused,
@@ -112,7 +113,7 @@ function addressOf(text: string, from?: URL): URL {
 function redirectOf({ headers, statusCode }: Sent, from: URL): URL | null {
   const { location } = headers;
   if (![301, 302, 303, 307, 308].includes(statusCode) || typeof location !== 'string') return null;
-  return addressOf(location, from);
+  return addressOf(readLocation(location), from);
 }
 
 type Unpack = (packed: Uint8Array, options: { maxOutputLength: number }) => Promise<Buffer>;

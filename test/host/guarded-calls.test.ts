@@ -101,7 +101,7 @@ t.test(
       const n = Number(url.searchParams.get('n') ?? 0);
       if (to !== null) return void response.writeHead(302, { location: to }).end();
       if (n > 0) return void response.writeHead(302, { location: `/?n=${n - 1}` }).end();
-      response.end('file');
+      response.end(url.pathname === '/' ? 'file' : url.pathname);
     });
     const base = `http://127.0.0.1:${port}`;
     const calls = await callsOf(t, [], [base]);
@@ -111,6 +111,8 @@ t.test(
       Buffer.from(await calls.download(`${base}${path}`, 1000, AbortSignal.timeout(5000))).toString();
     t.equal(await download('/?n=3'), 'file');
     await t.rejects(download('/?n=4'), { message: 'more than 3 redirects' });
+    const raw = encodeURIComponent(Buffer.from('/мир').toString('latin1'));
+    t.equal(await download(`/?to=${raw}`), '/%D0%BC%D0%B8%D1%80', 'bytes outside ASCII are asked for as they came');
     await t.rejects(download(`/?to=https://127.0.0.2:${other.port}/`), { name: 'AddressRefused' });
     await t.rejects(download('/?to=https://169.254.169.254/latest'), { name: 'AddressRefused' });
     for (const to of [`http://127.0.0.1:${other.port}/`, 'http://example.org/', 'file:///etc/passwd'])

@@ -176,6 +176,7 @@ t.test(
       if (to !== null)
         return response.writeHead(Number(url.searchParams.get('status') ?? 302), { Location: to }).end('moved');
       if (n > 0) return response.writeHead(302, { Location: `/?n=${n - 1}` }).end();
+      if (url.pathname.startsWith('/%')) return response.end(request.url);
       response.end(
         JSON.stringify({
           method: request.method,
@@ -191,6 +192,14 @@ t.test(
     t.equal((await ask({ url: `${base}/?n=5` })).body.toString(), '{"method":"GET","body":"","auth":null,"type":null}');
     t.same(said(await ask({ url: `${base}/?n=6` })), [-3, 'more than 5 redirects']);
     t.match((await ask({ url: `${base}/?n=2`, headers })).body.toString(), /"auth":"Bearer secret"/);
+    // Bytes outside ASCII are asked for as they came.
+    const raw = (bytes: Buffer): string => encodeURIComponent(bytes.toString('latin1'));
+    for (const [location, asked] of [
+      [Buffer.from('/мир?q=é'), '/%D0%BC%D0%B8%D1%80?q=%C3%A9'],
+      [Buffer.from('/%D0%BC%ff'), '/%D0%BC%ff'],
+      [Buffer.from([0x2f, 0xe9]), '/%E9'],
+    ] as const)
+      t.equal((await ask({ url: `${base}/?to=${raw(location)}` })).body.toString(), asked);
     const elsewhere = await ask({ url: `${base}/?to=http://127.0.0.1:${other.port}/`, headers });
     const got = JSON.parse(elsewhere.body.toString()) as Record<string, string>;
     t.same([got.authorization, got.cookie, got['x-own']], [undefined, undefined, 'stays']);
