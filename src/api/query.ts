@@ -110,6 +110,8 @@ export function parseQuery(shape: z.ZodObject | undefined, query: string): Recor
       });
     else if (value.includes('\0'))
       errors.push({ pointer, message: 'must not hold a NUL character', code: 'malformed' });
+    else if (Object.hasOwn(given, name))
+      errors.push({ pointer, message: 'was sent several times; send it once', code: 'malformed' });
     else given[name] = value;
   }
   const parsed = shape?.safeParse(given);

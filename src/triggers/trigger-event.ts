@@ -52,8 +52,17 @@ function othersOf(cookie: string): string {
     .trim();
 }
 
-function queryJson(query: string): string {
-  return query === '' ? '{}' : JSON.stringify(Object.fromEntries(new URLSearchParams(query)));
+/** The members of an event that hold the query: of each name the last value, all values, and the query as it was sent. */
+function queryMembers(query: string): string {
+  if (query === '') return '"query":{},"query_all":{},"raw_query":""';
+  const all = new Map<string, string[]>();
+  for (const [name, value] of new URLSearchParams(query)) {
+    const values = all.get(name);
+    if (values === undefined) all.set(name, [value]);
+    else values.push(value);
+  }
+  const last = Object.fromEntries([...all].map(([name, values]) => [name, values.at(-1)]));
+  return `"query":${JSON.stringify(last)},"query_all":${JSON.stringify(Object.fromEntries(all))},"raw_query":${JSON.stringify(query)}`;
 }
 
 /**
@@ -65,7 +74,7 @@ export function httpEvent(trigger: HttpTrigger, requestId: string, deadlineMs: n
   const method = r.method === 'HEAD' && !trigger.methods.includes('HEAD') ? 'GET' : r.method;
   return (
     `{"kind":"http","trigger":"${trigger.name}","request_id":"${requestId}","deadline_ms":${deadlineMs},"http":{"method":"${method}"` +
-    `,"path":${JSON.stringify(r.path)},"query":${queryJson(r.query)},"headers":${JSON.stringify(visibleHeaders(r.headers, r.hostBearer))}` +
+    `,"path":${JSON.stringify(r.path)},${queryMembers(r.query)},"headers":${JSON.stringify(visibleHeaders(r.headers, r.hostBearer))}` +
     `,"remote_addr":"${r.remoteAddr}","auth":${r.auth === null ? 'null' : JSON.stringify(r.auth)},"params":${JSON.stringify(r.params)}}}`
   );
 }

@@ -229,6 +229,7 @@ t.test('a wrong relationship is refused with its place, and nothing of the reque
   }
   for (const [query, pointer] of [
     ['resource_type=school', 'query:resource_type'],
+    ['resource_type=faculty&resource_type=faculty', 'query:resource_type'],
     ['origin=me', 'query:origin'],
     ['cursor=x', 'query:cursor'],
     ['resource=x', 'query:resource'],

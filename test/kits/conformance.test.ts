@@ -72,7 +72,7 @@ async function world(t: Test, module: Uint8Array) {
     network: { private: ['127.0.0.1'] },
   });
   const send = async (name: string, body: string | Uint8Array, headers: Record<string, string> = {}): Promise<Told> =>
-    w.s.trigger(`conformance/run/${name}?q=${encodeURIComponent('ü 😀')}`, {
+    w.s.trigger(`conformance/run/${name}?q=first&q=${encodeURIComponent('ü 😀')}&empty=`, {
       method: 'POST',
       body: typeof body === 'string' ? body : new Uint8Array(body),
       headers,
@@ -99,7 +99,9 @@ async function requests(t: Test, { run, s, send, user }: World): Promise<void> {
   t.match(asked.json.result, {
     method: 'POST',
     path: '/run/request',
-    query: { q: 'ü 😀' },
+    query: { q: 'ü 😀', empty: '' },
+    query_all: { q: ['first', 'ü 😀'], empty: [''] },
+    raw_query: 'q=first&q=%C3%BC%20%F0%9F%98%80&empty=',
     header: 'a header',
     param: 'request',
     address: '127.0.0.1',

@@ -23,6 +23,8 @@ const event = (a: Answer) =>
       path: string;
       headers: Record<string, string>;
       query: Record<string, string>;
+      query_all: Record<string, string[]>;
+      raw_query: string;
       auth: null;
       remote_addr: string;
       method: string;
@@ -362,6 +364,27 @@ t.test('a handler that gives no response is 204, one that reports an error is 50
   t.match((await s.admin('GET', '/plugins/says/executions')).json, {
     items: [{ outcome: 'handler_error', failure: 'secret reason' }],
   });
+});
+
+t.test('all values of a name in the query can be read, and the query as it was sent', async t => {
+  const s = await startTestService();
+  t.teardown(() => s.stop());
+  await s.install(named('queries', [{ name: 'run', path: '/run', methods: ['GET'] }]));
+  const rows: Array<[raw: string, query: Json, all: Json]> = [
+    ['', {}, {}],
+    ['tag=a&tag=b', { tag: 'b' }, { tag: ['a', 'b'] }],
+    ['tag=a&x=1&tag=&tag', { tag: '', x: '1' }, { tag: ['a', '', ''], x: ['1'] }],
+    ['a%5B%5D=%D1%8F+%2B&a[]=2', { 'a[]': '2' }, { 'a[]': ['я +', '2'] }],
+    [
+      '__proto__=1&__proto__=2&constructor=3',
+      JSON.parse('{"__proto__":"2","constructor":"3"}'),
+      JSON.parse('{"__proto__":["1","2"],"constructor":["3"]}'),
+    ],
+  ];
+  for (const [raw, query, all] of rows) {
+    const { http } = event(await s.trigger(`queries/run${raw === '' ? '' : `?${raw}`}`));
+    t.same([http.query, http.query_all, http.raw_query], [query, all, raw], raw);
+  }
 });
 
 t.test('HEAD is answered where GET is, as GET without its body; a plugin that names HEAD sees it', async t => {

@@ -24,12 +24,20 @@ export class HTTPRequest {
   get Path(): string {
     return this.event.str("path");
   }
-  /** A query parameter, empty when absent. */
+  /** A query parameter, empty when absent; the last value of one that is given several times. */
   Query(name: string): string {
     return this.event.get("query").str(name);
   }
   get Queries(): Json {
     return this.event.get("query");
+  }
+  /** A list of all values for each name, in the order they were sent. */
+  get QueryAll(): Json {
+    return this.event.get("query_all");
+  }
+  /** The query as it was sent, without `?`. */
+  get RawQuery(): string {
+    return this.event.str("raw_query");
   }
   /** A request header by any spelling, empty when absent. */
   Header(name: string): string {

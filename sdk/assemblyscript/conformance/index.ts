@@ -91,7 +91,7 @@ function sayFile(ctx: Context, file: Result<FileRef | null>): void {
 
 function request(ctx: Context): void {
   const r = ctx.HTTP;
-  const o = obj().str("method", r.Method).str("path", r.Path).json("query", r.Queries).json("header", r.Headers.get("x-test"))
+  const o = obj().str("method", r.Method).str("path", r.Path).json("query", r.Queries).json("query_all", r.QueryAll).str("raw_query", r.RawQuery).json("header", r.Headers.get("x-test"))
     .str("param", r.Param("case")).str("address", r.RemoteAddr);
   const auth = r.Auth;
   if (auth === null) o.nul("auth");

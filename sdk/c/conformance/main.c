@@ -45,6 +45,8 @@ static ph_code request(const ph_context *ctx, const ph_value *given, const ph_va
     {"method", ph_string(r->method)},
     {"path", ph_string(r->path)},
     {"query", r->query},
+    {"query_all", r->query_all},
+    {"raw_query", ph_string(r->raw_query)},
     {"header", ph_string(ph_header(ctx, "X-Test"))},
     {"param", ph_string(ph_param(ctx, "case"))},
     {"address", ph_string(r->remote_addr)},

@@ -362,7 +362,11 @@ typedef struct {
   ph_text method;
   ph_text path;
   ph_text remote_addr;
-  /** Objects with texts; names of headers in lower case. */
+  /** The query as it was sent, without "?". */
+  ph_text raw_query;
+  /** An object with a list of texts for each name: all values, in the order they were sent. */
+  const ph_value *query_all;
+  /** Objects with texts; names of headers in lower case. A name that is given several times in the query has its last value. */
   const ph_value *query;
   const ph_value *headers;
   const ph_value *params;
@@ -1728,6 +1732,8 @@ static const ph_request *ph__request(const ph_value *http) {
     .method = ph__text_at(http, "method"),
     .path = ph__text_at(http, "path"),
     .remote_addr = ph__text_at(http, "remote_addr"),
+    .raw_query = ph__text_at(http, "raw_query"),
+    .query_all = ph_get(http, PH__T("query_all")),
     .query = ph_get(http, PH__T("query")),
     .headers = ph_get(http, PH__T("headers")),
     .params = ph_get(http, PH__T("params")),

@@ -53,7 +53,7 @@ func sum(b []byte) map[string]int {
 
 func request(ctx *pluginhost.Context) map[string]any {
 	r := ctx.HTTP
-	answer := map[string]any{"method": r.Method, "path": r.Path, "query": r.Query, "param": r.Params["case"], "address": r.RemoteAddr, "auth": nil}
+	answer := map[string]any{"method": r.Method, "path": r.Path, "query": r.Query, "query_all": r.QueryAll, "raw_query": r.RawQuery, "param": r.Params["case"], "address": r.RemoteAddr, "auth": nil}
 	answer["header"] = nil
 	if h, ok := r.Headers["x-test"]; ok {
 		answer["header"] = h

@@ -19,9 +19,14 @@ type HTTPAuthInfo struct {
 
 // HTTPRequest is the request to an HTTP trigger.
 type HTTPRequest struct {
-	Method string            `json:"method"`
-	Path   string            `json:"path"`
-	Query  map[string]string `json:"query"`
+	Method string `json:"method"`
+	Path   string `json:"path"`
+	// Query has of a name that is given several times the last value.
+	Query map[string]string `json:"query"`
+	// QueryAll has all values of each name, in the order they were sent.
+	QueryAll map[string][]string `json:"query_all"`
+	// RawQuery is the query as it was sent, without "?".
+	RawQuery string `json:"raw_query"`
 	// Headers by names in lower case.
 	Headers map[string]string `json:"headers"`
 	// Params are values of the :name segments of the path.

@@ -39,6 +39,8 @@ const CASES: Record<string, Case> = {
     method: r.Method,
     path: r.Path,
     query: r.Query,
+    query_all: r.QueryAll,
+    raw_query: r.RawQuery,
     header: r.Headers['x-test'] ?? null,
     param: r.Params.case,
     address: r.RemoteAddr,

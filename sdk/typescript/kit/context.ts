@@ -15,7 +15,12 @@ type JSONValue = unknown;
 export class HTTPRequest {
   readonly Method: string;
   readonly Path: string;
+  /** Of a name that is given several times the last value. */
   readonly Query: Readonly<Record<string, string>>;
+  /** All values of each name, in the order they were sent: `?tag=a&tag=b`. */
+  readonly QueryAll: Readonly<Record<string, readonly string[]>>;
+  /** The query as it was sent, without `?`. */
+  readonly RawQuery: string;
   /** By names in lower case. */
   readonly Headers: Readonly<Record<string, string>>;
   /** Values of the `:name` segments of the path. */
@@ -28,6 +33,8 @@ export class HTTPRequest {
     this.Method = event.method;
     this.Path = event.path;
     this.Query = event.query;
+    this.QueryAll = event.query_all;
+    this.RawQuery = event.raw_query;
     this.Headers = event.headers;
     this.Params = event.params;
     this.RemoteAddr = event.remote_addr;

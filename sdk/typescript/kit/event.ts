@@ -10,6 +10,8 @@ export type HostEvent = {
     method: string;
     path: string;
     query: Record<string, string>;
+    query_all: Record<string, string[]>;
+    raw_query: string;
     headers: Record<string, string>;
     params: Record<string, string>;
     remote_addr: string;

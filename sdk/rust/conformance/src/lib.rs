@@ -93,6 +93,8 @@ fn request(ctx: &Context) -> Json {
         "method": &r.method,
         "path": &r.path,
         "query": &r.query,
+        "query_all": &r.query_all,
+        "raw_query": &r.raw_query,
         "param": r.param("case"),
         "address": &r.remote_addr,
         "header": r.header("X-Test"),

@@ -50,7 +50,12 @@ impl HttpAuthInfo {
 pub struct HttpRequest {
     pub method: String,
     pub path: String,
+    /// Of a name that is given several times the last value.
     pub query: BTreeMap<String, String>,
+    /// All values of each name, in the order they were sent.
+    pub query_all: BTreeMap<String, Vec<String>>,
+    /// The query as it was sent, without `?`.
+    pub raw_query: String,
     /// By names in lower case.
     pub headers: BTreeMap<String, String>,
     /// Values of the `:name` segments of the path.
@@ -142,6 +147,8 @@ impl Event {
             method: http.take("method").into_text(),
             path: http.take("path").into_text(),
             query: http.take("query").into_texts(),
+            query_all: http.take("query_all").into_lists(),
+            raw_query: http.take("raw_query").into_text(),
             headers: http.take("headers").into_texts(),
             params: http.take("params").into_texts(),
             remote_addr: http.take("remote_addr").into_text(),

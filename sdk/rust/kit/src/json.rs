@@ -110,6 +110,15 @@ impl Json {
     }
 
     /// The members of an object whose values are texts.
+    pub(crate) fn into_lists(self) -> BTreeMap<String, Vec<String>> {
+        match self {
+            Json::Object(members) => members
+                .into_iter()
+                .map(|(key, value)| (key, value.items().iter().filter_map(|text| text.as_str().map(str::to_owned)).collect()))
+                .collect(),
+            _ => BTreeMap::new(),
+        }
+    }
     pub(crate) fn into_texts(self) -> BTreeMap<String, String> {
         match self {
             Json::Object(members) => members.into_iter().map(|(key, value)| (key, value.into_text())).collect(),
