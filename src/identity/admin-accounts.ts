@@ -250,10 +250,13 @@ export async function holdCredentials(
   return rows[0] === undefined ? undefined : { account: toAccount(rows[0]), hash: rows[0].password_hash };
 }
 
-/** Marks a temporary password as used; false if it has expired or was used before. */
+/**
+ * Marks a temporary password as used; false if it has expired or was used before. Compared with the time of the statement: that of the
+ * transaction lies before the use that this one has waited for, if it began first.
+ */
 export async function useTemporaryPassword(db: Queryable, userId: number, hash: string): Promise<boolean> {
   const { rowCount } = await db.query(
-    'UPDATE admin_credentials SET temporary_until = now() WHERE global_user_id = $1 AND password_hash = $2 AND temporary_until > now()',
+    'UPDATE admin_credentials SET temporary_until = now() WHERE global_user_id = $1 AND password_hash = $2 AND temporary_until > clock_timestamp()',
     [userId, hash],
   );
   return rowCount === 1;

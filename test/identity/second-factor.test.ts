@@ -1,5 +1,6 @@
 import { Secret, TOTP } from 'otpauth';
 import t from 'tap';
+import { useTemporaryPassword } from '../../src/identity/admin-accounts.ts';
 import { resetPasswordHere } from '../../src/identity/admin-appointments.ts';
 import { SECOND_FACTOR_LIMITS } from '../../src/identity/second-factor-limits.ts';
 import { stepOfCode } from '../../src/identity/totp.ts';
@@ -421,6 +422,22 @@ t.test(
     );
   },
 );
+
+t.test('of two logins with one temporary password the one that began first and waited gets nothing', async t => {
+  const w = await world(t);
+  const ada = await appointSecondAdmin(w.s, w.db, w.root, PASSWORD, { roles: ['operator'] });
+  await resetPasswordHere(w.db, ada.email, ACTOR);
+  const { rows } = await w.db.query<{ id: string; hash: string }>(
+    'SELECT global_user_id AS id, password_hash AS hash FROM admin_credentials WHERE email = $1',
+    [ada.email],
+  );
+  const [userId, hash] = [Number(rows[0]?.id), rows[0]?.hash ?? ''];
+  const first = await w.db.pool.connect();
+  t.teardown(() => first.release(true));
+  await first.query('BEGIN');
+  t.equal(await w.db.withTransaction(second => useTemporaryPassword(second, userId, hash)), true);
+  t.equal(await useTemporaryPassword(first, userId, hash), false);
+});
 
 t.test(
   'where a second factor is required, a temporary password is changed first and the factor added then',
