@@ -48,6 +48,7 @@ export const LIMITS_RU: Readonly<Record<string, string>> = {
   messageFilesMax: 'файлов в сообщении',
   repliesMax: 'ответов одного исполнения',
   messageFileBytesMax: 'файл сообщения',
+  albumQuietMs: 'сколько ждут следующей части альбома',
   messageFileMs: 'сколько хранятся пришедшие файлы',
   messageFilesMs: 'время на получение файлов сообщения',
   messagesWaitingMax: 'ожидающих сообщений плагина',
