@@ -2019,6 +2019,8 @@ export interface paths {
           'accept_suggested_access'?: boolean;
           /** Confirms that triggers become callable without a login: all that the change opens, or those of these names */
           'accept_public'?: boolean | string[];
+          /** Confirms what else an upgrade widens: all that `widens` in the review names, or of it "frontend", "html" and "policy:NAME" of triggers without what protected those before them */
+          'accept_widening'?: boolean | string[];
         };
       } };
       responses: Refused<400 | 401 | 403 | 404 | 408 | 409 | 412 | 413 | 415 | 422 | 500 | 503 | 507> & {
@@ -2045,6 +2047,8 @@ export interface paths {
           'wasm_key': string;
           /** Confirms that triggers become callable without a login: all that the change opens, or those of these names */
           'accept_public'?: boolean | string[];
+          /** Confirms what else an upgrade widens: all that `widens` in the review names, or of it "frontend", "html" and "policy:NAME" of triggers without what protected those before them */
+          'accept_widening'?: boolean | string[];
         };
       } };
       responses: Refused<400 | 401 | 403 | 404 | 408 | 409 | 412 | 413 | 415 | 422 | 500 | 503 | 507> & {
@@ -4129,6 +4133,13 @@ export interface components {
       /** Permissions the installed version does not have */
       'new_permissions': string[];
     };
+    'Widening': {
+      /** permission, network, database: rights; frontend, html: script on this origin; policy, public: who may call */
+      'kind': 'permission' | 'network' | 'database' | 'frontend' | 'html' | 'policy' | 'public';
+      /** The permission, the database or the trigger; empty where the kind says it all */
+      'name': string;
+      'message': string;
+    };
     'Problem.confirmation_required': components['schemas']['Problem'] & {
       'code'?: 'confirmation_required';
       'status'?: 409;
@@ -4138,6 +4149,8 @@ export interface components {
         'methods': string[];
         'url': string;
       }[];
+      /** What else an installation would widen */
+      'widens': components['schemas']['Widening'][];
     };
     'Problem.precondition_failed': components['schemas']['Problem'] & {
       'code'?: 'precondition_failed';
@@ -4841,6 +4854,8 @@ export interface components {
       'permissions': string[];
       /** Those the installed version does not have */
       'new_permissions': string[];
+      /** What it widens if it is installed as it is; an upgrade wants frontend, html and policy confirmed */
+      'widens': components['schemas']['Widening'][];
       'installed_version': string | null;
       /** Whether this very module and frontend are what is installed */
       'is_installed': boolean;

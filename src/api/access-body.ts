@@ -30,6 +30,13 @@ export const acceptPublic = z
     'Confirms that triggers become callable without a login: all that the change opens, or those of these names',
   );
 
+export const acceptWidening = z
+  .union([z.boolean(), z.array(z.string().min(1).max(80)).max(500)])
+  .default(false)
+  .describe(
+    'Confirms what else an upgrade widens: all that `widens` in the review names, or of it "frontend", "html" and "policy:NAME" of triggers without what protected those before them',
+  );
+
 /** A key that is left out keeps its value; `frontend_origins: null` inherits the plugin's. */
 const settings = z.strictObject({
   enabled: z.boolean().optional(),
@@ -52,6 +59,7 @@ export const accessMembers = {
     .default(false)
     .describe('New triggers start with the access that the manifest suggests'),
   accept_public: acceptPublic,
+  accept_widening: acceptWidening,
 };
 
 export const changeOf = (s: z.infer<typeof settings>): SettingsChange => ({
@@ -63,13 +71,14 @@ export const changeOf = (s: z.infer<typeof settings>): SettingsChange => ({
   record: s.record,
 });
 
-export const acceptedOf = (given: z.infer<typeof acceptPublic>): true | readonly string[] =>
-  given === false ? [] : given;
+export const acceptedOf = (given: boolean | readonly string[]): true | readonly string[] =>
+  typeof given !== 'boolean' ? given : given || [];
 
 export type AccessMembers = {
   triggers: Record<string, z.infer<typeof settings>>;
   accept_suggested_access: boolean;
   accept_public: z.infer<typeof acceptPublic>;
+  accept_widening: z.infer<typeof acceptWidening>;
 };
 
 export function accessOf(body: AccessMembers): AccessRequest {
@@ -77,6 +86,7 @@ export function accessOf(body: AccessMembers): AccessRequest {
     triggers: new Map(Object.entries(body.triggers).map(([name, s]) => [name, changeOf(s)])),
     acceptSuggested: body.accept_suggested_access,
     acceptPublic: acceptedOf(body.accept_public),
+    acceptWidening: acceptedOf(body.accept_widening),
   };
 }
 

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { configFieldsOf } from '../plugins/manifest.ts';
 import type { PluginRow, VersionRow } from '../plugins/plugin-store.ts';
+import { WIDENING_KINDS } from '../plugins/widening.ts';
 import { crash, SUSPENSION_REASONS, type Suspension } from '../records/suspension.ts';
 import { accessWord } from './access-review.ts';
 import { id, time } from './fields.ts';
@@ -35,6 +36,18 @@ export const finding = z
     where: z.string().optional(),
   })
   .meta({ id: 'Finding', description: 'What the inspection at upload says of a module' });
+
+export const widening = z
+  .object({
+    kind: z
+      .enum(WIDENING_KINDS)
+      .describe(
+        'permission, network, database: rights; frontend, html: script on this origin; policy, public: who may call',
+      ),
+    name: z.string().describe('The permission, the database or the trigger; empty where the kind says it all'),
+    message: z.string(),
+  })
+  .meta({ id: 'Widening', description: 'What an installation widens' });
 
 export const pluginVersion = z
   .object({

@@ -17,6 +17,7 @@ import {
   pluginVersion,
   versionJson,
   versionText,
+  widening,
 } from './plugin-json.ts';
 import { type FileReceiver, receiveFiles } from './receive-file.ts';
 
@@ -35,6 +36,9 @@ const uploaded = pluginVersion
     access: z.array(triggerReview).describe('Who may call each HTTP trigger if the version is installed as it is'),
     permissions: z.array(permission),
     new_permissions: z.array(permission).describe('Those the installed version does not have'),
+    widens: z
+      .array(widening)
+      .describe('What it widens if it is installed as it is; an upgrade wants frontend, html and policy confirmed'),
     installed_version: versionText.nullable(),
     is_installed: z.boolean().describe('Whether this very module and frontend are what is installed'),
     frontend: pluginFrontend.nullable(),
@@ -118,7 +122,7 @@ export const review: Handle<typeof pluginUploads.review, PluginsApiParts> = asyn
 };
 
 /** What an administrator reads before an installation. */
-async function reviewJson({ db, registry, schema }: PluginsApiParts, version: VersionRow) {
+async function reviewJson({ db, installer, registry, schema }: PluginsApiParts, version: VersionRow) {
   const { installedVersionId } = await loadPlugin(db, version.pluginId);
   const installed = installedVersionId === null ? undefined : await findVersion(db, installedVersionId);
   return {
@@ -135,6 +139,7 @@ async function reviewJson({ db, registry, schema }: PluginsApiParts, version: Ve
     access: accessReview(version.manifest, registry.find(version.pluginId), schema),
     permissions: version.permissions,
     new_permissions: installed === undefined ? [] : version.permissions.filter(p => !installed.permissions.includes(p)),
+    widens: await installer.previewWidening(version),
     installed_version: installed?.version ?? null,
     is_installed: installed?.sha256 === version.sha256 && installed.frontend?.sha256 === version.frontend?.sha256,
     frontend: frontendJson(version),

@@ -1,10 +1,11 @@
 import { z } from 'zod';
-import { DEFAULT_ACCESS, type TriggerChanges } from '../plugins/install-access.ts';
+import type { CheckWidening } from '../plugins/install.ts';
+import type { TriggerChanges } from '../plugins/install-access.ts';
 import { listPlugins } from '../plugins/list-plugins.ts';
-import type { CheckWidening } from '../plugins/new-permissions.ts';
 import { findVersion, listVersions } from '../plugins/plugin-store.ts';
+import type { Widening } from '../plugins/widening.ts';
 import { countFailed } from '../records/activity.ts';
-import { type AccessMembers, acceptedOf, acceptPublic, accessMembers, accessOf } from './access-body.ts';
+import { type AccessMembers, acceptPublic, acceptWidening, accessMembers, accessOf } from './access-body.ts';
 import { actorOf, assertHasScope, type Caller } from './caller.ts';
 import { resource } from './contract.ts';
 import { type Handle, serve } from './endpoint.ts';
@@ -41,7 +42,11 @@ const installBody = z.strictObject({
     .optional(),
   ...accessMembers,
 });
-const rollbackBody = z.strictObject({ wasm_key: chosenVersion, accept_public: acceptPublic });
+const rollbackBody = z.strictObject({
+  wasm_key: chosenVersion,
+  accept_public: acceptPublic,
+  accept_widening: acceptWidening,
+});
 
 /** The plugin, with what its new version brought and took: nothing an upgrade adds goes unseen. */
 const installation = plugin
@@ -203,11 +208,18 @@ async function pluginReply(parts: PluginsApiParts, id: string) {
   return { status: 200 as const, json, headers: [tag] };
 }
 
-/** Refuses an installation that gives a plugin more than it had, for callers that may not accept that. */
+/** Kinds of widening that are about who may call. */
+const ABOUT_ACCESS: ReadonlySet<string> = new Set(['policy', 'public'] satisfies Array<Widening['kind']>);
+
+/** Refuses an installation that widens what a plugin may, or who may call it, for callers that may not accept that. */
 const mayWiden =
   (caller: Caller): CheckWidening =>
-  what =>
-    assertHasScope(caller, 'plugins:accept', what);
+  found => {
+    const said = (of: readonly Widening[]) => `an installation that widens ${of.map(w => w.message).join('; ')}`;
+    const [access, rights] = [true, false].map(is => found.filter(w => ABOUT_ACCESS.has(w.kind) === is));
+    if (rights !== undefined && rights.length > 0) assertHasScope(caller, 'plugins:accept', said(rights));
+    if (access !== undefined && access.length > 0) assertHasScope(caller, 'access', said(access));
+  };
 
 /** Refuses an installation that says who may call, for callers that may only deploy. */
 function assertMaySetAccess(caller: Caller, body: AccessMembers): void {
@@ -248,9 +260,10 @@ const install: Handle<typeof plugins.install, PluginsApiParts> = async (parts, {
 };
 
 const rollback: Handle<typeof plugins.rollback, PluginsApiParts> = async (parts, { body, caller, params, request }) => {
-  const { accept_public, wasm_key } = await body();
-  assertMaySetAccess(caller, { accept_public, triggers: {}, accept_suggested_access: false });
-  const access = { ...DEFAULT_ACCESS, acceptPublic: acceptedOf(accept_public) };
+  const { wasm_key, ...accepted } = await body();
+  const said = { ...accepted, triggers: {}, accept_suggested_access: false };
+  assertMaySetAccess(caller, said);
+  const access = accessOf(said);
   const by = actorOf(caller, request);
   const wanted = { wasmKey: wasm_key, access, checkRead: checkRead(request) };
   const changes = await parts.installer.rollback(params.id, wanted, by, mayWiden(caller));

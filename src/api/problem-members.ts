@@ -3,7 +3,7 @@ import type { ErrorCode } from '../base/errors.ts';
 import { ADMIN_ROLES } from '../identity/admin-roles.ts';
 import { id } from './fields.ts';
 import { useOptionsShape } from './passkey-options.ts';
-import { finding } from './plugin-json.ts';
+import { finding, widening } from './plugin-json.ts';
 import { policyPosition } from './policy-body.ts';
 
 /**
@@ -43,6 +43,7 @@ export const PROBLEM_MEMBERS: Readonly<Partial<Record<ErrorCode, z.ZodObject>>> 
     becomes_public: z
       .array(z.object({ trigger: z.string(), methods: z.array(z.string()), url: z.string() }))
       .describe('What would be open without a login'),
+    widens: z.array(widening).describe('What else an installation would widen'),
   }),
   precondition_failed: z.object({
     changed: z.array(z.string()).describe('Members that changed since they were read'),

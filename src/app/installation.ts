@@ -2,6 +2,7 @@ import { kitRoutes } from '../api/kits-api.ts';
 import { pluginRoutes } from '../api/plugins-api.ts';
 import { triggerPolicies } from '../api/policy-body.ts';
 import { uninstalledRoutes } from '../api/uninstalled-api.ts';
+import { guardText, loadCommandSettings } from '../authz/command-settings.ts';
 import { removePluginRoles } from '../authz/graph-roles.ts';
 import { messageOf } from '../base/errors.ts';
 import { dataPath } from '../config/load.ts';
@@ -56,6 +57,11 @@ export async function composeInstallation(core: Core, parts: InstallationParts):
       await removePluginRoles(client, schema, id);
     },
     policies: triggerPolicies(schema),
+    async commandGuards(client, id) {
+      const settings = await loadCommandSettings(client, id);
+      return new Map([...settings].map(([name, s]) => [name, { isEnabled: s.enabled, guard: guardText(s) }]));
+    },
+    sharesOrigin: v['plugins.origin'] === '',
   });
   await installer.upgrade((version, problem) => {
     const what = { plugin: version.pluginId, version: version.version };

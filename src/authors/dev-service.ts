@@ -121,6 +121,7 @@ const accessOf = (manifest: Manifest) => ({
   ),
   acceptSuggested: false,
   acceptPublic: true as const,
+  acceptWidening: true as const,
 });
 
 /** The embedded stores, and the configuration of a service on them. */

@@ -27,6 +27,19 @@ export const DEFAULT_COMMAND: Readonly<CommandSettings> = {
   record: false,
 };
 
+/** What protects a command, in words; empty when every user may run it. */
+export function guardText(s: CommandSettings): string {
+  const roles = [
+    ...(s.systemRole === null ? [] : [s.systemRole]),
+    ...s.globalRoles,
+    ...(s.pluginRole === null ? [] : [s.pluginRole]),
+  ];
+  return [
+    ...(roles.length === 0 ? [] : [`the role ${roles.join(' and ')}`]),
+    ...(s.policyExpression === '' ? [] : [`the policy ${s.policyExpression}`]),
+  ].join(' and ');
+}
+
 type CommandSql = {
   command: string;
   enabled: boolean;

@@ -44,6 +44,7 @@ export async function startRemoteDev(
         accept_permissions: true as const,
         accept_suggested_access: true,
         accept_public: flags.acceptPublic === true,
+        accept_widening: true,
       };
       const params = { path: { id: built.manifest.id } };
       await ask(() => host.POST('/api/admin/plugins/{id}/install', { params, body: install }));

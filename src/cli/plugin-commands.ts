@@ -13,6 +13,7 @@ export type InstallFlags = RemoteFlags & {
   acceptPermissions?: boolean;
   acceptSuggestedAccess?: boolean;
   acceptPublic?: boolean;
+  acceptWidening?: boolean;
 };
 
 /** `plugin list`. @returns what to print */
@@ -99,7 +100,10 @@ async function accessLines({ host }: Remote, id: string): Promise<string[]> {
 }
 
 /** Words of the API, as they are written here. */
-const INSTALL_OPTIONS = { 'Send "accept_public": true': 'Add --accept-public' };
+const INSTALL_OPTIONS = {
+  'Send "accept_public": true': 'Add --accept-public',
+  'Send "accept_widening": true': 'Add --accept-widening',
+};
 
 function configOf(file: string | undefined): Record<string, unknown> | undefined {
   if (file === undefined) return undefined;
@@ -116,6 +120,11 @@ function configOf(file: string | undefined): Record<string, unknown> | undefined
   throw new OperatorError(`${file} must hold a JSON object with the configuration of the plugin`);
 }
 
+const confirmed = (flags: InstallFlags) => ({
+  ...(flags.acceptPublic === true ? { accept_public: true } : {}),
+  ...(flags.acceptWidening === true ? { accept_widening: true } : {}),
+});
+
 /** `plugin install ID WASM_KEY`. @returns what to print */
 export async function installPlugin(remote: Remote, id: string, wasmKey: string, flags: InstallFlags): Promise<string> {
   const config = configOf(flags.configFile);
@@ -124,7 +133,7 @@ export async function installPlugin(remote: Remote, id: string, wasmKey: string,
     ...(config === undefined ? {} : { config }),
     ...(flags.acceptPermissions === true ? { accept_permissions: true as const } : {}),
     ...(flags.acceptSuggestedAccess === true ? { accept_suggested_access: true } : {}),
-    ...(flags.acceptPublic === true ? { accept_public: true } : {}),
+    ...confirmed(flags),
   };
   const params = { path: { id } };
   const installed = await ask(
@@ -146,7 +155,7 @@ export async function rollbackPlugin(
   wasmKey: string,
   flags: InstallFlags,
 ): Promise<string> {
-  const body = { wasm_key: wasmKey, ...(flags.acceptPublic === true ? { accept_public: true } : {}) };
+  const body = { wasm_key: wasmKey, ...confirmed(flags) };
   const params = { path: { id } };
   const back = await ask(() => remote.host.POST('/api/admin/plugins/{id}/rollback', { params, body }), INSTALL_OPTIONS);
   return shown(remote.json, back, `${id} is ${back.version} again`);

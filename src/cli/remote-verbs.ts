@@ -37,10 +37,13 @@ function addPluginVerbs(program: Command, add: Add, remoteFor: RemoteFor): void 
     .option('--config-file <file>', 'JSON file with the configuration of the plugin')
     .option('--accept-permissions', 'accept all permissions the installed version does not have')
     .option('--accept-suggested-access', 'let those call whom the plugin suggests, where nothing is set yet')
-    .option('--accept-public', 'accept that triggers become callable without a login');
+    .option('--accept-public', 'accept that triggers become callable without a login')
+    .option('--accept-widening', 'accept a first frontend, or triggers without what protected those before them');
   add<InstallFlags>(plugin, 'rollback <id> <wasm_key>', 'go back to a version', async (r, [id = '', key = ''], flags) =>
     (await load()).rollbackPlugin(r, id, key, flags),
-  ).option('--accept-public', 'accept that triggers become callable without a login');
+  )
+    .option('--accept-public', 'accept that triggers become callable without a login')
+    .option('--accept-widening', 'accept a first frontend, or triggers without what protected those before them');
   const calls = () => import('./call-commands.ts');
   add<LogFlags>(
     plugin,

@@ -3,7 +3,7 @@ import type { Queryable } from '../db/database.ts';
 import { type CheckRead, findInstalled } from './check-read.ts';
 import type { HttpTrigger } from './manifest.ts';
 import { lockPlugin, notifyChanged, setFrontendOrigins } from './plugin-store.ts';
-import { type AcceptPublic, becomingPublic, requirePublicAccepted } from './public-access.ts';
+import { type AcceptPublic, becomingPublic } from './public-access.ts';
 import {
   changedSettings,
   DEFAULT_SETTINGS,
@@ -12,6 +12,7 @@ import {
   settingsState,
   type TriggerSettings,
 } from './trigger-settings.ts';
+import { requireConfirmed } from './widening.ts';
 
 /**
  * Changes settings inside the caller's transaction. Locks the plugin's row first, so that no concurrent change is lost.
@@ -33,7 +34,7 @@ export async function changeTriggerSettings(
   check(before);
   const s = changedSettings(before, change);
   const becoming = becomingPublic(pluginId, [{ trigger, settings: before }], [{ trigger, settings: s }]);
-  requirePublicAccepted(becoming, acceptPublic);
+  requireConfirmed(acceptPublic === true ? [] : becoming.filter(p => !acceptPublic.includes(p.trigger)), []);
   await saveTriggerSettings(client, pluginId, trigger.name, s);
   await appendAudit(client, by, {
     action: 'trigger.settings',

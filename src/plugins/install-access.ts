@@ -4,7 +4,7 @@ import { didYouMean } from '../base/nearest-name.ts';
 import type { Queryable } from '../db/database.ts';
 import { saveTriggerSettings } from './change-trigger-settings.ts';
 import { type HttpTrigger, httpTriggersOf, type Manifest, type SuggestedAccess } from './manifest.ts';
-import { type AcceptPublic, becomingPublic, requirePublicAccepted } from './public-access.ts';
+import { type AcceptPublic, becomingPublic, type PublicUrls, type TriggerAccess } from './public-access.ts';
 import {
   changedSettings,
   DEFAULT_SETTINGS,
@@ -21,6 +21,8 @@ export type AccessRequest = {
   /** Whether new triggers start with the access the manifest suggests. */
   acceptSuggested: boolean;
   acceptPublic: AcceptPublic;
+  /** Confirms what else the installation widens: all of it, or these. */
+  acceptWidening: true | readonly string[];
 };
 
 /** An installation that sets and confirms nothing: new triggers are for logged-in users. */
@@ -28,6 +30,7 @@ export const DEFAULT_ACCESS: Readonly<AccessRequest> = {
   triggers: new Map(),
   acceptSuggested: false,
   acceptPublic: [],
+  acceptWidening: [],
 };
 
 /** Checks and stores policies of triggers; part of the feature that evaluates them. */
@@ -51,29 +54,55 @@ export const suggestedSettings = (a: SuggestedAccess): TriggerSettings => ({
 
 type Planned = { trigger: HttpTrigger; stored: TriggerSettings | undefined; settings: TriggerSettings };
 
+/** Who may call each HTTP trigger before and after an installation. */
+export type AccessPlan = {
+  before: TriggerAccess;
+  after: readonly Planned[];
+  public: PublicUrls[];
+};
+
 /**
- * Stores who may call each HTTP trigger of a version, inside the transaction that installs it. Triggers with settings
- * keep them; new triggers start with the default, an accepted suggestion, or the settings of the request.
+ * Plans who may call each HTTP trigger of a version. Triggers with settings keep them; new triggers start with the default, an accepted
+ * suggestion, or the settings of the request.
  *
- * @param before manifest of the version installed before
- * @throws ServiceError `validation_failed` for an unknown trigger or a policy, `confirmation_required` when one becomes
- * public
+ * @param versions with the manifest of the version installed before
+ * @throws ServiceError `validation_failed` for an unknown trigger or a policy
  */
-export async function setAccess(
+export async function planAccess(
   client: Queryable,
   pluginId: string,
   versions: { before: Manifest | undefined; after: Manifest },
   request: AccessRequest,
   policies: TriggerPolicies,
-  by: Actor,
-): Promise<TriggerChanges> {
+): Promise<AccessPlan> {
   const stored = await loadTriggerSettings(client, pluginId);
   const triggers = httpTriggersOf(versions.after);
   assertKnown(request.triggers.keys(), triggers);
-  const planned = triggers.map(t => plan(t, stored.get(t.name), request, policies));
-  const former = versions.before === undefined ? [] : httpTriggersOf(versions.before);
-  const open = former.map(trigger => ({ trigger, settings: stored.get(trigger.name) ?? DEFAULT_SETTINGS }));
-  requirePublicAccepted(becomingPublic(pluginId, open, planned), request.acceptPublic);
+  const after = triggers.map(t => plan(t, stored.get(t.name), request, policies));
+  const before = accessOfTriggers(versions.before, stored);
+  return { before, after, public: becomingPublic(pluginId, before, after) };
+}
+
+/** The triggers of a manifest, if there is one, with their stored settings. */
+export const accessOfTriggers = (
+  manifest: Manifest | undefined,
+  stored: ReadonlyMap<string, TriggerSettings>,
+): TriggerAccess =>
+  (manifest === undefined ? [] : httpTriggersOf(manifest)).map(trigger => ({
+    trigger,
+    settings: stored.get(trigger.name) ?? DEFAULT_SETTINGS,
+  }));
+
+/** Stores what was planned, inside the transaction that installs the version. */
+export async function saveAccess(
+  client: Queryable,
+  pluginId: string,
+  versions: { before: Manifest | undefined; after: Manifest },
+  { after: planned }: AccessPlan,
+  request: AccessRequest,
+  policies: TriggerPolicies,
+  by: Actor,
+): Promise<TriggerChanges> {
   const [names, formerNames] = [versions.after, versions.before].map(m => new Set(m?.triggers.map(t => t.name)));
   const changes: TriggerChanges = {
     added: [...(names ?? [])].filter(name => formerNames?.has(name) !== true),

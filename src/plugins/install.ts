@@ -7,18 +7,27 @@ import type { Database, Queryable } from '../db/database.ts';
 import { type CheckRead, findInstalled } from './check-read.ts';
 import type { Finding } from './finding.ts';
 import { checkFrontend } from './frontend-install.ts';
-import { type AccessRequest, setAccess, type TriggerChanges, type TriggerPolicies } from './install-access.ts';
-import { type Manifest, parseManifest, permissionsOf } from './manifest.ts';
+import {
+  type AccessPlan,
+  type AccessRequest,
+  DEFAULT_ACCESS,
+  planAccess,
+  saveAccess,
+  type TriggerChanges,
+  type TriggerPolicies,
+} from './install-access.ts';
+import { databasesOf, type Manifest, parseManifest, permissionsOf } from './manifest.ts';
 import type { ModuleStorage, ReceivedModule } from './module-storage.ts';
 import { NO_RULES } from './network-rules.ts';
-import { type CheckWidening, checkWidening, requireAccepted } from './new-permissions.ts';
 import { checkConfig } from './plugin-config.ts';
 import {
   addVersion,
+  findPlugin,
   findVersion,
   findVersionByKey,
   listModuleKeys,
   lockPlugin,
+  type PluginRow,
   type Runnable,
   removePlugin,
   setEnabled,
@@ -27,11 +36,13 @@ import {
   wasEverKnown,
 } from './plugin-store.ts';
 import { type PrepareParts, prepareRunnable, refusal } from './prepare-runnable.ts';
-import { openSecrets, type PluginRegistry, secretsOwner } from './registry.ts';
+import type { TriggerAccess } from './public-access.ts';
+import { NO_SECRETS, openSecrets, type PluginRegistry, secretsOwner } from './registry.ts';
 import type { SecretBox } from './secret-box.ts';
 import { digestsOf } from './share-modules.ts';
 import { keepVersions } from './uninstalled.ts';
 import { upgradeModules } from './upgrade-modules.ts';
+import { type GuardedCommand, type Installable, requireAccepted, type Widening, wideningOf } from './widening.ts';
 
 /** Shown in every review of a version with a frontend (docs/SECURITY.md "The browser origin"). */
 const FRONTEND_NOTE: Finding = {
@@ -56,7 +67,14 @@ export type InstallerParts = {
   /** Removes data of a plugin in other features, at the end of the transaction that uninstalls it. */
   onUninstall(client: Queryable, pluginId: string): Promise<void>;
   policies: TriggerPolicies;
+  /** What protects the commands of a plugin, by name; part of the feature that decides who may run them. */
+  commandGuards(db: Queryable, pluginId: string): Promise<ReadonlyMap<string, Omit<GuardedCommand, 'name'>>>;
+  /** Whether script of plugins runs on the origin of the service. */
+  sharesOrigin: boolean;
 };
+
+/** Called with all that an installation widens; throws if the caller may not. */
+export type CheckWidening = (found: readonly Widening[]) => void;
 
 export type InstallRequest = {
   wasmKey: string;
@@ -189,7 +207,7 @@ export class PluginInstaller {
    *
    * @returns how its triggers differ from those of the version before
    * @throws ServiceError `validation_failed` naming each config field, `permissions_not_accepted` naming the new ones,
-   *   `confirmation_required` naming the URLs that would become public
+   *   `confirmation_required` naming the URLs that would become public and what else would be wider
    */
   async install(
     pluginId: string,
@@ -220,16 +238,23 @@ export class PluginInstaller {
       const before =
         plugin.installedVersionId === null ? undefined : await findVersion(client, plugin.installedVersionId);
       request.checkRead?.(plugin, before);
-      if (before !== undefined) requireAccepted(version.permissions, before.permissions, request.acceptPermissions);
-      const kept = before === undefined ? { fields: {}, databases: {} } : openSecrets(secrets, before);
+      const kept = before === undefined ? NO_SECRETS : openSecrets(secrets, before);
       const values = checkConfig(version.manifest, request.config, {
         config: before?.config ?? {},
         network: before?.network ?? NO_RULES,
         secrets: kept,
       });
-      checkWidening({ ...version, ...values }, before, check);
       const manifests = { before: before?.manifest, after: version.manifest };
-      const triggers = await setAccess(client, pluginId, manifests, request.access, policies, by);
+      const plan = await planAccess(client, pluginId, manifests, request.access, policies);
+      const given = { ...version, ...values, databases: values.secrets.databases };
+      const found = await this.#widening(client, plugin, before, given, plan, request.access);
+      check(found);
+      requireAccepted(found, plan.public, before !== undefined, {
+        permissions: request.acceptPermissions,
+        public: request.access.acceptPublic,
+        widening: request.access.acceptWidening,
+      });
+      const triggers = await saveAccess(client, pluginId, manifests, plan, request.access, policies, by);
       await setInstalled(client, pluginId, version.id, {
         config: values.config,
         network: values.network,
@@ -253,6 +278,49 @@ export class PluginInstaller {
     return changes;
   }
 
+  /** What an installation of a version widens if its request says nothing but which version. */
+  async previewWidening(version: VersionRow): Promise<Widening[]> {
+    const { db, policies, secrets } = this.#parts;
+    const plugin = await findPlugin(db, version.pluginId);
+    if (plugin === undefined) throw unknownPlugin(version.pluginId);
+    const before = await findInstalled(db, plugin);
+    const manifests = { before: before?.manifest, after: version.manifest };
+    const plan = await planAccess(db, plugin.id, manifests, DEFAULT_ACCESS, policies);
+    const kept = before === undefined ? {} : openSecrets(secrets, before).databases;
+    const databases = Object.fromEntries(databasesOf(version.manifest).map(name => [name, kept[name] ?? '']));
+    const network = (version.permissions.includes('network') ? before?.network : undefined) ?? NO_RULES;
+    return await this.#widening(db, plugin, before, { ...version, network, databases }, plan, DEFAULT_ACCESS);
+  }
+
+  async #widening(
+    db: Queryable,
+    plugin: PluginRow,
+    before: VersionRow | undefined,
+    after: Pick<VersionRow, 'frontend' | 'manifest' | 'network' | 'permissions'> & Pick<Installable, 'databases'>,
+    plan: AccessPlan,
+    access: AccessRequest,
+  ): Promise<Widening[]> {
+    const guards = await this.#parts.commandGuards(db, plugin.id);
+    const sideOf = (v: typeof after, triggers: TriggerAccess): Installable => ({
+      ...v,
+      hasFrontend: v.frontend !== null,
+      triggers,
+      commands: v.manifest.triggers
+        .filter(t => t.type === 'messenger')
+        .map(({ name }) => ({ name, isEnabled: true, guard: '', ...guards.get(name) })),
+    });
+    const databases = before === undefined ? {} : openSecrets(this.#parts.secrets, before).databases;
+    return wideningOf({
+      pluginId: plugin.id,
+      before: before === undefined ? undefined : sideOf({ ...before, databases }, plan.before),
+      after: sideOf(after, plan.after),
+      public: plan.public,
+      sharesOrigin: this.#parts.sharesOrigin,
+      htmlTrusted: plugin.htmlTrusted,
+      said: new Set(access.triggers.keys()),
+    });
+  }
+
   /** Installs a version again that was installed before, with the configuration it had. */
   async rollback(
     pluginId: string,
@@ -260,7 +328,7 @@ export class PluginInstaller {
     by: Actor,
     check: CheckWidening = () => {},
   ): Promise<TriggerChanges> {
-    const { db, policies, registry } = this.#parts;
+    const { db, policies, registry, secrets } = this.#parts;
     const changes = await db.withTransaction(async client => {
       const plugin = await lockPlugin(client, pluginId);
       if (plugin === undefined) throw unknownPlugin(pluginId);
@@ -286,9 +354,17 @@ export class PluginInstaller {
       const before =
         plugin.installedVersionId === null ? undefined : await findVersion(client, plugin.installedVersionId);
       checkRead?.(plugin, before);
-      checkWidening(version, before, check);
       const manifests = { before: before?.manifest, after: version.manifest };
-      const triggers = await setAccess(client, pluginId, manifests, access, policies, by);
+      const plan = await planAccess(client, pluginId, manifests, access, policies);
+      const back = { ...version, databases: openSecrets(secrets, version).databases };
+      const found = await this.#widening(client, plugin, before, back, plan, access);
+      check(found);
+      // What it is and asks for was accepted when it was installed; who may call it may have changed since.
+      const { acceptPublic, acceptWidening: given } = access;
+      const widening = given === true ? given : [...given, 'frontend', 'html'];
+      const accepted = { permissions: true as const, public: acceptPublic, widening };
+      requireAccepted(found, plan.public, before !== undefined, accepted);
+      const triggers = await saveAccess(client, pluginId, manifests, plan, access, policies, by);
       await setInstalled(client, pluginId, version.id, null);
       await appendAudit(client, by, {
         action: 'plugin.rollback',

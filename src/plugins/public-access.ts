@@ -1,4 +1,3 @@
-import { ServiceError } from '../base/errors.ts';
 import { type HttpTrigger, routeShape } from './manifest.ts';
 import type { TriggerSettings } from './trigger-settings.ts';
 
@@ -20,10 +19,11 @@ export const urlOf = (pluginId: string, trigger: HttpTrigger): string =>
 /** A plugin's triggers with their effective settings. */
 export type TriggerAccess = ReadonlyArray<{ trigger: HttpTrigger; settings: TriggerSettings }>;
 
-const routesOf = ({ methods, path }: HttpTrigger): string[] => methods.map(m => `${m} ${routeShape(path)}`);
+/** Each method of a trigger with the shape of its path. */
+export const routesOf = ({ methods, path }: HttpTrigger): string[] => methods.map(m => `${m} ${routeShape(path)}`);
 
 /** Whether some request path matches both patterns. */
-function haveCommonPath(a: string, b: string): boolean {
+export function haveCommonPath(a: string, b: string): boolean {
   const [of, other] = [a.split('/'), b.split('/')];
   return (
     of.length === other.length && of.every((s, k) => s === other[k] || s.startsWith(':') || other[k]?.startsWith(':'))
@@ -61,25 +61,4 @@ export function becomingPublic(pluginId: string, before: TriggerAccess, after: T
     return methods.length === 0 ? [] : [{ trigger: trigger.name, methods, url: urlOf(pluginId, trigger) }];
   });
   return [...opened, ...uncovered(pluginId, before, after)];
-}
-
-/**
- * Requires that an administrator confirms each trigger that becomes public, so that none becomes public by accident.
- *
- * @throws ServiceError `confirmation_required` that names the URLs
- */
-export function requirePublicAccepted(becoming: readonly PublicUrls[], accepted: AcceptPublic): void {
-  const open = accepted === true ? [] : becoming.filter(p => !accepted.includes(p.trigger));
-  if (open.length === 0) return;
-  const names = open.map(p => p.trigger);
-  throw new ServiceError(
-    'confirmation_required',
-    `this becomes public, without a login: ${open.map(p => `${p.methods.join(', ')} ${p.url}`).join('; ')}. Send "accept_public": true to confirm`,
-    {
-      errors: [
-        { pointer: '/accept_public', message: `must be true or name ${names.join(', ')}`, code: 'not_accepted' },
-      ],
-      extra: { becomes_public: open },
-    },
-  );
 }

@@ -37,6 +37,7 @@ export async function installSample(
         triggers: new Map(httpTriggersOf(version.manifest).map(t => [t.name, open])),
         acceptSuggested: false,
         acceptPublic: true,
+        acceptWidening: true,
       },
     },
     BY,

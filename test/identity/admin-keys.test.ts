@@ -5,6 +5,7 @@ import { CookieJar } from '../support/identity-provider.ts';
 import { appointSecondAdmin } from '../support/second-admin.ts';
 import { type Answer, request, startTestService, TOKEN } from '../support/service.ts';
 import { okPlugin, watPlugin } from '../support/wat.ts';
+import { rawZip } from '../support/zip.ts';
 
 const PASSWORD = 'correct horse battery';
 
@@ -43,8 +44,11 @@ async function world(t: Teardown) {
     if (a.status !== 201) throw new Error(a.text);
     return { id: Number(a.json.id), text: String(a.json.key), headers: { authorization: `Bearer ${a.json.key}` } };
   };
-  const upload = (bytes: Uint8Array, headers: Headers_): Promise<Answer> =>
-    request(`${s.base}/api/admin/plugins/upload`, { method: 'POST', headers, body: filled(bytes) });
+  const upload = (bytes: Uint8Array, headers: Headers_, frontend?: Uint8Array): Promise<Answer> => {
+    const body = filled(bytes);
+    if (frontend !== undefined) body.append('frontend', new Blob([new Uint8Array(frontend)]), 'frontend.zip');
+    return request(`${s.base}/api/admin/plugins/upload`, { method: 'POST', headers, body });
+  };
   return { s, db, call, root, make, upload };
 }
 
@@ -394,7 +398,7 @@ t.test('a deploy key installs only versions of its own plugins, without new perm
   const body = { wasm_key: kv.json.wasm_key, accept_permissions: true };
   t.match((await install('mine', every.headers, body)).json, {
     status: 403,
-    detail: /new permissions \(kv\)/,
+    detail: /the new permission kv/,
     missing_scopes: ['plugins:accept'],
   });
   t.equal((await w.call('GET', '/plugins/mine', w.root)).json.version, '2.0.0');
@@ -412,6 +416,43 @@ t.test('a deploy key installs only versions of its own plugins, without new perm
     detail: /which hosts/,
     missing_scopes: ['plugins:accept'],
   });
+
+  const stored = await w.upload(version('store', '1.0.0', [{ kind: 'sql' }]), w.root);
+  const own = { wasm_key: stored.json.wasm_key, config: { databases: { default: 'postgresql://u:p@10.0.0.1/a' } } };
+  t.equal((await install('store', w.root, own)).status, 200);
+  t.equal((await install('store', every.headers, own)).status, 200, 'the address it has');
+  const elsewhere = { ...own, config: { databases: { default: 'postgresql://u:p@127.0.0.1/plugin_host' } } };
+  t.match((await install('store', every.headers, elsewhere)).json, {
+    status: 403,
+    detail: /the address of the database "default"/,
+    missing_scopes: ['plugins:accept'],
+  });
+  const zip = rawZip([{ name: 'index.html', data: Buffer.from('<p>hello') }]);
+  const page = await w.upload(version('mine', '4.0.0', [{ kind: 'kv' }]), one.headers, zip);
+  t.equal(page.status, 201);
+  t.match((await install('mine', one.headers, { wasm_key: page.json.wasm_key, accept_widening: true })).json, {
+    status: 403,
+    detail: /a first frontend/,
+    missing_scopes: ['plugins:accept'],
+  });
+  const renamed = await w.upload(
+    watPlugin({
+      id: 'mine',
+      version: '5.0.0',
+      requirements: [{ kind: 'kv' }],
+      triggers: [{ name: 'runs', type: 'http', path: '/run', methods: ['GET', 'POST'] }],
+      handle: '(i32.const 0)',
+    }),
+    one.headers,
+  );
+  const settings = { policy_expression: 'has_role("dean")' };
+  t.equal((await w.call('PUT', '/plugins/mine/triggers/run/settings', w.root, settings)).status, 200);
+  t.match((await install('mine', accepting.headers, { wasm_key: renamed.json.wasm_key, accept_widening: true })).json, {
+    status: 403,
+    detail: /had the policy has_role\("dean"\)/,
+    missing_scopes: ['access'],
+  });
+  t.equal((await w.call('PUT', '/plugins/mine/triggers/run/settings', w.root, { policy_expression: '' })).status, 200);
 
   for (const says of [
     { accept_public: true },

@@ -160,6 +160,7 @@ export async function startTestService(
         wasm_key: wasmKey,
         config,
         accept_permissions: true,
+        accept_widening: true,
         ...(access === 'public' ? publicAccess(uploaded.json) : {}),
       });
       if (installed.status !== 200) throw new Error(`install: ${installed.status} ${installed.text}`);

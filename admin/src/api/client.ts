@@ -76,13 +76,20 @@ async function resolved(problem: ApiProblem, request: Request): Promise<Request 
   }
   if (problem.code === 'password_confirmation_required')
     return (await ask({ kind: 'password', error: '' })) === null ? null : request;
-  if (problem.code === 'confirmation_required' && problem.becomesPublic.length > 0) {
-    if ((await ask({ kind: 'public', places: problem.becomesPublic })) === null) return null;
+  if (problem.code === 'confirmation_required' && problem.becomesPublic.length + problem.widens.length > 0) {
+    const { becomesPublic: places, widens } = problem;
+    if ((await ask({ kind: 'wider', places, widens })) === null) return null;
     const body: unknown = await request.clone().json();
-    return new Request(request, { body: JSON.stringify({ ...Object(body), accept_public: true }) });
+    return new Request(request, { body: JSON.stringify({ ...Object(body), ...acceptedOf(places, widens) }) });
   }
   return null;
 }
+
+/** Members that confirm; a change of settings knows the first alone. */
+const acceptedOf = (places: readonly unknown[], widens: readonly unknown[]): Record<string, true> => ({
+  ...(places.length > 0 ? { accept_public: true } : {}),
+  ...(widens.length > 0 ? { accept_widening: true } : {}),
+});
 
 /** Called when the service refuses by what the administrator may do, which was another thing when the page was read. */
 const roleListeners = new Set<() => void>();

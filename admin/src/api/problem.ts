@@ -11,6 +11,8 @@ type PlaceCode = Problem['errors'][number]['code'];
 
 /** What would be open to every caller (`confirmation_required`). */
 export type PublicPlace = { methods: string[]; url: string };
+/** What an upgrade widens beyond that, in the words of the service. */
+export type Widening = { kind: string; name: string; message: string };
 
 export type SecondFactorAsked = {
   continuation: string;
@@ -32,6 +34,7 @@ export class ApiProblem extends Error {
   /** Seconds after which another try may succeed; 0 where the service did not say. */
   readonly retryAfter: number;
   readonly becomesPublic: readonly PublicPlace[];
+  readonly widens: readonly Widening[];
   /** Members that another administrator changed meanwhile. */
   readonly changed: readonly string[];
   /** Whether it says that the roles, or a missing second factor, do not allow it. */
@@ -56,6 +59,9 @@ export class ApiProblem extends Error {
     this.becomesPublic = listOf(problem.becomes_public)
       .filter(isObject)
       .map(p => ({ methods: listOf(p.methods).map(textOf), url: textOf(p.url) }));
+    this.widens = listOf(problem.widens)
+      .filter(isObject)
+      .map(w => ({ kind: textOf(w.kind), name: textOf(w.name), message: textOf(w.message) }));
     this.changed = listOf(problem.changed).map(textOf);
     this.isAboutRoles = Array.isArray(problem.sufficient_roles) || this.code === 'second_factor_setup_required';
     this.attemptsLeft = typeof problem.attempts_left === 'number' ? problem.attempts_left : 0;

@@ -1,12 +1,12 @@
 import { useSyncExternalStore } from 'react';
-import type { PublicPlace } from './problem.ts';
+import type { PublicPlace, Widening } from './problem.ts';
 
 /** What the page must ask before a request can go on; the answer resolves the promise of `ask`. */
 export type Question =
   | { kind: 'password'; error: string }
   | { kind: 'login' }
   | { kind: 'provider'; path: string }
-  | { kind: 'public'; places: readonly PublicPlace[] }
+  | { kind: 'wider'; places: readonly PublicPlace[]; widens: readonly Widening[] }
   | { kind: 'confirm'; title: string; text: string; action: string; isDangerous: boolean; typed?: string };
 
 export type Asked = { question: Question; answer(value: string | null): void };

@@ -18,6 +18,7 @@ import { answered, api } from '../api/client.ts';
 import { isBrokenOff, knowsPasskeys, signWithPasskey } from '../api/passkey.ts';
 import { type Asked, type Question, useQuestion } from '../api/questions.ts';
 import { ProblemAlert } from '../parts/problem.tsx';
+import { WideningList } from '../parts/widening.tsx';
 import { LoginForm } from '../screens/login.tsx';
 import { useSecondFactor, useSession } from './session.ts';
 
@@ -57,8 +58,8 @@ function titleOf(question: Question, t: TFunction): string {
     case 'password':
     case 'provider':
       return t('questions.passwordTitle');
-    case 'public':
-      return t('questions.publicTitle');
+    case 'wider':
+      return t(question.places.length > 0 ? 'questions.publicTitle' : 'widening.title');
   }
 }
 
@@ -93,10 +94,11 @@ function Contents({ asked }: { asked: Asked }) {
           </Group>
         </Stack>
       );
-    case 'public':
+    case 'wider':
       return (
         <Stack>
-          <Text size="sm">{t('questions.public')}</Text>
+          {question.widens.length > 0 && <WideningList widens={question.widens} />}
+          {question.places.length > 0 && <Text size="sm">{t('questions.public')}</Text>}
           {question.places.map(p => (
             <Code
               key={`${p.methods.join()} ${p.url}`}
@@ -112,7 +114,7 @@ function Contents({ asked }: { asked: Asked }) {
               {t('common.cancel')}
             </Button>
             <Button color="grape" onClick={() => answer('yes')}>
-              {t('questions.publicGo')}
+              {t(question.places.length > 0 ? 'questions.publicGo' : 'questions.widerGo')}
             </Button>
           </Group>
         </Stack>

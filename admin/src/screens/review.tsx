@@ -5,6 +5,7 @@ import type { Schemas } from '../api/client.ts';
 import { AccessBadge } from '../parts/access-badge.tsx';
 import { CopyText } from '../parts/copy.tsx';
 import { bytesText } from '../parts/quantities.ts';
+import { WideningList } from '../parts/widening.tsx';
 import { currentLanguage } from '../texts/index.ts';
 
 const PAGE_BYTES = 65_536;
@@ -20,12 +21,16 @@ const RISK = {
 } as const;
 const RISK_COLOR = { low: 'teal', medium: 'yellow', high: 'orange' } as const;
 
+const CONFIRMED: ReadonlySet<string> = new Set(['frontend', 'html', 'policy']);
+
 const permissionOf = (r: Schemas['Requirement']): string =>
   r.kind === 'plugins:call' ? `plugins:call:${r.target ?? ''}` : r.kind;
 
 /** What a version is and asks for, in plain words, before it is installed. */
 export function Review({ upload }: { upload: Schemas['Upload'] }) {
   const { t } = useTranslation();
+  // The others have places of their own here, and in the form.
+  const widens = upload.installed_version === null ? [] : upload.widens.filter(w => CONFIRMED.has(w.kind));
   return (
     <Stack>
       <Card withBorder>
@@ -58,6 +63,11 @@ export function Review({ upload }: { upload: Schemas['Upload'] }) {
         </Alert>
       )}
       <Findings findings={upload.findings} />
+      {widens.length > 0 && (
+        <Alert color="orange" icon={<IconAlertTriangle aria-hidden />} title={t('widening.title')}>
+          <WideningList widens={widens} />
+        </Alert>
+      )}
       <Section title={t('review.permissions')}>
         {upload.requirements.length === 0 ? (
           <Text size="sm">{t('review.noPermissions')}</Text>

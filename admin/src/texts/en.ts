@@ -100,6 +100,14 @@ export const en = {
     publicGo: 'Open it to every caller',
     publicTitle: 'This makes it public',
     typeToConfirm: 'Type {{word}} to confirm',
+    widerGo: 'Install it so',
+  },
+  widening: {
+    frontend:
+      'The plugin gets its first frontend. Its scripts run on the address of this service and act for the users who open them.',
+    html: 'The plugin gets new triggers, and the pages of its triggers are trusted: they run with the rights of the users who open them.',
+    policy: 'Trigger {{name}} answers without what protected the one before it: {{detail}}.',
+    title: 'This version opens more than the one before',
   },
   may: {
     otherPlugin: 'You manage other plugins. For this one it takes: {{needed}}.',
