@@ -52,7 +52,7 @@ async function instanceTimes(): Promise<void> {
   const state = new ExecutionState(new Int32Array(control.buffer));
   const guest = new GuestMemory(state.control);
   const channel = { keepBody: () => null, call: () => -5 };
-  const imports = makeHostImports(state, guest, channel, new Set());
+  const imports = makeHostImports(state, guest, channel);
   const shared = { plugin_host: imports, wasi_snapshot_preview1: {}, control, controlWords: state.control };
   const event = Buffer.from(
     '{"kind":"http","trigger":"greet","request_id":"x","deadline_ms":5000,"http":{"method":"GET","path":"/greet","query":{},"headers":{"host":"127.0.0.1:8080"},"remote_addr":"127.0.0.1","auth":null,"params":{}}}',

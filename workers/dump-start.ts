@@ -100,7 +100,7 @@ function runStart(module: WebAssembly.Module, { controlPages, memoryPages }: Sta
   });
   try {
     const { exports } = new WebAssembly.Instance(module, {
-      plugin_host: makeHostImports(state, guest, { keepBody: () => null, call: () => -1 }, new Set()),
+      plugin_host: makeHostImports(state, guest, { keepBody: () => null, call: () => -1 }),
       wasi_snapshot_preview1: Object.fromEntries(noting),
       [HOST_MODULE]: { [GUEST_MEMORY]: memory, [CONTROL_MEMORY]: control },
     });

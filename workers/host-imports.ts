@@ -8,7 +8,7 @@ import {
   type HostFunction,
   wasmParametersOf,
 } from '../src/abi/host-functions.ts';
-import { checkResponseHeaders, type HeaderRules, withSandbox } from '../src/abi/response-headers.ts';
+import { checkResponseHeaders, withSandbox } from '../src/abi/response-headers.ts';
 import { ENTRY } from '../src/abi/shared-layout.ts';
 import { LIMITS } from '../src/base/limits.ts';
 import type { ExecutionState, Span } from './execution-state.ts';
@@ -34,15 +34,10 @@ type CachedHeaders = { flat: Uint8Array; sandboxed: Uint8Array; dropped: string 
  * again.
  */
 class HeaderCache {
-  readonly #added: ReadonlySet<string>;
   #entries = new Map<string, CachedHeaders>();
   #lastPlugin = '';
   #lastJson = new Uint8Array(0);
   #lastChecked: CachedHeaders | null = null;
-
-  constructor(added: ReadonlySet<string>) {
-    this.#added = added;
-  }
 
   check(pluginId: string, json: Uint8Array, decode: () => string | undefined): CachedHeaders {
     // The same bytes as the last time: no text has to be decoded.
@@ -55,7 +50,7 @@ class HeaderCache {
       return this.#lastChecked;
     const text = decode();
     if (text === undefined) return { refused: 'the headers are not valid UTF-8' };
-    const checked = this.#checkText({ pluginId, added: this.#added }, text);
+    const checked = this.#checkText(pluginId, text);
     if (json.length <= 1024) {
       this.#lastPlugin = pluginId;
       this.#lastJson = json.slice();
@@ -64,11 +59,11 @@ class HeaderCache {
     return checked;
   }
 
-  #checkText(rules: HeaderRules, text: string): CachedHeaders {
-    const key = `${rules.pluginId}\0${text}`;
+  #checkText(pluginId: string, text: string): CachedHeaders {
+    const key = `${pluginId}\0${text}`;
     const known = this.#entries.get(key);
     if (known !== undefined) return known;
-    const checked = checkResponseHeaders(text, rules);
+    const checked = checkResponseHeaders(text, pluginId);
     const value: CachedHeaders = checked.ok
       ? {
           flat: Uint8Array.from(Buffer.from(checked.flat, 'latin1')),
@@ -90,9 +85,8 @@ export function makeHostImports(
   state: ExecutionState,
   guest: GuestMemory,
   channel: Pick<HostChannel, 'keepBody' | 'call'>,
-  addedHeaders: ReadonlySet<string>,
 ): Record<string, WebAssembly.ExportValue> {
-  const cache = new HeaderCache(addedHeaders);
+  const cache = new HeaderCache();
 
   const fail = (code: HostErrorCode, text?: string): number => {
     state.error = text ?? HOST_ERROR_TEXT[code];

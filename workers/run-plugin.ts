@@ -94,7 +94,7 @@ class Lane {
       sleeping: on => this.#channel.sleeping(on),
     });
     this.#shared = {
-      plugin_host: makeHostImports(this.#state, this.#guest, this.#channel, new Set(task.addedHeaders)),
+      plugin_host: makeHostImports(this.#state, this.#guest, this.#channel),
       wasi_snapshot_preview1: this.#wasi.functions,
       control: this.#control,
       controlWords: this.#state.control,

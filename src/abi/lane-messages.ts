@@ -18,8 +18,6 @@ export type LaneTask = {
   spinMs: number;
   /** Path of the file in which the lane notes the plugin version it runs, or null. */
   noteFile: string | null;
-  /** Response headers the operator allows plugins in addition, in lower case (`http.plugin_headers`). */
-  addedHeaders: readonly string[];
 };
 
 /** A module as a lane runs it. `id` changes with every installation, `versionId` with every upload. */

@@ -19,45 +19,27 @@ const BREAKS_PROTOCOL = new Set([
   'te',
 ]);
 
-/** Headers a plugin may set. All others are dropped, because an unknown header may affect the whole origin. */
-const ALLOWED = new Set([
-  'content-type',
-  'content-encoding',
-  'content-language',
-  'content-location',
-  'content-disposition',
-  'content-digest',
-  'repr-digest',
-  'content-security-policy',
-  'etag',
-  'last-modified',
-  'cache-control',
-  'expires',
-  'age',
-  'pragma',
-  'vary',
-  'accept-ranges',
-  'content-range',
-  'allow',
-  'location',
-  'link',
-  'retry-after',
-  'www-authenticate',
-  'x-total-count',
-]);
-const ALLOWED_PREFIX = /^x-(plugin|ratelimit)-/;
-
 /**
- * Names `http.plugin_headers` may not add: they affect the origin, the connection or a proxy, or belong to the host.
+ * Headers that are dropped, because they act beyond the answer: on the whole origin, on the connection, on a proxy before the host, or
+ * because the host sets them itself. All others pass. docs/plugins.md "Headers of answers" lists them for authors.
  */
-const NEVER_ADDED =
-  /^(content-length|transfer-encoding|connection|keep-alive|proxy-.*|upgrade|trailer|te|date|set-cookie2?|x-request-id|x-content-type-options|access-control-.*|clear-site-data|nel|report-to|reporting-endpoints|strict-transport-security|alt-svc|refresh|speculation-rules|origin-agent-cluster|public-key-pins.*|service-worker-allowed|x-accel-.*|x-sendfile.*|x-lighttpd-.*|x-reproxy-.*|surrogate-.*|x-litespeed-.*|cdn-.*|cross-origin-.*|accept-ch|critical-ch|.*session-registration|use-as-dictionary|set-login|activate-storage-access|permissions-policy|cookie|x-page-proof|x-original-url|x-rewrite-url|x-middleware-.*|x-forwarded-.*|forwarded)$/i;
-
-/** Whether `http.plugin_headers` may name this header. */
-export const mayBeAdded = (name: string): boolean => NAME.test(name) && !NEVER_ADDED.test(name);
+const ACTS_BEYOND = new RegExp(
+  `^(${[
+    // The origin, and pages that are not the plugin's.
+    'access-control-.*|clear-site-data|strict-transport-security|public-key-pins.*|service-worker-allowed|origin-agent-cluster',
+    'nel|report-to|reporting-endpoints|alt-svc|refresh|speculation-rules|accept-ch|critical-ch|.*session-registration',
+    'use-as-dictionary|set-login|activate-storage-access|permissions-policy|set-cookie2|cookie',
+    // A proxy before the host.
+    'proxy-.*|x-accel-.*|x-sendfile.*|x-lighttpd-.*|x-reproxy-.*|x-litespeed-.*|surrogate-.*|cdn-.*|x-original-url|x-rewrite-url',
+    'x-middleware-.*|x-forwarded-.*|forwarded|status',
+    // The host.
+    'date|server|x-request-id|x-content-type-options|x-page-proof|traceparent|tracestate',
+  ].join('|')})$`,
+);
 
 /** A cookie of the host: of a session, or of a login under way. */
-export const HOST_COOKIE = /^\s*(user_session|admin_session|known_browser|idp_login_[\w-]*|plugin_login)\s*=/i;
+export const HOST_COOKIE =
+  /^\s*(?:__Host-|__Secure-)?(user_session|admin_session|known_browser|idp_login_[\w-]*|plugin_login)\s*=/i;
 /** A cookie without a name is sent back as if its value were `name=value`. */
 const NAMED_COOKIE = /^\s*[!#$%&'*+\-.^_`|~0-9A-Za-z]+\s*=/;
 const COOKIES_MAX = 20;
@@ -71,19 +53,13 @@ const INERT =
   /^\s*(text\/(plain|csv|css|markdown|javascript|event-stream|calendar)|application\/(json|[\w.+-]+\+json|javascript|octet-stream|zip|gzip|wasm|x-ndjson)|image\/(png|jpe?g|gif|webp|avif|bmp|x-icon|vnd\.microsoft\.icon)|audio\/[\w.+-]+|video\/[\w.+-]+|font\/[\w.+-]+)\s*(;[^,]*)?$/i;
 
 /** The policy of an answer that can run script: the page gets a separate origin, without cookies and storage. */
-const SANDBOX = 'sandbox allow-scripts allow-forms allow-popups allow-downloads';
+const SANDBOX =
+  "sandbox allow-scripts allow-forms allow-popups allow-downloads; object-src 'none'; frame-ancestors 'self'";
 /** It is the last line, so that the host can remove it where an administrator trusts the plugin's pages. */
 export const SANDBOX_FLAT = `Content-Security-Policy\0${SANDBOX}\0`;
 
 /** A page without the sandbox must not ask for passkeys, which are the service's. */
 const NO_PASSKEYS_FLAT = 'Permissions-Policy\0publickey-credentials-get=(), publickey-credentials-create=()\0';
-
-/** What decides about headers in addition to their text. */
-export type HeaderRules = {
-  pluginId: string;
-  /** Names in lower case that the operator allows as well (`http.plugin_headers`). */
-  added: ReadonlySet<string>;
-};
 
 export type CheckedHeaders =
   | {
@@ -153,10 +129,10 @@ class HeaderLines {
   #inert = true;
   #typed = false;
   #lines = 0;
-  readonly #rules: HeaderRules;
+  readonly #pluginId: string;
 
-  constructor(rules: HeaderRules) {
-    this.#rules = rules;
+  constructor(pluginId: string) {
+    this.#pluginId = pluginId;
   }
 
   /** Adds one line, or notes why it is dropped. @returns why the whole answer is refused, or null */
@@ -164,12 +140,12 @@ class HeaderLines {
     if (++this.#lines > LINES_MAX) return `there are more than ${LINES_MAX} header lines`;
     const lower = name.toLowerCase();
     if (lower === 'set-cookie') return this.#addCookie(name, value);
-    if (!ALLOWED.has(lower) && !ALLOWED_PREFIX.test(lower) && !this.#rules.added.has(lower)) {
-      this.dropped.push(`${name.slice(0, 80)} (not among the headers a plugin may set)`);
+    if (ACTS_BEYOND.test(lower)) {
+      this.dropped.push(`${name.slice(0, 80)} (it acts beyond the answer)`);
       return null;
     }
-    if (lower === 'www-authenticate' && !isOwnRealm(value, this.#rules.pluginId)) {
-      this.dropped.push(`${name} (its realm must begin with the plugin's id, like realm="${this.#rules.pluginId}")`);
+    if (lower === 'www-authenticate' && !isOwnRealm(value, this.#pluginId)) {
+      this.dropped.push(`${name} (its realm must begin with the plugin's id, like realm="${this.#pluginId}")`);
       return null;
     }
     if (lower === 'content-type') {
@@ -180,7 +156,7 @@ class HeaderLines {
   }
 
   #addCookie(name: string, given: string): string | null {
-    const confined = confineCookie(given, this.#rules.pluginId);
+    const confined = confineCookie(given, this.#pluginId);
     if ('dropped' in confined) {
       this.dropped.push(confined.dropped);
       return null;
@@ -214,7 +190,7 @@ class HeaderLines {
  * @param json the guest's text: an object of string to string, or empty for none
  * @returns the lines to send, or why the whole answer is refused
  */
-export function checkResponseHeaders(json: string, rules: HeaderRules): CheckedHeaders {
+export function checkResponseHeaders(json: string, pluginId: string): CheckedHeaders {
   if (json === '') return { ok: true, flat: SANDBOX_FLAT, dropped: [] };
   let value: unknown;
   try {
@@ -224,7 +200,7 @@ export function checkResponseHeaders(json: string, rules: HeaderRules): CheckedH
   }
   if (typeof value !== 'object' || value === null || Array.isArray(value))
     return { ok: false, reason: 'the headers are not a JSON object' };
-  const lines = new HeaderLines(rules);
+  const lines = new HeaderLines(pluginId);
   for (const [name, given] of Object.entries(value)) {
     const values: unknown[] = Array.isArray(given) ? given : [given];
     for (const v of values) {

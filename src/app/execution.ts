@@ -70,7 +70,6 @@ export function composeExecution({ config, log, tracing }: Core, parts: Executio
     timeoutMs: v['execution.timeout_ms'],
     cacheDirectory: dataPath(config, 'cache'),
     noteFile,
-    addedHeaders: v['http.plugin_headers'].map(name => name.toLowerCase()),
     dispatch(row, args, execution) {
       calls?.set(row.name, (calls.get(row.name) ?? 0) + 1);
       const call = execution.context;

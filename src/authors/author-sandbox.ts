@@ -57,7 +57,6 @@ export class AuthorSandbox<C> {
       timeoutMs,
       cacheDirectory: this.#directory,
       noteFile: null,
-      addedHeaders: [],
       dispatch: (row, args, { context }) => dispatch(row, args, context),
       loadModule: () => Promise.resolve(this.#module),
       useModule() {},

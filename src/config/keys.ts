@@ -1,6 +1,5 @@
 import os from 'node:os';
 import { z } from 'zod';
-import { mayBeAdded } from '../abi/response-headers.ts';
 import { isAddressRange } from '../base/address-ranges.ts';
 import { LIMITS } from '../base/limits.ts';
 import { memoryBytes } from '../base/memory-bytes.ts';
@@ -86,11 +85,6 @@ export const ROWS = {
     positive,
     2000,
     'of these, those of one address (a /64 of IPv6) that is no trusted proxy',
-  ),
-  'http.plugin_headers': row<string[]>(
-    listOf(mayBeAdded, 'the name of a header that acts on the answer alone'),
-    [],
-    'response headers plugins may set in addition to the usual ones, like X-Frame-Options',
   ),
   'http.trusted_proxies': row<string[]>(ranges, [], 'CIDR ranges whose X-Forwarded-For is believed'),
   'data.dir': row(text.min(1), './data', 'what the service keeps is below it'),
@@ -351,7 +345,12 @@ export const ROWS = {
   'tracing.ratio': row(
     numeric(0, 1),
     1,
-    'share of the traces that begin here and are sent; whether others are sent, the caller decides with `traceparent`',
+    'share of the traces that begin here and are sent; of others those of `tracing.trust` decide with `traceparent`',
+  ),
+  'tracing.trust': row<string[]>(
+    ranges,
+    [],
+    'addresses (of a gateway) whose `traceparent` says which trace a request belongs to and whether it is sent',
   ),
   'log.level': row(
     z.enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']),

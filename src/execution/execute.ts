@@ -48,8 +48,6 @@ export type ExecutorOptions<C> = {
   /** Directory for the lane's stripped sources. */
   cacheDirectory: string;
   noteFile: string | null;
-  /** Response headers plugins may set in addition, in lower case. */
-  addedHeaders: readonly string[];
   dispatch(row: HostFunction, args: HostArgument[], execution: Execution<C>): HostResult | Promise<HostResult>;
   loadModule(id: number): Promise<LoadedModule>;
   /** Called for each admitted execution with its module. */
@@ -118,7 +116,6 @@ export class Executor<C> implements SlotUser {
       warmBytesMax: warmBytesMax(options.memory.share),
       laneFile: prepareLaneSource(options.cacheDirectory, 'run-plugin'),
       noteFile: options.noteFile,
-      addedHeaders: options.addedHeaders,
       onThreadError: error => options.onError(error, 'lane'),
       events: {
         completed: (cell, lane) => this.#completed(cell, lane),

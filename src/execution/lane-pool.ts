@@ -107,7 +107,6 @@ export class LanePool {
       // With one processor, spinning would keep the thread that must answer from running.
       spinMs: os.availableParallelism() > 1 ? SPIN_MS : 0,
       noteFile: this.#options.noteFile,
-      addedHeaders: this.#options.addedHeaders,
     };
     const over = (error?: unknown): void => {
       if (lane.generation !== generation) return;

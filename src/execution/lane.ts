@@ -59,7 +59,6 @@ export type LanePoolOptions = {
   warmBytesMax: number;
   laneFile: string;
   noteFile: string | null;
-  addedHeaders: readonly string[];
   events: LaneEvents;
   /** Called, for the log, when a thread ends because of an error. */
   onThreadError(error: unknown): void;

@@ -43,3 +43,23 @@ export function headerBlock(flat: string): HeaderBlock {
   lastBlock = block;
   return block;
 }
+
+const NO_STORE_FLAT = 'Cache-Control\0no-store\0';
+const privates = new Map<string, string>();
+let lastShared = '';
+let lastPrivate = NO_STORE_FLAT;
+
+/** The headers of an answer that one caller alone got: no cache keeps it, unless the headers say what caches do. */
+export function asPrivate(flat: string): string {
+  if (flat === lastShared) return lastPrivate;
+  let value = privates.get(flat);
+  if (value === undefined) {
+    const names = flat.split('\0').filter((_, k) => k % 2 === 0);
+    value = names.some(name => name.toLowerCase() === 'cache-control') ? flat : flat + NO_STORE_FLAT;
+    if (privates.size >= 512) privates.clear();
+    if (flat.length <= 1024) privates.set(flat, value);
+  }
+  lastShared = flat;
+  lastPrivate = value;
+  return value;
+}

@@ -11,6 +11,7 @@ import type { PluginOrigins } from '../config/plugin-origins.ts';
 import type { ChangeStatus } from '../db/notifications.ts';
 import type { Execution } from '../execution/execute.ts';
 import { HostCall } from '../host/host-functions.ts';
+import { asPrivate } from '../http/header-block.ts';
 import { isFromOrigins, type TriggerExchange } from '../http/message.ts';
 import { countsAt, credentialOf, mayCall, type Principal, type Principals } from '../identity/principals.ts';
 import type { InstalledTrigger, PluginRegistry } from '../plugins/registry.ts';
@@ -329,7 +330,8 @@ function finish(
   let status: number;
   if (o.kind === 'ok') {
     status = o.status === 0 ? 204 : o.status;
-    x.replyFlat(status, plugin.htmlTrusted || place !== null ? withoutSandbox(o.headers) : o.headers, o.body, cors);
+    const headers = plugin.htmlTrusted || place !== null ? withoutSandbox(o.headers) : o.headers;
+    x.replyFlat(status, principal === null ? headers : asPrivate(headers), o.body, cors);
   } else {
     const refusal = outcomeReply(o, parts.timeoutMs, cors);
     status = refusal.status;

@@ -38,7 +38,6 @@ export function startLanes(
     timeoutMs: 60_000,
     cacheDirectory: directory,
     noteFile: null,
-    addedHeaders: [],
     dispatch: (row, args, execution) => options.dispatch?.(row.name, args, execution.pluginId) ?? { code: -1 },
     loadModule(id) {
       const module = loaded.get(id);

@@ -59,7 +59,7 @@ export class OneLane {
       call: () => -2,
     };
     const shared = {
-      plugin_host: makeHostImports(this.#state, this.#guest, channel, new Set()),
+      plugin_host: makeHostImports(this.#state, this.#guest, channel),
       wasi_snapshot_preview1: options.fixed ? { ...this.#wasi.functions, ...this.#fixed() } : this.#wasi.functions,
       control,
       controlWords: this.#state.control,

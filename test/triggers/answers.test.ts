@@ -1,22 +1,19 @@
 import http from 'node:http';
 import t from 'tap';
-import { checkResponseHeaders, type HeaderRules, mayBeAdded } from '../../src/abi/response-headers.ts';
+import { checkResponseHeaders } from '../../src/abi/response-headers.ts';
 import { type Answer, type Json, startTestService, type TestService } from '../support/service.ts';
 import { watPlugin } from '../support/wat.ts';
 
-const SANDBOX = 'sandbox allow-scripts allow-forms allow-popups allow-downloads';
-const rules = (added: string[] = []): HeaderRules => ({ pluginId: 'p', added: new Set(added) });
-const lines = (headers: unknown, added: string[] = []): string[] => {
-  const checked = checkResponseHeaders(JSON.stringify(headers), rules(added));
+const SANDBOX =
+  "sandbox allow-scripts allow-forms allow-popups allow-downloads; object-src 'none'; frame-ancestors 'self'";
+const lines = (headers: unknown): string[] => {
+  const checked = checkResponseHeaders(JSON.stringify(headers), 'p');
   if (!checked.ok) throw new Error(checked.reason);
   const parts = checked.flat.split('\0').slice(0, -1);
   return parts.flatMap((part, k) => (k % 2 === 0 ? [`${part}: ${parts[k + 1]}`] : []));
 };
 const dropped = (headers: unknown): string[] => {
-  const checked = checkResponseHeaders(
-    JSON.stringify({ 'Content-Type': 'text/plain', ...(headers as object) }),
-    rules(),
-  );
+  const checked = checkResponseHeaders(JSON.stringify({ 'Content-Type': 'text/plain', ...(headers as object) }), 'p');
   if (!checked.ok) throw new Error(checked.reason);
   return checked.dropped;
 };
@@ -34,7 +31,7 @@ const answer = (s: TestService, headers: unknown, more: Record<string, string> =
   s.trigger(`${id}/run`, { method: 'POST', body: JSON.stringify(headers), headers: more });
 
 t.test(
-  'allowed headers of a plugin are sent; headers that affect the origin or a proxy are dropped and named',
+  'all headers of a plugin are sent but those that act beyond the answer, which are dropped and named',
   async t => {
     const kept = {
       'Content-Type': 'text/plain',
@@ -50,6 +47,10 @@ t.test(
       'X-Plugin-Anything': 'a',
       'X-Total-Count': '7',
       'X-RateLimit-Remaining': '1',
+      'X-Whatever': 'x',
+      'X-Frame-Options': 'DENY',
+      'Server-Timing': 'db;dur=53',
+      Deprecation: '@1688169599',
     };
     t.same(
       lines(kept),
@@ -74,16 +75,17 @@ t.test(
       'X-Content-Type-Options',
       'Date',
       'Server',
-      'X-Whatever',
+      'Permissions-Policy',
+      'Set-Cookie2',
+      'X-Forwarded-Host',
+      'Traceparent',
     ];
     for (const name of acting) {
-      t.match(dropped({ [name]: 'x' }), [new RegExp(`^${name} \\(not among the headers`)], name);
+      t.match(dropped({ [name]: 'x' }), [new RegExp(`^${name} \\(it acts beyond the answer`)], name);
       t.same(lines({ 'Content-Type': 'text/plain', [name]: 'x' }), ['Content-Type: text/plain'], name);
-      if (name !== 'Server' && name !== 'X-Whatever') t.notOk(mayBeAdded(name), `${name} cannot be added`);
     }
-    t.same(lines({ 'Content-Type': 'text/plain', 'X-Whatever': 'x' }, ['x-whatever']).at(-1), 'X-Whatever: x');
     for (const name of ['Content-Length', 'Transfer-Encoding', 'connection', 'Keep-Alive', 'Upgrade', 'TE', 'Trailer'])
-      t.match(checkResponseHeaders(JSON.stringify({ [name]: 'x' }), rules()), {
+      t.match(checkResponseHeaders(JSON.stringify({ [name]: 'x' }), 'p'), {
         ok: false,
         reason: /set by the host alone/,
       });
@@ -106,11 +108,7 @@ t.test('a cookie of a plugin is sent only to its own triggers, and an answer may
   t.equal(cookie(Array.from({ length: 30 }, (_, k) => `c${k}=1`)).length, 20);
   t.equal(cookie([`a=${'x'.repeat(4000)}`, `b=${'x'.repeat(4000)}`]).length, 1);
   for (const own of ['admin_session=x', ' USER_SESSION=x', 'idp_login_abc=x', 'plugin_login=x'])
-    t.match(
-      checkResponseHeaders(JSON.stringify({ 'Set-Cookie': own }), rules()),
-      { ok: false, reason: /host's own/ },
-      own,
-    );
+    t.match(checkResponseHeaders(JSON.stringify({ 'Set-Cookie': own }), 'p'), { ok: false, reason: /host's own/ }, own);
 });
 
 t.test("a challenge names the plugin as its realm: no password is asked for in the host's name", async t => {
@@ -138,7 +136,7 @@ t.test("a challenge names the plugin as its realm: no password is asked for in t
 });
 
 t.test('an answer that can run script is sandboxed unless an administrator trusts the pages of the plugin', async t => {
-  const s = await startTestService({ BOT_HTTP_PLUGIN_HEADERS: 'X-Frame-Options' });
+  const s = await startTestService();
   t.teardown(() => s.stop());
   await s.install(echoHeaders('echo'));
   const policy = async (headers: unknown): Promise<string | null> =>

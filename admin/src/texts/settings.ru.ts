@@ -16,7 +16,6 @@ export const SETTINGS_RU: Readonly<Record<string, string>> = {
   'http.max_connections': 'сколько соединений открыто одновременно',
   'http.max_connections_per_address':
     'сколько из них может открыть один адрес (в IPv6 — сеть /64), если это не доверенный прокси',
-  'http.plugin_headers': 'заголовки ответа, которые плагины могут ставить кроме обычных, например X-Frame-Options',
   'http.trusted_proxies': 'диапазоны CIDR, которым верят в X-Forwarded-For',
   'data.dir': 'каталог, в котором лежит всё, что хранит сервис',
   'data.min_free_mb':
@@ -110,6 +109,7 @@ export const SETTINGS_RU: Readonly<Record<string, string>> = {
     'приёмник трассировок (OpenTelemetry, OTLP по HTTP); они уходят в /v1/traces под ним; пусто — не создаются',
   'tracing.ratio':
     'какая доля начатых здесь трассировок отправляется; для остальных решает вызывающий через traceparent',
+  'tracing.trust': 'адреса (шлюза), чей `traceparent` решает, к какой трассе относится запрос и отправлять ли её',
   'log.level': 'с какой важности строки пишутся в журнал',
   'log.format': 'как пишется журнал: каждая строка — объект JSON, или для чтения людьми',
   'log.plugins': 'писать ли в журнал строки плагинов, с плагином, триггером и id запроса',
