@@ -3,6 +3,7 @@ import { docsRoutes } from '../api/docs-api.ts';
 import { HEALTH_PATHS, healthRoutes } from '../api/health-api.ts';
 import type { Route } from '../api/route.ts';
 import { makeRouter } from '../api/router.ts';
+import { AddressRanges } from '../base/address-ranges.ts';
 import { fullDiskOf } from '../base/disk-space.ts';
 import { messageOf, ServiceError } from '../base/errors.ts';
 import type { Log } from '../base/log.ts';
@@ -131,6 +132,12 @@ const metricsOf = (connections: Connections, counts: AnswerCounts | null): Metri
   ...(counts?.metrics() ?? []),
 ];
 
+/** Traces of requests, and whose trace context counts for them. */
+function tracingOf({ config, tracing }: Core) {
+  const trusted = new AddressRanges(config.values['tracing.trust']);
+  return { tracing, trustsTraceOf: (peer: string) => trusted.includes(peer) };
+}
+
 /** What a change waits for until it is answered. */
 const barrierOf = ({ changes }: Core, siblings: Siblings) => ({
   isCurrent: () => changes.isCurrent(),
@@ -172,7 +179,7 @@ export async function composeFrontEnd(core: Core, parts: FrontEndParts): Promise
     connections,
     tls: tlsOf(config, log),
     counts,
-    tracing: core.tracing,
+    ...tracingOf(core),
     isHttpsOnly: isHttpsOnly(publicBaseOf(config, v['http.port'])),
     handleTrigger: x => handleTrigger(triggerParts, x),
     async handleRoute(x) {

@@ -1,5 +1,6 @@
 import type { Span, Tracing } from '../base/tracing.ts';
 import type { AnswerCounts } from './answer-counts.ts';
+import { requestSpan } from './trace-context.ts';
 
 type Answered = { path: string; span: Span | null };
 
@@ -23,15 +24,35 @@ const CLOSED_TIMES = -Math.log(FIRST_SHARE);
 export class Door {
   /** Lines of the head behind the request id, which comes last. */
   readonly after: string;
-  readonly tracing: Tracing | null;
+  readonly #tracing: Tracing | null;
+  /** Whether the trace context of a peer counts (`tracing.trust`). */
+  readonly #trusts: (peer: string) => boolean;
   /** Counts answers; null when no program reads the counts. */
   readonly #counts: AnswerCounts | null;
   #closing: { since: number; ms: number; connections: number; closed: number } | null = null;
 
-  constructor(after: string, counts: AnswerCounts | null, tracing: Tracing | null = null) {
+  constructor(
+    after: string,
+    counts: AnswerCounts | null,
+    tracing: Tracing | null = null,
+    trusts: (peer: string) => boolean = () => false,
+  ) {
     this.after = after;
     this.#counts = counts;
-    this.tracing = tracing;
+    this.#tracing = tracing;
+    this.#trusts = trusts;
+  }
+
+  /** The span of a request; null without tracing. */
+  spanOf(
+    method: string,
+    headers: Readonly<Record<string, string>>,
+    requestId: string,
+    peer: () => string,
+  ): Span | null {
+    if (this.#tracing === null) return null;
+    const trusted = headers.traceparent !== undefined && this.#trusts(peer());
+    return requestSpan(this.#tracing, method, headers, requestId, trusted);
   }
 
   /** @param since `performance.now()` when the head of the request had come in */

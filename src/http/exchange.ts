@@ -15,7 +15,7 @@ import { problemReply } from './problem-reply.ts';
 import { RequestBody } from './request-body.ts';
 import { type HeadProblem, headProblem, mustStandOnce } from './request-head.ts';
 import { requestIdOf } from './request-id.ts';
-import { requestSpan, traceIdOf } from './trace-context.ts';
+import { traceIdOf } from './trace-context.ts';
 
 /**
  * Headers by name, without anything inherited: a header may be called `constructor`. A class keeps the object in V8's fast
@@ -76,7 +76,7 @@ export class Exchange implements TriggerExchange {
     this.headers = headers;
     this.headProblem = headProblem(headers, repeated);
     this.requestId = requestIdOf(headers);
-    this.span = door.tracing === null ? null : requestSpan(door.tracing, this.method, headers, this.requestId);
+    this.span = door.spanOf(this.method, headers, this.requestId, () => peerAddressOf(res));
     res.onAborted(() => {
       this.#open = false;
       this.span?.end({ 'error.type': 'client_gone' });

@@ -26,6 +26,8 @@ export type ServerParts = {
   /** Counts answers; left out when no program reads the counts. */
   counts?: AnswerCounts | null;
   tracing?: Tracing | null;
+  /** Whether the trace context of a peer counts; left out: of none. */
+  trustsTraceOf?: (peer: string) => boolean;
   /** Browsers shall use https alone from now on (RFC 6797). */
   isHttpsOnly?: boolean;
   handleTrigger(x: Exchange): undefined | Promise<void>;
@@ -57,6 +59,19 @@ const STRICT_TRANSPORT = '\r\nStrict-Transport-Security: max-age=31536000';
  */
 const KEEP_ALIVE = '\r\nKeep-Alive: timeout=7';
 
+/**
+ * Suites of TLS 1.2 with forward secrecy and authenticated encryption (RFC 9325 section 4.2); all of TLS 1.3 have both, and older
+ * versions are refused by the library.
+ */
+const TLS12_CIPHERS = [
+  'ECDHE-ECDSA-AES128-GCM-SHA256',
+  'ECDHE-RSA-AES128-GCM-SHA256',
+  'ECDHE-ECDSA-AES256-GCM-SHA384',
+  'ECDHE-RSA-AES256-GCM-SHA384',
+  'ECDHE-ECDSA-CHACHA20-POLY1305',
+  'ECDHE-RSA-CHACHA20-POLY1305',
+].join(':');
+
 /** The one place that turns anything thrown into a reply: refusals as they are, everything else as a 500 without its text. */
 function answerThrown(parts: ServerParts, x: Exchange, error: unknown): void {
   if (error instanceof ServiceError) return x.replyError(error);
@@ -83,9 +98,10 @@ function answerThrown(parts: ServerParts, x: Exchange, error: unknown): void {
  */
 export async function startServer(host: string, port: number, parts: ServerParts): Promise<Server> {
   const limitReceiveBuffer = makeLimitReceiveBuffer();
-  const { counts = null, isHttpsOnly = false, tls = null, tracing = null } = parts;
-  const app = tls === null ? App() : SSLApp({ cert_file_name: tls.cert, key_file_name: tls.key });
-  const door = new Door(isHttpsOnly ? STRICT_TRANSPORT + KEEP_ALIVE : KEEP_ALIVE, counts, tracing);
+  const { counts = null, isHttpsOnly = false, tls = null, tracing = null, trustsTraceOf = () => false } = parts;
+  const app =
+    tls === null ? App() : SSLApp({ cert_file_name: tls.cert, key_file_name: tls.key, ssl_ciphers: TLS12_CIPHERS });
+  const door = new Door(isHttpsOnly ? STRICT_TRANSPORT + KEEP_ALIVE : KEEP_ALIVE, counts, tracing, trustsTraceOf);
   parts.connections?.watch(app);
   app.any(`${parts.triggerPrefix}*`, (res, req) => {
     const x = new Exchange(res, req, parts.clientAddress, parts.intake, door);

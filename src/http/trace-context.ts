@@ -1,3 +1,4 @@
+import http from 'node:http';
 import type { Span, Tracing } from '../base/tracing.ts';
 
 /** `traceparent` of a W3C trace context: version (ff is none), trace id, parent id, flags; later versions may append. */
@@ -11,15 +12,27 @@ export function traceIdOf(headers: Readonly<Record<string, string>>): string {
   return TRACEPARENT.exec(given)?.[1] ?? '';
 }
 
-/** The span of a request; what it asked for is known later. Neither its path nor its query stands in it: both may name persons. */
+const METHODS: ReadonlySet<string> = new Set([...http.METHODS, 'QUERY']);
+
+/** A method as attribute of a span: others than the registered ones have no end (OpenTelemetry, http.request.method). */
+const methodName = (method: string): string => (METHODS.has(method) ? method : '_OTHER');
+
+/**
+ * The span of a request; what it asked for is known later. Neither its path nor its query stands in it: both may name persons.
+ *
+ * @param trusted whether the caller may say which trace it belongs to and whether it is sent; a stranger's stands as an attribute
+ */
 export function requestSpan(
   tracing: Tracing,
   method: string,
   headers: Readonly<Record<string, string>>,
   requestId: string,
+  trusted: boolean,
 ): Span {
-  return tracing.start('HTTP', 'server', headers, {
-    'http.request.method': method,
+  const caller = trusted ? '' : traceIdOf(headers);
+  return tracing.start('HTTP', 'server', trusted ? headers : null, {
+    'http.request.method': methodName(method),
     'plugin_host.request_id': requestId,
+    ...(caller === '' ? {} : { 'plugin_host.caller_trace_id': caller }),
   });
 }

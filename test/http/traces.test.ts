@@ -53,6 +53,7 @@ t.test('a request is one trace: access decision, execution, host calls, what the
   const subscriber = await startSubscriber(t);
   const s = await startTestService({
     BOT_TRACING_ENDPOINT: `${receiver.url}/`,
+    BOT_TRACING_TRUST: '127.0.0.0/8',
     BOT_EVENTS_PRIVATE_RANGES: '127.0.0.1',
   });
   t.teardown(() => s.stop());
@@ -171,7 +172,11 @@ t.test('a plugin that fails and a delivery of the outbox have spans', async t =>
 t.test('of traces that begin here a share is sent; whether others are, their caller decides', async t => {
   const receiver = await startTraceReceiver(t);
   const neighbour = await startNeighbour(t);
-  const s = await startTestService({ BOT_TRACING_ENDPOINT: receiver.url, BOT_TRACING_RATIO: '0' });
+  const s = await startTestService({
+    BOT_TRACING_ENDPOINT: receiver.url,
+    BOT_TRACING_RATIO: '0',
+    BOT_TRACING_TRUST: '127.0.0.0/8',
+  });
   t.teardown(() => s.stop());
   const needs = [{ kind: 'network', description: 'Weather' }];
   await s.install(callerPlugin({ id: 'one', requirements: needs }), { network: { private: ['127.0.0.1'] } });
@@ -188,6 +193,29 @@ t.test('of traces that begin here a share is sent; whether others are, their cal
   const order = { method: 'GET', url: neighbour.url, headers: { traceparent: own.header } };
   await callHost(s, 'one', [['http_request', JSON.stringify(order), '']]);
   t.equal(neighbour.seen.headers.traceparent, own.header, 'a plugin may say another trace');
+});
+
+t.test("a stranger's trace context forces nothing, and a method that is none has no name of its own", async t => {
+  const receiver = await startTraceReceiver(t);
+  const quiet = await startTestService({ BOT_TRACING_ENDPOINT: receiver.url, BOT_TRACING_RATIO: '0' });
+  t.teardown(() => quiet.stop());
+  const from = traceparent();
+  for (let k = 0; k < 20; k++)
+    await request(`${quiet.base}/api/admin/plugins/x`, { headers: { traceparent: from.header } });
+  const loud = await startTestService({ BOT_TRACING_ENDPOINT: receiver.url, BOT_TRACING_TRUST: '192.0.2.0/24' });
+  t.teardown(() => loud.stop());
+  await request(`${loud.base}/api/admin/plugins/x`, { headers: { traceparent: from.header } });
+  await request(`${loud.base}/livez`, { method: 'PROPFIND-OF-ANNA' });
+  const [span] = await receiver.until('GET /api/admin/plugins/:id');
+  t.equal(
+    receiver.spans.filter(s => s.name === 'GET /api/admin/plugins/:id').length,
+    1,
+    'nothing of the first service',
+  );
+  t.not(span?.traceId, from.traceId);
+  t.equal(span?.attributes['plugin_host.caller_trace_id'], from.traceId);
+  const [odd] = await receiver.until('HTTP');
+  t.equal(odd?.attributes['http.request.method'], '_OTHER');
 });
 
 t.test('a receiver that is away or refuses costs no request, and the service ends in time', async t => {
