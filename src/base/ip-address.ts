@@ -35,3 +35,17 @@ export function networkOf(text: string): string {
   const network = address.parts.slice(0, 4).map(part => part.toString(16));
   return `${network.join(':')}::/64`;
 }
+
+/**
+ * The networks an address lies in, from the widest to the narrowest: /48, /56 and /64 of an IPv6 address, as providers hand them out; /24
+ * and the address itself of an IPv4 address.
+ */
+export function networksOf(text: string): string[] {
+  const address = parseAddress(text);
+  if (address === null) return [text];
+  const v4 = address instanceof ipaddr.IPv4 ? address : address.isIPv4MappedAddress() ? address.toIPv4Address() : null;
+  const cut = (bits: number): string =>
+    `${ipaddr.IPv6.networkAddressFromCIDR(`${address.toString()}/${bits}`)}/${bits}`;
+  if (v4 === null) return [cut(48), cut(56), cut(64)];
+  return [`${ipaddr.IPv4.networkAddressFromCIDR(`${v4.toString()}/24`)}/24`, v4.toString()];
+}

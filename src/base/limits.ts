@@ -186,8 +186,13 @@ export const LIMITS = {
   /** bcrypt reads 72 bytes; a longer password is refused, not cut (docs/identity.md "Passwords"). */
   passwordBytesMin: 10,
   passwordBytesMax: 72,
-  /** Passwords that wait to be hashed, about 15 s of work; further requests are refused with `Retry-After`. */
-  passwordsWaitingMax: 64,
+  /** Passwords that wait to be compared, and for how long; further requests are refused with `Retry-After`. */
+  passwordsWaitingMax: 512,
+  passwordWaitMsMax: 25_000,
+  /** Failures at an account within the window above after which strangers take turns, with at least this time between them, doubled each time. */
+  accountFailuresFree: 10,
+  accountPaceMsMin: 250,
+  accountPaceMsMax: 5000,
   /** A temporary password expires after this time, and works once (docs/identity.md "Administrators"). */
   temporaryPasswordHours: 72,
   /** A change of access rights needs a password given within this time (docs/identity.md "Administrators"). */
@@ -352,6 +357,7 @@ export function assertLimits(): void {
     ['one execution cannot use up the plugin-hour of logs', LIMITS.logBytesPerExecution < LIMITS.logBytesPerPluginHour],
     ['quarantine doubles upwards', LIMITS.quarantineFirstMs < LIMITS.quarantineMs],
     ['an idle admin session ends before its absolute end', LIMITS.adminIdleMs < LIMITS.adminSessionMs],
+    ['an attempt that waits still counts', LIMITS.passwordWaitMsMax < LIMITS.loginPendingSeconds * 1000],
     ['a password given at login is recent for less than the session', LIMITS.recentPasswordMs < LIMITS.adminIdleMs],
     ['a batch of the outbox is part of what is looked at', LIMITS.outboxBatch <= LIMITS.outboxWindow],
     ['an entry of the outbox fits one write', LIMITS.outboxTuplesMax <= LIMITS.graphUpdatesMax],

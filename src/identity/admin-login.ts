@@ -22,6 +22,7 @@ import {
   succeed,
 } from './login-throttle.ts';
 import { passwordMatches } from './password.ts';
+import type { PasswordTurn } from './password-queue.ts';
 import { SECOND_FACTOR_LIMITS } from './second-factor-limits.ts';
 
 /** The challenge for administrators (RFC 9110 section 11.6.1). */
@@ -36,6 +37,7 @@ type Verified = { account: AdminAccount; hash: string };
 /**
  * Counts the attempt, compares the password, and runs `act` if it is right.
  *
+ * @param from whose turn it is to have a password compared
  * @param act runs in a transaction that has locked the row; returns null to refuse all the same
  * @param isComplete whether nothing more is asked; only then earlier failures are forgotten
  * @returns the result of `act`; null for a wrong password, which counts as a failure
@@ -46,13 +48,15 @@ async function attemptWith<T extends object>(
   attempt: Attempt,
   known: Known,
   password: string,
+  from: Pick<PasswordTurn, 'known' | 'address'>,
   act: (client: Queryable, verified: Verified) => Promise<T | null>,
   isComplete: (given: T) => boolean = () => true,
 ): Promise<T | null> {
-  const id = await beginAttempt(db, attempt);
+  const { accountFailures, id } = await beginAttempt(db, attempt);
   try {
     const hash = known?.hash ?? null;
-    const right = await passwordMatches(password, hash);
+    const turn = { ...from, account: attempt.account, accountFailures };
+    const right = await passwordMatches(password, hash, turn);
     const done =
       right && known !== undefined && hash !== null
         ? await db.withTransaction(async client => {
@@ -112,6 +116,7 @@ export async function logIn<Opened, Asked>(
     attempt,
     known,
     password,
+    { known: browser !== null, address: request.address },
     async (client, { account, hash }) => {
       // It is used up by the second half.
       if (account.hasSecondFactor)
@@ -165,7 +170,7 @@ export async function completeLogin<Opened>(
   const account = `second factor of ${keyOfUser(userId)}`;
   const attempt = { account, caller: callerOf(address, userId, browserOf).caller };
   const failures = await countFailures(db, account);
-  const id = await beginAttempt(db, attempt);
+  const { id } = await beginAttempt(db, attempt);
   let step: { opened: Opened } | { left: number };
   try {
     step = await db.withTransaction(async client => {
@@ -222,8 +227,13 @@ export async function withPassword<T extends object>(
   const known = await findCredentials(db, account.email);
   // In a session that began without the password, a temporary password must not have expired.
   const refused = !who.passwordGiven && hasLapsed(account);
-  const done = await attemptWith(db, { account: key, caller: key }, known, password, async client =>
-    refused ? null : await act(client),
+  const done = await attemptWith(
+    db,
+    { account: key, caller: key },
+    known,
+    password,
+    { known: true, address: by.address },
+    async client => (refused ? null : await act(client)),
   );
   if (done !== null) return done;
   await appendAudit(db, by, { action: 'admin.confirm_failed', objectType: 'user', objectId: String(account.userId) });

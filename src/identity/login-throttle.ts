@@ -36,33 +36,34 @@ export function waitOf(c: Counts): number {
   return wait > 0 ? Math.ceil(wait) : c.running > 0 ? 1 : 0;
 }
 
-async function secondsToWait(db: Queryable, { account, caller }: Attempt): Promise<number> {
+async function countsOf(db: Queryable, { account, caller }: Attempt): Promise<Counts> {
   const { rows } = await db.query<Counts>(COUNTS, [
     caller,
     account,
     LIMITS.loginFailureWindowSeconds,
     LIMITS.loginPendingSeconds,
   ]);
-  return rows[0] === undefined ? 0 : waitOf(rows[0]);
+  return rows[0] ?? { failed: 0, running: 0, account_failed: 0, since_last: null };
 }
 
 /**
  * Stores an attempt before the password is compared, so that concurrent attempts count each other.
  *
- * @returns its id, for `failAttempt` or `dropAttempt`
+ * @returns its id, for `failAttempt` or `dropAttempt`, and how many attempts at the account failed lately
  * @throws ServiceError `too_many_attempts` with `Retry-After`; the attempt is not counted then
  */
-export async function beginAttempt(db: Database, attempt: Attempt): Promise<number> {
+export async function beginAttempt(db: Database, attempt: Attempt): Promise<{ id: number; accountFailures: number }> {
   // A caller that must wait is refused without taking the lock.
-  refuse(await secondsToWait(db, attempt));
+  refuse(waitOf(await countsOf(db, attempt)));
   return await db.withTransaction(async client => {
     await lockCallerForTransaction(client, LOCKS.login, attempt.caller);
-    refuse(await secondsToWait(client, attempt));
+    const counts = await countsOf(client, attempt);
+    refuse(waitOf(counts));
     const { rows } = await client.query<{ id: string }>(
       'INSERT INTO login_failures (account, caller) VALUES ($1, $2) RETURNING id',
       [attempt.account, attempt.caller],
     );
-    return Number(rows[0]?.id);
+    return { id: Number(rows[0]?.id), accountFailures: counts.account_failed };
   });
 }
 

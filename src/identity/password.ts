@@ -1,5 +1,6 @@
 import { LIMITS } from '../base/limits.ts';
 import { WorkerTask } from '../base/worker-task.ts';
+import { PasswordQueue, type PasswordTurn } from './password-queue.ts';
 
 /** A password to compare with a hash, or without one to hash. */
 export type PasswordTask = { password: string; against: string | null };
@@ -24,10 +25,10 @@ export const passwordThread = (): WorkerTask<PasswordTask, PasswordAnswer> =>
     file: new URL('./password-worker.ts', import.meta.url),
     does: 'checks passwords',
     threads: 1,
-    waiting: { max: LIMITS.passwordsWaitingMax, retryAfterSeconds: 5 },
   });
 
 const thread = passwordThread();
+const queue = new PasswordQueue();
 
 export async function hashPassword(password: string): Promise<string> {
   const answer = await thread.run({ password, against: null });
@@ -38,9 +39,10 @@ export async function hashPassword(password: string): Promise<string> {
 /** Hash of discarded random bytes, so that checking an unknown account takes as long as checking a known one. */
 const HASH_OF_NO_PASSWORD = '$2b$12$mO8/Rer1zuIoje9qmMG.3.jMoJtxMFlSvtn8gYiNtmYXYjXdPGuHm';
 
-/** Whether a password is right; takes the same time without a hash. */
-export async function passwordMatches(password: string, hash: string | null): Promise<boolean> {
+/** Whether a password is right, when it is this caller's turn; takes the same time without a hash. */
+export async function passwordMatches(password: string, hash: string | null, turn: PasswordTurn): Promise<boolean> {
   const given = Buffer.byteLength(password) > LIMITS.passwordBytesMax ? '' : password;
-  const answer = await thread.run({ password: given, against: hash ?? HASH_OF_NO_PASSWORD });
+  const against = hash ?? HASH_OF_NO_PASSWORD;
+  const answer = await queue.run(turn, () => thread.run({ password: given, against }));
   return 'right' in answer && answer.right && hash !== null && given === password;
 }

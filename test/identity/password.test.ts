@@ -1,20 +1,13 @@
 import fs from 'node:fs';
 import os from 'node:os';
 import t from 'tap';
-import { LIMITS } from '../../src/base/limits.ts';
 import { passwordProblem, passwordThread } from '../../src/identity/password.ts';
 
-t.test('no more passwords wait than the limit says; the thread may end and another one goes on', async t => {
+t.test('the thread may end while passwords wait, and another one goes on', async t => {
   const thread = passwordThread();
   t.teardown(() => thread.end());
-  const waiting = Array.from({ length: LIMITS.passwordsWaitingMax }, () =>
-    thread.run({ password: 'a password', against: null }),
-  );
+  const waiting = Array.from({ length: 20 }, () => thread.run({ password: 'a password', against: null }));
   const ended = Promise.allSettled(waiting);
-  t.throws(() => thread.run({ password: 'one more', against: null }), {
-    code: 'unavailable',
-    headers: [['Retry-After', '5']],
-  });
   await thread.end();
   const outcomes = await ended;
   t.ok(
