@@ -53,7 +53,7 @@ const PAGE_HEADERS: Array<[string, string]> = [
   ['Content-Type', 'text/html; charset=utf-8'],
   [
     'Content-Security-Policy',
-    `default-src 'none'; style-src 'sha256-${STYLE_HASH}'; frame-ancestors 'none'; base-uri 'none'`,
+    `default-src 'none'; style-src 'sha256-${STYLE_HASH}'; object-src 'none'; frame-ancestors 'none'; base-uri 'none'`,
   ],
   ['Referrer-Policy', 'no-referrer'],
 ];

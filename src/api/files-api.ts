@@ -301,7 +301,7 @@ function contentReply(files: Files, file: FileRecord, request: Request) {
     ['Content-Type', file.mimeType],
     ['Content-Disposition', dispositionOf(file)],
     // Whatever a user uploaded runs nothing here: this is the origin of the administration.
-    ['Content-Security-Policy', "default-src 'none'; sandbox; frame-ancestors 'none'"],
+    ['Content-Security-Policy', "default-src 'none'; object-src 'none'; sandbox; frame-ancestors 'none'"],
     ['Referrer-Policy', 'no-referrer'],
     ['Cache-Control', 'private, no-cache'],
     ['Accept-Ranges', 'bytes'],

@@ -58,15 +58,15 @@ export const idpLogin = resource('Login with an identity provider', 'The login o
 
 const start: Handle<typeof idpLogin.start, IdpApiParts> = async ({ cookies, idp }, { query }) => {
   const login = await idp.begin(safeReturnTo(query.return_to), query.fresh, Date.now());
-  return redirect(login.location, [cookies.header(login.cookie, login.value, LIMITS.idpLoginMs, PATH)]);
+  return redirect(login.location, [cookies.header(cookies.nameOf(login.cookie), login.value, LIMITS.idpLoginMs, PATH)]);
 };
 
 const callback: Handle<typeof idpLogin.callback, IdpApiParts> = async (parts, { request }) => {
   const { cookies, idp } = parts;
   // Done or refused, this login is over.
-  const over = cookies.header(idp.cookieNameOf(request.query), '', 0, PATH);
+  const over = cookies.header(cookies.nameOf(idp.cookieNameOf(request.query)), '', 0, PATH);
   const login = await idp
-    .finish(request.query, name => cookieOf(request.headers, name), Date.now())
+    .finish(request.query, name => cookieOf(request.headers, cookies.nameOf(name)), Date.now())
     .catch((error: unknown) => {
       if (error instanceof ServiceError && error.code === 'forbidden') error.headers.push(over);
       throw error;

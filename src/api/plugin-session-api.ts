@@ -3,7 +3,7 @@ import { ServiceError } from '../base/errors.ts';
 import { LIMITS } from '../base/limits.ts';
 import type { PluginOrigins } from '../config/plugin-origins.ts';
 import type { Database } from '../db/database.ts';
-import { cookieOf, NO_STORE, type Request, sessionCookieOf } from '../http/message.ts';
+import { cookieOf, NO_STORE, type Request, sessionCookieName, sessionCookieOf } from '../http/message.ts';
 import { makeSecret } from '../identity/bearer-secret.ts';
 import { LOGIN_PATH, noLoginReply } from '../identity/no-login.ts';
 import { addPluginLogin, usePluginLogin } from '../identity/plugin-sessions.ts';
@@ -86,7 +86,7 @@ const start: Handle<typeof pluginSessions.start, PluginSessionParts> = (parts, i
   const query = new URLSearchParams({ plugin, state: kept.sha256.toString('hex'), return_to: returnTo });
   return redirect(
     `${parts.publicBase()}${PATH}?${query}`,
-    parts.cookies.header(COOKIE, kept.text, LIMITS.pluginLoginMs, PATH),
+    parts.cookies.header(parts.cookies.nameOf(COOKIE), kept.text, LIMITS.pluginLoginMs, PATH),
   );
 };
 
@@ -119,10 +119,11 @@ const finish: Handle<typeof pluginSessions.finish, PluginSessionParts> = async (
   const secret = await db.withTransaction(client =>
     usePluginLogin(client, {
       code,
-      secret: cookieOf(request.headers, COOKIE),
+      secret: cookieOf(request.headers, cookies.nameOf(COOKIE)),
       pluginId,
       address: request.remoteAddr,
       userAgent: request.headers['user-agent'] ?? '',
+      hostOnly: cookies.hostOnly,
       nowMs: Date.now(),
     }),
   );
@@ -133,8 +134,8 @@ const finish: Handle<typeof pluginSessions.finish, PluginSessionParts> = async (
     );
   return redirect(
     safeReturnTo(return_to),
-    cookies.header('user_session', secret, LIMITS.userSessionMs),
-    cookies.header(COOKIE, '', 0, PATH),
+    cookies.header(sessionCookieName('user', secret), secret, LIMITS.userSessionMs),
+    cookies.header(cookies.nameOf(COOKIE), '', 0, PATH),
   );
 };
 

@@ -5,7 +5,15 @@ import { REQUEST_LIMITS } from '../base/request-limits.ts';
 import type { ChangeStatus } from '../db/notifications.ts';
 import { type BodyLimit, collectBody } from '../http/collect-body.ts';
 import type { Exchange } from '../http/exchange.ts';
-import { type BodySource, NO_STORE, type Reply, type Request } from '../http/message.ts';
+import {
+  type BodySource,
+  NO_CONTENT_POLICY,
+  NO_STORE,
+  type Reply,
+  type Request,
+  withDefaults,
+} from '../http/message.ts';
+import { PAGE_HEADERS } from '../identity/no-login.ts';
 import { notModified } from './entity-tag.ts';
 import type { Guards } from './guards.ts';
 import { readJsonBody } from './json-thread.ts';
@@ -84,9 +92,15 @@ function jsonReader(x: Exchange, route: Route): (optional?: boolean) => Promise<
 const isPageVisit = (x: Exchange): boolean =>
   x.method === 'GET' && x.headers['sec-fetch-mode'] === 'navigate' && !x.path.startsWith('/api/');
 
+/** An answer with what every answer has: no cache keeps what one caller was shown, and no browser runs what is no page. */
+const defended = (reply: Reply, hasCaller: boolean): Reply => ({
+  ...reply,
+  headers: withDefaults(reply.headers, hasCaller ? [NO_STORE, NO_CONTENT_POLICY] : [NO_CONTENT_POLICY]),
+});
+
 const noPageReply = (requestId: string): Reply => ({
   status: 404,
-  headers: [['Content-Type', 'text/html; charset=utf-8'], NO_STORE],
+  headers: [...PAGE_HEADERS],
   body: noticePage('There is no such page', ['The address may be mistyped, or the page is gone.'], requestId, {
     href: '/',
     text: 'Go to the start page',
@@ -144,7 +158,7 @@ export function makeRouter(
           ? await run()
           : await runOnce(answers, kind, { key, request, caller, body: await json(true) }, run);
       if (route.method !== 'GET' && route.skipChangeBarrier !== true) await changes.heard();
-      await x.reply(notModified(request, reply));
+      await x.reply(notModified(request, defended(reply, route.guard !== 'none')));
       return;
     }
     if (allow.size === 0 && isPageVisit(x)) return await x.reply(noPageReply(x.requestId));

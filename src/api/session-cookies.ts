@@ -1,6 +1,13 @@
 import { LIMITS } from '../base/limits.ts';
 import type { Queryable } from '../db/database.ts';
-import { cookieOf, isBrowser, type Request, sessionCookieOf } from '../http/message.ts';
+import {
+  cookieOf,
+  HOST_ONLY_MARK,
+  isBrowser,
+  type Request,
+  sessionCookieName,
+  sessionCookieOf,
+} from '../http/message.ts';
 import type { KnownBrowsers } from '../identity/known-browsers.ts';
 import { addSession, endSession, type Session, type SessionKind } from '../identity/sessions.ts';
 
@@ -24,16 +31,29 @@ export type Proof = { via: 'password' } | { via: 'idp'; at: Date | null };
 /** The cookies of sessions (docs/identity.md "Sessions"): HttpOnly, SameSite=Lax, Secure where users come by https. */
 export class SessionCookies {
   readonly #secure: boolean;
+  /** What secrets begin with. */
+  readonly #mark: string;
   readonly #browsers: KnownBrowsers;
 
   constructor(secure: boolean, browsers: KnownBrowsers) {
     this.#secure = secure;
+    this.#mark = secure ? HOST_ONLY_MARK : '';
     this.#browsers = browsers;
+  }
+
+  /** Whether the cookies of sessions have the prefix `__Host-`. */
+  get hostOnly(): boolean {
+    return this.#secure;
+  }
+
+  /** The name of a cookie that is no session: with the prefix that no page without https can set. */
+  nameOf(name: string): string {
+    return this.#secure ? `__Secure-${name}` : name;
   }
 
   /** The id of the browser a request comes from, when this administrator has logged in with it before. */
   knownBrowser(request: Request, userId: number): string | null {
-    return this.#browsers.find(cookieOf(request.headers, KNOWN_BROWSER), userId, Date.now());
+    return this.#browsers.find(cookieOf(request.headers, this.nameOf(KNOWN_BROWSER)), userId, Date.now());
   }
 
   /** A `Set-Cookie` header; `ms` 0 takes the cookie away. */
@@ -61,11 +81,11 @@ export class SessionCookies {
       ...{ userId, address: request.remoteAddr, userAgent: request.headers['user-agent'] ?? '' },
       ...(proof.via === 'idp' ? { idpAt: proof.at } : {}),
       browser: proof.via === 'idp' || isBrowser(request.headers),
+      hostOnly: this.#secure,
     };
     const headers: Header[] = [];
     const secrets: OpenedSessions['secrets'] = {};
     for (const kind of KINDS) {
-      const name = `${kind}_session`;
       const before = sessionCookieOf(request.headers, kind);
       if (before !== '') await endSession(client, kind, before, Date.now());
       if (kinds.includes(kind)) {
@@ -75,12 +95,12 @@ export class SessionCookies {
           withPassword: proof.via === 'password' && kind === 'admin',
         });
         secrets[kind] = secret;
-        headers.push(this.header(name, secret, COOKIE_MS[kind]));
-      } else if (before !== '') headers.push(this.header(name, '', 0));
+        headers.push(this.header(sessionCookieName(kind, secret), secret, COOKIE_MS[kind]));
+      } else if (before !== '') headers.push(this.header(sessionCookieName(kind, before), '', 0));
     }
     if (kinds.includes('admin')) {
       const value = this.#browsers.remember(userId, Date.now());
-      headers.push(this.header(KNOWN_BROWSER, value, LIMITS.knownBrowserMs, KNOWN_BROWSER_PATH));
+      headers.push(this.header(this.nameOf(KNOWN_BROWSER), value, LIMITS.knownBrowserMs, KNOWN_BROWSER_PATH));
     }
     return { headers, secrets };
   }
@@ -88,10 +108,13 @@ export class SessionCookies {
   /** Ends the sessions a request carries; takes their cookies away. */
   async close(client: Queryable, request: Request): Promise<{ headers: Header[]; ended: Session[] }> {
     const ended: Session[] = [];
+    const headers: Header[] = [];
     for (const kind of KINDS) {
-      const session = await endSession(client, kind, sessionCookieOf(request.headers, kind), Date.now());
+      const secret = sessionCookieOf(request.headers, kind);
+      headers.push(this.header(sessionCookieName(kind, secret === '' ? this.#mark : secret), '', 0));
+      const session = await endSession(client, kind, secret, Date.now());
       if (session !== undefined) ended.push(session);
     }
-    return { headers: KINDS.map(kind => this.header(`${kind}_session`, '', 0)), ended };
+    return { headers, ended };
   }
 }

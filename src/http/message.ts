@@ -90,6 +90,16 @@ export function cookieOf(headers: Headers, name: string): string {
 }
 
 /**
+ * Where users come by https, the cookie of a session is `__Host-user_session`, which no other host and no page of a plugin can set
+ * (RFC 6265bis section 4.1.3.2). Its secret begins with this mark, so that it counts in that cookie alone.
+ */
+export const HOST_ONLY_MARK = 'h.';
+
+/** The name of the cookie that a session is kept in. */
+export const sessionCookieName = (kind: 'user' | 'admin', secret: string): string =>
+  secret.startsWith(HOST_ONLY_MARK) ? `__Host-${kind}_session` : `${kind}_session`;
+
+/**
  * The secret of a session in its cookie; empty when there is none. A page of a plugin can set a cookie of the same name for a longer
  * path, which browsers send first: two of them are refused.
  *
@@ -98,9 +108,16 @@ export function cookieOf(headers: Headers, name: string): string {
 export function sessionCookieOf(headers: Headers, kind: 'user' | 'admin'): string {
   const name = `${kind}_session`;
   const given = headers.cookie;
-  if (given === undefined) return '';
+  if (given === undefined || !given.includes(name)) return '';
+  const hostOnly = onlyCookie(given, `__Host-${name}`);
+  if (hostOnly !== '') return hostOnly.startsWith(HOST_ONLY_MARK) ? hostOnly : '';
+  const plain = onlyCookie(given, name);
+  return plain.startsWith(HOST_ONLY_MARK) ? '' : plain;
+}
+
+function onlyCookie(cookies: string, name: string): string {
   let found: string | null = null;
-  for (const part of given.split(';')) {
+  for (const part of cookies.split(';')) {
     const at = part.indexOf('=');
     if (at < 0 || part.slice(0, at).trim() !== name) continue;
     if (found !== null)
@@ -115,6 +132,24 @@ export function sessionCookieOf(headers: Headers, kind: 'user' | 'admin'): strin
 
 /** The header of answers that hold a secret or change at any moment: caches must not keep them. */
 export const NO_STORE: [string, string] = ['Cache-Control', 'no-store'];
+
+/** The header of answers that no page shows: whatever a browser takes them for, nothing in them runs, and no page frames them. */
+export const NO_CONTENT_POLICY: [string, string] = [
+  'Content-Security-Policy',
+  "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+];
+
+/** The headers of an answer, with those of `more` that it does not set itself. */
+export function withDefaults(
+  headers: ReadonlyArray<readonly [string, string]>,
+  more: ReadonlyArray<[string, string]>,
+): Array<[string, string]> {
+  const set = new Set(headers.map(([name]) => name.toLowerCase()));
+  return [
+    ...headers.map(([n, v]): [string, string] => [n, v]),
+    ...more.filter(([name]) => !set.has(name.toLowerCase())),
+  ];
+}
 
 /** A JSON answer. `bigint` never reaches it: rows convert ids at the edge. */
 export function jsonReply(status: number, value: unknown, headers: Array<[string, string]> = []): Reply {

@@ -1,6 +1,6 @@
 import { type ServiceError, STATUS_OF, TITLE_OF } from '../base/errors.ts';
 import { REQUEST_LIMITS } from '../base/request-limits.ts';
-import { NO_STORE, type Reply } from './message.ts';
+import { NO_CONTENT_POLICY, NO_STORE, type Reply } from './message.ts';
 
 /** A text of a refusal; what was sent and is quoted in it may be long. */
 const cut = (text: string, charsMax: number): string =>
@@ -34,7 +34,12 @@ export function problemReply(error: ServiceError, instance: string, requestId: s
   };
   return {
     status: STATUS_OF[error.code],
-    headers: [['Content-Type', 'application/problem+json; charset=utf-8'], NO_STORE, ...error.headers],
+    headers: [
+      ['Content-Type', 'application/problem+json; charset=utf-8'],
+      NO_STORE,
+      NO_CONTENT_POLICY,
+      ...error.headers,
+    ],
     body: JSON.stringify(body),
   };
 }

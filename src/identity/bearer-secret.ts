@@ -18,9 +18,9 @@ export function makeBearer(prefix: string): NewBearer {
   return { text: `${prefix}${name}.${secret.text}`, public: name, sha256: secret.sha256 };
 }
 
-/** Creates 256 random bits, as text and as a hash. */
-export function makeSecret(): { text: string; sha256: Buffer } {
-  const text = randomBytes(SECRET_BYTES).toString('base64url');
+/** Creates 256 random bits, as text and as a hash. @param mark what the text begins with */
+export function makeSecret(mark = ''): { text: string; sha256: Buffer } {
+  const text = mark + randomBytes(SECRET_BYTES).toString('base64url');
   return { text, sha256: sha256(text) };
 }
 

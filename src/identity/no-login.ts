@@ -1,6 +1,6 @@
 import { STATUS_OF } from '../base/errors.ts';
 import { noticePage } from '../base/html.ts';
-import { NO_STORE, type Reply } from '../http/message.ts';
+import { NO_CONTENT_POLICY, NO_STORE, type Reply } from '../http/message.ts';
 import { NO_PROVIDER } from './idp-login.ts';
 
 /** Path at which users log in. */
@@ -11,8 +11,7 @@ export const PLUGIN_LOGIN_PATH = '/api/auth/plugin-session/start';
 /** Headers of a page of the service without scripts. */
 export const PAGE_HEADERS: ReadonlyArray<[string, string]> = [
   ['Content-Type', 'text/html; charset=utf-8'],
-  ['Content-Security-Policy', "default-src 'none'"],
-  ['X-Content-Type-Options', 'nosniff'],
+  NO_CONTENT_POLICY,
   NO_STORE,
 ];
 

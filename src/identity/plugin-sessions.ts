@@ -34,7 +34,15 @@ export async function addPluginLogin(
  */
 export async function usePluginLogin(
   client: Queryable,
-  of: { code: string; secret: string; pluginId: string; address: string; userAgent: string; nowMs: number },
+  of: {
+    code: string;
+    secret: string;
+    pluginId: string;
+    address: string;
+    userAgent: string;
+    hostOnly: boolean;
+    nowMs: number;
+  },
 ): Promise<string | null> {
   const { rows } = await client.query<{ session_id: string }>(
     `DELETE FROM plugin_logins WHERE code_sha256 = $1 AND plugin_id = $2 AND state_sha256 = $3 AND expires_at > now()
@@ -51,6 +59,7 @@ export async function usePluginLogin(
     address: of.address,
     userAgent: of.userAgent,
     browser: true,
+    hostOnly: of.hostOnly,
     within: { pluginId: of.pluginId, parentId: parent.id },
   });
   return secret;

@@ -2,6 +2,7 @@ import { type Actor, appendAudit } from '../audit/audit-log.ts';
 import { LIMITS } from '../base/limits.ts';
 import type { Database, Queryable } from '../db/database.ts';
 import { RowLookup } from '../db/row-lookup.ts';
+import { HOST_ONLY_MARK } from '../http/message.ts';
 import { makeSecret, sha256 } from './bearer-secret.ts';
 import { notifyIdentity } from './identity-changes.ts';
 
@@ -76,6 +77,8 @@ export type NewSession = {
   address: string;
   userAgent: string;
   browser: boolean;
+  /** Whether its cookie has the prefix `__Host-`; left out: it has not. */
+  hostOnly?: boolean;
   /** Absent for a session of the service. */
   within?: { pluginId: string; parentId: number };
 };
@@ -92,7 +95,7 @@ const endedSql = (idleSeconds: string): string =>
 
 /** @returns the session with its secret, which is the cookie's value and not stored */
 export async function addSession(db: Queryable, s: NewSession): Promise<{ session: Session; secret: string }> {
-  const secret = makeSecret();
+  const secret = makeSecret(s.hostOnly === true ? HOST_ONLY_MARK : '');
   const { rows } = await db.query<SessionSql>(
     `INSERT INTO sessions (kind, global_user_id, secret_sha256, expires_at, password_at, address, user_agent, via, browser, plugin_id, parent_id)
      VALUES ($1, $2, $3, now() + make_interval(secs => $4), CASE WHEN $5 THEN now() WHEN $8::timestamptz IS NOT NULL THEN least(now(), $8) END, $6, $7, $9, $10, $11, $12)
@@ -124,7 +127,7 @@ export async function findSession(
   secret: string,
   nowMs: number,
 ): Promise<Session | undefined> {
-  if (!/^[A-Za-z0-9_-]{43}$/.test(secret)) return undefined;
+  if (!/^(h\.)?[A-Za-z0-9_-]{43}$/.test(secret)) return undefined;
   const row = await BY_SECRET.find(db, sha256(secret).toString('hex'));
   const session = row === undefined || row.kind !== kind ? undefined : toSession(row);
   return session !== undefined && isLive(session, nowMs) ? session : undefined;
