@@ -43,7 +43,7 @@ const NOT_INSTALLED =
   /(\/native\/include|\/lib\/pkgconfig|\/lib\/postgresql\/pgxs|\/musl_[a-z0-9]+|\/@opentelemetry\/[^/]+\/build\/esm(next)?)$/;
 /** What some packages are made of for browsers and for other module systems; the file or folder Node loads stays. */
 const OTHER_FORMATS =
-  /\/(luxon\/build\/(amd|cjs-browser|es6|global)\b|lru-cache\/dist\/\w+\/(browser|react-native)\b|@simplewebauthn\/server\/script\b|otpauth\/dist\/otpauth\.(?!node\.mjs$))/;
+  /\/(luxon\/(src|build\/(amd|cjs-browser|es6|global))\b|protobufjs\/dist\b|yaml\/browser\b|lru-cache\/dist\/\w+\/(browser|react-native)\b|@simplewebauthn\/server\/script\b|otpauth\/dist\/otpauth\.(?!node\.mjs$))/;
 /** Sources, documentation and settings of tools; Node refuses TypeScript below `node_modules`. */
 const NOT_RUN = /(^\..*|^dockerfile.*|\.[cm]?ts|\.map|\.a|\.flow|\.tsbuildinfo|\.md|\.markdown|\.html)$/i;
 /** Names of spans that are not settled, which no package here loads: 3 MB. */
