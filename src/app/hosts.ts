@@ -5,6 +5,7 @@ import { jobRoutes } from '../api/jobs-api.ts';
 import { supportBundleRoutes } from '../api/support-bundle-api.ts';
 import { messageOf } from '../base/errors.ts';
 import { gauge } from '../base/metric.ts';
+import { ownResidentBytes } from '../base/resident-bytes.ts';
 import { serviceVersion } from '../base/version.ts';
 import type { Config } from '../config/load.ts';
 import type { Database } from '../db/database.ts';
@@ -60,7 +61,7 @@ export function composeHosts(
     lanes: executor.lanesRunning,
     connections: connections(),
     draining,
-    residentBytes: process.memoryUsage.rss(),
+    residentBytes: ownResidentBytes(),
     cpu: cpu(),
   });
   const tell = (): Promise<void> =>

@@ -1,4 +1,5 @@
 import type { Log } from '../base/log.ts';
+import { connectionsWithin, openFilesMax, openFilesProblem } from '../base/open-files.ts';
 import { ownDirectory } from '../base/own-directory.ts';
 import { REQUEST_LIMITS } from '../base/request-limits.ts';
 import { type Config, dataPath } from '../config/load.ts';
@@ -10,8 +11,11 @@ import { Intake } from '../http/intake.ts';
 /** What connections may be open, and what the log says of those that are refused or end without a request. */
 export function composeConnections(config: Config, log: Log, processes: number): Connections {
   const v = config.values;
+  const filesMax = openFilesMax();
+  const problem = openFilesProblem(v['http.max_connections'], filesMax);
+  if (problem !== null) log.warn({ limit: 'http.max_connections' }, problem);
   return new Connections({
-    max: v['http.max_connections'],
+    max: connectionsWithin(v['http.max_connections'], filesMax),
     perAddressMax: v['http.max_connections_per_address'],
     processes,
     isProxy: makeIsProxy(v['http.trusted_proxies']),

@@ -2,6 +2,7 @@ import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { messageOf } from '../base/errors.ts';
 import { counter, gauge, type Metric } from '../base/metric.ts';
+import { ownResidentBytes } from '../base/resident-bytes.ts';
 import type { Core } from './core.ts';
 import type { Feature } from './feature.ts';
 
@@ -24,7 +25,7 @@ function processMetrics({ db }: Core): Metric[] {
   ] as const;
   const metrics = [
     counter('plugin_host_cpu_seconds_total', 'Processor time of the serving processes.', (system + user) / 1e6),
-    gauge('plugin_host_resident_memory_bytes', 'Resident memory of the serving processes.', process.memoryUsage.rss()),
+    gauge('plugin_host_resident_memory_bytes', 'Resident memory of the serving processes.', ownResidentBytes()),
     gauge(
       'plugin_host_event_loop_delay_seconds',
       'How late the event loop was since the last scrape; of several processes the latest.',

@@ -10,3 +10,13 @@ export function residentBytes(pid: number | undefined): number {
     return 0;
   }
 }
+
+let known = 0;
+
+/** Resident memory of this process in bytes; the one known last when the system cannot be asked, as with no descriptor left. */
+export function ownResidentBytes(): number {
+  try {
+    known = process.memoryUsage.rss();
+  } catch {}
+  return known;
+}

@@ -6,6 +6,7 @@ import { s3Of } from '../app/files.ts';
 import { keyPlaceOf } from '../app/secrets.ts';
 import { accessDenied } from '../base/access-denied.ts';
 import { messageOf } from '../base/errors.ts';
+import { openFilesMax, openFilesProblem } from '../base/open-files.ts';
 import { type Config, dataPath, publicBaseOf } from '../config/load.ts';
 import { durationMs } from '../config/values.ts';
 import { type Database, openDatabase } from '../db/database.ts';
@@ -59,6 +60,15 @@ async function dataDirectory(directory: string): Promise<Omit<Check, 'name'>> {
     state: free < DISK_WARN_BYTES ? 'warn' : 'ok',
     detail: `${directory} can be ${at === directory ? 'written' : 'made'}, ${(free / 1024 ** 3).toFixed(1)} GiB free`,
   };
+}
+
+/** Whether the limit of this process, which a service started from here would have, is enough for its connections. */
+function openFiles(config: Config): Omit<Check, 'name'> {
+  const most = openFilesMax();
+  const problem = openFilesProblem(config.values['http.max_connections'], most);
+  return problem === null
+    ? { state: 'ok', detail: `${most === Number.POSITIVE_INFINITY ? 'any number' : most} may be open` }
+    : { state: 'warn', detail: problem };
 }
 
 /** The origins whose pages upload: this service's, and those of plugins' frontends elsewhere. */
@@ -201,6 +211,7 @@ export async function doctor(config: Config): Promise<Check[]> {
   try {
     const rows = await Promise.all([
       check('data directory', () => dataDirectory(dataPath(config))),
+      check('open files', async () => openFiles(config)),
       check('public address', async () => await publicAddress(config)),
       ...(base.startsWith('https:') ? [check('certificate', () => publicCertificate(new URL(base)))] : []),
       check('graph store', () => graphStore(config)),

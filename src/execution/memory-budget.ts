@@ -1,4 +1,4 @@
-import { residentBytes } from '../base/resident-bytes.ts';
+import { ownResidentBytes, residentBytes } from '../base/resident-bytes.ts';
 
 /**
  * The memory that the serving processes of a host may use together. Each has an equal share, and may use what the
@@ -37,7 +37,7 @@ export class MemoryBudget {
   /** Whether this process has to give memory up. */
   get isExceeded(): boolean {
     if (this.#bytes === 0) return false;
-    let used = process.memoryUsage.rss();
+    let used = ownResidentBytes();
     if (used <= this.#share) return false;
     for (const pid of this.#others) used += residentBytes(pid);
     return used > this.#bytes;

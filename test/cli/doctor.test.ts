@@ -39,6 +39,7 @@ t.test('without anything wrong every row says so', async t => {
     checks.map(c => [c.name, c.state]),
     [
       ['data directory', 'ok'],
+      ['open files', 'ok'],
       ['public address', 'ok'],
       ['graph store', 'ok'],
       ['files', 'ok'],
