@@ -1,12 +1,15 @@
 import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
+import { pathToFileURL } from 'node:url';
 import { z } from 'zod';
 import { readEngine } from '../sdk/typescript/engine/stored-engine.ts';
+import { apiDocument } from '../src/api/docs-api.ts';
 import { LIMITS } from '../src/base/limits.ts';
 import { openDatabase } from '../src/db/database.ts';
 import { migrate } from '../src/db/migrate.ts';
 import { EMBEDDED_ROLE, grantServiceRole, makeServiceRole } from '../src/db/service-role.ts';
+import { prepareLaneSource } from '../src/execution/lane-source.ts';
 import { Jobs } from '../src/jobs.ts';
 import { buildPages } from '../src/supervisor/build-pages.ts';
 import { startPostgres } from '../src/supervisor/embedded-postgres.ts';
@@ -103,8 +106,24 @@ try {
   if (pages === null) throw new Error('the administration pages cannot be built; run npm ci first');
   // The engine of TypeScript plugins too.
   await readEngine();
+  // The types of all sources are stripped once, and the code of the lanes is laid out once.
+  const stripped = path.join(directory, 'stripped');
+  fs.mkdirSync(stripped);
+  const lanes = path.join(directory, 'lanes');
+  for (const program of ['run-plugin', 'run-start'] as const) prepareLaneSource(lanes, program);
+  // Written by every account that services run as; each has a folder of its own in it.
+  const compiled = path.join(directory, 'compiled-by-services');
+  fs.mkdirSync(compiled);
+  fs.chmodSync(compiled, 0o1777);
+  const apiFile = path.join(directory, 'api.json');
+  fs.writeFileSync(apiFile, JSON.stringify(apiDocument()));
   const env = {
     ...process.env,
+    NODE_OPTIONS: `--import ${pathToFileURL(path.join(root, 'test/support/stripped.js')).href}`,
+    TEST_STRIPPED: stripped,
+    TEST_LANES: lanes,
+    TEST_COMPILED: compiled,
+    TEST_API: apiFile,
     TEST_PAGES: pages,
     TEST_DATABASE_URL: postgres.url,
     TEST_DIRECTORY: directory,

@@ -2,6 +2,7 @@ import { spawn } from 'node:child_process';
 import path from 'node:path';
 import { Secret, TOTP } from 'otpauth';
 import t from 'tap';
+import { BARE_ENV } from '../support/bare-env.ts';
 import { CookieJar } from '../support/identity-provider.ts';
 import { ROOT_EMAIL, ROOT_PASSWORD, startWithRoot } from '../support/root-admin.ts';
 import { appointSecondAdmin } from '../support/second-admin.ts';
@@ -13,7 +14,7 @@ const MAIN = path.resolve(import.meta.dirname, '../../src/main.ts');
 async function world(t: { teardown(fn: () => unknown): void }) {
   const w = await startWithRoot(t);
   const admin = (...args: string[]): Promise<{ code: number | null; out: string; err: string }> => {
-    const env = { PATH: process.env.PATH, BOT_DATABASE_URL: w.s.databaseUrl, BOT_DATA_DIR: w.s.directory };
+    const env = { ...BARE_ENV, BOT_DATABASE_URL: w.s.databaseUrl, BOT_DATA_DIR: w.s.directory };
     const child = spawn(process.execPath, [MAIN, 'admin', ...args], { env });
     let [out, err] = ['', ''];
     child.stdout.on('data', (c: Buffer) => (out += c.toString()));

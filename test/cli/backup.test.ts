@@ -6,6 +6,7 @@ import { isDeepStrictEqual } from 'node:util';
 import t from 'tap';
 import { type Database, openDatabase } from '../../src/db/database.ts';
 import { EMBEDDED_ROLE, grantServiceRole } from '../../src/db/service-role.ts';
+import { BARE_ENV } from '../support/bare-env.ts';
 import { makeEmptyDatabase } from '../support/database.ts';
 import { filesWorld } from '../support/files.ts';
 import { startGraphStore } from '../support/graph.ts';
@@ -19,7 +20,7 @@ const folder = (name: string): string => fs.mkdtempSync(path.join(ROOT, `${name}
 
 type Ran = { code: number | null; out: string; err: string };
 function run(args: string[], env: Record<string, string>): Promise<Ran> {
-  const child = spawn(process.execPath, [MAIN, ...args], { env: { PATH: process.env.PATH ?? '', ...env } });
+  const child = spawn(process.execPath, [MAIN, ...args], { env: { ...BARE_ENV, ...env } });
   let [out, err] = ['', ''];
   child.stdout.on('data', (c: Buffer) => (out += c.toString()));
   child.stderr.on('data', (c: Buffer) => (err += c.toString()));

@@ -2,6 +2,7 @@ import { spawnSync } from 'node:child_process';
 import fs from 'node:fs';
 import path from 'node:path';
 import t from 'tap';
+import { BARE_ENV } from '../support/bare-env.ts';
 
 const PROJECT = path.resolve(import.meta.dirname, '../..');
 
@@ -10,7 +11,7 @@ type Ran = { code: number | null; out: string; err: string };
 function runWith(env: NodeJS.ProcessEnv, ...args: string[]): Ran {
   const r = spawnSync(process.execPath, [path.join(PROJECT, 'src/main.ts'), ...args], {
     encoding: 'utf8',
-    env: { PATH: process.env.PATH, ...env },
+    env: { ...BARE_ENV, ...env },
   });
   return { code: r.status, out: r.stdout, err: r.stderr };
 }

@@ -4,6 +4,7 @@ import http from 'node:http';
 import path from 'node:path';
 import t from 'tap';
 import { openDatabase } from '../../src/db/database.ts';
+import { BARE_ENV } from '../support/bare-env.ts';
 import { startGraphStore } from '../support/graph.ts';
 import { CookieJar } from '../support/identity-provider.ts';
 import { listenFor } from '../support/listen.ts';
@@ -52,7 +53,7 @@ const all = await makeKey('admin');
 
 type Ran = { code: number | null; out: string; err: string };
 function run(key: string, ...args: string[]): Promise<Ran> {
-  const env = { PATH: process.env.PATH ?? '', PLUGIN_HOST_URL: s.base, PLUGIN_HOST_TOKEN: key };
+  const env = { ...BARE_ENV, PLUGIN_HOST_URL: s.base, PLUGIN_HOST_TOKEN: key };
   const child = spawn(process.execPath, [MAIN, ...args], { env });
   let [out, err] = ['', ''];
   child.stdout.on('data', (c: Buffer) => (out += c.toString()));
@@ -233,7 +234,7 @@ t.test('without an address the configuration says it, and an error says where th
     `http: { port: ${port}, public_url: "https://127.0.0.1:${port}", tls: { cert: c, key: k } }\n`,
   );
   const bare = async (env: Record<string, string>, ...args: string[]): Promise<Ran> => {
-    const clean = { PATH: process.env.PATH ?? '', PLUGIN_HOST_TOKEN: reader, ...env };
+    const clean = { ...BARE_ENV, PLUGIN_HOST_TOKEN: reader, ...env };
     const child = spawn(process.execPath, [MAIN, 'outbox', 'list', ...args], { env: clean });
     let [out, err] = ['', ''];
     child.stdout.on('data', (c: Buffer) => (out += c.toString()));
@@ -267,7 +268,7 @@ t.test('without an address the configuration says it, and an error says where th
 });
 
 t.test('output that cannot be written is one line', async t => {
-  const env = { PATH: process.env.PATH ?? '', PLUGIN_HOST_URL: s.base, PLUGIN_HOST_TOKEN: reader };
+  const env = { ...BARE_ENV, PLUGIN_HOST_URL: s.base, PLUGIN_HOST_TOKEN: reader };
   const full = fs.openSync('/dev/full', 'w');
   const child = spawn(process.execPath, [MAIN, 'outbox', 'list'], { env, stdio: ['ignore', full, 'pipe'] });
   fs.closeSync(full);
@@ -413,7 +414,7 @@ t.test('what is not understood is named', async t => {
 
 t.test('an operator makes a key on the machine itself, for an administrator', async t => {
   const local = (...args: string[]): Promise<Ran> => {
-    const env = { PATH: process.env.PATH ?? '', BOT_DATABASE_URL: s.databaseUrl, BOT_DATA_DIR: s.directory };
+    const env = { ...BARE_ENV, BOT_DATABASE_URL: s.databaseUrl, BOT_DATA_DIR: s.directory };
     const child = spawn(process.execPath, [MAIN, 'admin', 'key', ...args], { env });
     let [out, err] = ['', ''];
     child.stdout.on('data', (c: Buffer) => (out += c.toString()));

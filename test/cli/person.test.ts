@@ -5,6 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import t from 'tap';
 import { readMigrations } from '../../src/db/migrate.ts';
 import { ENTITIES } from '../../src/university/entities.ts';
+import { BARE_ENV } from '../support/bare-env.ts';
 import { filesWorld } from '../support/files.ts';
 import { startGraphStore } from '../support/graph.ts';
 import { type Answer, type Json, request } from '../support/service.ts';
@@ -24,7 +25,7 @@ const { db, s, user } = await filesWorld(t, {
 
 type Ran = { code: number | null; out: string; err: string };
 function run(...args: string[]): Promise<Ran> {
-  const env = { PATH: process.env.PATH ?? '', BOT_DATABASE_URL: s.databaseUrl, BOT_DATA_DIR: s.directory };
+  const env = { ...BARE_ENV, BOT_DATABASE_URL: s.databaseUrl, BOT_DATA_DIR: s.directory };
   const child = spawn(process.execPath, [MAIN, 'person', ...args], { env });
   let [out, err] = ['', ''];
   child.stdout.on('data', (c: Buffer) => (out += c.toString()));

@@ -4,6 +4,7 @@ import path from 'node:path';
 import t from 'tap';
 import { PluginHostError, pluginHost } from '../../sdk/client/client.ts';
 import { API_TYPES, apiTypes } from '../../sdk/client/generate.ts';
+import { BARE_ENV } from '../support/bare-env.ts';
 import { CookieJar } from '../support/identity-provider.ts';
 import { type Json, request, startTestService, TOKEN } from '../support/service.ts';
 import { watPlugin } from '../support/wat.ts';
@@ -53,7 +54,7 @@ const moduleOf = (version: string): string => {
 
 type Ran = { code: number | null; out: string; err: string };
 function run(args: string[], env: Record<string, string> = { PLUGIN_HOST_URL: s.base, PLUGIN_HOST_TOKEN: token }) {
-  const child = spawn(process.execPath, [MAIN, 'plugin', ...args], { env: { PATH: process.env.PATH ?? '', ...env } });
+  const child = spawn(process.execPath, [MAIN, 'plugin', ...args], { env: { ...BARE_ENV, ...env } });
   let [out, err] = ['', ''];
   child.stdout.on('data', (c: Buffer) => (out += c.toString()));
   child.stderr.on('data', (c: Buffer) => (err += c.toString()));

@@ -9,6 +9,7 @@ import { loadConfig } from '../../src/config/load.ts';
 import { openDatabase } from '../../src/db/database.ts';
 import { makeSecretBox } from '../../src/plugins/secret-box.ts';
 import { fingerprintOf, pendingKeyFile } from '../../src/plugins/secret-key.ts';
+import { BARE_ENV } from '../support/bare-env.ts';
 import { random } from '../support/graph.ts';
 import { CookieJar } from '../support/identity-provider.ts';
 import { type Json, request, startTestService, type TestService } from '../support/service.ts';
@@ -76,7 +77,7 @@ async function world(t: { teardown(fn: () => unknown): void }) {
     ...args: string[]
   ): { child: ChildProcess; done: Promise<{ code: number | null; text: string }> } => {
     const child = spawn(process.execPath, [MAIN, 'secrets', ...args], {
-      env: { PATH: process.env.PATH, BOT_DATABASE_URL: s.databaseUrl, BOT_DATA_DIR: s.directory },
+      env: { ...BARE_ENV, BOT_DATABASE_URL: s.databaseUrl, BOT_DATA_DIR: s.directory },
       stdio: ['ignore', 'pipe', 'pipe'],
     });
     let text = '';

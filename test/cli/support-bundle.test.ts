@@ -3,6 +3,7 @@ import fs from 'node:fs';
 import path from 'node:path';
 import t from 'tap';
 import { openDatabase } from '../../src/db/database.ts';
+import { BARE_ENV } from '../support/bare-env.ts';
 import { startTestService, TOKEN } from '../support/service.ts';
 import { watPlugin } from '../support/wat.ts';
 
@@ -22,7 +23,7 @@ t.test('the bundle holds configuration, queues, hosts and failures, and no secre
   const directory = t.testdir({});
   const file = path.join(directory, 'bundle.tar.gz');
   const env = {
-    PATH: process.env.PATH ?? '',
+    ...BARE_ENV,
     BOT_DATABASE_URL: s.databaseUrl,
     BOT_DATA_DIR: path.join(directory, 'data'),
     BOT_ADMIN_API_KEY: 'a-secret-of-the-configuration',
@@ -79,7 +80,7 @@ t.test('what cannot be read is said in its place, and the rest is packed', async
   const directory = t.testdir({});
   const file = path.join(directory, 'b.tar.gz');
   const env = {
-    PATH: process.env.PATH ?? '',
+    ...BARE_ENV,
     BOT_DATABASE_URL: 'postgresql://u@127.0.0.1:1/x',
     BOT_DATA_DIR: path.join(directory, 'd'),
   };

@@ -6,6 +6,7 @@ import t from 'tap';
 import { progressLine, syncOnce } from '../../src/cli/sync-commands.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import { openDatabase } from '../../src/db/database.ts';
+import { BARE_ENV } from '../support/bare-env.ts';
 import { makeDatabase } from '../support/database.ts';
 import { random } from '../support/graph.ts';
 import { dump, makeUniversity, PATHS } from '../support/university.ts';
@@ -32,7 +33,7 @@ async function world(t: Scope) {
   t.teardown(() => db.close());
   const start = (...args: string[]) => {
     const child = spawn(process.execPath, [MAIN, 'sync', 'once', ...args], {
-      env: { PATH: process.env.PATH ?? '', ...env },
+      env: { ...BARE_ENV, ...env },
       stdio: ['ignore', 'pipe', 'pipe'],
     });
     let [out, err] = ['', ''];

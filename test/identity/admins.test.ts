@@ -7,6 +7,7 @@ import t from 'tap';
 import { openDatabase } from '../../src/db/database.ts';
 import { giveUpMail } from '../../src/identity/admin-accounts.ts';
 import { temporaryPasswordJob } from '../../src/messaging/temporary-password-job.ts';
+import { BARE_ENV } from '../support/bare-env.ts';
 import { CookieJar } from '../support/identity-provider.ts';
 import { startMailServer } from '../support/mail-server.ts';
 import { takePort } from '../support/ports.ts';
@@ -361,7 +362,7 @@ t.test('the command line makes an administrator and gives back a lost account', 
   const w = await world(t);
   const command = async (...args: string[]) => {
     const main = path.resolve(import.meta.dirname, '../../src/main.ts');
-    const env = { PATH: process.env.PATH, BOT_DATABASE_URL: w.s.databaseUrl, BOT_DATA_DIR: w.s.directory };
+    const env = { ...BARE_ENV, BOT_DATABASE_URL: w.s.databaseUrl, BOT_DATA_DIR: w.s.directory };
     return await promisify(execFile)(process.execPath, [main, 'admin', ...args], { env }).then(
       ({ stdout }) => ({ code: 0, text: stdout }),
       (error: { code: number; stderr: string }) => ({ code: error.code, text: error.stderr }),

@@ -11,6 +11,7 @@ import { addSession } from '../../src/identity/sessions.ts';
 import { addUserToken } from '../../src/identity/user-tokens.ts';
 import { addUser } from '../../src/identity/users.ts';
 import type { GoMessage, ServingMessage } from '../../src/supervisor/serving-messages.ts';
+import { BARE_ENV } from '../support/bare-env.ts';
 import { type Answer, startTestService, type TestService } from '../support/service.ts';
 import { watPlugin } from '../support/wat.ts';
 
@@ -201,7 +202,7 @@ async function startOtherHost(t: { teardown(fn: () => unknown): void }, s: TestS
   const main = path.resolve(import.meta.dirname, '../../src/main.ts');
   const child = fork(main, ['serving'], {
     execArgv: ['--disable-warning=ExperimentalWarning'],
-    env: { PATH: process.env.PATH },
+    env: { ...BARE_ENV },
   });
   const gone = new Promise(resolve => child.once('exit', resolve));
   t.teardown(async () => {

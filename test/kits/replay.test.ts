@@ -4,6 +4,7 @@ import path from 'node:path';
 import t, { type Test } from 'tap';
 import { buildPlugin } from '../../sdk/typescript/build.ts';
 import { readRecording, replay } from '../../src/authors/replay.ts';
+import { BARE_ENV } from '../support/bare-env.ts';
 import { messengerWorld } from '../support/messenger-world.ts';
 import { type Json, startTestService, TOKEN } from '../support/service.ts';
 
@@ -33,7 +34,7 @@ type Ran = { code: number; out: string; err: string };
 const run = (args: string[], env: Record<string, string> = {}): Promise<Ran> =>
   new Promise(resolve => {
     const words = ['--disable-warning=ExperimentalWarning', MAIN, 'plugin', 'replay', ...args];
-    const options = { env: { PATH: process.env.PATH ?? '', HOME: process.env.HOME ?? '/', ...env } };
+    const options = { env: { ...BARE_ENV, HOME: process.env.HOME ?? '/', ...env } };
     execFile(process.execPath, words, options, (error, out, err) =>
       resolve({ code: typeof error?.code === 'number' ? error.code : 0, out, err }),
     );

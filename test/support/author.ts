@@ -5,6 +5,7 @@ import type { Test } from 'tap';
 import { buildProject } from '../../src/authors/build-project.ts';
 import { newProject } from '../../src/authors/new-project.ts';
 import { isLanguage, readProject } from '../../src/authors/project.ts';
+import { BARE_ENV } from './bare-env.ts';
 
 /** An author at a terminal. */
 
@@ -14,7 +15,7 @@ type Ran = { code: number | null; out: string; err: string };
 /** Runs `plugin-host plugin ...`. */
 export function run(args: string[], env: Record<string, string> = {}): Promise<Ran> {
   const child = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', MAIN, 'plugin', ...args], {
-    env: { PATH: process.env.PATH ?? '', HOME: process.env.HOME ?? '/', ...env },
+    env: { ...BARE_ENV, HOME: process.env.HOME ?? '/', ...env },
   });
   let [out, err] = ['', ''];
   child.stdout.on('data', (c: Buffer) => (out += c.toString()));
@@ -74,7 +75,7 @@ export async function startDev(
   const child: ChildProcess = spawn(
     process.execPath,
     ['--disable-warning=ExperimentalWarning', MAIN, 'plugin', verb, folder, ...more],
-    { env: { PATH: process.env.PATH ?? '', ...env } },
+    { env: { ...BARE_ENV, ...env } },
   );
   let out = '';
   child.stdout?.on('data', (c: Buffer) => (out += c.toString()));

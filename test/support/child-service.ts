@@ -1,6 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import path from 'node:path';
+import { BARE_ENV } from './bare-env.ts';
 
 const CHILD = path.resolve(import.meta.dirname, 'service-process.ts');
 
@@ -16,7 +17,7 @@ export type ChildService = { child: ChildProcess; base: string };
  */
 export function childServices(t: Test, databaseUrl: string, more: Record<string, string>): () => Promise<ChildService> {
   const env = {
-    PATH: process.env.PATH ?? '',
+    ...BARE_ENV,
     TEST_LOG: process.env.TEST_LOG ?? 'silent',
     BOT_HTTP_PORT: '0',
     BOT_DATA_DIR: path.join(t.testdir(), 'data'),

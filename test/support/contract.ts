@@ -1,14 +1,16 @@
+import fs from 'node:fs';
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
 import addFormats from 'ajv-formats';
-import { apiDocument } from '../../src/api/docs-api.ts';
+import type { apiDocument } from '../../src/api/docs-api.ts';
 
 /**
  * Holds every answer a test gets to the document of the API, so that the document cannot lie: the status must stand there, and the
  * body must be of its schema.
  */
 
-const document = apiDocument();
-const ajv = new Ajv2020({ strict: false, allErrors: true, validateFormats: true });
+/** The document, made once for all files. */
+const document = JSON.parse(fs.readFileSync(process.env.TEST_API ?? '', 'utf8')) as ReturnType<typeof apiDocument>;
+const ajv = new Ajv2020({ strict: false, allErrors: true, validateFormats: true, validateSchema: false });
 addFormats.default(ajv);
 ajv.addSchema(document, 'api');
 

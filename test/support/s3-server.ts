@@ -3,6 +3,7 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { createInterface } from 'node:readline';
 import { openS3Storage, type S3Storage } from '../../src/files/storage-s3.ts';
+import { BARE_ENV } from './bare-env.ts';
 import { takePort } from './ports.ts';
 
 export type S3Server = {
@@ -61,7 +62,7 @@ export async function startS3Server(directory: string, corsOrigin: string | null
       BUCKET,
       ...(corsOrigin === null ? [] : [cors]),
     ],
-    { stdio: ['ignore', 'pipe', 'pipe'], env: { PATH: process.env.PATH } },
+    { stdio: ['ignore', 'pipe', 'pipe'], env: { ...BARE_ENV } },
   );
   const lines: string[] = [];
   let marked: ((line: string) => void) | null = null;

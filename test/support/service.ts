@@ -6,6 +6,7 @@ import { makeLog } from '../../src/base/log.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import { holdToContract } from './contract.ts';
 import { asService, makeDatabase } from './database.ts';
+import { shareCache } from './shared-cache.ts';
 
 export const TOKEN = 'test-setup-token';
 
@@ -116,6 +117,7 @@ export async function startTestService(
     sharedWith === undefined ? await makeDatabase() : { url: sharedWith.databaseUrl, drop: async () => {} };
   const directory =
     sharedWith?.directory ?? fs.mkdtempSync(path.join(process.env.TEST_DIRECTORY ?? '/tmp', 'service-'));
+  shareCache(directory);
   const config = loadConfig(null, {
     BOT_HTTP_PORT: '0',
     BOT_DATA_DIR: directory,

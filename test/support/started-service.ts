@@ -2,6 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import fs from 'node:fs';
 import path from 'node:path';
 import { commandOf, listProcesses } from './processes.ts';
+import { shareCache } from './shared-cache.ts';
 
 const PROJECT = path.resolve(import.meta.dirname, '../..');
 const MAIN = path.join(PROJECT, 'src/main.ts');
@@ -28,8 +29,9 @@ export function startProgram(command: string, args: string[], directory: string,
   const kept = path.join(directory, 'pages');
   if (pages !== undefined && !fs.existsSync(kept))
     fs.cpSync(pages, path.join(kept, path.basename(pages)), { recursive: true });
+  shareCache(directory);
   const clean = Object.fromEntries(
-    Object.entries(process.env).filter(([k]) => !k.startsWith('BOT_') && !k.startsWith('TAP') && k !== 'NODE_OPTIONS'),
+    Object.entries(process.env).filter(([k]) => !k.startsWith('BOT_') && !k.startsWith('TAP')),
   );
   const child = spawn(command, args, {
     cwd: PROJECT,

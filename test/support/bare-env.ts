@@ -1,0 +1,10 @@
+/**
+ * The environment of a program that gets nothing else from this process: where to find programs, and what makes Node start fast
+ * (test/support/stripped.js).
+ */
+export const BARE_ENV: Record<string, string> = Object.fromEntries(
+  ['PATH', 'NODE_OPTIONS', 'NODE_COMPILE_CACHE', 'TEST_STRIPPED'].flatMap(name => {
+    const value = process.env[name];
+    return value === undefined ? [] : [[name, value]];
+  }),
+);
