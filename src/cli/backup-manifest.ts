@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { createHash, createHmac, hkdfSync, timingSafeEqual } from 'node:crypto';
 import fs from 'node:fs';
 import path from 'node:path';
 import { pipeline } from 'node:stream/promises';
@@ -13,9 +13,11 @@ import { CommandError } from './admin-commands.ts';
 export const MANIFEST_FILE = 'backup.json';
 export const TABLES_FOLDER = 'tables';
 export const FILES_FOLDER = 'files';
+/** A line for each file of users, as sha256sum(1) writes and checks them. */
+export const SUMS_FILE = 'files.sha256';
 
 const manifest = z.strictObject({
-  format: z.literal(1),
+  format: z.literal(2),
   release: z.string(),
   made_at: z.string(),
   /** Null when the service had no stored secret yet. */
@@ -31,12 +33,43 @@ const manifest = z.strictObject({
   ),
   sequences: z.array(z.strictObject({ name: z.string(), value: z.string() })),
   /** Files of users on disk; null when they lie in S3, or are left out. */
-  files: z.strictObject({ count: z.int(), bytes: z.int() }).nullable(),
+  files: z.strictObject({ count: z.int(), bytes: z.int(), sums_sha256: z.string() }).nullable(),
+  /** Made under secrets.key of all that stands before it, which names every file by its sum; null without a key. */
+  mac: z.string().nullable(),
 });
 export type BackupManifest = z.infer<typeof manifest>;
 
 export const tableFile = (directory: string, table: string): string =>
   path.join(directory, TABLES_FOLDER, `${table}.copy.gz`);
+
+/** The MAC of a backup under `secrets.key` (HMAC-SHA256; its key by HKDF, RFC 5869): who has not the key makes and changes none. */
+export function macOf(found: BackupManifest, secretKey: Buffer): string {
+  // In the order of the schema, however it was written.
+  const { mac: _, ...contents } = manifest.parse(found);
+  const key = Buffer.from(hkdfSync('sha256', secretKey, '', 'plugin-host backup', 32));
+  return createHmac('sha256', key).update(JSON.stringify(contents)).digest('hex');
+}
+
+/** @throws CommandError when the backup was not made under this key, or was changed since */
+export function assertAuthentic(found: BackupManifest, secretKey: Buffer): void {
+  const [given, right] = [Buffer.from(found.mac ?? '', 'hex'), Buffer.from(macOf(found, secretKey), 'hex')];
+  if (given.length !== right.length || !timingSafeEqual(given, right))
+    throw new CommandError(
+      `the backup was not made under secrets.key of this machine, or ${MANIFEST_FILE} was changed since; nothing was restored`,
+    );
+}
+
+/** The sums of the files below a folder, in the order of their names. */
+export async function sumsOf(folder: string): Promise<string> {
+  if (!fs.existsSync(folder)) return '';
+  const files = fs.readdirSync(folder, { recursive: true, withFileTypes: true }).filter(e => e.isFile());
+  const names = files.map(e => path.relative(folder, path.join(e.parentPath, e.name))).sort();
+  const lines: string[] = [];
+  for (const name of names) lines.push(`${await digestOf(path.join(folder, name))}  ${FILES_FOLDER}/${name}\n`);
+  return lines.join('');
+}
+
+export const sumOfText = (text: string): string => createHash('sha256').update(text).digest('hex');
 
 /** SHA-256 of a file, in hex. */
 export async function digestOf(file: string): Promise<string> {
@@ -72,7 +105,27 @@ export async function readBackup(directory: string): Promise<BackupManifest> {
     throw new CommandError(
       `the backup is damaged: ${FILES_FOLDER} has ${count} files with ${bytes} bytes, and had ${found.files.count} with ${found.files.bytes}`,
     );
+  if (found.files !== null) await checkSums(directory, found.files.sums_sha256);
   return found;
+}
+
+/** @throws CommandError that names a file of users that is not the one that was written */
+async function checkSums(directory: string, sumsSha256: string): Promise<void> {
+  const file = path.join(directory, SUMS_FILE);
+  let text: string;
+  try {
+    text = fs.readFileSync(file, 'utf8');
+  } catch (error) {
+    throw new CommandError(`the backup is damaged: ${file} cannot be read: ${fileProblem(error)}`);
+  }
+  if (sumOfText(text) !== sumsSha256)
+    throw new CommandError(`the backup is damaged: ${file} has changed since it was written`);
+  const found = new Set((await sumsOf(path.join(directory, FILES_FOLDER))).split('\n'));
+  const other = text.split('\n').find(line => !found.has(line));
+  if (other !== undefined)
+    throw new CommandError(
+      `the backup is damaged: ${path.join(directory, other.slice(66))} has changed since it was written, or is missing`,
+    );
 }
 
 function readManifest(directory: string): BackupManifest {

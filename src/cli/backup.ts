@@ -2,6 +2,7 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { constants, createGzip } from 'node:zlib';
+import { keyPlaceOf } from '../app/secrets.ts';
 import { accessDenied } from '../base/access-denied.ts';
 import { messageOf, OperatorError, UsageError } from '../base/errors.ts';
 import { serviceVersion } from '../base/version.ts';
@@ -9,7 +10,9 @@ import { type Config, dataPath } from '../config/load.ts';
 import type { Database } from '../db/database.ts';
 import { listApplied } from '../db/migrate.ts';
 import { type CopyClient, listCopiedTables, listSequences, withCopyClient } from '../db/table-copy.ts';
-import { readFingerprint } from '../plugins/secret-key.ts';
+import { readInstallationId } from '../files/file-records.ts';
+import { readyKey } from '../files/storage-disk.ts';
+import { findSecretKey, readFingerprint } from '../plugins/secret-key.ts';
 import { CommandError, withUnmigratedDatabase } from './admin-commands.ts';
 import { assertNewPlace } from './assert-new-place.ts';
 import {
@@ -17,7 +20,11 @@ import {
   digestOf,
   FILES_FOLDER,
   MANIFEST_FILE,
+  macOf,
   measureFolder,
+  SUMS_FILE,
+  sumOfText,
+  sumsOf,
   TABLES_FOLDER,
   tableFile,
 } from './backup-manifest.ts';
@@ -73,16 +80,68 @@ function assertApart(directory: string, data: string): void {
     throw new UsageError(`${directory} holds the data directory ${data}: name a folder of its own for the backup`);
 }
 
+/** The key that the backup is authenticated under. @throws CommandError when this account may not read it */
+function secretKeyOf(config: Config): Buffer | null {
+  const place = keyPlaceOf(config);
+  try {
+    return findSecretKey(place, null);
+  } catch (error) {
+    const denied = accessDenied(error, place.file, 'run the command as the account of the service');
+    throw denied === null ? error : new CommandError(denied, { cause: error });
+  }
+}
+
 const isInS3 = (config: Config): boolean => config.values['s3.bucket'] !== '';
 
-async function write(config: Config, db: Database, partial: string): Promise<BackupManifest> {
-  const tables = await withCopyClient(db, 'BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY', client =>
-    writeTables(client, partial),
+type FileRow = { id: string; digest: string };
+/** Files that must be on the disk, as the database of this client sees them. */
+const READY = "SELECT id, digest FROM files WHERE state = 'ready' AND store = 'disk' ORDER BY id";
+
+/**
+ * Looks whether each file that a row of the backup names was copied, unless it was deleted meanwhile.
+ *
+ * @throws CommandError when one is not there: the data directory is another one, or was lost
+ */
+async function assertFilesThere(db: Database, named: readonly FileRow[], from: string, folder: string): Promise<void> {
+  if (named.length === 0) return;
+  // The files of an installation have a folder of their own.
+  const own = path.join(folder, await readInstallationId(db));
+  const isMissing = ({ digest, id }: FileRow): boolean => !fs.existsSync(path.join(own, readyKey(id, digest)));
+  if (!named.some(isMissing)) return;
+  const now = new Set((await db.query<FileRow>(READY)).rows.map(r => r.id));
+  const missing = named.filter(row => isMissing(row) && now.has(row.id));
+  const [first] = missing;
+  if (first !== undefined)
+    throw new CommandError(
+      `${missing.length} of ${named.length} files that the database names are not below ${from}, ${readyKey(first.id, first.digest)} among them: is data.dir the one of the service?`,
+    );
+}
+
+async function write(config: Config, db: Database, partial: string, key: Buffer | null): Promise<BackupManifest> {
+  const [tables, named] = await withCopyClient(
+    db,
+    'BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY',
+    async (client): Promise<[Tables, FileRow[]]> => [
+      await writeTables(client, partial),
+      (await client.query<FileRow>(READY)).rows,
+    ],
   );
   // Also with S3: files of before stay on the disk.
-  const onDisk = await copyFiles(dataPath(config, 'files'), path.join(partial, FILES_FOLDER));
-  const files = isInS3(config) && onDisk.count === 0 ? null : onDisk;
-  return { format: 1, release: serviceVersion(), made_at: new Date().toISOString(), ...tables, files };
+  const folder = path.join(partial, FILES_FOLDER);
+  const onDisk = await copyFiles(dataPath(config, 'files'), folder);
+  await assertFilesThere(db, named, dataPath(config, 'files'), folder);
+  const sums = await sumsOf(folder);
+  fs.writeFileSync(path.join(partial, SUMS_FILE), sums, { flush: true, mode: 0o600 });
+  const files = isInS3(config) && onDisk.count === 0 ? null : { ...onDisk, sums_sha256: sumOfText(sums) };
+  const contents = {
+    format: 2 as const,
+    release: serviceVersion(),
+    made_at: new Date().toISOString(),
+    ...tables,
+    files,
+    mac: null,
+  };
+  return { ...contents, mac: key === null ? null : macOf(contents, key) };
 }
 
 /**
@@ -103,7 +162,9 @@ export async function backup(
   const partial = fs.mkdtempSync(`${path.resolve(directory)}.part-`);
   try {
     fs.mkdirSync(path.join(partial, TABLES_FOLDER), { recursive: true, mode: 0o700 });
-    const manifest = await withUnmigratedDatabase(config, progress, db => write(config, db, partial));
+    const manifest = await withUnmigratedDatabase(config, progress, db =>
+      write(config, db, partial, secretKeyOf(config)),
+    );
     const text = `${JSON.stringify(manifest, null, 2)}\n`;
     fs.writeFileSync(path.join(partial, MANIFEST_FILE), text, { flush: true, mode: 0o600 });
     fs.renameSync(partial, directory);

@@ -61,16 +61,18 @@ function addKeepingVerbs(program: Command, config: ReadConfig): void {
   )
     .argument('<dir>', 'made by this command')
     .option(...JSON_OPTION);
-  verb(
+  verb<Flags & { keepCredentials?: boolean }>(
     program,
     'restore',
     'read a backup into an empty database and data directory',
     async (flags, [directory = '']) => {
       const { restore } = await import('./restore.ts');
-      out(await restore(await config(flags), directory, flags.json === true, progressOf(flags)));
+      const options = { json: flags.json === true, keepCredentials: flags.keepCredentials === true };
+      out(await restore(await config(flags), directory, options, progressOf(flags)));
     },
   )
     .argument('<dir>', 'what backup has made')
+    .option('--keep-credentials', 'sessions, tokens and keys go on: for a move, when none was revoked since')
     .option(...JSON_OPTION);
   const person = group(program, 'person', 'personal data');
   verb(person, 'export', 'pack everything the service holds of a person', async (flags, [id = '', file = '']) => {

@@ -17,11 +17,24 @@ import {
   withCopyClient,
 } from '../db/table-copy.ts';
 import { failPendingMails } from '../identity/admin-accounts.ts';
+import { expireAdminKeys } from '../identity/admin-keys.ts';
+import { endChallenges } from '../identity/challenges.ts';
+import { endPluginLogins } from '../identity/plugin-sessions.ts';
+import { expireServiceKeys } from '../identity/service-keys.ts';
+import { endAllSessions } from '../identity/sessions.ts';
+import { expireUserTokens } from '../identity/user-tokens.ts';
 import { findSecretKey, fingerprintOf } from '../plugins/secret-key.ts';
 import { holderText } from '../supervisor/data-lock.ts';
 import { startPostgres } from '../supervisor/embedded-postgres.ts';
 import { CommandError } from './admin-commands.ts';
-import { type BackupManifest, FILES_FOLDER, MANIFEST_FILE, readBackup, tableFile } from './backup-manifest.ts';
+import {
+  assertAuthentic,
+  type BackupManifest,
+  FILES_FOLDER,
+  MANIFEST_FILE,
+  readBackup,
+  tableFile,
+} from './backup-manifest.ts';
 import { databaseFailure } from './database-failure.ts';
 import { jsonText } from './json-text.ts';
 import { lockForCommand } from './lock-for-command.ts';
@@ -41,15 +54,19 @@ function migrationsOf({ migrations, release }: BackupManifest): number {
 }
 
 /** @returns what is left to do, null for nothing @throws CommandError when the key of this machine is not the one of the backup */
-function checkKey(config: Config, { secrets_fingerprint: noted }: BackupManifest): string | null {
+function checkKey(config: Config, manifest: BackupManifest): string | null {
+  const { secrets_fingerprint: noted } = manifest;
   const place = keyPlaceOf(config);
   const key = findSecretKey(place, null);
-  if (noted === null) return null;
-  if (key === null) return `put secrets.key of the backed up service into ${place.file} before the start`;
-  if (fingerprintOf(key) !== noted)
+  if (key === null)
+    return noted === null
+      ? null
+      : `put secrets.key of the backed up service into ${place.file} before the start; without it nothing could tell whether the backup was changed`;
+  if (noted !== null && fingerprintOf(key) !== noted)
     throw new CommandError(
       `the backup was made under another secrets.key than the one of this machine; put the right one into ${place.file}, or remove that file and do so later`,
     );
+  assertAuthentic(manifest, key);
   return null;
 }
 
@@ -68,8 +85,34 @@ function checkTables(
     );
 }
 
-/** Everything or nothing: one transaction. */
-async function fill(client: CopyClient, directory: string, manifest: BackupManifest): Promise<void> {
+/** Credentials of a restored service: how many of each were ended. */
+type Ended = { sessions: number; tokens: number; serviceKeys: number; adminKeys: number };
+
+/**
+ * Ends what opens the service: after the backup some of it may have been revoked, and would count again. Tokens and keys stay as expired
+ * ones, so that administrators see which to make again.
+ */
+async function endCredentials(client: CopyClient): Promise<Ended> {
+  await endPluginLogins(client);
+  await endChallenges(client);
+  return {
+    sessions: await endAllSessions(client),
+    tokens: await expireUserTokens(client),
+    serviceKeys: await expireServiceKeys(client),
+    adminKeys: await expireAdminKeys(client),
+  };
+}
+
+const endedText = ({ adminKeys, serviceKeys, sessions, tokens }: Ended): string =>
+  `\nended, because some may have been revoked since: ${sessions} sessions, ${tokens} user tokens, ${serviceKeys} service keys, ${adminKeys} administration keys; --keep-credentials keeps them, for a move`;
+
+/** Everything or nothing: one transaction. @returns the credentials that were ended; null when they are kept */
+async function fill(
+  client: CopyClient,
+  directory: string,
+  manifest: BackupManifest,
+  keepsCredentials: boolean,
+): Promise<Ended | null> {
   if (!(await isEmptyDatabase(client)))
     throw new CommandError('the database is not empty: name an empty one, nothing in this one was changed');
   await migrateIn(client, migrationsOf(manifest));
@@ -80,6 +123,7 @@ async function fill(client: CopyClient, directory: string, manifest: BackupManif
   await setSequences(client, manifest.sequences);
   await migrateIn(client);
   await failPendingMails(client, LOST_MAIL);
+  return keepsCredentials ? null : await endCredentials(client);
 }
 
 /** The database of the configuration: its own, or the embedded one, started for as long as it takes. */
@@ -102,16 +146,18 @@ async function restoreLocked(
   config: Config,
   directory: string,
   manifest: BackupManifest,
+  keepsCredentials: boolean,
   progress: (text: string) => void,
-): Promise<void> {
+): Promise<Ended | null> {
   const files = await stageFiles(path.join(directory, FILES_FOLDER), dataPath(config, 'files'));
   let isRestored = false;
+  let ended: Ended | null = null;
   try {
     await withTarget(config, progress, async url => {
       const db = openDatabase(url, 1, () => {});
       try {
         await withCopyClient(db, 'BEGIN', async client => {
-          await fill(client, directory, manifest);
+          ended = await fill(client, directory, manifest, keepsCredentials);
           // Before the commit: with the rows the files are there, whatever ends this command.
           files.place();
         });
@@ -124,19 +170,21 @@ async function restoreLocked(
     if (isRestored) files.finish();
     else files.takeBack();
   }
+  return ended;
 }
 
 /**
  * `restore`: a backup into an empty database and an empty data directory. The graph store is brought in step by the next
  * start.
  *
+ * @param options `keepCredentials`: sessions, tokens and keys of then go on
  * @returns what to print
  * @throws CommandError in words for the operator; the database and the files are as they were then
  */
 export async function restore(
   config: Config,
   directory: string,
-  json: boolean,
+  { json, keepCredentials }: { json: boolean; keepCredentials: boolean },
   progress: (text: string) => void,
 ): Promise<string> {
   const manifest = await readBackup(directory);
@@ -147,8 +195,9 @@ export async function restore(
     throw new CommandError(
       `the data directory ${dataPath(config)} is in use by ${holderText(lock.by)}: stop it, and name an empty one`,
     );
+  let ended: Ended | null;
   try {
-    await restoreLocked(config, directory, manifest, progress);
+    ended = await restoreLocked(config, directory, manifest, keepCredentials, progress);
   } catch (error) {
     const failure = databaseFailure(error);
     if (failure instanceof OperatorError) throw failure;
@@ -159,7 +208,7 @@ export async function restore(
     if (lock.state === 'held') lock.release();
   }
   const rows = manifest.tables.reduce((sum, t) => sum + t.rows, 0);
-  if (json) return jsonText({ rows, files: manifest.files?.count ?? 0, made_at: manifest.made_at, to_do: hint });
+  if (json) return jsonText({ rows, files: manifest.files?.count ?? 0, made_at: manifest.made_at, ended, to_do: hint });
   const files = manifest.files === null ? '' : ` and ${manifest.files.count} files`;
-  return `restored ${rows} rows${files} of ${manifest.made_at}; start the service${hint === null ? '' : `\n${hint}`}`;
+  return `restored ${rows} rows${files} of ${manifest.made_at}; start the service${ended === null ? '' : endedText(ended)}${hint === null ? '' : `\n${hint}`}`;
 }

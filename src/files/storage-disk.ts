@@ -54,6 +54,9 @@ const sizeOf = (file: string): Promise<number | null> =>
     },
   );
 
+/** Where a file lies that is in its final place, from the directory of the files. */
+export const readyKey = (id: string, digest: string | null): string => `ready/${id.slice(0, 2)}/${id}-${digest}`;
+
 /**
  * Files on local disk: `uploads/<id>-<sha256>` as they came, `ready/<xx>/<id>-<sha256>` in their final place. Names of files are never part of
  * a path.
@@ -70,8 +73,7 @@ export function openDiskStorage(directory: string, signer: AddressSigner): DiskS
     return id;
   };
   const uploadedAt = (id: string, digest: string): string => path.join(uploads, `${checked(id)}-${digest}`);
-  const readyAt = (id: string, digest: string | null): string =>
-    path.join(ready, checked(id).slice(0, 2), `${id}-${digest}`);
+  const readyAt = (id: string, digest: string | null): string => path.join(directory, readyKey(checked(id), digest));
 
   async function* list(): AsyncGenerator<StoredObject[]> {
     let page: StoredObject[] = [];

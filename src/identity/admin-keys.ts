@@ -174,3 +174,11 @@ export async function touchAdminKeys(db: Queryable, entries: ReadonlyArray<{ id:
     [entries.map(e => e.id), entries.map(e => e.at)],
   );
 }
+
+/** Lets every key expire now; returns how many were good. */
+export async function expireAdminKeys(client: Queryable): Promise<number> {
+  return (
+    (await client.query('UPDATE admin_keys SET expires_at = now() WHERE expires_at IS NULL OR expires_at > now()'))
+      .rowCount ?? 0
+  );
+}

@@ -90,3 +90,8 @@ export async function removeExpiredChallenges(db: Queryable): Promise<number> {
   const { rowCount } = await db.query('DELETE FROM admin_challenges WHERE expires_at <= now()');
   return rowCount ?? 0;
 }
+
+/** Ends every question for a second factor; returns how many. */
+export async function endChallenges(client: Queryable): Promise<number> {
+  return (await client.query('DELETE FROM admin_challenges')).rowCount ?? 0;
+}

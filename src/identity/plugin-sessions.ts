@@ -69,3 +69,8 @@ export async function usePluginLogin(
 export async function removeOldPluginLogins(db: Queryable): Promise<void> {
   await db.query('DELETE FROM plugin_logins WHERE expires_at <= now()');
 }
+
+/** Ends every login on the origin of a plugin that is under way; returns how many. */
+export async function endPluginLogins(client: Queryable): Promise<number> {
+  return (await client.query('DELETE FROM plugin_logins')).rowCount ?? 0;
+}

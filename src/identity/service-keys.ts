@@ -195,3 +195,14 @@ export async function touchServiceKeys(db: Queryable, entries: ReadonlyArray<{ i
     [entries.map(e => e.id), entries.map(e => e.at)],
   );
 }
+
+/** Lets every key expire now, also secrets of before their last rotation; returns how many were good. */
+export async function expireServiceKeys(client: Queryable): Promise<number> {
+  return (
+    (
+      await client.query(
+        'UPDATE service_keys SET expires_at = now(), old_until = now() WHERE expires_at IS NULL OR expires_at > now()',
+      )
+    ).rowCount ?? 0
+  );
+}

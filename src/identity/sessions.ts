@@ -238,3 +238,8 @@ export async function removeEndedSessions(db: Queryable): Promise<number> {
   const { rowCount } = await db.query(`DELETE FROM sessions WHERE ${endedSql('$1')}`, [LIMITS.adminIdleMs / 1000]);
   return rowCount ?? 0;
 }
+
+/** Ends every session; returns how many. */
+export async function endAllSessions(client: Queryable): Promise<number> {
+  return (await client.query('DELETE FROM sessions')).rowCount ?? 0;
+}

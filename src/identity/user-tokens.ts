@@ -119,3 +119,11 @@ export async function touchUserTokens(db: Queryable, entries: ReadonlyArray<{ id
     [entries.map(e => e.id), entries.map(e => e.at)],
   );
 }
+
+/** Lets every token expire now; returns how many were good. */
+export async function expireUserTokens(client: Queryable): Promise<number> {
+  return (
+    (await client.query('UPDATE user_tokens SET expires_at = now() WHERE expires_at IS NULL OR expires_at > now()'))
+      .rowCount ?? 0
+  );
+}

@@ -1,9 +1,10 @@
 import { spawn, spawnSync } from 'node:child_process';
-import { randomBytes } from 'node:crypto';
+import { createHash, randomBytes } from 'node:crypto';
 import fs from 'node:fs';
 import path from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import t from 'tap';
+import { type BackupManifest, macOf } from '../../src/cli/backup-manifest.ts';
 import { type Database, openDatabase } from '../../src/db/database.ts';
 import { EMBEDDED_ROLE, grantServiceRole } from '../../src/db/service-role.ts';
 import { BARE_ENV } from '../support/bare-env.ts';
@@ -68,6 +69,13 @@ async function contents(of: Database): Promise<Map<string, string>> {
 
 const directory = path.join(folder('backup'), 'b');
 
+/** Writes a page of contents as who has the key would. */
+function writeManifest(at: string, manifest: unknown): void {
+  const contents = manifest as BackupManifest;
+  const signed = { ...contents, mac: macOf(contents, Buffer.from(key, 'base64')) };
+  fs.writeFileSync(path.join(at, 'backup.json'), JSON.stringify(signed));
+}
+
 t.test('a backup of a service that runs holds every table at one moment, and the files', async t => {
   let counted = 0;
   let writing = true;
@@ -107,7 +115,7 @@ t.test('it is restored on another machine: the same rows, the same answers, righ
   t.teardown(() => target.drop());
   const data = folder('restored');
   const there = { BOT_DATABASE_URL: target.url, BOT_DATA_DIR: data, BOT_SECRETS_KEY: key };
-  const restored = await run(['restore', directory], there);
+  const restored = await run(['restore', directory, '--keep-credentials'], there);
   t.match(restored, { code: 0, out: /^restored \d+ rows and 1 files of 20\S+; start the service\n$/ }, restored.err);
   const copy = openDatabase(target.url, 2, () => {});
   t.teardown(() => copy.close());
@@ -184,13 +192,12 @@ t.test('a damaged backup, another key, and a database that is not empty change n
   const broken = path.join(folder('broken'), 'b');
   fs.cpSync(directory, broken, { recursive: true });
   const { gzipSync } = await import('node:zlib');
-  const { createHash } = await import('node:crypto');
   const empty = gzipSync('');
   fs.writeFileSync(path.join(broken, 'tables', 'plugins.copy.gz'), empty);
   const changed = JSON.parse(fs.readFileSync(path.join(broken, 'backup.json'), 'utf8')) as Json & { tables: Json[] };
   for (const table of changed.tables)
     if (table.name === 'plugins') table.sha256 = createHash('sha256').update(empty).digest('hex');
-  fs.writeFileSync(path.join(broken, 'backup.json'), JSON.stringify(changed));
+  writeManifest(broken, changed);
   const target2 = there();
   t.match(await run(['restore', broken], target2), { code: 1, err: /could not be restored: .*violates foreign key/ });
   t.ok(await isEmpty());
@@ -344,13 +351,67 @@ if (process.getuid?.() === 0)
     t.same(fs.readdirSync(data), []);
   });
 
+t.test('a backup that was changed is refused: a file of a user, its sum, the page of contents', async t => {
+  const target = await makeEmptyDatabase();
+  t.teardown(() => target.drop());
+  const there = { BOT_DATABASE_URL: target.url, BOT_DATA_DIR: folder('r'), BOT_SECRETS_KEY: key };
+  const forged = path.join(folder('forged'), 'b');
+  fs.cpSync(directory, forged, { recursive: true });
+  const [sum = '', name = ''] = fs.readFileSync(path.join(forged, 'files.sha256'), 'utf8').trim().split('  ');
+  t.match(name, /^files\/\w+\/ready\//);
+  fs.writeFileSync(path.join(forged, name), 'jello');
+  t.match(await run(['restore', forged], there), { code: 1, err: /damaged: \S+ready\S+ has changed/ });
+  const other = createHash('sha256').update('jello').digest('hex');
+  fs.writeFileSync(path.join(forged, 'files.sha256'), `${other}  ${name}\n`);
+  t.match(await run(['restore', forged], there), { code: 1, err: /damaged: \S+files\.sha256 has changed/ });
+  const page = path.join(forged, 'backup.json');
+  const manifest = JSON.parse(fs.readFileSync(page, 'utf8')) as BackupManifest;
+  const sums = createHash('sha256').update(`${other}  ${name}\n`).digest('hex');
+  const contents = { ...manifest, files: manifest.files === null ? null : { ...manifest.files, sums_sha256: sums } };
+  for (const forgery of [contents, { ...contents, mac: null }, { ...contents, mac: null, secrets_fingerprint: null }]) {
+    fs.writeFileSync(page, JSON.stringify(forgery));
+    t.match(await run(['restore', forged], there), { code: 1, err: /not made under secrets\.key of this machine/ });
+  }
+  t.not(sum, other);
+});
+
+t.test('a restore ends sessions, tokens and keys of then, some of which may have been revoked since', async t => {
+  const target = await makeEmptyDatabase();
+  t.teardown(() => target.drop());
+  const scope = { plugin_id: 'filebox', trigger: 'files' };
+  made(await s.admin('POST', '/service-keys', { name: 'k', scopes: [scope] }));
+  const later = path.join(folder('later'), 'b');
+  t.equal((await run(['backup', later], env)).code, 0);
+  const there = { BOT_DATABASE_URL: target.url, BOT_DATA_DIR: folder('r'), BOT_SECRETS_KEY: key };
+  const restored = await run(['restore', later], there);
+  t.match(restored, {
+    code: 0,
+    out: /\nended, .*: \d+ sessions, 1 user tokens, 1 service keys, 0 administration keys;/,
+  });
+  const copy = openDatabase(target.url, 1, () => {});
+  t.teardown(() => copy.close());
+  const { rows } = await copy.query<{ open: number }>(
+    `SELECT (SELECT count(*) FROM sessions)::int + (SELECT count(*) FROM user_tokens WHERE expires_at > now())::int
+       + (SELECT count(*) FROM service_keys WHERE expires_at IS NULL OR expires_at > now())::int AS open`,
+  );
+  t.same(rows, [{ open: 0 }]);
+});
+
+t.test('a backup without files that the database names fails', async t => {
+  const elsewhere = { ...env, BOT_DATA_DIR: folder('elsewhere') };
+  t.match(await run(['backup', path.join(folder('lost'), 'b')], elsewhere), {
+    code: 1,
+    err: /1 of 1 files that the database names are not below \S+\/files, ready\/\S+ among them: is data\.dir/,
+  });
+});
+
 t.test('a backup whose list of tables was changed is refused', async t => {
   const shortened = path.join(folder('shortened'), 'b');
   fs.cpSync(directory, shortened, { recursive: true });
   const file = path.join(shortened, 'backup.json');
   const manifest = JSON.parse(fs.readFileSync(file, 'utf8')) as Json & { tables: Json[] };
   manifest.tables = manifest.tables.filter(x => x.name !== 'plugin_kv');
-  fs.writeFileSync(file, JSON.stringify(manifest));
+  writeManifest(shortened, manifest);
   const target = await makeEmptyDatabase();
   t.teardown(() => target.drop());
   const there = { BOT_DATABASE_URL: target.url, BOT_DATA_DIR: folder('r'), BOT_SECRETS_KEY: key };
@@ -362,7 +423,10 @@ t.test('a backup whose list of tables was changed is refused', async t => {
 
 t.test('the embedded database is backed up and restored as well', async t => {
   const data = folder('embedded');
-  const restored = await run(['restore', directory], { BOT_DATA_DIR: data, BOT_SECRETS_KEY: key });
+  const restored = await run(['restore', directory, '--keep-credentials'], {
+    BOT_DATA_DIR: data,
+    BOT_SECRETS_KEY: key,
+  });
   t.match(restored, { code: 0, out: /^restored / }, restored.err);
   const states = await run(['migrate', 'status', '--json'], { BOT_DATA_DIR: data });
   t.match(states, { code: 0, err: '' }, 'it is started for the answer');
