@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type pg from 'pg';
 import { messageOf } from '../base/errors.ts';
 import { cutConnection, LISTENER_NAME, makeClient, type Queryable } from './database.ts';
+import { assertOwnSession } from './own-session.ts';
 
 /** Channel on which hosts of one database tell each other that a plugin changed; the payload is its id. */
 export const PLUGIN_CHANGED = 'plugin_changed';
@@ -47,11 +48,16 @@ const GRACE_MS = 1000;
 /** Delay before a lost connection is opened again, and before a failed reading is repeated. */
 const AGAIN_MS = 500;
 
+/** A heartbeat: it counts when its echo has come, and the session that sent it is known to be the one that listens. */
+type Beat = { sentAt: number; echoed: boolean; own: boolean };
+
 /** One listening connection, from LISTEN to its end. */
 type Session = {
   client: pg.Client;
-  /** Send times of heartbeats whose echo has not come, by number. */
-  beats: Map<string, number>;
+  /** The server process that listens. */
+  pid: number;
+  /** Heartbeats that are not complete, by number. */
+  beats: Map<string, Beat>;
   nextBeatAt: number;
   /** Send time of the newest heartbeat that came back. */
   echoedAt: number;
@@ -89,6 +95,8 @@ export class NotificationListener {
   /** Readings run one after another, so that an older one never overwrites a newer one. */
   #reading: Promise<unknown> = Promise.resolve();
   #calls = 0;
+  /** Whether a pooler shared the session of the last connection: another is made only where it does not. */
+  #isShared = false;
   #closed = false;
 
   /** Whether this host knows all changes that other hosts acknowledged more than five seconds ago. */
@@ -129,6 +137,7 @@ export class NotificationListener {
     const client = makeClient(parts.url);
     const session: Session = {
       client,
+      pid: 0,
       beats: new Map(),
       nextBeatAt: 0,
       echoedAt: performance.now(),
@@ -145,6 +154,8 @@ export class NotificationListener {
       await client.connect();
       for (const channel of [this.#own, ...parts.channels])
         await client.query(`LISTEN ${client.escapeIdentifier(channel)}`);
+      const { rows } = await client.query<{ pid: number }>('SELECT pg_backend_pid() AS pid');
+      session.pid = rows[0]?.pid ?? 0;
     } catch (error) {
       cutConnection(client);
       throw error;
@@ -165,9 +176,15 @@ export class NotificationListener {
       return;
     }
     this.#waiting.get(payload)?.();
-    const sentAt = session.beats.get(payload);
-    if (sentAt === undefined) return;
-    session.beats.delete(payload);
+    const beat = session.beats.get(payload);
+    if (beat === undefined) return;
+    beat.echoed = true;
+    this.#counts(session, payload, beat);
+  }
+
+  #counts(session: Session, number: string, { echoed, own, sentAt }: Beat): void {
+    if (!echoed || !own) return;
+    session.beats.delete(number);
     session.echoedAt = Math.max(session.echoedAt, sentAt);
     // Notifications that arrived before this heartbeat must be applied before the heartbeat counts.
     if (session.applying.size === 0) this.#prove(session, sentAt);
@@ -240,16 +257,42 @@ export class NotificationListener {
     const now = performance.now();
     session.nextBeatAt = now + BEAT_MS;
     const number = String(this.#calls++);
-    session.beats.set(number, now);
-    void this.#notifySelf(session, number).catch(() => {});
+    const beat: Beat = { sentAt: now, echoed: false, own: false };
+    session.beats.set(number, beat);
+    this.#notifySelf(session, number).then(
+      own => {
+        beat.own = own;
+        if (own) this.#counts(session, number, beat);
+        else this.#foreign(session);
+      },
+      () => {},
+    );
   }
 
-  /** Sends on the listening connection itself, so that no change waits for a connection of the pool. */
-  #notifySelf(session: Session, payload: string): Promise<unknown> {
-    session.sent = session.sent
-      .catch(() => {})
-      .then(() => session.client.query('SELECT pg_notify($1, $2)', [this.#own, payload]));
-    return session.sent;
+  /** The connection was led to a session that does not listen: what was proven before says nothing. */
+  #foreign(session: Session): void {
+    if (session !== this.#session) return;
+    this.#isShared = true;
+    this.#provenAt = Number.NEGATIVE_INFINITY;
+    cutConnection(session.client);
+  }
+
+  /**
+   * Sends on the listening connection itself, so that no change waits for a connection of the pool.
+   *
+   * @returns whether the session is the one that listens; a pooler in transaction mode gives another one
+   */
+  #notifySelf(session: Session, payload: string): Promise<boolean> {
+    const sent = session.sent.then(async () => {
+      const { rows } = await session.client.query<{ pid: number; listens: boolean }>(
+        `SELECT pg_notify($1, $2), pg_backend_pid() AS pid,
+           EXISTS (SELECT FROM pg_listening_channels() AS channel WHERE channel = $1) AS listens`,
+        [this.#own, payload],
+      );
+      return rows[0]?.pid === session.pid && rows[0].listens;
+    });
+    session.sent = sent.catch(() => {});
+    return sent;
   }
 
   #lost(parts: NotificationListenerParts, session: Session): void {
@@ -267,39 +310,46 @@ export class NotificationListener {
   #reconnect(parts: NotificationListenerParts, failures: number): void {
     this.#timer = setTimeout(
       () => {
-        this.#connect(parts).then(
-          session => {
-            if (this.#closed) return;
-            parts.onGap();
-            void this.#readUntilDone(parts, session);
-          },
-          () => {
-            if (!this.#closed) this.#reconnect(parts, failures + 1);
-          },
-        );
+        const ready = this.#isShared ? assertOwnSession(parts.url) : Promise.resolve();
+        ready
+          .then(() => this.#connect(parts))
+          .then(
+            session => {
+              this.#isShared = false;
+              if (this.#closed) return;
+              parts.onGap();
+              void this.#readUntilDone(parts, session);
+            },
+            error => {
+              if (failures === 0 && this.#isShared)
+                parts.log.warn({ error: messageOf(error) }, 'changes of other hosts cannot be heard');
+              if (!this.#closed) this.#reconnect(parts, failures + 1);
+            },
+          );
       },
       failures === 0 ? 0 : AGAIN_MS,
     );
   }
 
   /**
-   * Resolves when this host has received every notification sent before the call: it sends one of its own and waits for
-   * it. Resolves after one second in any case; then the heartbeat decides whether this host is current.
+   * Resolves when this host has received every notification sent before the call: it sends one of its own and waits for it.
+   *
+   * @returns whether it came within a second; without it the heartbeat decides whether this host is current
    */
-  async heard(): Promise<void> {
+  async heard(): Promise<boolean> {
     const session = this.#session;
-    if (session === null) return;
+    if (session === null) return false;
     const mine = String(this.#calls++);
-    await new Promise<void>(resolve => {
-      const late = setTimeout(resolve, HEARD_MS);
-      const done = (): void => {
-        clearTimeout(late);
-        resolve();
-      };
-      this.#waiting.set(mine, done);
-      this.#notifySelf(session, mine).catch(done);
+    let late: NodeJS.Timeout | undefined;
+    const tooLate = new Promise<boolean>(resolve => {
+      late = setTimeout(() => resolve(false), HEARD_MS);
     });
+    const echo = new Promise<void>(resolve => this.#waiting.set(mine, resolve));
+    const own = this.#notifySelf(session, mine).catch(() => false);
+    const came = await Promise.race([tooLate, Promise.all([own, echo]).then(([isOwn]) => isOwn)]);
+    clearTimeout(late);
     this.#waiting.delete(mine);
+    return came;
   }
 
   async close(): Promise<void> {

@@ -21,9 +21,12 @@ export async function makeServiceRole(owner: Queryable, role: string, password: 
 
 /**
  * The role reads and writes rows. It owns none of the service's tables, may only append to the audit log, and owns the
- * schema of the job queue.
+ * schema of the job queue. Other roles of the server, as those of plugins' databases, may not connect; where the owner of the tables does
+ * not own the database, PostgreSQL warns and leaves that as it is.
  */
 const GRANTS = `
+  REVOKE CONNECT, TEMPORARY ON DATABASE :database FROM PUBLIC;
+  GRANT CONNECT ON DATABASE :database TO :role;
   GRANT USAGE ON SCHEMA public TO :role;
   GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO :role;
   GRANT USAGE, SELECT, UPDATE ON ALL SEQUENCES IN SCHEMA public TO :role;
@@ -49,15 +52,15 @@ const JOB_QUEUE_OBJECTS = `
 /** Grants the role the rights that serving needs. Runs at every start, because a migration may have added tables. */
 export async function grantServiceRole(owner: Database, role: string): Promise<void> {
   await owner.withTransaction(async client => {
-    const { rows: quoted } = await client.query<{ name: string; isMe: boolean }>(
-      'SELECT quote_ident($1) AS name, current_user = $1 AS "isMe"',
+    const { rows: quoted } = await client.query<{ name: string; database: string; isMe: boolean }>(
+      'SELECT quote_ident($1) AS name, quote_ident(current_database()) AS database, current_user = $1 AS "isMe"',
       [role],
     );
     if (quoted[0]?.isMe !== false)
       throw new RoleError(
         `database.url and database.owner_url name the same role "${role}"; name another one in database.url`,
       );
-    await client.query(GRANTS.replaceAll(':role', quoted[0].name));
+    await client.query(GRANTS.replaceAll(':role', quoted[0].name).replaceAll(':database', quoted[0].database));
     const { rows } = await client.query<{ statement: string }>(JOB_QUEUE_OBJECTS, [role]);
     try {
       for (const { statement } of rows) await client.query(statement);

@@ -2,8 +2,9 @@ import { randomBytes } from 'node:crypto';
 import { messageOf } from '../base/errors.ts';
 import { counter, gauge, type Metric } from '../base/metric.ts';
 import { serviceVersion } from '../base/version.ts';
-import { type Config, configToEnv, dataPath, loadConfig, withValues } from '../config/load.ts';
+import { type Config, configToEnv, dataPath, isLoopback, loadConfig, withValues } from '../config/load.ts';
 import { durationMs } from '../config/values.ts';
+import { assertOwnSession } from '../db/own-session.ts';
 import { EMBEDDED_ROLE, makeServiceRole, prepareDatabase, roleOfUrl, withUser } from '../db/service-role.ts';
 import { Backoff } from './backoff.ts';
 import {
@@ -61,6 +62,9 @@ const NO_PROCESSES: GroupState = {
   slots: { members: [], owners: [], tables: {} },
   strikes: [],
 };
+
+const OPEN_METRICS = (host: string): string =>
+  `metrics.host is ${host}, and every client that reaches it reads the metrics: set metrics.token, or an address that only Prometheus reaches`;
 
 /**
  * The parent of all processes: the serving processes (front end and lanes), the embedded PostgreSQL and the embedded
@@ -131,6 +135,7 @@ export class Supervisor implements ControlCommands {
     else {
       const waitMs = durationMs(v['database.start_wait']);
       await waitForDatabase(v['database.url'], waitMs, this.#options.progress, () => this.#stopping !== null);
+      await assertOwnSession(v['database.url']);
     }
     if (v['database.url'] !== '' && v['database.owner_url'] !== '')
       await this.#prepareDatabase(v['database.owner_url'], v['database.url']);
@@ -145,8 +150,11 @@ export class Supervisor implements ControlCommands {
   async #open(): Promise<void> {
     const v = this.#config.values;
     this.#wasReady = true;
-    if (v['metrics.port'] !== 0)
-      this.#metrics = await startMetricsServer(v['metrics.host'], v['metrics.port'], () => this.#collect());
+    if (v['metrics.port'] !== 0) {
+      const { 'metrics.host': host, 'metrics.port': port, 'metrics.token': token } = v;
+      this.#metrics = await startMetricsServer(host, port, token, () => this.#collect());
+      if (token === '' && !isLoopback(host)) this.#options.progress(OPEN_METRICS(host));
+    }
     this.#control = await openControlSocket(dataPath(this.#config), this).catch((error: unknown) => {
       this.#options.warn(`commands like reload cannot reach this service: ${messageOf(error)}`);
       return null;
