@@ -48,7 +48,8 @@ export const health = resource('Health', 'Whether the service lives and is ready
     path: '/readyz',
     guard: 'none',
     summary: 'Ask whether the service is ready',
-    description: 'degraded: the graph store does not answer. Triggers and commands that need it are refused.',
+    description:
+      'degraded: the graph store does not answer or is slow, or the database is read-only. What needs them is refused or late.',
     replies: {
       200: z.object({ status: z.enum(['ready', 'degraded']), checks }),
       503: z.object({

@@ -24,7 +24,7 @@ import type { Authz } from './authz.ts';
 import type { Core } from './core.ts';
 import type { Execution } from './execution.ts';
 import type { ComposedFiles } from './files.ts';
-import { healthChecks } from './health.ts';
+import { watchHealth } from './health.ts';
 import type { Identity } from './identity.ts';
 import { composeConnections, composeIntake } from './intake.ts';
 import type { Plugins } from './plugins.ts';
@@ -127,7 +127,8 @@ const ABOUT = { version: serviceVersion(), startedAt: new Date(Date.now() - proc
 const NOT_BOUNDED = 'the receive buffers of connections could not be bounded: a fast upload may hold up others';
 const NOT_KEPT = 'the answer of a request with an Idempotency-Key could not be kept';
 
-const metricsOf = (connections: Connections, counts: AnswerCounts | null): Metric[] => [
+const metricsOf = (connections: Connections, counts: AnswerCounts | null, health: () => Metric[]): Metric[] => [
+  ...health(),
   gauge('plugin_host_connections', 'Open connections of clients.', connections.open),
   ...(counts?.metrics() ?? []),
 ];
@@ -142,7 +143,7 @@ function tracingOf({ config, tracing }: Core) {
 const barrierOf = ({ changes }: Core, siblings: Siblings) => ({
   isCurrent: () => changes.isCurrent(),
   becomesCurrent: () => changes.becomesCurrent(),
-  heard: async () => void (await Promise.all([changes.heard(), siblings.heard()])),
+  heard: async () => (await Promise.all([changes.heard(), siblings.heard()])).every(came => came),
 });
 
 /** Listens. From here on the service answers. @throws Error when the port is taken */
@@ -152,8 +153,9 @@ export async function composeFrontEnd(core: Core, parts: FrontEndParts): Promise
   const v = config.values;
   let state: 'starting' | 'ready' | 'draining' = 'starting';
   let isRefusing = false;
+  const { checks, health } = watchHealth(core, parts);
   const routes = [
-    ...healthRoutes({ state: () => state, checks: healthChecks(core, parts), guards, about: ABOUT }),
+    ...healthRoutes({ state: () => state, checks, guards, about: ABOUT }),
     ...docsRoutes(),
     ...parts.routes,
   ];
@@ -169,8 +171,7 @@ export async function composeFrontEnd(core: Core, parts: FrontEndParts): Promise
     timeoutMs: v['execution.timeout_ms'],
     bodyBytesMax: v['http.max_body'],
   };
-  const intake = composeIntake(config);
-  const counts = v['metrics.port'] === 0 ? null : new AnswerCounts();
+  const [intake, counts] = [composeIntake(config), v['metrics.port'] === 0 ? null : new AnswerCounts()];
   const connections = composeConnections(config, log, parts.siblings.processes);
   const server = await startServer(v['http.host'], v['http.port'], {
     triggerPrefix: TRIGGER_PREFIX,
@@ -198,7 +199,7 @@ export async function composeFrontEnd(core: Core, parts: FrontEndParts): Promise
     server,
     routes,
     connections: () => connections.open,
-    metrics: () => metricsOf(connections, counts),
+    metrics: () => metricsOf(connections, counts, health),
     takeOver: () => void takeOver(server, parts.siblings.processes, takeOverMsOf(config)),
     handOver: () => handOver(server, connections, parts.siblings.processes, takeOverMsOf(config)),
     leave(ms) {

@@ -1,12 +1,16 @@
 import type { HealthCheck } from '../api/health-api.ts';
 import { lackOfSpace } from '../base/disk-space.ts';
 import { messageOf, notCurrent } from '../base/errors.ts';
+import { gauge, type Metric } from '../base/metric.ts';
 import { dataPath } from '../config/load.ts';
+import type { Database } from '../db/database.ts';
 import type { Graph } from '../graph/graph.ts';
 import type { Core } from './core.ts';
 
 /** The graph store is asked once in this time, however often clients ask for the health of the service. */
 const GRAPH_MS = 1000;
+/** A store that takes longer than this, twice, is slow: a change of rights waits for it, and then goes on without. */
+const GRAPH_SLOW_MS = 500;
 
 /** The answer of before, while it is new enough: questions without a credential must not become calls. */
 export function remembered(ms: number, look: () => Promise<string | null>): () => Promise<string | null> {
@@ -21,8 +25,53 @@ export function remembered(ms: number, look: () => Promise<string | null>): () =
   };
 }
 
+/** What is wrong with the graph store; null when it answers in time. */
+async function graphProblem(graph: Graph): Promise<string | null> {
+  let took = 0;
+  // One slow answer may be chance.
+  for (let k = 0; k < 2; k++) {
+    const began = performance.now();
+    try {
+      await graph.ping();
+    } catch (error) {
+      return `the graph store does not answer: ${messageOf(error)}`;
+    }
+    took = performance.now() - began;
+    if (took <= GRAPH_SLOW_MS) return null;
+  }
+  return `the graph store answers after ${Math.round(took)} ms: decisions that need it are late, and changes of rights are answered before they are delivered`;
+}
+
+/** Whether the database takes changes: after a failover it may be the replica, and a full disk makes operators switch writing off. */
+async function writeProblem(db: Database): Promise<string | null> {
+  const { rows } = await db.query<{ readOnly: boolean }>(
+    `SELECT pg_is_in_recovery() OR current_setting('transaction_read_only') = 'on' AS "readOnly"`,
+  );
+  return rows[0]?.readOnly === true
+    ? 'the database is read-only: nothing can be changed here, data of plugins included'
+    : null;
+}
+
+/**
+ * The checks as a metric: what they found the last time, because a check may take longer than a scrape waits. Each scrape begins the next
+ * look.
+ */
+function healthMetric(checks: readonly HealthCheck[]): () => Metric[] {
+  const failed = new Map<string, number>();
+  const look = ({ look: ask, name }: HealthCheck): void =>
+    void ask().then(
+      problem => failed.set(name, problem === null ? 0 : 1),
+      () => failed.set(name, 1),
+    );
+  return () => {
+    for (const check of checks) look(check);
+    const rows = [...failed].map(([check, value]) => [{ check }, value] as const);
+    return [gauge('plugin_host_check_failed', 'Whether something is wrong with what /readyz looks at.', rows, 'max')];
+  };
+}
+
 /** What `/readyz` looks at, in the order in which a failure is named. */
-export function healthChecks(
+function healthChecks(
   { changes, config, db }: Core,
   { graph, storeHealth }: { graph: Graph; storeHealth: readonly HealthCheck[] },
 ): HealthCheck[] {
@@ -42,6 +91,12 @@ export function healthChecks(
         ),
     },
     {
+      name: 'writes',
+      needed: false,
+      // What is wrong otherwise, the check before says.
+      look: () => writeProblem(db).catch(() => null),
+    },
+    {
       name: 'disk',
       needed: true,
       look: async () => lackOfSpace(dataPath(config), config.values['data.min_free_mb']),
@@ -49,13 +104,16 @@ export function healthChecks(
     {
       name: 'graph',
       needed: false,
-      look: remembered(GRAPH_MS, () =>
-        graph.ping().then(
-          () => null,
-          (error: unknown) => `the graph store does not answer: ${messageOf(error)}`,
-        ),
-      ),
+      look: remembered(GRAPH_MS, () => graphProblem(graph)),
     },
     ...storeHealth,
   ];
+}
+
+type HealthParts = Parameters<typeof healthChecks>[1];
+
+/** The checks, and what they found as a metric. */
+export function watchHealth(core: Core, parts: HealthParts): { checks: HealthCheck[]; health: () => Metric[] } {
+  const checks = healthChecks(core, parts);
+  return { checks, health: healthMetric(checks) };
 }

@@ -1,16 +1,22 @@
 import t from 'tap';
+import { openDatabase } from '../../src/db/database.ts';
 import { startGraphStore } from '../support/graph.ts';
 import { type Answer, type Json, request, startTestService, TOKEN } from '../support/service.ts';
+import { storeWay } from '../support/store-way.ts';
 
 /** `/healthz` and `/readyz`: what they say, and to which client. */
 
 const { spicedb } = await startGraphStore(t);
+const way = await storeWay(spicedb.endpoint.replace('unix:', ''));
+t.teardown(() => way.close());
 const s = await startTestService({
-  BOT_SPICEDB_ENDPOINT: spicedb.endpoint,
+  BOT_SPICEDB_ENDPOINT: `127.0.0.1:${way.port}`,
   BOT_SPICEDB_TOKEN: 'any',
   BOT_SPICEDB_TLS: 'false',
 });
 t.teardown(() => s.stop());
+const db = openDatabase(s.databaseUrl, 1, () => {});
+t.teardown(() => db.close());
 
 const ask = (path: string, headers: Record<string, string> = {}): Promise<Answer> =>
   request(`${s.base}${path}`, { headers });
@@ -33,6 +39,7 @@ t.test('a client on the machine reads each check, one behind a proxy only the st
     [
       ['changes', 'ok', null],
       ['database', 'ok', null],
+      ['writes', 'ok', null],
       ['disk', 'ok', null],
       ['graph', 'ok', null],
     ],
@@ -46,6 +53,46 @@ t.test('an administrator reads each check from anywhere, and another credential 
   const admin = await ask('/readyz', { ...PROXY, authorization: `Bearer ${TOKEN}` });
   t.match(admin.json, { status: 'ready', checks: [{ name: 'changes' }] });
   t.same((await ask('/readyz', { ...PROXY, authorization: 'Bearer wrong' })).json, { status: 'ready' });
+});
+
+/** What a check says in words, once its metric says the same. */
+async function found(name: string, failed: 0 | 1): Promise<unknown> {
+  for (let k = 0; k < 200; k++) {
+    const metric = (await s.service.metrics()).find(m => m.name === 'plugin_host_check_failed');
+    if (metric?.values.find(v => v.labels.check === name)?.value === failed)
+      return ((await ask('/readyz')).json.checks as Json[]).find(c => c.name === name)?.detail;
+    await new Promise(resolve => setTimeout(resolve, 50));
+  }
+  throw new Error(`plugin_host_check_failed of ${name} never was ${failed}`);
+}
+
+t.test('a graph store that answers late makes the service degraded, in words and in its metric', async t => {
+  way.lateMs = 700;
+  await until('degraded');
+  t.match(await found('graph', 1), /^the graph store answers after \d+ ms/);
+  way.lateMs = 0;
+  await until('ready');
+  t.equal(await found('graph', 0), null);
+});
+
+t.test('a database that takes no changes makes the service degraded, and a change says so', async t => {
+  const { rows } = await db.query<{ name: string }>('SELECT quote_ident(current_database()) AS name');
+  const name = rows[0]?.name ?? '';
+  const renew = (): Promise<unknown> =>
+    db.query(
+      `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()`,
+    );
+  await db.query(`ALTER DATABASE ${name} SET default_transaction_read_only = on`);
+  await renew();
+  await until('degraded');
+  t.match(await found('writes', 1), /^the database is read-only/);
+  const refused = await s.admin('POST', '/users', { display_name: 'Ada' });
+  t.equal(refused.status, 503, refused.text);
+  await db.query('SET SESSION CHARACTERISTICS AS TRANSACTION READ WRITE');
+  await db.query(`ALTER DATABASE ${name} RESET default_transaction_read_only`);
+  await renew();
+  await until('ready');
+  t.equal(await found('writes', 0), null);
 });
 
 t.test('without the graph store the service is degraded, not away', async t => {

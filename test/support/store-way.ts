@@ -12,6 +12,8 @@ export type StoreWay = {
   mend(): void;
   /** Called with every piece a client sends, before it is passed on; false cuts that connection instead. */
   onSent: (bytes: Buffer) => boolean;
+  /** How late every piece a client sends comes to the store, in ms. */
+  lateMs: number;
   close(): void;
 };
 
@@ -46,7 +48,8 @@ export async function storeWay(socketFile: string): Promise<StoreWay> {
       });
       one.on('data', (bytes: Buffer) => {
         if (one === client && !way.onSent(bytes)) return void client.destroy();
-        other.write(bytes);
+        if (one === client && way.lateMs > 0) setTimeout(() => other.write(bytes), way.lateMs);
+        else other.write(bytes);
       });
       if (isFrozen) one.pause();
     }
@@ -56,6 +59,7 @@ export async function storeWay(socketFile: string): Promise<StoreWay> {
   const way: StoreWay = {
     port: address.port,
     onSent: () => true,
+    lateMs: 0,
     cut() {
       isCut = true;
       for (const socket of open) socket.destroy();
