@@ -2,6 +2,8 @@ import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import fs from 'node:fs';
 import path from 'node:path';
+import { z } from 'zod';
+import { EMBEDDED, productionPackages } from './installed-packages.ts';
 import { makeEmbeddedTree, makeReleaseTree, treeBytes } from './release-tree.ts';
 import { releaseTime, releaseVersion } from './release-version.ts';
 
@@ -14,6 +16,39 @@ function pack(folder: string, archive: string, seconds: number): void {
   const tar = ['--sort=name', '--owner=0', '--group=0', '--numeric-owner', `--mtime=@${seconds}`, '--mode=go-w'];
   const gzip = '--use-compress-program=gzip -9n';
   execFileSync('tar', [...tar, gzip, '-cf', archive, '-C', path.dirname(folder), path.basename(folder)]);
+}
+
+/** What `package-lock.json` says of a package. */
+const Locked = z.object({ version: z.string(), integrity: z.string().optional(), license: z.string().optional() });
+
+/**
+ * The packages that a release and its part with the embedded stores bring, as CycloneDX
+ * (https://cyclonedx.org/docs/1.6/json/). `npm sbom` leaves out those that development needs as well.
+ */
+export function billOfMaterials(project: string, version: string): string {
+  const { packages } = z
+    .object({ packages: z.record(z.string(), z.unknown()) })
+    .parse(JSON.parse(fs.readFileSync(path.join(project, 'package-lock.json'), 'utf8')));
+  const components = [...new Set([...productionPackages(project), ...EMBEDDED])].sort().map(at => {
+    const { integrity, license, version } = Locked.parse(packages[`node_modules/${at}`]);
+    const name = at.split('node_modules/').at(-1) ?? at;
+    const purl = `pkg:npm/${name.replace('@', '%40')}@${version}`;
+    const [algorithm, sum] = integrity?.split('-') ?? [];
+    return {
+      type: 'library',
+      'bom-ref': at,
+      name,
+      version,
+      purl,
+      ...(license === undefined ? {} : { licenses: [{ expression: license }] }),
+      ...(algorithm === 'sha512' && sum !== undefined
+        ? { hashes: [{ alg: 'SHA-512', content: Buffer.from(sum, 'base64').toString('hex') }] }
+        : {}),
+    };
+  });
+  const component = { type: 'application', name: 'plugin-host', version, purl: `pkg:npm/plugin-host@${version}` };
+  const bom = { bomFormat: 'CycloneDX', specVersion: '1.6', version: 1, metadata: { component }, components };
+  return `${JSON.stringify(bom, null, 2)}\n`;
 }
 
 /**
@@ -44,8 +79,10 @@ export async function makeRelease(
     const embedded = path.join(output, `plugin-host-embedded-${version}-${platform}.tar.gz`);
     const embeddedMb = Math.round(treeBytes(tree) / 1e6);
     pack(tree, embedded, seconds);
+    const sbom = path.join(output, `${name}-${platform}.cdx.json`);
+    fs.writeFileSync(sbom, billOfMaterials(project, version));
     const sum = (file: string): string => createHash('sha256').update(fs.readFileSync(file)).digest('hex');
-    const lines = [archive, embedded].map(f => `${sum(f)}  ${path.basename(f)}\n`);
+    const lines = [archive, embedded, sbom].map(f => `${sum(f)}  ${path.basename(f)}\n`);
     fs.writeFileSync(path.join(output, `${name}-${platform}.sha256`), lines.join(''));
     const packedMb = (file: string): number => Math.round(fs.statSync(file).size / 1e6);
     say(`${archive} (${packedMb(archive)} MB, unpacked ${unpackedMb} MB)`);

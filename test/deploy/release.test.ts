@@ -4,6 +4,7 @@ import path from 'node:path';
 import t from 'tap';
 import { productionPackages } from '../../deploy/release/installed-packages.ts';
 import { makeDebs } from '../../deploy/release/make-deb.ts';
+import { billOfMaterials } from '../../deploy/release/make-release.ts';
 import { makeEmbeddedTree, makeReleaseTree, treeBytes } from '../../deploy/release/release-tree.ts';
 import { ROWS } from '../../src/config/keys.ts';
 import { loadConfig } from '../../src/config/load.ts';
@@ -53,6 +54,26 @@ t.test('a release is small, holds no TypeScript and only what it needs to run', 
     [],
     'no binary for another system',
   );
+});
+
+t.test('a release says what it is made of, as CycloneDX', t => {
+  const bom = JSON.parse(billOfMaterials(PROJECT, '1.2.3')) as {
+    bomFormat: string;
+    metadata: { component: { purl: string } };
+    components: Array<{ 'bom-ref': string; name: string; purl: string }>;
+  };
+  t.equal(bom.bomFormat, 'CycloneDX');
+  t.match(bom.metadata.component.purl, /^pkg:npm\/plugin-host@/);
+  t.match(bom.components.find(c => c.name === '@aws-sdk/client-s3')?.purl, /^pkg:npm\/%40aws-sdk\/client-s3@\d/);
+  const brought = fs.globSync('node_modules/**/package.json', { cwd: tree }).map(file => path.dirname(file).slice(13));
+  const listed = new Set(bom.components.map(c => c['bom-ref']));
+  const isPackage = (at: string): boolean => /(^|\/node_modules\/)(@[^/]+\/)?[^/@]+$/.test(at);
+  t.same(
+    brought.filter(at => isPackage(at) && !listed.has(at)),
+    [],
+    'every package that the release brings',
+  );
+  t.end();
 });
 
 t.test('a release knows the packages by the lock file, and names one that is not installed', async t => {
