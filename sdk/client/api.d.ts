@@ -24,6 +24,9 @@ export interface paths {
         200: { headers: Record<string, unknown>; content: {
           'application/json': components['schemas']['AccessExplanation'];
         } };
+        202: { headers: Record<string, unknown>; content: {
+          'application/json': components['schemas']['AccessExplanation'];
+        } };
       };
     };
   };
@@ -123,6 +126,24 @@ export interface paths {
             'unknown_plugins'?: string[];
           };
         } };
+        202: { headers: Record<string, unknown>; content: {
+          'application/json': {
+            'id': number;
+            'name': string;
+            /** The part of the key that is no secret */
+            'public': string;
+            'scopes': string[];
+            /** Id of the administrator who made it */
+            'made_by': number;
+            'created_at': string;
+            'expires_at': string | null;
+            'last_used_at': string | null;
+            /** The credential: Authorization: Bearer <key> */
+            'key': string;
+            /** Plugins of its scopes that are not uploaded */
+            'unknown_plugins'?: string[];
+          };
+        } };
       };
     };
   };
@@ -148,6 +169,7 @@ export interface paths {
         };
       };
       responses: Refused<400 | 401 | 403 | 404 | 500 | 503 | 507> & {
+        202: { headers: Record<string, unknown>; content?: never };
         204: { headers: Record<string, unknown>; content?: never };
       };
     };
@@ -167,6 +189,9 @@ export interface paths {
         200: { headers: Record<string, unknown>; content: {
           'application/json': components['schemas']['AdminLogin'];
         } };
+        202: { headers: Record<string, unknown>; content: {
+          'application/json': components['schemas']['AdminLogin'];
+        } };
       };
     };
   };
@@ -181,6 +206,9 @@ export interface paths {
       } };
       responses: Refused<400 | 401 | 403 | 408 | 413 | 415 | 422 | 429 | 500 | 503 | 507> & {
         200: { headers: Record<string, unknown>; content: {
+          'application/json': components['schemas']['AdminLogin'];
+        } };
+        202: { headers: Record<string, unknown>; content: {
           'application/json': components['schemas']['AdminLogin'];
         } };
       };
@@ -208,6 +236,15 @@ export interface paths {
       } };
       responses: Refused<400 | 401 | 403 | 408 | 409 | 413 | 415 | 422 | 429 | 500 | 503 | 507> & {
         200: { headers: Record<string, unknown>; content: {
+          'application/json': {
+            'admin': components['schemas']['CurrentAdmin'];
+            /** Value of the header X-Page-Proof, which requests of browsers need */
+            'page_proof': string;
+            /** How many administration keys go on */
+            'admin_keys': number;
+          };
+        } };
+        202: { headers: Record<string, unknown>; content: {
           'application/json': {
             'admin': components['schemas']['CurrentAdmin'];
             /** Value of the header X-Page-Proof, which requests of browsers need */
@@ -247,6 +284,9 @@ export interface paths {
         200: { headers: Record<string, unknown>; content: {
           'application/json': components['schemas']['AdminLogin'];
         } };
+        202: { headers: Record<string, unknown>; content: {
+          'application/json': components['schemas']['AdminLogin'];
+        } };
       };
     };
   };
@@ -254,6 +294,7 @@ export interface paths {
     post: {
       parameters: {};
       responses: Refused<400 | 403 | 500 | 503 | 507> & {
+        202: { headers: Record<string, unknown>; content?: never };
         204: { headers: Record<string, unknown>; content?: never };
       };
     };
@@ -289,6 +330,9 @@ export interface paths {
         200: { headers: Record<string, unknown>; content: {
           'application/json': components['schemas']['AdminLogin'];
         } };
+        202: { headers: Record<string, unknown>; content: {
+          'application/json': components['schemas']['AdminLogin'];
+        } };
       };
     };
   };
@@ -297,6 +341,14 @@ export interface paths {
       parameters: {};
       responses: Refused<400 | 401 | 403 | 409 | 500 | 503 | 507> & {
         200: { headers: Record<string, unknown>; content: {
+          'application/json': {
+            /** Names this question in the answer; valid for five minutes */
+            'continuation': string;
+            /** What navigator.credentials.get takes as publicKey, as JSON */
+            'options': components['schemas']['PasskeyUseOptions'];
+          };
+        } };
+        202: { headers: Record<string, unknown>; content: {
           'application/json': {
             /** Names this question in the answer; valid for five minutes */
             'continuation': string;
@@ -322,6 +374,14 @@ export interface paths {
       parameters: {};
       responses: Refused<400 | 401 | 403 | 409 | 500 | 503 | 507> & {
         200: { headers: Record<string, unknown>; content: {
+          'application/json': {
+            /** Names this enrolment in its second half; valid for five minutes */
+            'continuation': string;
+            /** What navigator.credentials.create takes as publicKey, as JSON */
+            'options': components['schemas']['PasskeyCreationOptions'];
+          };
+        } };
+        202: { headers: Record<string, unknown>; content: {
           'application/json': {
             /** Names this enrolment in its second half; valid for five minutes */
             'continuation': string;
@@ -363,6 +423,13 @@ export interface paths {
             'recovery_codes': string[] | null;
           };
         } };
+        202: { headers: Record<string, unknown>; content: {
+          'application/json': {
+            'passkey': components['schemas']['Passkey'];
+            /** With the first second factor: codes to keep, shown once */
+            'recovery_codes': string[] | null;
+          };
+        } };
       };
     };
   };
@@ -375,6 +442,7 @@ export interface paths {
         };
       };
       responses: Refused<400 | 401 | 403 | 404 | 409 | 500 | 503 | 507> & {
+        202: { headers: Record<string, unknown>; content?: never };
         204: { headers: Record<string, unknown>; content?: never };
       };
     };
@@ -384,6 +452,16 @@ export interface paths {
       parameters: {};
       responses: Refused<400 | 401 | 403 | 409 | 500 | 503 | 507> & {
         200: { headers: Record<string, unknown>; content: {
+          'application/json': {
+            /** Names this enrolment in its second half; valid for five minutes */
+            'continuation': string;
+            /** The secret to type, base32 */
+            'secret': string;
+            /** The same as an otpauth: address, for a QR code */
+            'uri': string;
+          };
+        } };
+        202: { headers: Record<string, unknown>; content: {
           'application/json': {
             /** Names this enrolment in its second half; valid for five minutes */
             'continuation': string;
@@ -415,11 +493,19 @@ export interface paths {
             'recovery_codes': string[] | null;
           };
         } };
+        202: { headers: Record<string, unknown>; content: {
+          'application/json': {
+            'totp_since': string;
+            /** With the first second factor: codes to keep, shown once */
+            'recovery_codes': string[] | null;
+          };
+        } };
       };
     };
     delete: {
       parameters: {};
       responses: Refused<400 | 401 | 403 | 404 | 409 | 500 | 503 | 507> & {
+        202: { headers: Record<string, unknown>; content?: never };
         204: { headers: Record<string, unknown>; content?: never };
       };
     };
@@ -429,6 +515,11 @@ export interface paths {
       parameters: {};
       responses: Refused<400 | 401 | 403 | 409 | 500 | 503 | 507> & {
         200: { headers: Record<string, unknown>; content: {
+          'application/json': {
+            'recovery_codes': string[];
+          };
+        } };
+        202: { headers: Record<string, unknown>; content: {
           'application/json': {
             'recovery_codes': string[];
           };
@@ -501,6 +592,9 @@ export interface paths {
         201: { headers: Record<string, unknown>; content: {
           'application/json': components['schemas']['AdminAccount'];
         } };
+        202: { headers: Record<string, unknown>; content: {
+          'application/json': components['schemas']['AdminAccount'];
+        } };
       };
     };
   };
@@ -539,6 +633,9 @@ export interface paths {
         200: { headers: Record<string, unknown>; content: {
           'application/json': components['schemas']['AdminAccount'];
         } };
+        202: { headers: Record<string, unknown>; content: {
+          'application/json': components['schemas']['AdminAccount'];
+        } };
       };
     };
     delete: {
@@ -549,6 +646,7 @@ export interface paths {
         };
       };
       responses: Refused<400 | 401 | 403 | 404 | 409 | 500 | 503 | 507> & {
+        202: { headers: Record<string, unknown>; content?: never };
         204: { headers: Record<string, unknown>; content?: never };
       };
     };
@@ -565,6 +663,9 @@ export interface paths {
         200: { headers: Record<string, unknown>; content: {
           'application/json': components['schemas']['AdminAccount'];
         } };
+        202: { headers: Record<string, unknown>; content: {
+          'application/json': components['schemas']['AdminAccount'];
+        } };
       };
     };
   };
@@ -577,6 +678,7 @@ export interface paths {
         };
       };
       responses: Refused<400 | 401 | 403 | 404 | 409 | 500 | 503 | 507> & {
+        202: { headers: Record<string, unknown>; content?: never };
         204: { headers: Record<string, unknown>; content?: never };
       };
     };
@@ -682,6 +784,9 @@ export interface paths {
         200: { headers: Record<string, unknown>; content: {
           'application/json': components['schemas']['ChangedCommandSettings'];
         } };
+        202: { headers: Record<string, unknown>; content: {
+          'application/json': components['schemas']['ChangedCommandSettings'];
+        } };
       };
     };
   };
@@ -705,6 +810,9 @@ export interface paths {
       } };
       responses: Refused<400 | 401 | 403 | 404 | 408 | 412 | 413 | 415 | 422 | 500 | 503 | 507> & {
         200: { headers: Record<string, unknown>; content: {
+          'application/json': components['schemas']['ChangedCommandSettings'];
+        } };
+        202: { headers: Record<string, unknown>; content: {
           'application/json': components['schemas']['ChangedCommandSettings'];
         } };
       };
@@ -733,6 +841,9 @@ export interface paths {
         200: { headers: Record<string, unknown>; content: {
           'application/json': components['schemas']['ChangedCommandSettings'];
         } };
+        202: { headers: Record<string, unknown>; content: {
+          'application/json': components['schemas']['ChangedCommandSettings'];
+        } };
       };
     };
   };
@@ -755,6 +866,9 @@ export interface paths {
       } };
       responses: Refused<400 | 401 | 403 | 404 | 408 | 412 | 413 | 415 | 422 | 500 | 503 | 507> & {
         200: { headers: Record<string, unknown>; content: {
+          'application/json': components['schemas']['ChangedCommandSettings'];
+        } };
+        202: { headers: Record<string, unknown>; content: {
           'application/json': components['schemas']['ChangedCommandSettings'];
         } };
       };
@@ -801,6 +915,9 @@ export interface paths {
       };
       responses: Refused<400 | 401 | 403 | 404 | 412 | 422 | 500 | 503 | 507> & {
         200: { headers: Record<string, unknown>; content: {
+          'application/json': components['schemas']['ChangedCommandSettings'];
+        } };
+        202: { headers: Record<string, unknown>; content: {
           'application/json': components['schemas']['ChangedCommandSettings'];
         } };
       };
@@ -861,6 +978,9 @@ export interface paths {
         200: { headers: Record<string, unknown>; content: {
           'application/json': components['schemas']['Drift'];
         } };
+        202: { headers: Record<string, unknown>; content: {
+          'application/json': components['schemas']['Drift'];
+        } };
       };
     };
   };
@@ -905,6 +1025,28 @@ export interface paths {
       } };
       responses: Refused<400 | 401 | 403 | 408 | 409 | 413 | 415 | 422 | 429 | 500 | 503 | 507> & {
         201: { headers: Record<string, unknown>; content: {
+          'application/json': {
+            'id': number;
+            'name': string;
+            'url': string;
+            'types': string[];
+            'plugins': string[];
+            'enabled': boolean;
+            /** Why the service switched it off; empty where it did not */
+            'disabled_why': string;
+            /** How many, by state */
+            'deliveries': {
+              'waiting': number;
+              'delivered': number;
+              'dead': number;
+            };
+            'created_at': string;
+            'updated_at': string;
+            /** Signs what is sent (Standard Webhooks); it is never shown again */
+            'secret': string;
+          };
+        } };
+        202: { headers: Record<string, unknown>; content: {
           'application/json': {
             'id': number;
             'name': string;
@@ -987,6 +1129,28 @@ export interface paths {
             'secret'?: string;
           };
         } };
+        202: { headers: Record<string, unknown>; content: {
+          'application/json': {
+            'id': number;
+            'name': string;
+            'url': string;
+            'types': string[];
+            'plugins': string[];
+            'enabled': boolean;
+            /** Why the service switched it off; empty where it did not */
+            'disabled_why': string;
+            /** How many, by state */
+            'deliveries': {
+              'waiting': number;
+              'delivered': number;
+              'dead': number;
+            };
+            'created_at': string;
+            'updated_at': string;
+            /** Signs what is sent (Standard Webhooks); it is never shown again */
+            'secret'?: string;
+          };
+        } };
       };
     };
     delete: {
@@ -997,6 +1161,7 @@ export interface paths {
         };
       };
       responses: Refused<400 | 401 | 403 | 404 | 500 | 503 | 507> & {
+        202: { headers: Record<string, unknown>; content?: never };
         204: { headers: Record<string, unknown>; content?: never };
       };
     };
@@ -1042,6 +1207,11 @@ export interface paths {
       };
       responses: Refused<400 | 401 | 403 | 404 | 422 | 500 | 503 | 507> & {
         200: { headers: Record<string, unknown>; content: {
+          'application/json': {
+            'retried': number;
+          };
+        } };
+        202: { headers: Record<string, unknown>; content: {
           'application/json': {
             'retried': number;
           };
@@ -1337,6 +1507,7 @@ export interface paths {
         };
       };
       responses: Refused<400 | 401 | 403 | 404 | 409 | 500 | 503 | 507> & {
+        202: { headers: Record<string, unknown>; content?: never };
         204: { headers: Record<string, unknown>; content?: never };
       };
     };
@@ -1488,6 +1659,9 @@ export interface paths {
       };
       responses: Refused<400 | 401 | 403 | 404 | 409 | 500 | 503 | 507> & {
         200: { headers: Record<string, unknown>; content: {
+          'application/json': components['schemas']['Message'];
+        } };
+        202: { headers: Record<string, unknown>; content: {
           'application/json': components['schemas']['Message'];
         } };
       };
@@ -1647,6 +1821,14 @@ export interface paths {
             'delivered': boolean;
           };
         } };
+        202: { headers: Record<string, unknown>; content: {
+          'application/json': {
+            'entry': number;
+            /** Entry it goes on under; null when nothing is left to deliver */
+            'requeued_as': number | null;
+            'delivered': boolean;
+          };
+        } };
       };
     };
   };
@@ -1660,6 +1842,12 @@ export interface paths {
       };
       responses: Refused<400 | 401 | 403 | 404 | 409 | 500 | 503 | 507> & {
         200: { headers: Record<string, unknown>; content: {
+          'application/json': {
+            'entry': number;
+            'discarded': true;
+          };
+        } };
+        202: { headers: Record<string, unknown>; content: {
           'application/json': {
             'entry': number;
             'discarded': true;
@@ -1698,6 +1886,7 @@ export interface paths {
         };
       };
       responses: Refused<400 | 401 | 403 | 404 | 500 | 503 | 507> & {
+        202: { headers: Record<string, unknown>; content?: never };
         204: { headers: Record<string, unknown>; content?: never };
       };
     };
@@ -1716,6 +1905,7 @@ export interface paths {
     post: {
       parameters: {};
       responses: Refused<400 | 403 | 500 | 503 | 507> & {
+        202: { headers: Record<string, unknown>; content?: never };
         204: { headers: Record<string, unknown>; content?: never };
       };
     };
@@ -1768,6 +1958,19 @@ export interface paths {
             'token': string;
           };
         } };
+        202: { headers: Record<string, unknown>; content: {
+          'application/json': {
+            'id': number;
+            'name': string;
+            /** The part of the token that is no secret */
+            'public': string;
+            'created_at': string;
+            'expires_at': string | null;
+            'last_used_at': string | null;
+            /** The credential: Authorization: Bearer <token> */
+            'token': string;
+          };
+        } };
       };
     };
   };
@@ -1780,6 +1983,7 @@ export interface paths {
         };
       };
       responses: Refused<400 | 401 | 403 | 404 | 500 | 503 | 507> & {
+        202: { headers: Record<string, unknown>; content?: never };
         204: { headers: Record<string, unknown>; content?: never };
       };
     };
@@ -1832,6 +2036,7 @@ export interface paths {
         };
       };
       responses: Refused<400 | 401 | 403 | 404 | 500 | 503 | 507> & {
+        202: { headers: Record<string, unknown>; content?: never };
         204: { headers: Record<string, unknown>; content?: never };
       };
     };
@@ -1898,6 +2103,9 @@ export interface paths {
         201: { headers: Record<string, unknown>; content: {
           'application/json': components['schemas']['Upload'];
         } };
+        202: { headers: Record<string, unknown>; content: {
+          'application/json': components['schemas']['Upload'];
+        } };
       };
     };
   };
@@ -1931,6 +2139,9 @@ export interface paths {
         200: { headers: Record<string, unknown>; content: {
           'application/json': components['schemas']['PluginVersion'];
         } };
+        202: { headers: Record<string, unknown>; content: {
+          'application/json': components['schemas']['PluginVersion'];
+        } };
       };
     };
   };
@@ -1955,6 +2166,9 @@ export interface paths {
         200: { headers: Record<string, unknown>; content: {
           'application/json': components['schemas']['Plugin'];
         } };
+        202: { headers: Record<string, unknown>; content: {
+          'application/json': components['schemas']['Plugin'];
+        } };
       };
     };
   };
@@ -1977,6 +2191,9 @@ export interface paths {
       } };
       responses: Refused<400 | 401 | 403 | 404 | 408 | 409 | 412 | 413 | 415 | 422 | 500 | 503 | 507> & {
         200: { headers: Record<string, unknown>; content: {
+          'application/json': components['schemas']['Plugin'];
+        } };
+        202: { headers: Record<string, unknown>; content: {
           'application/json': components['schemas']['Plugin'];
         } };
       };
@@ -2027,6 +2244,9 @@ export interface paths {
         200: { headers: Record<string, unknown>; content: {
           'application/json': components['schemas']['Installation'];
         } };
+        202: { headers: Record<string, unknown>; content: {
+          'application/json': components['schemas']['Installation'];
+        } };
       };
     };
   };
@@ -2055,6 +2275,9 @@ export interface paths {
         200: { headers: Record<string, unknown>; content: {
           'application/json': components['schemas']['Installation'];
         } };
+        202: { headers: Record<string, unknown>; content: {
+          'application/json': components['schemas']['Installation'];
+        } };
       };
     };
   };
@@ -2071,6 +2294,9 @@ export interface paths {
       };
       responses: Refused<400 | 401 | 403 | 404 | 412 | 500 | 503 | 507> & {
         200: { headers: Record<string, unknown>; content: {
+          'application/json': components['schemas']['Plugin'];
+        } };
+        202: { headers: Record<string, unknown>; content: {
           'application/json': components['schemas']['Plugin'];
         } };
       };
@@ -2091,6 +2317,9 @@ export interface paths {
         200: { headers: Record<string, unknown>; content: {
           'application/json': components['schemas']['Plugin'];
         } };
+        202: { headers: Record<string, unknown>; content: {
+          'application/json': components['schemas']['Plugin'];
+        } };
       };
     };
   };
@@ -2102,6 +2331,7 @@ export interface paths {
         };
       };
       responses: Refused<400 | 401 | 403 | 404 | 500 | 503 | 507> & {
+        202: { headers: Record<string, unknown>; content?: never };
         204: { headers: Record<string, unknown>; content?: never };
       };
     };
@@ -2183,6 +2413,14 @@ export interface paths {
             'warnings': components['schemas']['PolicyWarning'][];
           };
         } };
+        202: { headers: Record<string, unknown>; content: {
+          'application/json': {
+            'valid': boolean;
+            'type': 'bool' | null;
+            'errors': components['schemas']['PolicyProblem'][];
+            'warnings': components['schemas']['PolicyWarning'][];
+          };
+        } };
       };
     };
   };
@@ -2201,6 +2439,16 @@ export interface paths {
       } };
       responses: Refused<400 | 401 | 403 | 408 | 413 | 415 | 422 | 500 | 503 | 507> & {
         200: { headers: Record<string, unknown>; content: {
+          'application/json': {
+            /** Users for whom both policies were decided */
+            'examined': number;
+            /** Users for whom the graph did not answer */
+            'undecided': number;
+            'gains': components['schemas']['ChangedAccess'];
+            'loses': components['schemas']['ChangedAccess'];
+          };
+        } };
+        202: { headers: Record<string, unknown>; content: {
           'application/json': {
             /** Users for whom both policies were decided */
             'examined': number;
@@ -2236,6 +2484,9 @@ export interface paths {
       } };
       responses: Refused<400 | 401 | 403 | 404 | 408 | 413 | 415 | 422 | 500 | 503 | 507> & {
         200: { headers: Record<string, unknown>; content: {
+          'application/json': components['schemas']['PolicyTrial'];
+        } };
+        202: { headers: Record<string, unknown>; content: {
           'application/json': components['schemas']['PolicyTrial'];
         } };
       };
@@ -2310,6 +2561,23 @@ export interface paths {
             'delivered': boolean;
           };
         } };
+        202: { headers: Record<string, unknown>; content: {
+          'application/json': {
+            'relationships': ({
+              'resource_type': string;
+              'resource_id': string;
+              'relation': string;
+              'subject_type': string;
+              'subject_id': string;
+              'subject_relation'?: string;
+              /** An import takes away only what an import brought */
+              'origin': 'import' | 'manual';
+            })[];
+            'outbox_id': number;
+            /** Whether the graph store has the change already; otherwise the change is still on its way */
+            'delivered': boolean;
+          };
+        } };
       };
     };
     delete: {
@@ -2334,6 +2602,15 @@ export interface paths {
       } };
       responses: Refused<400 | 401 | 403 | 408 | 409 | 413 | 415 | 422 | 500 | 503 | 507> & {
         200: { headers: Record<string, unknown>; content: {
+          'application/json': {
+            'deleted': number;
+            /** Null when there was nothing to do */
+            'outbox_id': number | null;
+            /** Whether the graph store has the change already; otherwise the change is still on its way */
+            'delivered': boolean;
+          };
+        } };
+        202: { headers: Record<string, unknown>; content: {
           'application/json': {
             'deleted': number;
             /** Null when there was nothing to do */
@@ -2526,6 +2803,27 @@ export interface paths {
             'warnings': components['schemas']['Warning'][];
           };
         } };
+        202: { headers: Record<string, unknown>; content: {
+          'application/json': {
+            'id': number;
+            'name': string;
+            /** The part of the key that is no secret */
+            'public': string;
+            'scopes': {
+              'plugin_id': string;
+              'trigger': string;
+            }[];
+            'created_at': string;
+            'rotated_at': string | null;
+            /** Until when the secret before the last rotation is valid */
+            'old_secret_until': string | null;
+            'expires_at': string | null;
+            'last_used_at': string | null;
+            /** The credential: Authorization: Bearer <key> */
+            'key': string;
+            'warnings': components['schemas']['Warning'][];
+          };
+        } };
       };
     };
   };
@@ -2551,6 +2849,7 @@ export interface paths {
         };
       };
       responses: Refused<400 | 401 | 403 | 404 | 500 | 503 | 507> & {
+        202: { headers: Record<string, unknown>; content?: never };
         204: { headers: Record<string, unknown>; content?: never };
       };
     };
@@ -2575,6 +2874,26 @@ export interface paths {
       } };
       responses: Refused<400 | 401 | 403 | 404 | 408 | 409 | 413 | 415 | 422 | 429 | 500 | 503 | 507> & {
         200: { headers: Record<string, unknown>; content: {
+          'application/json': {
+            'id': number;
+            'name': string;
+            /** The part of the key that is no secret */
+            'public': string;
+            'scopes': {
+              'plugin_id': string;
+              'trigger': string;
+            }[];
+            'created_at': string;
+            'rotated_at': string | null;
+            /** Until when the secret before the last rotation is valid */
+            'old_secret_until': string | null;
+            'expires_at': string | null;
+            'last_used_at': string | null;
+            /** The credential: Authorization: Bearer <key> */
+            'key': string;
+          };
+        } };
+        202: { headers: Record<string, unknown>; content: {
           'application/json': {
             'id': number;
             'name': string;
@@ -2714,6 +3033,9 @@ export interface paths {
         200: { headers: Record<string, unknown>; content: {
           'application/json': components['schemas']['ChangedTriggerSettings'];
         } };
+        202: { headers: Record<string, unknown>; content: {
+          'application/json': components['schemas']['ChangedTriggerSettings'];
+        } };
       };
     };
   };
@@ -2766,6 +3088,9 @@ export interface paths {
         200: { headers: Record<string, unknown>; content: {
           'application/json': components['schemas']['ChangedTriggerSettings'];
         } };
+        202: { headers: Record<string, unknown>; content: {
+          'application/json': components['schemas']['ChangedTriggerSettings'];
+        } };
       };
     };
   };
@@ -2787,6 +3112,13 @@ export interface paths {
       } };
       responses: Refused<400 | 401 | 403 | 404 | 408 | 409 | 412 | 413 | 415 | 422 | 500 | 503 | 507> & {
         200: { headers: Record<string, unknown>; content: {
+          'application/json': {
+            /** Id of the plugin */
+            'plugin_id': string;
+            'origins': string[];
+          };
+        } };
+        202: { headers: Record<string, unknown>; content: {
           'application/json': {
             /** Id of the plugin */
             'plugin_id': string;
@@ -2815,6 +3147,16 @@ export interface paths {
             'resumed': boolean;
           };
         } };
+        202: { headers: Record<string, unknown>; content: {
+          'application/json': {
+            /** Id of the plugin */
+            'plugin_id': string;
+            /** Name of the HTTP trigger */
+            'trigger': string;
+            /** Whether anything was suspended */
+            'resumed': boolean;
+          };
+        } };
       };
     };
   };
@@ -2827,6 +3169,14 @@ export interface paths {
       };
       responses: Refused<400 | 401 | 403 | 404 | 409 | 500 | 503 | 507> & {
         200: { headers: Record<string, unknown>; content: {
+          'application/json': {
+            /** Id of the plugin */
+            'plugin_id': string;
+            /** Whether anything was suspended */
+            'resumed': boolean;
+          };
+        } };
+        202: { headers: Record<string, unknown>; content: {
           'application/json': {
             /** Id of the plugin */
             'plugin_id': string;
@@ -2860,6 +3210,17 @@ export interface paths {
       };
       responses: Refused<400 | 401 | 403 | 404 | 409 | 500 | 503 | 507> & {
         200: { headers: Record<string, unknown>; content: {
+          'application/json': {
+            /** Id of the plugin */
+            'id': string;
+            /** Version as its author calls it */
+            'version': string;
+            /** Names this version at installing and rolling back */
+            'wasm_key': string;
+            'permissions': string[];
+          };
+        } };
+        202: { headers: Record<string, unknown>; content: {
           'application/json': {
             /** Id of the plugin */
             'id': string;
@@ -2911,6 +3272,9 @@ export interface paths {
         200: { headers: Record<string, unknown>; content: {
           'application/json': components['schemas']['BatchResult'];
         } };
+        202: { headers: Record<string, unknown>; content: {
+          'application/json': components['schemas']['BatchResult'];
+        } };
         206: { headers: Record<string, unknown>; content: {
           'application/json': components['schemas']['BatchResult'];
         } };
@@ -2949,6 +3313,9 @@ export interface paths {
       } };
       responses: Refused<400 | 401 | 403 | 408 | 413 | 415 | 500 | 503 | 507> & {
         200: { headers: Record<string, unknown>; content: {
+          'application/json': components['schemas']['BatchResult'];
+        } };
+        202: { headers: Record<string, unknown>; content: {
           'application/json': components['schemas']['BatchResult'];
         } };
         206: { headers: Record<string, unknown>; content: {
@@ -2991,6 +3358,9 @@ export interface paths {
         200: { headers: Record<string, unknown>; content: {
           'application/json': components['schemas']['BatchResult'];
         } };
+        202: { headers: Record<string, unknown>; content: {
+          'application/json': components['schemas']['BatchResult'];
+        } };
         206: { headers: Record<string, unknown>; content: {
           'application/json': components['schemas']['BatchResult'];
         } };
@@ -3026,6 +3396,9 @@ export interface paths {
       } };
       responses: Refused<400 | 401 | 403 | 408 | 413 | 415 | 500 | 503 | 507> & {
         200: { headers: Record<string, unknown>; content: {
+          'application/json': components['schemas']['BatchResult'];
+        } };
+        202: { headers: Record<string, unknown>; content: {
           'application/json': components['schemas']['BatchResult'];
         } };
         206: { headers: Record<string, unknown>; content: {
@@ -3064,6 +3437,9 @@ export interface paths {
       } };
       responses: Refused<400 | 401 | 403 | 408 | 413 | 415 | 500 | 503 | 507> & {
         200: { headers: Record<string, unknown>; content: {
+          'application/json': components['schemas']['BatchResult'];
+        } };
+        202: { headers: Record<string, unknown>; content: {
           'application/json': components['schemas']['BatchResult'];
         } };
         206: { headers: Record<string, unknown>; content: {
@@ -3106,6 +3482,9 @@ export interface paths {
         200: { headers: Record<string, unknown>; content: {
           'application/json': components['schemas']['BatchResult'];
         } };
+        202: { headers: Record<string, unknown>; content: {
+          'application/json': components['schemas']['BatchResult'];
+        } };
         206: { headers: Record<string, unknown>; content: {
           'application/json': components['schemas']['BatchResult'];
         } };
@@ -3143,6 +3522,9 @@ export interface paths {
       } };
       responses: Refused<400 | 401 | 403 | 408 | 413 | 415 | 500 | 503 | 507> & {
         200: { headers: Record<string, unknown>; content: {
+          'application/json': components['schemas']['BatchResult'];
+        } };
+        202: { headers: Record<string, unknown>; content: {
           'application/json': components['schemas']['BatchResult'];
         } };
         206: { headers: Record<string, unknown>; content: {
@@ -3183,6 +3565,9 @@ export interface paths {
         200: { headers: Record<string, unknown>; content: {
           'application/json': components['schemas']['BatchResult'];
         } };
+        202: { headers: Record<string, unknown>; content: {
+          'application/json': components['schemas']['BatchResult'];
+        } };
         206: { headers: Record<string, unknown>; content: {
           'application/json': components['schemas']['BatchResult'];
         } };
@@ -3220,6 +3605,9 @@ export interface paths {
         200: { headers: Record<string, unknown>; content: {
           'application/json': components['schemas']['BatchResult'];
         } };
+        202: { headers: Record<string, unknown>; content: {
+          'application/json': components['schemas']['BatchResult'];
+        } };
         206: { headers: Record<string, unknown>; content: {
           'application/json': components['schemas']['BatchResult'];
         } };
@@ -3255,6 +3643,9 @@ export interface paths {
       } };
       responses: Refused<400 | 401 | 403 | 408 | 413 | 415 | 500 | 503 | 507> & {
         200: { headers: Record<string, unknown>; content: {
+          'application/json': components['schemas']['BatchResult'];
+        } };
+        202: { headers: Record<string, unknown>; content: {
           'application/json': components['schemas']['BatchResult'];
         } };
         206: { headers: Record<string, unknown>; content: {
@@ -3295,6 +3686,9 @@ export interface paths {
         200: { headers: Record<string, unknown>; content: {
           'application/json': components['schemas']['BatchResult'];
         } };
+        202: { headers: Record<string, unknown>; content: {
+          'application/json': components['schemas']['BatchResult'];
+        } };
         206: { headers: Record<string, unknown>; content: {
           'application/json': components['schemas']['BatchResult'];
         } };
@@ -3328,6 +3722,9 @@ export interface paths {
       } };
       responses: Refused<400 | 401 | 403 | 408 | 413 | 415 | 500 | 503 | 507> & {
         200: { headers: Record<string, unknown>; content: {
+          'application/json': components['schemas']['BatchResult'];
+        } };
+        202: { headers: Record<string, unknown>; content: {
           'application/json': components['schemas']['BatchResult'];
         } };
         206: { headers: Record<string, unknown>; content: {
@@ -3366,6 +3763,9 @@ export interface paths {
         200: { headers: Record<string, unknown>; content: {
           'application/json': components['schemas']['BatchResult'];
         } };
+        202: { headers: Record<string, unknown>; content: {
+          'application/json': components['schemas']['BatchResult'];
+        } };
         206: { headers: Record<string, unknown>; content: {
           'application/json': components['schemas']['BatchResult'];
         } };
@@ -3400,6 +3800,9 @@ export interface paths {
       } };
       responses: Refused<400 | 401 | 403 | 408 | 413 | 415 | 500 | 503 | 507> & {
         200: { headers: Record<string, unknown>; content: {
+          'application/json': components['schemas']['BatchResult'];
+        } };
+        202: { headers: Record<string, unknown>; content: {
           'application/json': components['schemas']['BatchResult'];
         } };
         206: { headers: Record<string, unknown>; content: {
@@ -3701,6 +4104,9 @@ export interface paths {
         200: { headers: Record<string, unknown>; content: {
           'application/json': components['schemas']['UserRoleChange'];
         } };
+        202: { headers: Record<string, unknown>; content: {
+          'application/json': components['schemas']['UserRoleChange'];
+        } };
       };
     };
     delete: {
@@ -3715,6 +4121,9 @@ export interface paths {
       };
       responses: Refused<400 | 401 | 403 | 404 | 409 | 422 | 500 | 503 | 507> & {
         200: { headers: Record<string, unknown>; content: {
+          'application/json': components['schemas']['UserRoleChange'];
+        } };
+        202: { headers: Record<string, unknown>; content: {
           'application/json': components['schemas']['UserRoleChange'];
         } };
       };
@@ -3735,6 +4144,9 @@ export interface paths {
         200: { headers: Record<string, unknown>; content: {
           'application/json': components['schemas']['UserRoleChange'];
         } };
+        202: { headers: Record<string, unknown>; content: {
+          'application/json': components['schemas']['UserRoleChange'];
+        } };
       };
     };
     delete: {
@@ -3749,6 +4161,9 @@ export interface paths {
       };
       responses: Refused<400 | 401 | 403 | 404 | 409 | 422 | 500 | 503 | 507> & {
         200: { headers: Record<string, unknown>; content: {
+          'application/json': components['schemas']['UserRoleChange'];
+        } };
+        202: { headers: Record<string, unknown>; content: {
           'application/json': components['schemas']['UserRoleChange'];
         } };
       };
@@ -3790,6 +4205,7 @@ export interface paths {
         };
       };
       responses: Refused<400 | 401 | 403 | 404 | 500 | 503 | 507> & {
+        202: { headers: Record<string, unknown>; content?: never };
         204: { headers: Record<string, unknown>; content?: never };
       };
     };
@@ -3830,6 +4246,7 @@ export interface paths {
         };
       };
       responses: Refused<400 | 401 | 403 | 404 | 500 | 503 | 507> & {
+        202: { headers: Record<string, unknown>; content?: never };
         204: { headers: Record<string, unknown>; content?: never };
       };
     };
@@ -3881,6 +4298,9 @@ export interface paths {
         201: { headers: Record<string, unknown>; content: {
           'application/json': components['schemas']['User'];
         } };
+        202: { headers: Record<string, unknown>; content: {
+          'application/json': components['schemas']['User'];
+        } };
       };
     };
   };
@@ -3921,6 +4341,9 @@ export interface paths {
       } };
       responses: Refused<400 | 401 | 403 | 404 | 408 | 409 | 413 | 415 | 422 | 500 | 503 | 507> & {
         200: { headers: Record<string, unknown>; content: {
+          'application/json': components['schemas']['User'];
+        } };
+        202: { headers: Record<string, unknown>; content: {
           'application/json': components['schemas']['User'];
         } };
       };

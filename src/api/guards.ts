@@ -1,3 +1,5 @@
+import { appendAudit } from '../audit/audit-log.ts';
+import { boundedCache } from '../base/bounded-cache.ts';
 import { ServiceError } from '../base/errors.ts';
 import { LIMITS } from '../base/limits.ts';
 import type { Database } from '../db/database.ts';
@@ -10,7 +12,7 @@ import { secretMatches, sha256 } from '../identity/bearer-secret.ts';
 import { LastUsed } from '../identity/last-used.ts';
 import type { PageProofs } from '../identity/page-proof.ts';
 import { findSession, type Session, type SessionKind, type SessionVia, touchSessions } from '../identity/sessions.ts';
-import { type Caller, heldScopes, type Limited, missingRole, missingScope } from './caller.ts';
+import { actorOf, type Caller, heldScopes, type Limited, missingRole, missingScope } from './caller.ts';
 import type { KeyNeed, RowScope } from './contract.ts';
 import type { Route } from './route.ts';
 
@@ -21,6 +23,9 @@ export function isLoopback(address: string): boolean {
 }
 
 const FLUSH_MS = 5000;
+/** How soon the same refusal stands in the audit log again, and how many are known. */
+const REFUSED_AGAIN_MS = 60_000;
+const REFUSALS_MAX = 10_000;
 
 const CONFIRM_PATH = '/api/admin/auth/confirm';
 const FRESH_LOGIN_PATH = '/api/auth/idp/start?fresh=1';
@@ -44,6 +49,9 @@ export type GuardOptions = {
   isSecondFactorRequired: boolean;
 };
 
+/** What of a row decides who is let in. */
+type Guarded = Pick<Route, 'guard' | 'key'> & { readonly path?: string };
+
 /** Asks who calls the API, and lets in whom the row names. */
 export class Guards {
   readonly #db: Database;
@@ -55,6 +63,8 @@ export class Guards {
   readonly #used: LastUsed;
   readonly #usedKeys: LastUsed;
   readonly #timer: NodeJS.Timeout;
+  /** Refusals that stand in the audit log since a while. */
+  readonly #refused = boundedCache<string, { endpoint: string }>({ max: REFUSALS_MAX, ttlMs: REFUSED_AGAIN_MS });
   /** Stays true: the last administrator is never removed. */
   #adminsExist = false;
 
@@ -76,7 +86,7 @@ export class Guards {
   }
 
   /** @throws ServiceError when the guard does not let the request in */
-  async check(route: Pick<Route, 'guard' | 'key'>, request: Request): Promise<Caller> {
+  async check(route: Guarded, request: Request): Promise<Caller> {
     const { guard } = route;
     refuseNavigation(request);
     if (guard === 'none') return { kind: 'anyone' };
@@ -94,7 +104,7 @@ export class Guards {
       return { kind: 'setup' };
     }
     const bearer = bearerOf(request.headers);
-    if (bearer?.startsWith(this.#keyPrefix)) return await this.#byKey(bearer, route.key ?? 'never', request);
+    if (bearer?.startsWith(this.#keyPrefix)) return await this.#byKey(bearer, route, request);
     const caller = await this.adminSession(request);
     if (caller === null) throw isImport ? noKey(request) : this.#notLoggedIn(bearer);
     fromHere(request);
@@ -115,15 +125,44 @@ export class Guards {
         'second_factor_setup_required',
         'administrators need a second factor (admin.second_factor): add a passkey (POST /api/admin/auth/passkeys/begin) or an authenticator app (POST /api/admin/auth/totp/begin) first',
       );
-    assertOpens(caller, route.key ?? 'never', request);
+    await this.#assertOpens(caller, route, request);
     const passwordAt = caller.session.passwordAt?.getTime() ?? 0;
     if ((guard === 'admin_recent' || guard === 'import') && Date.now() - passwordAt > LIMITS.recentPasswordMs)
       throw confirmationNeeded(caller.session.via);
     return caller;
   }
 
+  async #assertOpens(caller: Limited, route: Guarded, request: Request): Promise<void> {
+    try {
+      assertOpens(caller, route.key ?? 'never', request);
+    } catch (error) {
+      await this.noteRefused(caller, route, request, error);
+      throw error;
+    }
+  }
+
+  /**
+   * Writes to the audit log that a caller asked for what its scopes or roles do not allow: once in a while for the same request, so that
+   * a program that keeps asking does not fill it.
+   */
+  async noteRefused(caller: Caller, route: Guarded, request: Request, error: unknown): Promise<void> {
+    if (!(error instanceof ServiceError) || error.code !== 'forbidden') return;
+    if (caller.kind !== 'admin' && caller.kind !== 'admin_key') return;
+    const by = actorOf(caller, request);
+    const endpoint = `${request.method} ${route.path ?? request.path}`;
+    const kind = `${by.kind} ${by.keyId ?? by.userId} ${endpoint}`;
+    if (this.#refused.has(kind)) return;
+    this.#refused.set(kind, { endpoint });
+    await appendAudit(this.#db, by, {
+      action: 'api.refused',
+      objectType: 'endpoint',
+      objectId: endpoint,
+      after: { path: request.path.slice(0, 300), detail: error.message },
+    });
+  }
+
   /** A key is read for every request, so that a revocation counts on every host at once. */
-  async #byKey(text: string, need: KeyNeed, request: Request): Promise<Caller> {
+  async #byKey(text: string, route: Guarded, request: Request): Promise<Caller> {
     const key = await verifyAdminKey(this.#db, this.#keyPrefix, text, Date.now());
     if (key === undefined)
       throw new ServiceError(
@@ -132,7 +171,7 @@ export class Guards {
         { headers: [['WWW-Authenticate', 'Bearer realm="plugin-host admin", error="invalid_token"']] },
       );
     const caller = { kind: 'admin_key' as const, key };
-    assertOpens(caller, need, request);
+    await this.#assertOpens(caller, route, request);
     this.#usedKeys.note(key.id, Date.now());
     return caller;
   }

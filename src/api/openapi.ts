@@ -213,6 +213,9 @@ const descriptionOf = (c: Contract): string =>
     .filter(t => t !== undefined && t !== '')
     .join(' ');
 
+const LATE =
+  'Stored, but this host could not make sure within a second that it acts on it: until it can, it answers 503 where that matters';
+
 /** Names of endpoints are unique within their resource; operation ids within the document: `adminKeys.create`. */
 function operation(id: string, tag: string, contract: Contract, components: Components): Json {
   const responses = problemResponses(contract, components);
@@ -223,6 +226,10 @@ function operation(id: string, tag: string, contract: Contract, components: Comp
     // Both a value and a refusal can come with one status: they differ by their media type.
     responses[status] = refusal === undefined ? reply : { ...reply, content: { ...refusal.content, ...reply.content } };
   }
+  // `PLAIN_SUCCESS` of the router.
+  const plain = ['200', '201', '204'].find(status => status in contract.replies);
+  if (contract.method !== 'GET' && contract.skipChangeBarrier !== true && plain !== undefined)
+    responses['202'] ??= { ...responses[plain], description: LATE };
   // Reads that show a tag honour If-None-Match (`notModified`).
   if (contract.method === 'GET' && contract.hasTag === true)
     responses['304'] ??= responseOf(null, '304', undefined, components);

@@ -92,6 +92,10 @@ function jsonReader(x: Exchange, route: Route): (optional?: boolean) => Promise<
 const isPageVisit = (x: Exchange): boolean =>
   x.method === 'GET' && x.headers['sec-fetch-mode'] === 'navigate' && !x.path.startsWith('/api/');
 
+/** A change that is stored, of which this host does not know yet that it acts on it, is no plain success. */
+const ACCEPTED = 202;
+const PLAIN_SUCCESS: ReadonlySet<number> = new Set([200, 201, 204]);
+
 /** An answer with what every answer has: no cache keeps what one caller was shown, and no browser runs what is no page. */
 const defended = (reply: Reply, hasCaller: boolean): Reply => ({
   ...reply,
@@ -118,7 +122,7 @@ export function makeRouter(
   answers: KeptAnswers,
   routes: readonly Route[],
   guards: Guards,
-  changes: ChangeStatus & { heard(): Promise<void> },
+  changes: ChangeStatus & { heard(): Promise<boolean> },
 ): (x: Exchange) => Promise<void> {
   const compiled = routes.map((r): Compiled => ({ ...r, segments: r.path.split('/') })).sort(byLiterals);
   const mayGoOn = async (route: Route, request: Request): Promise<boolean> => {
@@ -150,15 +154,24 @@ export function makeRouter(
       const caller = await guards.check(route, request);
       const isStillAllowed = () => mayGoOn(route, request);
       const json = jsonReader(x, route);
-      const run = async () => await route.handle({ request, caller, json, body, isStillAllowed });
+      const run = async () => {
+        try {
+          return await route.handle({ request, caller, json, body, isStillAllowed });
+        } catch (error) {
+          await guards.noteRefused(caller, route, request, error);
+          throw error;
+        }
+      };
       const key = request.headers['idempotency-key'];
       const kind = route.contract?.idempotency;
       const reply =
         key === undefined || kind === undefined
           ? await run()
           : await runOnce(answers, kind, { key, request, caller, body: await json(true) }, run);
-      if (route.method !== 'GET' && route.skipChangeBarrier !== true) await changes.heard();
-      await x.reply(notModified(request, defended(reply, route.guard !== 'none')));
+      const isChange = route.method !== 'GET' && route.skipChangeBarrier !== true;
+      const isLate = isChange && !(await changes.heard()) && PLAIN_SUCCESS.has(reply.status);
+      const sent = isLate ? { ...reply, status: ACCEPTED } : reply;
+      await x.reply(notModified(request, defended(sent, route.guard !== 'none')));
       return;
     }
     if (allow.size === 0 && isPageVisit(x)) return await x.reply(noPageReply(x.requestId));

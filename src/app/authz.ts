@@ -136,7 +136,7 @@ export function composeAuthz({ changes, config, db, jobs, log, tracing }: Core, 
     jobs: [
       outboxDeliverJob(
         ended => outbox.deliver(ended),
-        () => log.error({}, 'a job that delivers the outbox has failed for the last time; another one follows'),
+        () => log.warn({}, 'a job that delivers the outbox has failed five times; another one follows by itself'),
       ),
       outboxSweepJob(db),
       graphComparisonJob(comparison),

@@ -84,7 +84,7 @@ export type Service = {
   /** What all features count and measure. */
   metrics(): Promise<Metric[]>;
   /** Resolves when this process acts on what was changed before the call. */
-  heard(): Promise<void>;
+  heard(): Promise<boolean>;
   /** Another process counted a failed execution, or forgot those of a caller. */
   hearStrike(message: StrikeMessage): void;
   /** Resolves when what follows the start is done. */

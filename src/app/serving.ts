@@ -100,7 +100,7 @@ function listenTo(inbox: Inbox, service: Service, siblings: LinkedSiblings, hand
         return service.memory.useOthers(message.pids);
       case 'ask_heard': {
         const { by, number } = message;
-        return void service.heard().then(() => tell({ kind: 'heard', by, number }));
+        return void service.heard().then(came => came && tell({ kind: 'heard', by, number }));
       }
       case 'heard':
         return siblings.noteHeard(message.number);

@@ -16,7 +16,7 @@ export type Siblings = {
   readonly slots: SlotLeases | null;
   tell(message: Told): void;
   /** Resolves when the others have heard what was changed before the call, after a second in any case. */
-  heard(): Promise<void>;
+  heard(): Promise<boolean>;
 };
 
 const HEARD_MS = 1000;
@@ -27,7 +27,7 @@ export const alone = (): Siblings => ({
   hostId: makeHostId(),
   slots: null,
   tell() {},
-  async heard() {},
+  heard: async () => true,
 });
 
 /** The other serving processes below the same supervisor. */
@@ -48,18 +48,19 @@ export class LinkedSiblings implements Siblings {
     this.tell = tell;
   }
 
-  async heard(): Promise<void> {
-    if (this.others.length === 0) return;
+  async heard(): Promise<boolean> {
+    if (this.others.length === 0) return true;
     const number = ++this.#asked;
-    await new Promise<void>(resolve => {
-      const late = setTimeout(resolve, HEARD_MS);
+    const came = await new Promise<boolean>(resolve => {
+      const late = setTimeout(() => resolve(false), HEARD_MS);
       this.#waiting.set(number, () => {
         clearTimeout(late);
-        resolve();
+        resolve(true);
       });
       this.tell({ kind: 'ask_heard', number });
     });
     this.#waiting.delete(number);
+    return came;
   }
 
   /** All others have answered. */

@@ -80,7 +80,8 @@ export type AuditAction =
   | 'event.change_subscription'
   | 'event.unsubscribe'
   | 'event.retry'
-  | 'event.test';
+  | 'event.test'
+  | 'api.refused';
 
 /** The state of an object before or after the change; never contains a secret. */
 export type AuditState = Readonly<Record<string, unknown>>;
@@ -102,7 +103,8 @@ export type AuditChange = {
     | 'message'
     | 'mail'
     | 'import'
-    | 'event_subscription';
+    | 'event_subscription'
+    | 'endpoint';
   objectId: string;
   before?: AuditState;
   after?: AuditState;

@@ -11,6 +11,7 @@ import { type Config, dataPath, publicBaseOf } from '../config/load.ts';
 import { durationMs } from '../config/values.ts';
 import { type Database, openDatabase } from '../db/database.ts';
 import { pendingMigrations } from '../db/migrate.ts';
+import { assertOwnSession } from '../db/own-session.ts';
 import { roleWeakness } from '../db/service-role.ts';
 import { readInstallationId } from '../files/file-records.ts';
 import type { S3Storage } from '../files/storage-s3.ts';
@@ -161,6 +162,12 @@ async function databaseRole(db: Database): Promise<string | Omit<Check, 'name'>>
   return weakness === null ? 'owns nothing of the service' : { state: 'warn', detail: weakness };
 }
 
+/** Whether a connection is one session, which a pooler may not grant. */
+async function ownSession(url: string | null): Promise<string> {
+  if (url !== null) await assertOwnSession(url);
+  return 'each connection is a session of its own';
+}
+
 async function graphStore(config: Config): Promise<string> {
   const graph = remoteStore(config);
   if (graph === null) {
@@ -218,7 +225,9 @@ export async function doctor(config: Config): Promise<Check[]> {
       ...(university ? [check('university source', () => universitySource(config))] : []),
       fileChecks(config, db),
       check('database', () => database(config, db)),
-      ...(remoteRole ? [check('database role', () => databaseRole(db))] : []),
+      ...(remoteRole
+        ? [check('database role', () => databaseRole(db)), check('database session', () => ownSession(url))]
+        : []),
       ...(db === null ? [] : databaseChecks(db, config.values['database.pool_size'], keyPlaceOf(config), check)),
     ]);
     return rows.flat();

@@ -337,6 +337,12 @@ export const ROWS = {
   ),
   'metrics.host': row(text.min(1), '127.0.0.1', 'address on which metrics are served'),
   'metrics.port': row(port, 0, 'port on which metrics are served at `/metrics`, for Prometheus; 0: none'),
+  'metrics.token': row(
+    text,
+    '',
+    'secret that Prometheus sends as bearer token; empty: every client that reaches the port reads',
+    true,
+  ),
   'tracing.endpoint': row(
     text.refine(isPlainAddress, 'must be an address like http://127.0.0.1:4318'),
     '',

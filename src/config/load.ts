@@ -8,7 +8,7 @@ import { didYouMean } from '../base/nearest-name.ts';
 import { ROWS, type Row } from './keys.ts';
 import { PluginOrigins } from './plugin-origins.ts';
 import { type GivenValue, readCredentials, readValueFile } from './value-files.ts';
-import { valueProblem } from './value-problem.ts';
+import { shown, valueProblem } from './value-problem.ts';
 
 /** A mistake in the configuration: one line that says where it is and what would be right. */
 export class ConfigError extends OperatorError {
@@ -64,6 +64,9 @@ function unknownSection(name: string, sections: readonly string[], file: string)
   return unknownKey(name, sections, file);
 }
 
+/** Whether a section has keys whose values are not shown. */
+const holdsSecrets = (prefix: string): boolean => KEYS.some(key => key.startsWith(`${prefix}.`) && isSecret(key));
+
 function flatten(value: unknown, file: string): Map<string, unknown> {
   const out = new Map<string, unknown>();
   if (value === null || value === undefined) return out;
@@ -75,7 +78,7 @@ function flatten(value: unknown, file: string): Map<string, unknown> {
     if (content === null) continue;
     if (typeof content !== 'object' || Array.isArray(content))
       throw new ConfigError(
-        `${file}: ${section} is ${JSON.stringify(content)}; section "${section}" must be a mapping of keys, like ${section}: { ${namesIn(section)[0]}: ... }`,
+        `${file}: ${section} ${shown(content, holdsSecrets(section))}; section "${section}" must be a mapping of keys, like ${section}: { ${namesIn(section)[0]}: ... }`,
       );
     flattenInto(out, content, section, file);
   }
@@ -92,7 +95,7 @@ function flattenInto(out: Map<string, unknown>, content: object, prefix: string,
     if (isGroup && typeof v === 'object' && !Array.isArray(v)) flattenInto(out, v ?? {}, key, file);
     else if (isGroup)
       throw new ConfigError(
-        `${file}: ${key} is ${JSON.stringify(v)}; "${key}" must be a mapping of keys, like ${name}: { ${namesIn(key)[0]}: ... }`,
+        `${file}: ${key} ${shown(v, holdsSecrets(key))}; "${key}" must be a mapping of keys, like ${name}: { ${namesIn(key)[0]}: ... }`,
       );
     else if (isKey(key)) out.set(key, v);
     else throw unknownKey(key, KEYS, file);
@@ -291,7 +294,7 @@ export function dataPath(config: Config, ...parts: string[]): string {
   return path.resolve(config.values['data.dir'], ...parts);
 }
 
-const isLoopback = (host: string): boolean => host === 'localhost' || host === '::1' || host.startsWith('127.');
+export const isLoopback = (host: string): boolean => host === 'localhost' || host === '::1' || host.startsWith('127.');
 const isEveryAddress = (host: string): boolean => ['0.0.0.0', '::'].includes(host);
 
 /** An address of this machine others reach it at; its name where it has none. */

@@ -3,7 +3,8 @@ import type { z } from 'zod';
 /** An address may hold a name and a password. */
 const withoutLogin = (text: string): string => text.replace(/\/\/[^/?#\s]+@/g, '//(hidden)@');
 
-function shown(value: unknown, isSecret: boolean): string {
+/** A value that was refused, as it is shown. */
+export function shown(value: unknown, isSecret: boolean): string {
   if (value === null || value === undefined) return 'has no value';
   return isSecret ? 'is (hidden)' : `is ${withoutLogin(JSON.stringify(value))}`;
 }

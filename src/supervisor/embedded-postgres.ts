@@ -9,6 +9,7 @@ import { makeClient } from '../db/database.ts';
 import { AdoptedChild, type Child, standardFds } from './adopted-child.ts';
 import { exited, spawnGuarded } from './child.ts';
 import { type PostgresBinaries, postgresBinaries } from './embedded-packages.ts';
+import { startedPid } from './started-pid.ts';
 import type { PostgresState } from './takeover-state.ts';
 import { type Account, systemAccount } from './unprivileged.ts';
 
@@ -279,7 +280,7 @@ function runningPostgres(child: Child, url: string): RunningPostgres {
 
 /** The state of a running server for another program, which calls `adoptPostgres` with it. */
 export const postgresStateOf = ({ process: child, url }: RunningPostgres): PostgresState => ({
-  pid: child.pid ?? 0,
+  pid: startedPid(child),
   ...standardFds(child),
   url,
 });

@@ -5,6 +5,7 @@ import path from 'node:path';
 import { AdoptedChild, type Child, messagesFd } from './adopted-child.ts';
 import { exited } from './child.ts';
 import { MAIN, StartError } from './embedded-postgres.ts';
+import { startedPid } from './started-pid.ts';
 import type { SpicedbState } from './takeover-state.ts';
 import type { Account } from './unprivileged.ts';
 
@@ -94,7 +95,7 @@ function runningSpicedb(child: Child, endpoint: string, sockets: string): Runnin
 
 /** The state of a running store for another program, which calls `adoptSpicedb` with it. */
 export const spicedbStateOf = ({ process: child, endpoint, sockets }: RunningSpicedb): SpicedbState => ({
-  pid: child.pid ?? 0,
+  pid: startedPid(child),
   fd: messagesFd(child),
   endpoint,
   sockets,

@@ -1,3 +1,4 @@
+import { createHash, timingSafeEqual } from 'node:crypto';
 import http from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { AggregatorRegistry } from 'prom-client';
@@ -9,18 +10,27 @@ const REQUEST_MS = 5000;
 /** Scrapes at a time; each asks every serving process. */
 const CONNECTIONS_MAX = 16;
 
+/** Compares hashes, so that the time it takes says nothing of the token. */
+function carries({ headers }: http.IncomingMessage, token: string): boolean {
+  const given = /^Bearer +(\S+) *$/i.exec(headers.authorization ?? '')?.[1] ?? '';
+  const [one, other] = [given, token].map(text => createHash('sha256').update(text).digest());
+  return one !== undefined && other !== undefined && timingSafeEqual(one, other);
+}
+
 export type MetricsServer = { readonly port: number; close(): void };
 
 /**
  * Serves the metrics of all serving processes together, as text of Prometheus: `GET /metrics`. It has a port of its own,
  * because what it tells is for operators alone.
  *
+ * @param token what a request must carry as bearer token (RFC 6750); empty: nothing
  * @param collect the metrics of each process
  * @throws OperatorError when the address cannot be listened on
  */
 export async function startMetricsServer(
   host: string,
   port: number,
+  token: string,
   collect: () => Promise<Metric[][]>,
 ): Promise<MetricsServer> {
   const server = http.createServer((request, response) => {
@@ -31,6 +41,10 @@ export async function startMetricsServer(
     if (request.url?.split('?')[0] !== '/metrics') return reply(404, 'the metrics are at /metrics\n');
     if (request.method !== 'GET' && request.method !== 'HEAD')
       return reply(405, 'the metrics are read with GET\n', { Allow: 'GET, HEAD' });
+    if (token !== '' && !carries(request, token))
+      return reply(401, 'the metrics want metrics.token as bearer token\n', {
+        'WWW-Authenticate': 'Bearer realm="plugin-host metrics"',
+      });
     collect()
       .then(async all => {
         const registry = AggregatorRegistry.aggregate(all);

@@ -10,6 +10,7 @@ import type { Child } from './adopted-child.ts';
 import { MAIN } from './embedded-postgres.ts';
 import type { SupervisorMessage } from './serving-messages.ts';
 import { raiseStartPriority } from './start-priority.ts';
+import { startedPid } from './started-pid.ts';
 import { SYSTEMD_VARIABLES } from './systemd-notifier.ts';
 import { type Account, asAccountOnPort } from './unprivileged.ts';
 
@@ -101,6 +102,7 @@ const HALF_OF_CLIENTS = 5 / 6;
 /** A serving process that was told to begin. */
 export class ServingProcess {
   readonly child: Child;
+  readonly pid: number;
   readonly place: number;
   readonly noteFile: string;
   /** Whether it listens. */
@@ -118,6 +120,7 @@ export class ServingProcess {
    */
   constructor(child: Child, place: number, noteFile: string) {
     this.child = child;
+    this.pid = startedPid(child);
     this.place = place;
     this.noteFile = noteFile;
   }
@@ -127,10 +130,6 @@ export class ServingProcess {
     raiseStartPriority(this.pid);
     this.send({ kind: 'take_over' });
     setTimeout(halfway, ms * HALF_OF_CLIENTS).unref();
-  }
-
-  get pid(): number {
-    return this.child.pid ?? 0;
   }
 
   get runs(): boolean {

@@ -123,6 +123,8 @@ t.test('each mistake is one line with its file, key and value, and what would be
     ['http.tls.cert: x', 'a key stands below its section: http: { tls: { cert: ... } }'],
     ['zebra: 1', 'unknown key "zebra"; plugin-host config example lists all keys'],
     ['http: 8080', 'http is 8080; section "http" must be a mapping of keys, like http: { host: ... }'],
+    ['database: postgresql://u:pw@h/d', 'database is (hidden); section "database" must be a mapping of keys'],
+    ['smtp: [geheim]', 'smtp is (hidden); section "smtp" must be a mapping of keys'],
     ['http: { tls: yes }', 'http.tls is "yes"; "http.tls" must be a mapping of keys, like tls: { cert: ... }'],
     ['- a', 'it must hold sections with keys below them'],
     ['http:\n\tport: 1\n', 'line 2, column 1: this is not YAML: Tabs are not allowed as indentation'],

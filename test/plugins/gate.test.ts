@@ -42,7 +42,7 @@ async function modules(): Promise<Array<[string, Uint8Array]>> {
 }
 
 t.test('the gate accepts what the toolchains produce, and the modules run', async t => {
-  const s = await startTestService({ BOT_HTTP_PLUGIN_HEADERS: 'X-Lang' });
+  const s = await startTestService();
   t.teardown(() => s.stop());
   for (const [name, bytes] of await modules()) {
     t.same(refusals(bytes), [], name);

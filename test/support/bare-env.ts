@@ -3,7 +3,7 @@
  * (test/support/stripped.js).
  */
 export const BARE_ENV: Record<string, string> = Object.fromEntries(
-  ['PATH', 'NODE_OPTIONS', 'NODE_COMPILE_CACHE', 'TEST_STRIPPED'].flatMap(name => {
+  ['PATH', 'NODE_OPTIONS', 'NODE_COMPILE_CACHE', 'TEST_STRIPPED', 'TEST_API'].flatMap(name => {
     const value = process.env[name];
     return value === undefined ? [] : [[name, value]];
   }),

@@ -64,6 +64,7 @@ export const AUDIT_ACTIONS = [
   'event.retry',
   'event.test',
   'host.forget',
+  'api.refused',
 ] as const;
 
 export type AuditAction = (typeof AUDIT_ACTIONS)[number];
@@ -84,4 +85,5 @@ export const OBJECT_TYPES = [
   'mail',
   'import',
   'event_subscription',
+  'endpoint',
 ] as const;

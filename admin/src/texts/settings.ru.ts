@@ -105,6 +105,7 @@ export const SETTINGS_RU: Readonly<Record<string, string>> = {
     'непубличные диапазоны, доступные для мессенджеров; адресу из цифр в api_url это не нужно',
   'metrics.host': 'адрес, на котором отдаются метрики',
   'metrics.port': 'порт, на котором метрики отдаются по /metrics для Prometheus; 0 — нет',
+  'metrics.token': 'секрет, который Prometheus передаёт как bearer-токен; пусто — читает всякий, кому доступен порт',
   'tracing.endpoint':
     'приёмник трассировок (OpenTelemetry, OTLP по HTTP); они уходят в /v1/traces под ним; пусто — не создаются',
   'tracing.ratio':
