@@ -21,7 +21,7 @@ type Control = { name: string; depends: string; recommends?: string; about: stri
 
 const HOST: Control = {
   name: 'plugin-host',
-  depends: 'libc6 (>= 2.36), libstdc++6, passwd',
+  depends: 'debconf (>= 0.5) | debconf-2.0, libc6 (>= 2.36), libstdc++6, passwd',
   recommends: 'plugin-host-embedded | postgresql, systemd',
   about: 'service that runs sandboxed WebAssembly plugins',
   more: 'A university runs small plugins behind HTTP endpoints and messenger commands. Each request runs in a fresh sandbox, with access decided by the host.',
@@ -151,6 +151,7 @@ export async function makeDebs(
     for (const root of [host, embedded]) openModes(root);
     for (const name of ['postinst', 'prerm', 'postrm'])
       write(host, `DEBIAN/${name}`, fs.readFileSync(path.join(scripts, name)), 0o755);
+    write(host, 'DEBIAN/templates', fs.readFileSync(path.join(scripts, 'templates')));
     write(embedded, 'DEBIAN/postinst', fs.readFileSync(path.join(scripts, 'embedded.postinst')), 0o755);
     process.env.SOURCE_DATE_EPOCH = String(seconds);
     const options = { version, level };

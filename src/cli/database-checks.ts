@@ -54,7 +54,7 @@ async function storedSecrets(db: Database, place: KeyPlace): Promise<Found> {
   if (key === null)
     return {
       state: 'failed',
-      detail: `${where} is missing: put it back; if it is lost, run: plugin-host secrets reset`,
+      detail: `${where} is missing: copy it from another host of this database, or from where it is kept; only when no host has it any more, and it is lost, run: plugin-host secrets reset`,
     };
   if (fingerprintOf(key) === noted) return { state: 'ok', detail: `${where} opens the stored secrets` };
   const pending = findSecretKey({ configured: '', file: pendingKeyFile(place.file) }, null);

@@ -7,7 +7,7 @@ import { keyPlaceOf } from '../app/secrets.ts';
 import { accessDenied } from '../base/access-denied.ts';
 import { messageOf } from '../base/errors.ts';
 import { openFilesMax, openFilesProblem } from '../base/open-files.ts';
-import { type Config, dataPath, publicBaseOf } from '../config/load.ts';
+import { type Config, credstoreHint, dataPath, publicBaseOf } from '../config/load.ts';
 import { durationMs } from '../config/values.ts';
 import { type Database, openDatabase } from '../db/database.ts';
 import { pendingMigrations } from '../db/migrate.ts';
@@ -162,6 +162,12 @@ async function databaseRole(db: Database): Promise<string | Omit<Check, 'name'>>
   return weakness === null ? 'owns nothing of the service' : { state: 'warn', detail: weakness };
 }
 
+/** Stored credentials that were not looked at. */
+function credentials(): Check[] {
+  const hint = credstoreHint();
+  return hint === '' ? [] : [{ name: 'credentials', state: 'warn', detail: `not all values are known${hint}` }];
+}
+
 /** Whether a connection is one session, which a pooler may not grant. */
 async function ownSession(url: string | null): Promise<string> {
   if (url !== null) await assertOwnSession(url);
@@ -230,7 +236,7 @@ export async function doctor(config: Config): Promise<Check[]> {
         : []),
       ...(db === null ? [] : databaseChecks(db, config.values['database.pool_size'], keyPlaceOf(config), check)),
     ]);
-    return rows.flat();
+    return [...credentials(), ...rows.flat()];
   } finally {
     // A server that does not answer does not hear the end either.
     await Promise.race([db?.close(), sleep(1000, null, { ref: false })]);

@@ -7,7 +7,7 @@ import { fileProblem } from '../base/file-problem.ts';
 import { didYouMean } from '../base/nearest-name.ts';
 import { ROWS, type Row } from './keys.ts';
 import { PluginOrigins } from './plugin-origins.ts';
-import { type GivenValue, readCredentials, readValueFile } from './value-files.ts';
+import { type GivenValue, readCredentials, readCredstore, readValueFile } from './value-files.ts';
 import { shown, valueProblem } from './value-problem.ts';
 
 /** A mistake in the configuration: one line that says where it is and what would be right. */
@@ -169,11 +169,32 @@ function readEnvironment(env: Readonly<Record<string, string | undefined>>): Map
   return out;
 }
 
+/** Folders with credentials that this account may not read: a value that is missed may lie there. */
+const unreadableStores = new Set<string>();
+
+/** What to say of a value that is missed; empty when all of them could be read. */
+export const credstoreHint = (): string =>
+  unreadableStores.size === 0
+    ? ''
+    : `; ${[...unreadableStores].join(', ')}, which may hold it, can be read by root alone: run the command as root`;
+
 /** Where systemd has put the credentials of the service. */
 const CREDENTIALS = 'CREDENTIALS_DIRECTORY';
 
-function readCredentialsOf(env: Readonly<Record<string, string | undefined>>): Map<string, GivenValue> {
+function readCredentialsOf(
+  file: string | null,
+  env: Readonly<Record<string, string | undefined>>,
+): Map<string, GivenValue> {
   const directory = env[CREDENTIALS] ?? '';
+  if (directory === '' && file !== null)
+    return orConfigError('/etc/credstore', () =>
+      readCredstore(
+        file,
+        KEYS,
+        store => unreadableStores.add(store),
+        name => unknownKey(name, KEYS, 'credentials in /etc/credstore'),
+      ),
+    );
   if (directory === '') return new Map();
   return orConfigError(CREDENTIALS, () =>
     readCredentials(directory, KEYS, name => unknownKey(name, KEYS, `credentials in ${directory}`)),
@@ -202,7 +223,7 @@ function assertBodiesFit(values: Readonly<Record<string, unknown>>): void {
  */
 export function loadConfig(file: string | null, env: Readonly<Record<string, string | undefined>>): Config {
   const fromFile = file === null ? new Map<string, unknown>() : readFile(file);
-  const fromCredentials = readCredentialsOf(env);
+  const fromCredentials = readCredentialsOf(file, env);
   const fromEnv = readEnvironment(env);
   const values: Record<string, unknown> = {};
   const sources: Record<string, ConfigSource> = {};

@@ -61,3 +61,48 @@ export function readCredentials(
   }
   return out;
 }
+
+/** Configuration of the units, and where their secrets lie for systemd (systemd.exec(5), "LoadCredential"). */
+const OF_UNITS = '/etc/plugin-host';
+const CREDSTORE = '/etc/credstore';
+
+/**
+ * The same values as they are stored, for a command that is typed in a shell with the configuration of a unit: without them it would work
+ * on another database than the service. `/etc/plugin-host/config.yaml` is the unit without a name, `NAME.yaml` an instance.
+ *
+ * @param file the configuration file
+ * @param unreadable told when there is a store that this account may not read
+ * @param unknown makes the error for a name that is no key
+ * @param store the folder, for tests
+ * @throws Error that names the file
+ */
+export function readCredstore(
+  file: string,
+  keys: readonly string[],
+  unreadable: (store: string) => void,
+  unknown: (name: string) => Error,
+  { store = CREDSTORE, ofUnits = OF_UNITS }: { store?: string; ofUnits?: string } = {},
+): Map<string, GivenValue> {
+  const out = new Map<string, GivenValue>();
+  if (path.dirname(path.resolve(file)) !== ofUnits || !fs.existsSync(store)) return out;
+  const unit = path.basename(file, '.yaml');
+  const prefix = unit === 'config' ? 'plugin-host.' : `plugin-host.${unit}.`;
+  let names: string[];
+  try {
+    names = fs.readdirSync(store).sort();
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && error.code === 'EACCES') unreadable(store);
+    return out;
+  }
+  const sections = new Set(keys.map(key => key.split('.')[0]));
+  for (const name of names) {
+    const key = name.startsWith(prefix) ? name.slice(prefix.length) : '';
+    const [section = '', ...rest] = key.split('.');
+    // Of `plugin-host.second.smtp.password` the unit without a name knows nothing.
+    if (rest.length === 0 || !sections.has(section)) continue;
+    if (!keys.includes(key)) throw unknown(key);
+    const at = path.join(store, name);
+    out.set(key, { name: at, value: readValueFile(at) });
+  }
+  return out;
+}

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { messageOf } from '../base/errors.ts';
+import { messageOf, OperatorError } from '../base/errors.ts';
 import { counter, gauge, type Metric } from '../base/metric.ts';
 import { serviceVersion } from '../base/version.ts';
 import { type Config, configToEnv, dataPath, isLoopback, loadConfig, withValues } from '../config/load.ts';
@@ -135,7 +135,10 @@ export class Supervisor implements ControlCommands {
     else {
       const waitMs = durationMs(v['database.start_wait']);
       await waitForDatabase(v['database.url'], waitMs, this.#options.progress, () => this.#stopping !== null);
-      await assertOwnSession(v['database.url']);
+      // One that does not answer, the serving process names in its own words.
+      await assertOwnSession(v['database.url']).catch((error: unknown) => {
+        if (error instanceof OperatorError) throw error;
+      });
     }
     if (v['database.url'] !== '' && v['database.owner_url'] !== '')
       await this.#prepareDatabase(v['database.owner_url'], v['database.url']);

@@ -234,7 +234,7 @@ t.test('a key of stored secrets that is missing or another one is found before t
   const [key, other] = [randomBytes(32), randomBytes(32)];
   await db.query('UPDATE installation SET secrets_fingerprint = $1', [fingerprintOf(key)]);
   const look = async (env: Record<string, string> = {}) => of(await run(env), 'stored secrets');
-  t.match(await look(), { state: 'failed', detail: /secrets\.key is missing: put it back/ });
+  t.match(await look(), { state: 'failed', detail: /secrets\.key is missing: copy it from another host/ });
   const file = path.join(directory, 'data/secrets.key');
   fs.mkdirSync(path.dirname(file), { recursive: true });
   fs.writeFileSync(`${file}.new`, key.toString('base64'));

