@@ -89,6 +89,25 @@ t.test('tests and benchmarks signal processes by number in one file alone', asyn
   t.same(senders, ['test/support/signals.ts']);
 });
 
+/** What changes the file system behind links, and where a supervisor that may be root does it: at paths that no other account makes. */
+const FOLLOWS = /\bfs\.(writeFileSync|appendFileSync|copyFileSync|cpSync|chmodSync|chownSync|createWriteStream)\(/g;
+const FOLLOWED: Readonly<Record<string, string>> = {
+  'src/supervisor/embedded-packages.ts': 'programs of our own packages',
+  'src/supervisor/embedded-postgres.ts': 'the folder of the socket, after assertNoForeignLink',
+  'src/supervisor/spicedb-bridge.ts': 'a socket in a folder of the supervisor',
+  'src/supervisor/trusted-folder.ts': 'the folder it has just made',
+  'src/supervisor/unprivileged.ts': 'the data directory itself',
+};
+
+t.test('a supervisor that runs as root writes nothing through a link', async t => {
+  for (const { file, text } of sources('src/supervisor'))
+    t.same(
+      [...text.matchAll(FOLLOWS)].map(m => m[1]).filter(() => FOLLOWED[file] === undefined),
+      [],
+      file,
+    );
+});
+
 t.test('no files import each other in a circle', async t => {
   const importsOf = new Map(
     product.map(({ file, imports }) => [

@@ -1,4 +1,5 @@
 import fs from 'node:fs';
+import path from 'node:path';
 import { text as readText } from 'node:stream/consumers';
 import { type Config, dataPath, loadConfig, publicUrlProblem } from '../config/load.ts';
 import { durationMs } from '../config/values.ts';
@@ -11,6 +12,7 @@ import { raiseStartPriority } from '../supervisor/start-priority.ts';
 import { Supervisor } from '../supervisor/supervisor.ts';
 import { SystemdNotifier } from '../supervisor/systemd-notifier.ts';
 import { readTakeover, TAKEOVER_VARIABLE, type TakeoverState, takeoverState } from '../supervisor/takeover-state.ts';
+import { makeTrustedFolder } from '../supervisor/trusted-folder.ts';
 
 /** Signals that come together are one: npm passes on what the terminal or systemd has sent to the service as well. */
 const SAME_SIGNAL_MS = 1000;
@@ -63,8 +65,10 @@ async function run(options: ServeOptions & { ownEntry: string }, taken: Takeover
   };
   if (taken === null) checkPackages(config);
   const lock = taken === null ? checkDataDirectory(dataPath(config), announcer.warn) : taken.lock;
-  const samplePath = sample && taken === null ? await buildSample(dataPath(config, 'sample'), progress) : null;
-  const pages = await buildPages(dataPath(config, 'pages'), progress);
+  const built = dataPath(config, 'built');
+  makeTrustedFolder(built);
+  const samplePath = sample && taken === null ? await buildSample(path.join(built, 'sample'), progress) : null;
+  const pages = await buildPages(path.join(built, 'pages'), progress);
   const problem = publicUrlProblem(config);
   if (problem !== null && taken === null) announcer.warn(problem);
   const supervisor = new Supervisor({

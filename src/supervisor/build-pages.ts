@@ -6,6 +6,7 @@ import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { messageOf } from '../base/errors.ts';
+import { makeTrustedFolder } from './trusted-folder.ts';
 
 /** A release brings the pages. */
 const BUILT = fileURLToPath(new URL('../../share/admin/', import.meta.url));
@@ -46,7 +47,7 @@ export async function buildPages(directory: string, progress: (text: string) => 
   if (fs.existsSync(target)) return target;
   if (!hasBuilder()) return null;
   progress('building the administration pages (once)');
-  fs.mkdirSync(directory, { recursive: true });
+  makeTrustedFolder(directory);
   const partial = `${target}.${process.pid}.part`;
   try {
     await promisify(execFile)(process.execPath, [path.join(SOURCES, 'build.ts'), partial]);

@@ -3,6 +3,8 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { assertCompiler, buildPlugin } from '../../sdk/assemblyscript/build.ts';
+import { writeNewFile } from '../base/write-new-file.ts';
+import { makeTrustedFolder } from './trusted-folder.ts';
 
 /** A release brings the module. */
 const BUILT = fileURLToPath(new URL('../../share/hello.wasm', import.meta.url));
@@ -19,7 +21,7 @@ function sourcesOf(directory: string): string[] {
 /**
  * Builds the sample plugin `hello` from source, again only when its sources have changed.
  *
- * @param directory where the module is kept
+ * @param directory where the module is kept; no other account writes to it
  * @returns path of the module
  * @throws OperatorError when the compiler is not installed
  */
@@ -32,9 +34,9 @@ export async function buildSample(directory: string, progress: (text: string) =>
   if (fs.existsSync(target)) return target;
   assertCompiler('the sample plugin is to be built', 'start without --sample');
   progress('building the sample plugin (once)');
-  fs.mkdirSync(directory, { recursive: true });
+  makeTrustedFolder(directory);
   const partial = `${target}.${process.pid}.part`;
-  fs.writeFileSync(partial, await buildPlugin(path.join(KIT, 'examples/hello/index.ts')));
+  writeNewFile(partial, await buildPlugin(path.join(KIT, 'examples/hello/index.ts')), 0o644);
   fs.renameSync(partial, target);
   return target;
 }

@@ -11,6 +11,7 @@ import { exited, spawnGuarded } from './child.ts';
 import { type PostgresBinaries, postgresBinaries } from './embedded-packages.ts';
 import { startedPid } from './started-pid.ts';
 import type { PostgresState } from './takeover-state.ts';
+import { assertNoForeignLink } from './trusted-folder.ts';
 import { type Account, systemAccount } from './unprivileged.ts';
 
 /** A failure at the start; the message is one line that says what to do. */
@@ -87,6 +88,7 @@ function asAccount(
 const childEnv = (): NodeJS.ProcessEnv => ({ PATH: process.env.PATH, LC_ALL: 'C', TZ: 'UTC' });
 
 function initialise(binaries: PostgresBinaries, account: Account | null, directory: string): string {
+  assertNoForeignLink(directory);
   const passwordFile = `${directory}.password`;
   const password = randomBytes(24).toString('hex');
   fs.mkdirSync(directory, { recursive: true, mode: 0o700 });
@@ -233,6 +235,7 @@ export async function startPostgres(options: PostgresOptions): Promise<RunningPo
     ...options.settings,
   };
   if (useSocket) {
+    assertNoForeignLink(sockets);
     fs.mkdirSync(sockets, { recursive: true, mode: 0o700 });
     if (account !== null) {
       fs.lchownSync(sockets, account.uid, options.socketGroup ?? account.gid);

@@ -4,6 +4,7 @@ import path from 'node:path';
 import { accessDenied } from '../base/access-denied.ts';
 import { messageOf } from '../base/errors.ts';
 import { foreignFunctions } from '../base/foreign-functions.ts';
+import { writeNewFile } from '../base/write-new-file.ts';
 import type { Config } from '../config/load.ts';
 import { type DataLock, holderText, lockDataDirectory } from './data-lock.ts';
 import { postgresBinaries, spicedbLibrary } from './embedded-packages.ts';
@@ -64,7 +65,7 @@ export function checkDataDirectory(directory: string, warn: (text: string) => vo
   if (lock.state === 'unsupported')
     warn(`the data directory ${directory} cannot be locked (${lock.why}): start no second service on it`);
   try {
-    fs.writeFileSync(probe, Buffer.alloc(64 * 1024));
+    writeNewFile(probe, Buffer.alloc(64 * 1024), 0o600);
   } catch (error) {
     throw directoryError(directory, error);
   } finally {

@@ -9,7 +9,7 @@ export type Account = { name: string; uid: number; gid: number };
 
 const NAME = 'plugin-host';
 /** Entries of the data directory that belong to the supervisor. */
-const NOT_OURS = /^(supervisor\.(lock|sock)|spicedb\.endpoint|spicedb-.*)$/;
+const NOT_OURS = /^(supervisor\.(lock|sock)|spicedb\.endpoint|spicedb-.*|built)$/;
 /**
  * With the sticky bit: the account can make entries, but not remove or rename those of other accounts, like the
  * database's.

@@ -1,6 +1,8 @@
 import t from 'tap';
 import { openDatabase } from '../../src/db/database.ts';
+import { beginRequest, forgetRequest, keepAnswer, removeOldRequests } from '../../src/records/idempotent-requests.ts';
 import { CookieJar } from '../support/identity-provider.ts';
+import { appointSecondAdmin } from '../support/second-admin.ts';
 import { type Answer, type Json, request, startTestService, TOKEN } from '../support/service.ts';
 
 /** docs/api.md "Repeating a request". */
@@ -194,4 +196,84 @@ t.test('a key belongs to its caller', async t => {
   const other = await send('/users', { headers: withKey('shared', asKey), body });
   t.equal(other.status, 409, 'it is a request of its own, which finds the user there');
   t.match(other.json.detail, /external_id/);
+});
+
+t.test('equal keys of two administrators, two administration keys and two users are not one', async t => {
+  const own = { ...root.header, authorization: '' };
+  const second = await appointSecondAdmin(s, db, root.header, 'correct horse battery', { roles: ['owner'] });
+  const keys: Array<Record<string, string>> = [];
+  for (const name of ['one', 'other']) {
+    const made = await send('/keys', { headers: own, body: { name, scopes: ['admin'] } });
+    keys.push({ authorization: `Bearer ${made.json.key}`, cookie: '' });
+  }
+  const pairs: Array<[string, Record<string, string>, Record<string, string>]> = [
+    ['administrators', own, { ...second.headers, authorization: '' }],
+    ['keys', keys[0] ?? {}, keys[1] ?? {}],
+  ];
+  for (const [what, one, other] of pairs) {
+    const body = { external_id: `same-${what}` };
+    t.equal((await send('/users', { headers: withKey('same', one), body })).status, 201, what);
+    t.equal(
+      (await send('/users', { headers: withKey('same', other), body })).status,
+      409,
+      `${what}: it is asked again`,
+    );
+  }
+  const tokens: string[] = [];
+  for (const email of ['root@uni.example', second.email]) {
+    const jar = new CookieJar();
+    const login = await send('/auth/login', {
+      headers: { authorization: '', cookie: '' },
+      body: { email, password: 'correct horse battery' },
+    });
+    jar.take(login.headers);
+    const made = await request(`${s.base}/api/auth/tokens`, {
+      method: 'POST',
+      headers: { ...jar.header, 'content-type': 'application/json', 'idempotency-key': 'same' },
+      body: '{"name":"t"}',
+    });
+    t.equal(made.status, 201, `user ${email}: ${made.text}`);
+    tokens.push(String(made.json.token));
+  }
+  t.not(tokens[0], tokens[1]);
+});
+
+t.test('the same key at another path or with another query is another request', async t => {
+  const own = { ...root.header, authorization: '' };
+  const body = { external_id: 'of-two-paths' };
+  t.equal((await send('/users', { headers: withKey('paths', own), body })).status, 201);
+  const elsewhere = await send('/events/subscriptions', { headers: withKey('paths', own), body });
+  t.match(elsewhere.json, { status: 422, code: 'idempotency_key_reused' });
+});
+
+t.test('a failure of the service frees no key: what was begun may have been done', async t => {
+  const own = { ...root.header, authorization: '' };
+  await db.query('ALTER TABLE global_users RENAME TO global_users_away');
+  const body = { external_id: 'while-away' };
+  const first = await send('/users', { headers: withKey('away', own), body });
+  await db.query('ALTER TABLE global_users_away RENAME TO global_users');
+  t.equal(first.status, 500, first.text);
+  t.equal((await send('/users', { headers: withKey('away', own), body })).status, 409);
+});
+
+t.test('an answer that is kept is not removed by a refusal that comes late, nor within 24 hours', async t => {
+  const kept = { caller: 'admin:7', key: 'late', sha256: Buffer.alloc(32) };
+  const answer = { status: 201, headers: [], body: '{}', madeId: null };
+  await beginRequest(db, kept);
+  await keepAnswer(db, kept, answer);
+  await forgetRequest(db, kept);
+  const held = async (): Promise<number | null> =>
+    (await db.query("SELECT FROM idempotent_requests WHERE caller = 'admin:7' AND key = 'late'")).rowCount;
+  t.equal(await held(), 1);
+  for (const [hours, rows] of [
+    [23, 1],
+    [25, 0],
+  ]) {
+    await db.query(
+      "UPDATE idempotent_requests SET begun_at = now() - make_interval(hours => $1) WHERE caller = 'admin:7' AND key = 'late'",
+      [hours],
+    );
+    await removeOldRequests(db);
+    t.equal(await held(), rows, `${hours} hours`);
+  }
 });

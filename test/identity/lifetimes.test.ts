@@ -42,6 +42,7 @@ t.test('how long each credential and each grant is valid', async t => {
     ['an upload, from its announcement to its completion', LIMITS.uploadSeconds * SECOND, HOUR],
     ['an address a file is read at', LIMITS.fileLinkMs, 15 * MINUTE],
     ['a stream of events, before its reader is asked again', LIMITS.eventStreamMs, 10 * MINUTE],
+    ['a file that came with a message', LIMITS.messageFileMs, 24 * HOUR],
     ['what is remembered of a user', LIMITS.subjectContextMs, 30 * SECOND],
     ['settings of a command', LIMITS.commandSettingsMs, MINUTE],
     ['an answer of the graph', LIMITS.graphAnswerMs, SECOND],

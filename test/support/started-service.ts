@@ -26,7 +26,7 @@ export function start(directory: string, env: Record<string, string>, args: stri
 export function startProgram(command: string, args: string[], directory: string, env: Record<string, string>): Run {
   // Built already: a service that builds them again would take seconds of every test.
   const pages = process.env.TEST_PAGES;
-  const kept = path.join(directory, 'pages');
+  const kept = path.join(directory, 'built', 'pages');
   if (pages !== undefined && !fs.existsSync(kept))
     fs.cpSync(pages, path.join(kept, path.basename(pages)), { recursive: true });
   shareCache(directory);
