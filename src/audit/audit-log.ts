@@ -230,3 +230,31 @@ export async function removeOldAudit(db: Queryable, ageMs: number): Promise<numb
     if (now < REMOVED_AT_ONCE) return removed;
   }
 }
+
+/** PostgreSQL's code for a lock that was not had in time. */
+const LOCK_NOT_AVAILABLE = '55P03';
+
+/**
+ * Seals the entries since the last seal (docs/SECURITY.md "The audit log is changed").
+ *
+ * @returns how many; none when a change that is under way holds them, which the next call seals
+ */
+export async function sealAudit(db: Queryable): Promise<number> {
+  try {
+    const { rows } = await db.query<{ sealed: string }>('SELECT audit_seal() AS sealed');
+    return Number(rows[0]?.sealed);
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && error.code === LOCK_NOT_AVAILABLE) return 0;
+    throw error;
+  }
+}
+
+export type BrokenSeal = { firstId: number; lastId: number; sealedAt: Date };
+
+/** Seals that do not fit their entries: some were changed, added or taken out. */
+export async function findBrokenSeals(db: Queryable): Promise<BrokenSeal[]> {
+  const { rows } = await db.query<{ first_id: string; last_id: string; sealed_at: Date }>(
+    'SELECT first_id, last_id, sealed_at FROM audit_broken_seals() LIMIT 100',
+  );
+  return rows.map(r => ({ firstId: Number(r.first_id), lastId: Number(r.last_id), sealedAt: r.sealed_at }));
+}

@@ -1,3 +1,4 @@
+import { findBrokenSeals } from '../audit/audit-log.ts';
 import type { Database } from '../db/database.ts';
 import { findSecretKey, fingerprintOf, type KeyPlace, pendingKeyFile, readFingerprint } from '../plugins/secret-key.ts';
 import type { Check } from './check.ts';
@@ -44,6 +45,19 @@ async function databaseConnections(db: Database, poolSize: number): Promise<Foun
   };
 }
 
+/** Whether the audit log is as it was written. */
+async function auditLog(db: Database): Promise<Found> {
+  const { rows } = await db.query<{ seals: boolean }>("SELECT to_regclass('audit_seals') IS NOT NULL AS seals");
+  if (rows[0]?.seals !== true) return { state: 'ok', detail: 'it is sealed from the next start on' };
+  const broken = await findBrokenSeals(db);
+  const [first] = broken;
+  if (first === undefined) return { state: 'ok', detail: 'every seal fits its entries' };
+  return {
+    state: 'failed',
+    detail: `entries ${first.firstId} to ${first.lastId}, sealed at ${first.sealedAt.toISOString()}, were changed since, or some of them taken out${broken.length > 1 ? `; so were those of ${broken.length - 1} other seals` : ''}: compare them with a backup`,
+  };
+}
+
 /** Whether the key of stored secrets is the one they were put under; nothing is made or changed. */
 async function storedSecrets(db: Database, place: KeyPlace): Promise<Found> {
   const noted = await readFingerprint(db, '').catch(() => null);
@@ -77,5 +91,6 @@ type Look = (name: string, look: () => Promise<Found>) => Promise<Check>;
 export const databaseChecks = (db: Database, poolSize: number, place: KeyPlace, check: Look): Array<Promise<Check>> => [
   check('connections', () => databaseConnections(db, poolSize)),
   check('clock', () => databaseClock(db)),
+  check('audit log', () => auditLog(db)),
   check('stored secrets', () => storedSecrets(db, place)),
 ];

@@ -30,7 +30,8 @@ const GRANTS = `
   GRANT USAGE ON SCHEMA public TO :role;
   GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO :role;
   GRANT USAGE, SELECT, UPDATE ON ALL SEQUENCES IN SCHEMA public TO :role;
-  REVOKE ALL ON audit_log, schema_migrations FROM :role;
+  REVOKE ALL ON audit_log, audit_seals, schema_migrations FROM :role;
+  GRANT SELECT ON audit_seals TO :role;
   GRANT SELECT, INSERT ON audit_log TO :role;
   GRANT SELECT ON schema_migrations TO :role;`;
 

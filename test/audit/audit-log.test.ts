@@ -1,5 +1,7 @@
 import t from 'tap';
+import { appendAudit, findBrokenSeals, sealAudit } from '../../src/audit/audit-log.ts';
 import { openDatabase } from '../../src/db/database.ts';
+import { makeDatabase } from '../support/database.ts';
 import { startTestService, TOKEN } from '../support/service.ts';
 import { okPlugin, watPlugin } from '../support/wat.ts';
 
@@ -132,4 +134,58 @@ t.test('the log is filtered and paged, and no role can change it', async t => {
     t.equal((await s.admin('GET', `/audit?${bad}`)).status, 422, bad);
   for (const sql of ["UPDATE audit_log SET action = 'x'", 'DELETE FROM audit_log', 'TRUNCATE audit_log'])
     await t.rejects(db.query(sql), /append-only/, sql);
+});
+
+t.test('entries are sealed in a chain: what is changed, added or taken out afterwards is found', async t => {
+  const database = await makeDatabase();
+  const [owner, service] = [database.url, database.serviceUrl].map(url => openDatabase(url, 1, () => {}));
+  t.teardown(async () => {
+    await owner?.close();
+    await service?.close();
+    await database.drop();
+  });
+  if (owner === undefined || service === undefined) return;
+  const by = { kind: 'admin', userId: 1, name: 'root', requestId: 'r', address: '::1' } as const;
+  const write = (n: number): Promise<void> =>
+    appendAudit(service, by, { action: 'user.create', objectType: 'user', objectId: String(n), after: { n } });
+  t.equal(await sealAudit(service), 0, 'nothing to seal');
+  for (let n = 1; n <= 5; n++) await write(n);
+  t.equal(await sealAudit(service), 5);
+  t.equal(await sealAudit(service), 0);
+  for (let n = 6; n <= 7; n++) await write(n);
+  t.equal(await sealAudit(service), 2);
+  t.same(await findBrokenSeals(service), []);
+
+  // An entry that is under way is sealed when it is there, not before and not never.
+  await service.withTransaction(async client => {
+    await appendAudit(client, by, { action: 'user.create', objectType: 'user', objectId: 'slow' });
+    t.equal(await sealAudit(owner), 0);
+  });
+  t.equal(await sealAudit(service), 1);
+
+  await t.rejects(service.query("UPDATE audit_seals SET sha256 = ''"), /permission denied/);
+  await t.rejects(service.query('DELETE FROM audit_seals'), /permission denied/);
+  const tamper = async (sql: string): Promise<number[]> => {
+    await owner.query('BEGIN');
+    try {
+      await owner.query('ALTER TABLE audit_log DISABLE TRIGGER USER');
+      await owner.query(sql);
+      return (await findBrokenSeals(owner)).map(s => s.firstId);
+    } finally {
+      await owner.query('ROLLBACK');
+    }
+  };
+  const cases: Array<[string, number[]]> = [
+    ["UPDATE audit_log SET actor_name = 'other' WHERE id = 3", [1]],
+    ["UPDATE audit_log SET at = at + interval '1 microsecond' WHERE id = 6", [6]],
+    ["UPDATE audit_log SET after = '{}' WHERE id = 5", [1]],
+    ['DELETE FROM audit_log WHERE id = 7', [6]],
+    ['DELETE FROM audit_log WHERE id <= 5', [1]],
+    ["UPDATE audit_log SET action = 'user.change'", [1, 6, 8]],
+    ['SELECT', []],
+  ];
+  for (const [sql, broken] of cases) t.same(await tamper(sql), broken, sql);
+  await owner.query("UPDATE audit_seals SET sealed_at = now() - interval '91 days' WHERE first_id = 1");
+  t.same(await tamper('DELETE FROM audit_log WHERE id <= 2'), [], 'what retention removes');
+  t.same(await tamper("UPDATE audit_log SET address = '' WHERE id = 2"), [1], 'but no old entry is changed');
 });

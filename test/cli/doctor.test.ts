@@ -49,6 +49,7 @@ t.test('without anything wrong every row says so', async t => {
       // Other tests use connections of the same server.
       ['connections', of(checks, 'connections')?.state],
       ['clock', 'ok'],
+      ['audit log', 'ok'],
       ['stored secrets', 'ok'],
     ],
   );
