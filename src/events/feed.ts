@@ -62,7 +62,9 @@ export class EventFeed {
    */
   async watch(filter: EventFilter, after: number | null, isStillAllowed: () => Promise<boolean>): Promise<Readable> {
     if (this.#isClosed) return Readable.from([]);
-    const at = after ?? (await lastEventId(this.#db));
+    // A number from before a restore may lie ahead of all there are: nothing would come for a long time.
+    const last = await lastEventId(this.#db);
+    const at = Math.min(after ?? last, last);
     const stream = new Readable({ read: () => (watcher.isFull = false), highWaterMark: LIMITS.eventFeedBytesMax });
     const watcher: Watcher = { filter, from: at, at, seen: new Set(), stream, isFull: false, isStillAllowed };
     stream.push(`: events\nretry: 2000\n\n`);

@@ -1,6 +1,6 @@
 import { Buffer } from 'node:buffer';
 import { promisify } from 'node:util';
-import { brotliDecompress, gunzip, inflate } from 'node:zlib';
+import { brotliDecompress, gunzip, inflate, inflateRaw, zstdDecompress } from 'node:zlib';
 import { z } from 'zod';
 import { HOST_ERROR } from '../abi/host-functions.ts';
 import { type HostResult, hostError } from '../abi/host-result.ts';
@@ -118,15 +118,40 @@ function redirectOf({ headers, statusCode }: Sent, from: URL): URL | null {
 
 type Unpack = (packed: Uint8Array, options: { maxOutputLength: number }) => Promise<Buffer>;
 
+const [withHeader, withoutHeader] = [promisify(inflate), promisify(inflateRaw)];
+
+/** `deflate` is the zlib format (RFC 9110 section 8.4.1.2); some servers send the bare one. */
+const unpackDeflate: Unpack = (packed, options) => {
+  const isZlib = (packed[0] ?? 0) % 16 === 8 && ((packed[0] ?? 0) * 256 + (packed[1] ?? 0)) % 31 === 0;
+  return (isZlib ? withHeader : withoutHeader)(packed, options);
+};
+
 const UNPACK = new Map<string, Unpack>([
   ['gzip', promisify(gunzip)],
   ['x-gzip', promisify(gunzip)],
-  ['deflate', promisify(inflate)],
+  ['deflate', unpackDeflate],
   ['br', promisify(brotliDecompress)],
+  ['zstd', promisify(zstdDecompress)],
+  ['identity', packed => Promise.resolve(Buffer.from(packed))],
 ]);
+/** More codings than this are no answer of a server. */
+const CODINGS_MAX = 3;
 
-const unpackOf = ({ headers }: Sent): Unpack | undefined =>
-  UNPACK.get(String(headers['content-encoding'] ?? '').toLowerCase());
+/** Undoes all codings, the last one first; undefined when there is none, or one that is not known. */
+function unpackOf({ headers }: Sent): Unpack | undefined {
+  const names = String(headers['content-encoding'] ?? '')
+    .toLowerCase()
+    .split(',')
+    .map(name => name.trim())
+    .filter(name => name !== '');
+  const steps = names.reverse().map(name => UNPACK.get(name));
+  if (steps.length === 0 || steps.length > CODINGS_MAX || steps.includes(undefined)) return undefined;
+  return async (packed, options) => {
+    let bytes: Uint8Array = packed;
+    for (const step of steps) bytes = (await step?.(bytes, options)) ?? bytes;
+    return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
+  };
+}
 
 const tooLarge = (): Refusal =>
   new Refusal(
@@ -229,7 +254,7 @@ export class OutgoingHttp {
   async #follow(call: PermittedCall, given: Order, body: Uint8Array | null, signal: AbortSignal): Promise<HostResult> {
     const headers: Record<string, string> = { 'user-agent': 'plugin-host', ...call.span?.headers, ...given.headers };
     const asksForCoding = headers['accept-encoding'] !== undefined;
-    if (!asksForCoding) headers['accept-encoding'] = 'gzip, deflate, br';
+    if (!asksForCoding) headers['accept-encoding'] = 'gzip, deflate, br, zstd';
     let { method, url } = given;
     let payload = body;
     for (let redirects = 0; ; redirects++) {

@@ -11,6 +11,7 @@ import { headerBlock, statusLine } from './header-block.ts';
 import type { Intake, IntakeShare } from './intake.ts';
 import { isStream, type Reply, type Request, type TriggerExchange } from './message.ts';
 import { peerAddressOf } from './peer-address.ts';
+import { plainPath } from './plain-path.ts';
 import { problemReply } from './problem-reply.ts';
 import { RequestBody } from './request-body.ts';
 import { type HeadProblem, headProblem, mustStandOnce } from './request-head.ts';
@@ -64,7 +65,7 @@ export class Exchange implements TriggerExchange {
     this.#clientAddress = clientAddress;
     this.#res = res;
     this.method = req.getCaseSensitiveMethod();
-    this.path = req.getUrl();
+    this.path = plainPath(req.getUrl());
     this.query = req.getQuery() ?? '';
     const headers = new HeaderRecord();
     let repeated = '';

@@ -276,6 +276,12 @@ t.test('answers are bounded in size and time, packed ones by what comes out', as
     if (request.url === '/gzip') return send('gzip', zlib.gzipSync('unpacked'));
     if (request.url === '/br') return send('br', zlib.brotliCompressSync('unpacked'));
     if (request.url === '/deflate') return send('deflate', zlib.deflateSync('unpacked'));
+    if (request.url === '/zstd') return send('zstd', zlib.zstdCompressSync('unpacked'));
+    if (request.url === '/identity') return send('identity', Buffer.from('unpacked'));
+    if (request.url === '/bare') return send('deflate', zlib.deflateRawSync('unpacked'));
+    if (request.url === '/twice') return send('gzip, br', zlib.brotliCompressSync(zlib.gzipSync('unpacked')));
+    if (request.url === '/twice-bomb') return send('gzip, br', zlib.brotliCompressSync(bomb));
+    if (request.url === '/odd') return send('x-odd', Buffer.from('as it is'));
     if (request.url === '/nothing') return response.writeHead(204, { 'Content-Encoding': 'gzip' }).end();
     if (request.url === '/broken') return send('gzip', Buffer.from('this is not gzip'));
     if (request.url === '/half') {
@@ -290,8 +296,12 @@ t.test('answers are bounded in size and time, packed ones by what comes out', as
     ask({ url: `http://127.0.0.1:${port}/${path}`, ...more });
   t.match(said(await get('large')), [-4, /^the answer is larger than 10485760 bytes/]);
   t.match(said(await get('bomb')), [-4, /^the answer is larger than/]);
+  t.match(said(await get('twice-bomb')), [-4, /^the answer is larger than/]);
+  const odd = await get('odd');
+  t.equal(odd.body.toString(), 'as it is', 'a coding that is not known is left to the plugin');
+  t.match(odd.text, '"content-encoding":"x-odd"');
   t.equal((await get('whole')).body.length, 9 * 1024 * 1024);
-  for (const coding of ['gzip', 'br', 'deflate']) {
+  for (const coding of ['gzip', 'br', 'deflate', 'zstd', 'identity', 'bare', 'twice']) {
     const a = await get(coding);
     t.equal(a.body.toString(), 'unpacked', coding);
     t.notMatch(a.text, 'content-encoding');

@@ -134,8 +134,18 @@ t.test('a request without a trace begins one, and what it refuses is named', asy
   t.match(access, { traceId: refused?.traceId, attributes: { 'error.type': 'unauthorized' } });
   const [api] = await receiver.until('GET /api/admin/plugins/:id');
   t.match(api?.attributes, { 'http.route': '/api/admin/plugins/:id', 'error.type': 'not_found' });
+  await s.install(
+    watPlugin({
+      id: 'items',
+      triggers: [{ name: 'item', type: 'http', path: '/items/:id', methods: ['GET'] }],
+      handle: '(i32.const 0)',
+    }),
+  );
+  const asked = await s.trigger('items/items/Anna?of=Anna', { headers: { cookie: 'name=Anna', 'x-name': 'Anna' } });
+  t.equal(asked.status, 204);
+  await receiver.until('GET /api/triggers/http/items/items/:id');
   await receiver.until('HTTP');
-  t.notMatch(receiver.raw, 'Anna', 'a path that is no route does not stand in it');
+  t.notMatch(receiver.raw, 'Anna', 'no path, query, header or cookie of a request stands in it');
 });
 
 t.test('a command in a messenger begins a trace, which its record names', async t => {
