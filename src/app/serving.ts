@@ -62,6 +62,8 @@ type Inbox = {
 export function runServing(journal: string | undefined): void {
   const early: SupervisorMessage[] = [];
   // Until it serves there is nothing to end in order.
+  // What it makes is for its own account: files of users, modules, what was received.
+  process.umask(0o077);
   const inbox: Inbox = { early, hear: message => void early.push(message), left: () => process.exit(0) };
   process.on('message', (message: SupervisorMessage) => {
     if (hearOfSupervisor(message)) return;

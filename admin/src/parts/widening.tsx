@@ -6,7 +6,7 @@ import type { Widening } from '../api/problem.ts';
 export function WideningList({ widens }: { widens: readonly Widening[] }) {
   const { i18n, t } = useTranslation();
   return (
-    <List size="sm" spacing="xs">
+    <List size="sm" spacing="xs" style={{ overflowWrap: 'anywhere' }}>
       {widens.map(w => {
         const key = `widening.${w.kind}`;
         return (

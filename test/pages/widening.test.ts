@@ -1,0 +1,72 @@
+import t from 'tap';
+import { startAdminBrowser } from '../support/admin-browser.ts';
+import type { TestService } from '../support/service.ts';
+import { watPlugin } from '../support/wat.ts';
+
+/** What an upgrade opens is shown in the review, and asked before it is done (docs/access.md "What an installation widens"). */
+const module = (version: string, names: string[]): Uint8Array =>
+  watPlugin({
+    id: 'marks',
+    name: 'Marks',
+    version,
+    triggers: names.map(name => ({ name, type: 'http', path: '/of/students', methods: ['GET'] })),
+    handle: '(i32.const 0)',
+  });
+
+async function prepare(s: TestService): Promise<void> {
+  await s.install(module('1.0.0', ['marks']), {}, 'default');
+  const policy = { policy_expression: 'has_role("dean")' };
+  const saved = await s.admin('PUT', '/plugins/marks/triggers/marks/settings', policy);
+  if (saved.status !== 200) throw new Error(saved.text);
+}
+
+for (const [language, words] of [
+  [
+    'en-GB',
+    {
+      opens: 'This version opens more than the one before',
+      setUp: 'Set it up',
+      upgrade: 'Install this version',
+      go: 'Install it so',
+      runs: 'runs',
+    },
+  ],
+  [
+    'ru-RU',
+    {
+      opens: 'Эта версия открывает больше прежней',
+      setUp: 'Настроить',
+      upgrade: 'Установить эту версию',
+      go: 'Установить так',
+      runs: 'работает',
+    },
+  ],
+] as const)
+  t.test(`a trigger under another name, in ${language}`, async t => {
+    const width = language === 'ru-RU' ? 320 : 1440;
+    const colorScheme = language === 'ru-RU' ? 'dark' : 'light';
+    const { axe, errors, open, page, s } = await startAdminBrowser(t, { prepare, language, width, colorScheme });
+    await open('/admin/plugins/upload');
+    await page.setInputFiles('input[type=file]', {
+      name: 'marks.wasm',
+      mimeType: 'application/wasm',
+      buffer: Buffer.from(module('2.0.0', ['grades'])),
+    });
+    await page.locator('main button[type=submit], main .mantine-Button-root').last().click();
+    await page.getByText(words.opens).waitFor();
+    t.match(await page.locator('main').textContent(), 'has_role("dean")');
+    t.same(await axe(), [], 'review');
+    if (process.env.PICTURES !== undefined)
+      await page.screenshot({ path: `${process.env.PICTURES}/review-${language}.png`, fullPage: true });
+    await page.getByRole('button', { name: words.setUp, exact: true }).click();
+    await page.getByRole('button', { name: words.upgrade, exact: true }).click();
+    const question = page.getByRole('dialog');
+    await question.getByText('grades').waitFor();
+    t.same(await axe(), [], 'question');
+    if (process.env.PICTURES !== undefined)
+      await page.screenshot({ path: `${process.env.PICTURES}/question-${language}.png` });
+    t.equal((await s.trigger('marks/of/students')).status, 401);
+    await question.getByRole('button', { name: words.go }).click();
+    await page.getByText(`Marks 2.0.0 ${words.runs}`).waitFor();
+    t.same(errors, []);
+  });
