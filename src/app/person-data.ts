@@ -124,9 +124,10 @@ async function eraseOfUser(client: Queryable, user: GlobalUser): Promise<Record<
   const messages = await eraseMessagesOf(client, user.id, accounts);
   const updates = await eraseUpdatesOf(client, accounts);
   const files = await eraseFilesOf(client, user.id);
-  const executions = await eraseCaller(client, user.id);
   await eraseRequestsOf(client, user.id);
   await eraseUser(client, user.id);
+  // Records that were being written held the user until here; those that come after find none.
+  const executions = await eraseCaller(client, user.id);
   await notifyIdentity(client, { what: 'user', id: user.id });
   return { user: 1, messages, 'incoming messages': updates, files, 'executions made nameless': executions };
 }

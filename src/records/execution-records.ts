@@ -265,13 +265,31 @@ export class ExecutionRecords {
   }
 }
 
+const USER = /^user:(\d+)$/;
+
+/**
+ * Users are held as a foreign key would hold them: an erasure under way is waited for, and one that follows finds these
+ * records. What is written for a user who is no more has no name, like the records `eraseCaller` has changed.
+ */
 async function insert(db: Database, batch: ExecutionRecord[]): Promise<void> {
   const column = <T>(of: (r: ExecutionRecord) => T): T[] => batch.map(of);
   await db.query(
     `INSERT INTO execution_records (request_id, plugin_id, version, trigger_name, principal, outcome, status, started_at,
        queue_wait_ms, run_ms, host_calls, peak_pages, failure, log, trace_id, decision, recording)
-     SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::int[], $8::timestamptz[],
-       $9::real[], $10::real[], $11::int[], $12::int[], $13::text[], $14::jsonb[], $15::text[], $16::jsonb[], $17::bytea[])`,
+     WITH held AS MATERIALIZED (
+       SELECT 'user:' || id AS principal FROM global_users WHERE id = ANY($18::bigint[]) ORDER BY id FOR KEY SHARE
+     )
+     SELECT request_id, plugin_id, version, trigger_name, CASE WHEN is_erased THEN 'erased' ELSE principal END, outcome,
+       status, started_at, queue_wait_ms, run_ms, host_calls, peak_pages, failure,
+       CASE WHEN is_erased THEN '[]' ELSE log END, trace_id, CASE WHEN is_erased THEN NULL ELSE decision END,
+       CASE WHEN is_erased THEN NULL ELSE recording END
+     FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::int[], $8::timestamptz[],
+       $9::real[], $10::real[], $11::int[], $12::int[], $13::text[], $14::jsonb[], $15::text[], $16::jsonb[], $17::bytea[])
+       AS r (request_id, plugin_id, version, trigger_name, principal, outcome, status, started_at, queue_wait_ms, run_ms,
+         host_calls, peak_pages, failure, log, trace_id, decision, recording)
+     CROSS JOIN LATERAL (
+       SELECT principal LIKE 'user:%' AND principal NOT IN (SELECT h.principal FROM held h) AS is_erased
+     ) e`,
     [
       column(r => r.requestId),
       column(r => r.pluginId),
@@ -290,6 +308,7 @@ async function insert(db: Database, batch: ExecutionRecord[]): Promise<void> {
       column(r => r.traceId),
       column(r => (r.decision === null ? null : JSON.stringify(r.decision).replaceAll('\\u0000', '\\ufffd'))),
       column(r => r.recording ?? null),
+      [...new Set(batch.flatMap(r => USER.exec(r.principal)?.[1] ?? []))],
     ],
   );
 }

@@ -3,7 +3,11 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import t from 'tap';
+import { erasePerson, findPersonOfUser } from '../../src/app/person-data.ts';
+import { openDatabase } from '../../src/db/database.ts';
 import { readMigrations } from '../../src/db/migrate.ts';
+import { eraseUser } from '../../src/identity/users.ts';
+import { type ExecutionRecord, ExecutionRecords } from '../../src/records/execution-records.ts';
 import { ENTITIES } from '../../src/university/entities.ts';
 import { BARE_ENV } from '../support/bare-env.ts';
 import { filesWorld } from '../support/files.ts';
@@ -198,4 +202,87 @@ t.test('erasing takes everything away, rights and graph included, and leaves oth
   const audit = await s.admin('GET', '/audit?action=person.erase');
   t.match((audit.json.items as Json[])[0], { object_id: String(ada.userId), after: { files: 1, relationships: 1 } });
   t.match(await run('erase', 'e1', '--yes'), { code: 1, err: /knows no person "e1"/ });
+});
+
+const BY = { kind: 'command_line' as const, userId: null, name: 'test', requestId: '', address: '' };
+const RECORD: ExecutionRecord = {
+  requestId: '',
+  traceId: '',
+  pluginId: 'filebox',
+  version: '1.0.0',
+  trigger: 'files',
+  principal: 'public',
+  outcome: 'ok',
+  status: 200,
+  startedAt: new Date(),
+  queueWaitMs: 0,
+  runMs: 0,
+  hostCalls: 0,
+  peakPages: 1,
+  failure: '',
+  log: [{ level: 2, text: 'of a user' }],
+  decision: { allowed: true },
+  recording: Buffer.from('of a user'),
+};
+
+/** Until a number of connections to the database of the test wait for a lock. */
+async function untilWaiting(count: number): Promise<void> {
+  const waiting = `SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`;
+  for (let k = 0; ((await db.query(waiting)).rowCount ?? 0) < count; k++) {
+    if (k === 400) throw new Error(`fewer than ${count} connections wait for a lock`);
+    await sleep(50);
+  }
+}
+
+t.test('a record of an execution names no user who is erased while it is written, or before', async t => {
+  const own = openDatabase(s.databaseUrl, 3, () => {});
+  t.teardown(() => own.close());
+  const records = new ExecutionRecords(own, error => t.fail(String(error)));
+  const write = async (requestId: string, ...users: number[]): Promise<void> => {
+    for (const id of users) records.append({ ...RECORD, requestId, principal: `user:${id}` });
+    await records.flush();
+  };
+  const stored = async (requestId: string): Promise<unknown[]> =>
+    (
+      await db.query(
+        'SELECT principal, log, decision, recording FROM execution_records WHERE request_id = $1 ORDER BY id',
+        [requestId],
+      )
+    ).rows;
+  const nameless = { principal: 'erased', log: [], decision: null, recording: null };
+  const erase = async (id: number): Promise<void> => {
+    const person = await findPersonOfUser(own, id);
+    if (person === undefined) throw new Error(`there is no user ${id}`);
+    await erasePerson(own, person, BY);
+  };
+
+  const [before, during, after] = [await user('Before'), await user('During'), await user('After')];
+  await erase(before.userId);
+  await write('before', before.userId, other.userId);
+  t.match(await stored('before'), [nameless, { principal: `user:${other.userId}`, log: [{ text: 'of a user' }] }]);
+
+  let writing = Promise.resolve();
+  await db.withTransaction(async client => {
+    await eraseUser(client, during.userId);
+    writing = write('during', during.userId);
+    await untilWaiting(1);
+  });
+  await writing;
+  t.match(await stored('during'), [nameless], 'the erasure was first');
+
+  await db.query(
+    `CREATE FUNCTION held() RETURNS trigger LANGUAGE plpgsql AS
+       $$ BEGIN PERFORM pg_advisory_xact_lock(77); RETURN NEW; END $$;
+     CREATE TRIGGER held BEFORE INSERT ON execution_records FOR EACH ROW EXECUTE FUNCTION held()`,
+  );
+  let erasing = Promise.resolve();
+  await db.withTransaction(async client => {
+    await client.query('SELECT pg_advisory_xact_lock(77)');
+    writing = write('after', after.userId);
+    await untilWaiting(1);
+    erasing = erase(after.userId);
+    await untilWaiting(2);
+  });
+  await Promise.all([writing, erasing]);
+  t.match(await stored('after'), [nameless], 'the record was first');
 });
