@@ -3,7 +3,8 @@ import os from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Actor } from '../audit/audit-log.ts';
 import { OperatorError, ServiceError, UsageError } from '../base/errors.ts';
-import { type Config, credstoreHint, dataPath } from '../config/load.ts';
+import { type Config, dataPath } from '../config/load.ts';
+import { credstoreHint } from '../config/value-files.ts';
 import { type Database, openDatabase } from '../db/database.ts';
 import { migrate, pendingMigrations } from '../db/migrate.ts';
 import { type AdminAccount, findAdminByEmail, listAllAdmins } from '../identity/admin-accounts.ts';
@@ -42,7 +43,7 @@ async function embeddedDatabase(config: Config, progress: (text: string) => void
     const lock = lockForCommand(dataPath(config), 'command');
     if (lock.state !== 'taken') {
       const own = await startPostgres({ directory, progress, mustExist: true }).catch((error: unknown) => {
-        const hint = credstoreHint();
+        const hint = credstoreHint(config.file);
         throw hint === '' || !(error instanceof OperatorError) ? error : new CommandError(`${error.message}${hint}`);
       });
       return {

@@ -7,7 +7,8 @@ import { keyPlaceOf } from '../app/secrets.ts';
 import { accessDenied } from '../base/access-denied.ts';
 import { messageOf } from '../base/errors.ts';
 import { openFilesMax, openFilesProblem } from '../base/open-files.ts';
-import { type Config, credstoreHint, dataPath, publicBaseOf } from '../config/load.ts';
+import { type Config, dataPath, publicBaseOf } from '../config/load.ts';
+import { credstoreHint } from '../config/value-files.ts';
 import { durationMs } from '../config/values.ts';
 import { type Database, openDatabase } from '../db/database.ts';
 import { pendingMigrations } from '../db/migrate.ts';
@@ -163,8 +164,9 @@ async function databaseRole(db: Database): Promise<string | Omit<Check, 'name'>>
 }
 
 /** Stored credentials that were not looked at. */
-function credentials(): Check[] {
-  const hint = credstoreHint();
+function credentials({ file, sources }: Config): Check[] {
+  // Where systemd passes them, the store is its own.
+  const hint = Object.values(sources).includes('credential') ? '' : credstoreHint(file);
   return hint === '' ? [] : [{ name: 'credentials', state: 'warn', detail: `not all values are known${hint}` }];
 }
 
@@ -236,7 +238,7 @@ export async function doctor(config: Config): Promise<Check[]> {
         : []),
       ...(db === null ? [] : databaseChecks(db, config.values['database.pool_size'], keyPlaceOf(config), check)),
     ]);
-    return [...credentials(), ...rows.flat()];
+    return [...credentials(config), ...rows.flat()];
   } finally {
     // A server that does not answer does not hear the end either.
     await Promise.race([db?.close(), sleep(1000, null, { ref: false })]);

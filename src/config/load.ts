@@ -169,15 +169,6 @@ function readEnvironment(env: Readonly<Record<string, string | undefined>>): Map
   return out;
 }
 
-/** Folders with credentials that this account may not read: a value that is missed may lie there. */
-const unreadableStores = new Set<string>();
-
-/** What to say of a value that is missed; empty when all of them could be read. */
-export const credstoreHint = (): string =>
-  unreadableStores.size === 0
-    ? ''
-    : `; ${[...unreadableStores].join(', ')}, which may hold it, can be read by root alone: run the command as root`;
-
 /** Where systemd has put the credentials of the service. */
 const CREDENTIALS = 'CREDENTIALS_DIRECTORY';
 
@@ -188,12 +179,7 @@ function readCredentialsOf(
   const directory = env[CREDENTIALS] ?? '';
   if (directory === '' && file !== null)
     return orConfigError('/etc/credstore', () =>
-      readCredstore(
-        file,
-        KEYS,
-        store => unreadableStores.add(store),
-        name => unknownKey(name, KEYS, 'credentials in /etc/credstore'),
-      ),
+      readCredstore(file, KEYS, name => unknownKey(name, KEYS, 'credentials in /etc/credstore')),
     );
   if (directory === '') return new Map();
   return orConfigError(CREDENTIALS, () =>

@@ -39,70 +39,79 @@ function namesIn(directory: string): string[] {
 }
 
 /**
- * The values systemd passes as credentials: files named like keys (`smtp.password`) in a directory that only the
- * service can read (systemd.exec(5), "LoadCredential"). Names without a known section are other programs' own.
+ * The values in files that are named like keys, behind a prefix. Names without a known section are other programs' own.
  *
  * @param unknown makes the error for a name that has the section of a key and is none
- * @throws Error that names the file
  */
-export function readCredentials(
+function valuesIn(
   directory: string,
+  names: readonly string[],
+  prefix: string,
   keys: readonly string[],
   unknown: (name: string) => Error,
 ): Map<string, GivenValue> {
   const sections = new Set(keys.map(key => key.split('.')[0]));
   const out = new Map<string, GivenValue>();
-  for (const name of namesIn(directory)) {
-    const [section = '', ...rest] = name.split('.');
+  for (const name of names.filter(n => n.startsWith(prefix))) {
+    const key = name.slice(prefix.length);
+    const [section = '', ...rest] = key.split('.');
     if (rest.length === 0 || !sections.has(section)) continue;
-    if (!keys.includes(name)) throw unknown(name);
+    if (!keys.includes(key)) throw unknown(key);
     const file = path.join(directory, name);
-    out.set(name, { name: file, value: readValueFile(file) });
+    out.set(key, { name: file, value: readValueFile(file) });
   }
   return out;
 }
 
-/** Configuration of the units, and where their secrets lie for systemd (systemd.exec(5), "LoadCredential"). */
-const OF_UNITS = '/etc/plugin-host';
-const CREDSTORE = '/etc/credstore';
+/**
+ * The values systemd passes as credentials: files named like keys (`smtp.password`) in a directory that only the
+ * service can read (systemd.exec(5), "LoadCredential").
+ *
+ * @param unknown makes the error for a name that has the section of a key and is none
+ * @throws Error that names the file
+ */
+export const readCredentials = (
+  directory: string,
+  keys: readonly string[],
+  unknown: (name: string) => Error,
+): Map<string, GivenValue> => valuesIn(directory, namesIn(directory), '', keys, unknown);
+
+/** Where the units have their configuration, and systemd the credentials for them. */
+export type UnitPlaces = { config: string; store: string };
+const PLACES: UnitPlaces = { config: '/etc/plugin-host', store: '/etc/credstore' };
+
+/** The names in the store of credentials, for the configuration of a unit; null when this account may not read them. */
+function storedNames(file: string | null, { config, store }: UnitPlaces): string[] | null {
+  if (file === null || path.dirname(path.resolve(file)) !== config || !fs.existsSync(store)) return [];
+  try {
+    return namesIn(store);
+  } catch {
+    return null;
+  }
+}
 
 /**
  * The same values as they are stored, for a command that is typed in a shell with the configuration of a unit: without them it would work
- * on another database than the service. `/etc/plugin-host/config.yaml` is the unit without a name, `NAME.yaml` an instance.
+ * on another database than the service. `config.yaml` is the unit without a name, `NAME.yaml` an instance, of whose
+ * `plugin-host.NAME.smtp.password` the unit without a name knows nothing. What this account may not read is left out (`credstoreHint`).
  *
  * @param file the configuration file
- * @param unreadable told when there is a store that this account may not read
  * @param unknown makes the error for a name that is no key
- * @param store the folder, for tests
  * @throws Error that names the file
  */
 export function readCredstore(
   file: string,
   keys: readonly string[],
-  unreadable: (store: string) => void,
   unknown: (name: string) => Error,
-  { store = CREDSTORE, ofUnits = OF_UNITS }: { store?: string; ofUnits?: string } = {},
+  places = PLACES,
 ): Map<string, GivenValue> {
-  const out = new Map<string, GivenValue>();
-  if (path.dirname(path.resolve(file)) !== ofUnits || !fs.existsSync(store)) return out;
   const unit = path.basename(file, '.yaml');
   const prefix = unit === 'config' ? 'plugin-host.' : `plugin-host.${unit}.`;
-  let names: string[];
-  try {
-    names = fs.readdirSync(store).sort();
-  } catch (error) {
-    if (error instanceof Error && 'code' in error && error.code === 'EACCES') unreadable(store);
-    return out;
-  }
-  const sections = new Set(keys.map(key => key.split('.')[0]));
-  for (const name of names) {
-    const key = name.startsWith(prefix) ? name.slice(prefix.length) : '';
-    const [section = '', ...rest] = key.split('.');
-    // Of `plugin-host.second.smtp.password` the unit without a name knows nothing.
-    if (rest.length === 0 || !sections.has(section)) continue;
-    if (!keys.includes(key)) throw unknown(key);
-    const at = path.join(store, name);
-    out.set(key, { name: at, value: readValueFile(at) });
-  }
-  return out;
+  return valuesIn(places.store, storedNames(file, places) ?? [], prefix, keys, unknown);
 }
+
+/** What to say where a value is missed that may lie in the store of credentials; empty when all of it could be read. */
+export const credstoreHint = (file: string | null, places = PLACES): string =>
+  storedNames(file, places) === null
+    ? `; ${places.store}, which may hold it, can be read by root alone: run the command as root`
+    : '';

@@ -10,7 +10,7 @@ import {
   publicBaseOf,
   publicUrlProblem,
 } from '../../src/config/load.ts';
-import { readCredstore } from '../../src/config/value-files.ts';
+import { credstoreHint, readCredstore } from '../../src/config/value-files.ts';
 
 const file = (t: Tap, text: string): string => path.join(t.testdir({ 'host.yaml': text }), 'host.yaml');
 
@@ -106,23 +106,22 @@ t.test('a command with the configuration of a unit reads the credentials of that
     'plugin-host.second.smtp.password': 'of the instance\n',
     'other.smtp.password': 'of another program\n',
   });
-  const read = (file: string, unreadable: string[] = [], at = store) =>
-    Object.fromEntries(
-      readCredstore(
-        file,
-        ['smtp.password', 'database.url'],
-        s => unreadable.push(s),
-        name => new Error(`? ${name}`),
-        {
-          store: at,
-          ofUnits: '/etc/plugin-host',
-        },
-      ),
-    );
+  const placed = (at: string) => ({ config: '/etc/plugin-host', store: at });
+  const KEYS = ['smtp.password', 'database.url'];
+  const read = (file: string, at = store) =>
+    Object.fromEntries(readCredstore(file, KEYS, name => new Error(`? ${name}`), placed(at)));
   t.match(read('/etc/plugin-host/config.yaml'), { 'smtp.password': { value: 'of the unit' } });
   t.match(read('/etc/plugin-host/second.yaml'), { 'smtp.password': { value: 'of the instance' } });
   t.same(read('/srv/config.yaml'), {}, 'another configuration has none');
-  t.same(read('/etc/plugin-host/config.yaml', [], path.join(store, 'none')), {});
+  t.same(read('/etc/plugin-host/config.yaml', path.join(store, 'none')), {});
+  // A file cannot be listed, as little as a directory of root's.
+  const unlisted = path.join(store, 'other.smtp.password');
+  t.same(read('/etc/plugin-host/config.yaml', unlisted), {});
+  const hint = (file: string | null, at: string) => credstoreHint(file, placed(at));
+  t.match(hint('/etc/plugin-host/config.yaml', unlisted), /can be read by root alone: run the command as root/);
+  t.equal(hint('/etc/plugin-host/config.yaml', store), '');
+  t.equal(hint('/srv/config.yaml', unlisted), '');
+  t.equal(hint(null, unlisted), '');
   fs.writeFileSync(path.join(store, 'plugin-host.smtp.pasword'), 'x');
   t.throws(() => read('/etc/plugin-host/config.yaml'), /\? smtp\.pasword/);
   t.end();
