@@ -2,9 +2,10 @@ import { present } from '../api/query.ts';
 import { OperatorError, UsageError } from '../base/errors.ts';
 import { LIMITS } from '../base/limits.ts';
 import { durationMs, isDuration } from '../config/values.ts';
+import { findAdminKeyId, findServiceKeyId, findUserId } from './find-named.ts';
 import { expiryTime } from './given-time.ts';
 import { jsonText } from './json-text.ts';
-import { idOf, type ListFlags, limitOf, page, short, when, wholeNumber } from './operator-commands.ts';
+import { type ListFlags, limitOf, page, short, when, wholeNumber } from './operator-commands.ts';
 import { type Answer, ask, type Remote, type RemoteFlags, send, shown } from './remote.ts';
 
 /** Who may what in a running service: relationships, policies, keys. */
@@ -138,7 +139,7 @@ export type ExplainFlags = RemoteFlags & { trigger?: string; command?: string };
 export async function explainAccess(r: Remote, plugin: string, user: string, flags: ExplainFlags): Promise<string> {
   const { command, trigger } = flags;
   if ((command === undefined) === (trigger === undefined)) throw new UsageError('give --trigger or --command');
-  const body = { user: idOf(user), plugin, ...present({ trigger, command }) };
+  const body = { user: await findUserId(r, user), plugin, ...present({ trigger, command }) };
   const answer = await ask(() => r.host.POST('/api/admin/access/explain', { body }));
   const mark = (holds: boolean | null): string => (holds === null ? '-' : holds ? 'yes' : 'NO');
   const lines = [
@@ -217,7 +218,7 @@ export async function rotateKey(r: Remote, key: string, flags: RemoteFlags & { o
           0,
           LIMITS.serviceKeyOverlapSecondsMax,
         );
-  const params = { path: { key: idOf(key) } };
+  const params = { path: { key: await findServiceKeyId(r, key) } };
   const body = present({ overlap_seconds: seconds });
   const answer = await ask(() => r.host.POST('/api/admin/service-keys/{key}/rotate', { params, body }));
   return shown(r.json, answer, answer.key);
@@ -229,9 +230,10 @@ export async function revokeKey(
   key: string,
   flags: RemoteFlags & { administration?: boolean },
 ): Promise<string> {
-  const params = { path: { key: idOf(key) } };
+  const isAdministration = flags.administration === true;
+  const params = { path: { key: await (isAdministration ? findAdminKeyId : findServiceKeyId)(r, key) } };
   await send(() =>
-    flags.administration === true
+    isAdministration
       ? r.host.DELETE('/api/admin/keys/{key}', { params })
       : r.host.DELETE('/api/admin/service-keys/{key}', { params }),
   );

@@ -1,9 +1,10 @@
 import { OUTCOMES } from '../api/executions-api.ts';
 import { present } from '../api/query.ts';
-import { UsageError } from '../base/errors.ts';
+import { OperatorError, UsageError } from '../base/errors.ts';
 import { DELIVERY_STATES } from '../events/deliveries.ts';
 import { MESSAGE_STATES } from '../messaging/outgoing.ts';
 import { ENTRY_STATES } from '../outbox/entries.ts';
+import { findSubscriptionId } from './find-named.ts';
 import { sinceTime } from './given-time.ts';
 import { ask, type Remote, type RemoteFlags, shown } from './remote.ts';
 import { table } from './table.ts';
@@ -153,9 +154,23 @@ export async function listExecutions(r: Remote, id: string, flags: ExecutionFlag
   return shown(r.json, answer, text);
 }
 
+/** The number of an execution, given by itself or as the id of its request. @throws OperatorError when there is none */
+async function executionOf(r: Remote, id: string, text: string): Promise<number> {
+  if (/^\d+$/.test(text)) return idOf(text);
+  const params = { path: { id }, query: { request_id: text, limit: 2 } };
+  const { items } = await ask(() => r.host.GET('/api/admin/plugins/{id}/executions', { params }));
+  const [first] = items;
+  if (first === undefined) throw new OperatorError(`${id} has no record of an execution of the request ${text}`);
+  if (items.length > 1)
+    throw new OperatorError(
+      `the request ${text} has several executions of ${id}: executions list ${id} --request-id ${text}`,
+    );
+  return first.id;
+}
+
 /** `executions show`. @returns what to print */
 export async function showExecution(r: Remote, id: string, execution: string): Promise<string> {
-  const params = { path: { id, execution: idOf(execution) } };
+  const params = { path: { id, execution: await executionOf(r, id, execution) } };
   const answer = await ask(() => r.host.GET('/api/admin/plugins/{id}/executions/{execution}', { params }));
   const { log, ...rest } = answer;
   const lines = log.map(l => `${l.level.padEnd(5)} ${l.text}`);
@@ -241,7 +256,7 @@ export async function listSubscriptions(r: Remote, flags: ListFlags): Promise<st
 /** `events deliveries`. @returns what to print */
 export async function listDeliveries(r: Remote, id: string, flags: ListFlags & { state?: string }): Promise<string> {
   const query = present({ limit: limitOf(flags), state: choiceOf('state', DELIVERY_STATES, flags.state) });
-  const params = { path: { id: idOf(id) }, query };
+  const params = { path: { id: await findSubscriptionId(r, id) }, query };
   const answer = await ask(() => r.host.GET('/api/admin/events/subscriptions/{id}/deliveries', { params }));
   const text = page(answer, [
     ['NUMBER', d => String(d.number)],
@@ -258,7 +273,7 @@ export async function listDeliveries(r: Remote, id: string, flags: ListFlags & {
 
 /** `events retry`. @returns what to print */
 export async function retryDeliveries(r: Remote, id: string, event: string | undefined): Promise<string> {
-  const params = { path: { id: idOf(id) }, query: present({ event }) };
+  const params = { path: { id: await findSubscriptionId(r, id) }, query: present({ event }) };
   const answer = await ask(() => r.host.POST('/api/admin/events/subscriptions/{id}/retry', { params }));
   return shown(r.json, answer, `${answer.retried} dead deliveries are tried again`);
 }

@@ -3,7 +3,9 @@ import path from 'node:path';
 import type { EffectiveAccess } from '../authz/trigger-access.ts';
 import { OperatorError } from '../base/errors.ts';
 import { fileProblem } from '../base/file-problem.ts';
-import { ask, type Remote, type RemoteFlags, shown } from './remote.ts';
+import { allOf } from './find-named.ts';
+import { page, when } from './operator-commands.ts';
+import { ask, type Remote, type RemoteFlags, send, shown } from './remote.ts';
 import { table } from './table.ts';
 
 /** `plugin ...`: the admin API of a service from a terminal or a CI job, through the client in `sdk/client`. */
@@ -18,13 +20,7 @@ export type InstallFlags = RemoteFlags & {
 
 /** `plugin list`. @returns what to print */
 export async function listPlugins({ host, json }: Remote): Promise<string> {
-  const items = [];
-  for (let cursor: string | null = ''; cursor !== null; ) {
-    const query: { limit: number; cursor?: string } = cursor === '' ? { limit: 200 } : { limit: 200, cursor };
-    const page = await ask(() => host.GET('/api/admin/plugins', { params: { query } }));
-    items.push(...page.items);
-    cursor = page.next_cursor;
-  }
+  const items = await allOf(query => host.GET('/api/admin/plugins', { params: { query } }));
   const rows = items.map(p => [p.id, p.version ?? '-', p.state, p.name ?? '']);
   return shown(json, { items }, table([['ID', 'VERSION', 'STATE', 'NAME'], ...rows]));
 }
@@ -125,8 +121,63 @@ const confirmed = (flags: InstallFlags) => ({
   ...(flags.acceptWidening === true ? { accept_widening: true } : {}),
 });
 
+const versionsOf = (r: Remote, id: string) =>
+  allOf(query => r.host.GET('/api/admin/plugins/{id}/versions', { params: { path: { id }, query } }));
+
+/** `plugin versions ID`. @returns what to print */
+export async function listVersions(r: Remote, id: string): Promise<string> {
+  const items = await versionsOf(r, id);
+  const text = page({ items }, [
+    ['VERSION', v => v.version],
+    ['WASM_KEY', v => v.wasm_key],
+    ['STATE', v => (v.installed ? 'installed' : v.installed_at === null ? 'uploaded' : 'was installed')],
+    ['UPLOADED', v => when(v.uploaded_at)],
+    ['FRONTEND', v => (v.frontend === null ? '-' : `${v.frontend.files} files`)],
+    ['PERMISSIONS', v => v.permissions.join(' ') || '-'],
+  ]);
+  return shown(r.json, { items }, text);
+}
+
+/** As the upload makes them; no version is written so. */
+const WASM_KEY = /^[0-9a-f]{32}$/;
+
+/**
+ * The wasm_key of an upload, given by itself or as the version its author wrote.
+ *
+ * @throws OperatorError when no upload has this version, or several have
+ */
+async function wasmKeyOf(r: Remote, id: string, text: string): Promise<string> {
+  if (WASM_KEY.test(text)) return text;
+  const versions = await versionsOf(r, id);
+  const found = versions.filter(v => v.version === text);
+  if (found.length > 1)
+    throw new OperatorError(
+      `${found.length} uploads of ${id} have the version ${text}: give the wasm_key of one, ${found.map(v => v.wasm_key).join(' or ')}`,
+    );
+  const [only] = found;
+  if (only === undefined && versions.length > 0)
+    throw new OperatorError(
+      `${id} has no uploaded version ${text}: it has ${[...new Set(versions.map(v => v.version))].join(', ')}`,
+    );
+  return only?.wasm_key ?? text;
+}
+
+/** `plugin uninstall ID`. @returns what to print @throws OperatorError without --yes, saying what goes */
+export async function uninstallPlugin(r: Remote, id: string, flags: RemoteFlags & { yes?: boolean }): Promise<string> {
+  const params = { path: { id } };
+  if (flags.yes !== true) {
+    const { state, version } = await ask(() => r.host.GET('/api/admin/plugins/{id}', { params }));
+    throw new OperatorError(
+      `this uninstalls ${id} ${version ?? ''} (${state}) with its settings, keys and values; its versions are kept for a while. Say so with --yes`,
+    );
+  }
+  await send(() => r.host.DELETE('/api/admin/plugins/{id}', { params }));
+  return shown(r.json, { id, uninstalled: true }, `${id} is uninstalled`);
+}
+
 /** `plugin install ID WASM_KEY`. @returns what to print */
-export async function installPlugin(remote: Remote, id: string, wasmKey: string, flags: InstallFlags): Promise<string> {
+export async function installPlugin(remote: Remote, id: string, version: string, flags: InstallFlags): Promise<string> {
+  const wasmKey = await wasmKeyOf(remote, id, version);
   const config = configOf(flags.configFile);
   const body = {
     wasm_key: wasmKey,
@@ -152,10 +203,10 @@ export async function installPlugin(remote: Remote, id: string, wasmKey: string,
 export async function rollbackPlugin(
   remote: Remote,
   id: string,
-  wasmKey: string,
+  version: string,
   flags: InstallFlags,
 ): Promise<string> {
-  const body = { wasm_key: wasmKey, ...confirmed(flags) };
+  const body = { wasm_key: await wasmKeyOf(remote, id, version), ...confirmed(flags) };
   const params = { path: { id } };
   const back = await ask(() => remote.host.POST('/api/admin/plugins/{id}/rollback', { params, body }), INSTALL_OPTIONS);
   return shown(remote.json, back, `${id} is ${back.version} again`);

@@ -6,6 +6,7 @@ import type { ExecutionFlags, ListFlags } from './operator-commands.ts';
 import type { InstallFlags } from './plugin-commands.ts';
 import type { Answer, Remote, RemoteFlags } from './remote.ts';
 import type { ReplayFlags } from './replay-command.ts';
+import { addPeopleVerbs, addPolicyChanges, addTriggerVerbs } from './setting-verbs.ts';
 import { type Command, type Flags, group, JSON_OPTION, out, verb } from './verbs.ts';
 
 /** Verbs that ask a running service through its API, with an administration key, from anywhere. */
@@ -13,7 +14,7 @@ import { type Command, type Flags, group, JSON_OPTION, out, verb } from './verbs
 type Run<F> = (remote: Remote, args: readonly string[], flags: F) => Promise<Answer | null>;
 
 /** Adds a verb below a group, or below the program itself. */
-type Add = <F extends RemoteFlags>(parent: Command, name: string, about: string, run: Run<F>) => Command;
+export type Add = <F extends RemoteFlags>(parent: Command, name: string, about: string, run: Run<F>) => Command;
 
 const LIMIT = ['--limit <number>', 'how many rows, at most 200; 20 without it'] as const;
 
@@ -30,17 +31,25 @@ function addPluginVerbs(program: Command, add: Add, remoteFor: RemoteFor): void 
   add<RemoteFlags & { frontend?: string }>(plugin, 'upload <file>', 'upload a module', async (r, [file = ''], flags) =>
     (await load()).uploadPlugin(r, file, flags.frontend),
   ).option('--frontend <zip>', 'the frontend to deliver with it');
-  add<InstallFlags>(plugin, 'install <id> <wasm_key>', 'install an uploaded version', async (r, args, flags) => {
-    const [id = '', key = ''] = args;
-    return (await load()).installPlugin(r, id, key, flags);
-  })
+  add<InstallFlags>(
+    plugin,
+    'install <id> <version>',
+    'install an uploaded version, named by wasm_key or version',
+    async (r, args, flags) => {
+      const [id = '', key = ''] = args;
+      return (await load()).installPlugin(r, id, key, flags);
+    },
+  )
     .option('--config-file <file>', 'JSON file with the configuration of the plugin')
     .option('--accept-permissions', 'accept all permissions the installed version does not have')
     .option('--accept-suggested-access', 'let those call whom the plugin suggests, where nothing is set yet')
     .option('--accept-public', 'accept that triggers become callable without a login')
     .option('--accept-widening', 'accept a first frontend, or triggers without what protected those before them');
-  add<InstallFlags>(plugin, 'rollback <id> <wasm_key>', 'go back to a version', async (r, [id = '', key = ''], flags) =>
-    (await load()).rollbackPlugin(r, id, key, flags),
+  add<InstallFlags>(
+    plugin,
+    'rollback <id> <version>',
+    'go back to a version, named by wasm_key or version',
+    async (r, [id = '', key = ''], flags) => (await load()).rollbackPlugin(r, id, key, flags),
   )
     .option('--accept-public', 'accept that triggers become callable without a login')
     .option('--accept-widening', 'accept a first frontend, or triggers without what protected those before them');
@@ -57,6 +66,12 @@ function addPluginVerbs(program: Command, add: Add, remoteFor: RemoteFor): void 
     .option('-f, --follow', 'go on with new ones until the command is ended')
     .option('--limit <number>', 'how many to begin with, at most 100; 20 without it');
   add(plugin, 'enable <id>', 'enable a plugin', async (r, [id = '']) => (await load()).setPluginEnabled(r, id, true));
+  add(plugin, 'versions <id>', 'list the versions of a plugin', async (r, [id = '']) =>
+    (await load()).listVersions(r, id),
+  );
+  add<RemoteFlags & { yes?: boolean }>(plugin, 'uninstall <id>', 'uninstall a plugin', async (r, [id = ''], flags) =>
+    (await load()).uninstallPlugin(r, id, flags),
+  ).option('--yes', 'without it the command says what goes, and changes nothing');
   add(plugin, 'disable <id>', 'disable a plugin', async (r, [id = '']) =>
     (await load()).setPluginEnabled(r, id, false),
   );
@@ -174,6 +189,7 @@ function addAccessVerbs(program: Command, add: Add): void {
   })
     .option('--trigger <name>', 'an HTTP trigger')
     .option('--command <name>', 'a command');
+  addPolicyChanges(policy, add);
   const key = group(program, 'key', 'service keys and administration keys');
   const ADMINISTRATION = ['--administration', 'administration keys instead of service keys'] as const;
   add<ListFlags & { administration?: boolean }>(key, 'list', 'list keys', async (r, _, f) =>
@@ -277,6 +293,8 @@ export function addRemoteVerbs(program: Command, environment: NodeJS.ProcessEnv,
   addQueueVerbs(program, add);
   addTalkVerbs(program, add);
   addAccessVerbs(program, add);
+  addTriggerVerbs(program, add);
+  addPeopleVerbs(program, add, LIMIT);
   addPluginVerbs(program, add, remoteFor);
   addCallVerb(program, environment, config);
   addReplayVerb(program, remoteFor);
