@@ -206,6 +206,7 @@ export class SlotBroker {
     // The process that was to take the place has ended: the next one to join does.
     this.#free(member, kept);
     this.#owners[member.place] = null;
+    for (const [plugin, table] of this.#tables) this.#settle(plugin, table);
   }
 
   /** A process has ended. */

@@ -299,6 +299,60 @@ t.test('a process keeps a slot of a plugin that takes part in calls between plug
   t.end();
 });
 
+/** A broker of two places whose members are the test: what it grants each of them for `p`, as one set. */
+function bareBroker() {
+  const broker = new SlotBroker(2);
+  const granted = new Map<number, number>();
+  const join = (id: number, place: number): void => {
+    granted.set(id, 0);
+    broker.join(id, place, message => {
+      if (message.kind === 'slots_granted') granted.set(id, (granted.get(id) ?? 0) | message.mask);
+    });
+  };
+  join(1, 0);
+  join(2, 1);
+  const wants = (id: number, ...callers: string[]): void =>
+    broker.hear(id, { kind: 'slots_wanted', plugin: 'p', more: LIMITS.slotsPerPlugin, callers });
+  const gives = (id: number, mask: number): void => broker.hear(id, { kind: 'slots_given', plugin: 'p', mask });
+  return { broker, join, wants, gives, granted: (id: number): number => granted.get(id) ?? 0 };
+}
+
+t.test('a process gives only slots that it has, whatever it says', t => {
+  const { gives, granted, wants } = bareBroker();
+  wants(2, 'a', 'b');
+  gives(2, ownSlots(0, 2));
+  t.equal(granted(2), 0, 'those of the other process stay with it');
+  gives(1, 1);
+  t.equal(granted(2), 1);
+  gives(1, 1);
+  wants(1, 'c');
+  t.equal(granted(1), 0, 'a slot that it gave is no longer its own');
+  t.end();
+});
+
+t.test('slots that a process keeps are no other process’s, also when its successor has ended', t => {
+  const { broker, granted, join, wants } = bareBroker();
+  wants(2, 'a', 'b');
+  join(3, 0);
+  broker.replace(3);
+  broker.leave(3);
+  broker.hear(1, { kind: 'slots_kept', kept: { p: 0b101 } });
+  t.equal(granted(2), ownSlots(0, 2) & ~0b101, 'those it does not keep are free');
+  broker.leave(1);
+  t.equal(granted(2), ownSlots(0, 2), 'and the others when it has ended');
+  t.end();
+});
+
+t.test('the slot that is kept for a second caller is granted to no single one', t => {
+  const { gives, granted, wants } = bareBroker();
+  wants(1, 'a');
+  gives(2, ownSlots(1, 2));
+  t.equal(granted(1), forOne(ownSlots(1, 2)));
+  wants(1, 'a', 'b');
+  t.equal(granted(1), ownSlots(1, 2), 'for two callers it is');
+  t.end();
+});
+
 const SEED = Number(process.env.TEST_SEED ?? Date.now() % 1_000_000);
 
 t.test(`never more than eight run, whatever comes when, and none waits for ever (TEST_SEED=${SEED})`, t => {
