@@ -59,9 +59,9 @@ export async function adminKey(
         );
       const wanted = { name, scopes: [...new Set(options.scopes)], madeBy: admin.userId, expiresAt };
       const { key, text } = await addAdminKey(db, config.values['admin.key_prefix'], wanted, actor());
-      const until = expiresAt === null ? 'valid without an end' : `valid until ${expiresAt.toISOString()}, and`;
+      const until = key.expiresAt === null ? 'valid without an end' : `valid until ${key.expiresAt.toISOString()}, and`;
       if (!options.json) return `${text}\n${until} as long as ${email} is an administrator`;
-      return jsonText({ id: key.id, key: text, scopes: key.scopes, expires_at: expiresAt });
+      return jsonText({ id: key.id, key: text, scopes: key.scopes, expires_at: key.expiresAt });
     });
   } catch (error) {
     if (error instanceof ServiceError) throw new CommandError(error.message, { cause: error });

@@ -4,17 +4,12 @@ import type { CallFlags, LogFlags } from './call-commands.ts';
 import type { ReadConfig } from './data-verbs.ts';
 import type { ExecutionFlags, ListFlags } from './operator-commands.ts';
 import type { InstallFlags } from './plugin-commands.ts';
-import type { Answer, Remote, RemoteFlags } from './remote.ts';
+import type { Remote, RemoteFlags } from './remote.ts';
 import type { ReplayFlags } from './replay-command.ts';
 import { addPeopleVerbs, addPolicyChanges, addTriggerVerbs } from './setting-verbs.ts';
-import { type Command, type Flags, group, JSON_OPTION, out, verb } from './verbs.ts';
+import { type Add, type Command, type Flags, group, JSON_OPTION, out, type RemoteRun, verb } from './verbs.ts';
 
 /** Verbs that ask a running service through its API, with an administration key, from anywhere. */
-
-type Run<F> = (remote: Remote, args: readonly string[], flags: F) => Promise<Answer | null>;
-
-/** Adds a verb below a group, or below the program itself. */
-export type Add = <F extends RemoteFlags>(parent: Command, name: string, about: string, run: Run<F>) => Command;
 
 const LIMIT = ['--limit <number>', 'how many rows, at most 200; 20 without it'] as const;
 
@@ -276,7 +271,7 @@ export function addRemoteVerbs(program: Command, environment: NodeJS.ProcessEnv,
     const address = await addressOf(flags, environment, config);
     return remoteOf(address, flags.token ?? environment.PLUGIN_HOST_TOKEN, flags.json === true);
   };
-  const add: Add = <F extends RemoteFlags>(parent: Command, name: string, about: string, run: Run<F>) =>
+  const add: Add = <F extends RemoteFlags>(parent: Command, name: string, about: string, run: RemoteRun<F>) =>
     verb<F & Flags>(parent, name, about, async (flags, args) => {
       const answer = await run(await remoteFor(flags), args, flags);
       if (answer === null) return;

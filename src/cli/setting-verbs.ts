@@ -1,8 +1,7 @@
 import type { ListFlags } from './operator-commands.ts';
 import type { RoleFlags, UserFlags } from './people-commands.ts';
-import type { Add } from './remote-verbs.ts';
 import type { CommandFlags, PolicyTarget, TriggerFlags } from './trigger-commands.ts';
-import { type Command, group } from './verbs.ts';
+import { type Add, type Command, group } from './verbs.ts';
 
 /** Verbs that set who may call what: triggers, commands, policies, users and their roles. */
 

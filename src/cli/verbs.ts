@@ -1,6 +1,7 @@
 import { Command, CommanderError } from 'commander';
 import { UsageError } from '../base/errors.ts';
 import { didYouMean } from '../base/nearest-name.ts';
+import type { Answer, Remote, RemoteFlags } from './remote.ts';
 
 /** Verbs of the command line, as commander knows them. */
 
@@ -65,6 +66,11 @@ export function verb<T extends Flags>(
       await run(this.optsWithGlobals<T>(), this.args);
     });
 }
+
+export type RemoteRun<F> = (remote: Remote, args: readonly string[], flags: F) => Promise<Answer | null>;
+
+/** Adds a verb that asks a service, below a group, or below the program itself. */
+export type Add = <F extends RemoteFlags>(parent: Command, name: string, about: string, run: RemoteRun<F>) => Command;
 
 /** The program itself, without a verb. */
 export const makeCommand = (name: string): Command => refuseUnknown(new Command(name));
