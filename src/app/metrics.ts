@@ -16,7 +16,7 @@ const lateness = (percentile: number): number =>
   Math.max(0, loop.percentile(percentile) / 1e9 - LOOP_RESOLUTION_MS / 1000);
 
 /** What is measured of the process itself and of its connections to the database. */
-function processMetrics({ db }: Core): Metric[] {
+function processMetrics({ db }: Pick<Core, 'db'>): Metric[] {
   const { system, user } = process.cpuUsage();
   const { idleCount, totalCount, waitingCount } = db.pool;
   const delays = [
@@ -43,7 +43,10 @@ function processMetrics({ db }: Core): Metric[] {
 }
 
 /** Everything that is counted and measured. A feature that fails is left out: the others are needed most then. */
-export async function metricsOf(core: Core, features: ReadonlyArray<Pick<Feature, 'metrics'>>): Promise<Metric[]> {
+export async function metricsOf(
+  core: Pick<Core, 'db' | 'log'>,
+  features: ReadonlyArray<Pick<Feature, 'metrics'>>,
+): Promise<Metric[]> {
   loop.enable();
   const found = await Promise.all(
     features.map(async feature => {

@@ -140,11 +140,11 @@ export async function listUpdatesOf(db: Queryable, chats: readonly Chat[], limit
   return rows;
 }
 
-/** Removes what came from private chats, and that they are known. @returns how many messages */
+/** Removes what came from chats, and that they are known. @param chats private ones: accounts are linked nowhere else @returns how many messages */
 export async function eraseUpdatesOf(client: Queryable, chats: readonly Chat[]): Promise<number> {
   const values = [chats.map(c => c.channel), chats.map(c => c.chatId)];
   const of = '(channel, chat_id) IN (SELECT * FROM unnest($1::text[], $2::text[]))';
   const { rowCount } = await client.query(`DELETE FROM messenger_updates WHERE ${of}`, values);
-  await client.query(`DELETE FROM messenger_chats WHERE is_private AND ${of}`, values);
+  await client.query(`DELETE FROM messenger_chats WHERE ${of}`, values);
   return rowCount ?? 0;
 }

@@ -319,7 +319,6 @@ export class Deliverer {
     // Refused before anything was delivered: the store has no schema yet, was restored, or another host took over at the same moment.
     if (error instanceof FencedError || isRefusal(error)) return { kind: 'fenced' };
     if (!(error instanceof GraphError)) throw error;
-    this.#fence.drop();
     await pauseStream(client, head, error.message);
     return { kind: 'paused', error: error.message };
   }

@@ -30,6 +30,12 @@ t.test('every plugin has a DNS label of its own, and no two share one', async t 
   for (const own of ['example.org', 'plugins.example.org', 'hello.plugins.example.org.evil.example', undefined])
     t.equal(origins.pluginAt(own), null, String(own));
   t.equal(origins.pluginAt('p--0000.plugins.example.org'), '', 'a label no plugin has');
+  const host = 'hello.plugins.example.org';
+  for (const path of ['/plugins/hello/app', '/plugins/hello/app/a.js', '/api/files/init', '/healthz', '/readyz'])
+    t.equal(origins.checkPath(host, path), undefined, path);
+  for (const path of ['/plugins/a-b/app/', '/plugins/hello', '/healthz2', '/api/auth/tokens', '/admin/', '/'])
+    t.throws(() => origins.checkPath(host, path), { code: 'not_found' }, `${path} is not served there`);
+  t.equal(origins.checkPath('example.org', '/admin/'), undefined, 'the service’s own origin serves all');
   const bad = [
     'https://plugins.example.org',
     'https://a.*.example.org',

@@ -2,6 +2,7 @@ import { spawn, spawnSync } from 'node:child_process';
 import { createHash, randomBytes } from 'node:crypto';
 import fs from 'node:fs';
 import path from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
 import t from 'tap';
 import { type BackupManifest, macOf } from '../../src/cli/backup-manifest.ts';
@@ -77,28 +78,39 @@ function writeManifest(at: string, manifest: unknown): void {
 }
 
 t.test('a backup of a service that runs holds every table at one moment, and the files', async t => {
-  let counted = 0;
-  let writing = true;
-  // Two rows that are always written together.
-  await db.query('CREATE TABLE pairs (a int PRIMARY KEY)');
-  const writer = (async () => {
-    for (; writing; counted += 2)
-      await db.query('INSERT INTO pairs VALUES ($1), ($2)', [counted, counted + 1]).catch(() => {});
-  })();
-  const written = await run(['backup', directory], env);
-  writing = false;
-  await writer;
+  // What is committed while tables are copied is in none of them, wherever the copy stands.
+  await db.query('CREATE TABLE a_first (a int); CREATE TABLE z_last (a int)');
+  // An upload under way.
+  fs.writeFileSync(path.join(s.directory, 'files', 'half.part'), 'ha');
+  let copying: Promise<Ran> | undefined;
+  await db.withTransaction(async client => {
+    await client.query('LOCK TABLE z_last IN ACCESS EXCLUSIVE MODE');
+    copying = run(['backup', directory], env);
+    const waiting = "SELECT FROM pg_locks WHERE relation = 'z_last'::regclass AND NOT granted";
+    for (let k = 0; ((await db.query(waiting)).rowCount ?? 0) === 0; k++) {
+      if (k === 600) throw new Error('the backup does not come to the table');
+      await sleep(50);
+    }
+    await client.query('INSERT INTO a_first VALUES (1); INSERT INTO z_last VALUES (1)');
+  });
+  const written = await copying;
   t.match(
     written,
     { code: 0, out: /^\S+: \d+ rows of \d+ tables; 1 files of users\nkeep secrets\.key as well/ },
-    written.err,
+    written?.err ?? '',
   );
   const manifest = JSON.parse(fs.readFileSync(path.join(directory, 'backup.json'), 'utf8')) as Json;
-  const pairs = (manifest.tables as Json[]).find(x => x.name === 'pairs');
-  t.equal(Number(pairs?.rows) % 2, 0, 'both rows of a statement, or none');
+  const rowsOf = (name: string): unknown => (manifest.tables as Json[]).find(x => x.name === name)?.rows;
+  t.same([rowsOf('a_first'), rowsOf('z_last')], [0, 0], 'both rows of a transaction, or none');
+  const copied = fs.readdirSync(path.join(directory, 'files'), { recursive: true, encoding: 'utf8' });
+  t.same(
+    copied.filter(name => name.endsWith('.part')),
+    [],
+  );
   t.equal(fs.statSync(path.join(directory, 'tables')).mode & 0o077, 0, 'other accounts do not read it');
   t.match(await run(['backup', directory], env), { code: 1, err: /is there already; name another folder/ });
-  await db.query('DROP TABLE pairs');
+  await db.query('DROP TABLE a_first, z_last');
+  fs.rmSync(path.join(s.directory, 'files', 'half.part'));
 });
 
 t.test('it is restored on another machine: the same rows, the same answers, rights included', async t => {
@@ -405,20 +417,31 @@ t.test('a backup without files that the database names fails', async t => {
   });
 });
 
-t.test('a backup whose list of tables was changed is refused', async t => {
-  const shortened = path.join(folder('shortened'), 'b');
-  fs.cpSync(directory, shortened, { recursive: true });
-  const file = path.join(shortened, 'backup.json');
-  const manifest = JSON.parse(fs.readFileSync(file, 'utf8')) as Json & { tables: Json[] };
-  manifest.tables = manifest.tables.filter(x => x.name !== 'plugin_kv');
-  writeManifest(shortened, manifest);
+t.test('a backup whose list of tables or migrations was changed is refused', async t => {
+  const changed = path.join(folder('changed'), 'b');
+  fs.cpSync(directory, changed, { recursive: true });
+  const text = fs.readFileSync(path.join(changed, 'backup.json'), 'utf8');
+  type Manifest = Json & { tables: Array<Json & { columns: string[] }>; migrations: Json[] };
   const target = await makeEmptyDatabase();
   t.teardown(() => target.drop());
   const there = { BOT_DATABASE_URL: target.url, BOT_DATA_DIR: folder('r'), BOT_SECRETS_KEY: key };
-  t.match(await run(['restore', shortened], there), {
-    code: 1,
-    err: /damaged: backup\.json does not have .*: plugin_kv/,
-  });
+  const cases: Array<[change: (manifest: Manifest) => unknown, refusal: RegExp]> = [
+    [m => m.tables.splice(0, 1), /does not have the tables and columns of its release: \w+\n/],
+    [m => m.tables.push({ ...m.tables[0], name: 'later', columns: ['a'] }), /of its release: later\n/],
+    [m => m.tables[0]?.columns.pop(), /damaged: backup\.json does not have the tables and columns/],
+    [m => Object.assign(m.migrations[0] ?? {}, { sha256: 'x' }), /migration \S+, which this release does not know/],
+  ];
+  const [table] = (JSON.parse(text) as Manifest).tables;
+  fs.copyFileSync(
+    path.join(changed, 'tables', `${table?.name}.copy.gz`),
+    path.join(changed, 'tables', 'later.copy.gz'),
+  );
+  for (const [change, refusal] of cases) {
+    const manifest = JSON.parse(text) as Manifest;
+    change(manifest);
+    writeManifest(changed, manifest);
+    t.match(await run(['restore', changed], there), { code: 1, err: refusal });
+  }
 });
 
 t.test('the embedded database is backed up and restored as well', async t => {

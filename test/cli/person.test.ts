@@ -4,6 +4,7 @@ import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import t from 'tap';
 import { erasePerson, findPersonOfUser } from '../../src/app/person-data.ts';
+import { appendAudit } from '../../src/audit/audit-log.ts';
 import { openDatabase } from '../../src/db/database.ts';
 import { readMigrations } from '../../src/db/migrate.ts';
 import { eraseUser } from '../../src/identity/users.ts';
@@ -78,6 +79,25 @@ await db.query(
   [ada.userId],
 );
 await batch('persons', { external_id: 'e1', last_name: '' }).catch(() => {});
+await s.admin('POST', '/relationships', {
+  relationships: [
+    { resource_type: 'faculty', resource_id: 'f1', relation: 'staff', subject_type: 'user', subject_id: 'e1' },
+  ],
+});
+await db.query(
+  `INSERT INTO plugin_executions (request_id, plugin_id, version, trigger_name, principal, outcome, status, started_at, queue_wait_ms,
+     run_ms, host_calls, peak_pages, failure, log)
+   VALUES ('of a release before', 'filebox', '1', 'files', $1, 'ok', 200, now(), 1, 1, 1, 1, '', '[{"level":1,"text":"Ada"}]')`,
+  [`user:${ada.userId}`],
+);
+for (const { userId } of [ada, other]) {
+  const by = { kind: 'user' as const, userId, name: `of ${userId}`, requestId: '', address: '' };
+  await appendAudit(db, by, { action: 'token.create', objectType: 'user', objectId: '1' });
+  await db.query(
+    "INSERT INTO idempotent_requests (caller, key, request_sha256, status, body) VALUES ($1, 'key', '', 200, $1)",
+    [`user:${userId}`],
+  );
+}
 const recorded = async (): Promise<number> =>
   (await db.query('SELECT 1 FROM all_executions WHERE principal = $1', [`user:${ada.userId}`])).rowCount ?? 0;
 for (let k = 0; k < 200 && (await recorded()) === 0; k++) await sleep(50);
@@ -97,13 +117,15 @@ t.test('an export holds everything of the person, with the files, and no secret'
   t.match(JSON.parse(text), {
     user: { displayName: /Ada/ },
     university: { persons: [{ last_name: 'Name-e1' }], administrative_appointments: [{ role: 'dean' }] },
-    relationships: [{ tuple: { relation: 'dean', subjectId: 'e1' } }],
+    relationships: [{ tuple: { subjectId: 'e1' } }, { tuple: { subjectId: 'e1' } }],
     tokens: [{ name: 'n' }],
     messenger_accounts: [{ chatId: '77' }],
     messages: [{ message: { text: 'answer to Ada' } }, { message: { text: 'to Ada' } }],
     incoming_messages: [{ payload: 'from Ada' }],
     files: [{ id: fileId }],
-    executions: [{ pluginId: 'filebox' }],
+    executions: [{ pluginId: 'filebox' }, { pluginId: 'filebox' }],
+    audit: [{ action: 'token.create', actor: { name: `of ${ada.userId}` } }],
+    requests: [{ body: `user:${ada.userId}` }],
   });
   t.notMatch(text, /sha256|secret|Name-e2/);
   t.equal(fs.readFileSync(path.join(directory, 'files', fileId, 'note.txt'), 'utf8'), 'of Ada');
@@ -187,6 +209,10 @@ t.test('erasing takes everything away, rights and graph included, and leaves oth
   }
   t.equal(ENTITIES.filter(e => 'person_external_id' in e.fields).length, 5, 'the tables that name persons');
   t.equal(await recorded(), 0);
+  t.match(
+    (await db.query("SELECT principal, log FROM plugin_executions WHERE request_id = 'of a release before'")).rows,
+    [{ principal: 'erased', log: [] }],
+  );
   const left = async (text: string): Promise<number> => (await db.query(text)).rowCount ?? 0;
   t.equal(await left("SELECT 1 FROM persons WHERE external_id = 'e1'"), 0);
   t.equal(await left("SELECT 1 FROM persons WHERE external_id = 'e2'"), 1);
@@ -194,13 +220,15 @@ t.test('erasing takes everything away, rights and graph included, and leaves oth
   t.equal(await left('SELECT 1 FROM messenger_updates'), 1);
   t.equal(await left('SELECT 1 FROM outgoing_messages'), 1);
   t.equal(await left("SELECT 1 FROM university_import_errors WHERE external_id = 'e1'"), 0);
-  t.equal(await left("SELECT 1 FROM authz_tuples WHERE subject_id = 'e1'"), 0);
+  t.equal(await left("SELECT 1 FROM authz_tuples WHERE subject_id = 'e1'"), 0, 'imported, and given by hand');
+  t.equal(await left(`SELECT 1 FROM idempotent_requests WHERE caller = 'user:${ada.userId}'`), 0);
+  t.equal(await left(`SELECT 1 FROM idempotent_requests WHERE caller = 'user:${other.userId}'`), 1);
   t.equal(await left(`SELECT 1 FROM global_users WHERE id = ${other.userId}`), 1);
   for (let k = 0; k < 100 && (await left('SELECT 1 FROM authz_outbox WHERE processed_at IS NULL')) > 0; k++)
     await sleep(50);
   t.equal(await left('SELECT 1 FROM authz_outbox WHERE processed_at IS NULL'), 0, 'the graph store has it');
   const audit = await s.admin('GET', '/audit?action=person.erase');
-  t.match((audit.json.items as Json[])[0], { object_id: String(ada.userId), after: { files: 1, relationships: 1 } });
+  t.match((audit.json.items as Json[])[0], { object_id: String(ada.userId), after: { files: 1, relationships: 2 } });
   t.match(await run('erase', 'e1', '--yes'), { code: 1, err: /knows no person "e1"/ });
 });
 

@@ -1,5 +1,5 @@
 import t from 'tap';
-import { holdLockOfHost, tryLock } from '../../src/db/held-lock.ts';
+import { type HeldLock, holdLockOfHost, tryLock } from '../../src/db/held-lock.ts';
 import { makeDatabase } from '../support/database.ts';
 import { databaseWay } from '../support/store-way.ts';
 
@@ -26,6 +26,37 @@ t.test('an attempt to take a lock ends when the network fails', async t => {
     return true;
   };
   await t.rejects(tryLock(network.url, KEY, () => {}));
+});
+
+t.test('the processes of one host have its lock together, and another host when the last of them lets go', async t => {
+  const { drop, url } = await makeDatabase();
+  t.teardown(drop);
+  const steps: string[] = [];
+  const hold = (name: string, host: number) =>
+    new Promise<HeldLock>(resolve => {
+      const lock: HeldLock = holdLockOfHost(url, KEY, host, {
+        held: () => {
+          steps.push(`${name} has it`);
+          resolve(lock);
+        },
+        lost: () => steps.push(`${name} lost it`),
+        refused: () => {
+          steps.push(`${name} waits`);
+          resolve(lock);
+        },
+      });
+    });
+  const first = await hold('one', 1);
+  const second = await hold('two of the same host', 1);
+  const other = await hold('another host', 2);
+  t.same(steps, ['one has it', 'two of the same host has it', 'another host waits']);
+  await first.close();
+  const third = await hold('three of the same host', 1);
+  await second.close();
+  t.equal(steps.at(-1), 'three of the same host has it', 'one of them still has it');
+  await third.close();
+  while (steps.at(-1) !== 'another host has it') await new Promise(resolve => setTimeout(resolve, 20));
+  await other.close();
 });
 
 for (const way of ['freeze', 'cut'] as const)

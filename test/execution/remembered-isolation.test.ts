@@ -62,6 +62,21 @@ t.test('on a memory used again an execution leaves exactly what it leaves on a n
   }
 });
 
+t.test('the memory of an execution that did not return normally is not used again', async t => {
+  const lane = new OneLane(await rewrite(islands, directory), { fixed: true, recycle: true });
+  const memoryOf = (): ArrayBufferLike => {
+    lane.run(event({ name: growing }));
+    return lane.memory.buffer;
+  };
+  // With this name the memory does not grow.
+  const growing = 'x'.repeat((11 - (event({ name: '' }).length % 11)) % 11);
+  const first = memoryOf();
+  t.ok(lane.release(true));
+  t.equal(memoryOf(), first);
+  t.notOk(lane.release(false));
+  t.not(memoryOf(), first);
+});
+
 t.test('memories follow what recent executions need, up and down', async t => {
   const module = await rewrite(islands, directory);
   const lane = new OneLane(module, { fixed: true, recycle: true });

@@ -1,9 +1,12 @@
 import { Buffer } from 'node:buffer';
+import fs from 'node:fs';
+import path from 'node:path';
 import type { Worker } from 'node:worker_threads';
 import t from 'tap';
 import { HOST_ERROR, HOST_FUNCTIONS, wasmParametersOf } from '../../src/abi/host-functions.ts';
 import { SANDBOX_FLAT } from '../../src/abi/response-headers.ts';
 import { LIMITS } from '../../src/base/limits.ts';
+import { makeLaneThreads } from '../../src/execution/lane-threads.ts';
 import { ExecutionState } from '../../workers/execution-state.ts';
 import { GuestMemory } from '../../workers/guest-memory.ts';
 import { makeWasi } from '../../workers/wasi.ts';
@@ -37,6 +40,29 @@ t.test('a reset leaves nothing of an execution in the state of a lane', t => {
     if (!given.has(key)) t.same(used[key], fresh[key], key);
   t.ok(Object.keys(fresh).length > 18, 'every field was looked at');
   t.end();
+});
+
+t.test('while the host shuts down new executions are refused, and those that running ones call are not', async t => {
+  const lanes = startLanes(t.testdir(), { lanes: 1 });
+  t.teardown(() => lanes.executor.close());
+  await lanes.load('p', watPlugin({ handle: '(i32.const 0)' }));
+  t.equal((await lanes.run('p')).kind, 'ok');
+  await lanes.executor.drain();
+  t.equal((await lanes.run('p')).kind, 'draining');
+  t.equal((await lanes.run('p', undefined, ['q'])).kind, 'ok');
+});
+
+t.test('threads of plugins have no environment, no arguments and no options of the process', async t => {
+  const file = path.join(t.testdir(), 'lane.cjs');
+  fs.writeFileSync(file, 'module.exports = () => ({ env: { ...process.env }, execArgv: process.execArgv });');
+  process.env.SECRET_OF_THE_PROCESS = 'x';
+  const threads = makeLaneThreads(file);
+  t.teardown(async () => {
+    delete process.env.SECRET_OF_THE_PROCESS;
+    await threads.destroy();
+  });
+  const seen: unknown = await Reflect.apply(threads.run, threads, [{}]);
+  t.same(seen, { env: {}, execArgv: [] });
 });
 
 t.test('a plugin reads nothing of the input or output of the execution before it on the same lane', async t => {

@@ -4,6 +4,7 @@ import { NestedCalls } from '../../src/execution/nested-calls.ts';
 import { addServiceKey } from '../../src/identity/service-keys.ts';
 import { type CallAnswer, callerPlugin, callHost } from '../support/caller.ts';
 import { type Json, MANY_LANES, startTestService } from '../support/service.ts';
+import { mostAtOnce, spanOf, watchedSleeper } from '../support/sleepers.ts';
 import { watPlugin } from '../support/wat.ts';
 
 const dep = (...targets: string[]) =>
@@ -194,6 +195,22 @@ t.test('plugins that call each other from all their slots do not lock each other
   t.same([...new Set(wide.map(a => a.status))], [200], 'more callers than threads');
   t.ok(wide.filter(a => a.text.includes('"kind":"call"')).length > 50, 'and nearly all are served');
 });
+
+t.test(
+  'executions that a caller causes through other plugins count as its own: one slot is left to the next',
+  async t => {
+    const s = await startTestService({ BOT_EXECUTION_LANES: '20' });
+    t.teardown(() => s.stop());
+    await s.install(watchedSleeper('target', 400));
+    await s.install(relay('left', 'target'));
+    await s.install(relay('right', 'target'));
+    const span = async (id: string): Promise<readonly [bigint, bigint]> =>
+      spanOf(Buffer.from(await (await fetch(`${s.base}/api/triggers/http/${id}/run`)).arrayBuffer()));
+    for (const id of ['target', 'left', 'right']) await span(id);
+    const all = Array.from({ length: 12 }, (_, k) => span(['target', 'left', 'right'][k % 3] ?? ''));
+    t.equal(mostAtOnce(await Promise.all(all)), 7);
+  },
+);
 
 t.test('the call that would close a cycle of full plugins is refused', t => {
   const calls = new NestedCalls();

@@ -119,6 +119,30 @@ t.test('reads of many callers at random times are each their own', async t => {
   t.same(wrong, []);
 });
 
+/** How a promise ended; a promise that has not ended by then has been forgotten. */
+const outcomeOf = (promise: Promise<unknown>): Promise<string> =>
+  Promise.race([
+    promise.then(
+      () => 'fulfilled',
+      (error: unknown) => (error instanceof Error ? error.name : String(error)),
+    ),
+    new Promise<string>(resolve => setTimeout(resolve, 30_000, 'forgotten').unref()),
+  ]);
+
+t.test('every read is answered: one past its deadline, and all of a statement that fails', async t => {
+  const { db } = await world(t);
+  const read = makeKvReads(db);
+  const late = [read('p', 'a', performance.now() - 1), read('p', 'b', NEVER)];
+  t.same(await Promise.all(late.map(outcomeOf)), ['CallTooLate', 'fulfilled']);
+  const away = makeKvReads({ ...db, query: () => Promise.reject(new RangeError('the database is away')) });
+  for (const keys of [['a'], ['a', 'a'], ['a', 'b', 'b']])
+    t.same(
+      await Promise.all(keys.map(key => outcomeOf(away('p', key, NEVER)))),
+      keys.map(() => 'RangeError'),
+      keys.join(' '),
+    );
+});
+
 t.test('writes of one turn are one statement for each plugin, and the writes of one key keep their order', async t => {
   const { db, statements, value } = await world(t);
   const w = makeKvWrites(db);
@@ -145,6 +169,7 @@ t.test('writes of one turn are one statement for each plugin, and the writes of 
   ]);
   t.same(answers, [true, true, false, undefined, false, undefined, true]);
   t.same([await value('a'), await value('b'), await value('c')], ['after both deletions', null, null]);
+  t.equal(await value('a', 'q'), 'q', 'a deletion takes nothing of another plugin');
   t.ok(statements().length <= 5, 'fewer statements than writes');
   await w.set('p', 'short', bytes('x'), 1, NEVER);
   await Promise.all([w.set('p', 'short', bytes('y'), 3600, NEVER), w.set('p', 'long', bytes('z'), 0, NEVER)]);
@@ -205,6 +230,23 @@ t.test('a write that the database refuses fails alone', async t => {
   );
   t.match(outcomes[1], { reason: /not this one/ });
   t.same([await value('a'), await value('bad'), await value('c'), await value('d')], ['a', null, 'c', 'd']);
+});
+
+t.test('of writes that are done one by one, those whose deadline has passed meanwhile are not done', async t => {
+  const { db, value } = await world(t);
+  await onWrite(
+    db,
+    `IF NEW.key = 'bad' THEN RAISE EXCEPTION 'not this one'; END IF; IF NEW.key = 'slow' THEN PERFORM pg_sleep(1); END IF;`,
+  );
+  const w = makeKvWrites(db);
+  const outcomes = [
+    set(w, 'slow'),
+    set(w, 'bad'),
+    w.set('p', 'late', bytes('x'), 0, performance.now() + 800),
+    set(w, 'c'),
+  ];
+  t.same(await Promise.all(outcomes.map(outcomeOf)), ['fulfilled', 'error', 'CallTooLate', 'fulfilled']);
+  t.same([await value('slow'), await value('late'), await value('c')], ['slow', null, 'c']);
 });
 
 t.test('after a lost connection no write is repeated, and the next ones go through', async t => {

@@ -5,6 +5,7 @@ import { startGraphStore } from '../support/graph.ts';
 import { messengerWorld, settled } from '../support/messenger-world.ts';
 import type { Json } from '../support/service.ts';
 import { makeUniversity } from '../support/university.ts';
+import { watPlugin } from '../support/wat.ts';
 
 const NOTIFY = [{ kind: 'notify', description: 'Tells' }];
 const text = (m: string): string => JSON.stringify({ text: m });
@@ -128,6 +129,33 @@ t.test(
     });
   },
 );
+
+t.test('one execution replies twenty times at most', async t => {
+  const { s, sides } = await messengerWorld(t);
+  // Replies until it is refused, and says how often it was not.
+  const reply = text('x');
+  const module = watPlugin({
+    id: 'talks',
+    imports: ['reply', 'fail'],
+    triggers: [{ name: 'talk', type: 'messenger' }],
+    body: `(data (i32.const 64) "${reply.replaceAll('"', '\\22')}")`,
+    handle: `(local $k i32)
+      (block $end (loop $next
+        (br_if $end (i32.ne (call $reply (i32.const 64) (i32.const ${reply.length})) (i32.const 0)))
+        (local.set $k (i32.add (local.get $k) (i32.const 1)))
+        (br_if $next (i32.lt_u (local.get $k) (i32.const 99)))))
+      (i32.store8 (i32.const 16) (i32.add (i32.const 48) (i32.div_u (local.get $k) (i32.const 10))))
+      (i32.store8 (i32.const 17) (i32.add (i32.const 48) (i32.rem_u (local.get $k) (i32.const 10))))
+      (drop (call $fail (i32.const 16) (i32.const 2)))
+      (i32.const -1)`,
+  });
+  await s.install(module);
+  await sides[0]?.write('/talk');
+  const records = async () => (await s.admin('GET', '/plugins/talks/executions')).json.items as Json[];
+  let items = await records();
+  while (items.length === 0) items = await records();
+  t.match(items, [{ outcome: 'handler_error', failure: /20/ }]);
+});
 
 t.test('a long text is sent in parts, in order, cut between words', async t => {
   const { s, sides, telegram } = await messengerWorld(t);

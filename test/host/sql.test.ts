@@ -528,6 +528,29 @@ t.test('nothing of a session passes to the next execution, ended or killed', asy
   t.equal((await locks()).rowCount, 0, 'no connection keeps the lock');
 });
 
+t.test('a connection whose execution left a transaction open is used again, without it', async t => {
+  const { db, run } = await world(t);
+  const open = async (): Promise<Array<{ pid: number; state: string }>> =>
+    (
+      await db.query<{ pid: number; state: string }>(
+        `SELECT pid, state FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'plugin-host plugin'`,
+      )
+    ).rows;
+  await run(
+    ['sql_open', ''],
+    ['sql_exec', 1, 'BEGIN', ''],
+    ['sql_exec', 1, "INSERT INTO marks VALUES (1, 'x', 1)", ''],
+  );
+  const [first] = await open();
+  let left = await open();
+  while (left.some(({ state }) => state !== 'idle')) left = await open();
+  t.ok(first !== undefined);
+  t.same(
+    left.map(({ pid }) => pid),
+    [first?.pid],
+  );
+});
+
 t.test('a statement that runs when its execution is ended is cancelled', async t => {
   const { db, run, s } = await world(t, { BOT_EXECUTION_TIMEOUT_MS: '1500' });
   const late = await run(

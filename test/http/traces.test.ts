@@ -70,6 +70,8 @@ t.test('a request is one trace: access decision, execution, host calls, what the
       ['http_request', JSON.stringify({ method: 'GET', url: `${neighbour.url}/x?name=Anna` }), ''],
       ['plugin_call', 'callee', 'f', new Uint8Array(0)],
       ['event_publish', 'grade.given', '{}'],
+      ['kv_set', 'kept', 'Answer-4711', 0],
+      ['kv_get', 'kept'],
     ],
     { traceparent: from.header, tracestate: 'vendor=1', 'x-request-id': 'request-of-the-trace' },
   );
@@ -97,9 +99,11 @@ t.test('a request is one trace: access decision, execution, host calls, what the
   );
   t.equal(execution.parentSpanId, root?.spanId);
   t.match(execution.attributes, { 'plugin_host.outcome': 'ok', 'plugin_host.host_calls': /^\d+$/ });
-  for (const name of ['kv_get', 'http_request', 'plugin_call', 'event_publish'])
+  for (const name of ['kv_set', 'http_request', 'plugin_call', 'event_publish'])
     t.equal(byName(name).parentSpanId, execution.spanId, `${name} is below the execution`);
-  t.match(byName('kv_get').attributes, { 'plugin_host.host_error': -2 });
+  const [missing, kept] = receiver.spans.filter(x => x.name === 'kv_get' && x.traceId === from.traceId);
+  t.match(missing?.attributes, { 'plugin_host.host_error': -2 });
+  t.same(kept?.attributes, {}, 'a span says nothing of what was answered');
   t.equal(byName('execution callee call:f').parentSpanId, byName('plugin_call').spanId, 'a nested call');
   const outgoing = `00-${from.traceId}-${byName('http_request').spanId}-01`;
   t.match(neighbour.seen.headers, { traceparent: outgoing, tracestate: 'vendor=1' }, 'outgoing HTTP');
@@ -111,7 +115,7 @@ t.test('a request is one trace: access decision, execution, host calls, what the
     t.ok(BigInt(x.endTimeUnixNano) >= BigInt(x.startTimeUnixNano), `${x.name} ends behind its beginning`);
   t.same([...receiver.paths], ['/v1/traces']);
   t.match(receiver.resources[0], { 'service.name': 'plugin-host', 'service.version': /^\d/ });
-  t.notMatch(receiver.raw, /Anna|127\.0\.0\.1/, 'no query and no address of a caller');
+  t.notMatch(receiver.raw, /Anna|127\.0\.0\.1|Answer-4711/, 'no query, no address of a caller, no answer');
   for (const [plugin, trigger] of [
     ['one', 'run'],
     ['callee', 'call:f'],

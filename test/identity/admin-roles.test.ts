@@ -1,6 +1,6 @@
 import t from 'tap';
 import { openDatabase } from '../../src/db/database.ts';
-import { scopeBeyond, scopesOf } from '../../src/identity/admin-roles.ts';
+import { isScope, scopeBeyond, scopesOf } from '../../src/identity/admin-roles.ts';
 import { CookieJar } from '../support/identity-provider.ts';
 import { appointSecondAdmin, type SecondAdmin } from '../support/second-admin.ts';
 import { type Answer, request, startTestService, TOKEN } from '../support/service.ts';
@@ -53,6 +53,15 @@ t.test('roles are sets of the scopes of keys', async t => {
   t.equal(scopeBeyond(['plugins:deploy:a'], ['plugins:deploy']), 'plugins:deploy');
   t.equal(scopeBeyond(['plugins:deploy:a'], ['plugins:deploy:b']), 'plugins:deploy:b');
   t.equal(scopeBeyond(['admin'], ['access', 'plugins:deploy:b']), undefined);
+});
+
+t.test('a scope is one of the words, or names one plugin by a whole id', t => {
+  for (const scope of ['read', 'admin', 'plugins:deploy', 'plugins:deploy:a', `plugins:deploy:${'a'.repeat(64)}`])
+    t.ok(isScope(scope), scope);
+  const others = ['', 'reading', 'read ', 'plugins:deploy:', 'plugins:deploy:a b', 'plugins:deploy:a,admin'];
+  for (const text of [...others, 'xplugins:deploy:a', 'plugins:deploy:-a', `plugins:deploy:${'a'.repeat(65)}`])
+    t.notOk(isScope(text), text);
+  t.end();
 });
 
 t.test('the first administrator is an owner, and so is one appointed without a word of roles', async t => {

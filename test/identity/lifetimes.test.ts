@@ -5,6 +5,7 @@ import { type Database, openDatabase } from '../../src/db/database.ts';
 import { AddressSigner } from '../../src/files/signed-address.ts';
 import { addCredentials, giveTemporaryPassword, useTemporaryPassword } from '../../src/identity/admin-accounts.ts';
 import { addAdminKey, verifyAdminKey } from '../../src/identity/admin-keys.ts';
+import { secretMatches, sha256 } from '../../src/identity/bearer-secret.ts';
 import { KnownBrowsers } from '../../src/identity/known-browsers.ts';
 import { addServiceKey, rotateServiceKey, verifyServiceKey } from '../../src/identity/service-keys.ts';
 import { addSession, findSession, type SessionKind, touchSessions } from '../../src/identity/sessions.ts';
@@ -48,6 +49,18 @@ t.test('how long each credential and each grant is valid', async t => {
     ['an answer of the graph', LIMITS.graphAnswerMs, SECOND],
   ];
   for (const [what, held, told] of rows) t.equal(held, told, what);
+});
+
+t.test('a secret that is compared with no hash is never right, whatever it is', t => {
+  for (const secret of ['absent', '', 'x']) {
+    t.notOk(secretMatches(secret, null), secret);
+    t.notOk(secretMatches(secret, null, null), secret);
+    t.notOk(secretMatches(secret), secret);
+    t.notOk(secretMatches(secret, sha256('another')), secret);
+    t.ok(secretMatches(secret, null, sha256(secret)), secret);
+    t.ok(secretMatches(secret, sha256(secret), null), secret);
+  }
+  t.end();
 });
 
 t.test('each credential is valid until its last moment and not after', async t => {

@@ -2,6 +2,7 @@ import t from 'tap';
 import { networkOf } from '../../src/base/ip-address.ts';
 import { LIMITS } from '../../src/base/limits.ts';
 import { openDatabase } from '../../src/db/database.ts';
+import { logIn as logInAs } from '../../src/identity/admin-login.ts';
 import { isCommonPassword } from '../../src/identity/frequent-passwords.ts';
 import { type Counts, delayAfter, removeOldFailures, waitOf } from '../../src/identity/login-throttle.ts';
 import { CookieJar } from '../support/identity-provider.ts';
@@ -262,6 +263,8 @@ t.test('a new password of one’s own ends all other sessions and tokens, and le
   t.ok(rows[0]?.allowed);
   const token = await call('POST', '/api/auth/tokens', mine.header, { name: 'mine' });
   const key = await call('POST', '/api/admin/keys', mine.header, { name: 'ci', scopes: ['read'] });
+  const over = await call('POST', '/api/admin/keys', mine.header, { name: 'over', scopes: ['read'] });
+  await db.query("UPDATE admin_keys SET expires_at = now() - interval '1 second' WHERE id = $1", [over.json.id]);
   for (const common of ['Password123', 'qwertyuiop', '1Q2W3E4R5T']) {
     const refused = await call('PUT', '/api/admin/auth/password', mine.header, {
       current_password: PASSWORD,
@@ -274,7 +277,7 @@ t.test('a new password of one’s own ends all other sessions and tokens, and le
     new_password: 'a different one 1',
   });
   t.equal(changed.status, 200);
-  t.equal(changed.json.admin_keys, 1);
+  t.equal(changed.json.admin_keys, 1, 'without the one that is over');
   for (const jar of [mine, other]) {
     t.equal((await call('GET', '/api/admin/plugins', jar.header)).status, 401);
     t.equal((await call('GET', '/api/auth/sessions', jar.header)).status, 401);
@@ -290,6 +293,36 @@ t.test('a new password of one’s own ends all other sessions and tokens, and le
     new_password: PASSWORD,
   });
   t.equal(back.status, 200);
+});
+
+t.test('a login whose password is changed before it is let in gets nothing', async t => {
+  await clear();
+  const { rows } = await db.query<{ hash: string }>('SELECT password_hash AS hash FROM admin_credentials');
+  let isAnswered = false;
+  let answer: Promise<Answer> | undefined;
+  await db.withTransaction(async client => {
+    await client.query('SELECT FROM admin_credentials FOR UPDATE');
+    answer = logIn(from('203.0.113.9')).finally(() => (isAnswered = true));
+    const waits = "SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
+    while (!isAnswered && (await client.query(waits)).rowCount === 0);
+    await client.query("UPDATE admin_credentials SET password_hash = 'changed'");
+  });
+  t.equal((await answer)?.status, 401);
+  await db.query('UPDATE admin_credentials SET password_hash = $1', [rows[0]?.hash]);
+});
+
+t.test('a login that the service could not decide is no failure of its caller', async t => {
+  await clear();
+  const attempt = {
+    email: EMAIL,
+    password: PASSWORD,
+    address: '203.0.113.20',
+    browserOf: () => null,
+    stranger: { kind: 'setup' as const, userId: null, name: 'test', requestId: 'r', address: '203.0.113.20' },
+  };
+  const away = (): Promise<never> => Promise.reject(new RangeError('the store of sessions is away'));
+  await t.rejects(logInAs(db, attempt, away, away), { message: 'the store of sessions is away' });
+  t.equal((await db.query('SELECT FROM login_failures')).rowCount, 0);
 });
 
 t.test('the most common passwords are refused at the setup too, whatever their capitals', async t => {

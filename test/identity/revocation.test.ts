@@ -73,6 +73,17 @@ t.test('a verified credential is read from the database again after ten seconds'
   t.equal(await principals.verify(c, Date.now()), null);
 });
 
+t.test('a verified credential that ends is not remembered beyond its end', async t => {
+  const { principals } = makePrincipals(t);
+  const user = await addUser(db, { displayName: 'Ada' });
+  const now = Date.now();
+  const made = await addUserToken(db, 'pht_', { userId: user.id, name: 'n', expiresAt: new Date(now + 2000) });
+  const c: Credential = { kind: 'bearer', text: made.text };
+  t.ok(await principals.verify(c, now));
+  t.ok(principals.peek(c, now + 1999));
+  t.equal(principals.peek(c, now + 2000), undefined);
+});
+
 t.test('a credential that is revoked while it is verified is not remembered', async t => {
   const { principals } = makePrincipals(t);
   const user = await addUser(db, { displayName: 'Ada' });

@@ -55,6 +55,58 @@ t.test(
   },
 );
 
+const FENCE = { resourceType: 'outbox_fence', resourceId: 'main', relation: 'epoch', subjectType: 'outbox_epoch' };
+
+t.test('a write that was not answered cannot come late: the next one has another epoch', async t => {
+  const { store } = await startGraphStore(t);
+  const { db } = await outboxDatabase(t);
+  const deliverer = new Deliverer(db, schema);
+  await deliverer.prepare(store);
+  await append(db, touch(member('one')));
+  let late: (() => Promise<string>) | null = null;
+  const silent = storeWith(store, {
+    async write(updates, conditions) {
+      if (!updates.some(isData)) return await store.write(updates, conditions);
+      late = () => store.write(updates, conditions);
+      throw away();
+    },
+  });
+  t.match(await deliverer.cycle(silent), { kind: 'paused' });
+  await db.query('UPDATE authz_stream SET paused_until = NULL');
+  await append(db, remove(member('one')));
+  await deliverAll(deliverer, store);
+  const come: unknown = late;
+  if (typeof come !== 'function') throw new Error('nothing was written');
+  const refused: unknown = await Promise.resolve(come()).catch((error: unknown) => error);
+  t.match(refused, { kind: 'refused' });
+  t.same((await bothGraphs(db, store)).found, []);
+});
+
+t.test('a filling that is refused because the store is another’s by now blames no relationship', async t => {
+  const { store } = await startGraphStore(t);
+  const { db } = await outboxDatabase(t);
+  await append(db, touch(...members(20)));
+  let writes = 0;
+  const taken = storeWith(store, {
+    async write(updates, conditions) {
+      if (!updates.some(isData)) return await store.write(updates, conditions);
+      if (++writes === 1) {
+        const own = await store.read(FENCE);
+        const other = { ...FENCE, subjectId: '4711', subjectRelation: '' };
+        await store.write([
+          ...own.map((one): GraphUpdate => ({ operation: 'delete', tuple: one })),
+          { operation: 'touch', tuple: other },
+        ]);
+      }
+      return await store.write(updates, conditions);
+    },
+  });
+  await t.rejects(new Deliverer(db, schema).prepare(taken), { message: /another epoch/ });
+  t.equal(writes, 1, 'its parts are not tried one by one');
+  t.match(await new Deliverer(db, schema).prepare(store), { filled: true });
+  t.equal((await bothGraphs(db, store)).found.length, 20);
+});
+
 t.test(
   'a store that was filled in part is not taken for full: it answers nothing and is filled to the end',
   async t => {

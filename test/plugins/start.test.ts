@@ -1,9 +1,15 @@
+import fs from 'node:fs';
+import path from 'node:path';
 import t from 'tap';
+import { PAGE_BYTES } from '../../src/base/limits.ts';
+import { readModule } from '../../src/plugins/gate/module.ts';
+import { rememberStart } from '../../src/plugins/remembered-start.ts';
 import { type Json, startTestService, type TestService } from '../support/service.ts';
 import { assemble, hostImports, manifestOf, type WatPlugin, watPlugin, withManifest } from '../support/wat.ts';
 
 const WASI = {
   random: '(import "wasi_snapshot_preview1" "random_get" (func $random (param i32 i32) (result i32)))',
+  poll: '(import "wasi_snapshot_preview1" "poll_oneoff" (func $poll (param i32 i32 i32 i32) (result i32)))',
   clock: '(import "wasi_snapshot_preview1" "clock_time_get" (func $clock (param i32 i64 i32) (result i32)))',
   write: '(import "wasi_snapshot_preview1" "fd_write" (func $write (param i32 i32 i32 i32) (result i32)))',
   close: '(import "wasi_snapshot_preview1" "fd_close" (func $close (param i32) (result i32)))',
@@ -194,6 +200,19 @@ const ROWS: Row[] = [
     message: /because it sleeps for more than a second$/,
     same: null,
   },
+  {
+    name: 'waits',
+    plugin: {
+      moreImports: WASI.poll,
+      body: `(func $init
+        (i32.store (i32.const 1040) (i32.const 1)) (i64.store (i32.const 1048) (i64.const 1000000))
+        (drop (call $poll (i32.const 1024) (i32.const 2048) (i32.const 1) (i32.const 4096))))
+        (export "_initialize" (func $init))`,
+    },
+    level: 'note',
+    message: /runs in every execution, because it read the clock \(once\)/,
+    same: null,
+  },
   { name: 'nothing', plugin: { start: 'once' }, level: 'note', message: /says "start": "once", but the module has no start function and no _initialize/, same: true },
 ];
 
@@ -210,6 +229,34 @@ t.test('the upload says whether the start is remembered, and why not', async t =
   t.match((await s.upload(watPlugin({ handle: '(i32.const 0)', start: 'always' }))).json, { status: 422, errors: [{ message: /manifest \/start: leave it out, or write "once"/ }] });
   const silent = await s.upload(watPlugin({ handle: '(i32.const 0)' }));
   t.same(startFindings(silent.json), [], 'a module without a start has nothing to say');
+});
+
+t.test('what a start left is taken only when its parts lie in order, apart, and in its memory', t => {
+  const outline = readModule(watPlugin({ handle: '(i32.const 0)' }));
+  const file = path.join(t.testdir(), 'image');
+  const take = (extents: Array<[number, number]>, bytes = extents.reduce((sum, [, length]) => sum + length, 0)): unknown => {
+    const asked = { random: 0, clock: 0, output: 0 };
+    const flags = { closed: false, tablesChanged: false, sleeps: false, overflowed: false };
+    const report = JSON.stringify({ failure: null, asked, ...flags, pages: 1, imageBytes: bytes, extents });
+    const length = Buffer.alloc(4);
+    length.writeUInt32LE(report.length);
+    fs.writeFileSync(file, Buffer.concat([length, Buffer.from(report), Buffer.alloc(PAGE_BYTES + bytes)]));
+    return rememberStart({ file, controlPages: 1 }, outline, false).image;
+  };
+  t.match(take([[0, 4096], [8192, 4096]]), { pages: 1, extents: [{ address: 0 }, { address: 8192 }] });
+  t.match(take([[0, 4096], [4096, 4096]]), { extents: [{ address: 0 }, { address: 4096 }] }, 'side by side');
+  for (const [extents, bytes] of [
+    [[[0, 4096], [4095, 10]]],
+    [[[8192, 4096], [0, 4096]]],
+    [[[0, 4096], [0, 4096]]],
+    [[[-1, 10]]],
+    [[[0, 0]]],
+    [[[65_530, 10]]],
+    [[[0, 10]], 20],
+    [[[0, 20]], 10],
+  ] as Array<[Array<[number, number]>, number?]>)
+    t.throws(() => take(extents, bytes), { message: 'the image of the start is malformed' }, JSON.stringify(extents));
+  t.end();
 });
 
 t.test('passive segments and the indices of segments survive a remembered start', async t => {

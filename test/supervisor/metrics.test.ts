@@ -1,9 +1,14 @@
 import fs from 'node:fs';
 import net from 'node:net';
 import path from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import t from 'tap';
-import { Durations } from '../../src/base/metric.ts';
+import { metricsOf } from '../../src/app/metrics.ts';
+import { makeLog } from '../../src/base/log.ts';
+import { Durations, gauge } from '../../src/base/metric.ts';
+import { openDatabase } from '../../src/db/database.ts';
 import { ExecutionCounts } from '../../src/records/execution-counts.ts';
+import { makeDatabase } from '../support/database.ts';
 import { takePort } from '../support/ports.ts';
 import { request } from '../support/service.ts';
 import { signalDescendant } from '../support/signals.ts';
@@ -114,6 +119,29 @@ t.test('a process that hangs is left out of a scrape, and the others are shown',
   signalDescendant(serving, 'SIGCONT');
   run.child.kill('SIGTERM');
   t.equal(await run.exited, 0);
+});
+
+t.test('a feature that hangs or fails is left out of the metrics, and the others are shown', async t => {
+  const { drop, url } = await makeDatabase();
+  const db = openDatabase(url, 1, () => {});
+  t.teardown(async () => {
+    await db.close();
+    await drop();
+  });
+  const features = [
+    { metrics: () => new Promise<never>(() => {}) },
+    { metrics: () => Promise.reject(new Error('its database is away')) },
+    {},
+    { metrics: () => [gauge('shown', 'Of a feature that answers.', 1)] },
+  ];
+  // Its timer keeps the process, which nothing else does while a feature hangs.
+  const end = new AbortController();
+  const late = sleep(60_000, null, { signal: end.signal }).catch(() => null);
+  const found = await Promise.race([metricsOf({ db, log: makeLog('silent') }, features), late]);
+  end.abort();
+  const names = (found ?? []).map(metric => metric.name);
+  t.same(names.slice(-1), ['shown']);
+  t.ok(names.includes('plugin_host_database_connections'));
 });
 
 t.test('a port that is taken ends the start and is named', async t => {

@@ -14,8 +14,8 @@ export type Lanes = {
   executor: Executor<null>;
   /** Makes a plugin known under an id. */
   load(pluginId: string, module: Uint8Array, config?: Readonly<Record<string, string>>): Promise<void>;
-  /** Runs it once; the outcome's bytes are copied out of shared memory. */
-  run(pluginId: string, body?: Uint8Array): Promise<ExecutionOutcome>;
+  /** Runs it once; the outcome's bytes are copied out of shared memory. @param callers plugins whose calls led to it */
+  run(pluginId: string, body?: Uint8Array, callers?: readonly string[]): Promise<ExecutionOutcome>;
 };
 
 /**
@@ -66,7 +66,7 @@ export function startLanes(
         config,
       });
     },
-    run: (pluginId, body) =>
+    run: (pluginId, body, callers = []) =>
       new Promise((resolve, reject) => {
         const moduleId = modules.get(pluginId);
         if (moduleId === undefined) return reject(new Error(`no plugin ${pluginId}`));
@@ -78,7 +78,7 @@ export function startLanes(
           body: body ?? null,
           deadline: performance.now() + 60_000,
           context: null,
-          callers: [],
+          callers,
           caller: pluginId,
           done: outcome => resolve({ ...outcome, body: outcome.body.slice(), output: outcome.output.slice() }),
         });

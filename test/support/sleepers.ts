@@ -14,11 +14,11 @@ export const sleeper = (id: string, ms: number): Uint8Array =>
       ${respondText(64, 2)} (i32.const 0)`,
   });
 
-/** The same, and answers when it began and when it woke: two times in nanoseconds, 8 bytes each. */
+/** The same, and answers when it began and when it woke, to a request and to a call: two times in nanoseconds, 8 bytes each. */
 export const watchedSleeper = (id: string, ms: number): Uint8Array =>
   watPlugin({
     id,
-    imports: ['respond'],
+    imports: ['respond', 'output'],
     moreImports: `(import "wasi_snapshot_preview1" "poll_oneoff" (func $poll (param i32 i32 i32 i32) (result i32)))
       (import "wasi_snapshot_preview1" "clock_time_get" (func $clock (param i32 i64 i32) (result i32)))`,
     handle: `
@@ -27,6 +27,7 @@ export const watchedSleeper = (id: string, ms: number): Uint8Array =>
       (i64.store (i32.const 1048) (i64.const ${ms}000000))
       (drop (call $poll (i32.const 1024) (i32.const 2048) (i32.const 1) (i32.const 4096)))
       (drop (call $clock (i32.const 0) (i64.const 1) (i32.const 72)))
+      (drop (call $output (i32.const 64) (i32.const 16)))
       ${respondText(64, 16)} (i32.const 0)`,
   });
 

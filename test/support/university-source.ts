@@ -6,7 +6,7 @@ import type { University } from './university.ts';
 
 /** What goes wrong with a list, for so many of its next requests; 0 for all. */
 export type Fault = { times?: number } & (
-  | { kind: 'status'; status: number; retryAfter?: string }
+  | { kind: 'status'; status: number; retryAfter?: string; location?: string }
   | { kind: 'slow'; ms: number }
   /** Says that it was asked, and answers when the test lets it. */
   | { kind: 'held'; asked(): void; until: Promise<void> }
@@ -46,12 +46,10 @@ export async function startUniversitySource(university: University): Promise<Uni
     const fault = faults.get(name);
     if (fault?.times !== undefined && fault.times > 0 && --fault.times === 0) faults.delete(name);
     if (fault?.kind === 'status')
-      return send(
-        response,
-        fault.status,
-        '{}',
-        fault.retryAfter === undefined ? {} : { 'Retry-After': fault.retryAfter },
-      );
+      return send(response, fault.status, '{}', {
+        ...(fault.retryAfter === undefined ? {} : { 'Retry-After': fault.retryAfter }),
+        ...(fault.location === undefined ? {} : { Location: fault.location }),
+      });
     if (fault?.kind === 'slow') await sleep(fault.ms);
     if (fault?.kind === 'held') {
       fault.asked();

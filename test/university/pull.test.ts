@@ -1,5 +1,7 @@
+import http from 'node:http';
 import t from 'tap';
 import { openDatabase } from '../../src/db/database.ts';
+import { listenFor } from '../support/listen.ts';
 import { type Answer, type Json, startTestService } from '../support/service.ts';
 import { makeUniversity, PATHS, type University } from '../support/university.ts';
 import { SOURCE_TOKEN, startUniversitySource } from '../support/university-source.ts';
@@ -155,6 +157,14 @@ t.test('too large, redirected or malformed answers of a source are refused, with
   t.match(await problemOf(`["${'x'.repeat(300_000)}"]`), /element 0 has 300002 bytes; one may have 262144/);
   source.faults.set('persons', { kind: 'status', status: 302 });
   t.match(typesOf(await pull()).get('person')?.problem, /answers 302, which is not followed/);
+  let followed = 0;
+  const elsewhere = http.createServer((_, response) => {
+    followed++;
+    response.writeHead(200, { 'content-type': 'application/json' }).end('[]');
+  });
+  source.faults.set('persons', { kind: 'status', status: 307, location: await listenFor(t, elsewhere) });
+  t.match(typesOf(await pull()).get('person'), { state: 'failed', problem: /answers 307, which is not followed/ });
+  t.equal(followed, 0, 'no other server is asked');
   source.faults.clear();
   // One record that is nested too deeply spoils no other; one without its id marks no other as missing.
   const all = source.university.persons;

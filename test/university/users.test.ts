@@ -177,7 +177,12 @@ t.test('accounts: who logged in before the import, who changes accounts, who sha
   t.match(await userOf('e2'), { id: second.id, idpAccountsId: ACCOUNT });
   // A person who has left releases the account.
   await put('persons', { ...ANNA, idp_account_id: 'account-2', is_active: false });
+  await db.query(
+    "INSERT INTO sessions (kind, global_user_id, secret_sha256, expires_at, address, user_agent, browser) VALUES ('user', $1, 'x', now() + interval '1 day', '', '', false)",
+    [before.id],
+  );
   await put('persons', { ...ANNA, external_id: 'e7', idp_account_id: 'account-2' });
+  t.equal((await db.query('SELECT 1 FROM sessions')).rowCount, 0, 'and the sessions that it opened end');
   t.match(await userOf('e1'), { idpAccountsId: null });
   t.match(await userOf('e7'), { idpAccountsId: 'account-2' });
   // An account that was given by hand is not taken by data that name none.

@@ -1,0 +1,36 @@
+import t from 'tap';
+import { openDatabase } from '../../src/db/database.ts';
+import { NotificationListener } from '../../src/db/notifications.ts';
+import { makeDatabase } from '../support/database.ts';
+
+/** Changes of other hosts (docs/ARCHITECTURE.md "How a change reaches other hosts"). */
+
+t.test('a change that is heard and not applied in time is none that counts: all is read again', async t => {
+  const database = await makeDatabase();
+  const db = openDatabase(database.url, 1, () => {});
+  const listener = new NotificationListener();
+  t.teardown(async () => {
+    await listener.close();
+    await db.close();
+    await database.drop();
+  });
+  const readings: number[] = [];
+  const readAgain = Promise.withResolvers<void>();
+  await listener.start({
+    url: database.url,
+    channels: ['changed'],
+    // The statement that reads what was changed hangs.
+    apply: () => new Promise(() => {}),
+    async readAll() {
+      readings.push(performance.now());
+      if (readings.length === 2) readAgain.resolve();
+    },
+    onGap() {},
+    log: { info() {}, warn() {} },
+  });
+  t.ok(listener.isCurrent());
+  await db.query("SELECT pg_notify('changed', '')");
+  while (listener.isCurrent()) await new Promise(resolve => setTimeout(resolve, 20));
+  await readAgain.promise;
+  while (!listener.isCurrent()) await new Promise(resolve => setTimeout(resolve, 20));
+});
