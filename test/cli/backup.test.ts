@@ -79,14 +79,14 @@ function writeManifest(at: string, manifest: unknown): void {
 
 t.test('a backup of a service that runs holds every table at one moment, and the files', async t => {
   // What is committed while tables are copied is in none of them, wherever the copy stands.
-  await db.query('CREATE TABLE a_first (a int); CREATE TABLE z_last (a int)');
+  await db.query('CREATE TABLE a_first (a int); CREATE TABLE m_held (a int); CREATE TABLE z_last (a int)');
   // An upload under way.
   fs.writeFileSync(path.join(s.directory, 'files', 'half.part'), 'ha');
   let copying: Promise<Ran> | undefined;
   await db.withTransaction(async client => {
-    await client.query('LOCK TABLE z_last IN ACCESS EXCLUSIVE MODE');
+    await client.query('LOCK TABLE m_held IN ACCESS EXCLUSIVE MODE');
     copying = run(['backup', directory], env);
-    const waiting = "SELECT FROM pg_locks WHERE relation = 'z_last'::regclass AND NOT granted";
+    const waiting = "SELECT FROM pg_locks WHERE relation = 'm_held'::regclass AND NOT granted";
     for (let k = 0; ((await db.query(waiting)).rowCount ?? 0) === 0; k++) {
       if (k === 600) throw new Error('the backup does not come to the table');
       await sleep(50);
@@ -109,7 +109,7 @@ t.test('a backup of a service that runs holds every table at one moment, and the
   );
   t.equal(fs.statSync(path.join(directory, 'tables')).mode & 0o077, 0, 'other accounts do not read it');
   t.match(await run(['backup', directory], env), { code: 1, err: /is there already; name another folder/ });
-  await db.query('DROP TABLE a_first, z_last');
+  await db.query('DROP TABLE a_first, m_held, z_last');
   fs.rmSync(path.join(s.directory, 'files', 'half.part'));
 });
 
