@@ -19,6 +19,7 @@ async function noting(t: Test): Promise<{ base: string; seen: string[]; close():
     async handleRoute(x) {
       seen.push(x.path);
       if (x.hasBody) await x.takeBody().pump(() => null);
+      if (x.path === '/later') await new Promise(resolve => setTimeout(resolve, 50));
       await x.reply({ status: 200, headers: [], body: 'ran' });
     },
     onUnknownError: error => t.fail(String(error)),
@@ -108,6 +109,33 @@ t.test('HTTP/1.0 is answered 505 by the library, also with a transfer coding', a
     t.match(await wire.closed(), /^HTTP\/1\.1 505 /);
   }
   t.same(s.seen, []);
+});
+
+t.test('the library answers what it cannot read as docs/api.md says, and runs nothing for it', async t => {
+  const s = await noting(t);
+  t.teardown(s.close);
+  const fields = (count: number): string => Array.from({ length: count }, (_, k) => `X${k}: y\r\n`).join('');
+  const chunked = `POST /x HTTP/1.1\r\n${HOST}Transfer-Encoding: chunked\r\n\r\n`;
+  const rows: Record<string, [status: number, text: string]> = {
+    'a head of 98 fields': [200, `GET /x HTTP/1.1\r\n${HOST}${fields(97)}\r\n`],
+    'a field more': [431, `GET /x HTTP/1.1\r\n${HOST}${fields(98)}\r\n`],
+    'a head beyond 16 KiB': [431, `GET /x HTTP/1.1\r\n${HOST}X: ${'y'.repeat(16_384)}\r\n\r\n`],
+    'a target with scheme and host': [505, `GET http://a/x HTTP/1.1\r\n${HOST}\r\n`],
+    'a chunk with an extension': [400, `${chunked}3;x=y\r\nabc\r\n0\r\n\r\n`],
+    'a chunk whose size is none': [400, `${chunked}zz\r\nabc\r\n0\r\n\r\n`],
+    trailers: [505, `${chunked}3\r\nabc\r\n0\r\nX: y\r\n\r\n`],
+  };
+  for (const [what, [status, text]] of Object.entries(rows)) {
+    const wire = new Wire(s.base);
+    await wire.write(text);
+    t.match(await Promise.race([wire.until(/\r\n\r\n/), wire.closed()]), new RegExp(`^HTTP/1\\.1 ${status} `), what);
+    wire.close();
+  }
+  const wire = new Wire(s.base);
+  const ready = `GET /t/x HTTP/1.1\r\n${HOST}\r\n`;
+  await wire.write(`${ready}GET /later HTTP/1.1\r\n${HOST}\r\n${ready}`);
+  const answers = await wire.closed();
+  t.equal(answers, '', 'an answer that is not ready ends the connection');
 });
 
 t.test('heads that are right are routed, whatever their case, and a connection is used again', async t => {
