@@ -280,6 +280,7 @@ export class Executor<C> implements SlotUser {
       if (!late && lane !== eater) return false;
       this.#answered[cell] = 1;
       const wait = Math.max(0, now - admitted.admittedAt - ranMs);
+      if (late && wait <= ranMs) this.#queues.noteLate(cell, now);
       this.#answer(
         admitted.execution,
         late

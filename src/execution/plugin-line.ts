@@ -15,6 +15,8 @@ class Caller {
   inFlight = 0;
   /** How many of them are in the ring or running. */
   released = 0;
+  /** Whether one of its executions reached its deadline lately: it yields to callers of which none did. */
+  isLate = false;
   /** Neighbours among the callers that wait (`WaitingCallers`). */
   previous: Caller | null = null;
   next: Caller | null = null;
@@ -61,6 +63,10 @@ class Caller {
 }
 
 export type { Caller };
+
+/** Whether a caller comes before one that has waited longer. */
+const comesBefore = (caller: Caller, other: Caller): boolean =>
+  caller.isLate === other.isLate ? caller.released < other.released : other.isLate;
 
 /** Callers with waiting executions, in the order in which they began to wait: a list, because they change at each execution. */
 class WaitingCallers {
@@ -109,6 +115,8 @@ class WaitingCallers {
  * - A single caller may fill the ring, but the lanes leave one slot free for the next caller (`slotsPerCaller`).
  * - With several callers, each may have its share of the slots in the ring or running. Beyond its share it gets only
  *   slots that no other caller wants. Among the callers that want a slot, the one with the fewest comes first.
+ * - A caller whose executions reached their deadline lately gets only slots that no other caller wants, so that many of
+ *   them cannot fill the ring before an execution that ends.
  */
 export class PluginLine {
   readonly pluginId: string;
@@ -193,14 +201,20 @@ export class PluginLine {
     return this.#last?.key === key ? this.#last : this.#callers.get(key);
   }
 
-  /** Counts one more execution of a caller. @returns undefined when the caller has `most` already */
-  admit(key: string, now: number, most: number): Caller | undefined {
+  /**
+   * Counts one more execution of a caller.
+   *
+   * @param isLate whether one of its executions reached its deadline lately
+   * @returns undefined when the caller has `most` already
+   */
+  admit(key: string, now: number, most: number, isLate: boolean): Caller | undefined {
     let caller = this.#find(key);
     if (caller === undefined) {
       caller = new Caller(key);
       this.#callers.add(key, caller);
     } else if (caller.inFlight >= most) return undefined;
     this.#last = caller;
+    caller.isLate = isLate;
     this.#admittedAt = now;
     if (caller.inFlight++ === 0) this.#callersInUse++;
     this.inFlight++;
@@ -214,7 +228,7 @@ export class PluginLine {
 
   #mayRelease(caller: Caller): boolean {
     if (this.isAlone) return caller.released < ALONE_IN_RING_MAX;
-    if (caller.released < this.#share) return true;
+    if (!caller.isLate && caller.released < this.#share) return true;
     return this.released < this.#slots && caller.released < this.#slotsOfOne;
   }
 
@@ -262,10 +276,10 @@ export class PluginLine {
   #findLeast(): Caller | undefined {
     let least: Caller | undefined;
     for (const caller of this.#waiting) {
-      if (least !== undefined && caller.released >= least.released) continue;
+      if (least !== undefined && !comesBefore(caller, least)) continue;
       if (!this.#mayRelease(caller)) continue;
       least = caller;
-      if (least.released === 0) break;
+      if (least.released === 0 && !least.isLate) break;
     }
     return least;
   }

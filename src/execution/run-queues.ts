@@ -50,6 +50,8 @@ export class RunQueues {
   readonly #callerOfCell: Array<Caller | undefined> = new Array(CELL_COUNT).fill(undefined);
   /** Plugins that wait for a queue, in order. */
   readonly #waiting: PluginLine[] = [];
+  /** Until when a caller of a plugin counts as one whose executions reach their deadline, the latest at the end. */
+  readonly #lateUntil = new Map<string, number>();
   readonly #slots: Slots;
   readonly #limits: WaitingLimits;
   #inFlight = 0;
@@ -82,7 +84,8 @@ export class RunQueues {
       line.open(now, this.#slots.countOf(pluginId), this.#slots.isWatched(pluginId));
       line.place = this.#open.push(line) - 1;
     }
-    const admitted = line.admit(caller, now, this.#limits.waitingPerCallerMax);
+    const isLate = this.#lateUntil.size > 0 && (this.#lateUntil.get(`${pluginId}\0${caller}`) ?? 0) > now;
+    const admitted = line.admit(caller, now, this.#limits.waitingPerCallerMax, isLate);
     if (admitted === undefined) return 'waitingPerCallerMax';
     const cell = this.#freeCells.pop()!;
     if (isAwaited) {
@@ -93,6 +96,17 @@ export class RunQueues {
     this.#lineOfCell[cell] = line;
     this.#callerOfCell[cell] = admitted;
     return cell;
+  }
+
+  /** An execution has reached its deadline: for a while its caller yields to others of the plugin. @param now monotonic time in ms */
+  noteLate(cell: number, now: number): void {
+    const key = `${this.#lineOf(cell).pluginId}\0${this.#callerOf(cell).key}`;
+    this.#lateUntil.delete(key);
+    this.#lateUntil.set(key, now + LIMITS.quarantineMs);
+    for (const [oldest, until] of this.#lateUntil) {
+      if (until > now && this.#lateUntil.size <= LIMITS.callersCountedMax) break;
+      this.#lateUntil.delete(oldest);
+    }
   }
 
   #lineFor(pluginId: string): PluginLine {

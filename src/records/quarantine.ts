@@ -103,6 +103,7 @@ export class Quarantine {
   ): void {
     const of = { pluginId: plugin.id, trigger, caller };
     if (o.kind === 'ok') {
+      this.#strikes.noteSuccess(plugin.id, trigger, caller, nowMs);
       if (this.#strikes.forget(plugin.id, trigger, caller)) this.#tell({ kind: 'strikes_forgotten', ...of });
       return;
     }
@@ -112,8 +113,9 @@ export class Quarantine {
     if (this.find(plugin, trigger, caller, nowMs) !== undefined) return;
     const failure = o.failure.split('\n')[0] ?? '';
     const how = { reason, failure, cause: `${reason}: ${failure}` };
+    const well = this.#strikes.countWell(plugin.id, trigger, nowMs);
     this.#failed(of, how, nowMs);
-    this.#tell({ kind: 'strike', ...of, ...how, atMs: nowMs });
+    this.#tell({ kind: 'strike', ...of, ...how, atMs: nowMs, well });
   }
 
   /**
@@ -124,7 +126,7 @@ export class Quarantine {
     // All processes hear of it from the database.
     if (m.kind === 'trigger_resumed') return;
     if (m.kind === 'strikes_forgotten') this.#strikes.forget(m.pluginId, m.trigger, m.caller);
-    else if (!this.#isSuspended(m)) this.#failed(m, m, m.atMs);
+    else if (!this.#isSuspended(m)) this.#failed(m, m, m.atMs, m.well);
   }
 
   #isSuspended({ atMs, caller, pluginId, trigger }: Extract<StrikeMessage, { kind: 'strike' }>): boolean {
@@ -133,9 +135,14 @@ export class Quarantine {
     return found.some(s => s !== undefined && isActive(s, atMs));
   }
 
-  /** Counts a trap or a timeout. */
-  #failed({ caller: by, pluginId, trigger }: Failing, { cause, failure, reason }: Failed, nowMs: number): void {
-    const verdict = this.#strikes.add(pluginId, trigger, by, nowMs);
+  /** Counts a trap or a timeout. @param well callers that went well lately in the process that tells */
+  #failed(
+    { caller: by, pluginId, trigger }: Failing,
+    { cause, failure, reason }: Failed,
+    nowMs: number,
+    well = 0,
+  ): void {
+    const verdict = this.#strikes.add(pluginId, trigger, by, nowMs, well);
     if (verdict.kind === 'none') return;
     const caller = verdict.kind === 'caller' ? by : null;
     const callers = verdict.kind === 'all' ? verdict.callers : 1;

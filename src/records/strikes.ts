@@ -15,6 +15,8 @@ export const strikeMessage = z.discriminatedUnion('kind', [
     reason: z.enum(SUSPENSION_REASONS).nullable().default(null),
     failure: z.string().nullable().default(null),
     atMs: z.number(),
+    /** How many callers of the trigger went well lately in the process that tells; a release before does not say. */
+    well: z.int().min(0).default(0),
   }),
   /** An execution succeeded where there were strikes. */
   z.object({ kind: z.literal('strikes_forgotten'), ...of }),
@@ -51,16 +53,73 @@ type Strike = { caller: string; atMs: number };
 
 const keyOf = (pluginId: string, trigger: string): string => `${pluginId}\0${trigger}`;
 
+/** Callers of a trigger whose last outcome is remembered; further ones push out those that were heard of longest ago. */
+const RECENT_CALLERS_MAX = 32;
+/** How often the place of a caller in that order is brought up to date. */
+const PLACE_MS = 1000;
+
+/** How the last execution of each caller of a trigger ended lately. */
+class RecentCallers {
+  readonly #last = new Map<string, { failed: boolean; atMs: number; placedMs: number }>();
+
+  #told = { well: 0, atMs: 0 };
+
+  note(caller: string, failed: boolean, atMs: number): void {
+    const known = this.#last.get(caller);
+    if (known !== undefined && atMs - known.placedMs < PLACE_MS) {
+      known.failed = failed;
+      known.atMs = atMs;
+      return;
+    }
+    this.#last.delete(caller);
+    this.#last.set(caller, { failed, atMs, placedMs: atMs });
+    if (this.#last.size <= RECENT_CALLERS_MAX) return;
+    const oldest = this.#last.keys().next();
+    if (!oldest.done) this.#last.delete(oldest.value);
+  }
+
+  /** Another serving process says how many callers went well there. */
+  hear(well: number, atMs: number): void {
+    if (well > 0) this.#told = { well, atMs };
+  }
+
+  /** How many callers failed last, and how many did not: here, or in another process where they are more. */
+  since(ms: number): { failed: number; well: number } {
+    const counts = { failed: 0, well: 0 };
+    for (const { atMs, failed } of this.#last.values()) if (atMs > ms) counts[failed ? 'failed' : 'well']++;
+    if (this.#told.atMs > ms) counts.well = Math.max(counts.well, this.#told.well);
+    return counts;
+  }
+}
+
 /**
  * Counts executions that trapped or timed out. Three in a row within a minute lead to a suspension. Three in a row of
  * one caller's executions suspend for that caller; three in a row of all executions suspend for all callers, if at
- * least two callers are involved.
+ * least two callers are involved, and of the callers of the last minute no more went well than failed: a few callers
+ * that make a trigger fail do not take it from all others.
  */
 export class Strikes {
   /** Strikes since the last success, by trigger, oldest first. */
   readonly #ofTrigger = new Map<string, Strike[]>();
   /** Strikes by trigger and caller, the most recent at the end. */
   readonly #ofCaller = new Map<string, number[]>();
+
+  /** By plugin and trigger, without a key that is made for each success. */
+  readonly #recent = new Map<string, Map<string, RecentCallers>>();
+
+  #recentOf(pluginId: string, trigger: string): RecentCallers {
+    const known = this.#recent.get(pluginId)?.get(trigger);
+    if (known !== undefined) return known;
+    const recent = new RecentCallers();
+    const triggers = this.#recent.get(pluginId) ?? new Map<string, RecentCallers>();
+    this.#recent.set(pluginId, triggers.set(trigger, recent));
+    return recent;
+  }
+
+  /** Notes that an execution here went well. */
+  noteSuccess(pluginId: string, trigger: string, caller: string, nowMs: number): void {
+    this.#recentOf(pluginId, trigger).note(caller, false, nowMs);
+  }
 
   /** Resets the strikes of the trigger and of the caller after a success. @returns whether there were any */
   forget(pluginId: string, trigger: string, caller: string): boolean {
@@ -70,13 +129,26 @@ export class Strikes {
     return this.#ofCaller.delete(keyOf(key, caller)) || ofTrigger;
   }
 
-  /** Counts one strike. The counts that led to a suspension begin at zero again. */
-  add(pluginId: string, trigger: string, caller: string, nowMs: number): Verdict {
+  /** How many callers of a trigger went well within the last minute. */
+  countWell(pluginId: string, trigger: string, nowMs: number): number {
+    return this.#recentOf(pluginId, trigger).since(nowMs - LIMITS.quarantineWindowMs).well;
+  }
+
+  /**
+   * Counts one strike. The counts that led to a suspension begin at zero again.
+   *
+   * @param toldWell callers that went well lately in the process that tells of the strike
+   */
+  add(pluginId: string, trigger: string, caller: string, nowMs: number, toldWell = 0): Verdict {
     const key = keyOf(pluginId, trigger);
     const since = nowMs - LIMITS.quarantineWindowMs;
     const all = [...(this.#ofTrigger.get(key) ?? []).filter(s => s.atMs > since), { caller, atMs: nowMs }];
     const callers = new Set(all.map(s => s.caller)).size;
-    if (all.length >= LIMITS.quarantineStrikes && callers > 1) {
+    const recent = this.#recentOf(pluginId, trigger);
+    recent.note(caller, true, nowMs);
+    recent.hear(toldWell, nowMs);
+    const { failed, well } = recent.since(since);
+    if (all.length >= LIMITS.quarantineStrikes && callers > 1 && failed >= well) {
       this.clear(pluginId, trigger);
       return { kind: 'all', callers };
     }
@@ -107,6 +179,13 @@ export class Strikes {
   /** Removes strikes that are too old to count. */
   sweep(nowMs: number): void {
     const since = nowMs - LIMITS.quarantineWindowMs;
+    for (const [pluginId, triggers] of this.#recent) {
+      for (const [trigger, recent] of triggers) {
+        const { failed, well } = recent.since(since);
+        if (failed + well === 0) triggers.delete(trigger);
+      }
+      if (triggers.size === 0) this.#recent.delete(pluginId);
+    }
     for (const [key, strikes] of this.#ofTrigger) if ((strikes.at(-1)?.atMs ?? 0) <= since) this.#ofTrigger.delete(key);
     for (const [key, times] of this.#ofCaller) if ((times.at(-1) ?? 0) <= since) this.#ofCaller.delete(key);
   }

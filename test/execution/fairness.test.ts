@@ -150,6 +150,30 @@ t.test('of many callers each one gets a turn before any of them gets a second', 
   for (const round of [0, 1, 2]) t.equal(new Set(order.slice(round * 30, round * 30 + 30)).size, 30, `round ${round}`);
 });
 
+t.test('callers whose executions reached their deadline come behind those whose did not', t => {
+  const b = new Bench();
+  for (let k = 0; k < 40; k++) b.push('p', `late:${k}`);
+  t.equal(b.takeAll().length, 8);
+  for (const { cell } of [...b.running.values()]) b.queues.noteLate(cell, b.now);
+  b.end();
+  b.takeAll();
+  // The others of the first wave have not been late so far, and are in the ring already; they are over soon.
+  while (b.running.size > 0) {
+    for (const { cell } of [...b.running.values()]) b.queues.noteLate(cell, b.now);
+    b.end();
+    b.takeAll();
+  }
+  for (let k = 0; k < 40; k++) b.push('p', `late:${k}`);
+  t.equal(b.takeAll().length, 8, 'slots that no other caller wants are theirs');
+  b.push('p', 'good');
+  b.push('q', 'late:1');
+  b.end();
+  t.same(b.takeAll().sort(), ['good', 'late:1'], 'the next slot, and that of another plugin');
+  b.now += LIMITS.quarantineMs;
+  b.push('p', 'late:1');
+  t.end();
+});
+
 t.test(
   'queued executions of the first caller run after those of a second caller, however many lanes there are',
   async t => {

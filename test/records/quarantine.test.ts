@@ -3,7 +3,7 @@ import type { Actor } from '../../src/audit/audit-log.ts';
 import { LIMITS } from '../../src/base/limits.ts';
 import { type Database, openDatabase } from '../../src/db/database.ts';
 import { Quarantine } from '../../src/records/quarantine.ts';
-import { strikeMessage } from '../../src/records/strikes.ts';
+import { type StrikeMessage, strikeMessage } from '../../src/records/strikes.ts';
 import { suspendSuspects } from '../../src/records/suspects.ts';
 import { MANY_LANES, startTestService } from '../support/service.ts';
 import { respondText, watPlugin } from '../support/wat.ts';
@@ -133,6 +133,45 @@ t.test('strikes count when they follow each other within a minute, for each call
   t.match(q.list('moody', now + 200_000), [{ caller: null, callers: 2 }]);
   await q.close();
   t.equal(stored, 1, 'a suspension that cannot be stored holds on this host');
+});
+
+t.test('a few callers that make a trigger fail do not take it from the many for whom it works', async t => {
+  const db = openDatabase('postgresql://nowhere.invalid/x', 1, () => {});
+  t.teardown(() => db.close());
+  const told: StrikeMessage[] = [];
+  const made = (tell: (message: StrikeMessage) => void): Quarantine =>
+    new Quarantine(
+      db,
+      () => {},
+      () => {},
+      tell,
+    );
+  const q = made(message => void told.push(message));
+  const other = made(() => {});
+  const now = Date.parse('2026-01-01T00:00:00Z');
+  const OK = { kind: 'ok', failure: '' } as const;
+  const isSuspended = (caller: string, at: number, of = q): boolean => of.find(MOODY, 'a', caller, at) !== undefined;
+  for (let k = 0; k < 5; k++) q.note(MOODY, 'a', `user:${k}`, OK, now);
+  // Two callers, again and again, without a success in between.
+  for (let k = 0; k < 40; k++) q.note(MOODY, 'a', k % 2 === 0 ? 'address 1' : 'address 2', LATE, now + 1000 + k);
+  t.same(
+    ['user:1', 'user:new', 'address 1', 'address 2'].map(caller => isSuspended(caller, now + 2000)),
+    [false, false, true, true],
+  );
+  for (const message of told) other.hearStrike(message);
+  t.equal(isSuspended('user:1', now + 2000, other), false, 'nor in a process that served none of the many');
+  // It breaks: those for whom it worked fail one after the other.
+  const failsFor = (count: number): void => {
+    for (let k = 0; k < count; k++) q.note(MOODY, 'a', `user:${k}`, LATE, now + 3000);
+  };
+  failsFor(1);
+  t.equal(isSuspended('user:new', now + 3000), false);
+  failsFor(5);
+  t.equal(isSuspended('user:new', now + 3000), true, 'it is broken for all');
+  // What worked longer than a minute ago says nothing.
+  const later = now + LIMITS.quarantineMs * 3;
+  for (const caller of ['address 3', 'address 4', 'address 3']) q.note(MOODY, 'a', caller, LATE, later);
+  t.equal(isSuspended('user:new', later), true);
 });
 
 t.test('the memory for callers is bounded', async t => {
