@@ -1,4 +1,7 @@
+import fs from 'node:fs';
+import path from 'node:path';
 import t from 'tap';
+import { ENTITIES } from '../../src/university/entities.ts';
 import { type Answer, type Json, startTestService } from '../support/service.ts';
 import { makeUniversity } from '../support/university.ts';
 import { SOURCE_TOKEN, startUniversitySource } from '../support/university-source.ts';
@@ -16,6 +19,18 @@ const s = await startTestService({
 t.teardown(() => s.stop());
 const typeNamed = async (type: string): Promise<Json> =>
   itemsOf(await s.admin('GET', '/university/types')).find(x => x.type === type) ?? {};
+
+t.test('docs/university.md names the fields of each type, and which are required', async t => {
+  const page = fs
+    .readFileSync(path.resolve(import.meta.dirname, '../../docs/university.md'), 'utf8')
+    .replace(/\s+/g, ' ');
+  for (const { fields, path: name } of ENTITIES) {
+    const shown = Object.entries(fields).map(([field, { check }]) =>
+      check.safeParse(undefined).success ? `\`${field}\`` : `**\`${field}\`**`,
+    );
+    t.ok(page.includes(`- ${name}: ${shown.join(', ')} `), name);
+  }
+});
 
 t.test('types say what they hold, what their records look like, and how their last import went', async t => {
   t.match(await typeNamed('faculty'), { records: 0, active: 0, last: null });
