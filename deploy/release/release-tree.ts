@@ -67,6 +67,9 @@ export async function makeReleaseTree(project: string, target: string, version: 
     await buildPlugin(path.join(project, 'sdk/assemblyscript/examples/hello/index.ts')),
   );
   buildPages(project, path.join(target, 'share/admin'));
+  // What watches the service: alerts and dashboards.
+  for (const folder of ['prometheus', 'grafana'])
+    fs.cpSync(path.join(project, 'deploy', folder), path.join(target, 'share', folder), { recursive: true });
   const printed = (...args: string[]): string => execFileSync(program, args, { encoding: 'utf8' });
   fs.writeFileSync(path.join(target, 'share/plugin-host.1'), printed('man'));
   fs.writeFileSync(path.join(target, 'share/plugin-host.bash'), printed('completion', 'bash'));

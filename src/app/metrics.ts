@@ -20,8 +20,8 @@ function processMetrics({ db }: Pick<Core, 'db'>): Metric[] {
   const { system, user } = process.cpuUsage();
   const { idleCount, totalCount, waitingCount } = db.pool;
   const delays = [
-    [{ quantile: '0.5' }, lateness(50)],
-    [{ quantile: '0.99' }, lateness(99)],
+    [{ percentile: '50' }, lateness(50)],
+    [{ percentile: '99' }, lateness(99)],
   ] as const;
   const metrics = [
     counter('plugin_host_cpu_seconds_total', 'Processor time of the serving processes.', (system + user) / 1e6),

@@ -90,7 +90,7 @@ export async function listOutbox(r: Remote, flags: ListFlags & { state?: string;
     ['ID', e => String(e.id)],
     ['STATE', e => e.state],
     ['OPERATION', e => e.operation],
-    ['ATTEMPTS', e => String(e.attempts)],
+    ['FAILED', e => `${e.attempts} times`],
     ['CREATED', e => when(e.created_at)],
     ['ENTITIES', e => short(e.keys.join(' '), 50)],
     ['LAST ERROR', e => short(e.last_error)],

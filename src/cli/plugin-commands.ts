@@ -177,10 +177,9 @@ export async function uninstallPlugin(r: Remote, id: string, flags: RemoteFlags 
 
 /** `plugin install ID WASM_KEY`. @returns what to print */
 export async function installPlugin(remote: Remote, id: string, version: string, flags: InstallFlags): Promise<string> {
-  const wasmKey = await wasmKeyOf(remote, id, version);
   const config = configOf(flags.configFile);
   const body = {
-    wasm_key: wasmKey,
+    wasm_key: await wasmKeyOf(remote, id, version),
     ...(config === undefined ? {} : { config }),
     ...(flags.acceptPermissions === true ? { accept_permissions: true as const } : {}),
     ...(flags.acceptSuggestedAccess === true ? { accept_suggested_access: true } : {}),

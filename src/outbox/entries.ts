@@ -120,6 +120,8 @@ export async function findEntry(db: Queryable, id: number): Promise<OutboxRow | 
   return rows[0] === undefined ? undefined : toRow(rows[0]);
 }
 
+const hundredths = (ms: number): number => Math.round(ms * 100) / 100;
+
 /** Entries that wait and entries that are dead, and for how many seconds the oldest has waited; for metrics. */
 export async function outboxCounts(db: Queryable): Promise<{ pending: number; dead: number; oldestSeconds: number }> {
   const { rows } = await db.query<{ pending: string; dead: string; oldest: number | null }>(
@@ -157,7 +159,7 @@ export async function outboxState(db: Queryable): Promise<OutboxState> {
     pending: Number(r.pending),
     dead: Number(r.dead),
     oldestPendingSeconds: r.oldest,
-    lagMs: r.p50 === null || r.p99 === null ? null : { p50: r.p50, p99: r.p99 },
+    lagMs: r.p50 === null || r.p99 === null ? null : { p50: hundredths(r.p50), p99: hundredths(r.p99) },
     lastError: r.last_error,
     lastId: Number(r.last_id),
   };

@@ -254,6 +254,8 @@ t.test('the Debian packages hold the release, the units and a configuration that
     'usr/share/man/man1/plugin-host.1.gz',
     'usr/share/bash-completion/completions/plugin-host',
     'usr/share/doc/plugin-host/operating.md',
+    'usr/lib/plugin-host/release/share/prometheus/alerts.yaml',
+    'usr/lib/plugin-host/release/share/grafana/service.json',
     'usr/sbin/plugin-host-release',
   ])
     t.ok(fs.existsSync(path.join(root, file)), file);

@@ -78,7 +78,7 @@ t.test('the metrics of all serving processes are served together on a port of th
   t.ok((find(samples, 'plugin_host_graph_duration_seconds_count', { call: 'check' }) ?? -1) >= 0);
   t.ok((find(samples, 'plugin_host_resident_memory_bytes') ?? 0) > 2 * 50 * 2 ** 20, 'two processes');
   t.ok((find(samples, 'plugin_host_database_connections', { state: 'idle' }) ?? 0) > 0);
-  const delay = find(samples, 'plugin_host_event_loop_delay_seconds', { quantile: '0.5' }) ?? -1;
+  const delay = find(samples, 'plugin_host_event_loop_delay_seconds', { percentile: '50' }) ?? -1;
   t.ok(delay >= 0 && delay < 0.01, `half of the turns of a quiet loop are ${delay} s late`);
   for (const s of samples)
     t.ok(types.has(s.name) || types.has(s.name.replace(/_(bucket|sum|count)$/, '')), `${s.name} has a type`);
