@@ -218,6 +218,7 @@ export class Executor<C> implements SlotUser {
     const sinceAdmittedMs = performance.now() - admittedAt;
     const receive = (): LargeOutput | undefined => this.#pool.receive(lane) as LargeOutput | undefined;
     const outcome = readOutcome(this.#views, cell, sinceAdmittedMs, receive);
+    if (!answered) this.#queues.noteInTime(cell);
     try {
       if (!answered) this.#answer(execution, outcome);
     } finally {

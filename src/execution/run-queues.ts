@@ -84,7 +84,8 @@ export class RunQueues {
       line.open(now, this.#slots.countOf(pluginId), this.#slots.isWatched(pluginId));
       line.place = this.#open.push(line) - 1;
     }
-    const isLate = this.#lateUntil.size > 0 && (this.#lateUntil.get(`${pluginId}\0${caller}`) ?? 0) > now;
+    // What another execution waits for must not wait itself.
+    const isLate = !isAwaited && this.#lateUntil.size > 0 && (this.#lateUntil.get(`${pluginId}\0${caller}`) ?? 0) > now;
     const admitted = line.admit(caller, now, this.#limits.waitingPerCallerMax, isLate);
     if (admitted === undefined) return 'waitingPerCallerMax';
     const cell = this.#freeCells.pop()!;
@@ -102,11 +103,16 @@ export class RunQueues {
   noteLate(cell: number, now: number): void {
     const key = `${this.#lineOf(cell).pluginId}\0${this.#callerOf(cell).key}`;
     this.#lateUntil.delete(key);
-    this.#lateUntil.set(key, now + LIMITS.quarantineMs);
+    this.#lateUntil.set(key, now + LIMITS.quarantineWindowMs);
     for (const [oldest, until] of this.#lateUntil) {
       if (until > now && this.#lateUntil.size <= LIMITS.callersCountedMax) break;
       this.#lateUntil.delete(oldest);
     }
+  }
+
+  /** An execution has ended in time: its caller yields no longer. */
+  noteInTime(cell: number): void {
+    if (this.#lateUntil.size > 0) this.#lateUntil.delete(`${this.#lineOf(cell).pluginId}\0${this.#callerOf(cell).key}`);
   }
 
   #lineFor(pluginId: string): PluginLine {

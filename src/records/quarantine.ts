@@ -113,8 +113,8 @@ export class Quarantine {
     if (this.find(plugin, trigger, caller, nowMs) !== undefined) return;
     const failure = o.failure.split('\n')[0] ?? '';
     const how = { reason, failure, cause: `${reason}: ${failure}` };
-    const well = this.#strikes.countWell(plugin.id, trigger, nowMs);
     this.#failed(of, how, nowMs);
+    const well = this.#strikes.countWell(plugin.id, trigger, nowMs);
     this.#tell({ kind: 'strike', ...of, ...how, atMs: nowMs, well });
   }
 
@@ -135,12 +135,12 @@ export class Quarantine {
     return found.some(s => s !== undefined && isActive(s, atMs));
   }
 
-  /** Counts a trap or a timeout. @param well callers that went well lately in the process that tells */
+  /** Counts a trap or a timeout. @param well callers that went well lately in the process that tells; null for this one */
   #failed(
     { caller: by, pluginId, trigger }: Failing,
     { cause, failure, reason }: Failed,
     nowMs: number,
-    well = 0,
+    well: number | null = null,
   ): void {
     const verdict = this.#strikes.add(pluginId, trigger, by, nowMs, well);
     if (verdict.kind === 'none') return;

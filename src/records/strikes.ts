@@ -80,15 +80,20 @@ class RecentCallers {
 
   /** Another serving process says how many callers went well there. */
   hear(well: number, atMs: number): void {
-    if (well > 0) this.#told = { well, atMs };
+    this.#told = { well, atMs };
   }
 
-  /** How many callers failed last, and how many did not: here, or in another process where they are more. */
-  since(ms: number): { failed: number; well: number } {
+  /** How many callers failed last in this process, and how many did not. */
+  here(ms: number): { failed: number; well: number } {
     const counts = { failed: 0, well: 0 };
     for (const { atMs, failed } of this.#last.values()) if (atMs > ms) counts[failed ? 'failed' : 'well']++;
-    if (this.#told.atMs > ms) counts.well = Math.max(counts.well, this.#told.well);
     return counts;
+  }
+
+  /** The same; those that went well are counted where they are more, here or in the process that told last. */
+  since(ms: number): { failed: number; well: number } {
+    const { failed, well } = this.here(ms);
+    return { failed, well: this.#told.atMs > ms ? Math.max(well, this.#told.well) : well };
   }
 }
 
@@ -129,24 +134,24 @@ export class Strikes {
     return this.#ofCaller.delete(keyOf(key, caller)) || ofTrigger;
   }
 
-  /** How many callers of a trigger went well within the last minute. */
+  /** How many callers of a trigger went well within the last minute in this process: what others told is not told on. */
   countWell(pluginId: string, trigger: string, nowMs: number): number {
-    return this.#recentOf(pluginId, trigger).since(nowMs - LIMITS.quarantineWindowMs).well;
+    return this.#recentOf(pluginId, trigger).here(nowMs - LIMITS.quarantineWindowMs).well;
   }
 
   /**
    * Counts one strike. The counts that led to a suspension begin at zero again.
    *
-   * @param toldWell callers that went well lately in the process that tells of the strike
+   * @param toldWell callers that went well lately in the process that tells of the strike; null for a strike of this one
    */
-  add(pluginId: string, trigger: string, caller: string, nowMs: number, toldWell = 0): Verdict {
+  add(pluginId: string, trigger: string, caller: string, nowMs: number, toldWell: number | null = null): Verdict {
     const key = keyOf(pluginId, trigger);
     const since = nowMs - LIMITS.quarantineWindowMs;
     const all = [...(this.#ofTrigger.get(key) ?? []).filter(s => s.atMs > since), { caller, atMs: nowMs }];
     const callers = new Set(all.map(s => s.caller)).size;
     const recent = this.#recentOf(pluginId, trigger);
     recent.note(caller, true, nowMs);
-    recent.hear(toldWell, nowMs);
+    if (toldWell !== null) recent.hear(toldWell, nowMs);
     const { failed, well } = recent.since(since);
     if (all.length >= LIMITS.quarantineStrikes && callers > 1 && failed >= well) {
       this.clear(pluginId, trigger);

@@ -169,8 +169,44 @@ t.test('callers whose executions reached their deadline come behind those whose 
   b.push('q', 'late:1');
   b.end();
   t.same(b.takeAll().sort(), ['good', 'late:1'], 'the next slot, and that of another plugin');
-  b.now += LIMITS.quarantineMs;
-  b.push('p', 'late:1');
+  t.end();
+});
+
+t.test('a caller yields until one of its executions ends in time, or a minute is over', t => {
+  const b = new Bench();
+  const cellOf = (caller: string): number => [...b.running.values()].find(r => r.caller === caller)?.cell ?? -1;
+  /** Who comes first of `a`, who asks first, and `b`, when the next slot is free. */
+  const first = (isAwaited = false): string | null => {
+    for (let k = 0; k < 8; k++) b.push('p', `x${k}`);
+    b.takeAll();
+    b.push('p', 'a', isAwaited);
+    b.push('p', 'b');
+    b.end('x0');
+    const taken = b.take();
+    while (b.running.size > 0) {
+      b.end();
+      b.takeAll();
+    }
+    return taken;
+  };
+  const isLate = (): void => {
+    b.push('p', 'a');
+    b.takeAll();
+    b.queues.noteLate(cellOf('a'), b.now);
+    b.end('a');
+  };
+  t.equal(first(), 'a');
+  isLate();
+  t.equal(first(), 'b');
+  t.equal(first(true), 'a', 'an execution that another one waits for does not wait itself');
+  b.push('p', 'a');
+  b.takeAll();
+  b.queues.noteInTime(cellOf('a'));
+  b.end('a');
+  t.equal(first(), 'a', 'it ended in time');
+  isLate();
+  b.now += LIMITS.quarantineWindowMs;
+  t.equal(first(), 'a', 'a minute is over');
   t.end();
 });
 
