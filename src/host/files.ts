@@ -82,7 +82,8 @@ class OpenFiles {
     for (const [first, f] of open) {
       if (open.size <= OPEN_MAX) break;
       open.delete(first);
-      f.reader?.close().catch(this.#failed);
+      // Before the new one is opened, so that there are never more.
+      await f.reader?.close().catch(this.#failed);
     }
     return file;
   }
