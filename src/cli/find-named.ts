@@ -23,31 +23,31 @@ export async function allOf<T>(load: (query: PageQuery) => Promise<{ data?: Page
 /** A text of digits, as an id; undefined for any other. */
 const asId = (text: string): number | undefined => (/^[1-9]\d{0,14}$/.test(text) ? Number(text) : undefined);
 
-/** The id of the one item with this name. @throws OperatorError when there is none, or more than one */
+/** The id of the one item with this id or name. @throws OperatorError when there is none, or more than one */
 function idOfName(what: string, name: string, items: ReadonlyArray<{ id: number; name: string }>): number {
-  const found = items.filter(item => item.name === name);
+  const id = asId(name);
+  const found = items.filter(item => item.name === name || item.id === id);
   const [first] = found;
   if (first === undefined) throw new OperatorError(`there is no ${what} named ${JSON.stringify(name)}`);
   if (found.length > 1)
     throw new OperatorError(
-      `${found.length} ${what}s are named ${JSON.stringify(name)}: give the id of one, ${found.map(f => f.id).join(' or ')}`,
+      `${JSON.stringify(name)} names ${found.length} ${what}s: give the id of one, ${found.map(f => f.id).join(' or ')}`,
     );
   return first.id;
 }
 
 /** @param text an id, or the name of a service key @throws OperatorError */
 export async function findServiceKeyId(r: Remote, text: string): Promise<number> {
-  return (
-    asId(text) ??
-    idOfName('service key', text, await allOf(query => r.host.GET('/api/admin/service-keys', { params: { query } })))
-  );
+  const keys = await allOf(query => r.host.GET('/api/admin/service-keys', { params: { query } }));
+  return idOfName('service key', text, keys);
 }
 
 /** @param text an id, or the name of an administration key @throws OperatorError */
 export async function findAdminKeyId(r: Remote, text: string): Promise<number> {
-  return (
-    asId(text) ??
-    idOfName('administration key', text, await allOf(query => r.host.GET('/api/admin/keys', { params: { query } })))
+  return idOfName(
+    'administration key',
+    text,
+    await allOf(query => r.host.GET('/api/admin/keys', { params: { query } })),
   );
 }
 
@@ -69,33 +69,34 @@ const shownUser = (u: NamedUser): string =>
   `user:${u.id} (${[u.display_name, u.external_id].filter(Boolean).join(', ') || 'no name'})`;
 
 /**
- * The id of the one user that a text names: `user:42`, an external id, a name as it is written, or a number, which is the id of the user.
- * A number that is the id of one user and the external id of another names none of them. `user:42` is asked for nowhere, because a key
- * that may give roles need not be one that may list users.
+ * The id of the one user that a text names: `user:42`, an external id, or a name as it is written. A number is an external id, as for
+ * `person`: universities number people. `user:42` is asked for nowhere, because a key that may give roles need not be one that may list
+ * users.
  *
  * @throws OperatorError when there is none, or more than one
  */
 export async function findUserId(r: Remote, text: string): Promise<number> {
   const own = /^user:/.test(text) ? asId(text.slice('user:'.length)) : undefined;
   if (own !== undefined) return own;
-  const search = async (words: string): Promise<readonly NamedUser[]> => {
-    const query = { search: words, limit: PAGE_MAX };
-    const answer = await ask(() => r.host.GET('/api/admin/users', { params: { query } }), {
+  const found: NamedUser[] = [];
+  for (let cursor: string | null | undefined = ''; cursor != null; ) {
+    const query: { search: string; limit: number; cursor?: string } = { search: text, limit: PAGE_MAX };
+    if (cursor !== '') query.cursor = cursor;
+    const page: Page<NamedUser> = await ask(() => r.host.GET('/api/admin/users', { params: { query } }), {
       'GET /api/admin/users needs': 'a user named by anything but user:ID needs',
     });
-    return answer.items;
-  };
-  const id = asId(text);
-  const byId = id === undefined ? [] : (await search(`user:${id}`)).filter(u => u.id === id);
-  const byText = await search(text);
-  const exact = [...byId, ...byText.filter(u => u.external_id === text && u.id !== id)];
-  const found = exact.length > 0 ? exact : byText.filter(u => u.display_name === text);
-  const [first] = found;
-  if (first !== undefined && found.length === 1) return first.id;
-  const shown = (found.length > 0 ? found : byText).slice(0, 5).map(shownUser).join(', ');
-  if (found.length > 1)
+    found.push(...page.items);
+    cursor = page.next_cursor;
+  }
+  const byId = found.filter(u => u.external_id === text);
+  const exact = byId.length > 0 ? byId : found.filter(u => u.display_name === text);
+  const [first] = exact;
+  if (first !== undefined && exact.length === 1) return first.id;
+  const shown = (exact.length > 0 ? exact : found).slice(0, 5).map(shownUser).join(', ');
+  if (exact.length > 1)
     throw new OperatorError(`${JSON.stringify(text)} names more than one user: say which, ${shown}`);
+  const numbered = asId(text) === undefined ? 'user:ID' : `user:${text}`;
   throw new OperatorError(
-    `there is no user ${JSON.stringify(text)}: give an external id, a whole name, or user:ID${shown === '' ? '' : `; names with it: ${shown}`}`,
+    `there is no user ${JSON.stringify(text)}: give an external id, a whole name, or ${numbered}${shown === '' ? '' : `; names with it: ${shown}`}`,
   );
 }

@@ -344,9 +344,12 @@ t.test('policies are listed, checked and explained', async t => {
     body: JSON.stringify({ display_name: 'Ada' }),
   });
   const id = String(user.json.id);
-  const why = await run(reader, 'policy', 'explain', 'greeter', id, '--trigger', 'greet');
+  const why = await run(reader, 'policy', 'explain', 'greeter', `user:${id}`, '--trigger', 'greet');
   t.match(why.out, /^Ada \(user \d+\) may(?: not)? call it: \d+\nSTEP +HOLDS +DETAIL\n/);
-  t.match(await run(reader, 'policy', 'explain', 'greeter', id), { code: 2, err: /give --trigger or --command/ });
+  t.match(await run(reader, 'policy', 'explain', 'greeter', `user:${id}`), {
+    code: 2,
+    err: /give --trigger or --command/,
+  });
 });
 
 t.test('service keys are made, listed, rotated and revoked', async t => {
