@@ -82,6 +82,34 @@ t.test('a write that was not answered cannot come late: the next one has another
   t.same((await bothGraphs(db, store)).found, []);
 });
 
+t.test('nor can a repair, which moves no position', async t => {
+  const { store } = await startGraphStore(t);
+  const { db } = await outboxDatabase(t);
+  const deliverer = new Deliverer(db, schema);
+  await deliverer.prepare(store);
+  await append(db, touch(member('one')));
+  await deliverAll(deliverer, store);
+  const extra = tuple(member('extra'));
+  const late: Array<() => Promise<string>> = [];
+  const silent = storeWith(store, {
+    write(updates, conditions) {
+      late.push(() => store.write(updates, conditions));
+      return Promise.reject(away());
+    },
+  });
+  const repair = deliverer.withRest(async (_client, writeTo) => {
+    const write = await writeTo(silent);
+    await write([{ operation: 'touch', tuple: extra }]);
+  });
+  await t.rejects(repair, { message: 'injected' });
+  await append(db, touch(member('two')));
+  await deliverAll(deliverer, store);
+  t.equal(late.length, 1);
+  const refused: unknown = await late[0]?.().catch((error: unknown) => error);
+  t.match(refused, { kind: 'refused' });
+  t.notOk((await bothGraphs(db, store)).found.includes(member('extra')));
+});
+
 t.test('a filling that is refused because the store is another’s by now blames no relationship', async t => {
   const { store } = await startGraphStore(t);
   const { db } = await outboxDatabase(t);
