@@ -1,5 +1,5 @@
 import { OperatorError } from '../base/errors.ts';
-import { ask, type Remote } from './remote.ts';
+import { ask, type Options, type Remote } from './remote.ts';
 
 /** Finds what people name where the API wants a number: keys and subscriptions by their names, users by external id or name. */
 
@@ -8,12 +8,15 @@ type PageQuery = { limit: number; cursor?: string };
 
 const PAGE_MAX = 200;
 
-/** All items of a list, page after page. */
-export async function allOf<T>(load: (query: PageQuery) => Promise<{ data?: Page<T> }>): Promise<T[]> {
+/** All items of a list, page after page. @param options what stands on the command line for words of a refusal */
+export async function allOf<T>(
+  load: (query: PageQuery) => Promise<{ data?: Page<T> }>,
+  options: Options = {},
+): Promise<T[]> {
   const items: T[] = [];
   for (let cursor: string | null | undefined = ''; cursor != null; ) {
     const query: PageQuery = cursor === '' ? { limit: PAGE_MAX } : { limit: PAGE_MAX, cursor };
-    const page: Page<T> = await ask(() => load(query));
+    const page: Page<T> = await ask(() => load(query), options);
     items.push(...page.items);
     cursor = page.next_cursor;
   }
@@ -78,16 +81,10 @@ const shownUser = (u: NamedUser): string =>
 export async function findUserId(r: Remote, text: string): Promise<number> {
   const own = /^user:/.test(text) ? asId(text.slice('user:'.length)) : undefined;
   if (own !== undefined) return own;
-  const found: NamedUser[] = [];
-  for (let cursor: string | null | undefined = ''; cursor != null; ) {
-    const query: { search: string; limit: number; cursor?: string } = { search: text, limit: PAGE_MAX };
-    if (cursor !== '') query.cursor = cursor;
-    const page: Page<NamedUser> = await ask(() => r.host.GET('/api/admin/users', { params: { query } }), {
-      'GET /api/admin/users needs': 'a user named by anything but user:ID needs',
-    });
-    found.push(...page.items);
-    cursor = page.next_cursor;
-  }
+  const found: NamedUser[] = await allOf(
+    query => r.host.GET('/api/admin/users', { params: { query: { ...query, search: text } } }),
+    { 'GET /api/admin/users needs': 'a user named by anything but user:ID needs' },
+  );
   const byId = found.filter(u => u.external_id === text);
   const exact = byId.length > 0 ? byId : found.filter(u => u.display_name === text);
   const [first] = exact;

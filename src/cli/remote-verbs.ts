@@ -7,13 +7,21 @@ import type { InstallFlags } from './plugin-commands.ts';
 import type { Remote, RemoteFlags } from './remote.ts';
 import type { ReplayFlags } from './replay-command.ts';
 import { addPeopleVerbs, addPolicyChanges, addTriggerVerbs } from './setting-verbs.ts';
-import { type Add, type Command, type Flags, group, JSON_OPTION, out, type RemoteRun, verb } from './verbs.ts';
+import {
+  type Add,
+  type Command,
+  type Flags,
+  group,
+  JSON_OPTION,
+  out,
+  type RemoteRun,
+  repeated,
+  verb,
+} from './verbs.ts';
 
 /** Verbs that ask a running service through its API, with an administration key, from anywhere. */
 
 const LIMIT = ['--limit <number>', 'how many rows, at most 200; 20 without it'] as const;
-
-const repeated = (value: string, before: string[]): string[] => [...before, value];
 
 /** The service that flags or the environment name. */
 type RemoteFor = (flags: RemoteFlags & Flags) => Promise<Remote>;

@@ -1,11 +1,9 @@
 import type { ListFlags } from './operator-commands.ts';
 import type { RoleFlags, UserFlags } from './people-commands.ts';
 import type { CommandFlags, PolicyTarget, TriggerFlags } from './trigger-commands.ts';
-import { type Add, type Command, group } from './verbs.ts';
+import { type Add, type Command, group, repeated } from './verbs.ts';
 
 /** Verbs that set who may call what: triggers, commands, policies, users and their roles. */
-
-const repeated = (value: string, before: string[]): string[] => [...before, value];
 
 const SWITCHED = 'on or off';
 

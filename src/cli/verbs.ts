@@ -21,6 +21,9 @@ export const progressOf =
 
 export const JSON_OPTION = ['--json', 'print JSON'] as const;
 
+/** Collects the values of an option that may be given more than once. */
+export const repeated = (value: string, before: string[]): string[] => [...before, value];
+
 /** The words that lead to a command, without the program's own. */
 export function wordsOf(command: Command | null): string[] {
   return command === null || command.parent === null ? [] : [...wordsOf(command.parent), command.name()];

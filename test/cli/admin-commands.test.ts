@@ -1,26 +1,16 @@
-import { spawn } from 'node:child_process';
-import path from 'node:path';
 import { Secret, TOTP } from 'otpauth';
 import t from 'tap';
-import { BARE_ENV } from '../support/bare-env.ts';
+import { type Ran, runCommand } from '../support/commands.ts';
 import { CookieJar } from '../support/identity-provider.ts';
 import { ROOT_EMAIL, ROOT_PASSWORD, startWithRoot } from '../support/root-admin.ts';
 import { appointSecondAdmin } from '../support/second-admin.ts';
 
 /** Recovery on the machine itself: `admin reset-second-factor`, `admin key` (docs/operating.md "Lost access"). */
 
-const MAIN = path.resolve(import.meta.dirname, '../../src/main.ts');
-
 async function world(t: { teardown(fn: () => unknown): void }) {
   const w = await startWithRoot(t);
-  const admin = (...args: string[]): Promise<{ code: number | null; out: string; err: string }> => {
-    const env = { ...BARE_ENV, BOT_DATABASE_URL: w.s.databaseUrl, BOT_DATA_DIR: w.s.directory };
-    const child = spawn(process.execPath, [MAIN, 'admin', ...args], { env });
-    let [out, err] = ['', ''];
-    child.stdout.on('data', (c: Buffer) => (out += c.toString()));
-    child.stderr.on('data', (c: Buffer) => (err += c.toString()));
-    return new Promise(resolve => child.once('close', code => resolve({ code, out, err })));
-  };
+  const admin = (...args: string[]): Promise<Ran> =>
+    runCommand(['admin', ...args], { BOT_DATABASE_URL: w.s.databaseUrl, BOT_DATA_DIR: w.s.directory });
   const addApp = async (headers: Record<string, string>): Promise<void> => {
     const { continuation, secret } = (await w.call(headers, 'POST', '/auth/totp/begin')).json;
     const code = new TOTP({ secret: Secret.fromBase32(String(secret)) }).generate();

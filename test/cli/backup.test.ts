@@ -1,4 +1,4 @@
-import { spawn, spawnSync } from 'node:child_process';
+import { spawnSync } from 'node:child_process';
 import { createHash, randomBytes } from 'node:crypto';
 import fs from 'node:fs';
 import path from 'node:path';
@@ -8,7 +8,7 @@ import t from 'tap';
 import { type BackupManifest, macOf } from '../../src/cli/backup-manifest.ts';
 import { type Database, openDatabase } from '../../src/db/database.ts';
 import { EMBEDDED_ROLE, grantServiceRole } from '../../src/db/service-role.ts';
-import { BARE_ENV } from '../support/bare-env.ts';
+import { type Ran, runCommand } from '../support/commands.ts';
 import { makeEmptyDatabase } from '../support/database.ts';
 import { filesWorld } from '../support/files.ts';
 import { startGraphStore } from '../support/graph.ts';
@@ -16,18 +16,8 @@ import { type Answer, type Json, request, startTestService } from '../support/se
 
 /** `backup` of a service that runs, and `restore` on another machine. */
 
-const MAIN = path.resolve(import.meta.dirname, '../../src/main.ts');
 const ROOT = process.env.TEST_DIRECTORY ?? '/tmp';
 const folder = (name: string): string => fs.mkdtempSync(path.join(ROOT, `${name}-`));
-
-type Ran = { code: number | null; out: string; err: string };
-function run(args: string[], env: Record<string, string>): Promise<Ran> {
-  const child = spawn(process.execPath, [MAIN, ...args], { env: { ...BARE_ENV, ...env } });
-  let [out, err] = ['', ''];
-  child.stdout.on('data', (c: Buffer) => (out += c.toString()));
-  child.stderr.on('data', (c: Buffer) => (err += c.toString()));
-  return new Promise(resolve => child.once('close', code => resolve({ code, out, err })));
-}
 
 const key = randomBytes(32).toString('base64');
 const { spicedb } = await startGraphStore(t);
@@ -85,7 +75,7 @@ t.test('a backup of a service that runs holds every table at one moment, and the
   let copying: Promise<Ran> | undefined;
   await db.withTransaction(async client => {
     await client.query('LOCK TABLE m_held IN ACCESS EXCLUSIVE MODE');
-    copying = run(['backup', directory], env);
+    copying = runCommand(['backup', directory], env);
     const waiting = "SELECT FROM pg_locks WHERE relation = 'm_held'::regclass AND NOT granted";
     for (let k = 0; ((await db.query(waiting)).rowCount ?? 0) === 0; k++) {
       if (k === 600) throw new Error('the backup does not come to the table');
@@ -108,7 +98,7 @@ t.test('a backup of a service that runs holds every table at one moment, and the
     [],
   );
   t.equal(fs.statSync(path.join(directory, 'tables')).mode & 0o077, 0, 'other accounts do not read it');
-  t.match(await run(['backup', directory], env), { code: 1, err: /is there already; name another folder/ });
+  t.match(await runCommand(['backup', directory], env), { code: 1, err: /is there already; name another folder/ });
   await db.query('DROP TABLE a_first, m_held, z_last');
   fs.rmSync(path.join(s.directory, 'files', 'half.part'));
 });
@@ -120,14 +110,14 @@ t.test('it is restored on another machine: the same rows, the same answers, righ
   do {
     fs.rmSync(directory, { recursive: true, force: true });
     before = await contents(db);
-    t.equal((await run(['backup', directory, '--json'], env)).code, 0);
+    t.equal((await runCommand(['backup', directory, '--json'], env)).code, 0);
     isQuiet = isDeepStrictEqual(await contents(db), before);
   } while (!isQuiet);
   const target = await makeEmptyDatabase();
   t.teardown(() => target.drop());
   const data = folder('restored');
   const there = { BOT_DATABASE_URL: target.url, BOT_DATA_DIR: data, BOT_SECRETS_KEY: key };
-  const restored = await run(['restore', directory, '--keep-credentials'], there);
+  const restored = await runCommand(['restore', directory, '--keep-credentials'], there);
   t.match(restored, { code: 0, out: /^restored \d+ rows and 1 files of 20\S+; start the service\n$/ }, restored.err);
   const copy = openDatabase(target.url, 2, () => {});
   t.teardown(() => copy.close());
@@ -149,7 +139,7 @@ t.test('it is restored on another machine: the same rows, the same answers, righ
   t.match(listed.json, { items: [{ relation: 'dean', subject_id: 'ext-1' }] });
   const made = await again.admin('POST', '/users', { display_name: 'New' });
   t.equal(made.status, 201, 'sequences go on where they were');
-  t.match(await run(['restore', directory], there), { code: 1, err: /holds files already|is not empty/ });
+  t.match(await runCommand(['restore', directory], there), { code: 1, err: /holds files already|is not empty/ });
 });
 
 t.test('a damaged backup, another key, and a database that is not empty change nothing', async t => {
@@ -169,17 +159,23 @@ t.test('a damaged backup, another key, and a database that is not empty change n
   const file = path.join(damaged, 'tables', 'plugins.copy.gz');
   const whole = fs.readFileSync(file);
   fs.writeFileSync(file, whole.subarray(0, -1));
-  t.match(await run(['restore', damaged], there()), { code: 1, err: /damaged: \S+plugins\.copy\.gz has changed/ });
+  t.match(await runCommand(['restore', damaged], there()), {
+    code: 1,
+    err: /damaged: \S+plugins\.copy\.gz has changed/,
+  });
   fs.rmSync(file);
-  t.match(await run(['restore', damaged], there()), { code: 1, err: /damaged: \S+plugins\.copy\.gz cannot be read/ });
+  t.match(await runCommand(['restore', damaged], there()), {
+    code: 1,
+    err: /damaged: \S+plugins\.copy\.gz cannot be read/,
+  });
   fs.writeFileSync(file, whole);
   fs.rmSync(path.join(damaged, 'files'), { recursive: true });
-  t.match(await run(['restore', damaged], there()), {
+  t.match(await runCommand(['restore', damaged], there()), {
     code: 1,
     err: /files has 0 files with 0 bytes, and had 1 with 5/,
   });
   fs.rmSync(path.join(damaged, 'backup.json'));
-  t.match(await run(['restore', damaged], there()), { code: 1, err: /is no backup: it has no backup\.json/ });
+  t.match(await runCommand(['restore', damaged], there()), { code: 1, err: /is no backup: it has no backup\.json/ });
 
   const manifest = JSON.parse(fs.readFileSync(path.join(directory, 'backup.json'), 'utf8')) as Json & {
     migrations: Json[];
@@ -187,15 +183,15 @@ t.test('a damaged backup, another key, and a database that is not empty change n
   fs.cpSync(directory, damaged, { recursive: true });
   manifest.migrations.push({ name: '999_later.sql', sha256: 'x' });
   fs.writeFileSync(path.join(damaged, 'backup.json'), JSON.stringify(manifest));
-  t.match(await run(['restore', damaged], there()), {
+  t.match(await runCommand(['restore', damaged], there()), {
     code: 1,
     err: /migration 999_later\.sql, which this release does not know/,
   });
 
   const other = { ...there(), BOT_SECRETS_KEY: randomBytes(32).toString('base64') };
-  t.match(await run(['restore', directory], other), { code: 1, err: /another secrets\.key/ });
+  t.match(await runCommand(['restore', directory], other), { code: 1, err: /another secrets\.key/ });
   t.ok(await isEmpty(), 'nothing was written');
-  t.match(await run(['restore', directory], { ...there(), BOT_DATABASE_URL: s.databaseUrl }), {
+  t.match(await runCommand(['restore', directory], { ...there(), BOT_DATABASE_URL: s.databaseUrl }), {
     code: 1,
     err: /not empty/,
   });
@@ -211,7 +207,10 @@ t.test('a damaged backup, another key, and a database that is not empty change n
     if (table.name === 'plugins') table.sha256 = createHash('sha256').update(empty).digest('hex');
   writeManifest(broken, changed);
   const target2 = there();
-  t.match(await run(['restore', broken], target2), { code: 1, err: /could not be restored: .*violates foreign key/ });
+  t.match(await runCommand(['restore', broken], target2), {
+    code: 1,
+    err: /could not be restored: .*violates foreign key/,
+  });
   t.ok(await isEmpty());
   t.notOk(fs.existsSync(path.join(target2.BOT_DATA_DIR ?? '', 'files')), 'a folder that was not there is not there');
 
@@ -221,11 +220,11 @@ t.test('a damaged backup, another key, and a database that is not empty change n
   const names = [...fs.readdirSync(path.join(directory, 'files')), 'lost+found', 'other'];
   for (const name of names) fs.mkdirSync(path.join(files, name, 'below'), { recursive: true });
   const { ino } = fs.statSync(files);
-  t.match(await run(['restore', broken], kept), { code: 1, err: /violates foreign key/ });
+  t.match(await runCommand(['restore', broken], kept), { code: 1, err: /violates foreign key/ });
   t.same(fs.readdirSync(files).sort(), names.sort());
   for (const name of names) t.same(fs.readdirSync(path.join(files, name)), ['below']);
   t.equal(fs.statSync(files).ino, ino);
-  t.match(await run(['restore', directory], kept), { code: 0, out: /^restored \d+ rows and 1 files/ });
+  t.match(await runCommand(['restore', directory], kept), { code: 0, out: /^restored \d+ rows and 1 files/ });
   t.equal(fs.statSync(files).ino, ino, 'it is the same folder, which may be a mount point');
   t.same(fs.readdirSync(files).sort(), names.sort(), 'and what was needed on the way is gone');
 });
@@ -248,7 +247,7 @@ for (const kind of ['a file system of its own', 'a folder of elsewhere'])
     const target = await makeEmptyDatabase();
     t.teardown(() => target.drop());
     const there = { BOT_DATABASE_URL: target.url, BOT_DATA_DIR: data, BOT_SECRETS_KEY: key };
-    const restored = await run(['restore', directory, '--json'], there);
+    const restored = await runCommand(['restore', directory, '--json'], there);
     t.equal(restored.code, 0, restored.err);
     t.match(JSON.parse(restored.out), { files: 1 });
     const found = fs.readdirSync(files, { recursive: true, withFileTypes: true }).filter(e => e.isFile());
@@ -256,7 +255,7 @@ for (const kind of ['a file system of its own', 'a folder of elsewhere'])
       found.map(e => fs.readFileSync(path.join(e.parentPath, e.name), 'utf8')),
       ['hello'],
     );
-    t.match(await run(['restore', directory], there), { code: 1, err: /holds files already/ });
+    t.match(await runCommand(['restore', directory], there), { code: 1, err: /holds files already/ });
   });
 
 t.test(
@@ -283,7 +282,7 @@ t.test(
       BOT_S3_ACCESS_KEY_ID: 'k',
       BOT_S3_SECRET_ACCESS_KEY: 's',
     };
-    const written = await run(['backup', to], { ...env, ...S3 });
+    const written = await runCommand(['backup', to], { ...env, ...S3 });
     churning = false;
     await churn;
     t.match(written, { code: 0, out: /; [1-9]\d* files of users; back up the bucket as well/ }, written.err);
@@ -305,29 +304,35 @@ t.test('a place for a backup that is none is refused in words', async t => {
   const file = path.join(folder('place'), 'file');
   fs.writeFileSync(file, '');
   for (const inside of [data, path.join(data, 'b'), path.join(data, 'no', 'such'), path.join(linked, 'b')])
-    t.match(await run(['backup', inside], at), { code: 2, err: `${inside} lies in the data directory ${data}, with` });
+    t.match(await runCommand(['backup', inside], at), {
+      code: 2,
+      err: `${inside} lies in the data directory ${data}, with`,
+    });
   const outer = path.join(folder('outer'), 'b');
-  t.match(await run(['backup', outer], { ...env, BOT_DATA_DIR: path.join(outer, 'data') }), {
+  t.match(await runCommand(['backup', outer], { ...env, BOT_DATA_DIR: path.join(outer, 'data') }), {
     code: 2,
     err: `${outer} holds the data directory`,
   });
-  t.match(await run(['backup', '/nowhere/at/all'], at), {
+  t.match(await runCommand(['backup', '/nowhere/at/all'], at), {
     code: 1,
     err: /the folder \/nowhere\/at is not there, in which all would be made; make it first, like: install -d .*\/nowhere\/at\n$/,
   });
-  t.match(await run(['backup', path.join(file, 'b')], at), {
+  t.match(await runCommand(['backup', path.join(file, 'b')], at), {
     code: 1,
     err: `${file} is a file; name a place in a folder`,
   });
-  t.match(await run(['restore', '/nowhere'], at), {
+  t.match(await runCommand(['restore', '/nowhere'], at), {
     code: 1,
     err: /there is no folder \/nowhere: name one that backup/,
   });
-  t.match(await run(['person', 'export', 'e1', '/nowhere/x'], at), {
+  t.match(await runCommand(['person', 'export', 'e1', '/nowhere/x'], at), {
     code: 1,
     err: /the folder \/nowhere is not there/,
   });
-  t.match(await run(['support-bundle', '/nowhere/x'], at), { code: 1, err: /the folder \/nowhere is not there/ });
+  t.match(await runCommand(['support-bundle', '/nowhere/x'], at), {
+    code: 1,
+    err: /the folder \/nowhere is not there/,
+  });
   t.same(fs.readdirSync(data), [], 'nothing was made');
 });
 
@@ -337,12 +342,12 @@ t.test('a database that does not answer or refuses is one line, in every command
   for (const args of [key, ['migrate', 'status'], ['migrate', 'up'], ['backup', path.join(folder('x'), 'b')]]) {
     const away = { BOT_DATABASE_URL: 'postgresql://u:p@127.0.0.1:1/x', BOT_DATA_DIR: folder('away') };
     t.match(
-      await run(args, away),
+      await runCommand(args, away),
       { code: 1, out: '', err: /^plugin-host: the database does not answer: .*\n$/ },
       args.join(' '),
     );
     t.match(
-      await run(args, { ...away, BOT_DATABASE_URL: refused }),
+      await runCommand(args, { ...away, BOT_DATABASE_URL: refused }),
       {
         code: 1,
         err: /^plugin-host: the database refuses the connection: .*; correct role, password or name in .*\n$/,
@@ -358,7 +363,7 @@ if (process.getuid?.() === 0)
     const data = folder('owned');
     fs.chownSync(data, 1, 1);
     const there = { BOT_DATABASE_URL: 'postgresql://u:p@127.0.0.1:1/x', BOT_DATA_DIR: data, BOT_SECRETS_KEY: key };
-    const refused = await run(['restore', directory], there);
+    const refused = await runCommand(['restore', directory], there);
     t.match(refused, { code: 1, err: /belongs to the account daemon.*runuser -u daemon/ });
     t.same(fs.readdirSync(data), []);
   });
@@ -372,17 +377,20 @@ t.test('a backup that was changed is refused: a file of a user, its sum, the pag
   const [sum = '', name = ''] = fs.readFileSync(path.join(forged, 'files.sha256'), 'utf8').trim().split('  ');
   t.match(name, /^files\/\w+\/ready\//);
   fs.writeFileSync(path.join(forged, name), 'jello');
-  t.match(await run(['restore', forged], there), { code: 1, err: /damaged: \S+ready\S+ has changed/ });
+  t.match(await runCommand(['restore', forged], there), { code: 1, err: /damaged: \S+ready\S+ has changed/ });
   const other = createHash('sha256').update('jello').digest('hex');
   fs.writeFileSync(path.join(forged, 'files.sha256'), `${other}  ${name}\n`);
-  t.match(await run(['restore', forged], there), { code: 1, err: /damaged: \S+files\.sha256 has changed/ });
+  t.match(await runCommand(['restore', forged], there), { code: 1, err: /damaged: \S+files\.sha256 has changed/ });
   const page = path.join(forged, 'backup.json');
   const manifest = JSON.parse(fs.readFileSync(page, 'utf8')) as BackupManifest;
   const sums = createHash('sha256').update(`${other}  ${name}\n`).digest('hex');
   const contents = { ...manifest, files: manifest.files === null ? null : { ...manifest.files, sums_sha256: sums } };
   for (const forgery of [contents, { ...contents, mac: null }, { ...contents, mac: null, secrets_fingerprint: null }]) {
     fs.writeFileSync(page, JSON.stringify(forgery));
-    t.match(await run(['restore', forged], there), { code: 1, err: /not made under secrets\.key of this machine/ });
+    t.match(await runCommand(['restore', forged], there), {
+      code: 1,
+      err: /not made under secrets\.key of this machine/,
+    });
   }
   t.not(sum, other);
 });
@@ -393,9 +401,9 @@ t.test('a restore ends sessions, tokens and keys of then, some of which may have
   const scope = { plugin_id: 'filebox', trigger: 'files' };
   made(await s.admin('POST', '/service-keys', { name: 'k', scopes: [scope] }));
   const later = path.join(folder('later'), 'b');
-  t.equal((await run(['backup', later], env)).code, 0);
+  t.equal((await runCommand(['backup', later], env)).code, 0);
   const there = { BOT_DATABASE_URL: target.url, BOT_DATA_DIR: folder('r'), BOT_SECRETS_KEY: key };
-  const restored = await run(['restore', later], there);
+  const restored = await runCommand(['restore', later], there);
   t.match(restored, {
     code: 0,
     out: /\nended, .*: \d+ sessions, 1 user tokens, 1 service keys, 0 administration keys;/,
@@ -411,7 +419,7 @@ t.test('a restore ends sessions, tokens and keys of then, some of which may have
 
 t.test('a backup without files that the database names fails', async t => {
   const elsewhere = { ...env, BOT_DATA_DIR: folder('elsewhere') };
-  t.match(await run(['backup', path.join(folder('lost'), 'b')], elsewhere), {
+  t.match(await runCommand(['backup', path.join(folder('lost'), 'b')], elsewhere), {
     code: 1,
     err: /1 of 1 files that the database names are not below \S+\/files, ready\/\S+ among them: is data\.dir/,
   });
@@ -440,22 +448,22 @@ t.test('a backup whose list of tables or migrations was changed is refused', asy
     const manifest = JSON.parse(text) as Manifest;
     change(manifest);
     writeManifest(changed, manifest);
-    t.match(await run(['restore', changed], there), { code: 1, err: refusal });
+    t.match(await runCommand(['restore', changed], there), { code: 1, err: refusal });
   }
 });
 
 t.test('the embedded database is backed up and restored as well', async t => {
   const data = folder('embedded');
-  const restored = await run(['restore', directory, '--keep-credentials'], {
+  const restored = await runCommand(['restore', directory, '--keep-credentials'], {
     BOT_DATA_DIR: data,
     BOT_SECRETS_KEY: key,
   });
   t.match(restored, { code: 0, out: /^restored / }, restored.err);
-  const states = await run(['migrate', 'status', '--json'], { BOT_DATA_DIR: data });
+  const states = await runCommand(['migrate', 'status', '--json'], { BOT_DATA_DIR: data });
   t.match(states, { code: 0, err: '' }, 'it is started for the answer');
   t.match(JSON.parse(states.out), { items: [{ name: '001_plugins.sql', state: 'applied' }] });
   const again = path.join(folder('again'), 'b');
-  const made = await run(['backup', again, '--json'], { BOT_DATA_DIR: data, BOT_SECRETS_KEY: key });
+  const made = await runCommand(['backup', again, '--json'], { BOT_DATA_DIR: data, BOT_SECRETS_KEY: key });
   t.equal(made.code, 0, made.err);
   const rowsOf = (at: string): Json =>
     Object.fromEntries(

@@ -5,16 +5,14 @@ import path from 'node:path';
 import t from 'tap';
 import { openDatabase } from '../../src/db/database.ts';
 import { BARE_ENV } from '../support/bare-env.ts';
+import { keysOfFirstAdmin, MAIN, type Ran, runCommand } from '../support/commands.ts';
 import { startGraphStore } from '../support/graph.ts';
-import { CookieJar } from '../support/identity-provider.ts';
 import { listenFor } from '../support/listen.ts';
 import { takePort } from '../support/ports.ts';
-import { type Json, request, startTestService, TOKEN } from '../support/service.ts';
+import { type Json, request, startTestService } from '../support/service.ts';
 import { watPlugin } from '../support/wat.ts';
 
 /** What operators read and mend with the command line, from anywhere, with an administration key. */
-
-const MAIN = path.resolve(import.meta.dirname, '../../src/main.ts');
 
 const { spicedb } = await startGraphStore(t);
 const s = await startTestService();
@@ -32,34 +30,13 @@ await s.install(
     triggers: [{ name: 'greet', type: 'http', path: '/greet', methods: ['GET'] }],
   }),
 );
-const setup = await request(`${s.base}/api/admin/auth/setup`, {
-  method: 'POST',
-  headers: { authorization: `Bearer ${TOKEN}`, 'content-type': 'application/json' },
-  body: JSON.stringify({ email: 'root@uni.example', password: 'correct horse battery' }),
-});
-const jar = new CookieJar();
-jar.take(setup.headers);
-async function makeKey(...scopes: string[]): Promise<string> {
-  const a = await request(`${s.base}/api/admin/keys`, {
-    method: 'POST',
-    headers: { ...jar.header, 'content-type': 'application/json' },
-    body: JSON.stringify({ name: scopes.join('+'), scopes }),
-  });
-  return String(a.json.key);
-}
+const makeKey = await keysOfFirstAdmin(s);
 const reader = await makeKey('read');
 const operator = await makeKey('read', 'operate', 'access');
 const all = await makeKey('admin');
 
-type Ran = { code: number | null; out: string; err: string };
-function run(key: string, ...args: string[]): Promise<Ran> {
-  const env = { ...BARE_ENV, PLUGIN_HOST_URL: s.base, PLUGIN_HOST_TOKEN: key };
-  const child = spawn(process.execPath, [MAIN, ...args], { env });
-  let [out, err] = ['', ''];
-  child.stdout.on('data', (c: Buffer) => (out += c.toString()));
-  child.stderr.on('data', (c: Buffer) => (err += c.toString()));
-  return new Promise(resolve => child.once('close', code => resolve({ code, out, err })));
-}
+const run = (key: string, ...args: string[]): Promise<Ran> =>
+  runCommand(args, { PLUGIN_HOST_URL: s.base, PLUGIN_HOST_TOKEN: key });
 const json = async (key: string, ...args: string[]): Promise<Json> =>
   JSON.parse((await run(key, ...args, '--json')).out) as Json;
 
@@ -233,14 +210,8 @@ t.test('without an address the configuration says it, and an error says where th
     'secure.yaml',
     `http: { port: ${port}, public_url: "https://127.0.0.1:${port}", tls: { cert: c, key: k } }\n`,
   );
-  const bare = async (env: Record<string, string>, ...args: string[]): Promise<Ran> => {
-    const clean = { ...BARE_ENV, PLUGIN_HOST_TOKEN: reader, ...env };
-    const child = spawn(process.execPath, [MAIN, 'outbox', 'list', ...args], { env: clean });
-    let [out, err] = ['', ''];
-    child.stdout.on('data', (c: Buffer) => (out += c.toString()));
-    child.stderr.on('data', (c: Buffer) => (err += c.toString()));
-    return new Promise(resolve => child.once('close', code => resolve({ code, out, err })));
-  };
+  const bare = (env: Record<string, string>, ...args: string[]): Promise<Ran> =>
+    runCommand(['outbox', 'list', ...args], { PLUGIN_HOST_TOKEN: reader, ...env });
   t.match(await bare({}, '--config', here), { code: 0 });
   t.match(await bare({ BOT_CONFIG: here, PLUGIN_HOST_URL: '' }), { code: 0 });
   t.match(await bare({ BOT_HTTP_PORT: port }), { code: 0 });
@@ -416,14 +387,8 @@ t.test('what is not understood is named', async t => {
 });
 
 t.test('an operator makes a key on the machine itself, for an administrator', async t => {
-  const local = (...args: string[]): Promise<Ran> => {
-    const env = { ...BARE_ENV, BOT_DATABASE_URL: s.databaseUrl, BOT_DATA_DIR: s.directory };
-    const child = spawn(process.execPath, [MAIN, 'admin', 'key', ...args], { env });
-    let [out, err] = ['', ''];
-    child.stdout.on('data', (c: Buffer) => (out += c.toString()));
-    child.stderr.on('data', (c: Buffer) => (err += c.toString()));
-    return new Promise(resolve => child.once('close', code => resolve({ code, out, err })));
-  };
+  const local = (...args: string[]): Promise<Ran> =>
+    runCommand(['admin', 'key', ...args], { BOT_DATABASE_URL: s.databaseUrl, BOT_DATA_DIR: s.directory });
   const made = await local('--email', 'root@uni.example', '--name', 'ops', '--scope', 'read', 'operate');
   t.match(made, {
     code: 0,

@@ -1,4 +1,4 @@
-import { execFileSync, spawn } from 'node:child_process';
+import { execFileSync } from 'node:child_process';
 import fs from 'node:fs';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -10,14 +10,12 @@ import { readMigrations } from '../../src/db/migrate.ts';
 import { eraseUser } from '../../src/identity/users.ts';
 import { type ExecutionRecord, ExecutionRecords } from '../../src/records/execution-records.ts';
 import { ENTITIES } from '../../src/university/entities.ts';
-import { BARE_ENV } from '../support/bare-env.ts';
+import { type Ran, runCommand } from '../support/commands.ts';
 import { filesWorld } from '../support/files.ts';
 import { startGraphStore } from '../support/graph.ts';
 import { type Answer, type Json, request } from '../support/service.ts';
 
 /** `person export` and `person erase`: everything the service holds of a person. */
-
-const MAIN = path.resolve(import.meta.dirname, '../../src/main.ts');
 
 const { spicedb } = await startGraphStore(t);
 const KEY = 'import-key-of-the-test';
@@ -28,15 +26,8 @@ const { db, s, user } = await filesWorld(t, {
   BOT_ADMIN_API_KEY: KEY,
 });
 
-type Ran = { code: number | null; out: string; err: string };
-function run(...args: string[]): Promise<Ran> {
-  const env = { ...BARE_ENV, BOT_DATABASE_URL: s.databaseUrl, BOT_DATA_DIR: s.directory };
-  const child = spawn(process.execPath, [MAIN, 'person', ...args], { env });
-  let [out, err] = ['', ''];
-  child.stdout.on('data', (c: Buffer) => (out += c.toString()));
-  child.stderr.on('data', (c: Buffer) => (err += c.toString()));
-  return new Promise(resolve => child.once('close', code => resolve({ code, out, err })));
-}
+const run = (...args: string[]): Promise<Ran> =>
+  runCommand(['person', ...args], { BOT_DATABASE_URL: s.databaseUrl, BOT_DATA_DIR: s.directory });
 
 async function batch(what: string, ...records: Json[]): Promise<void> {
   const answer: Answer = await request(`${s.base}/api/admin/university/${what}`, {

@@ -1,35 +1,17 @@
-import { spawn } from 'node:child_process';
 import fs from 'node:fs';
 import path from 'node:path';
 import t from 'tap';
 import { PluginHostError, pluginHost } from '../../sdk/client/client.ts';
 import { API_TYPES, apiTypes } from '../../sdk/client/generate.ts';
-import { BARE_ENV } from '../support/bare-env.ts';
-import { CookieJar } from '../support/identity-provider.ts';
-import { type Json, request, startTestService, TOKEN } from '../support/service.ts';
+import { keysOfFirstAdmin, type Ran, runCommand } from '../support/commands.ts';
+import { type Json, startTestService } from '../support/service.ts';
 import { watPlugin } from '../support/wat.ts';
 
 /** The client in sdk/client, and the commands that use it. */
 
-const MAIN = path.resolve(import.meta.dirname, '../../src/main.ts');
-
 const s = await startTestService();
 t.teardown(() => s.stop());
-const setup = await request(`${s.base}/api/admin/auth/setup`, {
-  method: 'POST',
-  headers: { authorization: `Bearer ${TOKEN}`, 'content-type': 'application/json' },
-  body: JSON.stringify({ email: 'root@uni.example', password: 'correct horse battery' }),
-});
-const jar = new CookieJar();
-jar.take(setup.headers);
-async function makeKey(...scopes: string[]): Promise<string> {
-  const a = await request(`${s.base}/api/admin/keys`, {
-    method: 'POST',
-    headers: { ...jar.header, 'content-type': 'application/json' },
-    body: JSON.stringify({ name: scopes.join('+'), scopes }),
-  });
-  return String(a.json.key);
-}
+const makeKey = await keysOfFirstAdmin(s);
 const token = await makeKey('plugins:deploy', 'plugins:accept', 'access');
 
 const directory = fs.mkdtempSync(path.join(process.env.TEST_DIRECTORY ?? '/tmp', 'plugin-commands-'));
@@ -52,14 +34,10 @@ const moduleOf = (version: string): string => {
   return file;
 };
 
-type Ran = { code: number | null; out: string; err: string };
-function run(args: string[], env: Record<string, string> = { PLUGIN_HOST_URL: s.base, PLUGIN_HOST_TOKEN: token }) {
-  const child = spawn(process.execPath, [MAIN, 'plugin', ...args], { env: { ...BARE_ENV, ...env } });
-  let [out, err] = ['', ''];
-  child.stdout.on('data', (c: Buffer) => (out += c.toString()));
-  child.stderr.on('data', (c: Buffer) => (err += c.toString()));
-  return new Promise<Ran>(resolve => child.once('close', code => resolve({ code, out, err })));
-}
+const run = (
+  args: string[],
+  env: Record<string, string> = { PLUGIN_HOST_URL: s.base, PLUGIN_HOST_TOKEN: token },
+): Promise<Ran> => runCommand(['plugin', ...args], env);
 const keyIn = (out: string): string => /plugin install greeter (\w+)/.exec(out)?.[1] ?? '';
 
 t.test('upload says what the plugin asks for, install needs its configuration, list shows it', async t => {

@@ -1,14 +1,9 @@
-import { spawn } from 'node:child_process';
-import path from 'node:path';
 import t from 'tap';
-import { BARE_ENV } from '../support/bare-env.ts';
-import { CookieJar } from '../support/identity-provider.ts';
-import { type Json, request, startTestService, TOKEN } from '../support/service.ts';
+import { keysOfFirstAdmin, type Ran, runCommand } from '../support/commands.ts';
+import { type Json, request, startTestService } from '../support/service.ts';
 import { watPlugin } from '../support/wat.ts';
 
 /** What administrators set with the command line: triggers, commands, policies, users, roles, versions. */
-
-const MAIN = path.resolve(import.meta.dirname, '../../src/main.ts');
 
 const s = await startTestService();
 t.teardown(() => s.stop());
@@ -26,33 +21,10 @@ const TRIGGERS: Json[] = [
   { name: 'say', type: 'messenger' },
 ];
 const { wasmKey: first } = await s.install(greeter('1.0.0', TRIGGERS), {}, 'default');
-const setup = await request(`${s.base}/api/admin/auth/setup`, {
-  method: 'POST',
-  headers: { authorization: `Bearer ${TOKEN}`, 'content-type': 'application/json' },
-  body: JSON.stringify({ email: 'root@uni.example', password: 'correct horse battery' }),
-});
-const jar = new CookieJar();
-jar.take(setup.headers);
-async function makeKey(scope: string): Promise<string> {
-  const { json } = await request(`${s.base}/api/admin/keys`, {
-    method: 'POST',
-    headers: { ...jar.header, 'content-type': 'application/json' },
-    body: JSON.stringify({ name: scope, scopes: [scope] }),
-  });
-  return String(json.key);
-}
+const makeKey = await keysOfFirstAdmin(s);
 const KEY = await makeKey('admin');
 
-type Ran = { code: number | null; out: string; err: string };
-function run(...args: string[]): Promise<Ran> {
-  const child = spawn(process.execPath, [MAIN, ...args], {
-    env: { ...BARE_ENV, PLUGIN_HOST_URL: s.base, PLUGIN_HOST_TOKEN: KEY },
-  });
-  let [out, err] = ['', ''];
-  child.stdout.on('data', (c: Buffer) => (out += c.toString()));
-  child.stderr.on('data', (c: Buffer) => (err += c.toString()));
-  return new Promise(resolve => child.once('close', code => resolve({ code, out, err })));
-}
+const run = (...args: string[]): Promise<Ran> => runCommand(args, { PLUGIN_HOST_URL: s.base, PLUGIN_HOST_TOKEN: KEY });
 const json = async (...args: string[]): Promise<Json> => JSON.parse((await run(...args, '--json')).out) as Json;
 
 t.test('triggers are listed with what their author suggests, and set in one step', async t => {

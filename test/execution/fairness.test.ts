@@ -172,6 +172,29 @@ t.test('callers whose executions reached their deadline come behind those whose 
   t.end();
 });
 
+t.test('a late caller with fewer executions comes behind one that was not late and has its share', t => {
+  const b = new Bench();
+  const cells = (caller: string): number[] =>
+    [...b.running.values()].flatMap(r => (r.caller === caller ? [r.cell] : []));
+  b.push('p', 'late');
+  b.takeAll();
+  for (const cell of cells('late')) b.queues.noteLate(cell, b.now);
+  b.end('late');
+  b.pushMany('p', 'other', 4);
+  b.takeAll();
+  b.pushMany('p', 'good', 20);
+  b.takeAll();
+  b.push('p', 'late');
+  t.same([b.count('other'), b.count('good'), b.takeAll().length], [4, 4, 0], 'all slots are held');
+  for (const good of [5, 6, 7]) {
+    b.end('other');
+    t.same([...b.takeAll(), b.count('good')], ['good', good]);
+  }
+  b.end('other');
+  t.same(b.takeAll(), ['late'], 'the slot that no other caller may have');
+  t.end();
+});
+
 t.test('a caller yields until one of its executions ends in time, or a minute is over', t => {
   const b = new Bench();
   const cellOf = (caller: string): number => [...b.running.values()].find(r => r.caller === caller)?.cell ?? -1;

@@ -6,22 +6,13 @@ import { buildProject } from '../../src/authors/build-project.ts';
 import { newProject } from '../../src/authors/new-project.ts';
 import { isLanguage, readProject } from '../../src/authors/project.ts';
 import { BARE_ENV } from './bare-env.ts';
+import { MAIN, type Ran, runCommand } from './commands.ts';
 
 /** An author at a terminal. */
 
-const MAIN = path.resolve(import.meta.dirname, '../../src/main.ts');
-
-type Ran = { code: number | null; out: string; err: string };
 /** Runs `plugin-host plugin ...`. */
-export function run(args: string[], env: Record<string, string> = {}): Promise<Ran> {
-  const child = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', MAIN, 'plugin', ...args], {
-    env: { ...BARE_ENV, HOME: process.env.HOME ?? '/', ...env },
-  });
-  let [out, err] = ['', ''];
-  child.stdout.on('data', (c: Buffer) => (out += c.toString()));
-  child.stderr.on('data', (c: Buffer) => (err += c.toString()));
-  return new Promise(resolve => child.once('close', code => resolve({ code, out, err })));
-}
+export const run = (args: readonly string[], env: Record<string, string> = {}): Promise<Ran> =>
+  runCommand(['plugin', ...args], { HOME: process.env.HOME ?? '/', ...env });
 
 /** A new plugin in a folder of the test. */
 export async function made(t: Test, name: string, ...more: string[]): Promise<string> {
