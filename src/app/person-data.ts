@@ -1,5 +1,5 @@
 import path from 'node:path';
-import { type Actor, appendAudit, listAudit } from '../audit/audit-log.ts';
+import { type Actor, appendAudit, eraseAuditOf, listAudit } from '../audit/audit-log.ts';
 import { ServiceError } from '../base/errors.ts';
 import { LIMITS } from '../base/limits.ts';
 import { type Config, dataPath } from '../config/load.ts';
@@ -110,7 +110,7 @@ export async function exportPerson(db: Database, person: Person) {
 export type Erased = { removed: Record<string, number>; remarks: readonly string[] };
 
 const KEPT = [
-  'entries of the audit log stay: they must not be changed, and end with retention.audit',
+  'entries of the audit log stay until retention.audit, without name, address and what they say of the person',
   `entries of the outbox name the external id for ${LIMITS.outboxDays} days, errors of imports until retention.imports`,
 ];
 
@@ -143,7 +143,13 @@ export async function erasePerson(db: Database, { externalId, user }: Person, by
     const records = externalId === null ? 0 : await erasePersonRecords(client, externalId);
     if (externalId !== null) await eraseImportErrorsOf(client, externalId);
     const tuples = externalId === null ? [] : await listSubjectTuples(client, 'user', externalId);
-    const all = { ...removed, 'records of the university': records, relationships: tuples.length };
+    const entries = await eraseAuditOf(client, user?.id ?? null, externalId);
+    const all = {
+      ...removed,
+      'records of the university': records,
+      relationships: tuples.length,
+      'entries of the audit log made nameless': entries,
+    };
     await appendAudit(client, by, {
       action: 'person.erase',
       objectType: 'user',

@@ -231,6 +231,26 @@ export async function removeOldAudit(db: Queryable, ageMs: number): Promise<numb
   }
 }
 
+/**
+ * Erases a person's name and address where they acted, and what entries about them, their files and their relationships say. The
+ * entries stay, and so does the chain of seals (docs/SECURITY.md "The audit log is changed").
+ *
+ * @param userId null for a person without an account
+ * @param externalId null for a user whom the university does not know
+ * @returns how many entries
+ */
+export async function eraseAuditOf(
+  client: Queryable,
+  userId: number | null,
+  externalId: string | null,
+): Promise<number> {
+  const { rows } = await client.query<{ erased: string }>('SELECT audit_erase_person($1, $2) AS erased', [
+    userId,
+    externalId,
+  ]);
+  return Number(rows[0]?.erased);
+}
+
 /** PostgreSQL's code for a lock that was not had in time. */
 const LOCK_NOT_AVAILABLE = '55P03';
 

@@ -1,5 +1,5 @@
 import t from 'tap';
-import { appendAudit, findBrokenSeals, sealAudit } from '../../src/audit/audit-log.ts';
+import { appendAudit, eraseAuditOf, findBrokenSeals, listAudit, sealAudit } from '../../src/audit/audit-log.ts';
 import { openDatabase } from '../../src/db/database.ts';
 import { makeDatabase } from '../support/database.ts';
 import { startTestService, TOKEN } from '../support/service.ts';
@@ -188,4 +188,130 @@ t.test('entries are sealed in a chain: what is changed, added or taken out after
   await owner.query("UPDATE audit_seals SET sealed_at = now() - interval '91 days' WHERE first_id = 1");
   t.same(await tamper('DELETE FROM audit_log WHERE id <= 2'), [], 'what retention removes');
   t.same(await tamper("UPDATE audit_log SET address = '' WHERE id = 2"), [1], 'but no old entry is changed');
+});
+
+t.test('a person is erased from the log, and the chain still verifies what stays', async t => {
+  const database = await makeDatabase();
+  const [owner, service] = [openDatabase(database.url, 1, () => {}), openDatabase(database.serviceUrl, 1, () => {})];
+  t.teardown(async () => {
+    await owner.close();
+    await service.close();
+    await database.drop();
+  });
+  const actor = (userId: number, name: string) =>
+    ({ kind: 'user', userId, name, requestId: 'r', address: '192.0.2.7' }) as const;
+  const [ada, ben] = [actor(7, 'Ada'), actor(8, 'Ben')];
+  const tuple = (id: string): string => `faculty:1#dean@user:${id}`;
+  await appendAudit(service, ada, {
+    action: 'token.create',
+    objectType: 'user',
+    objectId: '8',
+    after: { name: 'of Ben' },
+  });
+  await appendAudit(service, ben, { action: 'user.change', objectType: 'user', objectId: '7', after: { name: 'Ada' } });
+  await appendAudit(service, ada, { action: 'user.change', objectType: 'user', objectId: '7', after: { name: 'Ada' } });
+  const relationship = { action: 'relationship.create', objectType: 'relationship' } as const;
+  for (const id of ['e7', 'e77'])
+    await appendAudit(service, ben, { ...relationship, objectId: tuple(id), after: { relationships: [tuple(id)] } });
+  await appendAudit(service, ben, {
+    ...relationship,
+    objectId: '2 relationships',
+    after: { relationships: [tuple('e7'), tuple('e77')] },
+  });
+  await appendAudit(service, ben, {
+    action: 'relationship.delete',
+    objectType: 'relationship',
+    objectId: JSON.stringify({ subject_type: 'user', subject_id: 'e7' }),
+    before: { relationships: [] },
+  });
+  for (const user_id of [7, 8])
+    await appendAudit(service, ben, { action: 'file.delete', objectType: 'file', objectId: 'f', before: { user_id } });
+  await sealAudit(service);
+  t.equal(await eraseAuditOf(service, 7, 'e7'), 7);
+  const entries = (await listAudit(service, { before: 1000, limit: 100 })).reverse();
+  const nameless = { name: '(erased)', address: '', userId: 7 };
+  t.match(
+    entries.map(({ actor, after, before, objectId }) => ({ actor, objectId, after, before })),
+    [
+      { actor: nameless, objectId: '8', after: { name: 'of Ben' } },
+      { actor: { name: 'Ben', address: '192.0.2.7' }, objectId: '7', after: null },
+      { actor: nameless, objectId: '7', after: null },
+      { actor: { name: 'Ben' }, objectId: '(erased)', after: null },
+      { actor: { name: 'Ben' }, objectId: tuple('e77'), after: { relationships: [tuple('e77')] } },
+      { objectId: '(erased)', after: null },
+      { objectId: '(erased)', before: null },
+      { objectId: '(erased)', before: null },
+      { objectId: 'f', before: { user_id: 8 } },
+    ],
+  );
+  t.equal(await eraseAuditOf(service, 7, 'e7'), 0, 'once');
+  t.equal(await eraseAuditOf(service, null, null), 0);
+  t.same(await findBrokenSeals(service), []);
+
+  const found = async (sql: string): Promise<number> => {
+    await owner.query('BEGIN');
+    try {
+      await owner.query('ALTER TABLE audit_log DISABLE TRIGGER USER');
+      await owner.query(sql);
+      return (await findBrokenSeals(owner)).length;
+    } finally {
+      await owner.query('ROLLBACK');
+    }
+  };
+  for (const change of ["action = 'x'", 'actor_user_id = 9', "at = at - interval '1 s'", "actor_kind = 'admin'"])
+    t.equal(await found(`UPDATE audit_log SET ${change} WHERE id = 3`), 1, change);
+  t.equal(await found("UPDATE audit_log SET actor_name = 'x' WHERE id = 2"), 1, 'the part that was not erased');
+  for (const change of ["actor_name = 'x'", "address = 'x'", "after = '{}'", "before = '{}'", "object_id = '8'"])
+    t.equal(await found(`UPDATE audit_log SET ${change} WHERE id = 3`), 1, `${change}, where it was erased`);
+  t.equal(await found("UPDATE audit_log SET object_id = 'x' WHERE id = 4"), 1, 'the same of a relationship');
+  t.equal(await found('DELETE FROM audit_log WHERE id = 3'), 1);
+  for (const change of [
+    "action = 'x'",
+    "actor_name = 'x'",
+    'actor_sha256 = NULL',
+    "after = '{}', states_sha256 = NULL",
+  ])
+    await t.rejects(
+      owner.withTransaction(async client => {
+        await client.query("SELECT set_config('plugin_host.audit_erasure', 'on', true)");
+        await client.query(`UPDATE audit_log SET ${change} WHERE id = 1`);
+      }),
+      /append-only/,
+      change,
+    );
+
+  // Both parts of one entry, one after the other: it holds no salt then, by which its sums could be guessed back to names.
+  await eraseAuditOf(service, 8, null);
+  const { rows } = await owner.query<{ n: string }>('SELECT count(*) AS n FROM audit_log WHERE salt IS NULL');
+  t.equal(Number(rows[0]?.n), 8);
+  t.same(await findBrokenSeals(service), []);
+});
+
+t.test('seals of a release before erasures are verified until something of their entries is erased', async t => {
+  const database = await makeDatabase();
+  const owner = openDatabase(database.url, 1, () => {});
+  t.teardown(async () => {
+    await owner.close();
+    await database.drop();
+  });
+  const by = { kind: 'user', userId: 7, name: 'Ada', requestId: 'r', address: '' } as const;
+  for (let n = 1; n <= 2; n++)
+    await appendAudit(owner, by, { action: 'user.logout', objectType: 'user', objectId: String(n) });
+  await owner.query(
+    `INSERT INTO audit_seals (first_id, last_id, entries, sha256) VALUES (1, 1, 1, audit_sum('', 1, 1))`,
+  );
+  await owner.query(`INSERT INTO audit_seals (first_id, last_id, entries, sha256)
+    SELECT 2, 2, 1, audit_sum(sha256, 2, 2) FROM audit_seals`);
+  await appendAudit(owner, by, { action: 'user.logout', objectType: 'user', objectId: '3' });
+  t.equal(await sealAudit(owner), 1);
+  t.same(await findBrokenSeals(owner), []);
+  await owner.query("ALTER TABLE audit_log DISABLE TRIGGER USER; UPDATE audit_log SET action = 'x' WHERE id = 1");
+  t.match(await findBrokenSeals(owner), [{ firstId: 1 }]);
+  await owner.query(
+    "UPDATE audit_log SET action = 'user.logout' WHERE id = 1; ALTER TABLE audit_log ENABLE TRIGGER USER",
+  );
+  t.equal(await eraseAuditOf(owner, 7, null), 3);
+  t.same(await findBrokenSeals(owner), []);
+  await owner.query("ALTER TABLE audit_log DISABLE TRIGGER USER; UPDATE audit_log SET action = 'x' WHERE id = 3");
+  t.match(await findBrokenSeals(owner), [{ firstId: 3 }]);
 });

@@ -178,7 +178,7 @@ t.test('erasing takes everything away, rights and graph included, and leaves oth
     erased,
     {
       code: 0,
-      out: /^user \d+ \(e1\) is erased\n[\s\S]*files: 1\n[\s\S]*entries of the audit log stay[\s\S]*entries of the outbox name the external id for/,
+      out: /^user \d+ \(e1\) is erased\n[\s\S]*files: 1\n[\s\S]*audit log made nameless: \d+[\s\S]*entries of the audit log stay until retention\.audit, without name[\s\S]*entries of the outbox name the external id for/,
     },
     erased.err,
   );
@@ -215,6 +215,8 @@ t.test('erasing takes everything away, rights and graph included, and leaves oth
   t.equal(await left(`SELECT 1 FROM idempotent_requests WHERE caller = 'user:${ada.userId}'`), 0);
   t.equal(await left(`SELECT 1 FROM idempotent_requests WHERE caller = 'user:${other.userId}'`), 1);
   t.equal(await left(`SELECT 1 FROM global_users WHERE id = ${other.userId}`), 1);
+  const said = await db.query<{ text: string }>("SELECT string_agg(l::text, '\n') AS text FROM audit_log l");
+  t.notMatch(said.rows[0]?.text, new RegExp(`of ${ada.userId}\\b|@user:e1\\b|Ada`));
   for (let k = 0; k < 100 && (await left('SELECT 1 FROM authz_outbox WHERE processed_at IS NULL')) > 0; k++)
     await sleep(50);
   t.equal(await left('SELECT 1 FROM authz_outbox WHERE processed_at IS NULL'), 0, 'the graph store has it');

@@ -111,7 +111,7 @@ t.test('the log of imports goes after its time, and the last pull stays', async 
 });
 
 t.test('the audit log keeps 90 days whatever it is asked for, and only its function removes', async t => {
-  await db.query(
+  await owner.query(
     `INSERT INTO audit_log (at, actor_kind, actor_name, action, object_type, object_id, request_id, address)
      SELECT now() - d * interval '1 day', 'setup', 'x', 'a', 'o', d::text, '', '' FROM unnest(ARRAY[1, 89, 91, 200]) AS d`,
   );

@@ -4,6 +4,9 @@ import { migrate } from '../../src/db/migrate.ts';
 import { makeServiceRole, prepareDatabase, roleOfUrl, roleWeakness, withUser } from '../../src/db/service-role.ts';
 import { makeDatabase } from '../support/database.ts';
 
+const ENTRY =
+  "INSERT INTO audit_log (actor_kind, actor_name, action, object_type, object_id, request_id, address) VALUES ('setup', 'a', 'b', 'c', 'd', 'e', 'f')";
+
 t.test('the role that serves writes rows, and cannot touch tables, the audit log or migrations', async t => {
   const database = await makeDatabase();
   t.teardown(() => database.drop());
@@ -11,9 +14,7 @@ t.test('the role that serves writes rows, and cannot touch tables, the audit log
   t.teardown(() => service.close());
   t.equal(await roleWeakness(service), null);
   await service.query("INSERT INTO plugins (id) VALUES ('p')");
-  await service.query(
-    "INSERT INTO audit_log (actor_kind, actor_name, action, object_type, object_id, request_id, address) VALUES ('setup', 'a', 'b', 'c', 'd', 'e', 'f')",
-  );
+  await service.query(ENTRY);
   t.same(await migrate(service), [], 'an up to date database is seen without rights to change it');
   for (const [statement, refusal] of [
     ['ALTER TABLE audit_log DISABLE TRIGGER ALL', /must be owner/],
@@ -21,6 +22,8 @@ t.test('the role that serves writes rows, and cannot touch tables, the audit log
     ['DELETE FROM audit_log', /permission denied/],
     ["UPDATE audit_log SET actor_name = 'x'", /permission denied/],
     ['TRUNCATE audit_log', /permission denied/],
+    [`${ENTRY.replace('(', '(at, ').replace("('setup'", "('2020-01-01', 'setup'")}`, /permission denied/],
+    [`${ENTRY.replace('(', '(id, ').replace('VALUES (', 'OVERRIDING SYSTEM VALUE VALUES (1, ')}`, /permission denied/],
     ['DROP TABLE plugins', /must be owner/],
     ['CREATE TABLE mine (a int)', /permission denied/],
     ["UPDATE schema_migrations SET sha256 = ''", /permission denied/],
