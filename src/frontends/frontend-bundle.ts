@@ -51,19 +51,39 @@ function refusal(where: string, message: string, cause?: unknown): ServiceError 
 
 const shown = (name: string): string => JSON.stringify(name.length > 100 ? `${name.slice(0, 100)}…` : name);
 
+/** Set where a name is said to be UTF-8 (APPNOTE 4.4.4, bit 11). */
+const SAYS_UTF8 = 0x800;
+/** Info-ZIP's field with the path in UTF-8, which the library reads (APPNOTE 4.6.9). */
+const UNICODE_PATH = 0x7075;
+
+/**
+ * The path of an entry, as different archivers write it: in UTF-8 without saying so, or with letters and their marks apart (macOS), with
+ * backslashes (PowerShell 5), with `./` before it (tar, 7-Zip). Bytes that are no UTF-8 are in the code page of some machine: what
+ * APPNOTE says of them (437) is not what Windows writes.
+ */
+function pathOf(entry: Entry): string {
+  const saysUtf8 = (entry.generalPurposeBitFlag & SAYS_UTF8) !== 0;
+  const name =
+    saysUtf8 || entry.extraFields.some(f => f.id === UNICODE_PATH)
+      ? entry.fileName
+      : entry.fileNameRaw.toString('utf8').replaceAll('\\', '/');
+  return name.normalize('NFC').replace(/^(\.\/)+(?=.)/, '');
+}
+
 function assertName(name: string): void {
   const refuse = (message: string): ServiceError => refusal(shown(name), message);
   if (Buffer.byteLength(name) > LIMITS.frontendPathBytesMax)
     throw refuse(`the path has more than ${LIMITS.frontendPathBytesMax} bytes`);
-  if (!name.isWellFormed() || name.includes('\ufffd')) throw refuse('the path is not text in UTF-8');
+  if (!name.isWellFormed() || name.includes('\ufffd'))
+    throw refuse('the path is not text in UTF-8; pack the files again with names in UTF-8 (7-Zip: -mcu=on)');
   if (UNWANTED.test(name)) throw refuse('the path holds a character that no address should');
   const parts = name.replace(/\/$/, '').split('/');
   if (parts.some(p => p === '' || p === '.' || p === '..'))
     throw refuse('the path must lead down from the top, part by part');
 }
 
-function assertKind(entry: Entry): void {
-  const refuse = (message: string): ServiceError => refusal(shown(entry.fileName), message);
+function assertKind(entry: Entry, name: string): void {
+  const refuse = (message: string): ServiceError => refusal(shown(name), message);
   const kind = KINDS.get((entry.externalFileAttributes >>> 16) & FILE_KIND);
   if (kind !== undefined) throw refuse(`is ${kind}; a frontend is made of files`);
   if (entry.isEncrypted()) throw refuse('is encrypted');
@@ -84,9 +104,11 @@ async function readFiles(zip: ZipFile): Promise<Map<string, BundleFile>> {
   const folders = new Set<string>();
   let bytes = 0;
   for await (const entry of zip.eachEntry()) {
-    const name = entry.fileName;
+    const name = pathOf(entry);
+    // The folder itself, from tools that write `./` first.
+    if (name === './') continue;
     assertName(name);
-    assertKind(entry);
+    assertKind(entry, name);
     if (FOREIGN.test(name)) continue;
     const parts = name.split('/');
     for (let k = 1; k < parts.length; k++) folders.add(parts.slice(0, k).join('/'));
@@ -116,7 +138,7 @@ async function readFiles(zip: ZipFile): Promise<Map<string, BundleFile>> {
 
 async function openZip(file: string): Promise<ZipFile> {
   try {
-    return await yauzl.openPromise(file, { lazyEntries: true, autoClose: false, strictFileNames: true });
+    return await yauzl.openPromise(file, { lazyEntries: true, autoClose: false });
   } catch (error) {
     throw refusal('', `it is no ZIP file that can be read: ${messageOf(error)}`, error);
   }

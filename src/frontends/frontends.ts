@@ -144,7 +144,7 @@ export class Frontends {
    */
   async find(stored: StoredFrontend, path: string, codings: ReadonlySet<Coding>): Promise<FrontendFile | undefined> {
     const bundle = await this.#open(stored);
-    const file = bundle.files.get(path);
+    const file = bundle.files.get(path) ?? bundle.files.get(path.normalize('NFC'));
     if (file === undefined) return undefined;
     const type = typeOf(path);
     const common = { type, hashed: isHashed(path) };

@@ -68,11 +68,24 @@ t.test('a ZIP that is no honest frontend is refused, and nothing of it stays', a
     ['a way up in the middle', rawZip([index, { name: 'a/../../evil.js' }]), /evil|relative path|lead down/],
     ['absolute', rawZip([index, { name: '/etc/passwd' }]), /absolute|lead down/],
     ['a drive', rawZip([index, { name: 'C:/x' }]), /absolute|character/],
-    ['a backslash', rawZip([index, { name: 'a\\..\\b' }]), /invalid characters|character/],
+    ['a way up by backslashes', rawZip([index, { name: 'a\\..\\b' }]), /relative path|lead down/],
+    ['the same, not said to be UTF-8', rawZip([index, { name: 'ä\\..\\..\\b', flags: 0 }]), /relative path|lead down/],
+    ['a server of Windows', rawZip([index, { name: '\\\\host\\b' }]), /absolute|lead down/],
     ['NUL', rawZip([index, { name: 'a\0.js' }]), /character that no address should/],
     ['a line end', rawZip([index, { name: 'a\r\nb' }]), /character that no address should/],
     ['a part without a name', rawZip([index, { name: 'a//b' }]), /part by part/],
-    ['a dot', rawZip([index, { name: './a' }]), /part by part/],
+    ['a dot', rawZip([index, { name: 'a/./b' }]), /part by part/],
+    ['the same by another spelling', rawZip([index, { name: 'a' }, { name: './a' }]), /"a": stands in it twice/],
+    [
+      'the same letter, composed and not',
+      rawZip([index, { name: 'й.js' }, { name: 'й.js'.normalize('NFD') }]),
+      /"й\.js": stands in it twice/,
+    ],
+    [
+      'a code page of some machine',
+      rawZip([index, { name: Buffer.from([0x8f, 0xa0, 0xa9]), flags: 0 }]),
+      /not text in UTF-8; pack the files again with names in UTF-8 \(7-Zip: -mcu=on\)/,
+    ],
     ['no UTF-8', rawZip([index, { name: Buffer.from([0x61, 0xff, 0xfe]) }]), /not text in UTF-8/],
     ['a long path', rawZip([index, { name: 'a'.repeat(501) }]), /more than 500 bytes/],
     [
@@ -124,6 +137,22 @@ t.test('a ZIP that is no honest frontend is refused, and nothing of it stays', a
   t.same(codeOf(over), [413, 'body_too_large']);
   t.match(over.json.detail, /http\.max_frontend \(1000 bytes\)/);
   t.same(stored(large), []);
+});
+
+t.test('names are read as different archivers write them', async t => {
+  const file = path.join(t.testdir(), 'a.zip');
+  const written: ZipEntry[] = [
+    { name: './', stored: true },
+    { name: './index.html', data: INDEX },
+    { name: 'assets\\main.js' },
+    { name: 'Приём.js'.normalize('NFD'), flags: 0 },
+    { name: './a/Точка.png' },
+  ];
+  fs.writeFileSync(file, rawZip(written));
+  const bundle = await FrontendBundle.open(file);
+  t.teardown(() => bundle.close());
+  t.same([...bundle.files.keys()], ['index.html', 'assets/main.js', 'Приём.js', 'a/Точка.png']);
+  t.same(await bundle.check(), { files: 4, bytes: INDEX.length });
 });
 
 t.test('what Apple adds is left out, folders have no entry of their own, and the sum of sizes is bounded', async t => {
