@@ -1,9 +1,15 @@
 /** Made from the OpenAPI document by "npm run client": not to be changed by hand. */
 
+/** A refusal of any code. */
+export type Problem = components['schemas']['ProblemDetails'] & {
+  status: number;
+  code: 'malformed_request' | 'unauthorized' | 'forbidden' | 'not_found' | 'method_not_allowed' | 'request_timeout' | 'conflict' | 'not_uploaded' | 'upload_mismatch' | 'expired' | 'quota_exceeded' | 'range_not_satisfiable' | 'second_factor_required' | 'second_factor_setup_required' | 'password_change_required' | 'password_confirmation_required' | 'page_proof_required' | 'too_many_attempts' | 'permissions_not_accepted' | 'confirmation_required' | 'body_too_large' | 'unsupported_media_type' | 'precondition_failed' | 'validation_failed' | 'idempotency_key_reused' | 'module_refused' | 'frontend_refused' | 'internal' | 'plugin_trapped' | 'plugin_error' | 'plugin_response_invalid' | 'plugin_quota_exceeded' | 'no_slot' | 'memory_budget' | 'quarantined' | 'draining' | 'unavailable' | 'deadline_exceeded' | 'storage_full';
+};
+
 type Refused<Status extends number> = {
   [S in Status]: {
     headers: Record<string, unknown>;
-    content: { 'application/problem+json': components['schemas']['Problem'] };
+    content: { 'application/problem+json': Problem };
   };
 };
 
@@ -1418,10 +1424,7 @@ export interface paths {
         304: { headers: Record<string, unknown>; content?: never };
         307: { headers: Record<string, unknown>; content?: never };
         503: { headers: Record<string, unknown>; content: {
-          'application/problem+json': components['schemas']['Problem'] & {
-            'code'?: 'draining';
-            'status'?: 503;
-          } | components['schemas']['Problem.unavailable'];
+          'application/problem+json': components['schemas']['Problem.draining'] | components['schemas']['Problem.unavailable'];
           'text/html': unknown;
         } };
       };
@@ -1471,10 +1474,7 @@ export interface paths {
           };
         } };
         503: { headers: Record<string, unknown>; content: {
-          'application/problem+json': components['schemas']['Problem'] & {
-            'code'?: 'draining';
-            'status'?: 503;
-          } | components['schemas']['Problem.unavailable'];
+          'application/problem+json': components['schemas']['Problem.draining'] | components['schemas']['Problem.unavailable'];
           'application/json': {
             'status': 'starting' | 'draining' | 'unavailable';
             /** What is missing */
@@ -1525,10 +1525,7 @@ export interface paths {
       responses: Refused<400 | 500> & {
         302: { headers: Record<string, unknown>; content?: never };
         404: { headers: Record<string, unknown>; content: {
-          'application/problem+json': components['schemas']['Problem'] & {
-            'code'?: 'not_found';
-            'status'?: 404;
-          };
+          'application/problem+json': components['schemas']['Problem.not_found'];
           'text/html': unknown;
         } };
         422: { headers: Record<string, unknown>; content: {
@@ -1536,10 +1533,7 @@ export interface paths {
           'text/html': unknown;
         } };
         503: { headers: Record<string, unknown>; content: {
-          'application/problem+json': components['schemas']['Problem'] & {
-            'code'?: 'draining';
-            'status'?: 503;
-          } | components['schemas']['Problem.unavailable'];
+          'application/problem+json': components['schemas']['Problem.draining'] | components['schemas']['Problem.unavailable'];
           'text/html': unknown;
         } };
       };
@@ -1551,10 +1545,7 @@ export interface paths {
       responses: Refused<500> & {
         302: { headers: Record<string, unknown>; content?: never };
         400: { headers: Record<string, unknown>; content: {
-          'application/problem+json': components['schemas']['Problem'] & {
-            'code'?: 'malformed_request';
-            'status'?: 400;
-          };
+          'application/problem+json': components['schemas']['Problem.malformed_request'];
           'text/html': unknown;
         } };
         403: { headers: Record<string, unknown>; content: {
@@ -1562,17 +1553,11 @@ export interface paths {
           'text/html': unknown;
         } };
         404: { headers: Record<string, unknown>; content: {
-          'application/problem+json': components['schemas']['Problem'] & {
-            'code'?: 'not_found';
-            'status'?: 404;
-          };
+          'application/problem+json': components['schemas']['Problem.not_found'];
           'text/html': unknown;
         } };
         503: { headers: Record<string, unknown>; content: {
-          'application/problem+json': components['schemas']['Problem'] & {
-            'code'?: 'draining';
-            'status'?: 503;
-          } | components['schemas']['Problem.unavailable'];
+          'application/problem+json': components['schemas']['Problem.draining'] | components['schemas']['Problem.unavailable'];
           'text/html': unknown;
         } };
       };
@@ -2069,10 +2054,7 @@ export interface paths {
       responses: Refused<400 | 403 | 404 | 422 | 500> & {
         302: { headers: Record<string, unknown>; content?: never };
         503: { headers: Record<string, unknown>; content: {
-          'application/problem+json': components['schemas']['Problem'] & {
-            'code'?: 'draining';
-            'status'?: 503;
-          } | components['schemas']['Problem.unavailable'];
+          'application/problem+json': components['schemas']['Problem.draining'] | components['schemas']['Problem.unavailable'];
           'text/html': unknown;
         } };
       };
@@ -4473,36 +4455,91 @@ export interface paths {
 
 export interface components {
   schemas: {
-    'Problem': {
+    'ProblemPlace': {
+      /** JSON pointer (RFC 6901) into the body, or query:name, or path:name */
+      'pointer': string;
+      'message': string;
+      /** What kind of mistake it is */
+      'code': 'missing' | 'wrong_type' | 'too_short' | 'too_long' | 'list_too_short' | 'list_too_long' | 'too_small' | 'too_large' | 'not_one_of' | 'malformed' | 'unknown_field' | 'not_found' | 'taken' | 'in_use' | 'does_not_fit' | 'too_common' | 'wrong_secret' | 'unchanged' | 'not_public' | 'not_accepted' | 'refused';
+      /** The bound that was passed, in what the code counts */
+      'limit'?: number;
+    };
+    'ProblemDetails': {
       'type': string;
       'title': string;
-      'status': number;
       'detail': string;
       /** Path of the request */
       'instance': string;
-      /** What went wrong, from a closed list */
-      'code': 'malformed_request' | 'unauthorized' | 'forbidden' | 'not_found' | 'method_not_allowed' | 'request_timeout' | 'conflict' | 'not_uploaded' | 'upload_mismatch' | 'expired' | 'quota_exceeded' | 'range_not_satisfiable' | 'second_factor_required' | 'second_factor_setup_required' | 'password_change_required' | 'password_confirmation_required' | 'page_proof_required' | 'too_many_attempts' | 'permissions_not_accepted' | 'confirmation_required' | 'body_too_large' | 'unsupported_media_type' | 'precondition_failed' | 'validation_failed' | 'idempotency_key_reused' | 'module_refused' | 'frontend_refused' | 'internal' | 'plugin_trapped' | 'plugin_error' | 'plugin_response_invalid' | 'plugin_quota_exceeded' | 'no_slot' | 'memory_budget' | 'quarantined' | 'draining' | 'unavailable' | 'deadline_exceeded' | 'storage_full';
       'request_id': string;
       /** The same text as detail */
       'error': string;
       /** Each place that is wrong; 20 at most */
-      'errors': ({
-        /** JSON pointer (RFC 6901) into the body, or query:name, or path:name */
-        'pointer': string;
-        'message': string;
-        /** What kind of mistake it is */
-        'code': 'missing' | 'wrong_type' | 'too_short' | 'too_long' | 'list_too_short' | 'list_too_long' | 'too_small' | 'too_large' | 'not_one_of' | 'malformed' | 'unknown_field' | 'not_found' | 'taken' | 'in_use' | 'does_not_fit' | 'too_common' | 'wrong_secret' | 'unchanged' | 'not_public' | 'not_accepted' | 'refused';
-        /** The bound that was passed, in what the code counts */
-        'limit'?: number;
-      })[];
+      'errors': components['schemas']['ProblemPlace'][];
       /** How many there are, when some are left out */
       'errors_total'?: number;
     };
-    'Problem.unauthorized': components['schemas']['Problem'] & {
-      'code'?: 'unauthorized';
-      'status'?: 401;
+    'Problem.malformed_request': components['schemas']['ProblemDetails'] & {
+      'code': 'malformed_request';
+      'status': 400;
+    };
+    'Problem.unauthorized': components['schemas']['ProblemDetails'] & {
+      'code': 'unauthorized';
+      'status': 401;
       /** How many more answers the second half of a login takes */
       'attempts_left'?: number;
+    };
+    'Problem.forbidden': components['schemas']['ProblemDetails'] & ({
+      'code': 'forbidden';
+      'status': 403;
+      /** Scopes of which an administration key needs one */
+      'missing_scopes'?: string[];
+      /** Roles of which an administrator needs one */
+      'sufficient_roles'?: ('viewer' | 'operator' | 'plugin_manager' | 'access_manager' | 'owner')[];
+    });
+    'Problem.not_found': components['schemas']['ProblemDetails'] & {
+      'code': 'not_found';
+      'status': 404;
+    };
+    'Problem.method_not_allowed': components['schemas']['ProblemDetails'] & {
+      'code': 'method_not_allowed';
+      'status': 405;
+    };
+    'Problem.request_timeout': components['schemas']['ProblemDetails'] & {
+      'code': 'request_timeout';
+      'status': 408;
+    };
+    'Problem.conflict': components['schemas']['ProblemDetails'] & ({
+      'code': 'conflict';
+      'status': 409;
+      /** What a repeated request had made */
+      'id'?: number | string | null;
+      /** What was asked for is being done already */
+      'reason'?: 'under_way';
+    });
+    'Problem.not_uploaded': components['schemas']['ProblemDetails'] & {
+      'code': 'not_uploaded';
+      'status': 409;
+    };
+    'Problem.upload_mismatch': components['schemas']['ProblemDetails'] & {
+      'code': 'upload_mismatch';
+      'status': 409;
+    };
+    'Problem.expired': components['schemas']['ProblemDetails'] & {
+      'code': 'expired';
+      'status': 410;
+    };
+    'Problem.quota_exceeded': components['schemas']['ProblemDetails'] & {
+      'code': 'quota_exceeded';
+      'status': 413;
+      /** Name of the limit */
+      'limit': string;
+      'limit_value': number;
+      /** How much is used already */
+      'used'?: number;
+    };
+    'Problem.range_not_satisfiable': components['schemas']['ProblemDetails'] & {
+      'code': 'range_not_satisfiable';
+      'status': 416;
     };
     'PasskeyUseOptions': {
       'challenge': string;
@@ -4515,9 +4552,9 @@ export interface components {
       }[];
       'userVerification'?: 'discouraged' | 'preferred' | 'required';
     } & Record<string, unknown>;
-    'Problem.second_factor_required': components['schemas']['Problem'] & ({
-      'code'?: 'second_factor_required';
-      'status'?: 401;
+    'Problem.second_factor_required': components['schemas']['ProblemDetails'] & ({
+      'code': 'second_factor_required';
+      'status': 401;
       /** Names this question in POST /api/admin/auth/login/second-factor */
       'continuation': string;
       /** What the account has */
@@ -4525,34 +4562,34 @@ export interface components {
       /** What navigator.credentials.get takes as publicKey, as JSON; null without a passkey for this host name */
       'passkey_options': components['schemas']['PasskeyUseOptions'] | null;
     });
-    'Problem.forbidden': components['schemas']['Problem'] & ({
-      'code'?: 'forbidden';
-      'status'?: 403;
-      /** Scopes of which an administration key needs one */
-      'missing_scopes'?: string[];
-      /** Roles of which an administrator needs one */
-      'sufficient_roles'?: ('viewer' | 'operator' | 'plugin_manager' | 'access_manager' | 'owner')[];
-    });
-    'Problem.password_confirmation_required': components['schemas']['Problem'] & ({
-      'code'?: 'password_confirmation_required';
-      'status'?: 403;
+    'Problem.second_factor_setup_required': components['schemas']['ProblemDetails'] & {
+      'code': 'second_factor_setup_required';
+      'status': 403;
+    };
+    'Problem.password_change_required': components['schemas']['ProblemDetails'] & {
+      'code': 'password_change_required';
+      'status': 403;
+    };
+    'Problem.password_confirmation_required': components['schemas']['ProblemDetails'] & ({
+      'code': 'password_confirmation_required';
+      'status': 403;
       /** Where the password is given again; GET: a login at the identity provider */
       'confirm': {
         'method': 'GET' | 'POST';
         'path': string;
       };
     });
-    'Problem.conflict': components['schemas']['Problem'] & ({
-      'code'?: 'conflict';
-      'status'?: 409;
-      /** What a repeated request had made */
-      'id'?: number | string | null;
-      /** What was asked for is being done already */
-      'reason'?: 'under_way';
-    });
-    'Problem.permissions_not_accepted': components['schemas']['Problem'] & {
-      'code'?: 'permissions_not_accepted';
-      'status'?: 409;
+    'Problem.page_proof_required': components['schemas']['ProblemDetails'] & {
+      'code': 'page_proof_required';
+      'status': 403;
+    };
+    'Problem.too_many_attempts': components['schemas']['ProblemDetails'] & {
+      'code': 'too_many_attempts';
+      'status': 429;
+    };
+    'Problem.permissions_not_accepted': components['schemas']['ProblemDetails'] & {
+      'code': 'permissions_not_accepted';
+      'status': 409;
       /** Permissions the installed version does not have */
       'new_permissions': string[];
     };
@@ -4563,9 +4600,9 @@ export interface components {
       'name': string;
       'message': string;
     };
-    'Problem.confirmation_required': components['schemas']['Problem'] & {
-      'code'?: 'confirmation_required';
-      'status'?: 409;
+    'Problem.confirmation_required': components['schemas']['ProblemDetails'] & {
+      'code': 'confirmation_required';
+      'status': 409;
       /** What would be open without a login */
       'becomes_public': {
         'trigger': string;
@@ -4575,9 +4612,17 @@ export interface components {
       /** What else an installation would widen */
       'widens': components['schemas']['Widening'][];
     };
-    'Problem.precondition_failed': components['schemas']['Problem'] & {
-      'code'?: 'precondition_failed';
-      'status'?: 412;
+    'Problem.body_too_large': components['schemas']['ProblemDetails'] & {
+      'code': 'body_too_large';
+      'status': 413;
+    };
+    'Problem.unsupported_media_type': components['schemas']['ProblemDetails'] & {
+      'code': 'unsupported_media_type';
+      'status': 415;
+    };
+    'Problem.precondition_failed': components['schemas']['ProblemDetails'] & {
+      'code': 'precondition_failed';
+      'status': 412;
       /** Members that changed since they were read */
       'changed': string[];
     };
@@ -4589,11 +4634,15 @@ export interface components {
       'line': number;
       'column': number;
     };
-    'Problem.validation_failed': components['schemas']['Problem'] & {
-      'code'?: 'validation_failed';
-      'status'?: 422;
+    'Problem.validation_failed': components['schemas']['ProblemDetails'] & {
+      'code': 'validation_failed';
+      'status': 422;
       /** The first mistake in a policy */
       'position'?: components['schemas']['PolicyPosition'];
+    };
+    'Problem.idempotency_key_reused': components['schemas']['ProblemDetails'] & {
+      'code': 'idempotency_key_reused';
+      'status': 422;
     };
     'Finding': {
       'level': 'refusal' | 'warning' | 'note';
@@ -4601,25 +4650,64 @@ export interface components {
       'message': string;
       'where'?: string;
     };
-    'Problem.module_refused': components['schemas']['Problem'] & {
-      'code'?: 'module_refused';
-      'status'?: 422;
+    'Problem.module_refused': components['schemas']['ProblemDetails'] & {
+      'code': 'module_refused';
+      'status': 422;
       'findings': components['schemas']['Finding'][];
     };
-    'Problem.quota_exceeded': components['schemas']['Problem'] & {
-      'code'?: 'quota_exceeded';
-      'status'?: 413;
-      /** Name of the limit */
-      'limit': string;
-      'limit_value': number;
-      /** How much is used already */
-      'used'?: number;
+    'Problem.frontend_refused': components['schemas']['ProblemDetails'] & {
+      'code': 'frontend_refused';
+      'status': 422;
     };
-    'Problem.unavailable': components['schemas']['Problem'] & {
-      'code'?: 'unavailable';
-      'status'?: 503;
+    'Problem.internal': components['schemas']['ProblemDetails'] & {
+      'code': 'internal';
+      'status': 500;
+    };
+    'Problem.plugin_trapped': components['schemas']['ProblemDetails'] & {
+      'code': 'plugin_trapped';
+      'status': 502;
+    };
+    'Problem.plugin_error': components['schemas']['ProblemDetails'] & {
+      'code': 'plugin_error';
+      'status': 502;
+    };
+    'Problem.plugin_response_invalid': components['schemas']['ProblemDetails'] & {
+      'code': 'plugin_response_invalid';
+      'status': 502;
+    };
+    'Problem.plugin_quota_exceeded': components['schemas']['ProblemDetails'] & {
+      'code': 'plugin_quota_exceeded';
+      'status': 502;
+    };
+    'Problem.no_slot': components['schemas']['ProblemDetails'] & {
+      'code': 'no_slot';
+      'status': 503;
+    };
+    'Problem.memory_budget': components['schemas']['ProblemDetails'] & {
+      'code': 'memory_budget';
+      'status': 503;
+    };
+    'Problem.quarantined': components['schemas']['ProblemDetails'] & {
+      'code': 'quarantined';
+      'status': 503;
+    };
+    'Problem.draining': components['schemas']['ProblemDetails'] & {
+      'code': 'draining';
+      'status': 503;
+    };
+    'Problem.unavailable': components['schemas']['ProblemDetails'] & {
+      'code': 'unavailable';
+      'status': 503;
       /** Name of the limit that is reached */
       'limit'?: string;
+    };
+    'Problem.deadline_exceeded': components['schemas']['ProblemDetails'] & {
+      'code': 'deadline_exceeded';
+      'status': 504;
+    };
+    'Problem.storage_full': components['schemas']['ProblemDetails'] & {
+      'code': 'storage_full';
+      'status': 507;
     };
     'AccessExplanation': {
       'user': {
@@ -4936,11 +5024,12 @@ export interface components {
     } | {
       'ok': false;
       'latency_ms': number;
-      'error': {
-        /** SQLSTATE, or the error code of the system */
-        'code': string;
-        'message': string;
-      };
+      'error': components['schemas']['ConnectionFailure'];
+    };
+    'ConnectionFailure': {
+      /** SQLSTATE, or the error code of the system */
+      'code': string;
+      'message': string;
     };
     'Drift': {
       /** In the database and not in the store, like faculty:f1#dean@user:e1; the first 1000 */

@@ -12,13 +12,8 @@ import type { components, paths } from './api.d.ts';
  */
 
 type Schemas = components['schemas'];
-/** Refusals that say more than every refusal, each with its code. */
-type ProblemWithMembers = Schemas[Extract<keyof Schemas, `Problem.${string}`>];
-
 /** A refusal; once its `code` is compared, it has the members of that code. */
-export type Problem =
-  | ProblemWithMembers
-  | (Schemas['Problem'] & { code: Exclude<Schemas['Problem']['code'], ProblemWithMembers['code']> });
+export type Problem = Schemas[Extract<keyof Schemas, `Problem.${string}`>];
 
 /** A refusal of the host. `code` is stable, `message` is for people. */
 export class PluginHostError extends Error {

@@ -136,12 +136,19 @@ export function apiTypes(): string {
     ]);
     return [literal(where), block(rows, '  ')];
   });
+  const codes = parts.flatMap(([name]) => /^'Problem\.(\w+)'$/.exec(name)?.[1] ?? []);
   return `/** Made from the OpenAPI document by "npm run client": not to be changed by hand. */
+
+/** A refusal of any code. */
+export type Problem = components['schemas']['ProblemDetails'] & {
+  status: number;
+  code: ${union(codes.map(literal))};
+};
 
 type Refused<Status extends number> = {
   [S in Status]: {
     headers: Record<string, unknown>;
-    content: { 'application/problem+json': components['schemas']['Problem'] };
+    content: { 'application/problem+json': Problem };
   };
 };
 

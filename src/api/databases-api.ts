@@ -24,6 +24,10 @@ const testBody = z.strictObject({
 
 const latency = z.int().nonnegative();
 
+const connectionFailure = z
+  .object({ code: z.string().describe('SQLSTATE, or the error code of the system'), message: z.string() })
+  .meta({ id: 'ConnectionFailure' });
+
 const trial = z
   .discriminatedUnion('ok', [
     z.object({
@@ -37,7 +41,7 @@ const trial = z
     z.object({
       ok: z.literal(false),
       latency_ms: latency,
-      error: z.object({ code: z.string().describe('SQLSTATE, or the error code of the system'), message: z.string() }),
+      error: connectionFailure,
     }),
   ])
   .meta({ id: 'ConnectionTrial' });

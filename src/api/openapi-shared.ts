@@ -1,7 +1,6 @@
 import { type ErrorCode, FIELD_ERROR_CODES, STATUS_OF, TITLE_OF } from '../base/errors.ts';
 import type { Contract, Scheme } from './contract.ts';
 import type { JsonSchema } from './json-schema.ts';
-import { PROBLEM_MEMBERS } from './problem-members.ts';
 
 /** Parts of the OpenAPI document that all operations share: refusals and credentials. */
 
@@ -91,65 +90,64 @@ export const SECURITY_SCHEMES: Readonly<Record<Scheme | 'service_key', Json>> = 
   },
 };
 
-export const PROBLEM: Json = {
+/**
+ * What every refusal says, but its code and its status: those differ by schema, and generators of clients cannot join two descriptions of
+ * one member.
+ */
+const PROBLEM_DETAILS: Json = {
   type: 'object',
-  description: 'What every refusal says (RFC 9457). Clients match code.',
-  required: ['type', 'title', 'status', 'detail', 'instance', 'code', 'request_id', 'error', 'errors'],
+  description: 'What every refusal says (RFC 9457).',
+  required: ['type', 'title', 'detail', 'instance', 'request_id', 'error', 'errors'],
   properties: {
     type: { type: 'string', format: 'uri' },
     title: { type: 'string' },
-    status: { type: 'integer' },
     detail: { type: 'string' },
     instance: { type: 'string', description: 'Path of the request' },
-    code: { type: 'string', enum: Object.keys(STATUS_OF), description: 'What went wrong, from a closed list' },
     request_id: { type: 'string' },
     error: { type: 'string', description: 'The same text as detail' },
     errors: {
       type: 'array',
       description: 'Each place that is wrong; 20 at most',
-      items: {
-        type: 'object',
-        required: ['pointer', 'message', 'code'],
-        properties: {
-          pointer: {
-            type: 'string',
-            description: 'JSON pointer (RFC 6901) into the body, or query:name, or path:name',
-          },
-          message: { type: 'string' },
-          code: { type: 'string', enum: FIELD_ERROR_CODES, description: 'What kind of mistake it is' },
-          limit: { type: 'number', description: 'The bound that was passed, in what the code counts' },
-        },
-      },
+      items: { $ref: '#/components/schemas/ProblemPlace' },
     },
     errors_total: { type: 'integer', description: 'How many there are, when some are left out' },
   },
 };
 
-/** Name of the schema of a code that says more than every refusal. */
+const PROBLEM_PLACE: Json = {
+  type: 'object',
+  required: ['pointer', 'message', 'code'],
+  properties: {
+    pointer: { type: 'string', description: 'JSON pointer (RFC 6901) into the body, or query:name, or path:name' },
+    message: { type: 'string' },
+    code: { type: 'string', enum: FIELD_ERROR_CODES, description: 'What kind of mistake it is' },
+    limit: { type: 'number', description: 'The bound that was passed, in what the code counts' },
+  },
+};
+
+const DETAILS = { $ref: '#/components/schemas/ProblemDetails' };
+
+/** Schemas that those of all codes share. */
+export const PROBLEM_SCHEMAS = { ProblemPlace: PROBLEM_PLACE, ProblemDetails: PROBLEM_DETAILS };
+
+/** Name of the schema of a code. */
 export const problemName = (code: ErrorCode): string => `Problem.${code}`;
 
-/** A refusal of one code with the members it has; no others are allowed. */
+/** A refusal of one code. @param members what it has beyond those of every refusal; no others are allowed */
 export function problemSchema(code: ErrorCode, { properties, required }: JsonSchema): Json {
   const always = { code: { const: code }, status: { const: STATUS_OF[code] } };
-  const more = { type: 'object', required: required ?? [], properties: { ...always, ...properties } };
-  return { allOf: [EVERY_PROBLEM, more], unevaluatedProperties: false, description: TITLE_OF[code] };
+  const own = {
+    type: 'object',
+    required: ['code', 'status', ...(required ?? [])],
+    properties: { ...always, ...properties },
+  };
+  return { allOf: [DETAILS, own], unevaluatedProperties: false, description: TITLE_OF[code] };
 }
 
-const EVERY_PROBLEM = { $ref: '#/components/schemas/Problem' };
-
-/** A refusal with one of these codes, which have one status. */
-export function refusalSchema(codes: readonly ErrorCode[], status: number): Json {
-  const plain = codes.filter(code => PROBLEM_MEMBERS[code] === undefined);
-  const members = { properties: { code: { enum: plain }, status: { const: status } } };
-  const alternatives: Json[] = [
-    ...(plain.length === 0
-      ? []
-      : [{ allOf: [EVERY_PROBLEM, { type: 'object', ...members }], unevaluatedProperties: false }]),
-    ...codes
-      .filter(code => PROBLEM_MEMBERS[code] !== undefined)
-      .map(code => ({ $ref: `#/components/schemas/${problemName(code)}` })),
-  ];
-  return alternatives.length === 1 && alternatives[0] !== undefined ? alternatives[0] : { anyOf: alternatives };
+/** A refusal with one of these codes. */
+export function refusalSchema(codes: readonly ErrorCode[]): Json {
+  const [first, ...others] = codes.map(code => ({ $ref: `#/components/schemas/${problemName(code)}` }));
+  return first !== undefined && others.length === 0 ? first : { anyOf: [first, ...others] };
 }
 
 /** Each alternative by which a caller is let in. */

@@ -1,10 +1,9 @@
-import type { z } from 'zod';
 import { type ErrorCode, STATUS_OF, TITLE_OF } from '../base/errors.ts';
 import { rolesWith } from '../identity/admin-roles.ts';
 import type { Contract, Idempotency, RawBody, ReplyShape, Resource } from './contract.ts';
 import { type JsonSchema, toJsonSchema } from './json-schema.ts';
 import {
-  PROBLEM,
+  PROBLEM_SCHEMAS,
   problemName,
   problemSchema,
   refusalSchema,
@@ -21,12 +20,15 @@ type Json = Record<string, unknown>;
 
 /** Where schemas with a name of their own are gathered. */
 class Components {
-  readonly schemas: Record<string, unknown> = { Problem: PROBLEM };
+  readonly schemas: Record<string, unknown> = { ...PROBLEM_SCHEMAS };
   readonly responses: Record<string, unknown> = {};
 
   constructor() {
-    for (const [code, members] of Object.entries(PROBLEM_MEMBERS) as Array<[ErrorCode, z.ZodObject]>)
-      this.schemas[problemName(code)] = problemSchema(code, this.take(toJsonSchema(members, 'output')));
+    for (const code of Object.keys(STATUS_OF) as ErrorCode[]) {
+      const members = PROBLEM_MEMBERS[code];
+      const own = members === undefined ? {} : this.take(toJsonSchema(members, 'output'));
+      this.schemas[problemName(code)] = problemSchema(code, own);
+    }
   }
 
   /** The schema as it stands in the document: named parts are gathered, and referred to. */
@@ -95,7 +97,7 @@ function problemResponses(contract: Contract, components: Components): Record<st
   const byStatus = Map.groupBy(refusalsOf(contract), code => STATUS_OF[code]);
   return Object.fromEntries(
     [...byStatus].map(([status, codes]) => {
-      const schema = refusalSchema(codes, status);
+      const schema = refusalSchema(codes);
       const description = codes.map(code => `${TITLE_OF[code]} (${code})`).join('; ');
       const response = { description, content: { 'application/problem+json': { schema } } };
       const name = codes.join('.');

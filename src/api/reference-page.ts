@@ -195,9 +195,18 @@ function problemSection(document: Json): string {
     const own = objectOf(listOf(objectOf(schema).allOf)[1]);
     const { code: _, status, ...properties } = objectOf(own.properties);
     const title = `<h4><code>${escapeHtml(code ?? '')}</code> <span class="type">${html(objectOf(status).const)}</span></h4>`;
-    return code === undefined ? [] : [`${title}${schemaTable(document, { ...own, properties })}`];
+    const hasMore = code !== undefined && Object.keys(properties).length > 0;
+    return hasMore ? [`${title}${schemaTable(document, { ...own, properties })}`] : [];
   });
-  const every = schemaTable(document, { $ref: '#/components/schemas/Problem' });
+  const every = schemaTable(document, {
+    allOf: [
+      {
+        properties: { status: { type: 'integer' }, code: { type: 'string', description: 'What went wrong' } },
+        required: ['status', 'code'],
+      },
+      { $ref: '#/components/schemas/ProblemDetails' },
+    ],
+  });
   return `<details><summary>Every refusal is a problem document (RFC 9457)</summary>${every}
 <p>With these codes it has further members:</p>${further.join('')}</details>`;
 }

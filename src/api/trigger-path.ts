@@ -47,7 +47,7 @@ export function triggerPath(responses: Json): Json {
     const name = `trigger.${codes.join('.')}`;
     responses[name] = {
       description: codes.map(code => `${TITLE_OF[code]} (${code})`).join('; '),
-      content: { 'application/problem+json': { schema: refusalSchema(codes, status) } },
+      content: { 'application/problem+json': { schema: refusalSchema(codes) } },
     };
     return [String(status), { $ref: `#/components/responses/${name}` }];
   });

@@ -3,8 +3,8 @@ import t from 'tap';
 import { z } from 'zod';
 import type { Contract } from '../../src/api/contract.ts';
 import { apiDocs, apiDocument } from '../../src/api/docs-api.ts';
-import { PROBLEM_MEMBERS } from '../../src/api/problem-members.ts';
 import { RESOURCES } from '../../src/api/resources.ts';
+import { STATUS_OF } from '../../src/base/errors.ts';
 import { contractProblems } from '../support/contract.ts';
 import { request, startTestService } from '../support/service.ts';
 
@@ -144,6 +144,25 @@ t.test('a refusal has the members of its code and no others', async t => {
   t.equal(refused(429, 'too_many_attempts'), '');
   t.match(refused(429, 'too_many_attempts', { attempts_left: 4 }), /unevaluated properties/, 'a code without any');
   t.equal(refused(422, 'validation_failed', { errors_total: 30 }), '', 'every refusal counts its errors');
-  const { schemas } = apiDocument().components as { schemas: Record<string, unknown> };
-  for (const code of Object.keys(PROBLEM_MEMBERS)) t.ok(schemas[`Problem.${code}`], `${code} stands in the document`);
+});
+
+t.test('generators of clients understand refusals: a schema for each code, and no member described twice', async t => {
+  type Schema = { $ref?: string; allOf?: Schema[]; properties?: Record<string, { const?: unknown }> };
+  const { responses, schemas } = apiDocument().components as {
+    schemas: Record<string, Schema>;
+    responses: Record<string, { content: Record<string, { schema: Schema & { anyOf?: Schema[] } }> }>;
+  };
+  const resolve = (s: Schema): Schema => (s.$ref === undefined ? s : (schemas[s.$ref.split('/').at(-1) ?? ''] ?? {}));
+  for (const [code, status] of Object.entries(STATUS_OF)) {
+    const properties = schemas[`Problem.${code}`]?.allOf?.[1]?.properties;
+    t.same([properties?.code?.const, properties?.status?.const], [code, status], code);
+  }
+  for (const [name, { allOf = [] }] of Object.entries(schemas)) {
+    const members = allOf.flatMap(part => Object.keys(resolve(part).properties ?? {}));
+    t.equal(members.length, new Set(members).size, `${name} joins parts of different members`);
+  }
+  for (const [name, { content }] of Object.entries(responses))
+    for (const { schema } of Object.values(content))
+      for (const one of schema.anyOf ?? [schema])
+        t.match(one, { $ref: /^#\/components\/schemas\/Problem\.\w+$/ }, name);
 });

@@ -1,8 +1,6 @@
 import i18next from 'i18next';
-import type { components } from '../../../sdk/client/api.d.ts';
+import type { components, Problem } from '../../../sdk/client/api.d.ts';
 import { currentLanguage } from '../texts/index.ts';
-
-type Problem = components['schemas']['Problem'];
 
 /** A place of the input that is wrong: JSON pointer into the body, `query:name` or `path:name`. */
 export type Place = { pointer: string; message: string };
