@@ -107,6 +107,7 @@ function listenTo(inbox: Inbox, service: Service, siblings: LinkedSiblings, hand
       case 'heard':
         return siblings.noteHeard(message.number);
       case 'strike':
+      case 'callers_well':
       case 'strikes_forgotten':
       case 'trigger_resumed':
         return service.hearStrike(message);

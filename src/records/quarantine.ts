@@ -120,13 +120,20 @@ export class Quarantine {
 
   /**
    * Counts what happened in another serving process of this host. All of them count the same, so each suspends by itself;
-   * a suspension for all callers is then written more than once, with the same content.
+   * a suspension for all callers is then written more than once, with the same content. A process that knows of more
+   * callers for whom the trigger works answers a strike with their number, before the third is counted.
    */
   hearStrike(m: StrikeMessage): void {
     // All processes hear of it from the database.
     if (m.kind === 'trigger_resumed') return;
     if (m.kind === 'strikes_forgotten') this.#strikes.forget(m.pluginId, m.trigger, m.caller);
-    else if (!this.#isSuspended(m)) this.#failed(m, m, m.atMs, m.well);
+    else if (m.kind === 'callers_well') this.#strikes.hearWell(m.pluginId, m.trigger, m.well, m.atMs);
+    else if (!this.#isSuspended(m)) {
+      const { atMs, pluginId, trigger } = m;
+      const well = this.#strikes.countWell(pluginId, trigger, atMs);
+      if (well > m.well) this.#tell({ kind: 'callers_well', pluginId, trigger, well, atMs });
+      this.#failed(m, m, atMs, m.well);
+    }
   }
 
   #isSuspended({ atMs, caller, pluginId, trigger }: Extract<StrikeMessage, { kind: 'strike' }>): boolean {

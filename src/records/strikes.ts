@@ -18,13 +18,21 @@ export const strikeMessage = z.discriminatedUnion('kind', [
     /** How many callers of the trigger went well lately in the process that tells; a release before does not say. */
     well: z.int().min(0).default(0),
   }),
+  /** The answer to a strike by a process that knows of more callers for whom the trigger worked lately. */
+  z.object({
+    kind: z.literal('callers_well'),
+    pluginId: z.string(),
+    trigger: z.string(),
+    well: z.int(),
+    atMs: z.number(),
+  }),
   /** An execution succeeded where there were strikes. */
   z.object({ kind: z.literal('strikes_forgotten'), ...of }),
   /** An administrator resumed the trigger. */
   z.object({ kind: z.literal('trigger_resumed'), pluginId: z.string(), trigger: z.string() }),
 ]);
 export type StrikeMessage = z.infer<typeof strikeMessage>;
-type StrikeTold = Extract<StrikeMessage, { kind: 'strike' }>;
+type StrikeTold = Exclude<StrikeMessage, { kind: 'trigger_resumed' | 'callers_well' }>;
 
 const STRIKES_KEPT = 1000;
 
@@ -33,15 +41,24 @@ export class ToldStrikes {
   #told: StrikeTold[] = [];
 
   add(message: StrikeMessage): void {
+    if (message.kind === 'callers_well') return;
     const isOther = (s: StrikeTold): boolean => s.pluginId !== message.pluginId || s.trigger !== message.trigger;
-    if (message.kind === 'strike') this.#told = [...this.#told, message].slice(-STRIKES_KEPT);
-    else if (message.kind === 'trigger_resumed') this.#told = this.#told.filter(isOther);
-    else this.#told = this.#told.filter(s => isOther(s) || s.caller !== message.caller);
+    if (message.kind === 'trigger_resumed') this.#told = this.#told.filter(isOther);
+    else if (message.kind === 'strike') this.#keep(message);
+    else {
+      // A success also ends the row of all callers' strikes: it keeps its place between them.
+      this.#told = this.#told.filter(s => isOther(s) || (s.kind === 'strike' && s.caller !== message.caller));
+      if (!this.#told.every(isOther)) this.#keep(message);
+    }
+  }
+
+  #keep(message: StrikeTold): void {
+    this.#told = [...this.#told, message].slice(-STRIKES_KEPT);
   }
 
   /** @param nowMs time of day */
   list(nowMs: number): StrikeMessage[] {
-    this.#told = this.#told.filter(s => s.atMs > nowMs - LIMITS.quarantineMs);
+    this.#told = this.#told.filter(s => s.kind !== 'strike' || s.atMs > nowMs - LIMITS.quarantineMs);
     return this.#told;
   }
 }
@@ -71,16 +88,21 @@ class RecentCallers {
       known.atMs = atMs;
       return;
     }
+    if (this.#last.size >= RECENT_CALLERS_MAX && known === undefined) {
+      const [oldest] = this.#last;
+      if (oldest === undefined) return;
+      // Of many callers for whom it works, those remembered stand for the others: no entry is made for each success.
+      if (!failed && oldest[1].placedMs > atMs - PLACE_MS) return;
+      this.#last.delete(oldest[0]);
+    }
     this.#last.delete(caller);
     this.#last.set(caller, { failed, atMs, placedMs: atMs });
-    if (this.#last.size <= RECENT_CALLERS_MAX) return;
-    const oldest = this.#last.keys().next();
-    if (!oldest.done) this.#last.delete(oldest.value);
   }
 
-  /** Another serving process says how many callers went well there. */
+  /** Another serving process says how many callers went well there; the largest number of the last minute counts. */
   hear(well: number, atMs: number): void {
-    this.#told = { well, atMs };
+    const isOld = this.#told.atMs <= atMs - LIMITS.quarantineWindowMs;
+    if (isOld || well >= this.#told.well) this.#told = { well, atMs };
   }
 
   /** How many callers failed last in this process, and how many did not. */
@@ -90,7 +112,7 @@ class RecentCallers {
     return counts;
   }
 
-  /** The same; those that went well are counted where they are more, here or in the process that told last. */
+  /** The same; those that went well are counted where they are more, here or in a process that told. */
   since(ms: number): { failed: number; well: number } {
     const { failed, well } = this.here(ms);
     return { failed, well: this.#told.atMs > ms ? Math.max(well, this.#told.well) : well };
@@ -137,6 +159,11 @@ export class Strikes {
   /** How many callers of a trigger went well within the last minute in this process: what others told is not told on. */
   countWell(pluginId: string, trigger: string, nowMs: number): number {
     return this.#recentOf(pluginId, trigger).here(nowMs - LIMITS.quarantineWindowMs).well;
+  }
+
+  /** Another serving process says how many callers of a trigger went well there. */
+  hearWell(pluginId: string, trigger: string, well: number, atMs: number): void {
+    this.#recentOf(pluginId, trigger).hear(well, atMs);
   }
 
   /**

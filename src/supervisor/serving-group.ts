@@ -232,6 +232,7 @@ export class ServingGroup {
         serving.graph = message.endpoint;
         return this.#noteGraph(message.endpoint);
       case 'strike':
+      case 'callers_well':
       case 'strikes_forgotten':
       case 'trigger_resumed':
         this.#strikes.add(message);

@@ -3,7 +3,7 @@ import type { Actor } from '../../src/audit/audit-log.ts';
 import { LIMITS } from '../../src/base/limits.ts';
 import { type Database, openDatabase } from '../../src/db/database.ts';
 import { Quarantine } from '../../src/records/quarantine.ts';
-import { type StrikeMessage, strikeMessage } from '../../src/records/strikes.ts';
+import { type StrikeMessage, strikeMessage, ToldStrikes } from '../../src/records/strikes.ts';
 import { suspendSuspects } from '../../src/records/suspects.ts';
 import { MANY_LANES, startTestService } from '../support/service.ts';
 import { respondText, watPlugin } from '../support/wat.ts';
@@ -160,6 +160,15 @@ t.test('a few callers that make a trigger fail do not take it from the many for 
   );
   for (const message of told) other.hearStrike(message);
   t.equal(isSuspended('user:1', now + 2000, other), false, 'nor in a process that served none of the many');
+  // The failing callers reach a process that served them alone: another one answers its first strike.
+  const [alone, many]: [Quarantine, Quarantine] = [
+    made(message => many.hearStrike(message)),
+    made(message => alone.hearStrike(message)),
+  ];
+  for (let k = 0; k < 5; k++) many.note(MOODY, 'a', `user:${k}`, OK, now);
+  for (let k = 0; k < 40; k++) alone.note(MOODY, 'a', k % 2 === 0 ? 'address 1' : 'address 2', LATE, now + 1000 + k);
+  for (const of of [alone, many])
+    t.same([isSuspended('user:1', now + 2000, of), isSuspended('address 1', now + 2000, of)], [false, true]);
   // It breaks: those for whom it worked fail one after the other.
   const failsFor = (count: number): void => {
     for (let k = 0; k < count; k++) q.note(MOODY, 'a', `user:${k}`, LATE, now + 3000);
@@ -377,4 +386,36 @@ t.test('successes are sampled, failures and executions that logged an error are 
   t.equal(await count('moody'), 60);
   const sampled = await count('plain');
   t.ok(sampled >= 5 && sampled < 60, `${sampled} of 60 kept`);
+});
+
+t.test('a process that starts counts the strikes as the others do', async t => {
+  const told = new ToldStrikes();
+  const now = Date.parse('2026-01-01T00:00:00Z');
+  const of = { pluginId: 'p', trigger: 'a' };
+  const strike = (caller: string, ms: number): StrikeMessage =>
+    strikeMessage.parse({ kind: 'strike', ...of, caller, cause: 'trapped: x', atMs: now + ms });
+  const kinds = (): string[] => told.list(now + 10).map(m => ('caller' in m ? `${m.kind} ${m.caller}` : m.kind));
+  for (const message of [strike('b', 1), strike('c', 2)]) told.add(message);
+  // Of the two callers one succeeds: the row of all is over, the strike of the other still counts for that one.
+  told.add({ kind: 'strikes_forgotten', ...of, caller: 'b' });
+  told.add({ kind: 'strikes_forgotten', ...of, caller: 'b' });
+  told.add({ kind: 'callers_well', ...of, well: 3, atMs: now });
+  told.add(strike('b', 3));
+  t.same(kinds(), ['strike c', 'strikes_forgotten b', 'strike b']);
+  const db = openDatabase('postgresql://nowhere.invalid/x', 1, () => {});
+  t.teardown(() => db.close());
+  const ignore = (): void => {};
+  const q = new Quarantine(db, ignore, ignore, ignore);
+  for (const message of told.list(now + 10)) q.hearStrike(message);
+  q.hearStrike(strike('d', 4));
+  const isSuspended = (): boolean => q.find({ id: 'p', versionId: 1 }, 'a', 'new', now + 20) !== undefined;
+  t.equal(isSuspended(), false, 'two in a row');
+  q.hearStrike(strike('e', 5));
+  t.equal(isSuspended(), true, 'three in a row');
+  told.add({ kind: 'strikes_forgotten', ...of, caller: 'c' });
+  told.add({ kind: 'strikes_forgotten', ...of, caller: 'b' });
+  t.same(kinds(), [], 'nothing is kept of what nothing is left of');
+  told.add(strike('b', 6));
+  told.add({ kind: 'trigger_resumed', ...of });
+  t.same(kinds(), []);
 });
