@@ -114,3 +114,80 @@ t.test('comments and errors use the plain word', async t => {
     t.same(words, [], file);
   }
 });
+
+/**
+ * Sentences of these pages that say never, always, only or at most, by some of their words, with the test that holds each: its file and
+ * its title.
+ */
+const CLAIMS: Record<string, Array<[words: string, file: string, title: string]>> = {
+  'docs/SECURITY.md': [
+    [
+      'Only a memory of the same plugin on the same thread',
+      'execution/remembered-isolation',
+      'the memory of an execution that did not return normally is not used again',
+    ],
+    ['One holds at most seven', 'execution/fairness', 'one caller holds at most seven of a plugin’s eight slots'],
+    [
+      'at most 512 requests',
+      'execution/slots',
+      'one plugin cannot use all waiting places of the host, and one caller not',
+    ],
+    ['A manifest only suggests', 'triggers/public-access', 'a suggestion counts only when it is accepted'],
+    ['An owner always remains', 'identity/admin-roles', 'an owner is always left'],
+    ['never returned', 'plugins/install', 'install checks required, sensitive, unknown and database fields'],
+    ['may only append, without', 'db/service-role', 'cannot touch tables, the audit log or migrations'],
+    ['may only append; the database', 'db/service-role', 'cannot touch tables, the audit log or migrations'],
+    ['shown only where nothing in it can run', 'files/file-headers', 'only what cannot run is shown in the browser'],
+    ['never unpacked', 'frontends/frontends', 'a ZIP that is no honest frontend is refused, and nothing of it stays'],
+    ['only databases the plugin declares', 'host/sql', 'only databases that were declared and given can be opened'],
+    ['20 MiB at most', 'host/guarded-calls', 'messengers hand over files of 20 MiB at most'],
+    ['reach only addresses', 'host/guarded-calls', 'a call of the service reaches no inner address'],
+    ['at most 8 KiB', 'http/json-bodies', 'what needs no credential takes 8 KiB at most'],
+    ['at most 20 places', 'http/json-bodies', 'a refusal names at most 20 errors, and long quotes are cut'],
+    ['at most 20 cookies', 'triggers/answers', 'an answer may set only a few'],
+    ['only together with a proof', 'api/browser-origin', 'opens the admin API only with the proof of our page'],
+    ['`admin_session` never travels', 'api/plugin-origin', 'has its user, and nothing of the service'],
+  ],
+  'docs/access.md': [
+    [
+      'only public triggers answer',
+      'authz/trigger-access',
+      'no caller gets in without a flag for its kind, except on a public',
+    ],
+    ['open to logged-in users only', 'triggers/public-access', 'a new trigger is for logged-in users'],
+  ],
+  'docs/limits.md': [
+    ['at most 5 minutes apart', 'outbox/outbox', 'the wait after a failure doubles from two seconds to five'],
+  ],
+};
+
+/** Sentences and rows of a page, each on one line, without headings. */
+const sentencesOf = (page: string): string[] =>
+  proseOf(page)
+    .replace(/^#.*$/gm, '')
+    .split(/\n\s*(?=\n|- |\d+\. |\|)/)
+    .flatMap(block =>
+      block
+        .trim()
+        .replace(/\s+/g, ' ')
+        .split(/(?<=[.;:])\s+(?=[A-Z`])/),
+    );
+
+t.test('what the pages of security, access and limits promise without exception is held by a test each', t => {
+  for (const [page, claims] of Object.entries(CLAIMS)) {
+    const promises = sentencesOf(page).filter(s => /\b(never|always|only|at most)\b/i.test(s));
+    for (const promise of promises)
+      t.ok(
+        claims.some(([words]) => promise.includes(words)),
+        `${page}: name the test that holds "${promise}"`,
+      );
+    for (const [words, file, title] of claims) {
+      t.ok(
+        promises.some(s => s.includes(words)),
+        `${page} says "${words}"`,
+      );
+      t.ok(read(`test/${file}.test.ts`).includes(title), `test/${file}.test.ts has "${title}"`);
+    }
+  }
+  t.end();
+});

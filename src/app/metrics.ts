@@ -11,9 +11,10 @@ const LOOP_RESOLUTION_MS = 20;
 const FEATURE_MS = 500;
 const loop = monitorEventLoopDelay({ resolution: LOOP_RESOLUTION_MS });
 
-/** Node records whole intervals: how much longer than its interval one took, in seconds. */
-const lateness = (percentile: number): number =>
-  Math.max(0, loop.percentile(percentile) / 1e9 - LOOP_RESOLUTION_MS / 1000);
+/** How much longer than planned an interval took, in seconds. @param intervalNs whole, as Node records it */
+export const latenessOf = (intervalNs: number): number => Math.max(0, intervalNs / 1e9 - LOOP_RESOLUTION_MS / 1000);
+
+const lateness = (percentile: number): number => latenessOf(loop.percentile(percentile));
 
 /** What is measured of the process itself and of its connections to the database. */
 function processMetrics({ db }: Pick<Core, 'db'>): Metric[] {

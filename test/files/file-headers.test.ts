@@ -21,12 +21,27 @@ t.test(
       ['a;b=c.txt', 'attachment; filename="a;b=c.txt"'],
     ];
     for (const [name, want] of rows) t.equal(dispositionOf({ name, mimeType: 'application/pdf' }), want, name);
-    for (const mimeType of ['image/png', 'text/plain; charset=utf-8', 'video/mp4'])
-      t.match(dispositionOf({ name: 'x', mimeType }), /^inline;/, mimeType);
-    for (const mimeType of ['text/html', 'image/svg+xml', 'text/plainly', 'application/xhtml+xml'])
-      t.match(dispositionOf({ name: 'x', mimeType }), /^attachment;/, mimeType);
   },
 );
+
+t.test('only what cannot run is shown in the browser, and everything else is saved', t => {
+  for (const mimeType of ['image/png', 'text/plain; charset=utf-8', 'video/mp4'])
+    t.match(dispositionOf({ name: 'x', mimeType }), /^inline;/, mimeType);
+  for (const mimeType of [
+    'text/html',
+    'TEXT/HTML',
+    'image/svg+xml',
+    'text/plainly',
+    'application/xhtml+xml',
+    'text/xml',
+    'application/pdf',
+    'text/javascript',
+    '',
+    'nonsense',
+  ])
+    t.match(dispositionOf({ name: 'x', mimeType }), /^attachment;/, mimeType);
+  t.end();
+});
 
 t.test('one range of bytes is read as RFC 9110 says', async t => {
   const rows: Array<[header: string | undefined, size: number, want: ReturnType<typeof rangeOf>]> = [

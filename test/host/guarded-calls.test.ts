@@ -6,6 +6,8 @@ import { openDatabase } from '../../src/db/database.ts';
 import { nameResolver } from '../../src/host/guarded-agent.ts';
 import { guardedCalls } from '../../src/host/guarded-calls.ts';
 import { callApi } from '../../src/messaging/messenger-http.ts';
+import { telegramChannel } from '../../src/messaging/telegram.ts';
+import { vkChannel } from '../../src/messaging/vk.ts';
 import { callerPlugin, callHost } from '../support/caller.ts';
 import { startVk, vkPost, vkUpdate } from '../support/messengers.ts';
 import { type Names, startNameServer } from '../support/name-server.ts';
@@ -81,6 +83,36 @@ t.test('a call of the service reaches no inner address, except in ranges the ope
   for (const host of ['[::1]', '10.0.0.1', 'metadata.test', 'mixed.test'])
     await t.rejects(listed.call(`http://${host}:${port}/`, GET()), { name: 'AddressRefused' }, host);
   t.equal(seen.connections, connections, 'one address that is not allowed refuses the name');
+});
+
+t.test('a call takes no more bytes than it asked for, and messengers hand over files of 20 MiB at most', async t => {
+  const most = 20 * 1024 * 1024;
+  let announced = false;
+  const { port } = await serve(t, (request, response) => {
+    const { pathname } = new URL(request.url ?? '', 'http://x');
+    if (pathname === '/bot1/getFile')
+      return void response.end(JSON.stringify({ ok: true, result: { file_path: `${most + 1}` } }));
+    const bytes = Number(pathname.split('/').at(-1));
+    if (announced) response.setHeader('content-length', bytes);
+    response.write('x');
+    response.end('x'.repeat(bytes - 1));
+  });
+  const apiUrl = `http://127.0.0.1:${port}`;
+  const calls = await callsOf(t, [], [apiUrl]);
+  const telegram = telegramChannel({ apiUrl, http: calls, perSecond: 1, token: '1' });
+  const vk = vkChannel({ apiUrl, groupId: '1', http: calls, perSecond: 1, token: '1' });
+  const file = { fileType: 'document', name: 'x', mimeType: 'text/plain', size: null } as const;
+  const signal = AbortSignal.timeout(30_000);
+  for (announced of [false, true]) {
+    t.equal((await calls.call(`${apiUrl}/1000`, GET())).bytes.length, 1000);
+    await t.rejects(calls.call(`${apiUrl}/1001`, GET()), { message: /larger than 1000 bytes/ });
+    t.equal((await vk.download({ ...file, source: `${apiUrl}/${most}` }, signal)).length, most);
+    for (const download of [
+      vk.download({ ...file, source: `${apiUrl}/${most + 1}` }, signal),
+      telegram.download({ ...file, source: 'any' }, signal),
+    ])
+      await t.rejects(download, { message: /larger than 20971520 bytes|could not be fetched/ });
+  }
 });
 
 t.test('a literal address the operator has configured needs no range, and allows no other address', async t => {
