@@ -28,20 +28,69 @@ export function isJournal(fd: number, stream: string | undefined): boolean {
 /** Asks pino for the level of each line. */
 const LEVELLED = { [Symbol.for('pino.metadata')]: true, lastLevel: 30 };
 
+/** Bytes of lines that wait while standard output is not read; further lines are dropped and counted. */
+const WAITING_BYTES_MAX = 1024 * 1024;
+/** How long a process that ends tries to write what waits. */
+const LAST_LINES_MS = 1000;
+
+/** Where lines go that may be dropped. */
+type Output = pino.DestinationStream & {
+  lastLevel: number;
+  /** Called with how many lines were dropped, when lines are written again. */
+  whenDropped(warn: (lines: number) => void): void;
+  /** Writes what waits, before the process goes on as another program; gives up after a second. */
+  flush(): void;
+};
+
 /**
- * Standard output; in the journal each line begins with its priority, so that `journalctl -p warning` finds it.
+ * Standard output; in the journal each line begins with its priority, so that `journalctl -p warning` finds it. A reader that stops (a
+ * stuck collector, a paused pager) must not stop the service: nothing waits for it, and what it does not take is dropped in the end.
  *
  * @param journal the variable `JOURNAL_STREAM`
  */
-export function standardOutput(journal: string | undefined): pino.DestinationStream {
-  const to = pino.destination(1);
-  if (!isJournal(1, journal)) return to;
+export function standardOutput(journal: string | undefined): Output {
+  let until = Number.POSITIVE_INFINITY;
+  // Looking at it makes a pipe one that does not block; otherwise the end of the process would wait for its reader.
+  void process.stdout.writable;
+  const to = pino.destination({
+    dest: 1,
+    sync: false,
+    maxLength: WAITING_BYTES_MAX,
+    retryEAGAIN: () => performance.now() < until,
+  });
+  const prefix = isJournal(1, journal) ? journalPrefix : (): string => '';
+  let warn: (lines: number) => void = () => {};
+  let dropped = 0;
+  to.on('drop', () => {
+    dropped++;
+  });
+  to.on('drain', () => {
+    const lines = dropped;
+    dropped = 0;
+    if (lines > 0) warn(lines);
+  });
+  // Before the library writes the last lines.
+  process.prependListener('exit', () => {
+    until = performance.now() + LAST_LINES_MS;
+  });
   return {
     ...LEVELLED,
     write(line: string) {
-      to.write(journalPrefix(this.lastLevel) + line);
+      to.write(prefix(this.lastLevel) + line);
     },
-  } as pino.DestinationStream & { lastLevel: number };
+    whenDropped(by) {
+      warn = by;
+    },
+    flush() {
+      until = performance.now() + LAST_LINES_MS;
+      try {
+        to.flushSync();
+      } catch {
+        // Not read within that second.
+      }
+      until = Number.POSITIVE_INFINITY;
+    },
+  } as Output;
 }
 
 /** What lines look like: an object of JSON each, or text for people. */
@@ -72,7 +121,7 @@ function prettied(to: pino.DestinationStream): pino.DestinationStream {
  */
 export function makeLog(
   level: string,
-  to: pino.DestinationStream = standardOutput(undefined),
+  to: pino.DestinationStream | Output = standardOutput(undefined),
   lines: LogFormat = 'json',
 ): Log {
   const options: pino.LoggerOptions = {
@@ -92,5 +141,8 @@ export function makeLog(
       '*.cookie',
     ],
   };
-  return pino(options, lines === 'pretty' ? prettied(to) : to);
+  const log = pino(options, lines === 'pretty' ? prettied(to) : to);
+  if ('whenDropped' in to)
+    (to as Output).whenDropped(n => log.warn({ lines: n }, 'log lines were dropped: standard output was not read'));
+  return log;
 }

@@ -83,6 +83,7 @@ async function run(options: ServeOptions & { ownEntry: string }, taken: Takeover
     environment,
     progress,
     warn,
+    flush: announcer.flush,
     ready(port, token, first) {
       if (first) announcer.ready(port, token);
       else progress(`ready again on port ${port}`);

@@ -8,6 +8,8 @@ export type Announcer = {
   warn(text: string): void;
   /** Announces that the service is ready for the first time. */
   ready(port: number, setupToken: string | null): void;
+  /** Writes what waits, before the process goes on as another program. */
+  flush(): void;
 };
 
 type Screen = { isTTY?: boolean; write(text: string): unknown };
@@ -45,6 +47,7 @@ function onTerminal(config: Config, sample: boolean, out: Screen): Announcer {
   return {
     progress: text => line(`[plugin-host] ${text}`),
     warn: text => line(`[plugin-host] warning: ${text}`),
+    flush() {},
     ready(port, setupToken) {
       const facts = factsOf(config, port, setupToken, sample);
       line(`\n  plugin host is ready: ${publicBaseOf(config, port)}`);
@@ -59,8 +62,10 @@ function onTerminal(config: Config, sample: boolean, out: Screen): Announcer {
  * banner is one line with the same words as on a terminal.
  */
 function asJson(config: Config, sample: boolean, journal: string | undefined): Announcer {
-  const log = makeLog('info', standardOutput(journal));
+  const output = standardOutput(journal);
+  const log = makeLog('info', output);
   return {
+    flush: () => output.flush(),
     progress: text => log.info(text),
     warn: text => log.warn(text),
     ready(port, setupToken) {

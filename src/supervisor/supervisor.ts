@@ -50,6 +50,8 @@ export type SupervisorOptions = {
   environment: NodeJS.ProcessEnv;
   progress(text: string): void;
   warn(text: string): void;
+  /** Writes what waits to be written, before this process goes on as another program. */
+  flush(): void;
   /** Called whenever the service is ready, also after a restart; the token is null once setup mode is over. */
   ready(port: number, setupToken: string | null, first: boolean): void;
 };
@@ -298,6 +300,7 @@ export class Supervisor implements ControlCommands {
       if (this.#stopping !== null) throw new StartError('the service is stopping');
       const state = { ...this.#stateWithout(client, failure), group, spicedb };
       const opened = writeTakeover(state, dataPath(this.#config));
+      this.#options.flush();
       becomeProgram(file, program, environment, opened, descriptorsOf(state));
     } catch (error) {
       if (this.#stopping === null) {
