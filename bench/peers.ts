@@ -9,10 +9,13 @@ import { buildExample } from '../test/support/sdk.ts';
 const here = import.meta.dirname;
 const children: ChildProcess[] = [];
 
-/** A server of `peer.ts` in a process of its own. @returns its port */
-export async function startPeer(kind: 'bare' | 'extism' | 'extism-wasi' | 'extism-pool', module = ''): Promise<number> {
+/** A server of `peer.ts` in a process of its own. @param given the module or database it needs @returns its port */
+export async function startPeer(
+  kind: 'bare' | 'by-hand' | 'extism' | 'extism-wasi' | 'extism-pool',
+  given = '',
+): Promise<number> {
   const port = await takePort();
-  const child = fork(path.join(here, 'peer.ts'), [kind, String(port), module], {
+  const child = fork(path.join(here, 'peer.ts'), [kind, String(port), given], {
     stdio: ['ignore', 'pipe', 'inherit', 'ipc'],
   });
   children.push(child);

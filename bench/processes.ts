@@ -42,11 +42,10 @@ export async function processes(directory: string, rounds: number, seconds: numb
         const first = await costOf(one, () => run(one.port), seconds);
         ratios.push((await costOf(two, () => run(two.port), seconds)) / first);
       }
-      add(
-        `processor time of a request with two serving processes / one, ${name}`,
-        spread(ratios, 2),
-        'at most 1.15, aim 1.05',
-      );
+      add(`processor time of a request with two serving processes / one, ${name}`, spread(ratios, 2), {
+        atMost: 1.15,
+        aim: 1.05,
+      });
     }
   } finally {
     for (const host of hosts) await host.stop();

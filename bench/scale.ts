@@ -48,11 +48,11 @@ export async function scale(directory: string, rounds: number, seconds: number):
   try {
     const many = await startHost(directory);
     hosts.push(many);
-    add(
-      `start to ready with ${PLUGINS} installed plugins`,
-      `${(many.startMs / 1000).toFixed(2)} s`,
-      'at most 3 s, aim 1.5 s',
-    );
+    add(`start to ready with ${PLUGINS} installed plugins`, `${(many.startMs / 1000).toFixed(2)} s`, {
+      atMost: 3,
+      aim: 1.5,
+      unit: 's',
+    });
     const one = await startHost(path.join(directory, 'one'));
     hosts.push(one);
     for (const host of [many, one]) await closedLoop(host.port, '/api/triggers/http/hello/greet', 1, 1);
@@ -60,7 +60,7 @@ export async function scale(directory: string, rounds: number, seconds: number):
     add(
       `memory per installed idle plugin (${PLUGINS} installed, after a start)`,
       `${(grown / (PLUGINS - 1)).toFixed(3)} MB`,
-      'at most 2 MB, aim 0.3 MB',
+      { atMost: 2, aim: 0.3, unit: 'MB' },
     );
     const last = `/api/triggers/http/${idOf(PLUGINS - 1)}/greet`;
     const first = '/api/triggers/http/hello/greet';
@@ -72,11 +72,11 @@ export async function scale(directory: string, rounds: number, seconds: number):
       if (among.failed > 0) throw new Error(`${among.failed} requests failed`);
       costs.push(alone.perSecond / among.perSecond);
     }
-    add(
-      `cost of the ${PLUGINS}th installed plugin on the request path / the first`,
-      `${median(costs).toFixed(2)} x`,
-      'at most 1.2 x, aim 1.0 x',
-    );
+    add(`cost of the ${PLUGINS}th installed plugin on the request path / the first`, `${median(costs).toFixed(2)} x`, {
+      atMost: 1.2,
+      aim: 1,
+      unit: 'x',
+    });
   } finally {
     for (const host of hosts) await host.stop();
   }

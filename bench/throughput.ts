@@ -1,6 +1,6 @@
 import { closedLoop, GENERATOR_LIMIT, type Load, openLoop } from './load.ts';
 import { buildExtism, startPeer, startWasmtime, startWorkerd, stopPeers } from './peers.ts';
-import { add, median, spread } from './report.ts';
+import { add, type Bound, median, spread } from './report.ts';
 
 export const GREET = '/api/triggers/http/hello/greet';
 const CONNECTIONS = 64;
@@ -46,13 +46,13 @@ async function round(peer: Peer, seconds: number): Promise<void> {
   }
 }
 
-const BOUNDS: Readonly<Record<string, [string, string]>> = {
-  bare: ['sample trigger / bare uWebSockets, 64 connections', 'at least 0.36, aim 0.45'],
-  extism: ['sample trigger / Extism, fresh plugin per request', 'at least 4 x, aim 9 x'],
+const BOUNDS: Readonly<Record<string, [string, string | Bound]>> = {
+  bare: ['sample trigger / bare uWebSockets, 64 connections', { atLeast: 0.36, aim: 0.45 }],
+  extism: ['sample trigger / Extism, fresh plugin per request', { atLeast: 4, aim: 9, unit: 'x' }],
   'extism-wasi': ['the same, plugins with WASI as other languages need it', ''],
   'extism-pool': ['the same, plugins in a pool of threads, used again without a new instance', ''],
-  workerd: ['sample trigger / workerd with an instance per request', 'at least 4 x, aim 8 x'],
-  wasmtime: ['sample trigger / wasmtime serve', 'at least 6 x, aim 8 x'],
+  workerd: ['sample trigger / workerd with an instance per request', { atLeast: 4, aim: 8, unit: 'x' }],
+  wasmtime: ['sample trigger / wasmtime serve', { atLeast: 6, aim: 8, unit: 'x' }],
   'wasmtime-pooling': ['the same with its pooling allocator', ''],
 };
 
@@ -108,7 +108,7 @@ async function tailsOfHost(port: number, saturation: number, seconds: number): P
       half.map(l => l.p99),
       2,
     )} ms`,
-    `at most 3 ms, aim 1.5 ms; failed ${half.reduce((n, l) => n + l.failed, 0)}`,
+    { atMost: 3, aim: 1.5, unit: 'ms', also: `failed ${half.reduce((n, l) => n + l.failed, 0)}` },
   );
   add(
     'sample: p99 of one connection',
@@ -116,6 +116,6 @@ async function tailsOfHost(port: number, saturation: number, seconds: number): P
       one.map(l => l.p99),
       2,
     )} ms`,
-    'at most 1.5 ms, aim 0.6 ms',
+    { atMost: 1.5, aim: 0.6, unit: 'ms' },
   );
 }

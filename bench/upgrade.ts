@@ -61,7 +61,7 @@ try {
     add(
       `p99 over ${way} / quiet`,
       `${(over.p99 / quiet.p99).toFixed(2)} (${over.p99.toFixed(1)} ms / ${quiet.p99.toFixed(1)} ms)`,
-      'at most 2',
+      { atMost: 2 },
     );
   }
 } finally {
