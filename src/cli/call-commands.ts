@@ -9,7 +9,8 @@ export type CallFlags = { method?: string; data?: string; bearer?: string; heade
 
 const CALL_MS = 30_000;
 
-function headersOf({ bearer, data, header }: CallFlags): Headers {
+/** Headers of a request to a trigger. @throws UsageError for a line that is no header */
+export function headersOf({ bearer, data, header }: Pick<CallFlags, 'bearer' | 'data' | 'header'>): Headers {
   const headers = new Headers();
   if (data !== undefined) headers.set('content-type', 'application/json');
   for (const line of header) {

@@ -2,6 +2,7 @@ import { accessDenied } from '../base/access-denied.ts';
 import { OperatorError, UsageError } from '../base/errors.ts';
 import type { Config } from '../config/load.ts';
 import type { Program } from '../supervisor/program.ts';
+import type { BenchFlags } from './bench-command.ts';
 import type { OptionOutline, ProgramOutline } from './command-outline.ts';
 import { addDataVerbs, type ReadConfig } from './data-verbs.ts';
 import { jsonText } from './json-text.ts';
@@ -16,6 +17,7 @@ import {
   noCommand,
   out,
   progressOf,
+  repeated,
   unlike,
   verb,
   wordsOf,
@@ -96,6 +98,28 @@ function addServiceVerbs(program: Command, config: ReadConfig, serves: () => Pro
   }).option(...JSON_OPTION);
 }
 
+function addBenchVerb(program: Command, environment: NodeJS.ProcessEnv, started: Program): void {
+  verb<BenchFlags & Flags>(
+    program,
+    'bench <target>',
+    'measure a plugin: a module, the folder of one, or the address of a trigger',
+    async (flags, [target = '']) => {
+      const { benchCommand } = await import('./bench-command.ts');
+      out(await benchCommand(target, flags, { environment, program: started, progress: progressOf(flags) }));
+    },
+  )
+    .option('--path <path>', "path of the trigger below the plugin's, with a query; the first trigger without it")
+    .option('--method <method>', 'its first one without it, POST with --data')
+    .option('--data <text>', 'body to send, JSON unless a header says otherwise')
+    .option('--header <line>', 'a header, like "Name: value"; may be repeated', repeated, [])
+    .option('--connections <number>', 'connections at saturation; 64 without it')
+    .option('--rate <number>', 'requests a second of the fixed rate; half of what saturation gave without it')
+    .option('--seconds <number>', 'length of each measurement; 5 without it')
+    .option('--config-file <file>', 'JSON with the configuration of the plugin')
+    .option('--compare <file>', 'result to compare with, and to replace; MODULE.bench.json for a module without it')
+    .option(...JSON_OPTION);
+}
+
 /** Verbs that tell of the command line itself. */
 function addOwnVerbs(program: Command): void {
   verb(
@@ -151,8 +175,11 @@ function nearestCommand(program: Command, args: readonly string[]): Command {
   return found;
 }
 
-/** @param serves called when the process becomes the service, which outlives the reader of what it prints */
-function makeProgram(environment: NodeJS.ProcessEnv, serves: () => Program): Command {
+/**
+ * @param started how this process was started
+ * @param serves called when the process becomes the service, which outlives the reader of what it prints
+ */
+function makeProgram(environment: NodeJS.ProcessEnv, started: Program, serves: () => Program): Command {
   const program = makeCommand('plugin-host')
     .description('Runs WebAssembly plugins behind HTTP endpoints')
     .option('--config <file>', 'YAML file with the configuration')
@@ -181,6 +208,7 @@ function makeProgram(environment: NodeJS.ProcessEnv, serves: () => Program): Com
   addServiceVerbs(program, config, serves, environment);
   addDataVerbs(program, config);
   addRemoteVerbs(program, environment, config);
+  addBenchVerb(program, environment, started);
   addOwnVerbs(program);
   program
     .command('help')
@@ -226,7 +254,7 @@ export async function runCommandLine(started: Program, environment: NodeJS.Proce
     process.stderr.write(`plugin-host: what was asked for cannot be written: ${error.message}\n`);
     process.exit(1);
   });
-  const program = makeProgram(environment, () => {
+  const program = makeProgram(environment, started, () => {
     isService = true;
     return started;
   });

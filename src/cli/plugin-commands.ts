@@ -101,7 +101,8 @@ const INSTALL_OPTIONS = {
   'Send "accept_widening": true': 'Add --accept-widening',
 };
 
-function configOf(file: string | undefined): Record<string, unknown> | undefined {
+/** The configuration of a plugin in a JSON file. @throws OperatorError */
+export function configOf(file: string | undefined): Record<string, unknown> | undefined {
   if (file === undefined) return undefined;
   let value: unknown;
   try {

@@ -109,6 +109,10 @@ const COMMANDS: Record<string, string[]> = {
   'plugin disable': ['url', 'token', 'json'],
   'plugin call': ['method', 'data', 'header', 'bearer', 'url', 'json'],
   'plugin replay': ['module', 'set', 'save', 'url', 'token', 'json'],
+  bench: [
+    ...['path', 'method', 'data', 'header', 'connections', 'rate', 'seconds'],
+    ...['config-file', 'compare', 'json'],
+  ],
   completion: [],
   man: [],
   help: [],

@@ -167,8 +167,8 @@ t.test('a few callers that make a trigger fail do not take it from the many for 
   ];
   for (let k = 0; k < 5; k++) many.note(MOODY, 'a', `user:${k}`, OK, now);
   for (let k = 0; k < 40; k++) alone.note(MOODY, 'a', k % 2 === 0 ? 'address 1' : 'address 2', LATE, now + 1000 + k);
-  for (const of of [alone, many])
-    t.same([isSuspended('user:1', now + 2000, of), isSuspended('address 1', now + 2000, of)], [false, true]);
+  for (const process of [alone, many])
+    t.same([isSuspended('user:1', now + 2000, process), isSuspended('address 1', now + 2000, process)], [false, true]);
   // It breaks: those for whom it worked fail one after the other.
   const failsFor = (count: number): void => {
     for (let k = 0; k < count; k++) q.note(MOODY, 'a', `user:${k}`, LATE, now + 3000);
