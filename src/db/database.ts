@@ -50,6 +50,8 @@ export function openDatabase(url: string, size: number, onError: (error: Error) 
     connectionTimeoutMillis: 10_000,
     idleTimeoutMillis: 60_000,
     application_name: 'plugin-host',
+    // Another style, which a server may be set to, would be read as no time at all. The pool waits for it.
+    onConnect: client => client.query('SET datestyle TO ISO'),
   });
   pool.on('error', onError);
   /** The connections, each with how often it was taken and given back: odd while it is in use. */

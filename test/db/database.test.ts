@@ -21,3 +21,29 @@ t.test('a connection lost between two queries of a transaction fails only that t
   const { rows } = await db.query<{ one: number }>('SELECT 1 AS one');
   t.same(rows, [{ one: 1 }], 'the pool has replaced the connection');
 });
+
+t.test('times, bytes and numbers are read right from a server that writes them in another style', async t => {
+  const { drop, url } = await makeDatabase();
+  t.teardown(drop);
+  const owner = openDatabase(url, 1, () => {});
+  const name = new URL(url).pathname.slice(1);
+  for (const style of [
+    'datestyle TO German',
+    "timezone TO 'Asia/Vladivostok'",
+    'bytea_output TO escape',
+    'intervalstyle TO iso_8601',
+    'extra_float_digits TO 0',
+  ])
+    await owner.query(`ALTER DATABASE "${name}" SET ${style}`);
+  await owner.close();
+  const db = openDatabase(url, 2, () => {});
+  t.teardown(() => db.close());
+  const READ = `SELECT '2026-01-31T23:30:00.25Z'::timestamptz AS at, '\\x00ff5c'::bytea AS bytes, 1546130668394913822::int8 AS id`;
+  const want = {
+    at: new Date('2026-01-31T23:30:00.25Z'),
+    bytes: Buffer.from('00ff5c', 'hex'),
+    id: '1546130668394913822',
+  };
+  for (const { rows } of await Promise.all([db.query(READ), db.query(READ)])) t.same(rows, [want]);
+  await db.withTransaction(async client => t.same((await client.query(READ)).rows, [want]));
+});
