@@ -131,7 +131,7 @@ export type AuditFilter = {
 
 /**
  * Appends an entry with the change and its actor, in the transaction of the change, so that both are stored or neither.
- * The table refuses updates and deletions.
+ * The table refuses updates and deletions; see `eraseAuditOf`.
  */
 export async function appendAudit(client: Queryable, by: Actor, change: AuditChange): Promise<void> {
   const json = (state: AuditState | undefined): string | null => (state === undefined ? null : JSON.stringify(state));

@@ -103,7 +103,7 @@ export async function personExport(
 
 /**
  * `person erase`: removes everything the service holds of a person, in one transaction, and notes that it did. Entries of the
- * audit log stay, which the service must not change.
+ * audit log stay, without name and data.
  *
  * @param id an external id, or `user:` and the id of a user
  * @param confirmed the operator has said so

@@ -20,9 +20,9 @@ export async function makeServiceRole(owner: Queryable, role: string, password: 
 }
 
 /**
- * The role reads and writes rows. It owns none of the service's tables, and owns the schema of the job queue. It may only
- * append to the audit log, whose entries get their number and their time from the database. Other roles of the server, as those of plugins' databases, may not connect; where the owner of the tables does
- * not own the database, PostgreSQL warns and leaves that as it is.
+ * The role reads and writes rows. It owns none of the service's tables, and owns the schema of the job queue. It may only append to the
+ * audit log, whose entries get their number and their time from the database. Other roles of the server, as those of plugins' databases,
+ * may not connect; where the owner of the tables does not own the database, PostgreSQL warns and leaves that as it is.
  */
 const GRANTS = `
   REVOKE CONNECT, TEMPORARY ON DATABASE :database FROM PUBLIC;
@@ -32,6 +32,7 @@ const GRANTS = `
   GRANT USAGE, SELECT, UPDATE ON ALL SEQUENCES IN SCHEMA public TO :role;
   REVOKE ALL ON audit_log, audit_seals, schema_migrations FROM :role;
   GRANT SELECT ON audit_seals TO :role;
+  REVOKE ALL ON SEQUENCE audit_log_id_seq FROM :role;
   GRANT SELECT, INSERT (actor_kind, actor_user_id, actor_key_id, actor_name, action, object_type, object_id, before, after,
     request_id, address) ON audit_log TO :role;
   GRANT SELECT ON schema_migrations TO :role;`;

