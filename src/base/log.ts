@@ -25,72 +25,126 @@ export function isJournal(fd: number, stream: string | undefined): boolean {
   return stream === `${dev}:${ino}`;
 }
 
+const PINO_METADATA = Symbol.for('pino.metadata');
 /** Asks pino for the level of each line. */
-const LEVELLED = { [Symbol.for('pino.metadata')]: true, lastLevel: 30 };
+const LEVELLED = { [PINO_METADATA]: true, lastLevel: 30 };
 
 /** Bytes of lines that wait while standard output is not read; further lines are dropped and counted. */
 const WAITING_BYTES_MAX = 1024 * 1024;
+/** What is written at a time; a pipe takes that much. */
+const CHUNK_BYTES = 64 * 1024;
+/** How soon it is tried again when standard output takes nothing. */
+const RETRY_MS = 50;
 /** How long a process that ends tries to write what waits. */
 const LAST_LINES_MS = 1000;
 
-/** Where lines go that may be dropped. */
-type Output = pino.DestinationStream & {
-  lastLevel: number;
-  /** Called with how many lines were dropped, when lines are written again. */
-  whenDropped(warn: (lines: number) => void): void;
-  /** Writes what waits, before the process goes on as another program; gives up after a second. */
-  flush(): void;
-};
+const isFull = (error: unknown): boolean =>
+  error instanceof Error && 'code' in error && (error.code === 'EAGAIN' || error.code === 'EBUSY');
 
 /**
- * Standard output; in the journal each line begins with its priority, so that `journalctl -p warning` finds it. A reader that stops (a
- * stuck collector, a paused pager) must not stop the service: nothing waits for it, and what it does not take is dropped in the end.
+ * Standard output for lines of a log. A reader that stops (a stuck collector, a paused pager) or is gone must not stop the service:
+ * nothing waits for it, and what it does not take is dropped in the end. The destination of pino does not fit: without `sync` it never
+ * ends when a write fails in another way than by a full pipe, and with it it waits for the reader.
+ */
+class StandardOutput {
+  /** Set by pino before each line. */
+  lastLevel = 30;
+  readonly #prefix: (level: number) => string;
+  #waiting: Buffer[] = [];
+  #bytes = 0;
+  #retry: NodeJS.Timeout | null = null;
+  #dropped = 0;
+  /** The last write has failed, and not because a pipe was full. */
+  #isFailing = false;
+  #warn: (lines: number) => void = () => {};
+
+  constructor(prefix: (level: number) => string) {
+    this.#prefix = prefix;
+    // Asks pino for the level of each line.
+    Object.assign(this, { [PINO_METADATA]: true });
+    process.on('exit', () => this.flush());
+  }
+
+  write(line: string): void {
+    const bytes = Buffer.from(this.#prefix(this.lastLevel) + line);
+    if (this.#bytes + bytes.length > WAITING_BYTES_MAX) {
+      this.#dropped++;
+      return;
+    }
+    this.#waiting.push(bytes);
+    this.#bytes += bytes.length;
+    if (this.#retry === null) this.#drain();
+  }
+
+  /** @param warn called with how many lines were dropped, when lines are written again */
+  whenDropped(warn: (lines: number) => void): void {
+    this.#warn = warn;
+  }
+
+  /** Writes what waits, before the process ends or goes on as another program; gives up after a second. */
+  flush(): void {
+    const until = performance.now() + LAST_LINES_MS;
+    while (!this.#writeAll() && performance.now() < until)
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, RETRY_MS);
+  }
+
+  #drain(): void {
+    this.#retry = null;
+    if (this.#writeAll()) {
+      if (this.#dropped === 0 || this.#isFailing) return;
+      const lines = this.#dropped;
+      this.#dropped = 0;
+      this.#warn(lines);
+      return;
+    }
+    // The process may end meanwhile: `exit` writes what it can.
+    this.#retry = setTimeout(() => this.#drain(), RETRY_MS).unref();
+  }
+
+  /** @returns false while standard output takes nothing */
+  #writeAll(): boolean {
+    while (this.#waiting.length > 0) {
+      const chunk = this.#chunk();
+      let written: number;
+      try {
+        written = fs.writeSync(1, chunk);
+        this.#isFailing = false;
+      } catch (error) {
+        if (isFull(error)) {
+          this.#waiting.unshift(chunk);
+          return false;
+        }
+        // A full disk, a reader that is gone: later lines may find it otherwise.
+        this.#isFailing = true;
+        this.#dropped += chunk.toString('latin1').split('\n').length - 1;
+        written = chunk.length;
+      }
+      this.#bytes -= written;
+      if (written < chunk.length) this.#waiting.unshift(chunk.subarray(written));
+    }
+    return true;
+  }
+
+  /** Takes the lines that are written next. */
+  #chunk(): Buffer {
+    let bytes = 0;
+    let lines = 0;
+    while (lines < this.#waiting.length && (lines === 0 || bytes < CHUNK_BYTES))
+      bytes += this.#waiting[lines++]?.length ?? 0;
+    const taken = this.#waiting.splice(0, lines);
+    return taken.length === 1 && taken[0] !== undefined ? taken[0] : Buffer.concat(taken);
+  }
+}
+
+/**
+ * Standard output; in the journal each line begins with its priority, so that `journalctl -p warning` finds it.
  *
  * @param journal the variable `JOURNAL_STREAM`
  */
-export function standardOutput(journal: string | undefined): Output {
-  let until = Number.POSITIVE_INFINITY;
-  // Looking at it makes a pipe one that does not block; otherwise the end of the process would wait for its reader.
+export function standardOutput(journal: string | undefined): StandardOutput {
+  // Looking at it makes a pipe one that does not block.
   void process.stdout.writable;
-  const to = pino.destination({
-    dest: 1,
-    sync: false,
-    maxLength: WAITING_BYTES_MAX,
-    retryEAGAIN: () => performance.now() < until,
-  });
-  const prefix = isJournal(1, journal) ? journalPrefix : (): string => '';
-  let warn: (lines: number) => void = () => {};
-  let dropped = 0;
-  to.on('drop', () => {
-    dropped++;
-  });
-  to.on('drain', () => {
-    const lines = dropped;
-    dropped = 0;
-    if (lines > 0) warn(lines);
-  });
-  // Before the library writes the last lines.
-  process.prependListener('exit', () => {
-    until = performance.now() + LAST_LINES_MS;
-  });
-  return {
-    ...LEVELLED,
-    write(line: string) {
-      to.write(prefix(this.lastLevel) + line);
-    },
-    whenDropped(by) {
-      warn = by;
-    },
-    flush() {
-      until = performance.now() + LAST_LINES_MS;
-      try {
-        to.flushSync();
-      } catch {
-        // Not read within that second.
-      }
-      until = Number.POSITIVE_INFINITY;
-    },
-  } as Output;
+  return new StandardOutput(isJournal(1, journal) ? journalPrefix : () => '');
 }
 
 /** What lines look like: an object of JSON each, or text for people. */
@@ -121,7 +175,7 @@ function prettied(to: pino.DestinationStream): pino.DestinationStream {
  */
 export function makeLog(
   level: string,
-  to: pino.DestinationStream | Output = standardOutput(undefined),
+  to: pino.DestinationStream = standardOutput(undefined),
   lines: LogFormat = 'json',
 ): Log {
   const options: pino.LoggerOptions = {
@@ -141,8 +195,10 @@ export function makeLog(
       '*.cookie',
     ],
   };
-  const log = pino(options, lines === 'pretty' ? prettied(to) : to);
-  if ('whenDropped' in to)
-    (to as Output).whenDropped(n => log.warn({ lines: n }, 'log lines were dropped: standard output was not read'));
-  return log;
+  const target = lines === 'pretty' ? prettied(to) : to;
+  if (to instanceof StandardOutput) {
+    const notice = pino({ ...options, level: 'warn' }, target);
+    to.whenDropped(n => notice.warn({ lines: n }, 'log lines were dropped: standard output was not read'));
+  }
+  return pino(options, target);
 }

@@ -90,3 +90,26 @@ t.test('a process whose lines are not read can end, and one whose lines are read
   fs.closeSync(fd);
   t.equal(fs.readFileSync(file, 'utf8').trim().split('\n').length, 1000);
 });
+
+t.test('a log that cannot be written at all stops nothing: a full disk, a reader that is gone', async t => {
+  const script = `import { makeLog, standardOutput } from ${JSON.stringify(LOG)};
+    const log = makeLog('info', standardOutput(undefined));
+    process.on('message', () => {
+      for (let n = 0; n < 1000; n++) log.info({ n }, 'line');
+      process.send('logged');
+      setTimeout(() => { log.info('one more'); process.exit(4); }, 100);
+    });
+    process.send('ready');`;
+  const flags = ['--disable-warning=ExperimentalWarning', '--input-type=module', '-e', script];
+  const full = fs.openSync('/dev/full', 'w');
+  for (const out of [full, 'pipe'] as const) {
+    const child = spawn(process.execPath, flags, { stdio: ['ignore', out, 'inherit', 'ipc'] });
+    t.teardown(() => child.kill('SIGKILL'));
+    await once(child, 'message');
+    child.stdout?.destroy();
+    child.send('log');
+    await once(child, 'message');
+    t.same(await once(child, 'exit'), [4, null], out === full ? 'a full disk' : 'a reader that is gone');
+  }
+  fs.closeSync(full);
+});
