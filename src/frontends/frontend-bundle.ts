@@ -53,33 +53,32 @@ const shown = (name: string): string => JSON.stringify(name.length > 100 ? `${na
 
 /** Set where a name is said to be UTF-8 (APPNOTE 4.4.4, bit 11). */
 const SAYS_UTF8 = 0x800;
-/** Info-ZIP's field with the path in UTF-8, which the library reads (APPNOTE 4.6.9). */
-const UNICODE_PATH = 0x7075;
 
 /**
  * The path of an entry, as different archivers write it: in UTF-8 without saying so, or with letters and their marks apart (macOS), with
- * backslashes (PowerShell 5), with `./` before it (tar, 7-Zip). Bytes that are no UTF-8 are in the code page of some machine: what
- * APPNOTE says of them (437) is not what Windows writes.
+ * backslashes (PowerShell 5), with `./` before it (tar, 7-Zip), or in a field of its own (Info-ZIP). Bytes that are no UTF-8 are in the
+ * code page of some machine: what APPNOTE says of them (437) is not what Windows writes.
  */
-function pathOf(entry: Entry): string {
-  const saysUtf8 = (entry.generalPurposeBitFlag & SAYS_UTF8) !== 0;
-  const name =
-    saysUtf8 || entry.extraFields.some(f => f.id === UNICODE_PATH)
-      ? entry.fileName
-      : entry.fileNameRaw.toString('utf8').replaceAll('\\', '/');
+function pathOf({ extraFields, fileNameRaw, generalPurposeBitFlag }: Entry): string {
+  const name = yauzl.getFileNameLowLevel(generalPurposeBitFlag | SAYS_UTF8, fileNameRaw, extraFields, false);
   return name.normalize('NFC').replace(/^(\.\/)+(?=.)/, '');
 }
 
-function assertName(name: string): void {
-  const refuse = (message: string): ServiceError => refusal(shown(name), message);
+/** What is wrong with a path; null for nothing. */
+function nameFault(name: string): string | null {
   if (Buffer.byteLength(name) > LIMITS.frontendPathBytesMax)
-    throw refuse(`the path has more than ${LIMITS.frontendPathBytesMax} bytes`);
+    return `the path has more than ${LIMITS.frontendPathBytesMax} bytes`;
   if (!name.isWellFormed() || name.includes('\ufffd'))
-    throw refuse('the path is not text in UTF-8; pack the files again with names in UTF-8 (7-Zip: -mcu=on)');
-  if (UNWANTED.test(name)) throw refuse('the path holds a character that no address should');
+    return 'the path is not text in UTF-8; pack the files again with names in UTF-8 (7-Zip: -mcu=on)';
+  if (UNWANTED.test(name)) return 'the path holds a character that no address should';
   const parts = name.replace(/\/$/, '').split('/');
-  if (parts.some(p => p === '' || p === '.' || p === '..'))
-    throw refuse('the path must lead down from the top, part by part');
+  const leadsDown = parts.every(p => p !== '' && p !== '.' && p !== '..');
+  return leadsDown ? null : 'the path must lead down from the top, part by part';
+}
+
+function assertName(name: string): void {
+  const fault = nameFault(name);
+  if (fault !== null) throw refusal(shown(name), fault);
 }
 
 function assertKind(entry: Entry, name: string): void {
@@ -96,8 +95,13 @@ function assertKind(entry: Entry, name: string): void {
     throw refuse(`unpacks to more than ${RATIO_MAX} times its size`);
 }
 
-/** The list of files, after every check that needs no unpacking. @throws ServiceError `frontend_refused` */
-async function readFiles(zip: ZipFile): Promise<Map<string, BundleFile>> {
+/**
+ * The list of files, after every check that needs no unpacking.
+ *
+ * @param isStored it has passed the checks of the release that took it: entries that this one would refuse for their names are left out
+ * @throws ServiceError `frontend_refused`
+ */
+async function readFiles(zip: ZipFile, isStored: boolean): Promise<Map<string, BundleFile>> {
   if (zip.entryCount > LIMITS.frontendFilesMax)
     throw refusal('', `it has ${zip.entryCount} entries; at most ${LIMITS.frontendFilesMax} are allowed`);
   const files = new Map<string, BundleFile>();
@@ -107,6 +111,7 @@ async function readFiles(zip: ZipFile): Promise<Map<string, BundleFile>> {
     const name = pathOf(entry);
     // The folder itself, from tools that write `./` first.
     if (name === './') continue;
+    if (isStored && (nameFault(name) !== null || files.has(name))) continue;
     assertName(name);
     assertKind(entry, name);
     if (FOREIGN.test(name)) continue;
@@ -161,11 +166,14 @@ export class FrontendBundle {
     this.files = files;
   }
 
-  /** @throws ServiceError `frontend_refused` when the ZIP is not what we serve */
-  static async open(file: string): Promise<FrontendBundle> {
+  /**
+   * @param isStored it was taken before, perhaps by an earlier release whose rules for names were others
+   * @throws ServiceError `frontend_refused` when the ZIP is not what we serve
+   */
+  static async open(file: string, isStored = false): Promise<FrontendBundle> {
     const zip = await openZip(file);
     try {
-      return new FrontendBundle(zip, await readFiles(zip));
+      return new FrontendBundle(zip, await readFiles(zip, isStored));
     } catch (error) {
       zip.close();
       throw inWords(error);

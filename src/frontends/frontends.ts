@@ -128,7 +128,7 @@ export class Frontends {
       const digest = await crypto.subtle.digest('SHA-256', await fsp.readFile(path));
       if (Buffer.from(digest).toString('hex') !== sha256)
         throw new Error(`the stored frontend ${path} is not the one that was checked at upload; upload it again`);
-      return await FrontendBundle.open(path);
+      return await FrontendBundle.open(path, true);
     })();
     this.#bundles.set(sha256, { bundle });
     bundle.catch(() => this.#bundles.delete(sha256));

@@ -155,6 +155,17 @@ t.test('names are read as different archivers write them', async t => {
   t.same(await bundle.check(), { files: 4, bytes: INDEX.length });
 });
 
+t.test('a bundle that an earlier release took is served without the names that are refused now', async t => {
+  const file = path.join(t.testdir(), 'a.zip');
+  const codePage = { name: Buffer.from([0x8f, 0xa0, 0xa9]), flags: 0 };
+  const twice = ['й.js', 'й.js'.normalize('NFD')].map(name => ({ name, data: INDEX }));
+  fs.writeFileSync(file, rawZip([index, codePage, ...twice]));
+  await t.rejects(FrontendBundle.open(file), { code: 'frontend_refused' });
+  const bundle = await FrontendBundle.open(file, true);
+  t.teardown(() => bundle.close());
+  t.same([...bundle.files.keys()], ['index.html', 'й.js']);
+});
+
 t.test('what Apple adds is left out, folders have no entry of their own, and the sum of sizes is bounded', async t => {
   const file = path.join(t.testdir(), 'a.zip');
   fs.writeFileSync(
