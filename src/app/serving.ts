@@ -116,7 +116,8 @@ function listenTo(inbox: Inbox, service: Service, siblings: LinkedSiblings, hand
       case 'hand_over':
         return handOver();
       default:
-        siblings.slots.hear(message);
+        // A supervisor of a later release may say what this one does not know.
+        if (message.kind.startsWith('slots_')) siblings.slots.hear(message);
     }
   };
   for (const message of inbox.early.splice(0)) inbox.hear(message);

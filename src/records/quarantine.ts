@@ -121,7 +121,8 @@ export class Quarantine {
   /**
    * Counts what happened in another serving process of this host. All of them count the same, so each suspends by itself;
    * a suspension for all callers is then written more than once, with the same content. A process that knows of more
-   * callers for whom the trigger works answers a strike with their number, before the third is counted.
+   * callers for whom the trigger works answers a strike with their number; strikes that come faster than the answer are
+   * judged without it.
    */
   hearStrike(m: StrikeMessage): void {
     // All processes hear of it from the database.

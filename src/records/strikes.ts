@@ -41,9 +41,14 @@ export class ToldStrikes {
   #told: StrikeTold[] = [];
 
   add(message: StrikeMessage): void {
-    if (message.kind === 'callers_well') return;
     const isOther = (s: StrikeTold): boolean => s.pluginId !== message.pluginId || s.trigger !== message.trigger;
-    if (message.kind === 'trigger_resumed') this.#told = this.#told.filter(isOther);
+    if (message.kind === 'callers_well') {
+      // A process that starts hears the strikes with the answer.
+      const { well } = message;
+      this.#told = this.#told.map(s =>
+        isOther(s) || s.kind !== 'strike' ? s : { ...s, well: Math.max(s.well, well) },
+      );
+    } else if (message.kind === 'trigger_resumed') this.#told = this.#told.filter(isOther);
     else if (message.kind === 'strike') this.#keep(message);
     else {
       // A success also ends the row of all callers' strikes: it keeps its place between them.

@@ -402,6 +402,11 @@ t.test('a process that starts counts the strikes as the others do', async t => {
   told.add({ kind: 'callers_well', ...of, well: 3, atMs: now });
   told.add(strike('b', 3));
   t.same(kinds(), ['strike c', 'strikes_forgotten b', 'strike b']);
+  t.same(
+    told.list(now + 10).flatMap(m => ('well' in m ? m.well : [])),
+    [3, 0],
+    'with the callers for whom it works elsewhere, as the others were answered',
+  );
   const db = openDatabase('postgresql://nowhere.invalid/x', 1, () => {});
   t.teardown(() => db.close());
   const ignore = (): void => {};
