@@ -136,6 +136,7 @@ const CLAIMS: Record<string, Array<[words: string, file: string, title: string]>
     ['An owner always remains', 'identity/admin-roles', 'an owner is always left'],
     ['never returned', 'plugins/install', 'install checks required, sensitive, unknown and database fields'],
     ['may only append, without', 'db/service-role', 'cannot touch tables, the audit log or migrations'],
+    ['only of a person who is no longer there', 'audit/audit-log', 'a person is erased from the log, and the chain'],
     ['may only append; the database', 'db/service-role', 'cannot touch tables, the audit log or migrations'],
     ['shown only where nothing in it can run', 'files/file-headers', 'only what cannot run is shown in the browser'],
     ['never unpacked', 'frontends/frontends', 'a ZIP that is no honest frontend is refused, and nothing of it stays'],

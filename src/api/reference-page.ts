@@ -190,6 +190,7 @@ function operationsOf(document: Json): Shown[] {
 /** The members that every refusal has, and for each code those it has beyond them. */
 function problemSection(document: Json): string {
   const { schemas } = objectOf(document.components);
+  const codes = Object.keys(objectOf(schemas)).flatMap(name => /^Problem\.(\w+)$/.exec(name)?.[1] ?? []);
   const further = Object.entries(objectOf(schemas)).flatMap(([name, schema]) => {
     const [, code] = /^Problem\.(\w+)$/.exec(name) ?? [];
     const own = objectOf(listOf(objectOf(schema).allOf)[1]);
@@ -201,7 +202,7 @@ function problemSection(document: Json): string {
   const every = schemaTable(document, {
     allOf: [
       {
-        properties: { status: { type: 'integer' }, code: { type: 'string', description: 'What went wrong' } },
+        properties: { status: { type: 'integer' }, code: { enum: codes, description: 'What went wrong' } },
         required: ['status', 'code'],
       },
       { $ref: '#/components/schemas/ProblemDetails' },

@@ -26,19 +26,28 @@ export type Measured = {
 };
 
 const TICK_MS = 1;
-/** How long answers are waited for after the last request of a rate has left. */
-const LAST_ANSWERS_MS = 10_000;
+/** How long one answer may take, and how long answers are waited for after the last request of a rate was due. */
+const ANSWER_MS = 10_000;
 
-/** Connections that are kept; what is more than they can carry waits for one. */
+/** Sends one request. @returns its status; 0 when there is no whole answer */
+export async function sendOnce(request: LoadRequest): Promise<number> {
+  const { close, send } = connect(request, 1);
+  const status = await send();
+  close();
+  return status;
+}
+
+/** Connections that are kept. */
 function connect(request: LoadRequest, connections: number) {
-  const { body, headers, method, url } = request;
+  const { body, method, url } = request;
+  const headers = body === null ? request.headers : { ...request.headers, 'content-length': String(body.length) };
   const { Agent, request: open } = url.protocol === 'https:' ? https : http;
   const agent = new Agent({ keepAlive: true, maxSockets: connections, maxFreeSockets: connections });
   return {
     /** @returns the status, when the whole answer is there; 0 when there is none */
     send: (): Promise<number> =>
       new Promise(resolve => {
-        const sent = open(url, { agent, method, headers }, answer => {
+        const sent = open(url, { agent, method, headers, signal: AbortSignal.timeout(ANSWER_MS) }, answer => {
           answer.on('error', () => resolve(0));
           answer.once('end', () => resolve(answer.statusCode ?? 0)).resume();
         });
@@ -63,9 +72,13 @@ class Answers {
     else this.#latencies.push(ms);
   }
 
-  /** @param unanswered requests that never came back */
-  measured(unanswered = 0): Measured {
-    const seconds = (performance.now() - this.#began) / 1000;
+  /**
+   * @param unanswered requests that were due and were never answered
+   * @param planned how long requests were due, in seconds; without it until now
+   */
+  measured(unanswered = 0, planned: number | null = null): Measured {
+    const spent = (performance.now() - this.#began) / 1000;
+    const seconds = planned ?? spent;
     const { system, user } = process.cpuUsage(this.#cpu);
     const sorted = Float64Array.from(this.#latencies).sort();
     const all = sorted.length + this.#failed + unanswered;
@@ -81,7 +94,7 @@ class Answers {
       p99_ms: at(0.99),
       failed: this.#failed + unanswered,
       statuses: Object.fromEntries([...this.#statuses].map(([status, n]) => [String(status), n])),
-      generator: round((user + system) / 1e6 / seconds, 2),
+      generator: round((user + system) / 1e6 / spent, 2),
     };
   }
 }
@@ -116,17 +129,28 @@ export async function openLoop(
   const answers = new Answers();
   const total = Math.max(1, Math.round(perSecond * seconds));
   const began = performance.now();
+  const dueAt = (k: number): number => began + (k * 1000) / perSecond;
+  let sent = 0;
   let answered = 0;
-  const sendDue = async (due: number): Promise<void> => {
-    answers.note(await send(), performance.now() - due);
-    answered++;
+  let ended = false;
+  // Requests wait here and not in the agent, which would go on to send them when all is over.
+  const sendDue = (): void => {
+    for (; !ended && sent - answered < connections && sent < total && dueAt(sent) <= performance.now(); sent++) {
+      const due = dueAt(sent);
+      void send().then(status => {
+        answered++;
+        if (!ended) answers.note(status, performance.now() - due);
+        sendDue();
+      });
+    }
   };
-  for (let k = 0; k < total; await sleep(TICK_MS))
-    for (; k < total && began + (k * 1000) / perSecond <= performance.now(); k++)
-      void sendDue(began + (k * 1000) / perSecond);
-  const last = performance.now() + LAST_ANSWERS_MS;
-  while (answered < total && performance.now() < last) await sleep(TICK_MS);
-  const measured = answers.measured(total - answered);
+  const last = dueAt(total) + ANSWER_MS;
+  while (answered < total && performance.now() < last) {
+    sendDue();
+    await sleep(TICK_MS);
+  }
+  ended = true;
+  const measured = answers.measured(total - answered, total / perSecond);
   close();
   return measured;
 }

@@ -2,7 +2,7 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { z } from 'zod';
 import { buildProject, endBuilds, SourceMistakes } from '../authors/build-project.ts';
-import { closedLoop, type LoadRequest, type Measured, openLoop } from '../authors/load.ts';
+import { closedLoop, type LoadRequest, type Measured, openLoop, sendOnce } from '../authors/load.ts';
 import { readProject } from '../authors/project.ts';
 import { OperatorError, UsageError } from '../base/errors.ts';
 import { fileProblem } from '../base/file-problem.ts';
@@ -48,8 +48,9 @@ const result = z.object({
   request: z.string(),
   /** Of a module alone: the first call after the installation. */
   first_ms: z.number().nullable(),
-  one_connection: measured,
-  saturated: measured.extend({ connections: z.number() }),
+  /** Not of an address with a rate, which gets no more than that. */
+  one_connection: measured.nullable(),
+  saturated: measured.extend({ connections: z.number() }).nullable(),
   at_rate: measured.extend({ rate: z.number() }),
   /** Of a module alone: medians of recorded executions. */
   execution: z.object({ run_ms: z.number(), host_calls: z.number(), peak_pages: z.number() }).nullable(),
@@ -113,22 +114,26 @@ function chooseTrigger(manifest: Manifest, flags: BenchFlags): { path: string; m
   const wanted = flags.path ?? first.path;
   if (flags.path === undefined && wanted.includes(':'))
     throw new UsageError(`the path ${wanted} has a parameter: give one with --path`);
-  const found = triggers.find(t => t.path === wanted.split('?')[0]) ?? first;
+  const given = (wanted.split('?')[0] ?? '').split('/');
+  const fits = (pattern: string): boolean => {
+    const parts = pattern.split('/');
+    return parts.length === given.length && parts.every((part, k) => part.startsWith(':') || part === given[k]);
+  };
+  const found = triggers.find(t => fits(t.path)) ?? first;
   const method = flags.method ?? (flags.data === undefined ? found.methods[0] : 'POST') ?? 'GET';
   return { path: `/api/triggers/http/${manifest.id}${wanted}`, method: method.toUpperCase() };
 }
 
 /** The first call. @throws OperatorError when it is refused, because then nothing worth measuring runs */
-async function firstCall({ body, headers, method, url }: LoadRequest): Promise<number> {
+async function firstCall(request: LoadRequest): Promise<number> {
+  const { method, url } = request;
   const at = performance.now();
-  const answer = await fetch(url, { method, headers, body, redirect: 'manual' }).catch((error: unknown) => {
-    throw new OperatorError(`${url.href} does not answer`, { cause: error });
-  });
-  const text = await answer.text();
+  const status = await sendOnce(request);
   const ms = performance.now() - at;
-  if (answer.status < 400) return ms;
+  if (status === 0) throw new OperatorError(`${url.origin}${url.pathname} does not answer`);
+  if (status < 400) return ms;
   throw new OperatorError(
-    `${method} ${url.pathname} is answered ${answer.status}: ${text.slice(0, 300)}; --path, --method, --data and --header say what to send`,
+    `${method} ${url.pathname} is answered ${status}; --path, --method, --data and --header say what to send`,
   );
 }
 
@@ -175,14 +180,23 @@ const sizeOf = ({ connections, rate, seconds }: BenchFlags): Size => ({
   rate: rate === undefined ? null : numberOf('rate', rate, 1),
 });
 
+type Loads = Omit<Result, 'made_at' | 'target' | 'execution'>;
+
 /** The loads, one after the other. @param service the one that was started for it; null for another one's address */
 async function measure(
   request: LoadRequest,
   { connections, seconds, ...size }: Size,
   service: BenchService | null,
   progress: (text: string) => void,
-): Promise<Omit<Result, 'made_at' | 'target' | 'execution'>> {
+): Promise<Loads> {
   const first = await firstCall(request);
+  const named = `${request.method} ${request.url.pathname}${request.url.search}`;
+  if (service === null && size.rate !== null) {
+    progress('measuring');
+    const atRate = await openLoop(request, size.rate, connections, seconds);
+    const none = { first_ms: null, one_connection: null, saturated: null, cpu_us: null };
+    return { request: named, ...none, at_rate: { ...atRate, rate: size.rate } };
+  }
   progress('warming up');
   await warm(request, connections, Math.min(1, seconds));
   progress('measuring');
@@ -193,7 +207,7 @@ async function measure(
   const requests = Object.values(saturated.statuses).reduce((n, s) => n + s, 0);
   const each = (ms: number): number => Math.round((ms * 1000) / Math.max(1, requests));
   return {
-    request: `${request.method} ${request.url.pathname}${request.url.search}`,
+    request: named,
     first_ms: service === null ? null : Number(first.toFixed(3)),
     one_connection: one,
     saturated: { ...saturated, connections },
@@ -205,21 +219,37 @@ async function measure(
   };
 }
 
-/** The result that was kept. @returns null when there is none that can be read */
+/**
+ * The result that was kept.
+ *
+ * @returns null when there is none yet
+ * @throws OperatorError for a file that is no result: it would be replaced
+ */
 function readKept(file: string): Result | null {
+  let text: string;
   try {
-    return result.safeParse(JSON.parse(fs.readFileSync(file, 'utf8'))).data ?? null;
+    text = fs.readFileSync(file, 'utf8');
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return null;
+    throw new OperatorError(`${file} cannot be read: ${fileProblem(error)}`);
+  }
+  try {
+    return result.parse(JSON.parse(text));
   } catch {
-    return null;
+    throw new OperatorError(
+      `${file} is not a result of bench, and would be replaced: name another file with --compare`,
+    );
   }
 }
 
-function keep(file: string, made: Result): void {
+/** @returns why it could not be written; null when it was */
+function keep(file: string, made: Result): string | null {
   try {
     fs.mkdirSync(path.dirname(file), { recursive: true });
     fs.writeFileSync(file, `${jsonText(made)}\n`);
+    return null;
   } catch (error) {
-    throw new OperatorError(`${file} cannot be written: ${fileProblem(error)}`);
+    return `${file} cannot be written, so the next run has nothing to compare with: ${fileProblem(error)}`;
   }
 }
 
@@ -231,28 +261,52 @@ function ratio(now: number | null, before: number | null | undefined): string {
   return `${(now / before).toFixed(2)} x`;
 }
 
-/** @param before the last run; null for none */
-function shown(made: Result, before: Result | null): string {
-  const loads = [
-    ['one connection', made.one_connection, before?.one_connection],
-    [`${made.saturated.connections} connections`, made.saturated, before?.saturated],
-    [`at ${made.at_rate.rate}/s`, made.at_rate, before?.at_rate],
-  ] as const;
-  const last = before === null ? [] : ['RATE/LAST', 'P99/LAST'];
-  const rows = loads.map(([name, m, b]) => [
+type Shown = { name: string; load: Measured; before: Measured | undefined };
+
+/** The loads of a result, each with that of the last run where it was the same. */
+function loadsOf(made: Result, last: Result | null): Shown[] {
+  const { at_rate, one_connection, saturated } = made;
+  const before = last?.request === made.request ? last : null;
+  const isSame = before?.saturated?.connections === saturated?.connections;
+  return [
+    ...(one_connection === null
+      ? []
+      : [{ name: 'one connection', load: one_connection, before: before?.one_connection ?? undefined }]),
+    ...(saturated === null
+      ? []
+      : [
+          {
+            name: `${saturated.connections} connections`,
+            load: saturated,
+            before: isSame ? (before?.saturated ?? undefined) : undefined,
+          },
+        ]),
+    {
+      name: `at ${at_rate.rate}/s`,
+      load: at_rate,
+      before: before?.at_rate.rate === at_rate.rate ? before.at_rate : undefined,
+    },
+  ];
+}
+
+/** @param last the last run; null for none */
+function shown(made: Result, last: Result | null): string {
+  const loads = loadsOf(made, last);
+  const columns = last === null ? [] : ['RATE/LAST', 'P99/LAST'];
+  const rows = loads.map(({ before, load, name }) => [
     name,
-    `${m.per_second}/s`,
-    ...[m.p50_ms, m.p95_ms, m.p99_ms].map(ms),
-    String(m.failed),
-    m.generator.toFixed(2),
-    ...(before === null ? [] : [ratio(m.per_second, b?.per_second), ratio(m.p99_ms, b?.p99_ms)]),
+    `${load.per_second}/s`,
+    ...[load.p50_ms, load.p95_ms, load.p99_ms].map(ms),
+    String(load.failed),
+    load.generator.toFixed(2),
+    ...(last === null ? [] : [ratio(load.per_second, before?.per_second), ratio(load.p99_ms, before?.p99_ms)]),
   ]);
   const { cpu_us, execution, first_ms } = made;
-  const limited = loads.some(([, m]) => m.generator > GENERATOR_LIMIT);
+  const isLimited = loads.some(({ load }) => load.generator > GENERATOR_LIMIT);
   return [
     `${made.target}: ${made.request}`,
     ...(first_ms === null ? [] : [`first call after the installation: ${ms(first_ms)}`]),
-    table([['LOAD', 'RATE', 'P50', 'P95', 'P99', 'FAILED', 'GENERATOR', ...last], ...rows]),
+    table([['LOAD', 'RATE', 'P50', 'P95', 'P99', 'FAILED', 'GENERATOR', ...columns], ...rows]),
     ...(execution === null
       ? []
       : [
@@ -263,8 +317,8 @@ function shown(made: Result, before: Result | null): string {
       : [
           `processor time of a request: main thread ${cpu_us.main} us, lanes and V8 ${cpu_us.lanes} us, PostgreSQL ${cpu_us.database} us`,
         ]),
-    ...(limited ? ['the generator used a whole processor: the service can do more than this'] : []),
-    ...(before === null ? [] : [`compared with the run of ${before.made_at}`]),
+    ...(isLimited ? ['the generator used a whole processor: the service can do more than this'] : []),
+    ...(last === null ? [] : [`compared with the run of ${last.made_at}, where request and load are the same`]),
   ].join('\n');
 }
 
@@ -284,22 +338,25 @@ export async function benchCommand(
     progress,
   }: { environment: NodeJS.ProcessEnv; program: Program; progress(text: string): void },
 ): Promise<string> {
-  const finish = (of: Omit<Result, 'made_at'>, kept: string | undefined): string => {
+  const finish = (of: Omit<Result, 'made_at'>, kept: string | undefined, last: Result | null): string => {
     const made = { made_at: new Date().toISOString(), ...of };
-    const before = kept === undefined ? null : readKept(kept);
-    if (kept !== undefined) keep(kept, made);
-    return flags.json === true ? jsonText({ ...made, last: before }) : shown(made, before);
+    const problem = kept === undefined ? null : keep(kept, made);
+    if (problem !== null) progress(problem);
+    return flags.json === true ? jsonText({ ...made, last }) : shown(made, last);
   };
   const size = sizeOf(flags);
   if (/^https?:\/\//i.test(target)) {
     if (!URL.canParse(target)) throw new UsageError(`${JSON.stringify(target)} is not an address`);
     const method = flags.method ?? (flags.data === undefined ? 'GET' : 'POST');
+    const last = flags.compare === undefined ? null : readKept(flags.compare);
     const request = requestTo(new URL(flags.path ?? '', target).href, method.toUpperCase(), flags);
     const found = await measure(request, size, null, progress);
-    return finish({ target: new URL(target).origin, ...found, execution: null }, flags.compare);
+    return finish({ target: request.url.origin, ...found, execution: null }, flags.compare, last);
   }
   const { config, kept, manifest, module } = await moduleOf(target, flags);
   const chosen = chooseTrigger(manifest, flags);
+  const file = flags.compare ?? kept;
+  const last = readKept(file);
   progress('starting a service');
   const service = await startBenchService(program, environment);
   try {
@@ -307,7 +364,7 @@ export async function benchCommand(
     const request = requestTo(service.url + chosen.path, chosen.method, flags);
     const found = await measure(request, size, service, progress);
     const execution = await executionOf(service, manifest.id);
-    return finish({ target: `${manifest.id} ${manifest.version}`, ...found, execution }, flags.compare ?? kept);
+    return finish({ target: `${manifest.id} ${manifest.version}`, ...found, execution }, file, last);
   } finally {
     await service.stop();
   }

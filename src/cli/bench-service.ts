@@ -18,6 +18,11 @@ export type BenchService = {
 };
 
 const SAID_CHARS = 2000;
+/** How long the service has to stop by itself. */
+const STOP_MS = 20_000;
+const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
+/** What tells a service of systemd about itself is not for this one. */
+const OF_SYSTEMD = ['NOTIFY_SOCKET', 'WATCHDOG_USEC', 'WATCHDOG_PID', 'CREDENTIALS_DIRECTORY', 'JOURNAL_STREAM'];
 
 /** @throws OperatorError with what the service says when it does not start */
 export async function startBenchService(program: Program, environment: NodeJS.ProcessEnv): Promise<BenchService> {
@@ -25,7 +30,7 @@ export async function startBenchService(program: Program, environment: NodeJS.Pr
   // Started as root, the service runs under an account of its own, which has to reach its data.
   fs.chmodSync(directory, 0o711);
   const token = randomBytes(24).toString('hex');
-  const own = Object.entries(environment).filter(([name]) => !name.startsWith('BOT_'));
+  const own = Object.entries(environment).filter(([name]) => !name.startsWith('BOT_') && !OF_SYSTEMD.includes(name));
   const child = spawn(program.node, [...program.nodeArgs, program.entry, 'serve'], {
     env: {
       ...Object.fromEntries(own),
@@ -38,14 +43,20 @@ export async function startBenchService(program: Program, environment: NodeJS.Pr
     },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
+  const gone = new Promise<void>(resolve => {
+    child.once('exit', () => resolve());
+    child.once('error', () => resolve());
+  });
   const stop = async (): Promise<void> => {
-    if (child.exitCode === null && child.signalCode === null) {
-      const gone = new Promise(resolve => child.once('exit', resolve));
-      child.kill('SIGTERM');
-      await gone;
-    }
+    for (const signal of SIGNALS) process.off(signal, interrupted);
+    child.kill('SIGTERM');
+    const late = setTimeout(() => child.kill('SIGKILL'), STOP_MS);
+    await gone;
+    clearTimeout(late);
     fs.rmSync(directory, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 });
   };
+  const interrupted = (): void => void stop().then(() => process.exit(1));
+  for (const signal of SIGNALS) process.once(signal, interrupted);
   let said = '';
   try {
     const url = await new Promise<string>((resolve, reject) => {
@@ -56,7 +67,7 @@ export async function startBenchService(program: Program, environment: NodeJS.Pr
       };
       for (const stream of [child.stdout, child.stderr]) stream.setEncoding('utf8').on('data', read);
       child.once('error', reject);
-      child.once('exit', () =>
+      child.once('close', () =>
         reject(new OperatorError(`the service to measure with has not started: ${said.trim().split('\n').at(-1)}`)),
       );
     });
@@ -135,7 +146,8 @@ function treeOf(pid: number): number[] {
 
 /**
  * What a service has used so far: the main threads, which read, decide and answer; the other threads, which run plugins, compile and
- * collect; and PostgreSQL. All zero where the system does not say it (no Linux).
+ * collect (those of the graph store too, which a plugin does not use); and PostgreSQL. Threads that end between two looks take their
+ * time with them. All zero where the system does not say it (no Linux).
  */
 export function cpuOf(pid: number): CpuParts {
   const parts = { main_ms: 0, lanes_ms: 0, database_ms: 0 };

@@ -108,15 +108,18 @@ function addBenchVerb(program: Command, environment: NodeJS.ProcessEnv, started:
       out(await benchCommand(target, flags, { environment, program: started, progress: progressOf(flags) }));
     },
   )
-    .option('--path <path>', "path of the trigger below the plugin's, with a query; the first trigger without it")
-    .option('--method <method>', 'its first one without it, POST with --data')
+    .option('--path <path>', 'path of the trigger, as its manifest has it, with a query; of an address the whole path')
+    .option('--method <method>', 'method; without it the first one of the trigger, or POST with --data')
     .option('--data <text>', 'body to send, JSON unless a header says otherwise')
     .option('--header <line>', 'a header, like "Name: value"; may be repeated', repeated, [])
     .option('--connections <number>', 'connections at saturation; 64 without it')
-    .option('--rate <number>', 'requests a second of the fixed rate; half of what saturation gave without it')
+    .option(
+      '--rate <number>',
+      'requests a second of the fixed rate; without it half of what all connections got. An address gets no more than this',
+    )
     .option('--seconds <number>', 'length of each measurement; 5 without it')
     .option('--config-file <file>', 'JSON with the configuration of the plugin')
-    .option('--compare <file>', 'result to compare with, and to replace; MODULE.bench.json for a module without it')
+    .option('--compare <file>', 'file of the last result, which is replaced; for a module MODULE.bench.json without it')
     .option(...JSON_OPTION);
 }
 

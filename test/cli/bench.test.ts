@@ -11,7 +11,24 @@ const QUICK = ['--seconds', '0.3', '--connections', '4'];
 const directory = fs.mkdtempSync(path.join(process.env.TEST_DIRECTORY ?? '/tmp', 'bench-'));
 t.teardown(() => fs.rmSync(directory, { recursive: true, force: true }));
 
-t.test('a module is measured in a service of its own, and compared with the run before', async t => {
+type Kept = Record<'saturated' | 'at_rate' | 'one_connection', Record<string, unknown>>;
+
+const SHOWN = new RegExp(
+  [
+    /^counting 1\.0\.0: POST \/api\/triggers\/http\/counting\/run\?a=1/,
+    /first call after the installation: [\d.]+ ms/,
+    /LOAD +RATE +P50 +P95 +P99 +FAILED +GENERATOR/,
+    /one connection +[\d.]+\/s .*/,
+    /4 connections +[\d.]+\/s .*/,
+    /at 20\/s +20\/s .*/,
+    /one execution: [\d.]+ ms, 3 host calls, 1 pages of memory/,
+    /processor time of a request: main thread \d+ us, lanes and V8 \d+ us, PostgreSQL \d+ us/,
+  ]
+    .map(line => line.source)
+    .join('\\n'),
+);
+
+t.test('a module is measured in a service of its own, and the result is kept', async t => {
   const file = path.join(directory, 'p.wasm');
   const counting = watPlugin({
     id: 'counting',
@@ -31,28 +48,22 @@ t.test('a module is measured in a service of its own, and compared with the run 
     code: 2,
     err: /the path \/of\/:name has a parameter: give one with --path\n$/,
   });
-  const first = await runCommand(['bench', file, '--path', '/run?a=1', '--json', ...QUICK]);
-  t.match(first, { code: 0, err: '' }, first.err);
-  const made = JSON.parse(first.out) as Record<'saturated' | 'at_rate' | 'one_connection', Record<string, unknown>>;
-  t.match(made, {
-    target: /^counting /,
+  const ran = await runCommand(['bench', file, '--path', '/run?a=1', '--rate', '20', ...QUICK]);
+  t.match(ran, { code: 0, out: SHOWN }, ran.err);
+  const kept = JSON.parse(fs.readFileSync(`${file}.bench.json`, 'utf8')) as Kept;
+  t.match(kept, {
+    target: 'counting 1.0.0',
     request: 'POST /api/triggers/http/counting/run?a=1',
     first_ms: Number,
     execution: { host_calls: 3, run_ms: Number, peak_pages: Number },
     cpu_us: { main: Number, lanes: Number, database: Number },
-    last: null,
+    saturated: { connections: 4 },
+    at_rate: { rate: 20, per_second: 20 },
   });
   for (const load of ['one_connection', 'saturated', 'at_rate'] as const) {
-    t.match(made[load], { failed: 0, per_second: Number, p50_ms: Number, p95_ms: Number, p99_ms: Number }, load);
-    t.same(Object.keys(made[load]?.statuses ?? {}), ['200'], load);
+    t.match(kept[load], { failed: 0, per_second: Number, p50_ms: Number, p95_ms: Number, p99_ms: Number }, load);
+    t.same(Object.keys(kept[load]?.statuses ?? {}), ['200'], load);
   }
-  t.equal(made.saturated.connections, 4);
-  const second = await runCommand(['bench', file, '--path', '/run', '--rate', '20', ...QUICK]);
-  t.match(second, {
-    code: 0,
-    out: /^counting .*: POST .*\/run\nfirst call after the installation: [\d.]+ ms\nLOAD +RATE +P50 +P95 +P99 +FAILED +GENERATOR +RATE\/LAST +P99\/LAST\none connection +[\d.]+\/s [\s\S]*\nat 20\/s [\s\S]*\none execution: [\d.]+ ms, 3 host calls, 1 pages of memory\nprocessor time of a request: main thread \d+ us, /,
-  });
-  t.match(second.out, /compared with the run of 20\d\d-/);
 });
 
 t.test('an address is measured as it stands', async t => {
@@ -65,11 +76,30 @@ t.test('an address is measured as it stands', async t => {
   t.match(ran, { code: 0, out: new RegExp(`^${s.base}: GET /api/triggers/http/neighbour/run\nLOAD +RATE`) }, ran.err);
   t.notMatch(ran.out, /processor time|LAST/, 'what is not known of it is not said');
   t.match(JSON.parse(fs.readFileSync(kept, 'utf8')), { first_ms: null, cpu_us: null, execution: null });
-  t.match((await runCommand(['bench', where, '--compare', kept, ...QUICK])).out, /RATE\/LAST/);
+  const again = await runCommand(['bench', where, '--compare', kept, ...QUICK]);
+  t.match(
+    again.out,
+    /GENERATOR +RATE\/LAST +P99\/LAST\none connection .* [\d.]+ x +[\d.]+ x\n4 connections .* [\d.]+ x +[\d.]+ x\n/,
+  );
+  t.match(again.out, /compared with the run of 20\d\d-.*, where request and load are the same/);
+  // With a rate an address gets that rate alone.
+  const gentle = await runCommand(['bench', where, '--rate', '10', '--json', ...QUICK]);
+  t.match(JSON.parse(gentle.out), {
+    one_connection: null,
+    saturated: null,
+    at_rate: { rate: 10, per_second: 10, statuses: { 200: 3 } },
+  });
+  const foreign = path.join(directory, 'foreign.json');
+  fs.writeFileSync(foreign, '{"name": "mine"}');
+  t.match(await runCommand(['bench', where, '--compare', foreign, ...QUICK]), {
+    code: 1,
+    err: /foreign\.json is not a result of bench, and would be replaced: name another file with --compare/,
+  });
+  t.equal(fs.readFileSync(foreign, 'utf8'), '{"name": "mine"}');
   t.match(await runCommand(['bench', `${s.base}/api/triggers/http/neighbour/nothing`, ...QUICK]), {
     code: 1,
     out: '',
-    err: /GET \/api\/triggers\/http\/neighbour\/nothing is answered 404: .*--path, --method, --data and --header say/,
+    err: /GET \/api\/triggers\/http\/neighbour\/nothing is answered 404; --path, --method, --data and --header say/,
   });
 });
 
