@@ -1,6 +1,7 @@
 import fs from 'node:fs';
 import { createRequire } from 'node:module';
 import pino from 'pino';
+import { foreignFunctions } from './foreign-functions.ts';
 
 export type Log = pino.Logger;
 
@@ -38,6 +39,32 @@ const RETRY_MS = 50;
 /** How long a process that ends tries to write what waits. */
 const LAST_LINES_MS = 1000;
 
+/** fcntl(2), and its flag on Linux and macOS. */
+const [F_GETFL, F_SETFL] = [3, 4];
+const O_NONBLOCK = process.platform === 'darwin' ? 0x4 : 0o4000;
+
+/**
+ * Makes standard output one that does not block, where it is a pipe or a socket. That belongs to what is open, which other processes
+ * share: each start of a child that inherits it makes it block again, so it is asked for before each write.
+ *
+ * @returns null where standard output is a file or a terminal, or the system does not offer it
+ */
+function unblocker(): (() => void) | null {
+  const kind = fs.fstatSync(1);
+  if (!kind.isFIFO() && !kind.isSocket()) return null;
+  try {
+    const library = process.platform === 'darwin' ? 'libSystem.dylib' : 'libc.so.6';
+    const fcntl = foreignFunctions().load(library).func('int fcntl(int fd, int command, ...)');
+    return () => {
+      const flags: unknown = fcntl(1, F_GETFL);
+      if (typeof flags === 'number' && flags >= 0 && (flags & O_NONBLOCK) === 0)
+        fcntl(1, F_SETFL, 'int', flags | O_NONBLOCK);
+    };
+  } catch {
+    return null;
+  }
+}
+
 const isFull = (error: unknown): boolean =>
   error instanceof Error && 'code' in error && (error.code === 'EAGAIN' || error.code === 'EBUSY');
 
@@ -50,6 +77,7 @@ class StandardOutput {
   /** Set by pino before each line. */
   lastLevel = 30;
   readonly #prefix: (level: number) => string;
+  readonly #unblock = unblocker();
   #waiting: Buffer[] = [];
   #bytes = 0;
   #retry: NodeJS.Timeout | null = null;
@@ -107,6 +135,7 @@ class StandardOutput {
       const chunk = this.#chunk();
       let written: number;
       try {
+        this.#unblock?.();
         written = fs.writeSync(1, chunk);
         this.#isFailing = false;
       } catch (error) {
@@ -142,8 +171,6 @@ class StandardOutput {
  * @param journal the variable `JOURNAL_STREAM`
  */
 export function standardOutput(journal: string | undefined): StandardOutput {
-  // Looking at it makes a pipe one that does not block.
-  void process.stdout.writable;
   return new StandardOutput(isJournal(1, journal) ? journalPrefix : () => '');
 }
 

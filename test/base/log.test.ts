@@ -1,4 +1,4 @@
-import { spawn } from 'node:child_process';
+import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import fs from 'node:fs';
 import path from 'node:path';
@@ -9,11 +9,16 @@ import t from 'tap';
 const LOG = path.resolve(import.meta.dirname, '../../src/base/log.ts');
 const LINES = 4000;
 
+/** Makes what is open block again, as each start of a child does that inherits it. */
+const BLOCKS = `require('node:child_process').spawnSync('true', { stdio: ['ignore', 'inherit', 'inherit'] })`;
+
 /** A process that logs more than waits for a reader, and ends, on request by its channel. */
 const SCRIPT = `
   import { makeLog, standardOutput } from ${JSON.stringify(LOG)};
   const output = standardOutput(undefined);
   const log = makeLog('info', output);
+  const require = (await import('node:module')).createRequire('/');
+  ${BLOCKS};
   process.on('message', what => {
     if (what === 'log') for (let n = 0; n < ${LINES}; n++) log.info({ n, text: 'x'.repeat(500) }, 'line');
     if (what === 'one more') log.info({ n: -1 }, 'line');
@@ -23,11 +28,12 @@ const SCRIPT = `
   });
   process.send('ready');`;
 
-function logging(t: { teardown(fn: () => unknown): void }) {
+/** @param out a descriptor, or a socket of its own */
+function logging(t: { teardown(fn: () => unknown): void }, out: number | 'pipe' = 'pipe') {
   const child = spawn(
     process.execPath,
     ['--disable-warning=ExperimentalWarning', '--input-type=module', '-e', SCRIPT],
-    { stdio: ['ignore', 'pipe', 'inherit', 'ipc'] },
+    { stdio: ['ignore', out, 'inherit', 'ipc'] },
   );
   t.teardown(() => child.kill('SIGKILL'));
   /** Sends a word, and waits until the process has done it. */
@@ -65,6 +71,18 @@ t.test('a process whose lines are not read goes on, and says how many it has dro
     .flatMap(({ n }) => n ?? []);
   t.ok(lost > 0 && lost < LINES, `${lost} of ${LINES} lines`);
   t.same(numbers, [...Array.from({ length: LINES - lost }, (_, n) => n), -1], 'the first lines, whole and in order');
+});
+
+t.test('the same where standard output is a pipe', async t => {
+  const fifo = path.join(t.testdir(), 'fifo');
+  execFileSync('mkfifo', [fifo]);
+  const both = fs.openSync(fifo, 'r+');
+  const { child, does } = logging(t, both);
+  await once(child, 'message');
+  for (const what of ['log', 'flush', 'anything']) await does(what);
+  child.send('end');
+  t.same(await once(child, 'exit'), [0, null]);
+  fs.closeSync(both);
 });
 
 t.test('a process whose lines are not read can end, and one whose lines are read loses none at its end', async t => {
