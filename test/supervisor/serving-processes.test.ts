@@ -297,12 +297,22 @@ t.test('two serving processes on one port', async t => {
       'another one takes its place',
     );
     const fresh = await w.connect(12);
-    const spans = await Promise.all(
-      [...fresh.values()]
-        .flatMap(c => c.slice(0, 12))
-        .map(async (c, k) => spanOf((await c.ask('/api/triggers/http/sleeper/run', caller(k))).body)),
+    const connections = [...fresh.values()].flatMap(c => c.slice(0, 12));
+    /** How many of as many requests ran at once. */
+    const atOnce = async (): Promise<number> =>
+      mostAtOnce(
+        await Promise.all(
+          connections.map(async (c, k) => spanOf((await c.ask('/api/triggers/http/sleeper/run', caller(k))).body)),
+        ),
+      );
+    // A busy machine may start the last of eight when the first is over: then they are asked again.
+    const rounds: number[] = [];
+    await until(async () => rounds.push(await atOnce()) > 0 && rounds.at(-1) === 8);
+    t.equal(rounds.at(-1), 8, 'and has its slots');
+    t.ok(
+      rounds.every(n => n <= 8),
+      'and no more',
     );
-    t.equal(mostAtOnce(spans), 8, 'and has its slots');
   });
 
   t.test('a reload replaces both, and refuses and fails no request', async t => {
