@@ -1,6 +1,6 @@
 // What the language expects of its surroundings, on the functions of the host: the build puts these in the place of the
 // compiler's own (`--use`), which import from modules that no plugin may import from.
-// @ts-ignore: a file of the compiler's library, which editors do not see
+// From the library, because the build replaces the global one by the class below.
 import { Date } from "date";
 import * as abi from "./plugin_host";
 import { pointer, utf8 } from "./text";
