@@ -174,6 +174,14 @@ export function standardOutput(journal: string | undefined): StandardOutput {
   return new StandardOutput(isJournal(1, journal) ? journalPrefix : () => '');
 }
 
+let plain: StandardOutput | null = null;
+
+/** For logs that name no output: one for the process, because each listens for the end of it. */
+function plainOutput(): StandardOutput {
+  plain ??= standardOutput(undefined);
+  return plain;
+}
+
 /** What lines look like: an object of JSON each, or text for people. */
 export type LogFormat = 'json' | 'pretty';
 
@@ -200,11 +208,7 @@ function prettied(to: pino.DestinationStream): pino.DestinationStream {
  * @param to where they are written: standard output unless given
  * @param lines what they look like
  */
-export function makeLog(
-  level: string,
-  to: pino.DestinationStream = standardOutput(undefined),
-  lines: LogFormat = 'json',
-): Log {
+export function makeLog(level: string, to: pino.DestinationStream = plainOutput(), lines: LogFormat = 'json'): Log {
   const options: pino.LoggerOptions = {
     level,
     base: undefined,
