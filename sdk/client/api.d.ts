@@ -77,6 +77,18 @@ export interface paths {
       };
     };
   };
+  '/api/admin/attention': {
+    get: {
+      parameters: {};
+      responses: Refused<400 | 401 | 403 | 500 | 503> & {
+        200: { headers: Record<string, unknown>; content: {
+          'application/json': {
+            'items': components['schemas']['Attention'][];
+          };
+        } };
+      };
+    };
+  };
   '/api/admin/keys': {
     get: {
       parameters: {
@@ -1288,7 +1300,7 @@ export interface paths {
           'plugin'?: string;
           /** Only events of this type */
           'type'?: string;
-          /** Begin behind the event of this number */
+          /** Begin behind the entry of this number */
           'after'?: number;
         };
       };
@@ -1315,6 +1327,8 @@ export interface paths {
           'principal'?: string;
           /** Only what is not older: a time like 2026-01-31T12:00:00Z, or a day */
           'since'?: string;
+          /** Only what is older: a time like 2026-01-31T12:00:00Z, or a day */
+          'until'?: string;
           /** Only those of this request */
           'request_id'?: string;
           /** Only those of this trace */
@@ -1331,6 +1345,66 @@ export interface paths {
             /** Cursor of the next page; null on the last one */
             'next_cursor': string | null;
           };
+        } };
+      };
+    };
+  };
+  '/api/admin/executions': {
+    get: {
+      parameters: {
+        query?: {
+          /** How many items a page has at most */
+          'limit'?: number;
+          /** The next_cursor of the page before */
+          'cursor'?: string;
+          /** Only those of this plugin */
+          'plugin'?: string;
+          /** Only those that ended this way; failed: all but ok and refused */
+          'outcome'?: 'ok' | 'handler_error' | 'trapped' | 'exited' | 'invalid_response' | 'quota' | 'load_failed' | 'no_slot' | 'queue_full' | 'deadline' | 'memory_budget' | 'crashed' | 'draining' | 'refused' | 'failed';
+          /** Only those of this trigger */
+          'trigger'?: string;
+          /** Only those of this caller: user:<id>, service:<id> or public */
+          'principal'?: string;
+          /** Only what is not older: a time like 2026-01-31T12:00:00Z, or a day */
+          'since'?: string;
+          /** Only what is older: a time like 2026-01-31T12:00:00Z, or a day */
+          'until'?: string;
+          /** Only those of this request */
+          'request_id'?: string;
+          /** Only those of this trace */
+          'trace_id'?: string;
+        };
+      };
+      responses: Refused<400 | 401 | 403 | 422 | 500 | 503> & {
+        200: { headers: Record<string, unknown>; content: {
+          'application/json': {
+            'items': components['schemas']['Execution'][];
+            /** Cursor of the next page; null on the last one */
+            'next_cursor': string | null;
+          };
+        } };
+      };
+    };
+  };
+  '/api/admin/executions/stream': {
+    get: {
+      parameters: {
+        query?: {
+          /** Only those of this plugin */
+          'plugin'?: string;
+          /** Only those that ended this way; failed: all but ok and refused */
+          'outcome'?: 'ok' | 'handler_error' | 'trapped' | 'exited' | 'invalid_response' | 'quota' | 'load_failed' | 'no_slot' | 'queue_full' | 'deadline' | 'memory_budget' | 'crashed' | 'draining' | 'refused' | 'failed';
+          /** Only those of this trigger */
+          'trigger'?: string;
+          /** Only those of this caller: user:<id>, service:<id> or public */
+          'principal'?: string;
+          /** Begin behind the entry of this number */
+          'after'?: number;
+        };
+      };
+      responses: Refused<400 | 401 | 403 | 422 | 500 | 503> & {
+        200: { headers: Record<string, unknown>; content: {
+          'text/event-stream': unknown;
         } };
       };
     };
@@ -4806,6 +4880,15 @@ export interface components {
       'p99_ms': number | null;
       /** Execution slots in use on average */
       'slots': number;
+    };
+    'Attention': {
+      'kind': 'suspended' | 'outbox_dead' | 'outbox_late' | 'graph_differs' | 'events_undelivered' | 'mails_unsent' | 'host_silent' | 'check_failed' | 'import_failed' | 'messages_failed';
+      /** bad: it does not work; warn: it works late or in part */
+      'severity': 'bad' | 'warn';
+      'count': number;
+      /** What it is, in words of the service */
+      'detail': string | null;
+      'since': string | null;
     };
     'AdminKey': {
       'id': number;

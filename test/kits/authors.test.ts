@@ -9,7 +9,7 @@ import { startTestService, TOKEN } from '../support/service.ts';
 t.test('templates and samples are named in the help', async t => {
   const { out } = await run(['new', '--help']);
   const words = out.replace(/\s+/g, ' ');
-  const begins = ['http, messenger, files, sql', 'hello, guestbook, booking, grades, weather, menu, filebox'];
+  const begins = ['http, messenger, files, sql', 'hello, guestbook, booking, grades, weather, menu, filebox, recipes'];
   for (const names of begins) t.ok(words.includes(names), words);
 });
 

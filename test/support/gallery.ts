@@ -14,6 +14,7 @@ import { inspectModule } from '../../src/plugins/inspect.ts';
 import { callerPlugin, callHost } from './caller.ts';
 import { makeDatabase } from './database.ts';
 import { pattern, sha256, Uploader } from './files.ts';
+import { startGraphStore } from './graph.ts';
 import { listenFor } from './listen.ts';
 import { messengerWorld } from './messenger-world.ts';
 import { buildExample } from './sdk.ts';
@@ -41,9 +42,11 @@ const BUILDS: Readonly<Record<Language, (work: string, sample: string) => Promis
 const GRADES =
   'CREATE TABLE grades (student bigint, course text, grade int CHECK (grade BETWEEN 2 AND 5), PRIMARY KEY (student, course))';
 
-/** A service with messengers, a database of the university, and a weather service outside. */
+/** A service with messengers, a graph store, a database of the university, and a weather service outside. */
 async function world(t: Test) {
-  const w = await messengerWorld(t, MANY_LANES);
+  const { spicedb } = await startGraphStore(t);
+  const graph = { BOT_SPICEDB_ENDPOINT: spicedb.endpoint, BOT_SPICEDB_TOKEN: 'any', BOT_SPICEDB_TLS: 'false' };
+  const w = await messengerWorld(t, { ...MANY_LANES, ...graph });
   const university = await makeDatabase();
   t.teardown(() => university.drop());
   const db = openDatabase(university.url, 1, () => {});
@@ -277,8 +280,86 @@ async function filebox(t: Test, { s, user }: World, install: Install): Promise<v
   t.equal((await ada.post(`${box}/notes`, { name: '', text: 'x' })).status, 422);
 }
 
-/** In this order: the menu asks the weather. */
-const SAMPLES = { hello, guestbook, booking, grades, weather, menu, filebox };
+/** The recipes of docs/authors.md that answer from what they are sent and what they keep. */
+async function plainRecipes(t: Test, { s }: World): Promise<void> {
+  const send = (where: string, body?: unknown, method = 'POST') =>
+    s.trigger(`recipes/${where}`, { method, ...(body === undefined ? {} : { body: JSON.stringify(body) }) });
+  t.same((await s.trigger('recipes/greet/Eva?word=%D0%9F%D1%80%D0%B8%D0%B2%D0%B5%D1%82')).json, {
+    message: 'Привет, Eva!',
+  });
+  t.same((await s.trigger('recipes/greet/Eva')).json, { message: 'Hello, Eva!' });
+  t.match(await send('orders', { dish: 'soup' }), { status: 201, json: { dish: 'soup' } });
+  t.match(await send('orders', {}), { status: 400, json: { error: 'send {"dish": ...}' } });
+  const table = await s.trigger('recipes/table');
+  t.same([table.headers.get('content-type'), table.text], ['text/csv', 'seat,name\n1,Ada\n']);
+  t.equal((await s.trigger('recipes/me')).status, 401);
+  t.equal((await s.trigger('recipes/notes/one')).status, 404);
+  t.same((await s.trigger('recipes/notes/one', { method: 'PUT', body: 'Пример' })).json, { text: 'Пример' });
+  t.same((await s.trigger('recipes/notes/one')).json, { text: 'Пример' });
+  t.same([(await send('visits')).json, (await send('visits')).json], [{ visits: 1 }, { visits: 2 }]);
+
+  t.same((await s.trigger('recipes/seats')).json, { seats: [], next: '' });
+  t.match(await send('seats/3?name=Ada'), { status: 201, json: { name: 'Ada' } });
+  t.match(await send('seats/3?name=Eva'), { status: 409, json: { error: 'Ada has this seat' } });
+  t.match(await send('seats/3/pass?from=Eva&to=Leo'), { status: 409, json: { error: 'Eva does not have this seat' } });
+  t.match(await send('seats/3/pass?from=Ada&to=Eva'), { status: 200, json: { name: 'Eva' } });
+  t.same((await s.trigger('recipes/seats')).json, { seats: [{ key: 'seat:3', name: 'Eva' }], next: '' });
+
+  t.match(await send('grades', { student: 8, courses: ['Алгебра', 'Физика'] }), { status: 201 });
+  t.equal((await send('grades', { student: 7, courses: ['Химия', 'Химия'] })).status, 502, 'a course twice');
+  t.same((await s.trigger('recipes/grades/7')).json, { grades: [] }, 'all of a list or none');
+  t.match(await send('announcements', { group: 'no such group', text: 'x' }), {
+    status: 202,
+    json: { queued: 0, unreachable: 0 },
+  });
+  t.equal((await send('returned/978')).status, 202);
+  const events = (await s.admin('GET', '/events?type=book.returned')).json.items;
+  t.match(events, [{ type: 'book.returned', data: { book: '978' } }]);
+  t.same((await s.trigger('recipes/outside/%D0%9A%D0%B0%D0%B7%D0%B0%D0%BD%D1%8C')).json, { temperature: -7.5 });
+  t.match(await s.trigger('recipes/outside/nowhere'), { status: 503, json: { error: 'internal' } });
+}
+
+/** Asks the recipes, with the sample `weather` next to them. */
+async function recipes(t: Test, w: World, install: Install): Promise<void> {
+  const { link, s, sides, telegram, university, user, weather } = w;
+  const network = { hosts: [new URL(weather.outside).host], private: ['127.0.0.1'] };
+  await install({ service: weather.outside, key: 'geheim', network, databases: { grades: university.url } });
+  await plainRecipes(t, w);
+
+  t.same((await s.trigger('recipes/weather/%D0%9A%D0%B0%D0%B7%D0%B0%D0%BD%D1%8C')).json, { temperature: -7.5 });
+  t.equal(weather.asked.at(-1), 'Bearer geheim');
+  t.match(await s.trigger('recipes/weather/nowhere'), { status: 502, json: { error: /answered 404$/ } });
+
+  for (const name of ['me', 'lines'])
+    await s.admin('PUT', `/plugins/recipes/triggers/${name}/settings`, { allow_user_session: true });
+  const { id, token } = await user('Leo');
+  const leo = new Uploader(s.base, id, token);
+  const at = '/api/triggers/http/recipes';
+  t.same((await leo.ask('GET', `${at}/me`)).json, { kind: 'user', id });
+  const text = `${'a line\n'.repeat(200_000)}the last one`;
+  const file_id = await leo.give(new Uint8Array(Buffer.from(text)), { plugin_id: 'recipes', name: 'p.txt' });
+  t.same((await leo.post(`${at}/lines`, { file_id })).json, { name: 'p.txt', lines: 200_000 }, 'of two parts');
+  const report = await s.trigger('recipes/reports', { method: 'POST', body: 'Отчёт' });
+  t.equal(report.status, 201);
+  t.equal(await (await fetch(String(report.json.url))).text(), 'Отчёт');
+
+  const [onTelegram] = sides;
+  if (onTelegram === undefined) throw new Error('no messenger');
+  await link(onTelegram, { token }, 77);
+  const before = telegram.shown.length;
+  telegram.files.set('photo8', { type: 'image/jpeg', bytes: Buffer.from('a photo') });
+  await onTelegram.write('/dishes tomorrow', { file: 'photo8', from: 77 });
+  const [reply, dishes, thanks] = (await telegram.until(before + 3)).slice(before);
+  t.match(reply, { text: 'The dishes of tomorrow' });
+  t.match(dishes, { text: 'Dishes', file: { name: 'dishes.txt', text: 'Soup\n' } });
+  t.match(thanks, { text: 'Thank you', file: { text: 'a photo' } });
+  const reminder = await s.trigger('recipes/reminders', { method: 'POST', body: JSON.stringify({ reader: id }) });
+  t.equal(reminder.status, 202);
+  t.match((await telegram.until(before + 4)).at(-1), { text: 'Your book is due' });
+}
+
+/** In this order: the menu and the recipes ask the weather. */
+const SAMPLES = { hello, guestbook, booking, grades, weather, menu, filebox, recipes };
 
 const isManifest = new Ajv({ strict: false }).compile(JSON.parse(SCHEMAS['manifest.json']?.() ?? ''));
 

@@ -82,13 +82,16 @@ func (c *Context) JSON(status int, value any) error {
 
 const jsonHeaders = `{"Content-Type":"application/json"}`
 
-// SetHTTPResponse answers with any status, headers and body. The host passes on the headers of its allow list.
+// SetHTTPResponse answers with any status, headers (nil: none) and body. The host drops headers that act beyond the answer.
 func (c *Context) SetHTTPResponse(status int, headers map[string]string, body string) error {
 	return c.SetHTTPResponseBytes(status, headers, []byte(body))
 }
 
 // SetHTTPResponseBytes is SetHTTPResponse with bytes.
 func (c *Context) SetHTTPResponseBytes(status int, headers map[string]string, body []byte) error {
+	if headers == nil {
+		headers = map[string]string{}
+	}
 	h, err := json.Marshal(headers)
 	if err != nil {
 		return err

@@ -129,7 +129,7 @@ export class Context {
   JSON(status: number, value: JSONValue): void {
     checked(raw.respond(status, JSON_HEADERS, toJSON(value)));
   }
-  /** Answers with any status, headers and body. The host passes on the headers of its allow list. */
+  /** Answers with any status, headers and body. The host drops headers that act beyond the answer. */
   SetHTTPResponse(status: number, headers: Record<string, string>, body: string | Uint8Array = ''): void {
     checked(raw.respond(status, toJSON(headers), body));
   }

@@ -89,7 +89,7 @@ impl Context {
         respond(status, JSON_HEADERS, value.into().to_string().as_bytes())
     }
 
-    /// Answers with any status, headers and body. The host passes on the headers of its allow list.
+    /// Answers with any status, headers and body. The host drops headers that act beyond the answer.
     pub fn set_http_response(&self, status: u16, headers: &[(&str, &str)], body: impl AsRef<[u8]>) -> Result {
         let headers: BTreeMap<String, Json> =
             headers.iter().map(|(name, value)| ((*name).to_owned(), Json::from(*value))).collect();

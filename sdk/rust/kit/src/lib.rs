@@ -42,7 +42,7 @@ pub use manifest::{
     Requirement, Trigger,
 };
 pub use messages::{new_message, Message, Queued, StudentFilter};
-pub use outside::{HttpOrder, HttpResponse};
+pub use outside::{url_encode, HttpOrder, HttpResponse};
 pub use sql::{Connection, FromSql, Row, Rows, Statements, ToSql, Transaction};
 
 #[doc(hidden)]

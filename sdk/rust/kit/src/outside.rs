@@ -41,6 +41,18 @@ impl HttpOrder {
     }
 }
 
+/// Text as it stands in an address: all but letters of ASCII, digits and `-._~` becomes `%XX` (RFC 3986 section 2.1).
+pub fn url_encode(text: &str) -> String {
+    let mut encoded = String::new();
+    for byte in text.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => encoded.push(byte.into()),
+            _ => encoded.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    encoded
+}
+
 /// What a server outside answered.
 #[derive(Clone, Debug)]
 pub struct HttpResponse {

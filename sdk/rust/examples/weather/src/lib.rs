@@ -42,20 +42,8 @@ fn no_weather<T>(status: u16, reason: impl Into<String>) -> std::result::Result<
     Err(NoWeather { status, reason: reason.into() })
 }
 
-/// A text as a part of an address (RFC 3986 section 2.1).
-fn encoded(text: &str) -> String {
-    let mut encoded = String::new();
-    for byte in text.bytes() {
-        match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => encoded.push(byte.into()),
-            _ => encoded.push_str(&format!("%{byte:02X}")),
-        }
-    }
-    encoded
-}
-
 fn ask(ctx: &Context, place: &str) -> std::result::Result<Json, NoWeather> {
-    let url = format!("{}/current?place={}", ctx.config("service").unwrap_or_default(), encoded(place));
+    let url = format!("{}/current?place={}", ctx.config("service").unwrap_or_default(), url_encode(place));
     let mut order = HttpOrder::new("GET", &url).header("accept", "application/json").timeout(Duration::from_secs(3));
     if let Some(key) = ctx.config("key") {
         order = order.header("authorization", &format!("Bearer {key}"));

@@ -1,0 +1,7 @@
+module hello
+
+go 1.24
+
+require pluginhost v0.0.0
+
+replace pluginhost => ./kit
