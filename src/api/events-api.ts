@@ -1,15 +1,13 @@
 import { z } from 'zod';
 import { ServiceError } from '../base/errors.ts';
-import { LIMITS } from '../base/limits.ts';
 import type { StoredEvent } from '../events/event.ts';
-import type { EventFeed } from '../events/feed.ts';
+import type { EventFeed } from '../events/event-feed.ts';
 import { type EventFilter, findEvent, listEvents } from '../events/publish.ts';
-import { NO_STORE } from '../http/message.ts';
 import { resource } from './contract.ts';
 import { type Handle, serve } from './endpoint.ts';
 import { type EventSubscriptionsParts, eventSubscriptionRoutes } from './event-subscriptions-api.ts';
 import { id, time } from './fields.ts';
-import { describeAs } from './json-schema.ts';
+import { after, liveStream, STREAM_ABOUT } from './live-stream.ts';
 import { loadPage, pageOf } from './paging.ts';
 import { list as listWith, text } from './query.ts';
 import type { Route } from './route.ts';
@@ -29,12 +27,6 @@ const eventReply = z
   .meta({ id: 'Event' });
 
 const filters = { plugin: text('Only events of this plugin'), type: text('Only events of this type') };
-const after = describeAs(z.string(), {
-  type: 'integer',
-  minimum: 0,
-  description: 'Begin behind the event of this number',
-});
-
 /** Events of plugins: all of them, and as they come (docs/events.md). */
 export const events = resource('Events', 'What plugins published, as a list and as it comes.', {
   list: {
@@ -61,8 +53,8 @@ export const events = resource('Events', 'What plugins published, as a list and 
     guard: 'admin',
     key: ['read', 'operate'],
     summary: 'Watch events as they come',
-    description: `A client that comes back sends the header Last-Event-ID, which counts before the parameter after. At most ${LIMITS.eventWatchersMax} streams are open on a host.`,
-    query: z.strictObject({ ...filters, after: after.optional() }),
+    description: STREAM_ABOUT,
+    query: z.strictObject({ ...filters, after }),
     replies: {
       200: {
         media: 'text/event-stream',
@@ -86,27 +78,8 @@ const get: Handle<typeof events.get, EventsApiParts> = async ({ db }, { params }
   return { status: 200, headers: [JSON_TYPE], body: rawJson(found) };
 };
 
-const stream: Handle<typeof events.stream, EventsApiParts> = ({ feed }, { isStillAllowed, query, request }) => {
-  const last = request.headers['last-event-id'] ?? query.after;
-  if (last !== undefined && !/^\d{1,15}$/.test(last))
-    throw new ServiceError('validation_failed', 'after must be the number of an event', {
-      errors: [{ pointer: 'query:after', message: 'must be the number of an event', code: 'malformed' }],
-    });
-  if (feed.watchers >= LIMITS.eventWatchersMax)
-    throw new ServiceError(
-      'unavailable',
-      `${feed.watchers} streams are open here; ${LIMITS.eventWatchersMax} may be (eventWatchersMax)`,
-      { headers: [['Retry-After', '10']] },
-    );
-  return {
-    status: 200,
-    headers: [['Content-Type', 'text/event-stream'], NO_STORE, ['X-Accel-Buffering', 'no']],
-    body: {
-      endless: true,
-      open: () => feed.watch(filterOf(query), last === undefined ? null : Number(last), isStillAllowed),
-    },
-  };
-};
+const stream: Handle<typeof events.stream, EventsApiParts> = ({ feed }, { isStillAllowed, query, request }) =>
+  liveStream(feed, filterOf(query), request.headers['last-event-id'] ?? query.after, isStillAllowed);
 
 /** Events for administrators: a list of them, and all of them as they come. */
 export const eventRoutes = (parts: EventsApiParts): Route[] => [

@@ -2,18 +2,20 @@ import { z } from 'zod';
 import { OUTCOME_KINDS } from '../abi/execution-outcome.ts';
 import { ServiceError } from '../base/errors.ts';
 import type { Queryable } from '../db/database.ts';
-import type { ExecutionRecords, StoredRecord } from '../records/execution-records.ts';
+import type { ExecutionFeed } from '../records/execution-feed.ts';
+import type { ExecutionRecords, ListedRecord, RecordFilter } from '../records/execution-records.ts';
 import { findRecording, isRecorded } from '../records/find-recording.ts';
 import { recordedExecution } from '../records/recorded-execution.ts';
 import { resource } from './contract.ts';
 import { type Handle, serve } from './endpoint.ts';
 import { anyObject, id, time } from './fields.ts';
+import { after, liveStream, STREAM_ABOUT } from './live-stream.ts';
 import { loadPage, pageOf } from './paging.ts';
 import { idParam } from './params.ts';
-import { list as listOf, oneOf, present, since, text } from './query.ts';
+import { list as listOf, oneOf, present, since, text, until } from './query.ts';
 import type { Route } from './route.ts';
 
-export type ExecutionsApiParts = { db: Queryable; records: ExecutionRecords };
+export type ExecutionsApiParts = { db: Queryable; records: ExecutionRecords; feed: ExecutionFeed };
 
 const LEVELS = ['debug', 'info', 'warn', 'error'] as const;
 
@@ -43,6 +45,21 @@ const record = z
 
 const path = '/api/admin/plugins/:id/executions';
 
+/** What a list and a stream can be narrowed to. */
+const watched = {
+  outcome: oneOf([...OUTCOMES, 'failed'], 'Only those that ended this way; failed: all but ok and refused'),
+  trigger: text('Only those of this trigger'),
+  principal: text('Only those of this caller: user:<id>, service:<id> or public'),
+};
+const filters = {
+  ...watched,
+  since,
+  until,
+  request_id: text('Only those of this request'),
+  trace_id: text('Only those of this trace'),
+};
+const plugin = text('Only those of this plugin');
+
 /** Execution records (docs/plugins.md "Records"). Those of an uninstalled plugin can still be read until they age out. */
 export const executions = resource('Executions', 'Records of executions, with their log lines.', {
   list: {
@@ -51,15 +68,33 @@ export const executions = resource('Executions', 'Records of executions, with th
     guard: 'admin',
     key: ['read', 'operate', 'plugins:deploy'],
     summary: 'List executions of a plugin',
-    query: listOf({
-      outcome: oneOf([...OUTCOMES, 'failed'], 'Only those that ended this way; failed: all but ok and refused'),
-      trigger: text('Only those of this trigger'),
-      principal: text('Only those of this caller: user:<id>, service:<id> or public'),
-      since,
-      request_id: text('Only those of this request'),
-      trace_id: text('Only those of this trace'),
-    }),
+    query: listOf(filters),
     replies: { 200: pageOf(record) },
+  },
+  all: {
+    method: 'GET',
+    path: '/api/admin/executions',
+    guard: 'admin',
+    key: ['read', 'operate'],
+    summary: 'List executions of all plugins',
+    query: listOf({ plugin, ...filters }),
+    replies: { 200: pageOf(record) },
+  },
+  stream: {
+    method: 'GET',
+    path: '/api/admin/executions/stream',
+    guard: 'admin',
+    key: ['read', 'operate'],
+    summary: 'Watch executions as they are recorded',
+    description: STREAM_ABOUT,
+    query: z.strictObject({ plugin, ...watched, after }),
+    replies: {
+      200: {
+        media: 'text/event-stream',
+        description:
+          'Server-sent events: id is the number of the execution, event its outcome, data the execution as in the list',
+      },
+    },
   },
   get: {
     method: 'GET',
@@ -89,12 +124,27 @@ export const executions = resource('Executions', 'Records of executions, with th
   },
 });
 
+type Filters = {
+  [K in 'plugin' | 'outcome' | 'trigger' | 'principal' | 'request_id' | 'trace_id']?: string | undefined;
+} & { since?: Date | undefined; until?: Date | undefined };
+
+function filterOf({ outcome, plugin, principal, request_id, since, trace_id, trigger, until }: Filters): RecordFilter {
+  return present({ plugin, outcome, trigger, principal, since, until, requestId: request_id, traceId: trace_id });
+}
+
 const list: Handle<typeof executions.list, ExecutionsApiParts> = async ({ records }, { params, query }) => {
-  const { outcome, principal, request_id, since, trace_id, trigger } = query;
-  const filter = present({ outcome, trigger, principal, since, requestId: request_id, traceId: trace_id });
-  const load = (before: number, limit: number) => records.list(params.id, { ...filter, before, limit });
+  const load = (before: number, limit: number) =>
+    records.list({ ...filterOf(query), plugin: params.id }, before, limit);
   return { status: 200, json: await loadPage(query, load, recordJson) };
 };
+
+const all: Handle<typeof executions.all, ExecutionsApiParts> = async ({ records }, { query }) => {
+  const load = (before: number, limit: number) => records.list(filterOf(query), before, limit);
+  return { status: 200, json: await loadPage(query, load, recordJson) };
+};
+
+const stream: Handle<typeof executions.stream, ExecutionsApiParts> = ({ feed }, { isStillAllowed, query, request }) =>
+  liveStream(feed, filterOf(query), request.headers['last-event-id'] ?? query.after, isStillAllowed);
 
 const get: Handle<typeof executions.get, ExecutionsApiParts> = async ({ db, records }, { params }) => {
   const found = await records.find(params.id, params.execution);
@@ -103,7 +153,7 @@ const get: Handle<typeof executions.get, ExecutionsApiParts> = async ({ db, reco
   return {
     status: 200,
     json: {
-      ...recordJson(found),
+      ...recordJson({ ...found, logLines: found.log.length }),
       decision: found.decision,
       log: found.log.map(l => ({ level: LEVELS[l.level] ?? 'info', text: l.text })),
       recorded: await isRecorded(db, params.id, params.execution),
@@ -122,11 +172,12 @@ const getRecording: Handle<typeof executions.recording, ExecutionsApiParts> = as
 };
 
 export const executionRoutes = (parts: ExecutionsApiParts): Route[] =>
-  serve(executions, parts, { list, get, recording: getRecording });
+  serve(executions, parts, { list, all, stream, get, recording: getRecording });
 
 const thousandths = (n: number): number => Math.round(n * 1000) / 1000;
 
-const recordJson = (r: StoredRecord) => ({
+/** An execution as lists and streams show it. */
+export const recordJson = (r: ListedRecord) => ({
   id: r.id,
   request_id: r.requestId,
   trace_id: r.traceId === '' ? null : r.traceId,
@@ -142,5 +193,5 @@ const recordJson = (r: StoredRecord) => ({
   host_calls: r.hostCalls,
   peak_pages: r.peakPages,
   failure: r.failure === '' ? null : r.failure,
-  log_lines: r.log.length,
+  log_lines: r.logLines,
 });

@@ -99,6 +99,10 @@ async function look(one: HealthCheck): Promise<Looked> {
   return { ...one, problem };
 }
 
+/** The checks that find something wrong now. */
+export const failedChecks = async (checks: readonly HealthCheck[]): Promise<Looked[]> =>
+  (await Promise.all(checks.map(look))).filter(c => c.problem !== null);
+
 const checkJson = ({ name, needed, problem }: Looked) => ({
   name,
   state: problem === null ? ('ok' as const) : needed ? ('failed' as const) : ('degraded' as const),

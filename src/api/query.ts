@@ -61,16 +61,21 @@ export const flag = (description: string) =>
     text === '1' || text === 'true' ? true : text === '0' || text === 'false' ? false : undefined,
   ).default(false);
 
+const timeFilter = (description: string) =>
+  readAs(
+    { type: 'string', description: `${description}: a time like 2026-01-31T12:00:00Z, or a day` },
+    'must be a time like 2026-01-31T12:00:00Z',
+    text => {
+      const date = new Date(text);
+      const isTime = /^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d)?)?$/.test(text);
+      return isTime && !Number.isNaN(date.getTime()) ? date : undefined;
+    },
+  ).optional();
+
 /** The time from which on a list goes. */
-export const since = readAs(
-  { type: 'string', description: 'Only what is not older: a time like 2026-01-31T12:00:00Z, or a day' },
-  'must be a time like 2026-01-31T12:00:00Z',
-  text => {
-    const date = new Date(text);
-    const isTime = /^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d)?)?$/.test(text);
-    return isTime && !Number.isNaN(date.getTime()) ? date : undefined;
-  },
-).optional();
+export const since = timeFilter('Only what is not older');
+/** The time up to which a list goes. */
+export const until = timeFilter('Only what is older');
 
 /** The id of something, as a filter. */
 export const idFilter = (noun: string) =>

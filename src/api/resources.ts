@@ -2,6 +2,7 @@ import { access } from './access-api.ts';
 import { activity } from './activity-api.ts';
 import { adminKeys } from './admin-keys-api.ts';
 import { admins } from './admins-api.ts';
+import { attention } from './attention-api.ts';
 import { audit } from './audit-api.ts';
 import { adminLogin } from './auth-api.ts';
 import { commands } from './commands-api.ts';
@@ -48,6 +49,7 @@ import { users } from './users-api.ts';
 export const RESOURCES = {
   access,
   activity,
+  attention,
   adminKeys,
   adminLogin,
   secondLogin,

@@ -1,4 +1,5 @@
 import { accessRoutes } from '../api/access-api.ts';
+import type { Attention } from '../api/attention-api.ts';
 import { commandRoutes } from '../api/commands-api.ts';
 import { outboxRoutes } from '../api/outbox-api.ts';
 import { policyRoutes } from '../api/policies-api.ts';
@@ -12,6 +13,7 @@ import { findBrokenPolicies } from '../authz/stored-policies.ts';
 import { SubjectContexts } from '../authz/subject-context.ts';
 import { messageOf } from '../base/errors.ts';
 import { counter, gauge, histogram } from '../base/metric.ts';
+import type { Database } from '../db/database.ts';
 import { type HeldLock, holdLockOfHost } from '../db/held-lock.ts';
 import { LOCKS } from '../db/locks.ts';
 import { PLUGIN_CHANGED } from '../db/notifications.ts';
@@ -24,7 +26,7 @@ import { OUTBOX_APPENDED } from '../outbox/append.ts';
 import { Deliverer } from '../outbox/deliver.ts';
 import { DELIVER_QUEUE, outboxDeliverJob } from '../outbox/deliver-job.ts';
 import { outboxCounts } from '../outbox/entries.ts';
-import { GraphComparison, graphComparisonJob } from '../outbox/graph-comparison.ts';
+import { findNewestComparison, GraphComparison, graphComparisonJob } from '../outbox/graph-comparison.ts';
 import { Outbox } from '../outbox/outbox.ts';
 import { OUTBOX_DELIVERED, parseDelivered } from '../outbox/stream.ts';
 import { outboxSweepJob } from '../outbox/sweep-job.ts';
@@ -59,6 +61,23 @@ export type AuthzParts = Pick<Plugins, 'registry'> &
 const LET_GO_MS = 5000;
 const GRAPH_SECONDS = 'plugin_host_graph_duration_seconds';
 const BROKEN_POLICY = 'a stored policy does not compile: it lets no caller in until it is set again';
+
+/** A change of rights that has waited for longer has not reached the graph store in time. */
+const LATE_SECONDS = 60;
+
+async function outboxAttention(db: Database): Promise<Attention[]> {
+  const [{ dead, oldestSeconds, pending }, compared] = await Promise.all([outboxCounts(db), findNewestComparison(db)]);
+  const found: Attention[] = [];
+  if (dead > 0) found.push({ kind: 'outbox_dead', severity: 'bad', count: dead, detail: null, since: null });
+  if (oldestSeconds > LATE_SECONDS) {
+    const since = new Date(Date.now() - oldestSeconds * 1000);
+    found.push({ kind: 'outbox_late', severity: 'warn', count: pending, detail: null, since });
+  }
+  const differing = compared === null || compared.repaired ? 0 : compared.missing + compared.extra;
+  if (compared !== null && differing > 0)
+    found.push({ kind: 'graph_differs', severity: 'bad', count: differing, detail: null, since: compared.at });
+  return found;
+}
 
 export function composeAuthz({ changes, config, db, jobs, log, tracing }: Core, parts: AuthzParts): Authz {
   const { quarantine, registry } = parts;
@@ -142,6 +161,7 @@ export function composeAuthz({ changes, config, db, jobs, log, tracing }: Core, 
       graphComparisonJob(comparison),
     ],
     duties: () => (outbox.isAtWork ? ['outbox_delivery'] : []),
+    attention: () => outboxAttention(db),
     async metrics() {
       const { dead, oldestSeconds, pending } = await outboxCounts(db);
       return [

@@ -1,3 +1,4 @@
+import type { Attention } from '../api/attention-api.ts';
 import { eventRoutes } from '../api/events-api.ts';
 import { messageOf } from '../base/errors.ts';
 import { LIMITS } from '../base/limits.ts';
@@ -5,8 +6,8 @@ import { gauge, type Metric } from '../base/metric.ts';
 import { durationMs } from '../config/values.ts';
 import type { Database } from '../db/database.ts';
 import { EventDeliverer } from '../events/deliverer.ts';
-import { countOpenDeliveries } from '../events/deliveries.ts';
-import { EventFeed } from '../events/feed.ts';
+import { countDeadDeliveries, countOpenDeliveries } from '../events/deliveries.ts';
+import { eventFeed } from '../events/event-feed.ts';
 import { EVENT_PUBLISHED, publishEvent, removeOldEvents } from '../events/publish.ts';
 import { eventHandlers } from '../host/events.ts';
 import { nameResolver } from '../host/guarded-agent.ts';
@@ -39,6 +40,11 @@ async function metricsOf(db: Database): Promise<Metric[]> {
   ];
 }
 
+async function undelivered(db: Database): Promise<Attention[]> {
+  const count = await countDeadDeliveries(db);
+  return count === 0 ? [] : [{ kind: 'events_undelivered', severity: 'bad', count, detail: null, since: null }];
+}
+
 /** Tells subscribers of events of plugins. */
 export function composeEvents({ config, db, jobs, log, secrets, tracing }: Core): Feature {
   const onError = (error: unknown, what: string): void => log.warn({ error: messageOf(error) }, `${what} failed`);
@@ -62,7 +68,7 @@ export function composeEvents({ config, db, jobs, log, secrets, tracing }: Core)
     },
     onError,
   });
-  const feed = new EventFeed(db, error => onError(error, 'reading events for watching administrators'));
+  const feed = eventFeed(db, error => onError(error, 'reading events for watching administrators'));
   return {
     hostFunctions: eventHandlers(async event => {
       const isWanted = await db.withTransaction(async client => {
@@ -98,11 +104,11 @@ export function composeEvents({ config, db, jobs, log, secrets, tracing }: Core)
         jobs.wake(DELIVER_QUEUE);
       },
     }),
+    attention: () => undelivered(db),
     metrics: () => metricsOf(db),
     channels: { [EVENT_PUBLISHED]: () => feed.look() },
     duties: () => (deliverer.isAtWork ? ['event_delivery'] : []),
-    readAll: () => feed.look(),
-    drain: () => feed.close(),
+    ...{ readAll: () => feed.look(), drain: () => feed.close() },
     async close() {
       feed.close();
       await deliverer.close();

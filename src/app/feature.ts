@@ -1,3 +1,4 @@
+import type { Attention } from '../api/attention-api.ts';
 import type { Route } from '../api/route.ts';
 import type { Metric } from '../base/metric.ts';
 import type { HostHandler } from '../host/host-functions.ts';
@@ -22,6 +23,8 @@ export type Feature = {
   repeated?: readonly Repeated[];
   /** What it counts and measures, for `metrics.port`. */
   metrics?(): readonly Metric[] | Promise<readonly Metric[]>;
+  /** What of it waits for an administrator. */
+  attention?(): Promise<readonly Attention[]>;
   /** Work that one host at a time does, and this process does now. */
   duties?(): readonly string[];
   /** Begins its own work; the service answers requests. */
@@ -49,3 +52,7 @@ export function listenersOf(features: readonly Feature[]): {
     },
   };
 }
+
+/** What of all features waits for an administrator. */
+export const attentionOf = async (features: readonly Feature[]): Promise<Attention[]> =>
+  (await Promise.all(features.map(f => f.attention?.() ?? []))).flat();

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { type Attention, attentionRoutes } from '../api/attention-api.ts';
 import { docsRoutes } from '../api/docs-api.ts';
-import { HEALTH_PATHS, healthRoutes } from '../api/health-api.ts';
+import { failedChecks, HEALTH_PATHS, type HealthCheck, healthRoutes } from '../api/health-api.ts';
 import type { Route } from '../api/route.ts';
 import { makeRouter } from '../api/router.ts';
 import { AddressRanges } from '../base/address-ranges.ts';
@@ -59,6 +60,8 @@ export type FrontEndParts = Pick<Plugins, 'registry' | 'origins'> &
   Pick<Execution, 'execute'> &
   Pick<ComposedFiles, 'storeHealth'> & {
     routes: readonly Route[];
+    /** What of the features waits for an administrator. */
+    attention(): Promise<readonly Attention[]>;
     siblings: Siblings;
     /** Another process listens on the port meanwhile, and new connections go there until `takeOver`. */
     replaces: boolean;
@@ -146,6 +149,16 @@ const barrierOf = ({ changes }: Core, siblings: Siblings) => ({
   heard: async () => (await Promise.all([changes.heard(), siblings.heard()])).every(came => came),
 });
 
+/** What the checks of `/readyz` find wrong. */
+const attentionOf = async (checks: readonly HealthCheck[]): Promise<Attention[]> =>
+  (await failedChecks(checks)).map(({ name, needed, problem }) => ({
+    kind: 'check_failed',
+    severity: needed ? 'bad' : 'warn',
+    count: 1,
+    detail: `${name}: ${problem}`,
+    since: null,
+  }));
+
 /** Listens. From here on the service answers. @throws Error when the port is taken */
 export async function composeFrontEnd(core: Core, parts: FrontEndParts): Promise<FrontEnd> {
   const { changes, config, db, log, secretKey } = core;
@@ -156,8 +169,8 @@ export async function composeFrontEnd(core: Core, parts: FrontEndParts): Promise
   const { checks, health } = watchHealth(core, parts);
   const routes = [
     ...healthRoutes({ state: () => state, checks, guards, about: ABOUT }),
-    ...docsRoutes(),
-    ...parts.routes,
+    ...attentionRoutes({ look: async () => [...(await attentionOf(checks)), ...(await parts.attention())] }),
+    ...[...docsRoutes(), ...parts.routes],
   ];
   const route = makeRouter(
     { db, secretKey, report: error => log.warn({ error: messageOf(error) }, NOT_KEPT) },

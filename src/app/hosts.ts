@@ -1,4 +1,5 @@
 import os from 'node:os';
+import type { Attention } from '../api/attention-api.ts';
 import { configRoutes } from '../api/config-api.ts';
 import { hostRoutes } from '../api/hosts-api.ts';
 import { jobRoutes } from '../api/jobs-api.ts';
@@ -47,6 +48,15 @@ async function hostCounts(db: Database): Promise<Array<readonly [{ state: string
   ];
 }
 
+/** Hosts of which no process writes its row any more. */
+async function silentHosts(db: Database): Promise<Attention[]> {
+  const all = await listProcesses(db);
+  const serving = new Set(all.filter(p => !p.isSilent).map(p => p.hostId));
+  const names = new Map(all.filter(p => !serving.has(p.hostId)).map(p => [p.hostId, p.hostName]));
+  const detail = [...names.values()].join(', ');
+  return names.size === 0 ? [] : [{ kind: 'host_silent', severity: 'bad', count: names.size, detail, since: null }];
+}
+
 /** Tells the other hosts that this process lives and what it does, and lists them all. */
 export function composeHosts(
   core: Core,
@@ -83,11 +93,11 @@ export function composeHosts(
   };
   return {
     routes: [
-      ...hostRoutes({ db }),
-      ...jobRoutes({ db }),
+      ...[...hostRoutes({ db }), ...jobRoutes({ db })],
       ...configRoutes({ config: wholeConfig }),
       ...supportBundleRoutes({ pack: () => packSupport(wholeConfig, db) }),
     ],
+    attention: () => silentHosts(db),
     repeated: [{ everyMs: BEAT_MS, what: 'writing the row of this host', run: tell }],
     async metrics() {
       const jobs = await countJobs(db);

@@ -1,5 +1,6 @@
 import { mailRoutes } from '../api/mail-api.ts';
 import { dataPath } from '../config/load.ts';
+import { listUnsentMails } from '../identity/admin-accounts.ts';
 import { makeMailer } from '../messaging/mail.ts';
 import { temporaryPasswordJob } from '../messaging/temporary-password-job.ts';
 import type { Core } from './core.ts';
@@ -23,5 +24,16 @@ export function composeMail({ config, db, log, publicBase }: Core): Feature {
     adminUrl,
     sent: (user, where) => log.info({ user, where }, 'a temporary password was sent'),
   });
-  return { routes: mailRoutes({ db, mailer, adminUrl }), jobs: [job], close: () => mailer.close() };
+  return {
+    routes: mailRoutes({ db, mailer, adminUrl }),
+    jobs: [job],
+    async attention() {
+      const unsent = await listUnsentMails(db);
+      const detail = unsent.map(m => `${m.email}: ${m.error}`)[0] ?? null;
+      return unsent.length === 0
+        ? []
+        : [{ kind: 'mails_unsent', severity: 'bad', count: unsent.length, detail, since: null }];
+    },
+    close: () => mailer.close(),
+  };
 }

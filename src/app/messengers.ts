@@ -208,6 +208,10 @@ export function composeMessengers({ config, db, jobs, log }: Core, parts: Messen
         jobs.wake(SEND_QUEUE);
       },
     }),
+    async attention() {
+      const count = (await countMessages(db)).reduce((n, c) => n + c.failed, 0);
+      return count === 0 ? [] : [{ kind: 'messages_failed', severity: 'warn', count, detail: null, since: null }];
+    },
     async metrics() {
       const counts = await countMessages(db);
       return [

@@ -1,5 +1,6 @@
 import { activityRoutes } from '../api/activity-api.ts';
-import { executionRoutes } from '../api/executions-api.ts';
+import type { Attention } from '../api/attention-api.ts';
+import { executionRoutes, recordJson } from '../api/executions-api.ts';
 import { suspensionRoutes } from '../api/suspensions-api.ts';
 import { messageOf } from '../base/errors.ts';
 import { gauge } from '../base/metric.ts';
@@ -7,6 +8,7 @@ import { Seldom } from '../base/seldom.ts';
 import { durationMs } from '../config/values.ts';
 import { PLUGIN_CHANGED } from '../db/notifications.ts';
 import { ACTIVITY_FLUSH_MS, Activity, removeOldActivity } from '../records/activity.ts';
+import { executionFeed } from '../records/execution-feed.ts';
 import { ExecutionLog } from '../records/execution-log.ts';
 import { ExecutionRecords } from '../records/execution-records.ts';
 import { removeOldRequests } from '../records/idempotent-requests.ts';
@@ -23,6 +25,8 @@ export type Records = Feature & {
   activity: Activity;
 };
 
+/** Suspended triggers that are named to an administrator. */
+const NAMED = 5;
 const NOT_WRITTEN = 'execution records could not be written yet';
 
 function suspendedNow(quarantine: Quarantine): Array<readonly [{ for: string }, number]> {
@@ -32,6 +36,15 @@ function suspendedNow(quarantine: Quarantine): Array<readonly [{ for: string }, 
     [{ for: 'all' }, all.length - ofOne],
     [{ for: 'one_caller' }, ofOne],
   ];
+}
+
+function suspendedAttention(quarantine: Quarantine): Attention[] {
+  const suspended = quarantine.list(null, Date.now());
+  if (suspended.length === 0) return [];
+  const names = new Set(suspended.map(s => (s.trigger === null ? s.pluginId : `${s.pluginId} · ${s.trigger}`)));
+  const isForAll = suspended.some(s => s.caller === null);
+  const detail = [...names].slice(0, NAMED).join(', ');
+  return [{ kind: 'suspended', severity: isForAll ? 'bad' : 'warn', count: names.size, detail, since: null }];
 }
 
 export function composeRecords({ config, db, log }: Core, siblings: Siblings): Records {
@@ -46,13 +59,18 @@ export function composeRecords({ config, db, log }: Core, siblings: Siblings): R
     else seldom.line('', warn);
   });
   const activity = new Activity(db);
+  const feed = executionFeed(db, recordJson, error =>
+    seldom.line('feed', more =>
+      log.warn({ error: messageOf(error), ...more }, 'reading executions for watching administrators'),
+    ),
+  );
   return {
     records,
     activity,
     executionLog,
     quarantine,
     routes: [
-      ...executionRoutes({ db, records }),
+      ...executionRoutes({ db, records, feed }),
       ...suspensionRoutes({ quarantine }),
       ...activityRoutes({ db, flush: () => activity.flush() }),
     ],
@@ -66,6 +84,7 @@ export function composeRecords({ config, db, log }: Core, siblings: Siblings): R
         'max',
       ),
     ],
+    attention: async () => suspendedAttention(quarantine),
     repeated: [
       {
         everyMs: 30_000,
@@ -84,7 +103,9 @@ export function composeRecords({ config, db, log }: Core, siblings: Siblings): R
       { everyMs: 600_000, what: 'removing old numbers of executions', run: () => removeOldActivity(db) },
       { everyMs: 600_000, what: 'removing old answers of repeated requests', run: () => removeOldRequests(db) },
     ],
+    drain: () => feed.close(),
     async close() {
+      feed.close();
       await activity.flush().catch(() => {});
       await quarantine.close();
       await records.close();

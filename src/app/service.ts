@@ -20,7 +20,7 @@ import { type Authz, composeAuthz } from './authz.ts';
 import { type Core, openCore } from './core.ts';
 import { composeEvents } from './events.ts';
 import { composeExecution, type Execution } from './execution.ts';
-import { type Feature, listenersOf } from './feature.ts';
+import { attentionOf, type Feature, listenersOf } from './feature.ts';
 import { composeFiles } from './files.ts';
 import { composeFrontEnd, type FrontEnd } from './front-end.ts';
 import { composeFrontends } from './frontends.ts';
@@ -193,7 +193,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
   const routes = features.flatMap(f => f.routes ?? []);
   const frontEnd: FrontEnd = await composeFrontEnd(core, {
     ...{ ...plugins, ...records, ...identity, ...authz, ...execution, storeHealth: files.storeHealth },
-    ...{ routes, siblings, replaces: options.replaces === true },
+    ...{ routes, siblings, replaces: options.replaces === true, attention: () => attentionOf(features) },
   });
   for (const feature of features) feature.start?.();
   return {

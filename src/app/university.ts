@@ -7,7 +7,7 @@ import { type Config, dataPath } from '../config/load.ts';
 import { durationMs } from '../config/values.ts';
 import type { Database } from '../db/database.ts';
 import { scheduledJob } from '../jobs.ts';
-import { lastPulls, removeOldImports } from '../university/import-log.ts';
+import { lastPulls, listImports, removeOldImports } from '../university/import-log.ts';
 import { Imports, isUnderWay, localDay } from '../university/imports.ts';
 import { SCHEDULE } from '../university/starter.ts';
 import type { Core } from './core.ts';
@@ -84,6 +84,13 @@ export function composeUniversity(core: Core): Feature {
         'max',
       ),
     ],
+    async attention() {
+      const [last] = await listImports(db, Number.MAX_SAFE_INTEGER, 1);
+      if (last === undefined || last.state === 'succeeded' || last.state === 'running') return [];
+      const failed = last.types.reduce((n, type) => n + type.failed, 0);
+      const detail = last.problem ?? last.types.find(type => type.problem !== null)?.problem ?? null;
+      return [{ kind: 'import_failed', severity: 'warn', count: Math.max(1, failed), detail, since: last.finishedAt }];
+    },
     duties: () => (imports.isPulling ? ['university_pull'] : []),
     close: () => imports.close(),
   };

@@ -188,3 +188,11 @@ export async function countOpenDeliveries(
   const { dead = 0, oldest = 0, waiting = 0 } = rows[0] ?? {};
   return { dead, waiting, oldestSeconds: oldest ?? 0 };
 }
+
+/** Deliveries that were given up and wait for a replay. */
+export async function countDeadDeliveries(db: Queryable): Promise<number> {
+  const { rows } = await db.query<{ n: number }>(
+    "SELECT count(*)::int AS n FROM event_deliveries WHERE state = 'dead'",
+  );
+  return rows[0]?.n ?? 0;
+}

@@ -225,6 +225,14 @@ export async function giveUpMail(db: Queryable, order: MailOrder): Promise<void>
   );
 }
 
+/** Temporary passwords whose mail was given up. */
+export async function listUnsentMails(db: Queryable): Promise<Array<{ email: string; error: string }>> {
+  const { rows } = await db.query<{ email: string; error: string }>(
+    "SELECT email, mail_error AS error FROM admin_credentials WHERE mail_state = 'failed' ORDER BY mail_at DESC",
+  );
+  return rows;
+}
+
 /** Clears the state of the mail. */
 export async function forgetMail(client: Queryable, userId: number): Promise<void> {
   await client.query('UPDATE admin_credentials SET mail_state = NULL, mail_error = NULL WHERE global_user_id = $1', [

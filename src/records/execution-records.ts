@@ -31,17 +31,30 @@ export type ExecutionRecord = {
 
 export type StoredRecord = ExecutionRecord & { id: number };
 
+/** A record as a list shows it, without what is long. */
+export type ListedRecord = Omit<StoredRecord, 'log' | 'decision' | 'recording'> & { logLines: number };
+
 export type RecordFilter = {
+  plugin?: string;
+  /** `failed`: every outcome but `ok` and `refused`. */
   outcome?: string;
   trigger?: string;
   /** `user:<id>`, `service:<id>` or `public`. */
   principal?: string;
   since?: Date;
+  until?: Date;
   requestId?: string;
   traceId?: string;
-  before: number;
-  limit: number;
 };
+
+const isFailure = (outcome: string): boolean => outcome !== 'ok' && outcome !== 'refused';
+
+/** Whether a filter of a list takes a record. */
+export const takesRecord = (f: RecordFilter, r: ListedRecord): boolean =>
+  (f.plugin === undefined || f.plugin === r.pluginId) &&
+  (f.outcome === undefined || f.outcome === r.outcome || (f.outcome === 'failed' && isFailure(r.outcome))) &&
+  (f.trigger === undefined || f.trigger === r.trigger) &&
+  (f.principal === undefined || f.principal === r.principal);
 
 const FLUSH_MS = 250;
 const BATCH = 500;
@@ -74,7 +87,13 @@ type RecordSql = {
   decision: object | null;
 };
 
-const toRecord = (r: RecordSql): StoredRecord => ({
+type ListedSql = Omit<RecordSql, 'log' | 'decision'> & { log_lines: number };
+
+/** Logs and decisions may have many KB, and stay in the database. */
+const LISTED = `id, request_id, trace_id, plugin_id, version, trigger_name, principal, outcome, status, started_at, queue_wait_ms,
+  run_ms, host_calls, peak_pages, failure, jsonb_array_length(log) AS log_lines`;
+
+const toListed = (r: ListedSql): ListedRecord => ({
   id: Number(r.id),
   requestId: r.request_id,
   traceId: r.trace_id,
@@ -90,9 +109,32 @@ const toRecord = (r: RecordSql): StoredRecord => ({
   hostCalls: r.host_calls,
   peakPages: r.peak_pages,
   failure: r.failure,
-  log: r.log,
-  decision: r.decision,
+  logLines: r.log_lines,
 });
+
+const toRecord = (r: RecordSql): StoredRecord => {
+  const { logLines: _, ...listed } = toListed({ ...r, log_lines: r.log.length });
+  return { ...listed, log: r.log, decision: r.decision };
+};
+
+/** Conditions of a filter, as SQL with its values; one index or another fits each of them. */
+function conditions(f: RecordFilter): { where: string[]; values: unknown[] } {
+  const where: string[] = [];
+  const values: unknown[] = [];
+  const add = (condition: string, value: unknown): void => {
+    if (value !== undefined) where.push(condition.replace('?', `$${values.push(value)}`));
+  };
+  add('plugin_id = ?', f.plugin);
+  if (f.outcome === 'failed') where.push("outcome NOT IN ('ok', 'refused')");
+  else add('outcome = ?', f.outcome);
+  add('trigger_name = ?', f.trigger);
+  add('principal = ?', f.principal);
+  add('started_at >= ?', f.since);
+  add('started_at < ?', f.until);
+  add('request_id = ?', f.requestId);
+  add('trace_id = ?', f.traceId);
+  return { where, values };
+}
 
 /**
  * Writes execution records in batches, after the response. Failures and executions that logged an error are always
@@ -211,28 +253,17 @@ export class ExecutionRecords {
     if (this.#timer !== null) clearTimeout(this.#timer);
   }
 
-  /** Lists records, newest first. */
-  async list(pluginId: string, f: RecordFilter): Promise<StoredRecord[]> {
+  /** Lists records of all plugins, newest first. */
+  async list(f: RecordFilter, before: number, limit: number): Promise<ListedRecord[]> {
     await this.flush();
-    const { rows } = await this.#db.query<RecordSql>(
-      `SELECT * FROM all_executions
-       WHERE plugin_id = $1 AND id < $2 AND ($3::text IS NULL OR outcome = $3 OR ($3 = 'failed' AND outcome NOT IN ('ok', 'refused'))) AND ($4::text IS NULL OR trigger_name = $4)
-         AND ($5::timestamptz IS NULL OR started_at >= $5) AND ($7::text IS NULL OR request_id = $7)
-         AND ($8::text IS NULL OR trace_id = $8) AND ($9::text IS NULL OR principal = $9)
-       ORDER BY id DESC LIMIT $6`,
-      [
-        pluginId,
-        f.before,
-        f.outcome ?? null,
-        f.trigger ?? null,
-        f.since ?? null,
-        f.limit,
-        f.requestId ?? null,
-        f.traceId ?? null,
-        f.principal ?? null,
-      ],
+    const { values, where } = conditions(f);
+    const below = `$${values.push(before)}`;
+    const { rows } = await this.#db.query<ListedSql>(
+      `SELECT ${LISTED} FROM all_executions WHERE ${[`id < ${below}`, ...where].join(' AND ')}
+       ORDER BY id DESC LIMIT $${values.push(limit)}`,
+      values,
     );
-    return rows.map(toRecord);
+    return rows.map(toListed);
   }
 
   async find(pluginId: string, id: number): Promise<StoredRecord | undefined> {
@@ -311,6 +342,21 @@ async function insert(db: Database, batch: ExecutionRecord[]): Promise<void> {
       [...new Set(batch.flatMap(r => USER.exec(r.principal)?.[1] ?? []))],
     ],
   );
+}
+
+/** Records behind a number, the oldest first. */
+export async function listRecordsAfter(db: Queryable, after: number, limit: number): Promise<ListedRecord[]> {
+  const { rows } = await db.query<ListedSql>(
+    `SELECT ${LISTED} FROM all_executions WHERE id > $1 ORDER BY id LIMIT $2`,
+    [after, limit],
+  );
+  return rows.map(toListed);
+}
+
+/** Number of the last record; 0 when there is none. */
+export async function lastRecordId(db: Queryable): Promise<number> {
+  const { rows } = await db.query<{ id: string }>('SELECT id FROM all_executions ORDER BY id DESC LIMIT 1');
+  return Number(rows[0]?.id ?? 0);
 }
 
 function withoutLog(r: RecordSql): Omit<StoredRecord, 'log'> {

@@ -49,6 +49,7 @@ const RELEASED: ReadonlyArray<readonly [name: string, sha256: string]> = [
   ['039_command_recordings.sql', '81f2be67b3e0b516396f018410536092533c4c55dd6bc8444b103d3792f7b40e'],
   ['040_audit_seals.sql', '8002afd5d19fd9c4a48952a501a2eda9dbe5bee521abe9626730df9f1d8c77f1'],
   ['041_audit_erasure.sql', 'ce3af22fd616da0b1da2ebc69cc88d16f4cafd84c0d3788c508e80a420e626e4'],
+  ['042_execution_lists.sql', 'df3d06ec8ca68cbdbf4e8405cabc67294dba39d39675abfa0256bd8a37735059'],
 ];
 
 t.test('released migrations are unchanged, and new ones come after them', async t => {

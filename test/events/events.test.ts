@@ -3,6 +3,7 @@ import { openDatabase } from '../../src/db/database.ts';
 import { callerPlugin, callHost, type ScriptedCall } from '../support/caller.ts';
 import { type Json, startTestService, type TestService, TOKEN } from '../support/service.ts';
 import { type Subscriber, startSubscriber } from '../support/subscriber.ts';
+import { watchStream } from '../support/watch-stream.ts';
 
 const EVENTS = [{ kind: 'events', description: 'Tells what has happened' }];
 const PATH = '/events/subscriptions';
@@ -260,23 +261,9 @@ t.test('administrators see events as they come, on every host, from where they w
   const other = await startTestService(INSIDE, s);
   t.teardown(() => other.stop());
   const watch = async (host: TestService, query = '', headers: Record<string, string> = {}) => {
-    const leaving = new AbortController();
-    const response = await fetch(`${host.base}/api/admin/events/stream${query}`, {
-      headers: { authorization: `Bearer ${TOKEN}`, ...headers },
-      signal: leaving.signal,
-    });
-    t.match(response.headers.get('content-type'), 'text/event-stream');
-    let text = '';
-    const reading = (async () => {
-      for await (const chunk of response.body ?? []) text += new TextDecoder().decode(chunk);
-      return 'ended';
-    })().catch(() => 'left');
-    const until = async (pattern: RegExp, ms = 20_000): Promise<string> => {
-      const end = performance.now() + ms;
-      while (!pattern.test(text) && performance.now() < end) await new Promise(r => setTimeout(r, 20));
-      return text;
-    };
-    return { until, reading, leave: () => leaving.abort() };
+    const watched = await watchStream(host.base, `events/stream${query}`, headers);
+    t.match(watched.contentType, 'text/event-stream');
+    return watched;
   };
   const here = await watch(s);
   const there = await watch(other, '?plugin=two');
@@ -313,10 +300,10 @@ t.test('administrators see events as they come, on every host, from where they w
   t.equal((await s.admin('GET', '/events/stream?after=x')).status, 422);
   t.equal((await fetch(`${s.base}/api/admin/events/stream`)).status, 401);
   here.leave();
-  t.equal(await here.reading, 'left');
+  t.equal(await here.ended, 'left');
   // A host that waited for its watchers would wait for as long as this: longer than a test may take.
   const stopped = other.service.stop(1_000_000);
-  t.equal(await there.reading, 'ended', 'a host that ends lets its watchers go');
+  t.equal(await there.ended, 'ended', 'a host that ends lets its watchers go');
   await stopped;
 });
 

@@ -51,14 +51,15 @@ t.test('a key is made, a version fails, its execution says why, and the version 
   await page.getByRole('cell', { name: 'service:1' }).waitFor();
   await page
     .getByRole('row', { name: /trapped/ })
-    .getByRole('link')
+    .getByRole('button')
     .first()
     .click();
-  await page
-    .getByText(/unreachable/)
-    .first()
-    .waitFor();
+  const drawer = page.getByRole('dialog');
+  await drawer.getByText(/unreachable/).waitFor();
   t.same(await axe(), []);
+  await drawer.getByRole('link', { name: 'Open its page' }).click();
+  await page.getByText(/unreachable/).waitFor();
+  t.match(page.url(), /plugins\/greeter\/executions\/\d+$/);
 
   await open('/admin/plugins/greeter?tab=versions');
   await page
@@ -200,14 +201,17 @@ t.test('a dead entry of the outbox is retried, and a dead event is replayed', as
      SELECT s.id, e.id, 'hello', 'dead', 65, 503, now() FROM e, event_subscriptions s`,
   );
   await open('/admin/');
-  await page.getByText('1 dead entry').waitFor();
-  await page.getByText('1 undelivered').waitFor();
+  await page.getByText('1 change of rights was refused by the graph store').waitFor();
+  await page.getByText('1 event could not be delivered').waitFor();
+  t.same(await axe(), []);
+  await page.getByRole('link', { name: 'Replay' }).click();
   await page.getByRole('link', { name: 'the archive' }).click();
   await page.getByText('grade.given').first().waitFor();
   await page.getByRole('button', { name: 'Replay', exact: true }).click();
   await page.getByText('1 delivery is tried again').waitFor();
   t.match((await subscriber.until(1))[0], { type: 'grade.given', data: { n: 1 } });
-  await open('/admin/outbox?state=dead');
+  await open('/admin/');
+  await page.getByRole('link', { name: 'Retry or discard' }).click();
   await page.getByText('the store refused it').first().waitFor();
   t.same(await axe(), []);
   await page.getByRole('button', { name: 'Retry', exact: true }).click();

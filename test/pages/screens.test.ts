@@ -2,37 +2,9 @@ import t from 'tap';
 import { EMAIL, logIn, logOut, PASSWORD, startAdminBrowser } from '../support/admin-browser.ts';
 import { startMailServer } from '../support/mail-server.ts';
 import { takePort } from '../support/ports.ts';
+import { SCREENS } from './screens.ts';
 
 /** All screens: they can be read and reached in both languages, in both colour schemes, on any width. */
-
-const SCREENS = [
-  '/admin/',
-  '/admin/plugins',
-  '/admin/plugins/upload',
-  '/admin/plugins/hello',
-  '/admin/plugins/hello?tab=access',
-  '/admin/plugins/hello?tab=executions',
-  '/admin/plugins/hello?tab=versions',
-  '/admin/plugins/hello?tab=pages',
-  '/admin/plugins/hello?tab=files',
-  '/admin/plugins/hello?tab=settings',
-  '/admin/plugins/hello/triggers/greet',
-  '/admin/why?user=1&plugin=hello&trigger=greet',
-  '/admin/people',
-  '/admin/people/1',
-  '/admin/relationships',
-  '/admin/service-keys',
-  '/admin/university',
-  '/admin/outbox',
-  '/admin/messages',
-  '/admin/events',
-  '/admin/administrators',
-  '/admin/keys',
-  '/admin/audit',
-  '/admin/system',
-  '/admin/account',
-  '/admin/no-such-screen',
-];
 
 /** Those that `first-plugin.test.ts` looks at in English on its way. */
 const SEEN = new Set([

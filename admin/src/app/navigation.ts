@@ -6,6 +6,7 @@ import {
   IconHelpCircle,
   IconHierarchy2,
   IconKey,
+  IconListCheck,
   IconListDetails,
   IconMessage,
   IconPuzzle,
@@ -26,6 +27,7 @@ export const NAVIGATION: ReadonlyArray<{ label: Destination['label'] | null; ite
     items: [
       { to: '/admin/', label: 'nav.overview', icon: IconGauge },
       { to: '/admin/plugins', label: 'nav.plugins', icon: IconPuzzle },
+      { to: '/admin/executions', label: 'nav.executions', icon: IconListCheck },
     ],
   },
   {

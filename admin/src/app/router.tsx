@@ -28,6 +28,7 @@ const tree = root.addChildren([
     screen('/plugins/$id/triggers/$name', () => import('../screens/trigger.tsx')),
     screen('/plugins/$id/commands/$name', () => import('../screens/command.tsx')),
     screen('/plugins/$id/executions/$execution', () => import('../screens/execution.tsx')),
+    screen('/executions', () => import('../screens/executions.tsx')),
     screen('/why', () => import('../screens/why.tsx')),
     screen('/people', () => import('../screens/people.tsx')),
     screen('/people/$user', () => import('../screens/person.tsx')),

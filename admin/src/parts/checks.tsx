@@ -5,7 +5,7 @@ import { StateBadge } from './state-badge.tsx';
 
 const KIND = { ok: 'good', degraded: 'warn', failed: 'bad' } as const;
 
-const NAMES = ['changes', 'database', 'disk', 'graph', 'files'] as const;
+const NAMES = ['changes', 'database', 'writes', 'disk', 'graph', 'files'] as const;
 const NAMED: ReadonlySet<string> = new Set(NAMES);
 const nameOf = (name: string): (typeof NAMES)[number] => NAMES.find(n => n === name) ?? 'changes';
 

@@ -1,19 +1,17 @@
-import { Alert, Group, Switch, Text, UnstyledButton } from '@mantine/core';
+import { Group, Switch, Text, UnstyledButton } from '@mantine/core';
 import { IconBell } from '@tabler/icons-react';
 import { useTranslation } from 'react-i18next';
 import { answered, api, type Schemas } from '../api/client.ts';
+import type { Streamed } from '../api/event-stream.ts';
+import { useLive } from '../api/use-live.ts';
 import { useSearchState } from '../app/use-search-state.ts';
 import { Details } from '../parts/details.tsx';
 import { Empty } from '../parts/empty.tsx';
 import { FilterText } from '../parts/filter-text.tsx';
 import { type Column, KeysetTable, useKeyset } from '../parts/keyset-list.tsx';
-import { ProblemAlert } from '../parts/problem.tsx';
-import { StateBadge } from '../parts/state-badge.tsx';
+import { LiveTable } from '../parts/live-table.tsx';
 import { When } from '../parts/time.tsx';
 import { EventDetails, EventPreview, type ShownEvent } from './event-details.tsx';
-import { type Live, useLiveEvents } from './use-live-events.ts';
-
-const LIVE_KIND = { connecting: 'wait', open: 'good', lost: 'warn' } as const;
 
 /** What plugins published: as a list, or as it comes. */
 export function EventList() {
@@ -22,7 +20,7 @@ export function EventList() {
   const { event: opened, plugin, type } = search;
   const isLive = search.live === '1';
   const filters = Object.entries({ plugin, type }).flatMap(([k, v]) => (v === undefined ? [] : [[k, v]]));
-  const live = useLiveEvents(isLive ? String(new URLSearchParams(filters)) : null);
+  const live = useLive(isLive ? `/api/admin/events/stream?${new URLSearchParams(filters)}` : null, eventOf);
   const list = useKeyset<Schemas['Event'], { items: Array<Schemas['Event']> }>(
     ['events', 'list', plugin, type],
     async cursor =>
@@ -47,7 +45,7 @@ export function EventList() {
     { key: 'data', title: t('events.payload'), from: 'md', cell: e => <EventPreview event={e} /> },
     { key: 'at', title: t('events.at'), cell: e => <When at={e.at} /> },
   ];
-  const all: readonly ShownEvent[] = isLive ? live.events : list.rows;
+  const all: readonly ShownEvent[] = isLive ? live.rows : list.rows;
   const shown = all.find(e => String(e.number) === opened);
   return (
     <>
@@ -68,7 +66,14 @@ export function EventList() {
         />
       </Group>
       {isLive ? (
-        <LiveEvents live={live} columns={columns} />
+        <LiveTable
+          label={t('nav.events')}
+          live={live}
+          columns={columns}
+          rowKey={e => e.number}
+          about={t('events.liveAbout')}
+          empty={t('events.liveEmpty')}
+        />
       ) : (
         <KeysetTable
           label={t('nav.events')}
@@ -95,31 +100,24 @@ export function EventList() {
   );
 }
 
-function LiveEvents({ columns, live }: { live: Live; columns: ReadonlyArray<Column<ShownEvent>> }) {
-  const { t } = useTranslation();
-  const query = {
-    rows: [...live.events],
-    isPending: false,
-    error: null,
-    refetch: () => {},
-    hasNextPage: false,
-    isFetchingNextPage: false,
-    fetchNextPage: () => {},
+const isObject = (value: unknown): value is Record<string, unknown> => typeof value === 'object' && value !== null;
+
+/** The row of a CloudEvent; null for what is none. */
+function eventOf({ data, id, type }: Streamed): ShownEvent | null {
+  let event: unknown;
+  try {
+    event = JSON.parse(data);
+  } catch {
+    return null;
+  }
+  if (!isObject(event)) return null;
+  return {
+    id: String(event.id),
+    number: Number(id),
+    plugin_id: String(event.source).replace(/^\/plugins\//, ''),
+    type,
+    at: String(event.time),
+    request_id: null,
+    data: event.data,
   };
-  return (
-    <>
-      <Group mb="sm" gap="xs" role="status">
-        <StateBadge kind={LIVE_KIND[live.state]} label={t(`events.live.${live.state}`)} />
-        <Text size="sm" c="dimmed">
-          {t('events.liveAbout')}
-        </Text>
-      </Group>
-      <ProblemAlert error={live.error} />
-      {live.events.length === 0 ? (
-        <Alert color="gray">{t('events.liveEmpty')}</Alert>
-      ) : (
-        <KeysetTable label={t('nav.events')} query={query} rowKey={e => e.number} columns={columns} empty={null} />
-      )}
-    </>
-  );
 }

@@ -21,7 +21,7 @@ import { PLUGIN_STATE } from './plugins.tsx';
 import { Findings, Section } from './review.tsx';
 
 const AccessMatrix = lazy(() => import('./access-matrix.tsx'));
-const Executions = lazy(() => import('./executions.tsx'));
+const ExecutionList = lazy(() => import('./execution-list.tsx'));
 const Versions = lazy(() => import('./versions.tsx'));
 const PluginFiles = lazy(() => import('./plugin-files.tsx'));
 const PluginPages = lazy(() => import('./plugin-pages.tsx'));
@@ -93,7 +93,7 @@ export default function Plugin() {
                 </May>
               </Tabs.Panel>
               <Tabs.Panel value="executions">
-                <Executions pluginId={p.id} />
+                <ExecutionList plugin={p.id} />
               </Tabs.Panel>
               <Tabs.Panel value="versions">
                 <Versions plugin={p} />

@@ -167,7 +167,6 @@ export const operateTexts = {
     gets: 'What it gets',
     id: 'Event id',
     inLine: 'in line',
-    live: { connecting: 'connecting', open: 'live', lost: 'connecting again' },
     liveAbout: 'Events appear as they are published. After a break none is missing.',
     liveEmpty: 'Waiting for the next event. You can leave this open.',
     moveText: 'Another address gets another secret, which is shown once after saving. The old one counts no more.',

@@ -1,20 +1,19 @@
 import { useEffect, useState } from 'react';
-import { followEvents, type Streamed } from '../api/event-stream.ts';
-import { ApiProblem } from '../api/problem.ts';
-import type { ShownEvent } from './event-details.tsx';
+import { followEvents, type Streamed } from './event-stream.ts';
+import { ApiProblem } from './problem.ts';
 
 /** A list that grows for hours must not fill the memory of the page. */
 const KEPT = 200;
 const AGAIN_MS = 2000;
 
-export type Live = {
+export type Live<Row> = {
   state: 'connecting' | 'open' | 'lost';
-  events: readonly ShownEvent[];
+  rows: readonly Row[];
   /** Why the service refuses the stream; it is tried again all the same. */
   error: ApiProblem | null;
 };
 
-const NOTHING: Live = { state: 'connecting', events: [], error: null };
+const NOTHING: Live<never> = { state: 'connecting', rows: [], error: null };
 
 /** A pause that ends early when `signal` does. */
 const pause = (ms: number, signal: AbortSignal): Promise<void> =>
@@ -27,28 +26,29 @@ const pause = (ms: number, signal: AbortSignal): Promise<void> =>
   });
 
 /**
- * Events as they are published, newest first. A stream that ends is opened again behind the last event that came, so none is
+ * A list of the service as it grows, newest first. A stream that ends is opened again behind the last row that came, so none is
  * missed.
  *
- * @param query filters as the API takes them; null: nothing is followed
+ * @param path of the stream, with its filters; null: nothing is followed
+ * @param rowOf the row of an event of the stream; null for what is none. Always the same function
  */
-export function useLiveEvents(query: string | null): Live {
-  const [live, setLive] = useState(NOTHING);
+export function useLive<Row>(path: string | null, rowOf: (streamed: Streamed) => Row | null): Live<Row> {
+  const [live, setLive] = useState<Live<Row>>(NOTHING);
   useEffect(() => {
     setLive(NOTHING);
-    if (query === null) return;
+    if (path === null) return;
     const end = new AbortController();
     let last = '';
     const follow = async (): Promise<void> => {
       while (!end.signal.aborted) {
         let waitMs = AGAIN_MS;
         try {
-          await followEvents(`/api/admin/events/stream?${query}`, last, end.signal, {
+          await followEvents(path, last, end.signal, {
             open: () => setLive(l => ({ ...l, state: 'open', error: null })),
             event(streamed) {
               last = streamed.id;
-              const event = eventOf(streamed);
-              if (event !== null) setLive(l => ({ ...l, events: [event, ...l.events].slice(0, KEPT) }));
+              const row = rowOf(streamed);
+              if (row !== null) setLive(l => ({ ...l, rows: [row, ...l.rows].slice(0, KEPT) }));
             },
           });
         } catch (problem) {
@@ -65,28 +65,6 @@ export function useLiveEvents(query: string | null): Live {
     };
     void follow();
     return () => end.abort();
-  }, [query]);
+  }, [path, rowOf]);
   return live;
-}
-
-const isObject = (value: unknown): value is Record<string, unknown> => typeof value === 'object' && value !== null;
-
-/** The row of a CloudEvent; null for what is none. */
-function eventOf({ data, id, type }: Streamed): ShownEvent | null {
-  let event: unknown;
-  try {
-    event = JSON.parse(data);
-  } catch {
-    return null;
-  }
-  if (!isObject(event)) return null;
-  return {
-    id: String(event.id),
-    number: Number(id),
-    plugin_id: String(event.source).replace(/^\/plugins\//, ''),
-    type,
-    at: String(event.time),
-    request_id: null,
-    data: event.data,
-  };
 }

@@ -1,0 +1,92 @@
+import { Card, Divider, Group, Stack, Text, Title } from '@mantine/core';
+import { useQuery } from '@tanstack/react-query';
+import { Fragment } from 'react';
+import { useTranslation } from 'react-i18next';
+import { answered, api, type Schemas } from '../api/client.ts';
+import { LinkButton } from '../parts/links.tsx';
+import { Loaded } from '../parts/loaded.tsx';
+import { StateBadge } from '../parts/state-badge.tsx';
+import { When } from '../parts/time.tsx';
+
+const REFRESH_MS = 4000;
+
+type Item = Schemas['Attention'];
+
+/** Where each kind is looked into and mended. */
+const WHERE = {
+  suspended: { to: '/admin/executions', search: { outcome: 'failed' } },
+  outbox_dead: { to: '/admin/outbox', search: { state: 'dead' } },
+  outbox_late: { to: '/admin/outbox', search: { state: 'pending' } },
+  graph_differs: { to: '/admin/outbox', search: { tab: 'drift' } },
+  events_undelivered: { to: '/admin/events', search: { tab: 'subscriptions' } },
+  mails_unsent: { to: '/admin/administrators', search: {} },
+  host_silent: { to: '/admin/system', search: {} },
+  check_failed: { to: '/admin/system', search: {} },
+  import_failed: { to: '/admin/university', search: { tab: 'history' } },
+  messages_failed: { to: '/admin/messages', search: { state: 'failed' } },
+} as const satisfies Record<Item['kind'], { to: string; search: Record<string, string> }>;
+
+/** What waits for an administrator, the worst first, each with the screen that helps. */
+export function Attention() {
+  const { t } = useTranslation();
+  const query = useQuery({
+    queryKey: ['attention'],
+    queryFn: async () => answered(await api.GET('/api/admin/attention')),
+    refetchInterval: REFRESH_MS,
+  });
+  return (
+    <Card withBorder component="section" aria-label={t('attention.title')} padding="md">
+      <Title order={2} size="h4" mb="xs">
+        {t('attention.title')}
+      </Title>
+      <Loaded query={query}>
+        {({ items }) =>
+          items.length === 0 ? (
+            <Group gap="xs">
+              <StateBadge kind="good" label={t('attention.well')} />
+              <Text size="sm" c="dimmed">
+                {t('attention.none')}
+              </Text>
+            </Group>
+          ) : (
+            <Stack gap="xs" aria-live="polite">
+              {items.map((item, k) => (
+                <Fragment key={`${item.kind} ${item.detail}`}>
+                  {k > 0 && <Divider />}
+                  <One item={item} />
+                </Fragment>
+              ))}
+            </Stack>
+          )
+        }
+      </Loaded>
+    </Card>
+  );
+}
+
+function One({ item: { count, detail, kind, severity, since } }: { item: Item }) {
+  const { t } = useTranslation();
+  const { search, to } = WHERE[kind];
+  return (
+    <Group justify="space-between" gap="sm">
+      <Group gap="4px 12px" align="flex-start" style={{ flex: '1 1 18rem', minWidth: 0 }}>
+        <StateBadge kind={severity} label={t(`attention.severity.${severity}`)} />
+        <div style={{ flex: '1 1 13rem', minWidth: 0 }}>
+          <Text size="sm" fw={500}>
+            {t(`attention.kind.${kind}`, { count })}
+          </Text>
+          {(detail !== null || since !== null) && (
+            <Text size="xs" c="dimmed" style={{ overflowWrap: 'anywhere' }} lineClamp={3}>
+              {since !== null && <When at={since} />}
+              {since !== null && detail !== null && ' · '}
+              {detail}
+            </Text>
+          )}
+        </div>
+      </Group>
+      <LinkButton to={to} search={search} variant="default" size="xs">
+        {t(`attention.go.${kind}`)}
+      </LinkButton>
+    </Group>
+  );
+}

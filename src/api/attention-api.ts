@@ -1,0 +1,70 @@
+import { z } from 'zod';
+import { resource } from './contract.ts';
+import { type Handle, serve } from './endpoint.ts';
+import { time } from './fields.ts';
+import type { Route } from './route.ts';
+
+const KINDS = [
+  'suspended',
+  'outbox_dead',
+  'outbox_late',
+  'graph_differs',
+  'events_undelivered',
+  'mails_unsent',
+  'host_silent',
+  'check_failed',
+  'import_failed',
+  'messages_failed',
+] as const;
+
+/** Something that an administrator should look at. */
+export type Attention = {
+  kind: (typeof KINDS)[number];
+  /** `bad`: something does not work; `warn`: it works late or in part. */
+  severity: 'bad' | 'warn';
+  count: number;
+  /** What it is, in words; null where the kind says all. */
+  detail: string | null;
+  /** Since when; null where that is not known. */
+  since: Date | null;
+};
+
+export type AttentionParts = {
+  /** Asks every part of the service. */
+  look(): Promise<readonly Attention[]>;
+};
+
+/** What waits for an administrator, in one answer (docs/administrators.md "What is going on"). */
+export const attention = resource('Attention', 'What waits for an administrator.', {
+  list: {
+    method: 'GET',
+    path: '/api/admin/attention',
+    guard: 'admin',
+    key: ['read', 'operate'],
+    summary: 'List what needs attention, the worst first',
+    description: 'Failed messages are those of the last day; undelivered events are those that wait for a replay.',
+    replies: {
+      200: z.object({
+        items: z.array(
+          z
+            .object({
+              kind: z.enum(KINDS),
+              severity: z.enum(['bad', 'warn']).describe('bad: it does not work; warn: it works late or in part'),
+              count: z.int().positive(),
+              detail: z.string().nullable().describe('What it is, in words of the service'),
+              since: time.nullable(),
+            })
+            .meta({ id: 'Attention' }),
+        ),
+      }),
+    },
+  },
+});
+
+const list: Handle<typeof attention.list, AttentionParts> = async ({ look }) => {
+  const found = [...(await look())];
+  const rank = (a: Attention): number => (a.severity === 'bad' ? 0 : KINDS.length) + KINDS.indexOf(a.kind);
+  return { status: 200, json: { items: found.sort((a, b) => rank(a) - rank(b)) } };
+};
+
+export const attentionRoutes = (parts: AttentionParts): Route[] => serve(attention, parts, { list });

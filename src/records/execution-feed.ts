@@ -1,0 +1,34 @@
+import { Feed, streamBlock } from '../base/feed.ts';
+import type { Queryable } from '../db/database.ts';
+import {
+  type ListedRecord,
+  lastRecordId,
+  listRecordsAfter,
+  type RecordFilter,
+  takesRecord,
+} from './execution-records.ts';
+
+/** Executions as they are recorded, for administrators who watch. */
+export type ExecutionFeed = Feed<ListedRecord, RecordFilter>;
+
+/** Other hosts write several hundred records at once, and their numbers may become visible later than those of the next ones. */
+const LOOKED_AT_AGAIN = 1000;
+const EVERY_MS = 500;
+
+/** @param toJson the record as the lists of the API have it */
+export const executionFeed = (
+  db: Queryable,
+  toJson: (r: ListedRecord) => object,
+  onError: (error: unknown) => void,
+): ExecutionFeed =>
+  new Feed(
+    {
+      lastId: () => lastRecordId(db),
+      listAfter: (after, limit) => listRecordsAfter(db, after, limit),
+      wants: takesRecord,
+      written: r => streamBlock(r.id, r.outcome, JSON.stringify(toJson(r))),
+      lookedAtAgain: LOOKED_AT_AGAIN,
+      everyMs: EVERY_MS,
+    },
+    onError,
+  );
