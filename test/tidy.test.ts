@@ -52,6 +52,7 @@ const ALLOWED: Array<[string, string]> = [
   ['src/authors/build-thread.ts', 'sdk/assemblyscript/build.ts'],
   ['src/authors/build-thread.ts', 'sdk/c/build.ts'],
   ['src/authors/build-thread.ts', 'sdk/go/build.ts'],
+  ['src/authors/run-tests.ts', 'sdk/go/build.ts'],
   ['src/authors/build-thread.ts', 'sdk/rust/build.ts'],
   ['src/authors/build-thread.ts', 'sdk/typescript/build.ts'],
   ['src/authors/build-project.ts', 'sdk/pack-frontend.ts'],

@@ -1,4 +1,4 @@
-import { execFile } from 'node:child_process';
+import { execFile, spawn } from 'node:child_process';
 import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
@@ -73,4 +73,31 @@ export async function buildPlugin(input: string): Promise<Uint8Array> {
   } finally {
     fs.rmSync(directory, { recursive: true, force: true });
   }
+}
+
+/** Whether a plugin has tests in Go; those of the kit are no tests of it. */
+export const hasTests = (root: string): boolean =>
+  fs
+    .readdirSync(root, { recursive: true, encoding: 'utf8' })
+    .some(file => file.endsWith('_test.go') && !/(^|[/\\])(kit|build|node_modules)[/\\]/.test(file));
+
+/**
+ * Runs the tests of a plugin with `go test`, which writes what they say.
+ *
+ * @param root folder of the plugin
+ * @param host command that `plugintest` of the kit starts
+ * @returns with what `go test` ends
+ * @throws OperatorError without a toolchain
+ */
+export async function testPlugin(root: string, host: readonly string[]): Promise<number> {
+  await goRoot();
+  const child = spawn('go', ['test', './...'], {
+    cwd: root,
+    stdio: 'inherit',
+    env: { ...process.env, PLUGIN_HOST_TEST: JSON.stringify(host) },
+  });
+  return await new Promise((resolve, reject) => {
+    child.once('error', reject);
+    child.once('close', code => resolve(code ?? 1));
+  });
 }

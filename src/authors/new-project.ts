@@ -132,10 +132,11 @@ function samplePart(language: Language, sample: string, id: string): Part {
 /** The parts of a new folder; a file of a later one replaces that of an earlier one. */
 function partsOf(language: Language, template: string, id: string): Part[] {
   const templates = path.join(KITS[language], 'templates');
-  const shared = [path.join(GALLERY, COMMON), path.join(templates, COMMON), path.join(GALLERY, template)];
-  const own = templatesOf(language).includes(template)
-    ? templatePart(path.join(templates, template), id)
-    : samplePart(language, template, id);
+  const isTemplate = templatesOf(language).includes(template);
+  // A template in Go has tests in Go.
+  const gallery = isTemplate && language === 'go' ? [] : [path.join(GALLERY, template)];
+  const shared = [path.join(GALLERY, COMMON), path.join(templates, COMMON), ...gallery];
+  const own = isTemplate ? templatePart(path.join(templates, template), id) : samplePart(language, template, id);
   return [...shared.map(from => templatePart(from, id)), own];
 }
 

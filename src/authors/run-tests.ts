@@ -2,11 +2,14 @@ import { spawn } from 'node:child_process';
 import fs from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { hasTests, testPlugin } from '../../sdk/go/build.ts';
 import { OperatorError } from '../base/errors.ts';
 import { LIMITS } from '../base/limits.ts';
 import type { Project } from './project.ts';
 
 const HOOKS = new URL(`./test-hooks${path.extname(import.meta.filename)}`, import.meta.url);
+const MAIN = fileURLToPath(new URL(`../main${path.extname(import.meta.filename)}`, import.meta.url));
+const FLAGS = ['--disable-warning=ExperimentalWarning', `--wasm-max-mem-pages=${LIMITS.memoryPagesMax}`];
 const FILE = /\.(test\.[cm]?[jt]s|http)$/;
 
 /** Test files of a plugin. */
@@ -17,24 +20,33 @@ function testFiles(root: string): string[] {
     .sort();
 }
 
+/** What a test in another language starts to have a plugin in the sandbox. */
+const served = (): string[] => [process.execPath, ...FLAGS, MAIN, 'plugin', 'test', '--serve'];
+
 /**
- * Runs the tests of a plugin with Node's own runner, which writes what they say.
+ * Runs the tests of a plugin with Node's own runner, and with that of Go, which write what they say.
  *
  * @param only names of files to run; all without it
  * @returns with what the command ends: 0 when all have passed
  * @throws OperatorError when there are none
  */
-export function runTests({ root }: Project, only: readonly string[]): Promise<number> {
+export async function runTests({ language, root }: Project, only: readonly string[]): Promise<number> {
   const files = only.length > 0 ? [...only] : testFiles(root);
-  if (files.length === 0)
+  const hasGoTests = language === 'go' && only.length === 0 && hasTests(root);
+  if (files.length === 0 && !hasGoTests)
     throw new OperatorError(
       `${root} has no tests: write test/plugin.http, or test/plugin.test.ts with testHost of "plugin-host/test"`,
     );
-  const flags = ['--disable-warning=ExperimentalWarning', `--wasm-max-mem-pages=${LIMITS.memoryPagesMax}`];
+  const code = files.length === 0 ? 0 : await runNode(root, files);
+  return code === 0 && hasGoTests ? await testPlugin(root, served()) : code;
+}
+
+/** @returns with what the runner ends */
+function runNode(root: string, files: readonly string[]): Promise<number> {
   // The threads of a test host would keep its process.
   const child = spawn(
     process.execPath,
-    [...flags, '--import', fileURLToPath(HOOKS), '--test', '--test-force-exit', ...files],
+    [...FLAGS, '--import', fileURLToPath(HOOKS), '--test', '--test-force-exit', ...files],
     {
       cwd: root,
       stdio: 'inherit',

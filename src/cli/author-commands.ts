@@ -90,7 +90,11 @@ export async function buildCommand(folder: string, flags: { out?: string; json?:
 }
 
 /** `plugin test [FOLDER]`. @returns with what the command ends */
-export async function testCommand(folder: string, files: readonly string[]): Promise<number> {
+export async function testCommand(folder: string, files: readonly string[], isServed = false): Promise<number> {
+  if (isServed) {
+    await (await import('../authors/serve-tests.ts')).serveTests(process.stdin, process.stdout);
+    return 0;
+  }
   const project = readProject(folder);
   writeKit(project.language, project.root);
   return await runTests(project, files);

@@ -54,16 +54,17 @@ export function addAuthorVerbs(plugin: Command, remoteFor: (flags: RemoteFlags &
       process.exitCode = exitCode;
     },
   ).option(...JSON_OPTION);
-  verb(
+  verb<Flags & { serve?: boolean }>(
     plugin,
     'test',
     'run the tests of a plugin against its built module',
-    async (_flags, [folder = '.', ...files]) => {
-      process.exitCode = await (await load()).testCommand(folder, files);
+    async (flags, [folder = '.', ...files]) => {
+      process.exitCode = await (await load()).testCommand(folder, files, flags.serve);
     },
   )
     .argument('[folder]', 'folder of the plugin; the present one without it')
-    .argument('[files...]', 'test files; all *.test.ts and *.http without them');
+    .argument('[files...]', 'test files; all *.test.ts, *.http and *_test.go without them')
+    .option('--serve', 'answer questions of a test in another language on the standard streams (kit of Go)');
   verb<DevFlags & Flags>(
     plugin,
     'dev',

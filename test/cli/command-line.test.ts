@@ -92,7 +92,7 @@ const COMMANDS: Record<string, string[]> = {
   'plugin new': ['lang', 'template', 'dev', 'port', 'json'],
   'plugin build': ['out', 'json'],
   'plugin inspect': ['json'],
-  'plugin test': [],
+  'plugin test': ['serve'],
   'plugin dev': ['port', 'remote', 'accept-public', 'url', 'token'],
   'plugin message': ['as', 'file', 'mime-type', 'save', 'port', 'json'],
   'plugin list': ['url', 'token', 'json'],

@@ -1,0 +1,118 @@
+import fs from 'node:fs';
+import path from 'node:path';
+import t from 'tap';
+import { made, run } from '../support/author.ts';
+import { missingToolchain } from '../support/toolchains.ts';
+
+/** Tests of plugins in Go, by the package `plugintest` of the kit (sdk/go/README.md "Test it"). */
+
+const PASSING = `package main
+
+import (
+	"encoding/json"
+	"testing"
+
+	"pluginhost/plugintest"
+)
+
+func start(t *testing.T) *plugintest.Host {
+	return plugintest.Start(t, plugintest.Options{
+		Config: map[string]string{"service": "https://weather.example", "key": "a secret"},
+		HTTP: func(r plugintest.Request) plugintest.Response {
+			if r.Headers["authorization"] != "Bearer a secret" {
+				return plugintest.Response{Status: 401}
+			}
+			return plugintest.Response{Body: []byte(\`{"temperature":-7.5}\`)}
+		},
+		Plugins: map[string]map[string]func(json.RawMessage) any{
+			"weather": {"temperature": func(value json.RawMessage) any { return map[string]any{"asked": value} }},
+		},
+	})
+}
+
+func is(t *testing.T, got, want string) {
+	t.Helper()
+	if got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+func TestOutside(t *testing.T) {
+	host := start(t)
+	is(t, host.HTTP("GET /weather/Kazan").Text(), \`{"temperature":-7.5}\`)
+	is(t, host.Requests()[0].URL, "https://weather.example/current?place=Kazan")
+	is(t, host.HTTP("GET /outside/Oslo").Text(), \`{"asked":{"place":"Oslo"}}\`)
+}
+
+func TestWhatItKeepsAndSends(t *testing.T) {
+	host := start(t)
+	is(t, host.HTTP("POST /seats/3", plugintest.As{User: 7, KV: map[string]string{"seat:3": "8"}}).Text(), \`{"error":"the seat is taken"}\`)
+	if _, found := host.KV("seat:4"); found {
+		t.Error("seat 4 is free")
+	}
+	returned := host.Call("free", map[string]int{"seat": 3}, plugintest.As{From: "other"})
+	is(t, string(returned.Bytes), \`{"free":false}\`)
+	host.HTTP("POST /reminders", plugintest.As{ServiceKey: 2, Body: map[string]int64{"reader": 9007199254740991}})
+	is(t, string(host.Notifications()[0].To), \`{"user":9007199254740991}\`)
+	host.HTTP("POST /returned/978")
+	is(t, host.Events()[0].Name+string(host.Events()[0].Payload), \`book.returned{"book":"978"}\`)
+	is(t, host.HTTP("GET /me", plugintest.As{User: 7}).Text(), \`{"id":7,"kind":"user"}\`)
+	photo := host.AddFile(plugintest.File{Name: "dish.jpg", Bytes: []byte{0, 255}, MIMEType: "image/jpeg", FileType: "photo"})
+	replied := host.Message("/dishes tomorrow", plugintest.As{Files: []string{photo}})
+	is(t, replied.Replies[0].Text+replied.Replies[0].Files[0].Caption, "The dishes of tomorrowDishes")
+	is(t, replied.Logs[0].Text, "dish.jpg came along, 2 bytes")
+	answer := host.HTTP("POST /lines", plugintest.As{User: 7, Body: "no JSON"})
+	if answer.Status != 502 || answer.Outcome != "handler_error" || answer.Failure == "" {
+		t.Error(answer)
+	}
+}
+
+func TestItsOwnFunctions(t *testing.T) {
+	is(t, string(must(json.Marshal(object{"a": 1}))), \`{"a":1}\`)
+}
+
+func must(b []byte, err error) []byte {
+	if err != nil {
+		panic(err)
+	}
+	return b
+}
+`;
+
+const FAILING = `package main
+
+import (
+	"testing"
+
+	"pluginhost/plugintest"
+)
+
+func TestWithoutConfiguration(t *testing.T) { plugintest.Start(t, plugintest.Options{}) }
+
+func TestAPathNoTriggerHas(t *testing.T) { start(t).HTTP("GET /seat") }
+
+func TestAnOptionOfOtherCalls(t *testing.T) { start(t).HTTP("GET /seats", plugintest.As{From: "x"}) }
+
+func TestWithoutAHost(t *testing.T) { _ = greet(nil) }
+`;
+
+t.test('plugin test runs tests in Go against the built module', async t => {
+  const reason = missingToolchain('go');
+  if (reason !== null) return void t.comment(`left out: ${reason}`);
+  const folder = await made(t, 'tested', '--lang', 'go', '--template', 'recipes');
+  fs.rmSync(path.join(folder, 'test'), { recursive: true });
+  fs.writeFileSync(path.join(folder, 'plugin_test.go'), PASSING);
+  const passed = await run(['test', folder]);
+  t.match(passed, { code: 0, out: /^ok\s+tested\s/m }, passed.out);
+
+  fs.writeFileSync(path.join(folder, 'failing_test.go'), FAILING);
+  const failed = await run(['test', folder]);
+  t.equal(failed.code, 1);
+  const says = [
+    /failing_test\.go:9: open: the plugin requires the configuration field "service"/,
+    /failing_test\.go:11: http: the plugin has no trigger for "GET \/seat"; it has GET \/greet\/:name/,
+    /failing_test\.go:13: http: http\(\) has no option "from"/,
+    /panic: runtime error: invalid memory address/,
+  ];
+  for (const said of says) t.match(failed.out, said);
+});
