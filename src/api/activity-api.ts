@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { ServiceError } from '../base/errors.ts';
 import { LIMITS } from '../base/limits.ts';
 import type { Database } from '../db/database.ts';
 import {
@@ -7,6 +8,7 @@ import {
   type ActivitySum,
   addUp,
   busiestPlugins,
+  busiestTriggers,
   quantile,
   readActivity,
 } from '../records/activity.ts';
@@ -14,6 +16,7 @@ import { resource } from './contract.ts';
 import { type Handle, serve } from './endpoint.ts';
 import { time } from './fields.ts';
 import { pluginId } from './plugin-json.ts';
+import { text } from './query.ts';
 import type { Route } from './route.ts';
 
 export type ActivityApiParts = {
@@ -28,8 +31,9 @@ const WINDOWS = {
   '1h': { seconds: 3600, step: 60 },
   '24h': { seconds: 86_400, step: 900 },
   '7d': { seconds: 7 * 86_400, step: 900 },
+  '30d': { seconds: 30 * 86_400, step: 3600 },
 } as const satisfies Record<string, { seconds: number; step: ActivityStep }>;
-const windowName = z.enum(['15m', '1h', '24h', '7d']);
+const windowName = z.enum(['15m', '1h', '24h', '7d', '30d']);
 
 const BUSIEST_MAX = 20;
 
@@ -60,6 +64,7 @@ export const activity = resource('Activity', 'Executions over time.', {
     query: z.strictObject({
       window: windowName.default('1h').describe('How far to look back'),
       plugin: pluginId.optional().describe('The only plugin to count'),
+      trigger: text('The only trigger of it to count'),
     }),
     replies: {
       200: z.object({
@@ -73,6 +78,9 @@ export const activity = resource('Activity', 'Executions over time.', {
         plugins: z
           .array(z.object({ plugin: pluginId, ...figures }))
           .describe(`The ${BUSIEST_MAX} with the most executions; empty where one plugin is asked for`),
+        triggers: z
+          .array(z.object({ trigger: z.string(), ...figures }))
+          .describe(`Of the plugin asked for the ${BUSIEST_MAX} with the most executions`),
       }),
     },
   },
@@ -80,13 +88,19 @@ export const activity = resource('Activity', 'Executions over time.', {
 
 const read: Handle<typeof activity.read, ActivityApiParts> = async ({ db, flush }, { query }) => {
   await flush();
-  const { plugin = null, window } = query;
+  const { plugin = null, trigger, window } = query;
+  if (trigger !== undefined && plugin === null)
+    throw new ServiceError('validation_failed', 'a trigger is one of a plugin; name the plugin too', {
+      errors: [{ pointer: 'query:plugin', message: 'is needed with trigger', code: 'missing' }],
+    });
   const { seconds, step } = WINDOWS[window];
   const until = new Date();
   // Whole steps, so that the first one is not cut.
   const since = new Date((Math.floor(until.getTime() / 1000 / step) * step - seconds + step) * 1000);
-  const points = await readActivity(db, plugin, step, since);
+  const points = await readActivity(db, { plugin, trigger }, step, since);
   const busiest = plugin === null ? await busiestPlugins(db, step, since, BUSIEST_MAX) : [];
+  const ofTriggers =
+    plugin === null || trigger !== undefined ? [] : await busiestTriggers(db, plugin, step, since, BUSIEST_MAX);
   const lasted = (until.getTime() - since.getTime()) / 1000;
   const lastedOf = (at: Date): number =>
     Math.min(step, Math.max(ACTIVITY_FLUSH_MS / 1000, (until.getTime() - at.getTime()) / 1000));
@@ -99,6 +113,7 @@ const read: Handle<typeof activity.read, ActivityApiParts> = async ({ db, flush 
     total: figuresOf(addUp(points), lasted),
     points: points.map(p => ({ at: p.at, ...figuresOf(p, lastedOf(p.at)) })),
     plugins: busiest.map(b => ({ plugin: b.plugin, ...figuresOf(b.sum, lasted) })),
+    triggers: ofTriggers.map(b => ({ trigger: b.trigger, ...figuresOf(b.sum, lasted) })),
   };
   return { status: 200, json };
 };

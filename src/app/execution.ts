@@ -81,7 +81,7 @@ export function composeExecution({ config, log, tracing }: Core, parts: Executio
     useModule: id => registry.useModule(id),
     over: (call, outcome) => {
       executionLog.note(call, outcome);
-      activity.add(call.plugin?.id ?? '', outcome);
+      activity.add(call.plugin?.id ?? '', call.trigger, outcome);
       counts?.add(call.plugin?.id ?? '', call.trigger, outcome);
       executed?.(call, outcome);
     },

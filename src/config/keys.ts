@@ -216,6 +216,7 @@ export const ROWS = {
     'how long modules and frontends of uninstalled plugins are kept',
   ),
   'retention.executions': row(KEPT, '14d', 'how long records of executions are kept'),
+  'retention.activity': row(KEPT, '400d', 'how long numbers of executions by the hour are kept'),
   'retention.messages': row(KEPT, '30d', 'how long messages that were sent or given up are kept'),
   'retention.events': row(KEPT, '30d', 'how long events that were delivered or given up are kept'),
   'retention.imports': row(KEPT, '365d', 'how long the log of imports is kept'),

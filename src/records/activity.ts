@@ -2,8 +2,8 @@ import type { OutcomeKind } from '../abi/execution-outcome.ts';
 import type { Database, Queryable } from '../db/database.ts';
 
 /**
- * Counts executions over time, by plugin, for the dashboard of the administration pages. Each serving process adds up what
- * ended, and adds it to rows of a minute and of a quarter of an hour, which all hosts share.
+ * Counts executions over time, by plugin and trigger, for the dashboard of the administration pages. Each serving process adds
+ * up what ended, and adds it to rows of a minute, of a quarter of an hour and of an hour, which all hosts share.
  */
 
 /** Upper bounds of the buckets of durations, in ms; a last bucket holds what took longer. Each is half as long again as the one before. */
@@ -11,20 +11,19 @@ const BOUNDS_MS = [
   0.5, 0.75, 1, 1.5, 2, 3, 5, 7.5, 10, 15, 20, 30, 50, 75, 100, 150, 200, 300, 500, 750, 1000, 1500, 2000, 3000, 5000,
 ] as const;
 
-/** The steps rows are kept in, in seconds, and for how long. */
-const STEPS = [
-  { step: 60, keptHours: 26 },
-  { step: 900, keptHours: 8 * 24 },
-] as const;
-export type ActivityStep = (typeof STEPS)[number]['step'];
+/** The steps rows are kept in, in seconds. */
+const STEPS = [60, 900, 3600] as const;
+export type ActivityStep = (typeof STEPS)[number];
+/** Hours for which the smaller steps are kept: a little longer than the windows that show them. */
+const KEPT_HOURS = { 60: 2, 900: 8 * 24 } as const;
 
-/** Plugins counted apart between two writes; more are counted in the sum of all alone, so that memory stays bounded. */
-const PLUGINS_MAX = 5000;
+/** Triggers counted apart between two writes; more are counted in the sum of all alone, so that memory stays bounded. */
+const TRIGGERS_MAX = 10_000;
 
 /** How often it is written. What ended meanwhile counts for the middle of that time. */
 export const ACTIVITY_FLUSH_MS = 10_000;
 
-/** The row that counts all plugins. */
+/** The row that counts all plugins has neither plugin nor trigger. */
 const ALL = '';
 
 type Ended = { kind: OutcomeKind; status: number; queueWaitMs: number; runMs: number };
@@ -51,7 +50,7 @@ class Counted {
   }
 }
 
-/** What a step holds, as the database adds it up: numbers of one point in time, or of one plugin. */
+/** What a step holds, as the database adds it up: numbers of one point in time, of one plugin, or of one trigger. */
 export type ActivitySum = { requests: number; failed: number; runMs: number; taken: readonly number[] };
 export type ActivityPoint = ActivitySum & { at: Date };
 
@@ -59,24 +58,30 @@ export type ActivityPoint = ActivitySum & { at: Date };
 export class Activity {
   readonly #db: Database;
   #all = new Counted();
-  #byPlugin = new Map<string, Counted>();
+  #byPlugin = new Map<string, Map<string, Counted>>();
+  #triggers = 0;
   #writing: Promise<void> = Promise.resolve();
 
   constructor(db: Database) {
     this.#db = db;
   }
 
-  /** @param plugin id of the plugin; empty where it is not known any more */
-  add(plugin: string, ended: Ended): void {
+  /**
+   * @param plugin id of the plugin; empty where it is not known any more
+   * @param trigger its trigger, command or function
+   */
+  add(plugin: string, trigger: string, ended: Ended): void {
     this.#all.add(ended);
     if (plugin === ALL) return;
-    let counted = this.#byPlugin.get(plugin);
-    if (counted === undefined) {
-      if (this.#byPlugin.size >= PLUGINS_MAX) return;
-      counted = new Counted();
-      this.#byPlugin.set(plugin, counted);
-    }
-    counted.add(ended);
+    const ofPlugin = this.#byPlugin.get(plugin);
+    const counted = ofPlugin?.get(trigger);
+    if (counted !== undefined) return counted.add(ended);
+    if (this.#triggers >= TRIGGERS_MAX) return;
+    this.#triggers++;
+    const first = new Counted();
+    first.add(ended);
+    if (ofPlugin === undefined) this.#byPlugin.set(plugin, new Map([[trigger, first]]));
+    else ofPlugin.set(trigger, first);
   }
 
   /** Writes what was counted since the last time. What cannot be written is lost: these are numbers of a chart. */
@@ -87,27 +92,36 @@ export class Activity {
 
   async #write(): Promise<void> {
     if (this.#all.requests === 0) return;
-    const rows = [[ALL, this.#all] as const, ...[...this.#byPlugin].sort(([a], [b]) => (a < b ? -1 : 1))];
+    const rows = [
+      { plugin: ALL, trigger: ALL, counted: this.#all },
+      ...[...this.#byPlugin].flatMap(([plugin, triggers]) =>
+        [...triggers].map(([trigger, counted]) => ({ plugin, trigger, counted })),
+      ),
+    ];
     this.#all = new Counted();
     this.#byPlugin = new Map();
+    this.#triggers = 0;
     // In one order, so that two hosts that write at once do not wait for each other in a circle.
     await this.#db.query(
-      `INSERT INTO activity (plugin_id, step, at, requests, failed, run_ms, taken)
-       SELECT w.plugin_id, s.step, to_timestamp(floor((extract(epoch FROM now()) - $7) / s.step) * s.step), w.requests, w.failed, w.run_ms,
-         (SELECT array_agg(n::integer ORDER BY k) FROM unnest(string_to_array(w.taken, ',')) WITH ORDINALITY AS t (n, k))
-       FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::float8[], $5::text[]) AS w (plugin_id, requests, failed, run_ms, taken),
-         unnest($6::int[]) AS s (step)
-       ORDER BY w.plugin_id, s.step
-       ON CONFLICT (plugin_id, step, at) DO UPDATE SET requests = activity.requests + excluded.requests,
-         failed = activity.failed + excluded.failed, run_ms = activity.run_ms + excluded.run_ms,
-         taken = (SELECT array_agg(a + b ORDER BY k) FROM unnest(activity.taken, excluded.taken) WITH ORDINALITY AS t (a, b, k))`,
+      `INSERT INTO trigger_activity (plugin_id, trigger_name, step, at, requests, failed, run_ms, taken)
+       SELECT w.plugin_id, w.trigger_name, s.step, to_timestamp(floor((extract(epoch FROM now()) - $8) / s.step) * s.step), w.requests,
+         w.failed, w.run_ms, (SELECT array_agg(n::integer ORDER BY k) FROM unnest(string_to_array(w.taken, ',')) WITH ORDINALITY AS t (n, k))
+       FROM unnest($1::text[], $2::text[], $3::bigint[], $4::bigint[], $5::float8[], $6::text[])
+           AS w (plugin_id, trigger_name, requests, failed, run_ms, taken),
+         unnest($7::int[]) AS s (step)
+       ORDER BY w.plugin_id, w.trigger_name, s.step
+       ON CONFLICT (plugin_id, step, at, trigger_name) DO UPDATE SET requests = trigger_activity.requests + excluded.requests,
+         failed = trigger_activity.failed + excluded.failed, run_ms = trigger_activity.run_ms + excluded.run_ms,
+         taken = (SELECT array_agg(a + b ORDER BY k)
+           FROM unnest(trigger_activity.taken, excluded.taken) WITH ORDINALITY AS t (a, b, k))`,
       [
-        rows.map(([plugin]) => plugin),
-        rows.map(([, c]) => c.requests),
-        rows.map(([, c]) => c.failed),
-        rows.map(([, c]) => c.runMs),
-        rows.map(([, c]) => c.taken.join(',')),
-        STEPS.map(s => s.step),
+        rows.map(r => r.plugin),
+        rows.map(r => r.trigger),
+        rows.map(r => r.counted.requests),
+        rows.map(r => r.counted.failed),
+        rows.map(r => r.counted.runMs),
+        rows.map(r => r.counted.taken.join(',')),
+        STEPS,
         ACTIVITY_FLUSH_MS / 2000,
       ],
     );
@@ -123,21 +137,28 @@ const toSum = (r: SumSql): ActivitySum => ({
   taken: r.taken.map(Number),
 });
 
-/**
- * What was counted, oldest first. Steps in which nothing ended are left out.
- *
- * @param plugin null for all plugins
- */
+/** Whose executions are meant: of all plugins, of one, or of one trigger of it. */
+export type ActivityOf = { plugin: string | null; trigger?: string | undefined };
+
+/** The sums of the buckets of rows `a`, as a column. */
+const takenOf = (rows: string): string => `(SELECT array_agg(n ORDER BY k) FROM (
+  SELECT sum(t.n) AS n, t.k FROM trigger_activity a, unnest(a.taken) WITH ORDINALITY AS t (n, k)
+  WHERE ${rows} GROUP BY t.k) AS added) AS taken`;
+
+/** What was counted, oldest first. Steps in which nothing ended are left out. */
 export async function readActivity(
   db: Queryable,
-  plugin: string | null,
+  { plugin, trigger }: ActivityOf,
   step: ActivityStep,
   since: Date,
 ): Promise<ActivityPoint[]> {
   const { rows } = await db.query<SumSql & { at: Date }>(
-    `SELECT at, requests, failed, run_ms, taken FROM activity
-     WHERE plugin_id = $1 AND step = $2 AND at >= $3 ORDER BY at`,
-    [plugin ?? ALL, step, since],
+    `WITH b AS (
+       SELECT at, sum(requests) AS requests, sum(failed) AS failed, sum(run_ms) AS run_ms FROM trigger_activity
+       WHERE plugin_id = $1 AND step = $2 AND at >= $3 AND ($4::text IS NULL OR trigger_name = $4) GROUP BY at)
+     SELECT b.*, ${takenOf('a.plugin_id = $1 AND a.step = $2 AND a.at = b.at AND ($4::text IS NULL OR a.trigger_name = $4)')}
+     FROM b ORDER BY b.at`,
+    [plugin ?? ALL, step, since, trigger ?? null],
   );
   return rows.map(r => ({ at: r.at, ...toSum(r) }));
 }
@@ -150,16 +171,34 @@ export async function busiestPlugins(
   limit: number,
 ): Promise<Array<{ plugin: string; sum: ActivitySum }>> {
   const { rows } = await db.query<SumSql & { plugin_id: string }>(
-    `WITH busy AS (
-       SELECT plugin_id, sum(requests) AS requests, sum(failed) AS failed, sum(run_ms) AS run_ms FROM activity
+    `WITH b AS (
+       SELECT plugin_id, sum(requests) AS requests, sum(failed) AS failed, sum(run_ms) AS run_ms FROM trigger_activity
        WHERE step = $1 AND at >= $2 AND plugin_id <> $3 GROUP BY plugin_id ORDER BY requests DESC, plugin_id LIMIT $4)
-     SELECT b.*, (SELECT array_agg(n ORDER BY k) FROM (
-         SELECT sum(t.n) AS n, t.k FROM activity a, unnest(a.taken) WITH ORDINALITY AS t (n, k)
-         WHERE a.plugin_id = b.plugin_id AND a.step = $1 AND a.at >= $2 GROUP BY t.k) AS added) AS taken
-     FROM busy b ORDER BY b.requests DESC, b.plugin_id`,
+     SELECT b.*, ${takenOf('a.plugin_id = b.plugin_id AND a.step = $1 AND a.at >= $2')}
+     FROM b ORDER BY b.requests DESC, b.plugin_id`,
     [step, since, ALL, limit],
   );
   return rows.map(r => ({ plugin: r.plugin_id, sum: toSum(r) }));
+}
+
+/** The triggers of a plugin with the most executions since a time, each with its sum. */
+export async function busiestTriggers(
+  db: Queryable,
+  plugin: string,
+  step: ActivityStep,
+  since: Date,
+  limit: number,
+): Promise<Array<{ trigger: string; sum: ActivitySum }>> {
+  const { rows } = await db.query<SumSql & { trigger_name: string }>(
+    `WITH b AS (
+       SELECT trigger_name, sum(requests) AS requests, sum(failed) AS failed, sum(run_ms) AS run_ms FROM trigger_activity
+       WHERE plugin_id = $1 AND step = $2 AND at >= $3 AND trigger_name <> '' GROUP BY trigger_name
+       ORDER BY requests DESC, trigger_name LIMIT $4)
+     SELECT b.*, ${takenOf('a.plugin_id = $1 AND a.step = $2 AND a.at >= $3 AND a.trigger_name = b.trigger_name')}
+     FROM b ORDER BY b.requests DESC, b.trigger_name`,
+    [plugin, step, since, limit],
+  );
+  return rows.map(r => ({ trigger: r.trigger_name, sum: toSum(r) }));
 }
 
 /** Failed executions of plugins since a time, by plugin; plugins without one are left out. */
@@ -169,7 +208,7 @@ export async function countFailed(
   since: Date,
 ): Promise<Map<string, number>> {
   const { rows } = await db.query<{ plugin_id: string; failed: number }>(
-    `SELECT plugin_id, sum(failed)::float8 AS failed FROM activity
+    `SELECT plugin_id, sum(failed)::float8 AS failed FROM trigger_activity
      WHERE plugin_id = ANY ($1) AND step = 900 AND at >= $2 GROUP BY plugin_id HAVING sum(failed) > 0`,
     [plugins, since],
   );
@@ -178,19 +217,26 @@ export async function countFailed(
 
 /** Removes the numbers of a plugin; part of a transaction. */
 export async function removeActivityOf(client: Queryable, plugin: string): Promise<void> {
-  await client.query('DELETE FROM activity WHERE plugin_id = $1', [plugin]);
+  await client.query('DELETE FROM trigger_activity WHERE plugin_id = $1', [plugin]);
 }
 
-/** Removes rows that are over; returns how many. */
-export async function removeOldActivity(db: Queryable): Promise<number> {
+/**
+ * Removes rows that are over, and those of a release before.
+ *
+ * @param hoursKeptMs how long rows of an hour are kept
+ * @returns how many were removed
+ */
+export async function removeOldActivity(db: Queryable, hoursKeptMs: number): Promise<number> {
   let removed = 0;
-  for (const { keptHours, step } of STEPS) {
+  for (const step of STEPS) {
+    const ms = step === 3600 ? hoursKeptMs : KEPT_HOURS[step] * 3_600_000;
     const { rowCount } = await db.query(
-      'DELETE FROM activity WHERE step = $1 AND at < now() - make_interval(hours => $2)',
-      [step, keptHours],
+      "DELETE FROM trigger_activity WHERE step = $1 AND at < now() - $2 * interval '1 ms'",
+      [step, ms],
     );
     removed += rowCount ?? 0;
   }
+  await db.query('DELETE FROM activity WHERE at < now() - make_interval(hours => $1)', [KEPT_HOURS[900]]);
   return removed;
 }
 

@@ -17,7 +17,7 @@ function ChartText({ label }: ChartProps) {
   return <Text size="sm">{label}</Text>;
 }
 
-const WINDOWS = ['15m', '1h', '24h', '7d'] as const;
+const WINDOWS = ['15m', '1h', '24h', '7d', '30d'] as const;
 const REFRESH_MS = 15_000;
 /** Shares of the executions whose durations are shown, of 100. */
 const PERCENTS = [50, 95, 99] as const;
@@ -28,17 +28,15 @@ type Figures = Schemas['ActivitySum'];
 type Point = Schemas['ActivityPoint'];
 type Read = { points: Point[]; since: string; until: string; step_seconds: number; slots_max: number; total: Figures };
 
-/** Requests, failures, durations and slots over time: of the whole service, or of one plugin. */
-export function Activity({ plugin = null }: { plugin?: string | null }) {
+/** Requests, failures, durations and slots over time: of the whole service, of one plugin, or of one of its triggers. */
+export function Activity({ plugin, trigger }: { plugin?: string; trigger?: string }) {
   const { t } = useTranslation();
   const [search, setSearch] = useSearchState();
   const window = WINDOWS.find(w => w === search.window) ?? '1h';
   const query = useQuery({
-    queryKey: ['activity', plugin, window],
+    queryKey: ['activity', plugin, trigger, window],
     queryFn: async () =>
-      answered(
-        await api.GET('/api/admin/activity', { params: { query: { window, ...(plugin === null ? {} : { plugin }) } } }),
-      ),
+      answered(await api.GET('/api/admin/activity', { params: { query: { window, plugin, trigger } } })),
     refetchInterval: REFRESH_MS,
   });
   return (
@@ -60,7 +58,12 @@ export function Activity({ plugin = null }: { plugin?: string | null }) {
           <Stack gap="md">
             <Totals read={read} />
             {read.total.requests > 0 && <Charts read={read} />}
-            {read.plugins.length > 0 && <Busiest plugins={read.plugins} slotsMax={read.slots_max} />}
+            {read.plugins.length > 0 && (
+              <Busiest rows={read.plugins.map(p => ({ ...p, trigger: null }))} slotsMax={read.slots_max} />
+            )}
+            {plugin !== undefined && read.triggers.length > 0 && (
+              <Busiest rows={read.triggers.map(x => ({ ...x, plugin }))} slotsMax={read.slots_max} />
+            )}
           </Stack>
         )}
       </Loaded>
@@ -199,23 +202,27 @@ function Framed({ about, children, title }: { title: string; about: string; chil
   );
 }
 
-/** The plugins with the most executions, with the share of their slots that is in use. */
-function Busiest({ plugins, slotsMax }: { plugins: Array<Figures & { plugin: string }>; slotsMax: number }) {
+type Row = Figures & { plugin: string; trigger: string | null };
+
+/** The plugins, or the triggers of one, with the most executions, with the share of the plugin's slots that they use. */
+function Busiest({ rows, slotsMax }: { rows: Row[]; slotsMax: number }) {
   const { t } = useTranslation();
+  const ofTriggers = rows[0]?.trigger != null;
+  const title = t(ofTriggers ? 'activity.busiestTriggers' : 'activity.busiest');
   return (
     <Card withBorder padding="sm">
       <Text size="sm" fw={500} mb={4}>
-        {t('activity.busiest')}
+        {title}
       </Text>
       <Table.ScrollContainer minWidth={240} type="native" tabIndex={0}>
         <Table
-          aria-label={t('activity.busiest')}
+          aria-label={title}
           className="stacked"
           style={{ fontVariantNumeric: 'tabular-nums', whiteSpace: 'nowrap' }}
         >
           <Table.Thead style={{ whiteSpace: 'normal' }}>
             <Table.Tr>
-              <Table.Th>{t('activity.plugin')}</Table.Th>
+              <Table.Th>{t(ofTriggers ? 'access.trigger' : 'activity.plugin')}</Table.Th>
               <Table.Th ta="right">{t('activity.requests')}</Table.Th>
               <Table.Th ta="right">{t('activity.failed')}</Table.Th>
               {PERCENTS.map(percent => (
@@ -227,11 +234,15 @@ function Busiest({ plugins, slotsMax }: { plugins: Array<Figures & { plugin: str
             </Table.Tr>
           </Table.Thead>
           <Table.Tbody>
-            {plugins.map(p => (
-              <Table.Tr key={p.plugin}>
+            {rows.map(p => (
+              <Table.Tr key={`${p.plugin} ${p.trigger}`}>
                 <Table.Td style={{ whiteSpace: 'normal' }}>
-                  <LinkAnchor to="/admin/plugins/$id" params={{ id: p.plugin }}>
-                    {p.plugin}
+                  <LinkAnchor
+                    to="/admin/plugins/$id"
+                    params={{ id: p.plugin }}
+                    search={p.trigger === null ? {} : { tab: 'executions', trigger: p.trigger }}
+                  >
+                    {p.trigger ?? p.plugin}
                   </LinkAnchor>
                 </Table.Td>
                 <Table.Td ta="right" data-label={t('activity.requests')}>
@@ -244,7 +255,7 @@ function Busiest({ plugins, slotsMax }: { plugins: Array<Figures & { plugin: str
                     <LinkAnchor
                       to="/admin/plugins/$id"
                       params={{ id: p.plugin }}
-                      search={{ tab: 'executions', outcome: 'failed' }}
+                      search={{ tab: 'executions', outcome: 'failed', trigger: p.trigger ?? undefined }}
                     >
                       {figureText(p.failed)} ({shareText(p.failed / p.requests)})
                     </LinkAnchor>

@@ -12,6 +12,7 @@ import { Loaded } from '../parts/loaded.tsx';
 import { Page } from '../parts/page.tsx';
 import { notifyDone, notifyProblem } from '../parts/problem.tsx';
 import { PolicyWorkbench } from '../policy/workbench.tsx';
+import { Activity } from './activity.tsx';
 import { Section } from './review.tsx';
 
 type Settings = Schemas['TriggerSettings'];
@@ -79,6 +80,7 @@ export default function TriggerScreen() {
               }}
             />
           </Section>
+          <Activity plugin={id} trigger={name} />
           <May need="access">
             <OwnOrigins settings={settings} save={frontend_origins => change(tag, { frontend_origins })} />
             <Section title={t('trigger.record')} about={t('trigger.recordAbout')}>
