@@ -23,26 +23,22 @@ const read = (folder: string, ...file: string[]): string =>
 
 /** A function by its name; `is_name` where the name alone is one of the language's own functions. */
 function functionIn(source: string, name: string): string | undefined {
-  const found = new RegExp(`^(?:static ph_code|func|fn|function) (?:is_)?${name}\\([\\s\\S]*?^}$`, 'm').exec(source);
+  const found = new RegExp(`^(?:static ph_code|func|fn|function) (?:is_)?${name}\\(.*\\{$[\\s\\S]*?^}$`, 'm').exec(
+    source,
+  );
   return found?.[0];
 }
 
-/** The line that contains a phrase, and the lines below it that are indented more or close it. */
-function linesIn(source: string, phrase: string): string | undefined {
-  const lines = source.split('\n');
-  const from = lines.findIndex(line => line.includes(phrase));
-  const indent = /^\s*/.exec(lines[from] ?? '')?.[0] ?? '';
-  const isPart = (line: string): boolean => /^\s/.test(line.slice(indent.length)) || /^[\])},]+$/.test(line.trim());
-  const rest = lines.slice(from + 1);
-  const end = rest.findIndex(line => !line.startsWith(indent) || !isPart(line));
-  if (from === -1) return undefined;
-  return [lines[from], ...rest.slice(0, end)].map(line => line?.slice(indent.length)).join('\n');
+/** What stands above the first handler: what is imported, declared, and shared by handlers. */
+function headOf(source: string): string | undefined {
+  const at = source.search(/^(?:static ph_code|func|fn|function) greet\(.*\{$/m);
+  return at === -1 ? undefined : source.slice(0, at).trimEnd();
 }
 
 type Kit = (typeof KITS)[number];
 const EXCERPTS: Record<string, (kit: Kit, what: string) => string | undefined> = {
   recipe: ({ file, folder }, name) => functionIn(read(folder, 'examples/recipes', file), name),
-  lines: ({ file, folder }, phrase) => linesIn(read(folder, 'examples/recipes', file), phrase),
+  declaration: ({ file, folder }) => headOf(read(folder, 'examples/recipes', file)),
   template: ({ file, folder }, name) =>
     read(folder, 'templates', name, file).replaceAll('template-plugin', 'hello').replaceAll('Template Plugin', 'Hello'),
 };
@@ -58,8 +54,8 @@ function blocksOf(kind: string, what: string): string {
 }
 
 /**
- * The page with its code as the kits have it now. `<!-- recipe: NAME -->` asks for the function of a recipe, `lines: TEXT`
- * for the lines where a recipe declares something, `template: NAME` for a whole template; the code goes until `<!-- end -->`.
+ * The page with its code as the kits have it now. `<!-- recipe: NAME -->` asks for the function of a recipe, `declaration: SAMPLE`
+ * for what stands above all of them, `template: NAME` for a whole template; the code goes until `<!-- end -->`.
  *
  * @throws Error when a kit does not have it
  */

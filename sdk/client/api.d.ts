@@ -41,15 +41,17 @@ export interface paths {
       parameters: {
         query?: {
           /** How far to look back */
-          'window'?: '15m' | '1h' | '24h' | '7d';
+          'window'?: '15m' | '1h' | '24h' | '7d' | '30d';
           /** The only plugin to count */
           'plugin'?: string;
+          /** The only trigger of it to count */
+          'trigger'?: string;
         };
       };
       responses: Refused<400 | 401 | 403 | 422 | 500 | 503> & {
         200: { headers: Record<string, unknown>; content: {
           'application/json': {
-            'window': '15m' | '1h' | '24h' | '7d';
+            'window': '15m' | '1h' | '24h' | '7d' | '30d';
             'step_seconds': number;
             'since': string;
             'until': string;
@@ -61,6 +63,20 @@ export interface paths {
             'plugins': ({
               /** Id of the plugin */
               'plugin': string;
+              /** Executions that ended */
+              'requests': number;
+              /** Those that ended without an answer of the plugin, or with a status of 500 and above */
+              'failed': number;
+              /** How long half of them took at most, the wait for a slot included */
+              'p50_ms': number | null;
+              'p95_ms': number | null;
+              'p99_ms': number | null;
+              /** Execution slots in use on average */
+              'slots': number;
+            })[];
+            /** Of the plugin asked for the 20 with the most executions */
+            'triggers': ({
+              'trigger': string;
               /** Executions that ended */
               'requests': number;
               /** Those that ended without an answer of the plugin, or with a status of 500 and above */
@@ -4882,10 +4898,12 @@ export interface components {
       'slots': number;
     };
     'Attention': {
-      'kind': 'suspended' | 'outbox_dead' | 'outbox_late' | 'graph_differs' | 'events_undelivered' | 'mails_unsent' | 'host_silent' | 'check_failed' | 'import_failed' | 'messages_failed';
+      'kind': 'suspended' | 'outbox_dead' | 'outbox_late' | 'graph_differs' | 'events_undelivered' | 'mails_unsent' | 'host_silent' | 'check_failed' | 'import_broken' | 'import_failed' | 'messages_failed';
       /** bad: it does not work; warn: it works late or in part */
       'severity': 'bad' | 'warn';
       'count': number;
+      /** The only plugin it is about */
+      'plugin': string | null;
       /** What it is, in words of the service */
       'detail': string | null;
       'since': string | null;

@@ -13,6 +13,7 @@ const KINDS = [
   'mails_unsent',
   'host_silent',
   'check_failed',
+  'import_broken',
   'import_failed',
   'messages_failed',
 ] as const;
@@ -23,6 +24,8 @@ export type Attention = {
   /** `bad`: something does not work; `warn`: it works late or in part. */
   severity: 'bad' | 'warn';
   count: number;
+  /** The only plugin it is about; null for several, or none. */
+  plugin: string | null;
   /** What it is, in words; null where the kind says all. */
   detail: string | null;
   /** Since when; null where that is not known. */
@@ -51,6 +54,7 @@ export const attention = resource('Attention', 'What waits for an administrator.
               kind: z.enum(KINDS),
               severity: z.enum(['bad', 'warn']).describe('bad: it does not work; warn: it works late or in part'),
               count: z.int().positive(),
+              plugin: z.string().nullable().describe('The only plugin it is about'),
               detail: z.string().nullable().describe('What it is, in words of the service'),
               since: time.nullable(),
             })

@@ -68,14 +68,22 @@ const LATE_SECONDS = 60;
 async function outboxAttention(db: Database): Promise<Attention[]> {
   const [{ dead, oldestSeconds, pending }, compared] = await Promise.all([outboxCounts(db), findNewestComparison(db)]);
   const found: Attention[] = [];
-  if (dead > 0) found.push({ kind: 'outbox_dead', severity: 'bad', count: dead, detail: null, since: null });
+  if (dead > 0)
+    found.push({ kind: 'outbox_dead', severity: 'bad', plugin: null, count: dead, detail: null, since: null });
   if (oldestSeconds > LATE_SECONDS) {
     const since = new Date(Date.now() - oldestSeconds * 1000);
-    found.push({ kind: 'outbox_late', severity: 'warn', count: pending, detail: null, since });
+    found.push({ kind: 'outbox_late', severity: 'warn', plugin: null, count: pending, detail: null, since });
   }
   const differing = compared === null || compared.repaired ? 0 : compared.missing + compared.extra;
   if (compared !== null && differing > 0)
-    found.push({ kind: 'graph_differs', severity: 'bad', count: differing, detail: null, since: compared.at });
+    found.push({
+      kind: 'graph_differs',
+      severity: 'bad',
+      plugin: null,
+      count: differing,
+      detail: null,
+      since: compared.at,
+    });
   return found;
 }
 

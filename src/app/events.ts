@@ -42,7 +42,9 @@ async function metricsOf(db: Database): Promise<Metric[]> {
 
 async function undelivered(db: Database): Promise<Attention[]> {
   const count = await countDeadDeliveries(db);
-  return count === 0 ? [] : [{ kind: 'events_undelivered', severity: 'bad', count, detail: null, since: null }];
+  return count === 0
+    ? []
+    : [{ kind: 'events_undelivered', severity: 'bad', plugin: null, count, detail: null, since: null }];
 }
 
 /** Tells subscribers of events of plugins. */

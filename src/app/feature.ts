@@ -1,5 +1,6 @@
 import type { Attention } from '../api/attention-api.ts';
 import type { Route } from '../api/route.ts';
+import { messageOf } from '../base/errors.ts';
 import type { Metric } from '../base/metric.ts';
 import type { HostHandler } from '../host/host-functions.ts';
 import type { JobQueue } from '../jobs.ts';
@@ -53,6 +54,11 @@ export function listenersOf(features: readonly Feature[]): {
   };
 }
 
+/** A part that cannot be asked right now is one more thing to look at. */
+const unknownNow = (error: unknown): Attention[] => [
+  { kind: 'check_failed', severity: 'bad', plugin: null, count: 1, detail: messageOf(error), since: null },
+];
+
 /** What of all features waits for an administrator. */
 export const attentionOf = async (features: readonly Feature[]): Promise<Attention[]> =>
-  (await Promise.all(features.map(f => f.attention?.() ?? []))).flat();
+  (await Promise.all(features.map(f => f.attention?.().catch(unknownNow) ?? []))).flat();

@@ -153,6 +153,7 @@ const barrierOf = ({ changes }: Core, siblings: Siblings) => ({
 const attentionOf = async (checks: readonly HealthCheck[]): Promise<Attention[]> =>
   (await failedChecks(checks)).map(({ name, needed, problem }) => ({
     kind: 'check_failed',
+    plugin: null,
     severity: needed ? 'bad' : 'warn',
     count: 1,
     detail: `${name}: ${problem}`,

@@ -54,7 +54,9 @@ async function silentHosts(db: Database): Promise<Attention[]> {
   const serving = new Set(all.filter(p => !p.isSilent).map(p => p.hostId));
   const names = new Map(all.filter(p => !serving.has(p.hostId)).map(p => [p.hostId, p.hostName]));
   const detail = [...names.values()].join(', ');
-  return names.size === 0 ? [] : [{ kind: 'host_silent', severity: 'bad', count: names.size, detail, since: null }];
+  return names.size === 0
+    ? []
+    : [{ kind: 'host_silent', severity: 'bad', plugin: null, count: names.size, detail, since: null }];
 }
 
 /** Tells the other hosts that this process lives and what it does, and lists them all. */

@@ -32,7 +32,7 @@ export function composeMail({ config, db, log, publicBase }: Core): Feature {
       const detail = unsent.map(m => `${m.email}: ${m.error}`)[0] ?? null;
       return unsent.length === 0
         ? []
-        : [{ kind: 'mails_unsent', severity: 'bad', count: unsent.length, detail, since: null }];
+        : [{ kind: 'mails_unsent', severity: 'bad', plugin: null, count: unsent.length, detail, since: null }];
     },
     close: () => mailer.close(),
   };

@@ -210,7 +210,9 @@ export function composeMessengers({ config, db, jobs, log }: Core, parts: Messen
     }),
     async attention() {
       const count = (await countMessages(db)).reduce((n, c) => n + c.failed, 0);
-      return count === 0 ? [] : [{ kind: 'messages_failed', severity: 'warn', count, detail: null, since: null }];
+      return count === 0
+        ? []
+        : [{ kind: 'messages_failed', severity: 'warn', plugin: null, count, detail: null, since: null }];
     },
     async metrics() {
       const counts = await countMessages(db);

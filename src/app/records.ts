@@ -44,7 +44,9 @@ function suspendedAttention(quarantine: Quarantine): Attention[] {
   const names = new Set(suspended.map(s => (s.trigger === null ? s.pluginId : `${s.pluginId} · ${s.trigger}`)));
   const isForAll = suspended.some(s => s.caller === null);
   const detail = [...names].slice(0, NAMED).join(', ');
-  return [{ kind: 'suspended', severity: isForAll ? 'bad' : 'warn', count: names.size, detail, since: null }];
+  const plugins = new Set(suspended.map(s => s.pluginId));
+  const plugin = plugins.size === 1 ? (suspended[0]?.pluginId ?? null) : null;
+  return [{ kind: 'suspended', severity: isForAll ? 'bad' : 'warn', plugin, count: names.size, detail, since: null }];
 }
 
 export function composeRecords({ config, db, log }: Core, siblings: Siblings): Records {
@@ -100,7 +102,11 @@ export function composeRecords({ config, db, log }: Core, siblings: Siblings): R
         run: () => records.removeOld(durationMs(config.values['retention.executions'])),
       },
       { everyMs: ACTIVITY_FLUSH_MS, what: 'counting executions over time', run: () => activity.flush() },
-      { everyMs: 600_000, what: 'removing old numbers of executions', run: () => removeOldActivity(db) },
+      {
+        everyMs: 600_000,
+        what: 'removing old numbers of executions',
+        run: () => removeOldActivity(db, durationMs(config.values['retention.activity'])),
+      },
       { everyMs: 600_000, what: 'removing old answers of repeated requests', run: () => removeOldRequests(db) },
     ],
     drain: () => feed.close(),

@@ -1,3 +1,4 @@
+import type { Attention } from '../api/attention-api.ts';
 import { universityRoutes } from '../api/university-api.ts';
 import { messageOf } from '../base/errors.ts';
 import { LIMITS } from '../base/limits.ts';
@@ -7,7 +8,7 @@ import { type Config, dataPath } from '../config/load.ts';
 import { durationMs } from '../config/values.ts';
 import type { Database } from '../db/database.ts';
 import { scheduledJob } from '../jobs.ts';
-import { lastPulls, listImports, removeOldImports } from '../university/import-log.ts';
+import { lastEndedImport, lastPulls, removeOldImports } from '../university/import-log.ts';
 import { Imports, isUnderWay, localDay } from '../university/imports.ts';
 import { SCHEDULE } from '../university/starter.ts';
 import type { Core } from './core.ts';
@@ -34,6 +35,19 @@ export function importsOf(parts: { db: Database; config: Config; log: Pick<Log, 
 
 /** The pull itself ends before. */
 const PULL_SECONDS = LIMITS.universityPullMs / 1000 + 600;
+
+/** What did not get in: of the last pull that ended, and of the last list that was sent. */
+async function failedImports(db: Database): Promise<Attention[]> {
+  const last = await Promise.all((['pull', 'batch'] as const).map(kind => lastEndedImport(db, kind)));
+  return last.flatMap(run => {
+    if (run === undefined || run.state === 'succeeded') return [];
+    const failed = run.types.reduce((n, type) => n + type.failed, 0);
+    const detail = run.problem ?? run.types.find(type => type.problem !== null)?.problem ?? null;
+    const count = Math.max(1, failed);
+    const kind = failed > 0 ? ('import_failed' as const) : ('import_broken' as const);
+    return [{ kind, severity: 'warn' as const, plugin: null, count, detail, since: run.finishedAt }];
+  });
+}
 
 /** Brings university data in: the importer, its routes, its jobs. */
 export function composeUniversity(core: Core): Feature {
@@ -84,13 +98,7 @@ export function composeUniversity(core: Core): Feature {
         'max',
       ),
     ],
-    async attention() {
-      const [last] = await listImports(db, Number.MAX_SAFE_INTEGER, 1);
-      if (last === undefined || last.state === 'succeeded' || last.state === 'running') return [];
-      const failed = last.types.reduce((n, type) => n + type.failed, 0);
-      const detail = last.problem ?? last.types.find(type => type.problem !== null)?.problem ?? null;
-      return [{ kind: 'import_failed', severity: 'warn', count: Math.max(1, failed), detail, since: last.finishedAt }];
-    },
+    attention: () => failedImports(db),
     duties: () => (imports.isPulling ? ['university_pull'] : []),
     close: () => imports.close(),
   };

@@ -3,13 +3,19 @@ import { LIMITS } from './limits.ts';
 
 /** A comment now and then tells both ends that the other is there. */
 const HEARTBEAT_MS = 5000;
+/** A watcher that comes back after long begins this far back: nothing loads a whole table. */
+const BACK_MAX = 10_000;
+/** Rows that are read and written to watchers at a time; a client that reads gets what it has before the next ones come. */
+const ROWS_AT_A_TIME = 50;
 
 /** What can be watched: rows of a table whose numbers grow. */
 export type Watchable<Row extends { id: number }, Filter> = {
   /** Number of the last row; 0 when there is none. */
   lastId(): Promise<number>;
-  /** Rows behind a number, the oldest first, at most `limit`. */
-  listAfter(after: number, limit: number): Promise<Row[]>;
+  /** Numbers behind a number, the lowest first, at most `limit`. */
+  idsAfter(after: number, limit: number): Promise<number[]>;
+  /** The rows of these numbers, the lowest first. */
+  listByIds(ids: readonly number[]): Promise<Row[]>;
   wants(filter: Filter, row: Row): boolean;
   /** The row as a block of `text/event-stream` (HTML Living Standard, "Server-sent events"). */
   written(row: Row): string;
@@ -67,7 +73,8 @@ export class Feed<Row extends { id: number }, Filter> {
     if (this.#isClosed) return Readable.from([]);
     // A number from before a restore may lie ahead of all there are: nothing would come for a long time.
     const last = await this.#of.lastId();
-    const at = Math.min(after ?? last, last);
+    if (this.#isClosed) return Readable.from([]);
+    const at = Math.max(Math.min(after ?? last, last), last - BACK_MAX);
     const stream = new Readable({ read: () => (watcher.isFull = false), highWaterMark: LIMITS.eventFeedBytesMax });
     const watcher: Watcher<Filter> = { filter, from: at, at, seen: new Set(), stream, isFull: false, isStillAllowed };
     stream.push(': events\nretry: 2000\n\n');
@@ -76,6 +83,8 @@ export class Feed<Row extends { id: number }, Filter> {
       this.#watchers.delete(watcher);
       stream.push(null);
     }, LIMITS.eventStreamMs);
+    // What is written to a stream that has ended meanwhile is not missed: its client comes back.
+    stream.on('error', () => {});
     stream.on('close', () => {
       clearTimeout(over);
       this.#watchers.delete(watcher);
@@ -137,15 +146,23 @@ export class Feed<Row extends { id: number }, Filter> {
       if (!Number.isFinite(from)) return;
       // More than is looked at again, so that each page gets on.
       const page = 2 * this.#of.lookedAtAgain;
-      const rows = await this.#of.listAfter(from - this.#of.lookedAtAgain, page);
-      for (const row of rows) for (const w of this.#watchers) this.#show(w, row);
-      if (rows.length === page) this.#again = true;
+      const ids = await this.#of.idsAfter(from - this.#of.lookedAtAgain, page);
+      const missing = ids.filter(id => [...this.#watchers].some(w => this.#lacks(w, id)));
+      for (let k = 0; k < missing.length && !this.#isClosed; k += ROWS_AT_A_TIME) {
+        const rows = await this.#of.listByIds(missing.slice(k, k + ROWS_AT_A_TIME));
+        for (const row of rows) for (const w of this.#watchers) this.#show(w, row);
+      }
+      if (ids.length === page && missing.length > 0) this.#again = true;
     }
+  }
+
+  #lacks(w: Watcher<Filter>, id: number): boolean {
+    return id > w.from && id > w.at - this.#of.lookedAtAgain && !w.seen.has(id);
   }
 
   #show(w: Watcher<Filter>, row: Row): void {
     const { lookedAtAgain } = this.#of;
-    if (row.id <= w.from || row.id <= w.at - lookedAtAgain || w.seen.has(row.id)) return;
+    if (!this.#lacks(w, row.id)) return;
     w.seen.add(row.id);
     w.at = Math.max(w.at, row.id);
     if (w.seen.size > 2 * lookedAtAgain) for (const id of w.seen) if (id <= w.at - lookedAtAgain) w.seen.delete(id);
@@ -155,7 +172,9 @@ export class Feed<Row extends { id: number }, Filter> {
   /** Ends every stream, and those that are still to begin: their watchers come back to another host or process. */
   close(): void {
     this.#isClosed = true;
-    for (const w of this.#watchers) w.stream.push(null);
+    const watchers = [...this.#watchers];
+    this.#watchers.clear();
+    for (const w of watchers) w.stream.push(null);
     this.#rest();
   }
 }

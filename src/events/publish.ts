@@ -56,9 +56,18 @@ export async function findEvent(db: Queryable, eventId: string): Promise<StoredE
   return rows[0] === undefined ? undefined : toEvent(rows[0]);
 }
 
-/** Events behind a number, the oldest first. */
-export async function listEventsAfter(db: Queryable, after: number, limit: number): Promise<StoredEvent[]> {
-  const { rows } = await db.query<EventSql>('SELECT * FROM events WHERE id > $1 ORDER BY id LIMIT $2', [after, limit]);
+/** Numbers of events behind one, the oldest first. */
+export async function eventIdsAfter(db: Queryable, after: number, limit: number): Promise<number[]> {
+  const { rows } = await db.query<{ id: string }>('SELECT id FROM events WHERE id > $1 ORDER BY id LIMIT $2', [
+    after,
+    limit,
+  ]);
+  return rows.map(r => Number(r.id));
+}
+
+/** Events of these numbers, the oldest first. */
+export async function listEventsByIds(db: Queryable, ids: readonly number[]): Promise<StoredEvent[]> {
+  const { rows } = await db.query<EventSql>('SELECT * FROM events WHERE id = ANY ($1) ORDER BY id', [ids]);
   return rows.map(toEvent);
 }
 

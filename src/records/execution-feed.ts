@@ -3,8 +3,9 @@ import type { Queryable } from '../db/database.ts';
 import {
   type ListedRecord,
   lastRecordId,
-  listRecordsAfter,
+  listRecordsByIds,
   type RecordFilter,
+  recordIdsAfter,
   takesRecord,
 } from './execution-records.ts';
 
@@ -24,7 +25,8 @@ export const executionFeed = (
   new Feed(
     {
       lastId: () => lastRecordId(db),
-      listAfter: (after, limit) => listRecordsAfter(db, after, limit),
+      idsAfter: (after, limit) => recordIdsAfter(db, after, limit),
+      listByIds: ids => listRecordsByIds(db, ids),
       wants: takesRecord,
       written: r => streamBlock(r.id, r.outcome, JSON.stringify(toJson(r))),
       lookedAtAgain: LOOKED_AT_AGAIN,

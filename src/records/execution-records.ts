@@ -117,7 +117,7 @@ const toRecord = (r: RecordSql): StoredRecord => {
   return { ...listed, log: r.log, decision: r.decision };
 };
 
-/** Conditions of a filter, as SQL with its values; one index or another fits each of them. */
+/** Conditions of a filter, as SQL with its values. Only what is given stands there, so that an index fits it. */
 function conditions(f: RecordFilter): { where: string[]; values: unknown[] } {
   const where: string[] = [];
   const values: unknown[] = [];
@@ -344,12 +344,20 @@ async function insert(db: Database, batch: ExecutionRecord[]): Promise<void> {
   );
 }
 
-/** Records behind a number, the oldest first. */
-export async function listRecordsAfter(db: Queryable, after: number, limit: number): Promise<ListedRecord[]> {
-  const { rows } = await db.query<ListedSql>(
-    `SELECT ${LISTED} FROM all_executions WHERE id > $1 ORDER BY id LIMIT $2`,
-    [after, limit],
-  );
+/** Numbers of records behind one, the oldest first. */
+export async function recordIdsAfter(db: Queryable, after: number, limit: number): Promise<number[]> {
+  const { rows } = await db.query<{ id: string }>('SELECT id FROM all_executions WHERE id > $1 ORDER BY id LIMIT $2', [
+    after,
+    limit,
+  ]);
+  return rows.map(r => Number(r.id));
+}
+
+/** Records of these numbers, the oldest first. */
+export async function listRecordsByIds(db: Queryable, ids: readonly number[]): Promise<ListedRecord[]> {
+  const { rows } = await db.query<ListedSql>(`SELECT ${LISTED} FROM all_executions WHERE id = ANY ($1) ORDER BY id`, [
+    ids,
+  ]);
   return rows.map(toListed);
 }
 

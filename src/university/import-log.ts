@@ -96,6 +96,15 @@ export async function listImports(
 export const lastPull = async (db: Queryable): Promise<ImportRun | undefined> =>
   (await listImports(db, Number.MAX_SAFE_INTEGER, 1, 'pull'))[0];
 
+/** The last import of a kind that has ended, however it did. */
+export async function lastEndedImport(db: Queryable, kind: ImportKind): Promise<ImportRun | undefined> {
+  const { rows } = await db.query<RunSql>(
+    `${RUN} WHERE i.kind = $1 AND i.finished_at IS NOT NULL ORDER BY i.id DESC LIMIT 1`,
+    [kind],
+  );
+  return rows[0] === undefined ? undefined : toRun(rows[0]);
+}
+
 export async function findImport(db: Queryable, id: number): Promise<ImportRun | undefined> {
   const { rows } = await db.query<RunSql>(`${RUN} WHERE i.id = $1`, [id]);
   return rows[0] === undefined ? undefined : toRun(rows[0]);

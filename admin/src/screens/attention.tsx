@@ -8,13 +8,13 @@ import { Loaded } from '../parts/loaded.tsx';
 import { StateBadge } from '../parts/state-badge.tsx';
 import { When } from '../parts/time.tsx';
 
-const REFRESH_MS = 4000;
+const REFRESH_MS = 5000;
 
 type Item = Schemas['Attention'];
 
 /** Where each kind is looked into and mended. */
 const WHERE = {
-  suspended: { to: '/admin/executions', search: { outcome: 'failed' } },
+  suspended: { to: '/admin/plugins', search: {} },
   outbox_dead: { to: '/admin/outbox', search: { state: 'dead' } },
   outbox_late: { to: '/admin/outbox', search: { state: 'pending' } },
   graph_differs: { to: '/admin/outbox', search: { tab: 'drift' } },
@@ -22,6 +22,7 @@ const WHERE = {
   mails_unsent: { to: '/admin/administrators', search: {} },
   host_silent: { to: '/admin/system', search: {} },
   check_failed: { to: '/admin/system', search: {} },
+  import_broken: { to: '/admin/university', search: { tab: 'history' } },
   import_failed: { to: '/admin/university', search: { tab: 'history' } },
   messages_failed: { to: '/admin/messages', search: { state: 'failed' } },
 } as const satisfies Record<Item['kind'], { to: string; search: Record<string, string> }>;
@@ -64,7 +65,7 @@ export function Attention() {
   );
 }
 
-function One({ item: { count, detail, kind, severity, since } }: { item: Item }) {
+function One({ item: { count, detail, kind, plugin, severity, since } }: { item: Item }) {
   const { t } = useTranslation();
   const { search, to } = WHERE[kind];
   return (
@@ -84,9 +85,15 @@ function One({ item: { count, detail, kind, severity, since } }: { item: Item })
           )}
         </div>
       </Group>
-      <LinkButton to={to} search={search} variant="default" size="xs">
-        {t(`attention.go.${kind}`)}
-      </LinkButton>
+      {plugin === null ? (
+        <LinkButton to={to} search={search} variant="default" size="xs">
+          {t(`attention.go.${kind}`)}
+        </LinkButton>
+      ) : (
+        <LinkButton to="/admin/plugins/$id" params={{ id: plugin }} variant="default" size="xs">
+          {t(`attention.go.${kind}`)}
+        </LinkButton>
+      )}
     </Group>
   );
 }

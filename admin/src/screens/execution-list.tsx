@@ -93,7 +93,7 @@ export default function ExecutionList({ plugin }: { plugin: string | null }) {
         />
       )}
       <ExecutionDrawer
-        plugin={search.of ?? plugin}
+        plugin={plugin ?? search.of ?? null}
         execution={search.execution}
         onClose={() => setSearch({ execution: undefined, of: undefined })}
       />
@@ -224,7 +224,11 @@ function Filters({ isLive, plugin }: { plugin: string | null; isLive: boolean })
       <Switch
         label={t('executions.live')}
         checked={isLive}
-        onChange={e => setSearch({ live: e.currentTarget.checked ? '1' : undefined })}
+        onChange={e => {
+          const live = e.currentTarget.checked ? '1' : undefined;
+          // A stream has what comes: times and single requests have no part in it.
+          setSearch({ live, id: undefined, since: undefined, until: undefined });
+        }}
         mb={8}
       />
     </Group>
@@ -251,6 +255,8 @@ function TriggerFilter({ plugin }: { plugin: string | undefined }) {
       value={search.trigger ?? null}
       onChange={choose}
       placeholder={t('common.all')}
+      searchable
+      limit={100}
       clearable
       clearButtonProps={{ 'aria-label': t('common.clear') }}
       w={{ base: '100%', xs: 170 }}
@@ -272,10 +278,14 @@ function TimeFilter({ name }: { name: 'since' | 'until' }) {
     <TextInput
       type="datetime-local"
       label={t(`executions.${name}`)}
-      value={localTime(search[name])}
-      onChange={e => {
-        const { value } = e.currentTarget;
-        setSearch({ [name]: value === '' ? undefined : new Date(value).toISOString() });
+      key={search[name]}
+      defaultValue={localTime(search[name])}
+      max="9999-12-31T23:59"
+      // A time counts when it is whole: not at each digit of the year.
+      onBlur={e => {
+        const time = new Date(e.currentTarget.value);
+        const to = Number.isNaN(time.getTime()) ? undefined : time.toISOString();
+        if (localTime(to) !== localTime(search[name])) setSearch({ [name]: to });
       }}
       w={{ base: '100%', xs: 200 }}
     />

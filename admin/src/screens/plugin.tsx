@@ -27,6 +27,10 @@ const PluginFiles = lazy(() => import('./plugin-files.tsx'));
 const PluginPages = lazy(() => import('./plugin-pages.tsx'));
 const PluginConfig = lazy(() => import('./plugin-config.tsx'));
 
+/** What the tab of executions keeps in the address. */
+const NO_FILTER = Object.fromEntries(
+  ['outcome', 'trigger', 'principal', 'id', 'since', 'until', 'live', 'execution', 'of'].map(name => [name, undefined]),
+);
 const TABS = ['overview', 'access', 'executions', 'versions', 'pages', 'files', 'settings'] as const;
 type Tab = (typeof TABS)[number];
 
@@ -63,17 +67,7 @@ export default function Plugin() {
           <Suspended plugin={p} />
           <Tabs
             value={tab}
-            onChange={to =>
-              setSearch(
-                {
-                  tab: to === 'overview' ? undefined : (to ?? undefined),
-                  outcome: undefined,
-                  trigger: undefined,
-                  principal: undefined,
-                },
-                true,
-              )
-            }
+            onChange={to => setSearch({ ...NO_FILTER, tab: to === 'overview' ? undefined : (to ?? undefined) }, true)}
             keepMounted={false}
           >
             <Tabs.List mb="md">

@@ -261,6 +261,7 @@ export const en = {
   },
   activity: {
     busiest: 'Busiest plugins',
+    busiestTriggers: 'Busiest triggers',
     durations: 'How long they take',
     durationsAbout: 'The lines: 50, 95 and 99 of 100 executions took no longer. The scale grows by factors.',
     durationsLabel: 'Durations over time: 95 % took at most {{p95}}',
@@ -284,11 +285,11 @@ export const en = {
     time: 'Time',
     title: 'Executions',
     window: 'How far back',
-    windows: { '15m': '15 min', '1h': '1 h', '24h': '24 h', '7d': '7 days' },
+    windows: { '15m': '15 min', '1h': '1 h', '24h': '24 h', '7d': '7 days', '30d': '30 days' },
   },
   attention: {
     go: {
-      suspended: 'See the failures',
+      suspended: 'See the plugin',
       outbox_dead: 'Retry or discard',
       outbox_late: 'Open the outbox',
       graph_differs: 'Compare and repair',
@@ -296,6 +297,7 @@ export const en = {
       mails_unsent: 'Send again',
       host_silent: 'Open the hosts',
       check_failed: 'Open the checks',
+      import_broken: 'See what failed',
       import_failed: 'See what failed',
       messages_failed: 'Retry',
     },
@@ -316,6 +318,8 @@ export const en = {
       host_silent_other: '{{count}} hosts are silent',
       check_failed_one: 'The service lacks something it needs',
       check_failed_other: 'The service lacks things it needs',
+      import_broken_one: 'The last import has failed',
+      import_broken_other: 'The last imports have failed',
       import_failed_one: '{{count}} record of the last import failed',
       import_failed_other: '{{count}} records of the last import failed',
       messages_failed_one: '{{count}} message failed within a day',
@@ -572,7 +576,8 @@ export const en = {
     system: 'System role',
   },
   executions: {
-    about: 'What ran, of all plugins, the newest first: failures always, successes in part. A row opens its log.',
+    about:
+      'What ran, of all plugins, the newest first: all failures, and a sample of what went well. A row opens its log.',
     again: 'Run it again',
     againAbout: 'In the folder of the plugin, with an administration key in PLUGIN_HOST_TOKEN.',
     at: 'When',
@@ -597,7 +602,7 @@ export const en = {
     requestOrTrace: 'Request or trace id',
     since: 'From',
     traceId: 'Trace id',
-    until: 'To',
+    until: 'Before',
     waited: 'Waited',
     who: 'Who called',
   },

@@ -5,10 +5,7 @@ import {
 
 const HOUR_MS: i64 = 3600000;
 
-/**
- * One handler for each recipe of docs/authors.md. It expects
- * CREATE TABLE grades (student bigint, course text, grade int CHECK (grade BETWEEN 2 AND 5), PRIMARY KEY (student, course));
- */
+/** One handler for each recipe of docs/authors.md. */
 Plugin("recipes", "Recipes", "1.0.0")
   .Requires(KV("Remembers notes, seats and visits").Build())
   .Requires(Database("Reads and writes grades").Name("grades").Build())
@@ -31,16 +28,21 @@ Plugin("recipes", "Recipes", "1.0.0")
   .HTTP("table", "/table", ["GET"], table)
   .HTTP("me", "/me", ["GET"], me)
   .Access(UsersAndServiceKeys("Each caller sees who it is"))
-  .HTTP("note", "/notes/:name", ["GET", "PUT"], note)
+  .HTTP("note", "/notes/:name", ["GET", "PUT", "DELETE"], note)
   .HTTP("visit", "/visits", ["POST"], visit)
   .HTTP("claim", "/seats/:seat", ["POST"], claim)
-  .HTTP("pass", "/seats/:seat/pass", ["POST"], pass)
+  .Access(Users("Users take seats"))
+  .HTTP("release", "/seats/:seat/release", ["POST"], release)
+  .Access(Users("Users give back their seats"))
   .HTTP("seats", "/seats", ["GET"], seats)
   .HTTP("grades", "/grades/:student", ["GET"], grades)
   .HTTP("enter", "/grades", ["POST"], enter)
+  .Access(ServiceKeys("The register enters grades"))
   .HTTP("weather", "/weather/:place", ["GET"], weather)
   .HTTP("lines", "/lines", ["POST"], lines)
+  .Access(Users("Users have their files counted"))
   .HTTP("report", "/reports", ["POST"], report)
+  .Access(Users("Users store reports"))
   .Messenger("dishes", dishes, "The dishes of a day")
   .HTTP("remind", "/reminders", ["POST"], remind)
   .Access(ServiceKeys("The library reminds its readers"))
@@ -66,7 +68,8 @@ function order(ctx: Context): void {
 
 function table(ctx: Context): void {
   const headers = obj().str("Content-Type", "text/csv").str("Content-Disposition", 'attachment; filename="seats.csv"');
-  ctx.SetHTTPResponse(200, headers.toString(), "seat,name\n1,Ada\n");
+  const refused = ctx.SetHTTPResponse(200, headers.toString(), "seat,name\n1,Ada\n");
+  if (refused !== null) ctx.Fail(refused);
 }
 
 function me(ctx: Context): void {
@@ -77,10 +80,17 @@ function me(ctx: Context): void {
 
 function note(ctx: Context): void {
   const key = "note:" + ctx.HTTP.Param("name");
-  if (ctx.HTTP.Method == "PUT") ctx.KVSet(key, ctx.HTTP.Body, 3600);
+  if (ctx.HTTP.Method == "PUT") {
+    const refused = ctx.KVSet(key, ctx.HTTP.Body, 3600);
+    if (refused !== null) return ctx.Fail(refused);
+  }
   const text = ctx.KVGet(key);
   if (!text.ok) return ctx.Fail(text.error!);
   if (text.value === null) return refuse(ctx, 404, "there is no such note");
+  if (ctx.HTTP.Method == "DELETE") {
+    const removed = ctx.KVDelete(key);
+    if (!removed.ok) return ctx.Fail(removed.error!);
+  }
   ctx.JSON(200, obj().str("text", text.value!));
 }
 
@@ -91,40 +101,46 @@ function visit(ctx: Context): void {
 }
 
 function claim(ctx: Context): void {
-  const name = ctx.HTTP.Query("name");
-  const claimed = ctx.KVSetIfAbsent("seat:" + ctx.HTTP.Param("seat"), name);
+  const auth = ctx.HTTP.Auth;
+  if (auth === null || auth.Kind != "user") return refuse(ctx, 401, "log in first");
+  const key = "seat:" + ctx.HTTP.Param("seat");
+  const user = auth.UserID.toString();
+  let claimed = ctx.KVSetIfAbsent(key, user);
+  if (claimed.ok && !claimed.value.written && claimed.value.present == "") claimed = ctx.KVCompareAndSet(key, "", user);
   if (!claimed.ok) return ctx.Fail(claimed.error!);
-  if (!claimed.value.written) return refuse(ctx, 409, claimed.value.present! + " has this seat");
-  ctx.JSON(201, obj().str("name", name));
+  if (!claimed.value.written) return refuse(ctx, 409, "the seat is taken");
+  ctx.JSON(201, obj().str("user", user));
 }
 
-function pass(ctx: Context): void {
-  const from = ctx.HTTP.Query("from");
-  const to = ctx.HTTP.Query("to");
-  const passed = ctx.KVCompareAndSet("seat:" + ctx.HTTP.Param("seat"), from, to);
-  if (!passed.ok) return ctx.Fail(passed.error!);
-  if (!passed.value.written) return refuse(ctx, 409, from + " does not have this seat");
-  ctx.JSON(200, obj().str("name", to));
+function release(ctx: Context): void {
+  const auth = ctx.HTTP.Auth;
+  if (auth === null || auth.Kind != "user") return refuse(ctx, 401, "log in first");
+  const released = ctx.KVCompareAndSet("seat:" + ctx.HTTP.Param("seat"), auth.UserID.toString(), "");
+  if (!released.ok) return ctx.Fail(released.error!);
+  if (!released.value.written) return refuse(ctx, 409, "the seat is not yours");
+  const refused = ctx.SetHTTPResponse(204, "{}", "");
+  if (refused !== null) ctx.Fail(refused);
 }
 
 function seats(ctx: Context): void {
   const page = ctx.KVList("seat:", ctx.HTTP.Query("after"), 50);
   if (!page.ok) return ctx.Fail(page.error!);
-  const names = ctx.KVGetMany(page.value.keys);
-  if (!names.ok) return ctx.Fail(names.error!);
+  const users = ctx.KVGetMany(page.value.keys);
+  if (!users.ok) return ctx.Fail(users.error!);
   const found = list();
   for (let k = 0; k < page.value.keys.length; k++) {
-    const name = names.value[k];
-    found.add(obj().str("key", page.value.keys[k]).str("name", name === null ? "" : name!));
+    const user = users.value[k];
+    found.add(obj().str("key", page.value.keys[k]).str("user", user === null ? "" : user!));
   }
   const next = page.value.next;
   ctx.JSON(200, obj().list("seats", found).str("next", next === null ? "" : next!));
 }
 
 function grades(ctx: Context): void {
+  const student = I64.parseInt(ctx.HTTP.Param("student"));
+  if (student.toString() != ctx.HTTP.Param("student")) return refuse(ctx, 404, "there is no such student");
   const db = ctx.Database("grades");
   if (!db.ok) return ctx.Fail(db.error!);
-  const student = I64.parseInt(ctx.HTTP.Param("student"));
   const statement = "SELECT course, grade FROM grades WHERE student = $1 ORDER BY course";
   const rows = db.value!.Query(statement, args().num(student));
   const found = list();
@@ -139,6 +155,8 @@ function enter(ctx: Context): void {
   if (!db.ok) return ctx.Fail(db.error!);
   const tx = db.value!.Begin();
   if (tx === null) return ctx.Fail(db.value!.LastError());
+  const made = "CREATE TABLE IF NOT EXISTS grades (student bigint, course text, grade int)";
+  if (tx.Exec(made, args()) < 0) return ctx.Fail(tx.LastError());
   const courses = sent.get("courses").items();
   for (let k = 0; k < courses.length; k++) {
     const values = args().num(sent.i64("student")).str(courses[k].text);
@@ -190,17 +208,19 @@ function dishes(ctx: Context): void {
   const soup = String.UTF8.encode("Soup\n");
   const stored = ctx.FileStoreWithTTL("dishes.txt", "text/plain", "document", soup, HOUR_MS);
   if (!stored.ok) return ctx.Fail(stored.error!);
-  const message = NewMessage("The dishes of " + (given.length > 0 ? given[0] : "today")).File(stored.value!, "Dishes");
   const photos = ctx.Files();
-  for (let k = 0; k < photos.length; k++) message.File(photos[k], "Thank you");
-  const refused = ctx.Reply(message);
+  for (let k = 0; k < photos.length; k++)
+    ctx.Log(photos[k].Name + " came along, " + photos[k].Size.toString() + " bytes");
+  const day = given.length > 0 ? given[0] : "today";
+  const refused = ctx.Reply(NewMessage("The dishes of " + day).File(stored.value!, "Dishes"));
   if (refused !== null) ctx.Fail(refused);
 }
 
 function remind(ctx: Context): void {
   const refused = ctx.NotifyUser(ctx.HTTP.JSON().i64("reader"), NewMessage("Your book is due"));
   if (refused !== null) return ctx.Fail(refused);
-  ctx.SetHTTPResponse(202, "{}", "");
+  const failed = ctx.SetHTTPResponse(202, "{}", "");
+  if (failed !== null) ctx.Fail(failed);
 }
 
 function announce(ctx: Context): void {
@@ -214,7 +234,8 @@ function announce(ctx: Context): void {
 function returned(ctx: Context): void {
   const refused = ctx.PublishEvent("book.returned", obj().str("book", ctx.HTTP.Param("book")));
   if (refused !== null) return ctx.Fail(refused);
-  ctx.SetHTTPResponse(202, "{}", "");
+  const failed = ctx.SetHTTPResponse(202, "{}", "");
+  if (failed !== null) ctx.Fail(failed);
 }
 
 function outside(ctx: Context): void {

@@ -1,8 +1,75 @@
-/*
- * One handler for each recipe of docs/authors.md. It expects
- * CREATE TABLE grades (student bigint, course text, grade int CHECK (grade BETWEEN 2 AND 5), PRIMARY KEY (student, course));
- */
+/* One handler for each recipe of docs/authors.md. */
 #include "plugin_host.h"
+
+enum { HOUR_MS = 3600000 };
+
+static ph_code greet(const ph_context *ctx);
+static ph_code order(const ph_context *ctx);
+static ph_code table(const ph_context *ctx);
+static ph_code me(const ph_context *ctx);
+static ph_code note(const ph_context *ctx);
+static ph_code visit(const ph_context *ctx);
+static ph_code claim(const ph_context *ctx);
+static ph_code release(const ph_context *ctx);
+static ph_code seats(const ph_context *ctx);
+static ph_code grades(const ph_context *ctx);
+static ph_code enter(const ph_context *ctx);
+static ph_code weather(const ph_context *ctx);
+static ph_code lines(const ph_context *ctx);
+static ph_code report(const ph_context *ctx);
+static ph_code dishes(const ph_context *ctx);
+static ph_code remind(const ph_context *ctx);
+static ph_code announce(const ph_context *ctx);
+static ph_code returned(const ph_context *ctx);
+static ph_code outside(const ph_context *ctx);
+static ph_code is_free(const ph_context *ctx);
+
+const ph_plugin plugin = {
+  .id = "recipes",
+  .name = "Recipes",
+  .version = "1.0.0",
+  .requirements = PH_REQUIREMENTS(
+    PH_KV("Remembers notes, seats and visits"),
+    PH_DATABASE("Reads and writes grades", .name = "grades"),
+    PH_HTTP("Asks the weather service", .config = PH_CONFIG(
+      PH_STRING("service", "Address of the weather service", .required = true),
+      PH_STRING("key", "Key of the weather service", .required = true, .sensitive = true))),
+    PH_FILE("Reads what users upload, and stores reports"),
+    PH_NOTIFY("Reminds users and writes to study groups"),
+    PH_EVENTS("Says when a book was returned"),
+    PH_PLUGIN_DEP("weather", "Asks for the temperature")),
+  .functions = PH_FUNCTIONS({"free", is_free}),
+  .triggers = PH_TRIGGERS(
+    {.name = "greet", .type = PH_TRIGGER_HTTP, .path = "/greet/:name", .methods = {"GET"},
+     .handler = greet, .access = PH_PUBLIC("It shows what the caller sent")},
+    {.name = "order", .type = PH_TRIGGER_HTTP, .path = "/orders", .methods = {"POST"}, .handler = order},
+    {.name = "table", .type = PH_TRIGGER_HTTP, .path = "/table", .methods = {"GET"}, .handler = table},
+    {.name = "me", .type = PH_TRIGGER_HTTP, .path = "/me", .methods = {"GET"},
+     .handler = me, .access = PH_USERS_AND_SERVICE_KEYS("Each caller sees who it is")},
+    {.name = "note", .type = PH_TRIGGER_HTTP, .path = "/notes/:name", .methods = {"GET", "PUT", "DELETE"},
+     .handler = note},
+    {.name = "visit", .type = PH_TRIGGER_HTTP, .path = "/visits", .methods = {"POST"}, .handler = visit},
+    {.name = "claim", .type = PH_TRIGGER_HTTP, .path = "/seats/:seat", .methods = {"POST"},
+     .handler = claim, .access = PH_USERS("Users take seats")},
+    {.name = "release", .type = PH_TRIGGER_HTTP, .path = "/seats/:seat/release", .methods = {"POST"},
+     .handler = release, .access = PH_USERS("Users give back their seats")},
+    {.name = "seats", .type = PH_TRIGGER_HTTP, .path = "/seats", .methods = {"GET"}, .handler = seats},
+    {.name = "grades", .type = PH_TRIGGER_HTTP, .path = "/grades/:student", .methods = {"GET"}, .handler = grades},
+    {.name = "enter", .type = PH_TRIGGER_HTTP, .path = "/grades", .methods = {"POST"},
+     .handler = enter, .access = PH_SERVICE_KEYS("The register enters grades")},
+    {.name = "weather", .type = PH_TRIGGER_HTTP, .path = "/weather/:place", .methods = {"GET"}, .handler = weather},
+    {.name = "lines", .type = PH_TRIGGER_HTTP, .path = "/lines", .methods = {"POST"},
+     .handler = lines, .access = PH_USERS("Users have their files counted")},
+    {.name = "report", .type = PH_TRIGGER_HTTP, .path = "/reports", .methods = {"POST"},
+     .handler = report, .access = PH_USERS("Users store reports")},
+    {.name = "dishes", .type = PH_TRIGGER_MESSENGER, .description = "The dishes of a day", .handler = dishes},
+    {.name = "remind", .type = PH_TRIGGER_HTTP, .path = "/reminders", .methods = {"POST"},
+     .handler = remind, .access = PH_SERVICE_KEYS("The library reminds its readers")},
+    {.name = "announce", .type = PH_TRIGGER_HTTP, .path = "/announcements", .methods = {"POST"},
+     .handler = announce, .access = PH_USERS("Deans write to groups", .policy = "has_role(\"dean\")")},
+    {.name = "returned", .type = PH_TRIGGER_HTTP, .path = "/returned/:book", .methods = {"POST"}, .handler = returned},
+    {.name = "outside", .type = PH_TRIGGER_HTTP, .path = "/outside/:place", .methods = {"GET"}, .handler = outside}),
+};
 
 static ph_code greet(const ph_context *ctx) {
   const ph_text word = ph_concat(ph_or(ph_query(ctx, "word"), "Hello"), ", ");
@@ -36,6 +103,7 @@ static ph_code note(const ph_context *ctx) {
   const ph_code code = ph_kv_get(key, &text);
   if (code == PH_NOT_FOUND) return ph_json_error(404, "there is no such note");
   PH_TRY(code);
+  if (ph_equal(ctx->http->method, "DELETE")) PH_TRY(ph_kv_delete(key, NULL));
   return ph_json(200, ph_object({"text", ph_string(text)}));
 }
 
@@ -46,29 +114,34 @@ static ph_code visit(const ph_context *ctx) {
 }
 
 static ph_code claim(const ph_context *ctx) {
-  const ph_text name = ph_or(ph_query(ctx, "name"), "");
+  const ph_auth *auth = ctx->http->auth;
+  if (auth == NULL || !ph_equal(auth->kind, "user")) return ph_json_error(401, "log in first");
+  const ph_text key = ph_concat("seat:", ph_param(ctx, "seat")), user = ph_format("%lld", auth->user_id);
   ph_kv_update claimed;
-  PH_TRY(ph_kv_set_if_absent(ph_concat("seat:", ph_param(ctx, "seat")), name, 0, &claimed));
-  if (!claimed.written) return ph_json_error(409, ph_concat(claimed.present, " has this seat"));
-  return ph_json(201, ph_object({"name", ph_string(name)}));
+  PH_TRY(ph_kv_set_if_absent(key, user, 0, &claimed));
+  if (!claimed.written && ph_equal(claimed.present, "")) PH_TRY(ph_kv_compare_and_set(key, "", user, 0, &claimed));
+  if (!claimed.written) return ph_json_error(409, "the seat is taken");
+  return ph_json(201, ph_object({"user", ph_string(user)}));
 }
 
-static ph_code pass(const ph_context *ctx) {
-  const ph_text from = ph_or(ph_query(ctx, "from"), ""), to = ph_or(ph_query(ctx, "to"), "");
-  ph_kv_update passed;
-  PH_TRY(ph_kv_compare_and_set(ph_concat("seat:", ph_param(ctx, "seat")), from, to, 0, &passed));
-  if (!passed.written) return ph_json_error(409, ph_concat(from, " does not have this seat"));
-  return ph_json(200, ph_object({"name", ph_string(to)}));
+static ph_code release(const ph_context *ctx) {
+  const ph_auth *auth = ctx->http->auth;
+  if (auth == NULL || !ph_equal(auth->kind, "user")) return ph_json_error(401, "log in first");
+  const ph_text key = ph_concat("seat:", ph_param(ctx, "seat")), user = ph_format("%lld", auth->user_id);
+  ph_kv_update released;
+  PH_TRY(ph_kv_compare_and_set(key, user, "", 0, &released));
+  if (!released.written) return ph_json_error(409, "the seat is not yours");
+  return ph_respond(204, ph_object(), "");
 }
 
 static ph_code seats(const ph_context *ctx) {
   ph_keys page;
   PH_TRY(ph_kv_list("seat:", ph_or(ph_query(ctx, "after"), ""), 50, &page));
-  ph_text *names = ph_alloc(page.count * sizeof *names);
-  PH_TRY(ph_kv_get_many(page.keys, page.count, names));
+  ph_text *users = ph_alloc(page.count * sizeof *users);
+  PH_TRY(ph_kv_get_many(page.keys, page.count, users));
   ph_value *list = ph_array();
   for (size_t k = 0; k < page.count; k++)
-    ph_append(list, ph_object({"key", ph_string(page.keys[k])}, {"name", ph_string(ph_or(names[k], ""))}));
+    ph_append(list, ph_object({"key", ph_string(page.keys[k])}, {"user", ph_string(ph_or(users[k], ""))}));
   return ph_json(200, ph_object({"seats", list}, {"next", ph_string(ph_or(page.next, ""))}));
 }
 
@@ -93,6 +166,8 @@ static ph_code enter(const ph_context *ctx) {
   ph_sql db, tx;
   PH_TRY(ph_sql_open("grades", &db));
   PH_TRY(ph_sql_begin(db, &tx));
+  const ph_text made = PH_TEXT("CREATE TABLE IF NOT EXISTS grades (student bigint, course text, grade int)");
+  PH_TRY(ph_sql_exec(tx, made, NULL, NULL));
   for (size_t k = 0; k < ph_count(courses); k++) {
     const ph_value *values = ph_array(ph_get(sent, "student"), ph_item(courses, k));
     PH_TRY(ph_sql_exec(tx, "INSERT INTO grades VALUES ($1, $2, 5)", values, NULL));
@@ -130,8 +205,6 @@ static ph_code lines(const ph_context *ctx) {
   return ph_json(200, ph_object({"name", ph_string(meta.name)}, {"lines", ph_int(count)}));
 }
 
-enum { HOUR_MS = 3600000 };
-
 static ph_code report(const ph_context *ctx) {
   ph_file file;
   ph_text link;
@@ -144,10 +217,11 @@ static ph_code dishes(const ph_context *ctx) {
   const ph_text day = ctx->message->arg_count > 0 ? ctx->message->args[0] : PH_TEXT("today");
   ph_file file;
   PH_TRY(ph_file_store_with_ttl("dishes.txt", "text/plain", "document", "Soup\n", HOUR_MS, &file));
-  ph_message *message = ph_message_file(ph_new_message(ph_concat("The dishes of ", day)), &file, "Dishes");
-  for (size_t k = 0; k < ctx->message->file_count; k++)
-    ph_message_file(message, &ctx->message->files[k], "Thank you");
-  return ph_reply(message);
+  for (size_t k = 0; k < ctx->message->file_count; k++) {
+    const ph_file *photo = &ctx->message->files[k];
+    ph_log(ph_format("%s came along, %lld bytes", photo->name.data, photo->size));
+  }
+  return ph_reply(ph_message_file(ph_new_message(ph_concat("The dishes of ", day)), &file, "Dishes"));
 }
 
 static ph_code remind(const ph_context *ctx) {
@@ -189,44 +263,3 @@ static ph_code is_free(const ph_context *ctx) {
   if (code != PH_NOT_FOUND) PH_TRY(code);
   return ph_output(ph_object({"free", ph_bool(code == PH_NOT_FOUND)}));
 }
-
-#define WEB(trigger_name, trigger_path, function, ...)                                       \
-  .name = trigger_name, .type = PH_TRIGGER_HTTP, .path = trigger_path, .handler = function, .methods = {__VA_ARGS__}
-
-const ph_plugin plugin = {
-  .id = "recipes",
-  .name = "Recipes",
-  .version = "1.0.0",
-  .requirements = PH_REQUIREMENTS(
-    PH_KV("Remembers notes, seats and visits"),
-    PH_DATABASE("Reads and writes grades", .name = "grades"),
-    PH_HTTP("Asks the weather service", .config = PH_CONFIG(
-      PH_STRING("service", "Address of the weather service", .required = true),
-      PH_STRING("key", "Key of the weather service", .required = true, .sensitive = true))),
-    PH_FILE("Reads what users upload, and stores reports"),
-    PH_NOTIFY("Reminds users and writes to study groups"),
-    PH_EVENTS("Says when a book was returned"),
-    PH_PLUGIN_DEP("weather", "Asks for the temperature")),
-  .functions = PH_FUNCTIONS({"free", is_free}),
-  .triggers = PH_TRIGGERS(
-    {WEB("greet", "/greet/:name", greet, "GET"), .access = PH_PUBLIC("It shows what the caller sent")},
-    {WEB("order", "/orders", order, "POST")},
-    {WEB("table", "/table", table, "GET")},
-    {WEB("me", "/me", me, "GET"), .access = PH_USERS_AND_SERVICE_KEYS("Each caller sees who it is")},
-    {WEB("note", "/notes/:name", note, "GET", "PUT")},
-    {WEB("visit", "/visits", visit, "POST")},
-    {WEB("claim", "/seats/:seat", claim, "POST")},
-    {WEB("pass", "/seats/:seat/pass", pass, "POST")},
-    {WEB("seats", "/seats", seats, "GET")},
-    {WEB("grades", "/grades/:student", grades, "GET")},
-    {WEB("enter", "/grades", enter, "POST")},
-    {WEB("weather", "/weather/:place", weather, "GET")},
-    {WEB("lines", "/lines", lines, "POST")},
-    {WEB("report", "/reports", report, "POST")},
-    {.name = "dishes", .type = PH_TRIGGER_MESSENGER, .description = "The dishes of a day", .handler = dishes},
-    {WEB("remind", "/reminders", remind, "POST"), .access = PH_SERVICE_KEYS("The library reminds its readers")},
-    {WEB("announce", "/announcements", announce, "POST"),
-     .access = PH_USERS("Deans write to groups", .policy = "has_role(\"dean\")")},
-    {WEB("returned", "/returned/:book", returned, "POST")},
-    {WEB("outside", "/outside/:place", outside, "GET")}),
-};

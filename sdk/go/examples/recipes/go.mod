@@ -1,4 +1,4 @@
-module hello
+module recipes
 
 go 1.24
 

@@ -1,5 +1,4 @@
-// One handler for each recipe of docs/authors.md. It expects
-// CREATE TABLE grades (student bigint, course text, grade int CHECK (grade BETWEEN 2 AND 5), PRIMARY KEY (student, course));
+// One handler for each recipe of docs/authors.md.
 package main
 
 import (
@@ -18,17 +17,6 @@ import (
 type object map[string]any
 
 func init() {
-	web := func(name, path string, handler pluginhost.Handler, methods ...string) pluginhost.Trigger {
-		return pluginhost.Trigger{Name: name, Type: pluginhost.TriggerHTTP, Path: path, Methods: methods, Handler: handler}
-	}
-	greeting := web("greet", "/greet/:name", greet, "GET")
-	greeting.Access = pluginhost.Public("It shows what the caller sent")
-	caller := web("me", "/me", me, "GET")
-	caller.Access = pluginhost.UsersAndServiceKeys("Each caller sees who it is")
-	reminder := web("remind", "/reminders", remind, "POST")
-	reminder.Access = pluginhost.ServiceKeys("The library reminds its readers")
-	announcement := web("announce", "/announcements", announce, "POST")
-	announcement.Access = pluginhost.Users("Deans write to groups").WithPolicy(`has_role("dean")`)
 	pluginhost.Register(pluginhost.Plugin{
 		ID:      "recipes",
 		Name:    "Recipes",
@@ -49,25 +37,76 @@ func init() {
 		},
 		Functions: map[string]pluginhost.Handler{"free": free},
 		Triggers: []pluginhost.Trigger{
-			greeting,
-			web("order", "/orders", order, "POST"),
-			web("table", "/table", table, "GET"),
-			caller,
-			web("note", "/notes/:name", note, "GET", "PUT"),
-			web("visit", "/visits", visit, "POST"),
-			web("claim", "/seats/:seat", claim, "POST"),
-			web("pass", "/seats/:seat/pass", pass, "POST"),
-			web("seats", "/seats", seats, "GET"),
-			web("grades", "/grades/:student", grades, "GET"),
-			web("enter", "/grades", enter, "POST"),
-			web("weather", "/weather/:place", weather, "GET"),
-			web("lines", "/lines", lines, "POST"),
-			web("report", "/reports", report, "POST"),
+			{
+				Name: "greet", Type: pluginhost.TriggerHTTP, Path: "/greet/:name",
+				Methods: []string{"GET"}, Handler: greet,
+				Access: pluginhost.Public("It shows what the caller sent"),
+			},
+			{Name: "order", Type: pluginhost.TriggerHTTP, Path: "/orders", Methods: []string{"POST"}, Handler: order},
+			{Name: "table", Type: pluginhost.TriggerHTTP, Path: "/table", Methods: []string{"GET"}, Handler: table},
+			{
+				Name: "me", Type: pluginhost.TriggerHTTP, Path: "/me",
+				Methods: []string{"GET"}, Handler: me,
+				Access: pluginhost.UsersAndServiceKeys("Each caller sees who it is"),
+			},
+			{
+				Name: "note", Type: pluginhost.TriggerHTTP, Path: "/notes/:name",
+				Methods: []string{"GET", "PUT", "DELETE"}, Handler: note,
+			},
+			{Name: "visit", Type: pluginhost.TriggerHTTP, Path: "/visits", Methods: []string{"POST"}, Handler: visit},
+			{
+				Name: "claim", Type: pluginhost.TriggerHTTP, Path: "/seats/:seat",
+				Methods: []string{"POST"}, Handler: claim,
+				Access: pluginhost.Users("Users take seats"),
+			},
+			{
+				Name: "release", Type: pluginhost.TriggerHTTP, Path: "/seats/:seat/release",
+				Methods: []string{"POST"}, Handler: release,
+				Access: pluginhost.Users("Users give back their seats"),
+			},
+			{Name: "seats", Type: pluginhost.TriggerHTTP, Path: "/seats", Methods: []string{"GET"}, Handler: seats},
+			{
+				Name: "grades", Type: pluginhost.TriggerHTTP, Path: "/grades/:student",
+				Methods: []string{"GET"}, Handler: grades,
+			},
+			{
+				Name: "enter", Type: pluginhost.TriggerHTTP, Path: "/grades",
+				Methods: []string{"POST"}, Handler: enter,
+				Access: pluginhost.ServiceKeys("The register enters grades"),
+			},
+			{
+				Name: "weather", Type: pluginhost.TriggerHTTP, Path: "/weather/:place",
+				Methods: []string{"GET"}, Handler: weather,
+			},
+			{
+				Name: "lines", Type: pluginhost.TriggerHTTP, Path: "/lines",
+				Methods: []string{"POST"}, Handler: lines,
+				Access: pluginhost.Users("Users have their files counted"),
+			},
+			{
+				Name: "report", Type: pluginhost.TriggerHTTP, Path: "/reports",
+				Methods: []string{"POST"}, Handler: report,
+				Access: pluginhost.Users("Users store reports"),
+			},
 			{Name: "dishes", Type: pluginhost.TriggerMessenger, Description: "The dishes of a day", Handler: dishes},
-			reminder,
-			announcement,
-			web("returned", "/returned/:book", returned, "POST"),
-			web("outside", "/outside/:place", outside, "GET"),
+			{
+				Name: "remind", Type: pluginhost.TriggerHTTP, Path: "/reminders",
+				Methods: []string{"POST"}, Handler: remind,
+				Access: pluginhost.ServiceKeys("The library reminds its readers"),
+			},
+			{
+				Name: "announce", Type: pluginhost.TriggerHTTP, Path: "/announcements",
+				Methods: []string{"POST"}, Handler: announce,
+				Access: pluginhost.Users("Deans write to groups").WithPolicy(`has_role("dean")`),
+			},
+			{
+				Name: "returned", Type: pluginhost.TriggerHTTP, Path: "/returned/:book",
+				Methods: []string{"POST"}, Handler: returned,
+			},
+			{
+				Name: "outside", Type: pluginhost.TriggerHTTP, Path: "/outside/:place",
+				Methods: []string{"GET"}, Handler: outside,
+			},
 		},
 	})
 }
@@ -82,10 +121,7 @@ func greet(ctx *pluginhost.Context) error {
 
 func order(ctx *pluginhost.Context) error {
 	var sent struct{ Dish string }
-	if err := ctx.HTTP.JSON(&sent); err != nil {
-		return err
-	}
-	if sent.Dish == "" {
+	if err := ctx.HTTP.JSON(&sent); err != nil || sent.Dish == "" {
 		return ctx.JSON(400, object{"error": `send {"dish": ...}`})
 	}
 	return ctx.JSON(201, object{"dish": sent.Dish})
@@ -101,7 +137,10 @@ func me(ctx *pluginhost.Context) error {
 	if auth == nil {
 		return ctx.JSON(401, object{"error": "log in first"})
 	}
-	return ctx.JSON(200, object{"kind": auth.Kind, "id": max(auth.UserID, auth.ServiceKeyID)})
+	if auth.Kind == "user" {
+		return ctx.JSON(200, object{"kind": auth.Kind, "id": auth.UserID})
+	}
+	return ctx.JSON(200, object{"kind": auth.Kind, "id": auth.ServiceKeyID})
 }
 
 func note(ctx *pluginhost.Context) error {
@@ -114,6 +153,9 @@ func note(ctx *pluginhost.Context) error {
 	text, err := ctx.KVGet(key)
 	if errors.Is(err, pluginhost.ErrNotFound) {
 		return ctx.JSON(404, object{"error": "there is no such note"})
+	}
+	if err == nil && ctx.HTTP.Method == "DELETE" {
+		_, err = ctx.KVDelete(key)
 	}
 	if err != nil {
 		return err
@@ -130,27 +172,37 @@ func visit(ctx *pluginhost.Context) error {
 }
 
 func claim(ctx *pluginhost.Context) error {
-	name := ctx.HTTP.Query["name"]
-	claimed, err := ctx.KVSetIfAbsent("seat:"+ctx.HTTP.Params["seat"], name, 0)
+	auth := ctx.HTTP.Auth
+	if auth == nil || auth.Kind != "user" {
+		return ctx.JSON(401, object{"error": "log in first"})
+	}
+	key, user := "seat:"+ctx.HTTP.Params["seat"], fmt.Sprint(auth.UserID)
+	claimed, err := ctx.KVSetIfAbsent(key, user, 0)
+	if err == nil && !claimed.Written && *claimed.Present == "" {
+		claimed, err = ctx.KVCompareAndSet(key, "", user, 0)
+	}
 	if err != nil {
 		return err
 	}
 	if !claimed.Written {
-		return ctx.JSON(409, object{"error": *claimed.Present + " has this seat"})
+		return ctx.JSON(409, object{"error": "the seat is taken"})
 	}
-	return ctx.JSON(201, object{"name": name})
+	return ctx.JSON(201, object{"user": user})
 }
 
-func pass(ctx *pluginhost.Context) error {
-	from, to := ctx.HTTP.Query["from"], ctx.HTTP.Query["to"]
-	passed, err := ctx.KVCompareAndSet("seat:"+ctx.HTTP.Params["seat"], from, to, 0)
+func release(ctx *pluginhost.Context) error {
+	auth := ctx.HTTP.Auth
+	if auth == nil || auth.Kind != "user" {
+		return ctx.JSON(401, object{"error": "log in first"})
+	}
+	released, err := ctx.KVCompareAndSet("seat:"+ctx.HTTP.Params["seat"], fmt.Sprint(auth.UserID), "", 0)
 	if err != nil {
 		return err
 	}
-	if !passed.Written {
-		return ctx.JSON(409, object{"error": from + " does not have this seat"})
+	if !released.Written {
+		return ctx.JSON(409, object{"error": "the seat is not yours"})
 	}
-	return ctx.JSON(200, object{"name": to})
+	return ctx.SetHTTPResponse(204, nil, "")
 }
 
 func seats(ctx *pluginhost.Context) error {
@@ -158,13 +210,13 @@ func seats(ctx *pluginhost.Context) error {
 	if err != nil {
 		return err
 	}
-	names, err := ctx.KVGetMany(page.Keys)
+	users, err := ctx.KVGetMany(page.Keys)
 	if err != nil {
 		return err
 	}
 	list := []object{}
 	for _, key := range page.Keys {
-		list = append(list, object{"key": key, "name": names[key]})
+		list = append(list, object{"key": key, "user": users[key]})
 	}
 	return ctx.JSON(200, object{"seats": list, "next": page.Next})
 }
@@ -172,7 +224,7 @@ func seats(ctx *pluginhost.Context) error {
 func grades(ctx *pluginhost.Context) error {
 	student, err := strconv.ParseInt(ctx.HTTP.Params["student"], 10, 64)
 	if err != nil {
-		return err
+		return ctx.JSON(404, object{"error": "there is no such student"})
 	}
 	db, err := ctx.Database("grades")
 	if err != nil {
@@ -212,6 +264,9 @@ func enter(ctx *pluginhost.Context) error {
 	tx, err := db.Begin()
 	if err != nil {
 		return err
+	}
+	if _, err := tx.Exec("CREATE TABLE IF NOT EXISTS grades (student bigint, course text, grade int)"); err != nil {
+		return errors.Join(err, tx.Rollback())
 	}
 	for _, course := range sent.Courses {
 		if _, err := tx.Exec("INSERT INTO grades VALUES ($1, $2, 5)", sent.Student, course); err != nil {
@@ -283,11 +338,10 @@ func dishes(ctx *pluginhost.Context) error {
 	if err != nil {
 		return err
 	}
-	message := pluginhost.NewMessage("The dishes of "+day).File(file, "Dishes")
 	for _, photo := range ctx.Files() {
-		message.File(photo, "Thank you")
+		ctx.Log(fmt.Sprintf("%s came along, %d bytes", photo.Name, photo.Size))
 	}
-	return ctx.Reply(message)
+	return ctx.Reply(pluginhost.NewMessage("The dishes of "+day).File(file, "Dishes"))
 }
 
 func remind(ctx *pluginhost.Context) error {
@@ -328,7 +382,10 @@ func outside(ctx *pluginhost.Context) error {
 		ctx.LogError("weather: " + refused.Message)
 		return ctx.JSON(503, object{"error": refused.Code})
 	}
-	return errors.Join(err, ctx.JSON(200, answer))
+	if err != nil {
+		return err
+	}
+	return ctx.JSON(200, answer)
 }
 
 func free(ctx *pluginhost.Context) error {

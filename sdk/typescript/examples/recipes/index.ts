@@ -21,10 +21,7 @@ import {
   UsersAndServiceKeys,
 } from 'plugin-host';
 
-/**
- * One handler for each recipe of docs/authors.md. It expects
- * CREATE TABLE grades (student bigint, course text, grade int CHECK (grade BETWEEN 2 AND 5), PRIMARY KEY (student, course));
- */
+/** One handler for each recipe of docs/authors.md. */
 definePlugin({
   ID: 'recipes',
   Name: 'Recipes',
@@ -65,16 +62,51 @@ definePlugin({
       Access: UsersAndServiceKeys('Each caller sees who it is'),
       Handler: me,
     },
-    { Name: 'note', Type: TriggerHTTP, Path: '/notes/:name', Methods: ['GET', 'PUT'], Handler: note },
+    { Name: 'note', Type: TriggerHTTP, Path: '/notes/:name', Methods: ['GET', 'PUT', 'DELETE'], Handler: note },
     { Name: 'visit', Type: TriggerHTTP, Path: '/visits', Methods: ['POST'], Handler: visit },
-    { Name: 'claim', Type: TriggerHTTP, Path: '/seats/:seat', Methods: ['POST'], Handler: claim },
-    { Name: 'pass', Type: TriggerHTTP, Path: '/seats/:seat/pass', Methods: ['POST'], Handler: pass },
+    {
+      Name: 'claim',
+      Type: TriggerHTTP,
+      Path: '/seats/:seat',
+      Methods: ['POST'],
+      Access: Users('Users take seats'),
+      Handler: claim,
+    },
+    {
+      Name: 'release',
+      Type: TriggerHTTP,
+      Path: '/seats/:seat/release',
+      Methods: ['POST'],
+      Access: Users('Users give back their seats'),
+      Handler: release,
+    },
     { Name: 'seats', Type: TriggerHTTP, Path: '/seats', Methods: ['GET'], Handler: seats },
     { Name: 'grades', Type: TriggerHTTP, Path: '/grades/:student', Methods: ['GET'], Handler: grades },
-    { Name: 'enter', Type: TriggerHTTP, Path: '/grades', Methods: ['POST'], Handler: enter },
+    {
+      Name: 'enter',
+      Type: TriggerHTTP,
+      Path: '/grades',
+      Methods: ['POST'],
+      Access: ServiceKeys('The register enters grades'),
+      Handler: enter,
+    },
     { Name: 'weather', Type: TriggerHTTP, Path: '/weather/:place', Methods: ['GET'], Handler: weather },
-    { Name: 'lines', Type: TriggerHTTP, Path: '/lines', Methods: ['POST'], Handler: lines },
-    { Name: 'report', Type: TriggerHTTP, Path: '/reports', Methods: ['POST'], Handler: report },
+    {
+      Name: 'lines',
+      Type: TriggerHTTP,
+      Path: '/lines',
+      Methods: ['POST'],
+      Access: Users('Users have their files counted'),
+      Handler: lines,
+    },
+    {
+      Name: 'report',
+      Type: TriggerHTTP,
+      Path: '/reports',
+      Methods: ['POST'],
+      Access: Users('Users store reports'),
+      Handler: report,
+    },
     { Name: 'dishes', Type: TriggerMessenger, Description: 'The dishes of a day', Handler: dishes },
     {
       Name: 'remind',
@@ -103,8 +135,11 @@ function greet(ctx: Context): void {
 }
 
 function order(ctx: Context): void {
-  const { dish } = ctx.HTTP.JSON<{ dish?: string }>();
-  if (!dish) return ctx.JSON(400, { error: 'send {"dish": ...}' });
+  let dish: unknown;
+  try {
+    dish = ctx.HTTP.JSON<{ dish?: unknown } | null>()?.dish;
+  } catch {}
+  if (typeof dish !== 'string' || dish === '') return ctx.JSON(400, { error: 'send {"dish": ...}' });
   ctx.JSON(201, { dish });
 }
 
@@ -124,6 +159,7 @@ function note(ctx: Context): void {
   if (ctx.HTTP.Method === 'PUT') ctx.KVSet(key, ctx.HTTP.Body, 3600);
   const text = ctx.KVGet(key);
   if (text === null) return ctx.JSON(404, { error: 'there is no such note' });
+  if (ctx.HTTP.Method === 'DELETE') ctx.KVDelete(key);
   ctx.JSON(200, { text });
 }
 
@@ -132,35 +168,45 @@ function visit(ctx: Context): void {
 }
 
 function claim(ctx: Context): void {
-  const { Params, Query } = ctx.HTTP;
-  const name = Query.name ?? '';
-  const claimed = ctx.KVSetIfAbsent(`seat:${Params.seat}`, name);
-  if (!claimed.written) return ctx.JSON(409, { error: `${claimed.present} has this seat` });
-  ctx.JSON(201, { name });
+  const { Auth, Params } = ctx.HTTP;
+  if (Auth?.Kind !== 'user') return ctx.JSON(401, { error: 'log in first' });
+  const [key, user] = [`seat:${Params.seat}`, String(Auth.UserID)];
+  let claimed = ctx.KVSetIfAbsent(key, user);
+  if (!claimed.written && claimed.present === '') claimed = ctx.KVCompareAndSet(key, '', user);
+  if (!claimed.written) return ctx.JSON(409, { error: 'the seat is taken' });
+  ctx.JSON(201, { user });
 }
 
-function pass(ctx: Context): void {
-  const { from = '', to = '' } = ctx.HTTP.Query;
-  const passed = ctx.KVCompareAndSet(`seat:${ctx.HTTP.Params.seat}`, from, to);
-  if (!passed.written) return ctx.JSON(409, { error: `${from} does not have this seat` });
-  ctx.JSON(200, { name: to });
+function release(ctx: Context): void {
+  const { Auth, Params } = ctx.HTTP;
+  if (Auth?.Kind !== 'user') return ctx.JSON(401, { error: 'log in first' });
+  const released = ctx.KVCompareAndSet(`seat:${Params.seat}`, String(Auth.UserID), '');
+  if (!released.written) return ctx.JSON(409, { error: 'the seat is not yours' });
+  ctx.SetHTTPResponse(204, {});
 }
 
 function seats(ctx: Context): void {
   const { keys, next } = ctx.KVList('seat:', ctx.HTTP.Query.after ?? '', 50);
-  const names = ctx.KVGetMany(keys);
-  ctx.JSON(200, { seats: keys.map((key, k) => ({ key, name: names[k] ?? '' })), next: next ?? '' });
+  const users = ctx.KVGetMany(keys);
+  ctx.JSON(200, { seats: keys.map((key, k) => ({ key, user: users[k] ?? '' })), next: next ?? '' });
 }
 
 function grades(ctx: Context): void {
-  const student = BigInt(ctx.HTTP.Params.student ?? '');
+  const { student = '' } = ctx.HTTP.Params;
+  if (!/^\d{1,18}$/.test(student)) return ctx.JSON(404, { error: 'there is no such student' });
   const statement = 'SELECT course, grade FROM grades WHERE student = $1 ORDER BY course';
-  ctx.JSON(200, { grades: ctx.Database('grades').Query(statement, [student]).All() });
+  ctx.JSON(200, {
+    grades: ctx
+      .Database('grades')
+      .Query(statement, [BigInt(student)])
+      .All(),
+  });
 }
 
 function enter(ctx: Context): void {
   const { student, courses } = ctx.HTTP.JSON<{ student: number; courses: string[] }>();
   ctx.Database('grades').Transaction(tx => {
+    tx.Exec('CREATE TABLE IF NOT EXISTS grades (student bigint, course text, grade int)');
     for (const course of courses) tx.Exec('INSERT INTO grades VALUES ($1, $2, 5)', [student, course]);
   });
   ctx.JSON(201, { entered: courses.length });
@@ -196,9 +242,8 @@ function report(ctx: Context): void {
 function dishes(ctx: Context): void {
   const day = ctx.Message.Args[0] ?? 'today';
   const file = ctx.FileStoreWithTTL('dishes.txt', 'text/plain', 'document', 'Soup\n', 3_600_000);
-  const message = NewMessage(`The dishes of ${day}`).File(file, 'Dishes');
-  for (const photo of ctx.Files()) message.File(photo, 'Thank you');
-  ctx.Reply(message);
+  for (const photo of ctx.Files()) ctx.Log(`${photo.Name} came along, ${photo.Size} bytes`);
+  ctx.Reply(NewMessage(`The dishes of ${day}`).File(file, 'Dishes'));
 }
 
 function remind(ctx: Context): void {

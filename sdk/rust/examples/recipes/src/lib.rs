@@ -1,5 +1,4 @@
-//! One handler for each recipe of docs/authors.md. It expects
-//! CREATE TABLE grades (student bigint, course text, grade int CHECK (grade BETWEEN 2 AND 5), PRIMARY KEY (student, course));
+//! One handler for each recipe of docs/authors.md.
 
 use std::time::Duration;
 
@@ -26,16 +25,36 @@ fn declare() -> Plugin {
         .trigger(Trigger::http("order", "/orders", order).methods(["POST"]))
         .trigger(Trigger::http("table", "/table", table))
         .trigger(Trigger::http("me", "/me", me).access(Access::users_and_service_keys("Each caller sees who it is")))
-        .trigger(Trigger::http("note", "/notes/:name", note).methods(["GET", "PUT"]))
+        .trigger(Trigger::http("note", "/notes/:name", note).methods(["GET", "PUT", "DELETE"]))
         .trigger(Trigger::http("visit", "/visits", visit).methods(["POST"]))
-        .trigger(Trigger::http("claim", "/seats/:seat", claim).methods(["POST"]))
-        .trigger(Trigger::http("pass", "/seats/:seat/pass", pass).methods(["POST"]))
+        .trigger(
+            Trigger::http("claim", "/seats/:seat", claim)
+                .methods(["POST"])
+                .access(Access::users("Users take seats")),
+        )
+        .trigger(
+            Trigger::http("release", "/seats/:seat/release", release)
+                .methods(["POST"])
+                .access(Access::users("Users give back their seats")),
+        )
         .trigger(Trigger::http("seats", "/seats", seats))
         .trigger(Trigger::http("grades", "/grades/:student", grades))
-        .trigger(Trigger::http("enter", "/grades", enter).methods(["POST"]))
+        .trigger(
+            Trigger::http("enter", "/grades", enter)
+                .methods(["POST"])
+                .access(Access::service_keys("The register enters grades")),
+        )
         .trigger(Trigger::http("weather", "/weather/:place", weather))
-        .trigger(Trigger::http("lines", "/lines", lines).methods(["POST"]))
-        .trigger(Trigger::http("report", "/reports", report).methods(["POST"]))
+        .trigger(
+            Trigger::http("lines", "/lines", lines)
+                .methods(["POST"])
+                .access(Access::users("Users have their files counted")),
+        )
+        .trigger(
+            Trigger::http("report", "/reports", report)
+                .methods(["POST"])
+                .access(Access::users("Users store reports")),
+        )
         .trigger(Trigger::messenger("dishes", dishes).description("The dishes of a day"))
         .trigger(
             Trigger::http("remind", "/reminders", remind)
@@ -57,10 +76,10 @@ fn greet(ctx: &Context) -> Result {
 }
 
 fn order(ctx: &Context) -> Result {
-    let sent = ctx.http().json()?;
+    let sent = ctx.http().json().unwrap_or(Json::Null);
     match sent["dish"].as_str() {
-        Some(dish) => ctx.json(201, json!({ "dish": dish })),
-        None => ctx.json(400, json!({ "error": r#"send {"dish": ...}"# })),
+        Some(dish) if !dish.is_empty() => ctx.json(201, json!({ "dish": dish })),
+        _ => ctx.json(400, json!({ "error": r#"send {"dish": ...}"# })),
     }
 }
 
@@ -85,10 +104,13 @@ fn note(ctx: &Context) -> Result {
     if ctx.http().method == "PUT" {
         ctx.kv_set_with_ttl(&key, ctx.http().body()?, HOUR)?;
     }
-    match ctx.kv_get(&key)? {
-        Some(text) => ctx.json(200, json!({ "text": text })),
-        None => ctx.json(404, json!({ "error": "there is no such note" })),
+    let Some(text) = ctx.kv_get(&key)? else {
+        return ctx.json(404, json!({ "error": "there is no such note" }));
+    };
+    if ctx.http().method == "DELETE" {
+        ctx.kv_delete(&key)?;
     }
+    ctx.json(200, json!({ "text": text }))
 }
 
 fn visit(ctx: &Context) -> Result {
@@ -96,38 +118,47 @@ fn visit(ctx: &Context) -> Result {
 }
 
 fn claim(ctx: &Context) -> Result {
-    let key = format!("seat:{}", ctx.http().param("seat"));
-    let name = ctx.http().query.get("name").cloned().unwrap_or_default();
-    if let KvUpdate::Refused(present) = ctx.kv_set_if_absent(&key, &name, Duration::ZERO)? {
-        let holder = String::from_utf8(present.unwrap_or_default())?;
-        return ctx.json(409, json!({ "error": format!("{holder} has this seat") }));
+    let Some(auth) = ctx.http().auth.as_ref().filter(|auth| auth.kind == PrincipalKind::User) else {
+        return ctx.json(401, json!({ "error": "log in first" }));
+    };
+    let (key, user) = (format!("seat:{}", ctx.http().param("seat")), auth.user_id.to_string());
+    let mut claimed = ctx.kv_set_if_absent(&key, &user, Duration::ZERO)?;
+    if claimed == KvUpdate::Refused(Some(Vec::new())) {
+        claimed = ctx.kv_compare_and_set(&key, "", &user, Duration::ZERO)?;
     }
-    ctx.json(201, json!({ "name": name }))
+    if !claimed.is_written() {
+        return ctx.json(409, json!({ "error": "the seat is taken" }));
+    }
+    ctx.json(201, json!({ "user": user }))
 }
 
-fn pass(ctx: &Context) -> Result {
-    let key = format!("seat:{}", ctx.http().param("seat"));
-    let asked = |name| ctx.http().query.get(name).cloned().unwrap_or_default();
-    let (from, to) = (asked("from"), asked("to"));
-    if !ctx.kv_compare_and_set(&key, &from, &to, Duration::ZERO)?.is_written() {
-        return ctx.json(409, json!({ "error": format!("{from} does not have this seat") }));
+fn release(ctx: &Context) -> Result {
+    let Some(auth) = ctx.http().auth.as_ref().filter(|auth| auth.kind == PrincipalKind::User) else {
+        return ctx.json(401, json!({ "error": "log in first" }));
+    };
+    let (key, user) = (format!("seat:{}", ctx.http().param("seat")), auth.user_id.to_string());
+    if !ctx.kv_compare_and_set(&key, &user, "", Duration::ZERO)?.is_written() {
+        return ctx.json(409, json!({ "error": "the seat is not yours" }));
     }
-    ctx.json(200, json!({ "name": to }))
+    ctx.set_http_response(204, &[], "")?;
+    Ok(())
 }
 
 fn seats(ctx: &Context) -> Result {
     let page = ctx.kv_list("seat:", ctx.http().query.get("after").map_or("", String::as_str), 50)?;
-    let names = ctx.kv_get_many(&page.keys.iter().map(String::as_str).collect::<Vec<_>>())?;
+    let users = ctx.kv_get_many(&page.keys.iter().map(String::as_str).collect::<Vec<_>>())?;
     let mut list = Vec::new();
     for key in &page.keys {
-        let name = names.get(key).cloned().unwrap_or_default();
-        list.push(json!({ "key": key, "name": String::from_utf8(name)? }));
+        let user = users.get(key).cloned().unwrap_or_default();
+        list.push(json!({ "key": key, "user": String::from_utf8(user)? }));
     }
     ctx.json(200, json!({ "seats": list, "next": page.next.unwrap_or_default() }))
 }
 
 fn grades(ctx: &Context) -> Result {
-    let student: i64 = ctx.http().param("student").parse()?;
+    let Ok(student) = ctx.http().param("student").parse::<i64>() else {
+        return ctx.json(404, json!({ "error": "there is no such student" }));
+    };
     let mut list = Vec::new();
     let db = ctx.database("grades")?;
     for row in db.query("SELECT course, grade FROM grades WHERE student = $1 ORDER BY course", &[&student])? {
@@ -140,6 +171,7 @@ fn enter(ctx: &Context) -> Result {
     let sent = ctx.http().json()?;
     let db = ctx.database("grades")?;
     let tx = db.begin()?;
+    tx.exec("CREATE TABLE IF NOT EXISTS grades (student bigint, course text, grade int)", &[])?;
     for course in sent["courses"].items() {
         tx.exec("INSERT INTO grades VALUES ($1, $2, 5)", &[&sent["student"].as_i64(), &course.as_str()])?;
     }
@@ -181,15 +213,17 @@ fn report(ctx: &Context) -> Result {
 fn dishes(ctx: &Context) -> Result {
     let day = ctx.message().args.first().map_or("today", String::as_str);
     let file = ctx.file_store_with_ttl("dishes.txt", "text/plain", "document", "Soup\n", HOUR)?;
-    let mut message = new_message(format!("The dishes of {day}")).file(&file, "Dishes");
     for photo in ctx.files() {
-        message = message.file(photo, "Thank you");
+        ctx.log(&format!("{} came along, {} bytes", photo.name, photo.size));
     }
-    ctx.reply(message)
+    ctx.reply(new_message(format!("The dishes of {day}")).file(&file, "Dishes"))
 }
 
 fn remind(ctx: &Context) -> Result {
-    let reader = ctx.http().json()?["reader"].as_i64().ok_or("send {\"reader\": ...}")?;
+    let sent = ctx.http().json()?;
+    let Some(reader) = sent["reader"].as_i64() else {
+        return ctx.json(400, json!({ "error": r#"send {"reader": ...}"# }));
+    };
     ctx.notify_user(reader, new_message("Your book is due"))?;
     ctx.set_http_response(202, &[], "")?;
     Ok(())
