@@ -4421,6 +4421,59 @@ export interface paths {
       };
     };
   };
+  '/api/admin/users/{user}/export': {
+    get: {
+      parameters: {
+        path: {
+          /** Id of the user */
+          'user': number;
+        };
+      };
+      responses: Refused<400 | 401 | 403 | 404 | 500 | 503> & {
+        200: { headers: Record<string, unknown>; content: {
+          'application/json': Record<string, unknown>;
+        } };
+      };
+    };
+  };
+  '/api/admin/users/{user}/erase': {
+    post: {
+      parameters: {
+        path: {
+          /** Id of the user */
+          'user': number;
+        };
+      };
+      requestBody: { content: {
+        'application/json': {
+          /** Says that it is meant */
+          'erase': true;
+        };
+      } };
+      responses: Refused<400 | 401 | 403 | 404 | 408 | 409 | 413 | 415 | 422 | 500 | 503 | 507> & {
+        200: { headers: Record<string, unknown>; content: {
+          'application/json': {
+            'removed': {
+              'what': string;
+              'count': number;
+            }[];
+            /** What stays, and for how long */
+            'remarks': string[];
+          };
+        } };
+        202: { headers: Record<string, unknown>; content: {
+          'application/json': {
+            'removed': {
+              'what': string;
+              'count': number;
+            }[];
+            /** What stays, and for how long */
+            'remarks': string[];
+          };
+        } };
+      };
+    };
+  };
   '/api/openapi.json': {
     get: {
       parameters: {};

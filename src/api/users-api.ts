@@ -1,20 +1,31 @@
 import { z } from 'zod';
+import { type Actor, appendAudit } from '../audit/audit-log.ts';
 import { ServiceError } from '../base/errors.ts';
 import { LIMITS } from '../base/limits.ts';
 import type { Database } from '../db/database.ts';
+import { NO_STORE } from '../http/message.ts';
 import { findAdmin } from '../identity/admin-accounts.ts';
 import type { UserAttributes } from '../identity/user-attributes.ts';
 import { changeUser, createUser, findUser, type GlobalUser, listUsers, userState } from '../identity/users.ts';
 import { actorOf } from './caller.ts';
 import { resource } from './contract.ts';
 import { type Handle, serve } from './endpoint.ts';
-import { id, time } from './fields.ts';
+import { anyObject, id, time } from './fields.ts';
 import { loadPage, pageOf } from './paging.ts';
 import { idParam } from './params.ts';
 import { list as listOf, text as textParam } from './query.ts';
 import type { Route } from './route.ts';
 
-export type UsersApiParts = { db: Database };
+export type UsersApiParts = {
+  db: Database;
+  /** Everything the service holds of a user but the bytes of files; undefined when there is no such user. */
+  exportUser(user: number): Promise<object | undefined>;
+  /** @throws ServiceError `conflict` for an administrator; undefined when there is no such user */
+  eraseUser(
+    user: number,
+    by: Actor,
+  ): Promise<{ removed: Record<string, number>; remarks: readonly string[] } | undefined>;
+};
 
 const text = z.string().min(1, 'must not be empty').max(300);
 const channel = z.enum(['TELEGRAM', 'VK']).nullable();
@@ -103,7 +114,57 @@ export const users = resource('Users', 'People the service knows.', {
     refusals: ['conflict'],
     example: { body: { locale: 'ru' } },
   },
+  export: {
+    method: 'GET',
+    path: `${path}/:user/export`,
+    guard: 'admin_recent',
+    key: ['admin'],
+    summary: 'Read everything the service holds of a user',
+    description:
+      'Account, records of the university, relationships, roles, sessions, tokens, messages, executions, requests, files and entries of the audit log; never a secret. plugin-host person export brings the bytes of files too.',
+    params,
+    replies: { 200: anyObject },
+  },
+  erase: {
+    method: 'POST',
+    path: `${path}/:user/erase`,
+    guard: 'admin_recent',
+    key: ['admin'],
+    summary: 'Erase a user, with everything the service holds of the person',
+    description:
+      'In one transaction; the person’s rights end at once, here and in the graph. An administrator’s appointment has to end first. Plugins may hold more.',
+    params,
+    body: z.strictObject({ erase: z.literal(true).describe('Says that it is meant') }),
+    replies: {
+      200: z.object({
+        removed: z.array(z.object({ what: z.string(), count: z.int() })),
+        remarks: z.array(z.string()).describe('What stays, and for how long'),
+      }),
+    },
+    refusals: ['conflict'],
+    example: { body: { erase: true } },
+  },
 });
+
+const exported: Handle<typeof users.export, UsersApiParts> = async (
+  { db, exportUser },
+  { caller, params, request },
+) => {
+  const held = await exportUser(params.user);
+  if (held === undefined) throw unknownUser(params.user);
+  const by = actorOf(caller, request);
+  await appendAudit(db, by, { action: 'person.export', objectType: 'user', objectId: String(params.user) });
+  const name = `person-${params.user}.json`;
+  return { status: 200, json: held, headers: [['Content-Disposition', `attachment; filename="${name}"`], NO_STORE] };
+};
+
+const erase: Handle<typeof users.erase, UsersApiParts> = async ({ eraseUser }, { body, caller, params, request }) => {
+  await body();
+  const erased = await eraseUser(params.user, actorOf(caller, request));
+  if (erased === undefined) throw unknownUser(params.user);
+  const removed = Object.entries(erased.removed).map(([what, count]) => ({ what, count }));
+  return { status: 200, json: { removed, remarks: [...erased.remarks] } };
+};
 
 const list: Handle<typeof users.list, UsersApiParts> = async ({ db }, { query }) => ({
   status: 200,
@@ -136,7 +197,8 @@ const change: Handle<typeof users.change, UsersApiParts> = async ({ db }, { body
   return { status: 200, json: userJson(changed) };
 };
 
-export const userRoutes = (parts: UsersApiParts): Route[] => serve(users, parts, { list, create, get, change });
+export const userRoutes = (parts: UsersApiParts): Route[] =>
+  serve(users, parts, { list, create, get, change, export: exported, erase });
 
 const userJson = (u: GlobalUser) => ({ id: u.id, ...userState(u), created_at: u.createdAt, updated_at: u.updatedAt });
 

@@ -25,6 +25,7 @@ import { TEMPORARY_PASSWORD_QUEUE } from '../messaging/temporary-password-job.ts
 import { hostBearerOf } from '../triggers/trigger-event.ts';
 import type { Core } from './core.ts';
 import type { Feature } from './feature.ts';
+import { personParts } from './person-data.ts';
 import type { Plugins } from './plugins.ts';
 
 export type Identity = Feature & {
@@ -106,7 +107,7 @@ export function composeIdentity(
         db,
         queueMail: (client, order: MailOrder) => jobs.enqueue(client, TEMPORARY_PASSWORD_QUEUE, order),
       }),
-      ...userRoutes({ db }),
+      ...userRoutes({ db, ...personParts(db) }),
       ...adminKeyRoutes({ db, prefix: v['admin.key_prefix'] }),
       ...serviceKeyRoutes({ db, registry: parts.registry, prefix: prefixes.serviceKey }),
       ...adminPageRoutes({ proofs, inSetupMode: () => guards.inSetupMode(), pages: parts.pages }),

@@ -1,13 +1,8 @@
-import path from 'node:path';
 import { type Actor, appendAudit, eraseAuditOf, listAudit } from '../audit/audit-log.ts';
 import { ServiceError } from '../base/errors.ts';
 import { LIMITS } from '../base/limits.ts';
-import { type Config, dataPath } from '../config/load.ts';
 import type { Database, Queryable } from '../db/database.ts';
-import { eraseFilesOf, type FileRecord, listFilesOf, readInstallationId } from '../files/file-records.ts';
-import type { FileStorage } from '../files/file-storage.ts';
-import { AddressSigner } from '../files/signed-address.ts';
-import { openDiskStorage } from '../files/storage-disk.ts';
+import { eraseFilesOf, listFilesOf } from '../files/file-records.ts';
 import { readGraphSchema } from '../graph/graph-schema.ts';
 import { findAdmin } from '../identity/admin-accounts.ts';
 import { notifyIdentity } from '../identity/identity-changes.ts';
@@ -25,7 +20,6 @@ import { eraseCaller, listExecutionsOf } from '../records/execution-records.ts';
 import { eraseRequestsOf, listRequestsOf } from '../records/idempotent-requests.ts';
 import { eraseImportErrorsOf } from '../university/import-log.ts';
 import { erasePersonRecords, readPersonRecords } from '../university/person-records.ts';
-import { s3Of } from './files.ts';
 
 /** A person as the service knows one: a user, or a record of the university, or both. */
 export type Person = { user: GlobalUser | null; externalId: string | null; label: string };
@@ -51,20 +45,6 @@ export async function findPerson(db: Database, externalId: string): Promise<Pers
   if (user !== undefined) return personOf(user);
   const isRecorded = (await readPersonRecords(db, externalId)).persons.length > 0;
   return isRecorded ? { user: null, externalId, label: `person ${externalId}` } : undefined;
-}
-
-/** Their files that are ready. */
-export const personFiles = async (db: Database, { user }: Person): Promise<FileRecord[]> =>
-  user === null ? [] : (await listFilesOf(db, user.id)).filter(f => f.state === 'ready');
-
-/** The stores of files, as the configuration names them. */
-export async function storageOf(config: Config, db: Database): Promise<{ storages: FileStorage[]; close(): void }> {
-  const installation = await readInstallationId(db);
-  // Nothing is signed here.
-  const signer = new AddressSigner(Buffer.alloc(32));
-  const disk = openDiskStorage(path.join(dataPath(config, 'files'), installation), signer);
-  const s3 = await s3Of(config, installation);
-  return { storages: s3 === null ? [disk] : [disk, s3], close: () => s3?.close() };
 }
 
 const none = { items: [] as const };
@@ -167,3 +147,15 @@ export async function erasePerson(db: Database, { externalId, user }: Person, by
     return { removed: all, remarks };
   });
 }
+
+/** The same for administrators over the API. */
+export const personParts = (db: Database) => ({
+  async exportUser(id: number): Promise<object | undefined> {
+    const person = await findPersonOfUser(db, id);
+    return person === undefined ? undefined : await exportPerson(db, person);
+  },
+  async eraseUser(id: number, by: Actor): Promise<Erased | undefined> {
+    const person = await findPersonOfUser(db, id);
+    return person === undefined ? undefined : await erasePerson(db, person, by);
+  },
+});

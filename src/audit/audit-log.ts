@@ -29,6 +29,7 @@ export type AuditAction =
   | 'plugin.origins'
   | 'plugin.restore'
   | 'person.erase'
+  | 'person.export'
   | 'plugin.resume'
   | 'trigger.settings'
   | 'trigger.resume'

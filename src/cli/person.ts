@@ -1,15 +1,8 @@
 import fs from 'node:fs';
 import fsp from 'node:fs/promises';
 import path from 'node:path';
-import {
-  erasePerson,
-  exportPerson,
-  findPerson,
-  findPersonOfUser,
-  type Person,
-  personFiles,
-  storageOf,
-} from '../app/person-data.ts';
+import { erasePerson, exportPerson, findPerson, findPersonOfUser, type Person } from '../app/person-data.ts';
+import { personFiles, storageOf } from '../app/person-files.ts';
 import { accessDenied } from '../base/access-denied.ts';
 import { messageOf, OperatorError, ServiceError } from '../base/errors.ts';
 import { packFolder } from '../base/pack-folder.ts';

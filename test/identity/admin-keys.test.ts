@@ -159,6 +159,8 @@ const OPENED_BY: Record<string, string> = {
   'GET /api/admin/users': 'read',
   'GET /api/admin/users/:user': 'read',
   'POST /api/admin/users': '',
+  'GET /api/admin/users/:user/export': '',
+  'POST /api/admin/users/:user/erase': '',
   'PATCH /api/admin/users/:user': '',
   'GET /api/admin/users/:user/tokens': 'read',
   'DELETE /api/admin/users/:user/tokens/:token': '',

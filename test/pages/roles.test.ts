@@ -95,6 +95,23 @@ t.test(
     await page.getByRole('row', { name: /student/ }).waitFor();
     await open('/admin/why?user=1&plugin=hello&trigger=greet');
     await page.getByText(/^Yes: /).waitFor();
+
+    await open('/admin/people/1');
+    const actions = page.getByRole('button', { name: 'More actions: Grace' });
+    await actions.click();
+    const [file] = await Promise.all([
+      page.waitForEvent('download'),
+      page.getByRole('menuitem', { name: 'Export what is held' }).click(),
+    ]);
+    t.equal(file.suggestedFilename(), 'person-1.json');
+    await actions.click();
+    await page.getByRole('menuitem', { name: 'Erase the person' }).click();
+    await page.getByRole('dialog').getByText('goes at once and for good').waitFor();
+    t.same(await axe(), []);
+    await dialog.getByRole('textbox').fill('Grace');
+    await dialog.getByRole('button', { name: 'Erase the person' }).click();
+    await page.getByText('Grace is erased').waitFor();
+    t.match(page.url(), /\/admin\/people$/);
     t.same(errors, []);
   },
 );

@@ -316,3 +316,32 @@ t.test('positions begin and end with the day, without any import', async t => {
   t.equal(await settled(day), 3, 'a clock that was wrong is followed back');
   t.same(await roles(), ['dean']);
 });
+
+t.test('an administrator exports what is held of a person, and erases the person', async t => {
+  const { db, put, s, userOf } = await world(t);
+  await put('persons', { ...ANNA, idp_account_id: ACCOUNT });
+  await findOrAddIdpUser(db, { sub: ACCOUNT, name: 'Anna', locale: 'ru' });
+  const anna = await userOf('e1');
+  if (anna === undefined) throw new Error('no user');
+  await s.admin('PUT', `/users/${anna.id}/roles/database/editor`);
+  const held = await s.admin('GET', `/users/${anna.id}/export`);
+  t.match(held.json, {
+    user: { id: anna.id, externalId: 'e1' },
+    university: { persons: [{ external_id: 'e1' }] },
+    roles: [{ role: 'editor' }],
+  });
+  t.match(held.headers.get('content-disposition'), `person-${anna.id}.json`);
+  t.match((await s.admin('POST', `/users/${anna.id}/erase`, {})).json, { errors: [{ pointer: '/erase' }] });
+  const erased = await s.admin('POST', `/users/${anna.id}/erase`, { erase: true });
+  t.match(erased, { status: 200, json: { remarks: [/audit log/, /outbox/, /a pull brings the records back/] } });
+  const removed = erased.json.removed as Json[];
+  t.match(
+    removed.find(r => r.what === 'records of the university'),
+    { count: 1 },
+  );
+  for (const where of ['', '/export']) t.equal((await s.admin('GET', `/users/${anna.id}${where}`)).status, 404);
+  t.equal((await s.admin('POST', `/users/${anna.id}/erase`, { erase: true })).status, 404);
+  t.equal(await userOf('e1'), undefined);
+  const actions = ((await s.admin('GET', '/audit?limit=3')).json.items as Json[]).map(e => e.action);
+  t.ok(actions.includes('person.erase') && actions.includes('person.export'), String(actions));
+});

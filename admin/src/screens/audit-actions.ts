@@ -46,6 +46,7 @@ export const AUDIT_ACTIONS = [
   'user.grant_role',
   'user.revoke_role',
   'person.erase',
+  'person.export',
   'session.revoke',
   'token.create',
   'token.revoke',

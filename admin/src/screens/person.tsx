@@ -15,6 +15,7 @@ import { Page } from '../parts/page.tsx';
 import { notifyDone } from '../parts/problem.tsx';
 import { StateBadge } from '../parts/state-badge.tsx';
 import { nameOf } from './people.tsx';
+import { PersonActions } from './person-actions.tsx';
 import { PersonForm } from './person-form.tsx';
 
 const PersonAbout = lazy(() => import('./person-about.tsx'));
@@ -80,6 +81,7 @@ export default function Person() {
               >
                 {t('person.why')}
               </LinkButton>
+              <PersonActions person={person} />
             </>
           }
         >

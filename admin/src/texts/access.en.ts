@@ -31,6 +31,13 @@ export const accessTexts = {
     since: 'Known since',
   },
   person: {
+    erase: 'Erase the person',
+    eraseText:
+      'Everything the service holds of the person goes at once and for good: account, roles, sessions, messages, files, records of the university. Their rights end everywhere. Plugins may hold more. Export it first if it may be needed.',
+    eraseTitle: 'Erase {{name}}?',
+    erased: '{{name}} is erased',
+    export: 'Export what is held',
+    exported: 'What is held of {{name}} is saved as a file',
     accounts: 'Messenger accounts',
     accountsAbout: 'Accounts that this person has linked. Messages of plugins go there.',
     admin: 'Administrator',

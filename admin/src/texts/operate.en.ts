@@ -280,7 +280,7 @@ export const operateTexts = {
         grant_role: 'Role given',
         revoke_role: 'Role taken away',
       },
-      person: { erase: 'Personal data erased' },
+      person: { erase: 'Personal data erased', export: 'Personal data exported' },
       session: { revoke: 'Session ended' },
       token: { create: 'Token made', revoke: 'Token revoked' },
       relationship: { create: 'Relationship added', delete: 'Relationship removed' },

@@ -310,7 +310,7 @@ export const operateTextsRu = {
         grant_role: 'Роль выдана',
         revoke_role: 'Роль отозвана',
       },
-      person: { erase: 'Персональные данные стёрты' },
+      person: { erase: 'Персональные данные стёрты', export: 'Персональные данные выгружены' },
       session: { revoke: 'Сеанс завершён' },
       token: { create: 'Токен создан', revoke: 'Токен отозван' },
       relationship: { create: 'Связь добавлена', delete: 'Связь удалена' },
