@@ -9,6 +9,7 @@ import { type Host, startHost } from './host.ts';
 import { identity } from './identity.ts';
 import { hostCalls, kvTriggers } from './kv.ts';
 import { languages } from './languages.ts';
+import { lists } from './lists.ts';
 import { generator } from './load.ts';
 import { messages } from './messages.ts';
 import { stopPeers } from './peers.ts';
@@ -76,6 +77,7 @@ const GROUPS: Readonly<Record<string, () => Promise<void>>> = {
   },
   io: async () => await pluginIo((await theHost()).port, databaseUrl()),
   growth: async () => await growth((await theHost()).port),
+  lists: async () => await lists((await theHost()).port, databaseUrl()),
   scale: async () => await scale(path.join(directory, 'many'), rounds, seconds),
   processes: async () => await processes(path.join(directory, 'processes'), rounds, seconds),
   policies: async () => await policies((await theHost()).port, await theCaller(), rounds, seconds),
