@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { configFieldsOf } from '../plugins/manifest.ts';
+import type { SignatureState } from '../plugins/module-signature.ts';
 import type { PluginRow, VersionRow } from '../plugins/plugin-store.ts';
 import { WIDENING_KINDS } from '../plugins/widening.ts';
 import { crash, SUSPENSION_REASONS, type Suspension } from '../records/suspension.ts';
@@ -36,6 +37,25 @@ export const finding = z
     where: z.string().optional(),
   })
   .meta({ id: 'Finding', description: 'What the inspection at upload says of a module' });
+
+/** Who signed a module, as the configuration tells now. */
+export const signature = z
+  .object({
+    state: z
+      .enum(['none', 'trusted', 'unknown', 'wrong'])
+      .describe('trusted: by a key of plugins.trusted_keys; unknown: by another key; wrong: the bytes are others'),
+    key_id: z.string().nullable().describe('Id of the key, as minisign prints it'),
+    signer: z.string().nullable().describe('Name of the key in plugins.trusted_keys'),
+    comment: z.string().nullable().describe('What the signer wrote with it'),
+  })
+  .meta({ id: 'ModuleSignature' });
+
+export const signatureJson = ({ comment, keyId, signer, state }: SignatureState) => ({
+  state,
+  key_id: keyId,
+  signer,
+  comment,
+});
 
 export const widening = z
   .object({

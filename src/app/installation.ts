@@ -6,6 +6,7 @@ import { guardText, loadCommandSettings } from '../authz/command-settings.ts';
 import { removePluginRoles } from '../authz/graph-roles.ts';
 import { messageOf } from '../base/errors.ts';
 import { dataPath } from '../config/load.ts';
+import { parseTrustedKey } from '../config/trusted-key.ts';
 import { durationMs } from '../config/values.ts';
 import { prepareLaneSource } from '../execution/lane-source.ts';
 import { setDeletedOfPlugin } from '../files/file-records.ts';
@@ -62,6 +63,8 @@ export async function composeInstallation(core: Core, parts: InstallationParts):
       return new Map([...settings].map(([name, s]) => [name, { isEnabled: s.enabled, guard: guardText(s) }]));
     },
     sharesOrigin: v['plugins.origin'] === '',
+    trustedKeys: v['plugins.trusted_keys'].flatMap(entry => parseTrustedKey(entry) ?? []),
+    requiresSignature: v['plugins.require_signature'],
   });
   await installer.upgrade((version, problem) => {
     const what = { plugin: version.pluginId, version: version.version };

@@ -9,6 +9,7 @@ import { OperatorError, UsageError } from '../base/errors.ts';
 import { fileProblem } from '../base/file-problem.ts';
 import { inspectModule } from '../plugins/inspect.ts';
 import { type Manifest, permissionsOf } from '../plugins/manifest.ts';
+import { checkSignature } from '../plugins/module-signature.ts';
 import type { DevRemoteFlags } from './dev-remote.ts';
 import { jsonText } from './json-text.ts';
 import { portOf } from './message-command.ts';
@@ -129,16 +130,18 @@ export function inspectCommand(file: string, flags: { json?: boolean }): Answer 
   } catch (error) {
     throw new OperatorError(`${file} cannot be read: ${fileProblem(error)}`);
   }
-  const { findings, manifest } = inspectModule(bytes);
+  const { findings, manifest, signature } = inspectModule(bytes);
+  const { keyId } = checkSignature(signature, []);
   const refused = findings.some(f => f.level === 'refusal');
   const imports = refused ? [] : importsOf(bytes);
   const permissions = manifest === null ? [] : permissionsOf(manifest);
-  const facts = { file, size: bytes.length, refused, manifest, permissions, imports, findings };
+  const facts = { file, size: bytes.length, refused, manifest, permissions, imports, findings, signed_by: keyId };
   const text = [
     `${file}: ${manifest === null ? 'no manifest that can be read' : `${manifest.id} ${manifest.version}, "${manifest.name}"`}, ${kilobytes(bytes.length)}`,
     ...(manifest === null ? [] : [`permissions: ${permissions.join(', ') || 'none'}`]),
     ...(manifest === null ? [] : triggerLines(manifest, manifest.id)),
     ...(imports.length === 0 ? [] : [`imports: ${imports.join(', ')}`]),
+    ...(keyId === null ? [] : [`signature: claims the key ${keyId}; a service tells whether it is right`]),
     ...findings.map(findingLine),
     refused ? 'an upload would be refused' : 'an upload would be accepted',
   ];

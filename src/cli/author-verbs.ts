@@ -80,7 +80,7 @@ export function addAuthorVerbs(plugin: Command, remoteFor: (flags: RemoteFlags &
     .option('--accept-public', 'with --remote: accept that triggers become callable without a login')
     .option('--url <address>', 'with --remote: address of the service; else PLUGIN_HOST_URL')
     .option('--token <key>', 'with --remote: an administration key; else PLUGIN_HOST_TOKEN');
-  addMessageVerb(plugin);
+  for (const add of [addMessageVerb, addSigningVerbs]) add(plugin);
 }
 
 function addMessageVerb(plugin: Command): void {
@@ -99,5 +99,21 @@ function addMessageVerb(plugin: Command): void {
     .option('--mime-type <type>', 'of the file; application/octet-stream without it')
     .option('--save <folder>', 'where files that come back are written')
     .option('--port <number>', 'where plugin dev listens; 8787 without it')
+    .option(...JSON_OPTION);
+}
+
+function addSigningVerbs(plugin: Command): void {
+  const load = () => import('./signing-commands.ts');
+  verb<Flags>(plugin, 'keygen <file>', 'make keys to sign modules with', async (flags, [file = '']) =>
+    out((await load()).keygenCommand(file, flags)),
+  ).option(...JSON_OPTION);
+  verb<Flags & { key: string; comment?: string }>(
+    plugin,
+    'sign <file>',
+    'sign a module, so that administrators see who made it',
+    async (flags, [file = '']) => out((await load()).signCommand(file, flags)),
+  )
+    .requiredOption('--key <file>', 'the secret key that plugin keygen has made')
+    .option('--comment <text>', 'a line that is signed too, and shown; the name of the file and the time without it')
     .option(...JSON_OPTION);
 }

@@ -33,6 +33,20 @@ function readFile(file: string): Blob {
   }
 }
 
+/** Who signed a module; nothing for one that is not signed. */
+function signatureLines({
+  key_id,
+  signer,
+  state,
+}: {
+  state: string;
+  key_id: string | null;
+  signer: string | null;
+}): string[] {
+  if (state === 'none') return [];
+  return [state === 'trusted' ? `signed by ${signer}` : `claims the key ${key_id}, which the service does not know`];
+}
+
 /** `plugin upload FILE`. @returns what to print: the key to install it by, and what it asks for */
 export async function uploadPlugin({ host, json }: Remote, file: string, frontend?: string): Promise<string> {
   const form = new FormData();
@@ -46,6 +60,7 @@ export async function uploadPlugin({ host, json }: Remote, file: string, fronten
   const suggests = access.some(a => a.new && a.suggested !== null);
   const lines = [
     `${id} ${version} is uploaded; ${is_installed ? 'it is what is installed' : stays}`,
+    ...signatureLines(uploaded.signature),
     `permissions: ${permissions.join(', ') || 'none'}`,
     ...(new_permissions.length === 0 ? [] : [`new permissions: ${new_permissions.join(', ')}`]),
     ...access.flatMap(a => [

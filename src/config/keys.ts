@@ -4,6 +4,7 @@ import { isAddressRange } from '../base/address-ranges.ts';
 import { LIMITS } from '../base/limits.ts';
 import { memoryBytes } from '../base/memory-bytes.ts';
 import { isOriginPattern } from './plugin-origins.ts';
+import { parseTrustedKey } from './trusted-key.ts';
 import {
   duration,
   flag,
@@ -209,6 +210,19 @@ export const ROWS = {
     text.refine(isOriginPattern, 'must be an address like https://*.plugins.example.org'),
     '',
     'origins of plugins, one each: frontends and pages of triggers live there; empty: all share the origin of the service',
+  ),
+  'plugins.trusted_keys': row<string[]>(
+    listOf(
+      entry => parseTrustedKey(entry) !== undefined,
+      'a name and a public key of minisign, like press-office=RWQ...',
+    ),
+    [],
+    'authors whose signatures of modules are trusted: name=key each, the key as plugin-host plugin keygen prints it',
+  ),
+  'plugins.require_signature': row(
+    flag,
+    false,
+    'whether only modules that one of plugins.trusted_keys has signed are installed',
   ),
   'plugins.keep_uninstalled': row(
     duration(0, 3650 * 86_400_000, 'from 0s to 3650d'),

@@ -28,6 +28,7 @@ export const FINDING_RULES = [
   'not-core-module',
   'not-wasm',
   'shared-memory',
+  'signature',
   'start',
   'table-size',
   'threads',

@@ -62,6 +62,7 @@ function refused(rule: FindingRule, message: string): InspectedFile {
   return {
     findings: [{ level: 'refusal', rule, message }],
     manifest: null,
+    signature: null,
     mustDescribe: false,
     rewritten: null,
     startModule: null,

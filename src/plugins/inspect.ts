@@ -6,12 +6,15 @@ import { GateRefusal } from './gate/reader.ts';
 import { makeStartModule, type RewrittenModule, rewriteModule, type StartModule } from './gate/rewrite.ts';
 import type { StartImage } from './gate/start-image.ts';
 import { type Manifest, parseManifest } from './manifest.ts';
+import { type ModuleSignature, readSignature } from './module-signature.ts';
 import { rememberStart, START_RULE, type StartOutcome } from './remembered-start.ts';
 
 export type Inspection = {
   findings: Finding[];
   /** Null if the module has no manifest section or the manifest is refused. */
   manifest: Manifest | null;
+  /** What its author signed; null without a signature. */
+  signature: ModuleSignature | null;
   /** Whether the manifest comes from the module's export `plugin_describe`. */
   mustDescribe: boolean;
   /** The module to compile; null if there is a refusal, or its start is still to be run. */
@@ -174,6 +177,7 @@ export function inspectModule(bytes: Uint8Array, start: KnownStart = 'repeated')
   const refused = (): Inspection => ({
     findings,
     manifest: null,
+    signature: null,
     mustDescribe: false,
     rewritten: null,
     startModule: null,
@@ -181,6 +185,7 @@ export function inspectModule(bytes: Uint8Array, start: KnownStart = 'repeated')
   const outline = readOutline(bytes, findings);
   if (outline === null) return refused();
   checkExports(outline, findings);
+  const signature = signatureIn(bytes, findings);
   const manifest = readManifest(bytes, outline, findings);
   const hasSection = outline.custom.some(c => c.name === 'plugin.manifest');
   const mustDescribe = !hasSection && outline.exports.some(e => e.name === 'plugin_describe' && e.kind === 0);
@@ -195,10 +200,11 @@ export function inspectModule(bytes: Uint8Array, start: KnownStart = 'repeated')
   if (manifest !== null) findings.push(...comparePermissions(hostImportsOf(outline), manifest));
   if (findings.some(f => f.level === 'refusal')) return refused();
   if (manifest !== null)
-    return { findings, manifest, mustDescribe, ...rewritten(bytes, outline, manifest, start, findings) };
+    return { findings, manifest, signature, mustDescribe, ...rewritten(bytes, outline, manifest, start, findings) };
   return {
     findings,
     manifest,
+    signature,
     mustDescribe,
     rewritten: rewriteModule(bytes, outline, 'plugin_describe', null),
     startModule: null,
@@ -242,7 +248,7 @@ function rewritten(
  */
 export function inspectDescribed(bytes: Uint8Array, manifest: Manifest, start: KnownStart = 'repeated'): Inspection {
   const findings: Finding[] = [];
-  const base = { findings, manifest, mustDescribe: false };
+  const base = { findings, manifest, signature: null, mustDescribe: false };
   const outline = readOutline(bytes, findings);
   if (outline !== null) {
     checkImports(outline, manifest.abi, findings);
@@ -251,6 +257,14 @@ export function inspectDescribed(bytes: Uint8Array, manifest: Manifest, start: K
   if (outline === null || findings.some(f => f.level === 'refusal'))
     return { ...base, rewritten: null, startModule: null };
   return { ...base, ...rewritten(bytes, outline, manifest, start, findings) };
+}
+
+/** The signature of a module; one that cannot be read is a refusal. */
+function signatureIn(bytes: Uint8Array, findings: Finding[]): ModuleSignature | null {
+  const signature = readSignature(bytes);
+  if (typeof signature !== 'string') return signature;
+  findings.push({ level: 'refusal', rule: 'signature', message: signature });
+  return null;
 }
 
 /** Reads the module; null if the gate refuses it, with the reason in the findings. */

@@ -3,6 +3,7 @@ import type { Readable } from 'node:stream';
 import { isDeepStrictEqual } from 'node:util';
 import { type Actor, type AuditState, appendAudit } from '../audit/audit-log.ts';
 import { ServiceError } from '../base/errors.ts';
+import type { TrustedKey } from '../config/trusted-key.ts';
 import type { Database, Queryable } from '../db/database.ts';
 import { type CheckRead, findInstalled } from './check-read.ts';
 import type { Finding } from './finding.ts';
@@ -17,6 +18,7 @@ import {
   type TriggerPolicies,
 } from './install-access.ts';
 import { databasesOf, type Manifest, parseManifest, permissionsOf } from './manifest.ts';
+import { checkSignature, type ModuleSignature, type SignatureState } from './module-signature.ts';
 import type { ModuleStorage, ReceivedModule } from './module-storage.ts';
 import { NO_RULES } from './network-rules.ts';
 import { checkConfig } from './plugin-config.ts';
@@ -52,6 +54,13 @@ const FRONTEND_NOTE: Finding = {
     'it comes with a frontend: without plugins.origin its scripts run on the origin of this service and act for the users who open it; they cannot use the administration, but can imitate its pages',
 };
 
+const WRONG_SIGNATURE: Finding = {
+  level: 'refusal',
+  rule: 'signature',
+  message:
+    'the signature is of a key that is trusted, but not over these bytes: the module was changed after it was signed',
+};
+
 const ORPHAN_MS_MIN = 3_600_000;
 
 /** `describe` runs `plugin_describe` of a module without any permission. */
@@ -69,6 +78,9 @@ export type InstallerParts = {
   policies: TriggerPolicies;
   /** What protects the commands of a plugin, by name; part of the feature that decides who may run them. */
   commandGuards(db: Queryable, pluginId: string): Promise<ReadonlyMap<string, Omit<GuardedCommand, 'name'>>>;
+  /** Keys of authors that are trusted, and whether others may not be installed. */
+  trustedKeys: readonly TrustedKey[];
+  requiresSignature: boolean;
   /** Whether script of plugins runs on the origin of the service. */
   sharesOrigin: boolean;
 };
@@ -82,6 +94,8 @@ export type InstallRequest = {
   acceptPermissions: true | readonly string[];
   access: AccessRequest;
   checkRead?: CheckRead;
+  /** The service's own sample needs no signature. */
+  isOwn?: boolean;
 };
 
 /**
@@ -130,8 +144,9 @@ export class PluginInstaller {
     const { key } = received;
     try {
       const info = frontend === null ? null : await checkFrontend(storage, frontend);
-      const { findings, manifest, runnable } = await this.#prepare(received);
+      const { findings, manifest, runnable, signature } = await this.#prepare(received);
       allow(manifest.id);
+      if (checkSignature(signature, this.#parts.trustedKeys).state === 'wrong') throw refusal([WRONG_SIGNATURE]);
       if (frontend !== null) await storage.moveFrontend(frontend.key, key, frontend.sha256);
       const digests = digestsOf({ sha256: received.sha256, runnable, frontend: info });
       await db.withTransaction(client => storage.share(client, key, digests));
@@ -146,6 +161,7 @@ export class PluginInstaller {
         permissions: permissionsOf(manifest),
         runnable,
         frontend: info,
+        signature,
       });
     } catch (error) {
       await storage.remove(key);
@@ -174,10 +190,11 @@ export class PluginInstaller {
     findings: Finding[];
     manifest: Manifest;
     runnable: Runnable;
+    signature: ModuleSignature | null;
   }> {
     const { inspection, runnable } = await prepareRunnable(this.#parts, { key, sha256, manifest: null });
-    const { findings } = inspection;
-    if (inspection.manifest !== null) return { findings, manifest: inspection.manifest, runnable };
+    const { findings, signature } = inspection;
+    if (inspection.manifest !== null) return { findings, manifest: inspection.manifest, runnable, signature };
     const manifest = await this.#describe(key, findings, runnable);
     const described = await prepareRunnable(this.#parts, { key, sha256, manifest });
     const note: Finding = {
@@ -185,7 +202,8 @@ export class PluginInstaller {
       rule: 'described',
       message: 'the manifest comes from plugin_describe, not from a plugin.manifest section',
     };
-    return { findings: [...findings, note, ...described.inspection.findings], manifest, runnable: described.runnable };
+    const all = [...findings, note, ...described.inspection.findings];
+    return { findings: all, manifest, runnable: described.runnable, signature };
   }
 
   async #describe(key: string, found: Finding[], runnable: Runnable): Promise<Manifest> {
@@ -235,6 +253,7 @@ export class PluginInstaller {
           },
         );
       requireRunnable(version);
+      if (request.isOwn !== true) this.#requireSigned(version, plugin);
       const before =
         plugin.installedVersionId === null ? undefined : await findVersion(client, plugin.installedVersionId);
       request.checkRead?.(plugin, before);
@@ -276,6 +295,40 @@ export class PluginInstaller {
     await registry.reload(pluginId);
     await registry.compileAhead(pluginId);
     return changes;
+  }
+
+  /** @throws ServiceError `validation_failed` where signatures are required and this version has none that counts */
+  #requireSigned(version: VersionRow, plugin: PluginRow): void {
+    const { requiresSignature, trustedKeys } = this.#parts;
+    // What runs already may be configured again.
+    if (!requiresSignature || version.id === plugin.installedVersionId) return;
+    const { keyId, state } = this.signer(version);
+    if (state === 'trusted' && version.frontend === null) return;
+    const why = {
+      trusted: 'comes with a frontend, which its signature is not over',
+      none: 'is not signed',
+      unknown: `is signed by the key ${keyId}, which is none of plugins.trusted_keys`,
+      wrong: `has a signature of the key ${keyId} that is not right`,
+    }[state];
+    const names = trustedKeys.map(k => k.name).join(', ') || 'none';
+    throw new ServiceError(
+      'validation_failed',
+      `this version ${why}; plugins.require_signature asks for one of: ${names}`,
+      {
+        errors: [
+          {
+            pointer: '/wasm_key',
+            message: `must be a version that is signed by one of: ${names}`,
+            code: 'not_accepted',
+          },
+        ],
+      },
+    );
+  }
+
+  /** Who signed a version, as the configuration tells now. */
+  signer(version: VersionRow): SignatureState {
+    return checkSignature(version.signature, this.#parts.trustedKeys);
   }
 
   /** What an installation of a version widens if its request says nothing but which version. */
@@ -351,6 +404,7 @@ export class PluginInstaller {
       if (plugin.installedVersionId === version.id)
         throw new ServiceError('conflict', 'this version is the installed one already');
       requireRunnable(version);
+      this.#requireSigned(version, plugin);
       const before =
         plugin.installedVersionId === null ? undefined : await findVersion(client, plugin.installedVersionId);
       checkRead?.(plugin, before);

@@ -4,6 +4,7 @@ import type { Database, Queryable } from '../db/database.ts';
 import { PLUGIN_CHANGED } from '../db/notifications.ts';
 import type { Finding } from './finding.ts';
 import type { Manifest } from './manifest.ts';
+import type { ModuleSignature } from './module-signature.ts';
 import { type NetworkRules, parseStoredRules } from './network-rules.ts';
 import { type SettingsSql, settingsByTrigger, type TriggerSettings } from './trigger-settings.ts';
 
@@ -23,6 +24,7 @@ export type VersionRow = {
   network: NetworkRules;
   runnable: Runnable;
   frontend: FrontendInfo | null;
+  signature: ModuleSignature | null;
   uploadedAt: Date;
   installedAt: Date | null;
 };
@@ -67,6 +69,8 @@ const runnable = z.object({
   refused: z.string().optional(),
 });
 
+const signature = z.object({ text: z.string(), hash: z.string() }).nullable();
+
 const frontend = z
   .object({ sha256: z.string(), packedBytes: z.number(), files: z.number(), bytes: z.number() })
   .nullable();
@@ -86,6 +90,7 @@ export type VersionSql = {
   network: unknown;
   runnable: unknown;
   frontend: unknown;
+  signature: unknown;
   uploaded_at: Date;
   installed_at: Date | null;
 };
@@ -115,6 +120,7 @@ export const parseVersion = (r: VersionSql): VersionRow => ({
   network: parseStoredRules(r.network),
   runnable: runnable.parse(r.runnable),
   frontend: frontend.parse(r.frontend),
+  signature: signature.parse(r.signature),
   uploadedAt: r.uploaded_at,
   installedAt: r.installed_at,
 });
@@ -133,8 +139,8 @@ export const toPlugin = (r: PluginSql): PluginRow => ({
 export async function insertVersion(client: Queryable, v: NewVersion): Promise<VersionRow> {
   await client.query('INSERT INTO plugins (id) VALUES ($1) ON CONFLICT (id) DO NOTHING', [v.pluginId]);
   const { rows } = await client.query<VersionSql>(
-    `INSERT INTO plugin_versions (plugin_id, version, wasm_key, sha256, size, manifest, findings, permissions, runnable, frontend)
-     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) RETURNING *`,
+    `INSERT INTO plugin_versions (plugin_id, version, wasm_key, sha256, size, manifest, findings, permissions, runnable, frontend, signature)
+     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) RETURNING *`,
     [
       v.pluginId,
       v.version,
@@ -146,6 +152,7 @@ export async function insertVersion(client: Queryable, v: NewVersion): Promise<V
       v.permissions,
       JSON.stringify(v.runnable),
       v.frontend === null ? null : JSON.stringify(v.frontend),
+      v.signature === null ? null : JSON.stringify(v.signature),
     ],
   );
   if (rows[0] === undefined) throw new Error('INSERT returned no row');

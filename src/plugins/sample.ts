@@ -32,6 +32,7 @@ export async function installSample(
       wasmKey: version.wasmKey,
       config: {},
       acceptPermissions: [],
+      isOwn: true,
       // The curl command printed at the start has no credential, so the sample is public.
       access: {
         triggers: new Map(httpTriggersOf(version.manifest).map(t => [t.name, open])),

@@ -24,8 +24,8 @@ type UninstalledSql = Omit<VersionSql, 'id' | 'config' | 'secrets' | 'network' |
 /** Keeps all versions of a plugin that is being removed, without configuration and secrets. */
 export async function keepVersions(client: Queryable, pluginId: string): Promise<void> {
   await client.query(
-    `INSERT INTO uninstalled_versions (wasm_key, plugin_id, version, sha256, size, manifest, findings, permissions, runnable, frontend, uploaded_at)
-     SELECT wasm_key, plugin_id, version, sha256, size, manifest, findings, permissions, runnable, frontend, uploaded_at
+    `INSERT INTO uninstalled_versions (wasm_key, plugin_id, version, sha256, size, manifest, findings, permissions, runnable, frontend, signature, uploaded_at)
+     SELECT wasm_key, plugin_id, version, sha256, size, manifest, findings, permissions, runnable, frontend, signature, uploaded_at
      FROM plugin_versions WHERE plugin_id = $1`,
     [pluginId],
   );

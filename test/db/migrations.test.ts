@@ -51,6 +51,7 @@ const RELEASED: ReadonlyArray<readonly [name: string, sha256: string]> = [
   ['041_audit_erasure.sql', 'ce3af22fd616da0b1da2ebc69cc88d16f4cafd84c0d3788c508e80a420e626e4'],
   ['042_execution_lists.sql', 'd8b382e57c1e89e1df8d9a28ad9f8ba316bb848daf517f2beb81b872d9512aec'],
   ['043_trigger_activity.sql', '9699998727bc7f4700a12b0866fe09b4cc6ebe3453ba5e8729480e7dd2856830'],
+  ['044_module_signatures.sql', 'ac9fde7871701c5ca0274f1ad54eaa0047dce2eefeefc682244e56e79bf7a908'],
 ];
 
 t.test('released migrations are unchanged, and new ones come after them', async t => {
@@ -181,6 +182,7 @@ t.test('a database that a release without this distinction migrated is brought u
     ALTER TABLE plugin_trigger_settings DROP COLUMN record; ALTER TABLE plugin_command_settings DROP COLUMN record;
     DROP FUNCTION audit_seal, audit_sum, audit_broken_seals; DROP TABLE audit_seals;
     DROP FUNCTION audit_erase_person, audit_names_person, audit_sum_of_parts, audit_actor_sum, audit_states_sum;
+    ALTER TABLE plugin_versions DROP COLUMN signature; ALTER TABLE uninstalled_versions DROP COLUMN signature;
     ALTER TABLE audit_log DROP COLUMN actor_salt, DROP COLUMN states_salt, DROP COLUMN actor_sha256, DROP COLUMN states_sha256`);
   const states = await migrationStates(db);
   t.same([...new Set(states.map(m => m.state))], ['applied', 'pending']);

@@ -5,6 +5,7 @@ import type { Schemas } from '../api/client.ts';
 import { AccessBadge } from '../parts/access-badge.tsx';
 import { CopyText } from '../parts/copy.tsx';
 import { bytesText } from '../parts/quantities.ts';
+import { StateBadge } from '../parts/state-badge.tsx';
 import { WideningList } from '../parts/widening.tsx';
 import { currentLanguage } from '../texts/index.ts';
 
@@ -25,6 +26,24 @@ const CONFIRMED: ReadonlySet<string> = new Set(['frontend', 'html', 'policy']);
 
 const permissionOf = (r: Schemas['Requirement']): string =>
   r.kind === 'plugins:call' ? `plugins:call:${r.target ?? ''}` : r.kind;
+
+const SIGNED = { none: 'off', trusted: 'good', unknown: 'warn', wrong: 'bad' } as const;
+
+/** Who signed the module: as its author, who must be known here to count. */
+function Signed({ signature: s }: { signature: Schemas['ModuleSignature'] }) {
+  const { t } = useTranslation();
+  const words = { signer: s.signer ?? '', key: s.key_id ?? '' };
+  return (
+    <Group mt={6} gap="xs">
+      <StateBadge kind={SIGNED[s.state]} label={t(`signature.${s.state}`, words)} />
+      {s.comment !== null && (
+        <Text size="xs" c="dimmed" style={{ overflowWrap: 'anywhere' }}>
+          {s.comment}
+        </Text>
+      )}
+    </Group>
+  );
+}
 
 /** What a version is and asks for, in plain words, before it is installed. */
 export function Review({ upload }: { upload: Schemas['Upload'] }) {
@@ -56,6 +75,7 @@ export function Review({ upload }: { upload: Schemas['Upload'] }) {
           </Text>
           <CopyText value={upload.sha256} />
         </Group>
+        <Signed signature={upload.signature} />
       </Card>
       {upload.is_installed && (
         <Alert color="blue" icon={<IconInfoCircle aria-hidden />} title={t('review.sameAsInstalled')}>

@@ -116,6 +116,7 @@ export const serviceTexts = {
     'no-memory': 'It has no memory',
     'not-core-module': 'It is a component, not a core module',
     'not-wasm': 'The file is no WebAssembly module',
+    signature: 'The signature does not fit the module',
     'shared-memory': 'It wants shared memory',
     start: 'How it starts',
     'table-size': 'Its tables are too large',

@@ -117,6 +117,7 @@ export const serviceTextsRu = {
     'no-memory': 'Нет памяти',
     'not-core-module': 'Это компонент, а нужен обычный модуль',
     'not-wasm': 'Файл не является модулем WebAssembly',
+    signature: 'Подпись не подходит к модулю',
     'shared-memory': 'Хочет общую память',
     start: 'Как он запускается',
     'table-size': 'Слишком большие таблицы',

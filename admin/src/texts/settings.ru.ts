@@ -65,6 +65,8 @@ export const SETTINGS_RU: Readonly<Record<string, string>> = {
   'secrets.key': '32 байта в base64, которыми шифруются хранимые секреты; пусто — <data.dir>/secrets.key',
   'plugins.origin':
     'адреса (origin) плагинов, у каждого свой: там живут фронтенды и страницы триггеров; пусто — общий адрес с сервисом',
+  'plugins.trusted_keys': 'авторы, чьим подписям модулей доверяют: имя=ключ',
+  'plugins.require_signature': 'устанавливать только модули с подписью доверенного автора',
   'plugins.keep_uninstalled': 'сколько хранятся модули и фронтенды удалённых плагинов',
   'retention.executions': 'сколько хранятся записи исполнений',
   'retention.activity': 'сколько хранятся числа исполнений по часам',

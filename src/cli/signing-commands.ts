@@ -1,0 +1,62 @@
+import fs from 'node:fs';
+import path from 'node:path';
+import { OperatorError } from '../base/errors.ts';
+import { fileProblem } from '../base/file-problem.ts';
+import { makeSigningKeys, signModule } from '../plugins/module-signature.ts';
+import { jsonText } from './json-text.ts';
+
+/** `plugin keygen` and `plugin sign`: what an author signs modules with (docs/plugins.md "Signatures"). */
+
+function write(file: string, content: string | Uint8Array, options: { mode: number; flag: 'w' | 'wx' }): void {
+  try {
+    fs.writeFileSync(file, content, options);
+  } catch (error) {
+    throw new OperatorError(`${file} cannot be written: ${fileProblem(error)}`);
+  }
+}
+
+function read(file: string): Buffer {
+  try {
+    return fs.readFileSync(file);
+  } catch (error) {
+    throw new OperatorError(`${file} cannot be read: ${fileProblem(error)}`);
+  }
+}
+
+/** `plugin keygen FILE`: FILE.key and FILE.pub, which must not be there yet. @returns what to print */
+export function keygenCommand(file: string, flags: { json?: boolean }): string {
+  const keys = makeSigningKeys();
+  const [secret, shown] = [`${file}.key`, `${file}.pub`];
+  for (const made of [secret, shown])
+    if (fs.existsSync(made)) throw new OperatorError(`${made} exists already; name another file`);
+  write(secret, keys.secret, { mode: 0o600, flag: 'wx' });
+  write(shown, keys.public, { mode: 0o644, flag: 'wx' });
+  const name = path
+    .basename(file)
+    .replace(/[=\s]+/g, '-')
+    .slice(0, 64);
+  const trusted = `${name}=${keys.public.split('\n')[1] ?? ''}`;
+  if (flags.json === true) return jsonText({ secret, public: shown, key_id: keys.id, trusted });
+  return [
+    `${secret}: the secret key ${keys.id}; it has no password, so keep it where builds alone can read it`,
+    `${shown}: the public key`,
+    `sign a module:   plugin-host plugin sign FILE.wasm --key ${secret}`,
+    `trust this key:  plugins.trusted_keys: ["${trusted}"]`,
+  ].join('\n');
+}
+
+/** `plugin sign FILE --key KEY`. @returns what to print */
+export function signCommand(file: string, flags: { key: string; comment?: string; json?: boolean }): string {
+  const module = read(file);
+  if (module.toString('latin1', 0, 4) !== '\0asm') throw new OperatorError(`${file} is not a WebAssembly file`);
+  const comment = flags.comment ?? `file:${path.basename(file)} timestamp:${Math.floor(Date.now() / 1000)}`;
+  if (/[\r\n]/.test(comment)) throw new OperatorError('--comment must be one line');
+  const signed = signModule(module, read(flags.key).toString(), comment);
+  if (signed === undefined)
+    throw new OperatorError(
+      `${flags.key} is no secret key without a password; make one with plugin-host plugin keygen, or minisign -G -W`,
+    );
+  write(file, signed, { mode: 0o644, flag: 'w' });
+  const facts = { file, size: signed.length, comment };
+  return flags.json === true ? jsonText(facts) : `${file} is signed: ${comment}`;
+}

@@ -1,0 +1,133 @@
+import { execFileSync } from 'node:child_process';
+import fs from 'node:fs';
+import path from 'node:path';
+import t from 'tap';
+import { makeSigningKeys, signModule } from '../../src/plugins/module-signature.ts';
+import { runCommand } from '../support/commands.ts';
+import { type Json, startTestService } from '../support/service.ts';
+import { okPlugin } from '../support/wat.ts';
+
+/** Modules that their authors have signed (docs/plugins.md "Signatures"). */
+
+const lineOf = (file: string): string => file.split('\n')[1] ?? '';
+const author = makeSigningKeys();
+const stranger = makeSigningKeys();
+const signed = (module: Uint8Array, keys = author, comment = 'file:p.wasm'): Uint8Array => {
+  const made = signModule(module, keys.secret, comment);
+  if (made === undefined) throw new Error('the key is refused');
+  return made;
+};
+const TRUSTED = { BOT_PLUGINS_TRUSTED_KEYS: `press-office=${lineOf(author.public)}` };
+
+t.test('the review says who signed a module, and a changed one is refused', async t => {
+  const s = await startTestService(TRUSTED);
+  t.teardown(() => s.stop());
+  const signatureOf = async (module: Uint8Array): Promise<Json> => {
+    const { json, status, text } = await s.upload(module);
+    if (status !== 201) throw new Error(text);
+    return json.signature as Json;
+  };
+  const module = okPlugin('fine');
+  t.same(await signatureOf(module), { state: 'none', key_id: null, signer: null, comment: null });
+  t.same(await signatureOf(signed(module)), {
+    state: 'trusted',
+    key_id: author.id,
+    signer: 'press-office',
+    comment: 'file:p.wasm',
+  });
+  t.same(await signatureOf(signed(module, stranger)), {
+    state: 'unknown',
+    key_id: stranger.id,
+    signer: null,
+    comment: null,
+  });
+  t.same(signed(signed(module, stranger)), signed(module), 'a signature that it had is replaced');
+
+  // The version text of the manifest has another digit.
+  const changed = Buffer.from(signed(module));
+  changed.write('1.0.1', changed.indexOf('1.0.0'));
+  t.match((await s.upload(changed)).json, {
+    code: 'module_refused',
+    findings: [{ rule: 'signature', message: /the module was changed after it was signed/ }],
+  });
+  const comment = Buffer.from(signed(module));
+  comment.write('file:q.wasm', comment.indexOf('file:p.wasm'));
+  t.match((await s.upload(comment)).json, { findings: [{ rule: 'signature' }] }, 'its comment is signed too');
+  const behind = Buffer.concat([signed(module), Buffer.from([0, 2, 1, 0x61])]);
+  t.match((await s.upload(behind)).json, { findings: [{ rule: 'signature', message: /is not the last section/ }] });
+});
+
+t.test('where signatures are required only modules of trusted keys are installed', async t => {
+  const s = await startTestService({ ...TRUSTED, BOT_PLUGINS_REQUIRE_SIGNATURE: 'true' });
+  t.teardown(() => s.stop());
+  const install = async (module: Uint8Array) => {
+    const { json } = await s.upload(module);
+    return await s.admin('POST', `/plugins/${String(json.id)}/install`, { wasm_key: json.wasm_key });
+  };
+  t.match((await install(okPlugin('plain'))).json, {
+    status: 422,
+    detail: /is not signed; plugins\.require_signature asks for one of: press-office/,
+    errors: [{ pointer: '/wasm_key', code: 'not_accepted' }],
+  });
+  t.match((await install(signed(okPlugin('strange'), stranger))).json, { detail: /which is none of plugins\.trusted_keys/ });
+  t.equal((await install(signed(okPlugin('fine')))).status, 200);
+  const kept = await s.admin('DELETE', '/plugins/fine');
+  t.equal(kept.status, 204);
+  const [gone] = (await s.admin('GET', '/uninstalled')).json.items as Json[];
+  await s.admin('POST', `/uninstalled/${String(gone?.wasm_key)}/restore`);
+  const again = await s.admin('POST', '/plugins/fine/install', { wasm_key: gone?.wasm_key });
+  t.equal(again.status, 200, 'a version that was uninstalled keeps its signature');
+
+  // Another host of the database that trusts other keys.
+  const other = await startTestService(
+    { BOT_PLUGINS_REQUIRE_SIGNATURE: 'true', BOT_PLUGINS_TRUSTED_KEYS: `other=${lineOf(stranger.public)}` },
+    s,
+  );
+  t.teardown(() => other.stop());
+  t.equal((await other.trigger('fine/run')).status === 404, false, 'what is installed goes on');
+  const next = await other.upload(signed(okPlugin('fine')));
+  const wanted = { wasm_key: next.json.wasm_key };
+  t.match((await other.admin('POST', '/plugins/fine/install', wanted)).json, {
+    detail: /signed by the key \w+, which is none of plugins\.trusted_keys/,
+  });
+  const configured = await other.admin('POST', '/plugins/fine/install', { wasm_key: gone?.wasm_key });
+  t.equal(configured.status, 200, 'what is installed can be configured');
+});
+
+t.test('an author makes keys and signs at a terminal', async t => {
+  const folder = t.testdir({});
+  const at = (name: string): string => path.join(folder, name);
+  fs.writeFileSync(at('p.wasm'), okPlugin('fine'));
+  const run = (...args: string[]) => runCommand(['plugin', ...args]);
+  t.match(await run('keygen', at('press')), { code: 0, out: /trust this key:.*plugins\.trusted_keys: \["press=RW/ });
+  t.equal(fs.statSync(at('press.key')).mode & 0o777, 0o600);
+  t.match(await run('keygen', at('press')), { code: 1, err: /press\.key exists already/ });
+  t.match(await run('sign', at('p.wasm'), '--key', at('press.key'), '--comment', 'p 1.0.0'), {
+    code: 0,
+    out: /is signed: p 1\.0\.0/,
+  });
+  t.match(await run('sign', at('p.wasm'), '--key', at('press.pub')), { code: 1, err: /is no secret key/ });
+  t.match(await run('sign', at('press.pub'), '--key', at('press.key')), { code: 1, err: /is not a WebAssembly file/ });
+  t.match(await run('inspect', at('p.wasm')), { code: 0, out: /signature: claims the key [0-9A-F]{16};/ });
+
+  // What minisign itself says of it, where it is installed.
+  const found = spawnedMinisign();
+  if (found === null) return void t.comment('left out: minisign is not installed');
+  const module = fs.readFileSync(at('p.wasm'));
+  const from = module.lastIndexOf('untrusted comment: signature');
+  const section = module.lastIndexOf('plugin.signature');
+  fs.writeFileSync(at('p.minisig'), module.subarray(from));
+  // One byte of the section's id, its size in two bytes, and the length of its name stand before the name.
+  fs.writeFileSync(at('content'), module.subarray(0, section - 4));
+  const said = execFileSync(found, ['-V', '-p', at('press.pub'), '-x', at('p.minisig'), '-m', at('content')]);
+  t.match(said.toString(), /Signature and comment signature verified/);
+});
+
+function spawnedMinisign(): string | null {
+  try {
+    execFileSync('minisign', ['-v']);
+    return 'minisign';
+  } catch {
+    return null;
+  }
+}
