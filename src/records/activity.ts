@@ -17,13 +17,15 @@ export type ActivityStep = (typeof STEPS)[number];
 /** Hours for which the smaller steps are kept: a little longer than the windows that show them. */
 const KEPT_HOURS = { 60: 2, 900: 8 * 24 } as const;
 
-/** Triggers counted apart between two writes; more are counted in the sum of all alone, so that memory stays bounded. */
-const TRIGGERS_MAX = 10_000;
+/** Plugins counted apart between two writes; more are counted in the sum of all alone, so that memory stays bounded. */
+const PLUGINS_MAX = 5000;
+/** Triggers of a plugin counted apart; names of functions are the callers' to choose. More are counted in its sum alone. */
+const TRIGGERS_MAX = 100;
 
 /** How often it is written. What ended meanwhile counts for the middle of that time. */
 export const ACTIVITY_FLUSH_MS = 10_000;
 
-/** The row that counts all plugins has neither plugin nor trigger. */
+/** In place of a trigger the sum of its plugin; in place of a plugin as well the sum of all. */
 const ALL = '';
 
 type Ended = { kind: OutcomeKind; status: number; queueWaitMs: number; runMs: number };
@@ -59,7 +61,6 @@ export class Activity {
   readonly #db: Database;
   #all = new Counted();
   #byPlugin = new Map<string, Map<string, Counted>>();
-  #triggers = 0;
   #writing: Promise<void> = Promise.resolve();
 
   constructor(db: Database) {
@@ -73,15 +74,22 @@ export class Activity {
   add(plugin: string, trigger: string, ended: Ended): void {
     this.#all.add(ended);
     if (plugin === ALL) return;
-    const ofPlugin = this.#byPlugin.get(plugin);
-    const counted = ofPlugin?.get(trigger);
-    if (counted !== undefined) return counted.add(ended);
-    if (this.#triggers >= TRIGGERS_MAX) return;
-    this.#triggers++;
-    const first = new Counted();
-    first.add(ended);
-    if (ofPlugin === undefined) this.#byPlugin.set(plugin, new Map([[trigger, first]]));
-    else ofPlugin.set(trigger, first);
+    let ofPlugin = this.#byPlugin.get(plugin);
+    if (ofPlugin === undefined) {
+      if (this.#byPlugin.size >= PLUGINS_MAX) return;
+      ofPlugin = new Map();
+      this.#byPlugin.set(plugin, ofPlugin);
+    }
+    for (const name of trigger === ALL ? [ALL] : [ALL, trigger]) {
+      let counted = ofPlugin.get(name);
+      if (counted === undefined) {
+        // One more for the sum.
+        if (ofPlugin.size > TRIGGERS_MAX) continue;
+        counted = new Counted();
+        ofPlugin.set(name, counted);
+      }
+      counted.add(ended);
+    }
   }
 
   /** Writes what was counted since the last time. What cannot be written is lost: these are numbers of a chart. */
@@ -100,7 +108,6 @@ export class Activity {
     ];
     this.#all = new Counted();
     this.#byPlugin = new Map();
-    this.#triggers = 0;
     // In one order, so that two hosts that write at once do not wait for each other in a circle.
     await this.#db.query(
       `INSERT INTO trigger_activity (plugin_id, trigger_name, step, at, requests, failed, run_ms, taken)
@@ -153,12 +160,9 @@ export async function readActivity(
   since: Date,
 ): Promise<ActivityPoint[]> {
   const { rows } = await db.query<SumSql & { at: Date }>(
-    `WITH b AS (
-       SELECT at, sum(requests) AS requests, sum(failed) AS failed, sum(run_ms) AS run_ms FROM trigger_activity
-       WHERE plugin_id = $1 AND step = $2 AND at >= $3 AND ($4::text IS NULL OR trigger_name = $4) GROUP BY at)
-     SELECT b.*, ${takenOf('a.plugin_id = $1 AND a.step = $2 AND a.at = b.at AND ($4::text IS NULL OR a.trigger_name = $4)')}
-     FROM b ORDER BY b.at`,
-    [plugin ?? ALL, step, since, trigger ?? null],
+    `SELECT at, requests, failed, run_ms, taken FROM trigger_activity
+     WHERE plugin_id = $1 AND step = $2 AND at >= $3 AND trigger_name = $4 ORDER BY at`,
+    [plugin ?? ALL, step, since, trigger ?? ALL],
   );
   return rows.map(r => ({ at: r.at, ...toSum(r) }));
 }
@@ -173,8 +177,8 @@ export async function busiestPlugins(
   const { rows } = await db.query<SumSql & { plugin_id: string }>(
     `WITH b AS (
        SELECT plugin_id, sum(requests) AS requests, sum(failed) AS failed, sum(run_ms) AS run_ms FROM trigger_activity
-       WHERE step = $1 AND at >= $2 AND plugin_id <> $3 GROUP BY plugin_id ORDER BY requests DESC, plugin_id LIMIT $4)
-     SELECT b.*, ${takenOf('a.plugin_id = b.plugin_id AND a.step = $1 AND a.at >= $2')}
+       WHERE step = $1 AND at >= $2 AND plugin_id <> $3 AND trigger_name = $3 GROUP BY plugin_id ORDER BY requests DESC, plugin_id LIMIT $4)
+     SELECT b.*, ${takenOf('a.plugin_id = b.plugin_id AND a.step = $1 AND a.at >= $2 AND a.trigger_name = $3')}
      FROM b ORDER BY b.requests DESC, b.plugin_id`,
     [step, since, ALL, limit],
   );
@@ -209,7 +213,7 @@ export async function countFailed(
 ): Promise<Map<string, number>> {
   const { rows } = await db.query<{ plugin_id: string; failed: number }>(
     `SELECT plugin_id, sum(failed)::float8 AS failed FROM trigger_activity
-     WHERE plugin_id = ANY ($1) AND step = 900 AND at >= $2 GROUP BY plugin_id HAVING sum(failed) > 0`,
+     WHERE plugin_id = ANY ($1) AND step = 900 AND at >= $2 AND trigger_name = '' GROUP BY plugin_id HAVING sum(failed) > 0`,
     [plugins, since],
   );
   return new Map(rows.map(r => [r.plugin_id, r.failed]));

@@ -77,6 +77,17 @@ t.test(
   },
 );
 
+t.test('names that callers choose do not fill the table, and none is missing in the sum of the plugin', async t => {
+  const db = await database(t);
+  const activity = new Activity(db);
+  for (let k = 0; k < 500; k++) activity.add('a', `call:${k}`, { kind: 'ok', status: 200, queueWaitMs: 0, runMs: 1 });
+  activity.add('b', 'run', { kind: 'ok', status: 200, queueWaitMs: 0, runMs: 1 });
+  await activity.flush();
+  t.match(addUp(await readActivity(db, { plugin: 'a' }, 900, LONG_AGO)), { requests: 500 });
+  t.equal((await busiestTriggers(db, 'a', 900, LONG_AGO, 1000)).length, 100);
+  t.match(addUp(await readActivity(db, { plugin: 'b', trigger: 'run' }, 900, LONG_AGO)), { requests: 1 });
+});
+
 t.test('durations are interpolated within a bucket, and none are made up', async t => {
   const empty = Array.from({ length: 26 }, () => 0);
   t.equal(quantile(empty, 0.5), null);
@@ -100,11 +111,11 @@ t.test(
     const DAY_MS = 86_400_000;
     t.equal(await removeOldActivity(db, 400 * DAY_MS), 0);
     await db.query("UPDATE trigger_activity SET at = at - interval '3 hours'");
-    t.equal(await removeOldActivity(db, 400 * DAY_MS), 2, 'the minutes of the trigger and of all');
+    t.equal(await removeOldActivity(db, 400 * DAY_MS), 3, 'the minutes of the trigger, of the plugin and of all');
     await db.query("UPDATE trigger_activity SET at = at - interval '8 days'");
-    t.equal(await removeOldActivity(db, 400 * DAY_MS), 2, 'the quarters of an hour');
+    t.equal(await removeOldActivity(db, 400 * DAY_MS), 3, 'the quarters of an hour');
     t.equal(await removeOldActivity(db, 9 * DAY_MS), 0);
-    t.equal(await removeOldActivity(db, 8 * DAY_MS), 2, 'the hours, after what is configured');
+    t.equal(await removeOldActivity(db, 8 * DAY_MS), 3, 'the hours, after what is configured');
   },
 );
 
