@@ -31,7 +31,7 @@ const FILLINGS: ReadonlyArray<[what: string, rows: number, sql: string]> = [
     'activity',
     ROWS,
     `INSERT INTO trigger_activity (plugin_id, trigger_name, step, at, requests, failed, run_ms, taken)
-     SELECT 'listed-' || n % 1000, 'trigger', 900, to_timestamp(floor(extract(epoch FROM now()) / 900) * 900) - n / 1000 * interval '15 min',
+     SELECT 'listed-' || n % 1000, '', 900, to_timestamp(floor(extract(epoch FROM now()) / 900) * 900) - n / 1000 * interval '15 min',
        10, 1, 12, array_fill(1, ARRAY[26])
      FROM generate_series(0, $1::int - 1) n`,
   ],

@@ -4957,6 +4957,8 @@ export interface components {
       'count': number;
       /** The only plugin it is about */
       'plugin': string | null;
+      /** Of check_failed the check, as /readyz names it */
+      'check'?: string;
       /** What it is, in words of the service */
       'detail': string | null;
       'since': string | null;
@@ -5526,6 +5528,7 @@ export interface components {
       /** Whether this very module and frontend are what is installed */
       'is_installed': boolean;
       'frontend': components['schemas']['PluginFrontend'] | null;
+      'signature': components['schemas']['ModuleSignature'];
       'findings': components['schemas']['Finding'][];
       /** What to know of its pages before installing it */
       'notices': components['schemas']['UploadNotice'][];
@@ -5617,6 +5620,16 @@ export interface components {
       'packed_bytes': number;
       'files': number;
       'bytes': number;
+    };
+    'ModuleSignature': {
+      /** trusted: by a key of plugins.trusted_keys; unknown: by another key; wrong: the bytes are others */
+      'state': 'none' | 'trusted' | 'unknown' | 'wrong';
+      /** Id of the key, as minisign prints it */
+      'key_id': string | null;
+      /** Name of the key in plugins.trusted_keys */
+      'signer': string | null;
+      /** What the signer wrote with it */
+      'comment': string | null;
     };
     'UploadNotice': {
       'code': 'html_sandboxed' | 'frontend_trusted';

@@ -26,6 +26,8 @@ export type Attention = {
   count: number;
   /** The only plugin it is about; null for several, or none. */
   plugin: string | null;
+  /** Of `check_failed` the check, as `/readyz` names it. */
+  check?: string;
   /** What it is, in words; null where the kind says all. */
   detail: string | null;
   /** Since when; null where that is not known. */
@@ -55,6 +57,7 @@ export const attention = resource('Attention', 'What waits for an administrator.
               severity: z.enum(['bad', 'warn']).describe('bad: it does not work; warn: it works late or in part'),
               count: z.int().positive(),
               plugin: z.string().nullable().describe('The only plugin it is about'),
+              check: z.string().optional().describe('Of check_failed the check, as /readyz names it'),
               detail: z.string().nullable().describe('What it is, in words of the service'),
               since: time.nullable(),
             })

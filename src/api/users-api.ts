@@ -118,7 +118,7 @@ export const users = resource('Users', 'People the service knows.', {
     method: 'GET',
     path: `${path}/:user/export`,
     guard: 'admin_recent',
-    key: ['admin'],
+    key: 'never',
     summary: 'Read everything the service holds of a user',
     description:
       'Account, records of the university, relationships, roles, sessions, tokens, messages, executions, requests, files and entries of the audit log; never a secret. plugin-host person export brings the bytes of files too.',
@@ -129,7 +129,7 @@ export const users = resource('Users', 'People the service knows.', {
     method: 'POST',
     path: `${path}/:user/erase`,
     guard: 'admin_recent',
-    key: ['admin'],
+    key: 'never',
     summary: 'Erase a user, with everything the service holds of the person',
     description:
       'In one transaction; the person’s rights end at once, here and in the graph. An administrator’s appointment has to end first. Plugins may hold more.',

@@ -156,7 +156,8 @@ const attentionOf = async (checks: readonly HealthCheck[]): Promise<Attention[]>
     plugin: null,
     severity: needed ? 'bad' : 'warn',
     count: 1,
-    detail: `${name}: ${problem}`,
+    check: name,
+    detail: problem,
     since: null,
   }));
 

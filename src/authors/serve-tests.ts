@@ -54,6 +54,7 @@ const line = z.union([
       .partial()
       .optional(),
     value: z.unknown().optional(),
+    error: z.string().optional(),
   }),
   z.object({ id: z.int(), host: z.int() }).and(question),
 ]);
@@ -75,7 +76,10 @@ class TestServer {
 
   hear(text: string): void {
     const heard = line.safeParse(JSON.parse(text));
-    if (!heard.success) throw new Error(`this is no question: ${text.slice(0, 200)}: ${z.prettifyError(heard.error)}`);
+    if (!heard.success) {
+      const { id } = z.object({ id: z.number().default(0) }).parse(JSON.parse(text));
+      return this.#write({ id, error: `this is no question: ${z.prettifyError(heard.error)}` });
+    }
     if ('answer' in heard.data) {
       this.#asked.get(heard.data.answer)?.(heard.data);
       this.#asked.delete(heard.data.answer);
@@ -88,14 +92,19 @@ class TestServer {
     );
   }
 
+  /** Ends the threads of hosts that were not closed: their program has ended. */
+  async close(): Promise<void> {
+    for (const host of this.#hosts.values()) await host.then(h => h.close()).catch(() => {});
+  }
+
   #write(value: object): void {
     this.#out.write(`${written(value)}\n`);
   }
 
   #ask(host: number, what: object): Promise<Answered> {
     const ask = ++this.#asks;
-    return new Promise(resolve => {
-      this.#asked.set(ask, resolve);
+    return new Promise((resolve, reject) => {
+      this.#asked.set(ask, answer => (answer.error === undefined ? resolve(answer) : reject(new Error(answer.error))));
       this.#write({ ask, host, ...what });
     });
   }
@@ -203,4 +212,5 @@ export async function serveTests(input: Readable, out: Writable): Promise<void> 
   const server = new TestServer(out);
   for await (const text of readline.createInterface({ input, crlfDelay: Number.POSITIVE_INFINITY }))
     if (text !== '') server.hear(text);
+  await server.close();
 }

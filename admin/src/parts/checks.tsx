@@ -9,15 +9,22 @@ const NAMES = ['changes', 'database', 'writes', 'disk', 'graph', 'files'] as con
 const NAMED: ReadonlySet<string> = new Set(NAMES);
 const nameOf = (name: string): (typeof NAMES)[number] => NAMES.find(n => n === name) ?? 'changes';
 
+/** The name of a check in words; one of a later release by its own. */
+export function useCheckName(): (name: string) => string {
+  const { t } = useTranslation();
+  return name => (NAMED.has(name) ? t(`checks.${nameOf(name)}`) : name);
+}
+
 /** Each thing the service needs, with what is missing. */
 export function Checks({ checks }: { checks: ReadonlyArray<Schemas['HealthCheck']> }) {
   const { t } = useTranslation();
+  const checkName = useCheckName();
   return (
     <Stack gap={6}>
       {checks.map(c => (
         <Group key={c.name} justify="space-between" gap="xs">
           <Text size="sm" flex="1" miw={0}>
-            {NAMED.has(c.name) ? t(`checks.${nameOf(c.name)}`) : c.name}
+            {checkName(c.name)}
           </Text>
           <StateBadge kind={KIND[c.state]} label={t(`health.${c.state}`)} />
           {c.detail !== null && (

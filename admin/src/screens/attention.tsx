@@ -3,6 +3,7 @@ import { useQuery } from '@tanstack/react-query';
 import { Fragment } from 'react';
 import { useTranslation } from 'react-i18next';
 import { answered, api, type Schemas } from '../api/client.ts';
+import { useCheckName } from '../parts/checks.tsx';
 import { LinkButton } from '../parts/links.tsx';
 import { Loaded } from '../parts/loaded.tsx';
 import { StateBadge } from '../parts/state-badge.tsx';
@@ -65,8 +66,9 @@ export function Attention() {
   );
 }
 
-function One({ item: { count, detail, kind, plugin, severity, since } }: { item: Item }) {
+function One({ item: { check, count, detail, kind, plugin, severity, since } }: { item: Item }) {
   const { t } = useTranslation();
+  const checkName = useCheckName();
   const { search, to } = WHERE[kind];
   return (
     <Group justify="space-between" gap="sm">
@@ -75,6 +77,7 @@ function One({ item: { count, detail, kind, plugin, severity, since } }: { item:
         <div style={{ flex: '1 1 13rem', minWidth: 0 }}>
           <Text size="sm" fw={500}>
             {t(`attention.kind.${kind}`, { count })}
+            {check !== undefined && `: ${checkName(check)}`}
           </Text>
           {(detail !== null || since !== null) && (
             <Text size="xs" c="dimmed" style={{ overflowWrap: 'anywhere' }} lineClamp={3}>

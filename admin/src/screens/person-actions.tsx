@@ -15,7 +15,7 @@ export function PersonActions({ person }: { person: Schemas['User'] }) {
   const { t } = useTranslation();
   const queries = useQueryClient();
   const go = useNavigate();
-  const refusal = useRefusal()('admin');
+  const refusal = useRefusal()('owner');
   const params = { path: { user: person.id } };
   const name = nameOf(person);
   const download = async (): Promise<void> => {

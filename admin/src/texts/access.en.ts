@@ -33,7 +33,7 @@ export const accessTexts = {
   person: {
     erase: 'Erase the person',
     eraseText:
-      'Everything the service holds of the person goes at once and for good: account, roles, sessions, messages, files, records of the university. Their rights end everywhere. Plugins may hold more. Export it first if it may be needed.',
+      'Everything the service holds of the person goes at once and for good: account, roles, sessions, messages, files, records of the university. Their rights end everywhere. Plugins may hold more, and a pull brings records back as long as the source has them. Export it first if it may be needed.',
     eraseTitle: 'Erase {{name}}?',
     erased: '{{name}} is erased',
     export: 'Export what is held',

@@ -316,8 +316,8 @@ export const en = {
       mails_unsent_other: '{{count}} mails with temporary passwords were not sent',
       host_silent_one: '{{count}} host is silent',
       host_silent_other: '{{count}} hosts are silent',
-      check_failed_one: 'The service lacks something it needs',
-      check_failed_other: 'The service lacks things it needs',
+      check_failed_one: 'Something the service needs is away',
+      check_failed_other: 'Something the service needs is away',
       import_broken_one: 'The last import has failed',
       import_broken_other: 'The last imports have failed',
       import_failed_one: '{{count}} record of the last import failed',
@@ -623,6 +623,12 @@ export const en = {
     memory_budget: 'memory used up',
     crashed: 'crashed',
     draining: 'while stopping',
+  },
+  signature: {
+    none: 'not signed',
+    trusted: 'signed by {{signer}}',
+    unknown: 'claims the key {{key}}, which is not known here',
+    wrong: 'the signature of {{signer}} is wrong',
   },
   versions: {
     back: 'Go back to an older version',

@@ -183,7 +183,7 @@ function lines(ctx: Context): void {
   if (!meta.ok) return ctx.Fail(meta.error!);
   let count = 0;
   let offset: i64 = 0;
-  for (let end = false; !end; ) {
+  for (let end: bool = false; !end; ) {
     const part = ctx.FileRead(id, offset);
     if (!part.ok) return ctx.Fail(part.error!);
     const bytes = Uint8Array.wrap(part.value.bytes);

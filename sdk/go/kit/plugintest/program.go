@@ -137,19 +137,40 @@ func (p *program) write(value any) error {
 	return err
 }
 
-// answer gives what Options say is outside the sandbox.
+// answer gives what Options say is outside the sandbox. A function of the test that panics fails the call alone.
 func (p *program) answer(r reply) {
+	given := map[string]any{"answer": r.Ask}
+	if err := p.outside(r, given); err != nil {
+		given = map[string]any{"answer": r.Ask, "error": err.Error()}
+	}
+	if err := p.write(given); err != nil {
+		// When the program has ended, read says so to those that wait for it; what is no JSON is said here.
+		_ = p.write(map[string]any{"answer": r.Ask, "error": err.Error()})
+	}
+}
+
+func (p *program) outside(r reply, given map[string]any) (err error) {
+	defer func() {
+		if reason := recover(); reason != nil {
+			err = fmt.Errorf("the function of the test panicked: %v", reason)
+		}
+	}()
 	p.mutex.Lock()
 	options := p.hosts[r.Host]
 	p.mutex.Unlock()
-	given := map[string]any{"answer": r.Ask}
 	if r.Request != nil {
+		if options.HTTP == nil {
+			return errors.New("the test has ended")
+		}
 		given["response"] = options.HTTP(*r.Request)
-	} else {
-		given["value"] = options.Plugins[r.Plugin][r.Name](r.Value)
+		return nil
 	}
-	// When the program has ended, read says so to those that wait for it.
-	_ = p.write(given)
+	function := options.Plugins[r.Plugin][r.Name]
+	if function == nil {
+		return errors.New("the test has ended")
+	}
+	given["value"] = function(r.Value)
+	return nil
 }
 
 func (p *program) hold(options Options) int {
