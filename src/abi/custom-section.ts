@@ -24,18 +24,23 @@ function lebAt(bytes: Uint8Array, from: number): [value: number, next: number] {
   return [value, bytes.length];
 }
 
-/** The content of the first custom section of a name; null without one. The module is one that a build has made. */
-export function customSection(module: Uint8Array, name: string): Uint8Array | null {
+/** A custom section: the byte it begins at, the one behind its end, and whether nothing follows it. */
+export type CustomSection = { at: number; end: number; content: Uint8Array; isLast: boolean };
+
+/**
+ * The custom sections of a name, in the order of the module. Bytes that are no module end the walk early.
+ *
+ * @param module bytes of a module; its content is not copied
+ */
+export function* customSections(module: Uint8Array, name: string): Generator<CustomSection> {
   for (let at = HEADER_BYTES; at < module.length; ) {
-    const id = module[at];
-    const [size, content] = lebAt(module, at + 1);
-    const end = content + size;
-    if (id === 0) {
-      const [length, label] = lebAt(module, content);
+    const [size, from] = lebAt(module, at + 1);
+    const end = from + size;
+    if (module[at] === 0) {
+      const [length, label] = lebAt(module, from);
       if (Buffer.from(module.subarray(label, label + length)).toString() === name)
-        return module.subarray(label + length, end);
+        yield { at, end, content: module.subarray(label + length, end), isLast: end >= module.length };
     }
     at = end;
   }
-  return null;
 }

@@ -1,7 +1,7 @@
 import fs from 'node:fs';
 import path from 'node:path';
 import { packFrontend } from '../../sdk/pack-frontend.ts';
-import { customSection } from '../abi/custom-section.ts';
+import { customSections } from '../abi/custom-section.ts';
 import { OperatorError } from '../base/errors.ts';
 import { ThreadEnded, WorkerTask } from '../base/worker-task.ts';
 import type { Finding } from '../plugins/finding.ts';
@@ -83,9 +83,9 @@ export async function buildModule({ entry, frontend, language }: Project): Promi
   if (answer.kind === 'unable') throw new OperatorError(answer.text);
   if (answer.kind === 'mistakes') throw new SourceMistakes(answer.text);
   const { module, warnings } = answer;
-  const text = customSection(module, 'plugin.manifest');
-  if (text === null) throw new Error('bug: the build has embedded no manifest');
-  const read = parseManifest(Buffer.from(text).toString());
+  const [section] = customSections(module, 'plugin.manifest');
+  if (section === undefined) throw new Error('bug: the build has embedded no manifest');
+  const read = parseManifest(Buffer.from(section.content).toString());
   if (!read.ok)
     throw new SourceMistakes(read.errors.map(e => `refusal: manifest ${e.pointer || '/'}: ${e.message}`).join('\n'));
   const wrong = suggestedPolicyMistakes(read.manifest);

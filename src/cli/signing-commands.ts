@@ -2,7 +2,7 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { OperatorError } from '../base/errors.ts';
 import { fileProblem } from '../base/file-problem.ts';
-import { makeSigningKeys, signModule } from '../plugins/module-signature.ts';
+import { makeSigningKeys, SIGNED_COMMENT, signModule } from '../plugins/module-signature.ts';
 import { jsonText } from './json-text.ts';
 
 /** `plugin keygen` and `plugin sign`: what an author signs modules with (docs/plugins.md "Signatures"). */
@@ -50,7 +50,8 @@ export function signCommand(file: string, flags: { key: string; comment?: string
   const module = read(file);
   if (module.toString('latin1', 0, 4) !== '\0asm') throw new OperatorError(`${file} is not a WebAssembly file`);
   const comment = flags.comment ?? `file:${path.basename(file)} timestamp:${Math.floor(Date.now() / 1000)}`;
-  if (/[\r\n]/.test(comment)) throw new OperatorError('--comment must be one line');
+  if (!SIGNED_COMMENT.test(comment))
+    throw new OperatorError('--comment must be one line of at most 8000 characters, without control characters');
   const signed = signModule(module, read(flags.key).toString(), comment);
   if (signed === undefined)
     throw new OperatorError(

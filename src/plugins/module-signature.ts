@@ -7,7 +7,7 @@ import {
   sign,
   verify,
 } from 'node:crypto';
-import { withCustomSection } from '../abi/custom-section.ts';
+import { customSections, withCustomSection } from '../abi/custom-section.ts';
 import { keyIdText as idText, type TrustedKey } from '../config/trusted-key.ts';
 
 /**
@@ -32,45 +32,19 @@ export type SignatureState = {
 const NONE: SignatureState = { state: 'none', keyId: null, signer: null, comment: null };
 const SECRET_BYTES = 158;
 const COMMENT = 'trusted comment: ';
-const MODULE_HEAD_BYTES = 8;
 /** The four lines take a few hundred; a comment may be long. */
 const SECTION_BYTES_MAX = 10_000;
 
 const hashOf = (bytes: Uint8Array): Buffer => createHash('blake2b512').update(bytes).digest();
 
-function lebAt(bytes: Uint8Array, from: number): [value: number, next: number] {
-  let value = 0;
-  for (let at = from; at < bytes.length && at < from + 5; at++) {
-    const byte = bytes[at] ?? 0;
-    value += (byte & 0x7f) * 2 ** (7 * (at - from));
-    if (byte < 0x80) return [value, at + 1];
-  }
-  return [value, bytes.length];
-}
-
-type Section = { at: number; end: number; content: Uint8Array; isLast: boolean };
-
-/** The custom sections of the name: where they begin and end, their content, and whether one is the last section. */
-function sectionsOf(module: Uint8Array): Section[] {
-  const found: Section[] = [];
-  for (let at = MODULE_HEAD_BYTES; at < module.length; ) {
-    const [size, from] = lebAt(module, at + 1);
-    const end = from + size;
-    if (module[at] === 0) {
-      const [length, label] = lebAt(module, from);
-      if (Buffer.from(module.subarray(label, label + length)).toString() === SIGNATURE_SECTION)
-        found.push({ at, end, content: module.subarray(label + length, end), isLast: end >= module.length });
-    }
-    at = end;
-  }
-  return found;
-}
-
 type Parsed = { keyId: Uint8Array; signature: Uint8Array; comment: string; commentSignature: Uint8Array };
+
+/** What a comment that is signed may be; minisign separates its parts by tabs. */
+export const SIGNED_COMMENT = /^(?:[^\p{Cc}]|\t){0,8000}$/u;
 
 /** Four lines, as minisign writes them; the first is not signed and means nothing. */
 const SIGNATURE =
-  /^untrusted comment: [^\p{Cc}]{0,1000}\r?\n([A-Za-z0-9+/]{99}=)\r?\n(trusted comment: [^\p{Cc}]{0,8000})\r?\n([A-Za-z0-9+/]{86}==)\r?\n?$/u;
+  /^untrusted comment: [^\p{Cc}]{0,1000}\r?\n([A-Za-z0-9+/]{99}=)\r?\n(trusted comment: (?:[^\p{Cc}]|\t){0,8000})\r?\n([A-Za-z0-9+/]{86}==)\r?\n?$/u;
 
 /** @returns undefined for what is no signature of minisign */
 function parseSignature(text: string): Parsed | undefined {
@@ -92,7 +66,7 @@ function parseSignature(text: string): Parsed | undefined {
  * @returns null without one; a text that says what is wrong with it
  */
 export function readSignature(module: Uint8Array): ModuleSignature | string | null {
-  const sections = sectionsOf(module);
+  const sections = [...customSections(module, SIGNATURE_SECTION)];
   const [only] = sections;
   if (only === undefined) return null;
   if (sections.length > 1 || !only.isLast)
@@ -149,7 +123,7 @@ export function makeSigningKeys(): { secret: string; public: string; id: string 
 function withoutSignature(module: Uint8Array): Uint8Array {
   const parts: Uint8Array[] = [];
   let from = 0;
-  for (const { at, end } of sectionsOf(module)) {
+  for (const { at, end } of customSections(module, SIGNATURE_SECTION)) {
     parts.push(module.subarray(from, at));
     from = end;
   }
