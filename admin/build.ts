@@ -10,6 +10,8 @@ import { build } from 'vite';
  * `.br` and `.gz` alone, so that no request waits for packing; few clients take neither.
  */
 const WORTH_BYTES = 1024;
+/** What each page has of its own: in a file of both it would run in both. */
+const ENTRIES = /\/admin\/(?:[\w-]+\.html|src\/(?:main\.tsx|user\/))/;
 const PACKABLE = /\.(js|css|svg|html)$/;
 
 const [target] = process.argv.slice(2);
@@ -31,7 +33,20 @@ await build({
     assetsInlineLimit: 0,
     emptyOutDir: true,
     reportCompressedSize: false,
-    rolldownOptions: { input: ['index.html', 'user.html'].map(name => path.join(import.meta.dirname, name)) },
+    chunkSizeWarningLimit: 1000,
+    rolldownOptions: {
+      input: ['index.html', 'user.html'].map(name => path.join(import.meta.dirname, name)),
+      output: {
+        // A browser asks for a few files at a time: by itself the bundler makes a hundred for one screen.
+        codeSplitting: {
+          groups: [
+            { name: 'first', tags: ['$initial'], test: id => !ENTRIES.test(id), priority: 2 },
+            { name: 'kit', test: /node_modules/, minShareCount: 3, priority: 1 },
+            { name: 'parts', minShareCount: 3 },
+          ],
+        },
+      },
+    },
   },
 });
 await removeUnusedStyles(path.join(target, 'assets'));

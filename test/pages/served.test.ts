@@ -5,6 +5,7 @@ import { rawRequest, request, startTestService } from '../support/service.ts';
 
 /** What a first view may load, packed with gzip. */
 const FIRST_VIEW_BYTES_MAX = 250 * 1024;
+const FIRST_VIEW_FILES_MAX = 8;
 
 t.test('the setup link leads to a page that loads nothing from elsewhere', async t => {
   const s = await startTestService();
@@ -22,6 +23,7 @@ t.test('the setup link leads to a page that loads nothing from elsewhere', async
   t.notMatch(other.headers.get('content-security-policy'), nonce, 'each page has a value of its own');
   const parts = [...page.text.matchAll(/<(?:script|link)[^>]+(?:src|href)="([^"]+)"/g)].map(m => m[1] ?? '');
   t.ok(parts.length > 2);
+  t.ok(parts.length <= FIRST_VIEW_FILES_MAX, `${parts.length} files: a browser asks for six at a time`);
   let bytes = 0;
   for (const part of parts) {
     t.match(part, /^\/admin\/assets\//);
@@ -30,6 +32,9 @@ t.test('the setup link leads to a page that loads nothing from elsewhere', async
     bytes += Number(answer.headers.get('content-length'));
   }
   t.ok(bytes < FIRST_VIEW_BYTES_MAX, `the login loads ${bytes} bytes`);
+  const account = await request(`${s.base}/account/`);
+  const own = [...account.text.matchAll(/<script[^>]+src="([^"]+)"/g)].map(m => m[1] ?? '');
+  t.equal(own.filter(part => !parts.includes(part)).length, 1, 'the pages of users load one script more');
   for (const path of ['/', '/admin']) t.equal((await request(`${s.base}${path}`)).headers.get('location'), '/admin/');
 });
 
@@ -53,7 +58,7 @@ t.test('files are packed before, and kept for ever where their name says what th
   const s = await startTestService();
   t.teardown(() => s.stop());
   const page = await request(`${s.base}/admin/`);
-  const script = /src="(\/admin\/assets\/[^"]+\.js)"/.exec(page.text)?.[1] ?? '';
+  const script = /"(\/admin\/assets\/first-[^"]+\.js)"/.exec(page.text)?.[1] ?? '';
   const plain = await rawRequest(`${s.base}${script}`, {});
   t.equal(plain.headers.get('content-encoding'), null);
   t.equal(plain.headers.get('cache-control'), 'public, max-age=31536000, immutable');

@@ -1,14 +1,13 @@
 import { Alert, Button, Center, Loader } from '@mantine/core';
-import { lazy, Suspense, useEffect, useState } from 'react';
+import { type ComponentType, lazy, Suspense, useEffect, useState } from 'react';
 import { useTranslation } from 'react-i18next';
 import { hasSetupToken, onOtherRoles } from '../api/client.ts';
 import { ProblemAlert } from '../parts/problem.tsx';
 import { Login } from '../screens/login.tsx';
+import { ScreenFailed } from './screen-failed.tsx';
 import { useSession } from './session.ts';
 import { SmallPage } from './small-page.tsx';
 
-/** The screens come after the login. */
-const Screens = lazy(() => import('./screens.tsx'));
 const NewPassword = lazy(() => import('../screens/new-password.tsx'));
 const SecondFactor = lazy(() => import('../screens/second-factor.tsx'));
 const SetupToken = lazy(() => import('../screens/setup-token.tsx'));
@@ -21,6 +20,17 @@ export function Gate() {
   const [hasToken, setHasToken] = useState(hasSetupToken);
   const { data, refetch } = session;
   useEffect(() => onOtherRoles(() => void refetch()), [refetch]);
+  const first =
+    data === undefined || data.page_proof_required === true || !data.authenticated
+      ? null
+      : data.setup_mode && !hasToken
+        ? 'setup-token'
+        : data.admin?.must_change_password === true
+          ? 'new-password'
+          : data.admin?.must_add_second_factor === true
+            ? 'second-factor'
+            : 'screens';
+  const screens = useScreens(first === 'screens');
   if (data === undefined)
     return (
       <Center mih="100vh" p="md">
@@ -29,29 +39,62 @@ export function Gate() {
     );
   if (data.page_proof_required === true) return <LostProof />;
   if (!data.authenticated) return <Login hasProvider={data.idp} />;
-  return (
-    <Suspense
-      fallback={
-        <Center mih="100vh">
-          <Loader />
+  if (first === 'screens') {
+    if (screens.error !== undefined)
+      return (
+        <Center mih="100vh" p="md">
+          <ScreenFailed error={screens.error} />
         </Center>
-      }
-    >
-      {data.setup_mode && !hasToken ? (
+      );
+    return screens.Screens === null ? <Waiting /> : <screens.Screens />;
+  }
+  return (
+    <Suspense fallback={<Waiting />}>
+      {first === 'setup-token' ? (
         <SetupToken onTaken={() => setHasToken(true)} />
-      ) : data.admin?.must_change_password === true ? (
+      ) : first === 'new-password' ? (
         <SmallPage title={t('password.temporaryTitle')}>
           <NewPassword isTemporary />
         </SmallPage>
-      ) : data.admin?.must_add_second_factor === true ? (
+      ) : (
         <SmallPage title={t('secondFactor.mustTitle')} about={t('secondFactor.must')}>
           <SecondFactor />
         </SmallPage>
-      ) : (
-        <Screens />
       )}
     </Suspense>
   );
+}
+
+const Waiting = () => (
+  <Center mih="100vh">
+    <Loader />
+  </Center>
+);
+
+type LoadedScreens = { Screens: ComponentType | null; error?: unknown };
+
+/**
+ * The screens, which come after the login, once the one at the address is there too. Not by Suspense: React shows what a
+ * boundary has waited for only 300 ms after its fallback.
+ */
+function useScreens(isWanted: boolean): LoadedScreens {
+  const [loaded, setLoaded] = useState<LoadedScreens>({ Screens: null });
+  useEffect(() => {
+    if (!isWanted) return setLoaded({ Screens: null });
+    let isStale = false;
+    import('./screens.tsx')
+      .then(async ({ default: Screens, loadScreen }) => {
+        await loadScreen();
+        if (!isStale) setLoaded({ Screens });
+      })
+      .catch((error: unknown) => {
+        if (!isStale) setLoaded({ Screens: null, error });
+      });
+    return () => {
+      isStale = true;
+    };
+  }, [isWanted]);
+  return loaded;
 }
 
 /** The administrator has logged in from another window: a page opened again gets the new proof. */

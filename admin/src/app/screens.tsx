@@ -5,3 +5,11 @@ import { router } from './router.tsx';
 export default function Screens() {
   return <RouterProvider router={router} />;
 }
+
+let loading: Promise<void> | null = null;
+
+/** Loads the code of the screen at the address, once: a router that was shown before waits for its page to come back. */
+export function loadScreen(): Promise<void> {
+  loading ??= router.load();
+  return loading;
+}
