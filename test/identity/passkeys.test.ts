@@ -8,7 +8,7 @@ import type { Answer } from '../support/service.ts';
 
 /**
  * Passkeys of administrators (docs/identity.md "Second factor"), with an authenticator in software that can be made to lie.
- * How they work in a browser: test/pages/second-factor.test.ts.
+ * How they work in a browser: test/pages/stories/second-factor.ts.
  */
 
 const HOST = 'passkeys.uni.example';

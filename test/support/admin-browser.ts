@@ -1,6 +1,7 @@
 import fs from 'node:fs';
 import { createRequire } from 'node:module';
 import type { Browser, BrowserContext, Page } from 'playwright-core';
+import t from 'tap';
 import { startBrowser } from './browser.ts';
 import { buildExample } from './sdk.ts';
 import { startTestService, type TestService, TOKEN } from './service.ts';
@@ -8,6 +9,10 @@ import { startTestService, type TestService, TOKEN } from './service.ts';
 export const EMAIL = 'ada@uni.example';
 export const PASSWORD = 'seven brown owls at noon';
 const AXE = fs.readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+
+/** Generous: the stories of three files run at once on a busy machine. */
+const SHOWN_MS_MAX = 60_000;
+const WAITING = '.mantine-Loader-root, [aria-busy=true]';
 
 type Test = { teardown(fn: () => unknown): void };
 
@@ -39,24 +44,38 @@ export type AdminBrowserOptions = {
   people?: Array<{ display_name: string; external_id?: string }>;
 };
 
+let running: Promise<Browser> | null = null;
+
+/** One browser for a whole file; a story has a window with cookies and storage of its own. */
+function sharedBrowser(): Promise<Browser> {
+  if (running === null) {
+    const started = startBrowser();
+    t.teardown(async () => (await started).close());
+    running = started;
+  }
+  return running;
+}
+
 /** A service and a browser that shows its administration pages. */
-export async function startAdminBrowser(t: Test, options: AdminBrowserOptions = {}): Promise<AdminBrowser> {
+export async function startAdminBrowser(test: Test, options: AdminBrowserOptions = {}): Promise<AdminBrowser> {
   const { colorScheme = 'light', language = 'en-GB', loggedIn = true, width = 1280 } = options;
   const s = await startTestService(options.env);
-  t.teardown(() => s.stop());
+  test.teardown(() => s.stop());
   if (options.sample === true) await s.install(await buildExample('hello'));
   await options.prepare?.(s);
   for (const person of options.people ?? []) await s.admin('POST', '/users', person);
-  if (loggedIn) await s.admin('POST', '/auth/setup', { email: EMAIL, password: PASSWORD, name: 'Ada' });
-  const browser = await startBrowser();
-  t.teardown(() => browser.close());
+  const made = loggedIn
+    ? await s.admin('POST', '/auth/setup', { email: EMAIL, password: PASSWORD, name: 'Ada' })
+    : null;
+  const browser = await sharedBrowser();
   const context = await browser.newContext({
     ...{ locale: language, colorScheme, viewport: { width, height: 900 } },
     // What fades in has less contrast meanwhile.
     reducedMotion: 'reduce',
   });
   const page = await context.newPage();
-  page.setDefaultTimeout(20_000);
+  test.teardown(() => context.close());
+  page.setDefaultTimeout(SHOWN_MS_MAX);
   const errors: string[] = [];
   page.on('pageerror', error => errors.push(error.message));
   page.on('console', message => {
@@ -68,19 +87,47 @@ export async function startAdminBrowser(t: Test, options: AdminBrowserOptions = 
   // The browser keeps pages apart only on an origin it trusts.
   const base = s.base.replace('127.0.0.1', 'localhost');
   const open = async (path: string): Promise<void> => void (await page.goto(`${base}${path}`));
+  if (made !== null) await context.addCookies(cookiesOf(made.headers, base));
   await open(loggedIn ? '/admin/' : `/admin/#token=${TOKEN}`);
-  if (loggedIn) await logIn(page, EMAIL, PASSWORD);
+  if (loggedIn) await page.locator('header').waitFor();
   const axe = async (): Promise<string[]> => {
     // Half a megabyte, and a document keeps it.
     if (!(await page.evaluate('typeof window.axe === "object"'))) await page.evaluate(`${AXE}; null`);
     const found: unknown = await page.evaluate(
-      `(async () => { const r = await window.axe.run(); return r.violations
+      `(async () => { const r = await window.axe.run({ resultTypes: ['violations'] }); return r.violations
         .filter(v => v.impact === 'serious' || v.impact === 'critical')
         .map(v => v.id + ': ' + v.nodes.map(n => n.target.join(' ') + ' ' + n.html.slice(0, 160) + ' ' + (n.any[0]?.message ?? '')).slice(0, 3).join(', ')); })()`,
     );
     return Array.isArray(found) ? found.map(String) : [];
   };
   return { s, page, context, browser, errors, open, axe };
+}
+
+/** The cookies an answer sets, as a browser keeps them. */
+const cookiesOf = (
+  headers: Headers,
+  url: string,
+): Array<{ name: string; value: string; url: string; httpOnly: boolean }> =>
+  headers.getSetCookie().map(line => {
+    const [pair = '', ...attributes] = line.split(';');
+    const at = pair.indexOf('=');
+    return {
+      ...{ name: pair.slice(0, at), value: pair.slice(at + 1), url },
+      httpOnly: attributes.some(a => a.trim().toLowerCase() === 'httponly'),
+    };
+  });
+
+/** Waits until a screen is there with what it has read. Each frame is looked at: a locator looks twice a second. */
+export async function screenIsShown(page: Page): Promise<void> {
+  await page.evaluate(`new Promise((resolve, reject) => {
+    const end = performance.now() + ${SHOWN_MS_MAX};
+    const look = () => {
+      if (document.querySelector('h1, h2') !== null && document.querySelector('${WAITING}') === null) resolve(null);
+      else if (performance.now() > end) reject(new Error('the screen is not there: ' + document.body.innerText));
+      else requestAnimationFrame(look);
+    };
+    look();
+  })`);
 }
 
 /** Fills in the login form, and waits for the screen at the address. */

@@ -1,7 +1,7 @@
 import t from 'tap';
-import { startAdminBrowser } from '../support/admin-browser.ts';
-import { CLIENT, startIdentityProvider } from '../support/identity-provider.ts';
-import { request } from '../support/service.ts';
+import { startAdminBrowser } from '../../support/admin-browser.ts';
+import { CLIENT, startIdentityProvider } from '../../support/identity-provider.ts';
+import { request } from '../../support/service.ts';
 
 /** The pages of users, `/account/` and `/messengers/`. */
 

@@ -1,9 +1,9 @@
 import type { Page } from 'playwright-core';
 import t from 'tap';
-import { EMAIL, logOut, PASSWORD, startAdminBrowser } from '../support/admin-browser.ts';
-import { buildExample } from '../support/sdk.ts';
-import { TOKEN } from '../support/service.ts';
-import { watPlugin } from '../support/wat.ts';
+import { EMAIL, logOut, PASSWORD, startAdminBrowser } from '../../support/admin-browser.ts';
+import { buildExample } from '../../support/sdk.ts';
+import { TOKEN } from '../../support/service.ts';
+import { watPlugin } from '../../support/wat.ts';
 
 /** From an empty service to a plugin that answers, in a browser. */
 

@@ -1,7 +1,7 @@
 import { Secret, TOTP } from 'otpauth';
 import t from 'tap';
-import { openDatabase } from '../../src/db/database.ts';
-import { EMAIL, logOut, PASSWORD, startAdminBrowser } from '../support/admin-browser.ts';
+import { openDatabase } from '../../../src/db/database.ts';
+import { EMAIL, logOut, PASSWORD, startAdminBrowser } from '../../support/admin-browser.ts';
 
 /** The second factor in the pages, with the authenticator Chromium plays (`WebAuthn.addVirtualAuthenticator`). */
 

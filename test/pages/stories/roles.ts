@@ -1,9 +1,11 @@
 import t from 'tap';
-import { openDatabase } from '../../src/db/database.ts';
-import { logIn, logOut, PASSWORD, startAdminBrowser } from '../support/admin-browser.ts';
-import { CookieJar } from '../support/identity-provider.ts';
-import { appointSecondAdmin } from '../support/second-admin.ts';
-import { request } from '../support/service.ts';
+import { openDatabase } from '../../../src/db/database.ts';
+import { EMAIL, logIn, logOut, PASSWORD, startAdminBrowser } from '../../support/admin-browser.ts';
+import { CookieJar } from '../../support/identity-provider.ts';
+import { startMailServer } from '../../support/mail-server.ts';
+import { takePort } from '../../support/ports.ts';
+import { appointSecondAdmin } from '../../support/second-admin.ts';
+import { request } from '../../support/service.ts';
 
 t.test('an owner changes roles, and a page shows what its administrator may do, and why not', async t => {
   const { axe, errors, open, page, s } = await startAdminBrowser(t, { sample: true });
@@ -13,7 +15,7 @@ t.test('an owner changes roles, and a page shows what its administrator may do, 
   const login = await request(`${s.base}/api/admin/auth/login`, {
     method: 'POST',
     headers: { 'content-type': 'application/json' },
-    body: JSON.stringify({ email: 'ada@uni.example', password: PASSWORD }),
+    body: JSON.stringify({ email: EMAIL, password: PASSWORD }),
   });
   jar.take(login.headers);
   const { email } = await appointSecondAdmin(s, db, jar.header, PASSWORD, { roles: ['viewer'] });
@@ -31,7 +33,7 @@ t.test('an owner changes roles, and a page shows what its administrator may do, 
   t.ok(await page.getByRole('button', { name: 'Appoint an administrator' }).isDisabled());
 
   await logOut(page);
-  await logIn(page, 'ada@uni.example', PASSWORD);
+  await logIn(page, EMAIL, PASSWORD);
   await open('/admin/administrators');
   const row = page.getByRole('row', { name: new RegExp(email) });
   await row.getByRole('cell').getByText('Viewer', { exact: true }).last().waitFor();
@@ -115,3 +117,39 @@ t.test(
     t.same(errors, []);
   },
 );
+
+t.test('an administrator appoints another one, and sees what becomes of the mail', async t => {
+  const port = await takePort();
+  const env = { BOT_SMTP_HOST: '127.0.0.1', BOT_SMTP_PORT: String(port) };
+  const { errors, page, s, open } = await startAdminBrowser(t, { env, people: [{ display_name: 'Grace' }] });
+  await open('/admin/administrators');
+  await page.getByRole('button', { name: 'Appoint an administrator' }).click();
+  const dialog = page.getByRole('dialog');
+  await dialog.getByPlaceholder('Name or id').fill('Grace');
+  await page.getByRole('option', { name: /Grace/ }).click();
+  await dialog.getByLabel('Email').fill('grace@uni.example');
+  await dialog.getByLabel('Owner').check();
+  await dialog.getByRole('button', { name: /Appoint/ }).click();
+  await page.getByText('grace@uni.example').first().waitFor();
+  const smtp = await startMailServer(port);
+  t.teardown(() => smtp.close());
+  const password = /[a-z2-9]{5}(?:-[a-z2-9]{5}){3}/.exec((await smtp.nth(0)).text)?.[0] ?? '';
+  await page
+    .getByText(/mail sent/i)
+    .first()
+    .waitFor();
+  await logOut(page);
+  await page.getByLabel('Email').fill('grace@uni.example');
+  await page.getByRole('textbox', { name: 'Password' }).fill(password);
+  await page.getByRole('button', { name: 'Log in', exact: true }).click();
+  await page.getByText('Choose your password').waitFor();
+  await page.getByRole('textbox', { name: 'Temporary password' }).fill(password);
+  await page.getByRole('textbox', { name: 'New password', exact: true }).fill('another sentence of mine');
+  await page.getByRole('textbox', { name: 'New password again' }).fill('another sentence of mine');
+  await page.getByRole('button', { name: 'Change the password' }).click();
+  await page.getByRole('heading', { level: 1 }).waitFor();
+  await logOut(page);
+  await logIn(page, EMAIL, PASSWORD);
+  t.same(errors, []);
+  t.equal((await s.admin('GET', '/admins')).status, 401, 'the setup token has ended');
+});

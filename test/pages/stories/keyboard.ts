@@ -1,7 +1,7 @@
 import type { Locator, Page } from 'playwright-core';
 import t from 'tap';
-import { EMAIL, PASSWORD, startAdminBrowser } from '../support/admin-browser.ts';
-import { buildExample } from '../support/sdk.ts';
+import { EMAIL, PASSWORD, startAdminBrowser } from '../../support/admin-browser.ts';
+import { buildExample } from '../../support/sdk.ts';
 
 const TABS_MAX = 80;
 

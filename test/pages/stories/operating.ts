@@ -1,8 +1,8 @@
 import t from 'tap';
-import { openDatabase } from '../../src/db/database.ts';
-import { startAdminBrowser } from '../support/admin-browser.ts';
-import { startSubscriber } from '../support/subscriber.ts';
-import { watPlugin } from '../support/wat.ts';
+import { openDatabase } from '../../../src/db/database.ts';
+import { startAdminBrowser } from '../../support/admin-browser.ts';
+import { startSubscriber } from '../../support/subscriber.ts';
+import { watPlugin } from '../../support/wat.ts';
 
 /** What administrators do from day to day, in a browser. */
 
@@ -58,8 +58,11 @@ t.test('a key is made, a version fails, its execution says why, and the version 
   await drawer.getByText(/unreachable/).waitFor();
   t.same(await axe(), []);
   await drawer.getByRole('link', { name: 'Open its page' }).click();
-  await page.getByText(/unreachable/).waitFor();
-  t.match(page.url(), /plugins\/greeter\/executions\/\d+$/);
+  await page.waitForURL(/plugins\/greeter\/executions\/\d+$/);
+  await page
+    .locator('pre')
+    .getByText(/unreachable/)
+    .waitFor();
 
   await open('/admin/plugins/greeter?tab=versions');
   await page

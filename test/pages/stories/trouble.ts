@@ -1,7 +1,7 @@
 import t from 'tap';
-import { EMAIL, PASSWORD, startAdminBrowser } from '../support/admin-browser.ts';
-import { CookieJar } from '../support/identity-provider.ts';
-import { request } from '../support/service.ts';
+import { EMAIL, PASSWORD, startAdminBrowser } from '../../support/admin-browser.ts';
+import { CookieJar } from '../../support/identity-provider.ts';
+import { request } from '../../support/service.ts';
 
 /** What goes wrong is said in words, and nothing typed is lost. */
 
@@ -57,9 +57,28 @@ t.test('a service that cannot be reached is said in words, and the same click wo
   await page.getByRole('link', { name: 'Hello' }).waitFor();
   await context.setOffline(true);
   await page.getByRole('searchbox').fill('hel');
-  await page.getByRole('button', { name: 'Try again' }).waitFor({ timeout: 20_000 });
+  await page.getByRole('button', { name: 'Try again' }).waitFor({ timeout: 60_000 });
   await context.setOffline(false);
   await page.getByRole('button', { name: 'Try again' }).click();
   await page.getByRole('link', { name: 'Hello' }).waitFor();
   t.match(page.url(), /search=hel/);
+});
+
+t.test('a session that ends is begun again over the page, and what was typed is sent', async t => {
+  const { context, errors, page, open } = await startAdminBrowser(t, { sample: true });
+  await open('/admin/plugins/hello?tab=access');
+  const origins = page.getByPlaceholder('https://www.example.org');
+  await origins.fill('https://students.example.org');
+  await origins.press('Enter');
+  await context.clearCookies();
+  await page.getByRole('button', { name: 'Save', exact: true }).click();
+  const dialog = page.getByRole('dialog');
+  await dialog.getByText('Your session has ended').waitFor();
+  await dialog.getByLabel('Email').fill(EMAIL);
+  await dialog.getByRole('textbox', { name: 'Password' }).fill(PASSWORD);
+  await dialog.getByRole('button', { name: 'Log in', exact: true }).click();
+  await page.getByText('The origins are saved').waitFor();
+  await page.reload();
+  await page.getByText('https://students.example.org').first().waitFor();
+  t.same(errors, []);
 });

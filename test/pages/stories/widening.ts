@@ -1,7 +1,7 @@
 import t from 'tap';
-import { startAdminBrowser } from '../support/admin-browser.ts';
-import type { TestService } from '../support/service.ts';
-import { watPlugin } from '../support/wat.ts';
+import { startAdminBrowser } from '../../support/admin-browser.ts';
+import type { TestService } from '../../support/service.ts';
+import { watPlugin } from '../../support/wat.ts';
 
 /** What an upgrade opens is shown in the review, and asked before it is done (docs/access.md "What an installation widens"). */
 const module = (version: string, names: string[]): Uint8Array =>

@@ -1,0 +1,4 @@
+/** What administrators do from day to day, in a browser, and what goes wrong meanwhile. */
+import './stories/operating.ts';
+import './stories/roles.ts';
+import './stories/trouble.ts';

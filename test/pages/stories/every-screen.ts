@@ -1,0 +1,46 @@
+import t from 'tap';
+import { screenIsShown, startAdminBrowser } from '../../support/admin-browser.ts';
+import { SCREENS } from '../screens.ts';
+
+/** All screens: they can be read and reached in both languages, in both colour schemes, on any width. */
+
+/** Those that `first-plugin.ts` looks at in English on its way. */
+const SEEN = new Set([
+  '/admin/',
+  '/admin/plugins/upload',
+  '/admin/plugins/hello',
+  '/admin/plugins/hello?tab=access',
+  '/admin/plugins/hello/triggers/greet',
+  '/admin/why?user=1&plugin=hello&trigger=greet',
+]);
+
+/** Screens whose rows and filters have another order on a tablet. */
+const WIDE = new Set([
+  '/admin/',
+  '/admin/plugins/hello?tab=access',
+  '/admin/relationships',
+  '/admin/university',
+  '/admin/people',
+  '/admin/audit',
+]);
+
+for (const [language, colorScheme, width, screens] of [
+  ['en-GB', 'light', 1280, SCREENS.filter(s => !SEEN.has(s))],
+  ['ru-RU', 'dark', 320, SCREENS],
+  ['ru-RU', 'light', 768, SCREENS.filter(s => WIDE.has(s))],
+] as const)
+  t.test(`every screen in ${language}, ${colorScheme}, ${width} pixels wide`, async t => {
+    const { axe, errors, open, page } = await startAdminBrowser(t, { colorScheme, language, sample: true, width });
+    for (const screen of screens) {
+      await open(screen);
+      await screenIsShown(page);
+      t.same(await axe(), [], `axe: ${screen}`);
+      t.notOk(
+        await page.evaluate('document.documentElement.scrollWidth > document.documentElement.clientWidth'),
+        `${screen} is not wider than the window`,
+      );
+      if (language === 'ru-RU')
+        t.match(await page.locator('main').textContent(), /[а-яё]{3}/i, `${screen} is in Russian`);
+    }
+    t.same(errors, []);
+  });
