@@ -2,14 +2,14 @@ import { execFileSync } from 'node:child_process';
 import fs from 'node:fs';
 import path from 'node:path';
 import t from 'tap';
-import type { Finding } from '../../src/plugins/finding.ts';
-import { inspectModule } from '../../src/plugins/inspect.ts';
+import { withCustomSection } from '../../src/abi/custom-section.ts';
 import { ABI_NEWEST } from '../../src/abi/host-functions.ts';
 import { CONTROL } from '../../src/abi/host-memory.ts';
 import { leb } from '../../src/abi/leb.ts';
+import type { Finding } from '../../src/plugins/finding.ts';
 import { GateRefusal } from '../../src/plugins/gate/reader.ts';
+import { inspectModule } from '../../src/plugins/inspect.ts';
 import { trialCompile } from '../../src/plugins/trial-compile.ts';
-import { withCustomSection } from '../../src/abi/custom-section.ts';
 import { buildExample } from '../support/sdk.ts';
 import { startTestService } from '../support/service.ts';
 import { assemble, hostImports, manifestOf, respondText, watPlugin, withManifest } from '../support/wat.ts';
@@ -22,7 +22,17 @@ const plugin = (wat: string): Uint8Array => withManifest(assemble(`(module ${wat
 
 /** A module from raw sections: what no assembler would write. */
 function raw(sections: Array<[number, number[]]>): Uint8Array {
-  return Uint8Array.from([0, 0x61, 0x73, 0x6d, 1, 0, 0, 0, ...sections.flatMap(([id, body]) => [id, ...leb(body.length), ...body])]);
+  return Uint8Array.from([
+    0,
+    0x61,
+    0x73,
+    0x6d,
+    1,
+    0,
+    0,
+    0,
+    ...sections.flatMap(([id, body]) => [id, ...leb(body.length), ...body]),
+  ]);
 }
 
 async function modules(): Promise<Array<[string, Uint8Array]>> {
@@ -35,7 +45,10 @@ async function modules(): Promise<Array<[string, Uint8Array]>> {
   const go = ['/usr/local/go/bin/go', '/usr/bin/go', '/usr/lib/go/bin/go'].find(f => fs.existsSync(f));
   if (go !== undefined) {
     const target = path.join(process.env.TEST_DIRECTORY ?? '/tmp', `echo-go-${process.pid}.wasm`);
-    execFileSync(go, ['build', '-buildmode=c-shared', '-o', target, 'echo.go'], { cwd: SOURCES, env: { ...process.env, GOOS: 'wasip1', GOARCH: 'wasm', GOTOOLCHAIN: 'local' } });
+    execFileSync(go, ['build', '-buildmode=c-shared', '-o', target, 'echo.go'], {
+      cwd: SOURCES,
+      env: { ...process.env, GOOS: 'wasip1', GOARCH: 'wasm', GOTOOLCHAIN: 'local' },
+    });
     out.push(['Go', fs.readFileSync(target)]);
   }
   return out;
@@ -61,33 +74,110 @@ t.test('the gate refuses each dangerous module with its rule and a reason', asyn
   const many = (n: number, text: string): string => Array.from({ length: n }, () => text).join(' ');
   const killers: Array<[string, string, Uint8Array]> = [
     ['a table of 8 million entries', 'table-size', plugin(`(table 8000000 funcref) ${GOOD}`)],
-    ['100,000 tables', 'too-many', raw([[1, [0]], [4, [...leb(100_000), ...Array.from({ length: 100_000 }, () => [0x70, 0, 0]).flat()]]])],
-    ['50,000 locals', 'locals', plugin(`(memory (export "memory") 1) (func (export "plugin_handle") (result i32) (local ${many(50_000, 'i64')}) (i32.const 0))`)],
-    ['locals times ifs', 'compile-memory', plugin(`(memory (export "memory") 1) (func (export "plugin_handle") (result i32) (local ${many(9000, 'i64')}) ${many(1000, '(if (i32.const 1) (then))')} (i32.const 0))`)],
-    ['blocks nested 20,000 deep', 'nesting', raw([[1, [1, 0x60, 0, 0]], [3, [1, 0]], [10, [1, ...leb(60_003), 0, ...Array.from({ length: 20_000 }, () => [0x02, 0x40]).flat(), ...Array.from({ length: 20_001 }, () => 0x0b), 0]]])],
+    [
+      '100,000 tables',
+      'too-many',
+      raw([
+        [1, [0]],
+        [4, [...leb(100_000), ...Array.from({ length: 100_000 }, () => [0x70, 0, 0]).flat()]],
+      ]),
+    ],
+    [
+      '50,000 locals',
+      'locals',
+      plugin(
+        `(memory (export "memory") 1) (func (export "plugin_handle") (result i32) (local ${many(50_000, 'i64')}) (i32.const 0))`,
+      ),
+    ],
+    [
+      'locals times ifs',
+      'compile-memory',
+      plugin(
+        `(memory (export "memory") 1) (func (export "plugin_handle") (result i32) (local ${many(9000, 'i64')}) ${many(1000, '(if (i32.const 1) (then))')} (i32.const 0))`,
+      ),
+    ],
+    [
+      'blocks nested 20,000 deep',
+      'nesting',
+      raw([
+        [1, [1, 0x60, 0, 0]],
+        [3, [1, 0]],
+        [
+          10,
+          [
+            1,
+            ...leb(60_003),
+            0,
+            ...Array.from({ length: 20_000 }, () => [0x02, 0x40]).flat(),
+            ...Array.from({ length: 20_001 }, () => 0x0b),
+            0,
+          ],
+        ],
+      ]),
+    ],
     ['a garbage-collected struct', 'gc-type', raw([[1, [1, 0x5f, 1, 0x7f, 0]]])],
     ['a garbage-collected array', 'gc-type', raw([[1, [1, 0x5e, 0x78, 1]]])],
     ['a recursive type group', 'gc-type', raw([[1, [1, 0x4e, 1, 0x60, 0, 0]]])],
-    ['20,000 custom sections', 'too-many', Buffer.concat([plugin(GOOD), Buffer.from(Array.from({ length: 20_000 }, () => [0, 2, 1, 0x61]).flat())])],
+    [
+      '20,000 custom sections',
+      'too-many',
+      Buffer.concat([plugin(GOOD), Buffer.from(Array.from({ length: 20_000 }, () => [0, 2, 1, 0x61]).flat())]),
+    ],
     ['a 64-bit memory', 'memory64', raw([[5, [1, 4, 1]]])],
     ['two memories', 'multi-memory', raw([[5, [2, 0, 1, 0, 1]]])],
     ['a shared memory', 'shared-memory', raw([[5, [1, 3, 1, 2]]])],
-    ['an imported memory', 'import-kind', plugin('(import "env" "memory" (memory 1)) (func (export "plugin_handle") (result i32) (i32.const 0))')],
+    [
+      'an imported memory',
+      'import-kind',
+      plugin('(import "env" "memory" (memory 1)) (func (export "plugin_handle") (result i32) (i32.const 0))'),
+    ],
     ['an imported table', 'import-kind', plugin(`(import "env" "t" (table 1 funcref)) ${GOOD}`)],
     ['an imported global', 'import-kind', plugin(`(import "env" "g" (global i32)) ${GOOD}`)],
-    ['an initial memory of 8193 pages', 'memory-initial', plugin('(memory (export "memory") 8193) (func (export "plugin_handle") (result i32) (i32.const 0))')],
+    [
+      'an initial memory of 8193 pages',
+      'memory-initial',
+      plugin('(memory (export "memory") 8193) (func (export "plugin_handle") (result i32) (i32.const 0))'),
+    ],
     ['no memory', 'no-memory', plugin('(func (export "plugin_handle") (result i32) (i32.const 0))')],
-    ['a hidden memory', 'memory-not-exported', plugin('(memory 1) (func (export "plugin_handle") (result i32) (i32.const 0))')],
+    [
+      'a hidden memory',
+      'memory-not-exported',
+      plugin('(memory 1) (func (export "plugin_handle") (result i32) (i32.const 0))'),
+    ],
     ['no entry', 'no-entry', plugin('(memory (export "memory") 1)')],
-    ['an entry of another type', 'entry-signature', plugin('(memory (export "memory") 1) (func (export "plugin_handle"))')],
-    ['an _initialize with a result', 'entry-signature', plugin(`(func (export "_initialize") (result i32) (i32.const 1)) ${GOOD}`)],
+    [
+      'an entry of another type',
+      'entry-signature',
+      plugin('(memory (export "memory") 1) (func (export "plugin_handle"))'),
+    ],
+    [
+      'an _initialize with a result',
+      'entry-signature',
+      plugin(`(func (export "_initialize") (result i32) (i32.const 1)) ${GOOD}`),
+    ],
     ['a command', 'command', plugin(`(func (export "_start")) ${GOOD}`)],
     ['an unknown module', 'import-unknown', plugin(`(import "env" "abort" (func (param i32))) ${GOOD}`)],
     ['an unknown host function', 'import-unknown', plugin(`(import "plugin_host" "shell" (func (param i32))) ${GOOD}`)],
     ['an unknown WASI function', 'import-unknown', plugin(`(import "wasi_snapshot_preview1" "fork" (func)) ${GOOD}`)],
-    ['a host function of another type', 'import-signature', plugin(`(import "plugin_host" "kv_get" (func (param i64) (result i32))) ${GOOD}`)],
-    ['a WASI function of another type', 'import-signature', plugin(`(import "wasi_snapshot_preview1" "proc_exit" (func (param i64))) ${GOOD}`)],
-    ['atomic instructions', 'threads', raw([[1, [1, 0x60, 0, 0]], [3, [1, 0]], [10, [1, 5, 0, 0xfe, 3, 0, 0x0b]]])],
+    [
+      'a host function of another type',
+      'import-signature',
+      plugin(`(import "plugin_host" "kv_get" (func (param i64) (result i32))) ${GOOD}`),
+    ],
+    [
+      'a WASI function of another type',
+      'import-signature',
+      plugin(`(import "wasi_snapshot_preview1" "proc_exit" (func (param i64))) ${GOOD}`),
+    ],
+    [
+      'atomic instructions',
+      'threads',
+      raw([
+        [1, [1, 0x60, 0, 0]],
+        [3, [1, 0]],
+        [10, [1, 5, 0, 0xfe, 3, 0, 0x0b]],
+      ]),
+    ],
     ['no manifest', 'manifest', assemble(`(module ${GOOD})`)],
     ['two manifests', 'manifest', withManifest(plugin(GOOD), manifestOf({}))],
     ['a manifest that is not JSON', 'manifest', withManifest(assemble(`(module ${GOOD})`), undefined)],
@@ -99,24 +189,41 @@ t.test('the gate refuses each dangerous module with its rule and a reason', asyn
   ];
   for (const [name, rule, bytes] of killers) {
     const found = refusals(bytes);
-    t.ok(found.some(f => f.rule === rule), `${name}: ${rule}, found ${JSON.stringify(found)}`);
+    t.ok(
+      found.some(f => f.rule === rule),
+      `${name}: ${rule}, found ${JSON.stringify(found)}`,
+    );
     for (const f of found) t.ok(f.message.length > 10, 'the reason is a sentence');
   }
 });
 
 t.test('a host function newer than the declared protocol is refused by name, an older protocol is served', async t => {
-  const file = (abi: number): Uint8Array => withManifest(assemble(`(module ${hostImports('file_read_into')} ${GOOD})`), manifestOf({ abi }));
-  t.match(refusals(file(3)), [{ rule: 'import-newer', where: 'import plugin_host.file_read_into', message: /since protocol version 4/ }]);
+  const file = (abi: number): Uint8Array =>
+    withManifest(assemble(`(module ${hostImports('file_read_into')} ${GOOD})`), manifestOf({ abi }));
+  t.match(refusals(file(3)), [
+    { rule: 'import-newer', where: 'import plugin_host.file_read_into', message: /since protocol version 4/ },
+  ]);
   t.same(refusals(file(4)), []);
   for (const name of ['kv_get_many', 'kv_update', 'kv_increment']) {
-    const atomic = (abi: number): Uint8Array => withManifest(assemble(`(module ${hostImports(name)} ${GOOD})`), manifestOf({ abi }));
-    t.match(refusals(atomic(4)), [{ rule: 'import-newer', where: `import plugin_host.${name}`, message: /since protocol version 5/ }]);
+    const atomic = (abi: number): Uint8Array =>
+      withManifest(assemble(`(module ${hostImports(name)} ${GOOD})`), manifestOf({ abi }));
+    t.match(refusals(atomic(4)), [
+      { rule: 'import-newer', where: `import plugin_host.${name}`, message: /since protocol version 5/ },
+    ]);
     t.same(refusals(atomic(5)), []);
   }
   const s = await startTestService();
   t.teardown(() => s.stop());
   for (const abi of [1, 2, 3, 4, 5]) {
-    await s.install(watPlugin({ id: `v${abi}`, abi, imports: ['respond'], body: '(data (i32.const 64) "ok")', handle: `${respondText(64, 2)} (i32.const 0)` }));
+    await s.install(
+      watPlugin({
+        id: `v${abi}`,
+        abi,
+        imports: ['respond'],
+        body: '(data (i32.const 64) "ok")',
+        handle: `${respondText(64, 2)} (i32.const 0)`,
+      }),
+    );
     t.equal((await s.trigger(`v${abi}/run`)).text, 'ok');
   }
   const unstated = manifestOf({ id: 'unstated' });
@@ -155,14 +262,17 @@ t.test('a huge function name cannot fill the heap of the thread that prints the 
   t.equal((await s.trigger('name_bomb/run')).status, 502, 'and the service lives');
 });
 
-t.test("a module that the compiler refuses is refused with the compiler's message, and the trial has a memory limit", async t => {
-  const file = path.join(t.testdir({}), 'bad.wasm');
-  // Passes the gate, which is no validator: an i64 where an i32 is wanted.
-  fs.writeFileSync(file, assemble('(module (func (result i32) (i64.const 0)))', false));
-  t.match(await trialCompile(file, file), /type error|expected i32/i);
-  fs.writeFileSync(file, assemble('(module (func))'));
-  t.equal(await trialCompile(file, file), null);
-});
+t.test(
+  "a module that the compiler refuses is refused with the compiler's message, and the trial has a memory limit",
+  async t => {
+    const file = path.join(t.testdir({}), 'bad.wasm');
+    // Passes the gate, which is no validator: an i64 where an i32 is wanted.
+    fs.writeFileSync(file, assemble('(module (func (result i32) (i64.const 0)))', false));
+    t.match(await trialCompile(file, file), /type error|expected i32/i);
+    fs.writeFileSync(file, assemble('(module (func))'));
+    t.equal(await trialCompile(file, file), null);
+  },
+);
 
 /** A module with one memory whose `plugin_handle` is the given instructions. */
 const withBody = (...code: number[]): Uint8Array =>
@@ -201,32 +311,35 @@ t.test("no guest instruction reaches the host's control memory, which is memory 
   t.same(refusals(withBody(0x3f, 0, 0x1a)), [], 'the same module on its own memory passes');
 });
 
-t.test('a rewritten module exports nothing, and making an instance runs start, `_initialize` and the entry in this order', t => {
-  const order = (extra: string): number[] => {
-    const seen: number[] = [];
-    const { rewritten } = inspectModule(
-      plugin(`${hostImports('log')} (memory (export "memory") 1)
+t.test(
+  'a rewritten module exports nothing, and making an instance runs start, `_initialize` and the entry in this order',
+  t => {
+    const order = (extra: string): number[] => {
+      const seen: number[] = [];
+      const { rewritten } = inspectModule(
+        plugin(`${hostImports('log')} (memory (export "memory") 1)
         (func $say (param i32) (drop (call $log (local.get 0) (i32.const 0) (i32.const 0))))
         (func $start (call $say (i32.const 1))) (func $init (call $say (i32.const 2)))
         (func (export "plugin_handle") (result i32) (call $say (i32.const 3)) (i32.const -7)) ${extra}`),
-    );
-    if (rewritten === null) throw new Error('refused');
-    const module = new WebAssembly.Module(Uint8Array.from(rewritten.bytes));
-    t.same(WebAssembly.Module.exports(module), []);
-    const ctl = new WebAssembly.Memory({ initial: 1, maximum: 1 });
-    const words = new Int32Array(ctl.buffer);
-    const log = (level: number): number => seen.push(level * 10 + (words[CONTROL.entered] ?? 9));
-    const mem = new WebAssembly.Memory({ initial: 1, maximum: 8192 });
-    new WebAssembly.Instance(module, { plugin_host: { log }, $host: { mem, ctl } });
-    t.equal(words[CONTROL.code], -7);
-    return seen;
-  };
-  t.same(order(''), [31]);
-  t.same(order('(start $start)'), [10, 31]);
-  t.same(order('(export "_initialize" (func $init))'), [20, 31]);
-  t.same(order('(export "_initialize" (func $init)) (start $start)'), [10, 20, 31]);
-  t.end();
-});
+      );
+      if (rewritten === null) throw new Error('refused');
+      const module = new WebAssembly.Module(Uint8Array.from(rewritten.bytes));
+      t.same(WebAssembly.Module.exports(module), []);
+      const ctl = new WebAssembly.Memory({ initial: 1, maximum: 1 });
+      const words = new Int32Array(ctl.buffer);
+      const log = (level: number): number => seen.push(level * 10 + (words[CONTROL.entered] ?? 9));
+      const mem = new WebAssembly.Memory({ initial: 1, maximum: 8192 });
+      new WebAssembly.Instance(module, { plugin_host: { log }, $host: { mem, ctl } });
+      t.equal(words[CONTROL.code], -7);
+      return seen;
+    };
+    t.same(order(''), [31]);
+    t.same(order('(start $start)'), [10, 31]);
+    t.same(order('(export "_initialize" (func $init))'), [20, 31]);
+    t.same(order('(export "_initialize" (func $init)) (start $start)'), [10, 20, 31]);
+    t.end();
+  },
+);
 
 t.test('an entry that is itself an imported function, in a module without functions of its own', t => {
   const { findings, rewritten } = inspectModule(
@@ -240,7 +353,9 @@ t.test('an entry that is itself an imported function, in a module without functi
 t.test('as many memory.size as a function may hold are rewritten', t => {
   const sites = Array.from({ length: 60_000 }, () => '(drop (memory.size))').join(' ');
   const { findings, rewritten } = inspectModule(
-    plugin(`(memory (export "memory") 1) (func ${sites}) (func (export "plugin_handle") (result i32) (memory.grow (memory.size)))`),
+    plugin(
+      `(memory (export "memory") 1) (func ${sites}) (func (export "plugin_handle") (result i32) (memory.grow (memory.size)))`,
+    ),
   );
   t.same(findings, []);
   t.ok(rewritten !== null && WebAssembly.validate(Uint8Array.from(rewritten.bytes)));
@@ -265,9 +380,22 @@ t.test('what only an export declares may still be named by ref.func after the ex
 t.test('empty function and code sections are filled, not repeated', t => {
   const exported = [2, ...leb(6), ...Buffer.from('memory'), 2, 0, ...leb(13), ...Buffer.from('plugin_handle'), 0, 0];
   const imported = [1, ...leb(11), ...Buffer.from('plugin_host'), ...leb(8), ...Buffer.from('body_len'), 0, 0];
-  const empty: Array<[number, number[]]> = [[3, [0]], [10, [0]]];
-  for (const [functions, code] of [[true, true], [true, false], [false, true], [false, false]]) {
-    const sections: Array<[number, number[]]> = [[1, [1, 0x60, 0, 1, 0x7f]], [2, imported], [5, [1, 0, 1]], [7, exported]];
+  const empty: Array<[number, number[]]> = [
+    [3, [0]],
+    [10, [0]],
+  ];
+  for (const [functions, code] of [
+    [true, true],
+    [true, false],
+    [false, true],
+    [false, false],
+  ]) {
+    const sections: Array<[number, number[]]> = [
+      [1, [1, 0x60, 0, 1, 0x7f]],
+      [2, imported],
+      [5, [1, 0, 1]],
+      [7, exported],
+    ];
     if (functions === true) sections.splice(2, 0, empty[0]!);
     if (code === true) sections.push(empty[1]!);
     const { findings, rewritten } = inspectModule(withManifest(raw(sections), manifestOf({})));

@@ -20,16 +20,18 @@ t.test('an encrypted value can be decrypted only in its own row', async t => {
   const [a, b] = [await subscribe(right), await subscribe(moved)];
   const db = openDatabase(s.databaseUrl, 1, () => {});
   t.teardown(() => db.close());
-  await db.query('UPDATE event_subscriptions SET secret = (SELECT secret FROM event_subscriptions WHERE id = $1) WHERE id = $2', [
-    a,
-    b,
-  ]);
+  await db.query(
+    'UPDATE event_subscriptions SET secret = (SELECT secret FROM event_subscriptions WHERE id = $1) WHERE id = $2',
+    [a, b],
+  );
   await s.install(callerPlugin({ id: 'teller', requirements: [{ kind: 'events' }] }));
   await callHost(s, 'teller', [['event_publish', 'told', '{}']]);
   await right.until(1);
   const off = async () => (await s.admin('GET', `/events/subscriptions/${b}`)).json;
   while ((await off()).enabled === true) await new Promise(r => setTimeout(r, 20));
-  t.match(await off(), { disabled_why: /cannot be decrypted: .*copied from another row.*give the subscription a new secret/ });
+  t.match(await off(), {
+    disabled_why: /cannot be decrypted: .*copied from another row.*give the subscription a new secret/,
+  });
   t.equal(moved.attempts, 0, 'nothing is signed with the secret of another address');
   const mended = { new_secret: true, enabled: true };
   const answer = await s.admin('PATCH', `/events/subscriptions/${b}`, mended);

@@ -40,7 +40,11 @@ const module = (version: string): Uint8Array =>
 async function deliver(version: string): Promise<string> {
   const form = new FormData();
   form.append('file', new Blob([new Uint8Array(module(version))]), 'near.wasm');
-  form.append('frontend', new Blob([new Uint8Array(rawZip([{ name: 'index.html', data: Buffer.from(`<p>${version}</p>`) }]))]), 'f.zip');
+  form.append(
+    'frontend',
+    new Blob([new Uint8Array(rawZip([{ name: 'index.html', data: Buffer.from(`<p>${version}</p>`) }]))]),
+    'f.zip',
+  );
   const headers = { authorization: 'Bearer test-setup-token' };
   const uploaded = await request(`${first.base}/api/admin/plugins/upload`, { method: 'POST', headers, body: form });
   t.equal(uploaded.status, 201, uploaded.text);
@@ -73,7 +77,11 @@ t.test('what a release of before has left on one host alone is stored for all', 
   const storage = openModuleStorage(path.join(directories[0] ?? '', 'modules'), contents);
   await db.query('DELETE FROM stored_contents');
   const elsewhere = openModuleStorage(directory(), contents);
-  t.equal(await shareModules(db, contents, elsewhere), 0, 'a host without the files leaves it to the one that has them');
+  t.equal(
+    await shareModules(db, contents, elsewhere),
+    0,
+    'a host without the files leaves it to the one that has them',
+  );
   t.equal(await shareModules(db, contents, storage), 1);
   t.equal(await stored(), 3);
   t.equal(await shareModules(db, contents, storage), 0, 'once');
@@ -132,17 +140,22 @@ t.test('every host is listed with its release and its load, and one that falls s
   t.match((await hosts())[0], { name: 'lost', state: 'silent', duties: [], versions: ['0.0.1'] }, 'it has no duty now');
   await db.query("UPDATE host_processes SET seen_at = now() + interval '1 day' WHERE host_id = 7");
   for (let k = 0; k < 200; k++) {
-    const { rowCount } = await db.query("SELECT 1 FROM host_processes WHERE host_id = 7 AND seen_at > now() + interval '5 s'");
+    const { rowCount } = await db.query(
+      "SELECT 1 FROM host_processes WHERE host_id = 7 AND seen_at > now() + interval '5 s'",
+    );
     if (rowCount === 0) break;
     await new Promise(r => setTimeout(r, 50));
   }
-  const { rows } = await db.query<{ ahead: boolean }>('SELECT seen_at > now() AS ahead FROM host_processes WHERE host_id = 7');
+  const { rows } = await db.query<{ ahead: boolean }>(
+    'SELECT seen_at > now() AS ahead FROM host_processes WHERE host_id = 7',
+  );
   t.same(rows, [{ ahead: false }], 'a clock that was set back keeps no host alive');
 });
 
 t.test('a host that ends in order is not missed', async t => {
   const third = await startTestService({ ...env, BOT_DATA_DIR: directory() }, first);
-  const count = async (): Promise<number> => (await db.query('SELECT 1 FROM host_processes WHERE host_id <> 7')).rowCount ?? 0;
+  const count = async (): Promise<number> =>
+    (await db.query('SELECT 1 FROM host_processes WHERE host_id <> 7')).rowCount ?? 0;
   for (let k = 0; k < 100 && (await count()) < 3; k++) await new Promise(r => setTimeout(r, 50));
   t.equal(await count(), 3);
   await third.stop();
@@ -167,7 +180,10 @@ t.test('a host that is gone for good is forgotten, and one that serves is not', 
   const listed = (await first.admin('GET', '/hosts')).json.items as Json[];
   const serving = listed.find(h => h.state === 'serving');
   t.equal(listed.find(h => h.name === 'gone')?.state, 'silent');
-  t.match(await first.admin('DELETE', `/hosts/${serving?.id}`), { status: 409, json: { detail: /serves: only silent/ } });
+  t.match(await first.admin('DELETE', `/hosts/${serving?.id}`), {
+    status: 409,
+    json: { detail: /serves: only silent/ },
+  });
   t.equal((await first.admin('DELETE', '/hosts/77')).status, 204);
   t.equal((await first.admin('DELETE', '/hosts/77')).status, 404);
   t.equal((await first.admin('DELETE', '/hosts/x')).status, 404);

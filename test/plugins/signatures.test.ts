@@ -76,7 +76,9 @@ t.test('where signatures are required only modules of trusted keys are installed
     detail: /is not signed; plugins\.require_signature asks for one of: press-office/,
     errors: [{ pointer: '/wasm_key', code: 'not_accepted' }],
   });
-  t.match((await install(signed(okPlugin('strange'), stranger))).json, { detail: /which is none of plugins\.trusted_keys/ });
+  t.match((await install(signed(okPlugin('strange'), stranger))).json, {
+    detail: /which is none of plugins\.trusted_keys/,
+  });
   t.equal((await install(signed(okPlugin('fine')))).status, 200);
   const kept = await s.admin('DELETE', '/plugins/fine');
   t.equal(kept.status, 204);

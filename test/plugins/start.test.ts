@@ -17,7 +17,8 @@ const WASI = {
 };
 
 /** Answers the first 64 bytes of its memory from address 128 on. */
-const answerMemory = '(drop (call $respond (i32.const 200) (i32.const 0) (i32.const 0) (i32.const 128) (i32.const 64))) (i32.const 0)';
+const answerMemory =
+  '(drop (call $respond (i32.const 200) (i32.const 0) (i32.const 0) (i32.const 128) (i32.const 64))) (i32.const 0)';
 
 async function ask(s: TestService, id: string): Promise<Buffer> {
   const r = await fetch(`${s.base}/api/triggers/http/${id}/run`);
@@ -99,7 +100,9 @@ t.test('a start that asked for nothing is remembered: memory, size and globals a
     const s = await startTestService({ BOT_EXECUTION_MEMORY: memory, BOT_EXECUTION_LANES: '1' });
     t.teardown(() => s.stop());
     const { uploaded } = await s.install(remembering);
-    t.match(startFindings(uploaded), [{ level: 'note', message: /^its start is remembered: it ran once, at the upload/ }]);
+    t.match(startFindings(uploaded), [
+      { level: 'note', message: /^its start is remembered: it ran once, at the upload/ },
+    ]);
     const first = await ask(s, 'remembering');
     t.equal(first.readInt32LE(0), -123456789);
     t.equal(first.readBigInt64LE(4), -8070450532247928832n);
@@ -125,45 +128,113 @@ type Row = { name: string; plugin: Partial<WatPlugin>; level: string; message: R
 
 const draw = '(func $init (drop (call $random (i32.const 128) (i32.const 32)))) (export "_initialize" (func $init))';
 const ROWS: Row[] = [
-  { name: 'random', plugin: { moreImports: WASI.random, body: draw }, level: 'note', message: /^its start runs in every execution, because it drew random numbers \(once\); .*"start": "once" in the manifest/, same: false },
-  { name: 'random-once', plugin: { moreImports: WASI.random, body: draw, start: 'once' }, level: 'warning', message: /is remembered.* It drew random numbers \(once\)\. All executions share what it got, because/, same: true },
+  {
+    name: 'random',
+    plugin: { moreImports: WASI.random, body: draw },
+    level: 'note',
+    message:
+      /^its start runs in every execution, because it drew random numbers \(once\); .*"start": "once" in the manifest/,
+    same: false,
+  },
+  {
+    name: 'random-once',
+    plugin: { moreImports: WASI.random, body: draw, start: 'once' },
+    level: 'warning',
+    message: /is remembered.* It drew random numbers \(once\)\. All executions share what it got, because/,
+    same: true,
+  },
   {
     name: 'clock',
-    plugin: { moreImports: WASI.clock, body: '(func $init (drop (call $clock (i32.const 1) (i64.const 0) (i32.const 128))) (drop (call $clock (i32.const 0) (i64.const 0) (i32.const 136)))) (start $init)' },
+    plugin: {
+      moreImports: WASI.clock,
+      body: '(func $init (drop (call $clock (i32.const 1) (i64.const 0) (i32.const 128))) (drop (call $clock (i32.const 0) (i64.const 0) (i32.const 136)))) (start $init)',
+    },
     level: 'note',
     message: /because it read the clock \(2 times\)/,
     same: false,
   },
   {
     name: 'output',
-    plugin: { moreImports: WASI.write, body: '(data (i32.const 0) "\\08\\00\\00\\00\\02\\00\\00\\00hi") (func $init (drop (call $write (i32.const 1) (i32.const 0) (i32.const 1) (i32.const 128)))) (start $init)' },
+    plugin: {
+      moreImports: WASI.write,
+      body: '(data (i32.const 0) "\\08\\00\\00\\00\\02\\00\\00\\00hi") (func $init (drop (call $write (i32.const 1) (i32.const 0) (i32.const 1) (i32.const 128)))) (start $init)',
+    },
     level: 'note',
     message: /because it wrote output \(once\)/,
     same: true,
   },
   {
     name: 'table',
-    plugin: { body: '(table $t 2 funcref) (func $init (table.set $t (i32.const 1) (ref.func $init))) (start $init) (export "keep" (func $init))' },
+    plugin: {
+      body: '(table $t 2 funcref) (func $init (table.set $t (i32.const 1) (ref.func $init))) (start $init) (export "keep" (func $init))',
+    },
     level: 'note',
     message: /because it changes a table$/,
     same: true,
   },
-  { name: 'drop', plugin: { body: '(data $d "passive") (func $init (memory.init $d (i32.const 128) (i32.const 0) (i32.const 7)) (data.drop $d)) (start $init)' }, level: 'note', message: /because the module drops segments$/, same: true },
+  {
+    name: 'drop',
+    plugin: {
+      body: '(data $d "passive") (func $init (memory.init $d (i32.const 128) (i32.const 0) (i32.const 7)) (data.drop $d)) (start $init)',
+    },
+    level: 'note',
+    message: /because the module drops segments$/,
+    same: true,
+  },
   {
     name: 'reference',
-    plugin: { body: '(global $r (mut funcref) (ref.null func)) (func $init (global.set $r (ref.func $init))) (start $init) (export "keep" (func $init))' },
+    plugin: {
+      body: '(global $r (mut funcref) (ref.null func)) (func $init (global.set $r (ref.func $init))) (start $init) (export "keep" (func $init))',
+    },
     level: 'note',
     message: /because a global variable holds a reference before it or after it$/,
     same: true,
   },
-  { name: 'closing', plugin: { moreImports: WASI.close, body: '(func $init (drop (call $close (i32.const 1)))) (start $init)' }, level: 'note', message: /because it closes a standard descriptor$/, same: true },
-  { name: 'large', plugin: { memory: '500', body: '(func $init (memory.fill (i32.const 128) (i32.const 1) (i32.const 30000000))) (start $init)' }, level: 'note', message: /because it leaves 28\.6 MB of memory, and at most 24\.0 MB are kept$/, same: true },
-  { name: 'trapping', plugin: { body: '(func $init unreachable) (start $init)' }, level: 'warning', message: /^its start failed, and so will every execution: unreachable$/, same: null },
-  { name: 'exiting', plugin: { moreImports: WASI.exit, body: '(func $init (call $exit (i32.const 3))) (start $init)' }, level: 'warning', message: /^its start failed, and so will every execution: it called proc_exit\(3\)$/, same: null },
-  { name: 'endless', plugin: { body: '(func $init (loop $l (br $l))) (start $init)' }, level: 'warning', message: /because it needs more than 3 s of processor time$/, same: null },
+  {
+    name: 'closing',
+    plugin: { moreImports: WASI.close, body: '(func $init (drop (call $close (i32.const 1)))) (start $init)' },
+    level: 'note',
+    message: /because it closes a standard descriptor$/,
+    same: true,
+  },
+  {
+    name: 'large',
+    plugin: {
+      memory: '500',
+      body: '(func $init (memory.fill (i32.const 128) (i32.const 1) (i32.const 30000000))) (start $init)',
+    },
+    level: 'note',
+    message: /because it leaves 28\.6 MB of memory, and at most 24\.0 MB are kept$/,
+    same: true,
+  },
+  {
+    name: 'trapping',
+    plugin: { body: '(func $init unreachable) (start $init)' },
+    level: 'warning',
+    message: /^its start failed, and so will every execution: unreachable$/,
+    same: null,
+  },
+  {
+    name: 'exiting',
+    plugin: { moreImports: WASI.exit, body: '(func $init (call $exit (i32.const 3))) (start $init)' },
+    level: 'warning',
+    message: /^its start failed, and so will every execution: it called proc_exit\(3\)$/,
+    same: null,
+  },
+  {
+    name: 'endless',
+    plugin: { body: '(func $init (loop $l (br $l))) (start $init)' },
+    level: 'warning',
+    message: /because it needs more than 3 s of processor time$/,
+    same: null,
+  },
   {
     name: 'written-once',
-    plugin: { moreImports: WASI.write, start: 'once', body: '(data (i32.const 0) "\\08\\00\\00\\00\\02\\00\\00\\00hi") (func $init (drop (call $write (i32.const 1) (i32.const 0) (i32.const 1) (i32.const 128)))) (start $init)' },
+    plugin: {
+      moreImports: WASI.write,
+      start: 'once',
+      body: '(data (i32.const 0) "\\08\\00\\00\\00\\02\\00\\00\\00hi") (func $init (drop (call $write (i32.const 1) (i32.const 0) (i32.const 1) (i32.const 128)))) (start $init)',
+    },
     level: 'warning',
     message: /is remembered.* It wrote output \(once\)\. No execution writes that again, because/,
     same: true,
@@ -171,14 +242,19 @@ const ROWS: Row[] = [
   {
     name: 'function-before',
     // Only the initial value of the global declares $f, and the handler names it.
-    plugin: { body: '(func $f) (global $r (mut funcref) (ref.func $f)) (func $init (global.set $r (ref.null func))) (start $init)', handle: `(drop (ref.func $f)) ${answerMemory}` },
+    plugin: {
+      body: '(func $f) (global $r (mut funcref) (ref.func $f)) (func $init (global.set $r (ref.null func))) (start $init)',
+      handle: `(drop (ref.func $f)) ${answerMemory}`,
+    },
     level: 'note',
     message: /because a global variable holds a reference before it or after it$/,
     same: true,
   },
   {
     name: 'deep',
-    plugin: { body: '(func $deep (param i32) (if (local.get 0) (then (call $deep (i32.sub (local.get 0) (i32.const 1)))))) (func $init (call $deep (i32.const 30000)) (i32.store (i32.const 128) (i32.const 5))) (start $init)' },
+    plugin: {
+      body: '(func $deep (param i32) (if (local.get 0) (then (call $deep (i32.sub (local.get 0) (i32.const 1)))))) (func $init (call $deep (i32.const 30000)) (i32.store (i32.const 128) (i32.const 5))) (start $init)',
+    },
     level: 'note',
     message: /is remembered/,
     same: true,
@@ -213,20 +289,31 @@ const ROWS: Row[] = [
     message: /runs in every execution, because it read the clock \(once\)/,
     same: null,
   },
-  { name: 'nothing', plugin: { start: 'once' }, level: 'note', message: /says "start": "once", but the module has no start function and no _initialize/, same: true },
+  {
+    name: 'nothing',
+    plugin: { start: 'once' },
+    level: 'note',
+    message: /says "start": "once", but the module has no start function and no _initialize/,
+    same: true,
+  },
 ];
 
 t.test('the upload says whether the start is remembered, and why not', async t => {
   const s = await startTestService();
   t.teardown(() => s.stop());
   for (const { level, message, name, plugin, same } of ROWS) {
-    const { uploaded } = await s.install(watPlugin({ id: name, imports: ['respond'], handle: answerMemory, ...plugin }));
+    const { uploaded } = await s.install(
+      watPlugin({ id: name, imports: ['respond'], handle: answerMemory, ...plugin }),
+    );
     t.match(startFindings(uploaded), [{ level, message }], name);
     if (same === null) continue;
     const [a, b] = [await ask(s, name), await ask(s, name)];
     t.equal(a.equals(b), same, `${name}: two executions begin ${same ? 'alike' : 'differently'}`);
   }
-  t.match((await s.upload(watPlugin({ handle: '(i32.const 0)', start: 'always' }))).json, { status: 422, errors: [{ message: /manifest \/start: leave it out, or write "once"/ }] });
+  t.match((await s.upload(watPlugin({ handle: '(i32.const 0)', start: 'always' }))).json, {
+    status: 422,
+    errors: [{ message: /manifest \/start: leave it out, or write "once"/ }],
+  });
   const silent = await s.upload(watPlugin({ handle: '(i32.const 0)' }));
   t.same(startFindings(silent.json), [], 'a module without a start has nothing to say');
 });
@@ -234,7 +321,10 @@ t.test('the upload says whether the start is remembered, and why not', async t =
 t.test('what a start left is taken only when its parts lie in order, apart, and in its memory', t => {
   const outline = readModule(watPlugin({ handle: '(i32.const 0)' }));
   const file = path.join(t.testdir(), 'image');
-  const take = (extents: Array<[number, number]>, bytes = extents.reduce((sum, [, length]) => sum + length, 0)): unknown => {
+  const take = (
+    extents: Array<[number, number]>,
+    bytes = extents.reduce((sum, [, length]) => sum + length, 0),
+  ): unknown => {
     const asked = { random: 0, clock: 0, output: 0 };
     const flags = { closed: false, tablesChanged: false, sleeps: false, overflowed: false };
     const report = JSON.stringify({ failure: null, asked, ...flags, pages: 1, imageBytes: bytes, extents });
@@ -243,12 +333,40 @@ t.test('what a start left is taken only when its parts lie in order, apart, and 
     fs.writeFileSync(file, Buffer.concat([length, Buffer.from(report), Buffer.alloc(PAGE_BYTES + bytes)]));
     return rememberStart({ file, controlPages: 1 }, outline, false).image;
   };
-  t.match(take([[0, 4096], [8192, 4096]]), { pages: 1, extents: [{ address: 0 }, { address: 8192 }] });
-  t.match(take([[0, 4096], [4096, 4096]]), { extents: [{ address: 0 }, { address: 4096 }] }, 'side by side');
+  t.match(
+    take([
+      [0, 4096],
+      [8192, 4096],
+    ]),
+    { pages: 1, extents: [{ address: 0 }, { address: 8192 }] },
+  );
+  t.match(
+    take([
+      [0, 4096],
+      [4096, 4096],
+    ]),
+    { extents: [{ address: 0 }, { address: 4096 }] },
+    'side by side',
+  );
   for (const [extents, bytes] of [
-    [[[0, 4096], [4095, 10]]],
-    [[[8192, 4096], [0, 4096]]],
-    [[[0, 4096], [0, 4096]]],
+    [
+      [
+        [0, 4096],
+        [4095, 10],
+      ],
+    ],
+    [
+      [
+        [8192, 4096],
+        [0, 4096],
+      ],
+    ],
+    [
+      [
+        [0, 4096],
+        [0, 4096],
+      ],
+    ],
     [[[-1, 10]]],
     [[[0, 0]]],
     [[[65_530, 10]]],
@@ -281,7 +399,11 @@ t.test('passive segments and the indices of segments survive a remembered start'
 t.test('every memory.size and memory.grow is as the specification says, wherever it stands', async t => {
   const s = await startTestService({ BOT_EXECUTION_LANES: '1' });
   t.teardown(() => s.stop());
-  const many = Array.from({ length: 300 }, (_, k) => `(func $f${k} (param i32) (result i32) ${k % 3 === 0 ? '(drop (memory.size))' : ''} (i32.add (local.get 0) (memory.grow (i32.const ${k % 7 === 0 ? 1 : 0}))))`);
+  const many = Array.from(
+    { length: 300 },
+    (_, k) =>
+      `(func $f${k} (param i32) (result i32) ${k % 3 === 0 ? '(drop (memory.size))' : ''} (i32.add (local.get 0) (memory.grow (i32.const ${k % 7 === 0 ? 1 : 0}))))`,
+  );
   const handle = `(local $n i32)
     (i32.store (i32.const 128) (memory.grow (i32.const -1)))
     (i32.store (i32.const 132) (memory.grow (i32.const 0)))
@@ -301,6 +423,9 @@ t.test('every memory.size and memory.grow is as the specification says, wherever
   }
   for (let run = 0; run < 10; run++) {
     const seen = await ask(s, 'sizes');
-    t.same(Array.from({ length: 8 }, (_, k) => seen.readInt32LE(4 * k)), [-1, 2, sum, size, -1, size, -1, 0]);
+    t.same(
+      Array.from({ length: 8 }, (_, k) => seen.readInt32LE(4 * k)),
+      [-1, 2, sum, size, -1, size, -1, 0],
+    );
   }
 });
