@@ -134,7 +134,8 @@ async function rate(db: Database, name: string, changesOf: (k: number) => GraphC
   );
 }
 
-async function delivered(db: Database, lastId: number): Promise<void> {
+/** Waits until an entry of the outbox and those before it are in the graph store. */
+export async function delivered(db: Database, lastId: number): Promise<void> {
   for (;;) {
     const { rows } = await db.query<{ waits: boolean }>(
       'SELECT EXISTS (SELECT FROM authz_outbox WHERE id <= $1 AND processed_at IS NULL AND dead_at IS NULL) AS waits',

@@ -16,6 +16,7 @@ import { stopPeers } from './peers.ts';
 import { pin } from './pin.ts';
 import { pluginIo } from './plugin-io.ts';
 import { processes } from './processes.ts';
+import { rehearsal } from './rehearsal.ts';
 import { add, writeReport } from './report.ts';
 import { scale } from './scale.ts';
 import { throughput } from './throughput.ts';
@@ -81,6 +82,7 @@ const GROUPS: Readonly<Record<string, () => Promise<void>>> = {
   scale: async () => await scale(path.join(directory, 'many'), rounds, seconds),
   processes: async () => await processes(path.join(directory, 'processes'), rounds, seconds),
   policies: async () => await policies((await theHost()).port, await theCaller(), rounds, seconds),
+  rehearsal: async () => await rehearsal((await theHost()).port, databaseUrl(), rounds),
   outbox: async () => await outbox((await theHost()).port, databaseUrl(), seconds),
   files: async () => await files((await theHost()).port, await theCaller(), directory, rounds),
   // Its logins end the session before.
