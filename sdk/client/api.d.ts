@@ -2505,29 +2505,82 @@ export interface paths {
           'before': string;
           /** The policy as it would be; empty for none */
           'after': string;
-          /** How many to look at */
-          'users'?: number;
+          /** How many users this part looks at */
+          'limit'?: number;
+          /** The next_cursor of the part before */
+          'cursor'?: string;
         };
       } };
       responses: Refused<400 | 401 | 403 | 408 | 413 | 415 | 422 | 500 | 503 | 507> & {
         200: { headers: Record<string, unknown>; content: {
           'application/json': {
-            /** Users for whom both policies were decided */
+            /** How many users there are */
+            'users': number;
+            /** Users of this part for whom both policies were decided */
             'examined': number;
-            /** Users for whom the graph did not answer */
+            /** Users of this part for whom the graph did not answer */
             'undecided': number;
-            'gains': components['schemas']['ChangedAccess'];
-            'loses': components['schemas']['ChangedAccess'];
+            'gains': components['schemas']['PolicySubject'][];
+            'loses': components['schemas']['PolicySubject'][];
+            /** Cursor of the next part; null after the last one */
+            'next_cursor': string | null;
           };
         } };
         202: { headers: Record<string, unknown>; content: {
           'application/json': {
-            /** Users for whom both policies were decided */
+            /** How many users there are */
+            'users': number;
+            /** Users of this part for whom both policies were decided */
             'examined': number;
-            /** Users for whom the graph did not answer */
+            /** Users of this part for whom the graph did not answer */
             'undecided': number;
-            'gains': components['schemas']['ChangedAccess'];
-            'loses': components['schemas']['ChangedAccess'];
+            'gains': components['schemas']['PolicySubject'][];
+            'loses': components['schemas']['PolicySubject'][];
+            /** Cursor of the next part; null after the last one */
+            'next_cursor': string | null;
+          };
+        } };
+      };
+    };
+  };
+  '/api/admin/policies/rehearse': {
+    post: {
+      parameters: {};
+      requestBody: { content: {
+        'application/json': {
+          'plugin': string;
+          /** Name of the trigger or the command */
+          'trigger': string;
+          /** The policy as it would be; empty for none */
+          'expression': string;
+          'days'?: number;
+        };
+      } };
+      responses: Refused<400 | 401 | 403 | 404 | 408 | 413 | 415 | 422 | 500 | 503 | 507> & {
+        200: { headers: Record<string, unknown>; content: {
+          'application/json': {
+            /** Recorded calls that were decided again */
+            'calls': number;
+            'callers': number;
+            /** Callers that are not there any more, or could not be decided */
+            'undecided': number;
+            /** Calls that were refused, and would have been let in */
+            'would_admit': components['schemas']['DecidedOtherwise'];
+            /** Calls that were let in, and would have been refused */
+            'would_refuse': components['schemas']['DecidedOtherwise'];
+          };
+        } };
+        202: { headers: Record<string, unknown>; content: {
+          'application/json': {
+            /** Recorded calls that were decided again */
+            'calls': number;
+            'callers': number;
+            /** Callers that are not there any more, or could not be decided */
+            'undecided': number;
+            /** Calls that were refused, and would have been let in */
+            'would_admit': components['schemas']['DecidedOtherwise'];
+            /** Calls that were let in, and would have been refused */
+            'would_refuse': components['schemas']['DecidedOtherwise'];
           };
         } };
       };
@@ -5837,12 +5890,25 @@ export interface components {
       /** Executions that failed in the last 24 hours */
       'failed_24h': number;
     };
-    'ChangedAccess': {
-      'count': number;
-      /** 20 of them at most */
-      'users': {
-        'id': number;
-        'display_name': string;
+    'PolicySubject': {
+      'id': number;
+      'display_name': string;
+      'external_id': string;
+      /** Study groups */
+      'groups': {
+        'id': string;
+        'name': string;
+      }[];
+    };
+    'DecidedOtherwise': {
+      'calls': number;
+      'callers': number;
+      /** Those with the most calls, 100 at most */
+      'most': {
+        /** user:<id>, service:<id> or public */
+        'principal': string;
+        'calls': number;
+        'user'?: components['schemas']['PolicySubject'];
       }[];
     };
     'PolicyTrial': {

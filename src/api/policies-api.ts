@@ -1,17 +1,21 @@
 import { z } from 'zod';
 import { comparePolicies } from '../authz/compare-policies.ts';
 import type { Policies, PolicyTrial } from '../authz/policies.ts';
-import { compileForSaving } from '../authz/policy.ts';
 import { PolicyError } from '../authz/policy-ast.ts';
+import type { NamedSubject } from '../authz/read-subjects.ts';
+import { type OtherwiseDecided, rehearsePolicy } from '../authz/rehearse-policy.ts';
 import { ServiceError } from '../base/errors.ts';
 import { makeSemaphore } from '../base/semaphore.ts';
 import type { Database } from '../db/database.ts';
 import type { GraphSchema } from '../graph/graph-schema.ts';
 import { GraphError } from '../graph/graph-store.ts';
-import { sampleUsers } from '../identity/users.ts';
+import { countUsers } from '../identity/users.ts';
+import type { PluginRegistry } from '../plugins/registry.ts';
+import { listRecordedCallers, RECORDED_CALLS_MAX } from '../records/recorded-callers.ts';
 import { resource } from './contract.ts';
 import { type Handle, serve } from './endpoint.ts';
 import {
+  assertPolicy,
   policyPosition,
   policyProblem,
   policyProblems,
@@ -21,10 +25,10 @@ import {
   policyWarnings,
   positionOf,
 } from './policy-body.ts';
-import { present } from './query.ts';
+import { CURSOR, present } from './query.ts';
 import type { Route } from './route.ts';
 
-export type PoliciesApiParts = { db: Database; policies: Policies; schema: GraphSchema };
+export type PoliciesApiParts = { db: Database; policies: Policies; registry: PluginRegistry; schema: GraphSchema };
 
 const names = z.array(z.string().max(250)).max(1000);
 const channel = z.enum(['TELEGRAM', 'VK', '']);
@@ -89,16 +93,37 @@ const trialResult = z
   })
   .meta({ id: 'PolicyTrial' });
 
-/** How long a comparison may take, and how many users it looks at and names. */
-const COMPARE_MS = 4000;
-const SAMPLE_MAX = 500;
-const NAMED_MAX = 20;
-const changedAccess = z
+/** How long one part may take. */
+const PART_MS = 4000;
+const PART_USERS_MAX = 5000;
+/** Callers that are decided again, and those that are named. */
+const CALLERS_MAX = 5000;
+const CALLERS_NAMED_MAX = 100;
+const DAYS_MAX = 366;
+
+const named = {
+  id: z.int(),
+  display_name: z.string(),
+  external_id: z.string(),
+  groups: z.array(z.object({ id: z.string(), name: z.string() })).describe('Study groups'),
+};
+const changedUsers = z.array(z.object(named).meta({ id: 'PolicySubject' }));
+
+const decidedOtherwise = z
   .object({
-    count: z.int(),
-    users: z.array(z.object({ id: z.int(), display_name: z.string() })).describe(`${NAMED_MAX} of them at most`),
+    calls: z.int(),
+    callers: z.int(),
+    most: z
+      .array(
+        z.object({
+          principal: z.string().describe('user:<id>, service:<id> or public'),
+          calls: z.int(),
+          user: z.object(named).meta({ id: 'PolicySubject' }).optional(),
+        }),
+      )
+      .describe(`Those with the most calls, ${CALLERS_NAMED_MAX} at most`),
   })
-  .meta({ id: 'ChangedAccess' });
+  .meta({ id: 'DecidedOtherwise' });
 
 /** Policies before they are saved (docs/authorization.md "Policies"). */
 export const policies = resource('Policies', 'Policies before they are saved.', {
@@ -124,22 +149,56 @@ export const policies = resource('Policies', 'Policies before they are saved.', 
     path: '/api/admin/policies/compare',
     guard: 'admin',
     key: ['read', 'access'],
-    summary: 'Tell which users of a sample gain or lose access by a change of a policy',
-    description: `Users are picked at random; after ${COMPARE_MS / 1000} s it answers what it has.`,
+    summary: 'Tell which users gain or lose access by a change of a policy',
+    description: `Goes over all users in parts: as long as there is a \`next_cursor\`, send it with the same policies. A part answers after ${PART_MS / 1000} s with what it has.`,
     body: z.strictObject({
       before: policyText.describe('The policy as it is; empty for none'),
       after: policyText.describe('The policy as it would be; empty for none'),
-      users: z.int().min(1).max(SAMPLE_MAX).default(100).describe('How many to look at'),
+      limit: z.int().min(1).max(PART_USERS_MAX).default(1000).describe('How many users this part looks at'),
+      cursor: z
+        .string()
+        .regex(/^\d{1,15}$/, CURSOR)
+        .optional()
+        .describe('The next_cursor of the part before'),
     }),
     replies: {
       200: z.object({
-        examined: z.int().describe('Users for whom both policies were decided'),
-        undecided: z.int().describe('Users for whom the graph did not answer'),
-        gains: changedAccess,
-        loses: changedAccess,
+        users: z.int().describe('How many users there are'),
+        examined: z.int().describe('Users of this part for whom both policies were decided'),
+        undecided: z.int().describe('Users of this part for whom the graph did not answer'),
+        gains: changedUsers,
+        loses: changedUsers,
+        next_cursor: z.string().nullable().describe('Cursor of the next part; null after the last one'),
       }),
     },
     example: { body: { before: '', after: 'has_role("editor")' } },
+  },
+  rehearse: {
+    method: 'POST',
+    path: '/api/admin/policies/rehearse',
+    guard: 'admin',
+    key: ['read', 'access'],
+    summary: 'Tell which recorded calls a policy would have decided otherwise',
+    description:
+      `Decides the callers of the newest ${RECORDED_CALLS_MAX} records again, with what is known of them today. Of successful ` +
+      'calls only a few per second are recorded (docs/plugins.md "Records").',
+    body: z.strictObject({
+      plugin: z.string().max(100),
+      trigger: z.string().max(100).describe('Name of the trigger or the command'),
+      expression: policyText.describe('The policy as it would be; empty for none'),
+      days: z.int().min(1).max(DAYS_MAX).default(7),
+    }),
+    replies: {
+      200: z.object({
+        calls: z.int().describe('Recorded calls that were decided again'),
+        callers: z.int(),
+        undecided: z.int().describe('Callers that are not there any more, or could not be decided'),
+        would_admit: decidedOtherwise.describe('Calls that were refused, and would have been let in'),
+        would_refuse: decidedOtherwise.describe('Calls that were let in, and would have been refused'),
+      }),
+    },
+    refusals: ['not_found'],
+    example: { body: { plugin: 'hello', trigger: 'greet', expression: 'has_role("editor")', days: 7 } },
   },
   try: {
     method: 'POST',
@@ -156,40 +215,64 @@ export const policies = resource('Policies', 'Policies before they are saved.', 
 });
 
 /** Others wait: each asks hundreds of questions. */
-const comparing = makeSemaphore(1);
+const inTurn = makeSemaphore(1);
 
-const compare: Handle<typeof policies.compare, PoliciesApiParts> = async ({ db, policies, schema }, { body }) => {
-  const { after, before, users } = await body();
-  for (const [expression, pointer] of [
-    [before, '/before'],
-    [after, '/after'],
-  ] as const)
-    if (expression !== '') assertCompiles(expression, pointer, schema);
-  const sample = await sampleUsers(db, users);
-  const ids = sample.map(u => u.id);
-  const found = await comparing(() => comparePolicies(policies, before, after, ids, performance.now() + COMPARE_MS));
-  const named = (ids: readonly number[]) =>
-    sample
-      .filter(u => ids.includes(u.id))
-      .slice(0, NAMED_MAX)
-      .map(u => ({ id: u.id, display_name: u.displayName }));
+const subjectJson = (s: NamedSubject) => ({
+  id: s.id,
+  display_name: s.displayName,
+  external_id: s.externalId,
+  groups: s.groups,
+});
+
+const compare: Handle<typeof policies.compare, PoliciesApiParts> = async (parts, { body }) => {
+  const { after, before, cursor, limit } = await body();
+  assertPolicy(before, parts.schema, '/before');
+  assertPolicy(after, parts.schema, '/after');
+  const part = { after: Number(cursor ?? 0), limit };
+  const found = await inTurn(() => comparePolicies(parts, { before, after }, part, performance.now() + PART_MS));
   const json = {
+    users: await countUsers(parts.db),
     examined: found.examined,
     undecided: found.undecided,
-    gains: { count: found.gains.length, users: named(found.gains) },
-    loses: { count: found.loses.length, users: named(found.loses) },
+    gains: found.gains.map(subjectJson),
+    loses: found.loses.map(subjectJson),
+    next_cursor: found.nextAfter === null ? null : String(found.nextAfter),
   };
   return { status: 200, json };
 };
 
-function assertCompiles(expression: string, pointer: string, schema: GraphSchema): void {
-  try {
-    compileForSaving(expression, schema);
-  } catch (error) {
-    if (error instanceof PolicyError) throw policyRefused(expression, error, pointer);
-    throw error;
-  }
-}
+const rehearse: Handle<typeof policies.rehearse, PoliciesApiParts> = async (parts, { body }) => {
+  const { days, expression, plugin, trigger } = await body();
+  assertPolicy(expression, parts.schema, '/expression');
+  if (parts.registry.find(plugin)?.manifest.triggers.some(t => t.name === trigger) !== true)
+    throw new ServiceError('not_found', `plugin "${plugin}" has no trigger or command "${trigger}"`);
+  const since = new Date(Date.now() - days * 86_400_000);
+  const found = await inTurn(async () => {
+    const recorded = await listRecordedCallers(parts.db, { pluginId: plugin, trigger, since }, CALLERS_MAX);
+    return await rehearsePolicy(parts, expression, recorded, performance.now() + PART_MS);
+  });
+  const json = {
+    calls: found.calls,
+    callers: found.callers,
+    undecided: found.undecided,
+    would_admit: otherwiseJson(found.wouldAdmit),
+    would_refuse: otherwiseJson(found.wouldRefuse),
+  };
+  return { status: 200, json };
+};
+
+const otherwiseJson = (found: readonly OtherwiseDecided[]) => ({
+  calls: found.reduce((n, c) => n + c.calls, 0),
+  callers: found.length,
+  most: found
+    .toSorted((a, b) => b.calls - a.calls)
+    .slice(0, CALLERS_NAMED_MAX)
+    .map(({ calls, principal, subject }) => ({
+      principal,
+      calls,
+      ...(subject === null ? {} : { user: subjectJson(subject) }),
+    })),
+});
 
 const check: Handle<typeof policies.check, PoliciesApiParts> = async ({ db, schema }, { body }) => {
   const { expression } = await body();
@@ -214,7 +297,7 @@ const tryOut: Handle<typeof policies.try, PoliciesApiParts> = async (parts, { bo
 };
 
 export const policyRoutes = (parts: PoliciesApiParts): Route[] =>
-  serve(policies, parts, { check, compare, try: tryOut });
+  serve(policies, parts, { check, compare, rehearse, try: tryOut });
 
 function trialJson(source: string, { context, parts, verdict }: PolicyTrial) {
   const failure =

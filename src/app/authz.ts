@@ -154,7 +154,7 @@ export function composeAuthz({ changes, config, db, jobs, log, tracing }: Core, 
     routes: [
       ...triggerRoutes({ db, registry, quarantine, schema }),
       ...commandRoutes({ db, registry, schema }),
-      ...policyRoutes({ db, ...authz }),
+      ...policyRoutes({ db, registry, ...authz }),
       ...accessRoutes({ db, registry, quarantine, ...authz }),
       ...relationshipRoutes({ db, ...authz }),
       ...outboxRoutes({ db, comparison, ...authz }),

@@ -1,51 +1,63 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import type { Queryable } from '../db/database.ts';
 import type { Policies, PolicyVerdict } from './policies.ts';
+import { type NamedSubject, readSubjects } from './read-subjects.ts';
 
-/** Users looked at together. */
-const AT_ONCE = 8;
+/** Users decided together: their questions to the graph go in few calls, and other requests run in between. */
+const AT_ONCE = 50;
 
 export type PolicyComparison = {
   /** Users whose access was decided by both policies. */
   examined: number;
   /** Users the new policy admits and the old one does not, and the other way round. */
-  gains: number[];
-  loses: number[];
+  gains: NamedSubject[];
+  loses: NamedSubject[];
   /** Users for whom one of the policies could not be decided now. */
   undecided: number;
+  /** The last user looked at, where there may be more. */
+  nextAfter: number | null;
 };
 
 /** Without a policy every user is admitted. */
-const decide = async (policies: Policies, source: string, userId: number): Promise<PolicyVerdict['kind']> =>
-  source === '' ? 'allowed' : (await policies.decide(source, { kind: 'user', userId })).kind;
+const decide = async (policies: Policies, source: string, subject: NamedSubject): Promise<PolicyVerdict['kind']> =>
+  source === '' ? 'allowed' : (await policies.decideFor(source, subject.context)).kind;
 
 /**
- * Which of these users gain or lose access when a policy takes the place of another one.
+ * Which users gain or lose access when a policy takes the place of another one. Looks at users in the order of their
+ * ids, and may be asked to go on where it has stopped.
  *
  * @param before the policy as it is; empty for none
  * @param after the policy as it would be; empty for none
- * @param untilMs when to stop (monotonic clock); users after it are not examined
+ * @param part users with ids above `after`, at most `limit` of them
+ * @param untilMs when to stop (monotonic clock); at least some users are looked at
  */
 export async function comparePolicies(
-  policies: Policies,
-  before: string,
-  after: string,
-  users: readonly number[],
+  { db, policies }: { db: Queryable; policies: Policies },
+  { after, before }: { before: string; after: string },
+  part: { after: number; limit: number },
   untilMs: number,
 ): Promise<PolicyComparison> {
-  const result: PolicyComparison = { examined: 0, gains: [], loses: [], undecided: 0 };
-  for (let k = 0; k < users.length && performance.now() < untilMs; k += AT_ONCE) {
-    const some = users.slice(k, k + AT_ONCE);
+  const subjects = await readSubjects(db, part);
+  const result: PolicyComparison = { examined: 0, gains: [], loses: [], undecided: 0, nextAfter: null };
+  let seen = 0;
+  while (seen < subjects.length && (seen === 0 || performance.now() < untilMs)) {
+    const some = subjects.slice(seen, seen + AT_ONCE);
     const verdicts = await Promise.all(
-      some.map(async id => [id, await decide(policies, before, id), await decide(policies, after, id)] as const),
+      some.map(async s => [s, await decide(policies, before, s), await decide(policies, after, s)] as const),
     );
-    for (const [id, old, fresh] of verdicts) {
+    for (const [subject, old, fresh] of verdicts) {
       if (old === 'unavailable' || fresh === 'unavailable') {
         result.undecided++;
         continue;
       }
       result.examined++;
-      if (old !== 'allowed' && fresh === 'allowed') result.gains.push(id);
-      if (old === 'allowed' && fresh !== 'allowed') result.loses.push(id);
+      if (old !== 'allowed' && fresh === 'allowed') result.gains.push(subject);
+      if (old === 'allowed' && fresh !== 'allowed') result.loses.push(subject);
     }
+    seen += some.length;
+    await nextTurn();
   }
+  const isWhole = seen === subjects.length && subjects.length < part.limit;
+  result.nextAfter = isWhole ? null : (subjects[seen - 1]?.id ?? null);
   return result;
 }

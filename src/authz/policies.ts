@@ -95,6 +95,17 @@ export class Policies {
     return this.#first(policy, subjectOf(context), context.assembledAt, caller.userId);
   }
 
+  /** Decides about a user whose context the caller has read, with groups. Nothing of it is cached but answers of the graph. */
+  decideFor(source: string, context: SubjectContext): PolicyVerdict | Promise<PolicyVerdict> {
+    let policy: CompiledPolicy;
+    try {
+      policy = compilePolicy(source);
+    } catch (error) {
+      return this.#broken(source, error);
+    }
+    return this.#first(policy, subjectOf(context), context.assembledAt, null);
+  }
+
   /** The verdict of a stored policy that does not compile in this release: it admits no caller. */
   #broken(source: string, error: unknown): PolicyVerdict {
     const place = error instanceof PolicyError ? error : undefined;

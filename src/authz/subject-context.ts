@@ -14,7 +14,7 @@ export type SubjectContext = {
   assembledAt: number;
 };
 
-type FactsSql = {
+export type FactsSql = {
   id: string;
   external_id: string | null;
   primary_channel: string | null;
@@ -25,10 +25,21 @@ type FactsSql = {
   roles: string[];
 };
 
-/** Attributes and roles in one statement. */
-const FACTS = `SELECT u.id, u.external_id, u.primary_channel, u.locale, u.nationality_type, u.funding_type, u.education_form,
-    ARRAY(SELECT role FROM user_roles r WHERE r.global_user_id = u.id ORDER BY role) AS roles
-  FROM global_users u WHERE u.id = $1`;
+/** Attributes and roles of a user, in one statement. */
+export const FACTS = `u.id, u.external_id, u.primary_channel, u.locale, u.nationality_type, u.funding_type, u.education_form,
+    ARRAY(SELECT role FROM user_roles r WHERE r.global_user_id = u.id ORDER BY role) AS roles`;
+
+/** They as policies name them; an attribute that is not set is an empty text. */
+export const factsOf = (r: FactsSql): Omit<PolicyUser, 'groups'> => ({
+  id: BigInt(r.id),
+  external_id: r.external_id ?? '',
+  roles: r.roles,
+  primary_channel: r.primary_channel ?? '',
+  locale: r.locale,
+  nationality_type: r.nationality_type ?? '',
+  funding_type: r.funding_type ?? '',
+  education_form: r.education_form ?? '',
+});
 
 /**
  * Caches contexts of users for 30 s (docs/authorization.md "Caches"), and removes them at once when their facts change:
@@ -80,20 +91,11 @@ export class SubjectContexts {
   async #assemble(userId: number, withGroups: boolean): Promise<SubjectContext | null> {
     const changes = this.#changes;
     const assembledAt = this.#now();
-    const { rows } = await this.#db.query<FactsSql>(FACTS, [userId]);
+    const { rows } = await this.#db.query<FactsSql>(`SELECT ${FACTS} FROM global_users u WHERE u.id = $1`, [userId]);
     const facts = rows[0];
     if (facts === undefined) return null;
-    const externalId = facts.external_id ?? '';
-    const user = {
-      id: BigInt(facts.id),
-      external_id: externalId,
-      roles: facts.roles,
-      primary_channel: facts.primary_channel ?? '',
-      locale: facts.locale,
-      nationality_type: facts.nationality_type ?? '',
-      funding_type: facts.funding_type ?? '',
-      education_form: facts.education_form ?? '',
-    };
+    const user = factsOf(facts);
+    const externalId = user.external_id;
     const context: SubjectContext = {
       user: withGroups ? { ...user, groups: await this.lookupGroups(externalId) } : withoutGroups(user),
       roles: new Set(facts.roles),

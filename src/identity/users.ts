@@ -309,22 +309,8 @@ export async function eraseUser(client: Queryable, id: number): Promise<void> {
   await client.query('DELETE FROM global_users WHERE id = $1', [id]);
 }
 
-/** A table with more rows is read in part: blocks picked at random. */
-const READ_ROWS = 100_000;
-
-/**
- * Users picked at random, with their names.
- *
- * @param count at most that many; all of them where there are not more
- */
-export async function sampleUsers(db: Queryable, count: number): Promise<Array<{ id: number; displayName: string }>> {
-  const { rows: sizes } = await db.query<{ rows: number }>(
-    "SELECT reltuples::float8 AS rows FROM pg_class WHERE oid = 'global_users'::regclass",
-  );
-  const percent = Math.min(100, (100 * READ_ROWS) / Math.max(1, sizes[0]?.rows ?? 1));
-  const { rows } = await db.query<{ id: string; display_name: string }>(
-    'SELECT id, display_name FROM global_users TABLESAMPLE SYSTEM ($2) ORDER BY random() LIMIT $1',
-    [count, percent],
-  );
-  return rows.map(r => ({ id: Number(r.id), displayName: r.display_name }));
+/** How many users there are. */
+export async function countUsers(db: Queryable): Promise<number> {
+  const { rows } = await db.query<{ users: number }>('SELECT count(*)::int AS users FROM global_users');
+  return rows[0]?.users ?? 0;
 }

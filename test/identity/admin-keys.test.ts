@@ -100,6 +100,7 @@ const OPENED_BY: Record<string, string> = {
   'POST /api/admin/policies/check': 'read access',
   'POST /api/admin/policies/try': 'read access',
   'POST /api/admin/policies/compare': 'read access',
+  'POST /api/admin/policies/rehearse': 'read access',
   'POST /api/admin/access/explain': 'read access',
   'GET /api/admin/relationships': 'read access',
   'POST /api/admin/relationships': 'access',

@@ -1,30 +1,71 @@
-import { Alert, Button, Card, Group, Stack, Text, Title } from '@mantine/core';
-import { useState } from 'react';
+import { Alert, Button, Card, Group, Progress, Stack, Text, Title } from '@mantine/core';
+import { useEffect, useRef, useState } from 'react';
 import { useTranslation } from 'react-i18next';
-import { answered, api, type Schemas } from '../api/client.ts';
-import { LinkAnchor } from '../parts/links.tsx';
+import { answered, api } from '../api/client.ts';
 import { ProblemAlert } from '../parts/problem.tsx';
+import { numberText } from '../parts/quantities.ts';
+import { ChangedPeople, type Person } from './changed-people.tsx';
+import { type RecordedCalls, RecordedCallsAnswer } from './recorded-calls.tsx';
 
-type Changed = Schemas['ChangedAccess'];
-type Compared = { examined: number; undecided: number; gains: Changed; loses: Changed };
+const DAYS = 7;
+const PART = 2000;
 
-/** Who among a sample of users gains or loses access by the change that is not saved yet. */
-export function ComparePolicy(props: { saved: string; draft: string; isBroken: boolean }) {
-  const { draft, isBroken, saved } = props;
+/** What is known so far: `seen` of `users` people. */
+type Found = {
+  users: number;
+  seen: number;
+  undecided: number;
+  gains: Person[];
+  loses: Person[];
+  recorded: RecordedCalls | null;
+};
+
+/**
+ * Who gains or loses access by the change that is not saved yet, among all users and in the calls of the last days. Belongs
+ * to one draft: another one takes a component of its own.
+ */
+export function ComparePolicy(props: {
+  plugin: string;
+  trigger: string;
+  saved: string;
+  draft: string;
+  isBroken: boolean;
+}) {
+  const { draft, isBroken, plugin, saved, trigger } = props;
   const { t } = useTranslation();
-  const [found, setFound] = useState<{ of: string; compared: Compared } | null>(null);
+  const [found, setFound] = useState<Found | null>(null);
   const [error, setError] = useState<unknown>(null);
   const [isRunning, setRunning] = useState(false);
+  const turn = useRef<AbortController | null>(null);
   const isSame = draft.trim() === saved.trim();
+  useEffect(() => () => turn.current?.abort(), []);
   const run = async (): Promise<void> => {
+    turn.current = new AbortController();
+    const { signal } = turn.current;
     setRunning(true);
     setError(null);
+    let sum: Found = { users: 0, seen: 0, undecided: 0, gains: [], loses: [], recorded: null };
+    setFound(sum);
     try {
-      const body = { before: saved, after: draft, users: 200 };
-      setFound({ of: draft, compared: answered(await api.POST('/api/admin/policies/compare', { body })) });
+      for (let cursor: string | null = ''; cursor !== null; ) {
+        const where: { cursor?: string } = cursor === '' ? {} : { cursor };
+        const body = { before: saved, after: draft, limit: PART, ...where };
+        const part = answered(await api.POST('/api/admin/policies/compare', { body, signal }));
+        sum = {
+          ...sum,
+          users: part.users,
+          seen: sum.seen + part.examined + part.undecided,
+          undecided: sum.undecided + part.undecided,
+          gains: [...sum.gains, ...part.gains],
+          loses: [...sum.loses, ...part.loses],
+        };
+        setFound(sum);
+        cursor = part.next_cursor;
+      }
+      const body = { plugin, trigger, expression: draft, days: DAYS };
+      setFound({ ...sum, recorded: answered(await api.POST('/api/admin/policies/rehearse', { body, signal })) });
     } catch (problem) {
-      setFound(null);
-      setError(problem);
+      if (!signal.aborted) setError(problem);
     } finally {
       setRunning(false);
     }
@@ -38,34 +79,58 @@ export function ComparePolicy(props: { saved: string; draft: string; isBroken: b
         <Text size="sm" c="dimmed">
           {t(isSame ? 'comparePolicy.same' : 'comparePolicy.about')}
         </Text>
-        <div>
+        <Group>
           <Button variant="light" onClick={() => void run()} loading={isRunning} disabled={isSame || isBroken}>
             {t('comparePolicy.go')}
           </Button>
-        </div>
+          {isRunning && (
+            <Button variant="subtle" onClick={() => turn.current?.abort()}>
+              {t('comparePolicy.stop')}
+            </Button>
+          )}
+        </Group>
+        {isRunning && found !== null && <Seen found={found} />}
         <ProblemAlert error={error} />
-        {found !== null && found.of === draft && <Answer compared={found.compared} />}
+        {found !== null && <Answer found={found} isWhole={!isRunning} />}
       </Stack>
     </Card>
   );
 }
 
-function Answer({ compared: { examined, gains, loses, undecided } }: { compared: Compared }) {
+function Seen({ found: { seen, users } }: { found: Found }) {
   const { t } = useTranslation();
+  const text = t('comparePolicy.progress', { done: numberText(seen), of: numberText(users) });
   return (
-    <Stack gap="xs" role="status">
-      <Text size="sm">
-        {t('comparePolicy.examined', { count: examined })}{' '}
-        {gains.count + loses.count === 0 && examined > 0 && t('comparePolicy.none')}
+    <div role="status">
+      <Progress value={users === 0 ? 100 : (100 * seen) / users} animated aria-label={text} />
+      <Text size="sm" c="dimmed" mt={4}>
+        {text}
       </Text>
-      {loses.count > 0 && (
-        <Alert color="red" title={t('comparePolicy.lose', { count: loses.count })}>
-          <People changed={loses} />
+    </div>
+  );
+}
+
+function Answer({ found, isWhole }: { found: Found; isWhole: boolean }) {
+  const { t } = useTranslation();
+  const { gains, loses, recorded, seen, undecided, users } = found;
+  return (
+    <Stack gap="xs">
+      {isWhole && (
+        <Text size="sm" role="status">
+          {seen < users
+            ? t('comparePolicy.progress', { done: numberText(seen), of: numberText(users) })
+            : t('comparePolicy.examined', { count: seen })}{' '}
+          {gains.length + loses.length === 0 && seen > 0 && t('comparePolicy.none')}
+        </Text>
+      )}
+      {loses.length > 0 && (
+        <Alert color="red" title={t('comparePolicy.lose', { count: loses.length })}>
+          <ChangedPeople people={loses} />
         </Alert>
       )}
-      {gains.count > 0 && (
-        <Alert color="orange" title={t('comparePolicy.gain', { count: gains.count })}>
-          <People changed={gains} />
+      {gains.length > 0 && (
+        <Alert color="orange" title={t('comparePolicy.gain', { count: gains.length })}>
+          <ChangedPeople people={gains} />
         </Alert>
       )}
       {undecided > 0 && (
@@ -73,27 +138,7 @@ function Answer({ compared: { examined, gains, loses, undecided } }: { compared:
           {t('comparePolicy.undecided', { count: undecided })}
         </Text>
       )}
+      {recorded !== null && <RecordedCallsAnswer days={DAYS} recorded={recorded} />}
     </Stack>
-  );
-}
-
-function People({ changed: { count, users } }: { changed: Changed }) {
-  const { t } = useTranslation();
-  return (
-    <Group gap="xs">
-      {users.map(u => (
-        <LinkAnchor
-          key={u.id}
-          to="/admin/people/$user"
-          params={{ user: String(u.id) }}
-          size="sm"
-          c="inherit"
-          underline="always"
-        >
-          {u.display_name || `#${u.id}`}
-        </LinkAnchor>
-      ))}
-      {count > users.length && <Text size="sm">{t('comparePolicy.more', { count: count - users.length })}</Text>}
-    </Group>
   );
 }

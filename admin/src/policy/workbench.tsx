@@ -27,6 +27,9 @@ type Revision = Schemas['PolicyRevision'];
 
 /** Writes a policy, tries it with a user, saves it, and brings an older one back. */
 export function PolicyWorkbench(props: {
+  plugin: string;
+  /** Name of the trigger or command. */
+  trigger: string;
   /** Names it among what was read. */
   name: readonly string[];
   saved: string;
@@ -35,7 +38,7 @@ export function PolicyWorkbench(props: {
   revisions: (cursor: string | undefined) => Promise<{ items: Revision[]; next_cursor: string | null }>;
   restore: (revision: number) => Promise<unknown>;
 }) {
-  const { name, problems, restore, revisions, save, saved } = props;
+  const { name, plugin, problems, restore, revisions, save, saved, trigger } = props;
   const { t } = useTranslation();
   const [draft, setDraft] = useState(saved);
   const [notices, setNotices] = useState<readonly PolicyNotice[]>([]);
@@ -149,7 +152,7 @@ export function PolicyWorkbench(props: {
       </Stack>
       <Stack>
         <TryPolicy expression={draft} isBroken={wrong > 0} />
-        <ComparePolicy saved={saved} draft={draft} isBroken={wrong > 0} />
+        <ComparePolicy key={draft} plugin={plugin} trigger={trigger} saved={saved} draft={draft} isBroken={wrong > 0} />
       </Stack>
     </SimpleGrid>
   );

@@ -67,6 +67,8 @@ export default function CommandScreen() {
           <Section title={t('access.policy')} about={t('policy.about')}>
             <PolicyWorkbench
               key={settings.policy_expression}
+              plugin={id}
+              trigger={name}
               name={key}
               saved={settings.policy_expression}
               problems={settings.policy_problems}

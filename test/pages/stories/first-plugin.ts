@@ -155,6 +155,8 @@ t.test('a policy is written with the errors of the service, tried as a user, and
   await page.getByRole('button', { name: 'Compare with what is saved' }).click();
   await page.getByText('1 person looked at.').waitFor();
   await page.getByText('1 loses access').waitFor();
+  await page.getByText('In no group').waitFor();
+  await page.getByText('No call was recorded in the last 7 days').waitFor();
   t.same(await axe(), []);
   await page.getByRole('button', { name: 'Save', exact: true }).first().click();
   await page.getByText('run is saved').waitFor();

@@ -1,0 +1,78 @@
+import type { Queryable } from '../db/database.ts';
+import type { RecordedCaller } from '../records/recorded-callers.ts';
+import type { Policies, PolicyVerdict } from './policies.ts';
+import { type NamedSubject, readSubjectsById } from './read-subjects.ts';
+
+const AT_ONCE = 50;
+
+/** A caller whose recorded calls a policy would have decided otherwise; `subject` is null for keys and callers without a login. */
+export type OtherwiseDecided = { principal: string; calls: number; subject: NamedSubject | null };
+
+export type Rehearsal = {
+  /** Callers and calls that were decided again. */
+  callers: number;
+  calls: number;
+  /** Refused then and admitted by the policy, and the other way round. */
+  wouldAdmit: OtherwiseDecided[];
+  wouldRefuse: OtherwiseDecided[];
+  /** Callers that could not be decided now, or that are not there any more. */
+  undecided: number;
+};
+
+type Caller = RecordedCaller & { subject: NamedSubject | null };
+
+/**
+ * Decides recorded calls again by a policy, with what is known of their callers today.
+ *
+ * @param source the policy; empty for none
+ * @param untilMs when to stop (monotonic clock); callers after it count as undecided
+ */
+export async function rehearsePolicy(
+  { db, policies }: { db: Queryable; policies: Policies },
+  source: string,
+  recorded: readonly RecordedCaller[],
+  untilMs: number,
+): Promise<Rehearsal> {
+  const result: Rehearsal = { callers: 0, calls: 0, wouldAdmit: [], wouldRefuse: [], undecided: 0 };
+  for (let k = 0; k < recorded.length; k += AT_ONCE) {
+    const some = recorded.slice(k, k + AT_ONCE);
+    if (performance.now() >= untilMs) {
+      result.undecided += recorded.length - k;
+      break;
+    }
+    const ids = some.flatMap(c => idOf(c.principal, 'user'));
+    const subjects = new Map((await readSubjectsById(db, ids)).map(s => [`user:${s.id}`, s]));
+    const callers = some.map((c): Caller => ({ ...c, subject: subjects.get(c.principal) ?? null }));
+    const verdicts = await Promise.all(callers.map(async c => [c, await decide(policies, source, c)] as const));
+    for (const [caller, verdict] of verdicts) note(result, caller, verdict);
+  }
+  return result;
+}
+
+const idOf = (principal: string, kind: 'user' | 'service'): number[] =>
+  principal.startsWith(`${kind}:`) ? [Number(principal.slice(kind.length + 1))] : [];
+
+/** @returns null for a user who is not there any more */
+async function decide(
+  policies: Policies,
+  source: string,
+  { principal, subject }: Caller,
+): Promise<PolicyVerdict['kind'] | null> {
+  if (source === '') return 'allowed';
+  if (subject !== null) return (await policies.decideFor(source, subject.context)).kind;
+  const [keyId] = idOf(principal, 'service');
+  if (keyId !== undefined) return (await policies.decide(source, { kind: 'service', keyId })).kind;
+  // A policy asks for a login.
+  return principal === 'public' ? 'denied' : null;
+}
+
+function note(result: Rehearsal, { admitted, principal, refused, subject }: Caller, verdict: string | null): void {
+  if (verdict === null || verdict === 'unavailable') {
+    result.undecided++;
+    return;
+  }
+  result.callers++;
+  result.calls += admitted + refused;
+  if (verdict === 'allowed' && refused > 0) result.wouldAdmit.push({ principal, calls: refused, subject });
+  if (verdict !== 'allowed' && admitted > 0) result.wouldRefuse.push({ principal, calls: admitted, subject });
+}
