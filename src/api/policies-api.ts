@@ -7,6 +7,7 @@ import { type OtherwiseDecided, rehearsePolicy } from '../authz/rehearse-policy.
 import { ServiceError } from '../base/errors.ts';
 import { makeSemaphore } from '../base/semaphore.ts';
 import type { Database } from '../db/database.ts';
+import type { Graph } from '../graph/graph.ts';
 import type { GraphSchema } from '../graph/graph-schema.ts';
 import { GraphError } from '../graph/graph-store.ts';
 import { countUsers } from '../identity/users.ts';
@@ -28,7 +29,13 @@ import {
 import { CURSOR, present } from './query.ts';
 import type { Route } from './route.ts';
 
-export type PoliciesApiParts = { db: Database; policies: Policies; registry: PluginRegistry; schema: GraphSchema };
+export type PoliciesApiParts = {
+  db: Database;
+  graph: Graph;
+  policies: Policies;
+  registry: PluginRegistry;
+  schema: GraphSchema;
+};
 
 const names = z.array(z.string().max(250)).max(1000);
 const channel = z.enum(['TELEGRAM', 'VK', '']);

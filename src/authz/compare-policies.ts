@@ -1,9 +1,11 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Queryable } from '../db/database.ts';
+import type { Graph } from '../graph/graph.ts';
+import { PermittedUsers } from './permitted-users.ts';
 import type { Policies, PolicyVerdict } from './policies.ts';
 import { type NamedSubject, readSubjects } from './read-subjects.ts';
 
-/** Users decided together: their questions to the graph go in few calls, and other requests run in between. */
+/** Users decided together; other requests run in between. */
 const AT_ONCE = 50;
 
 export type PolicyComparison = {
@@ -19,8 +21,13 @@ export type PolicyComparison = {
 };
 
 /** Without a policy every user is admitted. */
-const decide = async (policies: Policies, source: string, subject: NamedSubject): Promise<PolicyVerdict['kind']> =>
-  source === '' ? 'allowed' : (await policies.decideFor(source, subject.context)).kind;
+const decide = async (
+  policies: Policies,
+  source: string,
+  subject: NamedSubject,
+  permitted: PermittedUsers,
+): Promise<PolicyVerdict['kind']> =>
+  source === '' ? 'allowed' : (await policies.decideFor(source, subject.context, c => permitted.check(c))).kind;
 
 /**
  * Which users gain or lose access when a policy takes the place of another one. Looks at users in the order of their
@@ -32,18 +39,22 @@ const decide = async (policies: Policies, source: string, subject: NamedSubject)
  * @param untilMs when to stop (monotonic clock); at least some users are looked at
  */
 export async function comparePolicies(
-  { db, policies }: { db: Queryable; policies: Policies },
+  { db, graph, policies }: { db: Queryable; graph: Pick<Graph, 'check' | 'lookupUsers'>; policies: Policies },
   { after, before }: { before: string; after: string },
   part: { after: number; limit: number },
   untilMs: number,
 ): Promise<PolicyComparison> {
   const subjects = await readSubjects(db, part);
   const result: PolicyComparison = { examined: 0, gains: [], loses: [], undecided: 0, nextAfter: null };
+  const permitted = new PermittedUsers(graph);
   let seen = 0;
   while (seen < subjects.length && (seen === 0 || performance.now() < untilMs)) {
     const some = subjects.slice(seen, seen + AT_ONCE);
     const verdicts = await Promise.all(
-      some.map(async s => [s, await decide(policies, before, s), await decide(policies, after, s)] as const),
+      some.map(async s => {
+        const [old, fresh] = await Promise.all([before, after].map(p => decide(policies, p, s, permitted)));
+        return [s, old, fresh] as const;
+      }),
     );
     for (const [subject, old, fresh] of verdicts) {
       if (old === 'unavailable' || fresh === 'unavailable') {

@@ -44,7 +44,11 @@ const NO_CHECKS: readonly AskedCheck[] = [];
 /** Interval between reports of the same policy that does not compile. */
 const REPORT_MS = 60_000;
 
+/** Where answers of the graph come from; `recall`: cached ones count. */
+type Answers = { recall: boolean; check(check: GraphCheck): Promise<boolean> };
+
 type Evaluation = {
+  answers: Answers;
   policy: CompiledPolicy;
   subject: PolicySubject;
   memo: GraphMemo;
@@ -61,6 +65,7 @@ type Evaluation = {
 export class Policies {
   readonly #contexts: SubjectContexts;
   readonly #graph: Pick<Graph, 'check' | 'peek'>;
+  readonly #answers: Answers;
   readonly #now: () => number;
   readonly #report: (source: string, reason: string) => void;
   /** Policies reported within the last minute. */
@@ -75,6 +80,7 @@ export class Policies {
   ) {
     this.#contexts = contexts;
     this.#graph = graph;
+    this.#answers = { recall: true, check: c => graph.check(c) };
     this.#now = now;
     this.#report = report;
     this.#reported = boundedCache({ max: 1000, ttlMs: REPORT_MS, now });
@@ -95,15 +101,23 @@ export class Policies {
     return this.#first(policy, subjectOf(context), context.assembledAt, caller.userId);
   }
 
-  /** Decides about a user whose context the caller has read, with groups. Nothing of it is cached but answers of the graph. */
-  decideFor(source: string, context: SubjectContext): PolicyVerdict | Promise<PolicyVerdict> {
+  /**
+   * Decides about a user whose context the caller has read, with groups.
+   *
+   * @param check answers of the graph, instead of those of `decide`
+   */
+  decideFor(
+    source: string,
+    context: SubjectContext,
+    check: (check: GraphCheck) => Promise<boolean>,
+  ): PolicyVerdict | Promise<PolicyVerdict> {
     let policy: CompiledPolicy;
     try {
       policy = compilePolicy(source);
     } catch (error) {
       return this.#broken(source, error);
     }
-    return this.#first(policy, subjectOf(context), context.assembledAt, null);
+    return this.#first(policy, subjectOf(context), context.assembledAt, null, new Map(), { recall: false, check });
   }
 
   /** The verdict of a stored policy that does not compile in this release: it admits no caller. */
@@ -135,16 +149,17 @@ export class Policies {
     assembledAt: number | null,
     userId: number | null,
     memo: GraphMemo = new Map(),
-    remember = true,
+    answers: Answers = this.#answers,
   ): PolicyVerdict | Promise<PolicyVerdict> {
     let pass = passPolicy(policy, subject, memo);
     if (pass.kind === 'needs' && pass.groups)
       return userId === null ? unanswered(NO_GROUPS, 0, NO_CHECKS, null) : this.#decideLater(policy, userId, true);
     const checks: AskedCheck[] = [];
     // If all answers are cached, decides without a promise.
-    while (pass.kind === 'needs' && remember && this.#recall(pass.checks, memo, checks))
+    while (pass.kind === 'needs' && answers.recall && this.#recall(pass.checks, memo, checks))
       pass = passPolicy(policy, subject, memo);
-    if (pass.kind === 'needs') return this.#ask({ policy, subject, memo, checks, assembledAt, userId }, pass.checks);
+    if (pass.kind === 'needs')
+      return this.#ask({ answers, policy, subject, memo, checks, assembledAt, userId }, pass.checks);
     const age = assembledAt === null ? null : this.#now() - assembledAt;
     if (pass.kind === 'failed') return failed(0, checks, age, pass.error.message, pass.error);
     return { kind: pass.allowed ? 'allowed' : 'denied', reason: '', rounds: 0, checks, contextAgeMs: age };
@@ -181,7 +196,7 @@ export class Policies {
       const startedAt = performance.now();
       const asked = [...needs];
       try {
-        const answers = await Promise.all(asked.map(([, check]) => this.#graph.check(check)));
+        const answers = await Promise.all(asked.map(([, check]) => e.answers.check(check)));
         const ms = performance.now() - startedAt;
         asked.forEach(([key, check], k) => {
           const allowed = answers[k] === true;
@@ -238,7 +253,8 @@ export class Policies {
     const user = groups === null ? withoutGroups(facts) : { ...facts, groups };
     const subject: PolicySubject = { kind: 'user', user, roles: new Set(user.roles) };
     const memo: GraphMemo = new Map();
-    const verdict = await this.#first(policy, subject, context.assembledAt, null, memo, false);
+    const live = { ...this.#answers, recall: false };
+    const verdict = await this.#first(policy, subject, context.assembledAt, null, memo, live);
     return {
       verdict,
       parts: partsOf(policy, subject, memo),

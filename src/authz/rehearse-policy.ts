@@ -1,9 +1,19 @@
 import type { Queryable } from '../db/database.ts';
-import type { RecordedCaller } from '../records/recorded-callers.ts';
+import type { Graph } from '../graph/graph.ts';
+import { PermittedUsers } from './permitted-users.ts';
 import type { Policies, PolicyVerdict } from './policies.ts';
 import { type NamedSubject, readSubjectsById } from './read-subjects.ts';
 
 const AT_ONCE = 50;
+
+/** Who called a trigger or a command, as records have it. */
+export type RecordedCaller = {
+  /** `user:<id>`, `service:<id>` or `public`. */
+  principal: string;
+  /** Calls that were let in, and those the policy refused. */
+  admitted: number;
+  refused: number;
+};
 
 /** A caller whose recorded calls a policy would have decided otherwise; `subject` is null for keys and callers without a login. */
 export type OtherwiseDecided = { principal: string; calls: number; subject: NamedSubject | null };
@@ -28,12 +38,13 @@ type Caller = RecordedCaller & { subject: NamedSubject | null };
  * @param untilMs when to stop (monotonic clock); callers after it count as undecided
  */
 export async function rehearsePolicy(
-  { db, policies }: { db: Queryable; policies: Policies },
+  { db, graph, policies }: { db: Queryable; graph: Pick<Graph, 'check' | 'lookupUsers'>; policies: Policies },
   source: string,
   recorded: readonly RecordedCaller[],
   untilMs: number,
 ): Promise<Rehearsal> {
   const result: Rehearsal = { callers: 0, calls: 0, wouldAdmit: [], wouldRefuse: [], undecided: 0 };
+  const permitted = new PermittedUsers(graph);
   for (let k = 0; k < recorded.length; k += AT_ONCE) {
     const some = recorded.slice(k, k + AT_ONCE);
     if (performance.now() >= untilMs) {
@@ -43,7 +54,9 @@ export async function rehearsePolicy(
     const ids = some.flatMap(c => idOf(c.principal, 'user'));
     const subjects = new Map((await readSubjectsById(db, ids)).map(s => [`user:${s.id}`, s]));
     const callers = some.map((c): Caller => ({ ...c, subject: subjects.get(c.principal) ?? null }));
-    const verdicts = await Promise.all(callers.map(async c => [c, await decide(policies, source, c)] as const));
+    const verdicts = await Promise.all(
+      callers.map(async c => [c, await decide(policies, source, c, permitted)] as const),
+    );
     for (const [caller, verdict] of verdicts) note(result, caller, verdict);
   }
   return result;
@@ -57,9 +70,10 @@ async function decide(
   policies: Policies,
   source: string,
   { principal, subject }: Caller,
+  permitted: PermittedUsers,
 ): Promise<PolicyVerdict['kind'] | null> {
   if (source === '') return 'allowed';
-  if (subject !== null) return (await policies.decideFor(source, subject.context)).kind;
+  if (subject !== null) return (await policies.decideFor(source, subject.context, c => permitted.check(c))).kind;
   const [keyId] = idOf(principal, 'service');
   if (keyId !== undefined) return (await policies.decide(source, { kind: 'service', keyId })).kind;
   // A policy asks for a login.

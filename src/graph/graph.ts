@@ -58,8 +58,8 @@ export const checkKey = (c: GraphCheck): string =>
 
 const NAME = /^[a-z][a-z0-9_]{1,62}[a-z0-9]$/;
 
-/** Refuses a malformed check here, because the store would refuse all checks in the same call. */
-function assertAskable(c: GraphCheck): void {
+/** Refuses a malformed check here, because the store would refuse all checks in the same call. @throws GraphError */
+export function assertAskable(c: GraphCheck): void {
   for (const [what, name] of [
     ['object type', c.resourceType],
     ['permission', c.permission],

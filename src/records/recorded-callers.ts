@@ -1,13 +1,5 @@
+import type { RecordedCaller } from '../authz/rehearse-policy.ts';
 import type { Queryable } from '../db/database.ts';
-
-/** Who called a trigger or a command, as records have it. */
-export type RecordedCaller = {
-  /** `user:<id>`, `service:<id>` or `public`. */
-  principal: string;
-  /** Calls that were let in, and those the policy refused. */
-  admitted: number;
-  refused: number;
-};
 
 /** Records read, the newest first. */
 export const RECORDED_CALLS_MAX = 100_000;
