@@ -34,8 +34,9 @@ export function ChangedPeople({ people }: { people: readonly Person[] }) {
   return (
     <Stack gap={4}>
       <Accordion multiple chevronPosition="left" styles={{ control: { paddingInline: 0 }, label: { paddingBlock: 6 } }}>
-        {groups.slice(0, GROUPS_MAX).map(([id, group]) => (
-          <Accordion.Item key={id} value={id}>
+        {groups.slice(0, GROUPS_MAX).map(([id, group], k) => (
+          // It becomes part of ids, which have no spaces.
+          <Accordion.Item key={id} value={`group-${k}`}>
             <Accordion.Control>
               <Group justify="space-between" wrap="nowrap">
                 <Text size="sm" style={{ overflowWrap: 'anywhere' }}>

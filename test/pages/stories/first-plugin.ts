@@ -109,7 +109,14 @@ t.test('setup, upload, review, installation, first call, policy, rollback, logou
 });
 
 t.test('a policy is written with the errors of the service, tried as a user, and explained', async t => {
-  const { axe, errors, open, page, s } = await startAdminBrowser(t);
+  const { axe, errors, open, page, s } = await startAdminBrowser(t, {
+    people: [{ display_name: 'Grace', external_id: 's-1' }],
+    prepare: s =>
+      s.admin('POST', '/relationships', {
+        ...{ resource_type: 'study_group', resource_id: 'ИВТ-21', relation: 'member' },
+        ...{ subject_type: 'user', subject_id: 's-1' },
+      }),
+  });
   const root = await s.admin('GET', '/users');
   t.equal(root.status, 401, 'the setup token has ended');
   t.same(errors, []);
@@ -153,9 +160,11 @@ t.test('a policy is written with the errors of the service, tried as a user, and
     .waitFor();
   await page.getByRole('cell', { name: 'has_role("student")', exact: true }).waitFor();
   await page.getByRole('button', { name: 'Compare with what is saved' }).click();
-  await page.getByText('1 person looked at.').waitFor();
-  await page.getByText('1 loses access').waitFor();
-  await page.getByText('In no group').waitFor();
+  await page.getByText('2 people looked at.').waitFor();
+  await page.getByText('2 lose access').waitFor();
+  await page.getByRole('button', { name: /In no group/ }).waitFor();
+  await page.getByRole('button', { name: /ИВТ-21/ }).click();
+  await page.getByRole('link', { name: 'Grace' }).waitFor();
   await page.getByText('No call was recorded in the last 7 days').waitFor();
   t.same(await axe(), []);
   await page.getByRole('button', { name: 'Save', exact: true }).first().click();
