@@ -1,24 +1,16 @@
 import t from 'tap';
 import { openDatabase } from '../../../src/db/database.ts';
-import { EMAIL, logIn, logOut, PASSWORD, startAdminBrowser } from '../../support/admin-browser.ts';
-import { CookieJar } from '../../support/identity-provider.ts';
+import { EMAIL, logIn, logOut, PASSWORD, sessionOf, startAdminBrowser } from '../../support/admin-browser.ts';
 import { startMailServer } from '../../support/mail-server.ts';
 import { takePort } from '../../support/ports.ts';
 import { appointSecondAdmin } from '../../support/second-admin.ts';
-import { request } from '../../support/service.ts';
 
 t.test('an owner changes roles, and a page shows what its administrator may do, and why not', async t => {
   const { axe, errors, open, page, s } = await startAdminBrowser(t, { sample: true });
   const db = openDatabase(s.databaseUrl, 1, () => {});
   t.teardown(() => db.close());
-  const jar = new CookieJar();
-  const login = await request(`${s.base}/api/admin/auth/login`, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json' },
-    body: JSON.stringify({ email: EMAIL, password: PASSWORD }),
-  });
-  jar.take(login.headers);
-  const { email } = await appointSecondAdmin(s, db, jar.header, PASSWORD, { roles: ['viewer'] });
+  const session = await sessionOf(s);
+  const { email } = await appointSecondAdmin(s, db, session, PASSWORD, { roles: ['viewer'] });
 
   await logOut(page);
   await logIn(page, email, PASSWORD);

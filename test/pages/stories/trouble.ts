@@ -1,6 +1,5 @@
 import t from 'tap';
-import { EMAIL, PASSWORD, startAdminBrowser } from '../../support/admin-browser.ts';
-import { CookieJar } from '../../support/identity-provider.ts';
+import { EMAIL, PASSWORD, sessionOf, startAdminBrowser } from '../../support/admin-browser.ts';
 import { request } from '../../support/service.ts';
 
 /** What goes wrong is said in words, and nothing typed is lost. */
@@ -11,17 +10,11 @@ t.test('what another administrator has changed meanwhile is not overwritten, and
   const editor = page.getByRole('textbox', { name: 'Policy' });
   await editor.click();
   await page.keyboard.type('user.locale == "ru"');
-  const jar = new CookieJar();
-  const login = await request(`${s.base}/api/admin/auth/login`, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json' },
-    body: JSON.stringify({ email: EMAIL, password: PASSWORD }),
-  });
-  jar.take(login.headers);
+  const session = await sessionOf(s);
   const path = `${s.base}/api/admin/plugins/hello/triggers/greet/settings`;
   const changed = await request(path, {
     method: 'PUT',
-    headers: { 'content-type': 'application/json', ...jar.header },
+    headers: { 'content-type': 'application/json', ...session },
     body: JSON.stringify({ policy_expression: 'has_role("teacher")' }),
   });
   t.equal(changed.status, 200);
@@ -32,7 +25,7 @@ t.test('what another administrator has changed meanwhile is not overwritten, and
     .first()
     .waitFor();
   t.match(await editor.textContent(), 'user.locale == "ru"', 'what was typed stays');
-  const now = await request(path, { headers: jar.header });
+  const now = await request(path, { headers: session });
   t.equal(now.json.policy_expression, 'has_role("teacher")', 'nothing is overwritten');
   t.same(errors, []);
 });
