@@ -254,7 +254,7 @@ export const en = {
     looked_one: '{{count}} recorded call of the last {{days}} days',
     looked_other: '{{count}} recorded calls of the last {{days}} days',
     noLogin: 'Callers without a login',
-    none_one: 'No call was recorded in the last day.',
+    none_one: 'No call was recorded in the last {{count}} day.',
     none_other: 'No call was recorded in the last {{count}} days.',
     refuse_one: '{{count}} call that was let in would be refused:',
     refuse_other: '{{count}} calls that were let in would be refused:',
