@@ -108,13 +108,14 @@ const CALLERS_MAX = 5000;
 const CALLERS_NAMED_MAX = 100;
 const DAYS_MAX = 366;
 
-const named = {
-  id: z.int(),
-  display_name: z.string(),
-  external_id: z.string(),
-  groups: z.array(z.object({ id: z.string(), name: z.string() })).describe('Study groups'),
-};
-const changedUsers = z.array(z.object(named).meta({ id: 'PolicySubject' }));
+const policySubject = z
+  .object({
+    id: z.int(),
+    display_name: z.string(),
+    external_id: z.string(),
+    groups: z.array(z.object({ id: z.string(), name: z.string() })).describe('Study groups'),
+  })
+  .meta({ id: 'PolicySubject' });
 
 const decidedOtherwise = z
   .object({
@@ -125,7 +126,7 @@ const decidedOtherwise = z
         z.object({
           principal: z.string().describe('user:<id>, service:<id> or public'),
           calls: z.int(),
-          user: z.object(named).meta({ id: 'PolicySubject' }).optional(),
+          user: policySubject.optional(),
         }),
       )
       .describe(`Those with the most calls, ${CALLERS_NAMED_MAX} at most`),
@@ -173,8 +174,8 @@ export const policies = resource('Policies', 'Policies before they are saved.', 
         users: z.int().describe('How many users there are'),
         examined: z.int().describe('Users of this part for whom both policies were decided'),
         undecided: z.int().describe('Users of this part for whom the graph did not answer'),
-        gains: changedUsers,
-        loses: changedUsers,
+        gains: z.array(policySubject),
+        loses: z.array(policySubject),
         next_cursor: z.string().nullable().describe('Cursor of the next part; null after the last one'),
       }),
     },
@@ -235,7 +236,7 @@ const compare: Handle<typeof policies.compare, PoliciesApiParts> = async (parts,
   const { after, before, cursor, limit } = await body();
   assertPolicy(before, parts.schema, '/before');
   assertPolicy(after, parts.schema, '/after');
-  const part = { after: Number(cursor ?? 0), limit };
+  const part = { above: Number(cursor ?? 0), limit };
   const found = await inTurn(() => comparePolicies(parts, { before, after }, part, performance.now() + PART_MS));
   const json = {
     users: await countUsers(parts.db),
@@ -243,7 +244,7 @@ const compare: Handle<typeof policies.compare, PoliciesApiParts> = async (parts,
     undecided: found.undecided,
     gains: found.gains.map(subjectJson),
     loses: found.loses.map(subjectJson),
-    next_cursor: found.nextAfter === null ? null : String(found.nextAfter),
+    next_cursor: found.nextAbove === null ? null : String(found.nextAbove),
   };
   return { status: 200, json };
 };

@@ -17,7 +17,7 @@ export type PolicyComparison = {
   /** Users for whom one of the policies could not be decided now. */
   undecided: number;
   /** The last user looked at, where there may be more. */
-  nextAfter: number | null;
+  nextAbove: number | null;
 };
 
 /** Without a policy every user is admitted. */
@@ -35,17 +35,17 @@ const decide = async (
  *
  * @param before the policy as it is; empty for none
  * @param after the policy as it would be; empty for none
- * @param part users with ids above `after`, at most `limit` of them
+ * @param part users with ids above `above`, at most `limit` of them
  * @param untilMs when to stop (monotonic clock); at least some users are looked at
  */
 export async function comparePolicies(
   { db, graph, policies }: { db: Queryable; graph: Pick<Graph, 'check' | 'lookupUsers'>; policies: Policies },
   { after, before }: { before: string; after: string },
-  part: { after: number; limit: number },
+  part: { above: number; limit: number },
   untilMs: number,
 ): Promise<PolicyComparison> {
   const subjects = await readSubjects(db, part);
-  const result: PolicyComparison = { examined: 0, gains: [], loses: [], undecided: 0, nextAfter: null };
+  const result: PolicyComparison = { examined: 0, gains: [], loses: [], undecided: 0, nextAbove: null };
   const permitted = new PermittedUsers(graph);
   let seen = 0;
   while (seen < subjects.length && (seen === 0 || performance.now() < untilMs)) {
@@ -69,6 +69,6 @@ export async function comparePolicies(
     await nextTurn();
   }
   const isWhole = seen === subjects.length && subjects.length < part.limit;
-  result.nextAfter = isWhole ? null : (subjects[seen - 1]?.id ?? null);
+  result.nextAbove = isWhole ? null : (subjects[seen - 1]?.id ?? null);
   return result;
 }

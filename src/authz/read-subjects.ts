@@ -36,11 +36,11 @@ function toSubject(r: SubjectSql, assembledAt: number): NamedSubject {
   };
 }
 
-/** Users with ids above `after`, in the order of their ids. */
-export async function readSubjects(db: Queryable, part: { after: number; limit: number }): Promise<NamedSubject[]> {
+/** Users with ids above `above`, in the order of their ids. */
+export async function readSubjects(db: Queryable, part: { above: number; limit: number }): Promise<NamedSubject[]> {
   const assembledAt = performance.now();
   const { rows } = await db.query<SubjectSql>(`${SUBJECTS} WHERE u.id > $1 ORDER BY u.id LIMIT $2`, [
-    part.after,
+    part.above,
     part.limit,
   ]);
   return rows.map(r => toSubject(r, assembledAt));
