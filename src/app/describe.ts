@@ -1,8 +1,8 @@
 import { ENTRY } from '../abi/shared-layout.ts';
-import { ServiceError } from '../base/errors.ts';
 import type { Executor } from '../execution/execute.ts';
 import { HostCall } from '../host/host-functions.ts';
 import type { Runnable } from '../plugins/plugin-store.ts';
+import { refusal } from '../plugins/prepare-runnable.ts';
 import type { PluginRegistry } from '../plugins/registry.ts';
 
 /** Runs `plugin_describe` of a module that is not installed: no plugin, so no permission at all (docs/abi.md "Manifest"). */
@@ -37,9 +37,9 @@ export function makeDescribe(registry: PluginRegistry, executor: Executor<HostCa
             if (o.kind === 'ok') resolve(text);
             else
               reject(
-                new ServiceError('module_refused', `plugin_describe failed: ${o.kind} ${o.failure}`, {
-                  errors: [{ pointer: '/file', message: o.failure }],
-                }),
+                refusal([
+                  { level: 'refusal', rule: 'manifest', message: `plugin_describe failed: ${o.kind} ${o.failure}` },
+                ]),
               );
           },
         });

@@ -7,6 +7,9 @@ export type Place = { pointer: string; message: string };
 
 type PlaceCode = Problem['errors'][number]['code'];
 
+/** What the inspection of a module found. A newer service may know more rules. */
+export type Finding = components['schemas']['Finding'];
+
 /** What would be open to every caller (`confirmation_required`). */
 export type PublicPlace = { methods: string[]; url: string };
 /** What an upgrade widens beyond that, in the words of the service. */
@@ -31,6 +34,8 @@ export class ApiProblem extends Error {
   readonly requestId: string;
   /** Seconds after which another try may succeed; 0 where the service did not say. */
   readonly retryAfter: number;
+  /** What was found in a module that is refused. */
+  readonly findings: readonly Finding[];
   readonly becomesPublic: readonly PublicPlace[];
   readonly widens: readonly Widening[];
   /** Members that another administrator changed meanwhile. */
@@ -54,6 +59,7 @@ export class ApiProblem extends Error {
     this.places = listOf(problem.errors)
       .filter(isObject)
       .map(e => ({ pointer: textOf(e.pointer), message: wordsOf(e) }));
+    this.findings = listOf(problem.findings).filter(isObject).map(findingOf);
     this.becomesPublic = listOf(problem.becomes_public)
       .filter(isObject)
       .map(p => ({ methods: listOf(p.methods).map(textOf), url: textOf(p.url) }));
@@ -83,6 +89,13 @@ export class ApiProblem extends Error {
     );
   }
 }
+
+const findingOf = (f: Record<string, unknown>): Finding => ({
+  level: f.level === 'warning' || f.level === 'note' ? f.level : 'refusal',
+  rule: textOf(f.rule),
+  message: textOf(f.message),
+  ...(textOf(f.where) === '' ? {} : { where: textOf(f.where) }),
+});
 
 /** What is wrong at a place, in the language of the page where its code says enough. */
 function wordsOf(place: Record<string, unknown>): string {

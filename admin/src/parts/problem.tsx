@@ -5,6 +5,7 @@ import i18next from 'i18next';
 import { useTranslation } from 'react-i18next';
 import { ApiProblem } from '../api/problem.ts';
 import { currentLanguage } from '../texts/index.ts';
+import { Refusals } from './findings.tsx';
 
 /** What a failure says to people. */
 export function problemText(error: unknown): string {
@@ -37,8 +38,8 @@ function ServiceWords({ error }: { error: unknown }) {
   const isWorded = error instanceof ApiProblem && currentLanguage() !== 'en' && i18next.exists(`refusal.${error.code}`);
   const isOwn = isWorded && (error.code === 'unreachable' || error.code === 'precondition_failed');
   if (!isWorded || isOwn) return <Text size="sm">{problemText(error)}</Text>;
-  // Each place below says it in the language of the page.
-  if (error.places.length > 0) return null;
+  // Each place or finding below says it in the language of the page.
+  if (error.places.length > 0 || error.findings.length > 0) return null;
   return (
     <Text size="xs" lang="en">
       {problemText(error)}
@@ -50,11 +51,14 @@ function ServiceWords({ error }: { error: unknown }) {
 export function ProblemAlert({ error, onRetry }: { error: unknown; onRetry?: () => void }) {
   const { t } = useTranslation();
   if (error === null || error === undefined) return null;
-  const places = error instanceof ApiProblem ? error.places : [];
+  const findings = error instanceof ApiProblem ? error.findings : [];
+  // What is wrong with a module is said by its findings.
+  const places = error instanceof ApiProblem && findings.length === 0 ? error.places : [];
   const requestId = error instanceof ApiProblem ? error.requestId : '';
   return (
     <Alert color="red" icon={<IconAlertTriangle aria-hidden />} title={problemTitle(error)} role="alert">
       <ServiceWords error={error} />
+      {findings.length > 0 && <Refusals findings={findings} />}
       {places.length > 0 && (
         <List size="sm" mt="xs">
           {places.map(p => (

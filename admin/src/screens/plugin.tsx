@@ -8,6 +8,7 @@ import { answered, api, type Schemas } from '../api/client.ts';
 import { confirmed } from '../api/questions.ts';
 import { May, useRefusal } from '../app/may.tsx';
 import { useSearchState } from '../app/use-search-state.ts';
+import { Findings } from '../parts/findings.tsx';
 import { LinkButton, PluginCrumbs } from '../parts/links.tsx';
 import { Loaded } from '../parts/loaded.tsx';
 import { Page } from '../parts/page.tsx';
@@ -18,7 +19,7 @@ import { When } from '../parts/time.tsx';
 import { TryTrigger } from '../parts/try-trigger.tsx';
 import { Activity } from './activity.tsx';
 import { PLUGIN_STATE } from './plugins.tsx';
-import { Findings, Section } from './review.tsx';
+import { Section } from './review.tsx';
 
 const AccessMatrix = lazy(() => import('./access-matrix.tsx'));
 const ExecutionList = lazy(() => import('./execution-list.tsx'));

@@ -1,13 +1,13 @@
-import { Alert, Badge, Card, Code, Group, List, SimpleGrid, Stack, Table, Text, Title } from '@mantine/core';
+import { Alert, Badge, Card, Code, Group, SimpleGrid, Stack, Table, Text, Title } from '@mantine/core';
 import { IconAlertTriangle, IconInfoCircle } from '@tabler/icons-react';
 import { useTranslation } from 'react-i18next';
 import type { Schemas } from '../api/client.ts';
 import { AccessBadge } from '../parts/access-badge.tsx';
 import { CopyText } from '../parts/copy.tsx';
+import { Findings } from '../parts/findings.tsx';
 import { bytesText } from '../parts/quantities.ts';
 import { StateBadge } from '../parts/state-badge.tsx';
 import { WideningList } from '../parts/widening.tsx';
-import { currentLanguage } from '../texts/index.ts';
 
 const PAGE_BYTES = 65_536;
 /** How much harm a permission can do, if the plugin means harm. */
@@ -223,65 +223,5 @@ export function Section({ about, children, title }: { title: string; about?: str
       )}
       {children}
     </section>
-  );
-}
-
-/** What a finding means, and the words of the service, which name the place. */
-function FindingItem({ finding: f }: { finding: Schemas['Finding'] }) {
-  const { i18n, t } = useTranslation();
-  // The service may know rules that these pages do not.
-  const key = `finding.${f.rule}`;
-  const isKnown = i18n.exists(key);
-  return (
-    <List.Item>
-      {isKnown && (
-        <Text size="sm" fw={500}>
-          {t(key as 'finding.start')}
-        </Text>
-      )}
-      <Text
-        lang="en"
-        // In a page of another language it is a detail of what the title says.
-        {...(isKnown && currentLanguage() !== 'en' ? { size: 'xs' } : { size: 'sm' })}
-      >
-        {f.message} {f.where !== undefined && <Code>{f.where}</Code>}
-      </Text>
-    </List.Item>
-  );
-}
-
-/** What the inspection of the module says, the gravest first. */
-export function Findings({ findings }: { findings: ReadonlyArray<Schemas['Finding']> }) {
-  const { t } = useTranslation();
-  const warnings = findings.filter(f => f.level !== 'note');
-  const notes = findings.filter(f => f.level === 'note');
-  return (
-    <>
-      {warnings.length > 0 && (
-        <Alert
-          color="orange"
-          icon={<IconAlertTriangle aria-hidden />}
-          title={t('review.warnings', { count: warnings.length })}
-        >
-          <List size="sm">
-            {warnings.map(f => (
-              <FindingItem key={`${f.rule} ${f.where ?? ''}`} finding={f} />
-            ))}
-          </List>
-        </Alert>
-      )}
-      {notes.length > 0 && (
-        <Card withBorder>
-          <Text size="sm" fw={600} mb={4}>
-            {t('review.notes')}
-          </Text>
-          <List size="sm">
-            {notes.map(f => (
-              <FindingItem key={`${f.rule} ${f.where ?? ''}`} finding={f} />
-            ))}
-          </List>
-        </Card>
-      )}
-    </>
   );
 }

@@ -88,6 +88,15 @@ export const serviceTexts = {
     version_crashed_one: 'Version {{version}} was running when the service crashed:',
     version_crashed_other: 'Version {{version}} was running when the service crashed {{count}} times:',
   },
+  remedy: {
+    chooseModule: 'Choose the .wasm file that the build has written.',
+    copyAgain: 'Build it once more or copy it once more: the file was cut or changed on its way.',
+    makeSmaller: 'Ask its author for a build that stays below this limit.',
+    mendManifest: 'Ask its author to correct the manifest at this place and to build it again.',
+    raiseProtocol: 'Ask its author to build it with the kit of this release, which declares the newer protocol.',
+    signAgain: 'Take the file from its author once more; if that is the same, the author has to sign it again.',
+    useKit: 'Ask its author to build it with one of the kits of this service: they set what it needs.',
+  },
   finding: {
     command: 'Built as a command, not as a plugin',
     compile: 'The module does not compile',

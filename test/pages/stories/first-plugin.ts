@@ -1,5 +1,6 @@
 import type { Page } from 'playwright-core';
 import t from 'tap';
+import { ru } from '../../../admin/src/texts/ru.ts';
 import { EMAIL, logOut, PASSWORD, startAdminBrowser } from '../../support/admin-browser.ts';
 import { buildExample } from '../../support/sdk.ts';
 import { TOKEN } from '../../support/service.ts';
@@ -51,12 +52,7 @@ t.test('setup, upload, review, installation, first call, policy, rollback, logou
     buffer: Buffer.from('no module'),
   });
   await upload.click();
-  await page.getByRole('alert').waitFor();
-  t.match(
-    await page.getByRole('alert').textContent(),
-    /wasm|WebAssembly/i,
-    'a file that is no module is refused in words',
-  );
+  await page.getByRole('alert').getByText('The file is no WebAssembly module').waitFor();
   await seen('upload with a refusal');
   const buffer = Buffer.from(await buildExample('guestbook'));
   await page.setInputFiles('input[type=file]', { name: 'guestbook.wasm', mimeType: 'application/wasm', buffer });
@@ -175,6 +171,54 @@ t.test('a policy is written with the errors of the service, tried as a user, and
   await page.getByRole('heading', { name: 'Step by step' }).waitFor();
   t.match(page.url(), /user=\d+/, 'the address shows what I see');
   t.same(await axe(), []);
+  t.same(errors, []);
+});
+
+/** Modules that are refused: by which rule, what the page names as its place, and what it says to do. */
+const REFUSED = [
+  ['not-wasm', Buffer.from('no module'), 'byte 0', 'chooseModule'],
+  ['truncated', watPlugin({ handle: 'i32.const 0' }).subarray(0, -1), 'byte ', 'copyAgain'],
+  ['manifest', watPlugin({ abi: 0, handle: 'i32.const 0' }), 'manifest /abi', 'mendManifest'],
+  ['manifest', watPlugin({ id: 'No Id', handle: 'i32.const 0' }), 'manifest /id', 'mendManifest'],
+  [
+    'import-newer',
+    watPlugin({ abi: 1, imports: ['file_read_into'], handle: 'i32.const 0' }),
+    'import plugin_host.file_read_into',
+    'raiseProtocol',
+  ],
+  [
+    'import-unknown',
+    watPlugin({ moreImports: '(import "env" "open" (func $open))', handle: 'i32.const 0' }),
+    'import env.open',
+    'useKit',
+  ],
+  ['memory-initial', watPlugin({ memory: '8193', handle: 'i32.const 0' }), 'byte ', 'makeSmaller'],
+] as const;
+
+t.test('a refused module: what is wrong, where, and what to do, in the language of the page', async t => {
+  const env = { BOT_HTTP_MAX_MODULE: String(64 * 1024) };
+  const { axe, errors, open, page } = await startAdminBrowser(t, { language: 'ru-RU', width: 320, env });
+  await open('/admin/plugins/upload');
+  const alert = page.getByRole('alert');
+  const send = async (bytes: Uint8Array): Promise<void> => {
+    const buffer = Buffer.from(bytes);
+    await page.setInputFiles('input[type=file]', { name: 'x.wasm', mimeType: 'application/wasm', buffer });
+    await alert.waitFor({ state: 'detached' });
+    await page.locator('main').getByRole('button', { name: 'Загрузить', exact: true }).last().click();
+    await alert.waitFor();
+  };
+  for (const [rule, bytes, place, remedy] of REFUSED) {
+    await send(bytes);
+    const text = await alert.textContent();
+    for (const words of [ru.refusal.module_refused, ru.finding[rule], place, ru.remedy[remedy]])
+      t.ok(text?.includes(words), `${rule}: ${words} in ${text}`);
+  }
+  t.same(await axe(), []);
+  await send(Buffer.alloc(64 * 1024 + 1));
+  t.match(
+    await alert.textContent(),
+    `${ru.refusal.body_too_large}the module is larger than http.max_module (65536 bytes)`,
+  );
   t.same(errors, []);
 });
 
