@@ -7,11 +7,27 @@ import { jsonText } from './json-text.ts';
 
 /** `plugin keygen` and `plugin sign`: what an author signs modules with (docs/plugins.md "Signatures"). */
 
-function write(file: string, content: string | Uint8Array, options: { mode: number; flag: 'w' | 'wx' }): void {
+const unwritable = (file: string, error: unknown): OperatorError =>
+  new OperatorError(`${file} cannot be written: ${fileProblem(error)}`);
+
+function writeNew(file: string, content: string, mode: number): void {
   try {
-    fs.writeFileSync(file, content, options);
+    fs.writeFileSync(file, content, { mode, flag: 'wx' });
   } catch (error) {
-    throw new OperatorError(`${file} cannot be written: ${fileProblem(error)}`);
+    throw unwritable(file, error);
+  }
+}
+
+/** Writes next to the file and renames: what cannot be written whole leaves the file as it was. */
+function replaceFile(file: string, content: Uint8Array): void {
+  const real = fs.realpathSync(file);
+  const partial = `${real}.${process.pid}.partial`;
+  try {
+    fs.writeFileSync(partial, content, { mode: fs.statSync(real).mode & 0o777, flag: 'wx' });
+    fs.renameSync(partial, real);
+  } catch (error) {
+    fs.rmSync(partial, { force: true });
+    throw unwritable(file, error);
   }
 }
 
@@ -29,8 +45,8 @@ export function keygenCommand(file: string, flags: { json?: boolean }): string {
   const [secret, shown] = [`${file}.key`, `${file}.pub`];
   for (const made of [secret, shown])
     if (fs.existsSync(made)) throw new OperatorError(`${made} exists already; name another file`);
-  write(secret, keys.secret, { mode: 0o600, flag: 'wx' });
-  write(shown, keys.public, { mode: 0o644, flag: 'wx' });
+  writeNew(secret, keys.secret, 0o600);
+  writeNew(shown, keys.public, 0o644);
   const name = path
     .basename(file)
     .replace(/[=\s]+/g, '-')
@@ -57,7 +73,7 @@ export function signCommand(file: string, flags: { key: string; comment?: string
     throw new OperatorError(
       `${flags.key} is no secret key without a password; make one with plugin-host plugin keygen, or minisign -G -W`,
     );
-  write(file, signed, { mode: 0o644, flag: 'w' });
+  replaceFile(file, signed);
   const facts = { file, size: signed.length, comment };
   return flags.json === true ? jsonText(facts) : `${file} is signed: ${comment}`;
 }

@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process';
 import fs from 'node:fs';
 import path from 'node:path';
 import t from 'tap';
@@ -10,7 +11,8 @@ import {
   SIGNATURE_SECTION,
   signModule,
 } from '../../src/plugins/module-signature.ts';
-import { runCommand } from '../support/commands.ts';
+import { BARE_ENV } from '../support/bare-env.ts';
+import { MAIN, runCommand } from '../support/commands.ts';
 import { type Json, startTestService } from '../support/service.ts';
 import { okPlugin } from '../support/wat.ts';
 
@@ -122,6 +124,32 @@ t.test('an author makes keys and signs at a terminal', async t => {
     code: 1,
     err: /--comment must be one line of at most 8000 characters, without control characters/,
   });
+});
+
+t.test('a module that cannot be written whole when it is signed stays as it was', t => {
+  const folder = t.testdir({});
+  const file = path.join(folder, 'p.wasm');
+  const module = withCustomSection(okPlugin('large'), 'padding', new Uint8Array(8192));
+  fs.writeFileSync(file, module, { mode: 0o600 });
+  fs.symlinkSync(file, path.join(folder, 'link.wasm'));
+  fs.writeFileSync(path.join(folder, 'p.key'), author.secret);
+  const sign = (before: string) =>
+    spawnSync(
+      'sh',
+      ['-c', `${before} exec "$0" "$@"`, process.execPath, MAIN, 'plugin', 'sign', 'link.wasm', '--key', 'p.key'],
+      // What V8 compiles would be cut as well.
+      { cwd: folder, encoding: 'utf8', env: { ...BARE_ENV, NODE_COMPILE_CACHE: '' } },
+    );
+  const refused = sign('ulimit -f 8;');
+  t.match(refused, { status: 1, stderr: /link\.wasm cannot be written: / });
+  t.ok(fs.readFileSync(file).equals(module), 'every byte');
+  t.same(fs.readdirSync(folder).sort(), ['link.wasm', 'p.key', 'p.wasm'], 'and nothing next to it');
+  t.match(sign(''), { status: 0 });
+  t.ok(fs.lstatSync(path.join(folder, 'link.wasm')).isSymbolicLink());
+  const read = readSignature(fs.readFileSync(file));
+  t.ok(read !== null && typeof read !== 'string', 'the file behind the link is signed');
+  t.equal(fs.statSync(file).mode & 0o777, 0o600);
+  t.end();
 });
 
 /** What minisign 0.11 wrote: `minisign -G -W`, then `minisign -S -H` over a module without sections. */
