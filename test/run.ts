@@ -12,6 +12,7 @@ import { EMBEDDED_ROLE, grantServiceRole, makeServiceRole } from '../src/db/serv
 import { prepareLaneSource } from '../src/execution/lane-source.ts';
 import { Jobs } from '../src/jobs.ts';
 import { buildPages } from '../src/supervisor/build-pages.ts';
+import { buildSample } from '../src/supervisor/build-sample.ts';
 import { startPostgres } from '../src/supervisor/embedded-postgres.ts';
 import { othersMayEnter, runWhereOthersMayEnter } from './open-place.ts';
 import { type FileResult, runFiles } from './run-files.ts';
@@ -104,6 +105,7 @@ try {
   // The administration pages, built once for all tests that look at them.
   const pages = await buildPages(path.join(directory, 'pages'), text => console.log(`# ${text}`));
   if (pages === null) throw new Error('the administration pages cannot be built; run npm ci first');
+  const sample = await buildSample(path.join(directory, 'sample'), () => {});
   // The engine of TypeScript plugins too.
   await readEngine();
   // The types of all sources are stripped once, and the code of the lanes is laid out once.
@@ -125,6 +127,7 @@ try {
     TEST_COMPILED: compiled,
     TEST_API: apiFile,
     TEST_PAGES: pages,
+    TEST_SAMPLE: sample,
     TEST_DATABASE_URL: postgres.url,
     TEST_DIRECTORY: directory,
     // Every test file is a process, and loads the same sources.

@@ -25,7 +25,7 @@ async function install(base: string, id: string, bytes: Uint8Array): Promise<voi
 t.test('the first start builds the sample, prints a curl line that works, and the second finds its data', async t => {
   const directory = fs.mkdtempSync(path.join(ROOT, 'start-'));
   const port = String(await takePort());
-  const first = start(directory, { BOT_HTTP_PORT: port }, ['serve', '--sample']);
+  const first = start(directory, { BOT_HTTP_PORT: port }, ['serve', '--sample'], true);
   t.teardown(() => first.child.kill('SIGKILL'));
   const [, url = ''] = await first.until(/try it:\s+curl "(\S+)"/);
   const [, token = ''] = await first.until(/setup token: (\S+)/);

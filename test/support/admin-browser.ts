@@ -131,6 +131,25 @@ export async function screenIsShown(page: Page): Promise<void> {
   })`);
 }
 
+const ELSEWHERE = '/admin/elsewhere';
+
+/** Goes to a screen within the page, as links do, which is far less work than to load the page again; waits until it is there. */
+export async function goTo(page: Page, path: string): Promise<void> {
+  // By way of an address without a screen: what is shown then is not what was shown before.
+  await page.evaluate(`new Promise(resolve => {
+    const show = (path, isShown) => {
+      history.pushState(null, '', path);
+      return new Promise(done => {
+        const look = () => isShown() ? done() : requestAnimationFrame(look);
+        look();
+      });
+    };
+    const isElsewhere = () => document.querySelector('main')?.textContent.includes('${ELSEWHERE}') === true;
+    show('${ELSEWHERE}', isElsewhere).then(() => show(${JSON.stringify(path)}, () => !isElsewhere())).then(resolve);
+  })`);
+  await screenIsShown(page);
+}
+
 /** Logs the administrator in without a browser. @returns the cookies of the session, as a header */
 export async function sessionOf({ base }: TestService): Promise<Record<string, string>> {
   const jar = new CookieJar();

@@ -18,17 +18,36 @@ export type Run = {
 };
 
 /** The service as a user starts it, in a directory of its own. */
-export function start(directory: string, env: Record<string, string>, args: string[] = ['serve']): Run {
-  return startProgram(process.execPath, [MAIN, ...args], directory, env);
+export function start(
+  directory: string,
+  env: Record<string, string>,
+  args: string[] = ['serve'],
+  buildsSample = false,
+): Run {
+  return startProgram(process.execPath, [MAIN, ...args], directory, env, buildsSample);
 }
 
-/** Any command that starts the service, from the project's directory. */
-export function startProgram(command: string, args: string[], directory: string, env: Record<string, string>): Run {
-  // Built already: a service that builds them again would take seconds of every test.
-  const pages = process.env.TEST_PAGES;
-  const kept = path.join(directory, 'built', 'pages');
-  if (pages !== undefined && !fs.existsSync(kept))
-    fs.cpSync(pages, path.join(kept, path.basename(pages)), { recursive: true });
+/** Puts what was built once for all tests where a service keeps it: building it again would take seconds of every test. */
+function shareBuilt(built: string | undefined, directory: string, name: 'pages' | 'sample'): void {
+  const kept = path.join(directory, 'built', name);
+  if (built === undefined || fs.existsSync(kept)) return;
+  fs.cpSync(built, path.join(kept, path.basename(built)), { recursive: true });
+}
+
+/**
+ * Any command that starts the service, from the project's directory.
+ *
+ * @param buildsSample whether the service builds its sample plugin itself, as at a user's first start
+ */
+export function startProgram(
+  command: string,
+  args: string[],
+  directory: string,
+  env: Record<string, string>,
+  buildsSample = false,
+): Run {
+  shareBuilt(process.env.TEST_PAGES, directory, 'pages');
+  if (!buildsSample) shareBuilt(process.env.TEST_SAMPLE, directory, 'sample');
   shareCache(directory);
   const clean = Object.fromEntries(
     Object.entries(process.env).filter(([k]) => !k.startsWith('BOT_') && !k.startsWith('TAP')),

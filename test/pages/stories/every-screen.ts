@@ -1,5 +1,5 @@
 import t from 'tap';
-import { screenIsShown, startAdminBrowser } from '../../support/admin-browser.ts';
+import { goTo, screenIsShown, startAdminBrowser } from '../../support/admin-browser.ts';
 import { SCREENS } from '../screens.ts';
 
 /** All screens: they can be read and reached in both languages, in both colour schemes, on any width. */
@@ -24,16 +24,17 @@ const WIDE = new Set([
   '/admin/audit',
 ]);
 
-for (const [language, colorScheme, width, screens] of [
-  ['en-GB', 'light', 1280, SCREENS.filter(s => !SEEN.has(s))],
-  ['ru-RU', 'dark', 320, SCREENS],
-  ['ru-RU', 'light', 768, SCREENS.filter(s => WIDE.has(s))],
+for (const [language, colorScheme, width, screens, isLoaded] of [
+  ['en-GB', 'light', 1280, SCREENS.filter(s => !SEEN.has(s)), true],
+  ['ru-RU', 'dark', 320, SCREENS, false],
+  ['ru-RU', 'light', 768, SCREENS.filter(s => WIDE.has(s)), false],
 ] as const)
   t.test(`every screen in ${language}, ${colorScheme}, ${width} pixels wide`, async t => {
     const { axe, errors, open, page } = await startAdminBrowser(t, { colorScheme, language, sample: true, width });
     for (const screen of screens) {
-      await open(screen);
-      await screenIsShown(page);
+      // Each address alone leads to its screen; once is enough for that.
+      if (isLoaded) await open(screen).then(() => screenIsShown(page));
+      else await goTo(page, screen);
       t.same(await axe(), [], `axe: ${screen}`);
       t.notOk(
         await page.evaluate('document.documentElement.scrollWidth > document.documentElement.clientWidth'),
