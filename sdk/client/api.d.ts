@@ -1569,6 +1569,8 @@ export interface paths {
             'status': 'starting' | 'draining' | 'unavailable';
             /** What is missing */
             'reason'?: string;
+            /** The check that failed, by its name */
+            'check'?: string;
             /** Each thing it needs, for administrators, administration keys, and clients on this machine that come through no proxy */
             'checks'?: components['schemas']['HealthCheck'][];
           };

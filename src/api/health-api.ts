@@ -55,6 +55,7 @@ export const health = resource('Health', 'Whether the service lives and is ready
       503: z.object({
         status: z.enum(['starting', 'draining', 'unavailable']),
         reason: z.string().optional().describe('What is missing'),
+        check: z.string().optional().describe('The check that failed, by its name'),
         checks,
       }),
     },
@@ -116,7 +117,11 @@ const ready: Handle<typeof health.ready, HealthParts> = async (parts, { request 
   const more = (await isInside(parts, request)) ? { checks: looked.map(checkJson) } : {};
   const missing = looked.find(c => c.needed && c.problem !== null);
   if (missing?.problem != null)
-    return { status: 503, json: { status: 'unavailable', reason: missing.problem, ...more }, headers: RETRY };
+    return {
+      status: 503,
+      json: { status: 'unavailable', reason: missing.problem, check: missing.name, ...more },
+      headers: RETRY,
+    };
   const status = looked.some(c => c.problem !== null) ? 'degraded' : 'ready';
   return { status: 200, json: { status, ...more }, headers: [NO_STORE] };
 };

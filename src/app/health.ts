@@ -1,3 +1,4 @@
+import type { Attention } from '../api/attention-api.ts';
 import type { HealthCheck } from '../api/health-api.ts';
 import { lackOfSpace } from '../base/disk-space.ts';
 import { messageOf, notCurrent } from '../base/errors.ts';
@@ -22,6 +23,36 @@ export function remembered(ms: number, look: () => Promise<string | null>): () =
       answer = look();
     }
     return answer;
+  };
+}
+
+/** A server outside is asked once in this time, and only while an administrator looks at what needs attention. */
+const OUTSIDE_MS = 2000;
+/** One that takes longer to answer is away. */
+const OUTSIDE_SILENT_MS = 2000;
+
+/**
+ * What of a server outside, like that for mail, waits for an administrator: nothing while it answers. Not a check of `/readyz`: the
+ * service is as ready without it.
+ *
+ * @param name of the check
+ * @param ask rejects when the server does not answer as it should
+ */
+export function outsideAttention(
+  name: string,
+  ask: (signal: AbortSignal) => Promise<void>,
+): () => Promise<readonly Attention[]> {
+  const look = remembered(OUTSIDE_MS, async () => {
+    const signal = AbortSignal.timeout(OUTSIDE_SILENT_MS);
+    const late = new Promise<string>(resolve => {
+      signal.addEventListener('abort', () => resolve(`no answer within ${OUTSIDE_SILENT_MS / 1000} s`));
+    });
+    return await Promise.race([late, ask(signal).then(() => null, messageOf)]);
+  });
+  return async () => {
+    const detail = await look();
+    if (detail === null) return [];
+    return [{ kind: 'check_failed', severity: 'warn', plugin: null, count: 1, check: name, detail, since: null }];
   };
 }
 
@@ -77,11 +108,7 @@ function healthChecks(
 ): HealthCheck[] {
   return [
     {
-      name: 'changes',
-      needed: true,
-      look: async () => ((await changes.becomesCurrent()) ? null : `${notCurrent().message}; public triggers go on`),
-    },
-    {
+      // First: without it no changes are heard either.
       name: 'database',
       needed: true,
       look: () =>
@@ -89,6 +116,11 @@ function healthChecks(
           () => null,
           () => 'the database does not answer',
         ),
+    },
+    {
+      name: 'changes',
+      needed: true,
+      look: async () => ((await changes.becomesCurrent()) ? null : `${notCurrent().message}; public triggers go on`),
     },
     {
       name: 'writes',

@@ -5,6 +5,7 @@ import { makeMailer } from '../messaging/mail.ts';
 import { temporaryPasswordJob } from '../messaging/temporary-password-job.ts';
 import type { Core } from './core.ts';
 import type { Feature } from './feature.ts';
+import { outsideAttention } from './health.ts';
 
 /** Sends temporary passwords by mail, and test mails. */
 export function composeMail({ config, db, log, publicBase }: Core): Feature {
@@ -17,6 +18,7 @@ export function composeMail({ config, db, log, publicBase }: Core): Feature {
     from: v['smtp.from'],
     directory: dataPath(config, 'mail'),
   });
+  const away = outsideAttention('mail', () => mailer.check());
   const adminUrl = (): string => `${publicBase()}/admin/`;
   const job = temporaryPasswordJob({
     db,
@@ -28,11 +30,11 @@ export function composeMail({ config, db, log, publicBase }: Core): Feature {
     routes: mailRoutes({ db, mailer, adminUrl }),
     jobs: [job],
     async attention() {
-      const unsent = await listUnsentMails(db);
+      const [unsent, server] = await Promise.all([listUnsentMails(db), away()]);
+      const count = unsent.length;
       const detail = unsent.map(m => `${m.email}: ${m.error}`)[0] ?? null;
-      return unsent.length === 0
-        ? []
-        : [{ kind: 'mails_unsent', severity: 'bad', plugin: null, count: unsent.length, detail, since: null }];
+      if (count === 0) return server;
+      return [...server, { kind: 'mails_unsent', severity: 'bad', plugin: null, count, detail, since: null }];
     },
     close: () => mailer.close(),
   };

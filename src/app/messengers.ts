@@ -30,6 +30,7 @@ import { vkChannel } from '../messaging/vk.ts';
 import { handleMessage } from '../triggers/handle-message.ts';
 import type { Core } from './core.ts';
 import type { Feature } from './feature.ts';
+import { outsideAttention } from './health.ts';
 import type { Identity } from './identity.ts';
 import type { Plugins } from './plugins.ts';
 import type { Records } from './records.ts';
@@ -153,6 +154,9 @@ export function composeMessengers({ config, db, jobs, log }: Core, parts: Messen
     }),
   ];
 
+  const outside = [...channels.values()].map(channel =>
+    outsideAttention(channel.name.toLowerCase(), signal => channel.check(signal)),
+  );
   const stopping = new AbortController();
   const polling: Array<Promise<void>> = [];
   const polled = new Set<ChannelName>();
@@ -209,10 +213,13 @@ export function composeMessengers({ config, db, jobs, log }: Core, parts: Messen
       },
     }),
     async attention() {
-      const count = (await countMessages(db)).reduce((n, c) => n + c.failed, 0);
-      return count === 0
-        ? []
-        : [{ kind: 'messages_failed', severity: 'warn', plugin: null, count, detail: null, since: null }];
+      const [counts, away] = await Promise.all([countMessages(db), Promise.all(outside.map(look => look()))]);
+      const count = counts.reduce((n, c) => n + c.failed, 0);
+      if (count === 0) return away.flat();
+      return [
+        ...away.flat(),
+        { kind: 'messages_failed', severity: 'warn', plugin: null, count, detail: null, since: null },
+      ];
     },
     async metrics() {
       const counts = await countMessages(db);

@@ -73,6 +73,8 @@ export type Channel = {
   readonly plainWords: boolean;
   /** Whether a name in a command is ours. @throws Error when the messenger does not tell our name now */
   isUs(name: string, signal: AbortSignal): Promise<boolean>;
+  /** Asks the messenger who we are. @throws Error when it does not answer, or refuses our token */
+  check(signal: AbortSignal): Promise<void>;
   /** @returns null for what is no message of a person */
   parse(update: unknown): IncomingMessage | null;
   /** @param number names the part: the same for every attempt */

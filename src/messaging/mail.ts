@@ -22,11 +22,15 @@ export type Mailer = {
    * @throws Error when it was not taken over
    */
   send(mail: Mail): Promise<string>;
+  /** Connects to the server and logs in. @throws Error when it does not answer in time, or refuses us */
+  check(): Promise<void>;
   close(): void;
 };
 
 const CONNECT_MS = 10_000;
 const SILENCE_MS = 30_000;
+/** An administrator waits for the answer of a check. */
+const CHECK_MS = 2000;
 const IMPLICIT_TLS_PORT = 465;
 
 const isLoopbackHost = (host: string): boolean => host === 'localhost' || host === '::1' || /^127\./.test(host);
@@ -36,7 +40,7 @@ export function makeMailer(o: MailOptions): Mailer {
   // Nothing a mail is made of may name a file or an address to be read.
   const common = { disableFileAccess: true, disableUrlAccess: true };
   if (o.host === '') return toFiles(o, common);
-  const transport = nodemailer.createTransport({
+  const server = {
     ...common,
     host: o.host,
     port: o.port,
@@ -44,16 +48,28 @@ export function makeMailer(o: MailOptions): Mailer {
     // A password is never sent in the clear, except on this machine.
     requireTLS: o.username !== '' && !isLoopbackHost(o.host),
     ...(o.username === '' ? {} : { auth: { user: o.username, pass: o.password } }),
-    connectionTimeout: CONNECT_MS,
-    greetingTimeout: CONNECT_MS,
-    socketTimeout: SILENCE_MS,
-  });
+  };
+  const within = (connectMs: number, silenceMs: number) =>
+    nodemailer.createTransport({
+      ...server,
+      connectionTimeout: connectMs,
+      greetingTimeout: connectMs,
+      socketTimeout: silenceMs,
+    });
+  const transport = within(CONNECT_MS, SILENCE_MS);
+  const checks = within(CHECK_MS, CHECK_MS);
   return {
     async send(mail) {
       await transport.sendMail({ ...mail, from: o.from });
       return `${o.host}:${o.port}`;
     },
-    close: () => transport.close(),
+    async check() {
+      await checks.verify();
+    },
+    close() {
+      transport.close();
+      checks.close();
+    },
   };
 }
 
@@ -71,6 +87,8 @@ function toFiles(o: MailOptions, common: { disableFileAccess: boolean; disableUr
       fs.renameSync(`${file}.part`, file);
       return file;
     },
+    // A full disk is a check of its own.
+    check: () => Promise.resolve(),
     close: () => transport.close(),
   };
 }

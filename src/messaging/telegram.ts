@@ -153,9 +153,11 @@ export function telegramChannel({ apiUrl, http, perSecond, token }: TelegramOpti
     if (!got.ok) throw new Error(`Telegram refused ${method}: ${got.description}`);
     return result.parse(got.result);
   };
+  const ownName = async (signal: AbortSignal): Promise<string> =>
+    (await ask('getMe', {}, z.object({ username: z.string() }), signal)).username;
   let bot: string | null = null;
   const learn = async (signal: AbortSignal): Promise<string> => {
-    bot ??= (await ask('getMe', {}, z.object({ username: z.string() }), signal)).username;
+    bot ??= await ownName(signal);
     return bot;
   };
 
@@ -187,6 +189,9 @@ export function telegramChannel({ apiUrl, http, perSecond, token }: TelegramOpti
     sendsOnce: false,
     plainWords: false,
     isUs: async (name, signal) => name.toLowerCase() === (await learn(signal)).toLowerCase(),
+    async check(signal) {
+      await ownName(signal);
+    },
     parse,
     async send(chatId, part, _, signal): Promise<Sent> {
       let got = await sendTo(chatId, part, signal);

@@ -218,6 +218,9 @@ export function vkChannel({ apiUrl, groupId, http, perSecond, token }: VkOptions
     sendsOnce: true,
     plainWords: true,
     isUs: () => Promise.resolve(true),
+    async check(signal) {
+      await ask('groups.getById', groupId === '' ? {} : { group_id: groupId }, z.unknown(), signal);
+    },
     parse,
     async send(chatId, part, number, signal) {
       try {

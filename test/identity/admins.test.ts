@@ -414,6 +414,7 @@ t.test(
           mails.push(mail);
           return 'here';
         },
+        check: () => Promise.resolve(),
         close() {},
       },
       adminUrl: () => 'http://plugins/admin/',

@@ -95,7 +95,7 @@ async function serve(
     request.on('end', async () => {
       const url = new URL(request.url ?? '/', 'http://messenger');
       try {
-        const fault = /getMe|getUpdates|a_check|LongPoll/.test(url.href) ? undefined : messenger.faults.shift();
+        const fault = /getMe|getById|getUpdates|a_check|LongPoll/.test(url.href) ? undefined : messenger.faults.shift();
         if (fault === 'reset') return void request.socket.destroy();
         if (fault !== undefined && fault !== 'shown_then_reset') {
           messenger.calls.push(`fault ${fault.status}`);
@@ -247,6 +247,8 @@ export async function startVk(t: Teardown): Promise<FakeVk> {
         return { body: { response: [{ id: Number(given.get('photo')?.slice(1)), owner_id: -1, access_key: 'k' }] } };
       case 'docs.save':
         return { body: { response: { type: 'doc', doc: { id: Number(given.get('file')?.slice(1)), owner_id: -2 } } } };
+      case 'groups.getById':
+        return { body: { response: { groups: [{ id: Number(given.get('group_id')) }] } } };
       case 'groups.getLongPollServer':
         return { body: { response: { key: 'k', server: `${vk.base}/longpoll`, ts: '0' } } };
       case 'messages.send':

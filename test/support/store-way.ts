@@ -28,13 +28,14 @@ export async function databaseWay(url: string): Promise<DatabaseWay> {
   });
 }
 
-export async function storeWay(socketFile: string): Promise<StoreWay> {
+/** @param target path of a socket, or a port on loopback */
+export async function storeWay(target: string | number): Promise<StoreWay> {
   const open = new Set<net.Socket>();
   let isCut = false;
   let isFrozen = false;
   const server = net.createServer(client => {
     if (isCut) return void client.destroy();
-    const upstream = net.connect(socketFile);
+    const upstream = typeof target === 'number' ? net.connect(target, '127.0.0.1') : net.connect(target);
     for (const [one, other] of [
       [client, upstream],
       [upstream, client],

@@ -38,6 +38,8 @@ export class ApiProblem extends Error {
   readonly findings: readonly Finding[];
   readonly becomesPublic: readonly PublicPlace[];
   readonly widens: readonly Widening[];
+  /** Of a service that is not ready what is missing: the name of a check, or its state. */
+  readonly missing: string;
   /** Members that another administrator changed meanwhile. */
   readonly changed: readonly string[];
   /** Whether it says that the roles, or a missing second factor, do not allow it. */
@@ -66,6 +68,7 @@ export class ApiProblem extends Error {
     this.widens = listOf(problem.widens)
       .filter(isObject)
       .map(w => ({ kind: textOf(w.kind), name: textOf(w.name), message: textOf(w.message) }));
+    this.missing = textOf(problem.check) || textOf(problem.status);
     this.changed = listOf(problem.changed).map(textOf);
     this.isAboutRoles = Array.isArray(problem.sufficient_roles) || this.code === 'second_factor_setup_required';
     this.attemptsLeft = typeof problem.attempts_left === 'number' ? problem.attempts_left : 0;

@@ -1,13 +1,20 @@
 import { api, type Schemas } from './client.ts';
 import { ApiProblem } from './problem.ts';
 
-export type Readiness = { status: 'ready' | 'degraded' | 'unavailable'; checks: Schemas['HealthCheck'][] };
+export type Readiness = {
+  status: 'ready' | 'degraded' | 'unavailable';
+  /** Of a service that is not ready the check that failed, or `starting` or `draining`; empty otherwise. */
+  missing: string;
+  checks: Schemas['HealthCheck'][];
+};
 
-/** What the service needs, one by one. A service that is not ready answers 503 with the same list. */
+/** What the service needs, one by one. A service that is not ready answers 503 with what is missing. */
 export async function readiness(): Promise<Readiness> {
-  const { data } = await api.GET('/readyz').catch((error: unknown) => {
-    if (error instanceof ApiProblem && error.status === 503) return { data: undefined };
-    throw error;
-  });
-  return { status: data?.status ?? 'unavailable', checks: data?.checks ?? [] };
+  try {
+    const { data } = await api.GET('/readyz');
+    return { status: data?.status ?? 'unavailable', missing: '', checks: data?.checks ?? [] };
+  } catch (error) {
+    if (!(error instanceof ApiProblem) || error.status !== 503) throw error;
+    return { status: 'unavailable', missing: error.missing, checks: [] };
+  }
 }

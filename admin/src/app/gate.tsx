@@ -2,6 +2,7 @@ import { Alert, Button, Center, Loader } from '@mantine/core';
 import { type ComponentType, lazy, Suspense, useEffect, useState } from 'react';
 import { useTranslation } from 'react-i18next';
 import { hasSetupToken, onOtherRoles } from '../api/client.ts';
+import { Away, useReadiness } from '../parts/away.tsx';
 import { ProblemAlert } from '../parts/problem.tsx';
 import { Login } from '../screens/login.tsx';
 import { ScreenFailed } from './screen-failed.tsx';
@@ -34,7 +35,7 @@ export function Gate() {
   if (data === undefined)
     return (
       <Center mih="100vh" p="md">
-        {session.error === null ? <Loader /> : <ProblemAlert error={session.error} onRetry={() => session.refetch()} />}
+        {session.error === null ? <Loader /> : <NoSession error={session.error} retry={() => void session.refetch()} />}
       </Center>
     );
   if (data.page_proof_required === true) return <LostProof />;
@@ -63,6 +64,13 @@ export function Gate() {
       )}
     </Suspense>
   );
+}
+
+/** Why it cannot be said who is logged in: mostly what the service needs is away. It goes on by itself when that is back. */
+function NoSession({ error, retry }: { error: Error; retry: () => void }) {
+  const { data } = useReadiness();
+  if (data?.status === 'unavailable') return <Away missing={data.missing} />;
+  return <ProblemAlert error={error} onRetry={retry} />;
 }
 
 const Waiting = () => (

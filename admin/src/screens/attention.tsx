@@ -3,13 +3,11 @@ import { useQuery } from '@tanstack/react-query';
 import { Fragment } from 'react';
 import { useTranslation } from 'react-i18next';
 import { answered, api, type Schemas } from '../api/client.ts';
-import { useCheckName } from '../parts/checks.tsx';
+import { AWAY_REFRESH_MS, AwayHelp, awayOf } from '../parts/away.tsx';
 import { LinkButton } from '../parts/links.tsx';
 import { Loaded } from '../parts/loaded.tsx';
 import { StateBadge } from '../parts/state-badge.tsx';
 import { When } from '../parts/time.tsx';
-
-const REFRESH_MS = 5000;
 
 type Item = Schemas['Attention'];
 
@@ -34,7 +32,8 @@ export function Attention() {
   const query = useQuery({
     queryKey: ['attention'],
     queryFn: async () => answered(await api.GET('/api/admin/attention')),
-    refetchInterval: REFRESH_MS,
+    refetchInterval: AWAY_REFRESH_MS,
+    retry: false,
   });
   return (
     <Card withBorder component="section" aria-label={t('attention.title')} padding="md">
@@ -68,7 +67,7 @@ export function Attention() {
 
 function One({ item: { check, count, detail, kind, plugin, severity, since } }: { item: Item }) {
   const { t } = useTranslation();
-  const checkName = useCheckName();
+  const away = awayOf(check);
   const { search, to } = WHERE[kind];
   return (
     <Group justify="space-between" gap="sm">
@@ -76,11 +75,17 @@ function One({ item: { check, count, detail, kind, plugin, severity, since } }: 
         <StateBadge kind={severity} label={t(`attention.severity.${severity}`)} />
         <div style={{ flex: '1 1 13rem', minWidth: 0 }}>
           <Text size="sm" fw={500}>
-            {t(`attention.kind.${kind}`, { count })}
-            {check !== undefined && `: ${checkName(check)}`}
+            {away === undefined ? t(`attention.kind.${kind}`, { count }) : t(`away.${away}.title`)}
           </Text>
+          {away !== undefined && <AwayHelp name={away} />}
           {(detail !== null || since !== null) && (
-            <Text size="xs" c="dimmed" style={{ overflowWrap: 'anywhere' }} lineClamp={3}>
+            <Text
+              size="xs"
+              c="dimmed"
+              style={{ overflowWrap: 'anywhere' }}
+              lineClamp={3}
+              lang={detail === null ? undefined : 'en'}
+            >
               {since !== null && <When at={since} />}
               {since !== null && detail !== null && ' · '}
               {detail}

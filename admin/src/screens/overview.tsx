@@ -3,7 +3,7 @@ import { useQuery } from '@tanstack/react-query';
 import type { ReactNode } from 'react';
 import { useTranslation } from 'react-i18next';
 import { answered, api } from '../api/client.ts';
-import { readiness } from '../api/readiness.ts';
+import { Away, useReadiness } from '../parts/away.tsx';
 import { Checks } from '../parts/checks.tsx';
 import { LinkAnchor } from '../parts/links.tsx';
 import { Loaded } from '../parts/loaded.tsx';
@@ -19,6 +19,14 @@ const REFRESH_MS = 15_000;
 /** What needs attention first; then what is going on. */
 export default function Overview() {
   const { t } = useTranslation();
+  const { data } = useReadiness();
+  // Then everything below is refused, and would only say so once more. On a full disk it is not.
+  if (data?.status === 'unavailable' && data.missing !== 'disk')
+    return (
+      <Page title={t('nav.overview')}>
+        <Away missing={data.missing} />
+      </Page>
+    );
   return (
     <Page title={t('nav.overview')}>
       <NextSteps />
@@ -85,7 +93,7 @@ function Hosts() {
 
 function Health() {
   const { t } = useTranslation();
-  const query = useQuery({ queryKey: ['readiness'], queryFn: readiness, refetchInterval: REFRESH_MS });
+  const query = useReadiness();
   return (
     <Loaded query={query}>
       {({ checks, status }) => (

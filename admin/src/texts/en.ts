@@ -305,6 +305,65 @@ export const en = {
     window: 'How far back',
     windows: { '15m': '15 min', '1h': '1 h', '24h': '24 h', '7d': '7 days', '30d': '30 days' },
   },
+  away: {
+    again: 'It is looked at every two seconds; this page goes on by itself.',
+    changes: {
+      title: 'This host does not hear the changes of other hosts',
+      works: 'Public triggers go on. Everything else is refused, so that nothing is decided by what is out of date.',
+      help: 'The connection to the database is made again by itself. If this comes back often, look for a firewall that drops idle connections.',
+    },
+    database: {
+      title: 'The database does not answer',
+      works: 'Public triggers whose plugins store nothing go on. Everything else is refused; nothing is lost.',
+      help: 'Start PostgreSQL, or correct database.url. The service goes on within seconds.',
+    },
+    disk: {
+      title: 'The disk of the data directory is nearly full',
+      works: 'Triggers go on, and everything that needs no room. The rest is refused with 507.',
+      help: 'Free some space below data.dir; a restart is not needed.',
+    },
+    draining: {
+      title: 'The service is ending',
+      works: 'Requests under way are still answered.',
+      help: 'If it was to restart, wait a moment; otherwise start it again.',
+    },
+    files: {
+      title: 'The file store does not answer',
+      works: 'Everything without files goes on. Files cannot be sent or read.',
+      help: 'Look at the S3 server, s3.endpoint and its credentials.',
+    },
+    graph: {
+      title: 'The graph store does not answer as it should',
+      works:
+        'Triggers and commands that need no relationship go on, the others are refused. Changes of rights wait in the outbox; none is lost.',
+      help: 'Start SpiceDB, or correct spicedb.endpoint. What waits is delivered by itself.',
+    },
+    mail: {
+      title: 'The mail server does not answer',
+      works: 'Everything but mail goes on. Temporary passwords are sent again when it is back.',
+      help: 'Look at the server, smtp.host and smtp.password, then send a test mail.',
+    },
+    starting: {
+      title: 'The service is starting',
+      works: 'Nothing is lost.',
+      help: 'It takes some seconds.',
+    },
+    telegram: {
+      title: 'Telegram does not answer',
+      works: 'Triggers and the other messenger go on. Messages wait, and are sent when it is back.',
+      help: 'Look at messengers.telegram_token, and whether this machine reaches messengers.telegram_api_url.',
+    },
+    vk: {
+      title: 'VK does not answer',
+      works: 'Triggers and the other messenger go on. Messages wait, and are sent when it is back.',
+      help: 'Look at messengers.vk_token, and whether this machine reaches messengers.vk_api_url.',
+    },
+    writes: {
+      title: 'The database takes no changes',
+      works: 'What is read goes on: calls, pages, lists. Nothing can be changed, data of plugins included.',
+      help: 'Lead database.url to the server that takes changes, or make this one take them again.',
+    },
+  },
   attention: {
     go: {
       suspended: 'See the plugin',

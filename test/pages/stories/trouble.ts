@@ -1,6 +1,12 @@
 import t from 'tap';
+import { ru } from '../../../admin/src/texts/ru.ts';
 import { EMAIL, PASSWORD, sessionOf, startAdminBrowser } from '../../support/admin-browser.ts';
+import { makeDatabase } from '../../support/database.ts';
+import { startGraphStore } from '../../support/graph.ts';
+import { startMailServer } from '../../support/mail-server.ts';
+import { startTelegram, startVk } from '../../support/messengers.ts';
 import { request } from '../../support/service.ts';
+import { databaseWay, storeWay } from '../../support/store-way.ts';
 
 /** What goes wrong is said in words, and nothing typed is lost. */
 
@@ -73,5 +79,65 @@ t.test('a session that ends is begun again over the page, and what was typed is 
   await page.getByText('The origins are saved').waitFor();
   await page.reload();
   await page.getByText('https://students.example.org').first().waitFor();
+  t.same(errors, []);
+});
+
+t.test('what is away is said, with what still works and what to do, and taken back when it is there', async t => {
+  const [database, smtp, telegram, vk] = [
+    await makeDatabase(),
+    await startMailServer(),
+    await startTelegram(t),
+    await startVk(t),
+  ];
+  const { spicedb } = await startGraphStore(t);
+  const portOf = (base: string): number => Number(new URL(base).port);
+  const ways = {
+    mail: await storeWay(smtp.port),
+    telegram: await storeWay(portOf(telegram.base)),
+    vk: await storeWay(portOf(vk.base)),
+    graph: await storeWay(spicedb.endpoint.replace(/^unix:/, '')),
+    database: await databaseWay(database.url),
+  };
+  const env = {
+    ...telegram.env(),
+    ...vk.env(),
+    BOT_MESSENGERS_TELEGRAM_API_URL: `http://127.0.0.1:${ways.telegram.port}`,
+    BOT_MESSENGERS_VK_API_URL: `http://127.0.0.1:${ways.vk.port}`,
+    BOT_SMTP_HOST: '127.0.0.1',
+    BOT_SMTP_PORT: String(ways.mail.port),
+    BOT_SMTP_FROM: 'plugins@uni.example',
+    BOT_SPICEDB_ENDPOINT: `127.0.0.1:${ways.graph.port}`,
+    BOT_SPICEDB_TOKEN: 'any',
+    BOT_SPICEDB_TLS: 'false',
+    BOT_DATABASE_URL: ways.database.url,
+  };
+  t.teardown(async () => {
+    for (const way of Object.values(ways)) way.close();
+    await smtp.close();
+    await database.drop();
+  });
+  const { axe, errors, page } = await startAdminBrowser(t, { env, language: 'ru-RU', width: 320 });
+  t.teardown(() => ways.database.mend());
+  const well = page.getByText(ru.attention.none);
+  await well.waitFor();
+  for (const name of ['mail', 'telegram', 'vk', 'graph', 'database'] as const) {
+    const { help, title, works } = ru.away[name];
+    ways[name].cut();
+    const cut = performance.now();
+    await page.getByText(title).waitFor();
+    t.comment(`${name}: seen after ${Math.round(performance.now() - cut)} ms`);
+    for (const words of [works, help]) t.ok(await page.getByText(words).isVisible(), `${name}: ${words}`);
+    t.same(await axe(), [], name);
+    if (name === 'database') {
+      await page.reload();
+      await page.getByText(title).waitFor();
+      t.same(await axe(), [], 'a page that is opened meanwhile');
+    }
+    ways[name].mend();
+    const mended = performance.now();
+    await page.getByText(title).waitFor({ state: 'detached' });
+    await well.waitFor();
+    t.comment(`${name}: taken back after ${Math.round(performance.now() - mended)} ms`);
+  }
   t.same(errors, []);
 });
