@@ -30,6 +30,13 @@ export const themeOf = (close: string) =>
     fontFamilyMonospace: 'ui-monospace, SFMono-Regular, Menlo, Consolas, "Noto Sans Mono", monospace',
     variantColorResolver(input) {
       const colours = defaultVariantColorsResolver(input);
+      // White on the kit's red is too pale.
+      if (input.variant === 'filled' && input.color === 'red')
+        return {
+          ...colours,
+          background: 'var(--mantine-color-red-9)',
+          hover: 'color-mix(in srgb, var(--mantine-color-red-9), black 12%)',
+        };
       if (input.variant !== 'light' || typeof input.color !== 'string' || !COLOUR.test(input.color)) return colours;
       return { ...colours, color: readable(input.color) };
     },
