@@ -966,6 +966,8 @@ export interface paths {
             /** Configuration file that was read */
             'file': string | null;
             'settings': components['schemas']['ConfigSetting'][];
+            /** How what is written now differs; null where it is not known */
+            'pending': components['schemas']['PendingConfig'] | null;
             /** Fixed limits of this release, by name and unit */
             'limits': Record<string, number>;
           };
@@ -5006,7 +5008,7 @@ export interface components {
       'slots': number;
     };
     'Attention': {
-      'kind': 'suspended' | 'outbox_dead' | 'outbox_late' | 'graph_differs' | 'events_undelivered' | 'mails_unsent' | 'host_silent' | 'check_failed' | 'import_broken' | 'import_failed' | 'messages_failed';
+      'kind': 'suspended' | 'outbox_dead' | 'outbox_late' | 'graph_differs' | 'events_undelivered' | 'mails_unsent' | 'host_silent' | 'config_wrong' | 'config_changed' | 'check_failed' | 'import_stopped' | 'import_broken' | 'import_failed' | 'messages_failed';
       /** bad: it does not work; warn: it works late or in part */
       'severity': 'bad' | 'warn';
       'count': number;
@@ -5223,6 +5225,14 @@ export interface components {
       /** Environment variable that sets it */
       'env': string;
       'about': string;
+    };
+    'PendingConfig': {
+      /** Keys with another value, which a reload applies */
+      'changed': string[];
+      /** Those of them that a restart alone can apply; a reload is refused meanwhile */
+      'restart': string[];
+      /** A mistake for which a reload and the next start would fail */
+      'problem': string | null;
     };
     'ConnectionTrial': {
       'ok': true;

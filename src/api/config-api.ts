@@ -1,11 +1,12 @@
 import { z } from 'zod';
 import { LIMITS } from '../base/limits.ts';
 import { CONFIG_SOURCES, type Config, describeConfig, isSecret } from '../config/load.ts';
+import { type PendingConfig, pendingConfig } from '../config/pending-config.ts';
 import { resource } from './contract.ts';
 import { type Handle, serve } from './endpoint.ts';
 import type { Route } from './route.ts';
 
-export type ConfigApiParts = { config: Config };
+export type ConfigApiParts = { config: Config; pending(): Promise<PendingConfig | null> };
 
 const setting = z
   .object({
@@ -37,6 +38,10 @@ export const config = resource('Configuration', 'What this service is configured
       200: z.object({
         file: z.string().nullable().describe('Configuration file that was read'),
         settings: z.array(setting),
+        pending: pendingConfig
+          .meta({ id: 'PendingConfig' })
+          .nullable()
+          .describe('How what is written now differs; null where it is not known'),
         limits: z.record(z.string(), z.number()).describe('Fixed limits of this release, by name and unit'),
       }),
     },
@@ -52,7 +57,7 @@ function shown(value: unknown): string | number | boolean | string[] | null {
   return Array.isArray(value) ? value.map(v => withoutLogin(String(v))) : null;
 }
 
-const get: Handle<typeof config.get, ConfigApiParts> = ({ config }) => {
+const get: Handle<typeof config.get, ConfigApiParts> = async ({ config, pending }) => {
   const settings = describeConfig(config).map(({ about, env, key, source, value }) => ({
     key,
     value: isSecret(key) ? null : shown(value),
@@ -62,7 +67,7 @@ const get: Handle<typeof config.get, ConfigApiParts> = ({ config }) => {
     env,
     about,
   }));
-  return { status: 200, json: { file: config.file, settings, limits: LIMITS } };
+  return { status: 200, json: { file: config.file, settings, pending: await pending(), limits: LIMITS } };
 };
 
 export const configRoutes = (parts: ConfigApiParts): Route[] => serve(config, parts, { get });

@@ -59,6 +59,15 @@ async function silentHosts(db: Database): Promise<Attention[]> {
     : [{ kind: 'host_silent', severity: 'bad', plugin: null, count: names.size, detail, since: null }];
 }
 
+/** A configuration that is not the one in force, or that the next start could not read. */
+async function configAttention(siblings: Siblings): Promise<Attention[]> {
+  const { changed = [], problem = null } = (await siblings.pendingConfig()) ?? {};
+  const same = { plugin: null, since: null };
+  if (problem !== null) return [{ ...same, kind: 'config_wrong', severity: 'bad', count: 1, detail: problem }];
+  if (changed.length === 0) return [];
+  return [{ ...same, kind: 'config_changed', severity: 'warn', count: changed.length, detail: changed.join(', ') }];
+}
+
 /** Tells the other hosts that this process lives and what it does, and lists them all. */
 export function composeHosts(
   core: Core,
@@ -96,10 +105,10 @@ export function composeHosts(
   return {
     routes: [
       ...[...hostRoutes({ db }), ...jobRoutes({ db })],
-      ...configRoutes({ config: wholeConfig }),
+      ...configRoutes({ config: wholeConfig, pending: () => siblings.pendingConfig() }),
       ...supportBundleRoutes({ pack: () => packSupport(wholeConfig, db) }),
     ],
-    attention: () => silentHosts(db),
+    attention: async () => (await Promise.all([silentHosts(db), configAttention(siblings)])).flat(),
     repeated: [{ everyMs: BEAT_MS, what: 'writing the row of this host', run: tell }],
     async metrics() {
       const jobs = await countJobs(db);

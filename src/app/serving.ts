@@ -105,7 +105,9 @@ function listenTo(inbox: Inbox, service: Service, siblings: LinkedSiblings, hand
         return void service.heard().then(came => came && tell({ kind: 'heard', by, number }));
       }
       case 'heard':
-        return siblings.noteHeard(message.number);
+        return siblings.answer(message.number, true);
+      case 'config':
+        return siblings.answer(message.number, message.pending);
       case 'strike':
       case 'callers_well':
       case 'strikes_forgotten':

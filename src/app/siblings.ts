@@ -1,10 +1,11 @@
 import { type Config, withValues } from '../config/load.ts';
+import type { PendingConfig } from '../config/pending-config.ts';
 import { makeHostId } from '../db/held-lock.ts';
 import { SlotLeases } from '../execution/slot-leases.ts';
 import type { LeaseMessage } from '../execution/slot-messages.ts';
 import type { StrikeMessage } from '../records/strikes.ts';
 
-type Told = LeaseMessage | StrikeMessage | { kind: 'ask_heard'; number: number };
+type Told = LeaseMessage | StrikeMessage | { kind: 'ask_heard' | 'ask_config'; number: number };
 
 /** What a serving process shares with the others of its host, through the supervisor. */
 export type Siblings = {
@@ -17,9 +18,11 @@ export type Siblings = {
   tell(message: Told): void;
   /** Resolves when the others have heard what was changed before the call, after a second in any case. */
   heard(): Promise<boolean>;
+  /** What the next reload would find; null where no supervisor answers within a second. */
+  pendingConfig(): Promise<PendingConfig | null>;
 };
 
-const HEARD_MS = 1000;
+const ANSWER_MS = 1000;
 
 /** A host with one serving process and no supervisor. */
 export const alone = (): Siblings => ({
@@ -28,6 +31,7 @@ export const alone = (): Siblings => ({
   slots: null,
   tell() {},
   heard: async () => true,
+  pendingConfig: async () => null,
 });
 
 /** The other serving processes below the same supervisor. */
@@ -36,7 +40,7 @@ export class LinkedSiblings implements Siblings {
   readonly hostId: number;
   readonly slots: SlotLeases;
   readonly tell: (message: Told) => void;
-  readonly #waiting = new Map<number, () => void>();
+  readonly #waiting = new Map<number, (answer: PendingConfig | true) => void>();
   #asked = 0;
   /** Process ids of those that run now. */
   others: readonly number[] = [];
@@ -49,23 +53,32 @@ export class LinkedSiblings implements Siblings {
   }
 
   async heard(): Promise<boolean> {
-    if (this.others.length === 0) return true;
-    const number = ++this.#asked;
-    const came = await new Promise<boolean>(resolve => {
-      const late = setTimeout(() => resolve(false), HEARD_MS);
-      this.#waiting.set(number, () => {
-        clearTimeout(late);
-        resolve(true);
-      });
-      this.tell({ kind: 'ask_heard', number });
-    });
-    this.#waiting.delete(number);
-    return came;
+    return this.others.length === 0 || (await this.#ask('ask_heard')) !== null;
   }
 
-  /** All others have answered. */
-  noteHeard(number: number): void {
-    this.#waiting.get(number)?.();
+  async pendingConfig(): Promise<PendingConfig | null> {
+    const answer = await this.#ask('ask_config');
+    return answer === true ? null : answer;
+  }
+
+  /** @returns null when no answer came in time */
+  async #ask(kind: 'ask_heard' | 'ask_config'): Promise<PendingConfig | true | null> {
+    const number = ++this.#asked;
+    const answer = await new Promise<PendingConfig | true | null>(resolve => {
+      const late = setTimeout(() => resolve(null), ANSWER_MS);
+      this.#waiting.set(number, given => {
+        clearTimeout(late);
+        resolve(given);
+      });
+      this.tell({ kind, number });
+    });
+    this.#waiting.delete(number);
+    return answer;
+  }
+
+  /** The supervisor has answered a question; `true`: all others have heard. */
+  answer(number: number, given: PendingConfig | true): void {
+    this.#waiting.get(number)?.(given);
   }
 }
 

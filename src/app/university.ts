@@ -39,13 +39,16 @@ const PULL_SECONDS = LIMITS.universityPullMs / 1000 + 600;
 /** What did not get in: of the last pull that ended, and of the last list that was sent. */
 async function failedImports(db: Database): Promise<Attention[]> {
   const last = await Promise.all((['pull', 'batch'] as const).map(kind => lastEndedImport(db, kind)));
-  return last.flatMap(run => {
+  return last.flatMap((run): Attention[] => {
     if (run === undefined || run.state === 'succeeded') return [];
+    const stopped = run.types.filter(type => type.state === 'stopped');
     const failed = run.types.reduce((n, type) => n + type.failed, 0);
     const detail = run.problem ?? run.types.find(type => type.problem !== null)?.problem ?? null;
+    const same = { plugin: null, detail, since: run.finishedAt };
+    if (stopped.length > 0) return [{ ...same, kind: 'import_stopped', severity: 'bad', count: stopped.length }];
     const count = Math.max(1, failed);
-    const kind = failed > 0 ? ('import_failed' as const) : ('import_broken' as const);
-    return [{ kind, severity: 'warn' as const, plugin: null, count, detail, since: run.finishedAt }];
+    const kind = failed > 0 ? 'import_failed' : 'import_broken';
+    return [{ ...same, kind, severity: 'warn', count }];
   });
 }
 

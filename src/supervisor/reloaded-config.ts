@@ -1,7 +1,8 @@
 import fs from 'node:fs';
 import path from 'node:path';
-import { OperatorError } from '../base/errors.ts';
+import { messageOf, OperatorError } from '../base/errors.ts';
 import { type Config, type ConfigKey, withValues } from '../config/load.ts';
+import type { PendingConfig } from '../config/pending-config.ts';
 
 /** What the supervisor itself has used by the time it is asked to reload. */
 const USED_AT_START: readonly ConfigKey[] = [
@@ -46,6 +47,27 @@ const differs = (before: Config, after: Config, key: ConfigKey): boolean =>
 export const changedKeys = (before: Config, after: Config): ConfigKey[] =>
   keysOf(after).filter(key => differs(before, after, key));
 
+/** Keys with another value that a reload cannot apply. */
+function restartKeys(given: Config, next: Config): ConfigKey[] {
+  const isSwitched = (key: ConfigKey): boolean => (given.values[key] === '') !== (next.values[key] === '');
+  return [...USED_AT_START.filter(key => differs(given, next, key)), ...EMBEDDED_IF_EMPTY.filter(isSwitched)];
+}
+
+/**
+ * What the next reload or start would find.
+ *
+ * @param given the configuration as it was read before
+ * @param readAgain reads it now
+ */
+export function pendingConfig(given: Config, readAgain: () => Config): PendingConfig {
+  try {
+    const next = readAgain();
+    return { changed: changedKeys(given, next), restart: restartKeys(given, next), problem: null };
+  } catch (error) {
+    return { changed: [], restart: [], problem: messageOf(error) };
+  }
+}
+
 /**
  * The configuration that new serving processes get when it is read again.
  *
@@ -55,8 +77,7 @@ export const changedKeys = (before: Config, after: Config): ConfigKey[] =>
  * @throws OperatorError that names the keys that count after a restart only
  */
 export function reloadedConfig(given: Config, next: Config, effective: Config): Config {
-  const isSwitched = (key: ConfigKey): boolean => (given.values[key] === '') !== (next.values[key] === '');
-  const bound = [...USED_AT_START.filter(key => differs(given, next, key)), ...EMBEDDED_IF_EMPTY.filter(isSwitched)];
+  const bound = restartKeys(given, next);
   if (bound.length > 0)
     throw new OperatorError(
       `${bound.join(', ')} ${bound.length > 1 ? 'have other values' : 'has another value'} now, which a restart of the service alone can apply; nothing was changed`,

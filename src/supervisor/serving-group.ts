@@ -1,6 +1,7 @@
 import type { ChildProcess } from 'node:child_process';
 import { messageOf } from '../base/errors.ts';
 import { type Config, configToEnv, dataPath, originOf } from '../config/load.ts';
+import type { PendingConfig } from '../config/pending-config.ts';
 import { durationMs } from '../config/values.ts';
 import { makeHostId } from '../db/held-lock.ts';
 import { SlotBroker } from '../execution/slot-broker.ts';
@@ -23,6 +24,8 @@ import type { Account } from './unprivileged.ts';
 export type ServingGroupOptions = {
   /** The effective configuration when a process starts. */
   config(): Config;
+  /** What the next reload would find. */
+  pendingConfig(): PendingConfig;
   processes: number;
   /** Account that runs plugins when this process is root; null: the same account. */
   account: Account | null;
@@ -238,6 +241,8 @@ export class ServingGroup {
         this.#strikes.add(message);
         for (const other of this.#running) if (other !== serving) other.send(message);
         return;
+      case 'ask_config':
+        return serving.send({ kind: 'config', number: message.number, pending: this.#options.pendingConfig() });
       case 'ask_heard':
         return this.#heard.ask(serving, message.number);
       case 'heard':

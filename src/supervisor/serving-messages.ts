@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { metric } from '../base/metric.ts';
 import type { ConfigOrigin } from '../config/load.ts';
+import type { PendingConfig } from '../config/pending-config.ts';
 import { type BrokerMessage, leaseMessage } from '../execution/slot-messages.ts';
 import { type StrikeMessage, strikeMessage } from '../records/strikes.ts';
 import type { Suspect } from '../records/suspects.ts';
@@ -20,6 +21,8 @@ export const servingMessage = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('ask_heard'), number: z.number() }),
   /** It has heard everything that was changed before it was asked. */
   z.object({ kind: z.literal('heard'), by: z.number(), number: z.number() }),
+  /** What would the next reload change? */
+  z.object({ kind: z.literal('ask_config'), number: z.number() }),
   ...leaseMessage.options,
   ...strikeMessage.options,
 ]);
@@ -64,6 +67,7 @@ export type SupervisorMessage =
   | { kind: 'ask_heard'; by: number; number: number }
   /** All others have heard. */
   | { kind: 'heard'; number: number }
+  | { kind: 'config'; number: number; pending: PendingConfig }
   /** It takes the place of another one: lead new connections to it, because its socket is the newest. */
   | { kind: 'take_over' }
   /** Another process has taken its place: take no new connections, answer those that are open, end. */

@@ -24,7 +24,7 @@ import {
 } from './embedded-postgres.ts';
 import { type MetricsServer, startMetricsServer } from './metrics-server.ts';
 import { becomeProgram, checkProgram, type Program, type ProgramFile, programFile } from './program.ts';
-import { changedKeys, reloadedConfig } from './reloaded-config.ts';
+import { changedKeys, pendingConfig, reloadedConfig } from './reloaded-config.ts';
 import { ServingGroup } from './serving-group.ts';
 import { SpicedbKeeper } from './spicedb-keeper.ts';
 import { checkPort } from './start-checks.ts';
@@ -118,6 +118,7 @@ export class Supervisor implements ControlCommands {
     this.#serving = new ServingGroup({
       ...options,
       config: () => this.#config,
+      pendingConfig: () => pendingConfig(this.#given, options.readAgain),
       processes: v['serving.processes'],
       account: this.#account,
       setupToken: this.#setupToken,

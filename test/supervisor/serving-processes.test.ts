@@ -442,11 +442,21 @@ t.test('a reload reads the configuration again', async t => {
         body: '[]',
       })
     ).status;
+  /** What the administration pages say of a reload to come, whichever process answers. */
+  const pending = async (): Promise<unknown> =>
+    (await request(`${base}/api/admin/config`, { headers: AUTHORIZED })).json.pending;
+  const attention = async (): Promise<unknown[]> => {
+    const { items } = (await request(`${base}/api/admin/attention`, { headers: AUTHORIZED })).json;
+    return Array.isArray(items) ? items : [];
+  };
   t.equal(await status(150), 413);
   t.equal(await imports('first-key-of-the-import'), 200);
+  t.same(await pending(), { changed: [], restart: [], problem: null });
 
   configure(200);
   fs.writeFileSync(password, 'second-key-of-the-import\n');
+  t.same(await pending(), { changed: ['http.max_body', 'admin.api_key'], restart: [], problem: null });
+  t.match(await attention(), [{ kind: 'config_changed', count: 2, detail: 'http.max_body, admin.api_key' }]);
   const good = start(data, env, ['reload']);
   t.equal(await good.exited, 0, good.output());
   t.match(good.output(), /changed in the configuration: http\.max_body, admin\.api_key/);
@@ -456,6 +466,7 @@ t.test('a reload reads the configuration again', async t => {
 
   const pids = listeners(data, port);
   configure(300, 'serving:\n  proceses: 3\n');
+  t.match(await attention(), [{ kind: 'config_wrong', severity: 'bad', detail: /unknown key "serving\.proceses"/ }]);
   const wrong = start(data, { BOT_HTTP_PORT: String(port) }, ['reload']);
   t.equal(await wrong.exited, 1);
   t.match(wrong.output(), /host\.yaml: unknown key "serving\.proceses"; did you mean "serving\.processes"/);
@@ -465,6 +476,10 @@ t.test('a reload reads the configuration again', async t => {
   t.equal(await elsewhere.exited, 1);
   t.match(elsewhere.output(), `it was started with ${file}, and --config or BOT_CONFIG names ${other}: leave that out`);
   configure(300, 'spicedb:\n  recycle_mb: 900\n');
+  t.match(await pending(), {
+    changed: ['spicedb.recycle_mb', 'http.max_body'].sort(),
+    restart: ['spicedb.recycle_mb'],
+  });
   const bound = start(data, env, ['reload']);
   t.equal(await bound.exited, 1);
   t.match(bound.output(), /spicedb\.recycle_mb has another value now, which a restart of the service alone can apply/);

@@ -1,10 +1,10 @@
-import { Badge, Code, Group, Stack, Switch, Table, Text } from '@mantine/core';
+import { Alert, Badge, Code, Group, Stack, Switch, Table, Text } from '@mantine/core';
 import { IconSearch } from '@tabler/icons-react';
 import { useTranslation } from 'react-i18next';
 import type { Schemas } from '../api/client.ts';
 import { useConfig } from '../api/config.ts';
 import { useSearchState } from '../app/use-search-state.ts';
-import { CopyIcon } from '../parts/copy.tsx';
+import { CopyIcon, CopyText } from '../parts/copy.tsx';
 import { Empty } from '../parts/empty.tsx';
 import { FilterText } from '../parts/filter-text.tsx';
 import { Loaded } from '../parts/loaded.tsx';
@@ -29,7 +29,7 @@ export function ConfigTable() {
   const isSetOnly = search.set === '1';
   return (
     <Loaded query={useConfig()}>
-      {({ file, settings }) => {
+      {({ file, pending, settings }) => {
         const shown = settings.filter(
           s => has(find, s.key, aboutOf(s), s.env) && (!isSetOnly || s.source !== 'default'),
         );
@@ -39,6 +39,7 @@ export function ConfigTable() {
               {t('system.configAbout')} {file === null ? t('system.noFile') : t('system.file')}{' '}
               {file !== null && <Code>{file}</Code>}
             </Text>
+            <Pending pending={pending} />
             <Group align="flex-end">
               <FilterText
                 label={t('system.find')}
@@ -63,6 +64,38 @@ export function ConfigTable() {
         );
       }}
     </Loaded>
+  );
+}
+
+const RELOAD = 'npx plugin-host reload';
+const RESTART = 'systemctl restart plugin-host';
+
+/** What the next reload would do, where the configuration was changed since it was read. */
+function Pending({ pending }: { pending: Schemas['PendingConfig'] | null }) {
+  const { t } = useTranslation();
+  if (pending === null || (pending.problem === null && pending.changed.length === 0)) return null;
+  const { changed, problem, restart } = pending;
+  if (problem !== null)
+    return (
+      <Alert color="red" title={t('system.pending.wrongTitle')}>
+        <Text size="sm">{t('system.pending.wrong')}</Text>
+        <Text size="sm" mt={4} lang="en" style={{ overflowWrap: 'anywhere' }}>
+          {problem}
+        </Text>
+      </Alert>
+    );
+  return (
+    <Alert color="orange" title={t('system.pending.title', { count: changed.length })}>
+      <Group gap={6}>
+        {changed.map(key => (
+          <Code key={key}>{key}</Code>
+        ))}
+      </Group>
+      <Text size="sm" mt={6}>
+        {restart.length === 0 ? t('system.pending.reload') : t('system.pending.restart', { keys: restart.join(', ') })}
+      </Text>
+      <CopyText value={restart.length === 0 ? RELOAD : RESTART} />
+    </Alert>
   );
 }
 

@@ -359,6 +359,14 @@ export const operateTexts = {
       'For those who help you: configuration without secrets, health, queues and recent failures in one archive. Look through it before you send it.',
     bundleCommand: 'On the machine of the service this one also holds what doctor finds, the metrics and the journal:',
     bundleGo: 'Download the bundle',
+    pending: {
+      title_one: '{{count}} setting was changed since the configuration was read',
+      title_other: '{{count}} settings were changed since the configuration was read',
+      reload: 'A reload applies it without an interruption. On the machine:',
+      restart: 'A restart alone can apply {{keys}}; until then a reload is refused. On the machine:',
+      wrongTitle: 'The configuration has a mistake',
+      wrong: 'What runs goes on as it is. A reload is refused, and the next start would fail, until this is corrected:',
+    },
     configAbout:
       'What is in force on the host that answers. It is changed on the machine: in the configuration file or by an environment variable, and counts after “plugin-host reload” or a restart.',
     connections: 'Connections',

@@ -1,7 +1,5 @@
 import t from 'tap';
-import { openDatabase } from '../../../src/db/database.ts';
 import { startAdminBrowser } from '../../support/admin-browser.ts';
-import { startSubscriber } from '../../support/subscriber.ts';
 import { watPlugin } from '../../support/wat.ts';
 
 /** What administrators do from day to day, in a browser. */
@@ -171,53 +169,5 @@ t.test('in a page in Russian, what is wrong with a record is said in Russian', a
     await page.getByText('ada@uni.example').first().waitFor();
     t.same(await axe(), []);
   }
-  t.same(errors, []);
-});
-
-t.test('a dead entry of the outbox is retried, and a dead event is replayed', async t => {
-  const env = { BOT_EVENTS_PRIVATE_RANGES: '127.0.0.1' };
-  const subscriber = await startSubscriber(t);
-  const { axe, errors, open, page, s } = await startAdminBrowser(t, {
-    env,
-    async prepare(s) {
-      const made = await s.admin('POST', '/events/subscriptions', { name: 'the archive', url: subscriber.url });
-      subscriber.secret = String(made.json.secret);
-    },
-  });
-  const db = openDatabase(s.databaseUrl, 1, () => {});
-  t.teardown(() => db.close());
-  const tuple = {
-    resource_type: 'faculty',
-    resource_id: 'f',
-    relation: 'dean',
-    subject_type: 'user',
-    subject_id: 's-1',
-  };
-  await db.query(
-    `INSERT INTO authz_outbox (operation, payload, keys, attempts, last_error, dead_at)
-     VALUES ('TOUCH', $1, ARRAY['faculty:f'], 10, 'the store refused it', now())`,
-    [JSON.stringify({ tuples: [{ ...tuple, subject_relation: '' }] })],
-  );
-  await db.query(
-    `WITH e AS (INSERT INTO events (plugin_id, type, data, request_id) VALUES ('hello', 'grade.given', '{"n":1}', 'r') RETURNING id)
-     INSERT INTO event_deliveries (subscription_id, event_id, plugin_id, state, attempts, last_status, ended_at)
-     SELECT s.id, e.id, 'hello', 'dead', 65, 503, now() FROM e, event_subscriptions s`,
-  );
-  await open('/admin/');
-  await page.getByText('1 change of rights was refused by the graph store').waitFor();
-  await page.getByText('1 event could not be delivered').waitFor();
-  t.same(await axe(), []);
-  await page.getByRole('link', { name: 'Replay' }).click();
-  await page.getByRole('link', { name: 'the archive' }).click();
-  await page.getByText('grade.given').first().waitFor();
-  await page.getByRole('button', { name: 'Replay', exact: true }).click();
-  await page.getByText('1 delivery is tried again').waitFor();
-  t.match((await subscriber.until(1))[0], { type: 'grade.given', data: { n: 1 } });
-  await open('/admin/');
-  await page.getByRole('link', { name: 'Retry or discard' }).click();
-  await page.getByText('the store refused it').first().waitFor();
-  t.same(await axe(), []);
-  await page.getByRole('button', { name: 'Retry', exact: true }).click();
-  await page.getByText(/Entry 1 (goes on|is delivered)|nothing left/i).waitFor();
   t.same(errors, []);
 });
