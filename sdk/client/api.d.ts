@@ -975,6 +975,19 @@ export interface paths {
       };
     };
   };
+  '/api/admin/doctor': {
+    get: {
+      parameters: {};
+      responses: Refused<400 | 401 | 403 | 500 | 503> & {
+        200: { headers: Record<string, unknown>; content: {
+          'application/json': {
+            'looked_at': string;
+            'checks': components['schemas']['DoctorCheck'][];
+          };
+        } };
+      };
+    };
+  };
   '/api/admin/plugins/{id}/databases/test': {
     post: {
       parameters: {
@@ -5233,6 +5246,14 @@ export interface components {
       'restart': string[];
       /** A mistake for which a reload and the next start would fail */
       'problem': string | null;
+    };
+    'DoctorCheck': {
+      /** What was looked at */
+      'name': string;
+      /** warn: it works, and something will be missed */
+      'state': 'ok' | 'warn' | 'failed';
+      /** What was found, and what helps */
+      'detail': string;
     };
     'ConnectionTrial': {
       'ok': true;

@@ -9,6 +9,7 @@ import { commands } from './commands-api.ts';
 import { config } from './config-api.ts';
 import type { Resource } from './contract.ts';
 import { databases } from './databases-api.ts';
+import { doctor } from './doctor-api.ts';
 import { drift } from './drift-api.ts';
 import { eventSubscriptions } from './event-subscriptions-api.ts';
 import { events } from './events-api.ts';
@@ -58,6 +59,7 @@ export const RESOURCES = {
   audit,
   commands,
   config,
+  doctor,
   databases,
   drift,
   eventSubscriptions,

@@ -14,11 +14,11 @@ const GRAPH_MS = 1000;
 const GRAPH_SLOW_MS = 500;
 
 /** The answer of before, while it is new enough: questions without a credential must not become calls. */
-export function remembered(ms: number, look: () => Promise<string | null>): () => Promise<string | null> {
+export function remembered<T>(ms: number, look: () => Promise<T>): () => Promise<T> {
   let at = Number.NEGATIVE_INFINITY;
-  let answer: Promise<string | null> = Promise.resolve(null);
+  let answer: Promise<T> | null = null;
   return () => {
-    if (performance.now() - at > ms) {
+    if (answer === null || performance.now() - at > ms) {
       at = performance.now();
       answer = look();
     }

@@ -1,11 +1,12 @@
 import os from 'node:os';
 import type { Attention } from '../api/attention-api.ts';
 import { configRoutes } from '../api/config-api.ts';
+import { doctorRoutes } from '../api/doctor-api.ts';
 import { hostRoutes } from '../api/hosts-api.ts';
 import { jobRoutes } from '../api/jobs-api.ts';
 import { supportBundleRoutes } from '../api/support-bundle-api.ts';
 import { messageOf } from '../base/errors.ts';
-import { gauge } from '../base/metric.ts';
+import { gauge, type Metric } from '../base/metric.ts';
 import { ownResidentBytes } from '../base/resident-bytes.ts';
 import { serviceVersion } from '../base/version.ts';
 import type { Config } from '../config/load.ts';
@@ -15,8 +16,19 @@ import { BEAT_MS, beat, endBeats, listProcesses, type ProcessLoad } from '../rec
 import type { Core } from './core.ts';
 import type { Execution } from './execution.ts';
 import type { Feature } from './feature.ts';
+import { remembered } from './health.ts';
 import type { Siblings } from './siblings.ts';
 import { packSupport } from './support-parts.ts';
+
+/** Everything is looked at once in this time, however many administrators ask. */
+const DOCTOR_MS = 5000;
+
+/** What `doctor` looks at, loaded when an administrator asks for it. */
+const lookAtEverything = (config: Config) =>
+  remembered(DOCTOR_MS, async () => {
+    const { doctor } = await import('./doctor/doctor.ts');
+    return { at: new Date(), checks: await doctor(config) };
+  });
 
 export type HostsParts = Pick<Execution, 'executor'> & {
   siblings: Siblings;
@@ -68,6 +80,25 @@ async function configAttention(siblings: Siblings): Promise<Attention[]> {
   return [{ ...same, kind: 'config_changed', severity: 'warn', count: changed.length, detail: changed.join(', ') }];
 }
 
+/** Jobs and hosts, as metrics. */
+async function hostMetrics(db: Database): Promise<Metric[]> {
+  const jobs = await countJobs(db);
+  return [
+    gauge(
+      'plugin_host_jobs',
+      'Jobs that are not done, and those that failed for the last time within a day.',
+      jobs.map(({ count, queue, state }) => [{ queue, state }, count] as const),
+      'max',
+    ),
+    gauge(
+      'plugin_host_hosts',
+      'Hosts of this database, by whether they have written their row within five seconds.',
+      await hostCounts(db),
+      'max',
+    ),
+  ];
+}
+
 /** Tells the other hosts that this process lives and what it does, and lists them all. */
 export function composeHosts(
   core: Core,
@@ -106,27 +137,12 @@ export function composeHosts(
     routes: [
       ...[...hostRoutes({ db }), ...jobRoutes({ db })],
       ...configRoutes({ config: wholeConfig, pending: () => siblings.pendingConfig() }),
+      ...doctorRoutes({ look: lookAtEverything(wholeConfig) }),
       ...supportBundleRoutes({ pack: () => packSupport(wholeConfig, db) }),
     ],
     attention: async () => (await Promise.all([silentHosts(db), configAttention(siblings)])).flat(),
     repeated: [{ everyMs: BEAT_MS, what: 'writing the row of this host', run: tell }],
-    async metrics() {
-      const jobs = await countJobs(db);
-      return [
-        gauge(
-          'plugin_host_jobs',
-          'Jobs that are not done, and those that failed for the last time within a day.',
-          jobs.map(({ count, queue, state }) => [{ queue, state }, count] as const),
-          'max',
-        ),
-        gauge(
-          'plugin_host_hosts',
-          'Hosts of this database, by whether they have written their row within five seconds.',
-          await hostCounts(db),
-          'max',
-        ),
-      ];
-    },
+    metrics: () => hostMetrics(db),
     start: tellNow,
     leave() {
       draining = true;

@@ -71,7 +71,7 @@ function addServiceVerbs(program: Command, config: ReadConfig, serves: () => Pro
     process.stdout.write(exampleFile());
   });
   verb(program, 'doctor', 'look at everything the service needs; ends with 1 when something fails', async flags => {
-    const { doctor, shownChecks } = await import('./doctor.ts');
+    const { doctor, shownChecks } = await import('../app/doctor/doctor.ts');
     const checks = await doctor(await config(flags));
     out(flags.json === true ? jsonText({ checks }) : shownChecks(checks));
     // What does not answer must not keep the command.

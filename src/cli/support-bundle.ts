@@ -3,6 +3,7 @@ import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { promisify } from 'node:util';
+import { doctor } from '../app/doctor/doctor.ts';
 import { ABOUT_BUNDLE, partsOfDatabase, partsOfMachine, writeParts } from '../app/support-parts.ts';
 import { accessDenied } from '../base/access-denied.ts';
 import { messageOf } from '../base/errors.ts';
@@ -10,7 +11,6 @@ import { packFolder } from '../base/pack-folder.ts';
 import type { Config } from '../config/load.ts';
 import { CommandError, withDatabaseAsItIs } from './admin-commands.ts';
 import { assertNewPlace } from './assert-new-place.ts';
-import { doctor } from './doctor.ts';
 import { jsonText } from './json-text.ts';
 
 const run = promisify(execFile);

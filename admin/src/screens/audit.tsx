@@ -5,6 +5,7 @@ import { useTranslation } from 'react-i18next';
 import { answered, api, type Schemas } from '../api/client.ts';
 import { useSearchState } from '../app/use-search-state.ts';
 import { Details } from '../parts/details.tsx';
+import { Doctor } from '../parts/doctor.tsx';
 import { Empty } from '../parts/empty.tsx';
 import { FilterText } from '../parts/filter-text.tsx';
 import { KeysetTable, useKeyset } from '../parts/keyset-list.tsx';
@@ -34,6 +35,7 @@ export default function Audit() {
   const shown = list.rows.find(e => String(e.id) === opened);
   return (
     <Page title={t('nav.audit')} about={t('audit.about')} actions={<Download filter={filter} />}>
+      <Doctor only="audit log" label={t('doctor.verify')} />
       <Filters actor={actor ?? null} />
       <KeysetTable
         label={t('nav.audit')}

@@ -9,6 +9,7 @@ import { May } from '../app/may.tsx';
 import { useSearchState } from '../app/use-search-state.ts';
 import { Checks } from '../parts/checks.tsx';
 import { CopyText } from '../parts/copy.tsx';
+import { Doctor } from '../parts/doctor.tsx';
 import { Loaded } from '../parts/loaded.tsx';
 import { Page } from '../parts/page.tsx';
 import { notifyProblem } from '../parts/problem.tsx';
@@ -76,7 +77,14 @@ function State() {
   return (
     <Stack gap="xl">
       <SimpleGrid cols={{ base: 1, lg: 2 }}>
-        <Health />
+        <Stack>
+          <Health />
+          <Card withBorder>
+            <Section title={t('doctor.title')} about={t('doctor.about')}>
+              <Doctor label={t('doctor.look')} />
+            </Section>
+          </Card>
+        </Stack>
         <Card withBorder>
           <Stack gap="lg">
             <Section title={t('system.mail')} about={t('system.mailAbout')}>

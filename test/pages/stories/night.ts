@@ -145,6 +145,13 @@ t.test('what waits is mended from the overview: import, brake, outbox, drift, ev
   t.match((await telegram.until(1))[0], { chat: '7', text: 'Пора сдать книгу' });
 
   await open('/admin/system');
+  await page.getByRole('button', { name: ru.doctor.look }).click();
+  await page.getByText('every seal fits its entries').waitFor();
+  for (const name of Object.values(ru.doctor.name)) {
+    if (['Сертификат', 'Сохранённые учётные', 'Загрузка из'].some(w => name.startsWith(w))) continue;
+    t.ok(await page.getByText(name, { exact: true }).first().isVisible(), name);
+  }
+  t.same(await axe(), [], 'everything, one by one');
   await page.getByRole('button', { name: ru.system.bundleGo }).click({ trial: true });
   const bundle = await downloaded(page, ru.system.bundleGo);
   t.match(bundle.name, /^plugin-host-support.*\.tar\.gz$/);

@@ -1,5 +1,5 @@
-import { messageOf } from '../base/errors.ts';
-import { type Config, publicBaseOf } from '../config/load.ts';
+import { messageOf } from '../../base/errors.ts';
+import { type Config, publicBaseOf } from '../../config/load.ts';
 import type { Check } from './check.ts';
 
 const PROBE_MS = 5000;

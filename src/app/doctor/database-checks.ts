@@ -1,6 +1,12 @@
-import { findBrokenSeals } from '../audit/audit-log.ts';
-import type { Database } from '../db/database.ts';
-import { findSecretKey, fingerprintOf, type KeyPlace, pendingKeyFile, readFingerprint } from '../plugins/secret-key.ts';
+import { findBrokenSeals } from '../../audit/audit-log.ts';
+import type { Database } from '../../db/database.ts';
+import {
+  findSecretKey,
+  fingerprintOf,
+  type KeyPlace,
+  pendingKeyFile,
+  readFingerprint,
+} from '../../plugins/secret-key.ts';
 import type { Check } from './check.ts';
 
 type Found = Omit<Check, 'name'>;
