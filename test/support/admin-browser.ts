@@ -133,19 +133,28 @@ export async function screenIsShown(page: Page): Promise<void> {
 
 const ELSEWHERE = '/admin/elsewhere';
 
-/** Goes to a screen within the page, as links do, which is far less work than to load the page again; waits until it is there. */
+/** Goes to a screen that is there within the page, as links do, which is far less work than to load the page again; waits until it is there. */
 export async function goTo(page: Page, path: string): Promise<void> {
   // By way of an address without a screen: what is shown then is not what was shown before.
-  await page.evaluate(`new Promise(resolve => {
+  await page.evaluate(`new Promise((resolve, reject) => {
+    const end = performance.now() + ${SHOWN_MS_MAX};
     const show = (path, isShown) => {
       history.pushState(null, '', path);
       return new Promise(done => {
-        const look = () => isShown() ? done() : requestAnimationFrame(look);
+        const look = () => {
+          if (isShown()) done();
+          else if (performance.now() > end) reject(new Error(path + ' is not shown: ' + document.body.innerText));
+          else requestAnimationFrame(look);
+        };
         look();
       });
     };
-    const isElsewhere = () => document.querySelector('main')?.textContent.includes('${ELSEWHERE}') === true;
-    show('${ELSEWHERE}', isElsewhere).then(() => show(${JSON.stringify(path)}, () => !isElsewhere())).then(resolve);
+    const heading = () => document.querySelector('main h1')?.textContent;
+    const isElsewhere = () => document.querySelector('main').textContent.includes('${ELSEWHERE}');
+    show('${ELSEWHERE}', isElsewhere).then(() => {
+      const nothing = heading();
+      return show(${JSON.stringify(path)}, () => heading() !== undefined && heading() !== nothing);
+    }).then(resolve);
   })`);
   await screenIsShown(page);
 }
