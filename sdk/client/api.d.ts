@@ -2119,6 +2119,43 @@ export interface paths {
       };
     };
   };
+  '/api/admin/files': {
+    get: {
+      parameters: {
+        query?: {
+          /** How many items a page has at most */
+          'limit'?: number;
+          /** The next_cursor of the page before */
+          'cursor'?: string;
+          /** Only files of this plugin */
+          'plugin'?: string;
+          /** Only of this user */
+          'user'?: number;
+          /** Only files in this state */
+          'state'?: 'pending' | 'ready';
+        };
+      };
+      responses: Refused<400 | 401 | 403 | 422 | 500 | 503> & {
+        200: { headers: Record<string, unknown>; content: {
+          'application/json': {
+            'items': components['schemas']['AnyFile'][];
+            /** Cursor of the next page; null on the last one */
+            'next_cursor': string | null;
+            /** All files of all plugins */
+            'usage': components['schemas']['FileUsage'];
+            /** Those with most bytes */
+            'plugins': {
+              'files': number;
+              /** How many of them are not complete */
+              'pending': number;
+              'bytes': number;
+              'plugin_id': string;
+            }[];
+          };
+        } };
+      };
+    };
+  };
   '/api/admin/plugins/{id}/files/{file}': {
     delete: {
       parameters: {
@@ -5581,6 +5618,22 @@ export interface components {
       /** How many of them are not complete */
       'pending': number;
       'bytes': number;
+    };
+    'AnyFile': {
+      'id': string;
+      'name': string;
+      'mime_type': string;
+      /** Bytes */
+      'size': number;
+      'file_type': 'photo' | 'document' | 'audio' | 'video' | 'voice' | 'sticker';
+      /** The user; null for the plugin itself */
+      'user_id': number | null;
+      /** cancelled: deleted while its upload may still come in */
+      'state': 'pending' | 'ready' | 'cancelled';
+      'store': 'disk' | 's3';
+      'created_at': string;
+      'expires_at': string | null;
+      'plugin_id': string;
     };
     'Upload': {
       /** Names this version at installing and rolling back */

@@ -1,7 +1,14 @@
 import { z } from 'zod';
 import { LIMITS } from '../base/limits.ts';
 import type { Database } from '../db/database.ts';
-import { type FileRecord, type FileUsage, fileRefJson, listFiles, readUsage } from '../files/file-records.ts';
+import {
+  type FileRecord,
+  type FileUsage,
+  fileRefJson,
+  listFiles,
+  readUsage,
+  readUsageOfAll,
+} from '../files/file-records.ts';
 import type { Files } from '../files/files.ts';
 import { actorOf } from './caller.ts';
 import { resource } from './contract.ts';
@@ -11,6 +18,8 @@ import { fileRef } from './files-api.ts';
 import { loadPage, pageOf } from './paging.ts';
 import * as query from './query.ts';
 import type { Route } from './route.ts';
+
+const PLUGINS_SHOWN = 20;
 
 export type PluginFilesParts = { db: Database; files: Files };
 
@@ -32,6 +41,10 @@ const usage = z
   .meta({ id: 'FileUsage' });
 
 const path = '/api/admin/plugins/:id/files';
+const filters = {
+  user: query.idFilter('user'),
+  state: query.oneOf(['pending', 'ready'], 'Only files in this state'),
+};
 
 /** What administrators see of a plugin's files, and take away. */
 export const pluginFiles = resource('Files of plugins', 'Files that a plugin holds.', {
@@ -41,14 +54,25 @@ export const pluginFiles = resource('Files of plugins', 'Files that a plugin hol
     guard: 'admin',
     key: ['read'],
     summary: 'List the files of a plugin',
-    query: query.list({
-      user: query.idFilter('user'),
-      state: query.oneOf(['pending', 'ready'], 'Only files in this state'),
-    }),
+    query: query.list(filters),
     replies: {
       200: pageOf(pluginFile).extend({
         usage: usage.describe('All files of the plugin'),
         owners: z.array(usage.extend({ user_id: ownerId })).describe('Those with most bytes'),
+      }),
+    },
+  },
+  all: {
+    method: 'GET',
+    path: '/api/admin/files',
+    guard: 'admin',
+    key: ['read'],
+    summary: 'List the files of all plugins',
+    query: query.list({ plugin: query.text('Only files of this plugin'), ...filters }),
+    replies: {
+      200: pageOf(pluginFile.extend({ plugin_id: z.string() }).meta({ id: 'AnyFile' })).extend({
+        usage: usage.describe('All files of all plugins'),
+        plugins: z.array(usage.extend({ plugin_id: z.string() })).describe('Those with most bytes'),
       }),
     },
   },
@@ -73,12 +97,28 @@ const list: Handle<typeof pluginFiles.list, PluginFilesParts> = async ({ db }, {
   return { status: 200, json: { ...page, usage: usageJson(usage.all), owners } };
 };
 
+const listAll: Handle<typeof pluginFiles.all, PluginFilesParts> = async ({ db }, { query }) => {
+  const { plugin = null, user = null, state = null } = query;
+  const filter = { pluginId: plugin, userId: user, state };
+  const [page, usage] = await Promise.all([
+    loadPage(
+      query,
+      (before, limit) => listFiles(db, filter, before, limit),
+      row => ({ plugin_id: row.file.pluginId, ...fileJson(row) }),
+    ),
+    readUsageOfAll(db, PLUGINS_SHOWN),
+  ]);
+  const plugins = usage.plugins.map(u => ({ plugin_id: u.pluginId, ...usageJson(u) }));
+  return { status: 200, json: { ...page, usage: usageJson(usage.all), plugins } };
+};
+
 const remove: Handle<typeof pluginFiles.remove, PluginFilesParts> = async ({ files }, { caller, params, request }) => {
   await files.removeAny(params.id, params.file, actorOf(caller, request));
   return { status: 204 };
 };
 
-export const pluginFilesRoutes = (parts: PluginFilesParts): Route[] => serve(pluginFiles, parts, { list, remove });
+export const pluginFilesRoutes = (parts: PluginFilesParts): Route[] =>
+  serve(pluginFiles, parts, { list, all: listAll, remove });
 
 const fileJson = ({ file: f }: { id: number; file: FileRecord }) => ({
   ...fileRefJson(f),
@@ -90,4 +130,8 @@ const fileJson = ({ file: f }: { id: number; file: FileRecord }) => ({
   expires_at: f.expiresAt,
 });
 
-const usageJson = ({ bytes, files, pending }: FileUsage) => ({ files, pending, bytes });
+const usageJson = ({ bytes, files, pending }: Pick<FileUsage, 'bytes' | 'files' | 'pending'>) => ({
+  files,
+  pending,
+  bytes,
+});

@@ -270,9 +270,10 @@ export async function forgetRemoved(db: Queryable): Promise<number> {
   return rowCount ?? 0;
 }
 
-export type FileFilter = { pluginId: string; userId: number | null; state: FileRecord['state'] | null };
+/** Null: of all plugins, of all users, in every state. */
+export type FileFilter = { pluginId: string | null; userId: number | null; state: FileRecord['state'] | null };
 
-/** Files of a plugin, the newest first; `id` is their place in that order. */
+/** Files, the newest first; `id` is their place in that order. */
 export async function listFiles(
   db: Queryable,
   filter: FileFilter,
@@ -280,7 +281,7 @@ export async function listFiles(
   limit: number,
 ): Promise<Array<{ id: number; file: FileRecord }>> {
   const { rows } = await db.query<FileSql & { number: string }>(
-    `SELECT * FROM files WHERE plugin_id = $1 AND state <> 'deleted' AND ($2::bigint IS NULL OR user_id = $2)
+    `SELECT * FROM files WHERE state <> 'deleted' AND ($1::text IS NULL OR plugin_id = $1) AND ($2::bigint IS NULL OR user_id = $2)
        AND ($3::text IS NULL OR state = $3) AND number < $4 ORDER BY number DESC LIMIT $5`,
     [filter.pluginId, filter.userId, filter.state, before, limit],
   );
@@ -307,6 +308,33 @@ export async function readUsage(
   }));
   const all = usage.find(u => u.allUsers) ?? { pluginId, userId: null, files: 0, pending: 0, bytes: 0 };
   return { all, owners: usage.filter(u => !u.allUsers) };
+}
+
+/** How much there is of the files of each plugin, greatest first, and of all together. */
+export async function readUsageOfAll(
+  db: Queryable,
+  limit: number,
+): Promise<{ all: Omit<FileUsage, 'pluginId' | 'userId'>; plugins: FileUsage[] }> {
+  const { rows } = await db.query<UsageSql & Record<'all_files' | 'all_pending' | 'all_bytes', string>>(
+    `SELECT *, sum(files) OVER () AS all_files, sum(pending) OVER () AS all_pending, sum(bytes) OVER () AS all_bytes
+     FROM file_usage WHERE user_id = ${ALL_USERS} AND files > 0 ORDER BY bytes DESC, plugin_id LIMIT $1`,
+    [limit],
+  );
+  const [first] = rows;
+  return {
+    all: {
+      files: Number(first?.all_files ?? 0),
+      pending: Number(first?.all_pending ?? 0),
+      bytes: Number(first?.all_bytes ?? 0),
+    },
+    plugins: rows.map(r => ({
+      pluginId: r.plugin_id,
+      userId: null,
+      files: Number(r.files),
+      pending: Number(r.pending),
+      bytes: Number(r.bytes),
+    })),
+  };
 }
 
 /** What names this installation in a store it may share with others. */

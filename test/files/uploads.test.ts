@@ -9,7 +9,7 @@ import { AddressSigner } from '../../src/files/signed-address.ts';
 import { openDiskStorage } from '../../src/files/storage-disk.ts';
 import { addSession } from '../../src/identity/sessions.ts';
 import { type FilesWorld, filesWorld, pattern, sha256, type Upload, type Uploader } from '../support/files.ts';
-import { type Answer, request } from '../support/service.ts';
+import { type Answer, type Json, request } from '../support/service.ts';
 import { watPlugin } from '../support/wat.ts';
 
 /** One service for the tests that need no setting of their own. */
@@ -652,6 +652,23 @@ t.test('an administrator sees what a plugin keeps, and takes it away', async t =
     next_cursor: null,
   });
   t.ok(JSON.stringify(list.json.owners).includes(`{"user_id":${ada.userId},"files":1,"pending":0,"bytes":10}`));
+  const all = await w.s.admin('GET', `/files?user=${ada.userId}`);
+  t.match(all.json, { items: [{ id, plugin_id: 'filebox', user_id: ada.userId }], next_cursor: null });
+  const [first] = all.json.plugins as Json[];
+  t.match(first, { plugin_id: 'filebox', files: Number, bytes: Number });
+  t.same(
+    all.json.usage,
+    { files: first?.files, pending: first?.pending, bytes: first?.bytes },
+    'it is the only plugin',
+  );
+  t.same((await w.s.admin('GET', `/files?user=${ada.userId}&plugin=other`)).json.items, []);
+  t.same((await w.s.admin('GET', `/files?user=${ada.userId}&state=pending`)).json.items, []);
+  const newest = (await w.s.admin('GET', '/files?limit=1')).json;
+  t.match(newest, { items: [{ id }], next_cursor: String });
+  t.not(
+    ((await w.s.admin('GET', `/files?limit=1&cursor=${String(newest.next_cursor)}`)).json.items as Json[])[0]?.id,
+    id,
+  );
   t.equal((await w.s.admin('GET', '/plugins/filebox/files?state=gone')).status, 422);
   t.equal((await w.s.admin('DELETE', `/plugins/other/files/${id}`)).status, 404);
   t.equal((await w.s.admin('DELETE', `/plugins/filebox/files/${id}`)).status, 204);

@@ -13,6 +13,7 @@ export const SCREENS = [
   '/admin/plugins/hello/triggers/greet',
   '/admin/executions',
   '/admin/executions?execution=1&of=hello',
+  '/admin/files',
   '/admin/why?user=1&plugin=hello&trigger=greet',
   '/admin/people',
   '/admin/people/1',

@@ -2,6 +2,7 @@ import {
   type Icon,
   IconBell,
   IconBuildingBank,
+  IconFiles,
   IconGauge,
   IconHelpCircle,
   IconHierarchy2,
@@ -28,6 +29,7 @@ export const NAVIGATION: ReadonlyArray<{ label: Destination['label'] | null; ite
       { to: '/admin/', label: 'nav.overview', icon: IconGauge },
       { to: '/admin/plugins', label: 'nav.plugins', icon: IconPuzzle },
       { to: '/admin/executions', label: 'nav.executions', icon: IconListCheck },
+      { to: '/admin/files', label: 'nav.files', icon: IconFiles },
     ],
   },
   {

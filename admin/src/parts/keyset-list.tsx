@@ -33,7 +33,7 @@ export type Column<Row> = {
   isSign?: boolean;
 };
 
-type Query<Row> = {
+export type KeysetQuery<Row> = {
   rows: Row[];
   isPending: boolean;
   error: unknown;
@@ -46,7 +46,7 @@ type Query<Row> = {
 /** A table of one page after another: the list is never loaded as a whole. */
 export function KeysetTable<Row>(props: {
   label: string;
-  query: Query<Row>;
+  query: KeysetQuery<Row>;
   columns: ReadonlyArray<Column<Row>>;
   rowKey(row: Row): string | number;
   empty: ReactNode;

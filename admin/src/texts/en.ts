@@ -51,6 +51,7 @@ export const en = {
     overview: 'Overview',
     plugins: 'Plugins',
     executions: 'Executions',
+    files: 'Files',
     access: 'Access',
     why: 'Why?',
     people: 'People',
@@ -731,6 +732,9 @@ export const en = {
     uploaded: 'Uploaded',
   },
   files: {
+    about: 'What users have handed to plugins, and what plugins have stored.',
+    emptyAll: 'Files that users hand to plugins, and files that plugins store, appear here.',
+    share: 'Share of {{plugin}}',
     empty: 'Files that users hand to this plugin, and files it stores, appear here.',
     emptyTitle: 'No files',
     name: 'Name',

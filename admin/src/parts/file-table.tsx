@@ -1,0 +1,95 @@
+import { Button, Text } from '@mantine/core';
+import { IconFile } from '@tabler/icons-react';
+import { useQueryClient } from '@tanstack/react-query';
+import { useTranslation } from 'react-i18next';
+import { api, type Schemas } from '../api/client.ts';
+import { confirmed } from '../api/questions.ts';
+import { May } from '../app/may.tsx';
+import { Empty } from './empty.tsx';
+import { type KeysetQuery, KeysetTable } from './keyset-list.tsx';
+import { LinkAnchor } from './links.tsx';
+import { notifyProblem } from './problem.tsx';
+import { bytesText } from './quantities.ts';
+import { StateBadge } from './state-badge.tsx';
+import { When } from './time.tsx';
+
+const KIND = { ready: 'good', pending: 'wait', cancelled: 'off' } as const;
+
+/** A file with the plugin it belongs to. */
+type AnyFile = Schemas['AnyFile'];
+
+/** Files as a table, each of which an administrator may delete. @param withPlugin whether they are of several plugins */
+export function FileTable(props: { list: KeysetQuery<AnyFile>; withPlugin: boolean; empty: string }) {
+  const { empty, list, withPlugin } = props;
+  const { t } = useTranslation();
+  const queries = useQueryClient();
+  const remove = async (file: AnyFile): Promise<void> => {
+    const text = t('files.removeText', { name: file.name });
+    if (!(await confirmed({ title: t('files.remove'), text, action: t('common.remove'), isDangerous: true }))) return;
+    const path = { id: file.plugin_id, file: file.id };
+    try {
+      await api.DELETE('/api/admin/plugins/{id}/files/{file}', { params: { path } });
+      await queries.invalidateQueries({ queryKey: ['files'] });
+    } catch (problem) {
+      notifyProblem(problem);
+    }
+  };
+  return (
+    <KeysetTable
+      label={t('nav.files')}
+      query={list}
+      rowKey={f => f.id}
+      columns={[
+        {
+          key: 'name',
+          title: t('files.name'),
+          cell: f => (
+            <>
+              <Text size="sm" style={{ overflowWrap: 'anywhere' }}>
+                {f.name}
+              </Text>
+              {withPlugin && (
+                <LinkAnchor to="/admin/plugins/$id" params={{ id: f.plugin_id }} search={{ tab: 'files' }} size="xs">
+                  {f.plugin_id}
+                </LinkAnchor>
+              )}
+            </>
+          ),
+        },
+        { key: 'type', title: t('files.type'), from: 'md', cell: f => f.mime_type },
+        { key: 'size', title: t('common.size'), align: 'right', cell: f => bytesText(f.size) },
+        { key: 'user', title: t('files.user'), from: 'sm', cell: f => <Owner user={f.user_id} /> },
+        {
+          key: 'state',
+          title: t('common.state'),
+          from: 'sm',
+          cell: f => <StateBadge kind={KIND[f.state]} label={t(`files.state.${f.state}`)} />,
+        },
+        { key: 'at', title: t('common.created'), from: 'md', cell: f => <When at={f.created_at} /> },
+        {
+          key: 'actions',
+          title: '',
+          align: 'right',
+          cell: f => (
+            <May need="admin" isInline>
+              <Button size="compact-xs" variant="subtle" color="red" onClick={() => void remove(f)}>
+                {t('common.remove')}
+              </Button>
+            </May>
+          ),
+        },
+      ]}
+      empty={<Empty icon={IconFile} title={t('files.emptyTitle')} text={empty} />}
+    />
+  );
+}
+
+function Owner({ user }: { user: number | null }) {
+  const { t } = useTranslation();
+  if (user === null) return t('files.own');
+  return (
+    <LinkAnchor to="/admin/people/$user" params={{ user: String(user) }} size="sm">
+      #{user}
+    </LinkAnchor>
+  );
+}
