@@ -62,6 +62,13 @@ const FILLINGS: ReadonlyArray<[what: string, rows: number, sql: string]> = [
      SELECT 'listed-' || n % 1000, 'type.' || n % 10, '{"n":1}', 'r' || n FROM generate_series(1, $1::int) n`,
   ],
   [
+    'files',
+    ROWS,
+    `INSERT INTO files (id, plugin_id, name, mime_type, file_type, size, state, store, expires_at)
+     SELECT 'listed-' || n, 'listed-' || n % 1000 + 1, 'a.txt', 'text/plain', 'document', 1, 'pending', 'disk', now() + interval '1 day'
+     FROM generate_series(1, $1::int) n`,
+  ],
+  [
     'audit log',
     ROWS,
     `INSERT INTO audit_log (actor_kind, actor_name, action, object_type, object_id, after, request_id, address)
@@ -95,6 +102,10 @@ const ASKED = [
   '/messages?limit=50&state=failed',
   '/events?limit=50',
   '/events?limit=50&plugin=listed-7&type=type.7',
+  '/files?limit=50',
+  '/files?limit=50&plugin=listed-7',
+  '/files?limit=50&user=29999',
+  '/files?limit=50&state=ready',
   '/audit?limit=50',
   '/audit?limit=50&action=plugin.install',
 ];

@@ -4108,6 +4108,35 @@ export interface paths {
       };
     };
   };
+  '/api/admin/university/types/{type}/columns': {
+    put: {
+      parameters: {
+        path: {
+          'type': 'person' | 'course' | 'semester' | 'faculty' | 'department' | 'program' | 'stream' | 'group' | 'subgroup' | 'teacher_position' | 'student_position' | 'student_subgroup' | 'teaching_assignment' | 'admin_appointment';
+        };
+      };
+      requestBody: { content: {
+        'application/json': {
+          /** Columns of files that have other names than the fields: the field of each; null where it is left out */
+          'columns': Record<string, string | null>;
+        };
+      } };
+      responses: Refused<400 | 401 | 403 | 404 | 408 | 413 | 415 | 422 | 500 | 503 | 507> & {
+        200: { headers: Record<string, unknown>; content: {
+          'application/json': {
+            /** Columns of files that have other names than the fields: the field of each; null where it is left out */
+            'columns': Record<string, string | null>;
+          };
+        } };
+        202: { headers: Record<string, unknown>; content: {
+          'application/json': {
+            /** Columns of files that have other names than the fields: the field of each; null where it is left out */
+            'columns': Record<string, string | null>;
+          };
+        } };
+      };
+    };
+  };
   '/api/admin/university/source': {
     get: {
       parameters: {};
@@ -6200,6 +6229,8 @@ export interface components {
         /** It names a record of this type by its external_id */
         'references': 'person' | 'course' | 'semester' | 'faculty' | 'department' | 'program' | 'stream' | 'group' | 'subgroup' | 'teacher_position' | 'student_position' | 'student_subgroup' | 'teaching_assignment' | 'admin_appointment' | null;
       })[];
+      /** Columns of files that have other names than the fields: the field of each; null where it is left out */
+      'columns': Record<string, string | null>;
       'records': number;
       'active': number;
       /** The last import of the type that is in the log */

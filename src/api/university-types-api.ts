@@ -1,8 +1,12 @@
 import { z } from 'zod';
+import { appendAudit } from '../audit/audit-log.ts';
+import { type FieldError, ServiceError } from '../base/errors.ts';
 import type { Database } from '../db/database.ts';
 import { ENTITIES, ENTITY_BY_TYPE, type Entity, type Field } from '../university/entities.ts';
+import { readImportColumns, replaceImportColumns } from '../university/import-columns.ts';
 import { IMPORT_KINDS, lastPull, TYPE_STATES } from '../university/import-log.ts';
 import { summarizeTypes } from '../university/type-summaries.ts';
+import { actorOf } from './caller.ts';
 import { resource } from './contract.ts';
 import { type Handle, serve } from './endpoint.ts';
 import { id, time } from './fields.ts';
@@ -33,12 +37,21 @@ const field = z.object({
   values: z.array(z.string()).nullable().describe('The only values it takes; null where it takes others'),
   references: z.enum(TYPES).nullable().describe('It names a record of this type by its external_id'),
 });
+const COLUMNS_MAX = 500;
+const COLUMN_CHARS_MAX = 200;
+
+const columns = z
+  .record(z.string().min(1).max(COLUMN_CHARS_MAX), z.string().nullable())
+  .refine(given => Object.keys(given).length <= COLUMNS_MAX, `at most ${COLUMNS_MAX} columns can be kept`)
+  .describe('Columns of files that have other names than the fields: the field of each; null where it is left out');
+
 const universityType = z
   .object({
     type: z.enum(TYPES),
     path: z.string().describe('Last segment of the path of its batch import'),
     phase: z.int().describe('Types of a phase refer to those of the phases before'),
     fields: z.array(field),
+    columns,
     records: z.int().nonnegative(),
     active: z.int().nonnegative(),
     last: z
@@ -82,6 +95,19 @@ export const universityTypes = resource(
       description: 'Further fields of a record are kept as its metadata.',
       replies: { 200: pageOf(universityType) },
     },
+    columns: {
+      method: 'PUT',
+      path: '/api/admin/university/types/:type/columns',
+      guard: 'admin',
+      key: ['university'],
+      params: { type: z.enum(TYPES) },
+      summary: 'Keep what the columns of files mean',
+      description:
+        'In the place of all that was kept of the type. The pages read files so; a batch import takes fields alone.',
+      body: z.strictObject({ columns }),
+      replies: { 200: z.object({ columns }) },
+      example: { params: { type: 'person' }, body: { columns: { Фамилия: 'last_name', СНИЛС: null } } },
+    },
     source: {
       ...READ,
       path: '/api/admin/university/source',
@@ -94,10 +120,12 @@ export const universityTypes = resource(
 type Endpoints = typeof universityTypes;
 
 const list: Handle<Endpoints['list'], UniversityTypesApiParts> = async ({ db }) => {
-  const items = (await summarizeTypes(db)).map(({ last, ...summary }) => {
+  const [summaries, kept] = await Promise.all([summarizeTypes(db), readImportColumns(db)]);
+  const items = summaries.map(({ last, ...summary }) => {
     const entity = entityOf(summary.type);
     return {
       ...summary,
+      columns: kept.get(summary.type) ?? {},
       path: entity.path,
       phase: entity.phase,
       fields: fieldsOf(entity),
@@ -105,6 +133,39 @@ const list: Handle<Endpoints['list'], UniversityTypesApiParts> = async ({ db }) 
     };
   });
   return { status: 200, json: wholePage(items) };
+};
+
+/** Columns that would be no field of the type. */
+const columnErrors = (given: Readonly<Record<string, string | null>>, fields: readonly string[]): FieldError[] =>
+  Object.entries(given)
+    .filter(([, field]) => field !== null && !fields.includes(field.split('.')[0] ?? field))
+    .map(([name]) => ({
+      pointer: `/columns/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`,
+      code: 'not_one_of',
+      message: `must be one of: ${fields.join(', ')}, a member of one, or null`,
+    }));
+
+const keepColumns: Handle<Endpoints['columns'], UniversityTypesApiParts> = async (parts, x) => {
+  const { columns } = await x.body();
+  const { type } = x.params;
+  const names = fieldsOf(entityOf(type)).map(f => f.name);
+  const errors = columnErrors(columns, names);
+  if (errors.length > 0)
+    throw new ServiceError('validation_failed', `${errors.length} columns cannot be kept: ${errors[0]?.message}`, {
+      errors,
+    });
+  await parts.db.withTransaction(async client => {
+    const before = (await readImportColumns(client)).get(type) ?? {};
+    await replaceImportColumns(client, type, columns);
+    await appendAudit(client, actorOf(x.caller, x.request), {
+      action: 'university.columns',
+      objectType: 'import',
+      objectId: type,
+      before: { columns: before },
+      after: { columns },
+    });
+  });
+  return { status: 200, json: { columns } };
 };
 
 const lastJson = <L extends { importId: number }>({ importId, ...l }: L) => ({ import: importId, ...l });
@@ -171,4 +232,4 @@ function valuesOf(check: z.ZodType): string[] | null {
 }
 
 export const universityTypeRoutes = (parts: UniversityTypesApiParts): Route[] =>
-  serve(universityTypes, parts, { list, source });
+  serve(universityTypes, parts, { list, columns: keepColumns, source });

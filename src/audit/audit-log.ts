@@ -76,6 +76,7 @@ export type AuditAction =
   | 'message.retry'
   | 'mail.test'
   | 'university.import'
+  | 'university.columns'
   | 'university.pull'
   | 'event.subscribe'
   | 'event.change_subscription'

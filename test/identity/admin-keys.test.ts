@@ -195,6 +195,7 @@ const OPENED_BY: Record<string, string> = {
   'POST /api/admin/keys': 'never',
   'DELETE /api/admin/keys/:key': '',
   'GET /api/admin/university/types': 'read university',
+  'PUT /api/admin/university/types/:type/columns': 'university',
   'GET /api/admin/university/source': 'read university',
   'POST /api/admin/university/pull': 'university',
   'GET /api/admin/university/imports': 'read university',

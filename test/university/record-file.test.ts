@@ -19,9 +19,9 @@ const FIELDS = [
   field('start_date', 'date'),
 ];
 
-const faultOf = (text: string): object => {
+const faultOf = (text: string, columns = {}): object => {
   try {
-    readRecords(text, FIELDS);
+    readRecords(text, FIELDS, columns);
   } catch (error) {
     if (error instanceof FileProblem) return error.fault;
     throw error;
@@ -41,6 +41,21 @@ t.test('cells in quotes hold delimiters, quotes and line breaks; rows know their
   const cells = [['a,b', 'c"d', ' e', 'f\ng', 'h']];
   t.same(parseCsv(formatCsv(cells, ',')).rows[0]?.cells, cells[0], 'what was written is read again');
   t.equal(parseCsv('a\tb,c\td\n').delimiter, '\t');
+});
+
+t.test('columns that are called otherwise are read as their fields, or left out', t => {
+  const columns = { Название: 'name', Тип: 'name_i18n.ru', Комната: null };
+  const file = readRecords('external_id;Название;Тип;Комната;Этаж\ne1;Зал;зал;101;2\n', FIELDS, columns);
+  t.same(file.records, [{ external_id: 'e1', name: 'Зал', name_i18n: { ru: 'зал' }, Этаж: '2' }]);
+  t.same(file.columns, ['external_id', 'name', 'name_i18n', 'Этаж']);
+  t.match(file, { headings: ['external_id', 'Название', 'Тип', 'Комната', 'Этаж'] });
+  t.match(
+    failedRecords(file, [{ index: 0, external_id: 'e1', field: 'name', code: 'invalid', message: 'wrong' }]),
+    'Название',
+  );
+  t.same(faultOf('name;Название\na;b\n', columns), { code: 'field_twice', field: 'name' });
+  t.same(readRecords('Комната;external_id\n1;e1\n', FIELDS, columns).records, [{ external_id: 'e1' }]);
+  t.end();
 });
 
 t.test('cells become what their fields hold, and stay text where they cannot', async t => {

@@ -32,6 +32,36 @@ t.test('docs/university.md names the fields of each type, and which are required
   }
 });
 
+t.test('what the columns of files mean is kept by type, and must be fields', async t => {
+  const put = (columns: unknown, type = 'person') => s.admin('PUT', `/university/types/${type}/columns`, { columns });
+  t.same((await typeNamed('person')).columns, {});
+  const columns = { Фамилия: 'last_name', 'Имя/First~name': 'first_name', СНИЛС: null };
+  t.match(await put(columns), { status: 200, json: { columns } });
+  t.same((await typeNamed('person')).columns, columns);
+  t.same((await typeNamed('course')).columns, {}, 'of other types nothing');
+  t.match(await put({ Пол: 'sex', 'Имя/First~name': 'name' }), {
+    status: 422,
+    json: {
+      errors: [
+        { pointer: '/columns/Пол', code: 'not_one_of', message: /^must be one of: external_id, last_name/ },
+        { pointer: '/columns/Имя~1First~0name', code: 'not_one_of' },
+      ],
+    },
+  });
+  t.same((await typeNamed('person')).columns, columns, 'a refusal changes nothing');
+  t.equal((await put({ '': 'last_name' })).status, 422);
+  t.equal((await put(Object.fromEntries(Array.from({ length: 501 }, (_, n) => [`c${n}`, null])))).status, 422);
+  t.equal((await put({}, 'nothing')).status, 404);
+  t.match(await put({ Отчество: 'middle_name' }), { status: 200 });
+  t.same((await typeNamed('person')).columns, { Отчество: 'middle_name' }, 'in the place of what was kept');
+  t.match(itemsOf(await s.admin('GET', '/audit?action=university.columns'))[0], {
+    object_id: 'person',
+    before: { columns },
+    after: { columns: { Отчество: 'middle_name' } },
+  });
+  await put({});
+});
+
 t.test('types say what they hold, what their records look like, and how their last import went', async t => {
   t.match(await typeNamed('faculty'), { records: 0, active: 0, last: null });
   await s.admin('POST', '/university/pull?wait=1', {});

@@ -58,6 +58,7 @@ export const AUDIT_ACTIONS = [
   'message.retry',
   'mail.test',
   'university.import',
+  'university.columns',
   'university.pull',
   'event.subscribe',
   'event.change_subscription',

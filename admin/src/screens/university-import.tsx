@@ -4,9 +4,11 @@ import { useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
 import { useTranslation } from 'react-i18next';
 import { type Schemas, sendRecords } from '../api/client.ts';
+import { May } from '../app/may.tsx';
 import { LinkButton } from '../parts/links.tsx';
 import { ProblemAlert } from '../parts/problem.tsx';
 import { ChooseRecords, type Given } from '../university/choose-records.tsx';
+import { ColumnFields } from '../university/column-fields.tsx';
 import { FieldList } from '../university/field-list.tsx';
 import { ImportProgress } from '../university/import-progress.tsx';
 import { ImportResult } from '../university/import-result.tsx';
@@ -94,6 +96,9 @@ export function UniversityImport({ type, types }: { type: UniversityType; types:
       <ChooseRecords type={type} given={given} onGiven={choose} isDisabled={running !== null} />
       {given !== null && (
         <>
+          <May need="university" isInline>
+            <ColumnFields given={given} type={type} onRead={file => choose({ ...given, file })} />
+          </May>
           <RecordPreview given={given} type={type} />
           {running !== null && <ImportProgress type={type.type} count={given.file.records.length} kind={running} />}
           <ProblemAlert error={error} />

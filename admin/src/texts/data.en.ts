@@ -140,6 +140,17 @@ export const dataTexts = {
     typeOf: 'What {{file}} holds',
   },
   university: {
+    columns: {
+      title_one: '{{count}} column is called otherwise than the fields',
+      title_other: '{{count}} columns are called otherwise than the fields',
+      about: 'Say which field each of them is. This is kept for the next file of this type, for all administrators.',
+      label: 'Fields of the columns',
+      of: 'Field of the column {{column}}',
+      asItIs: 'keep it as metadata',
+      leftOut: 'leave it out',
+      save: 'Read it so',
+      saved: 'The columns are kept',
+    },
     about: 'Persons, structure and positions of the university. Users, groups and relationships follow from them.',
     allTypes: 'All types',
     begun: 'Begun',
@@ -185,6 +196,7 @@ export const dataTexts = {
       no_records: 'The list is empty: there is no record after the names of the fields.',
       cut_off: 'The CSV ends within quotes. A cell that begins with " must end with ".',
       json: 'This is not valid JSON: {{message}}',
+      field_twice: 'Two columns are the field {{field}}: choose another for one of them, or leave it out.',
       column_twice: 'The column “{{column}}” is there twice. Remove one.',
       too_many_cells:
         'Line {{line}} has {{cells}} cells, and the first row has {{columns}}. A cell that holds the delimiter needs quotes.',

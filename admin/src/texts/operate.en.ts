@@ -296,7 +296,11 @@ export const operateTexts = {
         retry: 'Events replayed',
         test: 'Test event sent',
       },
-      university: { import: 'University data imported', pull: 'Pull of university data begun' },
+      university: {
+        import: 'University data imported',
+        columns: 'Columns of files set',
+        pull: 'Pull of university data begun',
+      },
       host: { forget: 'Host forgotten' },
     },
     address: 'From address',

@@ -9,7 +9,7 @@ import { decodeFile, type FileFault, FileProblem, type RecordFile, readRecords }
 import type { UniversityType } from './types.ts';
 
 /** Records with where they came from. */
-export type Given = { file: RecordFile; name: string; size: number; encoding: 'utf-8' | 'windows-1251' };
+export type Given = { file: RecordFile; text: string; name: string; size: number; encoding: 'utf-8' | 'windows-1251' };
 
 const DELIMITER_NAME = { ',': 'comma', ';': 'semicolon', '\t': 'tab' } as const;
 
@@ -24,11 +24,11 @@ export function ChooseRecords(props: {
   const { t } = useTranslation();
   const [pasted, setPasted] = useState('');
   const [fault, setFault] = useState<FileFault | null>(null);
-  const take = (text: string, from: Omit<Given, 'file'>): void => {
+  const take = (text: string, from: Omit<Given, 'file' | 'text'>): void => {
     try {
-      const file = readRecords(text, type.fields);
+      const file = readRecords(text, type.fields, type.columns);
       setFault(null);
-      onGiven({ file, ...from });
+      onGiven({ file, text, ...from });
     } catch (error) {
       if (!(error instanceof FileProblem)) throw error;
       setFault(error.fault);

@@ -23,7 +23,7 @@ let last = 0;
 /** Reads the records of a list as those of its type, or says why it has none. */
 function read(text: string, type: UniversityType | undefined): Pick<List, 'file' | 'fault'> {
   try {
-    return { file: readRecords(text, type?.fields ?? []), fault: null };
+    return { file: readRecords(text, type?.fields ?? [], type?.columns), fault: null };
   } catch (error) {
     if (!(error instanceof FileProblem)) throw error;
     return { file: null, fault: error.fault };

@@ -11,14 +11,19 @@ export const ERROR_COLUMN = '_error';
 /** The records of a file, and how it had them. */
 export type RecordFile = { records: unknown[]; columns: string[] } & (
   | { format: 'json' }
-  | { format: 'csv'; delimiter: Delimiter; rows: Csv['rows'] }
+  /** `headings`: the columns as the file calls them. */
+  | { format: 'csv'; delimiter: Delimiter; rows: Csv['rows']; headings: string[] }
 );
+
+/** The field of each column that is called otherwise; null: the column is left out. */
+export type Columns = Readonly<Record<string, string | null>>;
 
 /** Why a text holds no records. */
 export type FileFault =
   | { code: 'empty' | 'no_list' | 'no_records' | 'cut_off' }
   | { code: 'json'; message: string }
   | { code: 'column_twice'; column: string }
+  | { code: 'field_twice'; field: string }
   | { code: 'too_many_cells'; line: number; cells: number; columns: number };
 
 export class FileProblem extends Error {
@@ -46,12 +51,13 @@ export function decodeFile(bytes: ArrayBuffer): { text: string; encoding: 'utf-8
 /**
  * Reads the records of JSON or CSV.
  *
+ * @param columns of CSV; JSON has members, which are called as the fields are
  * @throws FileProblem
  */
-export function readRecords(text: string, fields: readonly Field[]): RecordFile {
+export function readRecords(text: string, fields: readonly Field[], columns: Columns = {}): RecordFile {
   const start = text.replace(/^\uFEFF/, '').trimStart();
   if (start === '') throw new FileProblem({ code: 'empty' });
-  const file = start.startsWith('[') || start.startsWith('{') ? readJson(start) : readCsv(text, fields);
+  const file = start.startsWith('[') || start.startsWith('{') ? readJson(start) : readCsv(text, fields, columns);
   if (file.records.length === 0) throw new FileProblem({ code: 'no_records' });
   return file;
 }
@@ -74,13 +80,18 @@ function readJson(text: string): RecordFile {
   return { format: 'json', records, columns: [...new Set(records.filter(isObject).flatMap(r => Object.keys(r)))] };
 }
 
-function readCsv(text: string, fields: readonly Field[]): RecordFile {
+function readCsv(text: string, fields: readonly Field[], columns: Columns): RecordFile {
   const { delimiter, isCutOff, rows } = parseCsv(text);
   if (isCutOff) throw new FileProblem({ code: 'cut_off' });
   const [head, ...body] = rows;
-  const names = (head?.cells ?? []).map(c => c.trim());
-  const twice = names.find((n, k) => n !== '' && names.indexOf(n) !== k);
+  const headings = (head?.cells ?? []).map(c => c.trim());
+  const isTwice = (n: string, k: number, all: readonly string[]): boolean => n !== '' && all.indexOf(n) !== k;
+  const twice = headings.find(isTwice);
   if (twice !== undefined) throw new FileProblem({ code: 'column_twice', column: twice });
+  // A column that is left out has no name.
+  const names = headings.map(n => (Object.hasOwn(columns, n) ? (columns[n] ?? '') : n));
+  const same = names.find(isTwice);
+  if (same !== undefined) throw new FileProblem({ code: 'field_twice', field: same });
   const kinds = new Map(fields.map(f => [f.name, f.kind]));
   const records = body.map(({ cells, line }) => {
     if (cells.slice(names.length).some(c => c.trim() !== ''))
@@ -92,8 +103,8 @@ function readCsv(text: string, fields: readonly Field[]): RecordFile {
     });
     return record;
   });
-  const columns = names.filter(n => n !== '' && n !== ERROR_COLUMN).map(n => n.split('.')[0] ?? n);
-  return { format: 'csv', delimiter, rows, records, columns: [...new Set(columns)] };
+  const found = names.filter(n => n !== '' && n !== ERROR_COLUMN).map(n => n.split('.')[0] ?? n);
+  return { format: 'csv', delimiter, rows, headings, records, columns: [...new Set(found)] };
 }
 
 /** Puts a cell where its column says: `name_i18n.ru` is a member of `name_i18n`. */

@@ -1,0 +1,8 @@
+-- Expands: a release before this one runs on.
+-- What the columns of administrators' files mean: said once for a type, and taken for the next file. Null: the column is left out.
+CREATE TABLE import_columns (
+  type        text NOT NULL,
+  column_name text NOT NULL CHECK (length(column_name) BETWEEN 1 AND 200),
+  field       text,
+  PRIMARY KEY (type, column_name)
+);
