@@ -64,8 +64,8 @@ const FILLINGS: ReadonlyArray<[what: string, rows: number, sql: string]> = [
   [
     'files',
     ROWS,
-    `INSERT INTO files (id, plugin_id, name, mime_type, file_type, size, state, store, expires_at)
-     SELECT 'listed-' || n, 'listed-' || n % 1000 + 1, 'a.txt', 'text/plain', 'document', 1, 'pending', 'disk', now() + interval '1 day'
+    `INSERT INTO files (id, plugin_id, user_id, name, mime_type, file_type, size, state, store, completed_at, digest)
+     SELECT 'listed-' || n, 'listed-' || n % 1000 + 1, n % 30000 + 1, 'a.txt', 'text/plain', 'document', 1, 'ready', 'disk', now(), 'x'
      FROM generate_series(1, $1::int) n`,
   ],
   [
@@ -105,7 +105,7 @@ const ASKED = [
   '/files?limit=50',
   '/files?limit=50&plugin=listed-7',
   '/files?limit=50&user=29999',
-  '/files?limit=50&state=ready',
+  '/files?limit=50&state=pending',
   '/audit?limit=50',
   '/audit?limit=50&action=plugin.install',
 ];

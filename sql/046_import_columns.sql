@@ -6,3 +6,5 @@ CREATE TABLE import_columns (
   field       text,
   PRIMARY KEY (type, column_name)
 );
+-- Of a million files few are being uploaded.
+CREATE INDEX files_pending ON files (number DESC) WHERE state = 'pending';

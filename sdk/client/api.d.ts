@@ -5093,7 +5093,7 @@ export interface components {
       'count': number;
       /** The only plugin it is about */
       'plugin': string | null;
-      /** Of check_failed the check, as /readyz names it */
+      /** Of check_failed the check, as /readyz names it, or mail, telegram, vk */
       'check'?: string;
       /** What it is, in words of the service */
       'detail': string | null;
@@ -5306,9 +5306,9 @@ export interface components {
       'about': string;
     };
     'PendingConfig': {
-      /** Keys with another value, which a reload applies */
+      /** Keys with another value */
       'changed': string[];
-      /** Those of them that a restart alone can apply; a reload is refused meanwhile */
+      /** Those of them that only a restart can apply; a reload is refused meanwhile */
       'restart': string[];
       /** A mistake for which a reload and the next start would fail */
       'problem': string | null;

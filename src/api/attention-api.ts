@@ -60,7 +60,10 @@ export const attention = resource('Attention', 'What waits for an administrator.
               severity: z.enum(['bad', 'warn']).describe('bad: it does not work; warn: it works late or in part'),
               count: z.int().positive(),
               plugin: z.string().nullable().describe('The only plugin it is about'),
-              check: z.string().optional().describe('Of check_failed the check, as /readyz names it'),
+              check: z
+                .string()
+                .optional()
+                .describe('Of check_failed the check, as /readyz names it, or mail, telegram, vk'),
               detail: z.string().nullable().describe('What it is, in words of the service'),
               since: time.nullable(),
             })

@@ -17,10 +17,10 @@ export const doctor = resource('Doctor', 'What the service needs, looked at one 
     method: 'GET',
     path: '/api/admin/doctor',
     guard: 'admin',
-    key: ['read', 'operate'],
+    key: ['operate'],
     summary: 'Look at everything the service needs',
     description:
-      'On the host that answers, as plugin-host doctor does on its machine. It takes up to 12 s; asked again within five seconds it answers the same.',
+      'On the host that answers, as plugin-host doctor does on its machine. It may take half a minute where something does not answer; who asks meanwhile, or within five seconds after, gets the same answer.',
     replies: {
       200: z.object({
         looked_at: time,

@@ -171,7 +171,7 @@ export async function composeFrontEnd(core: Core, parts: FrontEndParts): Promise
   const { checks, health } = watchHealth(core, parts);
   const routes = [
     ...healthRoutes({ state: () => state, checks, guards, about: ABOUT }),
-    ...attentionRoutes({ look: async () => [...(await attentionOf(checks)), ...(await parts.attention())] }),
+    ...attentionRoutes({ look: async () => (await Promise.all([attentionOf(checks), parts.attention()])).flat() }),
     ...[...docsRoutes(), ...parts.routes],
   ];
   const route = makeRouter(

@@ -29,7 +29,7 @@ export function remembered<T>(ms: number, look: () => Promise<T>): () => Promise
 /** A server outside is asked once in this time, and only while an administrator looks at what needs attention. */
 const OUTSIDE_MS = 2000;
 /** One that takes longer to answer is away. */
-const OUTSIDE_SILENT_MS = 2000;
+const OUTSIDE_SILENT_MS = 1500;
 
 /**
  * What of a server outside, like that for mail, waits for an administrator: nothing while it answers. Not a check of `/readyz`: the

@@ -12,29 +12,38 @@ import { serviceVersion } from '../base/version.ts';
 import type { Config } from '../config/load.ts';
 import type { Database } from '../db/database.ts';
 import { countJobs } from '../db/job-tables.ts';
+import type { Graph } from '../graph/graph.ts';
 import { BEAT_MS, beat, endBeats, listProcesses, type ProcessLoad } from '../records/host-processes.ts';
 import type { Core } from './core.ts';
+import type { Check } from './doctor/check.ts';
+import type { GraphPing } from './doctor/doctor.ts';
 import type { Execution } from './execution.ts';
 import type { Feature } from './feature.ts';
-import { remembered } from './health.ts';
 import type { Siblings } from './siblings.ts';
 import { packSupport } from './support-parts.ts';
 
-/** Everything is looked at once in this time, however many administrators ask. */
+/** What was found is the answer for this time. */
 const DOCTOR_MS = 5000;
 
-/** What `doctor` looks at, loaded when an administrator asks for it. */
-const lookAtEverything = (config: Config) =>
-  remembered(DOCTOR_MS, async () => {
+/** What `doctor` looks at, loaded when an administrator asks for it; one look at a time, however many ask. */
+function lookAtEverything(config: Config, graph: GraphPing) {
+  let looking: Promise<{ at: Date; checks: Check[] }> | null = null;
+  const look = async () => {
     const { doctor } = await import('./doctor/doctor.ts');
-    return { at: new Date(), checks: await doctor(config) };
-  });
+    return { at: new Date(), checks: await doctor(config, graph) };
+  };
+  return () => {
+    looking ??= look().finally(() => void setTimeout(() => (looking = null), DOCTOR_MS).unref());
+    return looking;
+  };
+}
 
 export type HostsParts = Pick<Execution, 'executor'> & {
   siblings: Siblings;
   /** The configuration of this host, not this process's share of it. */
   wholeConfig: Config;
   features: readonly Feature[];
+  graph: Pick<Graph, 'ping'>;
   /** Open connections of clients. */
   connections(): number;
 };
@@ -102,7 +111,7 @@ async function hostMetrics(db: Database): Promise<Metric[]> {
 /** Tells the other hosts that this process lives and what it does, and lists them all. */
 export function composeHosts(
   core: Core,
-  { connections, executor, features, siblings, wholeConfig }: HostsParts,
+  { connections, executor, features, graph, siblings, wholeConfig }: HostsParts,
 ): Feature {
   const { config, db, log } = core;
   const startedAt = new Date(Date.now() - process.uptime() * 1000);
@@ -137,7 +146,7 @@ export function composeHosts(
     routes: [
       ...[...hostRoutes({ db }), ...jobRoutes({ db })],
       ...configRoutes({ config: wholeConfig, pending: () => siblings.pendingConfig() }),
-      ...doctorRoutes({ look: lookAtEverything(wholeConfig) }),
+      ...doctorRoutes({ look: lookAtEverything(wholeConfig, () => graph.ping()) }),
       ...supportBundleRoutes({ pack: () => packSupport(wholeConfig, db) }),
     ],
     attention: async () => (await Promise.all([silentHosts(db), configAttention(siblings)])).flat(),

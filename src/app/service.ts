@@ -183,7 +183,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
   add(composeFrontends(core, { ...plugins, ...identity, fileOrigins: files.origins }));
   add(composeAudit(core));
   const connections = (): number => frontEnd.connections();
-  add(composeHosts(core, { ...execution, siblings, features, connections, wholeConfig: options.config }));
+  add(composeHosts(core, { ...execution, siblings, features, connections, graph, wholeConfig: options.config }));
 
   const onGap = (): void => core.db.distrustConnections();
   await core.changes.start({ url: config.values['database.url'], ...listenersOf(features), onGap, log });

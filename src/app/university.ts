@@ -43,12 +43,26 @@ async function failedImports(db: Database): Promise<Attention[]> {
     if (run === undefined || run.state === 'succeeded') return [];
     const stopped = run.types.filter(type => type.state === 'stopped');
     const failed = run.types.reduce((n, type) => n + type.failed, 0);
-    const detail = run.problem ?? run.types.find(type => type.problem !== null)?.problem ?? null;
-    const same = { plugin: null, detail, since: run.finishedAt };
-    if (stopped.length > 0) return [{ ...same, kind: 'import_stopped', severity: 'bad', count: stopped.length }];
+    const same = { plugin: null, since: run.finishedAt };
+    const braked: Attention[] =
+      stopped.length === 0
+        ? []
+        : [
+            {
+              ...same,
+              kind: 'import_stopped',
+              severity: 'bad',
+              count: stopped.length,
+              detail: stopped[0]?.problem ?? null,
+            },
+          ];
+    const others = run.types.filter(type => type.state !== 'stopped');
+    const detail = run.problem ?? others.find(type => type.problem !== null)?.problem ?? null;
+    // Of a pull that the brake alone has stopped there is nothing more to say.
+    if (braked.length > 0 && failed === 0) return braked;
     const count = Math.max(1, failed);
     const kind = failed > 0 ? 'import_failed' : 'import_broken';
-    return [{ ...same, kind, severity: 'warn', count }];
+    return [...braked, { ...same, kind, severity: 'warn', count, detail }];
   });
 }
 

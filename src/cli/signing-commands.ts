@@ -20,13 +20,14 @@ function writeNew(file: string, content: string, mode: number): void {
 
 /** Writes next to the file and renames: what cannot be written whole leaves the file as it was. */
 function replaceFile(file: string, content: Uint8Array): void {
-  const real = fs.realpathSync(file);
-  const partial = `${real}.${process.pid}.partial`;
+  let partial: string | null = null;
   try {
+    const real = fs.realpathSync(file);
+    partial = `${real}.${process.pid}.partial`;
     fs.writeFileSync(partial, content, { mode: fs.statSync(real).mode & 0o777, flag: 'wx' });
     fs.renameSync(partial, real);
   } catch (error) {
-    fs.rmSync(partial, { force: true });
+    if (partial !== null) fs.rmSync(partial, { force: true });
     throw unwritable(file, error);
   }
 }

@@ -13,6 +13,13 @@ import { shown, valueProblem } from './value-problem.ts';
 /** A mistake in the configuration: one line that says where it is and what would be right. */
 export class ConfigError extends OperatorError {
   override readonly name = 'ConfigError';
+  /** The same for those who may not read the file: without words of it that may be a secret in the wrong place. */
+  readonly outside: string;
+
+  constructor(message: string, { outside = message, ...options }: ErrorOptions & { outside?: string } = {}) {
+    super(message, options);
+    this.outside = outside;
+  }
 }
 
 export type ConfigKey = keyof typeof ROWS;
@@ -28,6 +35,7 @@ export type Config = {
 };
 
 const KEYS = Object.keys(ROWS) as ConfigKey[];
+const CHECK_HINT = 'plugin-host config check says more';
 
 /** Environment name of a key: `http.max_body` -> `BOT_HTTP_MAX_BODY`. */
 export function envNameOf(key: string): string {
@@ -40,8 +48,10 @@ const isKey = (key: string): key is ConfigKey => Object.hasOwn(ROWS, key);
 const OTHER_ENV = new Set(['BOT_CONFIG']);
 
 function unknownKey(key: string, known: readonly string[], where: string): ConfigError {
-  const nearest = didYouMean(key, known) || '; plugin-host config example lists all keys';
-  return new ConfigError(`${where}: unknown key "${key}"${nearest}`);
+  const nearest = didYouMean(key, known);
+  const message = `${where}: unknown key "${key}"${nearest || '; plugin-host config example lists all keys'}`;
+  // A name that is like a key is a slip; another may be a value.
+  return new ConfigError(message, { outside: nearest === '' ? `${where}: unknown key; ${CHECK_HINT}` : message });
 }
 
 /** Names of keys and groups in a section or group. */
@@ -111,13 +121,17 @@ function assertTlsIsWhole(values: Readonly<Record<string, unknown>>): void {
     throw new ConfigError(`${missing} (${envNameOf(missing)}) is missing; ${given} needs it`);
 }
 
-/** Where the file is no YAML, and why. */
-function yamlProblem(error: unknown): string {
+/** Where the file is no YAML, and why. The library repeats what stands there. */
+function yamlProblem(file: string, error: unknown): ConfigError {
   const [first = ''] = messageOf(error).split('\n');
-  if (/multiple documents/.test(first)) return ': it holds several documents, divided by ---; keep one';
+  if (/multiple documents/.test(first))
+    return new ConfigError(`${file}: it holds several documents, divided by ---; keep one`);
   const at = error instanceof YAMLParseError ? error.linePos?.[0] : undefined;
   const place = at === undefined ? '' : `line ${at.line}, column ${at.col}: `;
-  return `: ${place}this is not YAML: ${first.replace(/(?: at line \d+, column \d+)?:?$/, '')}`;
+  const what = `${file}: ${place}this is not YAML`;
+  return new ConfigError(`${what}: ${first.replace(/(?: at line \d+, column \d+)?:?$/, '')}`, {
+    outside: `${what}; ${CHECK_HINT}`,
+  });
 }
 
 function readFile(file: string): Map<string, unknown> {
@@ -131,7 +145,7 @@ function readFile(file: string): Map<string, unknown> {
   try {
     value = parseYaml(content, { logLevel: 'error' });
   } catch (error) {
-    throw new ConfigError(`${file}${yamlProblem(error)}`);
+    throw yamlProblem(file, error);
   }
   return flatten(value, file);
 }
@@ -226,8 +240,11 @@ export function loadConfig(file: string | null, env: Readonly<Record<string, str
     const checked = (ROWS[key] as Row<unknown>).check.safeParse(raw);
     if (!checked.success) {
       const where = given !== undefined ? given.name : (file ?? 'default');
-      const problem = valueProblem(checked.error, raw, ROWS[key].secret === true);
-      throw new ConfigError(`${where}: ${key} ${problem} (${ROWS[key].about})`);
+      const isWrong = (isHidden: boolean): string =>
+        `${where}: ${key} ${valueProblem(checked.error, raw, isHidden)} (${ROWS[key].about})`;
+      // In a section with secrets one of them may stand at the wrong key.
+      const outside = isWrong(ROWS[key].secret === true || holdsSecrets(key.split('.')[0] ?? key));
+      throw new ConfigError(isWrong(ROWS[key].secret === true), { outside });
     }
     values[key] = checked.data;
     sources[key] = source;

@@ -2,8 +2,8 @@ import { z } from 'zod';
 
 /** How the configuration as it is written now differs from the one in force: what the next reload or start would find. */
 export const pendingConfig = z.object({
-  changed: z.array(z.string()).describe('Keys with another value, which a reload applies'),
-  restart: z.array(z.string()).describe('Those of them that a restart alone can apply; a reload is refused meanwhile'),
+  changed: z.array(z.string()).describe('Keys with another value'),
+  restart: z.array(z.string()).describe('Those of them that only a restart can apply; a reload is refused meanwhile'),
   problem: z.string().nullable().describe('A mistake for which a reload and the next start would fail'),
 });
 export type PendingConfig = z.infer<typeof pendingConfig>;

@@ -22,7 +22,7 @@ export type Mailer = {
    * @throws Error when it was not taken over
    */
   send(mail: Mail): Promise<string>;
-  /** Connects to the server and logs in. @throws Error when it does not answer in time, or refuses us */
+  /** Connects to the server and greets it; a login each time would look like an attack. @throws Error when it does not answer in time */
   check(): Promise<void>;
   close(): void;
 };
@@ -30,7 +30,7 @@ export type Mailer = {
 const CONNECT_MS = 10_000;
 const SILENCE_MS = 30_000;
 /** An administrator waits for the answer of a check. */
-const CHECK_MS = 2000;
+const CHECK_MS = 1500;
 const IMPLICIT_TLS_PORT = 465;
 
 const isLoopbackHost = (host: string): boolean => host === 'localhost' || host === '::1' || /^127\./.test(host);
@@ -47,17 +47,20 @@ export function makeMailer(o: MailOptions): Mailer {
     secure: o.port === IMPLICIT_TLS_PORT,
     // A password is never sent in the clear, except on this machine.
     requireTLS: o.username !== '' && !isLoopbackHost(o.host),
-    ...(o.username === '' ? {} : { auth: { user: o.username, pass: o.password } }),
   };
-  const within = (connectMs: number, silenceMs: number) =>
-    nodemailer.createTransport({
-      ...server,
-      connectionTimeout: connectMs,
-      greetingTimeout: connectMs,
-      socketTimeout: silenceMs,
-    });
-  const transport = within(CONNECT_MS, SILENCE_MS);
-  const checks = within(CHECK_MS, CHECK_MS);
+  const transport = nodemailer.createTransport({
+    ...server,
+    ...(o.username === '' ? {} : { auth: { user: o.username, pass: o.password } }),
+    connectionTimeout: CONNECT_MS,
+    greetingTimeout: CONNECT_MS,
+    socketTimeout: SILENCE_MS,
+  });
+  const checks = nodemailer.createTransport({
+    ...server,
+    connectionTimeout: CHECK_MS,
+    greetingTimeout: CHECK_MS,
+    socketTimeout: CHECK_MS,
+  });
   return {
     async send(mail) {
       await transport.sendMail({ ...mail, from: o.from });

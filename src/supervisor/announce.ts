@@ -37,7 +37,7 @@ function factsOf(config: Config, port: number, setupToken: string | null, sample
     facts.push({
       key: 'try_it',
       label: 'try it',
-      value: `curl "${base}/api/triggers/http/hello/greet?name=world"`,
+      value: `curl '${base}/api/triggers/http/hello/greet?name=world'`,
     });
   return facts;
 }

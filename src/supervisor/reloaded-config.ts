@@ -1,7 +1,7 @@
 import fs from 'node:fs';
 import path from 'node:path';
 import { messageOf, OperatorError } from '../base/errors.ts';
-import { type Config, type ConfigKey, withValues } from '../config/load.ts';
+import { type Config, ConfigError, type ConfigKey, withValues } from '../config/load.ts';
 import type { PendingConfig } from '../config/pending-config.ts';
 
 /** What the supervisor itself has used by the time it is asked to reload. */
@@ -64,7 +64,7 @@ export function pendingConfig(given: Config, readAgain: () => Config): PendingCo
     const next = readAgain();
     return { changed: changedKeys(given, next), restart: restartKeys(given, next), problem: null };
   } catch (error) {
-    return { changed: [], restart: [], problem: messageOf(error) };
+    return { changed: [], restart: [], problem: error instanceof ConfigError ? error.outside : messageOf(error) };
   }
 }
 

@@ -95,6 +95,17 @@ t.test('a database that takes no changes makes the service degraded, and a chang
   t.equal(await found('writes', 0), null);
 });
 
+t.test('doctor is asked over the API, once for all who ask at the same time', async t => {
+  const asked = await Promise.all([1, 2, 3].map(() => s.admin('GET', '/doctor')));
+  const [first] = asked;
+  t.equal(first?.status, 200);
+  const states = new Map(((first?.json.checks ?? []) as Json[]).map(c => [c.name, c.state]));
+  for (const name of ['data directory', 'database', 'graph store', 'audit log', 'stored secrets', 'files'])
+    t.equal(states.get(name), 'ok', name);
+  t.equal(new Set(asked.map(a => a.json.looked_at)).size, 1, 'one look');
+  t.equal((await s.admin('GET', '/doctor')).json.looked_at, first?.json.looked_at, 'and a moment later the same');
+});
+
 t.test('without the graph store the service is degraded, not away', async t => {
   await spicedb.stop();
   const answer = await until('degraded');

@@ -41,6 +41,14 @@ t.test(
     const health = async (): Promise<number[]> =>
       await Promise.all(['/healthz', '/readyz'].map(async p => (await fetch(s.base + p)).status));
     t.same(await health(), [200, 503], 'alive, and not ready');
+    const behindProxy = await fetch(`${s.base}/readyz`, {
+      headers: { 'x-forwarded-for': '203.0.113.9', ...known.headers },
+    });
+    t.match(await behindProxy.json(), {
+      status: 'unavailable',
+      check: 'database',
+      reason: 'the database does not answer',
+    });
 
     way.mend();
     let status = 0;

@@ -150,7 +150,7 @@ const OPENED_BY: Record<string, string> = {
   'DELETE /api/admin/hosts/:host': 'operate',
   'GET /api/admin/jobs': 'read operate',
   'GET /api/admin/config': 'read operate',
-  'GET /api/admin/doctor': 'read operate',
+  'GET /api/admin/doctor': 'operate',
   'POST /api/admin/mail/test': '',
   'GET /api/admin/support-bundle': 'operate',
   'GET /api/admin/suspensions': 'read operate',

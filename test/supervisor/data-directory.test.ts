@@ -134,7 +134,7 @@ t.test('a terminal gets a banner for people', t => {
   };
   makeAnnouncer(loadConfig(null, {}), true, out).ready(8080, 'tok');
   t.match(shown, /plugin host is ready: http:\/\/127.0.0.1:8080\n {2}setup token: tok\n/);
-  t.match(shown, /try it: {6}curl "http:\/\/127.0.0.1:8080\/api\/triggers\/http\/hello\/greet\?name=world"\n/);
+  t.match(shown, /try it: {6}curl 'http:\/\/127.0.0.1:8080\/api\/triggers\/http\/hello\/greet\?name=world'\n/);
   t.end();
 });
 

@@ -1,6 +1,7 @@
+import path from 'node:path';
 import t from 'tap';
 import { loadConfig } from '../../src/config/load.ts';
-import { changedKeys, reloadedConfig } from '../../src/supervisor/reloaded-config.ts';
+import { changedKeys, pendingConfig, reloadedConfig } from '../../src/supervisor/reloaded-config.ts';
 
 const URL = 'postgresql://service:s@db.example/host';
 const OWNER = 'postgresql://owner:o@db.example/host';
@@ -34,3 +35,26 @@ t.test(
       t.throws(() => reloadedConfig(given, loadConfig(null, env), effective), new RegExp(`${key} has another value`));
   },
 );
+
+t.test('what pages say of a mistake has no words of the file that may be a secret in the wrong place', t => {
+  const given = loadConfig(null, {});
+  for (const text of [
+    'smtp:\n  password: *hunter2\n',
+    'smtp:\n  password: |hunter2\n',
+    'smtp:\n  password: "hunter2\n',
+    'smtp:\n  hunter2: 1\n',
+    'smtp: hunter2\n',
+    'smtp:\n  port: hunter2\n',
+    'hunter2: 1\n',
+    'hunter2\n',
+  ]) {
+    const file = path.join(t.testdir({ 'host.yaml': text }), 'host.yaml');
+    const { changed, problem } = pendingConfig(given, () => loadConfig(file, {}));
+    t.same(changed, []);
+    t.match(problem, file, text);
+    t.notMatch(problem, 'hunter2', text);
+  }
+  const near = path.join(t.testdir({ 'host.yaml': 'smtp:\n  pasword: x\n' }), 'host.yaml');
+  t.match(pendingConfig(given, () => loadConfig(near, {})).problem, /unknown key "smtp\.pasword"; did you mean/);
+  t.end();
+});

@@ -27,7 +27,7 @@ t.test('the first start builds the sample, prints a curl line that works, and th
   const port = String(await takePort());
   const first = start(directory, { BOT_HTTP_PORT: port }, ['serve', '--sample'], true);
   t.teardown(() => first.child.kill('SIGKILL'));
-  const [, url = ''] = await first.until(/try it:\s+curl "(\S+)"/);
+  const [, url = ''] = await first.until(/try it:\s+curl '(\S+)'/);
   const [, token = ''] = await first.until(/setup token: (\S+)/);
   t.match(
     first.output(),

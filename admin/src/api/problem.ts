@@ -40,6 +40,8 @@ export class ApiProblem extends Error {
   readonly widens: readonly Widening[];
   /** Of a service that is not ready what is missing: the name of a check, or its state. */
   readonly missing: string;
+  /** Of a service that is not ready each thing it needs; only administrators get it. */
+  readonly checks: components['schemas']['HealthCheck'][];
   /** Members that another administrator changed meanwhile. */
   readonly changed: readonly string[];
   /** Whether it says that the roles, or a missing second factor, do not allow it. */
@@ -69,6 +71,7 @@ export class ApiProblem extends Error {
       .filter(isObject)
       .map(w => ({ kind: textOf(w.kind), name: textOf(w.name), message: textOf(w.message) }));
     this.missing = textOf(problem.check) || textOf(problem.status);
+    this.checks = listOf(problem.checks).filter(isObject).map(checkOf);
     this.changed = listOf(problem.changed).map(textOf);
     this.isAboutRoles = Array.isArray(problem.sufficient_roles) || this.code === 'second_factor_setup_required';
     this.attemptsLeft = typeof problem.attempts_left === 'number' ? problem.attempts_left : 0;
@@ -92,6 +95,12 @@ export class ApiProblem extends Error {
     );
   }
 }
+
+const checkOf = (c: Record<string, unknown>): components['schemas']['HealthCheck'] => ({
+  name: textOf(c.name),
+  state: c.state === 'ok' || c.state === 'degraded' ? c.state : 'failed',
+  detail: typeof c.detail === 'string' ? c.detail : null,
+});
 
 const findingOf = (f: Record<string, unknown>): Finding => ({
   level: f.level === 'warning' || f.level === 'note' ? f.level : 'refusal',

@@ -8,13 +8,15 @@ export type Readiness = {
   checks: Schemas['HealthCheck'][];
 };
 
+const SILENT_MS = 4000;
+
 /** What the service needs, one by one. A service that is not ready answers 503 with what is missing. */
 export async function readiness(): Promise<Readiness> {
   try {
-    const { data } = await api.GET('/readyz');
+    const { data } = await api.GET('/readyz', { signal: AbortSignal.timeout(SILENT_MS) });
     return { status: data?.status ?? 'unavailable', missing: '', checks: data?.checks ?? [] };
   } catch (error) {
     if (!(error instanceof ApiProblem) || error.status !== 503) throw error;
-    return { status: 'unavailable', missing: error.missing, checks: [] };
+    return { status: 'unavailable', missing: error.missing, checks: error.checks };
   }
 }

@@ -2,7 +2,7 @@ import { Alert, Button, Center, Loader } from '@mantine/core';
 import { type ComponentType, lazy, Suspense, useEffect, useState } from 'react';
 import { useTranslation } from 'react-i18next';
 import { hasSetupToken, onOtherRoles } from '../api/client.ts';
-import { Away, useReadiness } from '../parts/away.tsx';
+import { Away, refusingFor, useReadiness } from '../parts/away.tsx';
 import { ProblemAlert } from '../parts/problem.tsx';
 import { Login } from '../screens/login.tsx';
 import { ScreenFailed } from './screen-failed.tsx';
@@ -69,7 +69,8 @@ export function Gate() {
 /** Why it cannot be said who is logged in: mostly what the service needs is away. It goes on by itself when that is back. */
 function NoSession({ error, retry }: { error: Error; retry: () => void }) {
   const { data } = useReadiness();
-  if (data?.status === 'unavailable') return <Away missing={data.missing} />;
+  const missing = refusingFor(data);
+  if (missing !== null) return <Away missing={missing} />;
   return <ProblemAlert error={error} onRetry={retry} />;
 }
 

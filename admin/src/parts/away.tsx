@@ -1,9 +1,9 @@
 import { Alert, Stack, Text } from '@mantine/core';
 import { IconPlugConnectedX } from '@tabler/icons-react';
 import { useQuery, useQueryClient } from '@tanstack/react-query';
-import { useEffect } from 'react';
+import { useEffect, useRef } from 'react';
 import { useTranslation } from 'react-i18next';
-import { readiness } from '../api/readiness.ts';
+import { type Readiness, readiness } from '../api/readiness.ts';
 
 /** An administrator learns within five seconds what is away, and that it is back. */
 export const AWAY_REFRESH_MS = 2000;
@@ -47,11 +47,17 @@ export function useReadiness() {
     retry: false,
   });
   const isAway = query.error !== null || query.data?.status === 'unavailable';
+  const wasAway = useRef(false);
   useEffect(() => {
-    if (isAway) return () => void queries.invalidateQueries();
+    if (wasAway.current && !isAway) void queries.invalidateQueries();
+    wasAway.current = isAway;
   }, [isAway, queries]);
   return query;
 }
+
+/** What is missing so that every request is refused; null where requests are answered. On a full disk they are. */
+export const refusingFor = (data: Readiness | undefined): string | null =>
+  data?.status === 'unavailable' && data.missing !== 'disk' ? data.missing : null;
 
 /** Says what a service that is not ready lacks, what still works, and what to do. */
 export function Away({ missing }: { missing: string }) {

@@ -55,7 +55,7 @@ export function Attention() {
           ) : (
             <Stack gap="xs" aria-live="polite">
               {items.map((item, k) => (
-                <Fragment key={`${item.kind} ${item.detail}`}>
+                <Fragment key={`${item.kind} ${item.check} ${item.detail}`}>
                   {k > 0 && <Divider />}
                   <One item={item} />
                 </Fragment>
@@ -71,7 +71,8 @@ export function Attention() {
 function One({ item: { check, count, detail, kind, plugin, severity, since } }: { item: Item }) {
   const { t } = useTranslation();
   const away = awayOf(check);
-  const { search, to } = WHERE[kind];
+  const isMessenger = away === 'telegram' || away === 'vk';
+  const { search, to } = isMessenger ? { to: '/admin/messages', search: {} } : WHERE[kind];
   return (
     <Group justify="space-between" gap="sm">
       <Group gap="4px 12px" align="flex-start" style={{ flex: '1 1 18rem', minWidth: 0 }}>
@@ -98,7 +99,7 @@ function One({ item: { check, count, detail, kind, plugin, severity, since } }: 
       </Group>
       {plugin === null ? (
         <LinkButton to={to} search={search} variant="default" size="xs">
-          {t(`attention.go.${kind}`)}
+          {isMessenger ? t('attention.messages') : t(`attention.go.${kind}`)}
         </LinkButton>
       ) : (
         <LinkButton to="/admin/plugins/$id" params={{ id: plugin }} variant="default" size="xs">

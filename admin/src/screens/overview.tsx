@@ -3,7 +3,7 @@ import { useQuery } from '@tanstack/react-query';
 import type { ReactNode } from 'react';
 import { useTranslation } from 'react-i18next';
 import { answered, api } from '../api/client.ts';
-import { Away, useReadiness } from '../parts/away.tsx';
+import { Away, refusingFor, useReadiness } from '../parts/away.tsx';
 import { Checks } from '../parts/checks.tsx';
 import { LinkAnchor } from '../parts/links.tsx';
 import { Loaded } from '../parts/loaded.tsx';
@@ -20,11 +20,12 @@ const REFRESH_MS = 15_000;
 export default function Overview() {
   const { t } = useTranslation();
   const { data } = useReadiness();
-  // Then everything below is refused, and would only say so once more. On a full disk it is not.
-  if (data?.status === 'unavailable' && data.missing !== 'disk')
+  const missing = refusingFor(data);
+  // Everything below would only say so once more.
+  if (missing !== null)
     return (
       <Page title={t('nav.overview')}>
-        <Away missing={data.missing} />
+        <Away missing={missing} />
       </Page>
     );
   return (

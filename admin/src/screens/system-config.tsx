@@ -67,8 +67,7 @@ export function ConfigTable() {
   );
 }
 
-const RELOAD = 'npx plugin-host reload';
-const RESTART = 'systemctl restart plugin-host';
+const RELOAD = 'plugin-host reload';
 
 /** What the next reload would do, where the configuration was changed since it was read. */
 function Pending({ pending }: { pending: Schemas['PendingConfig'] | null }) {
@@ -94,7 +93,7 @@ function Pending({ pending }: { pending: Schemas['PendingConfig'] | null }) {
       <Text size="sm" mt={6}>
         {restart.length === 0 ? t('system.pending.reload') : t('system.pending.restart', { keys: restart.join(', ') })}
       </Text>
-      <CopyText value={restart.length === 0 ? RELOAD : RESTART} />
+      {restart.length === 0 && <CopyText value={RELOAD} />}
     </Alert>
   );
 }

@@ -4,9 +4,9 @@ import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import { useTranslation } from 'react-i18next';
 import { answered, api } from '../api/client.ts';
-import { readiness } from '../api/readiness.ts';
 import { May } from '../app/may.tsx';
 import { useSearchState } from '../app/use-search-state.ts';
+import { useReadiness } from '../parts/away.tsx';
 import { Checks } from '../parts/checks.tsx';
 import { CopyText } from '../parts/copy.tsx';
 import { Doctor } from '../parts/doctor.tsx';
@@ -22,7 +22,6 @@ import { Jobs } from './system-jobs.tsx';
 import { MailTest } from './system-mail.tsx';
 
 const TABS = ['state', 'jobs', 'config', 'limits'] as const;
-const REFRESH_MS = 10_000;
 const HEALTH_KIND = { ready: 'good', degraded: 'warn', unavailable: 'bad' } as const;
 const BUNDLE = 'npx plugin-host support-bundle';
 
@@ -141,7 +140,7 @@ function Bundle() {
 
 function Health() {
   const { t } = useTranslation();
-  const query = useQuery({ queryKey: ['readiness'], queryFn: readiness, refetchInterval: REFRESH_MS });
+  const query = useReadiness();
   return (
     <Card withBorder>
       <Loaded query={query}>

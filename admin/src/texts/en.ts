@@ -315,16 +315,17 @@ export const en = {
     },
     database: {
       title: 'The database does not answer',
-      works: 'Public triggers whose plugins store nothing go on. Everything else is refused; nothing is lost.',
+      works: 'Public triggers whose plugins store nothing go on. Everything else is refused; what was saved is safe.',
       help: 'Start PostgreSQL, or correct database.url. The service goes on within seconds.',
     },
     disk: {
       title: 'The disk of the data directory is nearly full',
-      works: 'Triggers go on, and everything that needs no room. The rest is refused with 507.',
+      works:
+        'Everything still works; once no room is left, what needs room is refused with 507. A proxy that asks /readyz sends no requests here meanwhile.',
       help: 'Free some space below data.dir; a restart is not needed.',
     },
     draining: {
-      title: 'The service is ending',
+      title: 'The service is shutting down',
       works: 'Requests under way are still answered.',
       help: 'If it was to restart, wait a moment; otherwise start it again.',
     },
@@ -334,15 +335,16 @@ export const en = {
       help: 'Look at the S3 server, s3.endpoint and its credentials.',
     },
     graph: {
-      title: 'The graph store does not answer as it should',
+      title: 'The graph store does not answer, or answers late',
       works:
-        'Triggers and commands that need no relationship go on, the others are refused. Changes of rights wait in the outbox; none is lost.',
+        'Triggers and commands that need no relationship go on, the others are late or refused. Changes of rights wait in the outbox; none is lost.',
       help: 'Start SpiceDB, or correct spicedb.endpoint. What waits is delivered by itself.',
     },
     mail: {
       title: 'The mail server does not answer',
-      works: 'Everything but mail goes on. Temporary passwords are sent again when it is back.',
-      help: 'Look at the server, smtp.host and smtp.password, then send a test mail.',
+      works:
+        'Everything but mail goes on. A temporary password is tried again for about an hour; later it can be sent again at Administrators.',
+      help: 'Look at the server and at smtp.host, then send a test mail at System.',
     },
     starting: {
       title: 'The service is starting',
@@ -350,19 +352,19 @@ export const en = {
       help: 'It takes some seconds.',
     },
     telegram: {
-      title: 'Telegram does not answer',
-      works: 'Triggers and the other messenger go on. Messages wait, and are sent when it is back.',
+      title: 'Telegram does not answer as it should',
+      works: 'Everything else goes on. Messages wait for up to a day, and are sent when it is back.',
       help: 'Look at messengers.telegram_token, and whether this machine reaches messengers.telegram_api_url.',
     },
     vk: {
-      title: 'VK does not answer',
-      works: 'Triggers and the other messenger go on. Messages wait, and are sent when it is back.',
+      title: 'VK does not answer as it should',
+      works: 'Everything else goes on. Messages wait for up to a day, and are sent when it is back.',
       help: 'Look at messengers.vk_token, and whether this machine reaches messengers.vk_api_url.',
     },
     writes: {
       title: 'The database takes no changes',
       works: 'What is read goes on: calls, pages, lists. Nothing can be changed, data of plugins included.',
-      help: 'Lead database.url to the server that takes changes, or make this one take them again.',
+      help: 'Point database.url at the server that accepts writes, or let this one accept them again.',
     },
   },
   attention: {
@@ -375,9 +377,9 @@ export const en = {
       mails_unsent: 'Send again',
       host_silent: 'Open the hosts',
       config_wrong: 'See the mistake',
-      config_changed: 'See what a reload changes',
+      config_changed: 'See what was changed',
       check_failed: 'Open the checks',
-      import_stopped: 'Look, and release',
+      import_stopped: 'Open the brake',
       import_broken: 'See what failed',
       import_failed: 'See what failed',
       messages_failed: 'Retry',
@@ -397,8 +399,8 @@ export const en = {
       mails_unsent_other: '{{count}} mails with temporary passwords were not sent',
       config_wrong_one: 'The configuration has a mistake: the next start would fail',
       config_wrong_other: 'The configuration has a mistake: the next start would fail',
-      config_changed_one: '{{count}} setting waits for a reload',
-      config_changed_other: '{{count}} settings wait for a reload',
+      config_changed_one: '{{count}} setting was changed and is not in force yet',
+      config_changed_other: '{{count}} settings were changed and are not in force yet',
       host_silent_one: '{{count}} host is silent',
       host_silent_other: '{{count}} hosts are silent',
       check_failed_one: 'Something the service needs is away',
@@ -412,6 +414,7 @@ export const en = {
       messages_failed_one: '{{count}} message failed within a day',
       messages_failed_other: '{{count}} messages failed within a day',
     },
+    messages: 'Open the messages',
     none: 'Nothing waits for you.',
     severity: { bad: 'broken', warn: 'warning' },
     title: 'Needs attention',

@@ -379,7 +379,7 @@ export const operateTexts = {
       university_source: 'Source of university data',
     },
     state: { ok: 'fine', warn: 'warning', failed: 'broken' },
-    title: 'Everything, one by one',
+    title: 'Full check',
   },
   system: {
     about: 'This service itself.',
@@ -392,8 +392,8 @@ export const operateTexts = {
     pending: {
       title_one: '{{count}} setting was changed since the configuration was read',
       title_other: '{{count}} settings were changed since the configuration was read',
-      reload: 'A reload applies it without an interruption. On the machine:',
-      restart: 'A restart alone can apply {{keys}}; until then a reload is refused. On the machine:',
+      reload: 'A reload applies the change without an interruption. On the machine:',
+      restart: 'Only a restart of the service can apply {{keys}}; until then a reload is refused.',
       wrongTitle: 'The configuration has a mistake',
       wrong: 'What runs goes on as it is. A reload is refused, and the next start would fail, until this is corrected:',
     },

@@ -178,8 +178,15 @@ async function ownSession(url: string | null): Promise<string> {
   return 'each connection is a session of its own';
 }
 
-async function graphStore(config: Config): Promise<string> {
+/** Asks the graph store that a running service uses. */
+export type GraphPing = () => Promise<void>;
+
+async function graphStore(config: Config, ping: GraphPing | null): Promise<string> {
   const graph = remoteStore(config);
+  if (graph === null && ping !== null) {
+    await ping();
+    return 'embedded: it answers';
+  }
   if (graph === null) {
     spicedbLibrary();
     return 'embedded: it runs with the service';
@@ -217,9 +224,10 @@ async function fileChecks(config: Config, db: Database | null): Promise<Check[]>
  * `doctor`: looks at everything the service needs, and says what is wrong and what helps. Nothing is changed, no file is left, and it
  * ends within 20 seconds.
  *
+ * @param pingGraph asks the store of the service that calls this; null from a command
  * @returns a row for each thing; the service starts when none has failed
  */
-export async function doctor(config: Config): Promise<Check[]> {
+export async function doctor(config: Config, pingGraph: GraphPing | null = null): Promise<Check[]> {
   const url = runningDatabase(config);
   const db = url === null ? null : openDatabase(url, 3, () => {});
   const university = config.values['university_sync.base_url'] !== '';
@@ -231,7 +239,7 @@ export async function doctor(config: Config): Promise<Check[]> {
       check('open files', async () => openFiles(config)),
       check('public address', async () => await publicAddress(config)),
       ...(base.startsWith('https:') ? [check('certificate', () => publicCertificate(new URL(base)))] : []),
-      check('graph store', () => graphStore(config)),
+      check('graph store', () => graphStore(config, pingGraph)),
       ...(university ? [check('university source', () => universitySource(config))] : []),
       fileChecks(config, db),
       check('database', () => database(config, db)),
