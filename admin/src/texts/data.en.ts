@@ -144,7 +144,6 @@ export const dataTexts = {
       title_one: '{{count}} column is called otherwise than the fields',
       title_other: '{{count}} columns are called otherwise than the fields',
       about: 'Say which field each of them is. This is kept for the next file of this type, for all administrators.',
-      label: 'Fields of the columns',
       of: 'Field of the column {{column}}',
       asItIs: 'keep it as metadata',
       leftOut: 'leave it out',

@@ -1,4 +1,4 @@
-import { Button, Card, Code, Group, Select, Stack, Table, Text } from '@mantine/core';
+import { Button, Card, Code, Group, Select, SimpleGrid, Stack, Text } from '@mantine/core';
 import { useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
 import { useTranslation } from 'react-i18next';
@@ -71,36 +71,29 @@ export function ColumnFields(props: { given: Given; type: UniversityType; onRead
             {t('university.columns.about')}
           </Text>
         </div>
-        <Table verticalSpacing={4} aria-label={t('university.columns.label')}>
-          <Table.Tbody>
-            {shown.map(heading => (
-              <Table.Tr key={heading}>
-                <Table.Td>
-                  <Code style={{ overflowWrap: 'anywhere' }}>{heading}</Code>
-                </Table.Td>
-                <Table.Td>
-                  <Select
-                    aria-label={t('university.columns.of', { column: heading })}
-                    size="xs"
-                    searchable
-                    allowDeselect={false}
-                    value={!Object.hasOwn(columns, heading) ? AS_IT_IS : (columns[heading] ?? LEFT_OUT)}
-                    onChange={to => choose(heading, to)}
-                    data={[
-                      { value: AS_IT_IS, label: t('university.columns.asItIs') },
-                      { value: LEFT_OUT, label: t('university.columns.leftOut') },
-                      ...type.fields.map(f => ({
-                        value: f.name,
-                        label: f.required ? `${f.name} · ${t('university.required')}` : f.name,
-                        disabled: own.has(f.name) || (taken.has(f.name) && taken.get(f.name) !== heading),
-                      })),
-                    ]}
-                  />
-                </Table.Td>
-              </Table.Tr>
-            ))}
-          </Table.Tbody>
-        </Table>
+        <SimpleGrid cols={{ base: 1, sm: 2 }} spacing="sm">
+          {shown.map(heading => (
+            <Select
+              key={heading}
+              label={<Code style={{ overflowWrap: 'anywhere' }}>{heading}</Code>}
+              aria-label={t('university.columns.of', { column: heading })}
+              size="xs"
+              searchable
+              allowDeselect={false}
+              value={Object.hasOwn(columns, heading) ? (columns[heading] ?? LEFT_OUT) : AS_IT_IS}
+              onChange={to => choose(heading, to)}
+              data={[
+                { value: AS_IT_IS, label: t('university.columns.asItIs') },
+                { value: LEFT_OUT, label: t('university.columns.leftOut') },
+                ...type.fields.map(f => ({
+                  value: f.name,
+                  label: f.required ? `${f.name} · ${t('university.required')}` : f.name,
+                  disabled: own.has(f.name) || (taken.has(f.name) && taken.get(f.name) !== heading),
+                })),
+              ]}
+            />
+          ))}
+        </SimpleGrid>
         <ProblemAlert error={error} />
         <Group justify="flex-end">
           <Button size="xs" onClick={() => void save()} loading={isSaving} disabled={!isChanged}>
