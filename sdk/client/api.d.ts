@@ -2143,7 +2143,7 @@ export interface paths {
             'next_cursor': string | null;
             /** All files of all plugins */
             'usage': components['schemas']['FileUsage'];
-            /** Those with most bytes */
+            /** The 20 with most bytes */
             'plugins': {
               'files': number;
               /** How many of them are not complete */

@@ -72,7 +72,7 @@ export const pluginFiles = resource('Files of plugins', 'Files that a plugin hol
     replies: {
       200: pageOf(pluginFile.extend({ plugin_id: z.string() }).meta({ id: 'AnyFile' })).extend({
         usage: usage.describe('All files of all plugins'),
-        plugins: z.array(usage.extend({ plugin_id: z.string() })).describe('Those with most bytes'),
+        plugins: z.array(usage.extend({ plugin_id: z.string() })).describe(`The ${PLUGINS_SHOWN} with most bytes`),
       }),
     },
   },

@@ -32,8 +32,8 @@ const OUTSIDE_MS = 2000;
 const OUTSIDE_SILENT_MS = 1500;
 
 /**
- * What of a server outside, like that for mail, waits for an administrator: nothing while it answers. Not a check of `/readyz`: the
- * service is as ready without it.
+ * What of a server outside, like that for mail, waits for an administrator: nothing while it answers. `/readyz` leaves it out:
+ * requests do not need it.
  *
  * @param name of the check
  * @param ask rejects when the server does not answer as it should

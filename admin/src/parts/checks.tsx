@@ -10,7 +10,7 @@ const NAMED: ReadonlySet<string> = new Set(NAMES);
 const nameOf = (name: string): (typeof NAMES)[number] => NAMES.find(n => n === name) ?? 'changes';
 
 /** The name of a check in words; one of a later release by its own. */
-export function useCheckName(): (name: string) => string {
+function useCheckName(): (name: string) => string {
   const { t } = useTranslation();
   return name => (NAMED.has(name) ? t(`checks.${nameOf(name)}`) : name);
 }
