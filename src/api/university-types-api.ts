@@ -151,7 +151,7 @@ const keepColumns: Handle<Endpoints['columns'], UniversityTypesApiParts> = async
   const names = fieldsOf(entityOf(type)).map(f => f.name);
   const errors = columnErrors(columns, names);
   if (errors.length > 0)
-    throw new ServiceError('validation_failed', `${errors.length} columns cannot be kept: ${errors[0]?.message}`, {
+    throw new ServiceError('validation_failed', `${errors[0]?.pointer} ${errors[0]?.message}`, {
       errors,
     });
   await parts.db.withTransaction(async client => {
