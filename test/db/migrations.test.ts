@@ -52,6 +52,8 @@ const RELEASED: ReadonlyArray<readonly [name: string, sha256: string]> = [
   ['042_execution_lists.sql', 'd8b382e57c1e89e1df8d9a28ad9f8ba316bb848daf517f2beb81b872d9512aec'],
   ['043_trigger_activity.sql', '9699998727bc7f4700a12b0866fe09b4cc6ebe3453ba5e8729480e7dd2856830'],
   ['044_module_signatures.sql', 'ac9fde7871701c5ca0274f1ad54eaa0047dce2eefeefc682244e56e79bf7a908'],
+  ['045_all_files.sql', '330cca08609fca82e3a2c46180f955587e42979ef860d5f4569540f83c8f369b'],
+  ['046_import_columns.sql', 'cb49c3ea1ce95fbf94d08b7df10a3cf021eb127f76af4ab6bd6d92770960883c'],
 ];
 
 t.test('released migrations are unchanged, and new ones come after them', async t => {
@@ -174,10 +176,11 @@ t.test('a database that a release without this distinction migrated is brought u
     DELETE FROM schema_migrations WHERE number >= 25;
     DROP TABLE stored_content_parts, stored_contents, host_processes;
     DROP FUNCTION audit_log_remove_old; DROP INDEX audit_log_age, university_imports_age;
+    DROP INDEX files_newest, files_user, file_usage_plugins, files_pending;
     ALTER TABLE events DROP COLUMN traceparent; DROP INDEX event_deliveries_dead, outgoing_messages_failed, outgoing_messages_request;
     DROP FUNCTION execution_records_keep; DROP VIEW all_executions; DROP TABLE execution_records;
     DROP INDEX authz_outbox_resolved; ALTER TABLE admin_credentials DROP COLUMN roles, DROP COLUMN plugins;
-    DROP TABLE admin_passkeys, admin_totp, admin_recovery_codes, admin_challenges, activity, trigger_activity, graph_comparisons;
+    DROP TABLE admin_passkeys, admin_totp, admin_recovery_codes, admin_challenges, activity, trigger_activity, graph_comparisons, import_columns;
     ALTER TABLE plugin_quarantine DROP COLUMN reason, DROP COLUMN details;
     ALTER TABLE plugin_trigger_settings DROP COLUMN record; ALTER TABLE plugin_command_settings DROP COLUMN record;
     DROP FUNCTION audit_seal, audit_sum, audit_broken_seals; DROP TABLE audit_seals;

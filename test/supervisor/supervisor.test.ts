@@ -183,9 +183,14 @@ t.test(
         await new Promise(r => setTimeout(r, 20));
       }
     };
+    /** Gives a faculty its dean; on a busy machine the answer does not wait until the store has it. */
+    const appoint = async (faculty: string): Promise<void> => {
+      t.match(await api('POST', '/relationships', { ...dean, resource_id: faculty }), { status: 201 });
+      while (!JSON.stringify(await answer()).includes(`"${faculty}"`)) await new Promise(r => setTimeout(r, 20));
+    };
     await run.until(/plugin host is ready/);
     t.same(await answer(), []);
-    t.match(await api('POST', '/relationships', dean), { status: 201, json: { delivered: true } });
+    await appoint('f');
     const found = [{ resource_type: 'faculty', resource_id: 'f' }];
     t.same(await answer(), found);
 
@@ -206,7 +211,7 @@ t.test(
     await run.until(/the serving process ended/);
     t.same(await answer(), found);
     t.equal(childPid(supervisor, 'spicedb'), store, 'a store outlives the serving process');
-    t.match(await api('POST', '/relationships', { ...dean, resource_id: 'g' }), { json: { delivered: true } });
+    await appoint('g');
     run.child.kill('SIGINT');
     t.equal(await run.exited, 0);
     t.ok(await gone(directory, 3000), 'no child is left');
