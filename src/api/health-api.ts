@@ -95,7 +95,10 @@ type Looked = HealthCheck & { problem: string | null };
 async function look(one: HealthCheck): Promise<Looked> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<string>(resolve => {
-    timer = setTimeout(() => resolve(`no answer within ${CHECK_MS / 1000} s`), CHECK_MS);
+    timer = setTimeout(
+      () => resolve(`the check of the ${one.name} had no answer within ${CHECK_MS / 1000} s`),
+      CHECK_MS,
+    );
   });
   const problem = await Promise.race([one.look(), late]).finally(() => clearTimeout(timer));
   return { ...one, problem };
