@@ -748,6 +748,29 @@ export interface paths {
       };
     };
   };
+  '/api/admin/audit.csv': {
+    get: {
+      parameters: {
+        query?: {
+          /** Only this action, for example trigger.settings */
+          'action'?: string;
+          /** Only of this user */
+          'actor'?: number;
+          /** Only changes of objects of this type */
+          'object_type'?: string;
+          /** Only changes of the object with this id */
+          'object_id'?: string;
+          /** Only what is not older: a time like 2026-01-31T12:00:00Z, or a day */
+          'since'?: string;
+        };
+      };
+      responses: Refused<400 | 401 | 403 | 422 | 500 | 503> & {
+        200: { headers: Record<string, unknown>; content: {
+          'text/csv': unknown;
+        } };
+      };
+    };
+  };
   '/api/admin/audit/{entry}': {
     get: {
       parameters: {
@@ -4045,6 +4068,21 @@ export interface paths {
       };
     };
   };
+  '/api/admin/university/imports.csv': {
+    get: {
+      parameters: {
+        query?: {
+          /** Only batches, or only pulls */
+          'kind'?: 'batch' | 'pull';
+        };
+      };
+      responses: Refused<400 | 401 | 403 | 422 | 500 | 503> & {
+        200: { headers: Record<string, unknown>; content: {
+          'text/csv': unknown;
+        } };
+      };
+    };
+  };
   '/api/admin/university/imports/{id}': {
     get: {
       parameters: {
@@ -4087,6 +4125,47 @@ export interface paths {
               'message': string;
               'type': 'person' | 'course' | 'semester' | 'faculty' | 'department' | 'program' | 'stream' | 'group' | 'subgroup' | 'teacher_position' | 'student_position' | 'student_subgroup' | 'teaching_assignment' | 'admin_appointment';
             })[];
+            /** Cursor of the next page; null on the last one */
+            'next_cursor': string | null;
+          };
+        } };
+      };
+    };
+  };
+  '/api/admin/university/imports/{id}/errors.csv': {
+    get: {
+      parameters: {
+        path: {
+          /** Id of the import */
+          'id': number;
+        };
+      };
+      responses: Refused<400 | 401 | 403 | 404 | 422 | 500 | 503> & {
+        200: { headers: Record<string, unknown>; content: {
+          'text/csv': unknown;
+        } };
+      };
+    };
+  };
+  '/api/admin/university/imports/{id}/ending/{type}': {
+    get: {
+      parameters: {
+        query?: {
+          /** How many items a page has at most */
+          'limit'?: number;
+          /** The next_cursor of the page before */
+          'cursor'?: string;
+        };
+        path: {
+          /** Id of the import */
+          'id': number;
+          'type': 'person' | 'course' | 'semester' | 'faculty' | 'department' | 'program' | 'stream' | 'group' | 'subgroup' | 'teacher_position' | 'student_position' | 'student_subgroup' | 'teaching_assignment' | 'admin_appointment';
+        };
+      };
+      responses: Refused<400 | 401 | 403 | 404 | 422 | 500 | 503> & {
+        200: { headers: Record<string, unknown>; content: {
+          'application/json': {
+            'items': components['schemas']['EndingRecord'][];
             /** Cursor of the next page; null on the last one */
             'next_cursor': string | null;
           };
@@ -5296,6 +5375,8 @@ export interface components {
       'key': string;
       /** What is in force; null for a secret, which is never shown */
       'value': string | number | boolean | string[] | null;
+      /** What it is when nothing sets it; null for a secret */
+      'default': string | number | boolean | string[] | null;
       'is_secret': boolean;
       /** Whether it has a value; for a secret all that is said of it */
       'is_set': boolean;
@@ -5837,6 +5918,14 @@ export interface components {
       'state': 'uploaded' | 'enabled' | 'disabled';
       /** Origins of pages that may call its triggers */
       'frontend_origins': string[];
+      'html': {
+        /** Whether answers of HTTP triggers that can run script go out without a sandbox */
+        'trust': 'trusted' | 'sandboxed';
+      };
+      /** session: for logged-in users alone */
+      'frontend_access': 'public' | 'session';
+      /** Path of its pages; null without a frontend */
+      'frontend_url': string | null;
       'created_at': string;
       'updated_at': string;
       'installed': components['schemas']['PluginVersion'] | null;
@@ -5851,14 +5940,6 @@ export interface components {
         'private': string[];
       } | null;
       'findings': components['schemas']['Finding'][];
-      'html': {
-        /** Whether answers of HTTP triggers that can run script go out without a sandbox */
-        'trust': 'trusted' | 'sandboxed';
-      };
-      /** session: for logged-in users alone */
-      'frontend_access': 'public' | 'session';
-      /** Path of its pages; null without a frontend */
-      'frontend_url': string | null;
       'triggers': ({
         /** Name of the trigger, once in a plugin; for a messenger trigger the word of the command */
         'name': string;
@@ -5908,6 +5989,14 @@ export interface components {
       'state': 'uploaded' | 'enabled' | 'disabled';
       /** Origins of pages that may call its triggers */
       'frontend_origins': string[];
+      'html': {
+        /** Whether answers of HTTP triggers that can run script go out without a sandbox */
+        'trust': 'trusted' | 'sandboxed';
+      };
+      /** session: for logged-in users alone */
+      'frontend_access': 'public' | 'session';
+      /** Path of its pages; null without a frontend */
+      'frontend_url': string | null;
       'created_at': string;
       'updated_at': string;
       'installed': components['schemas']['PluginVersion'] | null;
@@ -5922,14 +6011,6 @@ export interface components {
         'private': string[];
       } | null;
       'findings': components['schemas']['Finding'][];
-      'html': {
-        /** Whether answers of HTTP triggers that can run script go out without a sandbox */
-        'trust': 'trusted' | 'sandboxed';
-      };
-      /** session: for logged-in users alone */
-      'frontend_access': 'public' | 'session';
-      /** Path of its pages; null without a frontend */
-      'frontend_url': string | null;
       'triggers': ({
         /** Name of the trigger, once in a plugin; for a messenger trigger the word of the command */
         'name': string;
@@ -6000,6 +6081,14 @@ export interface components {
       'state': 'uploaded' | 'enabled' | 'disabled';
       /** Origins of pages that may call its triggers */
       'frontend_origins': string[];
+      'html': {
+        /** Whether answers of HTTP triggers that can run script go out without a sandbox */
+        'trust': 'trusted' | 'sandboxed';
+      };
+      /** session: for logged-in users alone */
+      'frontend_access': 'public' | 'session';
+      /** Path of its pages; null without a frontend */
+      'frontend_url': string | null;
       'created_at': string;
       'updated_at': string;
       /** Executions that failed in the last 24 hours */
@@ -6209,10 +6298,20 @@ export interface components {
         'updated': number;
         'deactivated': number;
         'failed': number;
+        /** How many of the active records the list would make inactive that the brake has stopped */
+        'brake': {
+          'ending': number;
+          'active': number;
+        } | null;
         'problem': string | null;
         'started_at': string | null;
         'finished_at': string | null;
       })[];
+    };
+    'EndingRecord': {
+      'external_id': string;
+      /** Its name, or that of the person it is of; null when it has none */
+      'name': string | null;
     };
     'UniversityType': {
       'type': 'person' | 'course' | 'semester' | 'faculty' | 'department' | 'program' | 'stream' | 'group' | 'subgroup' | 'teacher_position' | 'student_position' | 'student_subgroup' | 'teaching_assignment' | 'admin_appointment';

@@ -3,6 +3,7 @@ import { ACTOR_KINDS, type AuditEntry, findAuditEntry, listAudit } from '../audi
 import { ServiceError } from '../base/errors.ts';
 import type { Database } from '../db/database.ts';
 import { resource } from './contract.ts';
+import { type CsvColumns, csvReply, csvTable } from './csv.ts';
 import { type Handle, serve } from './endpoint.ts';
 import { id, time } from './fields.ts';
 import { loadPage, pageOf } from './paging.ts';
@@ -33,6 +34,15 @@ const entry = z
   })
   .meta({ id: 'AuditEntry' });
 
+const FILTERS = {
+  action: text('Only this action, for example trigger.settings'),
+  actor: idFilter('user'),
+  object_type: text('Only changes of objects of this type'),
+  object_id: text('Only changes of the object with this id'),
+  since,
+};
+const filters = z.strictObject(FILTERS);
+
 /** Who changed what, newest first; entries are never changed and never removed. */
 export const audit = resource('Audit log', 'Who changed what. Entries are never changed and never removed.', {
   list: {
@@ -41,14 +51,18 @@ export const audit = resource('Audit log', 'Who changed what. Entries are never 
     guard: 'admin',
     key: ['read'],
     summary: 'List what was changed, and by whom',
-    query: listOf({
-      action: text('Only this action, for example trigger.settings'),
-      actor: idFilter('user'),
-      object_type: text('Only changes of objects of this type'),
-      object_id: text('Only changes of the object with this id'),
-      since,
-    }),
+    query: listOf(FILTERS),
     replies: { 200: pageOf(entry) },
+  },
+  table: {
+    method: 'GET',
+    path: '/api/admin/audit.csv',
+    guard: 'admin',
+    key: ['read'],
+    summary: 'Download what was changed, and by whom, as a table',
+    description: 'All entries that the filters leave, newest first.',
+    query: filters,
+    replies: { 200: csvTable },
   },
   get: {
     method: 'GET',
@@ -61,20 +75,35 @@ export const audit = resource('Audit log', 'Who changed what. Entries are never 
   },
 });
 
-const list: Handle<typeof audit.list, AuditApiParts> = async ({ db }, { query }) => {
-  const { action, actor, object_id, object_type } = query;
-  const filter = present({
-    action,
-    actorUserId: actor,
-    objectType: object_type,
-    objectId: object_id,
-    since: query.since,
-  });
-  return {
-    status: 200,
-    json: await loadPage(query, (before, limit) => listAudit(db, { ...filter, before, limit }), entryJson),
-  };
-};
+const filterOf = ({ action, actor, object_id, object_type, since }: z.output<typeof filters>) =>
+  present({ action, actorUserId: actor, objectType: object_type, objectId: object_id, since });
+
+const list: Handle<typeof audit.list, AuditApiParts> = async ({ db }, { query }) => ({
+  status: 200,
+  json: await loadPage(query, (before, limit) => listAudit(db, { ...filterOf(query), before, limit }), entryJson),
+});
+
+const jsonText = (s: AuditEntry['before']): string | null => (s === null ? null : JSON.stringify(s));
+const COLUMNS: CsvColumns<AuditEntry> = [
+  ['id', e => e.id],
+  ['at', e => e.at],
+  ['actor', e => e.actor.name],
+  ['actor_kind', e => e.actor.kind],
+  ['global_user_id', e => e.actor.userId],
+  ['admin_key_id', e => e.actor.keyId],
+  ['action', e => e.action],
+  ['object_type', e => e.objectType],
+  ['object_id', e => e.objectId],
+  ['before', e => jsonText(e.before)],
+  ['after', e => jsonText(e.after)],
+  ['request_id', e => e.actor.requestId],
+  ['address', e => e.actor.address],
+];
+
+const table: Handle<typeof audit.table, AuditApiParts> = ({ db }, { query }) =>
+  csvReply('audit', COLUMNS, (last, limit) =>
+    listAudit(db, { ...filterOf(query), before: last?.id ?? Number.MAX_SAFE_INTEGER, limit }),
+  );
 
 const get: Handle<typeof audit.get, AuditApiParts> = async ({ db }, { params }) => {
   const found = await findAuditEntry(db, params.entry);
@@ -82,7 +111,7 @@ const get: Handle<typeof audit.get, AuditApiParts> = async ({ db }, { params }) 
   return { status: 200, json: entryJson(found) };
 };
 
-export const auditRoutes = (parts: AuditApiParts): Route[] => serve(audit, parts, { list, get });
+export const auditRoutes = (parts: AuditApiParts): Route[] => serve(audit, parts, { list, table, get });
 
 const entryJson = (e: AuditEntry) => ({
   id: e.id,

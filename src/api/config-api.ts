@@ -8,13 +8,12 @@ import type { Route } from './route.ts';
 
 export type ConfigApiParts = { config: Config; pending(): Promise<PendingConfig | null> };
 
+const value = z.union([z.string(), z.number(), z.boolean(), z.array(z.string())]).nullable();
 const setting = z
   .object({
     key: z.string(),
-    value: z
-      .union([z.string(), z.number(), z.boolean(), z.array(z.string())])
-      .nullable()
-      .describe('What is in force; null for a secret, which is never shown'),
+    value: value.describe('What is in force; null for a secret, which is never shown'),
+    default: value.describe('What it is when nothing sets it; null for a secret'),
     is_secret: z.boolean(),
     is_set: z.boolean().describe('Whether it has a value; for a secret all that is said of it'),
     source: z
@@ -58,9 +57,10 @@ function shown(value: unknown): string | number | boolean | string[] | null {
 }
 
 const get: Handle<typeof config.get, ConfigApiParts> = async ({ config, pending }) => {
-  const settings = describeConfig(config).map(({ about, env, key, source, value }) => ({
+  const settings = describeConfig(config).map(({ about, default: byDefault, env, key, source, value }) => ({
     key,
     value: isSecret(key) ? null : shown(value),
+    default: isSecret(key) ? null : shown(byDefault),
     is_secret: isSecret(key),
     is_set: Array.isArray(value) ? value.length > 0 : value !== '',
     source,

@@ -29,6 +29,10 @@ export const importRun = z
         updated: count,
         deactivated: count,
         failed: count,
+        brake: z
+          .object({ ending: count, active: count })
+          .nullable()
+          .describe('How many of the active records the list would make inactive that the brake has stopped'),
         problem: z.string().nullable(),
         started_at: z.string().nullable(),
         finished_at: z.string().nullable(),

@@ -63,9 +63,6 @@ export async function pluginDetail({ db, quarantine, registry }: PluginsApiParts
     config: version === undefined ? [] : configJson(version),
     network: version?.permissions.includes('network') ? version.network : null,
     findings: version?.findings ?? [],
-    html: { trust: plugin.htmlTrusted ? ('trusted' as const) : ('sandboxed' as const) },
-    frontend_access: plugin.frontendAccess,
-    frontend_url: version?.frontend == null ? null : `/plugins/${id}/app/`,
     triggers: (version?.manifest.triggers ?? []).map(t => {
       const settings = live?.triggers.get(t.name)?.settings;
       return { ...t, ...(settings === undefined ? {} : { effective_access: effectiveAccess(settings) }) };

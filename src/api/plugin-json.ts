@@ -158,6 +158,11 @@ export const suspensionJson = (s: Suspension) => ({
   cause: s.cause,
 });
 
+export const frontendAccess = z.enum(['public', 'session']).describe('session: for logged-in users alone');
+export const htmlTrust = z
+  .enum(['trusted', 'sandboxed'])
+  .describe('Whether answers of HTTP triggers that can run script go out without a sandbox');
+
 export const pluginSummary = z
   .object({
     id: pluginId,
@@ -165,6 +170,9 @@ export const pluginSummary = z
     version: versionText.nullable(),
     state: z.enum(['uploaded', 'enabled', 'disabled']).describe('uploaded: no version is installed'),
     frontend_origins: z.array(z.string()).describe('Origins of pages that may call its triggers'),
+    html: z.object({ trust: htmlTrust }),
+    frontend_access: frontendAccess,
+    frontend_url: z.string().nullable().describe('Path of its pages; null without a frontend'),
     created_at: time,
     updated_at: time,
   })
@@ -181,6 +189,9 @@ export function pluginJson(p: PluginRow, v: VersionRow | undefined) {
     version: v?.version ?? null,
     state: v === undefined ? ('uploaded' as const) : p.enabled ? ('enabled' as const) : ('disabled' as const),
     frontend_origins: p.frontendOrigins,
+    html: { trust: p.htmlTrusted ? ('trusted' as const) : ('sandboxed' as const) },
+    frontend_access: p.frontendAccess,
+    frontend_url: v?.frontend == null ? null : `/plugins/${p.id}/app/`,
     created_at: p.createdAt,
     updated_at: p.updatedAt,
   };
@@ -193,11 +204,6 @@ export const installedTrigger = z.discriminatedUnion('type', [
   }),
   messengerTrigger,
 ]);
-
-export const frontendAccess = z.enum(['public', 'session']).describe('session: for logged-in users alone');
-export const htmlTrust = z
-  .enum(['trusted', 'sandboxed'])
-  .describe('Whether answers of HTTP triggers that can run script go out without a sandbox');
 
 export const plugin = pluginSummary
   .extend({
@@ -213,9 +219,6 @@ export const plugin = pluginSummary
       .nullable()
       .describe('Where it may send requests; null without that permission'),
     findings: z.array(finding),
-    html: z.object({ trust: htmlTrust }),
-    frontend_access: frontendAccess,
-    frontend_url: z.string().nullable().describe('Path of its pages; null without a frontend'),
     triggers: z.array(installedTrigger),
     quarantine: z.array(suspension).describe('What is suspended now'),
     called_by: z.array(z.string()).describe('Ids of the installed plugins that may call it'),

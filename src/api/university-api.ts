@@ -5,20 +5,30 @@ import type { Database } from '../db/database.ts';
 import type { Request } from '../http/message.ts';
 import type { Starter } from '../university/batch.ts';
 import { ENTITIES, ENTITY_BY_TYPE, type Entity, type EntityType } from '../university/entities.ts';
-import { findImport, IMPORT_KINDS, type ImportRun, listImportErrors, listImports } from '../university/import-log.ts';
+import {
+  findImport,
+  IMPORT_KINDS,
+  type ImportedType,
+  type ImportRun,
+  type KeptError,
+  listEnding,
+  listImportErrors,
+  listImports,
+} from '../university/import-log.ts';
 import type { Imports } from '../university/imports.ts';
 import { RECORD_ERROR_CODES, recordSchema } from '../university/parse-record.ts';
 import { starterText } from '../university/starter.ts';
 import { actorOf, type Caller } from './caller.ts';
 import { resource } from './contract.ts';
+import { type CsvColumns, csvReply, csvTable } from './csv.ts';
 import { type Answer, type Handle, type Input, routeOf, serve } from './endpoint.ts';
 import { importRun, importRunJson } from './import-run.ts';
 import { loadPage, pageOf } from './paging.ts';
 import { idParam } from './params.ts';
-import { flag, list as listOf, oneOf, page } from './query.ts';
+import { flag, limit, list as listOf, noParameters, oneOf, page, text } from './query.ts';
 import { receiveBody } from './receive-body.ts';
 import type { Route } from './route.ts';
-import { type UniversityTypesApiParts, universityTypeRoutes } from './university-types-api.ts';
+import { entityOf, type UniversityTypesApiParts, universityTypeRoutes } from './university-types-api.ts';
 
 export type UniversityApiParts = UniversityTypesApiParts & { db: Database; imports: Imports };
 
@@ -52,6 +62,13 @@ const batchResult = z
   })
   .meta({ id: 'BatchResult' });
 
+const endingRecord = z
+  .object({
+    external_id: z.string(),
+    name: z.string().nullable().describe('Its name, or that of the person it is of; null when it has none'),
+  })
+  .meta({ id: 'EndingRecord' });
+
 /** The batch import of one type of record (docs/university.md "Batches"). */
 const batchContract = (entity: Entity) => ({
   method: 'POST' as const,
@@ -83,6 +100,9 @@ export const universityBatches = resource(
 );
 
 const params = { id: idParam('import') };
+const KIND = { kind: oneOf(IMPORT_KINDS, 'Only batches, or only pulls') };
+/** The log of imports is read with the key of imports too. */
+const LOG = { method: 'GET', guard: 'import_log', key: ['read', 'university'] } as const;
 
 /** Pulls and the log of imports (docs/university.md "Pulls"). */
 export const universityImports = resource(
@@ -110,32 +130,51 @@ export const universityImports = resource(
       example: { query: 'wait=1', body: { release_brake: ['group'] } },
     },
     list: {
-      method: 'GET',
+      ...LOG,
       path: `${PREFIX}/imports`,
-      guard: 'import_log',
-      key: ['read', 'university'],
       summary: 'List imports',
-      query: listOf({ kind: oneOf(IMPORT_KINDS, 'Only batches, or only pulls') }),
+      query: listOf(KIND),
       replies: { 200: pageOf(importRun) },
     },
+    table: {
+      ...LOG,
+      path: `${PREFIX}/imports.csv`,
+      summary: 'Download the log of imports as a table',
+      description: 'A line for each type of each import, newest first.',
+      query: z.strictObject(KIND),
+      replies: { 200: csvTable },
+    },
     get: {
-      method: 'GET',
+      ...LOG,
       path: `${PREFIX}/imports/:id`,
-      guard: 'import_log',
-      key: ['read', 'university'],
       summary: 'Read an import',
       params,
       replies: { 200: importRun },
     },
     errors: {
-      method: 'GET',
+      ...LOG,
       path: `${PREFIX}/imports/:id/errors`,
-      guard: 'import_log',
-      key: ['read', 'university'],
       summary: 'List what was wrong with records of an import',
       params,
       query: page,
       replies: { 200: pageOf(recordError.extend({ type: z.enum(TYPES) })) },
+    },
+    errorsTable: {
+      ...LOG,
+      path: `${PREFIX}/imports/:id/errors.csv`,
+      summary: 'Download what was wrong with records of an import as a table',
+      params,
+      query: noParameters,
+      replies: { 200: csvTable },
+    },
+    ending: {
+      ...LOG,
+      path: `${PREFIX}/imports/:id/ending/:type`,
+      summary: 'List the records that a stopped list would make inactive',
+      description: `Of a type of a pull that the brake has stopped, in the order of their ids. The first ${LIMITS.importEndingKept} are kept; brake of the import says how many there are.`,
+      params: { ...params, type: z.enum(TYPES) },
+      query: z.strictObject({ limit, cursor: text('The next_cursor of the page before') }),
+      replies: { 200: pageOf(endingRecord) },
     },
   },
 );
@@ -183,6 +222,35 @@ const list: Handle<typeof universityImports.list, UniversityApiParts> = async ({
   json: await loadPage(query, (before, limit) => listImports(db, before, limit, query.kind), importRunJson),
 });
 
+/** A line of the table: a type of an import, or an import that has come to none. */
+type LogLine = { run: ImportRun; type: ImportedType | null };
+const LOG_COLUMNS: CsvColumns<LogLine> = [
+  ['import', l => l.run.id],
+  ['kind', l => l.run.kind],
+  ['state', l => l.run.state],
+  ['started_by', l => l.run.startedBy],
+  ['started_at', l => l.run.startedAt],
+  ['finished_at', l => l.run.finishedAt],
+  ['problem', l => l.run.problem],
+  ['type', l => l.type?.type],
+  ['type_state', l => l.type?.state],
+  ['total', l => l.type?.total],
+  ['success', l => l.type?.success],
+  ['created', l => l.type?.created],
+  ['updated', l => l.type?.updated],
+  ['deactivated', l => l.type?.deactivated],
+  ['failed', l => l.type?.failed],
+  ['type_problem', l => l.type?.problem],
+];
+
+const table: Handle<typeof universityImports.table, UniversityApiParts> = ({ db }, { query }) =>
+  csvReply('imports', LOG_COLUMNS, async (last, limit) => {
+    const runs = await listImports(db, last?.run.id ?? Number.MAX_SAFE_INTEGER, limit, query.kind);
+    return runs.flatMap((run): LogLine[] =>
+      run.types.length === 0 ? [{ run, type: null }] : run.types.map(type => ({ run, type })),
+    );
+  });
+
 const get: Handle<typeof universityImports.get, UniversityApiParts> = async ({ db }, { params }) => ({
   status: 200,
   json: importRunJson(await loadRun(db, params.id)),
@@ -202,9 +270,39 @@ const errors: Handle<typeof universityImports.errors, UniversityApiParts> = asyn
   };
 };
 
+const ERROR_COLUMNS: CsvColumns<KeptError> = [
+  ['type', e => e.type],
+  ['index', e => e.index],
+  ['external_id', e => e.external_id],
+  ['field', e => e.field],
+  ['code', e => e.code],
+  ['message', e => e.message],
+];
+
+const errorsTable: Handle<typeof universityImports.errorsTable, UniversityApiParts> = async ({ db }, { params }) => {
+  const run = await loadRun(db, params.id);
+  return csvReply(`import-${run.id}-errors`, ERROR_COLUMNS, (last, limit) =>
+    listImportErrors(db, run.id, last?.id ?? 0, limit),
+  );
+};
+
+const ending: Handle<typeof universityImports.ending, UniversityApiParts> = async ({ db }, { params, query }) => {
+  const run = await loadRun(db, params.id);
+  const { cursor = '', limit } = query;
+  const rows = await listEnding(db, run.id, entityOf(params.type), cursor, limit + 1);
+  const shown = rows.slice(0, limit);
+  return {
+    status: 200,
+    json: {
+      items: shown.map(({ externalId, name }) => ({ external_id: externalId, name })),
+      next_cursor: rows.length > limit ? (shown.at(-1)?.externalId ?? null) : null,
+    },
+  };
+};
+
 export const universityRoutes = (parts: UniversityApiParts): Route[] => [
   ...BATCHES.map(({ contract, entity }) => routeOf(contract, input => batch(parts, entity, input))),
-  ...serve(universityImports, parts, { pull, list, get, errors }),
+  ...serve(universityImports, parts, { pull, list, table, get, errors, errorsTable, ending }),
   ...universityTypeRoutes(parts),
 ];
 

@@ -187,7 +187,7 @@ const source: Handle<Endpoints['source'], UniversityTypesApiParts> = async ({ db
 const nextOf = (everySeconds: number, now: number): Date =>
   new Date((Math.floor(now / 1000 / everySeconds) + 1) * everySeconds * 1000);
 
-function entityOf(type: Entity['type']): Entity {
+export function entityOf(type: Entity['type']): Entity {
   const entity = ENTITY_BY_TYPE.get(type);
   if (entity === undefined) throw new Error(`there is no type ${type}`);
   return entity;

@@ -26,8 +26,28 @@ export type ComposedFiles = Feature & {
   storeHealth: readonly HealthCheck[];
 };
 
-/** The store is asked once in this time: it writes and reads an object. */
+/** The store is asked once in this time whether it answers. */
+const PING_MS = 2000;
+const PING_SILENT_MS = 1500;
+/** It writes and reads an object once in this time, and when that failed at each question. */
 const PROBE_MS = 60_000;
+
+/** Looks whether a store of S3 works. @returns what is wrong; null when nothing is */
+function storeProblem(s3: S3Storage): () => Promise<string | null> {
+  let goodUntil = Number.NEGATIVE_INFINITY;
+  return remembered(PING_MS, async () => {
+    try {
+      await s3.ping(AbortSignal.timeout(PING_SILENT_MS));
+      if (performance.now() < goodUntil) return null;
+      await s3.probe();
+      goodUntil = performance.now() + PROBE_MS;
+      return null;
+    } catch (error) {
+      goodUntil = Number.NEGATIVE_INFINITY;
+      return `the file store does not answer: ${messageOf(error)}`;
+    }
+  });
+}
 
 /** The store of `s3.bucket`, or null. @throws ConfigError when its credentials are missing */
 export async function s3Of(config: Config, installation: string): Promise<S3Storage | null> {
@@ -93,21 +113,7 @@ export async function composeFiles(
     ),
     close: () => s3?.close(),
     origins: s3 === null ? [] : [s3.publicOrigin],
-    storeHealth:
-      s3 === null
-        ? []
-        : [
-            {
-              name: 'files',
-              needed: false,
-              look: remembered(PROBE_MS, () =>
-                s3.probe().then(
-                  () => null,
-                  (error: unknown) => `the file store does not answer: ${messageOf(error)}`,
-                ),
-              ),
-            },
-          ],
+    storeHealth: s3 === null ? [] : [{ name: 'files', needed: false, look: storeProblem(s3) }],
     routes: [...filesRoutes({ files, registry, principals, signer, baseOf }), ...pluginFilesRoutes({ db, files })],
   };
 }

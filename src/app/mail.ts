@@ -1,16 +1,16 @@
 import { mailRoutes } from '../api/mail-api.ts';
-import { dataPath } from '../config/load.ts';
+import { type Config, dataPath } from '../config/load.ts';
 import { listUnsentMails } from '../identity/admin-accounts.ts';
-import { makeMailer } from '../messaging/mail.ts';
+import { type Mailer, makeMailer } from '../messaging/mail.ts';
 import { temporaryPasswordJob } from '../messaging/temporary-password-job.ts';
 import type { Core } from './core.ts';
 import type { Feature } from './feature.ts';
 import { outsideAttention } from './health.ts';
 
-/** Sends temporary passwords by mail, and test mails. */
-export function composeMail({ config, db, log, publicBase }: Core): Feature {
+/** What sends mails as the configuration says. */
+export function mailerOf(config: Config): Mailer {
   const v = config.values;
-  const mailer = makeMailer({
+  return makeMailer({
     host: v['smtp.host'],
     port: v['smtp.port'],
     username: v['smtp.username'],
@@ -18,6 +18,11 @@ export function composeMail({ config, db, log, publicBase }: Core): Feature {
     from: v['smtp.from'],
     directory: dataPath(config, 'mail'),
   });
+}
+
+/** Sends temporary passwords by mail, and test mails. */
+export function composeMail({ config, db, log, publicBase }: Core): Feature {
+  const mailer = mailerOf(config);
   const away = outsideAttention('mail', () => mailer.check());
   const adminUrl = (): string => `${publicBase()}/admin/`;
   const job = temporaryPasswordJob({

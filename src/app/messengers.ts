@@ -14,7 +14,7 @@ import type { Execution } from '../execution/execute.ts';
 import type { Files } from '../files/files.ts';
 import type { Graph } from '../graph/graph.ts';
 import { nameResolver } from '../host/guarded-agent.ts';
-import { type GuardedCalls, guardedCalls } from '../host/guarded-calls.ts';
+import { guardedCalls } from '../host/guarded-calls.ts';
 import type { HostCall } from '../host/host-functions.ts';
 import { messageHandlers } from '../host/messages.ts';
 import { type JobQueue, kickJob, scheduledJob } from '../jobs.ts';
@@ -55,8 +55,15 @@ const updateJob = z.object({ channel: channelName, chatId: z.string() });
 const sendJob = z.object({ channel: channelName });
 
 /** The messengers that are set up: a row here, and a file each (docs/messengers.md "Channels"). */
-function channelsOf(config: Config, http: GuardedCalls): Map<ChannelName, Channel> {
+export function messengersOf(config: Config): { channels: Map<ChannelName, Channel>; close(): Promise<void> } {
   const v = config.values;
+  const http = guardedCalls({
+    privateRanges: v['messengers.private_ranges'],
+    rangesKey: 'messengers.private_ranges',
+    configured: [v['messengers.telegram_api_url'], v['messengers.vk_api_url']],
+    resolve: nameResolver(v['network.name_servers'], true),
+    callMs: LIMITS.messengerCallMs,
+  });
   const channels: Channel[] = [];
   if (v['messengers.telegram_token'] !== '')
     channels.push(
@@ -77,21 +84,14 @@ function channelsOf(config: Config, http: GuardedCalls): Map<ChannelName, Channe
         http,
       }),
     );
-  return new Map(channels.map(c => [c.name, c]));
+  return { channels: new Map(channels.map(c => [c.name, c])), close: () => http.close() };
 }
 
 /** Talks with messengers: what comes in, what goes out, what plugins may say. */
 export function composeMessengers({ config, db, jobs, log }: Core, parts: MessengersParts): Feature {
   const { files, guards, principals } = parts;
   const v = config.values;
-  const http = guardedCalls({
-    privateRanges: v['messengers.private_ranges'],
-    rangesKey: 'messengers.private_ranges',
-    configured: [v['messengers.telegram_api_url'], v['messengers.vk_api_url']],
-    resolve: nameResolver(v['network.name_servers'], true),
-    callMs: LIMITS.messengerCallMs,
-  });
-  const channels = channelsOf(config, http);
+  const { channels, close: closeChannels } = messengersOf(config);
   const onError = (error: unknown, what: string): void => log.warn({ error: messageOf(error) }, `${what} failed`);
   const sender = new MessageSender({
     db,
@@ -255,7 +255,7 @@ export function composeMessengers({ config, db, jobs, log }: Core, parts: Messen
       await runner.close();
       await sender.close();
       await Promise.all(polling);
-      await http.close();
+      await closeChannels();
     },
   };
 }

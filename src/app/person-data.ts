@@ -18,7 +18,7 @@ import { appendGraphChanges } from '../outbox/append.ts';
 import { listSubjectTuples } from '../outbox/mirror.ts';
 import { eraseCaller, listExecutionsOf } from '../records/execution-records.ts';
 import { eraseRequestsOf, listRequestsOf } from '../records/idempotent-requests.ts';
-import { eraseImportErrorsOf } from '../university/import-log.ts';
+import { eraseImportsOf } from '../university/import-log.ts';
 import { erasePersonRecords, readPersonRecords } from '../university/person-records.ts';
 
 /** A person as the service knows one: a user, or a record of the university, or both. */
@@ -121,7 +121,7 @@ export async function erasePerson(db: Database, { externalId, user }: Person, by
   return await db.withTransaction(async client => {
     const removed = user === null ? {} : await eraseOfUser(client, user);
     const records = externalId === null ? 0 : await erasePersonRecords(client, externalId);
-    if (externalId !== null) await eraseImportErrorsOf(client, externalId);
+    if (externalId !== null) await eraseImportsOf(client, externalId);
     const tuples = externalId === null ? [] : await listSubjectTuples(client, 'user', externalId);
     const entries = await eraseAuditOf(client, user?.id ?? null, externalId);
     const all = {

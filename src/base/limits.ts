@@ -322,6 +322,8 @@ export const LIMITS = {
   /** Mistakes reported in one answer, and kept for one import. */
   importErrorsTold: 1000,
   importErrorsKept: 10_000,
+  /** Records that a stopped list would end, kept by name for each type. */
+  importEndingKept: 10_000,
   /** Imports in the log. */
   importsKept: 1000,
   originsMax: 100,

@@ -275,10 +275,11 @@ export const isSecret = (key: ConfigKey): boolean => ROWS[key].secret === true;
 /** The effective values with their source; secrets are hidden. For `config check`. */
 export function describeConfig(
   config: Config,
-): Array<{ key: ConfigKey; value: unknown; source: ConfigSource; env: string; about: string }> {
+): Array<{ key: ConfigKey; value: unknown; default: unknown; source: ConfigSource; env: string; about: string }> {
   return KEYS.map(key => ({
     key,
     value: ROWS[key].secret && config.values[key] !== '' ? '(hidden)' : config.values[key],
+    default: ROWS[key].default,
     source: config.sources[key],
     env: envNameOf(key),
     about: ROWS[key].about,

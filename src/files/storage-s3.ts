@@ -36,6 +36,8 @@ export type S3Options = {
 export type S3Storage = FileStorage & {
   /** Origin at which browsers upload and download. */
   readonly publicOrigin: string;
+  /** Asks for an object that may not be there. @throws ServiceError when the store does not answer */
+  ping(signal: AbortSignal): Promise<void>;
   /** Writes, reads and removes an object of its own. @throws ServiceError with what the store said */
   probe(): Promise<void>;
   close(): void;
@@ -236,6 +238,15 @@ export function openS3Storage(o: S3Options): S3Storage {
     },
     list,
     removeObject: remove,
+    async ping(signal) {
+      const command = new HeadObjectCommand({ Bucket: bucket, Key: `${o.prefix}${PROBE_KEY}` });
+      try {
+        await own.send(command, { abortSignal: signal });
+      } catch (error) {
+        const status = statusOf(error);
+        if (status === 0 || status >= 500) throw storeError(error);
+      }
+    },
     async probe() {
       const Key = `${o.prefix}${PROBE_KEY}`;
       const put = await ask(own.send(new PutObjectCommand({ Bucket: bucket, Key, Body: Buffer.from('probe') })));

@@ -268,12 +268,16 @@ export class Exchange implements TriggerExchange {
     });
   }
 
-  /** Sends what comes until the source ends or the client has gone; a client that does not read makes the source wait. */
+  /**
+   * Sends what comes until the source ends or the client has gone; a client that does not read makes the source wait.
+   *
+   * @throws what the source fails with; the connection is closed then, so that no client takes a part for the whole
+   */
   async #replyEndless(status: number, headers: Reply['headers'], source: Readable): Promise<void> {
     const res = this.#res;
     this.#body?.release();
     if (!this.#open) return void source.destroy();
-    await new Promise<void>(resolve => {
+    await new Promise<void>((resolve, reject) => {
       const end = (): void => {
         this.#open = false;
         source.destroy();
@@ -281,6 +285,11 @@ export class Exchange implements TriggerExchange {
       };
       this.#onAborted = end;
       res.cork(() => this.#writeHead(status, headers, this.#isLast));
+      source.on('error', error => {
+        // Before the connection is closed, which would end it as if the client had gone.
+        reject(error);
+        if (this.#open) res.close();
+      });
       source.on('data', (chunk: Uint8Array) => {
         if (!this.#open) return;
         res.cork(() => {

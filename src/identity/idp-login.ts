@@ -3,11 +3,14 @@ import { z } from 'zod';
 import { messageOf, ServiceError } from '../base/errors.ts';
 import { LIMITS } from '../base/limits.ts';
 
-export type IdpOptions = {
+type Provider = {
   /** Empty: there is no identity provider. */
   issuer: string;
   clientId: string;
   clientSecret: string;
+};
+
+export type IdpOptions = Provider & {
   scopes: readonly string[];
   /** Callback address, as registered with the provider. */
   redirectUri(): string;
@@ -183,7 +186,18 @@ export class IdpLogin {
 /** Name of a login's cookie. A later login with the same name replaces it. */
 const cookieName = (state: string): string => `${COOKIE}${state.charCodeAt(0) % LIMITS.idpLoginsPerBrowser || 0}`;
 
-async function discover(o: IdpOptions): Promise<oidc.Configuration> {
+/**
+ * Asks the provider for its configuration, as the first login does.
+ *
+ * @throws ServiceError `unavailable` that says what is wrong
+ */
+export async function assertProvider(o: Provider): Promise<void> {
+  await discover(o).catch((error: unknown) => {
+    throw unreachable(o.issuer, error);
+  });
+}
+
+async function discover(o: Provider): Promise<oidc.Configuration> {
   const issuer = new URL(o.issuer);
   // The configuration allows http only for loopback addresses.
   const execute = issuer.protocol === 'http:' ? [oidc.allowInsecureRequests] : [];

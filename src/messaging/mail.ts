@@ -22,8 +22,13 @@ export type Mailer = {
    * @throws Error when it was not taken over
    */
   send(mail: Mail): Promise<string>;
-  /** Connects to the server and greets it; a login each time would look like an attack. @throws Error when it does not answer in time */
-  check(): Promise<void>;
+  /**
+   * Connects to the server and greets it.
+   *
+   * @param withLogin also logs in; done often, that would look like an attack
+   * @throws Error when it does not answer in time, or does not take the login
+   */
+  check(withLogin?: boolean): Promise<void>;
   close(): void;
 };
 
@@ -66,8 +71,8 @@ export function makeMailer(o: MailOptions): Mailer {
       await transport.sendMail({ ...mail, from: o.from });
       return `${o.host}:${o.port}`;
     },
-    async check() {
-      await checks.verify();
+    async check(withLogin = false) {
+      await (withLogin ? transport : checks).verify();
     },
     close() {
       transport.close();

@@ -2,7 +2,7 @@ import { LIMITS } from '../base/limits.ts';
 import { storableText } from '../base/storable-text.ts';
 import type { Queryable } from '../db/database.ts';
 import { removeInBatches } from '../db/remove-in-batches.ts';
-import type { EntityType } from './entities.ts';
+import type { Entity, EntityType } from './entities.ts';
 import type { ImportCounts } from './import-records.ts';
 import type { RecordError } from './parse-record.ts';
 
@@ -36,6 +36,9 @@ export type ImportRun = {
   types: ImportedType[];
 };
 
+/** How many of the active records a list would make inactive. */
+export type Brake = { ending: number; active: number };
+
 export type ImportedType = {
   type: EntityType;
   state: TypeState;
@@ -45,6 +48,8 @@ export type ImportedType = {
   updated: number;
   deactivated: number;
   failed: number;
+  /** What the list would do that the brake has stopped; null where it has not. */
+  brake: Brake | null;
   problem: string | null;
   startedAt: string | null;
   finishedAt: string | null;
@@ -76,6 +81,7 @@ const toRun = (r: RunSql): ImportRun => ({
 
 const RUN = `SELECT i.*, coalesce((SELECT json_agg(json_build_object('type', t.type, 'state', t.state, 'total', t.total, 'success', t.success,
     'created', t.created, 'updated', t.updated, 'deactivated', t.deactivated, 'failed', t.failed, 'problem', t.problem,
+    'brake', CASE WHEN t.ending IS NULL THEN NULL ELSE json_build_object('ending', t.ending, 'active', t.active) END,
     'started_at', t.started_at, 'finished_at', t.finished_at) ORDER BY t.position)
   FROM university_import_types t WHERE t.import_id = i.id), '[]') AS types FROM university_imports i`;
 
@@ -209,6 +215,54 @@ export async function listImportErrors(
 }
 
 /**
+ * Notes what a list would do that the brake has stopped.
+ *
+ * @param ids of active records that it would make inactive: the first `importEndingKept` are kept
+ */
+export async function noteBrake(
+  db: Queryable,
+  importId: number,
+  type: EntityType,
+  { active, ending }: Brake,
+  ids: readonly string[],
+): Promise<void> {
+  await db.query(
+    `WITH noted AS (UPDATE university_import_types SET ending = $3, active = $4 WHERE import_id = $1 AND type = $2)
+     INSERT INTO university_import_ending (import_id, type, external_id) SELECT $1, $2, unnest($5::text[])`,
+    [importId, type, ending, active, ids.slice(0, LIMITS.importEndingKept)],
+  );
+}
+
+export type EndingRecord = { externalId: string; name: string | null };
+
+const PERSON_NAME = "concat_ws(' ', p.last_name, p.first_name, p.middle_name)";
+
+/** What people call a record: a name, or whose it is. */
+function nameSql(entity: Entity): string {
+  if (entity.type === 'person') return PERSON_NAME.replaceAll('p.', 't.');
+  if ('name' in entity.fields) return 't.name';
+  return `(SELECT ${PERSON_NAME} FROM persons p WHERE p.external_id = t.person_external_id)`;
+}
+
+/** Active records that a stopped list would make inactive, in the order of their ids. */
+export async function listEnding(
+  db: Queryable,
+  importId: number,
+  entity: Entity,
+  after: string,
+  limit: number,
+): Promise<EndingRecord[]> {
+  const { rows } = await db.query<{ external_id: string; name: string | null }>(
+    `SELECT e.external_id, ${nameSql(entity)} AS name
+     FROM (SELECT external_id FROM university_import_ending
+           WHERE import_id = $1 AND type = $2 AND external_id > $3 ORDER BY external_id LIMIT $4) e
+     LEFT JOIN ${entity.table} t USING (external_id) ORDER BY e.external_id`,
+    [importId, entity.type, after, limit],
+  );
+  return rows.map(r => ({ externalId: r.external_id, name: r.name === '' ? null : r.name }));
+}
+
+/**
  * Imports whose process has gone: nothing was noted of them for a while, or last before the clock was set back. One that runs all the same says so
  * at its end. @returns how many
  */
@@ -241,7 +295,8 @@ export async function removeOldImports(db: Queryable, ageMs: number): Promise<nu
   );
 }
 
-/** Removes what went wrong with the records of a person. */
-export async function eraseImportErrorsOf(client: Queryable, externalId: string): Promise<void> {
-  await client.query("DELETE FROM university_import_errors WHERE type = 'person' AND external_id = $1", [externalId]);
+/** Removes what went wrong with the records of a person, and that a list would have ended them. */
+export async function eraseImportsOf(client: Queryable, externalId: string): Promise<void> {
+  for (const table of ['university_import_errors', 'university_import_ending'])
+    await client.query(`DELETE FROM ${table} WHERE type = 'person' AND external_id = $1`, [externalId]);
 }

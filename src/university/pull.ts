@@ -15,6 +15,7 @@ import {
   findImport,
   type ImportedType,
   type ImportRun,
+  noteBrake,
   noteType,
   type TypeState,
 } from './import-log.ts';
@@ -122,14 +123,14 @@ async function fetchList(
 
 const PRESENT_PAGE = 10_000;
 
-/** Records the list has no more, and how many active ones of all it would make inactive. */
+/** Records the list has no more, and which active ones of how many it would make inactive. */
 async function lostBy(
   db: Database,
   entity: Entity,
   list: Listed,
-): Promise<{ missing: string[]; ending: number; active: number }> {
-  const missing: string[] = [];
-  let [ending, active] = [0, 0];
+): Promise<{ missing: string[]; ending: string[]; active: number }> {
+  const [missing, ending]: [string[], string[]] = [[], []];
+  let active = 0;
   for (let after = ''; ; ) {
     const page = await listPresent(db, entity, after, PRESENT_PAGE);
     for (const { id, isActive } of page) {
@@ -138,7 +139,7 @@ async function lostBy(
       if (isMissing) missing.push(id);
       if (!isActive) continue;
       active++;
-      if (isMissing || list.inactive.has(id)) ending++;
+      if (isMissing || list.inactive.has(id)) ending.push(id);
     }
     if (page.length < PRESENT_PAGE) return { missing, ending, active };
   }
@@ -156,12 +157,14 @@ async function takeOver(
 ): Promise<Outcome> {
   const { db } = parts;
   const { active, ending, missing } = await lostBy(db, entity, list);
-  if (ending * 100 > active * parts.brakePercent && !order.releaseBrake.includes(entity.type))
+  if (ending.length * 100 > active * parts.brakePercent && !order.releaseBrake.includes(entity.type)) {
+    await noteBrake(db, importId, entity.type, { ending: ending.length, active }, ending);
     return {
       state: 'stopped',
       counts: { total: list.count },
-      problem: `the list would make ${ending} of ${active} active records inactive, more than ${parts.brakePercent} % (university_sync.brake_percent); nothing of this type was changed. If it is right, pull with release_brake ["${entity.type}"]`,
+      problem: `the list would make ${ending.length} of ${active} active records inactive, more than ${parts.brakePercent} % (university_sync.brake_percent); nothing of this type was changed. If it is right, pull with release_brake ["${entity.type}"]`,
     };
+  }
   // Whatever interrupts what follows, the list is fetched again.
   await forgetBookmark(db, entity.type, false);
   // Those who have gone first: what they had may pass to others.

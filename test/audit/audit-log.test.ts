@@ -136,6 +136,38 @@ t.test('the log is filtered and paged, and no role can change it', async t => {
     await t.rejects(db.query(sql), /append-only/, sql);
 });
 
+t.test('the log comes as a table of all entries that the filters leave, and no cell is a formula', async t => {
+  const s = await startTestService();
+  t.teardown(() => s.stop());
+  const db = openDatabase(s.databaseUrl, 1, () => {});
+  t.teardown(() => db.close());
+  await s.admin('POST', '/users', { display_name: '=HYPERLINK("http://evil.example")' });
+  // More than the service reads at a time.
+  await db.query(
+    `INSERT INTO audit_log (actor_kind, actor_user_id, actor_name, action, object_type, object_id, after, request_id, address)
+     SELECT 'admin', 7, '=1+1', 'file.delete', 'file', 'of "Анна", ' || n, '{"name":"a,b"}', '', '' FROM generate_series(1, 2500) n`,
+  );
+  const { headers, status, text } = await s.admin('GET', '/audit.csv?action=file.delete');
+  t.equal(status, 200);
+  t.equal(headers.get('content-type'), 'text/csv; charset=utf-8');
+  t.match(headers.get('content-disposition'), /^attachment; filename="audit-\d{4}-\d\d-\d\d\.csv"$/);
+  t.equal(headers.get('cache-control'), 'no-store');
+  const lines = text.replace(/^\uFEFF/, '').split('\r\n');
+  t.equal(
+    lines[0],
+    'id,at,actor,actor_kind,global_user_id,admin_key_id,action,object_type,object_id,before,after,request_id,address',
+  );
+  t.equal(lines.length, 2502, 'a head, the entries, and nothing behind the last break');
+  t.match(
+    lines[1],
+    /^\d+,\d{4}-[^,]+Z,'=1\+1,admin,7,,file\.delete,file,"of ""Анна"", 2500",,"\{""name"":""a,b""\}",,$/,
+  );
+  t.match(lines[2500], /""Анна"", 1",/);
+  t.equal(new Set(lines.slice(1, -1).map(l => l.split(',')[0])).size, 2500, 'each entry once');
+  t.match((await s.admin('GET', '/audit.csv')).text, /user\.create/, 'without a filter all of them');
+  t.match((await s.admin('GET', '/audit.csv?limit=10')).json, { status: 422, errors: [{ pointer: 'query:limit' }] });
+});
+
 t.test('entries are sealed in a chain: what is changed, added or taken out afterwards is found', async t => {
   const database = await makeDatabase();
   const [owner, service] = [database.url, database.serviceUrl].map(url => openDatabase(url, 1, () => {}));

@@ -13,8 +13,11 @@ import { openDatabase } from '../../src/db/database.ts';
 import { startServer } from '../../src/http/server.ts';
 import { fingerprintOf } from '../../src/plugins/secret-key.ts';
 import { makeDatabase } from '../support/database.ts';
+import { CLIENT, startIdentityProvider } from '../support/identity-provider.ts';
 import { testIntake } from '../support/intake.ts';
 import { listenFor } from '../support/listen.ts';
+import { startMailServer } from '../support/mail-server.ts';
+import { startTelegram, startVk, TELEGRAM_TOKEN, VK_GROUP, VK_TOKEN } from '../support/messengers.ts';
 import { startS3Server } from '../support/s3-server.ts';
 import { makeUniversity } from '../support/university.ts';
 import { SOURCE_TOKEN, startUniversitySource } from '../support/university-source.ts';
@@ -120,6 +123,47 @@ t.test('the source of university data is asked for a list, with its credential',
   t.match(await ask('another'), { state: 'failed', detail: /answers 401: university_sync.token is not accepted/ });
   source.faults.set('faculties', { kind: 'status', status: 404 });
   t.match(await ask(SOURCE_TOKEN), { state: 'warn', detail: /is university_sync.base_url right\?/ });
+});
+
+t.test('mail, messengers and the identity provider are asked as the service would ask them', async t => {
+  const { run } = await world(t);
+  const [mail, provider, telegram, vk] = await Promise.all([
+    startMailServer(),
+    startIdentityProvider(),
+    startTelegram(t),
+    startVk(t),
+  ]);
+  t.teardown(() => Promise.all([mail.close(), provider.close()]));
+  provider.open('http://127.0.0.1:9/api/auth/idp/callback');
+  const env = {
+    BOT_SMTP_HOST: '127.0.0.1',
+    BOT_SMTP_PORT: String(mail.port),
+    BOT_IDP_ISSUER: provider.issuer,
+    BOT_IDP_CLIENT_ID: CLIENT.id,
+    BOT_IDP_CLIENT_SECRET: CLIENT.secret,
+    BOT_MESSENGERS_TELEGRAM_TOKEN: TELEGRAM_TOKEN,
+    BOT_MESSENGERS_TELEGRAM_API_URL: telegram.base,
+    BOT_MESSENGERS_VK_TOKEN: VK_TOKEN,
+    BOT_MESSENGERS_VK_GROUP_ID: VK_GROUP,
+    BOT_MESSENGERS_VK_API_URL: vk.base,
+  };
+  const names = ['mail', 'identity provider', 'telegram', 'vk'];
+  const fine = await run(env);
+  for (const name of names) t.match(of(fine, name), { state: 'ok' }, name);
+  provider.shut();
+  const bad = await run({
+    ...env,
+    BOT_SMTP_USERNAME: 'host',
+    BOT_SMTP_PASSWORD: 'hunter2',
+    BOT_MESSENGERS_TELEGRAM_TOKEN: TELEGRAM_TOKEN.replace('123456', '654321'),
+    BOT_MESSENGERS_VK_TOKEN: 'another',
+  });
+  for (const name of names) t.match(of(bad, name), { state: 'failed' }, name);
+  t.match(of(bad, 'mail')?.detail, /login|auth/i);
+  t.match(of(bad, 'identity provider')?.detail, /does not answer/);
+  t.notMatch(shownChecks(bad), /hunter2|654321:/);
+  const unset = await run({});
+  for (const name of names) t.equal(of(unset, name), undefined, `${name} is not set up`);
 });
 
 t.test('an S3 store is written to, and asked whether pages of every origin may upload', async t => {

@@ -21,7 +21,8 @@ t.test('administrators read the configuration with its sources, and no secret', 
     about: /password/,
   });
   t.match(settings.get('idp.client_secret'), { is_secret: true, is_set: false, source: 'default' });
-  t.match(settings.get('execution.lanes'), { value: 2, source: 'env' });
+  t.match(settings.get('execution.lanes'), { value: 2, default: 16, source: 'env' });
+  t.equal(settings.get('smtp.password')?.default, null);
   t.match(settings.get('http.trusted_proxies'), { value: [], source: 'default', is_set: false });
   t.equal(settings.get('s3.endpoint')?.value, 'https://(hidden)@s3.example.org/x');
   t.equal((answer.json.limits as Json).executionMsMax, 5000);

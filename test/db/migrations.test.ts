@@ -54,6 +54,7 @@ const RELEASED: ReadonlyArray<readonly [name: string, sha256: string]> = [
   ['044_module_signatures.sql', 'ac9fde7871701c5ca0274f1ad54eaa0047dce2eefeefc682244e56e79bf7a908'],
   ['045_all_files.sql', '330cca08609fca82e3a2c46180f955587e42979ef860d5f4569540f83c8f369b'],
   ['046_import_columns.sql', 'cb49c3ea1ce95fbf94d08b7df10a3cf021eb127f76af4ab6bd6d92770960883c'],
+  ['047_import_ending.sql', '72dc4053fb68964b2118729b3ffc661a4f7c57f6c7b36e21e3c173d902ec7b86'],
 ];
 
 t.test('released migrations are unchanged, and new ones come after them', async t => {
@@ -180,7 +181,8 @@ t.test('a database that a release without this distinction migrated is brought u
     ALTER TABLE events DROP COLUMN traceparent; DROP INDEX event_deliveries_dead, outgoing_messages_failed, outgoing_messages_request;
     DROP FUNCTION execution_records_keep; DROP VIEW all_executions; DROP TABLE execution_records;
     DROP INDEX authz_outbox_resolved; ALTER TABLE admin_credentials DROP COLUMN roles, DROP COLUMN plugins;
-    DROP TABLE admin_passkeys, admin_totp, admin_recovery_codes, admin_challenges, activity, trigger_activity, graph_comparisons, import_columns;
+    DROP TABLE admin_passkeys, admin_totp, admin_recovery_codes, admin_challenges, activity, trigger_activity, graph_comparisons, import_columns, university_import_ending;
+    ALTER TABLE university_import_types DROP COLUMN ending, DROP COLUMN active;
     ALTER TABLE plugin_quarantine DROP COLUMN reason, DROP COLUMN details;
     ALTER TABLE plugin_trigger_settings DROP COLUMN record; ALTER TABLE plugin_command_settings DROP COLUMN record;
     DROP FUNCTION audit_seal, audit_sum, audit_broken_seals; DROP TABLE audit_seals;

@@ -222,6 +222,13 @@ t.test('while the store is away, its files are, and nothing else', async t => {
   );
   t.equal((await ada.ask('DELETE', `/api/files/${id}`)).status, 204, 'a file is deleted, its bytes later');
   t.equal((await request(`${w.s.base}/healthz`)).status, 200);
+  const health = async () => (await request(`${w.s.base}/readyz`)).json;
+  while ((await health()).status !== 'degraded') await new Promise(r => setTimeout(r, 100));
+  const checks = (await health()).checks as Array<{ name: string }>;
+  t.match(
+    checks.find(c => c.name === 'files'),
+    { state: 'degraded', detail: /^the file store does not answer/ },
+  );
   const { rows } = await w.db.query<{ state: string; removed_at: Date | null }>(
     'SELECT state, removed_at FROM files ORDER BY number',
   );

@@ -140,6 +140,7 @@ const OPENED_BY: Record<string, string> = {
   'GET /api/admin/uninstalled': 'read',
   'POST /api/admin/uninstalled/:key/restore': 'plugins:deploy',
   'GET /api/admin/audit': 'read',
+  'GET /api/admin/audit.csv': 'read',
   'GET /api/admin/audit/:entry': 'read',
   'GET /api/admin/activity': 'read operate',
   'GET /api/admin/attention': 'read operate',
@@ -200,7 +201,10 @@ const OPENED_BY: Record<string, string> = {
   'POST /api/admin/university/pull': 'university',
   'GET /api/admin/university/imports': 'read university',
   'GET /api/admin/university/imports/:id': 'read university',
+  'GET /api/admin/university/imports/:id/ending/:type': 'read university',
   'GET /api/admin/university/imports/:id/errors': 'read university',
+  'GET /api/admin/university/imports/:id/errors.csv': 'read university',
+  'GET /api/admin/university/imports.csv': 'read university',
 };
 /** Batch imports, one row for each type of record. */
 const expectedOf = (row: string): string | undefined =>

@@ -14,6 +14,7 @@ export const SCREENS = [
   '/admin/executions',
   '/admin/executions?execution=1&of=hello',
   '/admin/files',
+  '/admin/trust',
   '/admin/why?user=1&plugin=hello&trigger=greet',
   '/admin/people',
   '/admin/people/1',

@@ -204,7 +204,7 @@ t.test('a batch that comes in while a list is taken over is not hidden by its ma
 });
 
 t.test('a list that has lost more than a fifth stops only its type, until an administrator confirms it', async t => {
-  const { count, pull, source } = await world(t);
+  const { count, pull, s, source } = await world(t);
   await pull();
   const all = source.university['student-subgroups'];
   source.university['student-subgroups'] = all.slice(0, 191);
@@ -216,6 +216,29 @@ t.test('a list that has lost more than a fifth stops only its type, until an adm
   });
   t.equal(await count('student_subgroups WHERE is_active'), 240);
   t.equal(typesOf(stopped).get('teaching_assignment')?.state, 'unchanged', 'the others go on');
+  t.same(typesOf(stopped).get('student_subgroup')?.brake, { ending: 49, active: 240 });
+  t.equal(typesOf(stopped).get('teaching_assignment')?.brake, null);
+  await t.test('the records it would end are listed, with whose they are', async t => {
+    const ending = async (query: string) =>
+      (await s.admin('GET', `/university/imports/${stopped.json.id}/ending/${query}`)).json;
+    const first = await ending('student_subgroup?limit=40');
+    const rest = await ending(`student_subgroup?limit=40&cursor=${encodeURIComponent(String(first.next_cursor))}`);
+    t.same([(rest.items as Json[]).length, rest.next_cursor], [9, null]);
+    const found = [...(first.items as Json[]), ...(rest.items as Json[])];
+    t.same(
+      found.map(r => r.external_id),
+      all
+        .slice(191)
+        .map(r => r.external_id)
+        .sort(),
+    );
+    const person = source.university.persons.find(p => p.external_id === all.at(-1)?.person_external_id);
+    const mine = found.find(r => r.external_id === all.at(-1)?.external_id);
+    t.match(mine?.name, new RegExp(`^${person?.last_name} ${person?.first_name}`));
+    t.same((await ending('person')).items, [], 'of a type that was not stopped there are none');
+    t.equal((await ending('pigeon')).status, 404);
+    t.equal((await s.admin('GET', '/university/imports/999999/ending/person')).status, 404);
+  });
   source.university['student-subgroups'] = all.map((r, k) => ({ ...r, is_active: k >= 60 }));
   t.equal(typesOf(await pull()).get('student_subgroup')?.state, 'stopped', 'nor may as many be switched off');
   source.university['student-subgroups'] = [];

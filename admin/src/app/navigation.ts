@@ -12,6 +12,7 @@ import {
   IconMessage,
   IconPuzzle,
   IconServer2,
+  IconShieldCheck,
   IconShieldLock,
   IconTruckDelivery,
   IconUserShield,
@@ -30,6 +31,7 @@ export const NAVIGATION: ReadonlyArray<{ label: Destination['label'] | null; ite
       { to: '/admin/plugins', label: 'nav.plugins', icon: IconPuzzle },
       { to: '/admin/executions', label: 'nav.executions', icon: IconListCheck },
       { to: '/admin/files', label: 'nav.files', icon: IconFiles },
+      { to: '/admin/trust', label: 'nav.trust', icon: IconShieldCheck },
     ],
   },
   {

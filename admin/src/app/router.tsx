@@ -30,6 +30,7 @@ const tree = root.addChildren([
     screen('/plugins/$id/executions/$execution', () => import('../screens/execution.tsx')),
     screen('/executions', () => import('../screens/executions.tsx')),
     screen('/files', () => import('../screens/files.tsx')),
+    screen('/trust', () => import('../screens/trust.tsx')),
     screen('/why', () => import('../screens/why.tsx')),
     screen('/people', () => import('../screens/people.tsx')),
     screen('/people/$user', () => import('../screens/person.tsx')),

@@ -1,21 +1,18 @@
-import { Box, Button, Group, Select, Text, TextInput, UnstyledButton } from '@mantine/core';
-import { IconDownload, IconListDetails } from '@tabler/icons-react';
-import { useEffect, useRef, useState } from 'react';
+import { Box, Group, Select, Text, TextInput, UnstyledButton } from '@mantine/core';
+import { IconListDetails } from '@tabler/icons-react';
 import { useTranslation } from 'react-i18next';
 import { answered, api, type Schemas } from '../api/client.ts';
 import { useSearchState } from '../app/use-search-state.ts';
 import { Details } from '../parts/details.tsx';
 import { Doctor } from '../parts/doctor.tsx';
+import { Download } from '../parts/download.tsx';
 import { Empty } from '../parts/empty.tsx';
 import { FilterText } from '../parts/filter-text.tsx';
 import { KeysetTable, useKeyset } from '../parts/keyset-list.tsx';
 import { Page } from '../parts/page.tsx';
-import { notifyDone, notifyProblem } from '../parts/problem.tsx';
-import { numberText } from '../parts/quantities.ts';
 import { When } from '../parts/time.tsx';
 import { UserPicker } from '../parts/user-picker.tsx';
 import { AUDIT_ACTIONS, OBJECT_TYPES } from './audit-actions.ts';
-import { type AuditFilter, auditCsv, CSV_ROWS_MAX, saveFile } from './audit-csv.ts';
 import { AuditDetails, AuditObject, useActionText } from './audit-entry.tsx';
 
 type Entry = Schemas['AuditEntry'];
@@ -27,14 +24,23 @@ export default function Audit() {
   const [search, setSearch] = useSearchState();
   const { action, entry: opened, object_id, object_type, since } = search;
   const actor = /^\d+$/.test(search.actor ?? '') ? Number(search.actor) : undefined;
-  const filter: AuditFilter = { action, actor, object_type, object_id, since };
+  const filter = { action, actor, object_type, object_id, since };
   const list = useKeyset<Entry, { items: Entry[] }>(['audit', filter], async cursor =>
     answered(await api.GET('/api/admin/audit', { params: { query: { limit: 50, cursor, ...filter } } })),
   );
   const isFiltered = Object.values(filter).some(f => f !== undefined);
   const shown = list.rows.find(e => String(e.id) === opened);
   return (
-    <Page title={t('nav.audit')} about={t('audit.about')} actions={<Download filter={filter} />}>
+    <Page
+      title={t('nav.audit')}
+      about={t('audit.about')}
+      actions={
+        <Download
+          label={t('audit.download')}
+          load={signal => api.GET('/api/admin/audit.csv', { params: { query: filter }, parseAs: 'blob', signal })}
+        />
+      }
+    >
       <Doctor only="audit log" label={t('doctor.verify')} />
       <Filters actor={actor ?? null} />
       <KeysetTable
@@ -149,38 +155,5 @@ function Who({ entry: e }: { entry: Entry }) {
         </Text>
       )}
     </div>
-  );
-}
-
-/** Builds the file here from all pages of the filter, and can be stopped. */
-function Download({ filter }: { filter: AuditFilter }) {
-  const { t } = useTranslation();
-  const [count, setCount] = useState<number | null>(null);
-  const end = useRef<AbortController | null>(null);
-  useEffect(() => () => end.current?.abort(), []);
-  const download = async (): Promise<void> => {
-    const stop = new AbortController();
-    end.current = stop;
-    setCount(0);
-    try {
-      const { isCut, text } = await auditCsv(filter, setCount, stop.signal);
-      saveFile(`audit-${new Date().toISOString().slice(0, 10)}.csv`, text, 'text/csv;charset=utf-8');
-      if (isCut) notifyDone(t('audit.cut', { number: numberText(CSV_ROWS_MAX) }));
-    } catch (problem) {
-      if (!stop.signal.aborted) notifyProblem(problem);
-    } finally {
-      setCount(null);
-    }
-  };
-  if (count !== null)
-    return (
-      <Button variant="default" onClick={() => end.current?.abort()}>
-        {t('audit.stop', { number: numberText(count) })}
-      </Button>
-    );
-  return (
-    <Button variant="default" leftSection={<IconDownload size={16} />} onClick={() => void download()}>
-      {t('audit.download')}
-    </Button>
   );
 }

@@ -3,6 +3,7 @@ import { IconHistory } from '@tabler/icons-react';
 import { useTranslation } from 'react-i18next';
 import { answered, api } from '../api/client.ts';
 import { useSearchState } from '../app/use-search-state.ts';
+import { Download } from '../parts/download.tsx';
 import { Empty } from '../parts/empty.tsx';
 import { KeysetTable, useKeyset } from '../parts/keyset-list.tsx';
 import { LinkAnchor, LinkButton } from '../parts/links.tsx';
@@ -34,7 +35,7 @@ export default function ImportHistory() {
       : r.types.map(x => t(`university.type.${x.type}`)).join(', ') || t('university.kindOf.batch');
   return (
     <>
-      <Group mb="md">
+      <Group mb="md" justify="space-between">
         <SegmentedControl
           aria-label={t('university.kindOf.label')}
           orientation={orientation}
@@ -46,6 +47,12 @@ export default function ImportHistory() {
             { value: 'all', label: t('common.all') },
             ...KINDS.map(k => ({ value: k, label: t(`university.kindOf.${k === 'pull' ? 'pulls' : 'batches'}`) })),
           ]}
+        />
+        <Download
+          label={t('university.saveHistory')}
+          load={signal =>
+            api.GET('/api/admin/university/imports.csv', { params: { query: { kind } }, parseAs: 'blob', signal })
+          }
         />
       </Group>
       <KeysetTable

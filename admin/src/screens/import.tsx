@@ -1,23 +1,21 @@
-import { Alert, Button, Stack, Text } from '@mantine/core';
-import { IconCircleCheck, IconDownload } from '@tabler/icons-react';
+import { Alert, Stack, Text } from '@mantine/core';
+import { IconCircleCheck } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
 import { useParams } from '@tanstack/react-router';
-import { useState } from 'react';
 import { useTranslation } from 'react-i18next';
 import { answered, api, type Schemas } from '../api/client.ts';
+import { Download } from '../parts/download.tsx';
 import { Empty } from '../parts/empty.tsx';
 import { Facts } from '../parts/facts.tsx';
 import { KeysetTable, useKeyset } from '../parts/keyset-list.tsx';
 import { LinkAnchor, LinkButton } from '../parts/links.tsx';
 import { Loaded } from '../parts/loaded.tsx';
 import { Page } from '../parts/page.tsx';
-import { notifyProblem } from '../parts/problem.tsx';
 import { durationText } from '../parts/quantities.ts';
-import { saveText } from '../parts/save-file.ts';
 import { StateBadge } from '../parts/state-badge.tsx';
 import { When } from '../parts/time.tsx';
-import { formatCsv } from '../university/csv.ts';
-import { ImportTypes, StoppedTypes } from '../university/import-types.tsx';
+import { ImportTypes } from '../university/import-types.tsx';
+import { StoppedTypes } from '../university/stopped-types.tsx';
 import { type ImportRun, RUN_STATE, type UniversityType, useUniversityTypes } from '../university/types.ts';
 import { WrongText } from '../university/wrong-text.tsx';
 import { Section } from './review.tsx';
@@ -26,12 +24,6 @@ type KeptError = Schemas['RecordError'] & { type: UniversityType['type'] };
 type ErrorPage = { items: KeptError[]; next_cursor: string | null };
 const RUNNING_MS = 2000;
 const PAGE = 50;
-const FILE_PAGE = 200;
-
-const loadErrors = async (id: number, limit: number, cursor: string | undefined): Promise<ErrorPage> =>
-  answered(
-    await api.GET('/api/admin/university/imports/{id}/errors', { params: { path: { id }, query: { limit, cursor } } }),
-  );
 
 /** One import: what it did to each type, and what was wrong with which record. */
 export default function ImportScreen() {
@@ -117,34 +109,29 @@ function LatestStopped({ run }: { run: ImportRun }) {
 function Errors({ run }: { run: ImportRun }) {
   const { t } = useTranslation();
   const types = useUniversityTypes();
-  const [isSaving, setSaving] = useState(false);
-  const list = useKeyset<KeptError, ErrorPage>(['university', 'import', run.id, 'errors', run.state], cursor =>
-    loadErrors(run.id, PAGE, cursor),
+  const list = useKeyset<KeptError, ErrorPage>(['university', 'import', run.id, 'errors', run.state], async cursor =>
+    answered(
+      await api.GET('/api/admin/university/imports/{id}/errors', {
+        params: { path: { id: run.id }, query: { limit: PAGE, cursor } },
+      }),
+    ),
   );
-  const save = async (): Promise<void> => {
-    setSaving(true);
-    try {
-      saveText(`import-${run.id}-errors.csv`, await errorsCsv(run.id), 'text/csv');
-    } catch (problem) {
-      notifyProblem(problem);
-    } finally {
-      setSaving(false);
-    }
-  };
   return (
     <Section title={t('university.errors')}>
       <Stack align="stretch">
         {list.rows.length > 0 && (
           <div>
-            <Button
-              variant="default"
+            <Download
               size="xs"
-              leftSection={<IconDownload size={14} aria-hidden />}
-              onClick={save}
-              loading={isSaving}
-            >
-              {t('university.saveErrors')}
-            </Button>
+              label={t('university.saveErrors')}
+              load={signal =>
+                api.GET('/api/admin/university/imports/{id}/errors.csv', {
+                  params: { path: { id: run.id } },
+                  parseAs: 'blob',
+                  signal,
+                })
+              }
+            />
           </div>
         )}
         <KeysetTable
@@ -195,22 +182,4 @@ function Errors({ run }: { run: ImportRun }) {
       </Stack>
     </Section>
   );
-}
-
-/** Spreadsheets take a cell that begins so for a formula. */
-const FORMULA = /^[=+\-@\t\r]/;
-
-async function errorsCsv(id: number): Promise<string> {
-  const rows: string[][] = [['type', 'index', 'external_id', 'field', 'code', 'message']];
-  for (let cursor: string | undefined; ; ) {
-    const page = await loadErrors(id, FILE_PAGE, cursor);
-    for (const e of page.items)
-      rows.push(
-        [e.type, String(e.index), e.external_id ?? '', e.field ?? '', e.code, e.message].map(c =>
-          FORMULA.test(c) ? `'${c}` : c,
-        ),
-      );
-    if (page.next_cursor === null) return formatCsv(rows, ',');
-    cursor = page.next_cursor;
-  }
 }

@@ -1,5 +1,6 @@
 import { Alert, Badge, Code, Group, Stack, Switch, Table, Text } from '@mantine/core';
 import { IconSearch } from '@tabler/icons-react';
+import type { TFunction } from 'i18next';
 import { useTranslation } from 'react-i18next';
 import type { Schemas } from '../api/client.ts';
 import { useConfig } from '../api/config.ts';
@@ -126,6 +127,11 @@ function Settings({ settings }: { settings: readonly Setting[] }) {
               </Table.Td>
               <Table.Td style={{ verticalAlign: 'top' }} data-label={t('system.value')}>
                 <SettingValue setting={s} />
+                {s.source !== 'default' && !s.is_secret && (
+                  <Text size="xs" c="dimmed" component="div" style={{ overflowWrap: 'anywhere' }}>
+                    {t('system.byDefault', { value: valueText(t, s, s.default) })}
+                  </Text>
+                )}
               </Table.Td>
               <Table.Td visibleFrom="xs" style={{ verticalAlign: 'top' }}>
                 <Badge
@@ -155,24 +161,23 @@ function Settings({ settings }: { settings: readonly Setting[] }) {
 
 function SettingValue({ setting: s }: { setting: Setting }) {
   const { t } = useTranslation();
-  const word = s.is_secret
-    ? t(s.is_set ? 'config.secret' : 'config.unset')
-    : s.value === '' || (Array.isArray(s.value) && s.value.length === 0)
-      ? t('system.empty')
-      : typeof s.value === 'boolean'
-        ? t(s.value ? 'common.yes' : 'common.no')
-        : null;
-  if (word !== null)
-    return (
-      <Text size="sm" c={typeof s.value === 'boolean' ? undefined : 'dimmed'}>
-        {word}
-      </Text>
-    );
+  const isWord = s.is_secret || isEmpty(s.value);
   return (
-    <Text size="sm" style={{ overflowWrap: 'anywhere' }}>
-      {Array.isArray(s.value) ? s.value.join(', ') : typeof s.value === 'number' ? numberOf(s, s.value) : s.value}
+    <Text size="sm" c={isWord ? 'dimmed' : undefined} style={{ overflowWrap: 'anywhere' }}>
+      {s.is_secret ? t(s.is_set ? 'config.secret' : 'config.unset') : valueText(t, s, s.value)}
     </Text>
   );
+}
+
+const isEmpty = (value: Setting['value']): boolean =>
+  value === null || value === '' || (Array.isArray(value) && value.length === 0);
+
+/** A value as people read it. */
+function valueText(t: TFunction, s: Setting, value: Setting['value']): string {
+  if (value === null || isEmpty(value)) return t('system.empty');
+  if (typeof value === 'boolean') return t(value ? 'common.yes' : 'common.no');
+  if (typeof value === 'number') return numberOf(s, value);
+  return Array.isArray(value) ? value.join(', ') : value;
 }
 
 const MEBIBYTE = 2 ** 20;

@@ -1,7 +1,5 @@
-import { Button, Card, Group, SimpleGrid, Stack, Tabs, Text } from '@mantine/core';
-import { IconDownload } from '@tabler/icons-react';
+import { Card, Group, SimpleGrid, Stack, Tabs, Text } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
-import { useState } from 'react';
 import { useTranslation } from 'react-i18next';
 import { answered, api } from '../api/client.ts';
 import { May } from '../app/may.tsx';
@@ -10,10 +8,9 @@ import { useReadiness } from '../parts/away.tsx';
 import { Checks } from '../parts/checks.tsx';
 import { CopyText } from '../parts/copy.tsx';
 import { Doctor } from '../parts/doctor.tsx';
+import { Download } from '../parts/download.tsx';
 import { Loaded } from '../parts/loaded.tsx';
 import { Page } from '../parts/page.tsx';
-import { notifyProblem } from '../parts/problem.tsx';
-import { saveBlob } from '../parts/save-file.ts';
 import { StateBadge } from '../parts/state-badge.tsx';
 import { Section } from './review.tsx';
 import { ConfigTable, LimitTable } from './system-config.tsx';
@@ -102,34 +99,16 @@ function State() {
   );
 }
 
-/** Downloads the bundle with the credentials of the page, which a link would not send. */
 function Bundle() {
   const { t } = useTranslation();
-  const [isPacking, setPacking] = useState(false);
-  const download = async (): Promise<void> => {
-    setPacking(true);
-    try {
-      const { data, response } = await api.GET('/api/admin/support-bundle', { parseAs: 'blob' });
-      const [, name = 'plugin-host-support.tar.gz'] =
-        /filename="([^"]+)"/.exec(response.headers.get('content-disposition') ?? '') ?? [];
-      saveBlob(name, answered({ data }));
-    } catch (problem) {
-      notifyProblem(problem);
-    } finally {
-      setPacking(false);
-    }
-  };
   return (
     <Stack gap="xs" align="flex-start">
       <May need="operate" isInline>
-        <Button
+        <Download
           variant="light"
-          leftSection={<IconDownload size={16} />}
-          onClick={() => void download()}
-          loading={isPacking}
-        >
-          {t('system.bundleGo')}
-        </Button>
+          label={t('system.bundleGo')}
+          load={signal => api.GET('/api/admin/support-bundle', { parseAs: 'blob', signal })}
+        />
       </May>
       <Text size="sm" c="dimmed" component="div">
         {t('system.bundleCommand')} <CopyText value={BUNDLE} />

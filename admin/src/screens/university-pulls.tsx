@@ -13,8 +13,9 @@ import { Loaded } from '../parts/loaded.tsx';
 import { numberText } from '../parts/quantities.ts';
 import { StateBadge } from '../parts/state-badge.tsx';
 import { When } from '../parts/time.tsx';
-import { ImportTypes, StoppedTypes, usePull } from '../university/import-types.tsx';
+import { ImportTypes } from '../university/import-types.tsx';
 import { intervalText } from '../university/interval.ts';
+import { StoppedTypes, usePull } from '../university/stopped-types.tsx';
 import { type ImportRun, RUN_STATE } from '../university/types.ts';
 import { Section } from './review.tsx';
 

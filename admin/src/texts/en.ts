@@ -28,6 +28,7 @@ export const en = {
     remove: 'Remove',
     retry: 'Try again',
     save: 'Save',
+    stopDownload: 'Stop the download',
     shown_one: '{{count}} entry',
     shown_other: '{{count}} entries',
     shownMore_one: '{{count}} entry shown, there are more',
@@ -67,6 +68,7 @@ export const en = {
     keys: 'Administration keys',
     audit: 'Audit log',
     system: 'System',
+    trust: 'Trust',
   },
   shell: {
     account: 'Your account',
@@ -763,12 +765,26 @@ export const en = {
   },
   trust: {
     about: 'How far pages of this plugin are kept apart from this service.',
+    apart: 'Pages of a plugin reach neither the pages of this service nor those of other plugins:',
+    apartTitle: 'Each plugin has an address of its own',
     frontend: 'Who may open the frontend',
+    frontendLabel: 'Frontend',
     go: 'Trust its pages',
     html: 'Pages that triggers answer',
+    means: {
+      sandboxed: 'No cookies, no storage, nothing of the users who open them.',
+      trusted: 'They can do everything that the users can who open them.',
+    },
+    noFrontend: 'none',
+    noOrigins: 'none',
+    origins: 'Other sites that may call it for users',
     public: 'Every visitor',
     sandboxed: 'Sandboxed',
+    screenAbout: 'What pages of plugins may do in the browsers of your users.',
     session: 'Logged-in users',
+    shared:
+      'They cannot use the administration, but they can imitate its pages, and are on the address where users log in. The setting plugins.origin gives each plugin an address of its own.',
+    sharedTitle: 'Frontends and trusted pages are on the address of this service',
     title: 'Trust',
     trusted: 'Trusted',
     warning:

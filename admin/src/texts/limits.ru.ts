@@ -178,6 +178,7 @@ export const LIMITS_RU: Readonly<Record<string, string>> = {
   universityChunk: 'записей, обрабатываемых разом',
   importErrorsTold: 'ошибок в ответе на импорт',
   importErrorsKept: 'хранимых ошибок импорта',
+  importEndingKept: 'хранимых записей, которые остановленный список сделал бы неактивными',
   importsKept: 'хранимых импортов',
   originsMax: 'адресов (origin) у плагина',
   listLimitMax: 'записей на странице списка',

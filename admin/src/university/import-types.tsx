@@ -1,15 +1,10 @@
-import { Alert, Button, Stack, Table, Text } from '@mantine/core';
-import { IconHandStop } from '@tabler/icons-react';
-import { useQueryClient } from '@tanstack/react-query';
+import { Table, Text } from '@mantine/core';
 import { Fragment } from 'react';
 import { useTranslation } from 'react-i18next';
-import { answered, api } from '../api/client.ts';
-import { confirmed } from '../api/questions.ts';
-import { May } from '../app/may.tsx';
-import { notifyDone, notifyProblem } from '../parts/problem.tsx';
 import { numberText } from '../parts/quantities.ts';
 import { StateBadge } from '../parts/state-badge.tsx';
-import { type ImportRun, PHASE, PHASES, TYPE_STATE, type UniversityType } from './types.ts';
+import { useFound } from './stopped-types.tsx';
+import { type ImportRun, PHASE, PHASES, TYPE_STATE } from './types.ts';
 
 const COLUMNS = 7;
 
@@ -67,6 +62,7 @@ export function ImportTypes({ run }: { run: ImportRun }) {
 
 function TypeRow({ type: x }: { type: ImportRun['types'][number] }) {
   const { t } = useTranslation();
+  const foundBy = useFound();
   const count = (n: number, isBad = false) => (
     <Text size="sm" c={n === 0 ? 'dimmed' : isBad ? 'red' : undefined}>
       {numberText(n)}
@@ -109,66 +105,11 @@ function TypeRow({ type: x }: { type: ImportRun['types'][number] }) {
         <Table.Tr>
           <Table.Td colSpan={COLUMNS}>
             <Text size="sm" style={{ overflowWrap: 'anywhere' }}>
-              {x.state === 'stopped' ? causeOf(x.problem) : x.problem}
+              {x.state === 'stopped' ? foundBy(x) : x.problem}
             </Text>
           </Table.Td>
         </Table.Tr>
       )}
     </>
   );
-}
-
-/** Begins a pull, with the brake released for these types. */
-export function usePull(): (release: ReadonlyArray<UniversityType['type']>) => Promise<void> {
-  const { t } = useTranslation();
-  const queries = useQueryClient();
-  return async release => {
-    try {
-      answered(await api.POST('/api/admin/university/pull', { body: { release_brake: [...release] } }));
-      await queries.invalidateQueries({ queryKey: ['university'] });
-      notifyDone(t('university.pull.begun'));
-    } catch (problem) {
-      notifyProblem(problem);
-    }
-  };
-}
-
-/** Without what a program would have to send. */
-const causeOf = (problem: string | null): string => (problem ?? '').split(';')[0] ?? '';
-
-/** What the brake has stopped in the last pull, and the pull that may do it all the same. */
-export function StoppedTypes({ run }: { run: ImportRun }) {
-  const { t } = useTranslation();
-  const pull = usePull();
-  const release = async ({ problem, type }: ImportRun['types'][number]): Promise<void> => {
-    const name = t(`university.type.${type}`);
-    const isSure = await confirmed({
-      title: t('university.pull.releaseTitle', { type: name }),
-      text: t('university.pull.releaseText', { problem: causeOf(problem) }),
-      action: t('university.pull.release'),
-      isDangerous: true,
-      typed: type,
-    });
-    if (isSure) await pull([type]);
-  };
-  return run.types
-    .filter(x => x.state === 'stopped')
-    .map(x => (
-      <Alert
-        key={x.type}
-        color="red"
-        icon={<IconHandStop aria-hidden />}
-        title={t('university.pull.stopped', { type: t(`university.type.${x.type}`) })}
-      >
-        <Stack gap="xs" align="flex-start">
-          <Text size="sm">{t('university.pull.found', { problem: causeOf(x.problem) })}</Text>
-          <Text size="sm">{t('university.pull.stoppedAbout')}</Text>
-          <May need="university" isInline>
-            <Button size="xs" color="red" variant="light" onClick={() => void release(x)}>
-              {t('university.pull.releaseGo')}
-            </Button>
-          </May>
-        </Stack>
-      </Alert>
-    ));
 }

@@ -22,6 +22,7 @@ import { s3Of } from '../files.ts';
 import { keyPlaceOf } from '../secrets.ts';
 import type { Check } from './check.ts';
 import { databaseChecks } from './database-checks.ts';
+import { outsideChecks } from './outside-checks.ts';
 import { publicAddress } from './public-address.ts';
 import { publicCertificate } from './public-certificate.ts';
 
@@ -241,6 +242,7 @@ export async function doctor(config: Config, pingGraph: GraphPing | null = null)
       ...(base.startsWith('https:') ? [check('certificate', () => publicCertificate(new URL(base)))] : []),
       check('graph store', () => graphStore(config, pingGraph)),
       ...(university ? [check('university source', () => universitySource(config))] : []),
+      ...outsideChecks(config, check),
       fileChecks(config, db),
       check('database', () => database(config, db)),
       ...(remoteRole
