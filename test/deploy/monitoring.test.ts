@@ -12,7 +12,12 @@ const read = (file: string): string => fs.readFileSync(path.join(PROJECT, file),
 /** Names of all metrics, as the sources have them. */
 const names = new Set(
   ['src/app', 'src/http', 'src/records', 'src/supervisor', 'src/base']
-    .flatMap(folder => fs.readdirSync(path.join(PROJECT, folder)).map(file => `${folder}/${file}`))
+    .flatMap(folder =>
+      fs
+        .readdirSync(path.join(PROJECT, folder), { recursive: true, encoding: 'utf8' })
+        .filter(file => file.endsWith('.ts'))
+        .map(file => `${folder}/${file}`),
+    )
     .flatMap(file => [...read(file).matchAll(/'(plugin_host_[a-z_]+)'/g)].map(m => m[1] ?? ''))
     .filter(name => !['plugin_host_service', 'plugin_host_template'].includes(name)),
 );
