@@ -88,6 +88,24 @@ t.test('a file that passes the second time counts as passed, and is named as fla
   t.same(told.map(r => [path.basename(r.file), r.failed]).at(-1), ['sometimes.ts', 0], 'after all others');
 });
 
+t.test('the folder of a test goes last, when what the test has started has ended', async t => {
+  const { results } = await run(t, {
+    'folder.ts': `import t from '${TAP}';
+      import fs from 'node:fs';
+      t.test('writes to its folder', async t => {
+        const folder = t.testdir({});
+        // Throws, if the folder is gone.
+        t.teardown(() => fs.writeFileSync(folder + '/late', ''));
+        await t.test('one in it', async t => {
+          const inner = t.testdir({});
+          t.teardown(() => fs.writeFileSync(inner + '/late', ''));
+          t.pass('a test');
+        });
+      });`,
+  });
+  t.match(results, [{ failed: 0, problem: null }]);
+});
+
 t.test('what took longest last time starts first, and what is new before all', async t => {
   const directory = t.testdir({ 'a.ts': GOOD, 'b.ts': GOOD, 'c.ts': GOOD });
   const order: string[] = [];

@@ -12,7 +12,7 @@ const filesIn = (directory: string, ends: RegExp): string[] =>
     .map(f => path.join(directory, f))
     .filter(f => ends.test(f) && !f.includes('node_modules'));
 
-const sources = ['bin', 'src', 'workers', 'test', 'sdk', 'bench', 'admin'].flatMap(d =>
+const sources = ['bin', 'src', 'workers', 'test', 'sdk', 'examples', 'bench', 'admin'].flatMap(d =>
   filesIn(d, /\.(tsx?|js|go|rs|[ch])$/),
 );
 const pages = [
@@ -20,6 +20,7 @@ const pages = [
   'README.md',
   'CHANGELOG.md',
   'bench/README.md',
+  ...fs.readdirSync(path.join(root, 'examples')).map(plugin => `examples/${plugin}/README.md`),
   ...['assemblyscript', 'c', 'go', 'rust', 'typescript'].map(kit => `sdk/${kit}/README.md`),
 ];
 
@@ -85,7 +86,7 @@ t.test('lines of pages can be read in a terminal', async t => {
 });
 
 t.test('a page begins with the question it answers', async t => {
-  for (const page of pages.filter(p => p !== 'README.md' && p !== 'CHANGELOG.md'))
+  for (const page of pages.filter(p => p !== 'README.md' && p !== 'CHANGELOG.md' && !p.startsWith('examples/')))
     t.match(read(page), /^# .+\n\nThis page answers /, page);
 });
 

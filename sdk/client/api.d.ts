@@ -1558,6 +1558,37 @@ export interface paths {
       };
     };
   };
+  '/api/admin/gallery': {
+    get: {
+      parameters: {};
+      responses: Refused<400 | 401 | 403 | 422 | 500 | 503> & {
+        200: { headers: Record<string, unknown>; content: {
+          'application/json': {
+            'items': components['schemas']['GalleryPlugin'][];
+            /** Cursor of the next page; null on the last one */
+            'next_cursor': string | null;
+          };
+        } };
+      };
+    };
+  };
+  '/api/admin/gallery/{id}': {
+    post: {
+      parameters: {
+        path: {
+          'id': string;
+        };
+      };
+      responses: Refused<400 | 401 | 403 | 404 | 422 | 500 | 503 | 507> & {
+        201: { headers: Record<string, unknown>; content: {
+          'application/json': components['schemas']['Upload'];
+        } };
+        202: { headers: Record<string, unknown>; content: {
+          'application/json': components['schemas']['Upload'];
+        } };
+      };
+    };
+  };
   '/api/admin/schema/definitions': {
     get: {
       parameters: {};
@@ -5540,6 +5571,156 @@ export interface components {
     } | {
       'int64': string;
     };
+    'GalleryPlugin': {
+      /** Id of the plugin */
+      'id': string;
+      'name': string;
+      /** What it is for, in one sentence */
+      'summary': string;
+      /** What it is written in */
+      'language': string;
+      /** Null when no plugin of this id is installed */
+      'installed_version': string | null;
+    };
+    'Upload': {
+      /** Names this version at installing and rolling back */
+      'wasm_key': string;
+      /** Version of the plugin interface it is written for */
+      'abi': number;
+      /** SHA-256 of the file as it was uploaded, in hexadecimal digits */
+      'sha256': string;
+      /** Bytes of the module as it was uploaded */
+      'size': number;
+      /** Pages of 64 KiB that the module may have */
+      'memory_pages': {
+        'min': number;
+        'max': number;
+      };
+      /** Id of the plugin, from its manifest */
+      'id': string;
+      'name': string;
+      /** Version as its author calls it */
+      'version': string;
+      'requirements': components['schemas']['Requirement'][];
+      'triggers': (components['schemas']['HttpTrigger'] | components['schemas']['MessengerTrigger'])[];
+      /** Who may call each HTTP trigger if the version is installed as it is */
+      'access': components['schemas']['TriggerReview'][];
+      'permissions': string[];
+      /** Those the installed version does not have */
+      'new_permissions': string[];
+      /** What it widens if it is installed as it is; an upgrade wants frontend, html and policy confirmed */
+      'widens': components['schemas']['Widening'][];
+      'installed_version': string | null;
+      /** Whether this very module and frontend are what is installed */
+      'is_installed': boolean;
+      'frontend': components['schemas']['PluginFrontend'] | null;
+      'signature': components['schemas']['ModuleSignature'];
+      'findings': components['schemas']['Finding'][];
+      /** What to know of its pages before installing it */
+      'notices': components['schemas']['UploadNotice'][];
+    };
+    'Requirement': {
+      /** What the plugin asks for; each is a permission */
+      'kind': 'sql' | 'kv' | 'network' | 'notify' | 'events' | 'plugins:call' | 'file';
+      /** What it is for; shown to the administrator */
+      'description': string;
+      /** Logical name of the database; only for sql */
+      'name'?: string;
+      /** Id of the plugin to call; only for plugins:call */
+      'target'?: string;
+      /** Values that the administrator fills in */
+      'config': {
+        'type': 'string';
+        /** Name by which the plugin reads the value */
+        'name': string;
+        /** What it is for; shown to the administrator */
+        'description': string;
+        /** Without a value the plugin cannot be installed */
+        'required': boolean;
+        /** A secret: stored encrypted, and never shown again */
+        'sensitive': boolean;
+      }[];
+    };
+    'HttpTrigger': {
+      /** Name of the trigger, once in a plugin; for a messenger trigger the word of the command */
+      'name': string;
+      'type': 'http';
+      /** What it does; shown to administrators */
+      'description': string;
+      /** Path below /api/triggers/http/<plugin id>, like /profile or /items/:id; empty for the root */
+      'path': string;
+      /** Methods it answers */
+      'methods': ('GET' | 'HEAD' | 'POST' | 'PUT' | 'PATCH' | 'DELETE' | 'OPTIONS')[];
+      /** Who should call it, as its author sees it */
+      'access'?: {
+        /** Users may call */
+        'users': boolean;
+        /** Programs with a service key may call */
+        'service_keys': boolean;
+        /** A CEL expression that must be true as well; empty for none */
+        'policy': string;
+        /** Every caller may call, without a login; then none of the others */
+        'public': boolean;
+        /** Why; shown to the administrator who decides */
+        'reason': string;
+      };
+    };
+    'MessengerTrigger': {
+      /** Name of the trigger, once in a plugin; for a messenger trigger the word of the command */
+      'name': string;
+      'type': 'messenger';
+      /** What it does; shown to administrators */
+      'description': string;
+    };
+    'TriggerReview': {
+      'trigger': string;
+      'methods': ('GET' | 'HEAD' | 'POST' | 'PUT' | 'PATCH' | 'DELETE' | 'OPTIONS')[];
+      /** Path at which it is called */
+      'url': string;
+      /** Whether the installed version has no such trigger */
+      'new': boolean;
+      'effective_access': components['schemas']['EffectiveAccess'];
+      /** Whether a policy decides as well */
+      'has_policy': boolean;
+      /** What the author suggests instead; an installation follows it with accept_suggested_access */
+      'suggested': {
+        /** Users may call */
+        'users': boolean;
+        /** Programs with a service key may call */
+        'service_keys': boolean;
+        /** A CEL expression that must be true as well; empty for none */
+        'policy': string;
+        /** Every caller may call, without a login; then none of the others */
+        'public': boolean;
+        /** Why; shown to the administrator who decides */
+        'reason': string;
+        'effective_access': components['schemas']['EffectiveAccess'];
+        /** Why the suggested policy could not be saved */
+        'policy_problems': components['schemas']['PolicyProblem'][];
+      } | null;
+    };
+    'EffectiveAccess': 'disabled' | 'public' | 'nobody' | 'user' | 'service' | 'user_or_service';
+    'PluginFrontend': {
+      /** SHA-256 of the file as it was uploaded, in hexadecimal digits */
+      'sha256': string;
+      'packed_bytes': number;
+      'files': number;
+      'bytes': number;
+    };
+    'ModuleSignature': {
+      /** trusted: by a key of plugins.trusted_keys; unknown: by another key; wrong: the bytes are others */
+      'state': 'none' | 'trusted' | 'unknown' | 'wrong';
+      /** Id of the key, as minisign prints it */
+      'key_id': string | null;
+      /** Name of the key in plugins.trusted_keys */
+      'signer': string | null;
+      /** What the signer wrote with it */
+      'comment': string | null;
+    };
+    'UploadNotice': {
+      'code': 'html_sandboxed' | 'frontend_trusted';
+      'message': string;
+    };
     'GraphDefinition': {
       'name': string;
       'relations': {
@@ -5717,6 +5898,8 @@ export interface components {
       'file_type': 'photo' | 'document' | 'audio' | 'video' | 'voice' | 'sticker';
       /** The user; null for the plugin itself */
       'user_id': number | null;
+      /** What the user is called; null without a user or a name */
+      'user_name': string | null;
       /** cancelled: deleted while its upload may still come in */
       'state': 'pending' | 'ready' | 'cancelled';
       'store': 'disk' | 's3';
@@ -5738,151 +5921,14 @@ export interface components {
       'file_type': 'photo' | 'document' | 'audio' | 'video' | 'voice' | 'sticker';
       /** The user; null for the plugin itself */
       'user_id': number | null;
+      /** What the user is called; null without a user or a name */
+      'user_name': string | null;
       /** cancelled: deleted while its upload may still come in */
       'state': 'pending' | 'ready' | 'cancelled';
       'store': 'disk' | 's3';
       'created_at': string;
       'expires_at': string | null;
       'plugin_id': string;
-    };
-    'Upload': {
-      /** Names this version at installing and rolling back */
-      'wasm_key': string;
-      /** Version of the plugin interface it is written for */
-      'abi': number;
-      /** SHA-256 of the file as it was uploaded, in hexadecimal digits */
-      'sha256': string;
-      /** Bytes of the module as it was uploaded */
-      'size': number;
-      /** Pages of 64 KiB that the module may have */
-      'memory_pages': {
-        'min': number;
-        'max': number;
-      };
-      /** Id of the plugin, from its manifest */
-      'id': string;
-      'name': string;
-      /** Version as its author calls it */
-      'version': string;
-      'requirements': components['schemas']['Requirement'][];
-      'triggers': (components['schemas']['HttpTrigger'] | components['schemas']['MessengerTrigger'])[];
-      /** Who may call each HTTP trigger if the version is installed as it is */
-      'access': components['schemas']['TriggerReview'][];
-      'permissions': string[];
-      /** Those the installed version does not have */
-      'new_permissions': string[];
-      /** What it widens if it is installed as it is; an upgrade wants frontend, html and policy confirmed */
-      'widens': components['schemas']['Widening'][];
-      'installed_version': string | null;
-      /** Whether this very module and frontend are what is installed */
-      'is_installed': boolean;
-      'frontend': components['schemas']['PluginFrontend'] | null;
-      'signature': components['schemas']['ModuleSignature'];
-      'findings': components['schemas']['Finding'][];
-      /** What to know of its pages before installing it */
-      'notices': components['schemas']['UploadNotice'][];
-    };
-    'Requirement': {
-      /** What the plugin asks for; each is a permission */
-      'kind': 'sql' | 'kv' | 'network' | 'notify' | 'events' | 'plugins:call' | 'file';
-      /** What it is for; shown to the administrator */
-      'description': string;
-      /** Logical name of the database; only for sql */
-      'name'?: string;
-      /** Id of the plugin to call; only for plugins:call */
-      'target'?: string;
-      /** Values that the administrator fills in */
-      'config': {
-        'type': 'string';
-        /** Name by which the plugin reads the value */
-        'name': string;
-        /** What it is for; shown to the administrator */
-        'description': string;
-        /** Without a value the plugin cannot be installed */
-        'required': boolean;
-        /** A secret: stored encrypted, and never shown again */
-        'sensitive': boolean;
-      }[];
-    };
-    'HttpTrigger': {
-      /** Name of the trigger, once in a plugin; for a messenger trigger the word of the command */
-      'name': string;
-      'type': 'http';
-      /** What it does; shown to administrators */
-      'description': string;
-      /** Path below /api/triggers/http/<plugin id>, like /profile or /items/:id; empty for the root */
-      'path': string;
-      /** Methods it answers */
-      'methods': ('GET' | 'HEAD' | 'POST' | 'PUT' | 'PATCH' | 'DELETE' | 'OPTIONS')[];
-      /** Who should call it, as its author sees it */
-      'access'?: {
-        /** Users may call */
-        'users': boolean;
-        /** Programs with a service key may call */
-        'service_keys': boolean;
-        /** A CEL expression that must be true as well; empty for none */
-        'policy': string;
-        /** Every caller may call, without a login; then none of the others */
-        'public': boolean;
-        /** Why; shown to the administrator who decides */
-        'reason': string;
-      };
-    };
-    'MessengerTrigger': {
-      /** Name of the trigger, once in a plugin; for a messenger trigger the word of the command */
-      'name': string;
-      'type': 'messenger';
-      /** What it does; shown to administrators */
-      'description': string;
-    };
-    'TriggerReview': {
-      'trigger': string;
-      'methods': ('GET' | 'HEAD' | 'POST' | 'PUT' | 'PATCH' | 'DELETE' | 'OPTIONS')[];
-      /** Path at which it is called */
-      'url': string;
-      /** Whether the installed version has no such trigger */
-      'new': boolean;
-      'effective_access': components['schemas']['EffectiveAccess'];
-      /** Whether a policy decides as well */
-      'has_policy': boolean;
-      /** What the author suggests instead; an installation follows it with accept_suggested_access */
-      'suggested': {
-        /** Users may call */
-        'users': boolean;
-        /** Programs with a service key may call */
-        'service_keys': boolean;
-        /** A CEL expression that must be true as well; empty for none */
-        'policy': string;
-        /** Every caller may call, without a login; then none of the others */
-        'public': boolean;
-        /** Why; shown to the administrator who decides */
-        'reason': string;
-        'effective_access': components['schemas']['EffectiveAccess'];
-        /** Why the suggested policy could not be saved */
-        'policy_problems': components['schemas']['PolicyProblem'][];
-      } | null;
-    };
-    'EffectiveAccess': 'disabled' | 'public' | 'nobody' | 'user' | 'service' | 'user_or_service';
-    'PluginFrontend': {
-      /** SHA-256 of the file as it was uploaded, in hexadecimal digits */
-      'sha256': string;
-      'packed_bytes': number;
-      'files': number;
-      'bytes': number;
-    };
-    'ModuleSignature': {
-      /** trusted: by a key of plugins.trusted_keys; unknown: by another key; wrong: the bytes are others */
-      'state': 'none' | 'trusted' | 'unknown' | 'wrong';
-      /** Id of the key, as minisign prints it */
-      'key_id': string | null;
-      /** Name of the key in plugins.trusted_keys */
-      'signer': string | null;
-      /** What the signer wrote with it */
-      'comment': string | null;
-    };
-    'UploadNotice': {
-      'code': 'html_sandboxed' | 'frontend_trusted';
-      'message': string;
     };
     'PluginVersion': {
       /** Names this version at installing and rolling back */

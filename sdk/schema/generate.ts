@@ -2,7 +2,7 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { z } from 'zod';
 import { ABI_NEWEST } from '../../src/abi/host-functions.ts';
-import { projectFile } from '../../src/authors/project.ts';
+import { projectFile } from '../../src/projects/project.ts';
 import { httpTrigger, manifest, messengerTrigger, requirement, suggestedAccess } from '../../src/plugins/manifest.ts';
 
 /**

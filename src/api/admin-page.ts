@@ -71,6 +71,7 @@ export function adminPageRoutes(parts: PageParts): Route[] {
     ...(parts.pages === null ? missingPages() : builtPages(parts.pages, parts)),
     redirect('/', '/admin/'),
     redirect('/admin', '/admin/'),
+    redirect('/kits', '/kits/'),
     ...USER_PAGES.map(to => redirect(to.slice(0, -1), to)),
   ];
 }

@@ -7,9 +7,12 @@ import { messageOf, OperatorError } from '../base/errors.ts';
 import { serviceVersion } from '../base/version.ts';
 import type { Reply } from '../http/message.ts';
 import { packProgram } from '../kits/pack-program.ts';
+import type { GalleryEntry } from './gallery-api.ts';
+import { KITS_STYLE, kitsPage } from './kits-page.ts';
 import type { Route } from './route.ts';
 
 /**
+ * `GET /kits/`: where authors begin, and which plugins come with the service.
  * `GET /kits/plugin-host.tgz`: this program as a package, for authors (sdk/typescript/README.md).
  * `GET /kits/schema/NAME`: the JSON Schemas of what authors write (docs/plugins.md "Manifest").
  */
@@ -66,10 +69,33 @@ const schemaRoute = (name: string): Route => ({
   },
 });
 
-/** @param directory for the archive while it is made */
-export function kitRoutes(directory: string): Route[] {
+const STYLE_HASH = createHash('sha256').update(KITS_STYLE).digest('base64');
+const PAGE_POLICY = `default-src 'none'; style-src 'sha256-${STYLE_HASH}'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'`;
+
+/**
+ * @param directory for the archive while it is made
+ * @param base address under which the service is reached
+ * @param plugins those of the gallery
+ */
+export function kitRoutes(directory: string, base: () => string, plugins: () => readonly GalleryEntry[]): Route[] {
   const archive = new ProgramArchive(directory);
   return [
+    {
+      method: 'GET',
+      path: '/kits/',
+      guard: 'none',
+      handle(): Reply {
+        const { body, headers, status } = fileReply(
+          Buffer.from(kitsPage(base(), plugins())),
+          'text/html; charset=utf-8',
+        );
+        return {
+          status,
+          headers: [...headers, ['Content-Security-Policy', PAGE_POLICY], ['Cache-Control', 'no-cache']],
+          body,
+        };
+      },
+    },
     {
       method: 'GET',
       path: '/kits/plugin-host.tgz',

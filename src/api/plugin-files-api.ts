@@ -28,6 +28,7 @@ const ownerId = id.nullable().describe('The user; null for the plugin itself');
 const pluginFile = fileRef
   .extend({
     user_id: ownerId,
+    user_name: z.string().nullable().describe('What the user is called; null without a user or a name'),
     state: z.enum(['pending', 'ready', 'cancelled']).describe('cancelled: deleted while its upload may still come in'),
     store: z.enum(['disk', 's3']),
     created_at: time,
@@ -120,9 +121,10 @@ const remove: Handle<typeof pluginFiles.remove, PluginFilesParts> = async ({ fil
 export const pluginFilesRoutes = (parts: PluginFilesParts): Route[] =>
   serve(pluginFiles, parts, { list, all: listAll, remove });
 
-const fileJson = ({ file: f }: { id: number; file: FileRecord }) => ({
+const fileJson = ({ file: f, owner }: { id: number; file: FileRecord; owner: string | null }) => ({
   ...fileRefJson(f),
   user_id: f.userId,
+  user_name: owner,
   // The list holds no file that is deleted but those whose upload may still come in.
   state: f.cancelled || f.state === 'deleted' ? ('cancelled' as const) : f.state,
   store: f.store,

@@ -27,7 +27,7 @@ const notice = z
   .object({ code: z.enum(['html_sandboxed', 'frontend_trusted']), message: z.string() })
   .meta({ id: 'UploadNotice' });
 
-const uploaded = pluginVersion
+export const uploaded = pluginVersion
   .pick({ wasm_key: true, abi: true, sha256: true, size: true, memory_pages: true })
   .extend({
     id: z.string().describe('Id of the plugin, from its manifest'),
@@ -125,7 +125,7 @@ export const review: Handle<typeof pluginUploads.review, PluginsApiParts> = asyn
 };
 
 /** What an administrator reads before an installation. */
-async function reviewJson({ db, installer, registry, schema }: PluginsApiParts, version: VersionRow) {
+export async function reviewJson({ db, installer, registry, schema }: PluginsApiParts, version: VersionRow) {
   const { installedVersionId } = await loadPlugin(db, version.pluginId);
   const installed = installedVersionId === null ? undefined : await findVersion(db, installedVersionId);
   return {

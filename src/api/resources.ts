@@ -16,6 +16,7 @@ import { events } from './events-api.ts';
 import { executions } from './executions-api.ts';
 import { userFiles } from './files-api.ts';
 import { frontends } from './frontends-api.ts';
+import { gallery } from './gallery-api.ts';
 import { graphSchema } from './graph-schema-api.ts';
 import { health } from './health-api.ts';
 import { hosts } from './hosts-api.ts';
@@ -66,6 +67,7 @@ export const RESOURCES = {
   events,
   executions,
   frontends,
+  gallery,
   graphSchema,
   health,
   hosts,

@@ -35,11 +35,16 @@ const PROBE_MS = 60_000;
 /** Looks whether a store of S3 works. @returns what is wrong; null when nothing is */
 function storeProblem(s3: S3Storage): () => Promise<string | null> {
   let goodUntil = Number.NEGATIVE_INFINITY;
+  /** One at a time, however long the store takes. */
+  let probe: Promise<void> | null = null;
   return remembered(PING_MS, async () => {
     try {
       await s3.ping(AbortSignal.timeout(PING_SILENT_MS));
       if (performance.now() < goodUntil) return null;
-      await s3.probe();
+      probe ??= s3.probe().finally(() => {
+        probe = null;
+      });
+      await probe;
       goodUntil = performance.now() + PROBE_MS;
       return null;
     } catch (error) {

@@ -1,3 +1,4 @@
+import { galleryRoutes } from '../api/gallery-api.ts';
 import { kitRoutes } from '../api/kits-api.ts';
 import { pluginRoutes } from '../api/plugins-api.ts';
 import { triggerPolicies } from '../api/policy-body.ts';
@@ -22,6 +23,7 @@ import type { Core } from './core.ts';
 import { makeDescribe } from './describe.ts';
 import type { Execution } from './execution.ts';
 import type { Feature } from './feature.ts';
+import { makeGallery } from './gallery.ts';
 import type { Plugins } from './plugins.ts';
 import type { Records } from './records.ts';
 
@@ -39,7 +41,7 @@ const SHARE_MS = 60_000;
 
 /** The installer of plugins, which brings modules that an older host stored up to date. */
 export async function composeInstallation(core: Core, parts: InstallationParts): Promise<Installation> {
-  const { config, contents, db, log, secrets, storage } = core;
+  const { config, contents, db, log, publicBase, secrets, storage } = core;
   const { executor, quarantine, registry, schema, trials } = parts;
   const v = config.values;
   const installer = new PluginInstaller({
@@ -77,6 +79,12 @@ export async function composeInstallation(core: Core, parts: InstallationParts):
   };
   const frontends = new FrontendInstaller({ db, storage, registry });
   const keepMs = durationMs(v['plugins.keep_uninstalled']);
+  const gallery = makeGallery();
+  const api = {
+    ...{ db, installer, frontends, registry, quarantine, schema },
+    moduleBytesMax: v['http.max_module'],
+    frontendBytesMax: v['http.max_frontend'],
+  };
   return {
     installer,
     frontends,
@@ -84,19 +92,12 @@ export async function composeInstallation(core: Core, parts: InstallationParts):
       void share().catch((error: unknown) =>
         log.warn({ error: messageOf(error) }, 'modules of this host could not be stored in the database yet'),
       ),
+    close: gallery.close,
     routes: [
-      ...pluginRoutes({
-        db,
-        installer,
-        frontends,
-        registry,
-        quarantine,
-        schema,
-        moduleBytesMax: v['http.max_module'],
-        frontendBytesMax: v['http.max_frontend'],
-      }),
+      ...pluginRoutes(api),
+      ...galleryRoutes({ ...api, ...gallery }),
       ...uninstalledRoutes({ db, keepMs }),
-      ...kitRoutes(dataPath(config, 'kits')),
+      ...kitRoutes(dataPath(config, 'kits'), publicBase, gallery.list),
     ],
     repeated: [
       { everyMs: 600_000, what: 'removing files of broken uploads', run: () => installer.removeOrphans() },

@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process';
 import fs from 'node:fs';
 import { createRequire } from 'node:module';
 import path from 'node:path';
-import type { Project } from './project.ts';
+import type { Project } from '../projects/project.ts';
 
 /** Path of the type checker: that of the plugin's folder, or the one that comes with this program; null for none. */
 function findChecker(root: string): string | null {

@@ -9,8 +9,8 @@ import { type Tuple, tupleKey } from '../graph/tuple.ts';
 import { grantUserRole, listUserRoles, revokeUserRole } from '../identity/user-roles.ts';
 import { changeUser, findUser } from '../identity/users.ts';
 import { listRelationships } from '../outbox/mirror.ts';
+import { type DevUser, PROJECT_FILE } from '../projects/project.ts';
 import { DEV_LOCALE } from './dev-front.ts';
-import { type DevUser, PROJECT_FILE } from './project.ts';
 
 /**
  * Users of `plugin dev` with the roles, groups and attributes that `plugin-host.json` gives them: they are written where

@@ -2,13 +2,13 @@ import path from 'node:path';
 import type { ExecutionOutcome } from '../abi/execution-outcome.ts';
 import type { HostCall } from '../host/host-functions.ts';
 import type { Manifest } from '../plugins/manifest.ts';
-import { endBuilds } from './build-project.ts';
+import { endBuilds } from '../projects/build-project.ts';
+import { readProject } from '../projects/project.ts';
 import { DEV_PORT, DevPrincipals, type Front, startFront } from './dev-front.ts';
 import { DevMessages, type ReceivedMessage } from './dev-messages.ts';
 import { startDevService } from './dev-service.ts';
 import { DevUsers } from './dev-users.ts';
 import { writeKit } from './new-project.ts';
-import { readProject } from './project.ts';
 import { Swapper } from './swapper.ts';
 
 /** `plugin dev`: runs a plugin on this machine and swaps it at each change of its files. */

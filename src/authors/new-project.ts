@@ -3,8 +3,9 @@ import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { OperatorError, UsageError } from '../base/errors.ts';
 import { didYouMean } from '../base/nearest-name.ts';
+import { listGallery } from '../projects/gallery.ts';
+import { LANGUAGES, type Language, PROJECT_FILE } from '../projects/project.ts';
 import { compilerTypes } from './compiler-types.ts';
-import { LANGUAGES, type Language, PROJECT_FILE } from './project.ts';
 
 /** Folders of the kits; each has `templates/<name>` and, for all of them, `templates/common`, and `examples/<sample>`. */
 const KITS: Record<Language, string> = {
@@ -44,6 +45,9 @@ export const templatesOf = (language: Language): string[] =>
 
 /** Names of the samples of a language, which a plugin can begin with as well. */
 export const samplesOf = (language: Language): string[] => foldersIn(path.join(KITS[language], 'examples'));
+
+/** The plugins of the gallery that are written in a language: a plugin can begin with one, too. */
+const galleryOf = (language: Language) => listGallery().filter(p => p.language === LANGUAGES[language]);
 
 /** `office-hours` as people write it: `Office Hours`. */
 const titleOf = (id: string): string =>
@@ -116,8 +120,7 @@ const templatePart = (from: string, id: string): Part => ({
   change: text => text.replaceAll(ID, id).replaceAll(NAME, titleOf(id)),
 });
 
-function samplePart(language: Language, sample: string, id: string): Part {
-  const from = path.join(KITS[language], 'examples', sample);
+function samplePart(from: string, sample: string, id: string): Part {
   const { entry }: { entry: string } = JSON.parse(fs.readFileSync(path.join(from, PROJECT_FILE), 'utf8'));
   return {
     from,
@@ -133,11 +136,13 @@ function samplePart(language: Language, sample: string, id: string): Part {
 function partsOf(language: Language, template: string, id: string): Part[] {
   const templates = path.join(KITS[language], 'templates');
   const isTemplate = templatesOf(language).includes(template);
-  // A template in Go has tests in Go.
-  const gallery = isTemplate && language === 'go' ? [] : [path.join(GALLERY, template)];
-  const shared = [path.join(GALLERY, COMMON), path.join(templates, COMMON), ...gallery];
-  const own = isTemplate ? templatePart(path.join(templates, template), id) : samplePart(language, template, id);
-  return [...shared.map(from => templatePart(from, id)), own];
+  const whole = galleryOf(language).find(p => p.id === template)?.folder;
+  // A template in Go has tests in Go, and a plugin of the gallery has all of its files in its own folder.
+  const shared = (isTemplate && language === 'go') || whole !== undefined ? [] : [path.join(GALLERY, template)];
+  const before = [path.join(GALLERY, COMMON), path.join(templates, COMMON), ...shared];
+  const sample = whole ?? path.join(KITS[language], 'examples', template);
+  const own = isTemplate ? templatePart(path.join(templates, template), id) : samplePart(sample, template, id);
+  return [...before.map(from => templatePart(from, id)), own];
 }
 
 /**
@@ -155,7 +160,7 @@ export function newProject(folder: string, language: Language, template: string)
     throw new UsageError(
       `"${id}" cannot be the id of a plugin: it must have lower-case letters, digits, _ and -, at most 64, and begin with a letter or digit`,
     );
-  const names = [...templatesOf(language), ...samplesOf(language)];
+  const names = [...templatesOf(language), ...samplesOf(language), ...galleryOf(language).map(p => p.id)];
   if (!names.includes(template))
     throw new UsageError(
       `there is no template "${template}" for ${LANGUAGES[language]}${didYouMean(template, names)}; there are ${names.join(', ')}`,

@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { hasTests, testPlugin } from '../../sdk/go/build.ts';
 import { OperatorError } from '../base/errors.ts';
 import { LIMITS } from '../base/limits.ts';
-import type { Project } from './project.ts';
+import type { Project } from '../projects/project.ts';
 
 const HOOKS = new URL(`./test-hooks${path.extname(import.meta.filename)}`, import.meta.url);
 const MAIN = fileURLToPath(new URL(`../main${path.extname(import.meta.filename)}`, import.meta.url));

@@ -2,9 +2,9 @@ import path from 'node:path';
 import { type FSWatcher, watch } from 'chokidar';
 import { messageOf, OperatorError } from '../base/errors.ts';
 import type { Manifest } from '../plugins/manifest.ts';
-import { type BuiltModule, buildModule, findingLine, type ShownFinding } from './build-project.ts';
+import { type BuiltModule, buildModule, findingLine, type ShownFinding } from '../projects/build-project.ts';
+import type { Project } from '../projects/project.ts';
 import { checkTypes } from './check-types.ts';
-import type { Project } from './project.ts';
 
 /** A change of an editor is several events. */
 const SETTLE_MS = 10;

@@ -7,11 +7,11 @@ import { OperatorError } from '../base/errors.ts';
 import { LIMITS } from '../base/limits.ts';
 import { callPermission, configFieldsOf, httpTriggersOf, type Manifest, permissionsOf } from '../plugins/manifest.ts';
 import { TriggerRoutes } from '../plugins/trigger-routes.ts';
+import { buildProject, endBuilds } from '../projects/build-project.ts';
+import { readProject } from '../projects/project.ts';
 import { type HttpAuth, hostBearerOf, httpEvent } from '../triggers/trigger-event.ts';
 import { AuthorSandbox } from './author-sandbox.ts';
-import { buildProject, endBuilds } from './build-project.ts';
 import { answerCall, MemoryHost, type Outside, type TestFile } from './memory-host.ts';
-import { readProject } from './project.ts';
 
 /** Runs the module of a plugin in the sandbox of the service, for tests of its author (`plugin-host/test`). */
 

@@ -1,15 +1,15 @@
 import fs from 'node:fs';
 import path from 'node:path';
-import { type BuiltProject, buildProject, endBuilds, findingLine, SourceMistakes } from '../authors/build-project.ts';
 import { checkTypes } from '../authors/check-types.ts';
 import { newProject, templatesOf, writeKit } from '../authors/new-project.ts';
-import { isLanguage, LANGUAGES, type Project, readProject } from '../authors/project.ts';
 import { runTests } from '../authors/run-tests.ts';
 import { OperatorError, UsageError } from '../base/errors.ts';
 import { fileProblem } from '../base/file-problem.ts';
 import { inspectModule } from '../plugins/inspect.ts';
 import { type Manifest, permissionsOf } from '../plugins/manifest.ts';
 import { checkSignature } from '../plugins/module-signature.ts';
+import { type BuiltProject, buildProject, endBuilds, findingLine, SourceMistakes } from '../projects/build-project.ts';
+import { isLanguage, LANGUAGES, type Project, readProject } from '../projects/project.ts';
 import type { DevRemoteFlags } from './dev-remote.ts';
 import { jsonText } from './json-text.ts';
 import { portOf } from './message-command.ts';

@@ -1,13 +1,13 @@
 import fs from 'node:fs';
 import path from 'node:path';
 import { z } from 'zod';
-import { buildProject, endBuilds, SourceMistakes } from '../authors/build-project.ts';
 import { closedLoop, type LoadRequest, type Measured, openLoop, sendOnce } from '../authors/load.ts';
-import { readProject } from '../authors/project.ts';
 import { OperatorError, UsageError } from '../base/errors.ts';
 import { fileProblem } from '../base/file-problem.ts';
 import { inspectModule } from '../plugins/inspect.ts';
 import { httpTriggersOf, type Manifest } from '../plugins/manifest.ts';
+import { buildProject, endBuilds, SourceMistakes } from '../projects/build-project.ts';
+import { readProject } from '../projects/project.ts';
 import type { Program } from '../supervisor/program.ts';
 import { type BenchService, type CpuParts, cpuOf, installOpenly, startBenchService } from './bench-service.ts';
 import { headersOf } from './call-commands.ts';

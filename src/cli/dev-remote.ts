@@ -1,8 +1,8 @@
-import { type BuiltModule, endBuilds } from '../authors/build-project.ts';
 import { writeKit } from '../authors/new-project.ts';
-import { readProject } from '../authors/project.ts';
 import { Swapper } from '../authors/swapper.ts';
 import { messageOf } from '../base/errors.ts';
+import { type BuiltModule, endBuilds } from '../projects/build-project.ts';
+import { readProject } from '../projects/project.ts';
 import { pluginLogs } from './call-commands.ts';
 import { ask, type Remote, type RemoteFlags } from './remote.ts';
 

@@ -1,11 +1,11 @@
 import fs from 'node:fs';
-import { buildProject, endBuilds } from '../authors/build-project.ts';
 import { writeKit } from '../authors/new-project.ts';
-import { readProject } from '../authors/project.ts';
 import { readRecording, replay } from '../authors/replay.ts';
 import { OperatorError, UsageError } from '../base/errors.ts';
 import { fileProblem } from '../base/file-problem.ts';
 import { inspectModule } from '../plugins/inspect.ts';
+import { buildProject, endBuilds } from '../projects/build-project.ts';
+import { readProject } from '../projects/project.ts';
 import type { RecordedExecution } from '../records/recorded-execution.ts';
 import { jsonText } from './json-text.ts';
 import { type Answer, ask, type Remote, type RemoteFlags } from './remote.ts';

@@ -273,19 +273,20 @@ export async function forgetRemoved(db: Queryable): Promise<number> {
 /** Null: of all plugins, of all users, in every state. */
 export type FileFilter = { pluginId: string | null; userId: number | null; state: FileRecord['state'] | null };
 
-/** Files, the newest first; `id` is their place in that order. */
+/** Files with the names of their users, the newest first; `id` is their place in that order. */
 export async function listFiles(
   db: Queryable,
   filter: FileFilter,
   before: number,
   limit: number,
-): Promise<Array<{ id: number; file: FileRecord }>> {
-  const { rows } = await db.query<FileSql & { number: string }>(
-    `SELECT * FROM files WHERE state <> 'deleted' AND ($1::text IS NULL OR plugin_id = $1) AND ($2::bigint IS NULL OR user_id = $2)
+): Promise<Array<{ id: number; file: FileRecord; owner: string | null }>> {
+  const { rows } = await db.query<FileSql & { number: string; owner: string | null }>(
+    `SELECT *, (SELECT nullif(display_name, '') FROM global_users WHERE global_users.id = user_id) AS owner
+     FROM files WHERE state <> 'deleted' AND ($1::text IS NULL OR plugin_id = $1) AND ($2::bigint IS NULL OR user_id = $2)
        AND ($3::text IS NULL OR state = $3) AND number < $4 ORDER BY number DESC LIMIT $5`,
     [filter.pluginId, filter.userId, filter.state, before, limit],
   );
-  return rows.map(r => ({ id: Number(r.number), file: toRecord(r) }));
+  return rows.map(r => ({ id: Number(r.number), file: toRecord(r), owner: r.owner }));
 }
 
 /** How much of a plugin's files there is: all together, and by owner, greatest first. */

@@ -36,6 +36,7 @@ const FILES = [
 ];
 /** What authors get as it is written: the kits, their templates, and the samples. */
 const KITS = [
+  'examples',
   'sdk/gallery',
   'sdk/typescript/kit',
   'sdk/typescript/templates',

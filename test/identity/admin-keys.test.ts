@@ -61,6 +61,8 @@ const newest = async (action: string): Promise<unknown> =>
  * listed here fails the test below, so that none is added without saying who may use it.
  */
 const OPENED_BY: Record<string, string> = {
+  'GET /api/admin/gallery': 'read plugins:deploy',
+  'POST /api/admin/gallery/:id': 'plugins:deploy plugins:deploy:mine',
   'GET /api/admin/plugins': 'read plugins:deploy',
   'GET /api/admin/plugins/:id': 'read plugins:deploy plugins:deploy:mine',
   'GET /api/admin/plugins/:id/versions': 'read plugins:deploy plugins:deploy:mine',
@@ -250,7 +252,7 @@ t.test(
       // Ids that no row has: a caller that is let in changes nothing.
       const where = row.path
         .replace('/api/admin', '')
-        .replace(':id', row.path.includes('/plugins/') ? 'mine' : '999')
+        .replace(':id', /\/(plugins|gallery)\//.test(row.path) ? 'mine' : '999')
         .replace(/:\w+/g, '999');
       // A method that would act on `mine` itself is sent without a body it could act by.
       const acts = /^(POST .*(enable|disable|resume|repair)|DELETE .*plugins\/:id)$/.test(name);

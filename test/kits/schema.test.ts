@@ -3,8 +3,8 @@ import path from 'node:path';
 import { Ajv } from 'ajv';
 import t from 'tap';
 import { SCHEMAS, schemaPath } from '../../sdk/schema/generate.ts';
-import { readProject } from '../../src/authors/project.ts';
 import { parseManifest } from '../../src/plugins/manifest.ts';
+import { readProject } from '../../src/projects/project.ts';
 import { request, startTestService } from '../support/service.ts';
 
 /** The JSON Schemas of what authors write say what the program says. */

@@ -3,6 +3,7 @@ export const SCREENS = [
   '/admin/',
   '/admin/plugins',
   '/admin/plugins/upload',
+  '/admin/plugins/gallery',
   '/admin/plugins/hello',
   '/admin/plugins/hello?tab=access',
   '/admin/plugins/hello?tab=executions',

@@ -2,9 +2,9 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import fs from 'node:fs';
 import path from 'node:path';
 import type { Test } from 'tap';
-import { buildProject } from '../../src/authors/build-project.ts';
 import { newProject } from '../../src/authors/new-project.ts';
-import { isLanguage, readProject } from '../../src/authors/project.ts';
+import { buildProject } from '../../src/projects/build-project.ts';
+import { isLanguage, readProject } from '../../src/projects/project.ts';
 import { BARE_ENV } from './bare-env.ts';
 import { MAIN, type Ran, runCommand } from './commands.ts';
 

@@ -1,7 +1,7 @@
 import fs from 'node:fs';
 import path from 'node:path';
 import t, { type Test } from 'tap';
-import { endBuilds } from '../../src/authors/build-project.ts';
+import { endBuilds } from '../../src/projects/build-project.ts';
 import { tryTemplate } from './author.ts';
 import { makeDatabase } from './database.ts';
 import { messengerWorld } from './messenger-world.ts';

@@ -23,6 +23,7 @@ const tree = root.addChildren([
     screen('/', () => import('../screens/overview.tsx')),
     screen('/setup', () => import('../screens/setup.tsx')),
     screen('/plugins', () => import('../screens/plugins.tsx')),
+    screen('/plugins/gallery', () => import('../screens/gallery.tsx')),
     screen('/plugins/upload', () => import('../screens/upload.tsx')),
     screen('/plugins/$id', () => import('../screens/plugin.tsx')),
     screen('/plugins/$id/triggers/$name', () => import('../screens/trigger.tsx')),

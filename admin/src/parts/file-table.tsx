@@ -1,15 +1,19 @@
-import { Button, Text } from '@mantine/core';
+import { Button, Text, UnstyledButton } from '@mantine/core';
 import { IconFile } from '@tabler/icons-react';
 import { useQueryClient } from '@tanstack/react-query';
 import { useTranslation } from 'react-i18next';
 import { api, type Schemas } from '../api/client.ts';
 import { confirmed } from '../api/questions.ts';
 import { May } from '../app/may.tsx';
+import { useSearchState } from '../app/use-search-state.ts';
+import { CopyText } from './copy.tsx';
+import { Details } from './details.tsx';
 import { Empty } from './empty.tsx';
+import { Facts } from './facts.tsx';
 import { type KeysetQuery, KeysetTable } from './keyset-list.tsx';
 import { LinkAnchor } from './links.tsx';
 import { notifyProblem } from './problem.tsx';
-import { bytesText } from './quantities.ts';
+import { bytesText, numberText } from './quantities.ts';
 import { StateBadge } from './state-badge.tsx';
 import { When } from './time.tsx';
 
@@ -34,7 +38,9 @@ export function FileTable(props: { list: KeysetQuery<AnyFile>; withPlugin: boole
       notifyProblem(problem);
     }
   };
-  return (
+  const [{ file: opened }, setSearch] = useSearchState();
+  const shown = list.rows.find(f => f.id === opened);
+  const table = (
     <KeysetTable
       label={t('nav.files')}
       query={list}
@@ -45,9 +51,11 @@ export function FileTable(props: { list: KeysetQuery<AnyFile>; withPlugin: boole
           title: t('files.name'),
           cell: f => (
             <>
-              <Text size="sm" style={{ overflowWrap: 'anywhere' }}>
-                {f.name}
-              </Text>
+              <UnstyledButton onClick={() => setSearch({ file: f.id })}>
+                <Text size="sm" c="var(--mantine-color-anchor)" style={{ overflowWrap: 'anywhere' }}>
+                  {f.name}
+                </Text>
+              </UnstyledButton>
               {withPlugin && (
                 <LinkAnchor to="/admin/plugins/$id" params={{ id: f.plugin_id }} search={{ tab: 'files' }} size="xs">
                   {f.plugin_id}
@@ -58,7 +66,7 @@ export function FileTable(props: { list: KeysetQuery<AnyFile>; withPlugin: boole
         },
         { key: 'type', title: t('files.type'), from: 'md', cell: f => f.mime_type },
         { key: 'size', title: t('common.size'), align: 'right', cell: f => bytesText(f.size) },
-        { key: 'user', title: t('files.user'), from: 'sm', cell: f => <Owner user={f.user_id} /> },
+        { key: 'user', title: t('files.user'), from: 'sm', cell: f => <Owner file={f} /> },
         {
           key: 'state',
           title: t('common.state'),
@@ -82,14 +90,49 @@ export function FileTable(props: { list: KeysetQuery<AnyFile>; withPlugin: boole
       empty={<Empty icon={IconFile} title={t('files.emptyTitle')} text={empty} />}
     />
   );
+  return (
+    <>
+      {table}
+      <Details title={shown?.name ?? ''} isOpen={shown !== undefined} onClose={() => setSearch({ file: undefined })}>
+        {shown !== undefined && <FileFacts file={shown} />}
+      </Details>
+    </>
+  );
 }
 
-function Owner({ user }: { user: number | null }) {
+function Owner({ file: f }: { file: AnyFile }) {
   const { t } = useTranslation();
-  if (user === null) return t('files.own');
+  if (f.user_id === null) return t('files.own');
   return (
-    <LinkAnchor to="/admin/people/$user" params={{ user: String(user) }} size="sm">
-      #{user}
+    <LinkAnchor to="/admin/people/$user" params={{ user: String(f.user_id) }} size="sm">
+      {f.user_name ?? `#${f.user_id}`}
     </LinkAnchor>
+  );
+}
+
+/** Everything that is known of a file. */
+function FileFacts({ file: f }: { file: AnyFile }) {
+  const { t } = useTranslation();
+  return (
+    <Facts
+      facts={[
+        { label: t('files.id'), value: <CopyText value={f.id} /> },
+        {
+          label: t('plugins.name'),
+          value: (
+            <LinkAnchor to="/admin/plugins/$id" params={{ id: f.plugin_id }} search={{ tab: 'files' }} size="sm">
+              {f.plugin_id}
+            </LinkAnchor>
+          ),
+        },
+        { label: t('files.user'), value: <Owner file={f} /> },
+        { label: t('files.type'), value: f.mime_type },
+        { label: t('common.size'), value: `${bytesText(f.size)} (${numberText(f.size)})` },
+        { label: t('common.state'), value: <StateBadge kind={KIND[f.state]} label={t(`files.state.${f.state}`)} /> },
+        { label: t('files.store'), value: t(`files.stores.${f.store}`) },
+        { label: t('common.created'), value: <When at={f.created_at} /> },
+        f.expires_at === null ? null : { label: t('files.expires'), value: <When at={f.expires_at} /> },
+      ]}
+    />
   );
 }

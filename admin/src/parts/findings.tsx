@@ -37,6 +37,7 @@ const REMEDY = {
   time: 'makeSmaller',
   'too-many': 'makeSmaller',
   'import-newer': 'raiseProtocol',
+  'newer-gate': 'useKit',
   manifest: 'mendManifest',
   signature: 'signAgain',
 } as const;

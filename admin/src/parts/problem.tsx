@@ -59,6 +59,9 @@ export function ProblemAlert({ error, onRetry }: { error: unknown; onRetry?: () 
     <Alert color="red" icon={<IconAlertTriangle aria-hidden />} title={problemTitle(error)} role="alert">
       <ServiceWords error={error} />
       {findings.length > 0 && <Refusals findings={findings} />}
+      {error instanceof ApiProblem && i18next.exists(`advice.${error.code}`) && (
+        <Text size="sm">{t(`advice.${error.code}` as 'advice.body_too_large')}</Text>
+      )}
       {places.length > 0 && (
         <List size="sm" mt="xs">
           {places.map(p => (

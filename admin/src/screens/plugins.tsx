@@ -38,8 +38,19 @@ export default function Plugins() {
       {t('plugins.upload')}
     </LinkButton>
   );
+  const gallery = (
+    <LinkButton to="/admin/plugins/gallery" variant="default">
+      {t('gallery.from')}
+    </LinkButton>
+  );
+  const actions = (
+    <Group gap="xs">
+      {gallery}
+      {upload}
+    </Group>
+  );
   return (
-    <Page title={t('nav.plugins')} about={t('plugins.about')} actions={upload}>
+    <Page title={t('nav.plugins')} about={t('plugins.about')} actions={actions}>
       <Dropzone.FullScreen
         active={mayUpload}
         multiple
@@ -110,7 +121,7 @@ export default function Plugins() {
         ]}
         empty={
           search === '' ? (
-            <Empty icon={IconPuzzle} title={t('plugins.emptyTitle')} text={t('plugins.empty')} action={upload} />
+            <Empty icon={IconPuzzle} title={t('plugins.emptyTitle')} text={t('plugins.empty')} action={actions} />
           ) : (
             <Empty icon={IconSearch} title={t('common.nothingFound')} text={t('common.nothingFoundFor', { search })} />
           )

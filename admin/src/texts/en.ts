@@ -736,12 +736,69 @@ export const en = {
     same: 'Permissions and triggers are the same.',
     uploaded: 'Uploaded',
   },
+  gallery: {
+    about:
+      'They come with the service, as sources. One click builds a plugin; you read what it asks for before it is installed.',
+    from: 'From the gallery',
+    install: 'Review and install',
+    installOne: 'Review and install: {{name}}',
+    installed: 'Installed: {{version}}',
+    none: 'The gallery is empty',
+    plugin: {
+      announcements: {
+        name: 'Announcements',
+        summary:
+          'Deans and secretaries write to study groups in their messengers, and a second click sends nothing twice.',
+      },
+      'chat-relay': {
+        name: 'Chat relay',
+        summary: 'Passes events on to the webhook of a team chat, and keeps them while the chat is away.',
+      },
+      gradebook: {
+        name: 'Gradebook',
+        summary: 'Teachers enter grades, each student sees the own ones and no others.',
+      },
+      'hand-in': {
+        name: 'Hand in',
+        summary: 'Students hand in files on a page in the browser, teachers fetch them.',
+      },
+      'office-hours': {
+        name: 'Office hours',
+        summary: 'Teachers offer slots, each student takes one, and two students never get the same.',
+      },
+      'room-booking': {
+        name: 'Room booking',
+        summary: 'Rooms by the hour: a booking of several hours is made whole or not at all.',
+      },
+      'short-links': {
+        name: 'Short links',
+        summary: 'Short addresses for long ones, and how often each was followed.',
+      },
+      'sql-report': {
+        name: 'SQL report',
+        summary: 'An administrator writes a query once, staff read its result as a page or a table.',
+      },
+      survey: {
+        name: 'Survey',
+        summary: 'A survey on a page in the browser: each user answers once, and no answer says whose it is.',
+      },
+      timetable: {
+        name: 'Timetable',
+        summary: 'The register sends the timetable, students ask for a day in their messenger.',
+      },
+    },
+    title: 'Gallery',
+  },
   files: {
     about: 'What users have handed to plugins, and what plugins have stored.',
     emptyAll: 'Files that users hand to plugins, and files that plugins store, appear here.',
     share: 'Share of {{plugin}}',
     empty: 'Files that users hand to this plugin, and files it stores, appear here.',
     emptyTitle: 'No files',
+    expires: 'Deleted by itself',
+    id: 'Id',
+    store: 'Kept',
+    stores: { disk: 'on the disk of the service', s3: 'in the S3 store' },
     name: 'Name',
     own: 'the plugin',
     remove: 'Delete this file',

@@ -88,6 +88,12 @@ export const serviceTexts = {
     version_crashed_one: 'Version {{version}} was running when the service crashed:',
     version_crashed_other: 'Version {{version}} was running when the service crashed {{count}} times:',
   },
+  /** What helps after a refusal, by its code. */
+  advice: {
+    body_too_large:
+      'Choose a smaller file, or have the limit raised in the configuration: http.max_module for modules, http.max_frontend for frontends, http.max_upload for files.',
+    storage_full: 'Free space on the disk of the service, then try again: nothing was stored in part.',
+  },
   remedy: {
     chooseModule: 'Choose the .wasm file that the build has written.',
     copyAgain: 'Build it once more or copy it once more: the file was cut or changed on its way.',

@@ -1,0 +1,121 @@
+import { type Context, definePlugin, File, type FileRef, HostError, KV, TriggerHTTP, Users } from 'plugin-host';
+
+/** Students hand in files on a page in the browser, teachers fetch them. A later file replaces an earlier one. */
+definePlugin({
+  ID: 'hand-in',
+  Name: 'Hand in',
+  Version: '1.0.0',
+  Requirements: [
+    File('Takes over what students hand in, and gives it to teachers').Build(),
+    KV('Remembers who has handed in what').Build(),
+  ],
+  Triggers: [
+    {
+      Name: 'mine',
+      Type: TriggerHTTP,
+      Path: '/mine',
+      Methods: ['GET'],
+      Description: 'Lists what the caller has handed in',
+      Access: Users('Students see what they have handed in'),
+      Handler: mine,
+    },
+    {
+      Name: 'hand_in',
+      Type: TriggerHTTP,
+      Path: '/tasks/:task/files',
+      Methods: ['POST'],
+      Description: 'Hands in an uploaded file for a task',
+      Access: Users('Students hand in files'),
+      Handler: handIn,
+    },
+    {
+      Name: 'task',
+      Type: TriggerHTTP,
+      Path: '/tasks/:task',
+      Methods: ['GET'],
+      Description: 'Lists what was handed in for a task, with addresses to fetch it from',
+      Access: Users('Teachers fetch what was handed in').Policy('has_role("teacher")'),
+      Handler: task,
+    },
+  ],
+});
+
+/** What one execution reads and stores whole. */
+const FILE_BYTES_MAX = 8 * 1024 * 1024;
+const TASK = /^[\w-]{1,64}$/;
+
+type HandedIn = { user: string; file: string; name: string; size: number; at: string };
+
+const taskKey = (task: string, user: bigint | ''): string => `task:${task}:${user}`;
+const mineKey = (user: bigint, task: string): string => `user:${user}:${task}`;
+
+function userOf(ctx: Context): bigint | null {
+  const { Auth } = ctx.HTTP;
+  if (Auth?.Kind === 'user') return Auth.UserID;
+  ctx.JSON(401, { error: 'log in first' });
+  return null;
+}
+
+/** Values of keys, in their order. */
+function valuesOf(ctx: Context, prefix: string): HandedIn[] {
+  const found: HandedIn[] = [];
+  const { keys } = ctx.KVList(prefix);
+  for (let k = 0; k < keys.length; k += 100)
+    for (const value of ctx.KVGetMany(keys.slice(k, k + 100))) if (value !== null) found.push(JSON.parse(value));
+  return found;
+}
+
+function mine(ctx: Context): void {
+  const user = userOf(ctx);
+  if (user === null) return;
+  const { keys } = ctx.KVList(mineKey(user, ''));
+  const tasks = keys.map(key => key.slice(mineKey(user, '').length));
+  const values = ctx.KVGetMany(tasks.slice(0, 100).map(t => taskKey(t, user)));
+  const handedIn = tasks.flatMap((t, k) => {
+    const value = values[k];
+    if (typeof value !== 'string') return [];
+    const { at, name, size }: HandedIn = JSON.parse(value);
+    return [{ task: t, name, size, at }];
+  });
+  ctx.JSON(200, { handed_in: handedIn });
+}
+
+/** The file that the body names; null when the caller may not read such a file. */
+function sentFile(ctx: Context): FileRef | null {
+  try {
+    const { file_id } = ctx.HTTP.JSON<{ file_id?: unknown }>();
+    return typeof file_id === 'string' ? ctx.FileMeta(file_id) : null;
+  } catch (error) {
+    if (error instanceof SyntaxError || (error instanceof HostError && error.code === 'not_found')) return null;
+    throw error;
+  }
+}
+
+/** What a user has uploaded, the plugin may read for this user alone: teachers get a copy, which belongs to the plugin. */
+function handIn(ctx: Context): void {
+  const user = userOf(ctx);
+  if (user === null) return;
+  const { task = '' } = ctx.HTTP.Params;
+  if (!TASK.test(task)) return ctx.JSON(400, { error: 'the name of a task has letters, digits, _ and -' });
+  const file = sentFile(ctx);
+  if (file === null) return ctx.JSON(400, { error: 'send {"file_id": ...} of a completed upload' });
+  if (file.Size > FILE_BYTES_MAX) return ctx.JSON(413, { error: 'a file may have 8 MB' });
+  const copy = ctx.FileStore(file.Name, file.MIMEType, file.FileType, ctx.FileReadAll(file.ID));
+  const at = new Date().toISOString();
+  const handedIn: HandedIn = { user: String(user), file: copy.ID, name: copy.Name, size: copy.Size, at };
+  ctx.KVSet(taskKey(task, user), JSON.stringify(handedIn));
+  ctx.KVSet(mineKey(user, task), '');
+  ctx.JSON(201, { task, name: copy.Name, size: copy.Size });
+}
+
+function task(ctx: Context): void {
+  const { task = '' } = ctx.HTTP.Params;
+  const files = valuesOf(ctx, taskKey(task, '')).map(({ at, file, name, size, user }) => ({
+    user: Number(user),
+    name,
+    size,
+    at,
+    url: ctx.FileURL(file),
+  }));
+  ctx.JSON(200, { task, files });
+}

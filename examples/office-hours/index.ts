@@ -1,0 +1,165 @@
+import { type Context, definePlugin, File, KV, NewMessage, TriggerHTTP, TriggerMessenger, Users } from 'plugin-host';
+
+/** Office hours of a department: teachers offer slots, each student takes one, and no two get the same. */
+definePlugin({
+  ID: 'office-hours',
+  Name: 'Office hours',
+  Version: '1.0.0',
+  Requirements: [
+    KV('Keeps the slots and who has booked which').Build(),
+    File('Gives a booking as a calendar file').Build(),
+  ],
+  Triggers: [
+    {
+      Name: 'slots',
+      Type: TriggerHTTP,
+      Path: '/slots',
+      Methods: ['GET'],
+      Description: 'Lists the free slots, and the one the caller has',
+      Access: Users('Students look for a free slot'),
+      Handler: slots,
+    },
+    {
+      Name: 'book',
+      Type: TriggerHTTP,
+      Path: '/slots/:time',
+      Methods: ['POST', 'DELETE'],
+      Description: 'Books a slot, or gives it up',
+      Access: Users('Students book a slot'),
+      Handler: change,
+    },
+    {
+      Name: 'plan',
+      Type: TriggerHTTP,
+      Path: '/plan',
+      Methods: ['GET', 'PUT'],
+      Description: 'Shows all slots with their bookings, or adds slots',
+      Access: Users('Teachers plan their hours').Policy('has_any_role("teacher", "secretary")'),
+      Handler: plan,
+    },
+    {
+      Name: 'slot',
+      Type: TriggerMessenger,
+      Description: 'Your slot in the office hours, as a calendar file',
+      Handler: slot,
+    },
+  ],
+});
+
+/** What stands at a slot that is not booked; no user has this id. */
+const FREE = '';
+const SLOTS_MAX = 200;
+const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d$/;
+
+const slotKey = (time: string): string => `slot:${time}`;
+const userKey = (user: bigint): string => `user:${user}`;
+
+const isTime = (value: unknown): value is string =>
+  typeof value === 'string' && TIME.test(value) && !Number.isNaN(Date.parse(`${value}Z`));
+
+/** The user of a request; the host lets in no other callers, unless an administrator opens the trigger. */
+function userOf(ctx: Context): bigint | null {
+  const { Auth } = ctx.HTTP;
+  if (Auth?.Kind === 'user') return Auth.UserID;
+  ctx.JSON(401, { error: 'log in first' });
+  return null;
+}
+
+/** All slots in the order of their times, with the id of the user or `FREE`. */
+function allSlots(ctx: Context): Array<{ time: string; user: string }> {
+  const { keys } = ctx.KVList(slotKey(''), '', SLOTS_MAX);
+  const users: Array<string | null> = [];
+  // The host gives 100 values at a time.
+  for (let k = 0; k < keys.length; k += 100) users.push(...ctx.KVGetMany(keys.slice(k, k + 100)));
+  return keys.map((key, k) => ({ time: key.slice(slotKey('').length), user: users[k] ?? FREE }));
+}
+
+function slots(ctx: Context): void {
+  const user = userOf(ctx);
+  if (user === null) return;
+  const free = allSlots(ctx).flatMap(s => (s.user === FREE ? [s.time] : []));
+  ctx.JSON(200, { free, yours: ctx.KVGet(userKey(user)) });
+}
+
+function change(ctx: Context): void {
+  const user = userOf(ctx);
+  if (user === null) return;
+  const { time = '' } = ctx.HTTP.Params;
+  if (ctx.HTTP.Method === 'DELETE') giveUp(ctx, user, time);
+  else book(ctx, user, time);
+}
+
+/** The claim of the user comes first: two requests of one user at the same time take one slot. */
+function book(ctx: Context, user: bigint, time: string): void {
+  const mine = ctx.KVSetIfAbsent(userKey(user), time);
+  if (!mine.written) return ctx.JSON(409, { error: `you have booked ${mine.present}; give it up first` });
+  const taken = ctx.KVCompareAndSet(slotKey(time), FREE, String(user));
+  if (taken.written) return ctx.JSON(201, { yours: time });
+  ctx.KVDelete(userKey(user));
+  if (taken.present === null) ctx.JSON(404, { error: `there is no slot at ${time}` });
+  else ctx.JSON(409, { error: `the slot at ${time} is taken` });
+}
+
+function giveUp(ctx: Context, user: bigint, time: string): void {
+  if (!ctx.KVCompareAndSet(slotKey(time), String(user), FREE).written)
+    return ctx.JSON(404, { error: `you have no slot at ${time}` });
+  ctx.KVDelete(userKey(user));
+  ctx.JSON(200, { yours: null });
+}
+
+/** The times in the body; null when there is anything else. */
+function sentTimes(ctx: Context): string[] | null {
+  try {
+    const { slots: times } = ctx.HTTP.JSON<{ slots?: unknown }>();
+    return Array.isArray(times) && times.length > 0 && times.every(isTime) ? times : null;
+  } catch {
+    return null;
+  }
+}
+
+function plan(ctx: Context): void {
+  if (ctx.HTTP.Method === 'PUT') {
+    const times = sentTimes(ctx);
+    if (times === null) return ctx.JSON(400, { error: 'send {"slots": ["2026-12-01T10:00", ...]}' });
+    const known = ctx.KVList(slotKey(''), '', SLOTS_MAX).keys.length;
+    if (known + times.length > SLOTS_MAX) return ctx.JSON(422, { error: `there can be ${SLOTS_MAX} slots` });
+    // A slot that is booked stays booked.
+    for (const time of times) ctx.KVSetIfAbsent(slotKey(time), FREE);
+  }
+  ctx.JSON(200, {
+    slots: allSlots(ctx).map(({ time, user }) => ({ time, user: user === FREE ? null : Number(user) })),
+  });
+}
+
+/** A calendar file (RFC 5545) with one event of half an hour. */
+function calendarOf(time: string): string {
+  const stamp = (at: Date): string => at.toISOString().replace(/[-:]|\.\d+Z/g, '');
+  const begin = new Date(`${time}:00Z`);
+  const end = new Date(begin.getTime() + 30 * 60_000);
+  return [
+    'BEGIN:VCALENDAR',
+    'VERSION:2.0',
+    'PRODID:-//office-hours//EN',
+    'BEGIN:VEVENT',
+    `UID:${time}@office-hours`,
+    `DTSTAMP:${stamp(begin)}Z`,
+    // Without a zone: the time of the place.
+    `DTSTART:${stamp(begin)}`,
+    `DTEND:${stamp(end)}`,
+    'SUMMARY:Office hours',
+    'END:VEVENT',
+    'END:VCALENDAR',
+    '',
+  ].join('\r\n');
+}
+
+const CALENDAR_MS = 24 * 3_600_000;
+
+function slot(ctx: Context): void {
+  const { UserID } = ctx.Message;
+  if (UserID === null) return ctx.Reply(NewMessage('Link this chat to your account first, then I know who you are.'));
+  const time = ctx.KVGet(userKey(UserID));
+  if (time === null) return ctx.Reply(NewMessage('You have no slot.'));
+  const file = ctx.FileStoreWithTTL('office-hours.ics', 'text/calendar', 'document', calendarOf(time), CALENDAR_MS);
+  ctx.Reply(NewMessage(`Your slot: ${time.replace('T', ' ')}`).File(file));
+}
