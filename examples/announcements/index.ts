@@ -1,4 +1,14 @@
-import { type Context, definePlugin, KV, NewMessage, NotifyReq, Students, TriggerHTTP, Users } from 'plugin-host';
+import {
+  type Context,
+  definePlugin,
+  HostError,
+  KV,
+  NewMessage,
+  NotifyReq,
+  Students,
+  TriggerHTTP,
+  Users,
+} from 'plugin-host';
 
 /** Announcements to study groups in their messengers. The same one is not sent twice by a second click. */
 definePlugin({
@@ -24,6 +34,7 @@ definePlugin({
 
 const TEXT_CHARS = 3000;
 const GROUPS_MAX = 50;
+const GROUP_CHARS = 200;
 /** The same announcement to the same groups is a second click within this time. */
 const REPEAT_SECONDS = 600;
 const KEPT_SECONDS = 180 * 86_400;
@@ -48,7 +59,7 @@ function sent(ctx: Context): Announcement | null {
     Array.isArray(groups) &&
     groups.length > 0 &&
     groups.length <= GROUPS_MAX &&
-    groups.every(g => typeof g === 'string' && g !== '');
+    groups.every(g => typeof g === 'string' && g !== '' && g.length <= GROUP_CHARS);
   return isRight ? { groups: [...new Set<string>(groups)].sort(), text } : null;
 }
 
@@ -61,9 +72,18 @@ function announce(ctx: Context): void {
       error: `send {"groups": ["g-1"], "text": ...}: at most ${GROUPS_MAX} groups and ${TEXT_CHARS} characters`,
     });
   const words = JSON.stringify(order);
-  if (!ctx.KVSetIfAbsent(`repeat:${digestOf(words)}`, '', REPEAT_SECONDS).written)
+  const repeat = `repeat:${digestOf(words)}`;
+  if (!ctx.KVSetIfAbsent(repeat, '', REPEAT_SECONDS).written)
     return ctx.JSON(409, { error: 'this was just sent to these groups' });
-  const counts = ctx.NotifyStudents(Students().Groups(...order.groups), NewMessage(order.text));
+  let counts: { queued: number; unreachable: number };
+  try {
+    counts = ctx.NotifyStudents(Students().Groups(...order.groups), NewMessage(order.text));
+  } catch (error) {
+    if (!(error instanceof HostError)) throw error;
+    // Nothing was sent: the next try is no repetition.
+    ctx.KVDelete(repeat);
+    return ctx.JSON(error.code === 'invalid_argument' ? 422 : 503, { error: error.message });
+  }
   const record: Sent = { ...order, at: new Date().toISOString(), by: Number(Auth.UserID), ...counts };
   // Newest first: keys are in the order of their text.
   const place = String(9_999_999_999_999 - Date.now()).padStart(13, '0');

@@ -47,8 +47,15 @@ const NEXT = 'next';
 const TEXT_CHARS = 4000;
 /** What one execution sends of what waits. */
 const SENT_AT_ONCE = 20;
+const SENDING = 'sending';
+/** An execution that ends in the middle holds up the others no longer than this. */
+const SENDING_SECONDS = 10;
+/** Statuses that speak of the text; others, like 404 for a webhook that is gone, speak of the chat. */
+const REFUSED_TEXT = new Set([400, 413, 422]);
 
 type Event = { type: string; text: string };
+
+const isText = (text: unknown): text is string => typeof text === 'string' && text !== '' && text.length <= TEXT_CHARS;
 
 function receive(ctx: Context): void {
   const { type = '' } = ctx.HTTP.Params;
@@ -58,43 +65,55 @@ function receive(ctx: Context): void {
   } catch {
     text = null;
   }
-  if (typeof text !== 'string' || text === '' || text.length > TEXT_CHARS)
-    return ctx.JSON(400, { error: `send {"text": ...} of at most ${TEXT_CHARS} characters` });
-  const waiting = relay(ctx, { type, text });
-  ctx.JSON(waiting === 0 ? 200 : 202, { waiting });
+  if (!isText(text)) return ctx.JSON(400, { error: `send {"text": ...} of at most ${TEXT_CHARS} characters` });
+  try {
+    const waiting = relay(ctx, { type, text });
+    ctx.JSON(waiting === 0 ? 200 : 202, { waiting });
+  } catch (error) {
+    if (!(error instanceof HostError) || error.code !== 'invalid_argument') throw error;
+    ctx.JSON(400, { error: error.message });
+  }
 }
 
 /** For other plugins: {"type": ..., "text": ...} -> {"waiting": 0}. */
 function announce(ctx: Context): void {
   const { text, type }: { type?: unknown; text?: unknown } = Object(ctx.Call.Value);
-  if (typeof type !== 'string' || typeof text !== 'string') throw new Error('call it with {"type": ..., "text": ...}');
-  ctx.Output({ waiting: relay(ctx, { type, text: text.slice(0, TEXT_CHARS) }) });
+  if (typeof type !== 'string' || !isText(text))
+    throw new Error(`call it with {"type": ..., "text": ...} of at most ${TEXT_CHARS} characters`);
+  ctx.Output({ waiting: relay(ctx, { type, text }) });
 }
 
-/** Publishes and keeps the event, then sends what waits. @returns how many wait for the chat */
+/** Publishes and keeps the event, then sends what waits. @returns how many wait for the chat, 1000 at most */
 function relay(ctx: Context, event: Event): number {
   ctx.PublishEvent(event.type, { text: event.text });
   // Keys are in the order of their text.
   const place = String(ctx.KVIncrement(NEXT)).padStart(15, '0');
   ctx.KVSet(WAITING + place, JSON.stringify(event));
-  const { keys } = ctx.KVList(WAITING, '', SENT_AT_ONCE);
-  for (const key of keys) {
-    const value = ctx.KVGet(key);
-    // Another execution has sent it meanwhile.
-    if (value === null) continue;
-    if (!post(ctx, JSON.parse(value))) return ctx.KVList(WAITING, '', 1000).keys.length;
-    ctx.KVDelete(key);
+  // One execution sends at a time; what came meanwhile goes out with the next event.
+  if (ctx.KVSetIfAbsent(SENDING, '', SENDING_SECONDS).written) {
+    sendWaiting(ctx);
+    ctx.KVDelete(SENDING);
   }
-  return 0;
+  return ctx.KVList(WAITING, '', 1000).keys.length;
 }
 
-/** Whether the chat has taken it. What it refuses for good is dropped: it would hold up all others. */
-function post(ctx: Context, { text, type }: Event): boolean {
+function sendWaiting(ctx: Context): void {
+  for (const key of ctx.KVList(WAITING, '', SENT_AT_ONCE).keys) {
+    const value = ctx.KVGet(key);
+    if (value === null) continue;
+    if (!isOver(ctx, JSON.parse(value))) return;
+    ctx.KVDelete(key);
+  }
+}
+
+/** Whether the chat has taken it, or refuses this very text for good: that would hold up all others. */
+function isOver(ctx: Context, { text, type }: Event): boolean {
   try {
-    const body = JSON.stringify({ text: `**${type}** ${text}` });
+    const body = JSON.stringify({ text: `${type}: ${text}` });
     const { Status } = ctx.HTTPPost(ctx.Config('webhook') ?? '', 'application/json', body);
-    if (Status >= 400 && Status < 500 && Status !== 429) ctx.LogError(`the chat refuses it with ${Status}: ${type}`);
-    return Status < 500 && Status !== 429;
+    if (Status >= 200 && Status < 300) return true;
+    ctx.LogError(`the chat answers ${Status}: ${type}`);
+    return REFUSED_TEXT.has(Status);
   } catch (error) {
     if (!(error instanceof HostError)) throw error;
     ctx.LogError(`the chat does not answer: ${error.message}`);

@@ -1,6 +1,6 @@
 import { type Connection, type Context, Database, definePlugin, HostError, TriggerHTTP, Users } from 'plugin-host';
 
-/** Grades in a database: teachers enter them, each student sees the own ones and no others. It makes its table itself. */
+/** Grades in a database: teachers enter them, each student sees only their own. It makes its table itself. */
 definePlugin({
   ID: 'gradebook',
   Name: 'Gradebook',
@@ -13,7 +13,7 @@ definePlugin({
       Path: '/mine',
       Methods: ['GET'],
       Description: 'Shows the grades of the caller',
-      Access: Users('Each student sees the own grades'),
+      Access: Users('Each student sees only their own grades'),
       Handler: ctx => answered(ctx, mine),
     },
     {
@@ -33,7 +33,10 @@ const TABLE = `CREATE TABLE IF NOT EXISTS gradebook_grades (
   PRIMARY KEY (student, course))`;
 /** SQLSTATE of a statement about a table that is not there. */
 const NO_TABLE = '42P01';
+/** SQLSTATE of a row that a CHECK refuses. */
+const WRONG_GRADE = '23514';
 const GRADES_MAX = 500;
+const GRADE_SIZE_MAX = 1000;
 
 type Grade = { student: number | bigint; grade: number };
 
@@ -45,14 +48,25 @@ function answered(ctx: Context, handle: (ctx: Context, db: Connection) => void):
       handle(ctx, db);
     } catch (error) {
       if (!(error instanceof HostError) || !error.message.startsWith(NO_TABLE)) throw error;
-      db.Exec(TABLE);
+      makeTable(db);
       handle(ctx, db);
     }
   } catch (error) {
     if (!(error instanceof HostError)) throw error;
-    // Class 23: data that a constraint refuses.
-    const status = error.message.startsWith('23') ? 422 : error.code === 'unavailable' ? 503 : 500;
-    ctx.JSON(status, { error: status === 422 ? 'a grade is 2, 3, 4 or 5' : error.message });
+    if (error.message.startsWith(WRONG_GRADE)) return ctx.JSON(422, { error: 'a grade is 2, 3, 4 or 5' });
+    ctx.LogError(error.message);
+    ctx.JSON(error.code === 'unavailable' ? 503 : 500, {
+      error: 'the database of grades does not answer as it should',
+    });
+  }
+}
+
+/** Two first requests at once both make it: PostgreSQL refuses one of them in words of its own catalogue. */
+function makeTable(db: Connection): void {
+  try {
+    db.Exec(TABLE);
+  } catch (error) {
+    if (!(error instanceof HostError) || !/^(23505|42P07)/.test(error.message)) throw error;
   }
 }
 
@@ -79,7 +93,12 @@ function course(ctx: Context, db: Connection): void {
 function sentGrades(ctx: Context): Grade[] | null {
   const isGrade = (value: unknown): value is Grade => {
     const { grade, student }: Partial<Record<keyof Grade, unknown>> = Object(value);
-    return Number.isSafeInteger(student) && Number(student) > 0 && Number.isInteger(grade);
+    return (
+      Number.isSafeInteger(student) &&
+      Number(student) > 0 &&
+      Number.isInteger(grade) &&
+      Math.abs(Number(grade)) < GRADE_SIZE_MAX
+    );
   };
   try {
     const list = ctx.HTTP.JSON<unknown>();

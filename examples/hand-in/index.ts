@@ -42,9 +42,11 @@ definePlugin({
 
 /** What one execution reads and stores whole. */
 const FILE_BYTES_MAX = 8 * 1024 * 1024;
+/** Copies are deleted after a year, also those that a later file has replaced. */
+const KEPT_MS = 366 * 86_400_000;
 const TASK = /^[\w-]{1,64}$/;
 
-type HandedIn = { user: string; file: string; name: string; size: number; at: string };
+type HandedIn = { task: string; user: string; file: string; name: string; size: number; at: string };
 
 const taskKey = (task: string, user: bigint | ''): string => `task:${task}:${user}`;
 const mineKey = (user: bigint, task: string): string => `user:${user}:${task}`;
@@ -56,27 +58,41 @@ function userOf(ctx: Context): bigint | null {
   return null;
 }
 
-/** Values of keys, in their order. */
-function valuesOf(ctx: Context, prefix: string): HandedIn[] {
-  const found: HandedIn[] = [];
-  const { keys } = ctx.KVList(prefix);
-  for (let k = 0; k < keys.length; k += 100)
-    for (const value of ctx.KVGetMany(keys.slice(k, k + 100))) if (value !== null) found.push(JSON.parse(value));
-  return found;
+/** All keys with a prefix, a hundred at a time: as many as the host gives the values of. */
+function* pagesOf(ctx: Context, prefix: string): Generator<string[]> {
+  for (let after = ''; ; ) {
+    const { keys, next } = ctx.KVList(prefix, after, 100);
+    yield keys;
+    if (next === null) return;
+    after = next;
+  }
+}
+
+const handedInOf = (ctx: Context, keys: readonly string[]): HandedIn[] =>
+  ctx.KVGetMany(keys).flatMap((value): HandedIn[] => (value === null ? [] : [JSON.parse(value)]));
+
+/** Null for a file that an administrator has deleted, or whose time is over. */
+function linkOf(ctx: Context, file: string): string | null {
+  try {
+    return ctx.FileURL(file);
+  } catch (error) {
+    if (error instanceof HostError && error.code === 'not_found') return null;
+    throw error;
+  }
 }
 
 function mine(ctx: Context): void {
   const user = userOf(ctx);
   if (user === null) return;
-  const { keys } = ctx.KVList(mineKey(user, ''));
-  const tasks = keys.map(key => key.slice(mineKey(user, '').length));
-  const values = ctx.KVGetMany(tasks.slice(0, 100).map(t => taskKey(t, user)));
-  const handedIn = tasks.flatMap((t, k) => {
-    const value = values[k];
-    if (typeof value !== 'string') return [];
-    const { at, name, size }: HandedIn = JSON.parse(value);
-    return [{ task: t, name, size, at }];
-  });
+  const handedIn: object[] = [];
+  for (const keys of pagesOf(ctx, mineKey(user, ''))) {
+    const tasks = keys.map(key => key.slice(mineKey(user, '').length));
+    for (const { at, name, size, task } of handedInOf(
+      ctx,
+      tasks.map(t => taskKey(t, user)),
+    ))
+      handedIn.push({ task, name, size, at });
+  }
   ctx.JSON(200, { handed_in: handedIn });
 }
 
@@ -100,9 +116,16 @@ function handIn(ctx: Context): void {
   const file = sentFile(ctx);
   if (file === null) return ctx.JSON(400, { error: 'send {"file_id": ...} of a completed upload' });
   if (file.Size > FILE_BYTES_MAX) return ctx.JSON(413, { error: 'a file may have 8 MB' });
-  const copy = ctx.FileStore(file.Name, file.MIMEType, file.FileType, ctx.FileReadAll(file.ID));
+  let copy: FileRef;
+  try {
+    copy = ctx.FileStoreWithTTL(file.Name, file.MIMEType, file.FileType, ctx.FileReadAll(file.ID), KEPT_MS);
+  } catch (error) {
+    if (!(error instanceof HostError)) throw error;
+    ctx.LogError(error.message);
+    return ctx.JSON(503, { error: `the file cannot be taken now: ${error.message}` });
+  }
   const at = new Date().toISOString();
-  const handedIn: HandedIn = { user: String(user), file: copy.ID, name: copy.Name, size: copy.Size, at };
+  const handedIn: HandedIn = { task, user: String(user), file: copy.ID, name: copy.Name, size: copy.Size, at };
   ctx.KVSet(taskKey(task, user), JSON.stringify(handedIn));
   ctx.KVSet(mineKey(user, task), '');
   ctx.JSON(201, { task, name: copy.Name, size: copy.Size });
@@ -110,12 +133,9 @@ function handIn(ctx: Context): void {
 
 function task(ctx: Context): void {
   const { task = '' } = ctx.HTTP.Params;
-  const files = valuesOf(ctx, taskKey(task, '')).map(({ at, file, name, size, user }) => ({
-    user: Number(user),
-    name,
-    size,
-    at,
-    url: ctx.FileURL(file),
-  }));
+  const files: object[] = [];
+  for (const keys of pagesOf(ctx, taskKey(task, '')))
+    for (const { at, file, name, size, user } of handedInOf(ctx, keys))
+      files.push({ user: Number(user), name, size, at, url: linkOf(ctx, file) });
   ctx.JSON(200, { task, files });
 }

@@ -51,6 +51,12 @@ const FREE = '';
 const SLOTS_MAX = 200;
 const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d$/;
 
+/** A slot is forgotten a day and a half after it, wherever its time zone is. */
+const KEPT_MS = 36 * 3_600_000;
+
+/** How long a slot is kept, in seconds; not above 0 for one that is over. */
+const keptSeconds = (time: string): number => Math.ceil((Date.parse(`${time}Z`) + KEPT_MS - Date.now()) / 1000);
+
 const slotKey = (time: string): string => `slot:${time}`;
 const userKey = (user: bigint): string => `user:${user}`;
 
@@ -85,15 +91,17 @@ function change(ctx: Context): void {
   const user = userOf(ctx);
   if (user === null) return;
   const { time = '' } = ctx.HTTP.Params;
+  if (!isTime(time) || keptSeconds(time) <= 0) return ctx.JSON(404, { error: `there is no slot at ${time}` });
   if (ctx.HTTP.Method === 'DELETE') giveUp(ctx, user, time);
   else book(ctx, user, time);
 }
 
 /** The claim of the user comes first: two requests of one user at the same time take one slot. */
 function book(ctx: Context, user: bigint, time: string): void {
-  const mine = ctx.KVSetIfAbsent(userKey(user), time);
+  const seconds = keptSeconds(time);
+  const mine = ctx.KVSetIfAbsent(userKey(user), time, seconds);
   if (!mine.written) return ctx.JSON(409, { error: `you have booked ${mine.present}; give it up first` });
-  const taken = ctx.KVCompareAndSet(slotKey(time), FREE, String(user));
+  const taken = ctx.KVCompareAndSet(slotKey(time), FREE, String(user), seconds);
   if (taken.written) return ctx.JSON(201, { yours: time });
   ctx.KVDelete(userKey(user));
   if (taken.present === null) ctx.JSON(404, { error: `there is no slot at ${time}` });
@@ -101,9 +109,11 @@ function book(ctx: Context, user: bigint, time: string): void {
 }
 
 function giveUp(ctx: Context, user: bigint, time: string): void {
-  if (!ctx.KVCompareAndSet(slotKey(time), String(user), FREE).written)
-    return ctx.JSON(404, { error: `you have no slot at ${time}` });
-  ctx.KVDelete(userKey(user));
+  const isFreed = ctx.KVCompareAndSet(slotKey(time), String(user), FREE, keptSeconds(time)).written;
+  // A claim without its slot is left when an execution ends in the middle: it goes as well.
+  const isMine = ctx.KVGet(userKey(user)) === time;
+  if (!isFreed && !isMine) return ctx.JSON(404, { error: `you have no slot at ${time}` });
+  if (isMine) ctx.KVDelete(userKey(user));
   ctx.JSON(200, { yours: null });
 }
 
@@ -121,10 +131,12 @@ function plan(ctx: Context): void {
   if (ctx.HTTP.Method === 'PUT') {
     const times = sentTimes(ctx);
     if (times === null) return ctx.JSON(400, { error: 'send {"slots": ["2026-12-01T10:00", ...]}' });
-    const known = ctx.KVList(slotKey(''), '', SLOTS_MAX).keys.length;
-    if (known + times.length > SLOTS_MAX) return ctx.JSON(422, { error: `there can be ${SLOTS_MAX} slots` });
+    const past = times.find(time => keptSeconds(time) <= 0);
+    if (past !== undefined) return ctx.JSON(422, { error: `${past} is over` });
+    const all = new Set([...allSlots(ctx).map(s => s.time), ...times]);
+    if (all.size > SLOTS_MAX) return ctx.JSON(422, { error: `there can be ${SLOTS_MAX} slots` });
     // A slot that is booked stays booked.
-    for (const time of times) ctx.KVSetIfAbsent(slotKey(time), FREE);
+    for (const time of times) ctx.KVSetIfAbsent(slotKey(time), FREE, keptSeconds(time));
   }
   ctx.JSON(200, {
     slots: allSlots(ctx).map(({ time, user }) => ({ time, user: user === FREE ? null : Number(user) })),

@@ -36,10 +36,15 @@ definePlugin({
 
 const [OPENS, CLOSES] = [8, 22];
 /** Bookings of a day are forgotten a month after it. */
-const KEPT_SECONDS = 31 * 86_400;
+const DAY_SECONDS = 86_400;
+const KEPT_SECONDS = 31 * DAY_SECONDS;
 const PURPOSE_CHARS = 200;
 
-type Booking = { user: string; purpose: string };
+type Booking = { id: string; user: string; purpose: string };
+
+/** What stands for a moment at an hour that was given back. */
+const FREE = '';
+const YEARS_MAX = 10;
 type Hours = { from: number; to: number };
 
 const hourKey = (day: string, room: string, hour: number): string => `${day}:${room}:${String(hour).padStart(2, '0')}`;
@@ -48,7 +53,8 @@ const roomsOf = (ctx: Context): string[] =>
   (ctx.Config('rooms') ?? '')
     .split(',')
     .map(room => room.trim())
-    .filter(room => room !== '');
+    // A colon divides the parts of a key.
+    .filter(room => room !== '' && !room.includes(':'));
 
 /** The day of the path, as seconds since 1970; null when it is none. */
 function secondsOf(day: string): number | null {
@@ -59,15 +65,17 @@ function secondsOf(day: string): number | null {
 function day(ctx: Context): void {
   const { day = '' } = ctx.HTTP.Params;
   if (secondsOf(day) === null) return ctx.JSON(400, { error: `${day} is no day like 2026-12-01` });
-  const { keys } = ctx.KVList(`${day}:`);
   const bookings: object[] = [];
-  for (let k = 0; k < keys.length; k += 100) {
-    const some = keys.slice(k, k + 100);
-    for (const [n, value] of ctx.KVGetMany(some).entries()) {
-      const [, room, hour] = (some[n] ?? '').split(':');
-      const { purpose }: Booking = JSON.parse(value ?? '{}');
+  for (let after = ''; ; ) {
+    const { keys, next } = ctx.KVList(`${day}:`, after, 100);
+    for (const [n, value] of ctx.KVGetMany(keys).entries()) {
+      if (value === null || value === FREE) continue;
+      const [, room, hour] = (keys[n] ?? '').split(':');
+      const { purpose }: Booking = JSON.parse(value);
       bookings.push({ room, hour: Number(hour), purpose });
     }
+    if (next === null) break;
+    after = next;
   }
   ctx.JSON(200, { rooms: roomsOf(ctx), opens: OPENS, closes: CLOSES, bookings });
 }
@@ -103,32 +111,37 @@ function booking(ctx: Context): void {
   if (Method === 'DELETE') return giveBack(ctx, user, keys);
   const purpose = typeof given.purpose === 'string' ? given.purpose.slice(0, PURPOSE_CHARS) : '';
   const ttl = Math.ceil(begins + KEPT_SECONDS - Date.now() / 1000);
-  if (ttl <= 0) return ctx.JSON(422, { error: `${day} is long over` });
-  book(ctx, keys, JSON.stringify({ user, purpose }), ttl);
+  if (ttl <= KEPT_SECONDS - 2 * DAY_SECONDS) return ctx.JSON(422, { error: `${day} is over` });
+  if (ttl > YEARS_MAX * 366 * DAY_SECONDS)
+    return ctx.JSON(422, { error: `${day} is more than ${YEARS_MAX} years ahead` });
+  book(ctx, keys, JSON.stringify({ id: ctx.RequestID, user, purpose }), ttl);
 }
 
 /** Each hour is claimed by itself; when one is taken, those claimed before are given back. */
 function book(ctx: Context, keys: readonly string[], value: string, ttl: number): void {
   for (const [k, key] of keys.entries()) {
-    const claim = ctx.KVSetIfAbsent(key, value, ttl);
+    let claim = ctx.KVSetIfAbsent(key, value, ttl);
+    if (!claim.written && claim.present === FREE) claim = ctx.KVCompareAndSet(key, FREE, value, ttl);
     if (claim.written) continue;
-    for (const mine of keys.slice(0, k)) ctx.KVDelete(mine);
-    const { purpose }: Booking = JSON.parse(claim.present ?? '{"purpose":""}');
+    for (const mine of keys.slice(0, k)) free(ctx, mine, value);
+    const { purpose }: Booking = JSON.parse(claim.present || '{"purpose":""}');
     return ctx.JSON(409, { error: `${Number(key.slice(-2))}:00 is booked${purpose === '' ? '' : `: ${purpose}`}` });
   }
   ctx.JSON(201, { booked: keys.length });
 }
 
+/** Frees an hour only while it still has this very booking: another one may have come meanwhile. */
+const free = (ctx: Context, key: string, booking: string): boolean =>
+  ctx.KVCompareAndSet(key, booking, FREE, 1).written;
+
 /** Only hours of the user. */
 function giveBack(ctx: Context, user: string, keys: readonly string[]): void {
-  const values = ctx.KVGetMany(keys);
-  const mine = keys.filter((_, k) => {
-    const value = values[k];
-    if (typeof value !== 'string') return false;
+  let freed = 0;
+  for (const [k, value] of ctx.KVGetMany(keys).entries()) {
+    if (value === null || value === FREE) continue;
     const booked: Booking = JSON.parse(value);
-    return booked.user === user;
-  });
-  for (const key of mine) ctx.KVDelete(key);
-  if (mine.length === 0) return ctx.JSON(404, { error: 'none of these hours is booked by you' });
-  ctx.JSON(200, { given_back: mine.length });
+    if (booked.user === user && free(ctx, keys[k] ?? '', value)) freed++;
+  }
+  if (freed === 0) return ctx.JSON(404, { error: 'none of these hours is booked by you' });
+  ctx.JSON(200, { given_back: freed });
 }

@@ -27,6 +27,11 @@ function mineKey(user: i64, name: string): string {
   return "user:" + user.toString() + ":" + name;
 }
 
+/** A link is kept with the id of the user who has made it. */
+function addressIn(link: string): string {
+  return link.substring(link.indexOf(" ") + 1);
+}
+
 function error(ctx: Context, status: i32, text: string): void {
   ctx.JSON(status, obj().str("error", text));
 }
@@ -64,12 +69,12 @@ function follow(ctx: Context): void {
   const name = ctx.HTTP.Param("name");
   const found = ctx.KVGet(linkKey(name));
   if (!found.ok) return ctx.Fail(found.error!);
-  const url = found.value;
-  if (url === null) return error(ctx, 404, "there is no link " + name);
+  const link = found.value;
+  if (link === null) return error(ctx, 404, "there is no link " + name);
   // A link works even if it could not be counted.
   const counted = ctx.KVIncrement(countKey(name));
   if (!counted.ok) ctx.LogError("counting: " + counted.error!);
-  const refused = ctx.SetHTTPResponse(302, '{"Location":' + quote(url!) + ',"Cache-Control":"no-store"}', "");
+  const refused = ctx.SetHTTPResponse(302, '{"Location":' + quote(addressIn(link!)) + ',"Cache-Control":"no-store"}', "");
   if (refused !== null) ctx.Fail(refused);
 }
 
@@ -87,7 +92,7 @@ function make(ctx: Context, user: i64): void {
   const url = given.str("url");
   if (!isName(name)) return error(ctx, 400, "a name has 2 to 40 lower-case letters, digits and hyphens");
   if (!isAddress(url)) return error(ctx, 400, "url must be an address like https://example.org/page, escaped where it must be");
-  const claimed = ctx.KVSetIfAbsent(linkKey(name), url);
+  const claimed = ctx.KVSetIfAbsent(linkKey(name), user.toString() + " " + url);
   if (!claimed.ok) return ctx.Fail(claimed.error!);
   if (!claimed.value.written) return error(ctx, 409, "the name " + name + " is taken");
   const kept = ctx.KVSet(mineKey(user, name), "");
@@ -111,23 +116,25 @@ function show(ctx: Context, user: i64): void {
   if (!found.ok) return ctx.Fail(found.error!);
   const items = list();
   for (let k = 0; k < names.length; k++) {
-    const url = found.value[2 * k];
+    const link = found.value[2 * k];
     const count = found.value[2 * k + 1];
-    if (url !== null)
-      items.add(obj().str("name", names[k]).str("url", url!).num("followed", count === null ? 0 : I64.parseInt(count!)));
+    if (link !== null)
+      items.add(obj().str("name", names[k]).str("url", addressIn(link!)).num("followed", count === null ? 0 : I64.parseInt(count!)));
   }
-  ctx.JSON(200, obj().list("links", items));
+  ctx.JSON(200, obj().list("links", items).bool("more", page.value.next !== null));
 }
 
 function remove(ctx: Context): void {
   const auth = userOf(ctx);
   if (auth === null) return;
   const name = ctx.HTTP.Param("name");
-  const mine = ctx.KVDelete(mineKey(auth.UserID, name));
-  if (!mine.ok) return ctx.Fail(mine.error!);
-  if (!mine.value) return error(ctx, 404, "you have no link " + name);
+  const found = ctx.KVGet(linkKey(name));
+  if (!found.ok) return ctx.Fail(found.error!);
+  const link = found.value;
+  if (link === null || !link!.startsWith(auth.UserID.toString() + " ")) return error(ctx, 404, "you have no link " + name);
   const gone = ctx.KVDelete(linkKey(name));
   if (!gone.ok) return ctx.Fail(gone.error!);
   ctx.KVDelete(countKey(name));
+  ctx.KVDelete(mineKey(auth.UserID, name));
   ctx.SetHTTPResponse(204, "{}", "");
 }

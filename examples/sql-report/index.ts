@@ -52,11 +52,15 @@ const ROWS_MAX = 50_000;
 
 type Report = { columns: string[]; rows: string[][]; isWhole: boolean };
 
+/** What an administrator has to change in the query. */
+class Refusal extends Error {}
+
 /** A refusal of the database names its mistake: who reads the report is no stranger. */
 function answered(ctx: Context, handle: (ctx: Context) => void): void {
   try {
     handle(ctx);
   } catch (error) {
+    if (error instanceof Refusal) return ctx.JSON(422, { error: error.message });
     if (!(error instanceof HostError)) throw error;
     ctx.JSON(error.code === 'unavailable' ? 503 : 500, { error: error.message });
   }
@@ -72,6 +76,9 @@ const textOf = (value: unknown): string =>
 function run(ctx: Context, rowsMax: number): Report {
   const found = ctx.Database('report').Query(ctx.Config('query') ?? '');
   const columns = found.columns.map(c => c.name);
+  const twice = columns.find((name, k) => columns.indexOf(name) !== k);
+  if (twice !== undefined)
+    throw new Refusal(`two columns of the query are called ${twice}: give one another name with AS`);
   const rows: string[][] = [];
   let isWhole = true;
   for (const row of found) {
@@ -109,7 +116,8 @@ function show(ctx: Context): void {
 
 /** RFC 4180; a cell that a spreadsheet would run as a formula gets a quotation mark in front. */
 function cell(text: string): string {
-  const plain = /^[=+\-@\t\r]/.test(text) ? `'${text}` : text;
+  const isNumber = /^-?\d+(\.\d+)?$/.test(text);
+  const plain = !isNumber && /^[=+\-@\t\r]/.test(text) ? `'${text}` : text;
   return /[",\r\n]/.test(plain) ? `"${plain.replaceAll('"', '""')}"` : plain;
 }
 
@@ -120,6 +128,7 @@ function table(ctx: Context): void {
   ctx.SetHTTPResponse(
     200,
     { 'Content-Type': 'text/csv; charset=utf-8', 'Content-Disposition': 'attachment; filename="report.csv"' },
-    text,
+    // The mark tells spreadsheets that it is UTF-8.
+    `\uFEFF${text}`,
   );
 }

@@ -106,7 +106,7 @@ function sentAnswers(ctx: Context, questions: readonly Question[]): string[] | s
   return given;
 }
 
-/** Who has answered and what was answered are two keys, and the second one is random: nothing leads from one to the other. */
+/** Who has answered and what was answered are two keys, and the second one is random: the plugin stores no link. */
 function answer(ctx: Context): void {
   const user = userOf(ctx);
   if (user === null) return;
@@ -127,15 +127,17 @@ const line = (cells: readonly string[]): string => `${cells.map(cell).join(',')}
 
 function table(ctx: Context): void {
   const lines = [line(questionsOf(ctx).map(q => q.text))];
-  for (let after = ''; lines.length <= ANSWERS_MAX; ) {
-    const { keys, next } = ctx.KVList(ANSWER, after, 100);
+  for (let after = ''; lines.length <= ANSWERS_MAX + 1; ) {
+    const { keys, next } = ctx.KVList(ANSWER, after, 20);
     for (const value of ctx.KVGetMany(keys)) if (value !== null) lines.push(line(JSON.parse(value)));
     if (next === null) break;
     after = next;
   }
+  if (lines.length > ANSWERS_MAX + 1) return ctx.JSON(413, { error: `there are more than ${ANSWERS_MAX} answers` });
   ctx.SetHTTPResponse(
     200,
     { 'Content-Type': 'text/csv; charset=utf-8', 'Content-Disposition': 'attachment; filename="answers.csv"' },
-    lines.join(''),
+    // The mark tells spreadsheets that it is UTF-8.
+    `\uFEFF${lines.join('')}`,
   );
 }

@@ -1,6 +1,6 @@
 import { type Context, definePlugin, KV, NewMessage, ServiceKeys, TriggerHTTP, TriggerMessenger } from 'plugin-host';
 
-/** A bot that knows the timetable: the register sends it, students ask for a day in their messenger. */
+/** A bot that knows the timetable: the registrar sends it, students ask for a day in their messenger. */
 definePlugin({
   ID: 'timetable',
   Name: 'Timetable',
@@ -13,7 +13,7 @@ definePlugin({
       Path: '/groups/:group/:day',
       Methods: ['PUT'],
       Description: 'Takes over the lessons of a group on a day',
-      Access: ServiceKeys('The register sends timetables'),
+      Access: ServiceKeys('The registrar sends timetables'),
       Handler: takeOver,
     },
     {
@@ -34,6 +34,7 @@ const DAY_MS = 86_400_000;
 /** A day is forgotten a week after it. */
 const KEPT_MS = 8 * DAY_MS;
 const LESSONS_MAX = 20;
+const SECONDS_MAX = 10 * 366 * 86_400;
 
 const dayKey = (group: string, day: string): string => `day:${group}:${day}`;
 /** A chat is known by its messenger and id, which it has before it is linked to a user. */
@@ -64,6 +65,7 @@ function takeOver(ctx: Context): void {
     return ctx.JSON(400, { error: 'send [{"start": "09:00", "end": "10:30", "course": ..., "room": ...}]' });
   const seconds = Math.ceil((Date.parse(day) + KEPT_MS - Date.now()) / 1000);
   if (seconds <= 0) return ctx.JSON(422, { error: `${day} is over` });
+  if (seconds > SECONDS_MAX) return ctx.JSON(422, { error: `${day} is more than ten years ahead` });
   const sorted = lessons.toSorted((a, b) => a.start.localeCompare(b.start));
   ctx.KVSet(dayKey(group, day), JSON.stringify(sorted), seconds);
   ctx.JSON(200, { group, day, lessons: sorted.length });

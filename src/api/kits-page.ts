@@ -29,6 +29,7 @@ export const kitsPage = (base: string, plugins: readonly GalleryEntry[]): string
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>Kits and gallery</title>
 <style>${KITS_STYLE}</style>
+<main>
 <h1>Kits and gallery</h1>
 <h2>Write a plugin</h2>
 <p>In TypeScript, Go, Rust, C or AssemblyScript; Node 20 with npm is all that TypeScript and AssemblyScript need.</p>
@@ -36,9 +37,10 @@ export const kitsPage = (base: string, plugins: readonly GalleryEntry[]): string
 plugin-host plugin new hello --lang ts --dev</pre>
 <h2>Plugins that come with the service</h2>
 <p>An administrator reads what a plugin asks for, and installs it. Each is also a folder of sources to begin with:
-<code>plugin-host plugin new my-plugin --template office-hours</code></p>
+<code>plugin-host plugin new my-hours --lang ts --template office-hours</code></p>
 <ul>
 ${plugins.map(rowOf).join('\n')}
 </ul>
+</main>
 </html>
 `;

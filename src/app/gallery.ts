@@ -3,7 +3,11 @@ import type { BuiltModule } from '../projects/build-project.ts';
 import { type GalleryPlugin, listGallery } from '../projects/gallery.ts';
 import { readProject } from '../projects/project.ts';
 
-export type Gallery = { list(): GalleryPlugin[]; build(id: string): Promise<BuiltModule>; close(): Promise<void> };
+export type Gallery = {
+  list(): readonly GalleryPlugin[];
+  build(id: string): Promise<BuiltModule>;
+  close(): Promise<void>;
+};
 
 /** The plugins that come with the service. What builds them is loaded when one is asked for. */
 export function makeGallery(): Gallery {

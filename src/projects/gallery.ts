@@ -23,8 +23,7 @@ function aboutOf(page: string): { name: string; summary: string } {
   return { name: heading.replace(/^# /, '').trim(), summary: paragraph.replaceAll('\n', ' ').trim() };
 }
 
-/** All of them, in the order of their ids. */
-export function listGallery(): GalleryPlugin[] {
+function read(): GalleryPlugin[] {
   return fs
     .readdirSync(FOLDER)
     .filter(id => fs.existsSync(path.join(FOLDER, id, 'README.md')))
@@ -32,11 +31,15 @@ export function listGallery(): GalleryPlugin[] {
     .map(id => {
       const folder = path.join(FOLDER, id);
       const { language } = readProject(folder);
-      return {
-        id,
-        folder,
-        language: LANGUAGES[language],
-        ...aboutOf(fs.readFileSync(path.join(folder, 'README.md'), 'utf8')),
-      };
+      const page = fs.readFileSync(path.join(folder, 'README.md'), 'utf8');
+      return { id, folder, language: LANGUAGES[language], ...aboutOf(page) };
     });
+}
+
+let plugins: readonly GalleryPlugin[] | null = null;
+
+/** All of them, in the order of their ids. They are files of the program, and are read once. */
+export function listGallery(): readonly GalleryPlugin[] {
+  plugins ??= read();
+  return plugins;
 }

@@ -3,9 +3,11 @@ import http from 'node:http';
 import path from 'node:path';
 import t, { type Test } from 'tap';
 import { type FixtureCase, readFixture } from '../../src/authors/fixture.ts';
+import { newProject } from '../../src/authors/new-project.ts';
 import { openDatabase } from '../../src/db/database.ts';
 import { addSession } from '../../src/identity/sessions.ts';
 import { listGallery } from '../../src/projects/gallery.ts';
+import { run } from '../support/author.ts';
 import { startBrowser } from '../support/browser.ts';
 import { makeDatabase } from '../support/database.ts';
 import { Uploader } from '../support/files.ts';
@@ -183,7 +185,7 @@ const STORIES: Readonly<Record<string, (t: Test, w: World) => Promise<void>>> = 
     t.match(await send('to Friday'), { status: 202, json: { waiting: 1 } });
     status = 200;
     t.match(await send('to A-101'), { status: 200, json: { waiting: 0 } });
-    t.same(texts, ['**exam.moved** to Friday', '**exam.moved** to A-101']);
+    t.same(texts, ['exam.moved: to Friday', 'exam.moved: to A-101']);
     const { items } = (await w.s.admin('GET', '/events?plugin=chat-relay')).json;
     t.match(items, [{ type: 'exam.moved', data: { text: 'to A-101' } }, { data: { text: 'to Friday' } }]);
     t.notMatch((await w.s.admin('GET', '/plugins/chat-relay')).text, /hooks\/secret/, 'the address is a secret');
@@ -231,6 +233,15 @@ const STORIES: Readonly<Record<string, (t: Test, w: World) => Promise<void>>> = 
     t.equal(await (await fetch(String(one?.url))).text(), 'one two three', 'the teacher reads it');
   },
 };
+
+/** An author begins with the plugin, and its own tests pass. */
+async function testOwn(t: Test, id: string): Promise<void> {
+  const folder = path.join(t.testdir({}), `my-${id}`);
+  newProject(folder, 'ts', id);
+  const tested = await run(['test', folder]);
+  t.equal(tested.code, 0, tested.out);
+  t.match(tested.out, /pass [1-9]/);
+}
 
 /** User 3, logged in, answers the survey and hands in a file. */
 async function usePages(t: Test, w: World): Promise<void> {
@@ -283,6 +294,7 @@ t.test('each plugin of the gallery is installed with one click, and does what it
     await t.test(id, async t => {
       t.match(summary, /^[A-Z].{20,}\.$/, `${name}: ${summary}`);
       if (fs.existsSync(path.join(folder, 'test/plugin.http'))) await follow(t, w, id, folder);
+      else await testOwn(t, id);
       await STORIES[id]?.(t, w);
       t.match((await w.s.admin('GET', `/plugins/${id}`)).json, { id, name, version: '1.0.0', findings: Array });
     });

@@ -61,7 +61,8 @@ async function take(t: Test, { page }: Browser, folder: string, name: string): P
     await page.locator('.mantine-Loader-root, [aria-busy=true]').first().waitFor({ state: 'detached' });
     await page.waitForLoadState('networkidle');
     // The navigation slides when the width has changed.
-    await page.waitForFunction('document.getAnimations().every(a => a.playState !== "running")');
+    const isSettled = 'document.getAnimations().every(a => a.playState !== "running")';
+    while (!(await page.evaluate(isSettled))) await page.waitForTimeout(50);
     const target = path.join(FOLDER, `${folder}-${width}`);
     fs.mkdirSync(target, { recursive: true });
     await page.screenshot({ path: path.join(target, `${name}.png`), fullPage: true });

@@ -76,7 +76,9 @@ function Plugin({ plugin: p }: { plugin: Entry }) {
   return (
     <Card withBorder component="article" aria-label={name}>
       <Group justify="space-between" wrap="nowrap" align="flex-start">
-        <Text fw={600}>{name}</Text>
+        <Text component="h2" fz="md" fw={600} m={0}>
+          {name}
+        </Text>
         <Badge variant="default" tt="none" style={{ flexShrink: 0 }}>
           {p.language}
         </Badge>

@@ -29,7 +29,7 @@ export default function Trust() {
             key: 'plugin',
             title: t('plugins.name'),
             cell: p => (
-              <LinkAnchor to="/admin/plugins/$id" params={{ id: p.id }} search={{ tab: 'pages' }} fw={500}>
+              <LinkAnchor to="/admin/plugins/$id" params={{ id: p.id }} search={{ tab: 'pages' }} size="sm" fw={500}>
                 {p.name ?? p.id}
               </LinkAnchor>
             ),

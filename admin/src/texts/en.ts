@@ -756,7 +756,7 @@ export const en = {
       },
       gradebook: {
         name: 'Gradebook',
-        summary: 'Teachers enter grades, each student sees the own ones and no others.',
+        summary: 'Teachers enter grades, each student sees only their own.',
       },
       'hand-in': {
         name: 'Hand in',
@@ -784,7 +784,7 @@ export const en = {
       },
       timetable: {
         name: 'Timetable',
-        summary: 'The register sends the timetable, students ask for a day in their messenger.',
+        summary: 'The registrar sends the timetable, students ask for a day in their messenger.',
       },
     },
     title: 'Gallery',
@@ -795,9 +795,9 @@ export const en = {
     share: 'Share of {{plugin}}',
     empty: 'Files that users hand to this plugin, and files it stores, appear here.',
     emptyTitle: 'No files',
-    expires: 'Deleted by itself',
+    expires: 'Expires',
     id: 'Id',
-    store: 'Kept',
+    store: 'Stored',
     stores: { disk: 'on the disk of the service', s3: 'in the S3 store' },
     name: 'Name',
     own: 'the plugin',

@@ -13,7 +13,7 @@ test('passes an event on, and publishes it', async () => {
   assert.deepEqual(host.events, [{ name: 'exam.moved', payload: { text: 'Algebra is on Friday' } }]);
   const [request] = host.requests;
   assert.equal(request?.url, WEBHOOK);
-  assert.deepEqual(JSON.parse(Buffer.from(request.body).toString()), { text: '**exam.moved** Algebra is on Friday' });
+  assert.deepEqual(JSON.parse(Buffer.from(request.body).toString()), { text: 'exam.moved: Algebra is on Friday' });
 });
 
 test('keeps what the chat does not take, and sends it in its order', async () => {
@@ -31,14 +31,14 @@ test('keeps what the chat does not take, and sends it in its order', async () =>
   assert.deepEqual([second.status, second.json], [202, { waiting: 2 }]);
   status = 200;
   assert.deepEqual((await host.http('POST /events/a', send('third'))).json, { waiting: 0 });
-  assert.deepEqual(texts, ['**a** first', '**a** second', '**a** third']);
+  assert.deepEqual(texts, ['a: first', 'a: second', 'a: third']);
 });
 
 test('drops what the chat refuses for good', async () => {
   const host = await testHost({ config, http: () => ({ status: 400 }) });
   const answer = await host.http('POST /events/a', send('too odd'));
   assert.deepEqual(answer.json, { waiting: 0 });
-  assert.match(answer.logs[0]?.text ?? '', /refuses it with 400/);
+  assert.match(answer.logs[0]?.text ?? '', /the chat answers 400/);
 });
 
 test('other plugins announce', async () => {

@@ -2,7 +2,9 @@
 
 const PLUGIN = location.pathname.split('/')[2];
 const TRIGGERS = `/api/triggers/http/${PLUGIN}`;
+const FILE_BYTES_MAX = 8 * 1024 * 1024;
 const status = document.getElementById('status');
+const button = document.querySelector('#hand-in button');
 
 function say(text, wrong = false) {
   status.textContent = text;
@@ -20,7 +22,7 @@ async function ask(method, path, body) {
     throw new Error('log in first');
   }
   const json = await answer.json();
-  if (!answer.ok) throw new Error(json.error ?? `the host answered ${answer.status}`);
+  if (!answer.ok) throw new Error(json.error ?? json.detail ?? `the host answered ${answer.status}`);
   return json;
 }
 
@@ -55,6 +57,8 @@ async function run(work) {
     await show();
   } catch (error) {
     say(error.message, true);
+  } finally {
+    button.disabled = false;
   }
 }
 
@@ -63,6 +67,8 @@ document.getElementById('hand-in').addEventListener('submit', event => {
   const form = event.target;
   run(async () => {
     const [file] = form.elements.file.files;
+    if (file.size > FILE_BYTES_MAX) throw new Error('A file may have 8 MB.');
+    button.disabled = true;
     const task = form.elements.task.value;
     say(`${file.name} …`);
     await ask('POST', `${TRIGGERS}/tasks/${task}/files`, { file_id: await upload(file) });
