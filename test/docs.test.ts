@@ -24,7 +24,18 @@ function checkout(): string {
   const folder = fs.mkdtempSync(path.join(ROOT, 'docs-'));
   // The service may run as an account of its own.
   fs.chmodSync(folder, 0o755);
-  for (const name of ['admin', 'bin', 'package.json', 'sdk', 'sql', 'src', 'tsconfig.json', 'types', 'workers'])
+  for (const name of [
+    'admin',
+    'bin',
+    'examples',
+    'package.json',
+    'sdk',
+    'sql',
+    'src',
+    'tsconfig.json',
+    'types',
+    'workers',
+  ])
     fs.cpSync(path.join(PROJECT, name), path.join(folder, name), { recursive: true });
   fs.symlinkSync(path.join(PROJECT, 'node_modules'), path.join(folder, 'node_modules'));
   return folder;

@@ -34,7 +34,7 @@ function installed(): string[] {
 function installation(t: { teardown(fn: () => unknown): void }, without: readonly string[]): string {
   const directory = fs.mkdtempSync(path.join(ROOT, 'lean-'));
   t.teardown(() => fs.rmSync(directory, { recursive: true, force: true }));
-  for (const name of ['bin', 'src', 'workers', 'sql', 'sdk', 'admin', 'package.json'])
+  for (const name of ['bin', 'src', 'workers', 'sql', 'sdk', 'examples', 'admin', 'package.json'])
     fs.cpSync(path.join(PROJECT, name), path.join(directory, name), {
       recursive: true,
       filter: from => !from.includes('admin/node_modules'),

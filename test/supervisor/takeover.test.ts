@@ -20,7 +20,7 @@ t.teardown(() => fs.rmSync(work, { recursive: true, force: true }));
 /** A copy of the sources as a release of its own. */
 function releaseOf(version: string): string {
   const directory = path.join(work, version);
-  for (const name of ['bin', 'src', 'workers', 'sql', 'sdk', 'admin', 'package.json'])
+  for (const name of ['bin', 'src', 'workers', 'sql', 'sdk', 'examples', 'admin', 'package.json'])
     fs.cpSync(path.join(PROJECT, name), path.join(directory, name), {
       recursive: true,
       filter: from => path.basename(from) !== 'node_modules',
