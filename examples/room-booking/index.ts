@@ -1,4 +1,13 @@
-import { ConfigFields, type Context, definePlugin, KV, StringField, TriggerHTTP, Users } from 'plugin-host';
+import {
+  ConfigFields,
+  type Context,
+  definePlugin,
+  KV,
+  type KVUpdate,
+  StringField,
+  TriggerHTTP,
+  Users,
+} from 'plugin-host';
 
 /** Rooms by the hour: a booking of several hours is made whole or not at all, and no hour is given twice. */
 definePlugin({
@@ -117,11 +126,21 @@ function booking(ctx: Context): void {
   book(ctx, keys, JSON.stringify({ id: ctx.RequestID, user, purpose }), ttl);
 }
 
+/** Claims an hour that has no booking, or that was given back a moment ago. */
+function claimHour(ctx: Context, key: string, value: string, ttl: number): KVUpdate {
+  for (;;) {
+    const absent = ctx.KVSetIfAbsent(key, value, ttl);
+    if (absent.written || absent.present !== FREE) return absent;
+    const free = ctx.KVCompareAndSet(key, FREE, value, ttl);
+    // What stood for it may have gone in between: then it is absent.
+    if (free.written || free.present !== null) return free;
+  }
+}
+
 /** Each hour is claimed by itself; when one is taken, those claimed before are given back. */
 function book(ctx: Context, keys: readonly string[], value: string, ttl: number): void {
   for (const [k, key] of keys.entries()) {
-    let claim = ctx.KVSetIfAbsent(key, value, ttl);
-    if (!claim.written && claim.present === FREE) claim = ctx.KVCompareAndSet(key, FREE, value, ttl);
+    const claim = claimHour(ctx, key, value, ttl);
     if (claim.written) continue;
     for (const mine of keys.slice(0, k)) free(ctx, mine, value);
     const { purpose }: Booking = JSON.parse(claim.present || '{"purpose":""}');

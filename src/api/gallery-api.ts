@@ -18,7 +18,7 @@ type BuiltEntry = { module: Uint8Array; frontend: Uint8Array | null };
 
 export type GalleryApiParts = PluginsApiParts & {
   list(): readonly GalleryEntry[];
-  /** @throws OperatorError when something that builds it is not installed */
+  /** @throws ServiceError `unavailable` that names what is missing here to build it */
   build(id: string): Promise<BuiltEntry>;
 };
 
@@ -51,7 +51,7 @@ export const gallery = resource('Gallery', 'Plugins that come with the service, 
     summary: 'Build a plugin that comes with the service, and take it as an upload',
     description: 'Nothing is installed yet: what it answers is reviewed and installed like any other upload.',
     replies: { 201: uploaded },
-    refusals: ['module_refused'],
+    refusals: ['module_refused', 'frontend_refused', 'unavailable'],
     example: { params: { id: 'office-hours' } },
   },
 });

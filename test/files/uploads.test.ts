@@ -648,7 +648,7 @@ t.test('an administrator sees what a plugin keeps, and takes it away', async t =
   const id = await ada.give(pattern(10), { name: 'seen.txt' });
   const list = await w.s.admin('GET', `/plugins/filebox/files?user=${ada.userId}`);
   t.match(list.json, {
-    items: [{ id, name: 'seen.txt', state: 'ready', user_id: ada.userId, store: 'disk' }],
+    items: [{ id, name: 'seen.txt', state: 'ready', user_id: ada.userId, user_name: 'Ada of the list', store: 'disk' }],
     next_cursor: null,
   });
   t.ok(JSON.stringify(list.json.owners).includes(`{"user_id":${ada.userId},"files":1,"pending":0,"bytes":10}`));

@@ -105,6 +105,36 @@ const as =
 
 /** What a transcript cannot say, because it needs something outside. */
 const STORIES: Readonly<Record<string, (t: Test, w: World) => Promise<void>>> = {
+  async 'room-booking'(t, w) {
+    const [teacher, council] = [as(w, 'room-booking', 1), as(w, 'room-booking', 4)];
+    const hours = { from: 8, to: 12 };
+    for (let day = 10; day < 16; day++) {
+      const where = `/days/2030-12-${day}/A-101`;
+      const booked = await Promise.all([teacher, council, teacher, council].map(ask => ask('POST', where, hours)));
+      t.ok(booked.filter(b => b.status === 201).length <= 1, 'of several at once one at most has the room');
+      await Promise.all([teacher, council].map(ask => ask('DELETE', where, hours)));
+      // Twice at once, and another booking next to it: what was just booked stays.
+      t.equal((await teacher('POST', where, hours)).status, 201, 'hours that were given back are free');
+      const [, , theirs] = await Promise.all([
+        teacher('DELETE', where, hours),
+        teacher('DELETE', where, hours),
+        council('POST', where, hours),
+      ]);
+      const { bookings } = (await teacher('GET', `/days/2030-12-${day}`)).json;
+      t.equal((bookings as Json[]).length, theirs.status === 201 ? 4 : 0);
+    }
+  },
+  async 'office-hours'(t, w) {
+    const times = Array.from({ length: 6 }, (_, k) => `2030-12-09T1${k}:00`);
+    await as(w, 'office-hours', 1)('PUT', '/plan', { slots: times });
+    for (const time of times) {
+      const asked = await Promise.all([2, 4, 2, 4].map(user => as(w, 'office-hours', user)('POST', `/slots/${time}`)));
+      t.equal(asked.filter(a => a.status === 201).length, 1, 'of several at once one student has the slot');
+      const freed = await Promise.all([2, 4].map(user => as(w, 'office-hours', user)('DELETE', `/slots/${time}`)));
+      t.same(freed.map(f => f.status).sort(), [200, 404]);
+    }
+    t.match((await as(w, 'office-hours', 3)('GET', '/slots')).json, { free: ['2030-12-02T10:00', ...times] });
+  },
   async gradebook(t, w) {
     const teacher = as(w, 'gradebook', 1);
     const student = as(w, 'gradebook', 2);

@@ -7,7 +7,7 @@ import { openModuleStorage } from '../../src/plugins/module-storage.ts';
 import { removeUninstalled } from '../../src/plugins/uninstalled.ts';
 import { buildExample } from '../support/sdk.ts';
 import { type Json, publicAccess, request, startTestService, TOKEN } from '../support/service.ts';
-import { respondText, watPlugin } from '../support/wat.ts';
+import { assemble, respondText, watPlugin } from '../support/wat.ts';
 
 const answering = (text: string, more: Partial<Parameters<typeof watPlugin>[0]> = {}): Uint8Array =>
   watPlugin({
@@ -459,4 +459,22 @@ t.test('the admin API wants the setup token, and says so', async t => {
   const loopback = await startTestService({ BOT_ADMIN_SETUP: 'loopback' });
   t.teardown(() => loopback.stop());
   t.equal((await request(`${loopback.base}/api/admin/plugins`)).status, 200, 'admin.setup: loopback');
+});
+
+t.test('a module that does not describe itself is refused for what it did, not for its manifest', async t => {
+  const s = await startTestService({ BOT_EXECUTION_TIMEOUT_MS: '500' });
+  t.teardown(() => s.stop());
+  const describing = (body: string): Uint8Array =>
+    assemble(`(module (memory (export "memory") 1)
+      (func (export "plugin_handle") (result i32) (i32.const 0))
+      (func (export "plugin_describe") (result i32) ${body} (i32.const 0)))`);
+  const findingsOf = async (body: string) => {
+    const { json, status } = await s.upload(describing(body));
+    t.equal(status, 422);
+    return (json.findings as Json[]).filter(f => f.level === 'refusal');
+  };
+  t.match(await findingsOf('(loop $l (br $l))'), [
+    { rule: 'time', message: 'plugin_describe took longer than 500 ms' },
+  ]);
+  t.match(await findingsOf('unreachable'), [{ rule: 'manifest', message: /^plugin_describe failed: trapped / }]);
 });

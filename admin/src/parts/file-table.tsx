@@ -40,59 +40,56 @@ export function FileTable(props: { list: KeysetQuery<AnyFile>; withPlugin: boole
   };
   const [{ file: opened }, setSearch] = useSearchState();
   const shown = list.rows.find(f => f.id === opened);
-  const table = (
-    <KeysetTable
-      label={t('nav.files')}
-      query={list}
-      rowKey={f => f.id}
-      columns={[
-        {
-          key: 'name',
-          title: t('files.name'),
-          cell: f => (
-            <>
-              <UnstyledButton onClick={() => setSearch({ file: f.id })}>
-                <Text size="sm" c="var(--mantine-color-anchor)" style={{ overflowWrap: 'anywhere' }}>
-                  {f.name}
-                </Text>
-              </UnstyledButton>
-              {withPlugin && (
-                <LinkAnchor to="/admin/plugins/$id" params={{ id: f.plugin_id }} search={{ tab: 'files' }} size="xs">
-                  {f.plugin_id}
-                </LinkAnchor>
-              )}
-            </>
-          ),
-        },
-        { key: 'type', title: t('files.type'), from: 'md', cell: f => f.mime_type },
-        { key: 'size', title: t('common.size'), align: 'right', cell: f => bytesText(f.size) },
-        { key: 'user', title: t('files.user'), from: 'sm', cell: f => <Owner file={f} /> },
-        {
-          key: 'state',
-          title: t('common.state'),
-          from: 'sm',
-          cell: f => <StateBadge kind={KIND[f.state]} label={t(`files.state.${f.state}`)} />,
-        },
-        { key: 'at', title: t('common.created'), from: 'md', cell: f => <When at={f.created_at} /> },
-        {
-          key: 'actions',
-          title: '',
-          align: 'right',
-          cell: f => (
-            <May need="admin" isInline>
-              <Button size="compact-xs" variant="subtle" color="red" onClick={() => void remove(f)}>
-                {t('common.remove')}
-              </Button>
-            </May>
-          ),
-        },
-      ]}
-      empty={<Empty icon={IconFile} title={t('files.emptyTitle')} text={empty} />}
-    />
-  );
   return (
     <>
-      {table}
+      <KeysetTable
+        label={t('nav.files')}
+        query={list}
+        rowKey={f => f.id}
+        columns={[
+          {
+            key: 'name',
+            title: t('files.name'),
+            cell: f => (
+              <>
+                <UnstyledButton onClick={() => setSearch({ file: f.id })}>
+                  <Text size="sm" c="var(--mantine-color-anchor)" style={{ overflowWrap: 'anywhere' }}>
+                    {f.name}
+                  </Text>
+                </UnstyledButton>
+                {withPlugin && (
+                  <LinkAnchor to="/admin/plugins/$id" params={{ id: f.plugin_id }} search={{ tab: 'files' }} size="xs">
+                    {f.plugin_id}
+                  </LinkAnchor>
+                )}
+              </>
+            ),
+          },
+          { key: 'type', title: t('files.type'), from: 'md', cell: f => f.mime_type },
+          { key: 'size', title: t('common.size'), align: 'right', cell: f => bytesText(f.size) },
+          { key: 'user', title: t('files.user'), from: 'sm', cell: f => <Owner file={f} /> },
+          {
+            key: 'state',
+            title: t('common.state'),
+            from: 'sm',
+            cell: f => <StateBadge kind={KIND[f.state]} label={t(`files.state.${f.state}`)} />,
+          },
+          { key: 'at', title: t('common.created'), from: 'md', cell: f => <When at={f.created_at} /> },
+          {
+            key: 'actions',
+            title: '',
+            align: 'right',
+            cell: f => (
+              <May need="admin" isInline>
+                <Button size="compact-xs" variant="subtle" color="red" onClick={() => void remove(f)}>
+                  {t('common.remove')}
+                </Button>
+              </May>
+            ),
+          },
+        ]}
+        empty={<Empty icon={IconFile} title={t('files.emptyTitle')} text={empty} />}
+      />
       <Details title={shown?.name ?? ''} isOpen={shown !== undefined} onClose={() => setSearch({ file: undefined })}>
         {shown !== undefined && <FileFacts file={shown} />}
       </Details>

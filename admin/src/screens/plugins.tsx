@@ -33,20 +33,14 @@ export default function Plugins() {
         }),
       ),
   );
-  const upload = (
-    <LinkButton to="/admin/plugins/upload" leftSection={<IconUpload size={16} />}>
-      {t('plugins.upload')}
-    </LinkButton>
-  );
-  const gallery = (
-    <LinkButton to="/admin/plugins/gallery" variant="default">
-      {t('gallery.from')}
-    </LinkButton>
-  );
   const actions = (
     <Group gap="xs">
-      {gallery}
-      {upload}
+      <LinkButton to="/admin/plugins/gallery" variant="default">
+        {t('gallery.from')}
+      </LinkButton>
+      <LinkButton to="/admin/plugins/upload" leftSection={<IconUpload size={16} />}>
+        {t('plugins.upload')}
+      </LinkButton>
     </Group>
   );
   return (
