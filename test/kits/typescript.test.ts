@@ -1,6 +1,8 @@
+import fs from 'node:fs';
 import path from 'node:path';
 import t, { type Test } from 'tap';
 import { buildPlugin } from '../../sdk/typescript/build.ts';
+import { storeEngine } from '../../sdk/typescript/engine/stored-engine.ts';
 import { inspectModule } from '../../src/plugins/inspect.ts';
 import { type Json, startTestService } from '../support/service.ts';
 
@@ -208,4 +210,12 @@ t.test('timers, promises and what programs expect of a language are there', asyn
   const [{ id }] = list.json.items as [{ id: number }];
   const record = await s.admin('GET', `/plugins/small/executions/${id}`);
   t.match(record.json.log, [{ level: 'info', text: 'a 1 {"b":2} null' }]);
+});
+
+t.test('an engine that cannot be stored fails no build', t => {
+  const directory = t.testdir({ taken: '' });
+  storeEngine(path.join(directory, 'taken/engine.wasm'), new Uint8Array([7]));
+  storeEngine(path.join(directory, 'new/engine.wasm'), new Uint8Array([7]));
+  t.same([...fs.readFileSync(path.join(directory, 'new/engine.wasm'))], [7]);
+  t.end();
 });

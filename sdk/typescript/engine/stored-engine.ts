@@ -26,15 +26,28 @@ async function find(): Promise<Uint8Array> {
     );
   const { buildEngine } = await import('./build-engine.ts');
   const engine = await buildEngine();
-  fs.mkdirSync(CACHE, { recursive: true });
-  const partial = `${target}.${process.pid}.part`;
-  fs.writeFileSync(partial, engine);
-  fs.renameSync(partial, target);
+  storeEngine(target, engine);
   return engine;
+}
+
+/**
+ * Stores the engine for the next process, if it can: a service that was started as root runs as an account that may not write to the
+ * folder of its sources, and builds the engine once in each process.
+ */
+export function storeEngine(target: string, engine: Uint8Array): void {
+  const partial = `${target}.${process.pid}.part`;
+  try {
+    fs.mkdirSync(path.dirname(target), { recursive: true });
+    fs.writeFileSync(partial, engine);
+    fs.renameSync(partial, target);
+  } catch {}
 }
 
 /** The engine of TypeScript plugins; built once in a checkout (10 s), where its sources have changed. */
 export function readEngine(): Promise<Uint8Array> {
-  read ??= find();
+  read ??= find().catch((error: unknown) => {
+    read = null;
+    throw error;
+  });
   return read;
 }
