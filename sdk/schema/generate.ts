@@ -2,8 +2,8 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { z } from 'zod';
 import { ABI_NEWEST } from '../../src/abi/host-functions.ts';
-import { projectFile } from '../../src/projects/project.ts';
 import { httpTrigger, manifest, messengerTrigger, requirement, suggestedAccess } from '../../src/plugins/manifest.ts';
+import { projectFile } from '../../src/projects/project.ts';
 
 /**
  * Makes the JSON Schemas of what authors write from the checks of the program: `npm run schema`. `plugin new` puts them
