@@ -2181,6 +2181,8 @@ export interface paths {
           'limit'?: number;
           /** The next_cursor of the page before */
           'cursor'?: string;
+          /** Only the file with this id */
+          'file'?: string;
           /** Only files of this plugin */
           'plugin'?: string;
           /** Only of this user */

@@ -69,7 +69,11 @@ export const pluginFiles = resource('Files of plugins', 'Files that a plugin hol
     guard: 'admin',
     key: ['read'],
     summary: 'List the files of all plugins',
-    query: query.list({ plugin: query.text('Only files of this plugin'), ...filters }),
+    query: query.list({
+      file: query.text('Only the file with this id'),
+      plugin: query.text('Only files of this plugin'),
+      ...filters,
+    }),
     replies: {
       200: pageOf(pluginFile.extend({ plugin_id: z.string() }).meta({ id: 'AnyFile' })).extend({
         usage: usage.describe('All files of all plugins'),
@@ -89,7 +93,7 @@ export const pluginFiles = resource('Files of plugins', 'Files that a plugin hol
 
 const list: Handle<typeof pluginFiles.list, PluginFilesParts> = async ({ db }, { params, query }) => {
   const { user = null, state = null } = query;
-  const filter = { pluginId: params.id, userId: user, state };
+  const filter = { id: null, pluginId: params.id, userId: user, state };
   const [page, usage] = await Promise.all([
     loadPage(query, (before, limit) => listFiles(db, filter, before, limit), fileJson),
     readUsage(db, filter.pluginId, LIMITS.listLimitMax),
@@ -99,8 +103,8 @@ const list: Handle<typeof pluginFiles.list, PluginFilesParts> = async ({ db }, {
 };
 
 const listAll: Handle<typeof pluginFiles.all, PluginFilesParts> = async ({ db }, { query }) => {
-  const { plugin = null, user = null, state = null } = query;
-  const filter = { pluginId: plugin, userId: user, state };
+  const { file = null, plugin = null, user = null, state = null } = query;
+  const filter = { id: file, pluginId: plugin, userId: user, state };
   const [page, usage] = await Promise.all([
     loadPage(
       query,

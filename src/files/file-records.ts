@@ -30,7 +30,7 @@ export type FileRecord = FileDescription & {
   /** Deleted while its address is still good: only quotas still count it. */
   cancelled: boolean;
   createdAt: Date;
-  /** Of a pending file: when its upload must be complete; of a ready one: the end of its time to live. */
+  /** When the upload of a pending file must be complete, or when a ready file expires. */
   expiresAt: Date | null;
 };
 
@@ -98,7 +98,7 @@ const toRecord = (r: FileSql): FileRecord => ({
   expiresAt: r.expires_at,
 });
 
-/** Of these users' rows the one of all files together. */
+/** The user id of the row that counts the files of all users together. */
 const ALL_USERS = -1;
 const THE_PLUGIN = 0;
 
@@ -270,8 +270,13 @@ export async function forgetRemoved(db: Queryable): Promise<number> {
   return rowCount ?? 0;
 }
 
-/** Null: of all plugins, of all users, in every state. */
-export type FileFilter = { pluginId: string | null; userId: number | null; state: FileRecord['state'] | null };
+/** Null: all files, of all plugins, of all users, in every state. */
+export type FileFilter = {
+  id: string | null;
+  pluginId: string | null;
+  userId: number | null;
+  state: FileRecord['state'] | null;
+};
 
 /** Files with the names of their users, the newest first; `id` is their place in that order. */
 export async function listFiles(
@@ -283,8 +288,8 @@ export async function listFiles(
   const { rows } = await db.query<FileSql & { number: string; owner: string | null }>(
     `SELECT *, (SELECT nullif(display_name, '') FROM global_users WHERE global_users.id = user_id) AS owner
      FROM files WHERE state <> 'deleted' AND ($1::text IS NULL OR plugin_id = $1) AND ($2::bigint IS NULL OR user_id = $2)
-       AND ($3::text IS NULL OR state = $3) AND number < $4 ORDER BY number DESC LIMIT $5`,
-    [filter.pluginId, filter.userId, filter.state, before, limit],
+       AND ($3::text IS NULL OR state = $3) AND ($6::text IS NULL OR id = $6) AND number < $4 ORDER BY number DESC LIMIT $5`,
+    [filter.pluginId, filter.userId, filter.state, before, limit, filter.id],
   );
   return rows.map(r => ({ id: Number(r.number), file: toRecord(r), owner: r.owner }));
 }

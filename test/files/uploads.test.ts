@@ -663,6 +663,12 @@ t.test('an administrator sees what a plugin keeps, and takes it away', async t =
   );
   t.same((await w.s.admin('GET', `/files?user=${ada.userId}&plugin=other`)).json.items, []);
   t.same((await w.s.admin('GET', `/files?user=${ada.userId}&state=pending`)).json.items, []);
+  t.same(
+    ((await w.s.admin('GET', `/files?file=${id}`)).json.items as { id: string }[]).map(f => f.id),
+    [id],
+    'one file by its id',
+  );
+  t.same((await w.s.admin('GET', `/files?file=${id}0`)).json.items, [], 'and no other');
   const newest = (await w.s.admin('GET', '/files?limit=1')).json;
   t.match(newest, { items: [{ id }], next_cursor: String });
   const before = (await w.s.admin('GET', `/files?limit=1&cursor=${String(newest.next_cursor)}`)).json;

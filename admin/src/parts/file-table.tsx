@@ -1,8 +1,8 @@
 import { Button, Text, UnstyledButton } from '@mantine/core';
 import { IconFile } from '@tabler/icons-react';
-import { useQueryClient } from '@tanstack/react-query';
+import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { useTranslation } from 'react-i18next';
-import { api, type Schemas } from '../api/client.ts';
+import { answered, api, type Schemas } from '../api/client.ts';
 import { confirmed } from '../api/questions.ts';
 import { May } from '../app/may.tsx';
 import { useSearchState } from '../app/use-search-state.ts';
@@ -39,7 +39,7 @@ export function FileTable(props: { list: KeysetQuery<AnyFile>; withPlugin: boole
     }
   };
   const [{ file: opened }, setSearch] = useSearchState();
-  const shown = list.rows.find(f => f.id === opened);
+  const shown = useFile(list, opened);
   return (
     <>
       <KeysetTable
@@ -90,11 +90,32 @@ export function FileTable(props: { list: KeysetQuery<AnyFile>; withPlugin: boole
         ]}
         empty={<Empty icon={IconFile} title={t('files.emptyTitle')} text={empty} />}
       />
-      <Details title={shown?.name ?? ''} isOpen={shown !== undefined} onClose={() => setSearch({ file: undefined })}>
-        {shown !== undefined && <FileFacts file={shown} />}
+      <Details
+        title={shown === null ? t('files.gone') : (shown?.name ?? '')}
+        isOpen={shown !== undefined}
+        onClose={() => setSearch({ file: undefined })}
+      >
+        {shown === null && <Text size="sm">{t('files.goneText')}</Text>}
+        {shown && <FileFacts file={shown} />}
       </Details>
     </>
   );
+}
+
+/**
+ * The file that the address names, from the loaded rows or by itself.
+ *
+ * @returns undefined while no file is named or known yet, null when it exists no more
+ */
+function useFile(list: KeysetQuery<AnyFile>, id: string | undefined): AnyFile | null | undefined {
+  const loaded = list.rows.find(f => f.id === id);
+  const single = useQuery({
+    queryKey: ['files', 'one', id],
+    enabled: id !== undefined && loaded === undefined && !list.isPending,
+    queryFn: async () =>
+      answered(await api.GET('/api/admin/files', { params: { query: { file: id, limit: 1 } } })).items[0] ?? null,
+  });
+  return loaded ?? (id === undefined ? undefined : single.data);
 }
 
 function Owner({ file: f }: { file: AnyFile }) {

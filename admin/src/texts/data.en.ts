@@ -274,6 +274,7 @@ export const dataTexts = {
       ending: 'These would become inactive:',
       endingMore_one: 'and {{count, number}} more',
       endingMore_other: 'and {{count, number}} more',
+      endingKept: 'The first {{kept, number}} of {{count, number}} were written down; the others are not listed.',
       endingTitle: '{{type}}: {{number}} would become inactive',
       found: 'The list would make {{ending}} of {{active}} active records inactive.',
       every: 'every {{interval}}',

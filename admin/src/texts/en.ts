@@ -791,6 +791,8 @@ export const en = {
   },
   files: {
     about: 'What users have handed to plugins, and what plugins have stored.',
+    gone: 'No such file',
+    goneText: 'It was deleted, has expired, or the address is wrong.',
     emptyAll: 'Files that users hand to plugins, and files that plugins store, appear here.',
     share: 'Share of {{plugin}}',
     empty: 'Files that users hand to this plugin, and files it stores, appear here.',

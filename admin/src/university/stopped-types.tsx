@@ -126,7 +126,7 @@ function EndingRecords({ importId, count, type }: { importId: number; type: Impo
         isOpen={isOpen}
         onClose={() => setOpen(false)}
       >
-        <AllEnding importId={importId} type={type} />
+        <AllEnding importId={importId} type={type} count={count} />
       </Details>
     </div>
   );
@@ -141,18 +141,26 @@ const RecordName = ({ record: r }: { record: Ending }) => (
   </Group>
 );
 
-function AllEnding({ importId, type }: { importId: number; type: ImportedType['type'] }) {
+function AllEnding({ importId, type, count }: { importId: number; type: ImportedType['type']; count: number }) {
   const { t } = useTranslation();
   const list = useKeyset<Ending, EndingPage>(['university', 'import', importId, 'ending', type, 'all'], cursor =>
     loadEnding(importId, type, 100, cursor),
   );
+  const kept = list.rows.length;
   return (
-    <KeysetTable
-      label={t('university.pull.ending')}
-      query={list}
-      rowKey={r => r.external_id}
-      columns={[{ key: 'record', title: t('university.record'), cell: r => <RecordName record={r} /> }]}
-      empty={<Empty icon={IconHandStop} title={t('common.nothingFound')} />}
-    />
+    <Stack gap="sm">
+      <KeysetTable
+        label={t('university.pull.ending')}
+        query={list}
+        rowKey={r => r.external_id}
+        columns={[{ key: 'record', title: t('university.record'), cell: r => <RecordName record={r} /> }]}
+        empty={<Empty icon={IconHandStop} title={t('common.nothingFound')} />}
+      />
+      {!list.isPending && !list.hasNextPage && kept < count && (
+        <Text size="sm" c="dimmed">
+          {t('university.pull.endingKept', { kept, count })}
+        </Text>
+      )}
+    </Stack>
   );
 }
