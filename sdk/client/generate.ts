@@ -4,7 +4,7 @@ import { apiDocument } from '../../src/api/docs-api.ts';
 
 /**
  * Makes the types of the client from the OpenAPI document: `npm run client`. They have the shape that `openapi-fetch` reads (docs/RATIONALE.md
- * "Why are the types of the client made by code of ours?").
+ * "Libraries, and code of our own").
  */
 
 export const API_TYPES = path.join(import.meta.dirname, 'api.d.ts');

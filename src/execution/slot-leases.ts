@@ -16,7 +16,7 @@ const UNUSED_MS = 50;
 export type SlotUser = {
   /** Sets the slots of a plugin, and whether `note` is called for it. @returns whether no more run than may run now */
   useSlots(pluginId: string, slots: SlotCount, isWatched: boolean): boolean;
-  /** Whose executions of a plugin are in flight. */
+  /** The callers with executions of a plugin in flight. */
   callersOf(pluginId: string): string[];
   /** The plugins with executions in flight, and how many. */
   active(): Iterable<readonly [pluginId: string, inFlight: number]>;
@@ -28,7 +28,7 @@ export type Slots = {
   isWatched(pluginId: string): boolean;
   /** All slots here are used, and `more` further executions could run. */
   lack(pluginId: string, more: number): void;
-  /** Of a watched plugin: how many executions are in flight. */
+  /** How many executions of a watched plugin are in flight. */
   note(pluginId: string, inFlight: number): void;
 };
 
@@ -64,7 +64,8 @@ type Lease = {
 /**
  * The slots this serving process may use. It has its own part of every plugin's eight and needs no message for those.
  * When they do not suffice it asks the broker in the supervisor, which takes slots from processes that do not use them,
- * and keeps what it gets until another process wants it (docs/RATIONALE.md "Threads and processes").
+ * and keeps what it gets until another process wants it (docs/RATIONALE.md "Why are slots leased between serving
+ * processes?").
  */
 export class SlotLeases implements Slots {
   /** The slots of every plugin of which nothing else is known. */

@@ -5,7 +5,7 @@ import t, { type Test } from 'tap';
 import { mayRaisePriority } from '../../src/execution/linux-thread.ts';
 import { lowerStartPriority, raiseStartPriority } from '../../src/supervisor/start-priority.ts';
 
-/** A process that starts while another one serves (docs/RATIONALE.md "Why does a reload take ten seconds for each serving process?"). */
+/** A process that starts while another one serves (docs/RATIONALE.md "Taking over from another process"). */
 
 /** Policies of sched(7). */
 const [OTHER, IDLE] = ['0', '5'];

@@ -4,8 +4,8 @@ import { GATE } from './gate-limits.ts';
  * Estimates what V8's compilers need for a function, from counts in its body. Liftoff, the baseline compiler, makes one
  * pass and copies or merges the location of every local and operand stack value at every control instruction. TurboFan,
  * the optimizing compiler, builds a graph whose cost grows with control instructions and with the values that calls and
- * blocks pass on. The weights are measured (docs/RATIONALE.md, "What does it cost to compile a plugin?") with the most
- * expensive shapes in test/support/expensive-modules.ts, on one core of 2.5 GHz.
+ * blocks pass on. The weights are measured (docs/RATIONALE.md "The gate") with the most expensive shapes in
+ * test/support/expensive-modules.ts, on one core of 2.5 GHz.
  */
 
 /** Numbers of parameters and results by type, function and tag. */
