@@ -36,6 +36,9 @@ const NAME = 'Template Plugin';
 /** The file of a sample in Go that names its package, and the line that does. */
 const PACKAGE_FILE = 'go.mod';
 const PACKAGE_LINE = /^(module )[\w-]+/m;
+/** The page of a plugin of the gallery, and its last section: how to begin with that plugin. */
+const PAGE_FILE = 'README.md';
+const BEGIN_SECTION = /\n## Begin with it\n.*$/s;
 
 const foldersIn = (folder: string): string[] => (fs.existsSync(folder) ? fs.readdirSync(folder).sort() : []);
 
@@ -125,6 +128,7 @@ function samplePart(from: string, sample: string, id: string): Part {
   return {
     from,
     change(text, file) {
+      if (file === PAGE_FILE) return text.replace(/^# .*/, `# ${titleOf(id)}`).replace(BEGIN_SECTION, '');
       if (id === sample) return text;
       if (file === entry) return redeclared(text, sample, id);
       return file === PACKAGE_FILE ? text.replace(PACKAGE_LINE, (_, before: string) => before + id) : text;

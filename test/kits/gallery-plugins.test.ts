@@ -268,6 +268,9 @@ const STORIES: Readonly<Record<string, (t: Test, w: World) => Promise<void>>> = 
 async function testOwn(t: Test, id: string): Promise<void> {
   const folder = path.join(t.testdir({}), `my-${id}`);
   newProject(folder, 'ts', id);
+  const page = fs.readFileSync(path.join(folder, 'README.md'), 'utf8');
+  t.match(page, /^# My /, 'its page has the name of the new plugin');
+  t.notMatch(page, `--template ${id}`, 'and no longer says how to begin with it');
   const tested = await run(['test', folder]);
   t.equal(tested.code, 0, tested.out);
   t.match(tested.out, /pass [1-9]/);
