@@ -350,7 +350,7 @@ export class Jobs {
   }
 }
 
-/** Of those that come round one waits at most, however long the one before it takes. */
+/** The policy of a queue: at most one job of a schedule waits, however long the one before it takes. */
 const policyOf = (q: JobQueue<object>): Policy =>
   q.isExclusive === true ? 'stately' : q.everySeconds === undefined ? 'standard' : 'short';
 

@@ -159,7 +159,7 @@ export type SharedViews = {
   all32: Int32Array;
   all64: Float64Array;
   bytes: Uint8Array;
-  /** The same bytes, for what only a `Buffer` does: writing and reading text. */
+  /** The bytes of the area as a `Buffer`, for what only a `Buffer` does: writing and reading text. */
   buffer: Buffer;
 };
 

@@ -29,7 +29,7 @@ export type Attention = {
   count: number;
   /** The only plugin it is about; null for several, or none. */
   plugin: string | null;
-  /** Of `check_failed` the check, as `/readyz` names it. */
+  /** The check that failed, as `/readyz` names it; only in entries of the kind `check_failed`. */
   check?: string;
   /** What it is, in words; null where the kind says all. */
   detail: string | null;

@@ -260,7 +260,7 @@ export const authRoutes = (parts: AuthApiParts): Route[] => [
   ...sessionRoutes(parts),
 ];
 
-/** Whose attempts with a password these are. */
+/** The caller that an attempt with a password is counted for. */
 const proverOf = (parts: AuthApiParts, { account, session }: AdminCaller, request: Request) => ({
   account,
   // A page of a plugin that guesses must not make the administrator wait.

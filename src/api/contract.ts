@@ -25,7 +25,7 @@ export type Guard = 'none' | 'user' | AdminGuard;
 export type KeyNeed = 'never' | 'own' | readonly [RowScope, ...RowScope[]];
 export type RowScope = AdminScope | 'plugins:deploy:named';
 
-/** Whom an endpoint lets in. An endpoint of the admin API also says which keys and roles open it. */
+/** The callers that an endpoint lets in. An endpoint of the admin API also says which keys and roles open it. */
 export type Opens =
   | { readonly guard: 'none' | 'user'; readonly key?: never }
   | { readonly guard: AdminGuard; readonly key: KeyNeed };

@@ -149,7 +149,7 @@ const revokeOwn: Handle<typeof ownSessions.revoke, SessionsParts> = async ({ db 
 /** The next person at this browser sees nothing of what pages kept (W3C Clear Site Data section 3.1). Cookies are taken by name. */
 const FORGET: [string, string] = ['Clear-Site-Data', '"cache", "storage"'];
 
-/** The same at the address of the administration. */
+/** Ends the sessions of a browser, at the address of the administration. */
 export const logOut: Handle<typeof ownSessions.logOut, SessionsParts> = async (
   { cookies, db, fromHere },
   { request },

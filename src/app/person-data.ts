@@ -148,7 +148,7 @@ export async function erasePerson(db: Database, { externalId, user }: Person, by
   });
 }
 
-/** The same for administrators over the API. */
+/** Exports and erases the data of persons for administrators, over the API. */
 export const personParts = (db: Database) => ({
   async exportUser(id: number): Promise<object | undefined> {
     const person = await findPersonOfUser(db, id);

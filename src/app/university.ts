@@ -58,7 +58,7 @@ async function failedImports(db: Database): Promise<Attention[]> {
           ];
     const others = run.types.filter(type => type.state !== 'stopped');
     const detail = run.problem ?? others.find(type => type.problem !== null)?.problem ?? null;
-    // Of a pull that the brake alone has stopped there is nothing more to say.
+    // A pull that only the brake has stopped is told by the entry of the brake.
     if (braked.length > 0 && failed === 0) return braked;
     const count = Math.max(1, failed);
     const kind = failed > 0 ? 'import_failed' : 'import_broken';
@@ -110,7 +110,7 @@ export function composeUniversity(core: Core): Feature {
       gauge(
         'plugin_host_last_pull_timestamp_seconds',
         'When a pull of university data last ended in each state, in seconds since 1970.',
-        // Of a source that is not pulled any more nothing is late.
+        // A source that is no longer pulled cannot be late.
         v['university_sync.enabled'] ? (await lastPulls(db)).map(({ at, state }) => [{ state }, at] as const) : [],
         'max',
       ),

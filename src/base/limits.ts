@@ -173,7 +173,7 @@ export const LIMITS = {
   logLinesPerTriggerMinute: 5,
   /** Successful executions of one trigger recorded per second; failures are always recorded. */
   recordedSuccessesPerSecond: 5,
-  /** Of all triggers together, in one process: records of a thousand busy plugins would outgrow all else. */
+  /** Recorded successes of all triggers together, in one process: records of a thousand busy plugins would outgrow all else. */
   recordedSuccessesOfAllPerSecond: 100,
 
   /** How long a failed login counts; each one doubles the wait of the caller, up to this many seconds. */

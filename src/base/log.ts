@@ -185,7 +185,7 @@ function plainOutput(): StandardOutput {
 /** What lines look like: an object of JSON each, or text for people. */
 export type LogFormat = 'json' | 'pretty';
 
-/** The same destination, to which lines are written as people read them. The library is loaded when it is needed. */
+/** A destination to which lines are written as people read them. The library is loaded when it is needed. */
 function prettied(to: pino.DestinationStream): pino.DestinationStream {
   const pretty = createRequire(import.meta.url)('pino-pretty') as typeof import('pino-pretty');
   const format = pretty.prettyFactory({

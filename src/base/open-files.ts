@@ -15,7 +15,7 @@ export function openFilesMax(): number {
   }
 }
 
-/** Of so many connections those that leave descriptors for everything else. */
+/** The number of connections that leaves descriptors for everything else. */
 export const connectionsWithin = (wanted: number, filesMax: number): number =>
   Math.min(wanted, Math.max(CONNECTIONS_MIN, filesMax - OTHER_FILES));
 

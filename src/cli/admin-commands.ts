@@ -87,7 +87,7 @@ export async function withUnmigratedDatabase<T>(
   }
 }
 
-/** The same with the schema brought up to date before. */
+/** Works with the database of a configuration, after its schema was brought up to date. */
 export const withDatabase = <T>(
   config: Config,
   progress: (text: string) => void,

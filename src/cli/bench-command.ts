@@ -46,15 +46,15 @@ const result = z.object({
   made_at: z.string(),
   target: z.string(),
   request: z.string(),
-  /** Of a module alone: the first call after the installation. */
+  /** The first call after the installation; only for a module. */
   first_ms: z.number().nullable(),
   /** Not of an address with a rate, which gets no more than that. */
   one_connection: measured.nullable(),
   saturated: measured.extend({ connections: z.number() }).nullable(),
   at_rate: measured.extend({ rate: z.number() }),
-  /** Of a module alone: medians of recorded executions. */
+  /** Medians of recorded executions; only for a module. */
   execution: z.object({ run_ms: z.number(), host_calls: z.number(), peak_pages: z.number() }).nullable(),
-  /** Of a module alone: processor time of one request at saturation, in microseconds. */
+  /** Processor time of one request at saturation, in microseconds; only for a module. */
   cpu_us: z.object({ main: z.number(), lanes: z.number(), database: z.number() }).nullable(),
 });
 type Result = z.infer<typeof result>;

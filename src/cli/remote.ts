@@ -103,7 +103,7 @@ export async function ask<T>(call: () => Promise<{ data?: T }>, options: Options
   return data;
 }
 
-/** The same for a call that is answered without a body. */
+/** Makes a call that is answered without a body. */
 export async function send(call: () => Promise<unknown>): Promise<void> {
   await run(call, {});
 }

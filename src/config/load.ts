@@ -13,7 +13,7 @@ import { shown, valueProblem } from './value-problem.ts';
 /** A mistake in the configuration: one line that says where it is and what would be right. */
 export class ConfigError extends OperatorError {
   override readonly name = 'ConfigError';
-  /** The same for those who may not read the file: without words of it that may be a secret in the wrong place. */
+  /** The message for readers who may not read the file: without words of it, which may be a secret in the wrong place. */
   readonly outside: string;
 
   constructor(message: string, { outside = message, ...options }: ErrorOptions & { outside?: string } = {}) {
@@ -297,7 +297,7 @@ export function configToEnv(config: Config): Record<string, string> {
   return env;
 }
 
-/** The same configuration with some values set, for what the supervisor finds out at start. */
+/** A copy of a configuration with values that the supervisor finds out at the start. */
 export function withValues(config: Config, changes: Partial<Values>): Config {
   const sources = { ...config.sources };
   for (const key of Object.keys(changes))

@@ -34,7 +34,7 @@ export class PluginOrigins {
     return `${this.#scheme}://${labelOf(pluginId)}${this.#suffix}`;
   }
 
-  /** Whose origin a request came to: the plugin's id, empty for a label no plugin has, null for the service's own. */
+  /** The owner of the origin that a request came to: the plugin's id, empty for a label no plugin has, null for the service's own. */
   pluginAt(host: string | undefined): string | null {
     // A name with a final dot is the same name.
     const name = host?.toLowerCase().replace(/\.(?=$|:)/, '') ?? '';

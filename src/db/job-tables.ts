@@ -12,7 +12,7 @@ const FUTURE_SECONDS = 120;
 export const libraryExecutor = (db: Database) => ({
   async executeSql(text: string, values?: unknown[]) {
     const result = await db.query(text, values);
-    // Of several statements in one text there are several results, and none of them is read.
+    // Several statements in one text give several results, none of which is read.
     if (Array.isArray(result.rows))
       for (const row of result.rows) if ('singletonsActive' in row) row.singletonsActive = null;
     return result;

@@ -17,7 +17,7 @@ export const LOCKS = {
   /** One import writes at a time: what a record means is computed from those around it. */
   universityImport: 7_391_047,
   universityPull: 7_391_048,
-  /** Of each channel of messages. */
+  /** One lock for each channel of messages. */
   messageSending: { TELEGRAM: 7_391_050, VK: 7_391_051 },
   messagePolling: { TELEGRAM: 7_391_052, VK: 7_391_053 },
   eventDelivery: 7_391_054,
@@ -31,12 +31,12 @@ export async function lockForTransaction(client: Queryable, lock: number): Promi
   await client.query('SELECT pg_advisory_xact_lock($1)', [lock]);
 }
 
-/** The same for one of many callers: others do not wait, except those whose names have the same hash. */
+/** Takes the lock of one of many callers: others do not wait, except those whose names have the same hash. */
 export async function lockCallerForTransaction(client: Queryable, lock: number, caller: string): Promise<void> {
   await client.query('SELECT pg_advisory_xact_lock($1, hashtext($2))', [lock, caller]);
 }
 
-/** The same for one thing of a kind. */
+/** Takes the lock of one thing of a kind. */
 export async function lockNamedForTransaction(client: Queryable, kind: NamedLock, what: string): Promise<void> {
   await client.query('SELECT pg_advisory_xact_lock(hashtextextended($1, 0))', [`${kind} ${what}`]);
 }

@@ -9,7 +9,7 @@ const BATCHES_MAX = 2;
 type Lookup<Row> = { key: string; resolve(row: Row | undefined): void; reject(error: unknown): void };
 
 export type RowLookupOptions<Row> = {
-  /** Of the prepared statement. */
+  /** Name of the prepared statement. */
   name: string;
   /** The statement; its one parameter is an array of values. */
   text: string;

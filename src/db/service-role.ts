@@ -119,7 +119,7 @@ export async function roleWeakness(db: Queryable): Promise<string | null> {
   return `the role "${row.name}" of database.url ${what}: set database.owner_url (BOT_DATABASE_OWNER_URL) to that role, and database.url to one without such rights`;
 }
 
-/** The same address with another login. */
+/** The address of a database with another login. */
 export function withUser(url: string, name: string, password: string): string {
   const changed = new URL(url);
   changed.username = name;

@@ -156,7 +156,7 @@ export class RunQueues {
       this.#slots.lack(line.pluginId, Math.min(waiting, LIMITS.slotsPerPlugin));
   }
 
-  /** The same for every plugin; what lanes take and end meanwhile is not seen when it happens. */
+  /** Reports lacks of slots of every plugin; what lanes take and end meanwhile is not seen when it happens. */
   noteLacks(): void {
     for (const line of this.#open) if (line.isPartial) this.#noteLack(line);
   }
@@ -188,7 +188,7 @@ export class RunQueues {
     }
   }
 
-  /** Whose executions of a plugin are in flight. */
+  /** The callers with executions of a plugin in flight. */
   callersOf(pluginId: string): string[] {
     return this.#openLine(pluginId)?.callers() ?? [];
   }

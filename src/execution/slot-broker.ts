@@ -342,5 +342,5 @@ function maskOf(table: Table, member: Member): number {
 /** How many slots of a member are of use for one caller. */
 const usableOf = (table: Table, member: Member): number => countSlots(forOne(maskOf(table, member)));
 
-/** The same without those it was asked to give. */
+/** The slots of a process without those it was asked to give. */
 const leftOf = (table: Table, member: Member): number => countSlots(forOne(maskOf(table, member)) & ~table.recalled);

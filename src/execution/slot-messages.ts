@@ -44,7 +44,7 @@ export const leaseMessage = z.discriminatedUnion('kind', [
     more: z.number().int().min(0).max(LIMITS.slotsPerPlugin),
     callers: z.array(z.string()).max(CALLERS_NAMED_MAX),
   }),
-  /** Whose executions are in flight here; the answer to `slots_scarce`, and told again when it changes. */
+  /** The callers with executions in flight here; the answer to `slots_scarce`, and told again when it changes. */
   z.object({ kind: z.literal('slots_callers'), plugin, callers: z.array(z.string()).max(CALLERS_NAMED_MAX) }),
   /** No execution of this process uses these slots any more. */
   z.object({ kind: z.literal('slots_given'), plugin, mask }),

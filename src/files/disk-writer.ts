@@ -5,7 +5,7 @@ import { tooLarge } from '../base/errors.ts';
 
 /** What is hashed, which takes a quarter of a millisecond of the main thread, and written at once. */
 const BUFFER_BYTES = 256 * 1024;
-/** Of one upload. Together they hold what the server reads from a socket at once, and as much again. */
+/** Buffers of one upload. Together they hold what the server reads from a socket at once, and as much again. */
 const BUFFERS_MAX = 5;
 /** Room for one read of the server; with less the client waits. */
 const READ_BYTES_MAX = 512 * 1024;

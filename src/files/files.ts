@@ -134,7 +134,7 @@ export class Files {
       // Deleted while its bytes came in, and they with it.
       if (digest === null) throw overtaken();
       const before = await setUploaded(db, file.id, digest);
-      // Of several uploads to one address only the last is kept; what came too late belongs to no file.
+      // Only the last of several uploads to one address is kept; bytes that came too late belong to no file.
       if (before !== digest && before !== null) await disk.removeUpload(file.id, before ?? digest);
       if (before === undefined) throw overtaken();
       return digest;

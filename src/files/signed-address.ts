@@ -63,7 +63,7 @@ export class AddressSigner {
     return grant;
   }
 
-  /** The same for a download. */
+  /** Checks the address of a download. */
   checkDownload(id: string, query: ReadonlyMap<string, string | undefined>, nowMs: number): DownloadGrant {
     const grant = { id, expires: Number(query.get('expires')) };
     this.#check(query, ['GET', id, grant.expires], nowMs);

@@ -15,7 +15,7 @@ export type HostCallOrigin = {
   /** Null while a module is only asked for its manifest, without any permission. */
   plugin: InstalledPlugin | null;
   requestId: string;
-  /** Of the trace context of the request; left out or empty without one. */
+  /** Trace id of the request; left out or empty without one. */
   traceId?: string;
   /** The span of what started the execution; left out or null without tracing. */
   span?: Span | null;

@@ -93,7 +93,7 @@ export function makeKvWrites(db: Database): KvWrites {
       for (const write of batch) write.resolve(live.get(write.key) === true);
       return;
     }
-    // Of several sets of one key the last one counts: no reader can tell that the others were not there for a moment.
+    // The last of several sets of one key counts: no reader can tell that the others were not there for a moment.
     const last = [...new Map(batch.map(write => [write.key, write])).values()].sort(byKeyBytes);
     await db.query({
       ...SET_TOGETHER,

@@ -135,7 +135,7 @@ export class Connections {
     this.#since.set(key, since);
     const now = performance.now();
     const known = this.#counted.get(key) ?? 0;
-    // Of several processes each sees its part of the new connections.
+    // Each of several processes sees only its part of the new connections.
     const expected = known + since * this.#limits.processes;
     if (now >= this.#countAgainAt && (expected > perAddressMax || now >= this.#countAgainAt + COUNT_MS)) {
       this.#counted = countConnections([readTable('tcp'), readTable('tcp6')], this.#port);

@@ -2,7 +2,7 @@ import { messageOf } from '../base/errors.ts';
 import { foreignFunctions } from '../base/foreign-functions.ts';
 import { setListeningOption } from './set-listening-option.ts';
 
-/** Of `setsockopt` on Linux (asm-generic/socket.h). */
+/** Constants of `setsockopt` on Linux (asm-generic/socket.h). */
 const SO_RCVBUF = 8;
 
 /**

@@ -121,7 +121,7 @@ export class RequestBody {
     });
   }
 
-  /** The same as a stream, for libraries that read one. */
+  /** The body as a stream, for libraries that read one. */
   stream(): Readable {
     let wanted: (() => void) | null = null;
     const stream = new Readable({

@@ -1,7 +1,7 @@
 import fs from 'node:fs';
 import { foreignFunctions } from '../base/foreign-functions.ts';
 
-/** Of `setsockopt` on Linux (asm-generic/socket.h). */
+/** Constants of `setsockopt` on Linux (asm-generic/socket.h). */
 const SOL_SOCKET = 1;
 /** State of a listening socket in /proc/net/tcp. */
 const LISTENS = '0A';

@@ -1,7 +1,7 @@
 import { foreignFunctions } from '../base/foreign-functions.ts';
 import { setListeningOption } from './set-listening-option.ts';
 
-/** Of `setsockopt` on Linux (asm-generic/socket.h). */
+/** Constants of `setsockopt` on Linux (asm-generic/socket.h). */
 const SO_ATTACH_REUSEPORT_CBPF = 51;
 
 /** An instruction of classic BPF (linux/filter.h): code, jumps when true and false, operand. */

@@ -50,7 +50,7 @@ export async function addChallenge(
 const FIND = `SELECT global_user_id, challenge, bound_to, failures FROM admin_challenges
   WHERE token_sha256 = $1 AND purpose = $2 AND expires_at > now() AND failures < $3`;
 
-/** Whose a challenge is, before it is locked; undefined if it has expired, was answered, or failed too often. */
+/** Finds the user of a challenge before the row is locked; undefined if it has expired, was answered, or failed too often. */
 export async function findChallenge(
   db: Queryable,
   token: string,

@@ -2,7 +2,7 @@ import { ServiceError } from '../base/errors.ts';
 import { networksOf } from '../base/ip-address.ts';
 import { LIMITS } from '../base/limits.ts';
 
-/** Whose password is compared, for the order in which that is done. */
+/** The caller whose password is compared; the order of comparisons depends on it. */
 export type PasswordTurn = {
   /** A browser that this account has logged in with before, or a session: no stranger can claim to be one. */
   known: boolean;

@@ -30,7 +30,7 @@ export type IncomingMessage = {
   addressee: string | null;
   /** Messages that a client shows as one, like the pictures of an album, have one name. Null for a message of its own. */
   album: string | null;
-  /** Of the account, when the messenger tells. */
+  /** Name of the account, when the messenger tells it. */
   language: Language | null;
   files: IncomingFile[];
 };

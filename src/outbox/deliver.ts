@@ -58,7 +58,7 @@ export type Prepared = {
   filled: boolean;
   /** Whether it was full, and of another history: the store or the database was restored from a backup. */
   restored: boolean;
-  /** Of the filling; empty without one. */
+  /** The mark of the filling; empty without one. */
   token: string;
   /** Why a store that has a schema does not take ours; empty when it does. */
   schemaRefused: string;
@@ -355,7 +355,7 @@ async function readNamed(
   return found;
 }
 
-/** Whose groups changed: what is remembered of these users is no longer true. */
+/** The users whose groups changed: what is remembered of them is no longer true. */
 function deliveredOf(token: string, updates: readonly GraphUpdate[]): Delivered {
   const users = new Set<string>();
   for (const { tuple } of updates)

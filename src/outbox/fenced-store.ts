@@ -33,7 +33,7 @@ const positionTuple = (p: StreamPosition): Tuple => ({
 /** Position of a store that was filled from the mirror. */
 export const filledPosition = (tick: number): StreamPosition => ({ tick, entry: `filled_${randomUUID()}` });
 
-/** The same delivery with another number is another position; entries that waited are behind the newest one. */
+/** The position after a delivery. Its number is always a new one; entries that waited are behind the newest one. */
 function positionAfter(before: StreamPosition | null, entries: readonly OutboxEntry[]): StreamPosition {
   const newest = entries.at(-1);
   const known = Number(/^\d+/.exec(before?.entry ?? '')?.[0] ?? 0);

@@ -30,7 +30,7 @@ export type VersionDigests = { uploaded: string; runnable: string; frontend: str
 export type ModuleStorage = {
   /** Streams an upload to disk. The file gets its final name only when it is complete and synced. */
   receive(key: string, source: Readable, bytesMax: number): Promise<StoredModule>;
-  /** The same for the ZIP of a frontend. */
+  /** Streams the ZIP of a frontend to disk, like an upload. */
   receiveFrontend(key: string, source: Readable, bytesMax: number): Promise<StoredModule>;
   /**
    * Moves the frontend received under one key to the version of another key; the version's old one stays until it is
@@ -47,7 +47,7 @@ export type ModuleStorage = {
   share(client: Queryable, key: string, digests: VersionDigests): Promise<void>;
   /** Gets the upload of a version from the database, unless it is on disk. */
   bringUploaded(key: string, sha256: string): Promise<void>;
-  /** The same for its frontend. @returns its path */
+  /** Gets the frontend of a version from the database, unless it is on disk. @returns its path */
   bringFrontend(key: string, sha256: string): Promise<string>;
   writeRunnable(key: string, bytes: Uint8Array): Promise<void>;
   /** Reads the module from disk, else from the database. @throws Error if the bytes differ from those that passed the gate (docs/SECURITY.md) */

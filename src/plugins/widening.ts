@@ -149,7 +149,7 @@ export type Accepted = {
   permissions: true | readonly string[];
   /** Triggers that become public. */
   public: true | readonly string[];
-  /** Of the other kinds: `frontend`, `html`, or `policy:` and the name of the trigger. */
+  /** The other kinds that were confirmed: `frontend`, `html`, or `policy:` and the name of the trigger. */
   widening: true | readonly string[];
 };
 

@@ -40,11 +40,11 @@ export type BuiltModule = {
   manifest: Manifest;
   /** The ZIP of its frontend; null for none. */
   frontend: Uint8Array | null;
-  /** Of the build, one line each. */
+  /** Warnings of the build, one line each. */
   warnings: string[];
 };
 
-/** The same with what the gate of the upload says about it. */
+/** A built plugin with the findings of the gate of the upload. */
 export type BuiltProject = BuiltModule & {
   permissions: string[];
   /** None of them a refusal. */

@@ -144,7 +144,7 @@ const toSum = (r: SumSql): ActivitySum => ({
   taken: r.taken.map(Number),
 });
 
-/** Whose executions are meant: of all plugins, of one, or of one trigger of it. */
+/** The executions that are meant: those of all plugins, of one, or of one trigger of it. */
 export type ActivityOf = { plugin: string | null; trigger?: string | undefined };
 
 /** The sums of the buckets of rows `a`, as a column. */

@@ -20,7 +20,7 @@ export const RESUMED = 'plugin_resumed';
 /** The part of a plugin that suspensions need. */
 export type SuspendablePlugin = { readonly id: string; readonly versionId: number };
 
-/** Whose execution of which trigger failed, and how. */
+/** The caller and the trigger of an execution that failed. */
 type Failing = { pluginId: string; trigger: string; caller: string };
 type Failed = { reason: SuspensionReason | null; failure: string | null; cause: string };
 

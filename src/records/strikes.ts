@@ -96,7 +96,7 @@ class RecentCallers {
     if (this.#last.size >= RECENT_CALLERS_MAX && known === undefined) {
       const [oldest] = this.#last;
       if (oldest === undefined) return;
-      // Of many callers for whom it works, those remembered stand for the others: no entry is made for each success.
+      // No entry is made for each success: where it works for many callers, those remembered stand for the others.
       if (!failed && oldest[1].placedMs > atMs - PLACE_MS) return;
       this.#last.delete(oldest[0]);
     }

@@ -76,7 +76,7 @@ export class Supervisor implements ControlCommands {
   readonly #options: SupervisorOptions;
   /** As it was read last. */
   #given: Config;
-  /** The same with what was found out at start: the port, and the address of the embedded database. */
+  /** The configuration with the port and the address of the embedded database, which are known only after the start. */
   #config: Config;
   readonly #setupToken: string;
   /** Account that runs plugins when this process is root; null: the same account. */

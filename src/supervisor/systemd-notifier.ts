@@ -1,6 +1,6 @@
 import { foreignFunctions } from '../base/foreign-functions.ts';
 
-/** Of `socket` and `sendto` on Linux (asm-generic/socket.h, linux/socket.h). */
+/** Constants of `socket` and `sendto` on Linux (asm-generic/socket.h, linux/socket.h). */
 const AF_UNIX = 1;
 const SOCK_DGRAM = 2;
 const SOCK_CLOEXEC = 0o2000000;

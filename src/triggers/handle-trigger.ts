@@ -215,7 +215,7 @@ function enter(
 const bodyOf = (parts: TriggerParts, x: TriggerExchange): Promise<Body> =>
   new Promise(resolve => x.collectBody(parts.bodyBytesMax, resolve));
 
-/** The same while access is decided asynchronously. Receives the body from the start, or its first bytes are lost. */
+/** Goes on while access is decided asynchronously. Receives the body from the start, or its first bytes are lost. */
 async function enterLater(
   parts: TriggerParts,
   x: TriggerExchange,

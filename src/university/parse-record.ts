@@ -84,7 +84,7 @@ function isNothing(value: unknown): boolean {
   return (Array.isArray(value) || isObject(value)) && Object.keys(value).length === 0;
 }
 
-/** The same without members that say nothing; what is left of a list or an object may say nothing itself. */
+/** The value without members that say nothing; what is left of a list or an object may say nothing itself. */
 function pruned(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(pruned).filter(v => !isNothing(v));
   if (!isObject(value)) return value;
