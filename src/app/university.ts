@@ -58,7 +58,7 @@ async function failedImports(db: Database): Promise<Attention[]> {
           ];
     const others = run.types.filter(type => type.state !== 'stopped');
     const detail = run.problem ?? others.find(type => type.problem !== null)?.problem ?? null;
-    // A pull that only the brake has stopped is told by the entry of the brake.
+    // The entry of the brake names a pull that only the brake has stopped.
     if (braked.length > 0 && failed === 0) return braked;
     const count = Math.max(1, failed);
     const kind = failed > 0 ? 'import_failed' : 'import_broken';

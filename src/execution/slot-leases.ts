@@ -64,8 +64,8 @@ type Lease = {
 /**
  * The slots this serving process may use. It has its own part of every plugin's eight and needs no message for those.
  * When they do not suffice it asks the broker in the supervisor, which takes slots from processes that do not use them,
- * and keeps what it gets until another process wants it (docs/RATIONALE.md "Why are slots leased between serving
- * processes?").
+ * and keeps what it gets until another process wants it
+ * (docs/RATIONALE.md "Why are slots leased between serving processes?").
  */
 export class SlotLeases implements Slots {
   /** The slots of every plugin of which nothing else is known. */
