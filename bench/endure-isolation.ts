@@ -1,4 +1,7 @@
-import { attackIsolation } from '../test/support/attack-isolation.ts';
+import path from 'node:path';
+import { buildPlugin as buildGo } from '../sdk/go/build.ts';
+import { buildPlugin as buildTypeScript } from '../sdk/typescript/build.ts';
+import { attackIsolation, type Input } from '../test/support/attack-isolation.ts';
 import { OneLane, rewrite } from '../test/support/one-lane.ts';
 import { buildExample } from '../test/support/sdk.ts';
 import { buildLanguagePlugins } from './plugins/build.ts';
@@ -7,13 +10,14 @@ import { buildLanguagePlugins } from './plugins/build.ts';
 const SHARES: Readonly<Record<string, number>> = { assemblyscript: 0.35, rust: 0.3, c: 0.05, typescript: 0.2, go: 0.1 };
 const DRAWS = 20_000;
 
-const event = (trigger: string, name: string): string =>
-  JSON.stringify({
+const event = (trigger: string, name: string): Input => ({
+  event: JSON.stringify({
     kind: 'http',
     trigger,
     http: { method: 'GET', path: `/${trigger}`, query: { name }, headers: { host: 'x' } },
-  });
-const EVENTS = [
+  }),
+});
+const INPUTS: Input[] = [
   ...['', 'you', 'ö"\\\n', 'x'.repeat(100_000)].map(name => event('greet', name)),
   event('visit', 'you'),
   event('draw', 'you'),
@@ -21,17 +25,17 @@ const EVENTS = [
 
 export type Isolation = { language: string; executions: number; again: number; leaks: string[]; repeated: number };
 
-/** How many numbers of several executions were drawn more than once. */
-function repeatedNumbers(lane: OneLane): number {
-  const drawn = new Set<number>();
+/** How many values that several executions drew by chance were drawn more than once. @param member of the answer */
+function repeatedNumbers(lane: OneLane, drawing: Input, member: 'numbers' | 'result'): number {
+  const drawn = new Set<string>();
   let numbers = 0;
   for (let k = 0; k < DRAWS; k++) {
-    const answer: unknown = JSON.parse(lane.run(event('draw', 'you')));
+    const answer: Partial<Record<typeof member, unknown>> = JSON.parse(lane.run(drawing.event, drawing.body));
     lane.release(true);
-    const given = typeof answer === 'object' && answer !== null && 'numbers' in answer ? answer.numbers : [];
+    const given = answer[member];
     for (const n of Array.isArray(given) ? given : []) {
       numbers++;
-      drawn.add(Number(n));
+      drawn.add(String(n));
     }
   }
   if (numbers !== DRAWS * 2) throw new Error(`${numbers} numbers of ${DRAWS} executions`);
@@ -54,10 +58,56 @@ export async function attackLanguages(
     }
     const module = await rewrite(plugin.bytes, directory);
     const count = Math.ceil(executions * (SHARES[plugin.language] ?? 0));
-    const attack = attackIsolation(module, EVENTS, count, next);
+    const attack = attackIsolation(module, INPUTS, count, next);
     const draws = plugin.language !== 'assemblyscript';
-    const repeated = draws ? repeatedNumbers(new OneLane(module, { fixed: false, recycle: true })) : 0;
+    const lane = new OneLane(module, { fixed: false, recycle: true });
+    const repeated = draws ? repeatedNumbers(lane, event('draw', 'you'), 'numbers') : 0;
     results.push({ language: plugin.language, ...attack, repeated });
+  }
+  return results;
+}
+
+const SDK = path.resolve(import.meta.dirname, '../sdk');
+
+/** A case of the conformance plugins. */
+const caseInput = (name: string, ...given: unknown[]): Input => ({
+  event: JSON.stringify({
+    ...{ kind: 'http', trigger: 'run' },
+    http: { method: 'POST', path: `/run/${name}`, params: { case: name }, query: {}, headers: { host: 'x' } },
+  }),
+  body: JSON.stringify(given),
+});
+/** Cases that need no answer of a host: those that ask for one get "not found", which they word. */
+const CASES = [
+  caseInput('request'),
+  caseInput('large', 100_000),
+  caseInput('random'),
+  caseInput('clock'),
+  caseInput('config', 'title'),
+  caseInput('kv_get', 'key'),
+  caseInput('kv_list', 'ü 😀'.repeat(1000), '', 10),
+  caseInput('kv_increment', 'n', '9007199254740993'),
+  caseInput('publish', 'grade.given', { n: 1, list: Array.from({ length: 200 }, (_, n) => n) }),
+  caseInput('call', 'double', 'x'.repeat(10_000)),
+  caseInput('file_meta', 'none'),
+  caseInput('throw', 'thrown by a case'),
+  caseInput('no_such_case'),
+];
+
+/** Attacks the isolation of the conformance plugins of the kits for TypeScript and Go, half of the executions each. */
+export async function attackConformance(
+  executions: number,
+  directory: string,
+  next: (below: number) => number,
+): Promise<Isolation[]> {
+  const { module: typescript } = await buildTypeScript(path.join(SDK, 'typescript/conformance/index.ts'));
+  const plugins = { typescript, go: await buildGo(path.join(SDK, 'go/conformance/main.go')) };
+  const results: Isolation[] = [];
+  for (const [language, bytes] of Object.entries(plugins)) {
+    const module = await rewrite(bytes, directory);
+    const attack = attackIsolation(module, CASES, Math.ceil(executions / 2), next);
+    const lane = new OneLane(module, { fixed: false, recycle: true });
+    results.push({ language, ...attack, repeated: repeatedNumbers(lane, caseInput('random'), 'result') });
   }
   return results;
 }

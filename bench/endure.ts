@@ -10,7 +10,7 @@ import { assemble, hostImports, manifestOf, withManifest } from '../test/support
 import { makeCaller } from './caller.ts';
 import { compileExpensive, killExpensive } from './endure-compile.ts';
 import { hostsApart, isRight } from './endure-hosts.ts';
-import { attackLanguages } from './endure-isolation.ts';
+import { attackConformance, attackLanguages, type Isolation } from './endure-isolation.ts';
 import { manyPlugins } from './endure-plugins.ts';
 import { staleAnswers } from './endure-stale.ts';
 import { uploadsUnderKills } from './endure-uploads.ts';
@@ -621,12 +621,20 @@ async function hosts(count: number): Promise<void> {
 /** Nothing of an execution is left for the next, in any language, and no random number is drawn twice. */
 async function isolation(count: number): Promise<void> {
   const missing = (language: string, why: string): void => report('isolation', false, `${language} is missing: ${why}`);
-  for (const r of await attackLanguages(count, directory, next, missing))
-    report(
-      'isolation',
-      r.leaks.length === 0 && r.repeated === 0,
-      `seed ${seed}: ${r.language}, ${r.executions} executions, ${r.again} gave their memory to the next; leaks: ${r.leaks.length === 0 ? 'none' : r.leaks.join('; ')}; random numbers drawn twice: ${r.repeated}`,
-    );
+  for (const r of await attackLanguages(count, directory, next, missing)) reportIsolation('isolation', r);
+}
+
+/** The same attack on the plugins that do everything a kit offers. */
+async function conformance(count: number): Promise<void> {
+  for (const r of await attackConformance(count, directory, next)) reportIsolation('conformance', r);
+}
+
+function reportIsolation(name: string, r: Isolation): void {
+  report(
+    name,
+    r.leaks.length === 0 && r.repeated === 0,
+    `seed ${seed}: ${r.language}, ${r.executions} executions, ${r.again} gave their memory to the next; leaks: ${r.leaks.length === 0 ? 'none' : r.leaks.join('; ')}; random numbers drawn twice: ${r.repeated}`,
+  );
 }
 
 /** Many installed plugins, called in turn: the memory stays within the budget, and nothing fails. */
@@ -647,6 +655,7 @@ const figures: Record<string, [number, (count: number) => Promise<void>]> = {
   crashes: [200, crashes],
   mutants: [1_000_000, mutants],
   isolation: [1_000_000, isolation],
+  conformance: [1_000_000, conformance],
   plugins: [1000, plugins],
   stale: [28, stale],
   hosts: [12, hosts],

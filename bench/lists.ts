@@ -106,6 +106,7 @@ const ASKED = [
   '/files?limit=50&plugin=listed-7',
   '/files?limit=50&user=29999',
   '/files?limit=50&state=pending',
+  '/files?limit=1&file=listed-999999',
   '/audit?limit=50',
   '/audit?limit=50&action=plugin.install',
 ];

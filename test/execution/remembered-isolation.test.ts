@@ -56,7 +56,12 @@ t.test('on a memory used again an execution leaves exactly what it leaves on a n
   ] as const) {
     const module = await rewrite(bytes, directory);
     t.equal(module.overwritten.length, name === 'islands' ? 3 : 0, 'the large islands are noted');
-    const attack = attackIsolation(module, EVENTS, 4000, seeded(seed));
+    const attack = attackIsolation(
+      module,
+      EVENTS.map(event => ({ event })),
+      4000,
+      seeded(seed),
+    );
     t.same(attack.leaks, [], name);
     t.ok(attack.again > 3000, `${name}: ${attack.again} of 4000 memories were used again`);
   }

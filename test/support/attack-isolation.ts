@@ -2,8 +2,11 @@ import { PAGE_BYTES } from '../../src/base/limits.ts';
 import type { RewrittenModule } from '../../src/plugins/gate/rewrite.ts';
 import { OneLane } from './one-lane.ts';
 
+/** What an execution is given. */
+export type Input = { event: string; body?: string };
+
 /** What is left of an execution where nothing can be left: on a memory that no other execution had. */
-type Reference = { event: string; answer: string; memory: Uint8Array };
+type Reference = { input: Input; answer: string; memory: Uint8Array };
 
 export type Attack = {
   executions: number;
@@ -13,10 +16,10 @@ export type Attack = {
   leaks: string[];
 };
 
-function referenceOf(module: RewrittenModule, event: string): Reference {
+function referenceOf(module: RewrittenModule, input: Input): Reference {
   const lane = new OneLane(module, { fixed: true, recycle: false });
-  const answer = lane.run(event);
-  return { event, answer, memory: lane.memory.slice(0, lane.pages * PAGE_BYTES) };
+  const answer = lane.run(input.event, input.body);
+  return { input, answer, memory: lane.memory.slice(0, lane.pages * PAGE_BYTES) };
 }
 
 /** The first byte in which two memories differ, or -1; beyond the end of the reference all must be zero. */
@@ -36,22 +39,22 @@ function firstDifference(memory: Uint8Array, reference: Uint8Array): number {
  * execution of an event must leave the very memory that one on a new memory leaves. After each execution the whole memory
  * is filled with another byte, as a guest could, before it is given back; some end as after a trap.
  *
- * @param events the input of the executions
+ * @param inputs of the executions
  * @param next a whole number below its argument, by chance
  */
 export function attackIsolation(
   module: RewrittenModule,
-  events: readonly string[],
+  inputs: readonly Input[],
   executions: number,
   next: (below: number) => number,
 ): Attack {
-  const references = events.map(event => referenceOf(module, event));
+  const references = inputs.map(input => referenceOf(module, input));
   const lane = new OneLane(module, { fixed: true, recycle: true });
   const attack: Attack = { executions, again: 0, leaks: [] };
   for (let k = 0; k < executions && attack.leaks.length < 5; k++) {
     const reference = references[next(references.length)];
-    if (reference === undefined) throw new Error('there are no events');
-    const answer = lane.run(reference.event);
+    if (reference === undefined) throw new Error('there are no inputs');
+    const answer = lane.run(reference.input.event, reference.input.body);
     if (answer !== reference.answer) attack.leaks.push(`execution ${k} answered ${answer.slice(0, 100)}`);
     const different = firstDifference(lane.memory, reference.memory);
     if (different >= 0) attack.leaks.push(`execution ${k} left another byte at ${different}`);

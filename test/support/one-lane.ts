@@ -87,12 +87,13 @@ export class OneLane {
   }
 
   /** One execution, whose memory stays as it is until `release`. @returns the answer, or why there is none */
-  run(event: string): string {
+  run(event: string, body = ''): string {
     const state = this.#state;
     state.reset();
     this.#wasi.reset();
     const bytes = Buffer.from(event);
     state.event.set(bytes, 0, bytes.length);
+    state.body.set(Buffer.from(body), 0, Buffer.byteLength(body));
     state.pluginId = 'p';
     this.#answer = 'no answer';
     this.#drawn = 0;
