@@ -1911,6 +1911,8 @@ export interface paths {
             /** Cursor of the next page; null on the last one */
             'next_cursor': string | null;
             'pending': number;
+            /** How many of the pending have failed before, and are tried again later */
+            'backing_off': number;
             'dead': number;
             /** Age of what waits longest */
             'oldest_pending_seconds': number | null;

@@ -59,6 +59,7 @@ const entryReply = z
 const milliseconds = z.number();
 const entriesReply = pageOf(entryReply).extend({
   pending: count,
+  backing_off: count.describe('How many of the pending have failed before, and are tried again later'),
   dead: count,
   oldest_pending_seconds: z.number().nullable().describe('Age of what waits longest'),
   lag_ms: z
@@ -140,6 +141,7 @@ const list: Handle<typeof outbox.list, OutboxApiParts> = async ({ db }, { query 
   const json = {
     ...page,
     pending: state.pending,
+    backing_off: state.backingOff,
     dead: state.dead,
     oldest_pending_seconds: state.oldestPendingSeconds,
     lag_ms: state.lagMs,

@@ -19,10 +19,10 @@ async function read({ host }: Remote) {
     ask(() => host.GET('/api/admin/events/subscriptions', { params: { query: { limit: 200 } } })),
     ask(() => host.GET('/api/admin/messages', { params: { query: { limit: 1, state: 'failed' } } })),
   ]);
-  const { dead, lag_ms, oldest_pending_seconds, paused, pending } = outbox;
+  const { backing_off, dead, lag_ms, oldest_pending_seconds, paused, pending } = outbox;
   return {
     hosts: hosts.items,
-    outbox: { pending, dead, oldest_pending_seconds, lag_ms, paused },
+    outbox: { pending, backing_off, dead, oldest_pending_seconds, lag_ms, paused },
     jobs: jobs.items,
     suspensions: suspensions.items,
     last_import: imports.items[0] ?? null,
@@ -50,14 +50,14 @@ function hostLines({ hosts }: Found): string[] {
 }
 
 function queueLines({ jobs, last_failed_message: failed, last_import: last, outbox, subscriptions }: Found): string[] {
-  const { dead, lag_ms: lag, oldest_pending_seconds, paused, pending } = outbox;
+  const { backing_off, dead, lag_ms: lag, oldest_pending_seconds, paused, pending } = outbox;
   const sum = (of: (q: Found['jobs'][number]) => number): number => jobs.reduce((n, q) => n + of(q), 0);
   const trouble = jobs.filter(q => q.failed > 0).map(q => `${q.name} (${q.failed})`);
   const deadDeliveries = subscriptions.reduce((n, s) => n + s.deliveries.dead, 0);
   const waiting = subscriptions.reduce((n, s) => n + s.deliveries.waiting, 0);
   const off = subscriptions.filter(s => !s.enabled).map(s => s.name);
   return [
-    `outbox         ${pending} pending${seconds(oldest_pending_seconds)}, ${dead} dead${lag === null ? '' : `; ${Math.round(lag.p50)} ms to the store, p99 ${Math.round(lag.p99)} ms`}`,
+    `outbox         ${pending} pending${seconds(oldest_pending_seconds)}${backing_off > 0 ? `, ${backing_off} backing off` : ''}, ${dead} dead${lag === null ? '' : `; ${Math.round(lag.p50)} ms to the store, p99 ${Math.round(lag.p99)} ms`}`,
     ...(paused === null ? [] : [`               PAUSED since ${when(paused.since)}: ${paused.reason}`]),
     `jobs           ${sum(q => q.waiting)} waiting, ${sum(q => q.active)} active, ${sum(q => q.failed)} failed today${trouble.length === 0 ? '' : `: ${trouble.join(', ')}`}`,
     `events         ${waiting} deliveries waiting, ${deadDeliveries} dead${off.length === 0 ? '' : `; switched off: ${off.join(', ')}`}`,

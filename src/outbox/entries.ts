@@ -26,6 +26,8 @@ export type OutboxRow = {
 /** How far the line is. */
 export type OutboxState = {
   pending: number;
+  /** How many of them have failed before, and are tried again later. */
+  backingOff: number;
   dead: number;
   /** Age of what waits longest; null when nothing waits. */
   oldestPendingSeconds: number | null;
@@ -136,6 +138,7 @@ export async function outboxCounts(db: Queryable): Promise<{ pending: number; de
 export async function outboxState(db: Queryable): Promise<OutboxState> {
   const { rows } = await db.query<{
     pending: string;
+    backing_off: string;
     dead: string;
     oldest: number | null;
     p50: number | null;
@@ -145,6 +148,7 @@ export async function outboxState(db: Queryable): Promise<OutboxState> {
   }>(
     `SELECT s.last_error, s.last_id,
        (SELECT count(*) FROM authz_outbox WHERE processed_at IS NULL AND dead_at IS NULL) AS pending,
+       (SELECT count(*) FROM authz_outbox WHERE processed_at IS NULL AND dead_at IS NULL AND attempts > 0) AS backing_off,
        (SELECT count(*) FROM authz_outbox WHERE dead_at IS NOT NULL AND resolution IS NULL) AS dead,
        (SELECT extract(epoch FROM clock_timestamp() - min(created_at))::float8 FROM authz_outbox WHERE processed_at IS NULL AND dead_at IS NULL) AS oldest,
        l.p50, l.p99
@@ -157,6 +161,7 @@ export async function outboxState(db: Queryable): Promise<OutboxState> {
   if (r === undefined) throw new Error('the row of the stream is gone');
   return {
     pending: Number(r.pending),
+    backingOff: Number(r.backing_off),
     dead: Number(r.dead),
     oldestPendingSeconds: r.oldest,
     lagMs: r.p50 === null || r.p99 === null ? null : { p50: hundredths(r.p50), p99: hundredths(r.p99) },

@@ -118,6 +118,13 @@ t.test(
     const [entry] = dead.json.items as Json[];
     t.match(entry, { operation: 'TOUCH', state: 'dead', attempts: 10, last_error: /foreign_teacher/ });
     t.same((await s.admin('GET', '/outbox?key=user:u1')).json.items, dead.json.items);
+    t.match((await s.admin('GET', '/outbox')).json, { pending: 0, backing_off: 0 }, 'what is dead backs off no more');
+    await db.query(
+      `INSERT INTO authz_outbox (operation, payload, keys, attempts, locked_until)
+       VALUES ('TOUCH', '{"tuples":[]}', ARRAY['user:waits'], 3, now() + interval '4 minutes')`,
+    );
+    t.match((await s.admin('GET', '/outbox')).json, { pending: 1, backing_off: 1, dead: 1 });
+    await db.query("DELETE FROM authz_outbox WHERE keys = ARRAY['user:waits']");
     t.equal((await s.admin('GET', `/outbox/${entry?.id}`)).json.state, 'dead');
     t.match((await s.admin('GET', '/authz/drift')).json, { missing: [poison] });
 

@@ -8,6 +8,7 @@ import { When } from '../parts/time.tsx';
 
 export type Summary = {
   pending: number;
+  backing_off: number;
   dead: number;
   oldest_pending_seconds: number | null;
   lag_ms: { p50: number; p99: number } | null;
@@ -23,7 +24,7 @@ export function OutboxSummary(props: { state: Summary | undefined; onState: (sta
   const { t } = useTranslation();
   const { onState, state } = props;
   if (state === undefined) return null;
-  const { dead, lag_ms, last_error, oldest_pending_seconds, paused, pending } = state;
+  const { backing_off, dead, lag_ms, last_error, oldest_pending_seconds, paused, pending } = state;
   const isLate = (oldest_pending_seconds ?? 0) > LATE_SECONDS;
   const [kind, word] =
     paused !== null
@@ -44,7 +45,7 @@ export function OutboxSummary(props: { state: Summary | undefined; onState: (sta
           value={numberText(pending)}
           onClick={pending > 0 ? () => onState('pending') : undefined}
         >
-          {t('outbox.pendingAbout')}
+          {backing_off > 0 ? t('outbox.pendingAgain', { count: backing_off }) : t('outbox.pendingAbout')}
         </Tile>
         <Tile
           label={t('outbox.dead')}

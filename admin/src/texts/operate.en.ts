@@ -69,6 +69,8 @@ export const operateTexts = {
     pausedUntil: 'The next attempt is at the latest',
     payload: 'Payload',
     pendingAbout: 'On their way, in order',
+    pendingAgain_one: '{{count, number}} of them backs off after a failure',
+    pendingAgain_other: '{{count, number}} of them back off after a failure',
     processedAt: 'Delivered',
     queued: 'Entry {{id}} goes on as entry {{next}}, which waits for its turn',
     removed: 'Removes',
