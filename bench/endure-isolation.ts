@@ -95,19 +95,17 @@ const CASES = [
 ];
 
 /** Attacks the isolation of the conformance plugins of the kits for TypeScript and Go, half of the executions each. */
-export async function attackConformance(
+export async function* attackConformance(
   executions: number,
   directory: string,
   next: (below: number) => number,
-): Promise<Isolation[]> {
+): AsyncGenerator<Isolation> {
   const { module: typescript } = await buildTypeScript(path.join(SDK, 'typescript/conformance/index.ts'));
   const plugins = { typescript, go: await buildGo(path.join(SDK, 'go/conformance/main.go')) };
-  const results: Isolation[] = [];
   for (const [language, bytes] of Object.entries(plugins)) {
     const module = await rewrite(bytes, directory);
     const attack = attackIsolation(module, CASES, Math.ceil(executions / 2), next);
     const lane = new OneLane(module, { fixed: false, recycle: true });
-    results.push({ language, ...attack, repeated: repeatedNumbers(lane, caseInput('random'), 'result') });
+    yield { language, ...attack, repeated: repeatedNumbers(lane, caseInput('random'), 'result') };
   }
-  return results;
 }

@@ -626,7 +626,7 @@ async function isolation(count: number): Promise<void> {
 
 /** The same attack on the plugins that do everything a kit offers. */
 async function conformance(count: number): Promise<void> {
-  for (const r of await attackConformance(count, directory, next)) reportIsolation('conformance', r);
+  for await (const r of attackConformance(count, directory, next)) reportIsolation('conformance', r);
 }
 
 function reportIsolation(name: string, r: Isolation): void {

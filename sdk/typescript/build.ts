@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 import fs from 'node:fs';
-import type { SourceMapPayload } from 'node:module';
+import { builtinModules, type SourceMapPayload } from 'node:module';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { withCustomSection } from '../../src/abi/custom-section.ts';
@@ -45,6 +45,11 @@ function hostFunctions(): string {
   return `const host = globalThis.__host;\ndelete globalThis.__host;\n${lines.join('\n')}\n`;
 }
 
+/** What a program for Node imports, also without the prefix `node:`. */
+const NODE_MODULE = new RegExp(`^(node:.*|(${builtinModules.map(name => name.replaceAll('/', '\\/')).join('|')}))$`);
+/** Says that a name is being looked up among packages. */
+const LOOKED_UP = 'looked up';
+
 type Bundle = { code: string; map: SourceMapPayload; warnings: string[] };
 
 type Message = { text: string; location: { file: string; line: number; column: number; lineText: string } | null };
@@ -64,9 +69,14 @@ async function bundle(input: string, root: string): Promise<Bundle> {
       build.onResolve({ filter: /^plugin-host$/ }, () => ({ path: path.join(KIT, 'index.ts') }));
       build.onResolve({ filter: /^\.\/host-functions\.js$/ }, () => ({ path: 'host-functions', namespace: 'engine' }));
       build.onLoad({ filter: /.*/, namespace: 'engine' }, () => ({ contents: hostFunctions(), loader: 'js' }));
-      build.onResolve({ filter: /^node:/ }, ({ path: name }) => ({
-        errors: [{ text: `"${name}" is a module of Node; a plugin has the language and the kit, not Node's API` }],
-      }));
+      // A package may have the name of one of Node's modules ("events"): it is asked for first.
+      build.onResolve({ filter: NODE_MODULE }, async ({ importer, kind, path: name, pluginData, resolveDir }) => {
+        if (pluginData === LOOKED_UP) return undefined;
+        const found = await build.resolve(name, { importer, kind, resolveDir, pluginData: LOOKED_UP });
+        if (found.errors.length === 0) return found;
+        const text = `"${name}" is a module of Node; a plugin has the language and the kit, not Node's API`;
+        return { errors: [{ text }] };
+      });
     },
   };
   try {
@@ -122,6 +132,33 @@ function startWarnings(asked: readonly Asked[], map: SourceMapPayload): string[]
   return [...new Set(lines)];
 }
 
+/** Functions of a handler's context, by the permission they need and the requirement that gives it. */
+const NEEDS: ReadonlyArray<[permission: string, requirement: string, call: RegExp]> = [
+  ['kv', 'KV', /\.KV[A-Z]\w*\(/],
+  ['sql', 'Database', /\.Database\(/],
+  ['network', 'HTTP', /\.HTTP(?:Request|Get|Post)\(/],
+  ['notify', 'NotifyReq', /\.Notify(?:User|Chat|Students)\(/],
+  ['events', 'EventsReq', /\.PublishEvent\(/],
+  ['plugins:call', 'PluginDep', /\.CallPlugin(?:Into|Raw)?\(/],
+  ['file', 'File', /\.File(?:Meta|Read|ReadAll|URL|Store|StoreWithTTL)\(/],
+];
+
+/** Calls in the author's files that will be denied, because the plugin does not require them: a line for each permission. */
+function missingRequirements(sources: readonly string[], root: string, permissions: ReadonlySet<string>): string[] {
+  const own = sources.filter(s => !s.startsWith(OF_KIT) && !s.includes('node_modules'));
+  return NEEDS.filter(([permission]) => !permissions.has(permission)).flatMap(([, requirement, call]) => {
+    for (const source of own) {
+      const lines = fs.readFileSync(path.resolve(root, source), 'utf8').split('\n');
+      const line = lines.findIndex(text => call.test(text) && !/^\s*(\/\/|\*)/.test(text));
+      if (line < 0) continue;
+      const [name = ''] = call.exec(lines[line] ?? '') ?? [];
+      const where = `${source}:${line + 1}:${(lines[line] ?? '').indexOf(name) + 1}`;
+      return [`${where}: this call is denied without the requirement ${requirement}(...)`];
+    }
+    return [];
+  });
+}
+
 /**
  * @param input path of the plugin's entry file
  * @returns the module with its manifest, and what should be known about it
@@ -145,7 +182,7 @@ export async function buildPlugin(input: string): Promise<BuiltPlugin> {
   const linked = linkPlugin(engine, permissions, new TextEncoder().encode(code), positions);
   const module = withCustomSection(linked, 'plugin.manifest', new TextEncoder().encode(manifest));
   const start = read.manifest.start === 'once' ? [] : startWarnings(asked, named);
-  return { module, warnings: [...warnings, ...start] };
+  return { module, warnings: [...warnings, ...start, ...missingRequirements(named.sources, root, permissions)] };
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {

@@ -1,8 +1,11 @@
+import { once } from 'node:events';
 import http from 'node:http';
+import net from 'node:net';
 import { z } from 'zod';
 import type { Actor } from '../audit/audit-log.ts';
 import { OperatorError } from '../base/errors.ts';
 import { fieldErrorsOf } from '../base/field-errors.ts';
+import { makeSemaphore } from '../base/semaphore.ts';
 import type { Database } from '../db/database.ts';
 import { ALL_TRIGGERS, addServiceKey } from '../identity/service-keys.ts';
 import { addUserToken } from '../identity/user-tokens.ts';
@@ -26,6 +29,8 @@ export class DevPrincipals {
   readonly #pluginId: () => string;
   readonly #prefixes: { userToken: string; serviceKey: string };
   readonly #known = new Map<string, Promise<string>>();
+  /** Users are made one after the other: each has the number that comes next. */
+  readonly #inTurn = makeSemaphore(1);
   readonly #made: (userId: number) => Promise<void>;
 
   /**
@@ -65,10 +70,12 @@ export class DevPrincipals {
   /** Users have the ids they are asked for by: those before are made as well. */
   async #userToken(id: number): Promise<string> {
     if (id < 1 || id > USERS_MAX) throw new OperatorError(`${HEADER}: users have the numbers 1 to ${USERS_MAX}`);
-    while ((await findUser(this.#db, id)) === undefined) {
-      const made = await addUser(this.#db, { displayName: 'Development user', locale: DEV_LOCALE });
-      if (made.id > id) throw new OperatorError(`${HEADER}: there is no user ${id}: it was removed`);
-    }
+    await this.#inTurn(async () => {
+      while ((await findUser(this.#db, id)) === undefined) {
+        const made = await addUser(this.#db, { displayName: 'Development user', locale: DEV_LOCALE });
+        if (made.id > id) throw new OperatorError(`${HEADER}: there is no user ${id}: it was removed`);
+      }
+    });
     await this.#made(id);
     const token = await addUserToken(this.#db, this.#prefixes.userToken, { userId: id, name: 'dev', expiresAt: null });
     return token.text;
@@ -243,6 +250,21 @@ async function handOn(o: FrontOptions, request: http.IncomingMessage, response: 
   request.pipe(onward);
 }
 
+const portTaken = (port: number): OperatorError =>
+  new OperatorError(`port ${port} is in use: name another one with --port`);
+
+/** @throws OperatorError when another program listens on a port of loopback; before anything is started that takes long */
+export async function assertPortIsFree(port: number): Promise<void> {
+  const server = net.createServer();
+  try {
+    await once(server.listen(port, '127.0.0.1'), 'listening');
+  } catch (error) {
+    throw error instanceof Error && 'code' in error && error.code === 'EADDRINUSE' ? portTaken(port) : error;
+  } finally {
+    server.close();
+  }
+}
+
 /** Listens on loopback alone. @throws OperatorError when the port is taken */
 export function startFront(options: FrontOptions): Promise<Front> {
   const server = http.createServer((request, response) => {
@@ -262,11 +284,7 @@ export function startFront(options: FrontOptions): Promise<Front> {
   });
   return new Promise((resolve, reject) => {
     server.once('error', (error: NodeJS.ErrnoException) =>
-      reject(
-        error.code === 'EADDRINUSE'
-          ? new OperatorError(`port ${options.port} is in use: name another one with --port`)
-          : error,
-      ),
+      reject(error.code === 'EADDRINUSE' ? portTaken(options.port) : error),
     );
     server.listen(options.port, '127.0.0.1', () => {
       const address = server.address();

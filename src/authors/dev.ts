@@ -4,7 +4,7 @@ import type { HostCall } from '../host/host-functions.ts';
 import type { Manifest } from '../plugins/manifest.ts';
 import { endBuilds } from '../projects/build-project.ts';
 import { readProject } from '../projects/project.ts';
-import { DEV_PORT, DevPrincipals, type Front, startFront } from './dev-front.ts';
+import { assertPortIsFree, DEV_PORT, DevPrincipals, type Front, startFront } from './dev-front.ts';
 import { DevMessages, type ReceivedMessage } from './dev-messages.ts';
 import { startDevService } from './dev-service.ts';
 import { DevUsers } from './dev-users.ts';
@@ -63,6 +63,7 @@ function callLines({ id, triggers }: Manifest, base: string): string[] {
  */
 export async function startDev(folder: string, port: number, say: (text: string) => void): Promise<Dev> {
   const project = readProject(folder);
+  await assertPortIsFree(port);
   const users = new DevUsers(project.devUsers);
   writeKit(project.language, project.root);
   const messages = new DevMessages(message => {

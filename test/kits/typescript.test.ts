@@ -56,6 +56,10 @@ const MISTAKES: Record<string, { files: Record<string, string>; says: RegExp }> 
     },
     says: /^the top level failed: HostError: permission denied\n +at index\.ts:2:/,
   },
+  "a module of Node without Node's prefix": {
+    files: { 'index.ts': `import fs from 'fs';\n${plugin('() => void fs')}` },
+    says: /^index\.ts:1:\d+: "fs" is a module of Node; a plugin has the language and the kit/,
+  },
   'a wrong path and an unknown id': {
     files: { 'index.ts': plugin('() => {}').replace("'/go'", "'go'").replace("'small'", "'Small One'") },
     says: /^manifest \/id: .*\nmanifest \/triggers\/0\/path: a path like \/profile/,
@@ -66,6 +70,29 @@ for (const [what, { files, says }] of Object.entries(MISTAKES))
   t.test(`the build names where ${what} is`, async t => {
     await t.rejects(buildPlugin(folder(t, files)), { name: 'BuildError', message: says });
   });
+
+t.test('a package with the name of a module of Node is taken', async t => {
+  const entry = folder(t, {
+    'index.ts': `import { once } from 'events';\n${plugin('ctx => ctx.JSON(200, once)')}`,
+  });
+  const library = path.join(path.dirname(entry), 'node_modules/events');
+  fs.mkdirSync(library, { recursive: true });
+  fs.writeFileSync(path.join(library, 'index.js'), 'export const once = 1;\n');
+  fs.writeFileSync(path.join(library, 'package.json'), '{"name":"events","module":"index.js"}');
+  t.same((await buildPlugin(entry)).warnings, []);
+});
+
+t.test('a call that will be denied, because nothing requires it, is a warning with its place', async t => {
+  const handler = `ctx => {\n  // ctx.FileMeta('no call')\n  ctx.KVGet('a');\n  ctx.JSON(200, ctx.HTTPGet('https://uni.example').Body);\n}`;
+  const files = { 'index.ts': plugin(handler) };
+  t.match((await buildPlugin(folder(t, files))).warnings, [
+    /^index\.ts:\d+:6: this call is denied without the requirement KV\(\.\.\.\)$/,
+    /^index\.ts:\d+:\d+: this call is denied without the requirement HTTP\(\.\.\.\)$/,
+  ]);
+  const required = files['index.ts'].replace('Requirements: []', `Requirements: [KV('a').Build(), HTTP('b').Build()]`);
+  const imported = required.replace('definePlugin, KV', 'definePlugin, HTTP, KV');
+  t.same((await buildPlugin(folder(t, { 'index.ts': imported }))).warnings, []);
+});
 
 t.test('a module imports the host functions of its requirements alone', async t => {
   const importsOf = async (requirements: string): Promise<string[]> => {
