@@ -19,13 +19,17 @@ import type { Answer, Remote } from './remote.ts';
 
 const kilobytes = (bytes: number): string => `${Math.ceil(bytes / 1024)} KB`;
 
+type NewFlags = { lang?: string; template?: string; json?: boolean; dev?: boolean; port?: string };
+
 /** `plugin new NAME`. @returns what to print */
-export function newCommand(folder: string, flags: { lang?: string; template?: string; json?: boolean }): string {
+export async function newCommand(folder: string, flags: NewFlags): Promise<string> {
   const { lang = 'ts' } = flags;
   const languages = Object.entries(LANGUAGES).map(([word, name]) => `${word} (${name})`);
   if (!isLanguage(lang)) throw new UsageError(`--lang ${lang} is none of ${languages.join(', ')}`);
   const [first = ''] = templatesOf(lang);
   const template = flags.template ?? (templatesOf(lang).includes('http') ? 'http' : first);
+  // Before there is a folder.
+  if (flags.dev === true) await (await import('../authors/dev-front.ts')).assertPortIsFree(portOf(flags.port));
   const files = newProject(folder, lang, template);
   if (flags.json === true) return jsonText({ folder: path.resolve(folder), language: lang, template, files });
   return [
@@ -99,12 +103,6 @@ export async function testCommand(folder: string, files: readonly string[], isSe
   const project = readProject(folder);
   writeKit(project.language, project.root);
   return await runTests(project, files);
-}
-
-/** @throws OperatorError when `plugin dev` could not listen; before a folder is made for it */
-export async function assertDevPort(port: string | undefined): Promise<void> {
-  const { assertPortIsFree } = await import('../authors/dev-front.ts');
-  await assertPortIsFree(portOf(port));
 }
 
 /** `plugin dev [FOLDER]`: runs until a signal stops it. */

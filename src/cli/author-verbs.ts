@@ -21,9 +21,8 @@ export function addAuthorVerbs(plugin: Command, remoteFor: (flags: RemoteFlags &
     async (flags, [folder = '']) => {
       if (flags.dev === true && flags.json === true)
         throw new UsageError('--dev runs until it is stopped: leave out --json');
-      const { assertDevPort, devCommand, newCommand } = await load();
-      if (flags.dev === true) await assertDevPort(flags.port);
-      out(newCommand(folder, flags));
+      const { devCommand, newCommand } = await load();
+      out(await newCommand(folder, flags));
       if (flags.dev === true) await devCommand(folder, flags.port);
     },
   )

@@ -10,6 +10,7 @@ const FILES = [
   'LICENSE',
   'README.md',
   'CHANGELOG.md',
+  'bin/packed-plugin-host.js',
   'deploy/plugin-host.service',
   'deploy/plugin-host@.service',
   'sdk/client/client.ts',

