@@ -36,6 +36,7 @@ export async function describeModule(bytes: Uint8Array): Promise<string> {
   if (wasi !== null) wasi.initialize(instance);
   else if (typeof exports._initialize === 'function') exports._initialize();
   if (typeof exports.plugin_describe === 'function') exports.plugin_describe();
-  if (manifest === '') throw new Error('the module declares no plugin');
+  if (manifest === '')
+    throw new Error('the module declares no plugin: nothing in its sources registers one with the kit');
   return manifest;
 }

@@ -18,7 +18,9 @@ const WANTED = [1, 24] as const;
 
 async function goRoot(): Promise<string> {
   const { stdout } = await run('go', ['env', 'GOROOT', 'GOVERSION']).catch((error: unknown) => {
-    throw new OperatorError(`Go is not installed (go ${WANTED.join('.')} or newer is needed): ${messageOf(error)}`);
+    throw new OperatorError(
+      `Go is not installed (go ${WANTED.join('.')} or newer is needed, from https://go.dev/dl): ${messageOf(error)}`,
+    );
   });
   const [root = '', version = ''] = stdout.split('\n');
   const [, major, minor] = /go(\d+)\.(\d+)/.exec(version) ?? [];

@@ -332,7 +332,7 @@ export function checkSetup(request: Request, setup: SetupAccess): void {
     'unauthorized',
     given === null
       ? 'send the setup token as "Authorization: Bearer <token>"; it is printed when the service starts'
-      : 'this is not the setup token',
+      : 'the token that was sent is not the setup token, which is printed when the service starts',
     {
       headers: [['WWW-Authenticate', 'Bearer realm="plugin-host admin"']],
     },

@@ -13,6 +13,22 @@ function findChecker(root: string): string | null {
   return null;
 }
 
+/** Advice of the checker that would let a plugin compile and fail when it runs, and what is true of a plugin. */
+const WRONG_ADVICE: ReadonlyArray<[advice: RegExp, truth: string]> = [
+  [/ Do you need to change your target library\? Try changing .* to include 'dom'\.$/, ' A plugin has no DOM.'],
+  [
+    / Do you need to install type definitions for node\? .*$/,
+    " A plugin has the language and the kit, not Node's API.",
+  ],
+];
+
+/** A line of the checker as it is shown. */
+const shown = (line: string): string =>
+  WRONG_ADVICE.reduce(
+    (text, [advice, truth]) => text.replace(advice, truth),
+    line.replace(/^(.+?)\((\d+),(\d+)\): error /, '$1:$2:$3: '),
+  );
+
 /**
  * Checks the types of a TypeScript plugin, as an editor does.
  *
@@ -27,7 +43,7 @@ export function checkTypes({ language, root }: Project): Promise<string[]> {
         output
           .split('\n')
           .filter(line => line.trim() !== '')
-          .map(line => line.replace(/^(.+?)\((\d+),(\d+)\): error /, '$1:$2:$3: ')),
+          .map(shown),
       ),
     );
   });

@@ -39,7 +39,7 @@ const EXPECTS = /^(?:HTTP (\d{3})|FAILS (.+)|REPLY (.*)|RETURNS)$/;
 const FIELD = /^([\w!#$%&'*+.^`|~-]+):\s*(.*)$/;
 const KV = /^(kv .+?) = (.*)$/;
 /** What `[Host]` may say, and what it looks like. */
-const HOST: Readonly<Record<string, RegExp>> = { user: /^\d+$/, service_key: /^\d+$/, grant: /^/ };
+const HOST: Readonly<Record<string, RegExp>> = { user: /^\d+$/, service_key: /^\d+$/, grant: /^/, roles: /^/ };
 
 /** Reads lines one by one. */
 class Lines {

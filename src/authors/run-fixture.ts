@@ -26,14 +26,18 @@ function assertBody(actual: string, expected: string | null): void {
   }
 }
 
+/** Words of a line, between blanks or commas. */
+const wordsOf = (text: string): string[] => text.split(/[\s,]+/).filter(word => word !== '');
+
 function optionsOf({ host }: FixtureCase): CallOptions {
   const kv = Object.entries(host).flatMap(([name, value]) => (name.startsWith('kv ') ? [[name.slice(3), value]] : []));
-  const { grant, service_key, user } = host;
+  const { grant, roles, service_key, user } = host;
   return {
     kv: Object.fromEntries(kv),
     ...(user === undefined ? {} : { user: Number(user) }),
     ...(service_key === undefined ? {} : { serviceKey: Number(service_key) }),
-    ...(grant === undefined ? {} : { grant: grant.split(/[\s,]+/).filter(word => word !== '') }),
+    ...(grant === undefined ? {} : { grant: wordsOf(grant) }),
+    ...(roles === undefined ? {} : { access: { roles: wordsOf(roles) } }),
   };
 }
 

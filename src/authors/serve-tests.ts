@@ -3,6 +3,7 @@ import type { Readable, Writable } from 'node:stream';
 import { z } from 'zod';
 import { messageOf } from '../base/errors.ts';
 import type { OutgoingAnswer } from './memory-host.ts';
+import { testCaller } from './suggested-access.ts';
 import { type CallOptions, type HostOptions, type TestHost, testHost } from './test-host.ts';
 
 /**
@@ -17,6 +18,7 @@ const as = z
     user: z.int(),
     service_key: z.int(),
     headers: z.record(z.string(), z.string()),
+    access: testCaller,
     kv: z.record(z.string(), z.string()),
     grant: z.array(z.string()),
     files: z.array(z.string()),

@@ -1,17 +1,26 @@
 import path from 'node:path';
+import { ZodError, z } from 'zod';
 import { type ExecutionOutcome, OUTCOME_KINDS } from '../abi/execution-outcome.ts';
 import { HOST_ERROR } from '../abi/host-functions.ts';
 import { hostError } from '../abi/host-result.ts';
 import { ENTRY } from '../abi/shared-layout.ts';
 import { OperatorError } from '../base/errors.ts';
 import { LIMITS } from '../base/limits.ts';
-import { callPermission, configFieldsOf, httpTriggersOf, type Manifest, permissionsOf } from '../plugins/manifest.ts';
+import {
+  callPermission,
+  configFieldsOf,
+  type HttpTrigger,
+  httpTriggersOf,
+  type Manifest,
+  permissionsOf,
+} from '../plugins/manifest.ts';
 import { TriggerRoutes } from '../plugins/trigger-routes.ts';
 import { buildProject, endBuilds } from '../projects/build-project.ts';
 import { readProject } from '../projects/project.ts';
 import { type HttpAuth, hostBearerOf, httpEvent } from '../triggers/trigger-event.ts';
 import { AuthorSandbox } from './author-sandbox.ts';
 import { answerCall, MemoryHost, type Outside, type TestFile } from './memory-host.ts';
+import { type Refusal, refusalOf, type TestCaller } from './suggested-access.ts';
 
 /** Runs the module of a plugin in the sandbox of the service, for tests of its author (`plugin-host/test`). */
 
@@ -22,6 +31,8 @@ export type CallOptions = {
   headers?: Record<string, string>;
   /** Text, bytes, or a value that is sent as JSON. */
   body?: unknown;
+  /** The access that the plugin suggests decides first, for a user who has this; without it every call is let in. */
+  access?: TestCaller;
   /** Set before the call; what was there stays. */
   kv?: Record<string, string | Uint8Array>;
   /** Permissions the administrator has granted; all the plugin requires without it. */
@@ -98,7 +109,7 @@ function bodyOf(body: unknown): { bytes: Uint8Array | null; type: Record<string,
 const OF_EVERY_CALL = ['user', 'serviceKey', 'kv', 'grant'];
 /** What a call may have besides, by the method. */
 const OPTIONS: Readonly<Record<'http' | 'message' | 'call', readonly string[]>> = {
-  http: [...OF_EVERY_CALL, 'headers', 'body'],
+  http: [...OF_EVERY_CALL, 'headers', 'body', 'access'],
   message: [...OF_EVERY_CALL, 'files'],
   call: [...OF_EVERY_CALL, 'from'],
 };
@@ -116,6 +127,22 @@ const authOf = ({ serviceKey, user }: CallOptions): HttpAuth | null =>
     : serviceKey !== undefined
       ? { kind: 'service', service_key_id: Number(serviceKey) }
       : null;
+
+/** @throws Error that says how `access` is written */
+function accessOf({ access }: HttpTrigger, options: CallOptions, caller: TestCaller): Refusal | null {
+  try {
+    return refusalOf(access, authOf(options), caller);
+  } catch (error) {
+    if (!(error instanceof ZodError)) throw error;
+    throw new Error(`access of a call: ${z.prettifyError(error)} (kit/test.d.ts)`, { cause: error });
+  }
+}
+
+/** What a caller gets who is not let in: the plugin does not run. */
+const refused = ({ status, text }: Refusal): HTTPAnswer => ({
+  ...{ outcome: 'refused', failure: '', logs: [], runMs: 0, status, text },
+  ...{ headers: {}, bytes: Buffer.from(text), json: null },
+});
 
 /** A plugin in the sandbox, and what it stores and sends. Key-value data and files stay from call to call. */
 export class TestHost {
@@ -178,7 +205,7 @@ export class TestHost {
   }
 
   /**
-   * Calls an HTTP trigger, past the access rules of the service.
+   * Calls an HTTP trigger; past the access rules of the service, unless `access` is given.
    *
    * @param request like `GET /greet?name=Ada`; the path is that of the trigger
    * @throws Error when no trigger has this method and path
@@ -193,6 +220,8 @@ export class TestHost {
       const known = triggers.map(t => `${t.methods.join(', ')} ${t.path}`).join('; ');
       throw new Error(`the plugin has no trigger for "${method} ${path}"; it has ${known || 'none'}`);
     }
+    const refusal = options.access === undefined ? null : accessOf(match.target, options, options.access);
+    if (refusal !== null) return refused(refusal);
     const { bytes, type } = bodyOf(options.body);
     const given = Object.entries(options.headers ?? {}).map(([name, value]) => [name.toLowerCase(), value]);
     const event = httpEvent(match.target, 'test', this.#timeoutMs, {

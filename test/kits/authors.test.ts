@@ -36,6 +36,8 @@ t.test('each wrong step is one message that says where and what to do', async t 
     ['times });', 'times };', /index\.ts:\d+:\d+: Expected "\)"/],
     ['ctx.HTTP.Params.name', 'ctx.HTTP.Param.name', /index\.ts:\d+:\d+: TS2\d+: Property 'Param' does not exist/],
     ['definePlugin({', 'void ({', /call definePlugin/],
+    ['times });', 'times: document.title });', /TS2584: Cannot find name 'document'\. A plugin has no DOM\.$/m],
+    ['times });', 'times: process.pid });', /Cannot find name 'process'\. A plugin has the language and the kit/],
   ];
   const good = fs.readFileSync(path.join(folder, 'index.ts'), 'utf8');
   for (const [from, to, says] of mistakes) {

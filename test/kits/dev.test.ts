@@ -25,6 +25,21 @@ GET /greet/Ada
 grant:
 
 FAILS permission denied
+
+# with roles, the access that the plugin suggests decides first
+GET /greet/Ada
+[Host]
+roles: teacher
+
+HTTP 401
+
+# and lets users in
+GET /greet/Ada
+[Host]
+user: 7
+roles: teacher, dean
+
+HTTP 200
 `;
 
 t.test('tests without code pass, and say the line of the test that fails', async t => {

@@ -47,6 +47,9 @@ func TestOutside(t *testing.T) {
 func TestWhatItKeepsAndSends(t *testing.T) {
 	host := start(t)
 	is(t, host.HTTP("POST /seats/3", plugintest.As{User: 7, KV: map[string]string{"seat:3": "8"}}).Text(), \`{"error":"the seat is taken"}\`)
+	if status := host.HTTP("POST /seats/4", plugintest.As{ServiceKey: 2, Access: &plugintest.Access{}}).Status; status != 403 {
+		t.Error("seats are for users:", status)
+	}
 	if _, found := host.KV("seat:4"); found {
 		t.Error("seat 4 is free")
 	}

@@ -33,6 +33,22 @@ export const append = (db: Database, ...changes: GraphChange[]) =>
 export const touch = (...texts: string[]): GraphChange => ({ operation: 'TOUCH', tuples: texts.map(tuple) });
 export const remove = (...texts: string[]): GraphChange => ({ operation: 'DELETE', tuples: texts.map(tuple) });
 
+/** Adds an entry that was given up: it would write one relationship. */
+export async function addDeadEntry(databaseUrl: string, text: string): Promise<void> {
+  const { relation, resourceId, resourceType, subjectId, subjectType } = tuple(text);
+  const written = {
+    ...{ resource_type: resourceType, resource_id: resourceId, relation },
+    ...{ subject_type: subjectType, subject_id: subjectId },
+  };
+  const db = openDatabase(databaseUrl, 1, () => {});
+  await db.query(
+    `INSERT INTO authz_outbox (operation, payload, keys, attempts, last_error, dead_at)
+     VALUES ('TOUCH', $1, ARRAY[$2], 10, 'the store refused it', now())`,
+    [JSON.stringify({ tuples: [written] }), `${resourceType}:${resourceId}`],
+  );
+  await db.close();
+}
+
 /** Delivers until nothing may go; the last result. A store that is not ours is prepared, as the outbox does. */
 export async function deliverAll(deliverer: Deliverer, store: DeliveryStore): Promise<CycleResult> {
   for (let k = 0; k < 50; k++) {

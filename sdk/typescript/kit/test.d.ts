@@ -1,5 +1,20 @@
 /** Tests of a plugin against its built module: `import { testHost } from 'plugin-host/test'`, run by `plugin test`. */
 
+/** What policies see of the user of a call; what is left out is empty. */
+export type TestAccess = {
+  roles?: string[];
+  /** Study groups the user is a member of. */
+  groups?: string[];
+  /** What the relationship graph gives, like `admin faculty:physics`: a permission or relation, and an object. */
+  permissions?: string[];
+  external_id?: string;
+  locale?: 'ru' | 'en';
+  primary_channel?: string;
+  nationality_type?: string;
+  funding_type?: string;
+  education_form?: string;
+};
+
 /** Who a test calls as, and what the plugin has. */
 export type CallOptions = {
   /** The call is that of this user. */
@@ -9,6 +24,11 @@ export type CallOptions = {
   headers?: Record<string, string>;
   /** Text, bytes, or a value that is sent as JSON. */
   body?: unknown;
+  /**
+   * The access that the plugin suggests decides first, for a user who has this: `{ user: 7, access: { roles: ['teacher'] } }`.
+   * Without it every call of an HTTP trigger is let in.
+   */
+  access?: TestAccess;
   /** Key-value data, set before the call; what was there stays. */
   kv?: Record<string, string | Uint8Array>;
   /** Permissions the administrator has granted, like `kv`; all the plugin requires without it. */

@@ -1,6 +1,8 @@
 import type { Locator, Page } from 'playwright-core';
 import t from 'tap';
 import { EMAIL, PASSWORD, startAdminBrowser } from '../../support/admin-browser.ts';
+import { startGraphStore } from '../../support/graph.ts';
+import { addDeadEntry } from '../../support/outbox.ts';
 import { buildExample } from '../../support/sdk.ts';
 
 const TABS_MAX = 80;
@@ -18,13 +20,35 @@ async function tabTo(page: Page, target: Locator): Promise<void> {
   throw new Error(`${TABS_MAX} presses of Tab do not reach ${target}`);
 }
 
+/** Reaches an element with Tab, and presses Enter there. */
+async function pressEnter(page: Page, target: Locator): Promise<void> {
+  await tabTo(page, target);
+  await page.keyboard.press('Enter');
+}
+
+t.test('a change of rights that was given up is delivered again with the keyboard alone', async t => {
+  const { spicedb } = await startGraphStore(t);
+  const env = { BOT_SPICEDB_ENDPOINT: spicedb.endpoint, BOT_SPICEDB_TOKEN: 'any', BOT_SPICEDB_TLS: 'false' };
+  const { errors, page } = await startAdminBrowser(t, {
+    env,
+    prepare: s => addDeadEntry(s.databaseUrl, 'faculty:f#dean@user:s-1'),
+  });
+  await pressEnter(page, page.getByRole('link', { name: 'Retry or discard' }));
+  const entry = page.getByRole('button', { name: /Adds relationships/ });
+  await pressEnter(page, entry);
+  const drawer = page.getByRole('dialog');
+  await pressEnter(page, drawer.getByRole('button', { name: 'Retry', exact: true }));
+  await drawer.getByText('retried').waitFor();
+  await page.keyboard.press('Escape');
+  await drawer.waitFor({ state: 'detached' });
+  t.ok(await hasFocus(entry), 'the focus is where it was');
+  t.same(errors, []);
+});
+
 t.test('from setup to the first call with the keyboard alone', async t => {
   const people = [{ display_name: 'Grace' }];
   const { errors, open, page, s } = await startAdminBrowser(t, { loggedIn: false, people });
-  const press = async (target: Locator, key = 'Enter'): Promise<void> => {
-    await tabTo(page, target);
-    await page.keyboard.press(key);
-  };
+  const press = (target: Locator): Promise<void> => pressEnter(page, target);
   const write = async (target: Locator, text: string): Promise<void> => {
     await tabTo(page, target);
     await page.keyboard.type(text);

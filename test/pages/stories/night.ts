@@ -6,6 +6,7 @@ import { openDatabase } from '../../../src/db/database.ts';
 import { startAdminBrowser } from '../../support/admin-browser.ts';
 import { startGraphStore, tuple } from '../../support/graph.ts';
 import { startTelegram } from '../../support/messengers.ts';
+import { addDeadEntry } from '../../support/outbox.ts';
 import type { TestService } from '../../support/service.ts';
 import { startSubscriber } from '../../support/subscriber.ts';
 import { makeUniversity } from '../../support/university.ts';
@@ -17,17 +18,8 @@ const DEAN = 'faculty:f#dean@user:s-1';
 
 /** An entry of the outbox and an event that are given up, and a message that has failed. */
 async function giveUp(s: TestService): Promise<void> {
+  await addDeadEntry(s.databaseUrl, DEAN);
   const db = openDatabase(s.databaseUrl, 1, () => {});
-  const { resourceId, resourceType, subjectId, subjectType } = tuple(DEAN);
-  const written = {
-    ...{ resource_type: resourceType, resource_id: resourceId, relation: 'dean' },
-    ...{ subject_type: subjectType, subject_id: subjectId },
-  };
-  await db.query(
-    `INSERT INTO authz_outbox (operation, payload, keys, attempts, last_error, dead_at)
-     VALUES ('TOUCH', $1, ARRAY['faculty:f'], 10, 'the store refused it', now())`,
-    [JSON.stringify({ tuples: [written] })],
-  );
   await db.query(
     `WITH e AS (INSERT INTO events (plugin_id, type, data, request_id) VALUES ('hello', 'grade.given', '{"n":1}', 'r') RETURNING id)
      INSERT INTO event_deliveries (subscription_id, event_id, plugin_id, state, attempts, last_status, ended_at)

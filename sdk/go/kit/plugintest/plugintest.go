@@ -34,6 +34,21 @@ type Options struct {
 	Plugins map[string]map[string]func(value json.RawMessage) any
 }
 
+// Access is what policies see of the user of a call; what is left out is empty.
+type Access struct {
+	Roles []string `json:"roles,omitempty"`
+	// Groups are the study groups the user is a member of.
+	Groups []string `json:"groups,omitempty"`
+	// Permissions are what the relationship graph gives, like "admin faculty:physics".
+	Permissions     []string `json:"permissions,omitempty"`
+	ExternalID      string   `json:"external_id,omitempty"`
+	Locale          string   `json:"locale,omitempty"`
+	PrimaryChannel  string   `json:"primary_channel,omitempty"`
+	NationalityType string   `json:"nationality_type,omitempty"`
+	FundingType     string   `json:"funding_type,omitempty"`
+	EducationForm   string   `json:"education_form,omitempty"`
+}
+
 // As says who a call is from, and what the plugin has.
 type As struct {
 	// User or ServiceKey is the number of the caller; without both there is none.
@@ -41,6 +56,9 @@ type As struct {
 	Headers          map[string]string
 	// Body is text, bytes, or a value that is sent as JSON.
 	Body any
+	// Access lets the access that the plugin suggests decide first, for a user who has this; without it every call of
+	// an HTTP trigger is let in.
+	Access *Access
 	// KV is set before the call; what was there stays.
 	KV map[string]string
 	// Grant has the permissions the administrator has granted, such as "kv"; all the plugin requires without it.
@@ -264,6 +282,7 @@ func wire(as []As) map[string]any {
 		set("headers", a.Headers, a.Headers != nil)
 		set("kv", a.KV, a.KV != nil)
 		set("grant", a.Grant, a.Grant != nil)
+		set("access", a.Access, a.Access != nil)
 		set("files", a.Files, a.Files != nil)
 		set("from", a.From, a.From != "")
 		switch body := a.Body.(type) {
