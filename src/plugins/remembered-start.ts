@@ -131,7 +131,7 @@ export function rememberStart(
         : {
             level: 'warning',
             rule: START_RULE,
-            message: `${kept}. It ${impure}. ${shared}, because the manifest says "start": "once"`,
+            message: `${kept}. It ${impure}. ${shared}, because the manifest says "start": "once". The kit for Go says so: its random numbers and times of day are new in each execution, and only what your own code kept at the start is shared`,
           },
   };
 }
