@@ -3,8 +3,8 @@ import type { Readable, Writable } from 'node:stream';
 import { z } from 'zod';
 import { messageOf } from '../base/errors.ts';
 import type { OutgoingAnswer } from './memory-host.ts';
-import { testCaller } from './suggested-access.ts';
 import { type CallOptions, type HostOptions, type TestHost, testHost } from './test-host.ts';
+import { testCaller } from './test-refusal.ts';
 
 /**
  * Test hosts for programs in other languages: `plugin test --serve`, which `sdk/go/kit/plugintest` starts. Each line of the input and of

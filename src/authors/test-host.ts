@@ -20,7 +20,7 @@ import { readProject } from '../projects/project.ts';
 import { type HttpAuth, hostBearerOf, httpEvent } from '../triggers/trigger-event.ts';
 import { AuthorSandbox } from './author-sandbox.ts';
 import { answerCall, MemoryHost, type Outside, type TestFile } from './memory-host.ts';
-import { type Refusal, refusalOf, type TestCaller } from './suggested-access.ts';
+import { type Refusal, refusalOf, type TestCaller } from './test-refusal.ts';
 
 /** Runs the module of a plugin in the sandbox of the service, for tests of its author (`plugin-host/test`). */
 

@@ -1,5 +1,5 @@
 import t from 'tap';
-import { refusalOf, type TestCaller } from '../../src/authors/suggested-access.ts';
+import { refusalOf, type TestCaller } from '../../src/authors/test-refusal.ts';
 import type { SuggestedAccess } from '../../src/plugins/manifest.ts';
 import type { HttpAuth } from '../../src/triggers/trigger-event.ts';
 
