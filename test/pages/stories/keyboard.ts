@@ -37,11 +37,16 @@ t.test('a change of rights that was given up is delivered again with the keyboar
   const entry = page.getByRole('button', { name: /Adds relationships/ });
   await pressEnter(page, entry);
   const drawer = page.getByRole('dialog');
+  await drawer.getByText('the store refused it').first().waitFor();
+  await page.keyboard.press('Escape');
+  await drawer.waitFor({ state: 'detached' });
+  t.ok(await hasFocus(entry), 'the focus is where it was');
+  await page.keyboard.press('Enter');
   await pressEnter(page, drawer.getByRole('button', { name: 'Retry', exact: true }));
   await drawer.getByText('retried').waitFor();
   await page.keyboard.press('Escape');
   await drawer.waitFor({ state: 'detached' });
-  t.ok(await hasFocus(entry), 'the focus is where it was');
+  await entry.waitFor({ state: 'detached' });
   t.same(errors, []);
 });
 
