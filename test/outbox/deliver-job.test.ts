@@ -12,7 +12,7 @@ import { startTestService } from '../support/service.ts';
 const ENTRIES = 30_000;
 
 async function until<T>(what: string, look: () => Promise<T | undefined>): Promise<T> {
-  for (const end = performance.now() + 60_000; performance.now() < end; await sleep(10)) {
+  for (const end = performance.now() + 180_000; performance.now() < end; await sleep(10)) {
     const found = await look();
     if (found !== undefined) return found;
   }
