@@ -5547,6 +5547,8 @@ export interface components {
       'format': 1;
       'plugin_id': string;
       'version': string;
+      /** Of the module that ran, as it was uploaded */
+      'module_sha256'?: string;
       'trigger': string;
       /** The event, as JSON text */
       'event': string;

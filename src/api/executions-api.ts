@@ -168,7 +168,11 @@ const getRecording: Handle<typeof executions.recording, ExecutionsApiParts> = as
       'not_found',
       `execution ${params.execution} of plugin "${params.id}" has no recording; set "record" of its trigger, and call it again`,
     );
-  return { status: 200, json: recordedExecution.parse(JSON.parse(found)) };
+  return {
+    status: 200,
+    json: recordedExecution.parse(JSON.parse(found)),
+    headers: [['Content-Disposition', `attachment; filename="recording-${params.id}-${params.execution}.json"`]],
+  };
 };
 
 export const executionRoutes = (parts: ExecutionsApiParts): Route[] =>

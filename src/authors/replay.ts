@@ -17,6 +17,17 @@ import { AuthorSandbox } from './author-sandbox.ts';
 
 /** Runs a recorded execution again, with the answers its host calls got then (docs/plugins.md "Recordings"). */
 
+const eventKind = z.object({ kind: z.string() });
+
+/** What began an execution; null when the text is not the JSON of an event. */
+function kindOf(event: string): string | null {
+  try {
+    return eventKind.parse(JSON.parse(event)).kind;
+  } catch {
+    return null;
+  }
+}
+
 /** @param from where it comes from, for the error. @throws OperatorError when it is none */
 export function readRecording(text: string, from: string): RecordedExecution {
   let value: unknown;
@@ -26,7 +37,10 @@ export function readRecording(text: string, from: string): RecordedExecution {
     throw new OperatorError(`${from} is no recording: it is not JSON`);
   }
   const read = recordedExecution.safeParse(value);
-  if (read.success) return read.data;
+  if (read.success) {
+    if (kindOf(read.data.event) !== null) return read.data;
+    throw new OperatorError(`${from} is no recording of an execution: /event is not the JSON of an event`);
+  }
   const [first] = fieldErrorsOf(read.error);
   throw new OperatorError(`${from} is no recording of an execution: ${first?.pointer || '/'}: ${first?.message}`);
 }
@@ -51,9 +65,12 @@ const callText = (name: string, values: readonly RecordedValue[]): string => `${
 
 /** Answers host calls from the recording, in its order, and notes what is asked otherwise. */
 class Player {
-  readonly differences: string[] = [];
+  readonly #differences: string[] = [];
+  #more = 0;
   readonly #calls: readonly RecordedCall[];
   readonly #masker: Masker;
+  /** The recorded call that is expected next. */
+  #next = 0;
   answered = 0;
 
   /** @param secrets that were taken out when it was recorded, so that what is asked now is masked alike */
@@ -63,7 +80,12 @@ class Player {
   }
 
   differs(line: string): void {
-    if (this.differences.length < DIFFERENCES_MAX) this.differences.push(line);
+    if (this.#differences.length < DIFFERENCES_MAX) this.#differences.push(line);
+    else this.#more++;
+  }
+
+  get differences(): string[] {
+    return this.#more === 0 ? this.#differences : [...this.#differences, `and ${this.#more} more differences`];
   }
 
   masked(value: HostArgument): RecordedValue {
@@ -75,17 +97,21 @@ class Player {
   }
 
   answer(name: string, args: readonly HostArgument[]): HostResult {
-    const then = this.#calls[this.answered];
-    const number = this.answered + 1;
     const now = args.map(value => this.masked(value));
-    if (then === undefined || then.function !== name) {
-      const before = then === undefined ? 'no further call' : callText(then.function, then.arguments);
-      this.differs(`host call ${number}: then ${before}, now ${callText(name, now)}`);
+    const at = this.#find(name, now);
+    if (at === null) {
+      const next = this.#calls[this.#next];
+      const before = next === undefined ? 'no further call' : callText(next.function, next.arguments);
+      this.differs(`host call ${this.#next + 1}: then ${before}, now ${callText(name, now)}`);
       return hostError(HOST_ERROR.unavailable, `the recording has no answer to ${name} here`);
     }
+    this.#skip(at);
+    const then = this.#calls[at];
+    if (then === undefined) throw new Error(`no call ${at} in the recording`);
+    this.#next = at + 1;
     this.answered++;
     if (JSON.stringify(then.arguments) !== JSON.stringify(now))
-      this.differs(`host call ${number}: then ${callText(name, then.arguments)}, now ${callText(name, now)}`);
+      this.differs(`host call ${at + 1}: then ${callText(name, then.arguments)}, now ${callText(name, now)}`);
     return {
       code: then.code,
       ...(then.data === null ? {} : { data: recordedBytes(then.data) }),
@@ -93,18 +119,30 @@ class Player {
     };
   }
 
+  /**
+   * The recorded call that answers this one: the next one when it is the same, else the first later one that is, so that
+   * calls a mended module no longer makes are passed over; else one of the same function with other arguments.
+   */
+  #find(name: string, now: readonly RecordedValue[]): number | null {
+    const text = JSON.stringify(now);
+    const isLater = (k: number): boolean => k >= this.#next && this.#calls[k]?.function === name;
+    const same = this.#calls.findIndex((call, k) => isLater(k) && JSON.stringify(call.arguments) === text);
+    if (same >= 0) return same;
+    const other = this.#calls.findIndex((_, k) => isLater(k));
+    return other >= 0 ? other : null;
+  }
+
+  /** Calls up to this one were made then and are not any more. */
+  #skip(to: number): void {
+    for (const [k, { arguments: values, function: name }] of this.#calls.slice(this.#next, to).entries())
+      this.differs(`host call ${this.#next + k + 1}: then ${callText(name, values)}, now not made`);
+  }
+
   /** What was asked then and is not any more. */
   end(): void {
-    const [next] = this.#calls.slice(this.answered);
-    if (next === undefined) return;
-    const rest = this.#calls.length - this.answered;
-    this.differs(`${rest} host calls fewer: ${callText(next.function, next.arguments)} is not made`);
+    this.#skip(this.#calls.length);
   }
 }
-
-const eventKind = z.object({ kind: z.string() });
-
-const isMessageEvent = (event: string): boolean => eventKind.parse(JSON.parse(event)).kind === 'messenger';
 
 /**
  * @param module the module as it was uploaded or built
@@ -124,7 +162,7 @@ export async function replay(
   try {
     const player = new Player(then.calls, Object.values(config));
     const body = then.body === null ? null : recordedBytes(then.body);
-    const isMessage = isMessageEvent(then.event);
+    const isMessage = kindOf(then.event) === 'messenger';
     const entry = isMessage ? ENTRY.message : ENTRY.handle;
     const outcome = await sandbox.run({ event: then.event, body, entry, context: player });
     player.end();

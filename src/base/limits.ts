@@ -60,6 +60,7 @@ export const LIMITS = {
   logBytesPerPluginHour: 10 * MIB,
   recordingBytesMax: 1 * MIB,
   recordingBytesPerPluginHour: 64 * MIB,
+  recordingsPerPluginHour: 1000,
   kvKeyBytesMax: 512,
   kvValueBytesMax: 1 * MIB,
   kvListMax: 1000,

@@ -1,32 +1,73 @@
+import { isJson, type JsonMask, maskJson } from './mask-json.ts';
+
 /** What is written in the place of a secret. */
 export const MASKED = '(hidden)';
 
-/** Names of what carries credentials: headers, fields of forms, members of JSON. */
-const NAME =
-  '(?:proxy-)?authorization|(?:set-)?cookie|[\\w-]{0,40}(?:api[-_]?key|[-_]key|token|secret|password)[\\w-]{0,40}';
-// Each pattern begins where nothing before belongs to it and is bounded, so that a text costs what it is long.
-const MEMBERS = new RegExp(`"(${NAME})"\\s{0,8}:\\s{0,8}"(?:[^"\\\\]|\\\\.){0,8192}"`, 'gi');
-const FIELDS = /(?<=^|&)([\w-]{0,40}(?:api[-_]?key|[-_]key|token|secret|password)[\w-]{0,40})=[^&\s]{1,8192}/gi;
+/** Names of what carries credentials: fields of forms, members of JSON, columns; and headers. */
+const FIELD = '[\\w-]{0,40}(?:api[-_]?key|[-_]key|token|secret|password)[\\w-]{0,40}';
+const NAME = `(?:proxy-)?authorization|(?:set-)?cookie|${FIELD}`;
+// Each pattern begins where nothing before belongs to it and does not look back, so that a text costs what it is long.
+const MEMBERS = new RegExp(`"(${NAME})"\\s{0,8}:\\s{0,8}"([^"\\\\]*(?:\\\\.[^"\\\\]*)*)(?:"|$)`, 'gis');
+const FIELDS = new RegExp(`(?<=^|[?&;\\s"'(])(${FIELD})=([^&\\s"\\\\]+)`, 'gi');
+// A word of letters alone follows in sentences.
+const SCHEMES = /(?<![\w-])(bearer|basic)(\s{1,8})(?=[\w.~+/=-]*[\d=])([\w.~+/=-]{8,})/gi;
 const ADDRESSES = /(?<![a-z\d+.-])([a-z][a-z\d+.-]{0,31}:\/\/)[^\s/@"]{1,512}@/gi;
 const MAIL = /(?<![\w.+%-])[\w.+%-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,8}/g;
+
+const IS_CREDENTIAL = new RegExp(`^(?:${NAME})$`, 'i');
+/** A number under such a name is one; under others it is an id, a count, a time. */
+const IS_SECRET_NUMBER = /secret|password/i;
+
+/** Whether what has this name is a credential. */
+export const isCredentialName = (name: string): boolean => IS_CREDENTIAL.test(name);
+
+/** Gets each credential that is hidden, as it stood there. */
+export type OnHidden = (credential: string) => void;
+
+function maskWords(text: string, onHidden: OnHidden): string {
+  const hide = (credential: string): string => {
+    onHidden(credential);
+    return MASKED;
+  };
+  return text
+    .replace(MEMBERS, (_, name: string, value: string) => `"${name}":"${hide(value)}"`)
+    .replace(FIELDS, (_, name: string, value: string) => `${name}=${hide(value)}`)
+    .replace(SCHEMES, (_, scheme: string, space: string, value: string) => `${scheme}${space}${hide(value)}`)
+    .replace(ADDRESSES, `$1${MASKED}@`)
+    .replace(MAIL, '(mail address)');
+}
+
+/** How values of JSON are hidden: each keeps its type, so that a program reads them as before. */
+export const jsonMask = (hides: JsonMask['hides'], onHidden: OnHidden): JsonMask => ({
+  hides,
+  hidden(json, { name }) {
+    if (json[0] !== '"') return IS_SECRET_NUMBER.test(name) && /^[-\d]/.test(json) ? '0' : json;
+    onHidden(JSON.parse(json));
+    return `"${MASKED}"`;
+  },
+  text: value => maskText(value, onHidden),
+});
 
 /**
  * Takes credentials, passwords of addresses and mail addresses out of a text that others have worded: JSON of what came
  * and went, a form, or words.
  */
-export const maskText = (text: string): string =>
-  text
-    .replace(MEMBERS, `"$1":"${MASKED}"`)
-    .replace(FIELDS, `$1=${MASKED}`)
-    .replace(ADDRESSES, `$1${MASKED}@`)
-    .replace(MAIL, '(mail address)');
-
-const IS_CREDENTIAL = new RegExp(`^(?:${NAME})$`, 'i');
+export function maskText(text: string, onHidden: OnHidden = () => {}): string {
+  if (!isJson(text)) return maskWords(text, onHidden);
+  return maskJson(
+    text,
+    jsonMask(places => isCredentialName(places.at(-1)?.name ?? ''), onHidden),
+  );
+}
 
 /** Headers as `name NUL value NUL`, with credentials hidden. */
-export function maskHeaders(flat: string): string {
+export function maskHeaders(flat: string, onHidden: OnHidden = () => {}): string {
   const parts = flat.split('\0');
   return parts
-    .map((part, k) => (k % 2 === 1 && IS_CREDENTIAL.test(parts[k - 1] ?? '') ? MASKED : maskText(part)))
+    .map((part, k) => {
+      if (k % 2 === 0 || !isCredentialName(parts[k - 1] ?? '')) return maskText(part, onHidden);
+      onHidden(part);
+      return MASKED;
+    })
     .join('\0');
 }

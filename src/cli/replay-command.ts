@@ -4,6 +4,7 @@ import { readRecording, replay } from '../authors/replay.ts';
 import { OperatorError, UsageError } from '../base/errors.ts';
 import { fileProblem } from '../base/file-problem.ts';
 import { inspectModule } from '../plugins/inspect.ts';
+import { sha256Of } from '../plugins/module-storage.ts';
 import { buildProject, endBuilds } from '../projects/build-project.ts';
 import { readProject } from '../projects/project.ts';
 import type { RecordedExecution } from '../records/recorded-execution.ts';
@@ -90,9 +91,14 @@ export async function replayCommand(
       text: jsonText({ same: exitCode === 0, calls, differences, outcome: outcome.kind, failure: outcome.failure }),
       exitCode,
     };
+  const then = recorded.module_sha256;
+  const which =
+    then === undefined
+      ? ''
+      : ` (${sha256Of(module) === then ? 'the recorded module' : 'another module than the recorded one'})`;
   const what = `${recorded.plugin_id} ${recorded.version}, trigger ${recorded.trigger}`;
   const lines = [
-    `${what}: ${outcome.kind}, ${calls} host calls answered from the recording, ${outcome.runMs.toFixed(1)} ms`,
+    `${what}${which}: ${outcome.kind}, ${calls} host calls answered from the recording, ${outcome.runMs.toFixed(1)} ms`,
     ...outcome.log.map(({ text }) => `  ${text.replaceAll('\n', '\n    ')}`),
     ...(outcome.failure === '' ? [] : [`  ${outcome.failure.replaceAll('\n', '\n    ')}`]),
     ...(exitCode === 0 ? ['it runs as it did then'] : ['it differs:', ...differences.map(line => `  ${line}`)]),

@@ -34,6 +34,8 @@ export type InstalledPlugin = {
   /** Id of the module with its configuration on this host; changes with every installation. */
   moduleId: number;
   version: string;
+  /** Of the module as it was uploaded. */
+  sha256: string;
   manifest: Manifest;
   permissions: ReadonlySet<string>;
   config: Readonly<Record<string, string>>;
@@ -99,6 +101,7 @@ function assemble(
     versionId: version.id,
     moduleId,
     version: version.version,
+    sha256: version.sha256,
     manifest: version.manifest,
     permissions: new Set(version.permissions),
     config: { ...version.config, ...secrets.fields },

@@ -20,6 +20,7 @@ export const recordedExecution = z
     format: z.literal(1),
     plugin_id: z.string(),
     version: z.string(),
+    module_sha256: z.string().optional().describe('Of the module that ran, as it was uploaded'),
     trigger: z.string(),
     event: z.string().describe('The event, as JSON text'),
     body: recordedValue.nullable(),

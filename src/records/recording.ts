@@ -1,13 +1,15 @@
+import { z } from 'zod';
 import type { ExecutionOutcome } from '../abi/execution-outcome.ts';
 import type { HostArgument, HostResult } from '../abi/host-result.ts';
 import { LIMITS } from '../base/limits.ts';
-import { MASKED, maskHeaders, maskText } from '../base/mask-text.ts';
-import type { RecordedCall, RecordedExecution, RecordedValue } from './recorded-execution.ts';
+import { isJson, type JsonPlace, maskJson } from '../base/mask-json.ts';
+import { isCredentialName, jsonMask, MASKED, maskHeaders, maskText } from '../base/mask-text.ts';
+import type { RecordedExecution, RecordedValue } from './recorded-execution.ts';
 
 /** What an execution was given and what its host calls got, to run it again (docs/plugins.md "Recordings"). */
 
 export type RecordingOf = {
-  plugin: { id: string; version: string; config: Readonly<Record<string, string>> };
+  plugin: { id: string; version: string; sha256: string; config: Readonly<Record<string, string>> };
   trigger: string;
   /** Names of the configuration fields that are secret. */
   secretFields: readonly string[];
@@ -17,26 +19,45 @@ export type RecordingOf = {
 
 /** Shorter secrets would hide parts of ordinary words. */
 const SECRET_CHARACTERS_MIN = 4;
+/** Shorter credentials of a request may be words that stand elsewhere, too. */
+const CREDENTIAL_CHARACTERS_MIN = 8;
+/** Each is searched in the whole recording. */
+const CREDENTIALS_MAX = 100;
+
+/** A secret as it is, and as it stands in JSON, in addresses and in forms. */
+const spellings = (secret: string): string[] => [
+  secret,
+  JSON.stringify(secret).slice(1, -1),
+  encodeURIComponent(secret),
+  new URLSearchParams([['', secret]]).toString().slice(1),
+];
+
+/** Bytes as text with a character for each, so that they come back as they were. */
+const bytesText = (bytes: Uint8Array): string => Buffer.from(bytes).toString('latin1');
 
 /** Takes secrets and personal data out of values: as the support bundle does, and what the configuration keeps secret. */
 export class Masker {
   readonly #secrets: readonly string[];
+  /** Credentials that were found and hidden: in another place of the recording the same may stand without its name. */
+  readonly found = new Set<string>();
+  readonly #note = (credential: string): void => {
+    if (credential.length < CREDENTIAL_CHARACTERS_MIN || credential.includes(MASKED)) return;
+    if (this.found.size < CREDENTIALS_MAX) this.found.add(credential);
+  };
 
   constructor(secrets: readonly string[]) {
-    const long = secrets.filter(secret => secret.length >= SECRET_CHARACTERS_MIN);
-    // As they are, and as they stand in JSON and in addresses.
-    const all = long.flatMap(s => [s, JSON.stringify(s).slice(1, -1), encodeURIComponent(s)]);
+    const all = secrets.filter(secret => secret.length >= SECRET_CHARACTERS_MIN).flatMap(spellings);
     // The longest first: one may be the beginning of another.
     this.#secrets = [...new Set(all)].sort((a, b) => b.length - a.length);
   }
 
   text(text: string): string {
-    return maskText(this.#withoutSecrets(text));
+    return maskText(this.#withoutSecrets(text), this.#note);
   }
 
   /** Headers as `name NUL value NUL`. */
   headers(flat: string): string {
-    return maskHeaders(this.#withoutSecrets(flat));
+    return maskHeaders(this.#withoutSecrets(flat), this.#note);
   }
 
   #withoutSecrets(text: string): string {
@@ -45,12 +66,28 @@ export class Masker {
     return masked;
   }
 
+  /** JSON of the database: the values of columns that are named like credentials are hidden. */
+  rows(json: string, columns: ReadonlySet<number>): string {
+    const hides = (places: readonly JsonPlace[]): boolean => {
+      const inner = places.at(-1);
+      if (places.length === 3 && places[0]?.name === 'rows' && columns.has(inner?.index ?? -1)) return true;
+      return isCredentialName(inner?.name ?? '');
+    };
+    return maskJson(this.#withoutSecrets(json), jsonMask(hides, this.#note));
+  }
+
   value(value: HostArgument): RecordedValue {
     if (typeof value === 'number') return value;
     if (typeof value === 'bigint') return { int64: String(BigInt.asIntN(64, value)) };
     if (typeof value === 'string') return this.text(value);
     const text = textOf(value);
-    return text === null ? { base64: Buffer.from(value).toString('base64') } : this.text(text);
+    return text === null ? { base64: this.#bytes(value) } : this.text(text);
+  }
+
+  #bytes(bytes: Uint8Array): string {
+    let masked = bytesText(bytes);
+    for (const secret of this.#secrets) masked = masked.replaceAll(bytesText(Buffer.from(secret)), MASKED);
+    return Buffer.from(maskText(masked, this.#note), 'latin1').toString('base64');
   }
 }
 
@@ -88,13 +125,13 @@ type KeptCall = { name: string; args: ReadonlyArray<HostArgument>; result: HostR
 /** The recording of one execution while it runs. */
 export class Recording {
   readonly #of: RecordingOf;
-  readonly #masker: Masker;
+  readonly #secrets: readonly string[];
   readonly #calls: KeptCall[] = [];
   #bytes: number;
 
   constructor(of: RecordingOf) {
     this.#of = of;
-    this.#masker = new Masker(of.secretFields.map(name => of.plugin.config[name] ?? ''));
+    this.#secrets = of.secretFields.map(name => of.plugin.config[name] ?? '');
     this.#bytes = of.event.length + (of.body?.length ?? 0);
   }
 
@@ -114,42 +151,46 @@ export class Recording {
     return result;
   }
 
-  /** A call as it is kept: of most executions nothing is kept, so it is made at the end. */
-  #recorded({ args, name, result: { body, code, data } }: KeptCall): RecordedCall {
-    const masked = data === undefined ? null : this.#masked(name, data);
-    return {
-      function: name,
-      arguments: args.map(value => this.#masker.value(value)),
-      code: masked === null || data === undefined ? code : lengthAgain(code, data, masked),
-      data: masked,
-      body: body === undefined ? null : this.#masker.value(body),
-    };
-  }
-
-  #masked(name: string, data: string | Uint8Array): RecordedValue {
-    const text = typeof data === 'string' ? data : textOf(data);
-    return name === 'kv_get_many' && text !== null ? maskMany(text, this.#masker) : this.#masker.value(data);
-  }
-
   /** @returns the recording as JSON; null when it is larger than the limit */
-  pack({ body, failure, headers, kind }: ExecutionOutcome, status: number): Buffer | null {
-    this.#bytes += body.length;
+  pack(outcome: ExecutionOutcome, status: number): Buffer | null {
+    this.#bytes += outcome.body.length;
     if (this.#bytes > LIMITS.recordingBytesMax) return null;
-    const masker = this.#masker;
+    const masker = new Masker(this.#secrets);
+    let recorded = this.#recorded(outcome, status, masker);
+    if (masker.found.size > 0)
+      recorded = this.#recorded(outcome, status, new Masker([...this.#secrets, ...masker.found]));
+    const text = Buffer.from(JSON.stringify(recorded));
+    return text.length > LIMITS.recordingBytesMax ? null : text;
+  }
+
+  #recorded({ body, failure, headers, kind }: ExecutionOutcome, status: number, masker: Masker): RecordedExecution {
     const { event, plugin, secretFields, trigger } = this.#of;
     const config = Object.entries(plugin.config).map(([name, value]) => [
       name,
       secretFields.includes(name) ? MASKED : masker.text(value),
     ]);
-    const recorded: RecordedExecution = {
+    const answers = new Answers(masker);
+    return {
       format: 1,
       plugin_id: plugin.id,
       version: plugin.version,
+      module_sha256: plugin.sha256,
       trigger,
       event: masker.text(event),
       body: this.#of.body === null ? null : masker.value(this.#of.body),
       config: Object.fromEntries(config),
-      calls: this.#calls.map(call => this.#recorded(call)),
+      // A call as it is kept: of most executions nothing is kept, so it is made at the end.
+      calls: this.#calls.map(({ args, name, result }) => {
+        const masked = result.data === undefined ? null : answers.masked(name, args, result.data);
+        return {
+          function: name,
+          arguments: args.map(value => masker.value(value)),
+          code:
+            masked === null || result.data === undefined ? result.code : lengthAgain(result.code, result.data, masked),
+          data: masked,
+          body: result.body === undefined ? null : masker.value(result.body),
+        };
+      }),
       outcome: {
         kind,
         failure: masker.text(failure),
@@ -158,8 +199,39 @@ export class Recording {
         body: masker.value(body),
       },
     };
-    const text = Buffer.from(JSON.stringify(recorded));
-    return text.length > LIMITS.recordingBytesMax ? null : text;
+  }
+}
+
+const page = z.object({
+  columns: z.array(z.object({ name: z.string() })).optional(),
+  rows: z.array(z.unknown()),
+  cursor: z.number().nullable(),
+});
+
+/** Answers of host calls, in the order they were given. */
+class Answers {
+  readonly #masker: Masker;
+  /** Columns that hold credentials, by cursor: only the first page of rows names its columns. */
+  readonly #columns = new Map<number, ReadonlySet<number>>();
+
+  constructor(masker: Masker) {
+    this.#masker = masker;
+  }
+
+  masked(name: string, args: readonly HostArgument[], data: string | Uint8Array): RecordedValue {
+    const text = typeof data === 'string' ? data : textOf(data);
+    if (text === null || !isJson(text)) return this.#masker.value(data);
+    if (name === 'kv_get_many') return maskMany(text, this.#masker);
+    if (name !== 'sql_query' && name !== 'sql_fetch') return this.#masker.value(text);
+    const read = page.safeParse(JSON.parse(text));
+    if (!read.success) return this.#masker.value(text);
+    const { columns, cursor } = read.data;
+    const hidden =
+      columns === undefined
+        ? (this.#columns.get(Number(args[0])) ?? new Set())
+        : new Set(columns.flatMap(({ name: column }, k) => (isCredentialName(column) ? [k] : [])));
+    if (cursor !== null) this.#columns.set(cursor, hidden);
+    return this.#masker.rows(text, hidden);
   }
 }
 

@@ -7,7 +7,20 @@ t.test('credentials, passwords of addresses and mail addresses are hidden', t =>
   const cases: Array<[text: string, masked: string]> = [
     ['write to ada.l+x@mail.example.org.', 'write to (mail address).'],
     ['postgres://me:secret@db:5432/x', 'postgres://(hidden)@db:5432/x'],
-    ['{"password": "a\\"b", "n":1}', '{"password":"(hidden)", "n":1}'],
+    ['{"password": "a\\"b", "n":1}', '{"password": "(hidden)", "n":1}'],
+    ['said {"password": "a\\"b", "n":1}', 'said {"password":"(hidden)", "n":1}'],
+    [
+      '{"query_all":{"token":["a","b"],"page":["1"]},"n":9007199254740993}',
+      '{"query_all":{"token":["(hidden)","(hidden)"],"page":["1"]},"n":9007199254740993}',
+    ],
+    ['{"raw_query":"n=1&token=abc","after":"kept"}', '{"raw_query":"n=1&token=(hidden)","after":"kept"}'],
+    ['{"url":"https://x.example/?api_key=abc"}', '{"url":"https://x.example/?api_key=(hidden)"}'],
+    ['{"text":"{\\"token\\":\\"abc\\"}"}', '{"text":"{\\"token\\":\\"(hidden)\\"}"}'],
+    ['{"password":1234,"service_key_id":5,"has_token":true}', '{"password":0,"service_key_id":5,"has_token":true}'],
+    ['{"ada@example.org":[1]}', '{"(mail address)":[1]}'],
+    ['sent Authorization: Bearer abc.def1 to it', 'sent Authorization: Bearer (hidden) to it'],
+    ['basic authentication is off', 'basic authentication is off'],
+    ['failed with token=abc', 'failed with token=(hidden)'],
     [
       '{"headers":{"authorization":"Basic x","X-Api-Key":"k"}}',
       '{"headers":{"authorization":"(hidden)","X-Api-Key":"(hidden)"}}',
@@ -24,7 +37,21 @@ t.test('credentials, passwords of addresses and mail addresses are hidden', t =>
 });
 
 t.test('long texts that almost match take no time that grows with their square', t => {
-  const parts = ['a', 'a-', 'a.', '"token', 'tokentoken', '"password":"', '&token', 'x@', 'key-', 'http://'];
+  const parts = [
+    '["token",',
+    '{"token":',
+    'bearer ',
+    'a',
+    'a-',
+    'a.',
+    '"token',
+    'tokentoken',
+    '"password":"',
+    '&token',
+    'x@',
+    'key-',
+    'http://',
+  ];
   // With patterns that try each beginning again, one of these takes minutes.
   for (const part of parts) t.type(maskText(part.repeat(2 ** 20 / part.length)), 'string', part);
   t.end();

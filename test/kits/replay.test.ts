@@ -111,7 +111,8 @@ t.test('an execution of a recorded trigger runs again, and what differs is said'
     t.match(differences[1], /^body: then .*, now .*more/);
     const none = await moduleOf(folderOf(t, SOURCE.replace(/ {2}ctx\.KVSet.*\n/, '')));
     const less = await replay(none, readRecording(recorded.text, 'it'), {});
-    t.match(less.differences[0], /^host call 1: then kv_set\(.*\), now kv_increment/);
+    t.match(less.differences[0], /^host call 1: then kv_set\(.*\), now not made$/);
+    t.equal(less.calls, 3, 'the calls behind it get their answers');
   });
   await t.test('from a terminal: by its number, and from a file', async t => {
     await send('bad');
@@ -125,9 +126,11 @@ t.test('an execution of a recorded trigger runs again, and what differs is said'
     t.equal(there.code, 0, there.out + there.err);
     t.match(there.out, /bad is counted 1 times\n {8}at count \(index\.ts:14:\d+\)/, 'with the line of the author');
     t.match(there.out, /it runs as it did then/);
+    t.match(there.out, /\(the recorded module\)/);
     fs.writeFileSync(path.join(folder, 'index.ts'), SOURCE.replace("if (what === 'bad')", 'if (n > 1n)'));
     const mended = await run([file, folder]);
     t.equal(mended.code, 1);
+    t.match(mended.out, /\(another module than the recorded one\)/);
     t.match(mended.out, /outcome: then "handler_error", now "ok"/);
     t.match(await run([path.join(folder, 'index.ts'), folder]), { code: 1, err: /is no recording: it is not JSON/ });
     t.match(await run([file, folder, '--set', 'key']), { code: 2, err: /--set "key" is no field/ });

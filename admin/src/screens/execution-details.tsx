@@ -2,8 +2,10 @@ import { Box, Card, Code, Group, Progress, SimpleGrid, Stack, Text } from '@mant
 import { useQuery } from '@tanstack/react-query';
 import { useTranslation } from 'react-i18next';
 import { answered, api } from '../api/client.ts';
+import { May } from '../app/may.tsx';
 import { CopyText } from '../parts/copy.tsx';
 import { Details, JsonBlock } from '../parts/details.tsx';
+import { Download } from '../parts/download.tsx';
 import { LinkButton } from '../parts/links.tsx';
 import { Loaded } from '../parts/loaded.tsx';
 import { OutcomeBadge } from '../parts/outcome-badge.tsx';
@@ -119,6 +121,19 @@ export function ExecutionDetails({ execution: e }: { execution: Found }) {
       {e.recorded && (
         <Section title={t('executions.again')} about={t('executions.againAbout')}>
           <CopyText value={`plugin-host plugin replay ${e.id} --url ${location.origin}`} />
+          <May need="operate" isInline>
+            <Download
+              size="xs"
+              label={t('executions.saveRecording')}
+              load={signal =>
+                api.GET('/api/admin/plugins/{id}/executions/{execution}/recording', {
+                  params: { path: { id: e.plugin_id, execution: e.id } },
+                  parseAs: 'blob',
+                  signal,
+                })
+              }
+            />
+          </May>
         </Section>
       )}
       {e.decision !== null && (

@@ -671,7 +671,9 @@ export const en = {
     about:
       'What ran, of all plugins, the newest first: all failures, and a sample of what went well. A row opens its log.',
     again: 'Run it again',
-    againAbout: 'In the folder of the plugin, with an administration key in PLUGIN_HOST_TOKEN.',
+    againAbout:
+      'In the folder of the plugin: with an administration key in PLUGIN_HOST_TOKEN, or with the file of the recording in the place of the number.',
+    saveRecording: 'Download the recording',
     at: 'When',
     caller: 'Caller',
     decision: 'What the policy said',

@@ -27,6 +27,7 @@ export const LIMITS_RU: Readonly<Record<string, string>> = {
   logBytesPerPluginHour: 'журнал плагина за час',
   recordingBytesMax: 'запись одного выполнения',
   recordingBytesPerPluginHour: 'записи выполнений плагина за час',
+  recordingsPerPluginHour: 'число записей выполнений плагина за час',
   kvKeyBytesMax: 'ключ хранилища ключ-значение',
   kvValueBytesMax: 'значение хранилища ключ-значение',
   kvListMax: 'ключей в одном списке',

@@ -1,0 +1,98 @@
+import t from 'tap';
+import type { ExecutionOutcome } from '../../src/abi/execution-outcome.ts';
+import { LIMITS } from '../../src/base/limits.ts';
+import { recordedExecution } from '../../src/records/recorded-execution.ts';
+import { Recording } from '../../src/records/recording.ts';
+import { RecordingAllowance } from '../../src/records/recording-allowance.ts';
+
+/** What a recording hides, it hides everywhere (docs/plugins.md "Recordings"). */
+
+const CONFIGURED = 'a very "secret" key';
+const TOKEN = 'tok-1234567890';
+const PASSWORD = 'pass-9876543210';
+const MAIL = 'ada@example.org';
+const SECRETS = [CONFIGURED, TOKEN, PASSWORD, MAIL];
+const bytes = (text: string): Uint8Array => Buffer.from(text);
+/** Bytes that are no text. */
+const binary = (text: string): Uint8Array => Buffer.concat([Buffer.from([0xff, 0xfe]), Buffer.from(text)]);
+
+const OUTCOME: ExecutionOutcome = {
+  kind: 'ok',
+  status: 200,
+  headers: `Location\0/next?token=${TOKEN}\0`,
+  body: binary(TOKEN),
+  log: [],
+  output: new Uint8Array(),
+  failure: `no luck with ${TOKEN}`,
+  hostCalls: 0,
+  peakPages: 1,
+  queueWaitMs: 0,
+  runMs: 1,
+};
+
+function make(): Recording {
+  const event = {
+    kind: 'http',
+    raw_query: `n=1&token=${TOKEN}`,
+    query: { token: TOKEN, n: '1' },
+    query_all: { token: [TOKEN], n: ['1'] },
+    headers: { authorization: `Bearer ${TOKEN}`, 'x-request-id': 'r-1' },
+  };
+  return new Recording({
+    plugin: {
+      id: 'p',
+      version: '1',
+      sha256: 'f'.repeat(64),
+      config: { key: CONFIGURED, url: `https://x.example/${TOKEN}` },
+    },
+    trigger: 'run',
+    secretFields: ['key'],
+    event: JSON.stringify(event),
+    body: bytes(JSON.stringify({ password: PASSWORD, note: `write to ${MAIL}` })),
+  });
+}
+
+t.test('a value that is masked in one place appears nowhere in the recording', t => {
+  const recording = make();
+  const rows = (cursor: number | null, first: boolean): Uint8Array =>
+    bytes(
+      `{${first ? '"columns":[{"name":"id","type":"int8"},{"name":"api_token","type":"text"}],' : ''}"rows":[[9007199254740993,"${first ? 'first-page-secret' : 'next-page-secret'}"]],"cursor":${cursor}}`,
+    );
+  const done = { code: 0 };
+  recording.add('kv_set', [`token of ${TOKEN}`, bytes(CONFIGURED), 0], done);
+  recording.add('kv_set', ['bytes', binary(`${CONFIGURED} ${PASSWORD} ${MAIL}`), 0], done);
+  recording.add('http_request', [`{"url":"https://x.example/?q=${encodeURIComponent(CONFIGURED)}&api_key=${TOKEN}"}`], {
+    code: 0,
+    data: `{"status":200,"headers":{"x":"a+very+%22secret%22+key"}}`,
+    body: binary(CONFIGURED),
+  });
+  recording.add('kv_get_many', ['["a"]'], {
+    code: 0,
+    data: JSON.stringify({ a: Buffer.from(`at ${PASSWORD}`).toString('base64') }),
+  });
+  recording.add('sql_query', [1, 'SELECT id, api_token FROM t', '[]', 1], { code: 0, data: rows(2, true) });
+  recording.add('sql_fetch', [2, 1], { code: 0, data: rows(null, false) });
+  const packed = recording.pack(OUTCOME, 200);
+  if (packed === null) throw new Error('nothing was recorded');
+  const found = recordedExecution.parse(JSON.parse(packed.toString()));
+  // Bytes that are no text, and values of several keys, are in base64.
+  const opened = packed.toString().replace(/[\w+/]{8,}={0,2}/g, part => `${part} ${Buffer.from(part, 'base64')}`);
+  for (const secret of [...SECRETS, 'first-page-secret', 'next-page-secret'])
+    for (const written of [secret, JSON.stringify(secret).slice(1, -1), encodeURIComponent(secret)])
+      t.notOk(opened.includes(written), `${written} is hidden`);
+  const event: unknown = JSON.parse(found.event);
+  t.match(event, { raw_query: 'n=1&token=(hidden)', query_all: { token: ['(hidden)'], n: ['1'] } });
+  t.match(event, { headers: { authorization: '(hidden)', 'x-request-id': 'r-1' } }, 'what follows a secret is whole');
+  t.match(found.calls[4]?.data, '"rows":[[9007199254740993,"(hidden)"]]', 'digits stay as they were');
+  t.equal(found.calls[2]?.data, '{"status":200,"headers":{"x":"(hidden)"}}');
+  t.end();
+});
+
+t.test('of a plugin only so many recordings of an hour are kept', t => {
+  const allowance = new RecordingAllowance();
+  const at = (pluginId: string, hour: number): boolean =>
+    allowance.take({ pluginId, startedAt: new Date(hour * 3_600_000), recording: Buffer.from('{}') }) !== null;
+  for (let k = 0; k < LIMITS.recordingsPerPluginHour; k++) at('p', 1);
+  t.same([at('p', 1), at('other', 1), at('p', 2)], [false, true, true]);
+  t.end();
+});
